@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "base/input.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace feign {
+
+struct Input::Impl {
+  enum class Kind { kPlain, kGzip, kZstd };
+  std::string path;
+  int fd = -1;
+  Kind kind = Kind::kPlain;
+  z_stream inflate{};
+  bool inflate_made = false;
+  bool inflating = false;  // in the middle of a member
+  ZSTD_DStream* zstd = nullptr;
+  size_t zstd_hint = 0;  // 0: between frames
+  std::vector<char> raw;
+  size_t raw_begin = 0, raw_end = 0;
+  bool raw_over = false;
+
+  ~Impl() {
+    if (inflate_made) inflateEnd(&inflate);
+    if (zstd != nullptr) ZSTD_freeDStream(zstd);
+    if (fd >= 0) close(fd);
+  }
+
+  // More compressed bytes; false at the end of the file.
+  Result<bool> refill() {
+    if (raw_begin < raw_end) return true;
+    if (raw_over) return false;
+    ssize_t got;
+    do got = ::read(fd, raw.data(), raw.size());
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return errno_error("read " + path, errno);
+    raw_begin = 0;
+    raw_end = static_cast<size_t>(got);
+    raw_over = got == 0;
+    return got != 0;
+  }
+  Error damaged(const char* what) {
+    return {FEIGN_ERR_ARGUMENT, path + ": damaged " + what + " data"};
+  }
+};
+
+Input::Input(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Input::~Input() = default;
+const std::string& Input::path() const { return impl_->path; }
+
+Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
+  auto impl = std::make_unique<Impl>();
+  impl->path = path;
+  impl->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (impl->fd < 0) return errno_error("open " + path, errno);
+  struct stat st {};
+  if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
+    return Error(FEIGN_ERR_ARGUMENT, path + ": is a directory, want a trace file");
+  impl->raw.resize(size_t{128} << 10);
+  auto some = impl->refill();
+  if (!some) return std::move(some.error());
+  const auto* head = reinterpret_cast<const unsigned char*>(impl->raw.data());
+  if (impl->raw_end >= 2 && head[0] == 0x1f && head[1] == 0x8b) {
+    impl->kind = Impl::Kind::kGzip;
+    if (inflateInit2(&impl->inflate, 15 + 16) != Z_OK)
+      return Error(FEIGN_ERR_NOMEM, path + ": out of memory");
+    impl->inflate_made = impl->inflating = true;
+  } else if (impl->raw_end >= 4 && memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0) {
+    impl->kind = Impl::Kind::kZstd;
+    impl->zstd = ZSTD_createDStream();
+    if (impl->zstd == nullptr) return Error(FEIGN_ERR_NOMEM, path + ": out of memory");
+    // A frame may ask for any window; 128 MiB is what the zstd command allows by default.
+    ZSTD_DCtx_setParameter(impl->zstd, ZSTD_d_windowLogMax, 27);
+  }
+  return std::unique_ptr<Input>(new Input(std::move(impl)));
+}
+
+Result<size_t> Input::read(char* to, size_t size) {
+  Impl& in = *impl_;
+  while (true) {
+    auto more = in.refill();
+    if (!more) return std::move(more.error());
+    if (in.kind == Impl::Kind::kPlain) {
+      const size_t n = std::min(size, in.raw_end - in.raw_begin);
+      memcpy(to, in.raw.data() + in.raw_begin, n);
+      in.raw_begin += n;
+      return n;
+    }
+    if (in.kind == Impl::Kind::kGzip) {
+      if (!*more) {
+        if (!in.inflating) return size_t{0};
+        return Error(FEIGN_ERR_ARGUMENT, in.path + ": the gzip data ends in the middle");
+      }
+      if (!in.inflating) {  // a further member of the same file
+        if (inflateReset(&in.inflate) != Z_OK) return in.damaged("gzip");
+        in.inflating = true;
+      }
+      in.inflate.next_in = reinterpret_cast<Bytef*>(in.raw.data() + in.raw_begin);
+      in.inflate.avail_in = static_cast<uInt>(in.raw_end - in.raw_begin);
+      in.inflate.next_out = reinterpret_cast<Bytef*>(to);
+      in.inflate.avail_out = static_cast<uInt>(std::min<size_t>(size, 1u << 30));
+      const uInt room = in.inflate.avail_out;
+      const int status = inflate(&in.inflate, Z_NO_FLUSH);
+      in.raw_begin = in.raw_end - in.inflate.avail_in;
+      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) return in.damaged("gzip");
+      if (status == Z_STREAM_END) in.inflating = false;
+      if (room != in.inflate.avail_out) return size_t{room} - in.inflate.avail_out;
+      continue;
+    }
+    if (!*more) {
+      if (in.zstd_hint == 0) return size_t{0};
+      return Error(FEIGN_ERR_ARGUMENT, in.path + ": the zstd data ends in the middle");
+    }
+    ZSTD_inBuffer from{in.raw.data() + in.raw_begin, in.raw_end - in.raw_begin, 0};
+    ZSTD_outBuffer out{to, size, 0};
+    const size_t status = ZSTD_decompressStream(in.zstd, &out, &from);
+    if (ZSTD_isError(status)) return in.damaged("zstd");
+    in.raw_begin += from.pos;
+    in.zstd_hint = status;
+    if (out.pos != 0) return out.pos;
+  }
+}
+
+Result<bool> Lines::next(std::string_view& line) {
+  size_t scanned = begin_;
+  while (true) {
+    if (const void* found = memchr(buffer_.data() + scanned, '\n', end_ - scanned)) {
+      const auto at = static_cast<size_t>(static_cast<const char*>(found) - buffer_.data());
+      line = {buffer_.data() + begin_, at - begin_};
+      begin_ = at + 1;
+      ++number_;
+      complete_ = true;
+      return true;
+    }
+    if (at_end_) {
+      if (begin_ == end_) return false;
+      line = {buffer_.data() + begin_, end_ - begin_};
+      begin_ = end_;
+      ++number_;
+      complete_ = false;
+      return true;
+    }
+    scanned = end_ - begin_;
+    memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    if (end_ > kLongest)
+      return Error(FEIGN_ERR_ARGUMENT, path() + ":" + std::to_string(number_ + 1) +
+                                           ": a line of more than 256 MiB, want text lines");
+    if (buffer_.size() - end_ < kChunk / 2) buffer_.resize(buffer_.size() * 2);
+    auto got = input_->read(buffer_.data() + end_, buffer_.size() - end_);
+    if (!got) return std::move(got.error());
+    end_ += *got;
+    at_end_ = *got == 0;
+  }
+}
+
+Result<std::string> head_of(const std::string& path, size_t size) {
+  auto input = Input::open(path);
+  if (!input) return std::move(input.error());
+  std::string head(size, '\0');
+  size_t have = 0;
+  while (have < size) {
+    auto got = (*input)->read(head.data() + have, size - have);
+    if (!got) {
+      if (have != 0) break;  // what came before the damage still tells what it is
+      return std::move(got.error());
+    }
+    if (*got == 0) break;
+    have += *got;
+  }
+  head.resize(have);
+  return head;
+}
+
+}  // namespace feign

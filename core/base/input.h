@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Reading text that may be large, compressed, cut short or not text at all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace feign {
+
+// A file's bytes, decompressed if it is gzip or zstd (told by its first bytes).
+class Input {
+ public:
+  // Directories and what cannot be opened are errors that name the file.
+  static Result<std::unique_ptr<Input>> open(const std::string& path);
+  ~Input();
+  // Up to `size` bytes; 0 at the end. A damaged compressed stream is an error.
+  Result<size_t> read(char* to, size_t size);
+  const std::string& path() const;
+
+ private:
+  struct Impl;
+  explicit Input(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// The lines of an input. Memory: one line, and what is read at once.
+class Lines {
+ public:
+  explicit Lines(std::unique_ptr<Input> input) : input_(std::move(input)), buffer_(kChunk) {}
+  // The next line without its newline, good until the next call; false at the end. A line of more
+  // than kLongest bytes is an error.
+  Result<bool> next(std::string_view& line);
+  uint64_t number() const { return number_; }      // of the line last returned, from 1
+  bool complete() const { return complete_; }      // it ended in a newline
+  const std::string& path() const { return input_->path(); }
+
+  static constexpr size_t kLongest = size_t{256} << 20;
+
+ private:
+  static constexpr size_t kChunk = size_t{128} << 10;
+  std::unique_ptr<Input> input_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0, end_ = 0;
+  uint64_t number_ = 0;
+  bool complete_ = true, at_end_ = false;
+};
+
+// The first bytes of a file, decompressed, for telling what it is.
+Result<std::string> head_of(const std::string& path, size_t size);
+
+}  // namespace feign

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+// The command: what the user typed into what cli/run.h offers.
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/check.h"
+#include "cli/cli.h"
+#include "cli/info.h"
+#include "cli/run.h"
+
+namespace feign {
+namespace {
+
+constexpr int kDone = 0, kShort = 1, kBad = 2;
+
+void on_signal(int signal) {
+  // The first asks for an end with a report, the second does not ask.
+  if (g_stop_signal.exchange(signal) != 0) _exit(128 + signal);
+}
+
+// One line on a terminal, once something takes more than a second.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet) : on_(!quiet && isatty(STDERR_FILENO)) {}
+  ~ProgressLine() { erase(); }
+  void show(const char* stage, uint64_t done, uint64_t total) {
+    if (!on_) return;
+    const uint64_t now = now_ns();
+    if (now - begin_ < 1'000'000'000 || now - last_ < 100'000'000) return;
+    last_ = now;
+    if (stage != stage_) {
+      stage_ = stage;
+      stage_begin_ = now;
+    }
+    char line[160];
+    int n = snprintf(line, sizeof line, "\r%s  %llu", stage, static_cast<unsigned long long>(done));
+    if (total != 0 && done <= total) {
+      const double share = static_cast<double>(done) / static_cast<double>(total);
+      n += snprintf(line + n, sizeof line - static_cast<size_t>(n), " of %llu  %.0f %%", static_cast<unsigned long long>(total), share * 100);
+      if (done != 0 && now > stage_begin_ + 500'000'000) {
+        const double left = static_cast<double>(now - stage_begin_) / 1e9 * (1 - share) / share;
+        n += snprintf(line + n, sizeof line - static_cast<size_t>(n), "  %d:%02d left", static_cast<int>(left) / 60, static_cast<int>(left) % 60);
+      }
+    }
+    n += snprintf(line + n, sizeof line - static_cast<size_t>(n), "\033[K");
+    if (write(STDERR_FILENO, line, static_cast<size_t>(n)) < 0) on_ = false;
+    shown_ = true;
+  }
+  void erase() {
+    if (shown_ && write(STDERR_FILENO, "\r\033[K", 4) < 0) on_ = false;
+    shown_ = false;
+  }
+
+ private:
+  bool on_, shown_ = false;
+  const char* stage_ = nullptr;
+  uint64_t begin_ = now_ns(), stage_begin_ = begin_, last_ = 0;
+};
+
+int failed(const Error& error) {
+  log(FEIGN_LOG_ERROR, error.text());
+  return kBad;
+}
+
+// What several commands share.
+struct Common {
+  std::vector<std::string> plugins, traces, with;
+  std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name, shell;
+  bool no_prepare = false, json = false, quiet = false, keep_going = false, names = false;
+  std::string cwd;
+  int verbose = 0;
+};
+
+Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
+  std::vector<PluginSpec> out;
+  for (const std::string& text : texts) {
+    auto spec = parse_plugin_spec(text, where);
+    if (!spec) return std::move(spec.error());
+    out.push_back(std::move(*spec));
+  }
+  return out;
+}
+
+Result<PluginSpec> provider(const Common& c, Plugins& plugins) {
+  Result<PluginSpec> spec = PluginSpec{};
+  if (c.provider.empty()) {
+    spec = provider_for(c.traces, plugins);
+  } else {
+    spec = parse_plugin_spec(c.provider, "--provider");
+    if (spec)
+      for (const std::string& trace : c.traces) spec->options.emplace_back("file", trace);
+  }
+  if (!spec) return spec;
+  if (c.keep_going) spec->options.emplace_back("keep-going", "yes");
+  if (!c.cwd.empty()) spec->options.emplace_back("cwd", c.cwd);
+  return spec;
+}
+
+Result<void> replay_options(const Common& c, ReplayOptions& to) {
+  if (!c.root.empty()) to.root = c.root;
+  if (!c.pace.empty()) {
+    auto pace = parse_pace(c.pace);
+    if (!pace) return std::move(pace.error()).within("--pace");
+    to.pace = pace->first;
+    to.scale = pace->second;
+  }
+  if (!c.order.empty()) to.order = c.order == "trace" ? Order::kTrace : Order::kStream;
+  if (c.no_prepare) to.prepare = false;
+  return {};
+}
+
+// Standard output, or a file that appears when it is complete.
+int put(const std::string& text, const std::string& output) {
+  if (output.empty() || output == "-") {
+    fwrite(text.data(), 1, text.size(), stdout);
+    return fflush(stdout) == 0 ? kDone : failed(errno_error("write standard output", errno));
+  }
+  const std::string part = output + ".part";
+  std::ofstream file(part, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file || rename(part.c_str(), output.c_str()) != 0) {
+    const int e = errno;
+    unlink(part.c_str());
+    return failed(errno_error("write " + output, e));
+  }
+  return kDone;
+}
+
+Result<double> parse_share(const std::string& text) {
+  char* end = nullptr;
+  double share = strtod(text.c_str(), &end);
+  if (end != text.c_str() && std::string(end) == "%") {
+    share /= 100;
+    ++end;
+  }
+  if (end == text.c_str() || *end != '\0' || !(share >= 0 && share <= 1))
+    return Error(FEIGN_ERR_ARGUMENT, "--require " + text + ": want a share such as 0.995 or 99.5%");
+  return share;
+}
+
+int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
+  double require = 0;
+  if (!c.require.empty()) {
+    auto share = parse_share(c.require);
+    if (!share) return failed(share.error());
+    require = *share;
+  }
+  Tables tables;
+  Result<RunResult> result = [&] {
+    ProgressLine line(c.quiet);
+    return run_pipeline(options, plugins, tables, [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+  }();
+  if (!result) return failed(result.error());
+  if (!result->replayed) {
+    if (!c.quiet)
+      for (const auto& [writer, file] : result->written)
+        if (!file.empty() && file != "-") log(FEIGN_LOG_INFO, writer + ": wrote " + file);
+    return kDone;
+  }
+  const Report& report = result->report;
+  if (!c.quiet || !c.output.empty() || c.json)
+    if (const int status = put(c.json ? report_json(report, tables) : report_text(report, tables), c.output); status != kDone)
+      return status;
+  if (report.interrupted) {
+    log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
+    return kShort;
+  }
+  if (report.fidelity() < require) {
+    char text[80];
+    snprintf(text, sizeof text, "fidelity is %.3f %%, required were %.3f %%", report.fidelity() * 100, require * 100);
+    log(FEIGN_LOG_ERROR, text);
+    return kShort;
+  }
+  return kDone;
+}
+
+int replay_command(const Common& c) {
+  Plugins plugins;
+  PipelineOptions options;
+  auto first = provider(c, plugins);
+  if (!first) return failed(first.error());
+  options.plugins.push_back(std::move(*first));
+  auto with = specs(c.with, "--with");
+  if (!with) return failed(with.error());
+  for (auto& spec : *with) options.plugins.push_back(std::move(spec));
+  auto last = parse_plugin_spec(c.replayer, "--replayer");
+  if (!last) return failed(last.error());
+  options.plugins.push_back(std::move(*last));
+  if (auto ok = replay_options(c, options.replay); !ok) return failed(ok.error());
+  return run(options, plugins, c);
+}
+
+int pipeline_command(const Common& c) {
+  Plugins plugins;
+  PipelineOptions options;
+  auto list = specs(c.plugins, "--plugin");
+  if (!list) return failed(list.error());
+  options.plugins = std::move(*list);
+  if (auto ok = replay_options(c, options.replay); !ok) return failed(ok.error());
+  return run(options, plugins, c);
+}
+
+int run_command(const Common& c) {
+  Plugins plugins;
+  auto options = load_pipeline(c.file);
+  if (!options) return failed(options.error());
+  if (auto ok = replay_options(c, options->replay); !ok) return failed(ok.error());
+  return run(*options, plugins, c);
+}
+
+int info_command(const Common& c) {
+  Plugins plugins;
+  std::vector<PluginSpec> list;
+  auto first = provider(c, plugins);
+  if (!first) return failed(first.error());
+  list.push_back(std::move(*first));
+  auto with = specs(c.with, "--with");
+  if (!with) return failed(with.error());
+  for (auto& spec : *with) list.push_back(std::move(spec));
+  Tables tables;
+  Result<TraceInfo> info = [&] {
+    ProgressLine line(c.quiet);
+    return trace_info(list, plugins, tables, [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+  }();
+  if (!info) return failed(info.error());
+  return put(c.json ? info_json(*info, tables) : info_text(*info, tables), c.output);
+}
+
+int convert_command(Common& c) {
+  if (c.traces.size() < 2) return failed(Error(FEIGN_ERR_ARGUMENT, "convert: want IN… OUT"));
+  Plugins plugins;
+  const std::string out = c.traces.back();
+  c.traces.pop_back();
+  PipelineOptions options;
+  auto first = provider(c, plugins);
+  if (!first) return failed(first.error());
+  options.plugins.push_back(std::move(*first));
+  auto with = specs(c.with, "--with");
+  if (!with) return failed(with.error());
+  for (auto& spec : *with) options.plugins.push_back(std::move(spec));
+  Result<PluginSpec> writer = PluginSpec{};
+  if (c.to.empty()) {
+    writer = writer_for(out, plugins);
+  } else {
+    writer = parse_plugin_spec(c.to, "--to");
+    if (writer) writer->options.emplace_back("file", out);
+  }
+  if (!writer) return failed(writer.error());
+  options.plugins.push_back(std::move(*writer));
+  return run(options, plugins, c);
+}
+
+int inspect_command(const Common& c) {
+  Plugins plugins;
+  std::vector<Component> list;
+  std::vector<Error> failures;
+  if (c.name.empty()) {
+    list = plugins.all(&failures);
+  } else if (c.name.find('/') != std::string::npos) {
+    auto opened = plugins.open(c.name);
+    if (!opened) return failed(opened.error());
+    list = std::move(*opened);
+  } else {
+    for (const Component& one : plugins.all(&failures))
+      if (c.name == one.table->name) list.push_back(one);
+    if (list.empty()) {
+      auto found = plugins.find(c.name, FEIGN_PROVIDER | FEIGN_MODIFIER | FEIGN_REPLAYER | FEIGN_WRITER);
+      if (!found) return failed(found.error());
+      list.push_back(*found);
+    }
+  }
+  for (const Error& e : failures) log(FEIGN_LOG_WARN, e.text());
+  std::string out;
+  if (c.json) {
+    out = "[";
+    for (size_t i = 0; i < list.size(); ++i) out += (i ? ",\n" : "") + describe_json(list[i]);
+    out += "]\n";
+  } else if (c.names) {
+    for (const Component& one : list) out += std::string(one.table->name) + "\n";
+  } else {
+    for (size_t i = 0; i < list.size(); ++i) out += (i ? "\n" : "") + describe(list[i]);
+    if (c.name.empty())
+      for (const char* none : {FEIGN_LEFT_OUT_PLUGINS}) {
+        if (*none != '\0') out += std::string("\nnot built: ") + none + "\n";
+      }
+  }
+  return put(out, c.output);
+}
+
+int main(int argc, char** argv) {
+  Common c;
+  CLI::App app("Takes a trace of what an application did to storage, lets plug-ins change it, and does it again somewhere else.", "feign");
+  app.set_version_flag("--version", "feign " FEIGN_VERSION " (plug-in ABI " + std::to_string(FEIGN_ABI_MAJOR) + "." + std::to_string(FEIGN_ABI_MINOR) + ")", "Print the version and exit");
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.require_subcommand(0, 1);
+  app.footer("Each command has its own --help. First steps:\n"
+             "  strace -f -ttt -T -y -o app.strace COMMAND     record\n"
+             "  feign info app.strace                           look at it\n"
+             "  feign replay app.strace --root /mnt/other       do it again below another directory");
+
+  const auto verbosity = [&](CLI::App* a) {
+    a->add_flag("-q,--quiet", c.quiet, "No progress line, no report unless it is asked for");
+    a->add_flag("-v,--verbose", c.verbose, "Say more; twice: still more");
+  };
+  const auto report = [&](CLI::App* a) {
+    a->add_flag("--json", c.json, "Print the report as one JSON object (docs/report.md)");
+    a->add_option("-o,--output", c.output, "Where the report goes, instead of standard output")->type_name("FILE");
+    a->add_option("--require", c.require, "Exit with 1 if a smaller share of activities came back as recorded (0.995, 99.5%)")->type_name("SHARE");
+    verbosity(a);
+  };
+  const auto replaying = [&](CLI::App* a) {
+    a->add_option("--root", c.root, "Directory that stands for / ; nothing outside it is touched")->type_name("DIR");
+    a->add_option("--pace", c.pace, "afap: as fast as possible; think[,scale=F]: with the recorded pauses [afap]")->type_name("PACE");
+    a->add_option("--order", c.order, "trace: as recorded over all streams; stream: only within each [trace]")->type_name("ORDER")->check(CLI::IsMember({"trace", "stream"}));
+    a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
+    report(a);
+  };
+  const auto reading = [&](CLI::App* a) {
+    a->add_option("--provider", c.provider, "Read with this provider, instead of the one that recognises the file")->type_name("NAME[,key=value…]");
+    a->add_option("--with", c.with, "Put this modifier in; several in the order given")->type_name("NAME[,key=value…]")->expected(1)->take_all();
+    a->add_flag("--keep-going", c.keep_going, "Count and skip lines that cannot be understood");
+    a->add_option("--cwd", c.cwd, "The program's working directory, where the trace does not tell it")->type_name("DIR");
+  };
+
+  app.add_option("-p,--plugin", c.plugins, "The pipeline, in order: a provider, modifiers, a replayer and writers")->type_name("NAME-OR-PATH[,key=value…]")->expected(1)->take_all();
+  replaying(&app);
+
+  CLI::App* replay = app.add_subcommand("replay", "Replay a trace below another directory");
+  replay->add_option("TRACE", c.traces, "Trace file; several (one a process or rank) are one trace")->required();
+  reading(replay);
+  replay->add_option("--replayer", c.replayer, "Who makes the calls")->type_name("NAME[,key=value…]")->capture_default_str();
+  replaying(replay);
+
+  CLI::App* run = app.add_subcommand("run", "Run the pipeline of a YAML file (docs/pipeline-file.md)");
+  run->add_option("FILE", c.file, "The pipeline")->required()->type_name("FILE.yaml");
+  replaying(run);
+
+  CLI::App* info = app.add_subcommand("info", "What is in a trace");
+  info->add_option("TRACE", c.traces, "Trace file, or several that are one trace")->required();
+  reading(info);
+  info->add_flag("--json", c.json, "As one JSON object");
+  info->add_option("-o,--output", c.output, "Where it goes, instead of standard output")->type_name("FILE");
+  verbosity(info);
+
+  CLI::App* convert = app.add_subcommand("convert", "Write a trace in another format");
+  convert->add_option("FILES", c.traces, "IN… OUT: traces to read, and the file to write (its ending says how)")->required()->expected(2, -1);
+  reading(convert);
+  convert->add_option("--to", c.to, "Write with this writer, instead of the one that OUT's ending names")->type_name("NAME[,key=value…]");
+  verbosity(convert);
+
+  CLI::App* inspect = app.add_subcommand("inspect", "What plug-ins there are, and what they offer");
+  inspect->add_option("NAME", c.name, "A plug-in's name, or the path of a shared object; left out: all");
+  inspect->add_flag("--json", c.json, "As a JSON array");
+  inspect->add_flag("--names", c.names, "Names only, one a line");
+
+  CLI::App* check = app.add_subcommand("check", "Prove a plug-in against the contract, in a process of its own");
+  check->add_option("PATH", c.file, "The shared object")->required();
+
+  CLI::App* completion = app.add_subcommand("completion", "Print a shell completion script");
+  completion->add_option("SHELL", c.shell, "bash")->required()->check(CLI::IsMember({"bash"}));
+  CLI::App* man = app.add_subcommand("man", "Print the manual page (roff)");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::string sub;
+    for (const CLI::App* s : app.get_subcommands()) sub = " " + s->get_name();
+    log(FEIGN_LOG_ERROR, std::string(e.what()));
+    log(FEIGN_LOG_ERROR, "try: feign" + sub + " --help");
+    return kBad;
+  }
+
+  set_log_level(c.verbose >= 2 ? FEIGN_LOG_DEBUG : c.verbose == 1 ? FEIGN_LOG_INFO : FEIGN_LOG_WARN);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that grows past the limit is EFBIG, not the end
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+
+  if (*replay) return replay_command(c);
+  if (*run) return run_command(c);
+  if (*info) return info_command(c);
+  if (*convert) return convert_command(c);
+  if (*inspect) return inspect_command(c);
+  if (*check) {
+    auto status = check_command(c.file);
+    return status ? *status : failed(status.error());
+  }
+  if (*completion) return put(bash_completion(app), "");
+  if (*man) return put(man_page(app), "");
+  if (!c.plugins.empty()) return pipeline_command(c);
+  std::cerr << app.help();
+  return kBad;
+}
+
+}  // namespace
+}  // namespace feign
+
+int main(int argc, char** argv) {
+  try {
+    return feign::main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    feign::log(FEIGN_LOG_ERROR, "out of memory");
+  } catch (const std::exception& e) {
+    feign::log(FEIGN_LOG_ERROR, std::string("a fault of feign's own: ") + e.what());
+  }
+  return 2;
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: MIT
+#include "cli/run.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/input.h"
+#include "prepare/prepare.h"
+#include "replay/replay.h"
+#include "trace/native.h"
+#include "window/pipeline.h"
+
+namespace feign {
+
+std::atomic<int> g_stop_signal{0};
+
+namespace {
+
+constexpr uint32_t kProvider = FEIGN_PROVIDER;
+constexpr uint32_t kAfterProvider = FEIGN_MODIFIER | FEIGN_REPLAYER | FEIGN_WRITER;
+constexpr uint32_t kAnyRole = kProvider | kAfterProvider;
+
+struct Chosen {
+  Component component;
+  PluginSpec spec;
+};
+
+// A pipeline's components by role, in the order in which they were named.
+struct Line {
+  std::vector<Chosen> providers, modifiers, replayers, writers;
+  std::vector<Chosen>& of(uint32_t role) {
+    return role == FEIGN_PROVIDER   ? providers
+           : role == FEIGN_MODIFIER ? modifiers
+           : role == FEIGN_REPLAYER ? replayers
+                                    : writers;
+  }
+};
+
+Error in_place(const PluginSpec& spec, Error error) {
+  return spec.where.empty() ? std::move(error) : std::move(error).within(spec.where);
+}
+
+Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
+  Line line;
+  for (const PluginSpec& spec : specs) {
+    std::vector<std::string> args;
+    for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+    if (spec.name.find('/') != std::string::npos) {
+      auto all = plugins.open(spec.name, args);
+      if (!all) return in_place(spec, std::move(all.error()));
+      // A plug-in of the short form plays all of its roles; of another, the one that is missing here.
+      const bool all_of_it = all->size() == 1 || all->front().short_form;
+      const uint32_t wanted = line.providers.empty() ? kProvider : kAfterProvider;
+      bool taken = false;
+      for (const Component& c : *all) {
+        if (!all_of_it && (!(c.table->role & wanted) || taken)) continue;
+        line.of(c.table->role).push_back({c, spec});
+        taken = true;
+      }
+      if (!taken)
+        return in_place(spec, Error(FEIGN_ERR_ARGUMENT, spec.name + ": offers nothing that can stand here"));
+      continue;
+    }
+    auto found = plugins.find(spec.name, line.providers.empty() ? kProvider : kAfterProvider, args);
+    if (!found) {
+      auto other = plugins.find(spec.name, kAnyRole, args);
+      if (!other) return in_place(spec, std::move(other.error()));
+      found = std::move(other);
+    }
+    line.of(found->table->role).push_back({*found, spec});
+  }
+  const auto names = [](const std::vector<Chosen>& list) {
+    std::string text;
+    for (const Chosen& c : list) text += (text.empty() ? "" : ", ") + std::string(c.component.table->name);
+    return text;
+  };
+  if (line.providers.empty())
+    return Error(FEIGN_ERR_ARGUMENT, "no provider: the first plug-in must be one that reads a trace, such as strace,file=FILE");
+  if (line.providers.size() > 1)
+    return Error(FEIGN_ERR_ARGUMENT, "two providers (" + names(line.providers) + "): want one");
+  if (line.replayers.size() > 1)
+    return Error(FEIGN_ERR_ARGUMENT, "two replayers (" + names(line.replayers) + "): want one");
+  return line;
+}
+
+// What host->extension answers.
+struct Extensions {
+  feign_run run{sizeof(feign_run), -1, nullptr, 0};
+  // For our own plug-in of the native format, which is of the same build.
+  std::vector<Needed> needed;
+  Tables* tables = nullptr;
+  static const void* get(void* ctx, const char* id) {
+    auto* self = static_cast<Extensions*>(ctx);
+    if (std::string_view(id) == "feign.run/1") return &self->run;
+    if (std::string_view(id) == "feign.needed/1") return &self->needed;
+    if (std::string_view(id) == "feign.tables/1") return self->tables;
+    return nullptr;
+  }
+};
+
+Result<std::unique_ptr<Instance>> make(const Chosen& chosen, Tables& tables, Extensions& extensions) {
+  auto instance = Instance::create(chosen.component, chosen.spec, tables, Extensions::get, &extensions);
+  if (!instance) return in_place(chosen.spec, std::move(instance.error()));
+  return instance;
+}
+
+class File {
+ public:
+  explicit File(int fd = -1) : fd_(fd) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() { reset(-1); }
+  void reset(int fd) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = fd;
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// A file without a name, for the plan.
+Result<int> scratch_file() {
+  const char* set = getenv("TMPDIR");
+  const std::string dir = set != nullptr && *set != '\0' ? set : "/tmp";
+  int fd = open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+  std::string name = dir + "/feign-plan-XXXXXX";
+  fd = mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) return errno_error("make the plan in " + dir, errno);
+  unlink(name.c_str());
+  return fd;
+}
+
+// Whether a trace in the native format can be replayed as it is.
+bool is_plan_already(const Line& line) {
+  if (!line.modifiers.empty() || !line.writers.empty() || line.replayers.empty()) return false;
+  const Chosen& provider = line.providers.front();
+  if (provider.component.short_form || std::string_view(provider.component.table->name) != "feign") return false;
+  return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
+}
+
+Result<int> open_root(const std::string& root) {
+  if (root.empty())
+    return Error(FEIGN_ERR_ARGUMENT, "there is no root to replay below: want --root DIR");
+  const int fd = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Error(FEIGN_ERR_ARGUMENT, errno_error("root " + root, errno).text());
+  if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    const int e = errno;
+    close(fd);
+    return Error(FEIGN_ERR_ARGUMENT, errno_error("root " + root + ": not writable", e).text());
+  }
+  return fd;
+}
+
+// The left half: provider, modifiers, then into the plan and the writers.
+Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions,
+                            RunResult& result, Tables& tables, const Progress& progress) {
+  extensions.tables = &tables;
+  auto provider = make(line.providers.front(), tables, extensions);
+  if (!provider) return std::move(provider.error());
+  for (const auto& [key, value] : line.providers.front().spec.options)
+    if (key == "file" && (*provider)->name() != "feign") tables.sources.push_back(value);
+  std::vector<std::unique_ptr<Instance>> modifiers, writers;
+  std::vector<Instance*> in_order;
+  for (const Chosen& c : line.modifiers) {
+    auto made = make(c, tables, extensions);
+    if (!made) return std::move(made.error());
+    in_order.push_back(made->get());
+    modifiers.push_back(std::move(*made));
+  }
+  for (const Chosen& c : line.writers) {
+    auto made = make(c, tables, extensions);
+    if (!made) return std::move(made.error());
+    writers.push_back(std::move(*made));
+  }
+
+  std::unique_ptr<NativeWriter> plan;
+  if (plan_fd >= 0)
+    plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, NativeWriter::Options{});
+  Needs needs(tables);
+  const bool watch = plan != nullptr || !writers.empty();
+  Pipeline pipeline(tables, **provider, in_order);
+  Report& report = result.report;
+  uint64_t first = UINT64_MAX, last = 0, passed = 0;
+  auto ran = pipeline.run(
+      [&](feign_activity* const* items, size_t count) -> Result<void> {
+        for (size_t i = 0; i < count; ++i) {
+          const feign_activity& a = *items[i];
+          first = std::min(first, a.start_ns);
+          last = std::max(last, a.start_ns + a.duration_ns);
+          if (watch) needs.add(a);
+          if (plan) {
+            if (auto added = plan->add(*Record::of(items[i])); !added) return added;
+          } else {
+            ++report.op(a.op).activities;
+          }
+        }
+        for (const auto& w : writers) {
+          const feign_status status = w->api<feign_writer>().write(w->self(), items, count);
+          if (status < 0) return w->failure(status);
+        }
+        passed += count;
+        return {};
+      },
+      [&] {
+        progress("plan", passed, 0);
+        return g_stop_signal.load(std::memory_order_relaxed) == 0;
+      });
+  if (!ran) return ran;
+  report.dropped = pipeline.counts().dropped;
+  report.injected = pipeline.counts().injected;
+  if (first != UINT64_MAX) report.recorded_ns = last - first;
+  if (const int signal = g_stop_signal.load(); signal != 0)
+    return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal) + " before the replay began");
+  if (watch) extensions.needed = needs.finish();
+  if (plan)
+    if (auto finished = plan->finish(extensions.needed); !finished) return finished;
+  for (size_t i = 0; i < writers.size(); ++i) {
+    const feign_status status = writers[i]->api<feign_writer>().finish(writers[i]->self());
+    if (status < 0) return writers[i]->failure(status);
+    std::string file;
+    for (const auto& [key, value] : line.writers[i].spec.options)
+      if (key == "file") file = value;
+    result.written.emplace_back(writers[i]->name(), file);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins, Tables& tables,
+                               const Progress& progress) {
+  RunResult result;
+  Report& report = result.report;
+  const uint64_t begin = now_ns();
+  auto line = choose(options.plugins, plugins);
+  if (!line) return std::move(line.error());
+  if (line->replayers.empty() && line->writers.empty())
+    return Error(FEIGN_ERR_ARGUMENT, "nothing to do with the trace: want a replayer (posix, null) or a writer (feign, text)");
+
+  for (const auto& [key, value] : line->providers.front().spec.options)
+    if (key == "file") report.trace += (report.trace.empty() ? "" : ", ") + value;
+  if (report.trace.empty()) report.trace = line->providers.front().component.table->name;
+  report.pace = options.replay.pace == Pace::kThink ? "think" : "afap";
+
+  Extensions extensions;
+  File root;
+  if (!line->replayers.empty()) {
+    report.replayer = line->replayers.front().component.table->name;
+    const auto& api = *static_cast<const feign_replayer*>(line->replayers.front().component.table->api);
+    if (api.needs_root || !options.replay.root.empty()) {
+      auto opened = open_root(options.replay.root);
+      if (!opened) return std::move(opened.error());
+      root.reset(*opened);
+      report.root = options.replay.root;
+      extensions.run.root_fd = root.get();
+      extensions.run.root = report.root.c_str();
+    }
+  }
+
+  File plan_file;
+  std::string plan_name = "plan";
+  if (is_plan_already(*line)) {
+    plan_name = line->providers.front().spec.options.front().second;
+    plan_file.reset(open(plan_name.c_str(), O_RDONLY | O_CLOEXEC));
+    if (plan_file.get() < 0) return errno_error("provider feign: open " + plan_name, errno);
+  } else {
+    if (!line->replayers.empty()) {
+      auto scratch = scratch_file();
+      if (!scratch) return std::move(scratch.error());
+      plan_file.reset(*scratch);
+    }
+    // The right half gets tables of its own: what only the left half needed is given back.
+    auto source = std::make_unique<Tables>();
+    if (auto planned = plan_and_write(*line, plan_file.get(), extensions, result, *source, progress);
+        !planned)
+      return std::move(planned.error());
+    if (line->replayers.empty()) {
+      tables.left_out = source->left_out;
+      report.left_out = source->left_out;
+      report.plan_ns = now_ns() - begin;
+      return result;
+    }
+  }
+  auto plan = NativeReader::open(plan_file.release(), plan_name, tables);
+  if (!plan) return std::move(plan.error());
+  const NativeTotals& totals = (*plan)->totals();
+  report.left_out = tables.left_out;
+  report.recorded_ns = totals.last_ns > totals.first_ns ? totals.last_ns - totals.first_ns : 0;
+  extensions.run.max_length = totals.max_length;
+  report.plan_ns = now_ns() - begin;
+
+  if (root.get() >= 0 && options.replay.prepare) {
+    const uint64_t prepare_begin = now_ns();
+    const auto& needed = (*plan)->needed();
+    auto prepared = prepare(root.get(), report.root, needed, [&](uint64_t done) {
+      progress("prepare", done, needed.size());
+      return g_stop_signal.load(std::memory_order_relaxed) == 0;
+    });
+    if (!prepared) return std::move(prepared.error());
+    report.prepare_ns = now_ns() - prepare_begin;
+    report.prepared_files = prepared->files;
+    report.prepared_directories = prepared->directories;
+    report.prepared_links = prepared->links;
+    report.prepared_bytes = prepared->bytes;
+    if (!prepared->full.empty()) {
+      report.interrupted = true;
+      report.stopped_by = prepared->full;
+      result.replayed = true;
+      return result;
+    }
+  }
+
+  auto replayer = make(line->replayers.front(), tables, extensions);
+  if (!replayer) return std::move(replayer.error());
+  if (auto replayed = replay(*plan, options.replay, **replayer, tables, report, progress); !replayed)
+    return std::move(replayed.error());
+  result.replayed = true;
+  return result;
+}
+
+Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& plugins) {
+  PluginSpec spec;
+  std::string names;
+  std::vector<Error> failures;
+  const std::vector<Component> all = plugins.all(&failures);
+  for (const std::string& file : files) {
+    auto head = head_of(file, size_t{64} << 10);
+    if (!head) return std::move(head.error());
+    if (head->empty()) return Error(FEIGN_ERR_ARGUMENT, file + ": is empty, want a trace");
+    int best = 0;
+    std::string best_name;
+    names.clear();
+    for (const Component& c : all) {
+      if (c.table->role != FEIGN_PROVIDER) continue;
+      names += (names.empty() ? "" : ", ") + std::string(c.table->name);
+      const auto& api = *static_cast<const feign_provider*>(c.table->api);
+      const int sure = api.probe != nullptr ? api.probe(file.c_str(), head->data(), head->size()) : 0;
+      if (sure > best) {
+        best = sure;
+        best_name = c.table->name;
+      }
+    }
+    if (best == 0)
+      return Error(FEIGN_ERR_ARGUMENT, file + ": no provider recognises it (there are: " + names +
+                                           "); --provider NAME says which to use all the same");
+    if (!spec.name.empty() && spec.name != best_name)
+      return Error(FEIGN_ERR_ARGUMENT, file + ": is of provider " + best_name + ", and the files before it of " +
+                                           spec.name + ": want files of one kind");
+    spec.name = best_name;
+    spec.options.emplace_back("file", file);
+  }
+  if (spec.name.empty()) return Error(FEIGN_ERR_ARGUMENT, "no trace: want a file");
+  return spec;
+}
+
+Result<PluginSpec> writer_for(const std::string& file, Plugins& plugins) {
+  std::vector<Error> failures;
+  std::string known;
+  for (const Component& c : plugins.all(&failures)) {
+    if (c.table->role != FEIGN_WRITER) continue;
+    const auto& api = *static_cast<const feign_writer*>(c.table->api);
+    if (!FEIGN_HAS(&api, suffix) || api.suffix == nullptr) continue;
+    if (file.ends_with(api.suffix)) {
+      PluginSpec spec;
+      spec.name = c.table->name;
+      spec.options.emplace_back("file", file);
+      return spec;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(api.suffix) + " (" + c.table->name + ")";
+  }
+  return Error(FEIGN_ERR_ARGUMENT, file + ": no writer for a file of this name: want one that ends in " + known +
+                                       ", or --to WRITER");
+}
+
+Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plugins, Tables& tables,
+                             const Progress& progress) {
+  auto line = choose(specs, plugins);
+  if (!line) return std::move(line.error());
+  if (!line->replayers.empty() || !line->writers.empty())
+    return Error(FEIGN_ERR_ARGUMENT, "info takes a provider and modifiers only");
+  Extensions extensions;
+  auto provider = make(line->providers.front(), tables, extensions);
+  if (!provider) return std::move(provider.error());
+  std::vector<std::unique_ptr<Instance>> modifiers;
+  std::vector<Instance*> in_order;
+  for (const Chosen& c : line->modifiers) {
+    auto made = make(c, tables, extensions);
+    if (!made) return std::move(made.error());
+    in_order.push_back(made->get());
+    modifiers.push_back(std::move(*made));
+  }
+
+  TraceInfo info;
+  info.provider = (*provider)->name();
+  info.first_ns = UINT64_MAX;
+  std::vector<TraceInfo::File> files;  // by file identity
+  Pipeline pipeline(tables, **provider, in_order);
+  const auto look = [&](feign_activity* const* items, size_t count) -> Result<void> {
+    for (size_t i = 0; i < count; ++i) {
+      const feign_activity& a = *items[i];
+      ++info.activities;
+      const uint64_t end = a.start_ns + a.duration_ns;
+      info.first_ns = std::min(info.first_ns, a.start_ns);
+      info.last_ns = std::max(info.last_ns, end);
+      info.compute_ns += a.compute_ns;
+      info.sync_ns += a.sync_ns;
+      info.call_ns += a.duration_ns;
+      if (a.op >= info.ops.size()) info.ops.resize(std::max(a.op + 1, tables.ops.size()));
+      TraceInfo::Op& op = info.ops[a.op];
+      ++op.count;
+      op.duration_ns += a.duration_ns;
+      if (a.result < 0) ++op.failed;
+      if (a.marks & FEIGN_NOT_A_FILE) ++op.not_a_file;
+      const feign_op_info* o = tables.ops.info(a.op);
+      const bool reads = o != nullptr && o->kind == FEIGN_KIND_READ;
+      const bool writes = o != nullptr && o->kind == FEIGN_KIND_WRITE;
+      const uint64_t bytes = (reads || writes) && a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+      op.bytes += bytes;
+      if (reads) info.bytes_read += bytes;
+      if (writes) info.bytes_written += bytes;
+      if (a.stream >= info.streams.size()) info.streams.resize(a.stream + size_t{1});
+      TraceInfo::Stream& s = info.streams[a.stream];
+      if (s.activities++ == 0) s.first_ns = a.start_ns;
+      s.last_ns = std::max(s.last_ns, end);
+      if (a.file != 0) {
+        if (a.file >= files.size()) files.resize(std::max<size_t>(a.file + size_t{1}, files.size() * 3 / 2));
+        TraceInfo::File& f = files[a.file];
+        if (f.calls++ == 0) f.path = tables.strings.text(a.path);
+        if (reads) f.bytes_read += bytes;
+        if (writes) f.bytes_written += bytes;
+      }
+    }
+    return {};
+  };
+  auto ran = pipeline.run(look, [&] {
+    progress("info", info.activities, 0);
+    return g_stop_signal.load(std::memory_order_relaxed) == 0;
+  });
+  if (!ran) return std::move(ran.error());
+  if (const int signal = g_stop_signal.load(); signal != 0)
+    return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal));
+  if (info.activities == 0) info.first_ns = 0;
+  info.ops.resize(tables.ops.size());
+  std::erase_if(files, [](const TraceInfo::File& f) { return f.calls == 0; });
+  info.file_count = files.size();
+  const auto bytes = [](const TraceInfo::File& f) { return f.bytes_read + f.bytes_written; };
+  const size_t top = std::min<size_t>(files.size(), 20);
+  std::partial_sort(files.begin(), files.begin() + static_cast<ptrdiff_t>(top), files.end(),
+                    [&](const auto& a, const auto& b) {
+                      return bytes(a) != bytes(b) ? bytes(a) > bytes(b) : a.calls > b.calls;
+                    });
+  files.resize(top);
+  info.files = std::move(files);
+  return info;
+}
+
+}  // namespace feign

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// One run of the engine: the stages put together. The commands are thin layers above this.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plugin/plugin.h"
+#include "report/report.h"
+#include "trace/tables.h"
+
+namespace feign {
+
+enum class Pace { kAfap, kThink };
+enum class Order { kTrace, kStream };  // recorded order over all streams; only within each stream
+
+struct ReplayOptions {
+  std::string root;            // "" if none
+  Pace pace = Pace::kAfap;
+  Order order = Order::kTrace;
+  double scale = 1.0;          // of think time
+  bool prepare = true;         // make what must exist
+};
+
+// How far it is; called about ten times a second. `done` of `total` (0: not known) activities.
+using Progress = std::function<void(const char* stage, uint64_t done, uint64_t total)>;
+
+// Set by a signal handler: end as soon as the calls under way are done, and report.
+extern std::atomic<int> g_stop_signal;
+
+struct PipelineOptions {
+  std::vector<PluginSpec> plugins;  // in order: one provider, modifiers, then a replayer and/or writers
+  ReplayOptions replay;
+};
+
+struct RunResult {
+  bool replayed = false;  // report is that of a replay; else only its counts are
+  Report report;
+  std::vector<std::pair<std::string, std::string>> written;  // writer, file
+};
+
+// Runs a pipeline. A replay that ran but was cut short is a result; anything else that fails is an
+// Error and leaves nothing half-written. [main]
+Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins, Tables& tables,
+                               const Progress& progress);
+
+// The pipeline of a YAML file; errors name file, line and column.
+Result<PipelineOptions> load_pipeline(const std::string& path);
+
+// "think", "think,scale=2".
+Result<std::pair<Pace, double>> parse_pace(const std::string& text);
+
+// The provider that is surest of this file, by probe; an error that lists what there is if none is.
+Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& plugins);
+// The writer for a file name, by suffix.
+Result<PluginSpec> writer_for(const std::string& file, Plugins& plugins);
+
+// What is in a trace, for `feign info`.
+struct TraceInfo {
+  std::string provider;
+  uint64_t activities = 0, bytes_read = 0, bytes_written = 0;
+  uint64_t first_ns = 0, last_ns = 0, compute_ns = 0, sync_ns = 0, call_ns = 0;
+  struct Op {
+    uint64_t count = 0, failed = 0, bytes = 0, duration_ns = 0, not_a_file = 0;
+  };
+  std::vector<Op> ops;  // by op id
+  struct Stream {
+    uint64_t activities = 0, first_ns = 0, last_ns = 0;
+  };
+  std::vector<Stream> streams;  // by number
+  struct File {
+    std::string path;
+    uint64_t calls = 0, bytes_read = 0, bytes_written = 0;
+  };
+  std::vector<File> files;   // those with the most bytes, then calls; at most 20
+  uint64_t file_count = 0;
+};
+Result<TraceInfo> trace_info(const std::vector<PluginSpec>& plugins, Plugins& registry,
+                             Tables& tables, const Progress& progress);
+
+}  // namespace feign

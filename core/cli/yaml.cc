@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// The pipeline of a YAML file (docs/pipeline-file.md).
+#include <yaml.h>
+
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "base/input.h"
+#include "cli/run.h"
+
+namespace feign {
+namespace {
+
+class Document {
+ public:
+  explicit Document(std::string path) : path_(std::move(path)) {}
+  ~Document() {
+    if (loaded_) yaml_document_delete(&document_);
+  }
+
+  Result<void> load() {
+    // Through Input: directories and unreadable files are told as everywhere else.
+    auto text = head_of(path_, size_t{4} << 20);
+    if (!text) return std::move(text.error());
+    if (text->size() == size_t{4} << 20) return Error(FEIGN_ERR_ARGUMENT, path_ + ": more than 4 MiB, want a pipeline in YAML");
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser)) return Error(FEIGN_ERR_NOMEM, path_ + ": out of memory");
+    const std::unique_ptr<yaml_parser_t, void (*)(yaml_parser_t*)> owner(&parser, yaml_parser_delete);
+    yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text->data()), text->size());
+    if (!yaml_parser_load(&parser, &document_)) {
+      yaml_mark_t mark = parser.problem_mark;
+      std::string what = parser.problem != nullptr ? parser.problem : "cannot be read";
+      if (parser.error == YAML_READER_ERROR) mark = parser.mark;
+      return Error(FEIGN_ERR_ARGUMENT, at(mark) + ": " + what + ": want YAML");
+    }
+    loaded_ = true;
+    if (yaml_document_get_root_node(&document_) == nullptr)
+      return Error(FEIGN_ERR_ARGUMENT, path_ + ": is empty, want a map with `plugins`");
+    return {};
+  }
+
+  std::string at(const yaml_mark_t& m) const {
+    return path_ + ":" + std::to_string(m.line + 1) + ":" + std::to_string(m.column + 1);
+  }
+  std::string at(const yaml_node_t& n) const { return at(n.start_mark); }
+  Error error(const yaml_node_t& n, const std::string& what) const { return {FEIGN_ERR_ARGUMENT, at(n) + ": " + what}; }
+  yaml_node_t* root() { return yaml_document_get_root_node(&document_); }
+  yaml_node_t* node(int index) { return yaml_document_get_node(&document_, index); }
+
+  Result<std::string> scalar(const yaml_node_t& n, const std::string& want) const {
+    if (n.type != YAML_SCALAR_NODE) return error(n, "want " + want);
+    return std::string(reinterpret_cast<const char*>(n.data.scalar.value), n.data.scalar.length);
+  }
+  // Key and value of a map, each key once.
+  using Pairs = std::vector<std::pair<std::string, yaml_node_t*>>;
+  Result<Pairs> pairs(const yaml_node_t& n, const std::string& want) {
+    if (n.type != YAML_MAPPING_NODE) return error(n, "want " + want);
+    Pairs out;
+    std::set<std::string> seen;
+    for (auto* p = n.data.mapping.pairs.start; p < n.data.mapping.pairs.top; ++p) {
+      yaml_node_t* key = node(p->key);
+      auto name = scalar(*key, "a name as the key");
+      if (!name) return std::move(name.error());
+      if (!seen.insert(*name).second) return error(*key, "\"" + *name + "\" is there twice");
+      out.emplace_back(*name, node(p->value));
+      keys_.push_back(key);
+    }
+    return out;
+  }
+
+ private:
+  std::string path_;
+  yaml_document_t document_{};
+  bool loaded_ = false;
+  std::vector<yaml_node_t*> keys_;
+};
+
+Result<bool> truth(Document& d, const yaml_node_t& n) {
+  auto text = d.scalar(n, "yes or no");
+  if (!text) return std::move(text.error());
+  for (const char* yes : {"yes", "true", "on"})
+    if (*text == yes) return true;
+  for (const char* no : {"no", "false", "off"})
+    if (*text == no) return false;
+  return d.error(n, "\"" + *text + "\": want yes or no");
+}
+
+Result<PluginSpec> plugin(Document& d, yaml_node_t& n) {
+  if (n.type == YAML_SCALAR_NODE) {
+    auto text = d.scalar(n, "");
+    return parse_plugin_spec(*text, d.at(n));
+  }
+  auto item = d.pairs(n, "NAME, or NAME: {option: value}");
+  if (!item) return std::move(item.error());
+  if (item->size() != 1) return d.error(n, "want one NAME: {option: value} an item");
+  auto& [name, options] = item->front();
+  PluginSpec spec;
+  spec.name = name;
+  spec.where = d.at(n);
+  if (name.empty()) return d.error(n, "want a plug-in's name");
+  // "NAME:" with nothing behind it has no options.
+  if (options->type == YAML_SCALAR_NODE && options->data.scalar.length == 0) return spec;
+  auto list = d.pairs(*options, "a map of options for " + name);
+  if (!list) return std::move(list.error());
+  for (auto& [key, value] : *list) {
+    if (value->type == YAML_SEQUENCE_NODE) {
+      for (auto* i = value->data.sequence.items.start; i < value->data.sequence.items.top; ++i) {
+        auto text = d.scalar(*d.node(*i), "a value of " + key);
+        if (!text) return std::move(text.error());
+        spec.options.emplace_back(key, *text);
+      }
+      continue;
+    }
+    auto text = d.scalar(*value, "a value or a list of values of " + key);
+    if (!text) return std::move(text.error());
+    spec.options.emplace_back(key, *text);
+  }
+  return spec;
+}
+
+}  // namespace
+
+Result<std::pair<Pace, double>> parse_pace(const std::string& text) {
+  const auto wrong = [&] { return Error(FEIGN_ERR_ARGUMENT, "\"" + text + "\": want afap or think, or think,scale=FACTOR"); };
+  const size_t comma = text.find(',');
+  const std::string kind = text.substr(0, comma);
+  double scale = 1;
+  if (comma != std::string::npos) {
+    const std::string rest = text.substr(comma + 1);
+    if (!rest.starts_with("scale=")) return wrong();
+    char* end = nullptr;
+    scale = strtod(rest.c_str() + 6, &end);
+    if (rest.size() == 6 || *end != '\0' || !(scale >= 0) || scale > 1e9) return wrong();
+  }
+  if (kind == "afap") return std::pair{Pace::kAfap, scale};
+  if (kind == "think") return std::pair{Pace::kThink, scale};
+  return wrong();
+}
+
+Result<PipelineOptions> load_pipeline(const std::string& path) {
+  Document d(path);
+  if (auto loaded = d.load(); !loaded) return std::move(loaded.error());
+  PipelineOptions out;
+  auto top = d.pairs(*d.root(), "a map with `plugins`");
+  if (!top) return std::move(top.error());
+  bool has_plugins = false;
+  for (auto& [key, value] : *top) {
+    if (key == "plugins") {
+      has_plugins = true;
+      if (value->type != YAML_SEQUENCE_NODE) return d.error(*value, "plugins: want a list");
+      for (auto* i = value->data.sequence.items.start; i < value->data.sequence.items.top; ++i) {
+        auto spec = plugin(d, *d.node(*i));
+        if (!spec) return std::move(spec.error());
+        out.plugins.push_back(std::move(*spec));
+      }
+    } else if (key == "root") {
+      auto text = d.scalar(*value, "a directory");
+      if (!text) return std::move(text.error());
+      out.replay.root = *text;
+    } else if (key == "pace") {
+      std::string text;
+      if (value->type == YAML_MAPPING_NODE) {
+        auto parts = d.pairs(*value, "");
+        if (!parts) return std::move(parts.error());
+        std::string kind, scale;
+        for (auto& [name, part] : *parts) {
+          auto v = d.scalar(*part, "a value");
+          if (!v) return std::move(v.error());
+          if (name == "kind") kind = *v;
+          else if (name == "scale") scale = ",scale=" + *v;
+          else return d.error(*part, "pace: unknown key \"" + name + "\": want kind and scale");
+        }
+        text = kind + scale;
+      } else {
+        auto v = d.scalar(*value, "afap or think");
+        if (!v) return std::move(v.error());
+        text = *v;
+      }
+      auto pace = parse_pace(text);
+      if (!pace) return d.error(*value, "pace: " + pace.error().text());
+      out.replay.pace = pace->first;
+      out.replay.scale = pace->second;
+    } else if (key == "order") {
+      auto text = d.scalar(*value, "trace or stream");
+      if (!text) return std::move(text.error());
+      if (*text != "trace" && *text != "stream") return d.error(*value, "order: \"" + *text + "\": want trace or stream");
+      out.replay.order = *text == "trace" ? Order::kTrace : Order::kStream;
+    } else if (key == "prepare") {
+      auto yes = truth(d, *value);
+      if (!yes) return std::move(yes.error());
+      out.replay.prepare = *yes;
+    } else {
+      return d.error(*value, "unknown key \"" + key + "\": want plugins, root, pace, order or prepare");
+    }
+  }
+  if (!has_plugins) return d.error(*d.root(), "there is no `plugins`");
+  return out;
+}
+
+}  // namespace feign

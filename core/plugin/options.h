@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Options: what a user typed becomes a component's options struct, by the component's table.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "feign.h"
+
+namespace feign {
+
+// A filled options struct and the texts that it points to.
+class OptionValues {
+ public:
+  // The table must have passed check_options().
+  static Result<OptionValues> parse(
+      const feign_component& component,
+      const std::vector<std::pair<std::string, std::string>>& given);
+  // Good for the life of this object, also after it was moved.
+  const void* data() const { return values_.get(); }
+
+ private:
+  OptionValues() = default;
+  Result<void> set(const feign_option& option, const std::string& text);
+
+  std::unique_ptr<std::byte[]> values_;
+  std::deque<std::string> texts_;
+  std::deque<std::vector<const char*>> lists_;
+};
+
+// Whether a component's option table keeps the contract: rows inside the struct, fallbacks that parse.
+Result<void> check_options(const feign_component& component);
+
+// Row `i` of a component's option table, whose rows may be longer than this header's.
+const feign_option& option_at(const feign_component& component, uint32_t i);
+
+// What a user may type for it: "SIZE", "reads|writes|both".
+std::string option_values(const feign_option& option);
+
+// Whether this is a name as the ABI wants it: [a-z][a-z0-9-]*.
+bool is_name(const char* text);
+
+// "; did you mean strace?", or nothing if no name is close.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
+
+}  // namespace feign

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Plug-ins: found, loaded, refused when they break the contract, and their components created with
+// options.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "feign.h"
+#include "trace/tables.h"
+
+namespace feign {
+
+// What a user asked for: --plugin NAME-OR-PATH[,key=value…], or an item of a YAML list.
+struct PluginSpec {
+  std::string name;  // a component's name, or the path of a shared object (it contains a '/')
+  std::vector<std::pair<std::string, std::string>> options;
+  std::string where;  // put before errors about it: "--plugin" or "lab.yaml:3:5"
+};
+
+// Takes "name,key=value,key=value" apart; "\," is a comma, "\\" a backslash. "key" alone is "key=yes".
+Result<PluginSpec> parse_plugin_spec(const std::string& text, const std::string& where);
+
+// A component and the plug-in it came from. Lives as long as the Plugins it came from.
+struct Component {
+  const feign_component* table;
+  const feign_plugin* plugin;
+  std::string path;  // of the shared object
+  bool short_form = false;
+};
+
+// All plug-ins of a run. Never unloads during a run. [main]
+class Plugins {
+ public:
+  // Where NAME is looked for, as NAME.so: $FEIGN_PLUGIN_PATH (colons), then `plugins/` as built beside
+  // the command when it runs from a build tree, then the installed plug-in directory.
+  Plugins();
+  ~Plugins();
+  static std::vector<std::string> directories();
+
+  // The component `name` (of a shared object in the directories, by file name first, then by looking
+  // into all of them) or the only component of the shared object `name` (a path) that has one of the
+  // `roles` (a mask). `args`: what a short-form plug-in's init() gets. Unknown names list the known.
+  Result<Component> find(const std::string& name, uint32_t roles,
+                         const std::vector<std::string>& args = {});
+  // Every component of a shared object.
+  Result<std::vector<Component>> open(const std::string& path,
+                                      const std::vector<std::string>& args = {});
+  // Every component of every plug-in in the directories, by role and name. What could not be loaded
+  // is said in `failures`.
+  std::vector<Component> all(std::vector<Error>* failures);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Checks a table against the contract (sizes, names, required callbacks): what is wrong, by name.
+Result<void> check_plugin(const feign_plugin& plugin, const std::string& path);
+
+// One created component: its host table, its options, its self.
+class Instance {
+ public:
+  // Parses the options by the component's table and calls its create(). `extension` answers
+  // host->extension (may be null).
+  static Result<std::unique_ptr<Instance>> create(
+      const Component& component, const PluginSpec& spec, Tables& tables,
+      const void* (*extension)(void* ctx, const char* id) = nullptr, void* extension_ctx = nullptr);
+  ~Instance();  // calls destroy()
+
+  const feign_component& component() const;
+  const std::string& name() const;  // the component's name
+  void* self() const;
+  const feign_host& host() const;
+  template <typename Api>
+  const Api& api() const {
+    return *static_cast<const Api*>(component().api);
+  }
+  // What the component said through host->fail() since the last call of this, as an Error of that
+  // code, within its name; a text of its own if it said nothing.
+  Error failure(feign_status status);
+  // Gets the time that the component reports as waited through host->left_out().
+  void set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns), void* ctx);
+
+  struct Impl;
+
+ private:
+  explicit Instance(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// `feign inspect` of a component: summary and option table, as in STYLE.md.
+std::string describe(const Component& component);
+// The same for scripts: a JSON object.
+std::string describe_json(const Component& component);
+
+}  // namespace feign

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Runs a plan: streams, workers, order, pace, clocks and statistics. A replayer only executes.
+//
+// As fast as possible and in the recorded order, one worker takes the whole plan, since order over
+// all streams leaves nothing to do at once. Otherwise each stream has a worker, started where its
+// parent made it; in recorded order a worker waits for its activity's number to come up.
+#pragma once
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/run.h"
+#include "plugin/plugin.h"
+#include "report/report.h"
+#include "trace/native.h"
+
+namespace feign {
+
+// Replays all of `plan` and adds to `report` what came of it. A replay that ends early (g_stop_signal,
+// no space left) is a success that the report tells of; a replayer that fails is an Error. [main]
+Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
+                    Instance& replayer, Tables& tables, Report& report, const Progress& progress);
+
+}  // namespace feign

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+#include "resolve/namespace.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+namespace feign {
+
+std::string clean_path(std::string_view path) {
+  std::string out;
+  out.reserve(path.size() + 1);
+  size_t i = 0;
+  while (i < path.size()) {
+    while (i < path.size() && path[i] == '/') ++i;
+    const size_t end = std::min(path.find('/', i), path.size());
+    const std::string_view part = path.substr(i, end - i);
+    i = end;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      const size_t slash = out.rfind('/');
+      out.resize(slash == std::string::npos ? 0 : slash);
+      continue;
+    }
+    out += '/';
+    out += part;
+  }
+  if (out.empty()) out = "/";
+  return out;
+}
+
+uint32_t Namespace::slot_of(uint32_t path) {
+  if (path < slot_by_path_.size() && slot_by_path_[path] != 0) return slot_by_path_[path];
+  const uint32_t slot = slot_of_text(clean_path(strings_.text(path)));
+  if (path >= slot_by_path_.size()) slot_by_path_.resize(std::max<size_t>(path + 1, path * 3 / 2));
+  slot_by_path_[path] = slot;
+  return slot;
+}
+
+uint32_t Namespace::slot_of_text(std::string_view clean) {
+  const uint32_t path = strings_.intern(clean);
+  if (path < slot_by_path_.size() && slot_by_path_[path] != 0) return slot_by_path_[path];
+  uint32_t parent = 0;
+  if (clean.size() > 1) {
+    const size_t slash = clean.rfind('/');
+    parent = slot_of_text(slash == 0 ? std::string_view("/") : clean.substr(0, slash));
+  }
+  const auto slot = static_cast<uint32_t>(slots_.size());
+  slots_.push_back({path, parent, 0, parent ? slots_[parent].first_child : 0, 0, State::kUnknown});
+  if (parent != 0) slots_[parent].first_child = slot;
+  if (path >= slot_by_path_.size()) slot_by_path_.resize(std::max<size_t>(path + 1, path * 3 / 2));
+  slot_by_path_[path] = slot;
+  // Below a directory that the trace made, nothing was before it.
+  if (parent != 0) {
+    const Slot& p = slots_[parent];
+    if (p.state == State::kAbsent ||
+        (p.file != 0 && files_[p.file].created && files_[p.file].certain))
+      slots_[slot].state = State::kAbsent;
+  }
+  return slot;
+}
+
+uint32_t Namespace::new_file(Type type, bool created, bool certain) {
+  File f;
+  f.type = type;
+  f.created = created;
+  f.certain = certain;
+  files_.push_back(f);
+  return static_cast<uint32_t>(files_.size() - 1);
+}
+
+void Namespace::put(uint32_t slot, uint32_t file) {
+  slots_[slot].file = file;
+  slots_[slot].state = State::kPresent;
+  ++files_[file].links;
+  files_[file].gone = false;
+}
+
+void Namespace::take(uint32_t slot) {
+  const uint32_t file = slots_[slot].file;
+  slots_[slot].file = 0;
+  slots_[slot].state = State::kAbsent;
+  if (file == 0) return;
+  if (files_[file].links > 0 && --files_[file].links == 0) files_[file].gone = true;
+}
+
+uint32_t Namespace::initial_path_of(uint32_t slot) {
+  const uint32_t parent = slots_[slot].parent;
+  if (parent == 0) return slots_[slot].path;
+  const uint32_t directory = slots_[parent].file;
+  // The directory may have been elsewhere when the trace began: then so was what is in it.
+  if (directory == 0 || files_[directory].created || files_[directory].initial_path == 0 ||
+      files_[directory].initial_path == slots_[parent].path)
+    return slots_[slot].path;
+  const std::string_view path = strings_.text(slots_[slot].path);
+  std::string moved(strings_.text(files_[directory].initial_path));
+  moved += path.substr(path.rfind('/'));
+  return strings_.intern(moved);
+}
+
+uint32_t Namespace::present(uint32_t slot, Type type) {
+  if (slots_[slot].file == 0) {
+    if (const uint32_t parent = slots_[slot].parent; parent != 0) {
+      if (present(parent, Type::kDirectory) == 0) return 0;
+    }
+    const uint32_t file = new_file(type, false, true);
+    files_[file].initial_path = initial_path_of(slot);
+    put(slot, file);
+    return file;
+  }
+  File& f = files_[slots_[slot].file];
+  if (f.type == Type::kUnknown || (type == Type::kDirectory && f.type == Type::kFile))
+    f.type = type;
+  return slots_[slot].file;
+}
+
+uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
+  if (const uint32_t parent = slots_[slot].parent; parent != 0)
+    (void)present(parent, Type::kDirectory);
+  const bool surely = certain || slots_[slot].state == State::kAbsent;
+  const uint32_t file = new_file(type, true, surely);
+  files_[file].initial_path = slots_[slot].path;  // if it turns out to have been there
+  put(slot, file);
+  return file;
+}
+
+void Namespace::absent(uint32_t slot) {
+  if (slots_[slot].file == 0) slots_[slot].state = State::kAbsent;
+}
+
+void Namespace::move(uint32_t from, uint32_t to) {
+  if (from == to) return;
+  take(to);
+  slots_[to].file = slots_[from].file;
+  slots_[to].state = slots_[from].state;
+  slots_[from].file = 0;
+  slots_[from].state = State::kAbsent;
+  // What was below the target went with it (it was empty); what is below the source moves along.
+  for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
+    if (slots_[c].file == 0 && slots_[c].state == State::kUnknown) continue;
+    const std::string_view path = strings_.text(slots_[c].path);
+    std::string moved(strings_.text(slots_[to].path));
+    if (moved == "/") moved.clear();
+    moved += path.substr(path.rfind('/'));
+    move(c, slot_of_text(moved));
+  }
+}
+
+void Namespace::exchange(uint32_t a, uint32_t b) {
+  std::string aside(strings_.text(slots_[a].path));
+  aside += "/../.feign-exchange";  // a name of our own: a trace's paths are clean and lack ".."
+  const uint32_t between = slot_of_text(aside);
+  move(a, between);
+  move(b, a);
+  move(between, b);
+}
+
+Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
+  Touched t;
+  if (a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return t;
+  const uint32_t slot = slot_of(a.path);
+  const bool ok = a.result >= 0;
+  const auto failed = [&] {
+    if (a.result == -ENOENT) {
+      const uint32_t parent = slots_[slot].parent;
+      // With the parent known to be there, it is the name that is missing.
+      if (parent != 0 && slots_[parent].file != 0) absent(slot);
+    }
+    t.file = slots_[slot].file;
+    return t;
+  };
+
+  switch (effect) {
+    case Effect::kOpen:
+    case Effect::kCreat: {
+      const bool creates = effect == Effect::kCreat || (a.flags & O_CREAT) != 0;
+      const bool exclusive = (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+      if (!ok) {
+        if (a.result == -EEXIST && exclusive) t.file = present(slot, Type::kUnknown);
+        else if (a.result == -EISDIR) t.file = present(slot, Type::kDirectory);
+        else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY)) t.file = present(slot, Type::kFile);
+        else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW)) t.file = present(slot, Type::kSymlink);
+        else return failed();
+        return t;
+      }
+      if ((a.flags & O_TMPFILE) == O_TMPFILE) {
+        (void)present(slot, Type::kDirectory);
+        t.file = new_file(Type::kFile, true, true);
+        t.created = true;
+        return t;
+      }
+      if (creates && slots_[slot].file == 0) {
+        t.file = create(slot, Type::kFile, exclusive);
+        t.created = true;
+      } else {
+        t.file = present(slot, (a.flags & O_DIRECTORY) ? Type::kDirectory : Type::kUnknown);
+      }
+      if (t.file != 0 && (a.flags & O_TRUNC) && (a.flags & O_ACCMODE) != O_RDONLY)
+        files_[t.file].size = 0;
+      return t;
+    }
+    case Effect::kMkdir:
+      if (a.result == -EEXIST) {
+        t.file = present(slot, Type::kDirectory);
+        return t;
+      }
+      if (!ok) return failed();
+      t.file = create(slot, Type::kDirectory, true);
+      t.created = true;
+      return t;
+    case Effect::kSymlink:
+      if (a.result == -EEXIST) {
+        t.file = present(slot, Type::kUnknown);
+        return t;
+      }
+      if (!ok) return failed();
+      t.file = create(slot, Type::kSymlink, true);
+      files_[t.file].target = a.path2;
+      t.created = true;
+      return t;
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir: {
+      const bool directory =
+          effect == Effect::kRmdir || (effect == Effect::kUnlinkat && (a.flags & AT_REMOVEDIR));
+      if (!ok) {
+        if (a.result == -EISDIR || a.result == -ENOTEMPTY)
+          t.file = present(slot, Type::kDirectory);
+        else
+          return failed();
+        return t;
+      }
+      t.file = present(slot, directory ? Type::kDirectory : Type::kUnknown);
+      take(slot);
+      return t;
+    }
+    case Effect::kRename: {
+      if (a.path2 == 0) return t;
+      if (!ok) return failed();
+      t.file = present(slot, Type::kUnknown);
+      const uint32_t to = slot_of(a.path2);
+      if (a.flags & 2 /* RENAME_EXCHANGE */) {
+        (void)present(to, Type::kUnknown);
+        exchange(slot, to);
+        return t;
+      }
+      if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
+      t.file2 = slots_[to].file;
+      if (t.file2 == t.file) {  // two names of one file: rename does nothing
+        t.file2 = 0;
+        return t;
+      }
+      move(slot, to);
+      return t;
+    }
+    case Effect::kLink: {
+      if (a.path2 == 0) return t;
+      const uint32_t to = slot_of(a.path2);
+      if (a.result == -EEXIST) {
+        t.file = present(slot, Type::kUnknown);
+        (void)present(to, Type::kUnknown);
+        return t;
+      }
+      if (!ok) return failed();
+      t.file = present(slot, Type::kUnknown);
+      if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
+      take(to);
+      put(to, t.file);
+      return t;
+    }
+    case Effect::kReadlink:
+      if (a.result == -EINVAL) {
+        t.file = present(slot, Type::kUnknown);
+        if (files_[t.file].type == Type::kUnknown) files_[t.file].type = Type::kFile;
+        return t;
+      }
+      if (!ok) return failed();
+      t.file = present(slot, Type::kSymlink);
+      files_[t.file].type = Type::kSymlink;
+      if (files_[t.file].target == 0) files_[t.file].target = a.path2;
+      return t;
+    case Effect::kStat:
+    case Effect::kLstat:
+    case Effect::kStatat: {
+      if (!ok) return failed();
+      Type type = Type::kUnknown;
+      if (S_ISDIR(a.mode)) type = Type::kDirectory;
+      if (S_ISREG(a.mode)) type = Type::kFile;
+      if (S_ISLNK(a.mode)) type = Type::kSymlink;
+      t.file = present(slot, type);
+      return t;
+    }
+    case Effect::kChdir:
+      if (!ok) return failed();
+      t.file = present(slot, Type::kDirectory);
+      return t;
+    case Effect::kAccess:
+    case Effect::kChmod:
+    case Effect::kTruncate:
+      if (!ok) return failed();
+      t.file = present(slot, Type::kUnknown);
+      return t;
+    default:
+      t.file = slots_[slot].file;
+      return t;
+  }
+}
+
+}  // namespace feign

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Which file has which name, followed through creations, renames, links and unlinks.
+//
+// A slot is a place for a name: one for every absolute path ever seen, for ever. A file is an
+// identity that sits in slots; a rename moves it, and all below it, to other slots. What is first
+// seen by a successful use was there before the trace began; what is first seen by its creation was
+// not. resolve asks this for identities, prepare (on the activities as modifiers left them) for what
+// must exist.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "feign.h"
+#include "trace/call.h"
+#include "trace/strings.h"
+
+namespace feign {
+
+// The path without empty, "." and ".." components (taken lexically), with a leading and without a
+// trailing slash.
+std::string clean_path(std::string_view path);
+
+class Namespace {
+ public:
+  enum class Type : uint8_t { kUnknown, kFile, kDirectory, kSymlink, kOther };
+
+  struct File {
+    Type type = Type::kUnknown;
+    bool created = false;   // by the trace
+    bool certain = false;   // … surely: it cannot have been there before
+    bool gone = false;      // its last name is gone
+    uint32_t links = 0;
+    uint32_t initial_path = 0;  // where it was when the trace began, if it was there; string id
+    uint32_t target = 0;        // of a symbolic link, string id
+    uint32_t mode = 0;          // permission bits, if known
+    uint64_t size = 0;          // as far as is known
+  };
+
+  explicit Namespace(Strings& strings) : strings_(strings) {
+    slots_.emplace_back();
+    files_.emplace_back();
+  }
+
+  struct Touched {
+    uint32_t file = 0;      // the identity that the call named, 0 if none
+    uint32_t file2 = 0;     // the one that stood at rename's new name and went
+    bool created = false;   // the call made it
+  };
+  // What a call with a resolved path (and path2) does to names, by its recorded result.
+  Touched apply(const feign_activity& a, Effect effect);
+
+  File& file(uint32_t id) { return files_[id]; }
+  uint32_t file_count() const { return static_cast<uint32_t>(files_.size()); }
+  // Every name ever seen: its path, its directory's (0 for "/"), and the file there now (0 if none).
+  template <typename Visit>
+  void for_each_name(Visit&& visit) const {
+    for (size_t i = 1; i < slots_.size(); ++i)
+      visit(slots_[i].path, slots_[i].parent ? slots_[slots_[i].parent].path : 0, slots_[i].file);
+  }
+  // The names in a directory that were ever seen, with the file there now (0 if none).
+  template <typename Visit>
+  void for_each_child(uint32_t path, Visit&& visit) {
+    for (uint32_t c = slots_[slot_of(path)].first_child; c != 0; c = slots_[c].next_sibling)
+      visit(slots_[c].path, slots_[c].file);
+  }
+  // The file at a path (string id), 0 if there is none or it is not known.
+  uint32_t at(uint32_t path) { return slots_[slot_of(path)].file; }
+
+ private:
+  enum class State : uint8_t { kUnknown, kPresent, kAbsent };
+  struct Slot {
+    uint32_t path = 0;  // string id
+    uint32_t parent = 0, first_child = 0, next_sibling = 0;
+    uint32_t file = 0;
+    State state = State::kUnknown;
+  };
+
+  uint32_t slot_of(uint32_t path);
+  uint32_t slot_of_text(std::string_view clean);
+  uint32_t new_file(Type type, bool created, bool certain);
+  void put(uint32_t slot, uint32_t file);
+  void take(uint32_t slot);
+  uint32_t present(uint32_t slot, Type type);        // it is there: make it known if it was not
+  uint32_t create(uint32_t slot, Type type, bool certain);
+  void absent(uint32_t slot);
+  uint32_t initial_path_of(uint32_t slot);
+  void move(uint32_t from, uint32_t to);
+  void exchange(uint32_t a, uint32_t b);
+
+  Strings& strings_;
+  std::vector<Slot> slots_;          // [0] is none
+  std::vector<File> files_;          // [0] is none
+  std::vector<uint32_t> slot_by_path_;  // by string id
+  uint32_t root_ = 0;
+};
+
+}  // namespace feign

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Plays the operating system's bookkeeping over the activities as they come in: processes and
+// threads, working directories, descriptor tables, offsets and names; and writes the answers into
+// each. The only place that does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "resolve/namespace.h"
+#include "trace/record.h"
+#include "trace/tables.h"
+
+namespace feign {
+
+class Resolve {
+ public:
+  explicit Resolve(Tables& tables);
+
+  // Turns a provider's activity (FEIGN_RESOLVED not set) into what feign.h promises. Activities come
+  // in the order in which they took effect, with their ids. [stream]
+  void apply(Record& record);
+  // Time that a stream spent waiting in a call that is no activity.
+  void waited(uint32_t stream, uint64_t ns);
+
+ private:
+  // An open file description.
+  struct Description {
+    uint32_t handle = 0;
+    uint32_t file = 0;
+    uint32_t path = 0;   // string id of the absolute path it was opened by
+    uint32_t flags = 0;
+    uint32_t refs = 0;   // descriptors, over all tables
+    uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY
+    uint64_t offset = 0;
+  };
+  struct Descriptor {
+    Description* description = nullptr;
+    bool close_on_exec = false;
+  };
+  struct Table {  // a process's descriptors; shared with CLONE_FILES
+    std::unordered_map<int32_t, Descriptor> map;
+  };
+  struct Place {  // a working directory; shared with CLONE_FS
+    uint32_t path = 0;
+  };
+  struct Process {
+    std::vector<uint32_t> threads;
+  };
+  struct Thread {
+    bool known = false, ended = false;
+    uint32_t now = 0;  // the stream's number: another one when the recorded id came back
+    uint64_t last_end = 0, waited = 0;
+    std::shared_ptr<Table> table;
+    std::shared_ptr<Place> place;
+    std::shared_ptr<Process> process;
+  };
+
+  Thread& thread_of(uint32_t stream);
+  Thread& begin(uint32_t stream);
+  void child(Record& r, const Thread& parent, bool files, bool place, bool process);
+  void pause(feign_activity& a, Thread& t);
+
+  uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
+  Description* find(Thread& t, uint32_t handle, uint32_t hint);
+  void fill(feign_activity& a, const Description* d);
+  void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
+  void release(Description* d, std::vector<uint64_t>* ended);
+  Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
+  void close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended);
+  void open(Record& r, Thread& t, Effect effect);
+  void path_call(Record& r, Thread& t, Effect effect);
+  void data(feign_activity& a, Description* d, Effect effect);
+  void renamed(uint32_t from, uint32_t to);
+
+  Tables& tables_;
+  Namespace names_;
+  std::vector<Thread> threads_;  // by the provider's stream number
+  std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
+  std::vector<uint32_t> cleaned_;                  // absolute path as recorded -> clean
+  std::vector<std::unique_ptr<Description>> pool_;
+  std::vector<Description*> free_;
+  uint32_t last_handle_ = 0;
+};
+
+}  // namespace feign

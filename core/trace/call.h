@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// What the generator makes of a call's description, beyond what feign.h shows of it: for reading the
+// call from text and for resolve.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "feign.h"
+#include "resolve/effects.h"
+
+namespace feign {
+
+// Role of a parameter: layers/posix.h explains them.
+enum class Role : uint8_t {
+  kSkip,
+  kFd,
+  kFd2,
+  kDir,
+  kDir2,
+  kPath,
+  kPath2,
+  kText2,
+  kBuffer,
+  kReadback2,
+  kLength,
+  kOffset,
+  kFlags,
+  kMode,
+  kValue,
+  kIov,
+  kStat,
+  kStatx,
+  kFds,
+};
+
+enum class Form : uint8_t {
+  kPlain,   // the argument itself
+  kNamed,   // strace prints name=argument
+  kStruct,  // a member of that name in a struct argument
+};
+
+struct CallArg {
+  const char* name;
+  Role role;
+  Form form;
+  uint8_t index;  // of a value
+  uint16_t name_count;
+  const feign_name* names;
+};
+
+struct Call {
+  const char* name;
+  uint16_t op;  // 0: no such call
+  uint8_t arg_count;
+  Effect effect;
+  const CallArg* args;
+};
+
+// A call that is known to be no activity.
+struct LeftOutCall {
+  const char* name;
+  const char* why;
+  bool waits;
+};
+
+// Another name of a call.
+struct CallAlias {
+  const char* name;
+  uint16_t op;
+};
+
+}  // namespace feign

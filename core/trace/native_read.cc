@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: MIT
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <queue>
+
+#include "trace/native.h"
+#include "trace/native_format.h"
+
+namespace feign {
+
+using namespace native;
+
+namespace {
+
+// Numbers and texts from memory that cannot be trusted: past the end everything is 0 and bad() is true.
+class Take {
+ public:
+  Take() = default;
+  Take(const unsigned char* p, size_t n) : begin_(p), p_(p), end_(p + n) {}
+  uint64_t u64() {
+    if (p_ != end_ && *p_ < 0x80) return *p_++;
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      if (p_ == end_) break;
+      const unsigned char c = *p_++;
+      v |= static_cast<uint64_t>(c & 0x7F) << shift;
+      if (c < 0x80) return v;
+    }
+    bad_ = true;
+    p_ = end_;
+    return 0;
+  }
+  int64_t i64() { return unzigzag(u64()); }
+  uint32_t u32() {
+    const uint64_t v = u64();
+    if (v > UINT32_MAX) bad_ = true;
+    return static_cast<uint32_t>(v);
+  }
+  // A count of things that take at least `least` bytes each: more than can follow is bad.
+  uint64_t count(size_t least) {
+    const uint64_t n = u64();
+    if (n > left() / least) {
+      bad_ = true;
+      return 0;
+    }
+    return n;
+  }
+  std::string_view text() {
+    const uint64_t n = u64();
+    if (n > left()) {
+      bad_ = true;
+      return {};
+    }
+    const std::string_view s(reinterpret_cast<const char*>(p_), n);
+    p_ += n;
+    return s;
+  }
+  void raw(void* to, size_t n) {
+    if (n > left()) {
+      bad_ = true;
+      memset(to, 0, n);
+      return;
+    }
+    memcpy(to, p_, n);
+    p_ += n;
+  }
+  size_t left() const { return static_cast<size_t>(end_ - p_); }
+  size_t at() const { return static_cast<size_t>(p_ - begin_); }
+  bool bad() const { return bad_; }
+
+ private:
+  const unsigned char *begin_ = nullptr, *p_ = nullptr, *end_ = nullptr;
+  bool bad_ = false;
+};
+
+struct Block {
+  uint64_t offset;
+  uint32_t stream, records, raw_size, packed_size;
+  uint64_t first_number, last_number, first_ns, last_ns;
+  PathFilter filter;
+};
+
+struct OpOfFile {
+  uint32_t id;           // in the tables
+  uint32_t text_values;  // bits of values that are strings
+  bool moves;            // data
+};
+
+// A layer that this program does not describe, as a file does.
+struct OwnLayer {
+  std::string name;
+  std::vector<std::unique_ptr<std::string>> texts;
+  std::vector<std::vector<feign_arg_info>> args;
+  std::vector<feign_op_info> infos;
+  std::vector<const feign_op_info*> pointers;
+  feign_layer layer{};
+};
+
+}  // namespace
+
+struct NativeReader::Impl {
+  int fd = -1;
+  std::string name;
+  Tables* tables = nullptr;
+  uint64_t size = 0;
+  std::vector<Block> blocks;
+  std::vector<std::vector<uint32_t>> of_stream;  // blocks, by file stream
+  std::vector<uint32_t> streams;                 // file stream -> stream of the tables
+  std::vector<OpOfFile> ops;
+  NativeTotals totals;
+  std::vector<Needed> needed;
+  std::vector<std::unique_ptr<OwnLayer>> layers;
+
+  ~Impl() {
+    if (fd >= 0) close(fd);
+  }
+  Error damaged(uint64_t at, const std::string& what) const {
+    return {FEIGN_ERR_ARGUMENT, name + ": damaged at byte " + std::to_string(at) + ": " + what};
+  }
+  Result<void> read_at(void* to, size_t n, uint64_t at) const {
+    auto* p = static_cast<char*>(to);
+    while (n != 0) {
+      const ssize_t got = pread(fd, p, n, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return errno_error("read " + name, errno);
+      if (got == 0) return damaged(at, "the file ends here");
+      p += got;
+      at += static_cast<uint64_t>(got);
+      n -= static_cast<size_t>(got);
+    }
+    return {};
+  }
+  Result<void> index(Take x, uint64_t at);
+};
+
+NativeReader::NativeReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+NativeReader::~NativeReader() = default;
+const NativeTotals& NativeReader::totals() const { return impl_->totals; }
+const std::vector<Needed>& NativeReader::needed() const { return impl_->needed; }
+
+bool NativeReader::recognises(const void* head, size_t size) {
+  return size >= sizeof kMagic && memcmp(head, kMagic, sizeof kMagic) == 0;
+}
+
+Result<std::shared_ptr<NativeReader>> NativeReader::open(int fd, std::string name, Tables& tables) {
+  auto impl = std::make_unique<Impl>();
+  impl->fd = fd;
+  impl->name = std::move(name);
+  impl->tables = &tables;
+  struct stat st {};
+  if (fstat(fd, &st) != 0) return errno_error("read " + impl->name, errno);
+  if (!S_ISREG(st.st_mode))
+    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is no regular file, want a trace in the native format");
+  impl->size = static_cast<uint64_t>(st.st_size);
+  FileHeader header{};
+  if (impl->size < sizeof header)
+    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": has " + std::to_string(impl->size) +
+                                         " bytes, too few for a trace in the native format");
+  if (auto r = impl->read_at(&header, sizeof header, 0); !r) return std::move(r.error());
+  if (!recognises(&header, sizeof header))
+    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is not in the native format: it does not start with FEIGNTR");
+  if (header.major != kMajor)
+    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is format " + std::to_string(header.major) + "." +
+                                         std::to_string(header.minor) + ", this feign reads " +
+                                         std::to_string(kMajor) + ".x");
+  Trailer trailer{};
+  if (impl->size < sizeof header + sizeof trailer)
+    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is incomplete: it ends before its index (cut short, or still being written)");
+  if (auto r = impl->read_at(&trailer, sizeof trailer, impl->size - sizeof trailer); !r) return std::move(r.error());
+  const uint64_t index_end = impl->size - sizeof trailer;
+  if (trailer.magic != kTrailerMagic)
+    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is incomplete: it ends without a trailer (cut short, or still being written)");
+  if (trailer.index_offset < sizeof header || trailer.index_offset > index_end ||
+      trailer.packed_size != index_end - trailer.index_offset || trailer.raw_size > kMaxIndex ||
+      trailer.raw_size / 4096 > trailer.packed_size + uint64_t{1})
+    return impl->damaged(index_end, "the trailer does not fit the file");
+  std::vector<unsigned char> packed(trailer.packed_size);
+  if (auto r = impl->read_at(packed.data(), packed.size(), trailer.index_offset); !r) return std::move(r.error());
+  if (check_of(packed.data(), packed.size(), trailer.raw_size) != trailer.check)
+    return impl->damaged(trailer.index_offset, "the index fails its checksum");
+  std::vector<unsigned char> raw(trailer.raw_size);
+  const size_t got = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
+  if (ZSTD_isError(got) || got != raw.size()) return impl->damaged(trailer.index_offset, "the index does not decompress");
+  if (auto r = impl->index(Take(raw.data(), raw.size()), trailer.index_offset); !r) return std::move(r.error());
+  return std::shared_ptr<NativeReader>(new NativeReader(std::move(impl)));
+}
+
+Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
+  const auto bad = [&](const char* what) { return damaged(at, std::string("the index: ") + what); };
+  uint64_t end = sizeof(FileHeader);
+  for (uint64_t n = x.count(73); n != 0; --n) {
+    Block b{};
+    b.offset = x.u64();
+    b.stream = x.u32();
+    b.records = x.u32();
+    b.raw_size = x.u32();
+    b.packed_size = x.u32();
+    b.first_number = x.u64();
+    b.last_number = x.u64();
+    b.first_ns = x.u64();
+    b.last_ns = x.u64();
+    x.raw(b.filter.bits, sizeof b.filter.bits);
+    if (x.bad() || b.offset != end || b.records == 0 || b.records > kMaxRecords || b.raw_size > kMaxBlock ||
+        b.packed_size > at || b.offset > at - b.packed_size || b.last_number < b.first_number)
+      return bad("a block that cannot be");
+    end = b.offset + sizeof(BlockHeader) + b.packed_size;
+    if (end > at) return bad("a block that cannot be");
+    blocks.push_back(b);
+  }
+  // Ops of one unknown layer stand together only by chance: gather them by name first.
+  struct Described {
+    std::string layer, name;
+    uint32_t kind, result_kind;
+    std::vector<std::tuple<std::string, uint32_t, uint32_t, uint32_t>> args;
+    uint64_t count;
+  };
+  std::vector<Described> described;
+  for (uint64_t n = x.count(6); n != 0; --n) {
+    Described d;
+    d.layer = x.text();
+    d.name = x.text();
+    d.kind = x.u32();
+    d.result_kind = x.u32();
+    d.count = x.u64();
+    for (uint64_t args = x.count(4); args != 0; --args) {
+      std::string arg(x.text());
+      const uint32_t type = x.u32(), slot = x.u32(), index = x.u32();
+      d.args.emplace_back(std::move(arg), type, slot, index);
+    }
+    if (x.bad() || d.layer.empty() || d.name.empty() || d.layer.size() > 256 || d.name.size() > 256)
+      return bad("an op that cannot be");
+    described.push_back(std::move(d));
+  }
+  ops.resize(described.size());
+  std::map<std::string, std::vector<size_t>> unknown;
+  for (size_t i = 0; i < described.size(); ++i) {
+    const Described& d = described[i];
+    ops[i].id = tables->ops.find(d.layer, d.name);
+    ops[i].moves = d.kind == FEIGN_KIND_READ || d.kind == FEIGN_KIND_WRITE;
+    ops[i].text_values = 0;
+    for (const auto& [arg, type, slot, index] : d.args)
+      if (slot == FEIGN_SLOT_VALUE && index < 32 && (type == FEIGN_ARG_STRING || type == FEIGN_ARG_PATH))
+        ops[i].text_values |= 1u << index;
+    if (ops[i].id == 0) unknown[d.layer].push_back(i);
+  }
+  for (const auto& [layer, list] : unknown) {
+    auto own = std::make_unique<OwnLayer>();
+    // An op that a newer description of a layer has and ours has not still gets a place of its own.
+    own->name = tables->ops.find(layer, "read") != 0 || layer == "posix" ? layer + "+" : layer;
+    for (const size_t i : list) {
+      const Described& d = described[i];
+      const auto keep = [&](const std::string& text) {
+        own->texts.push_back(std::make_unique<std::string>(text));
+        return own->texts.back()->c_str();
+      };
+      std::vector<feign_arg_info> args;
+      for (const auto& [arg, type, slot, index] : d.args) args.push_back({keep(arg), type, slot, index, 0, nullptr});
+      own->infos.push_back({sizeof(feign_op_info), 0, keep(d.name), own->name.c_str(), d.kind, d.result_kind,
+                            static_cast<uint32_t>(args.size()), sizeof(feign_arg_info), nullptr});
+      own->args.push_back(std::move(args));
+    }
+    for (size_t i = 0; i < own->infos.size(); ++i) {
+      own->infos[i].args = own->args[i].empty() ? nullptr : own->args[i].data();
+      own->pointers.push_back(&own->infos[i]);
+    }
+    own->layer = {sizeof(feign_layer), static_cast<uint32_t>(own->pointers.size()), own->name.c_str(),
+                  own->pointers.data()};
+    auto id = tables->ops.add(own->layer);
+    if (!id) return std::move(id.error()).within(name);
+    for (size_t i = 0; i < list.size(); ++i) ops[list[i]].id = *id + static_cast<uint32_t>(i);
+    layers.push_back(std::move(own));
+  }
+
+  streams.push_back(0);
+  std::vector<uint64_t> stream_counts{0};
+  std::vector<uint32_t> parents{0};
+  const uint32_t first_stream = tables->streams.size();
+  for (uint64_t n = x.count(8); n != 0; --n) {
+    feign_stream_info info{};
+    info.host = tables->strings.intern(x.text());
+    info.rank = static_cast<int32_t>(x.i64());
+    info.process = x.i64();
+    info.thread = x.i64();
+    const uint32_t parent = x.u32();
+    info.again = x.u32();
+    info.parent_id = x.u64();
+    stream_counts.push_back(x.u64());
+    if (x.bad()) return bad("a stream that cannot be");
+    // Streams keep their order, so a parent's number shifts as all do.
+    info.parent = parent != 0 ? parent + first_stream - 1 : 0;
+    streams.push_back(tables->streams.add(info));
+  }
+  of_stream.resize(streams.size());
+  uint64_t records = 0;
+  for (uint32_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].stream == 0 || blocks[i].stream >= streams.size()) return bad("a block of no stream");
+    auto& list = of_stream[blocks[i].stream];
+    if (!list.empty() && blocks[list.back()].last_number >= blocks[i].first_number) return bad("blocks out of order");
+    list.push_back(i);
+    records += blocks[i].records;
+  }
+  for (uint64_t n = x.count(1); n != 0; --n) tables->sources.emplace_back(x.text());
+  for (uint64_t n = x.count(4); n != 0; --n) {
+    std::string call(x.text()), why(x.text());
+    LeftOut& l = tables->left_out[{std::move(call), std::move(why)}];
+    l.count += x.u64();
+    l.duration_ns += x.u64();
+  }
+  totals.activities = x.u64();
+  totals.first_ns = x.u64();
+  totals.last_ns = x.u64();
+  totals.max_length = x.u64();
+  totals.max_handle = x.u32();
+  totals.max_file = x.u32();
+  if (x.bad() || totals.activities != records) return bad("totals that do not add up");
+  totals.by_op.resize(tables->ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) totals.by_op[ops[i].id] += described[i].count;
+  totals.by_stream.resize(tables->streams.size());
+  for (size_t i = 1; i < streams.size(); ++i) totals.by_stream[streams[i]] = stream_counts[i];
+  for (uint64_t n = x.count(5); n != 0; --n) {
+    Needed e;
+    const uint32_t type = x.u32();
+    e.mode = x.u32();
+    e.size = x.u64();
+    e.path = x.text();
+    e.target = x.text();
+    if (x.bad() || type < Needed::kFile || type > Needed::kAbsent) return bad("a needed file that cannot be");
+    e.type = static_cast<Needed::Type>(type);
+    needed.push_back(std::move(e));
+  }
+  if (x.bad() || x.left() != 0) return bad("it ends in the wrong place");
+  return {};
+}
+
+// ---- cursors --------------------------------------------------------------------------------------
+
+namespace {
+
+// Reads the blocks of one stream, a record at a time.
+struct StreamCursor {
+  uint32_t stream = 0;           // of the file
+  std::vector<uint32_t> blocks;  // still to be read, in order
+  size_t next_block = 0;
+  Take take;
+  std::vector<unsigned char> raw;
+  std::vector<uint32_t> strings;  // of the block -> id
+  std::vector<LikeOp> like;
+  uint32_t left = 0;              // records in the block
+  uint64_t block_offset = 0;
+  feign_activity before{};
+  uint64_t before_end = 0, last_number = 0;
+  uint32_t before_op = 0;
+  bool first = false;
+  uint32_t mask = 0;              // of the record to come
+  uint64_t number = 0;
+};
+
+}  // namespace
+
+struct NativeReader::Cursor::Impl {
+  std::shared_ptr<const NativeReader> reader;
+  Range range;
+  uint64_t path_hash = 0;
+  ZSTD_DCtx* zstd = ZSTD_createDCtx();
+  std::vector<unsigned char> packed;
+  std::vector<std::unique_ptr<StreamCursor>> active;
+  StreamCursor* now = nullptr;
+  // Streams that wait for their turn: those with a record at hand, and those not yet begun.
+  using Waiting = std::pair<uint64_t, StreamCursor*>;
+  std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
+  Record scratch{};
+  uint32_t path_id = 0;
+
+  ~Impl() { ZSTD_freeDCtx(zstd); }
+
+  const NativeReader::Impl& file() const { return *reader->impl_; }
+  bool wanted(const Block& b) const {
+    if (b.last_number < range.from) return false;
+    if (b.last_ns < range.from_ns) return false;
+    return range.path.empty() || b.filter.may_have(path_hash);
+  }
+  Result<bool> load(StreamCursor& s);    // the next block; false: no more
+  Result<bool> peek(StreamCursor& s);    // s.number and s.mask of the next record; false: no more
+  Result<void> decode(StreamCursor& s, Record& out);
+};
+
+NativeReader::Cursor::Cursor(std::shared_ptr<const NativeReader> reader, Range range)
+    : impl_(std::make_unique<Impl>()) {
+  Impl& c = *impl_;
+  c.reader = std::move(reader);
+  c.range = std::move(range);
+  c.path_hash = PathFilter::hash(c.range.path);
+  if (!c.range.path.empty()) c.path_id = c.file().tables->strings.intern(c.range.path);
+  const auto& file = c.file();
+  for (uint32_t stream = 1; stream < file.of_stream.size(); ++stream) {
+    if (c.range.stream != 0 && file.streams[stream] != c.range.stream) continue;
+    std::vector<uint32_t> blocks;
+    for (const uint32_t b : file.of_stream[stream])
+      if (c.wanted(file.blocks[b])) blocks.push_back(b);
+    if (blocks.empty()) continue;
+    auto s = std::make_unique<StreamCursor>();
+    s->stream = stream;
+    s->blocks = std::move(blocks);
+    c.waiting.emplace(file.blocks[s->blocks.front()].first_number, s.get());
+    c.active.push_back(std::move(s));
+  }
+}
+NativeReader::Cursor::~Cursor() = default;
+NativeReader::Cursor::Cursor(Cursor&&) noexcept = default;
+
+Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
+  if (s.next_block == s.blocks.size()) {
+    s.raw = {};
+    s.strings = {};
+    return false;
+  }
+  const auto& f = file();
+  const Block& b = f.blocks[s.blocks[s.next_block++]];
+  packed.resize(sizeof(BlockHeader) + b.packed_size);
+  if (auto r = f.read_at(packed.data(), packed.size(), b.offset); !r) return std::move(r.error());
+  BlockHeader h;
+  memcpy(&h, packed.data(), sizeof h);
+  const unsigned char* body = packed.data() + sizeof h;
+  if (h.magic != kBlockMagic || h.stream != b.stream || h.records != b.records || h.raw_size != b.raw_size ||
+      h.packed_size != b.packed_size || h.first_number != b.first_number)
+    return f.damaged(b.offset, "a block is not the one that the index says");
+  if (check_block(h, body) != h.check) return f.damaged(b.offset, "a block fails its checksum");
+  s.raw.resize(b.raw_size);
+  const size_t got = ZSTD_decompressDCtx(zstd, s.raw.data(), s.raw.size(), body, b.packed_size);
+  if (ZSTD_isError(got) || got != b.raw_size) return f.damaged(b.offset, "a block does not decompress");
+  s.block_offset = b.offset;
+  s.take = Take(s.raw.data(), s.raw.size());
+  s.strings.assign(1, 0);
+  for (uint64_t n = s.take.count(1); n != 0; --n) s.strings.push_back(f.tables->strings.intern(s.take.text()));
+  if (s.take.bad()) return f.damaged(b.offset, "the strings of a block do not fit it");
+  s.left = b.records;
+  s.before = {};
+  s.before_end = 0;
+  s.last_number = b.first_number - 1;
+  s.before_op = 0;
+  s.first = true;
+  s.like.assign(f.ops.size(), {});
+  return true;
+}
+
+Result<bool> NativeReader::Cursor::Impl::peek(StreamCursor& s) {
+  if (s.left == 0) {
+    auto more = load(s);
+    if (!more || !*more) return more;
+  }
+  s.mask = s.take.u32();
+  s.number = s.last_number + 1 + ((s.mask & kNumber) ? s.take.u64() : 0);
+  if (s.take.bad() || (s.mask & ~kAllFields)) return file().damaged(s.block_offset, "a record that cannot be");
+  return true;
+}
+
+Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
+  const auto& f = file();
+  Take& x = s.take;
+  const uint32_t mask = s.mask;
+  feign_activity& a = out.a;
+  const feign_activity& b = s.before;
+  a.start_ns = s.before_end + static_cast<uint64_t>(x.i64());
+  a.duration_ns = x.u64();
+  const uint32_t op = (mask & kOp) ? x.u32() : s.before_op;
+  if (op >= f.ops.size()) return f.damaged(s.block_offset, "an op that the index does not have");
+  const OpOfFile& kind = f.ops[op];
+  LikeOp& like = s.like[op];
+  a.op = kind.id;
+  const uint64_t id_predicted = s.first ? (s.number + 1) << 16 : b.id + ((s.number - s.last_number) << 16);
+  a.id = id_predicted + ((mask & kId) ? static_cast<uint64_t>(x.i64()) : 0);
+  a.offset = (mask & kOffset) ? b.offset + static_cast<uint64_t>(x.i64()) : b.offset + (kind.moves ? b.length : 0);
+  a.length = (mask & kLength) ? x.u64() : like.length;
+  a.result = (mask & kResult) ? x.i64() : kind.moves ? static_cast<int64_t>(a.length) : 0;
+  a.handle = (mask & kHandle) ? x.u32() : b.handle;
+  a.file = (mask & kFile) ? x.u32() : b.file;
+  const auto text = [&](uint64_t local) -> uint32_t {
+    if (local < s.strings.size()) return s.strings[local];
+    x = Take(nullptr, 0);
+    (void)x.u64();  // past the end: bad
+    return 0;
+  };
+  a.path = (mask & kPath) ? text(x.u64()) : b.path;
+  a.flags = (mask & kFlags) ? x.u32() : like.flags;
+  a.mode = (mask & kMode) ? x.u32() : like.mode;
+  a.path2 = (mask & kPath2) ? text(x.u64()) : 0;
+  a.handle2 = (mask & kHandle2) ? x.u32() : 0;
+  a.sync_ns = (mask & kSync) ? x.u64() : 0;
+  const uint64_t gap = a.start_ns > s.before_end ? a.start_ns - s.before_end : 0;
+  a.compute_ns = (mask & kCompute) ? x.u64() : gap - std::min(gap, a.sync_ns);
+  a.place = (mask & kPlace) ? b.place + static_cast<uint64_t>(x.i64()) : b.place + 1;
+  a.marks = (mask & kMarks) ? x.u32() : like.marks;
+  a.stream = f.streams[s.stream];
+  if (mask & kValues) {
+    const uint64_t n = x.count(1);
+    out.values.resize(n);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint64_t v = x.u64();
+      out.values[i] = i < 32 && (kind.text_values >> i & 1) ? text(v) : v;
+    }
+    a.values = out.values.data();
+    a.value_count = static_cast<uint32_t>(n);
+  } else {
+    a.values = nullptr;
+    a.value_count = 0;
+  }
+  if (!out.depends.empty()) out.depends.clear();
+  if (mask & kDepends) {
+    for (uint64_t n = x.count(3); n != 0; --n) {
+      Dependency d{};
+      const uint32_t stream = x.u32();
+      if (stream >= f.streams.size()) return f.damaged(s.block_offset, "a dependency on no stream");
+      d.stream = f.streams[stream];
+      d.rule = text(x.u64());
+      d.id = x.u64();
+      out.depends.push_back(d);
+    }
+  }
+  if (x.bad()) return f.damaged(s.block_offset, "a record does not fit its block");
+  s.before = a;
+  s.before_op = op;
+  s.before_end = a.start_ns + a.duration_ns;
+  s.last_number = s.number;
+  s.first = false;
+  like = {a.length, a.flags, a.mode, a.marks};
+  --s.left;
+  return {};
+}
+
+Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
+  Impl& c = *impl_;
+  while (true) {
+    if (c.now == nullptr) {
+      if (c.waiting.empty()) return false;
+      c.now = c.waiting.top().second;
+      c.waiting.pop();
+      if (c.now->next_block == 0 || c.now->left == 0) {
+        auto more = c.peek(*c.now);
+        if (!more) return more;
+        if (!*more) {
+          c.now = nullptr;
+          continue;
+        }
+      }
+    }
+    StreamCursor& s = *c.now;
+    number = s.number;
+    if (auto done = c.decode(s, out); !done) return std::move(done.error());
+    const feign_activity& a = out.a;
+    // What comes next, and whose turn it is. A block not yet begun waits under its first number.
+    if (s.left == 0 && s.next_block < s.blocks.size()) {
+      const uint64_t first = c.file().blocks[s.blocks[s.next_block]].first_number;
+      if (!c.waiting.empty() && c.waiting.top().first < first) {
+        c.waiting.emplace(first, &s);
+        c.now = nullptr;
+      } else {
+        auto more = c.peek(s);
+        if (!more) return more;
+        if (!*more) c.now = nullptr;
+      }
+    } else {
+      auto more = c.peek(s);
+      if (!more) return more;
+      if (!*more) {
+        c.now = nullptr;
+      } else if (!c.waiting.empty() && c.waiting.top().first < s.number) {
+        c.waiting.emplace(s.number, &s);
+        c.now = nullptr;
+      }
+    }
+    if (number < c.range.from || a.start_ns < c.range.from_ns) continue;
+    if (c.path_id != 0 && a.path != c.path_id && a.path2 != c.path_id) continue;
+    return true;
+  }
+}
+
+}  // namespace feign

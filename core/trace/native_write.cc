@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+
+#include "trace/native.h"
+#include "trace/native_format.h"
+
+namespace feign {
+
+using namespace native;
+
+namespace {
+
+class Bytes {
+ public:
+  void u64(uint64_t v) {
+    if (size_ + 10 > data_.size()) data_.resize(std::max<size_t>(256, data_.size() * 2));
+    unsigned char* p = data_.data() + size_;
+    while (v >= 0x80) {
+      *p++ = static_cast<unsigned char>(v) | 0x80;
+      v >>= 7;
+    }
+    *p++ = static_cast<unsigned char>(v);
+    size_ = static_cast<size_t>(p - data_.data());
+  }
+  void i64(int64_t v) { u64(zigzag(v)); }
+  void raw(const void* p, size_t n) {
+    if (size_ + n > data_.size()) data_.resize(std::max(size_ + n, data_.size() * 2));
+    if (n != 0) memcpy(data_.data() + size_, p, n);
+    size_ += n;
+  }
+  void text(std::string_view s) {
+    u64(s.size());
+    raw(s.data(), s.size());
+  }
+  size_t size() const { return size_; }
+  size_t capacity() const { return data_.size(); }
+  const unsigned char* data() const { return data_.data(); }
+  void clear() { size_ = 0; }
+  void free() {
+    size_ = 0;
+    data_ = {};
+  }
+
+ private:
+  std::vector<unsigned char> data_;
+  size_t size_ = 0;
+};
+
+// A stream's block in the making, and what its next record is predicted from.
+struct Open {
+  Bytes strings, records;
+  uint32_t string_count = 0, record_count = 0;
+  uint32_t epoch = 0;
+  uint64_t first_number = 0, last_number = 0;
+  uint64_t first_ns = UINT64_MAX, last_ns = 0;
+  PathFilter filter;
+  feign_activity before{};
+  uint64_t before_end = 0;
+  std::vector<LikeOp> before_of_op;  // by index in the file's ops
+};
+
+struct Block {
+  uint64_t offset;
+  uint32_t stream, records, raw_size, packed_size;
+  uint64_t first_number, last_number, first_ns, last_ns;
+  PathFilter filter;
+};
+
+}  // namespace
+
+struct NativeWriter::Impl {
+  int fd;
+  std::string name;
+  const Tables& tables;
+  Options options;
+  ZSTD_CCtx* zstd = ZSTD_createCCtx();
+  uint64_t offset = 0;
+  uint64_t next_number = 0, last_id = 0;
+  std::vector<Open> open;            // by stream
+  size_t held = 0;                   // bytes in open blocks
+  std::vector<Block> blocks;
+  std::vector<uint32_t> op_index;    // by op id, plus 1
+  std::vector<uint32_t> ops;         // by index: op id
+  std::vector<uint32_t> text_values; // by index: bits of values that are strings
+  struct Local {
+    uint32_t epoch = 0, index = 0;
+  };
+  std::vector<Local> locals;         // by string id
+  uint32_t last_epoch = 0;
+  NativeTotals totals;
+  std::vector<unsigned char> scratch, packed;
+
+  Impl(int f, std::string n, const Tables& t, Options o) : fd(f), name(std::move(n)), tables(t), options(o) {
+    totals.first_ns = UINT64_MAX;
+  }
+  ~Impl() { ZSTD_freeCCtx(zstd); }
+
+  Result<void> put(const void* data, size_t size) {
+    const auto* p = static_cast<const char*>(data);
+    offset += size;
+    while (size != 0) {
+      const ssize_t n = write(fd, p, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno_error("write " + name, errno);
+      p += n;
+      size -= static_cast<size_t>(n);
+    }
+    return {};
+  }
+
+  Result<size_t> pack(const void* data, size_t size) {
+    packed.resize(ZSTD_compressBound(size));
+    const size_t n = ZSTD_compressCCtx(zstd, packed.data(), packed.size(), data, size, options.level);
+    if (ZSTD_isError(n)) return Error(FEIGN_ERR_NOMEM, "write " + name + ": " + ZSTD_getErrorName(n));
+    return n;
+  }
+
+  uint32_t op_of(uint32_t op) {
+    if (op < op_index.size() && op_index[op] != 0) return op_index[op] - 1;
+    if (op >= op_index.size()) op_index.resize(op + size_t{1});
+    ops.push_back(op);
+    uint32_t bits = 0;
+    if (const feign_op_info* info = tables.ops.info(op))
+      for (uint32_t i = 0; i < info->arg_count; ++i) {
+        const feign_arg_info& a = info->args[i];
+        if (a.slot == FEIGN_SLOT_VALUE && a.index < 32 && (a.type == FEIGN_ARG_STRING || a.type == FEIGN_ARG_PATH))
+          bits |= 1u << a.index;
+      }
+    text_values.push_back(bits);
+    op_index[op] = static_cast<uint32_t>(ops.size());
+    return op_index[op] - 1;
+  }
+
+  // A string's number in this block: 0 is none.
+  uint64_t local(Open& o, uint32_t id, bool is_path) {
+    if (id == 0) return 0;
+    if (id >= locals.size()) locals.resize(std::max<size_t>(id + size_t{1}, locals.size() * 2));
+    Local& l = locals[id];
+    if (l.epoch == o.epoch) return l.index;
+    const std::string_view text = tables.strings.text(id);
+    o.strings.text(text);
+    l = {o.epoch, ++o.string_count};
+    if (is_path) o.filter.add(PathFilter::hash(text));
+    return l.index;
+  }
+
+  Result<void> flush(uint32_t stream) {
+    Open& o = open[stream];
+    if (o.record_count == 0) return {};
+    Bytes head;
+    head.u64(o.string_count);
+    scratch.clear();
+    scratch.insert(scratch.end(), head.data(), head.data() + head.size());
+    scratch.insert(scratch.end(), o.strings.data(), o.strings.data() + o.strings.size());
+    scratch.insert(scratch.end(), o.records.data(), o.records.data() + o.records.size());
+    auto size = pack(scratch.data(), scratch.size());
+    if (!size) return std::move(size.error());
+    BlockHeader h{kBlockMagic, stream, o.record_count, static_cast<uint32_t>(scratch.size()),
+                  static_cast<uint32_t>(*size), 0, o.first_number};
+    h.check = check_block(h, packed.data());
+    blocks.push_back({offset, stream, o.record_count, h.raw_size, h.packed_size, o.first_number,
+                      o.last_number, o.first_ns, o.last_ns, o.filter});
+    if (auto done = put(&h, sizeof h); !done) return done;
+    if (auto done = put(packed.data(), *size); !done) return done;
+    held -= o.strings.size() + o.records.size();
+    // With few streams the memory is kept for the next block.
+    if (open.size() > 64) {
+      o.strings.free();
+      o.records.free();
+      o.before_of_op = {};
+    }
+    o.strings.clear();
+    o.records.clear();
+    o.record_count = o.string_count = 0;
+    return {};
+  }
+};
+
+NativeWriter::NativeWriter(int fd, std::string name, const Tables& tables, Options options)
+    : impl_(std::make_unique<Impl>(fd, std::move(name), tables, options)) {}
+NativeWriter::~NativeWriter() = default;
+
+Result<void> NativeWriter::add(const Record& r) {
+  Impl& w = *impl_;
+  const feign_activity& a = r.a;
+  if (w.offset == 0) {
+    FileHeader h{};
+    memcpy(h.magic, kMagic, sizeof kMagic);
+    h.major = kMajor;
+    h.minor = kMinor;
+    if (auto done = w.put(&h, sizeof h); !done) return done;
+  }
+  if (a.stream >= w.open.size()) w.open.resize(a.stream + size_t{1});
+  Open& o = w.open[a.stream];
+  const uint64_t number = w.next_number++;
+  if (o.record_count == 0) {
+    o.epoch = ++w.last_epoch;
+    o.first_number = number;
+    o.last_number = number - 1;
+    o.first_ns = UINT64_MAX;
+    o.last_ns = 0;
+    o.filter = {};
+    o.before = {};
+    o.before_end = 0;
+    o.before_of_op.clear();
+  }
+  const uint32_t op = w.op_of(a.op);
+  if (op >= o.before_of_op.size()) o.before_of_op.resize(op + size_t{1});
+  LikeOp& like = o.before_of_op[op];
+  const feign_activity& b = o.before;
+  const size_t size_before = o.records.size() + o.strings.size();
+  const uint64_t end = a.start_ns + a.duration_ns;
+  const uint64_t gap = a.start_ns > o.before_end ? a.start_ns - o.before_end : 0;
+  const feign_op_info* info = w.tables.ops.info(a.op);
+  const bool moves = info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE);
+  const uint64_t id_predicted = o.record_count == 0 ? (number + 1) << 16 : b.id + ((number - o.last_number) << 16);
+
+  uint32_t mask = 0;
+  if (a.op != b.op || o.record_count == 0) mask |= kOp;
+  if (number != o.last_number + 1) mask |= kNumber;
+  if (a.id != id_predicted) mask |= kId;
+  if (a.offset != b.offset + (moves ? b.length : 0)) mask |= kOffset;
+  if (a.length != like.length) mask |= kLength;
+  if (a.result != (moves ? static_cast<int64_t>(a.length) : 0)) mask |= kResult;
+  if (a.handle != b.handle) mask |= kHandle;
+  if (a.file != b.file) mask |= kFile;
+  if (a.path != b.path) mask |= kPath;
+  if (a.flags != like.flags) mask |= kFlags;
+  if (a.mode != like.mode) mask |= kMode;
+  if (a.path2 != 0) mask |= kPath2;
+  if (a.handle2 != 0) mask |= kHandle2;
+  if (a.sync_ns != 0) mask |= kSync;
+  if (a.compute_ns != gap - std::min(gap, a.sync_ns)) mask |= kCompute;
+  if (a.place != b.place + 1) mask |= kPlace;
+  if (a.marks != like.marks) mask |= kMarks;
+  if (a.value_count != 0) mask |= kValues;
+  if (!r.depends.empty()) mask |= kDepends;
+
+  Bytes& to = o.records;
+  to.u64(mask);
+  if (mask & kNumber) to.u64(number - o.last_number - 1);
+  to.i64(static_cast<int64_t>(a.start_ns - o.before_end));
+  to.u64(a.duration_ns);
+  if (mask & kOp) to.u64(op);
+  if (mask & kId) to.i64(static_cast<int64_t>(a.id - id_predicted));
+  if (mask & kOffset) to.i64(static_cast<int64_t>(a.offset - b.offset));
+  if (mask & kLength) to.u64(a.length);
+  if (mask & kResult) to.i64(a.result);
+  if (mask & kHandle) to.u64(a.handle);
+  if (mask & kFile) to.u64(a.file);
+  if (mask & kPath) to.u64(w.local(o, a.path, true));
+  if (mask & kFlags) to.u64(a.flags);
+  if (mask & kMode) to.u64(a.mode);
+  if (mask & kPath2) to.u64(w.local(o, a.path2, true));
+  if (mask & kHandle2) to.u64(a.handle2);
+  if (mask & kSync) to.u64(a.sync_ns);
+  if (mask & kCompute) to.u64(a.compute_ns);
+  if (mask & kPlace) to.i64(static_cast<int64_t>(a.place - b.place));
+  if (mask & kMarks) to.u64(a.marks);
+  if (mask & kValues) {
+    const uint32_t texts = w.text_values[op];
+    to.u64(a.value_count);
+    for (uint32_t i = 0; i < a.value_count; ++i)
+      to.u64(i < 32 && (texts >> i & 1) ? w.local(o, static_cast<uint32_t>(a.values[i]), true) : a.values[i]);
+  }
+  if (mask & kDepends) {
+    to.u64(r.depends.size());
+    for (const Dependency& d : r.depends) {
+      to.u64(d.stream);
+      to.u64(w.local(o, d.rule, false));
+      to.u64(d.id);
+    }
+  }
+
+  o.before = a;
+  o.before_end = end;
+  like = {a.length, a.flags, a.mode, a.marks};
+  o.last_number = number;
+  o.first_ns = std::min(o.first_ns, a.start_ns);
+  o.last_ns = std::max(o.last_ns, a.start_ns);
+  ++o.record_count;
+  NativeTotals& t = w.totals;
+  ++t.activities;
+  t.first_ns = std::min(t.first_ns, a.start_ns);
+  t.last_ns = std::max(t.last_ns, end);
+  if (moves) t.max_length = std::max(t.max_length, a.length);
+  t.max_handle = std::max(t.max_handle, a.handle);
+  t.max_file = std::max(t.max_file, a.file);
+  if (a.op >= t.by_op.size()) t.by_op.resize(a.op + size_t{1});
+  ++t.by_op[a.op];
+  if (a.stream >= t.by_stream.size()) t.by_stream.resize(a.stream + size_t{1});
+  ++t.by_stream[a.stream];
+  w.held += o.records.size() + o.strings.size() - size_before;
+  if (o.record_count == kMaxRecords || o.records.size() + o.strings.size() >= kFullBlock)
+    return w.flush(a.stream);
+  if (w.held > w.options.memory)
+    for (uint32_t s = 0; s < w.open.size(); ++s)
+      if (auto done = w.flush(s); !done) return done;
+  return {};
+}
+
+Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
+  Impl& w = *impl_;
+  if (w.offset == 0) {  // no activity: a file all the same
+    FileHeader h{};
+    memcpy(h.magic, kMagic, sizeof kMagic);
+    h.major = kMajor;
+    h.minor = kMinor;
+    if (auto done = w.put(&h, sizeof h); !done) return done;
+    w.totals.first_ns = 0;
+  }
+  for (uint32_t s = 0; s < w.open.size(); ++s)
+    if (auto done = w.flush(s); !done) return done;
+
+  Bytes x;
+  x.u64(w.blocks.size());
+  for (const Block& b : w.blocks) {
+    x.u64(b.offset);
+    x.u64(b.stream);
+    x.u64(b.records);
+    x.u64(b.raw_size);
+    x.u64(b.packed_size);
+    x.u64(b.first_number);
+    x.u64(b.last_number);
+    x.u64(b.first_ns);
+    x.u64(b.last_ns);
+    x.raw(b.filter.bits, sizeof b.filter.bits);
+  }
+  x.u64(w.ops.size());
+  for (const uint32_t op : w.ops) {
+    const feign_op_info* info = w.tables.ops.info(op);
+    if (info == nullptr)
+      return Error(FEIGN_ERR_PLUGIN, "write " + w.name + ": there is no op " + std::to_string(op));
+    x.text(info->layer);
+    x.text(info->name);
+    x.u64(info->kind);
+    x.u64(info->result_kind);
+    x.u64(op < w.totals.by_op.size() ? w.totals.by_op[op] : 0);
+    x.u64(info->arg_count);
+    for (uint32_t i = 0; i < info->arg_count; ++i) {
+      x.text(info->args[i].name != nullptr ? info->args[i].name : "");
+      x.u64(info->args[i].type);
+      x.u64(info->args[i].slot);
+      x.u64(info->args[i].index);
+    }
+  }
+  const uint32_t streams = w.tables.streams.size();
+  x.u64(streams - 1);
+  for (uint32_t s = 1; s < streams; ++s) {
+    const feign_stream_info info = w.tables.streams.info(s);
+    x.text(w.tables.strings.text(info.host));
+    x.i64(info.rank);
+    x.i64(info.process);
+    x.i64(info.thread);
+    x.u64(info.parent);
+    x.u64(info.again);
+    x.u64(info.parent_id);
+    x.u64(s < w.totals.by_stream.size() ? w.totals.by_stream[s] : 0);
+  }
+  x.u64(w.tables.sources.size());
+  for (const std::string& source : w.tables.sources) x.text(source);
+  x.u64(w.tables.left_out.size());
+  for (const auto& [key, l] : w.tables.left_out) {
+    x.text(key.first);
+    x.text(key.second);
+    x.u64(l.count);
+    x.u64(l.duration_ns);
+  }
+  const NativeTotals& t = w.totals;
+  for (const uint64_t v : {t.activities, t.first_ns, t.last_ns, t.max_length, uint64_t{t.max_handle}, uint64_t{t.max_file}})
+    x.u64(v);
+  x.u64(needed.size());
+  for (const Needed& n : needed) {
+    x.u64(n.type);
+    x.u64(n.mode);
+    x.u64(n.size);
+    x.text(n.path);
+    x.text(n.target);
+  }
+
+  Trailer trailer{};
+  trailer.index_offset = w.offset;
+  trailer.raw_size = x.size();
+  auto packed = w.pack(x.data(), x.size());
+  if (!packed) return std::move(packed.error());
+  trailer.packed_size = static_cast<uint32_t>(*packed);
+  trailer.check = check_of(w.packed.data(), *packed, trailer.raw_size);
+  trailer.magic = kTrailerMagic;
+  if (auto done = w.put(w.packed.data(), *packed); !done) return done;
+  return w.put(&trailer, sizeof trailer);
+}
+
+}  // namespace feign

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// An activity as the core holds it, and the pool that they come from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "feign.h"
+
+namespace feign {
+
+// "May not start before every activity of `stream` up to `id` has ended."
+struct Dependency {
+  uint32_t stream;
+  uint32_t rule;  // string id
+  uint64_t id;
+};
+
+// The plug-in sees the first member only; the third cache line is touched for rare things.
+struct alignas(64) Record {
+  feign_activity a;
+  std::vector<uint64_t> values;  // what a.values points to
+  std::vector<Dependency> depends;
+  uint32_t changed_by;  // component that made or last changed it, 0: as recorded
+  uint32_t reserved;
+
+  static Record* of(feign_activity* a) { return reinterpret_cast<Record*>(a); }
+  static const Record* of(const feign_activity* a) { return reinterpret_cast<const Record*>(a); }
+  void set_values(std::span<const uint64_t> v) {
+    values.assign(v.begin(), v.end());
+    a.values = values.empty() ? nullptr : values.data();
+    a.value_count = static_cast<uint32_t>(values.size());
+  }
+};
+static_assert(offsetof(Record, a) == 0);
+static_assert(sizeof(Record) == 192);
+
+// Records are reused last in, first out, so that the hottest line is the next one. [stream]
+class RecordPool {
+ public:
+  Record* make() {
+    if (free_.empty()) grow();
+    Record* r = free_.back();
+    free_.pop_back();
+    r->a = feign_activity{};
+    return r;
+  }
+  void recycle(Record* r) {
+    if (r->a.value_count != 0) r->values.clear();
+    if (!r->depends.empty()) r->depends.clear();
+    r->changed_by = 0;
+    free_.push_back(r);
+  }
+
+ private:
+  void grow() {
+    slabs_.emplace_back(new Record[kSlab]{});
+    for (size_t i = kSlab; i-- > 0;) free_.push_back(&slabs_.back()[i]);
+  }
+  static constexpr size_t kSlab = 256;
+  std::vector<std::unique_ptr<Record[]>> slabs_;
+  std::vector<Record*> free_;
+};
+
+}  // namespace feign

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "trace/tables.h"
+
+#include "layers/posix_ops.h"
+
+namespace feign {
+
+Ops::Ops() {
+  infos_.emplace_back(nullptr);
+  (void)add(posix_layer());
+}
+
+Result<uint32_t> Ops::add(const feign_layer& layer) {
+  if (const auto known = layers_.find(layer.name); known != layers_.end()) {
+    const auto [first, count] = known->second;
+    bool same = count == layer.op_count;
+    for (uint32_t i = 0; same && i < count; ++i) {
+      const feign_op_info* old = infos_[first + i].get();
+      same = (old == nullptr) == (layer.ops[i] == nullptr) &&
+             (old == nullptr || std::string_view(old->name) == layer.ops[i]->name);
+    }
+    if (same) return first;
+    return Error(FEIGN_ERR_PLUGIN, std::string("layer ") + layer.name +
+                                       ": there is one of that name with other ops");
+  }
+  const uint32_t first = size();
+  for (uint32_t i = 0; i < layer.op_count; ++i) {
+    infos_.emplace_back(nullptr);
+    if (layer.ops[i] == nullptr) continue;  // a number that is not in use
+    infos_.back() = std::make_unique<feign_op_info>(*layer.ops[i]);
+    infos_.back()->id = first + i;
+  }
+  layers_.emplace(layer.name, std::pair{first, layer.op_count});
+  return first;
+}
+
+uint32_t Ops::find(std::string_view layer, std::string_view name) const {
+  const auto known = layers_.find(layer);
+  if (known == layers_.end()) return 0;
+  const auto [first, count] = known->second;
+  for (uint32_t op = first; op < first + count; ++op)
+    if (infos_[op] && name == infos_[op]->name) return op;
+  return 0;
+}
+
+uint32_t Streams::find_or_add(const feign_stream_info& info) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] =
+      by_key_.try_emplace(key_of(info), static_cast<uint32_t>(infos_.size()));
+  if (is_new) {
+    feign_stream_info added = info;
+    added.struct_size = sizeof added;
+    added.id = at->second;
+    infos_.push_back(added);
+  } else if (info.parent != 0) {
+    infos_[at->second].parent = info.parent;
+    infos_[at->second].parent_id = info.parent_id;
+  }
+  return at->second;
+}
+
+uint32_t Streams::add_again(uint32_t stream) {
+  feign_stream_info info = this->info(stream);
+  info.parent = 0;
+  info.parent_id = 0;
+  ++info.again;
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!by_key_.contains(key_of(info))) break;
+    }
+    ++info.again;
+  }
+  return find_or_add(info);
+}
+
+uint32_t Streams::add(const feign_stream_info& info) {
+  const std::lock_guard lock(mutex_);
+  feign_stream_info added = info;
+  added.struct_size = sizeof added;
+  added.id = static_cast<uint32_t>(infos_.size());
+  infos_.push_back(added);
+  by_key_[key_of(added)] = added.id;
+  return added.id;
+}
+
+feign_stream_info Streams::info(uint32_t stream) const {
+  const std::lock_guard lock(mutex_);
+  return stream < infos_.size() ? infos_[stream] : feign_stream_info{};
+}
+
+void Streams::set_parent(uint32_t stream, uint32_t parent, uint64_t parent_id) {
+  const std::lock_guard lock(mutex_);
+  if (stream >= infos_.size()) return;
+  infos_[stream].parent = parent;
+  infos_[stream].parent_id = parent_id;
+}
+
+void Streams::set_process(uint32_t stream, int64_t process) {
+  const std::lock_guard lock(mutex_);
+  if (stream < infos_.size()) infos_[stream].process = process;
+}
+
+uint32_t Streams::size() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint32_t>(infos_.size());
+}
+
+std::string Tables::place(uint64_t place) const {
+  const uint32_t source = FEIGN_PLACE_SOURCE(place);
+  const std::string name = source < sources.size() ? sources[source] : "trace";
+  return name + ":" + std::to_string(FEIGN_PLACE_LINE(place));
+}
+
+}  // namespace feign

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What all stages of one run share: strings, ops, streams, and the account of what was left out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "feign.h"
+#include "trace/strings.h"
+
+namespace feign {
+
+// All ops of all layers, by id. Ids count from 1 in order of registration; the posix layer, generated
+// from layers/posix.h, comes first, so that its ids are the FEIGN_POSIX_… constants. [main]
+class Ops {
+ public:
+  Ops();
+  Result<uint32_t> add(const feign_layer& layer);  // the first op's id
+  const feign_op_info* info(uint32_t op) const {
+    return op < infos_.size() ? infos_[op].get() : nullptr;
+  }
+  uint32_t find(std::string_view layer, std::string_view name) const;  // 0 if unknown
+  uint32_t size() const { return static_cast<uint32_t>(infos_.size()); }
+
+ private:
+  std::vector<std::unique_ptr<feign_op_info>> infos_;  // [0] is null
+  std::map<std::string, std::pair<uint32_t, uint32_t>, std::less<>> layers_;  // first, count
+};
+
+// The recorded threads of control. A stream's number never changes. [any thread]
+class Streams {
+ public:
+  // The stream of these recorded ids (host, rank, thread, again), made at first use. A parent is noted.
+  uint32_t find_or_add(const feign_stream_info& info);
+  // A further stream of the same recorded ids: a thread id came back after its thread had ended.
+  uint32_t add_again(uint32_t stream);
+  // Appends a stream as it stands, parent and all (the native format, whose file lists them in order).
+  uint32_t add(const feign_stream_info& info);
+  feign_stream_info info(uint32_t stream) const;  // zeroed with id 0 if unknown
+  void set_parent(uint32_t stream, uint32_t parent, uint64_t parent_id);
+  void set_process(uint32_t stream, int64_t process);
+  uint32_t size() const;  // one more than the greatest number
+
+ private:
+  struct Key {
+    uint32_t host;
+    int32_t rank;
+    int64_t thread;
+    uint32_t again;
+    auto operator<=>(const Key&) const = default;
+  };
+  mutable std::mutex mutex_;
+  std::vector<feign_stream_info> infos_{feign_stream_info{}};
+  static Key key_of(const feign_stream_info& i) { return {i.host, i.rank, i.thread, i.again}; }
+  std::map<Key, uint32_t> by_key_;
+};
+
+// Calls of the trace that did not become activities, by name and reason.
+struct LeftOut {
+  uint64_t count = 0;
+  uint64_t duration_ns = 0;
+};
+using LeftOuts = std::map<std::pair<std::string, std::string>, LeftOut>;
+
+struct Tables {
+  Strings strings;
+  Ops ops;
+  Streams streams;
+  LeftOuts left_out;
+  std::vector<std::string> sources;  // input files, as FEIGN_PLACE_SOURCE counts them
+
+  // "file:line", for messages; "activity" text if the source is unknown.
+  std::string place(uint64_t place) const;
+};
+
+}  // namespace feign

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#include "window/pipeline.h"
+
+#include <new>
+
+namespace feign {
+namespace {
+
+// feign_activity.host: the number of the stage that the activity waits in, with this bit while it is
+// in the hands of the component before that stage.
+constexpr uint32_t kInHand = 1u << 31;
+// Ids leave room for what modifiers inject between two recorded activities.
+constexpr uint64_t kIdStep = 1u << 16;
+
+}  // namespace
+
+void Pipeline::Stage::take(size_t n) {
+  head += n;
+  // What is left moves to the front at most once for every time that much was consumed.
+  if (head > 1024 && head * 2 >= items.size()) {
+    items.erase(items.begin(), items.begin() + static_cast<ptrdiff_t>(head));
+    head = 0;
+  }
+}
+
+Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> modifiers, size_t batch)
+    : tables_(tables), provider_(provider), resolve_(tables), batch_(batch) {
+  modifiers.push_back(nullptr);
+  for (Instance* modifier : modifiers) {
+    auto stage = std::make_unique<Stage>();
+    stage->sink = {sizeof(feign_sink), stage.get(), make, emit};
+    stage->pipeline = this;
+    stage->modifier = modifier;
+    stage->number = static_cast<uint32_t>(stages_.size());
+    if (modifier != nullptr) {
+      const auto& api = modifier->api<feign_modifier>();
+      stage->lookahead = api.lookahead;
+      if (FEIGN_HAS(&api, lookahead_of) && api.lookahead_of != nullptr)
+        stage->lookahead = api.lookahead_of(modifier->self());
+    }
+    stages_.push_back(std::move(stage));
+  }
+  provider_.set_wait_sink(
+      [](void* ctx, uint32_t stream, uint64_t ns) {
+        static_cast<Pipeline*>(ctx)->resolve_.waited(stream, ns);
+      },
+      this);
+}
+
+Pipeline::~Pipeline() { provider_.set_wait_sink(nullptr, nullptr); }
+
+feign_activity* Pipeline::make(feign_sink* sink) noexcept {
+  auto& stage = *static_cast<Stage*>(sink->ctx);
+  try {
+    Record* r = stage.pipeline->pool_.make();
+    r->a.host = stage.number | kInHand;
+    return &r->a;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+feign_status Pipeline::refuse(const std::string& why) {
+  if (broken_.empty()) broken_ = why;
+  return FEIGN_ERR_PLUGIN;
+}
+
+feign_status Pipeline::provided(Stage& first, feign_activity* a) {
+  if (a->stream == 0 || a->stream >= tables_.streams.size())
+    return refuse("emitted an activity of stream " + std::to_string(a->stream) +
+                  ", which host->stream() never gave");
+  if (emitted_now_ >= wanted_now_) return refuse("emitted more activities than it was asked for");
+  ++emitted_now_;
+  ++counts_.provided;
+  const bool resolved = (a->marks & FEIGN_RESOLVED) != 0;
+  if (!resolved || a->id == 0) a->id = counts_.provided * kIdStep;
+  if (a->id <= first.last_id)
+    return refuse("activity " + std::to_string(counts_.provided) + " has the id " +
+                  std::to_string(a->id) + ", which does not grow");
+  if (!resolved) resolve_.apply(*Record::of(a));
+  return FEIGN_OK;
+}
+
+feign_status Pipeline::emit(feign_sink* sink, feign_activity* a) noexcept {
+  auto& stage = *static_cast<Stage*>(sink->ctx);
+  Pipeline& self = *stage.pipeline;
+  try {
+    if (a == nullptr) return self.refuse("emitted a null pointer");
+    if (a->host != (stage.number | kInHand))
+      return self.refuse("emitted an activity that was not its own: twice, or one that was not due");
+    if (stage.number == 0) {
+      if (const feign_status status = self.provided(stage, a); status < 0) return status;
+    } else if (a->id == 0) {
+      if (a->stream == 0 || a->stream >= self.tables_.streams.size())
+        return self.refuse("injected an activity of stream " + std::to_string(a->stream) +
+                           ", which does not exist");
+      a->id = stage.last_id + 1;
+      a->marks |= FEIGN_INJECTED | FEIGN_RESOLVED;
+      Record::of(a)->changed_by = stage.number;
+      ++self.counts_.injected;
+    } else if (a->id <= stage.last_id) {
+      return self.refuse("emitted activity " + std::to_string(a->id) + " after " +
+                         std::to_string(stage.last_id) + ": activities keep their order");
+    }
+    stage.last_id = a->id;
+    a->host = stage.number;
+    stage.items.push_back(a);
+    return FEIGN_OK;
+  } catch (const std::bad_alloc&) {
+    return FEIGN_ERR_NOMEM;
+  }
+}
+
+// After a modifier saw its due activities: what it did not emit is dropped.
+void Pipeline::account(Stage& stage, Stage& next, size_t due) {
+  const uint32_t in_hand = next.number | kInHand;
+  for (size_t i = 0; i < due; ++i) {
+    feign_activity* a = stage.items[stage.head + i];
+    const bool dropped = a->host == in_hand;
+    if (!dropped && !stage.carries) continue;
+    if (a->stream >= stage.carried_compute.size()) {
+      stage.carried_compute.resize(a->stream + 1);
+      stage.carried_sync.resize(a->stream + 1);
+    }
+    uint64_t& compute = stage.carried_compute[a->stream];
+    uint64_t& sync = stage.carried_sync[a->stream];
+    if (dropped) {
+      compute += a->compute_ns;
+      sync += a->sync_ns;
+      stage.carries = true;
+      ++counts_.dropped;
+      pool_.recycle(Record::of(a));
+    } else {
+      a->compute_ns += compute;
+      a->sync_ns += sync;
+      compute = sync = 0;
+    }
+  }
+}
+
+Error Pipeline::error_of(Instance& instance, feign_status status) {
+  if (!broken_.empty()) return Error(FEIGN_ERR_PLUGIN, instance.name() + ": " + broken_);
+  return instance.failure(status);
+}
+
+// Lets the modifier behind a stage consume what is due.
+Result<void> Pipeline::step(size_t index) {
+  Stage& stage = *stages_[index];
+  Stage& next = *stages_[index + 1];
+  while (!stage.done) {
+    const size_t count = stage.count();
+    size_t due = stage.ended ? count : count > stage.lookahead ? count - stage.lookahead : 0;
+    if (!stage.ended && due < batch_) return {};
+    if (due > batch_) due = batch_;
+    feign_activity* const* items = stage.items.data() + stage.head;
+    for (size_t i = 0; i < due; ++i) items[i]->host = next.number | kInHand;
+    const feign_window window{sizeof(feign_window), stage.ended ? 1u : 0u, items, due, count};
+    const auto& api = stage.modifier->api<feign_modifier>();
+    const feign_status status = api.process(stage.modifier->self(), &window, &next.sink);
+    if (status < 0 || !broken_.empty()) return error_of(*stage.modifier, status);
+    account(stage, next, due);
+    stage.take(due);
+    if (stage.ended && due == 0) stage.done = next.ended = true;
+  }
+  return {};
+}
+
+Result<void> Pipeline::run(const Out& out, const std::function<bool()>& between) {
+  Stage& first = *stages_.front();
+  Stage& last = *stages_.back();
+  const auto& provider = provider_.api<feign_provider>();
+  while (!last.done) {
+    if (!first.ended) {
+      emitted_now_ = 0;
+      wanted_now_ = batch_;
+      const feign_status status = provider.next(provider_.self(), wanted_now_, &first.sink);
+      if (status < 0 || !broken_.empty()) return error_of(provider_, status);
+      if (status == FEIGN_OK && emitted_now_ == 0)
+        return Error(FEIGN_ERR_PLUGIN, provider_.name() + ": next() gave nothing, and not the end");
+      if (status == FEIGN_END) first.ended = true;
+    }
+    for (size_t i = 0; i + 1 < stages_.size(); ++i)
+      if (auto stepped = step(i); !stepped) return stepped;
+    if (const size_t count = last.count(); count != 0) {
+      if (auto put = out(last.items.data() + last.head, count); !put) return put;
+      for (size_t i = 0; i < count; ++i) pool_.recycle(Record::of(last.items[last.head + i]));
+      last.items.clear();
+      last.head = 0;
+    }
+    if (last.ended) last.done = true;
+    if (!between()) return {};
+  }
+  return {};
+}
+
+}  // namespace feign

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// The look-ahead buffers between the components, and what moves activities through them.
+//
+//   provider ─► resolve ─► [window] ─► modifier ─► [window] ─► modifier ─► … ─► out
+//
+// A window holds pointers to records from one pool, in order; a modifier is shown what is due and
+// what comes after, and emits what is to go on. Cost does not depend on how much a window holds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "plugin/plugin.h"
+#include "resolve/resolve.h"
+#include "trace/record.h"
+#include "trace/tables.h"
+
+namespace feign {
+
+class Pipeline {
+ public:
+  // `batch`: how many activities a modifier is given at once when there are enough.
+  Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> modifiers, size_t batch = 256);
+  ~Pipeline();
+
+  // Gets everything from the provider, through the modifiers, to `out` (in order, in batches, the
+  // records stay the pipeline's). `between` is called once a batch; false ends it early. [stream]
+  using Out = std::function<Result<void>(feign_activity* const* items, size_t count)>;
+  Result<void> run(const Out& out, const std::function<bool()>& between);
+
+  struct Counts {
+    uint64_t provided = 0;
+    uint64_t dropped = 0;
+    uint64_t injected = 0;
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  // A sink and, but for the last, the window before the component that consumes it.
+  struct Stage {
+    feign_sink sink;         // what the component before writes to; ctx is this
+    Pipeline* pipeline;
+    Instance* modifier;      // that reads the window; null for the last
+    uint32_t number;         // 0: the provider's sink
+    uint32_t lookahead = 0;
+    uint64_t last_id = 0;
+    bool ended = false;      // no more comes in
+    bool done = false;       // and all went out
+    bool carries = false;    // some think time of dropped activities waits for its stream's next
+    std::vector<uint64_t> carried_compute, carried_sync;  // by stream
+    std::vector<feign_activity*> items;
+    size_t head = 0;
+    size_t count() const { return items.size() - head; }
+    void take(size_t n);
+  };
+
+  static feign_activity* make(feign_sink* sink) noexcept;
+  static feign_status emit(feign_sink* sink, feign_activity* a) noexcept;
+  feign_status provided(Stage& first, feign_activity* a);
+  feign_status refuse(const std::string& why);
+  Result<void> step(size_t stage);
+  void account(Stage& stage, Stage& next, size_t due);
+  Error error_of(Instance& instance, feign_status status);
+
+  Tables& tables_;
+  Instance& provider_;
+  Resolve resolve_;
+  RecordPool pool_;
+  size_t batch_;
+  size_t emitted_now_ = 0, wanted_now_ = 0;
+  std::vector<std::unique_ptr<Stage>> stages_;  // [i] feeds modifier i; the last feeds `out`
+  Counts counts_;
+  std::string broken_;  // a rule that a component broke
+};
+
+}  // namespace feign

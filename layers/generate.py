@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes a layer's tables from its annotated header (the language is described in posix.h).
+
+usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE
+"""
+
+import argparse
+import re
+import shlex
+import sys
+
+KINDS = "other open close read write seek stat list change size flush dup process".split()
+RESULTS = {"bytes": "EXACT", "zero": "EXACT", "position": "EXACT", "number": "EXACT",
+           "fd": "SUCCESS", "pid": "SUCCESS", "any": "SUCCESS"}
+# role: (C++ Role, feign_arg_type, feign_slot)
+ROLES = {
+    "-": ("kSkip", "NUMBER", "NONE"), "fd": ("kFd", "FD", "HANDLE"), "fd2": ("kFd2", "FD", "HANDLE2"),
+    "dir": ("kDir", "FD", "HANDLE"), "dir2": ("kDir2", "FD", "HANDLE2"),
+    "path": ("kPath", "PATH", "PATH"), "path2": ("kPath2", "PATH", "PATH2"),
+    "text2": ("kText2", "PATH", "PATH2"), "buf": ("kBuffer", "BUFFER", "NONE"),
+    "readback2": ("kReadback2", "PATH", "PATH2"), "length": ("kLength", "NUMBER", "LENGTH"),
+    "offset": ("kOffset", "NUMBER", "OFFSET"), "flags": ("kFlags", "FLAGS", "FLAGS"),
+    "mode": ("kMode", "MODE", "MODE"), "value": ("kValue", "NUMBER", "VALUE"),
+    "iov": ("kIov", "LIST", "VALUE"), "stat": ("kStat", "BUFFER", "NONE"),
+    "statx": ("kStatx", "BUFFER", "NONE"), "fds": ("kFds", "LIST", "VALUE"),
+}
+
+
+class Bad(Exception):
+    pass
+
+
+class Arg:
+    def __init__(self, text, param):
+        parts = text.split(":")
+        self.form = "kPlain"
+        if parts[0] in ("named", "struct"):
+            self.form = {"named": "kNamed", "struct": "kStruct"}[parts.pop(0)]
+            if parts[0] not in ROLES:   # named:child_stack: its name only, not kept
+                parts = ["-"]
+        self.role = parts[0]
+        if self.role not in ROLES:
+            raise Bad(f'role "{text}": want one of {", ".join(ROLES)}')
+        self.index = 0
+        self.group = ""
+        rest = parts[1:]
+        if self.role == "value":
+            if not rest or not rest[0].isdigit():
+                raise Bad(f'role "{text}": want value:INDEX')
+            self.index = int(rest.pop(0))
+        if rest:
+            self.group = rest.pop(0)
+        self.name = param or self.role
+
+
+class Op:
+    def __init__(self, number, name, fields):
+        self.number, self.name = number, name
+        self.kind = fields.get("kind", "other")
+        self.effect = fields.get("effect", "use")
+        self.result = fields.get("result", "zero")
+        self.args, self.replay, self.prototype = [], None, ""
+
+
+class Layer:
+    def __init__(self):
+        self.name, self.summary = "", ""
+        self.groups, self.ops, self.left_out, self.aliases = {}, [], [], []
+
+
+def parse(path):
+    layer, op, arg_texts, proto = Layer(), None, [], ""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    in_comment = False
+    for number, line in enumerate(lines, 1):
+        try:
+            stripped = line.strip()
+            if in_comment:
+                in_comment = "*/" not in stripped
+                continue
+            if stripped.startswith("/*"):
+                in_comment = "*/" not in stripped
+                continue
+            if stripped.startswith("//@"):
+                body = stripped[3:].strip()
+                word, _, rest = body.partition(" ")
+                if word == "replay":
+                    op.replay = rest.strip()
+                    continue
+                fields = shlex.split(rest)
+                if word == "layer":
+                    layer.name, layer.summary = fields
+                elif word == "names":
+                    layer.groups[fields[0]] = fields[1:]
+                elif word == "op":
+                    if op:
+                        raise Bad(f"op {op.name} has no prototype")
+                    keys = dict(f.split("=", 1) for f in fields[2:])
+                    op = Op(int(fields[0]), fields[1], keys)
+                    if op.kind not in KINDS:
+                        raise Bad(f'kind "{op.kind}": want one of {", ".join(KINDS)}')
+                    if op.result not in RESULTS:
+                        raise Bad(f'result "{op.result}": want one of {", ".join(RESULTS)}')
+                    if any(o.number == op.number or o.name == op.name for o in layer.ops):
+                        raise Bad(f"op {op.number} {op.name} is there twice")
+                elif word == "args":
+                    arg_texts = fields
+                elif word == "alias":
+                    name, described = fields
+                    if not any(o.name == described for o in layer.ops):
+                        raise Bad(f"alias {name}: there is no op {described} above")
+                    layer.aliases.append((name, described))
+                elif word == "left-out":
+                    if fields[0] not in ("pause", "waits"):
+                        raise Bad(f'left-out {fields[0]}: want pause|waits')
+                    for name in fields[2:]:
+                        layer.left_out.append((name, fields[1], fields[0] == "waits"))
+                else:
+                    raise Bad(f'annotation "{word}": want layer, names, op, args, replay, alias or left-out')
+                continue
+            if stripped.startswith("//") or not stripped:
+                continue
+            if not op:
+                raise Bad("a prototype without an op annotation")
+            proto += " " + stripped
+            if not stripped.endswith(";"):
+                continue
+            op.prototype = proto.strip().rstrip(";")
+            match = re.match(r".*?\b(\w+)\s*\((.*)\)$", op.prototype)
+            if not match or match.group(1) != op.name:
+                raise Bad(f'prototype "{op.prototype}" is not that of {op.name}')
+            params = [p.strip() for p in match.group(2).split(",")]
+            params = [] if params == ["void"] else params
+            if len(arg_texts) != len(params):
+                raise Bad(f"{op.name}: {len(arg_texts)} roles for {len(params)} parameters")
+            for text, param in zip(arg_texts, params):
+                name = re.sub(r"\[\d*\]", "", param).split()[-1].lstrip("*")
+                arg = Arg(text, name)
+                if arg.group and arg.group not in layer.groups:
+                    raise Bad(f'names "{arg.group}" are not defined')
+                op.args.append(arg)
+            layer.ops.append(op)
+            op, arg_texts, proto = None, [], ""
+        except (Bad, ValueError) as error:
+            sys.exit(f"{path}:{number}: {error}")
+    layer.ops.sort(key=lambda o: o.number)
+    return layer
+
+
+def camel(word):
+    return "k" + "".join(part.capitalize() for part in word.split("_"))
+
+
+HEAD = "// Made by layers/generate.py: do not edit.\n"
+
+
+def ops_h(layer):
+    out = [HEAD, "#pragma once\n", "#include <span>\n", '#include "feign.h"\n', '#include "trace/call.h"\n\n']
+    out.append("enum {\n")
+    for op in layer.ops:
+        out.append(f"  FEIGN_{layer.name.upper()}_{op.name.upper()} = {op.number},\n")
+    out.append("};\n\nnamespace feign {\n\n")
+    out.append("// The layer as a plug-in registers one. An op's place in it, plus 1, is its id.\n")
+    out.append(f"const feign_layer& {layer.name}_layer();\n")
+    out.append("// By op id.\n")
+    out.append(f"std::span<const Call> {layer.name}_calls();\n")
+    out.append(f"std::span<const LeftOutCall> {layer.name}_left_outs();\n")
+    out.append(f"std::span<const CallAlias> {layer.name}_aliases();\n\n")
+    out.append("}  // namespace feign\n")
+    return "".join(out)
+
+
+def ops_cc(layer):
+    n = layer.name
+    out = [HEAD, "#include <fcntl.h>\n#include <sys/file.h>\n#include <sys/stat.h>\n#include <unistd.h>\n\n",
+           f'#include "layers/{n}_ops.h"\n\nnamespace feign {{\nnamespace {{\n\n']
+    for group, names in layer.groups.items():
+        out.append(f"constexpr feign_name kNames_{group}[] = {{\n")
+        for name in names:
+            text, _, value = name.partition("=")
+            out.append(f'    {{"{text}", static_cast<uint64_t>({value or text})}},\n')
+        out.append("};\n")
+
+    def names_of(arg):
+        if not arg.group:
+            return "0, nullptr"
+        return f"std::size(kNames_{arg.group}), kNames_{arg.group}"
+
+    for op in layer.ops:
+        if op.args:
+            out.append(f"constexpr feign_arg_info kArgs_{op.name}[] = {{\n")
+            for a in op.args:
+                role, kind, slot = ROLES[a.role]
+                if a.role == "value" and a.group:
+                    kind = "FLAGS"
+                if a.role == "mode" and a.group:
+                    kind = "FLAGS"
+                out.append(f'    {{"{a.name}", FEIGN_ARG_{kind}, FEIGN_SLOT_{slot}, {a.index}, {names_of(a)}}},\n')
+            out.append("};\n")
+            out.append(f"constexpr CallArg kCallArgs_{op.name}[] = {{\n")
+            for a in op.args:
+                out.append(f'    {{"{a.name}", Role::{ROLES[a.role][0]}, Form::{a.form}, {a.index}, {names_of(a)}}},\n')
+            out.append("};\n")
+        args = f"kArgs_{op.name}" if op.args else "nullptr"
+        out.append(f'constexpr feign_op_info kOp_{op.name} = {{sizeof(feign_op_info), 0, "{op.name}", "{n}", '
+                   f"FEIGN_KIND_{op.kind.upper()}, FEIGN_RESULT_{RESULTS[op.result]}, {len(op.args)}, "
+                   f"sizeof(feign_arg_info), {args}}};\n")
+    last = layer.ops[-1].number
+    by_number = {op.number: op for op in layer.ops}
+    out.append("constexpr const feign_op_info* kOps[] = {\n")
+    for i in range(1, last + 1):
+        out.append(f"    &kOp_{by_number[i].name},\n" if i in by_number else "    nullptr,\n")
+    out.append(f'}};\nconstexpr feign_layer kLayer = {{sizeof(feign_layer), std::size(kOps), "{n}", kOps}};\n')
+    out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, nullptr},\n")
+    for i in range(1, last + 1):
+        op = by_number.get(i)
+        if not op:
+            out.append("    {nullptr, 0, 0, Effect::kUse, nullptr},\n")
+            continue
+        args = f"kCallArgs_{op.name}" if op.args else "nullptr"
+        out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{camel(op.effect)}, {args}}},\n')
+    out.append("};\nconstexpr LeftOutCall kLeftOut[] = {\n")
+    for name, why, waits in layer.left_out:
+        out.append(f'    {{"{name}", "{why}", {"true" if waits else "false"}}},\n')
+    out.append("};\nconstexpr CallAlias kAliases[] = {\n")
+    numbers = {op.name: op.number for op in layer.ops}
+    for name, described in layer.aliases:
+        out.append(f'    {{"{name}", {numbers[described]}}},\n')
+    out.append("};\n\n}  // namespace\n\n")
+    out.append(f"const feign_layer& {n}_layer() {{ return kLayer; }}\n")
+    out.append(f"std::span<const Call> {n}_calls() {{ return kCalls; }}\n")
+    out.append(f"std::span<const LeftOutCall> {n}_left_outs() {{ return kLeftOut; }}\n")
+    out.append(f"std::span<const CallAlias> {n}_aliases() {{ return kAliases; }}\n\n}}  // namespace feign\n")
+    return "".join(out)
+
+
+def plain_call(op):
+    values = []
+    for a in op.args:
+        values.append({
+            "fd": "fd", "fd2": "fd2", "buf": "c.r->write_buffer" if op.kind == "write" else "c.read_buffer",
+            "length": "c.fit(a.length)" if op.kind in ("read", "write") else "a.length",
+            "offset": "static_cast<off_t>(a.offset)", "flags": "static_cast<int>(a.flags)",
+            "mode": "a.mode", "value": f"c.value(a, {a.index})",
+        }.get(a.role))
+        if values[-1] is None:
+            raise Bad(f"{op.name}: parameter {a.name} needs a replay expression")
+        if a.role == "length" and "off_t" in op.prototype.split(a.name)[0].rsplit(",", 1)[-1]:
+            values[-1] = "static_cast<off_t>(a.length)"
+    return f"::{op.name}({', '.join(values)})"
+
+
+def replay(layer):
+    out = [HEAD, "// One row an op id: how to do it, and whether it needs the handle's descriptor.\n"]
+    out.append("constexpr Doing kDoings[] = {\n    {nullptr, false},\n")
+    by_number = {op.number: op for op in layer.ops}
+    for i in range(1, layer.ops[-1].number + 1):
+        op = by_number.get(i)
+        if not op:
+            out.append("    {nullptr, false},\n")
+            continue
+        needs = any(a.role == "fd" for a in op.args) and op.kind not in ("process", "close")
+        expression = op.replay or plain_call(op)
+        own = expression.startswith("c.")
+        body = f"return {expression};" if own else f"return checked({expression});"
+        out.append("    {[](Context& c, const feign_activity& a, int fd) -> int64_t {\n"
+                   f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, {'true' if needs else 'false'}}},\n")
+    out.append("};\n")
+    return "".join(out)
+
+
+def page(layer):
+    out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"]
+    out.append("| op | id | kind | result | prototype |\n|---|---|---|---|---|\n")
+    for op in layer.ops:
+        out.append(f"| {op.name} | {op.number} | {op.kind} | {op.result} | `{op.prototype}` |\n")
+    out.append("\n## Calls that do not become activities\n\n| why | calls |\n|---|---|\n")
+    reasons = {}
+    for name, why, waits in layer.left_out:
+        reasons.setdefault((why, waits), []).append(name)
+    for (why, waits), names in reasons.items():
+        time = "time is waiting for others" if waits else "time is part of the pause"
+        out.append(f"| {why} ({time}) | {', '.join(names)} |\n")
+    out.append("\nA call that is in neither table is left out as \"no description\", and counted.\n")
+    return "".join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("header")
+    for name in ("ops-h", "ops-cc", "replay", "page"):
+        parser.add_argument("--" + name)
+    options = parser.parse_args()
+    layer = parse(options.header)
+    for path, make in ((options.ops_h, ops_h), (options.ops_cc, ops_cc), (options.replay, replay),
+                       (options.page, page)):
+        if path:
+            try:
+                text = make(layer)
+            except Bad as error:
+                sys.exit(f"{options.header}: {error}")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Modifier filter: lets some activities pass and drops the rest.
+//
+// An activity passes if it meets every condition that is given (drop=yes turns that round). What it
+// costs is array look-ups: names, globs and lists are looked at once for each distinct op, path and
+// stream.
+//
+// Some activities carry state that others need: opens, closes, dups and process structure. Conditions
+// on ops, sizes and times do not touch those, unless state=drop says so; conditions on paths, streams,
+// processes and ranks take a file or a stream out whole, but for process structure.
+#include <fnmatch.h>
+
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "feign.h"
+
+namespace {
+
+enum State : uint32_t { kKeep, kDrop };
+constexpr const char* kStates[] = {"keep", "drop", nullptr};
+
+struct Options {
+  const char* const* op;
+  const char* const* kind;
+  const char* const* path;
+  const char* const* stream;
+  const char* const* process;
+  const char* const* rank;
+  uint64_t min_size, max_size, after, before;
+  uint32_t drop, state;
+};
+constexpr feign_option kOptions[] = {
+    {"op", FEIGN_OPT_TEXTS, offsetof(Options, op), nullptr, nullptr, 0, 0, "Calls by name, with + between: op=read+write."},
+    {"kind", FEIGN_OPT_TEXTS, offsetof(Options, kind), nullptr, nullptr, 0, 0,
+     "Kinds of call: open close read write seek stat list change size flush dup process other."},
+    {"path", FEIGN_OPT_TEXTS, offsetof(Options, path), nullptr, nullptr, 0, 0,
+     "Globs of paths: * within a component, ** across; without a leading / at any depth."},
+    {"stream", FEIGN_OPT_TEXTS, offsetof(Options, stream), nullptr, nullptr, 0, 0, "Streams by number: 1+3-5."},
+    {"process", FEIGN_OPT_TEXTS, offsetof(Options, process), nullptr, nullptr, 0, 0, "Recorded process ids: 4943+4950-4960."},
+    {"rank", FEIGN_OPT_TEXTS, offsetof(Options, rank), nullptr, nullptr, 0, 0, "MPI ranks: 0+3-5."},
+    {"min-size", FEIGN_OPT_SIZE, offsetof(Options, min_size), "0", nullptr, 0, 0, "Reads and writes of at least this many bytes."},
+    {"max-size", FEIGN_OPT_SIZE, offsetof(Options, max_size), "16777216t", nullptr, 0, 0, "Reads and writes of at most this many bytes."},
+    {"after", FEIGN_OPT_DURATION, offsetof(Options, after), "0", nullptr, 0, 0, "Started no earlier than this since the trace began."},
+    {"before", FEIGN_OPT_DURATION, offsetof(Options, before), "1000000h", nullptr, 0, 0, "Started before this time since the trace began."},
+    {"drop", FEIGN_OPT_BOOL, offsetof(Options, drop), "no", nullptr, 0, 0, "Drop what meets the conditions, and keep the rest."},
+    {"state", FEIGN_OPT_ENUM, offsetof(Options, state), "keep", kStates, 0, 0,
+     "Whether opens, closes, dups and process structure pass conditions on ops, sizes and times."},
+};
+
+constexpr const char* kKinds[] = {"other", "open", "close", "read", "write", "seek", "stat",
+                                  "list",  "change", "size", "flush", "dup", "process"};
+
+struct Range {
+  int64_t first, last;
+};
+
+enum Answer : uint8_t { kUnknown, kNo, kYes };
+
+struct Filter {
+  const feign_host* host;
+  Options options;
+  std::vector<std::string> ops, globs;
+  std::vector<bool> op_found;
+  uint32_t kinds = 0;  // bits; 0: any
+  std::vector<Range> streams, processes, ranks;
+  std::vector<uint8_t> by_op, by_path, by_stream, kind_of;
+
+  bool path_fits(uint32_t id) {
+    if (globs.empty()) return true;
+    if (id == 0) return false;
+    if (id >= by_path.size()) by_path.resize(std::max<size_t>(id + size_t{1}, by_path.size() * 3 / 2));
+    uint8_t& answer = by_path[id];
+    if (answer == kUnknown) {
+      const char* path = host->text(host, id, nullptr);
+      answer = kNo;
+      for (const std::string& glob : globs)
+        if (fits(glob, path)) answer = kYes;
+    }
+    return answer == kYes;
+  }
+
+  // fnmatch() knows * within a component; ** is taken apart here.
+  static bool fits(const std::string& glob, const char* path) {
+    const size_t stars = glob.find("**");
+    if (stars == std::string::npos) return fnmatch(glob.c_str(), path, FNM_PATHNAME) == 0;
+    const std::string before = glob.substr(0, stars), after = glob.substr(stars + 2);
+    const size_t length = strlen(path);
+    for (size_t split = 0; split <= length; ++split) {
+      const std::string head(path, split);
+      if (fnmatch(before.c_str(), head.c_str(), FNM_PATHNAME) != 0) continue;
+      for (size_t rest = split; rest <= length; ++rest)
+        if (fits(after, path + rest)) return true;
+      return false;
+    }
+    return false;
+  }
+
+  bool op_fits(uint32_t op) {
+    if (ops.empty() && kinds == 0) return true;
+    if (op >= by_op.size()) by_op.resize(op + size_t{1});
+    uint8_t& answer = by_op[op];
+    if (answer == kUnknown) {
+      const feign_op_info* info = host->op_info(host, op);
+      const std::string name = info != nullptr ? info->name : "";
+      bool yes = ops.empty();
+      for (const std::string& o : ops)
+        yes = yes || o == name || (info != nullptr && o == std::string(info->layer) + ":" + name);
+      if (kinds != 0 && !(kinds >> kind(op) & 1)) yes = false;
+      answer = yes ? kYes : kNo;
+    }
+    return answer == kYes;
+  }
+
+  uint32_t kind(uint32_t op) {
+    if (op >= kind_of.size()) kind_of.resize(op + size_t{1}, 255);
+    if (kind_of[op] == 255) {
+      const feign_op_info* info = host->op_info(host, op);
+      kind_of[op] = info != nullptr ? static_cast<uint8_t>(info->kind) : 0;
+    }
+    return kind_of[op];
+  }
+
+  static bool in(const std::vector<Range>& list, int64_t n) {
+    for (const Range& r : list)
+      if (n >= r.first && n <= r.last) return true;
+    return list.empty();
+  }
+  bool stream_fits(uint32_t stream) {
+    if (streams.empty() && processes.empty() && ranks.empty()) return true;
+    if (stream >= by_stream.size()) by_stream.resize(stream + size_t{1});
+    uint8_t& answer = by_stream[stream];
+    if (answer == kUnknown) {
+      feign_stream_info info{};
+      const bool known = host->stream_info(host, stream, &info) >= 0;
+      answer = known && in(streams, stream) && in(processes, info.process) && in(ranks, info.rank) ? kYes : kNo;
+    }
+    return answer == kYes;
+  }
+
+  bool passes(const feign_activity& a) {
+    const uint32_t k = kind(a.op);
+    const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
+                                                    k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
+    const bool moves = k == FEIGN_KIND_READ || k == FEIGN_KIND_WRITE;
+    const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) || (a.path2 != 0 && path_fits(a.path2)));
+    const bool single = op_fits(a.op) && (!moves || (a.length >= options.min_size && a.length <= options.max_size)) &&
+                        a.start_ns >= options.after && a.start_ns < options.before;
+    if (!options.drop) return whole && (single || carries);
+    if (only_single) return !single || carries;
+    if (only_whole) return !whole || (k == FEIGN_KIND_PROCESS && !globs.empty());
+    return !(whole && single) || carries;
+  }
+  // Which conditions there are, for drop=yes.
+  bool only_single = false, only_whole = false;
+};
+
+std::vector<std::string> words(const char* const* list) {
+  std::vector<std::string> out;
+  for (; *list != nullptr; ++list)
+    for (const char* p = *list; *p != '\0';) {
+      const size_t n = strcspn(p, "+");
+      if (n != 0) out.emplace_back(p, n);
+      p += n + (p[n] == '+');
+    }
+  return out;
+}
+
+feign_status ranges(const feign_host* host, const char* option, const char* const* list, std::vector<Range>& out) {
+  for (const std::string& word : words(list)) {
+    Range r{};
+    const char* end = word.data() + word.size();
+    auto [stop, error] = std::from_chars(word.data(), end, r.first);
+    r.last = r.first;
+    if (error == std::errc{} && stop != end && *stop == '-') {
+      const auto [last, wrong] = std::from_chars(stop + 1, end, r.last);
+      stop = last;
+      error = wrong;
+    }
+    if (error != std::errc{} || stop != end || r.last < r.first)
+      return host->fail(host, FEIGN_ERR_ARGUMENT, (std::string(option) + "=" + word + ": want numbers and ranges such as 0+3-5").c_str());
+    out.push_back(r);
+  }
+  return FEIGN_OK;
+}
+
+feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
+  try {
+    auto f = std::make_unique<Filter>();
+    f->host = host;
+    f->options = *static_cast<const Options*>(raw);
+    const Options& o = f->options;
+    f->ops = words(o.op);
+    for (const std::string& name : f->ops) {
+      const size_t colon = name.find(':');
+      const std::string layer = colon == std::string::npos ? "posix" : name.substr(0, colon);
+      if (host->op(host, layer.c_str(), name.substr(colon == std::string::npos ? 0 : colon + 1).c_str()) != 0) continue;
+      std::string near;
+      for (uint32_t op = 1; op < 4096; ++op)
+        if (const feign_op_info* info = host->op_info(host, op))
+          if (std::string(info->name).find(name.substr(0, 4)) != std::string::npos) near += (near.empty() ? "" : ", ") + std::string(info->name);
+      return host->fail(host, FEIGN_ERR_ARGUMENT, ("op=" + name + ": there is no such call" + (near.empty() ? "" : "; there are: " + near)).c_str());
+    }
+    for (const std::string& name : words(o.kind)) {
+      size_t k = 0;
+      while (k < std::size(kKinds) && name != kKinds[k]) ++k;
+      if (k == std::size(kKinds)) {
+        std::string all;
+        for (const char* kind : kKinds) all += (all.empty() ? "" : "|") + std::string(kind);
+        return host->fail(host, FEIGN_ERR_ARGUMENT, ("kind=" + name + ": want " + all).c_str());
+      }
+      f->kinds |= 1u << k;
+    }
+    for (const char* const* p = o.path; *p != nullptr; ++p) f->globs.push_back(**p == '/' ? *p : "**/" + std::string(*p));
+    for (const auto& [name, list, to] : {std::tuple{"stream", o.stream, &f->streams}, std::tuple{"process", o.process, &f->processes},
+                                         std::tuple{"rank", o.rank, &f->ranks}})
+      if (const feign_status s = ranges(host, name, list, *to); s < 0) return s;
+    const bool whole = !f->globs.empty() || !f->streams.empty() || !f->processes.empty() || !f->ranks.empty();
+    const bool single = !f->ops.empty() || f->kinds != 0 || o.min_size != 0 || o.max_size != uint64_t{16777216} << 40 ||
+                        o.after != 0 || o.before != uint64_t{1000000} * 3600 * 1000000000;
+    f->only_single = !whole;
+    f->only_whole = whole && !single;
+    if (o.drop && !whole && !single)
+      return host->fail(host, FEIGN_ERR_ARGUMENT, "drop=yes without a condition would drop everything: want op, kind, path, stream, …");
+    *self = f.release();
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
+  auto& f = *static_cast<Filter*>(self);
+  try {
+    for (size_t i = 0; i < in->due; ++i) {
+      if (!f.passes(*in->items[i])) continue;  // not emitted is dropped
+      if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
+    }
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return f.host->fail(f.host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+void destroy(void* self) noexcept { delete static_cast<Filter*>(self); }
+
+constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
+constexpr feign_component kComponent = {
+    sizeof kComponent, FEIGN_MODIFIER, "filter", "Lets activities pass by op, kind, path, stream, rank, size or time; drops the rest.",
+    &kApi, kOptions, std::size(kOptions), sizeof(feign_option), sizeof(Options), 0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "filter", FEIGN_VERSION, "MIT", kComponents};

@@ -1,0 +1,1085 @@
+// SPDX-License-Identifier: MIT
+// Provider strace: reads what strace(1) prints.
+//
+// A line is taken apart by a small tokenizer that knows strings, brackets and descriptor annotations
+// (never by searching for ") = "); which argument means what comes from the call's description in
+// layers/posix.h. Calls interrupted in the text (<unfinished ...>) are put together again. Activities
+// leave in the order in which they took effect: a call that makes a process or gives up a descriptor
+// holds its place from its start, every other from its end.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/input.h"
+#include "feign.h"
+#include "layers/posix_ops.h"
+
+namespace {
+
+using feign::Call;
+using feign::CallArg;
+using feign::Effect;
+using feign::Form;
+using feign::LeftOutCall;
+using feign::Role;
+
+struct Options {
+  const char* const* file;
+  const char* cwd;
+  uint32_t keep_going;
+};
+constexpr feign_option kOptions[] = {
+    {"file", FEIGN_OPT_TEXTS, offsetof(Options, file), nullptr, nullptr, 0, 0,
+     "Trace file, plain, .gz or .zst; several (one a process or rank) are one trace."},
+    {"cwd", FEIGN_OPT_TEXT, offsetof(Options, cwd), "/", nullptr, 0, 0,
+     "Working directory of the program, where the trace does not tell it."},
+    {"keep-going", FEIGN_OPT_BOOL, offsetof(Options, keep_going), "no", nullptr, 0, 0,
+     "Count and skip lines that cannot be understood, instead of failing at the first."},
+};
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kDay = 86400 * kSecond;
+// A call that holds its place in the order is waited for over at most this many later ones.
+constexpr size_t kMaxHeld = size_t{1} << 18;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
+// Reads along a piece of text.
+struct Scan {
+  const char* p;
+  const char* end;
+
+  explicit Scan(std::string_view text) : p(text.data()), end(text.data() + text.size()) {}
+  bool done() const { return p == end; }
+  char peek() const { return p == end ? '\0' : *p; }
+  bool take(char c) {
+    if (peek() != c || p == end) return false;
+    ++p;
+    return true;
+  }
+  bool take(std::string_view text) {
+    if (static_cast<size_t>(end - p) < text.size() || memcmp(p, text.data(), text.size()) != 0)
+      return false;
+    p += text.size();
+    return true;
+  }
+  void blanks() {
+    while (p != end && (*p == ' ' || *p == '\t')) ++p;
+  }
+  std::string_view rest() const { return {p, static_cast<size_t>(end - p)}; }
+
+  // A C number: decimal, octal (leading 0), hexadecimal, with a sign. False if there is none.
+  bool number(int64_t& value) {
+    const char* start = p;
+    bool negative = false;
+    if (peek() == '-') {
+      negative = true;
+      ++p;
+    }
+    if (!is_digit(peek())) {
+      p = start;
+      return false;
+    }
+    int base = 10;
+    if (*p == '0' && p + 1 != end && (p[1] == 'x' || p[1] == 'X')) {
+      base = 16;
+      p += 2;
+    } else if (*p == '0' && p + 1 != end && is_digit(p[1])) {
+      base = 8;
+      ++p;
+    }
+    uint64_t magnitude = 0;
+    const auto [stop, error] = std::from_chars(p, end, magnitude, base);
+    if (error != std::errc{}) {
+      p = start;
+      return false;
+    }
+    p = stop;
+    value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
+    return true;
+  }
+
+  // Past a string that starts here, quotes included; false if it does not end.
+  bool skip_string() {
+    ++p;
+    while (p != end && *p != '"') p += *p == '\\' && p + 1 != end ? 2 : 1;
+    if (p == end) return false;
+    ++p;
+    return true;
+  }
+  // Past <…> that starts here: nested, "->" inside it is an arrow.
+  bool skip_angle() {
+    int depth = 0;
+    for (; p != end; ++p) {
+      if (*p == '<') ++depth;
+      if (*p == '>' && p[-1] != '-' && --depth == 0) {
+        ++p;
+        return true;
+      }
+    }
+    return false;
+  }
+  // To the comma or the closing parenthesis that ends this argument; false at the end of the text.
+  bool skip_argument() {
+    int depth = 0;
+    while (p != end) {
+      switch (*p) {
+        case '"':
+          if (!skip_string()) return false;
+          continue;
+        case '(':
+        case '[':
+        case '{':
+          ++depth;
+          break;
+        case ')':
+          if (depth == 0) return true;
+          [[fallthrough]];
+        case ']':
+        case '}':
+          --depth;
+          break;
+        case '<':
+          // An annotation follows a descriptor; "a << b" and "<0.1>" do not occur in arguments.
+          if (p + 1 != end && p[1] == '<') {
+            ++p;
+            break;
+          }
+          if (!skip_angle()) return false;
+          continue;
+        case '/':
+          if (p + 1 != end && p[1] == '*') {
+            const std::string_view left = rest();
+            const size_t close = left.find("*/");
+            if (close == std::string_view::npos) return false;
+            p += close + 2;
+            continue;
+          }
+          break;
+        case ',':
+          if (depth == 0) return true;
+          break;
+        default:
+          break;
+      }
+      ++p;
+    }
+    return false;
+  }
+};
+
+// Undoes C escapes into `out`.
+void unescape(std::string_view text, std::string& out) {
+  out.clear();
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c != '\\' || i + 1 == text.size()) {
+      out += c;
+      continue;
+    }
+    c = text[++i];
+    switch (c) {
+      case 'n': out += '\n'; break;
+      case 't': out += '\t'; break;
+      case 'r': out += '\r'; break;
+      case 'v': out += '\v'; break;
+      case 'f': out += '\f'; break;
+      case 'x': {
+        unsigned value = 0;
+        size_t digits = 0;
+        while (digits < 2 && i + 1 < text.size() && isxdigit(static_cast<unsigned char>(text[i + 1]))) {
+          const char h = text[++i];
+          value = value * 16 + static_cast<unsigned>(is_digit(h) ? h - '0' : (h | 32) - 'a' + 10);
+          ++digits;
+        }
+        out += static_cast<char>(value);
+        break;
+      }
+      default:
+        if (c >= '0' && c <= '7') {
+          unsigned value = static_cast<unsigned>(c - '0');
+          for (int digits = 1; digits < 3 && i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '7';
+               ++digits)
+            value = value * 8 + static_cast<unsigned>(text[++i] - '0');
+          out += static_cast<char>(value);
+        } else {
+          out += c;
+        }
+    }
+  }
+}
+
+// Calls by name: a description, or a reason to leave it out.
+struct Known {
+  const Call* call = nullptr;
+  const LeftOutCall* left_out = nullptr;
+};
+
+// A call that holds its place, or that is complete and waits behind one that does.
+struct Held {
+  feign_activity a;
+  std::vector<uint64_t> values;
+  bool complete = true;
+};
+
+// A call of which the text has shown the beginning only.
+struct Begun {
+  std::string text;           // "name(arguments so far"
+  uint64_t start = 0, line = 0;
+  Held* place = nullptr;      // that it holds, if it does
+};
+
+struct Process {
+  uint32_t stream = 0;
+  bool begun = false;
+  Begun call;
+};
+
+class Provider;
+
+// One file of the trace.
+class Source {
+ public:
+  Source(Provider& provider, std::unique_ptr<feign::Lines> lines, uint32_t number, int32_t rank,
+         int64_t pid)
+      : provider_(provider), lines_(std::move(lines)), number_(number), rank_(rank), pid_(pid) {}
+
+  // Reads on until the front of the queue is complete, or the file is over.
+  feign_status fill();
+  bool empty() const { return queue_.empty(); }
+  // When the front took effect, by the clock of the trace.
+  uint64_t when() const;
+  Held& front() { return queue_.front(); }
+  void pop() { queue_.pop_front(); }
+  uint32_t number() const { return number_; }
+
+ private:
+  feign_status line(std::string_view text);
+  bool prefix(Scan& s, int64_t& pid, uint64_t& time);
+  feign_status call(int64_t pid, uint64_t time, std::string_view text, uint64_t first_line,
+                    Held* place);
+  feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
+  feign_status resumed(int64_t pid, std::string_view text);
+  feign_status bad(const std::string& what);
+  Process& process(int64_t pid);
+
+  Provider& provider_;
+  std::unique_ptr<feign::Lines> lines_;
+  uint32_t number_;
+  int32_t rank_;
+  int64_t pid_;  // of lines that name none
+  std::deque<Held> queue_;
+  std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
+  int64_t last_pid_ = -1;
+  Process* last_process_ = nullptr;
+  uint64_t clock_ = 0;     // of the last line
+  uint64_t day_ = 0;       // added to times of day
+  bool over_ = false;
+};
+
+class Provider {
+ public:
+  Provider(const feign_host* host, const Options& options);
+  feign_status open();
+  feign_status next(size_t want, feign_sink* out);
+
+  friend class Source;
+
+ private:
+  Known known(std::string_view name);
+  // Fills `a` from "arguments) = result <time>"; false with `error_` set.
+  bool arguments(const Call& call, Scan& s, Held& held, Process& p);
+  bool argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd);
+  uint32_t hint(int32_t fd, std::string_view annotation);
+  uint32_t text_of(std::string_view quoted);
+  bool flags(const CallArg& arg, Scan& s, uint64_t& value);
+  bool wrong(const char* what) {
+    error_ = what;
+    return false;
+  }
+
+  const feign_host* host_;
+  Options options_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  std::unordered_map<std::string_view, Known> names_;
+  std::unordered_map<std::string_view, int> errors_;
+  // Calls without a description, as they turned up.
+  struct Unknown {
+    std::string name;
+    LeftOutCall call;
+  };
+  std::vector<std::unique_ptr<Unknown>> unknown_;
+  uint32_t cwd_ = 0;
+  std::string scratch_, error_;
+  // What was said of descriptors: mostly the same as the last time.
+  struct Hint {
+    std::string text;
+    uint32_t id = 0;
+  };
+  std::vector<Hint> hints_{1024};
+  struct FlagText {
+    const feign_name* names = nullptr;
+    std::string text;
+    uint64_t value = 0;
+  };
+  std::vector<FlagText> flag_texts_{256};
+  bool first_ = true;
+  uint64_t base_ = 0;
+};
+
+// ---- a file ---------------------------------------------------------------------------------------
+
+Process& Source::process(int64_t pid) {
+  if (pid == last_pid_ && last_process_ != nullptr) return *last_process_;
+  auto& p = processes_[pid];
+  if (!p) {
+    p = std::make_unique<Process>();
+    feign_stream_info info{};
+    info.struct_size = sizeof info;
+    info.rank = rank_;
+    info.process = pid;
+    info.thread = pid;
+    p->stream = provider_.host_->stream(provider_.host_, &info);
+  }
+  last_pid_ = pid;
+  last_process_ = p.get();
+  return *p;
+}
+
+feign_status Source::bad(const std::string& what) {
+  if (provider_.options_.keep_going) {
+    provider_.host_->left_out(provider_.host_, 0, "(line)", "not understood", 0, 0);
+    return FEIGN_OK;
+  }
+  std::string text = lines_->path() + ":" + std::to_string(lines_->number()) + ": " + what;
+  if (!lines_->complete()) text += " (the last line, cut short? keep-going=yes leaves it out)";
+  return provider_.host_->fail(provider_.host_, FEIGN_ERR_ARGUMENT, text.c_str());
+}
+
+uint64_t Source::when() const {
+  const Held& h = queue_.front();
+  const Effect effect = feign::posix_calls()[h.a.op].effect;
+  const bool at_start = effect == Effect::kFork || effect == Effect::kClone || effect == Effect::kClose;
+  return at_start ? h.a.start_ns : h.a.start_ns + h.a.duration_ns;
+}
+
+feign_status Source::fill() {
+  while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
+    std::string_view text;
+    auto got = lines_->next(text);
+    if (!got) return provider_.host_->fail(provider_.host_, got.error().code(), got.error().text().c_str());
+    if (!*got) {
+      over_ = true;
+      break;
+    }
+    if (const feign_status status = line(text); status < 0) return status;
+  }
+  if (over_) {  // what never returned keeps its place only if it matters for what follows
+    for (Held& h : queue_)
+      if (!h.complete) {
+        h.complete = true;
+        h.a.marks |= FEIGN_NO_RESULT;
+      }
+    for (auto& [pid, p] : processes_)
+      if (p->begun) {
+        p->begun = false;
+        if (p->call.place == nullptr)
+          provider_.host_->left_out(provider_.host_, p->stream, "(call)", "did not return", 0, 0);
+      }
+  } else if (!queue_.empty() && !queue_.front().complete) {
+    queue_.front().complete = true;
+    queue_.front().a.marks |= FEIGN_NO_RESULT;
+  }
+  return FEIGN_OK;
+}
+
+// Reads "[pid N] ", "N ", times of every form, and what strace -n, -i, -Y put before the call.
+bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
+  pid = pid_;
+  bool timed = false;
+  time = clock_;
+  s.blanks();
+  if (s.take("[pid")) {
+    s.blanks();
+    if (!s.number(pid)) return false;
+    if (s.peek() == '<' && !s.skip_angle()) return false;
+    if (!s.take(']')) return false;
+    s.blanks();
+  }
+  while (is_digit(s.peek()) || s.peek() == '(' || s.peek() == '[') {
+    const char* start = s.p;
+    if (s.peek() == '(') {  // "(+     0.000010)": the relative time beside the absolute one
+      if (!s.take("(+")) return false;
+      while (!s.done() && s.peek() != ')') ++s.p;
+      if (!s.take(')')) return false;
+      s.blanks();
+      continue;
+    }
+    if (s.peek() == '[') {  // "[ 257]" or "[00007f...]"
+      while (!s.done() && s.peek() != ']') ++s.p;
+      if (!s.take(']')) return false;
+      s.blanks();
+      continue;
+    }
+    uint64_t whole = 0;
+    const auto [stop, error] = std::from_chars(s.p, s.end, whole);
+    if (error != std::errc{}) return false;
+    s.p = stop;
+    if (s.peek() == ':' || s.peek() == '.') {
+      uint64_t ns = 0;
+      const bool of_day = s.peek() == ':';
+      if (of_day) {
+        for (int part = 0; part < 2; ++part) {
+          uint64_t sixty = 0;
+          if (!s.take(':')) return false;
+          const auto [to, wrong] = std::from_chars(s.p, s.end, sixty);
+          if (wrong != std::errc{} || sixty > 60) return false;
+          s.p = to;
+          whole = whole * 60 + sixty;
+        }
+      }
+      if (s.take('.')) {
+        uint64_t unit = kSecond / 10;
+        for (; is_digit(s.peek()); ++s.p, unit /= 10) ns += static_cast<uint64_t>(*s.p - '0') * unit;
+      }
+      if (whole > uint64_t{1} << 33) return false;
+      uint64_t t = whole * kSecond + ns;
+      if (of_day) {
+        t += day_;
+        if (t + kDay / 2 < clock_) {  // midnight has passed
+          t += kDay;
+          day_ += kDay;
+        }
+      } else if (whole < 100'000'000) {
+        t += clock_;  // -r: since the line before
+      }
+      time = t;
+      timed = true;
+    } else if (!timed && (s.peek() == ' ' || s.peek() == '<')) {
+      if (whole > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) return false;
+      pid = static_cast<int64_t>(whole);
+      if (s.peek() == '<' && !s.skip_angle()) return false;
+    } else {
+      s.p = start;
+      return false;
+    }
+    if (s.peek() != ' ') return false;
+    s.blanks();
+  }
+  return true;
+}
+
+feign_status Source::line(std::string_view text) {
+  while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.empty()) return FEIGN_OK;
+  if (text.starts_with("strace: ") || text.starts_with(" > ") || text.starts_with(" | "))
+    return FEIGN_OK;
+  Scan s(text);
+  int64_t pid;
+  uint64_t time;
+  if (!prefix(s, pid, time)) return bad("\"" + std::string(text.substr(0, 40)) + "\": want [PID] [TIME] CALL(…) = RESULT");
+  if (provider_.first_) {
+    provider_.first_ = false;
+    provider_.base_ = time;
+  }
+  clock_ = time;
+  const std::string_view rest = s.rest();
+  if (rest.starts_with("+++ ")) {
+    Scan m(rest.substr(4));
+    if (m.take("superseded by execve in pid ")) {
+      // The thread that called execve goes on under the process's id.
+      int64_t caller = 0;
+      if (m.number(caller) && processes_.contains(caller)) {
+        Process& from = process(caller);
+        Process& to = process(pid);
+        to.begun = from.begun;
+        to.call = std::move(from.call);
+        from.begun = false;
+      }
+    }
+    return FEIGN_OK;
+  }
+  if (rest.starts_with("--- ")) return FEIGN_OK;
+  if (rest.starts_with("<... ")) return resumed(pid, rest);
+  if (rest.ends_with("<unfinished ...>"))
+    return unfinished(pid, time, rest.substr(0, rest.size() - strlen("<unfinished ...>")));
+  return call(pid, time, rest, lines_->number(), nullptr);
+}
+
+feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
+  Process& p = process(pid);
+  size_t length = 0;
+  while (length < text.size() && is_name(text[length])) ++length;
+  if (length == 0 || length == text.size() || text[length] != '(')
+    return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(… <unfinished ...>");
+  p.begun = true;
+  p.call.text.assign(text);
+  p.call.start = time;
+  p.call.line = lines_->number();
+  p.call.place = nullptr;
+  const Known k = provider_.known(text.substr(0, length));
+  if (k.call == nullptr) return FEIGN_OK;
+  const Effect e = k.call->effect;
+  if (e == Effect::kFork || e == Effect::kClone || e == Effect::kClose || e == Effect::kExit ||
+      e == Effect::kExitGroup) {
+    queue_.emplace_back();
+    Held& h = queue_.back();
+    h.complete = false;
+    h.a = feign_activity{};
+    h.a.op = k.call->op;
+    h.a.start_ns = time - std::min(time, provider_.base_);
+    h.a.stream = p.stream;
+    h.a.place = FEIGN_PLACE(number_, p.call.line);
+    p.call.place = &h;
+  }
+  return FEIGN_OK;
+}
+
+feign_status Source::resumed(int64_t pid, std::string_view text) {
+  Process& p = process(pid);
+  const size_t close = text.find(" resumed>");
+  if (close == std::string_view::npos)
+    return bad("\"" + std::string(text.substr(0, 40)) + "\": want <... CALL resumed>");
+  if (!p.begun) {
+    provider_.host_->left_out(provider_.host_, p.stream, "(call)", "began before the trace", 0, 0);
+    return FEIGN_OK;
+  }
+  p.begun = false;
+  std::string_view rest = text.substr(close + strlen(" resumed>"));
+  // Old strace prints a blank before what follows; after a comma there is one already.
+  if (rest.starts_with(' ') && p.call.text.ends_with(' ')) rest.remove_prefix(1);
+  const std::string whole = p.call.text + std::string(rest);
+  return call(pid, p.call.start, whole, p.call.line, p.call.place);
+}
+
+feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uint64_t first_line,
+                          Held* place) {
+  Process& p = process(pid);
+  Scan s(text);
+  while (is_name(s.peek())) ++s.p;
+  const std::string_view name = text.substr(0, static_cast<size_t>(s.p - text.data()));
+  if (name.empty() || !s.take('('))
+    return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(…) = RESULT");
+
+  // "<0.000010>" at the end: the call's duration.
+  uint64_t duration = 0;
+  if (text.back() == '>') {
+    if (const size_t open = text.rfind('<'); open != std::string_view::npos) {
+      Scan d(text.substr(open + 1));
+      uint64_t whole = 0;
+      const auto [stop, error] = std::from_chars(d.p, d.end, whole);
+      d.p = stop;
+      if (error == std::errc{} && d.take('.') && whole < 1'000'000'000) {
+        duration = whole * kSecond;
+        uint64_t unit = kSecond / 10;
+        for (; is_digit(d.peek()); ++d.p, unit /= 10) duration += static_cast<uint64_t>(*d.p - '0') * unit;
+      }
+    }
+  }
+  const feign_host* host = provider_.host_;
+  const Known k = provider_.known(name);
+  if (k.call == nullptr) {
+    host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->waits);
+    return FEIGN_OK;
+  }
+
+  Held fresh;
+  Held& h = place != nullptr ? *place : fresh;
+  h.a = feign_activity{};
+  h.a.op = k.call->op;
+  h.a.stream = p.stream;
+  h.a.start_ns = time - std::min(time, provider_.base_);
+  h.a.duration_ns = duration;
+  h.a.place = FEIGN_PLACE(number_, first_line);
+  if (!provider_.arguments(*k.call, s, h, p)) {
+    if (place != nullptr) {
+      place->complete = true;
+      place->a.marks |= FEIGN_NO_RESULT;
+    }
+    return bad(std::string(name) + "(): " + provider_.error_);
+  }
+  if (place == nullptr) {
+    if ((h.a.marks & FEIGN_NO_RESULT) && k.call->effect != Effect::kExit &&
+        k.call->effect != Effect::kExitGroup) {
+      // Interrupted, to be restarted or never to return: the call that counts is another one.
+      host->left_out(host, p.stream, k.call->name, "interrupted", duration, 1);
+      return FEIGN_OK;
+    }
+    queue_.push_back(std::move(fresh));
+  } else {
+    place->complete = true;
+  }
+  return FEIGN_OK;
+}
+
+// ---- arguments ------------------------------------------------------------------------------------
+
+Provider::Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {
+  for (const Call& call : feign::posix_calls())
+    if (call.op != 0) names_[call.name].call = &call;
+  for (const LeftOutCall& call : feign::posix_left_outs()) names_[call.name].left_out = &call;
+  for (const feign::CallAlias& alias : feign::posix_aliases())
+    names_[alias.name].call = &feign::posix_calls()[alias.op];
+  for (int e = 1; e < 134; ++e)
+    if (const char* name = strerrorname_np(e)) errors_[name] = e;
+  errors_["EWOULDBLOCK"] = EAGAIN;
+  errors_["EOPNOTSUPP"] = EOPNOTSUPP;
+  errors_["EDEADLOCK"] = EDEADLK;
+  cwd_ = host->intern(host, options.cwd, strlen(options.cwd));
+}
+
+Known Provider::known(std::string_view name) {
+  if (const auto at = names_.find(name); at != names_.end()) return at->second;
+  auto made = std::make_unique<Unknown>();
+  made->name = name;
+  made->call = {made->name.c_str(), "no description of this call", false};
+  Known k;
+  k.left_out = &made->call;
+  names_[made->name] = k;
+  unknown_.push_back(std::move(made));
+  return k;
+}
+
+uint32_t Provider::hint(int32_t fd, std::string_view annotation) {
+  Hint& h = hints_[static_cast<uint32_t>(fd) % hints_.size()];
+  if (h.id != 0 && h.text == annotation) return h.id;
+  h.text.assign(annotation);
+  std::string_view path = annotation;
+  // "</dev/null<char 1:3>>": what the file is stands behind its name.
+  if (const size_t nested = path.rfind('<'); nested != std::string_view::npos && path.ends_with('>'))
+    path = path.substr(0, nested);
+  if (path.find('\\') != std::string_view::npos) {
+    unescape(path, scratch_);
+    path = scratch_;
+  }
+  h.id = host_->intern(host_, path.data(), path.size());
+  return h.id;
+}
+
+uint32_t Provider::text_of(std::string_view quoted) {
+  if (quoted.find('\\') != std::string_view::npos) {
+    unescape(quoted, scratch_);
+    quoted = scratch_;
+  }
+  return host_->intern(host_, quoted.data(), quoted.size());
+}
+
+bool Provider::flags(const CallArg& arg, Scan& s, uint64_t& value) {
+  const char* start = s.p;
+  while (!s.done() && (is_name(*s.p) || *s.p == '|')) ++s.p;
+  const std::string_view text(start, static_cast<size_t>(s.p - start));
+  if (text.empty()) return false;
+  const size_t slot = (text.size() * 31 + static_cast<unsigned char>(text.back()) * 7 +
+                       static_cast<unsigned char>(text[text.size() / 2])) % flag_texts_.size();
+  FlagText& cached = flag_texts_[slot];
+  if (cached.names == arg.names && cached.text == text) {
+    value = cached.value;
+    return true;
+  }
+  value = 0;
+  Scan t(text);
+  while (!t.done()) {
+    int64_t number = 0;
+    if (t.number(number)) {
+      value |= static_cast<uint64_t>(number);
+    } else {
+      const char* from = t.p;
+      while (is_name(t.peek())) ++t.p;
+      const std::string_view name(from, static_cast<size_t>(t.p - from));
+      const auto* end = arg.names + arg.name_count;
+      const auto* at = std::find_if(arg.names, end, [&](const feign_name& n) { return name == n.name; });
+      // A name that we do not know stands for bits that we cannot set; the call itself is known.
+      if (at != end) value |= at->value;
+      if (name.empty()) return false;
+    }
+    if (!t.done() && !t.take('|')) return false;
+  }
+  cached = {arg.names, std::string(text), value};
+  return true;
+}
+
+// Sets what one argument says. The scan stands behind what was understood; the rest of the argument
+// (annotations, comments) is skipped by the caller.
+bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
+  feign_activity& a = held.a;
+  int64_t number = 0;
+  switch (arg.role) {
+    case Role::kSkip:
+    case Role::kBuffer:
+      return true;
+    case Role::kFd:
+    case Role::kFd2:
+    case Role::kDir:
+    case Role::kDir2: {
+      uint32_t& to = arg.role == Role::kFd || arg.role == Role::kDir ? a.handle : a.handle2;
+      if (s.take("AT_FDCWD")) {
+        to = FEIGN_CWD;
+        is_cwd = arg.role == Role::kDir;
+        number = -100;
+      } else if (s.number(number)) {
+        if (number < std::numeric_limits<int32_t>::min() || number > 0xFFFFFFFF)
+          return wrong("a descriptor out of range");
+        if (number == -100 && (arg.role == Role::kDir || arg.role == Role::kDir2)) {
+          to = FEIGN_CWD;
+          is_cwd = arg.role == Role::kDir;
+        } else {
+          to = FEIGN_FD(number);
+        }
+      } else {
+        return wrong("want a descriptor");
+      }
+      if (s.peek() == '<') {
+        const char* start = s.p + 1;
+        if (!s.skip_angle()) return wrong("a descriptor's annotation does not end");
+        const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
+        if (&to == &a.handle) a.file = hint(static_cast<int32_t>(number), text);
+      }
+      return true;
+    }
+    case Role::kPath:
+    case Role::kPath2:
+    case Role::kText2:
+    case Role::kReadback2: {
+      if (s.peek() != '"') return true;  // NULL or an address: the call had no readable path
+      const char* start = s.p + 1;
+      if (!s.skip_string()) return wrong("a string that does not end");
+      const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
+      if (arg.role == Role::kReadback2 && s.take("...")) return true;  // cut: not the whole path
+      (arg.role == Role::kPath ? a.path : a.path2) = text_of(text);
+      return true;
+    }
+    case Role::kLength:
+    case Role::kOffset:
+      if (s.take("NULL")) return true;
+      if (!s.number(number)) return wrong("want a number");
+      (arg.role == Role::kLength ? a.length : a.offset) = static_cast<uint64_t>(number);
+      return true;
+    case Role::kFlags:
+    case Role::kMode: {
+      uint64_t value = 0;
+      if (!flags(arg, s, value)) {
+        if (arg.role == Role::kFlags) return true;  // {…} or NULL: nothing to keep
+        return wrong("want permission bits");
+      }
+      (arg.role == Role::kFlags ? a.flags : a.mode) = static_cast<uint32_t>(value);
+      return true;
+    }
+    case Role::kValue: {
+      if (arg.index > 15) return true;
+      uint64_t value = 0;
+      if (!flags(arg, s, value) && s.number(number)) value = static_cast<uint64_t>(number);
+      if (held.values.size() <= arg.index) held.values.resize(arg.index + size_t{1});
+      held.values[arg.index] = value;
+      return true;
+    }
+    case Role::kIov: {
+      held.values.clear();
+      if (s.peek() != '[') return true;
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("an array that does not end");
+      std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
+      for (size_t at = text.find("iov_len="); at != std::string_view::npos; at = text.find("iov_len=")) {
+        Scan len(text.substr(at + 8));
+        if (!len.number(number) || number < 0) return wrong("want iov_len=BYTES");
+        held.values.push_back(static_cast<uint64_t>(number));
+        a.length += static_cast<uint64_t>(number);
+        text = len.rest();
+      }
+      if (text.ends_with("...]")) {  // cut by -s: the result is all that is left to tell
+        held.values.clear();
+        a.length = 0;
+      }
+      return true;
+    }
+    case Role::kStat:
+    case Role::kStatx: {
+      if (s.peek() != '{') return true;
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("a struct that does not end");
+      const std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
+      const bool x = arg.role == Role::kStatx;
+      if (const size_t at = text.find(x ? "stx_mode=" : "st_mode="); at != std::string_view::npos) {
+        static constexpr feign_name kTypes[] = {{"S_IFREG", 0100000}, {"S_IFDIR", 040000},
+                                                {"S_IFLNK", 0120000}, {"S_IFCHR", 020000},
+                                                {"S_IFBLK", 060000},  {"S_IFIFO", 010000},
+                                                {"S_IFSOCK", 0140000}, {"S_ISUID", 04000},
+                                                {"S_ISGID", 02000}, {"S_ISVTX", 01000}};
+        static constexpr CallArg kMode = {"mode", Role::kMode, Form::kPlain, 0, std::size(kTypes), kTypes};
+        Scan mode(text.substr(at + (x ? 9 : 8)));
+        uint64_t value = 0;
+        if (flags(kMode, mode, value)) a.mode = static_cast<uint32_t>(value);
+      }
+      if (const size_t at = text.find(x ? "stx_size=" : "st_size="); at != std::string_view::npos) {
+        Scan size(text.substr(at + (x ? 9 : 8)));
+        if (size.number(number) && number >= 0) a.length = static_cast<uint64_t>(number);
+      }
+      return true;
+    }
+    case Role::kFds: {
+      Scan inner = s;  // the caller skips the array as a whole
+      if (!inner.take('[')) return true;
+      held.values.clear();
+      for (int i = 0; i < 2; ++i) {
+        inner.blanks();
+        if (!inner.number(number)) {
+          held.values.clear();
+          return true;  // "[...]" under -s 0
+        }
+        held.values.push_back(static_cast<uint64_t>(number));
+        if (inner.peek() == '<' && !inner.skip_angle()) return wrong("a descriptor's annotation does not end");
+        inner.take(',');
+      }
+      return true;
+    }
+  }
+  return true;
+}
+
+bool Provider::arguments(const Call& call, Scan& s, Held& held, Process&) {
+  feign_activity& a = held.a;
+  held.values.clear();
+  bool is_cwd = false;
+  bool closed = false;
+  for (unsigned i = 0; !closed; ++i) {
+    s.blanks();
+    if (s.peek() == ')') {
+      ++s.p;
+      break;
+    }
+    const CallArg* arg = i < call.arg_count ? &call.args[i] : nullptr;
+    if (arg != nullptr && arg->form == Form::kStruct) {
+      // {flags=…, …}: find the member
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("the arguments do not end");
+      const std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
+      if (const size_t at = text.find("flags="); at != std::string_view::npos) {
+        Scan member(text.substr(at + 6));
+        CallArg plain = *arg;
+        plain.form = Form::kPlain;
+        if (!argument(plain, member, held, is_cwd)) return false;
+      }
+    } else if (arg != nullptr) {
+      if (arg->form == Form::kNamed) {
+        const char* start = s.p;
+        while (is_name(s.peek())) ++s.p;
+        if (!s.take('=')) s.p = start;
+      }
+      if (!argument(*arg, s, held, is_cwd)) {
+        const char* from = s.p;
+        Scan shown = s;
+        (void)shown.skip_argument();
+        error_ = "argument " + std::to_string(i + 1) + " (" + arg->name + ") is \"" +
+                 std::string(from, std::min<size_t>(static_cast<size_t>(shown.p - from), 40)) + "\": " + error_;
+        return false;
+      }
+    }
+    if (!s.skip_argument()) return wrong("the arguments do not end: want CALL(…) = RESULT");
+    closed = s.take(')');
+    if (!closed) ++s.p;  // the comma
+  }
+  if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
+    size_t length = 0;
+    const char* path = host_->text(host_, a.path, &length);
+    if (length != 0 && path[0] != '/') a.file = cwd_;
+  }
+
+  s.blanks();
+  if (!s.take('=')) return wrong("there is no result: want \") = RESULT\"");
+  s.blanks();
+  if (s.take('?')) {
+    a.marks |= FEIGN_NO_RESULT;
+    return true;
+  }
+  int64_t result = 0;
+  if (!s.number(result)) return wrong("the result is no number");
+  if (result == -1) {
+    s.blanks();
+    const char* start = s.p;
+    while (is_name(s.peek())) ++s.p;
+    const std::string_view name(start, static_cast<size_t>(s.p - start));
+    const auto at = errors_.find(name);
+    if (at != errors_.end()) {
+      result = -at->second;
+    } else if (!name.empty()) {
+      a.marks |= FEIGN_NO_RESULT;
+    }
+  }
+  a.result = result;
+  if (call.effect == Effect::kRead || call.effect == Effect::kWrite || call.effect == Effect::kPread ||
+      call.effect == Effect::kPwrite || call.effect == Effect::kPread2 || call.effect == Effect::kPwrite2) {
+    // A vector whose lengths were cut: as many bytes as were moved.
+    if (a.length == 0 && held.values.empty() && result > 0) a.length = static_cast<uint64_t>(result);
+  }
+  return true;
+}
+
+// ---- the provider ---------------------------------------------------------------------------------
+
+feign_status Provider::open() {
+  size_t count = 0;
+  while (options_.file[count] != nullptr) ++count;
+  if (count == 0) return host_->fail(host_, FEIGN_ERR_ARGUMENT, "file: want a trace file");
+  if (count > 60000) return host_->fail(host_, FEIGN_ERR_ARGUMENT, "file: more than 60,000 files");
+  for (size_t i = 0; i < count; ++i) {
+    const std::string path = options_.file[i];
+    auto input = feign::Input::open(path);
+    if (!input) return host_->fail(host_, input.error().code(), input.error().text().c_str());
+    // PREFIX.PID, as -ff names them (compressed or not): the process of lines that name none.
+    std::string name = path;
+    for (const char* end : {".gz", ".zst"})
+      if (name.ends_with(end)) name.resize(name.size() - strlen(end));
+    int64_t pid = static_cast<int64_t>(i) + 1;
+    bool numbered = false;
+    if (const size_t dot = name.rfind('.'); dot != std::string::npos && dot + 1 < name.size()) {
+      int64_t number = 0;
+      const auto [stop, error] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
+      if (error == std::errc{} && stop == name.data() + name.size()) {
+        pid = number;
+        numbered = true;
+      }
+    }
+    int32_t rank = -1;
+    if (count > 1) {
+      // Lines that name a process: each file is a rank's. Lines that name none: each is a process's.
+      auto head = feign::head_of(path, 4096);
+      if (head) {
+        Scan s(*head);
+        s.blanks();
+        const char* start = s.p;
+        while (is_digit(s.peek())) ++s.p;
+        const bool named = s.p != start && s.peek() == ' ';
+        if (named || head->starts_with("[pid")) rank = static_cast<int32_t>(numbered ? pid : static_cast<int64_t>(i));
+      }
+    }
+    sources_.push_back(std::make_unique<Source>(*this, std::make_unique<feign::Lines>(std::move(*input)),
+                                                static_cast<uint32_t>(i), rank, pid));
+  }
+  if (count > 1) {
+    // One clock for all files: the trace begins with the earliest.
+    first_ = false;
+    base_ = 0;
+  }
+  return FEIGN_OK;
+}
+
+feign_status Provider::next(size_t want, feign_sink* out) {
+  size_t done = 0;
+  while (done < want) {
+    Source* best = nullptr;
+    for (auto& source : sources_) {
+      if (const feign_status status = source->fill(); status < 0) return status;
+      if (source->empty()) continue;
+      if (best == nullptr || source->when() < best->when()) best = source.get();
+    }
+    if (best == nullptr) return FEIGN_END;
+    if (sources_.size() > 1 && base_ == 0) {
+      base_ = best->front().a.start_ns;
+      for (auto& source : sources_)
+        if (!source->empty()) base_ = std::min(base_, source->front().a.start_ns);
+    }
+    feign_activity* a = out->make(out);
+    if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
+    const uint32_t mine = a->host;
+    Held& h = best->front();
+    *a = h.a;
+    a->host = mine;
+    if (sources_.size() > 1) a->start_ns -= std::min(a->start_ns, base_);
+    if (!h.values.empty())
+      if (const feign_status status = host_->set_values(host_, a, h.values.data(), static_cast<uint32_t>(h.values.size()));
+          status < 0)
+        return status;
+    best->pop();
+    if (const feign_status status = out->emit(out, a); status < 0) return status;
+    ++done;
+  }
+  return FEIGN_OK;
+}
+
+// ---- the table ------------------------------------------------------------------------------------
+
+feign_status create(const feign_host* host, const void* options, void** self) noexcept {
+  try {
+    auto provider = std::make_unique<Provider>(host, *static_cast<const Options*>(options));
+    if (const feign_status status = provider->open(); status < 0) return status;
+    *self = provider.release();
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status next(void* self, size_t want, feign_sink* out) noexcept {
+  try {
+    return static_cast<Provider*>(self)->next(want, out);
+  } catch (const std::exception&) {
+    return FEIGN_ERR_NOMEM;
+  }
+}
+
+void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
+
+// A line of strace: an optional process, an optional time, then CALL(…, +++ or ---.
+bool looks_like_strace(std::string_view line) {
+  Scan s(line);
+  s.blanks();
+  if (s.take("strace: Process ")) return true;
+  if (s.take("[pid")) {
+    while (!s.done() && s.peek() != ']') ++s.p;
+    s.take(']');
+    s.blanks();
+  }
+  for (int words = 0; words < 4; ++words) {
+    if (s.peek() == '[' || s.peek() == '(') {
+      while (!s.done() && s.peek() != ']' && s.peek() != ')') ++s.p;
+      if (!s.done()) ++s.p;
+    } else if (is_digit(s.peek())) {
+      while (is_digit(s.peek()) || s.peek() == '.' || s.peek() == ':') ++s.p;
+      if (s.peek() == '<' && !s.skip_angle()) return false;
+    } else {
+      break;
+    }
+    if (s.peek() != ' ') return false;
+    s.blanks();
+  }
+  if (s.take("+++ ") || s.take("--- ") || s.take("<... ")) return true;
+  const char* start = s.p;
+  while (is_name(s.peek())) ++s.p;
+  return s.p - start >= 3 && s.peek() == '(';
+}
+
+int probe(const char*, const void* head, size_t size) noexcept {
+  std::string_view text(static_cast<const char*>(head), size);
+  if (text.find('\0') != std::string_view::npos) return 0;
+  int good = 0, lines = 0;
+  while (!text.empty() && lines < 10) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (line.empty()) continue;
+    ++lines;
+    good += looks_like_strace(line);
+  }
+  return lines == 0 ? 0 : good * 90 / lines;
+}
+
+constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
+constexpr feign_component kComponent = {
+    sizeof kComponent, FEIGN_PROVIDER, "strace", "Reads what strace prints (-f, -ff, -t…, -T, -y…).",
+    &kApi, kOptions, std::size(kOptions), sizeof(feign_option), sizeof(Options), 0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "strace", FEIGN_VERSION, "MIT", kComponents};

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Replayer null: does nothing, and says that every call came back as recorded. For measuring what the
+// engine itself costs, and for looking at a plan without touching a file system.
+#include <iterator>
+
+#include "feign.h"
+
+namespace {
+
+feign_status create(const feign_host*, const void*, void** self) noexcept {
+  static int nothing;
+  *self = &nothing;
+  return FEIGN_OK;
+}
+feign_status execute(void*, void*, const feign_activity* a, feign_outcome* outcome) noexcept {
+  outcome->result = a->result;
+  return FEIGN_OK;
+}
+void destroy(void*) noexcept {}
+
+constexpr feign_replayer kApi = {sizeof kApi, 0, nullptr, create, nullptr, execute, nullptr, destroy};
+constexpr feign_component kComponent = {
+    sizeof kComponent, FEIGN_REPLAYER, "null", "Does nothing: every call comes back as recorded.",
+    &kApi, nullptr, 0, sizeof(feign_option), 0, 0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "null", FEIGN_VERSION, "MIT", kComponents};

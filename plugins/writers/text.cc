@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Writer text: one readable line an activity (docs/text-format.md). For eyes, diff and grep; nothing
+// reads it back.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "feign.h"
+
+namespace {
+
+struct Options {
+  const char* file;
+};
+constexpr feign_option kOptions[] = {
+    {"file", FEIGN_OPT_TEXT, offsetof(Options, file), "-", nullptr, 0, 0, "File to write; - is standard output."},
+};
+
+struct Text {
+  const feign_host* host;
+  std::string name, part;
+  FILE* to = nullptr;
+  bool own = false, finished = false;
+  uint64_t number = 0;
+  std::string line;
+  std::vector<std::string> streams;  // by stream: what its column says
+
+  ~Text() {
+    if (own && to != nullptr) fclose(to);
+    if (own && !finished) unlink(part.c_str());
+  }
+
+  void add(const char* how, ...) __attribute__((format(printf, 2, 3))) {
+    char buffer[128];
+    va_list args;
+    va_start(args, how);
+    vsnprintf(buffer, sizeof buffer, how, args);
+    va_end(args);
+    line += buffer;
+  }
+
+  void quoted(uint32_t id) {
+    size_t length = 0;
+    const char* text = host->text(host, id, &length);
+    line += '"';
+    for (size_t i = 0; i < length; ++i) {
+      const auto c = static_cast<unsigned char>(text[i]);
+      if (c == '"' || c == '\\') {
+        line += '\\';
+        line += static_cast<char>(c);
+      } else if (c == '\n') {
+        line += "\\n";
+      } else if (c == '\t') {
+        line += "\\t";
+      } else if (c < 0x20 || c == 0x7F) {
+        add("\\x%02x", c);
+      } else {
+        line += static_cast<char>(c);  // UTF-8 stays as it is
+      }
+    }
+    line += '"';
+  }
+
+  // Names for as many bits as have one: those of several bits first, as they are listed.
+  void flags(const feign_arg_info& arg, uint64_t value) {
+    uint64_t left = value;
+    bool any = false;
+    const auto name = [&](const char* text) {
+      line += any ? "|" : "";
+      line += text;
+      any = true;
+    };
+    if (value == 0) {
+      for (uint32_t i = 0; i < arg.name_count; ++i)
+        if (arg.names[i].value == 0) return name(arg.names[i].name);
+      line += '0';
+      return;
+    }
+    for (int wanted = 63; wanted >= 1; --wanted)
+      for (uint32_t i = 0; i < arg.name_count; ++i) {
+        const uint64_t bits = arg.names[i].value;
+        if (bits == 0 || __builtin_popcountll(bits) != wanted || (left & bits) != bits) continue;
+        name(arg.names[i].name);
+        left &= ~bits;
+      }
+    if (left != 0) {
+      if (any) line += '|';
+      add("0x%" PRIx64, left);
+    }
+  }
+
+  void argument(const feign_activity& a, const feign_arg_info& arg) {
+    uint64_t value = 0;
+    switch (arg.slot) {
+      case FEIGN_SLOT_HANDLE: value = a.handle; break;
+      case FEIGN_SLOT_HANDLE2: value = a.handle2; break;
+      case FEIGN_SLOT_PATH: value = a.path; break;
+      case FEIGN_SLOT_PATH2: value = a.path2; break;
+      case FEIGN_SLOT_OFFSET: value = a.offset; break;
+      case FEIGN_SLOT_LENGTH: value = a.length; break;
+      case FEIGN_SLOT_FLAGS: value = a.flags; break;
+      case FEIGN_SLOT_MODE: value = a.mode; break;
+      case FEIGN_SLOT_VALUE: value = arg.index < a.value_count ? a.values[arg.index] : 0; break;
+      default: return;
+    }
+    switch (arg.type) {
+      case FEIGN_ARG_PATH:
+      case FEIGN_ARG_STRING: quoted(static_cast<uint32_t>(value)); break;
+      case FEIGN_ARG_FD: add("#%" PRIu64, value); break;
+      case FEIGN_ARG_FLAGS: flags(arg, value); break;
+      case FEIGN_ARG_MODE: add("0%" PRIo64, value); break;
+      case FEIGN_ARG_LIST:
+        line += '[';
+        for (uint32_t i = arg.index; i < a.value_count; ++i) add("%s%" PRIu64, i > arg.index ? " " : "", a.values[i]);
+        line += ']';
+        break;
+      default: add("%" PRId64, static_cast<int64_t>(value));
+    }
+  }
+
+  const std::string& stream(uint32_t id) {
+    if (id >= streams.size()) streams.resize(id + size_t{1});
+    std::string& s = streams[id];
+    if (s.empty()) {
+      feign_stream_info info{};
+      s = std::to_string(id);
+      if (host->stream_info(host, id, &info) >= 0) {
+        if (info.rank >= 0) s += " rank " + std::to_string(info.rank);
+        s += " " + std::to_string(info.process) + "/" + std::to_string(info.thread);
+      }
+    }
+    return s;
+  }
+
+  bool write(const feign_activity& a) {
+    const feign_op_info* info = host->op_info(host, a.op);
+    line.clear();
+    add("%" PRIu64 " %" PRIu64 ".%09" PRIu64 " [", number++, a.start_ns / 1000000000, a.start_ns % 1000000000);
+    line += stream(a.stream);
+    line += "] ";
+    if (info == nullptr) {
+      add("op-%u(", a.op);
+    } else {
+      if (strcmp(info->layer, "posix") != 0) line += std::string(info->layer) + ":";
+      line += info->name;
+      line += '(';
+      bool first = true;
+      for (uint32_t i = 0; i < info->arg_count; ++i) {
+        const feign_arg_info& arg = info->args[i];
+        if (arg.slot == FEIGN_SLOT_NONE) continue;
+        // A directory descriptor went into the absolute path.
+        if (arg.slot == FEIGN_SLOT_HANDLE && info->kind == FEIGN_KIND_OPEN) continue;
+        if ((arg.slot == FEIGN_SLOT_HANDLE && a.handle == 0) || (arg.slot == FEIGN_SLOT_HANDLE2 && a.handle2 == 0)) continue;
+        if (!first) line += ", ";
+        first = false;
+        line += arg.name;
+        line += '=';
+        argument(a, arg);
+      }
+    }
+    line += ") = ";
+    if (a.marks & FEIGN_NO_RESULT) {
+      line += '?';
+    } else if (a.result < 0 && a.result > -4096 && strerrorname_np(static_cast<int>(-a.result)) != nullptr) {
+      add("-%s", strerrorname_np(static_cast<int>(-a.result)));
+    } else {
+      add("%" PRId64, a.result);
+    }
+    add(" <%" PRIu64 ".%09" PRIu64 ">", a.duration_ns / 1000000000, a.duration_ns % 1000000000);
+    if (info != nullptr && info->kind == FEIGN_KIND_OPEN && a.handle != 0) add(" handle=#%u", a.handle);
+    if (info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE)) add(" at=%" PRIu64, a.offset);
+    if (a.file != 0) add(" file=%u", a.file);
+    if (a.path != 0 && a.handle != 0 && (info == nullptr || info->kind != FEIGN_KIND_OPEN)) {
+      line += " path=";
+      quoted(a.path);
+    }
+    if (a.compute_ns != 0) add(" compute=%" PRIu64, a.compute_ns);
+    if (a.sync_ns != 0) add(" sync=%" PRIu64, a.sync_ns);
+    if (a.marks & FEIGN_INJECTED) line += " [injected]";
+    if (a.marks & FEIGN_NOT_A_FILE) line += " [not a file]";
+    if (a.marks & FEIGN_INHERITED) line += " [opened before the trace]";
+    line += '\n';
+    return fwrite(line.data(), 1, line.size(), to) == line.size();
+  }
+};
+
+feign_status io_error(Text& t, const char* what) {
+  const int e = errno;
+  return t.host->fail(t.host, FEIGN_ERR_IO, (std::string(what) + " " + t.name + ": " + strerror(e)).c_str());
+}
+
+feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
+  try {
+    auto t = std::make_unique<Text>();
+    t->host = host;
+    t->name = static_cast<const Options*>(raw)->file;
+    if (t->name == "-") {
+      t->to = stdout;
+    } else {
+      t->part = t->name + ".part";
+      t->to = fopen(t->part.c_str(), "we");
+      if (t->to == nullptr) return io_error(*t, "open");
+      t->own = true;
+    }
+    *self = t.release();
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
+  auto& t = *static_cast<Text*>(self);
+  try {
+    for (size_t i = 0; i < count; ++i)
+      if (!t.write(*items[i])) return io_error(t, "write");
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return t.host->fail(t.host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status finish(void* self) noexcept {
+  auto& t = *static_cast<Text*>(self);
+  if (!t.own) return fflush(t.to) == 0 ? FEIGN_OK : io_error(t, "write");
+  FILE* to = t.to;
+  t.to = nullptr;
+  if (fclose(to) != 0) return io_error(t, "write");
+  if (rename(t.part.c_str(), t.name.c_str()) != 0) return io_error(t, "rename");
+  t.finished = true;
+  return FEIGN_OK;
+}
+
+void destroy(void* self) noexcept { delete static_cast<Text*>(self); }
+
+constexpr feign_writer kApi = {sizeof kApi, 0, create, write, finish, destroy, ".txt"};
+constexpr feign_component kComponent = {
+    sizeof kComponent, FEIGN_WRITER, "text", "Writes one readable line an activity.", &kApi, kOptions, std::size(kOptions),
+    sizeof(feign_option), sizeof(Options), 0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "text", FEIGN_VERSION, "MIT", kComponents};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Short-form plug-ins that break one rule each, which the build chooses with -DBREAK=n. */
+#include <feign.h>
+
+#define NO_SYMBOL 1
+#define CONTEXT 2
+#define TWICE 3
+#define SILENT 4
+#define NO_INTENT 5
+#define FAILS 6
+#define NO_NAME 7
+
+static Plugin plugin = {
+#if BREAK == NO_NAME
+    .name = "",
+#else
+    .name = "bad-short",
+#endif
+    .version = "1",
+#if BREAK == CONTEXT
+    .intents = FEIGN_FILTER_CONTEXT,
+#elif BREAK == NO_INTENT
+    .intents = 0,
+#else
+    .intents = FEIGN_MUTATOR,
+#endif
+};
+
+int init(int argc, char *argv[]) {
+  (void)argc;
+  (void)argv;
+  (void)plugin;
+#if BREAK != SILENT
+  feign_register_plugin(&plugin);
+#endif
+#if BREAK == TWICE
+  feign_register_plugin(&plugin);
+#endif
+#if BREAK == FAILS
+  return 42;
+#else
+  return 0;
+#endif
+}
+
+#if BREAK != NO_SYMBOL
+Activity *mutate(Activity *a) { return a; }
+#endif
