@@ -264,7 +264,10 @@ def replay(layer):
         needs = any(a.role == "fd" for a in op.args) and op.kind not in ("process", "close")
         expression = op.replay or plain_call(op)
         own = expression.startswith("c.")
+        second = "fd2" in re.findall(r"\w+", expression)
         body = f"return {expression};" if own else f"return checked({expression});"
+        if second:
+            body = "const int fd2 = c.descriptor(a.handle2);\n       " + body
         out.append("    {[](Context& c, const feign_activity& a, int fd) -> int64_t {\n"
                    f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, {'true' if needs else 'false'}}},\n")
     out.append("};\n")

@@ -149,6 +149,16 @@ ssize_t getdents64(int fd, void *dirp, size_t count);
 //@ replay c.getdents(a, fd)
 long getdents(unsigned int fd, void *dirp, unsigned int count);
 
+//@ op 23 copy_file_range kind=write effect=copy result=bytes
+//@ args fd - fd2 - length flags:
+//@ replay ::copy_file_range(fd, nullptr, fd2, nullptr, c.fit(a.length), a.flags)
+ssize_t copy_file_range(int fd_in, off_t *off_in, int fd_out, off_t *off_out, size_t len, unsigned int flags);
+
+//@ op 24 sendfile kind=write effect=copy result=bytes
+//@ args fd2 fd - length
+//@ replay ::sendfile(fd2, fd, nullptr, c.fit(a.length))
+ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count);
+
 // ---- questions ----------------------------------------------------------------------------------
 
 //@ op 30 stat kind=stat effect=stat result=zero

@@ -57,6 +57,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kRead:
     case Effect::kPread:
     case Effect::kPread2:
+    case Effect::kCopy:  // what is read is what must be there
       if (done != 0) grew(file, a.offset + done);
       return;
     case Effect::kWrite:
@@ -72,7 +73,10 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       return;
     case Effect::kFstat:
     case Effect::kStatat:
-      if (a.result >= 0 && S_ISREG(a.mode)) grew(file, a.length);
+      if (a.result >= 0 && S_ISREG(a.mode)) {
+        grew(file, a.length);
+        seen(file).mode |= a.mode & 0777;
+      }
       if (a.result >= 0 && S_ISDIR(a.mode)) names_.file(file).type = Namespace::Type::kDirectory;
       return;
     case Effect::kFtruncate:
@@ -110,7 +114,15 @@ void Needs::add(const feign_activity& a) {
     own_[a.file] = touched.file;
   }
   if (a.result < 0) return;
+  if (!(a.marks & FEIGN_NOFOLLOW)) seen(touched.file).followed = true;
+  if (a.flags & O_DIRECTORY && effect == Effect::kOpen) seen(touched.file).directory = true;
   switch (effect) {
+    case Effect::kAccess:
+      if (a.mode & X_OK) seen(touched.file).mode |= 0111;
+      return;
+    case Effect::kChdir:
+      seen(touched.file).directory = true;
+      return;
     case Effect::kOpen:
     case Effect::kCreat:
       if ((a.flags & O_TRUNC) && (a.flags & O_ACCMODE) != O_RDONLY) {
@@ -125,7 +137,11 @@ void Needs::add(const feign_activity& a) {
     case Effect::kStat:
     case Effect::kLstat:
     case Effect::kStatat:
-      if (S_ISREG(a.mode)) grew(touched.file, a.length);
+      if (S_ISREG(a.mode)) {
+        grew(touched.file, a.length);
+        seen(touched.file).mode |= a.mode & 0777;
+      }
+      if (S_ISDIR(a.mode)) seen(touched.file).directory = true;
       return;
     case Effect::kReadlink:
       // A link whose target the trace does not show still has the length that was read.
@@ -173,9 +189,19 @@ std::vector<Needed> Needs::finish() {
     } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
       n.type = Needed::kSymlink;
       n.target = strings_.text(f.target);
+      // What lies behind it, if nothing else says so.
+      const std::string to = n.target[0] == '/' ? n.target : n.path.substr(0, n.path.rfind('/') + 1) + n.target;
+      const uint32_t behind = strings_.intern(clean_path(to));
+      const uint32_t known = names_.at(behind);
+      if (seen(id).followed && !there.contains(behind) && (known == 0 || !names_.file(known).created)) {
+        there.insert(behind);
+        out.push_back({seen(id).directory ? Needed::kDirectory : Needed::kFile, seen(id).mode, seen(id).initial,
+                       std::string(strings_.text(behind)), ""});
+      }
     } else {
       n.type = Needed::kFile;
       n.size = seen(id).initial;
+      n.mode = seen(id).mode;
     }
     out.push_back(std::move(n));
 

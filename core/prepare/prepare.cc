@@ -217,7 +217,10 @@ Result<void> Maker::make(const Needed& n) {
     default:
       break;
   }
-  if (!fresh && static_cast<uint64_t>(st.st_size) == n.size && (st.st_mode & 0600) == 0600) return {};
+  // Whoever replays must be able to open it, whatever the recorded mode says.
+  const mode_t mode = n.mode != 0 ? (n.mode & 0777) | 0600 : 0644;
+  const bool good_mode = n.mode == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
+  if (!fresh && static_cast<uint64_t>(st.st_size) == n.size && good_mode) return {};
   if (!fresh && !ours_)
     return Error(FEIGN_ERR_ARGUMENT, "prepare " + root_ + ": " + n.path + " has " + std::to_string(st.st_size) +
                                          " bytes, want " + std::to_string(n.size) +
@@ -225,10 +228,12 @@ Result<void> Maker::make(const Needed& n) {
   if (!fresh && st.st_nlink > 1) {  // a replay gave it a second name: that one keeps its content
     if (unlinkat(*parent, name.c_str(), 0) != 0) return failed("remove", n.path, errno);
   }
-  const Fd file(openat(*parent, name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+  const Fd file(openat(*parent, name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file.ok()) return failed("make", n.path, errno);
   if (n.size > static_cast<uint64_t>(INT64_MAX)) return failed("make", n.path, EFBIG);
   if (ftruncate(file.get(), static_cast<off_t>(n.size)) != 0) return failed("make", n.path, errno);
+  if ((!fresh && !good_mode) || n.mode != 0)
+    if (fchmod(file.get(), mode) != 0) return failed("chmod", n.path, errno);
   ++done.files;
   done.bytes += n.size;
   return {};

@@ -29,6 +29,9 @@ class Needs {
     uint64_t now = 0;         // bytes it has, as far as is known
     uint64_t initial = 0;     // bytes it must have had
     bool cut = false;         // it was truncated: what it had before cannot be seen any more
+    bool followed = false;    // used by a call that follows links: a link's target is there, too
+    bool directory = false;   // … and is a directory
+    uint32_t mode = 0;        // permission bits that results show
   };
   struct Listing {            // of a directory, the first time it was read through
     uint64_t bytes = 0;       // getdents64's results added up

@@ -105,6 +105,7 @@ class Run {
     if (--running == 0) all_ended.notify_all();
   }
 
+  bool many = false;  // streams
   std::shared_ptr<const NativeReader> plan;
   const ReplayOptions& options;
   Instance& replayer;
@@ -180,6 +181,7 @@ Result<void> Worker::loop() {
   NativeReader::Cursor cursor(run_.plan, range);
   const bool thinks = run_.options.pace == Pace::kThink;
   const bool in_turn = run_.options.order == Order::kTrace && only_ != 0;
+  const bool many = run_.many;
   const double scale = run_.options.scale;
   std::vector<Run::Child>* children = only_ != 0 ? &run_.children[only_] : nullptr;
   size_t next_child = 0;
@@ -214,8 +216,9 @@ Result<void> Worker::loop() {
     if (info == nullptr) continue;
 
     if (thinks) {
-      const auto length =
-          static_cast<uint64_t>(static_cast<double>(a.compute_ns + a.sync_ns + skipped_ns) * scale);
+      // In recorded order a stream waits for the others as such, not for as long as it did then.
+      const uint64_t waiting = in_turn && many ? 0 : a.sync_ns + skipped_ns;
+      const auto length = static_cast<uint64_t>(static_cast<double>(a.compute_ns + waiting) * scale);
       skipped_ns = 0;
       if (length != 0) {
         pause(last, length);
@@ -347,6 +350,7 @@ Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOption
       run.begin(0);
     } else {
       const auto& counts = plan->totals().by_stream;
+      run.many = std::count_if(counts.begin(), counts.end(), [](uint64_t n) { return n != 0; }) > 1;
       for (uint32_t stream = 1; stream < tables.streams.size(); ++stream) {
         if (stream >= counts.size() || counts[stream] == 0) {
           run.progress[stream].store(UINT64_MAX);

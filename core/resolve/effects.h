@@ -22,6 +22,7 @@ enum class Effect : uint8_t {
   kPwrite,
   kPread2,     // at a given offset, or the current one if it is -1
   kPwrite2,
+  kCopy,       // from one descriptor to a second, both at their offsets
   kSeek,
   kList,       // directory entries
   kStat,       // follows a link at the end of the path

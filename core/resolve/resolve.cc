@@ -370,6 +370,20 @@ void Resolve::apply(Record& r) {
       data(a, d, effect);
       return;
     }
+    case Effect::kCopy: {
+      Description* from = find(t, a.handle, hint);
+      Description* to = find(t, a.handle2, 0);
+      fill(a, from);
+      a.handle2 = to != nullptr ? to->handle : 0;
+      if (to == nullptr || (to->marks & FEIGN_NOT_A_FILE)) a.marks |= FEIGN_NOT_A_FILE;
+      const uint64_t done = ok ? static_cast<uint64_t>(a.result) : 0;
+      if (from != nullptr) a.offset = std::exchange(from->offset, from->offset + done);
+      if (to != nullptr) {
+        to->offset += done;
+        if (to->file != 0) names_.file(to->file).size = std::max(names_.file(to->file).size, to->offset);
+      }
+      return;
+    }
     case Effect::kFstat: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -196,6 +197,8 @@ struct Context {
   ~Context() {
     if (read_buffer != nullptr) munmap(read_buffer, r->buffer_size);
   }
+
+  int descriptor(uint32_t handle) const { return handle != 0 ? r->descriptors.get(handle) : -1; }
 
   int64_t skip(const char* why) {
     outcome->doing = FEIGN_SKIPPED;

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of whole commands share."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.abspath(os.environ.get("FEIGN_BUILD", os.path.join(TOP, "build")))
+FEIGN = os.path.join(BUILD, "core", "feign")
+CORPUS = os.path.join(TOP, "..", "shared", "corpus")
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run here, with the reason."""
+
+
+class Result:
+    def __init__(self, done):
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def json(self):
+        return json.loads(self.out)
+
+
+def feign(*args, timeout=120, env=None, stdin=None, cwd=None):
+    done = subprocess.run([FEIGN, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
+                          env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, cwd=cwd)
+    done.stdout, done.stderr = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    if done.returncode < 0 or "Sanitizer" in done.stderr or "runtime error" in done.stderr:
+        raise AssertionError(f"feign {' '.join(map(str, args))}: status {done.returncode}\n{done.stderr[-4000:]}")
+    return Result(done)
+
+
+def refuses(*args, text, status=2, **how):
+    """The command exits with `status` and says something that matches `text`, in few lines."""
+    r = feign(*args, **how)
+    assert r.status == status, f"status {r.status}, want {status}: {r.err}"
+    assert re.search(text, r.err), f"said {r.err!r}, want {text!r}"
+    assert r.err.count("\n") <= 3, r.err
+    return r
+
+
+def tree(path):
+    """Entries below a directory: {path: (type, size or None for directories, link target)}."""
+    out = {}
+    for folder, dirs, files in os.walk(path):
+        for name in dirs + files:
+            full = os.path.join(folder, name)
+            st = os.lstat(full)
+            kind = "l" if os.path.islink(full) else "d" if os.path.isdir(full) else "f"
+            out[os.path.relpath(full, path)] = (kind, None if kind == "d" else st.st_size)
+    return out
+
+
+def after(path):
+    """The same of a .after file."""
+    out = {}
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            kind, size, name = line.rstrip("\n").split(" ", 2)
+            if name != ".":
+                out[name[2:]] = (kind, None if kind == "d" else int(size))
+    return out
+
+
+def same_tree(a, b):
+    missing, extra = sorted(set(a) - set(b)), sorted(set(b) - set(a))
+    differ = sorted(k for k in set(a) & set(b) if a[k] != b[k])
+    assert not missing and not extra and not differ, f"missing {missing[:5]}, extra {extra[:5]}, differ {[(k, a[k], b[k]) for k in differ[:5]]}"
+
+
+class Tmp(tempfile.TemporaryDirectory):
+    def __init__(self):
+        super().__init__(prefix="feign-test.")
+
+
+def main(tests):
+    """Runs functions test_* of a module; prints a line for each that fails or is skipped."""
+    passed = failed = skipped = 0
+    wanted = sys.argv[1:]
+    for name, function in sorted(tests.items()):
+        if not name.startswith("test_") or (wanted and name not in wanted):
+            continue
+        try:
+            function()
+            passed += 1
+        except Skip as why:
+            skipped += 1
+            print(f"skipped: {name}: {why}")
+        except Exception:
+            failed += 1
+            print(f"FAIL {name}\n{traceback.format_exc()}")
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Whole replays: shipped and real traces, and programs traced here, against the trees they leave."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import CORPUS, FEIGN, TOP, Skip, Tmp, after, feign, main, refuses, same_tree, tree
+
+SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
+
+
+def test_shipped_trace_replays_twice_with_full_fidelity_and_the_programs_tree():
+    want = after(os.path.join(TOP, "examples", "git-clone.after"))
+    with Tmp() as tmp:
+        for _ in range(2):
+            r = feign("replay", SHIPPED, "--root", tmp, "--json").json()
+            assert r["mismatched"] == 0 and r["fidelity"] == 1.0, r["mismatches"]
+            assert r["activities"] == r["replayed"] + r["skipped"] and r["activities"] > 5000
+            same_tree(want, tree(os.path.join(tmp, "srv/lab/w")))
+
+
+def test_every_pace_in_recorded_order_gives_full_fidelity():
+    for pace in ("afap", "think", "think,scale=0.1"):
+        with Tmp() as tmp:
+            r = feign("replay", SHIPPED, "--root", tmp, "--json", "--pace", pace).json()
+            assert r["mismatched"] == 0, (pace, r["mismatches"])
+
+
+def test_think_pace_takes_about_the_recorded_time():
+    with Tmp() as tmp:
+        r = feign("replay", SHIPPED, "--root", tmp, "--json", "--pace", "think").json()
+        # Pauses are kept: never faster than the longest chain of them, which is most of this trace.
+        assert r["seconds"] > 0.3 * r["recorded_seconds"], r["seconds"]
+
+
+def test_order_stream_runs_every_activity_without_a_hang():
+    with Tmp() as tmp:
+        r = feign("replay", SHIPPED, "--root", tmp, "--json", "--order", "stream").json()
+        assert r["activities"] == r["replayed"] + r["skipped"] and not r["interrupted"]
+        assert len(r["streams"]) > 5
+
+
+def test_native_format_replays_as_the_text_does():
+    with Tmp() as tmp:
+        native = os.path.join(tmp, "t.feign")
+        assert feign("convert", SHIPPED, native).status == 0
+        a = feign("replay", SHIPPED, "--root", fresh(tmp, "a"), "--json").json()
+        b = feign("replay", native, "--root", fresh(tmp, "b"), "--json").json()
+        for key in ("activities", "replayed", "matched", "mismatched", "skipped", "bytes_read", "bytes_written", "recorded_seconds"):
+            assert a[key] == b[key], key
+        same_tree(tree(os.path.join(tmp, "a")), tree(os.path.join(tmp, "b")))
+        # … and through a modifier, which makes a new plan of it.
+        c = feign("replay", native, "--with", "rebase,map=/srv/lab:/moved", "--root", fresh(tmp, "c"), "--json").json()
+        assert c["mismatched"] == 0
+        same_tree(tree(os.path.join(tmp, "a/srv/lab")), tree(os.path.join(tmp, "c/moved")))
+
+
+def fresh(tmp, name):
+    path = os.path.join(tmp, name)
+    os.makedirs(path)
+    return path
+
+
+def test_text_is_the_same_from_the_trace_and_from_the_native_format():
+    with Tmp() as tmp:
+        native, one, two = (os.path.join(tmp, n) for n in ("t.feign", "1.txt", "2.txt"))
+        for args in ((SHIPPED, native), (SHIPPED, one), (native, two)):
+            assert feign("convert", *args).status == 0
+        with open(one) as a, open(two) as b:
+            assert a.read() == b.read()
+
+
+def corpus(name):
+    folder = os.path.join(CORPUS, "strace")
+    if not os.path.isdir(folder):
+        raise Skip("../shared/corpus is not here")
+    return [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.startswith(name + ".strace")]
+
+
+def replays_corpus(name, at_least, same=True):
+    with Tmp() as tmp:
+        r = feign("replay", *corpus(name), "--cwd", "/srv/lab/w", "--root", tmp, "--json").json()
+        assert r["fidelity"] >= at_least, (r["fidelity"], r["mismatches"])
+        if same:
+            same_tree(after(os.path.join(CORPUS, "strace", name + ".after")), tree(os.path.join(tmp, "srv/lab/w")))
+
+
+def test_corpus_git_clone():
+    replays_corpus("git-clone", 1.0)
+
+
+def test_corpus_git_status():
+    replays_corpus("git-status", 1.0, same=False)  # it leaves alone what it never looked at
+
+
+def test_corpus_tar_create():
+    replays_corpus("tar-create", 1.0)
+
+
+def test_corpus_tar_extract():
+    replays_corpus("tar-extract", 1.0)
+
+
+def test_corpus_python_import():
+    replays_corpus("python-import", 1.0)
+
+
+def test_corpus_make():
+    replays_corpus("make-j2", 0.995)
+
+
+def test_corpus_cp():
+    replays_corpus("cp", 1.0)
+
+
+def traced(tmp, script, options=("-f", "-ttt", "-T", "-y")):
+    """Runs a shell script under strace in tmp/w; the trace and the directory that it ran in."""
+    work = fresh(tmp, "w")
+    trace = os.path.join(tmp, "t.strace")
+    done = subprocess.run(["strace", *options, "-o", trace, "sh", "-c", script], cwd=work, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if done.returncode != 0 or not os.path.exists(trace):
+        raise Skip("strace does not work here: " + done.stderr.decode()[-200:])
+    return trace, work
+
+
+def replays_program(script, prepare=None):
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    with Tmp() as tmp:
+        trace, work = traced(tmp, script)
+        root = fresh(tmp, "root")
+        r = feign("replay", trace, "--root", root, "--json").json()
+        assert r["fidelity"] >= 0.995, (r["fidelity"], r["mismatches"])
+        same_tree(tree(work), tree(root + work))
+
+
+def test_program_that_makes_renames_links_and_removes():
+    replays_program("mkdir -p a/b/c; echo hello > a/b/f; cp a/b/f a/g; mv a/b a/d; ln a/g a/h; ln -s g a/l; cat a/l > a/m; "
+                    "rm a/h; rmdir a/d/c; (echo x; echo y) >> a/m; truncate -s 1000 a/g; mv a e; touch e/z; ls -l e > list")
+
+
+def test_program_with_pipes_and_processes():
+    replays_program("seq 1 20000 | sort -r | tee sorted | wc -l > count; (sleep 0.05; echo late > late) & wait; cat sorted count late > all")
+
+
+def test_program_that_appends_and_seeks():
+    replays_program("for i in 1 2 3; do echo $i >> log; done; dd if=/dev/zero of=d bs=4k count=8 status=none; "
+                    "dd if=log of=d bs=1 seek=100 conv=notrunc status=none; tail -c 5 d > t; tar cf x.tar log d; mkdir out; tar xf x.tar -C out")
+
+
+def test_ctrl_c_ends_a_replay_with_a_report():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "slow.strace")
+        with open(trace, "w") as f:
+            for i in range(100):
+                f.write(f'{1000 + i * 10}.000000 openat(AT_FDCWD, "/f{i}", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n')
+                f.write(f"{1000 + i * 10}.100000 close(3) = 0 <0.000010>\n")
+        root = fresh(tmp, "root")
+        child = subprocess.Popen([FEIGN, "replay", trace, "--root", root, "--pace", "think", "--json"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.7)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=20)
+        import json
+        r = json.loads(out)
+        assert child.returncode == 1, err
+        assert r["interrupted"] and "signal 2" in r["stopped_by"], r
+        assert 0 < r["replayed"] < 200, r["replayed"]
+
+
+def test_full_root_is_reported_with_how_far_it_came():
+    with Tmp() as tmp:
+        root = fresh(tmp, "small")
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", root], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("mounting a small tmpfs is not permitted")
+        try:
+            trace = os.path.join(tmp, "big.strace")
+            with open(trace, "w") as f:
+                f.write('1000.000000 openat(AT_FDCWD, "/big", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n')
+                for i in range(1000):
+                    f.write(f'1000.{i + 1:06d} write(3, "x"..., 65536) = 65536 <0.000001>\n')
+            r = feign("replay", trace, "--root", root, "--json")
+            assert r.status == 1, r.err
+            assert "no space left" in r.err and "big.strace:" in r.err, r.err
+            report = r.json()
+            assert report["interrupted"] and 0 < report["bytes_written"] < 1 << 20
+        finally:
+            subprocess.run(["umount", root], check=True)
+
+
+def test_nothing_outside_the_root_is_touched():
+    with Tmp() as tmp:
+        outside = fresh(tmp, "outside")
+        with open(os.path.join(outside, "victim"), "w") as f:
+            f.write("safe")
+        root = fresh(tmp, "root")
+        up = "/.." * 12
+        lines = [
+            f'symlink("{outside}", "/link") = 0',
+            f'symlink("{"../" * 12}{outside[1:]}", "/rel") = 0',
+            'openat(AT_FDCWD, "/link/victim", O_WRONLY|O_TRUNC) = 3', "close(3) = 0",
+            'openat(AT_FDCWD, "/link/new", O_WRONLY|O_CREAT, 0644) = 3', "close(3) = 0",
+            'openat(AT_FDCWD, "/rel/victim", O_WRONLY|O_TRUNC) = 3', "close(3) = 0",
+            f'openat(AT_FDCWD, "{up}{outside}/victim", O_WRONLY|O_TRUNC) = 3', "close(3) = 0",
+            'unlink("/link/victim") = 0', 'unlink("/rel/victim") = 0', f'unlink("{up}{outside}/victim") = 0',
+            'rename("/link/victim", "/got") = 0', 'chmod("/link/victim", 0777) = 0', 'truncate("/link/victim", 0) = 0',
+            'mkdir("/link/dir", 0755) = 0', 'link("/link/victim", "/hard") = 0',
+            'openat(AT_FDCWD, "/link", O_RDONLY|O_DIRECTORY) = 5',
+            'openat(5, "victim", O_WRONLY|O_TRUNC) = 6', 'unlinkat(5, "victim", 0) = 0',
+            'openat(AT_FDCWD, "/proc/self/root/tmp", O_RDONLY) = 7',
+        ]
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w") as f:
+            for i, line in enumerate(lines):
+                f.write(f"100.{i:06d} {line} <0.000001>\n")
+        for options in ((), ("--no-prepare",), ("--order", "stream")):
+            feign("replay", trace, "--root", root, "--json", *options)
+            with open(os.path.join(outside, "victim")) as f:
+                assert f.read() == "safe"
+            assert tree(outside) == {"victim": ("f", 4)}, tree(outside)
+            assert oct(os.stat(os.path.join(outside, "victim")).st_mode & 0o777) != oct(0o777)
+
+
+def test_a_root_that_was_not_empty_is_not_cleaned():
+    with Tmp() as tmp:
+        root = fresh(tmp, "root")
+        os.makedirs(os.path.join(root, "srv/lab/w/r"))
+        with open(os.path.join(root, "srv/lab/w/r/mine"), "w") as f:
+            f.write("x")
+        refuses("replay", SHIPPED, "--root", root, text="/srv/lab/w/r is there and must not be")
+        assert os.path.exists(os.path.join(root, "srv/lab/w/r/mine"))
+
+
+if __name__ == "__main__":
+    main(globals())

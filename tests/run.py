@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Builds and runs all tests (called by ./run-tests, which installs what is needed first).
+
+Each build is a folder build-NAME; a second run only builds what changed. Every program that tests
+prints its own counts: GoogleTest's, or "N passed, N failed[, N skipped]" as the last line.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILDS = {
+    "gcc": (dict(CC="gcc", CXX="g++"), ["--buildtype=release"]),
+    "clang": (dict(CC="clang", CXX="clang++"), ["--buildtype=debugoptimized"]),
+    "asan": (dict(CC="gcc", CXX="g++"), ["--buildtype=debugoptimized", "-Db_sanitize=address,undefined", "-Db_lundef=false"]),
+    "tsan": (dict(CC="gcc", CXX="g++"), ["--buildtype=debugoptimized", "-Db_sanitize=thread", "-Db_lundef=false"]),
+}
+# What runs where: "unit" is GoogleTest, "all" also the tests of whole commands.
+STEPS = [("gcc", "all"), ("clang", "unit"), ("asan", "all"), ("tsan", "unit")]
+
+
+class Counts:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.bad = []
+
+    def add(self, name, passed, failed, skipped=0):
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        if failed:
+            self.bad.append(name)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def build(name):
+    env, options = BUILDS[name]
+    folder = os.path.join(TOP, f"build-{name}")
+    log = os.path.join(TOP, f"build-{name}.log")
+    with open(log, "w", encoding="utf-8") as out:
+        if not os.path.exists(os.path.join(folder, "build.ninja")):
+            shutil.rmtree(folder, ignore_errors=True)
+            done = subprocess.run(["meson", "setup", folder, TOP, "-Dtests=enabled", *options],
+                                  env={**os.environ, **env}, stdout=out, stderr=subprocess.STDOUT)
+            if done.returncode:
+                return None, log
+        done = subprocess.run(["ninja", "-C", folder], stdout=out, stderr=subprocess.STDOUT)
+    return (folder if done.returncode == 0 else None), log
+
+
+def run(command, counts, name, env=None, limit=900):
+    """Runs one test program; reads its counts from what it prints."""
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit,
+                              env={**os.environ, **(env or {})}, cwd=TOP, stdin=subprocess.DEVNULL)
+        text, status = done.stdout.decode("utf-8", "replace"), done.returncode
+    except subprocess.TimeoutExpired as late:
+        text, status = (late.stdout or b"").decode("utf-8", "replace") + "\n(took too long)", -1
+    gtest = re.findall(r"\[  PASSED  \] (\d+) tests?", text)
+    plain = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", text, re.M)
+    if gtest:
+        skipped = sum(map(int, re.findall(r"\[  SKIPPED \] (\d+) tests?, listed", text)))
+        failed = sum(map(int, re.findall(r"\[  FAILED  \] (\d+) tests?, listed", text)))
+        passed = int(gtest[0])
+    elif plain:
+        passed, failed, skipped = int(plain[-1][0]), int(plain[-1][1]), int(plain[-1][2] or 0)
+    else:
+        passed = failed = skipped = 0
+    if status != 0 and failed == 0:
+        failed = 1  # it died without saying so
+    if status == 0 and passed + failed + skipped == 0:
+        failed = 1  # it ran nothing
+    counts.add(name, passed, failed, skipped)
+    say(f"  {'ok  ' if not failed else 'FAIL'} {name}: {passed} passed, {failed} failed"
+        + (f", {skipped} skipped" if skipped else "") + f"  ({time.monotonic() - begin:.1f} s)")
+    if failed:
+        lines = text.splitlines()
+        wanted = [l for l in lines if re.search(r"FAIL|Failure|error|ERROR|SUMMARY|expected|Expected|Actual|Which", l)]
+        say("\n".join("      " + l for l in (wanted[:40] + ["..."] + lines[-40:])))
+    for line in re.findall(r"^(?:skipped|SKIPPED): .*$", text, re.M)[:20]:
+        say("      " + line)
+
+
+SANITIZED = {
+    "asan": {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1:detect_odr_violation=0",
+             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"},
+    "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one build with gcc, without sanitizers")
+    parser.add_argument("--only", help="one build: " + ", ".join(BUILDS))
+    options = parser.parse_args()
+    steps = [s for s in STEPS if (not options.quick or s[0] == "gcc") and (not options.only or s[0] == options.only)]
+    counts = Counts()
+    begin = time.monotonic()
+    for name, what in steps:
+        say(f"{name}: building")
+        folder, log = build(name)
+        if folder is None:
+            counts.add(f"{name}: build", 0, 1)
+            with open(log, encoding="utf-8", errors="replace") as f:
+                lines = f.read().splitlines()
+            say("\n".join("      " + l for l in lines if re.search(r"error|warning|FAILED|ERROR", l)) or "\n".join(lines[-30:]))
+            continue
+        counts.add(f"{name}: build", 1, 0)
+        env = {**SANITIZED.get(name, {}), "FEIGN_BUILD": folder}
+        tests = os.path.join(folder, "tests")
+        for program in sorted(os.listdir(tests)):
+            path = os.path.join(tests, program)
+            if program.endswith("_test") and os.access(path, os.X_OK):
+                run([path, "--gtest_brief=1"], counts, f"{name}: {program}", env)
+        if what == "all":
+            for script in sorted(os.listdir(os.path.join(TOP, "tests"))):
+                if script.endswith("_test.py"):
+                    run([sys.executable, os.path.join(TOP, "tests", script)], counts, f"{name}: {script}", env)
+    say(f"{time.monotonic() - begin:.0f} s" + (": failed: " + ", ".join(counts.bad) if counts.bad else ""))
+    say(f"{counts.passed} passed, {counts.failed} failed" + (f", {counts.skipped} skipped" if counts.skipped else ""))
+    return 1 if counts.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
