@@ -122,7 +122,9 @@ enum {
   /** The final component of path is used itself when it is a symbolic link. */
   FEIGN_NOFOLLOW = 1u << 8,
   /** What is named is a symbolic link. */
-  FEIGN_SYMLINK = 1u << 9
+  FEIGN_SYMLINK = 1u << 9,
+  /** It depends on others: host->depend() sets it. */
+  FEIGN_DEPENDS = 1u << 10
 };
 
 /**

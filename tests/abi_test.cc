@@ -23,9 +23,12 @@ struct Fact {
   size_t is, was;
 };
 
-#define SIZE(type, was) {"sizeof " #type, sizeof(type), was}
-#define FIELD(type, field, was) {"offsetof " #type "." #field, offsetof(type, field), was}
-#define CONSTANT(name, was) {#name, static_cast<size_t>(static_cast<long long>(name)), static_cast<size_t>(was)}
+#define SIZE(type, was) \
+  { "sizeof " #type, sizeof(type), was }
+#define FIELD(type, field, was) \
+  { "offsetof " #type "." #field, offsetof(type, field), was }
+#define CONSTANT(name, was) \
+  { #name, static_cast < size_t>(static_cast <long long>(name)), static_cast < size_t>(was) }
 
 #if defined(__LP64__)
 constexpr Fact kLayout[] = {
@@ -366,16 +369,18 @@ TEST_P(Header, CompilesWithoutAWarning) {
   const Language& language = GetParam();
   // As a plug-in of the real form has it, of the short form, and twice.
   for (const char* before : {"", "#define FEIGN_NO_SHORT_FORM\n", "#define FEIGN_NO_ENTRY\n"}) {
-    const std::string path = source(
-        language.ending, std::string(before) +
-                             "#include <feign.h>\n#include <feign.h>\n"
-                             "int has(const feign_host *h);\n"
-                             "int has(const feign_host *h) { return FEIGN_HAS(h, log) + (int)FEIGN_CWD; }\n");
+    const std::string path =
+        source(language.ending,
+               std::string(before) +
+                   "#include <feign.h>\n#include <feign.h>\n"
+                   "int has(const feign_host *h);\n"
+                   "int has(const feign_host *h) { return FEIGN_HAS(h, log) + (int)FEIGN_CWD; }\n");
     std::string text;
 
-    const int status = run(std::string(language.compiler) + " " + language.option +
-                               " -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I " INCLUDE_DIR " " + path,
-                           text);
+    const int status =
+        run(std::string(language.compiler) + " " + language.option +
+                " -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I " INCLUDE_DIR " " + path,
+            text);
 
     EXPECT_EQ(status, 0) << language.option << " " << before << text;
     std::filesystem::remove(path);

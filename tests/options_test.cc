@@ -183,8 +183,9 @@ TEST(OptionErrors, SayHowANumberIsWritten) {
 }
 
 TEST(OptionErrors, ListWhatThereIsForAnUnknownOne) {
-  EXPECT_EQ(error_of({{"nonsense", "1"}}),
-            "unknown option \"nonsense\"; it has: flag, keep, count, size, ratio, text, list, pause");
+  EXPECT_EQ(
+      error_of({{"nonsense", "1"}}),
+      "unknown option \"nonsense\"; it has: flag, keep, count, size, ratio, text, list, pause");
 }
 
 TEST(OptionErrors, GuessWhatWasMeant) {
@@ -214,9 +215,7 @@ TEST(OptionErrors, NameOneThatIsGivenTwice) {
             "count=2: option \"count\" is given twice, count=1 before");
 }
 
-TEST(OptionErrors, RefuseNulBytes) {
-  EXPECT_NE(error_of({{"text", std::string("a\0b", 3)}}), "");
-}
+TEST(OptionErrors, RefuseNulBytes) { EXPECT_NE(error_of({{"text", std::string("a\0b", 3)}}), ""); }
 
 // A table that is right but for one thing.
 class BrokenTable : public ::testing::Test {

@@ -186,7 +186,9 @@ TEST_F(BrokenPlugin, HasAComponentOfNoRole) {
 }
 TEST_F(BrokenPlugin, HasAComponentThatIsTooShort) {
   component_.struct_size = 4;
-  EXPECT_NE(fault().find("it.so: component 1: struct_size of its feign_component is 4"), std::string::npos) << fault();
+  EXPECT_NE(fault().find("it.so: component 1: struct_size of its feign_component is 4"),
+            std::string::npos)
+      << fault();
 }
 TEST_F(BrokenPlugin, HasNoSummary) {
   component_.summary = "";
@@ -367,8 +369,8 @@ TEST_F(Host, OpsAreFoundByLayerAndName) {
 }
 
 TEST_F(Host, ALayerCanBeAdded) {
-  const feign_op_info op = {sizeof op, 0, "put", "house", FEIGN_KIND_WRITE, 0, 0,
-                            sizeof(feign_arg_info), nullptr};
+  const feign_op_info op = {
+      sizeof op, 0, "put", "house", FEIGN_KIND_WRITE, 0, 0, sizeof(feign_arg_info), nullptr};
   const feign_op_info* ops[] = {&op};
   const feign_layer layer = {sizeof layer, 1, "house", ops};
   uint32_t first = 0, again = 0;
@@ -483,8 +485,9 @@ TEST_F(Host, ExtensionsAreTheCores) {
   EXPECT_EQ(host_->extension(host_, "feign.run/1"), nullptr);
 
   static int answer = 0;
-  auto other = Instance::create(component_, {"sample", {}, ""}, tables_,
-                                [](void* ctx, const char*) -> const void* { return ctx; }, &answer);
+  auto other = Instance::create(
+      component_, {"sample", {}, ""}, tables_,
+      [](void* ctx, const char*) -> const void* { return ctx; }, &answer);
 
   ASSERT_TRUE(other);
   EXPECT_EQ((*other)->host().extension(&(*other)->host(), "x"), &answer);
@@ -509,8 +512,7 @@ TEST(Instances, ACreateThatFailsIsAnErrorAndNotDestroyed) {
   auto made = Instance::create(c, {"sample", {}, ""}, tables);
 
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().text(),
-            "sample: failed with FEIGN_ERR_ARGUMENT and did not say why");
+  EXPECT_EQ(made.error().text(), "sample: failed with FEIGN_ERR_ARGUMENT and did not say why");
 }
 
 TEST(Describe, IsMadeOfTheTable) {
@@ -554,8 +556,10 @@ Checked check(const std::string& name) {
   ::testing::internal::CaptureStdout();
   auto result = check_command(test_plugin(name));
   checked.text = ::testing::internal::GetCapturedStdout();
-  if (result) checked.status = *result;
-  else checked.error = result.error().text();
+  if (result)
+    checked.status = *result;
+  else
+    checked.error = result.error().text();
   return checked;
 }
 
@@ -588,6 +592,19 @@ TEST(Check, IsAnErrorOnWhatCannotBeLoaded) {
   EXPECT_NE(check("does-not-exist").error.find("No such file"), std::string::npos);
 }
 
+TEST(Check, TakesOptionsAfterThePath) {
+  ::testing::internal::CaptureStdout();
+  auto good = check_command(test_plugin("sample") + ",count=7,choice=reads");
+  auto unknown = check_command(test_plugin("sample") + ",colour=red");
+  ::testing::internal::GetCapturedStdout();
+
+  ASSERT_TRUE(good);
+  EXPECT_EQ(*good, 0);
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().text().find("nothing in it has an option \"colour\""),
+            std::string::npos);
+}
+
 struct Broken {
   const char* plugin;
   const char* line;
@@ -607,23 +624,30 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"bad-later-minor", "its tables are valid: "},
         Broken{"bad-no-process", "its tables are valid: "},
         Broken{"bad-option-past", "its tables are valid: "},
-        Broken{"bad-twice", "modifier sample: keeps order, emits what is due, and once: emitted an "
-                            "activity that was not its own"},
-        Broken{"bad-thief", "modifier sample: keeps order, emits what is due, and once: emitted an "
-                            "activity that was not its own"},
-        Broken{"bad-crashes", "modifier sample: keeps order, emits what is due, and once: killed by "
-                              "signal 11"},
-        Broken{"bad-exits", "modifier sample: keeps order, emits what is due, and once: ended the "
-                            "process with exit status 7"},
-        Broken{"bad-peeks", "modifier sample: keeps order, emits what is due, and once: changed an "
-                            "activity that was not due"},
+        Broken{"bad-twice",
+               "modifier sample: keeps order, emits what is due, and once: emitted an "
+               "activity that was not its own"},
+        Broken{"bad-thief",
+               "modifier sample: keeps order, emits what is due, and once: emitted an "
+               "activity that was not its own"},
+        Broken{"bad-crashes",
+               "modifier sample: keeps order, emits what is due, and once: killed by "
+               "signal 6"},
+        Broken{"bad-exits",
+               "modifier sample: keeps order, emits what is due, and once: ended the "
+               "process with exit status 7"},
+        Broken{"bad-peeks",
+               "modifier sample: keeps order, emits what is due, and once: changed an "
+               "activity that was not due"},
         Broken{"bad-batches", "modifier sample: does the same at batch sizes"},
         Broken{"bad-swallows", "modifier sample: passes on that emit() failed: "},
-        Broken{"bad-second-symbol", "exports one symbol: it exports more than feign_plugin_v1: "
-                                    "second_symbol"},
-        Broken{"bad-bad-create", "modifier sample: can be created with its defaults: "},
-        Broken{"bad-too-many", "provider roles: gives the same activities, never more than it is "
-                               "asked for: emitted 2 activities, asked for 1"},
+        Broken{"bad-second-symbol",
+               "exports one symbol: it exports more than feign_plugin_v1: "
+               "second_symbol"},
+        Broken{"bad-bad-create", "modifier sample: can be created: "},
+        Broken{"bad-too-many",
+               "provider roles: gives the same activities, never more than it is "
+               "asked for: emitted 2 activities, asked for 1"},
         Broken{"bad-half-written", "writer roles: leaves nothing half-written"},
         Broken{"bad-claims", "replayer idle: skips or refuses an op that it does not know: "}));
 

@@ -262,8 +262,7 @@ TEST_F(ShortFormTest, WhatBreaksARuleIsRefusedInWords) {
   EXPECT_EQ(refusal("bad-short-context"),
             "FEIGN_FILTER_CONTEXT: the short form has no context; a modifier of the real form sees "
             "what comes next in its window (feign_modifier.lookahead)");
-  EXPECT_EQ(refusal("bad-short-twice"),
-            "init() called feign_register_plugin() more than once");
+  EXPECT_EQ(refusal("bad-short-twice"), "init() called feign_register_plugin() more than once");
   EXPECT_EQ(refusal("bad-short-silent"),
             "init() did not call feign_register_plugin() with a plug-in that has a name");
   EXPECT_EQ(refusal("bad-short-no-intent"), "it has no intents");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// `feign check PATH`: runs a plug-in's components against the rules of feign.h with made-up activities.
-// The plug-in runs in a child process, so that one that crashes or hangs is a broken rule in words.
+// `feign check PATH`: runs a plug-in's components against the rules of feign.h with made-up
+// activities. The plug-in runs in a child process, so that one that crashes or hangs is a broken
+// rule in words.
 #include "cli/check.h"
 
 #include <elf.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -35,6 +37,8 @@ namespace {
 
 constexpr unsigned kSecondsPerRule = 60;
 constexpr size_t kActivities = 1000;
+// What Instance::failure() says of a component that did not call host->fail().
+constexpr const char* kSilent = "did not say why";
 constexpr size_t kBatches[] = {1, 2, 3, 64};
 
 // What came of a rule.
@@ -82,6 +86,7 @@ class Rules {
 // A directory of the check's own, and what host->extension() answers.
 struct Place {
   std::string directory;
+  std::vector<std::pair<std::string, std::string>> options;  // the user's
   feign_run run{sizeof(feign_run), -1, nullptr, uint64_t{1} << 20};
   std::vector<Needed> needed;
 
@@ -95,26 +100,42 @@ struct Place {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 
-Result<std::unique_ptr<Instance>> create(const Component& component, Tables& tables, Place& place,
-                                         Options options = {}) {
-  PluginSpec spec;
-  spec.name = component.table->name;
-  spec.options = std::move(options);
-  return Instance::create(component, spec, tables, Place::extension, &place);
-}
-
 const feign_option* option_named(const Component& component, std::string_view name) {
   for (uint32_t i = 0; i < component.table->option_count; ++i)
     if (name == option_at(*component.table, i).name) return &option_at(*component.table, i);
   return nullptr;
 }
 
-// Names of the options that have no fallback, but for `given`; "" if none.
-std::string required(const Component& component, std::string_view given = "") {
+// With the user's options, as far as the component has them, and `set` in place of what they say.
+Result<std::unique_ptr<Instance>> create(const Component& component, Tables& tables, Place& place,
+                                         const Options& set = {}) {
+  PluginSpec spec;
+  spec.name = component.table->name;
+  spec.options = set;
+  for (const auto& [key, value] : place.options)
+    if (option_named(component, key) != nullptr && (set.empty() || set.front().first != key))
+      spec.options.emplace_back(key, value);
+  return Instance::create(component, spec, tables, Place::extension, &place);
+}
+
+// Why a component cannot be created without more options; "" if it can.
+std::string needs(const Component& component, Place& place) {
+  Tables tables;
+  auto instance = create(component, tables, place);
+  if (instance || instance.error().code() != FEIGN_ERR_ARGUMENT) return "";
+  const std::string& text = instance.error().text();
+  return text.find(kSilent) != std::string::npos ? "" : text;
+}
+
+// Names of the options that have no fallback, but for `file`, and that the user did not give.
+std::string required(const Component& component, const Place& place) {
   std::string names;
   for (uint32_t i = 0; i < component.table->option_count; ++i) {
     const feign_option& o = option_at(*component.table, i);
-    if (o.fallback != nullptr || o.type == FEIGN_OPT_TEXTS || given == o.name) continue;
+    if (o.fallback != nullptr || o.type == FEIGN_OPT_TEXTS || std::strcmp(o.name, "file") == 0)
+      continue;
+    const auto given = [&](const auto& option) { return option.first == o.name; };
+    if (std::any_of(place.options.begin(), place.options.end(), given)) continue;
     names += (names.empty() ? "" : ", ") + std::string(o.name);
   }
   return names;
@@ -169,10 +190,18 @@ class Trace {
         a.result = 3 + s;
         break;
       case 1:
-      case 2: data(a, FEIGN_POSIX_READ, 4096 * (n % 8)); break;
-      case 3: data(a, FEIGN_POSIX_PREAD64, 65536); break;
-      case 4: data(a, FEIGN_POSIX_PWRITE64, 1 << 20); break;
-      case 5: data(a, FEIGN_POSIX_WRITE, 8192); break;
+      case 2:
+        data(a, FEIGN_POSIX_READ, 4096 * (n % 8));
+        break;
+      case 3:
+        data(a, FEIGN_POSIX_PREAD64, 65536);
+        break;
+      case 4:
+        data(a, FEIGN_POSIX_PWRITE64, 1 << 20);
+        break;
+      case 5:
+        data(a, FEIGN_POSIX_WRITE, 8192);
+        break;
       case 6:
         a.op = FEIGN_POSIX_CLOSE;
         a.marks |= FEIGN_LAST;
@@ -235,7 +264,7 @@ class Judge {
 
   size_t fail_emit_at = SIZE_MAX;  // count of emits that succeed before one fails
   bool fail_make = false;
-  bool refused = false;            // a make() or emit() failed
+  bool refused = false;  // a make() or emit() failed
   std::string broken;
   std::vector<std::string> out;
   size_t emits = 0, makes = 0;
@@ -296,8 +325,8 @@ class Judge {
 };
 
 struct ModifierRun {
-  std::string broken;  // a rule
-  std::string failure; // the component's own
+  std::string broken;                       // a rule
+  std::string failure;                      // the component's own
   bool refused = false, passed_on = false;  // the sink failed; process() then did, too
   std::vector<std::string> out;
   size_t makes = 0;
@@ -331,8 +360,10 @@ ModifierRun run_modifier(const Component& component, Place& place, size_t batch,
     std::vector<std::string> ahead;
     for (size_t i = 0; i < count; ++i) {
       items[i] = &trace[at + i].a;
-      if (i < due) judge.hand_out(*items[i]);
-      else ahead.emplace_back(reinterpret_cast<const char*>(items[i]), sizeof(feign_activity));
+      if (i < due)
+        judge.hand_out(*items[i]);
+      else
+        ahead.emplace_back(reinterpret_cast<const char*>(items[i]), sizeof(feign_activity));
     }
     const feign_window window{sizeof(feign_window), at + count == kActivities ? 1u : 0u,
                               items.get(), due, count};
@@ -360,11 +391,10 @@ ModifierRun run_modifier(const Component& component, Place& place, size_t batch,
 
 void check_modifier(const Component& component, Place& place, Rules& rules,
                     const std::string& name) {
-  const std::string missing = required(component);
-  const Verdict needs = skip("its options " + missing + " have no defaults");
+  const std::string missing = needs(component, place);
   std::array<ModifierRun, std::size(kBatches)> runs;
   rules.run(name + ": keeps order, emits what is due, and once", [&] {
-    if (!missing.empty()) return needs;
+    if (!missing.empty()) return skip(missing);
     for (size_t i = 0; i < std::size(kBatches); ++i) {
       runs[i] = run_modifier(component, place, kBatches[i]);
       const std::string where = " (" + shown(kBatches[i]) + ")";
@@ -374,7 +404,7 @@ void check_modifier(const Component& component, Place& place, Rules& rules,
     return ok();
   });
   rules.run(name + ": does the same at batch sizes 1, 2, 3 and 64", [&] {
-    if (!missing.empty()) return needs;
+    if (!missing.empty()) return skip(missing);
     for (size_t i = 1; i < std::size(kBatches); ++i) {
       if (runs[i].out == runs[0].out) continue;
       size_t at = 0;
@@ -389,14 +419,14 @@ void check_modifier(const Component& component, Place& place, Rules& rules,
     return ok();
   });
   rules.run(name + ": passes on that emit() failed", [&] {
-    if (!missing.empty()) return needs;
+    if (!missing.empty()) return skip(missing);
     if (runs[0].out.empty()) return skip("it emits nothing");
     const ModifierRun run = run_modifier(component, place, 64, runs[0].out.size() / 2);
     if (!run.broken.empty()) return fail(run.broken);
     return run.passed_on ? ok() : fail("emit() returned FEIGN_ERR_IO, and process() success");
   });
   rules.run(name + ": passes on that make() found no memory", [&] {
-    if (!missing.empty()) return needs;
+    if (!missing.empty()) return skip(missing);
     if (runs[0].makes == 0) return skip("it injects nothing");
     const ModifierRun run = run_modifier(component, place, 64, SIZE_MAX, true);
     if (!run.broken.empty()) return fail(run.broken);
@@ -414,7 +444,8 @@ struct ProviderSink {
   }
   static feign_status emit(feign_sink* sink, feign_activity* a) noexcept {
     auto& s = *static_cast<ProviderSink*>(sink->ctx);
-    if (s.made == nullptr || a != &s.made->a) s.broken = "emitted an activity that was not its own";
+    if (s.made == nullptr || a != &s.made->a)
+      s.broken = "emitted an activity that was not its own";
     else if (a->stream == 0 || a->stream >= s.tables.streams.size())
       s.broken = "emitted an activity of stream " + std::to_string(a->stream) +
                  ", which host->stream() never gave";
@@ -459,10 +490,12 @@ std::string run_provider(const Component& component, Place& place, size_t want,
 void check_provider(const Component& component, Place& place, Rules& rules,
                     const std::string& name) {
   const bool reads_files = option_named(component, "file") != nullptr;
-  const std::string missing = required(component, "file");
+  const std::string missing = required(component, place);
+  const auto is_file = [](const auto& option) { return option.first == "file"; };
+  const bool given_file = std::any_of(place.options.begin(), place.options.end(), is_file);
   rules.run(name + ": gives the same activities, never more than it is asked for", [&] {
-    if (reads_files) return skip("it reads files, and there is none here");
-    if (!missing.empty()) return skip("its options " + missing + " have no defaults");
+    if (const std::string more = needs(component, place); !more.empty()) return skip(more);
+    if (reads_files && !given_file) return skip("it reads files; PATH,file=FILE gives it one");
     std::vector<std::string> first;
     for (const size_t want : kBatches) {
       std::vector<std::string> out;
@@ -495,7 +528,7 @@ void check_provider(const Component& component, Place& place, Rules& rules,
     } else {
       text = instance.error().text();
     }
-    if (text.find("did not say why") != std::string::npos) return fail(text);
+    if (text.find(kSilent) != std::string::npos) return fail(text);
     return text.find("not-there") != std::string::npos
                ? ok()
                : fail("its message does not name the file: " + text);
@@ -522,7 +555,8 @@ void check_provider(const Component& component, Place& place, Rules& rules,
       const std::unique_ptr<char[]> exact(new char[head.size() + (head.empty() ? 1 : 0)]);
       std::memcpy(exact.get(), head.data(), head.size());
       const int sure = api.probe("/a/file", exact.get(), head.size());
-      if (sure < 0 || sure > 100) return fail("probe() returned " + std::to_string(sure) + ", want 0 to 100");
+      if (sure < 0 || sure > 100)
+        return fail("probe() returned " + std::to_string(sure) + ", want 0 to 100");
     }
     return ok();
   });
@@ -533,14 +567,13 @@ void check_provider(const Component& component, Place& place, Rules& rules,
 void check_replayer(const Component& component, Place& place, Rules& rules,
                     const std::string& name) {
   rules.run(name + ": skips or refuses an op that it does not know", [&] {
-    const std::string missing = required(component);
-    if (!missing.empty()) return skip("its options " + missing + " have no defaults");
+    if (const std::string missing = needs(component, place); !missing.empty()) return skip(missing);
     Tables tables;
     auto instance = create(component, tables, place);
     if (!instance) return fail(instance.error().text());
-    static constexpr feign_op_info kOp = {sizeof(feign_op_info), 0, "unheard-of", "feign-check",
-                                   FEIGN_KIND_OTHER, FEIGN_RESULT_EXACT, 0,
-                                   sizeof(feign_arg_info), nullptr};
+    static constexpr feign_op_info kOp = {
+        sizeof(feign_op_info), 0, "unheard-of",           "feign-check", FEIGN_KIND_OTHER,
+        FEIGN_RESULT_EXACT,    0, sizeof(feign_arg_info), nullptr};
     static constexpr const feign_op_info* kOps[] = {&kOp};
     const feign_layer layer = {sizeof(feign_layer), 1, "feign-check", kOps};
     auto op = tables.ops.add(layer);
@@ -564,7 +597,7 @@ void check_replayer(const Component& component, Place& place, Rules& rules,
     Verdict verdict = ok();
     if (status < 0) {
       const std::string text = (*instance)->failure(status).text();
-      if (text.find("did not say why") != std::string::npos) verdict = fail(text);
+      if (text.find(kSilent) != std::string::npos) verdict = fail(text);
     } else if (outcome.doing > FEIGN_SKIPPED) {
       verdict = fail("outcome.doing is " + std::to_string(outcome.doing) + ", want a feign_doing");
     } else if (outcome.doing == FEIGN_SKIPPED && (outcome.why == nullptr || *outcome.why == '\0')) {
@@ -579,10 +612,9 @@ void check_replayer(const Component& component, Place& place, Rules& rules,
 
 void check_writer(const Component& component, Place& place, Rules& rules, const std::string& name) {
   const bool has_file = option_named(component, "file") != nullptr;
-  const std::string missing = required(component, "file");
+  const std::string missing = required(component, place);
   const auto& api = *static_cast<const feign_writer*>(component.table->api);
-  const std::string suffix =
-      FEIGN_HAS(&api, suffix) && api.suffix != nullptr ? api.suffix : ".out";
+  const std::string suffix = FEIGN_HAS(&api, suffix) && api.suffix != nullptr ? api.suffix : ".out";
   // Writes activities to `file`; what went wrong.
   const auto write_to = [&](const std::string& file, bool finish) -> std::string {
     Tables tables;
@@ -593,8 +625,8 @@ void check_writer(const Component& component, Place& place, Rules& rules, const 
     for (size_t i = 0; i < kActivities; ++i) items.push_back(&trace[i].a);
     feign_status status = FEIGN_OK;
     for (size_t at = 0; at < kActivities && status >= 0; at += 64)
-      status = api.write((*instance)->self(), items.data() + at,
-                         std::min<size_t>(64, kActivities - at));
+      status =
+          api.write((*instance)->self(), items.data() + at, std::min<size_t>(64, kActivities - at));
     if (status >= 0 && finish) status = api.finish((*instance)->self());
     return status < 0 ? (*instance)->failure(status).text() : "";
   };
@@ -635,7 +667,8 @@ Verdict check_wrong_options(const feign_component& c) {
   for (uint32_t i = 0; i < c.option_count; ++i) {
     const feign_option& o = option_at(c, i);
     if (o.type == FEIGN_OPT_TEXT || o.type == FEIGN_OPT_TEXTS) continue;
-    if (taken(o.name, "no-such-value")) return fail(std::string(o.name) + "=no-such-value is taken");
+    if (taken(o.name, "no-such-value"))
+      return fail(std::string(o.name) + "=no-such-value is taken");
     if (o.type != FEIGN_OPT_ENUM && o.type != FEIGN_OPT_BOOL && taken(o.name, "1..2"))
       return fail(std::string(o.name) + "=1..2 is taken");
   }
@@ -643,18 +676,15 @@ Verdict check_wrong_options(const feign_component& c) {
 }
 
 Verdict check_create(const Component& component, Place& place) {
-  const std::string missing = required(component);
-  if (!missing.empty()) return skip("its options " + missing + " have no defaults");
+  const std::string missing = needs(component, place);
+  if (!missing.empty()) return skip(missing);
   Tables tables;
   auto instance = create(component, tables, place);
-  if (instance) return ok();
-  const std::string& text = instance.error().text();
-  if (text.find("did not say why") != std::string::npos) return fail(text);
-  // Without the file that it works on, a component may refuse.
-  return option_named(component, "file") != nullptr ? ok() : fail(text);
+  return instance ? ok() : fail(instance.error().text());
 }
 
-// The strong symbols that a shared object exports. Weak ones come from templates of the C++ library.
+// The strong symbols that a shared object exports. Weak ones come from templates of the C++
+// library.
 Verdict check_symbols(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string file{std::istreambuf_iterator<char>(in), {}};
@@ -689,8 +719,12 @@ Verdict check_symbols(const std::string& path) {
   return others.empty() ? ok() : fail("it exports more than feign_plugin_v1: " + others);
 }
 
-void check_all(const std::string& path, const std::string& directory, Rules& rules) {
+void check_all(const PluginSpec& spec, const std::string& directory, Rules& rules) {
+  const std::string& path = spec.name;
   Place place;
+  place.options = spec.options;
+  std::vector<std::string> args;
+  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
   place.directory = directory;
   place.run.root_fd = open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   place.run.root = place.directory.c_str();
@@ -699,7 +733,7 @@ void check_all(const std::string& path, const std::string& directory, Rules& rul
   Result<Object> object = Error(FEIGN_ERR_PLUGIN, "not loaded");
   bool valid = false;
   rules.run("loads", [&] {
-    object = load_object(path, {}, numbers);
+    object = load_object(path, args, numbers);
     return ok();
   });
   if (!object) {
@@ -716,19 +750,33 @@ void check_all(const std::string& path, const std::string& directory, Rules& rul
     return short_form ? skip("it is of the short form") : check_symbols(object->path);
   });
   if (!valid) return;
+  for (const auto& [key, value] : spec.options) {
+    bool known = short_form;
+    for (const feign_component* const* c = object->plugin->components; *c != nullptr; ++c)
+      known |= option_named({*c, object->plugin, path, short_form}, key) != nullptr;
+    if (known) continue;
+    rules.tell(kUnloadable, path + ": nothing in it has an option \"" + key + "\"");
+    return;
+  }
   for (const feign_component* const* c = object->plugin->components; *c != nullptr; ++c) {
     const Component component{*c, object->plugin, object->path, short_form};
     const std::string name = role_name((*c)->role) + (" " + std::string((*c)->name));
     rules.run(name + ": options that are wrong are refused", [&] {
       return short_form ? skip("it is of the short form") : check_wrong_options(**c);
     });
-    rules.run(name + ": can be created with its defaults",
-              [&] { return check_create(component, place); });
+    rules.run(name + ": can be created", [&] { return check_create(component, place); });
     switch ((*c)->role) {
-      case FEIGN_PROVIDER: check_provider(component, place, rules, name); break;
-      case FEIGN_MODIFIER: check_modifier(component, place, rules, name); break;
-      case FEIGN_REPLAYER: check_replayer(component, place, rules, name); break;
-      default: check_writer(component, place, rules, name);
+      case FEIGN_PROVIDER:
+        check_provider(component, place, rules, name);
+        break;
+      case FEIGN_MODIFIER:
+        check_modifier(component, place, rules, name);
+        break;
+      case FEIGN_REPLAYER:
+        check_replayer(component, place, rules, name);
+        break;
+      default:
+        check_writer(component, place, rules, name);
     }
   }
   // finalize() of a short form
@@ -755,7 +803,16 @@ std::string ending(int status) {
 
 }  // namespace
 
-Result<int> check_command(const std::string& path) {
+Result<int> check_command(const std::string& given) {
+  PluginSpec spec;
+  spec.name = given;
+  // A path may have commas of its own.
+  if (access(given.c_str(), F_OK) != 0) {
+    auto parsed = parse_plugin_spec(given, "");
+    if (!parsed) return std::move(parsed.error());
+    spec = std::move(*parsed);
+  }
+  const std::string& path = spec.name;
   const char* tmp = getenv("TMPDIR");
   std::string directory =
       std::string(tmp != nullptr && *tmp != '\0' ? tmp : "/tmp") + "/feign-check-XXXXXX";
@@ -771,7 +828,7 @@ Result<int> check_command(const std::string& path) {
     signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     Rules rules(ends[1]);
-    check_all(path, directory, rules);
+    check_all(spec, directory, rules);
     _exit(0);
   }
   close(ends[1]);
@@ -789,20 +846,27 @@ Result<int> check_command(const std::string& path) {
     const std::string text(line + 1, static_cast<size_t>(n) - (line[n - 1] == '\n' ? 2 : 1));
     open = line[0] == kBegin;
     switch (line[0]) {
-      case kBegin: rule = text; break;
+      case kBegin:
+        rule = text;
+        break;
       case kGood:
         // Whether it loads is known with the next line only.
         if (rule == "loads") break;
         std::printf("ok   %s\n", rule.c_str());
         ++good;
         break;
-      case kBad: failed(text); break;
+      case kBad:
+        failed(text);
+        break;
       case kSkipped:
         std::printf("skip %s: %s\n", rule.c_str(), text.c_str());
         ++skipped;
         break;
-      case kUnloadable: unloadable = text; break;
-      default: break;
+      case kUnloadable:
+        unloadable = text;
+        break;
+      default:
+        break;
     }
     std::fflush(stdout);
   }
@@ -814,8 +878,10 @@ Result<int> check_command(const std::string& path) {
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
   if (!unloadable.empty()) return Error(FEIGN_ERR_ARGUMENT, unloadable);
-  if (const std::string how = ending(status); !how.empty()) failed(how);
-  else if (open) failed("ended the process");
+  if (const std::string how = ending(status); !how.empty())
+    failed(how);
+  else if (open)
+    failed("ended the process");
   std::printf("%s: %u ok, %u failed, %u skipped\n", path.c_str(), good, bad, skipped);
   return bad == 0 ? 0 : 1;
 }

@@ -53,8 +53,7 @@ std::string describe_json(const Component& component) {
   json["plugin"] = component.plugin->name;
   json["version"] = component.plugin->version;
   json["license"] = component.plugin->license;
-  json["abi"] =
-      std::to_string(FEIGN_ABI_MAJOR) + "." + std::to_string(component.plugin->abi_minor);
+  json["abi"] = std::to_string(FEIGN_ABI_MAJOR) + "." + std::to_string(component.plugin->abi_minor);
   json["path"] = component.path;
   json["short_form"] = component.short_form;
   json["options"] = nlohmann::ordered_json::array();

@@ -24,12 +24,18 @@ constexpr uint32_t kMaxArgs = 256;
 
 const char* status_name(feign_status status) {
   switch (status) {
-    case FEIGN_ERR_ARGUMENT: return "FEIGN_ERR_ARGUMENT";
-    case FEIGN_ERR_IO: return "FEIGN_ERR_IO";
-    case FEIGN_ERR_NOMEM: return "FEIGN_ERR_NOMEM";
-    case FEIGN_ERR_UNSUPPORTED: return "FEIGN_ERR_UNSUPPORTED";
-    case FEIGN_ERR_PLUGIN: return "FEIGN_ERR_PLUGIN";
-    default: return nullptr;
+    case FEIGN_ERR_ARGUMENT:
+      return "FEIGN_ERR_ARGUMENT";
+    case FEIGN_ERR_IO:
+      return "FEIGN_ERR_IO";
+    case FEIGN_ERR_NOMEM:
+      return "FEIGN_ERR_NOMEM";
+    case FEIGN_ERR_UNSUPPORTED:
+      return "FEIGN_ERR_UNSUPPORTED";
+    case FEIGN_ERR_PLUGIN:
+      return "FEIGN_ERR_PLUGIN";
+    default:
+      return nullptr;
   }
 }
 
@@ -61,8 +67,7 @@ std::string fault_of(const feign_layer* layer) {
     if (op->arg_count > kMaxArgs)
       return which + " (" + op->name + ") has " + std::to_string(op->arg_count) +
              " arguments, want at most " + std::to_string(kMaxArgs);
-    if (op->arg_count != 0 &&
-        (op->args == nullptr || op->arg_stride != sizeof(feign_arg_info)))
+    if (op->arg_count != 0 && (op->args == nullptr || op->arg_stride != sizeof(feign_arg_info)))
       return which + " (" + op->name + "): args is null, or arg_stride is not " +
              std::to_string(sizeof(feign_arg_info));
   }
@@ -102,8 +107,8 @@ struct Instance::Impl {
   static Impl& of(const feign_host* host) { return *static_cast<Impl*>(host->ctx); }
 
   LeftOut& left_out_entry(const char* call, const char* why) {
-    const size_t hash = (reinterpret_cast<uintptr_t>(call) >> 3) * 31 +
-                        (reinterpret_cast<uintptr_t>(why) >> 3);
+    const size_t hash =
+        (reinterpret_cast<uintptr_t>(call) >> 3) * 31 + (reinterpret_cast<uintptr_t>(why) >> 3);
     LeftOutEntry& cached = left_out_cache[hash % left_out_cache.size()];
     // The text behind an address may have changed: it does not have to be a constant.
     if (cached.at != nullptr && cached.call == call && cached.why == why &&
@@ -226,9 +231,9 @@ struct Instance::Impl {
       if (a == nullptr) return fail(host, FEIGN_ERR_PLUGIN, "depend(): the activity is null");
       Tables& tables = of(host).tables;
       if (stream == 0 || stream >= tables.streams.size())
-        return fail(host, FEIGN_ERR_PLUGIN,
-                    ("depend(): on stream " + std::to_string(stream) + ", which does not exist")
-                        .c_str());
+        return fail(
+            host, FEIGN_ERR_PLUGIN,
+            ("depend(): on stream " + std::to_string(stream) + ", which does not exist").c_str());
       if (a->id != 0 && id >= a->id)
         return fail(host, FEIGN_ERR_PLUGIN,
                     ("depend(): activity " + std::to_string(a->id) + " on activity " +
@@ -236,6 +241,7 @@ struct Instance::Impl {
                         .c_str());
       const uint32_t why = rule == nullptr ? 0 : tables.strings.intern(rule);
       Record::of(a)->depends.push_back({stream, why, id});
+      a->marks |= FEIGN_DEPENDS;
       return FEIGN_OK;
     } catch (const std::exception&) {
       return FEIGN_ERR_NOMEM;
@@ -249,8 +255,7 @@ struct Instance::Impl {
       LeftOut& entry = self.left_out_entry(call == nullptr ? "" : call, why == nullptr ? "" : why);
       ++entry.count;
       entry.duration_ns += duration_ns;
-      if (waited && self.wait_sink != nullptr)
-        self.wait_sink(self.wait_ctx, stream, duration_ns);
+      if (waited && self.wait_sink != nullptr) self.wait_sink(self.wait_ctx, stream, duration_ns);
     } catch (const std::exception&) {
       // Not counted: there is no memory to count in.
     }
@@ -265,36 +270,38 @@ struct Instance::Impl {
         return static_cast<const feign_modifier*>(api)->create(&host, values, &self);
       case FEIGN_REPLAYER:
         return static_cast<const feign_replayer*>(api)->create(&host, values, &self);
-      default: return static_cast<const feign_writer*>(api)->create(&host, values, &self);
+      default:
+        return static_cast<const feign_writer*>(api)->create(&host, values, &self);
     }
   }
 
   void call_destroy() {
     const void* api = component.table->api;
     switch (component.table->role) {
-      case FEIGN_PROVIDER: return static_cast<const feign_provider*>(api)->destroy(self);
-      case FEIGN_MODIFIER: return static_cast<const feign_modifier*>(api)->destroy(self);
-      case FEIGN_REPLAYER: return static_cast<const feign_replayer*>(api)->destroy(self);
-      default: return static_cast<const feign_writer*>(api)->destroy(self);
+      case FEIGN_PROVIDER:
+        return static_cast<const feign_provider*>(api)->destroy(self);
+      case FEIGN_MODIFIER:
+        return static_cast<const feign_modifier*>(api)->destroy(self);
+      case FEIGN_REPLAYER:
+        return static_cast<const feign_replayer*>(api)->destroy(self);
+      default:
+        return static_cast<const feign_writer*>(api)->destroy(self);
     }
   }
 };
 
-Result<std::unique_ptr<Instance>> Instance::create(const Component& component,
-                                                   const PluginSpec& spec, Tables& tables,
-                                                   const void* (*extension)(void* ctx,
-                                                                            const char* id),
-                                                   void* extension_ctx) {
+Result<std::unique_ptr<Instance>> Instance::create(
+    const Component& component, const PluginSpec& spec, Tables& tables,
+    const void* (*extension)(void* ctx, const char* id), void* extension_ctx) {
   std::unique_ptr<Instance> instance(new Instance(std::make_unique<Impl>(component, tables)));
   Impl& impl = *instance->impl_;
   impl.extension = extension;
   impl.extension_ctx = extension_ctx;
-  impl.host = {sizeof(feign_host), FEIGN_ABI_MINOR,      &impl,
-               Impl::log,          Impl::fail,           Impl::find_extension,
-               Impl::intern,       Impl::text,           Impl::set_values,
-               Impl::op,           Impl::op_info,        Impl::register_layer,
-               Impl::stream,       Impl::stream_info,    Impl::depend,
-               Impl::left_out};
+  impl.host = {
+      sizeof(feign_host),   FEIGN_ABI_MINOR,      &impl,        Impl::log,         Impl::fail,
+      Impl::find_extension, Impl::intern,         Impl::text,   Impl::set_values,  Impl::op,
+      Impl::op_info,        Impl::register_layer, Impl::stream, Impl::stream_info, Impl::depend,
+      Impl::left_out};
   // A short-form plug-in's init() had the options; its adapter finds itself by its table.
   const void* values = component.table;
   if (!component.short_form) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Plug-ins: where they are, how they are loaded, and what is refused. A shared object that is damaged
-// or no plug-in at all is an error in words; one that keeps the tables' contract is trusted code.
+// Plug-ins: where they are, how they are loaded, and what is refused. A shared object that is
+// damaged or no plug-in at all is an error in words; one that keeps the tables' contract is trusted
+// code.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -59,7 +60,8 @@ std::string fault_of(int fd, uint64_t size) {
   constexpr unsigned char kClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
   if (head.e_ident[EI_CLASS] != kClass || head.e_type != ET_DYN)
     return "is no shared object for this kind of machine";
-  if (head.e_phentsize != sizeof(ElfW(Phdr))) return "is damaged: its program headers are unreadable";
+  if (head.e_phentsize != sizeof(ElfW(Phdr)))
+    return "is damaged: its program headers are unreadable";
   for (unsigned i = 0; i < head.e_phnum; ++i) {
     ElfW(Phdr) part;
     if (!read_at(fd, &part, sizeof part, head.e_phoff + uint64_t{i} * sizeof part))
@@ -108,8 +110,8 @@ Result<void> check_callbacks(const char* api, uint32_t struct_size,
   for (const Callback& c : callbacks)
     if (!c.present) missing += (missing.empty() ? "" : ", ") + std::string(c.name) + "()";
   if (missing.empty()) return {};
-  return Error(FEIGN_ERR_PLUGIN, std::string(api) + " (struct_size " +
-                                     std::to_string(struct_size) + ") lacks " + missing);
+  return Error(FEIGN_ERR_PLUGIN, std::string(api) + " (struct_size " + std::to_string(struct_size) +
+                                     ") lacks " + missing);
 }
 
 // The bytes up to and including a field.
@@ -129,15 +131,19 @@ Result<void> check_api(const feign_component& c) {
   switch (c.role) {
     case FEIGN_PROVIDER: {
       const auto& api = *static_cast<const feign_provider*>(c.api);
-      if (auto sized = check_size("feign_provider", api.struct_size, FEIGN_UPTO(feign_provider, create)); !sized)
+      if (auto sized =
+              check_size("feign_provider", api.struct_size, FEIGN_UPTO(feign_provider, create));
+          !sized)
         return sized;
-      return check_callbacks("feign_provider", api.struct_size,
-                             {FEIGN_CALLBACK(api, create), FEIGN_CALLBACK(api, next),
-                              FEIGN_CALLBACK(api, destroy)});
+      return check_callbacks(
+          "feign_provider", api.struct_size,
+          {FEIGN_CALLBACK(api, create), FEIGN_CALLBACK(api, next), FEIGN_CALLBACK(api, destroy)});
     }
     case FEIGN_MODIFIER: {
       const auto& api = *static_cast<const feign_modifier*>(c.api);
-      if (auto sized = check_size("feign_modifier", api.struct_size, FEIGN_UPTO(feign_modifier, create)); !sized)
+      if (auto sized =
+              check_size("feign_modifier", api.struct_size, FEIGN_UPTO(feign_modifier, create));
+          !sized)
         return sized;
       if (api.lookahead > kMaxLookahead)
         return Error(FEIGN_ERR_PLUGIN, "look-ahead of " + std::to_string(api.lookahead) +
@@ -149,7 +155,9 @@ Result<void> check_api(const feign_component& c) {
     }
     case FEIGN_REPLAYER: {
       const auto& api = *static_cast<const feign_replayer*>(c.api);
-      if (auto sized = check_size("feign_replayer", api.struct_size, FEIGN_UPTO(feign_replayer, create)); !sized)
+      if (auto sized =
+              check_size("feign_replayer", api.struct_size, FEIGN_UPTO(feign_replayer, create));
+          !sized)
         return sized;
       return check_callbacks("feign_replayer", api.struct_size,
                              {FEIGN_CALLBACK(api, create), FEIGN_CALLBACK(api, open_stream),
@@ -158,7 +166,9 @@ Result<void> check_api(const feign_component& c) {
     }
     default: {
       const auto& api = *static_cast<const feign_writer*>(c.api);
-      if (auto sized = check_size("feign_writer", api.struct_size, FEIGN_UPTO(feign_writer, create)); !sized)
+      if (auto sized =
+              check_size("feign_writer", api.struct_size, FEIGN_UPTO(feign_writer, create));
+          !sized)
         return sized;
       return check_callbacks("feign_writer", api.struct_size,
                              {FEIGN_CALLBACK(api, create), FEIGN_CALLBACK(api, write),
@@ -170,11 +180,12 @@ Result<void> check_api(const feign_component& c) {
 #undef FEIGN_CALLBACK
 
 Result<void> check_component(const feign_component& c) {
-  if (auto sized = check_size("feign_component", c.struct_size, FEIGN_UPTO(feign_component, options_size)); !sized)
+  if (auto sized =
+          check_size("feign_component", c.struct_size, FEIGN_UPTO(feign_component, options_size));
+      !sized)
     return sized;
   if (!is_name(c.name))
-    return Error(FEIGN_ERR_PLUGIN,
-                 "its name is " + quoted(c.name) + ", want [a-z][a-z0-9-]*");
+    return Error(FEIGN_ERR_PLUGIN, "its name is " + quoted(c.name) + ", want [a-z][a-z0-9-]*");
   if (c.role != FEIGN_PROVIDER && c.role != FEIGN_MODIFIER && c.role != FEIGN_REPLAYER &&
       c.role != FEIGN_WRITER)
     return Error(FEIGN_ERR_PLUGIN,
@@ -193,7 +204,8 @@ std::vector<std::string> objects_in(const std::string& directory) {
   if (dir == nullptr) return names;
   while (const dirent* entry = readdir(dir)) {
     std::string name = entry->d_name;
-    if (name.size() > 3 && name[0] != '.' && name.ends_with(".so")) names.push_back(std::move(name));
+    if (name.size() > 3 && name[0] != '.' && name.ends_with(".so"))
+      names.push_back(std::move(name));
   }
   closedir(dir);
   std::sort(names.begin(), names.end());
@@ -217,11 +229,16 @@ std::string role_names(uint32_t roles) {
 
 const char* role_name(uint32_t role) {
   switch (role) {
-    case FEIGN_PROVIDER: return "provider";
-    case FEIGN_MODIFIER: return "modifier";
-    case FEIGN_REPLAYER: return "replayer";
-    case FEIGN_WRITER: return "writer";
-    default: return "component";
+    case FEIGN_PROVIDER:
+      return "provider";
+    case FEIGN_MODIFIER:
+      return "modifier";
+    case FEIGN_REPLAYER:
+      return "replayer";
+    case FEIGN_WRITER:
+      return "writer";
+    default:
+      return "component";
   }
 }
 
@@ -281,8 +298,12 @@ Result<Object> load_object(const std::string& given, const std::vector<std::stri
 }
 
 Result<void> check_plugin(const feign_plugin& plugin, const std::string& path) {
-  const auto broken = [&](const std::string& why) { return Error(FEIGN_ERR_PLUGIN, path + ": " + why); };
-  if (auto sized = check_size("feign_plugin", plugin.struct_size, FEIGN_UPTO(feign_plugin, components)); !sized)
+  const auto broken = [&](const std::string& why) {
+    return Error(FEIGN_ERR_PLUGIN, path + ": " + why);
+  };
+  if (auto sized =
+          check_size("feign_plugin", plugin.struct_size, FEIGN_UPTO(feign_plugin, components));
+      !sized)
     return std::move(sized.error()).within(path);
   if (plugin.abi_minor > FEIGN_ABI_MINOR)
     return broken((is_text(plugin.name) ? plugin.name : "it") + std::string(" needs plug-in ABI ") +
@@ -349,7 +370,8 @@ std::vector<std::string> Plugins::directories() {
     const std::string above = directory_of(folder);
     if (base_name(folder) == "core" && is_directory(above + "/plugins")) add(above + "/plugins");
     // An installed tree that was moved as a whole.
-    if (const std::string moved = above + below_prefix(FEIGN_PLUGIN_DIR); moved != above && is_directory(moved))
+    if (const std::string moved = above + below_prefix(FEIGN_PLUGIN_DIR);
+        moved != above && is_directory(moved))
       add(moved);
   }
   add(FEIGN_PLUGIN_DIR);
@@ -416,9 +438,11 @@ Result<Component> Plugins::find(const std::string& name, uint32_t roles,
     if (fitting.size() == 1) return fitting.front();
     std::string names;
     for (const Component& c : fitting)
-      names += (names.empty() ? "" : ", ") + std::string(role_name(c.table->role)) + " " + c.table->name;
-    return Error(FEIGN_ERR_ARGUMENT, name + ": holds several that would fit: " + names +
-                                         "; put it in a directory of $FEIGN_PLUGIN_PATH and name one");
+      names +=
+          (names.empty() ? "" : ", ") + std::string(role_name(c.table->role)) + " " + c.table->name;
+    return Error(FEIGN_ERR_ARGUMENT,
+                 name + ": holds several that would fit: " + names +
+                     "; put it in a directory of $FEIGN_PLUGIN_PATH and name one");
   }
   uint32_t has = 0;
   for (const std::string& directory : directories()) {

@@ -12,17 +12,18 @@
 
 namespace feign {
 
-// Stays loaded until the process ends: ops, names and rules that a plug-in handed out are borrowed by
-// tables that may outlive the run.
+// Stays loaded until the process ends: ops, names and rules that a plug-in handed out are borrowed
+// by tables that may outlive the run.
 struct Object {
   void* handle = nullptr;
   std::string path;
-  const feign_plugin* plugin = nullptr;    // the exported one, or the short form's
-  std::unique_ptr<ShortForm> short_form;   // null if it is not one
+  const feign_plugin* plugin = nullptr;   // the exported one, or the short form's
+  std::unique_ptr<ShortForm> short_form;  // null if it is not one
 };
 
-// Loads the shared object `path`, and calls init() if it is of the short form. What is no plug-in is
-// an error that says why. The plug-in's tables have not been looked at, but for the ABI's version.
+// Loads the shared object `path`, and calls init() if it is of the short form. What is no plug-in
+// is an error that says why. The plug-in's tables have not been looked at, but for the ABI's
+// version.
 Result<Object> load_object(const std::string& path, const std::vector<std::string>& args,
                            ShortFormNumbers& numbers);
 

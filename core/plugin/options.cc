@@ -31,14 +31,19 @@ constexpr Unit kTimeUnits[] = {
 size_t size_of(uint32_t type) {
   switch (type) {
     case FEIGN_OPT_BOOL:
-    case FEIGN_OPT_ENUM: return sizeof(uint32_t);
+    case FEIGN_OPT_ENUM:
+      return sizeof(uint32_t);
     case FEIGN_OPT_UINT:
     case FEIGN_OPT_SIZE:
-    case FEIGN_OPT_DURATION: return sizeof(uint64_t);
-    case FEIGN_OPT_REAL: return sizeof(double);
+    case FEIGN_OPT_DURATION:
+      return sizeof(uint64_t);
+    case FEIGN_OPT_REAL:
+      return sizeof(double);
     case FEIGN_OPT_TEXT:
-    case FEIGN_OPT_TEXTS: return sizeof(const char*);
-    default: return 0;
+    case FEIGN_OPT_TEXTS:
+      return sizeof(const char*);
+    default:
+      return 0;
   }
 }
 
@@ -72,7 +77,8 @@ bool parse_size(std::string_view text, uint64_t& value) {
 // "10ms", "1.5s", "0". A number without a unit is refused: it would be guessed wrong half the time.
 bool parse_duration(std::string_view text, uint64_t& value) {
   size_t digits = 0;
-  while (digits < text.size() && ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
+  while (digits < text.size() &&
+         ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
     ++digits;
   std::string_view number = text.substr(0, digits);
   const std::string_view unit = text.substr(digits);
@@ -137,13 +143,23 @@ std::string range(const feign_option& o) {
 std::string wanted(const feign_option& o) {
   std::string text;
   switch (o.type) {
-    case FEIGN_OPT_BOOL: return "yes or no";
-    case FEIGN_OPT_UINT: text = "a whole number"; break;
-    case FEIGN_OPT_SIZE: text = "a number of bytes such as 4096, 64k or 2g"; break;
-    case FEIGN_OPT_REAL: return "a number";
-    case FEIGN_OPT_DURATION: text = "a time with its unit such as 10ms, 1.5s or 2m"; break;
-    case FEIGN_OPT_ENUM: return option_values(o);
-    default: return "a text without NUL bytes";
+    case FEIGN_OPT_BOOL:
+      return "yes or no";
+    case FEIGN_OPT_UINT:
+      text = "a whole number";
+      break;
+    case FEIGN_OPT_SIZE:
+      text = "a number of bytes such as 4096, 64k or 2g";
+      break;
+    case FEIGN_OPT_REAL:
+      return "a number";
+    case FEIGN_OPT_DURATION:
+      text = "a time with its unit such as 10ms, 1.5s or 2m";
+      break;
+    case FEIGN_OPT_ENUM:
+      return option_values(o);
+    default:
+      return "a text without NUL bytes";
   }
   if (bounded(o)) text += ", " + range(o);
   return text;
@@ -201,14 +217,22 @@ const feign_option& option_at(const feign_component& component, uint32_t i) {
 
 std::string option_values(const feign_option& option) {
   switch (option.type) {
-    case FEIGN_OPT_BOOL: return "yes|no";
-    case FEIGN_OPT_UINT: return "N";
-    case FEIGN_OPT_SIZE: return "SIZE";
-    case FEIGN_OPT_REAL: return "NUMBER";
-    case FEIGN_OPT_DURATION: return "TIME";
-    case FEIGN_OPT_TEXTS: return "TEXT…";
-    case FEIGN_OPT_ENUM: break;
-    default: return "TEXT";
+    case FEIGN_OPT_BOOL:
+      return "yes|no";
+    case FEIGN_OPT_UINT:
+      return "N";
+    case FEIGN_OPT_SIZE:
+      return "SIZE";
+    case FEIGN_OPT_REAL:
+      return "NUMBER";
+    case FEIGN_OPT_DURATION:
+      return "TIME";
+    case FEIGN_OPT_TEXTS:
+      return "TEXT…";
+    case FEIGN_OPT_ENUM:
+      break;
+    default:
+      return "TEXT";
   }
   std::string text;
   for (const char* const* c = option.choices; *c != nullptr; ++c)
@@ -237,8 +261,7 @@ Result<void> OptionValues::set(const feign_option& o, const std::string& text) {
                                                      : parse_duration(text, value);
       if (!parsed) return wrong();
       if (bounded(o) && (value < o.min || value > o.max))
-        return Error(FEIGN_ERR_ARGUMENT,
-                     std::string(o.name) + "=" + text + ": want " + range(o));
+        return Error(FEIGN_ERR_ARGUMENT, std::string(o.name) + "=" + text + ": want " + range(o));
       store(to, value);
       return {};
     }
@@ -275,9 +298,9 @@ Result<OptionValues> OptionValues::parse(
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
     std::string known;
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-    return Error(FEIGN_ERR_ARGUMENT,
-                 "unknown option \"" + key + "\"; it has" +
-                     (known.empty() ? " none" : ": " + known) + did_you_mean(key, names));
+    return Error(FEIGN_ERR_ARGUMENT, "unknown option \"" + key + "\"; it has" +
+                                         (known.empty() ? " none" : ": " + known) +
+                                         did_you_mean(key, names));
   }
   for (uint32_t i = 0; i < component.option_count; ++i) {
     const feign_option& o = option_at(component, i);
@@ -344,8 +367,8 @@ Result<void> check_options(const feign_component& c) {
       return broken(name + " ends at byte " + std::to_string(uint64_t{o.offset} + size) +
                     " of an options struct of " + std::to_string(c.options_size));
     if (o.offset % size != 0)
-      return broken(name + " lies at offset " + std::to_string(o.offset) +
-                    ", want a multiple of " + std::to_string(size));
+      return broken(name + " lies at offset " + std::to_string(o.offset) + ", want a multiple of " +
+                    std::to_string(size));
     if (o.help == nullptr || *o.help == '\0') return broken(name + " has no help text");
     if (o.type == FEIGN_OPT_ENUM && (o.choices == nullptr || o.choices[0] == nullptr))
       return broken(name + " is an enum without choices");

@@ -19,9 +19,8 @@ namespace feign {
 class OptionValues {
  public:
   // The table must have passed check_options().
-  static Result<OptionValues> parse(
-      const feign_component& component,
-      const std::vector<std::pair<std::string, std::string>>& given);
+  static Result<OptionValues> parse(const feign_component& component,
+                                    const std::vector<std::pair<std::string, std::string>>& given);
   // Good for the life of this object, also after it was moved.
   const void* data() const { return values_.get(); }
 
@@ -34,7 +33,8 @@ class OptionValues {
   std::deque<std::vector<const char*>> lists_;
 };
 
-// Whether a component's option table keeps the contract: rows inside the struct, fallbacks that parse.
+// Whether a component's option table keeps the contract: rows inside the struct, fallbacks that
+// parse.
 Result<void> check_options(const feign_component& component);
 
 // Row `i` of a component's option table, whose rows may be longer than this header's.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The short form of plug-ins, as an adapter over the real ABI: everything that makes it differ is in
-// this file. A component of it has no options struct; the host hands its create() the component's
-// own table instead, which is how an adapter finds the plug-in that it stands for.
+// The short form of plug-ins, as an adapter over the real ABI: everything that makes it differ is
+// in this file. A component of it has no options struct; the host hands its create() the
+// component's own table instead, which is how an adapter finds the plug-in that it stands for.
 #include "plugin/short_form.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace feign {
 namespace {
 
-constexpr int kPosixLayer = 13;   // the paper's implementation's number for it
-constexpr int kFirstLayer = 100;  // of those that plug-ins register
+constexpr int kPosixLayer = 13;                 // the paper's implementation's number for it
+constexpr int kFirstLayer = 100;                // of those that plug-ins register
 constexpr const char* kNoLayer = "short-form";  // of activities that name neither op nor layer
 
 using Callback = Activity* (*)(Activity*);
@@ -245,8 +245,9 @@ class Provider {
     for (const auto& [layer_name, id] : owner_.layers)
       if (id == layer) name = layer_name.c_str();
     auto made = std::make_unique<EventLayer>();
-    made->op = {sizeof(feign_op_info),  0, "event", name, FEIGN_KIND_OTHER,
-                FEIGN_RESULT_SUCCESS, 0, sizeof(feign_arg_info), nullptr};
+    made->op = {
+        sizeof(feign_op_info),  0,      "event", name, FEIGN_KIND_OTHER, FEIGN_RESULT_SUCCESS, 0,
+        sizeof(feign_arg_info), nullptr};
     made->layer = {sizeof(feign_layer), 1, name, &made->ops};
     uint32_t first = 0;
     if (host_->register_layer(host_, &made->layer, &first) < 0) return 0;
@@ -341,8 +342,10 @@ class Modifier {
     a.flags = v.flags;
     a.mode = v.mode;
     if (v.position != before.position) a.offset = static_cast<uint64_t>(v.position);
-    if (v.length != before.length) a.length = not_negative(v.length);
-    else if (v.size != before.size) a.length = not_negative(v.size);
+    if (v.length != before.length)
+      a.length = not_negative(v.length);
+    else if (v.size != before.size)
+      a.length = not_negative(v.size);
     if (v.offset != before.offset) a.compute_ns = not_negative(v.offset);
   }
 
@@ -394,14 +397,19 @@ class Replayer {
   Views views_;
 };
 
-constexpr feign_provider kProvider = {sizeof(feign_provider), 0, Provider::create, Provider::next,
-                                      destroy_self<Provider>, nullptr};
-constexpr feign_modifier kModifier = {sizeof(feign_modifier), 0, Modifier::create,
-                                      Modifier::process, destroy_self<Modifier>, nullptr};
-constexpr feign_replayer kReplayer = {sizeof(feign_replayer), 0,
-                                      nullptr,                Replayer::create,
-                                      Replayer::open_stream,  Replayer::execute,
-                                      Replayer::close_stream, destroy_self<Replayer>};
+constexpr feign_provider kProvider = {
+    sizeof(feign_provider), 0, Provider::create, Provider::next, destroy_self<Provider>, nullptr};
+constexpr feign_modifier kModifier = {sizeof(feign_modifier), 0,
+                                      Modifier::create,       Modifier::process,
+                                      destroy_self<Modifier>, nullptr};
+constexpr feign_replayer kReplayer = {sizeof(feign_replayer),
+                                      0,
+                                      nullptr,
+                                      Replayer::create,
+                                      Replayer::open_stream,
+                                      Replayer::execute,
+                                      Replayer::close_stream,
+                                      destroy_self<Replayer>};
 
 // "Example-Provider-Replayer" becomes example-provider-replayer.
 std::string component_name(const char* given) {
@@ -434,9 +442,10 @@ Result<void> ShortForm::Impl::find_callbacks(void* handle) {
     return refused("its intents hold " + std::to_string(unknown) +
                    ", which is none of the short form's");
   if ((intents & kServed) == 0)
-    return refused(intents == 0 ? "it has no intents"
-                                : "its only intent is FEIGN_PRECREATOR, and preparing is the host's "
-                                  "work");
+    return refused(intents == 0
+                       ? "it has no intents"
+                       : "its only intent is FEIGN_PRECREATOR, and preparing is the host's "
+                         "work");
   struct Wanted {
     int intent;
     const char* intent_name;
@@ -449,13 +458,15 @@ Result<void> ShortForm::Impl::find_callbacks(void* handle) {
                           Wanted{FEIGN_REPLAYER, "FEIGN_REPLAYER", "replay", &replay},
                           Wanted{FEIGN_REPORTER, "FEIGN_REPORTER", "report", &report},
                           Wanted{FEIGN_DESTROYER, "FEIGN_DESTROYER", "destroy", &destroy}}) {
-    // A provider's destroy() is called whether or not it said FEIGN_DESTROYER, as the paper's does not.
+    // A provider's destroy() is called whether or not it said FEIGN_DESTROYER, as the paper's does
+    // not.
     const bool declared = (intents & w.intent) != 0;
     const bool offered = w.intent == FEIGN_DESTROYER && (intents & FEIGN_PROVIDER);
     if (!declared && !offered) continue;
     *w.to = reinterpret_cast<Callback>(own_symbol(handle, w.symbol));
     if (*w.to == nullptr && declared)
-      return refused(std::string("it says ") + w.intent_name + " and exports no " + w.symbol + "()");
+      return refused(std::string("it says ") + w.intent_name + " and exports no " + w.symbol +
+                     "()");
   }
   return {};
 }
@@ -464,13 +475,22 @@ void ShortForm::Impl::make_components() {
   const auto add = [&](uint32_t role, const void* api) {
     auto part = std::make_unique<Part>();
     part->owner = this;
-    part->table = {sizeof(feign_component), role, name.c_str(), summary.c_str(), api, nullptr, 0,
-                   sizeof(feign_option), 0, 0};
+    part->table = {sizeof(feign_component),
+                   role,
+                   name.c_str(),
+                   summary.c_str(),
+                   api,
+                   nullptr,
+                   0,
+                   sizeof(feign_option),
+                   0,
+                   0};
     components.push_back(&part->table);
     parts.push_back(std::move(part));
   };
   constexpr int kModifies = FEIGN_FILTER | FEIGN_MUTATOR | FEIGN_REPORTER;
-  const bool only_destroys = (intents & FEIGN_DESTROYER) && !(intents & (FEIGN_PROVIDER | FEIGN_REPLAYER));
+  const bool only_destroys =
+      (intents & FEIGN_DESTROYER) && !(intents & (FEIGN_PROVIDER | FEIGN_REPLAYER));
   if (intents & FEIGN_PROVIDER) add(FEIGN_PROVIDER, &kProvider);
   if ((intents & kModifies) || only_destroys) add(FEIGN_MODIFIER, &kModifier);
   if (intents & FEIGN_REPLAYER) add(FEIGN_REPLAYER, &kReplayer);
@@ -498,8 +518,7 @@ Result<std::unique_ptr<ShortForm>> ShortForm::load(void* handle, const std::stri
   for (std::string& text : impl->arg_texts) impl->argv.push_back(text.data());
   impl->argv.push_back(nullptr);
 
-  const auto init =
-      reinterpret_cast<int (*)(int, char**)>(own_symbol(handle, "init"));
+  const auto init = reinterpret_cast<int (*)(int, char**)>(own_symbol(handle, "init"));
   impl->finalize = reinterpret_cast<int (*)()>(own_symbol(handle, "finalize"));
   t_initialising = impl.get();
   const int status = init(static_cast<int>(args.size() + 1), impl->argv.data());

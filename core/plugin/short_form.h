@@ -21,7 +21,8 @@ struct ShortFormNumbers {
 
 class ShortForm {
  public:
-  // Calls init() with the file's name and `args`, and makes the components that its intents ask for.
+  // Calls init() with the file's name and `args`, and makes the components that its intents ask
+  // for.
   static Result<std::unique_ptr<ShortForm>> load(void* handle, const std::string& path,
                                                  const std::vector<std::string>& args,
                                                  ShortFormNumbers& numbers);

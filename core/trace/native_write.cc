@@ -239,7 +239,7 @@ Result<void> NativeWriter::add(const Record& r) {
   if (a.place != b.place + 1) mask |= kPlace;
   if (a.marks != like.marks) mask |= kMarks;
   if (a.value_count != 0) mask |= kValues;
-  if (!r.depends.empty()) mask |= kDepends;
+  if ((a.marks & FEIGN_DEPENDS) && !r.depends.empty()) mask |= kDepends;
 
   Bytes& to = o.records;
   to.u64(mask);

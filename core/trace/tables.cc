@@ -2,8 +2,11 @@
 #include "trace/tables.h"
 
 #include "layers/posix_ops.h"
+#include "trace/record.h"
 
 namespace feign {
+
+const feign_activity kBlankActivity{};
 
 Ops::Ops() {
   infos_.emplace_back(nullptr);
@@ -43,15 +46,21 @@ uint32_t Ops::find(std::string_view layer, std::string_view name) const {
   return 0;
 }
 
+uint32_t Streams::append(const feign_stream_info& info) {
+  feign_stream_info added = info;
+  added.struct_size = sizeof added;
+  added.id = static_cast<uint32_t>(infos_.size());
+  infos_.push_back(added);
+  count_.store(static_cast<uint32_t>(infos_.size()), std::memory_order_release);
+  return added.id;
+}
+
 uint32_t Streams::find_or_add(const feign_stream_info& info) {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] =
       by_key_.try_emplace(key_of(info), static_cast<uint32_t>(infos_.size()));
   if (is_new) {
-    feign_stream_info added = info;
-    added.struct_size = sizeof added;
-    added.id = at->second;
-    infos_.push_back(added);
+    (void)append(info);
   } else if (info.parent != 0) {
     infos_[at->second].parent = info.parent;
     infos_[at->second].parent_id = info.parent_id;
@@ -76,12 +85,9 @@ uint32_t Streams::add_again(uint32_t stream) {
 
 uint32_t Streams::add(const feign_stream_info& info) {
   const std::lock_guard lock(mutex_);
-  feign_stream_info added = info;
-  added.struct_size = sizeof added;
-  added.id = static_cast<uint32_t>(infos_.size());
-  infos_.push_back(added);
-  by_key_[key_of(added)] = added.id;
-  return added.id;
+  const uint32_t id = append(info);
+  by_key_[key_of(info)] = id;
+  return id;
 }
 
 feign_stream_info Streams::info(uint32_t stream) const {
@@ -99,11 +105,6 @@ void Streams::set_parent(uint32_t stream, uint32_t parent, uint64_t parent_id) {
 void Streams::set_process(uint32_t stream, int64_t process) {
   const std::lock_guard lock(mutex_);
   if (stream < infos_.size()) infos_[stream].process = process;
-}
-
-uint32_t Streams::size() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<uint32_t>(infos_.size());
 }
 
 std::string Tables::place(uint64_t place) const {

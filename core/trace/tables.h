@@ -2,6 +2,7 @@
 // What all stages of one run share: strings, ops, streams, and the account of what was left out.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -45,7 +46,9 @@ class Streams {
   feign_stream_info info(uint32_t stream) const;  // zeroed with id 0 if unknown
   void set_parent(uint32_t stream, uint32_t parent, uint64_t parent_id);
   void set_process(uint32_t stream, int64_t process);
-  uint32_t size() const;  // one more than the greatest number
+  uint32_t size() const {  // one more than the greatest number
+    return count_.load(std::memory_order_acquire);
+  }
 
  private:
   struct Key {
@@ -55,7 +58,10 @@ class Streams {
     uint32_t again;
     auto operator<=>(const Key&) const = default;
   };
+  uint32_t append(const feign_stream_info& info);
+
   mutable std::mutex mutex_;
+  std::atomic<uint32_t> count_{1};
   std::vector<feign_stream_info> infos_{feign_stream_info{}};
   static Key key_of(const feign_stream_info& i) { return {i.host, i.rank, i.thread, i.again}; }
   std::map<Key, uint32_t> by_key_;

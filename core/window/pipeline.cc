@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "window/pipeline.h"
 
+#include <algorithm>
 #include <new>
 
 namespace feign {
 namespace {
 
-// feign_activity.host: the number of the stage that the activity waits in, with this bit while it is
-// in the hands of the component before that stage.
-constexpr uint32_t kInHand = 1u << 31;
+// feign_activity.host of one that was just made: it is nobody's yet. Else it is the number of the stage
+// whose window the activity waits in.
+constexpr uint32_t kMade = 1u << 31;
 // Ids leave room for what modifiers inject between two recorded activities.
 constexpr uint64_t kIdStep = 1u << 16;
 
@@ -17,10 +18,21 @@ constexpr uint64_t kIdStep = 1u << 16;
 void Pipeline::Stage::take(size_t n) {
   head += n;
   // What is left moves to the front at most once for every time that much was consumed.
-  if (head > 1024 && head * 2 >= items.size()) {
-    items.erase(items.begin(), items.begin() + static_cast<ptrdiff_t>(head));
+  if (head > 1024 && head * 2 >= tail) {
+    std::copy(first(), items.get() + tail, items.get());
+    tail -= head;
     head = 0;
   }
+}
+
+void Pipeline::Stage::grow() {
+  const size_t larger = std::max<size_t>(1024, capacity * 2);
+  std::unique_ptr<feign_activity*[]> to(new feign_activity*[larger]);
+  std::copy(first(), items.get() + tail, to.get());
+  items = std::move(to);
+  tail -= head;
+  head = 0;
+  capacity = larger;
 }
 
 Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> modifiers, size_t batch)
@@ -53,28 +65,28 @@ feign_activity* Pipeline::make(feign_sink* sink) noexcept {
   auto& stage = *static_cast<Stage*>(sink->ctx);
   try {
     Record* r = stage.pipeline->pool_.make();
-    r->a.host = stage.number | kInHand;
+    r->a.host = stage.number | kMade;
     return &r->a;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-feign_status Pipeline::refuse(const std::string& why) {
+[[gnu::cold, gnu::noinline]] feign_status Pipeline::refuse(const std::string& why) {
   if (broken_.empty()) broken_ = why;
   return FEIGN_ERR_PLUGIN;
 }
 
 feign_status Pipeline::provided(Stage& first, feign_activity* a) {
-  if (a->stream == 0 || a->stream >= tables_.streams.size())
+  if (a->stream == 0 || a->stream >= tables_.streams.size()) [[unlikely]]
     return refuse("emitted an activity of stream " + std::to_string(a->stream) +
                   ", which host->stream() never gave");
-  if (emitted_now_ >= wanted_now_) return refuse("emitted more activities than it was asked for");
+  if (emitted_now_ >= wanted_now_) [[unlikely]] return refuse("emitted more activities than it was asked for");
   ++emitted_now_;
   ++counts_.provided;
   const bool resolved = (a->marks & FEIGN_RESOLVED) != 0;
   if (!resolved || a->id == 0) a->id = counts_.provided * kIdStep;
-  if (a->id <= first.last_id)
+  if (a->id <= first.last_id) [[unlikely]]
     return refuse("activity " + std::to_string(counts_.provided) + " has the id " +
                   std::to_string(a->id) + ", which does not grow");
   if (!resolved) resolve_.apply(*Record::of(a));
@@ -83,40 +95,60 @@ feign_status Pipeline::provided(Stage& first, feign_activity* a) {
 
 feign_status Pipeline::emit(feign_sink* sink, feign_activity* a) noexcept {
   auto& stage = *static_cast<Stage*>(sink->ctx);
-  Pipeline& self = *stage.pipeline;
-  try {
-    if (a == nullptr) return self.refuse("emitted a null pointer");
-    if (a->host != (stage.number | kInHand))
-      return self.refuse("emitted an activity that was not its own: twice, or one that was not due");
-    if (stage.number == 0) {
-      if (const feign_status status = self.provided(stage, a); status < 0) return status;
-    } else if (a->id == 0) {
-      if (a->stream == 0 || a->stream >= self.tables_.streams.size())
-        return self.refuse("injected an activity of stream " + std::to_string(a->stream) +
-                           ", which does not exist");
-      a->id = stage.last_id + 1;
-      a->marks |= FEIGN_INJECTED | FEIGN_RESOLVED;
-      Record::of(a)->changed_by = stage.number;
-      ++self.counts_.injected;
-    } else if (a->id <= stage.last_id) {
-      return self.refuse("emitted activity " + std::to_string(a->id) + " after " +
-                         std::to_string(stage.last_id) + ": activities keep their order");
-    }
+  // One that was due, in order, with room for it: nothing more to do.
+  if (a != nullptr && a->host + 1 == stage.number && a->id <= stage.due_id && a->id > stage.last_id &&
+      stage.tail < stage.capacity) [[likely]] {
+    ++stage.emitted;
     stage.last_id = a->id;
     a->host = stage.number;
-    stage.items.push_back(a);
+    stage.items[stage.tail++] = a;
+    return FEIGN_OK;
+  }
+  return stage.pipeline->emit_slowly(stage, a);
+}
+
+feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
+  try {
+    if (a == nullptr) return refuse("emitted a null pointer");
+    if (a->host == (stage.number | kMade)) {
+      if (const feign_status status = stage.number == 0 ? provided(stage, a) : injected(stage, a); status < 0)
+        return status;
+    } else {
+      // What is due is in the window before this stage, and not past the last due one.
+      if (a->host + 1 != stage.number || a->id > stage.due_id)
+        return refuse("emitted an activity that was not its own: twice, or one that was not due");
+      if (a->id <= stage.last_id)
+        return refuse("emitted activity " + std::to_string(a->id) + " after " + std::to_string(stage.last_id) +
+                      ": activities keep their order");
+      ++stage.emitted;
+    }
+    if (stage.tail == stage.capacity) stage.grow();
+    stage.last_id = a->id;
+    a->host = stage.number;
+    stage.items[stage.tail++] = a;
     return FEIGN_OK;
   } catch (const std::bad_alloc&) {
     return FEIGN_ERR_NOMEM;
   }
 }
 
+feign_status Pipeline::injected(Stage& stage, feign_activity* a) {
+  if (a->stream == 0 || a->stream >= tables_.streams.size())
+    return refuse("injected an activity of stream " + std::to_string(a->stream) + ", which does not exist");
+  if (a->id != 0) return refuse("injected an activity with an id: ids are the host's");
+  a->id = stage.last_id + 1;
+  a->marks |= FEIGN_INJECTED | FEIGN_RESOLVED;
+  Record::of(a)->changed_by = stage.number;
+  ++counts_.injected;
+  return FEIGN_OK;
+}
+
 // After a modifier saw its due activities: what it did not emit is dropped.
 void Pipeline::account(Stage& stage, Stage& next, size_t due) {
-  const uint32_t in_hand = next.number | kInHand;
+  if (next.emitted == due && !stage.carries) return;
   for (size_t i = 0; i < due; ++i) {
-    feign_activity* a = stage.items[stage.head + i];
-    const bool dropped = a->host == in_hand;
+    feign_activity* a = stage.first()[i];
+    const bool dropped = a->host == stage.number;
     if (!dropped && !stage.carries) continue;
     if (a->stream >= stage.carried_compute.size()) {
       stage.carried_compute.resize(a->stream + 1);
@@ -152,8 +184,9 @@ Result<void> Pipeline::step(size_t index) {
     size_t due = stage.ended ? count : count > stage.lookahead ? count - stage.lookahead : 0;
     if (!stage.ended && due < batch_) return {};
     if (due > batch_) due = batch_;
-    feign_activity* const* items = stage.items.data() + stage.head;
-    for (size_t i = 0; i < due; ++i) items[i]->host = next.number | kInHand;
+    feign_activity* const* items = stage.first();
+    next.due_id = due != 0 ? items[due - 1]->id : 0;
+    next.emitted = 0;
     const feign_window window{sizeof(feign_window), stage.ended ? 1u : 0u, items, due, count};
     const auto& api = stage.modifier->api<feign_modifier>();
     const feign_status status = api.process(stage.modifier->self(), &window, &next.sink);
@@ -182,10 +215,9 @@ Result<void> Pipeline::run(const Out& out, const std::function<bool()>& between)
     for (size_t i = 0; i + 1 < stages_.size(); ++i)
       if (auto stepped = step(i); !stepped) return stepped;
     if (const size_t count = last.count(); count != 0) {
-      if (auto put = out(last.items.data() + last.head, count); !put) return put;
-      for (size_t i = 0; i < count; ++i) pool_.recycle(Record::of(last.items[last.head + i]));
-      last.items.clear();
-      last.head = 0;
+      if (auto put = out(last.first(), count); !put) return put;
+      for (size_t i = 0; i < count; ++i) pool_.recycle(Record::of(last.first()[i]));
+      last.head = last.tail = 0;
     }
     if (last.ended) last.done = true;
     if (!between()) return {};

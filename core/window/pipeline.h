@@ -46,20 +46,27 @@ class Pipeline {
     Instance* modifier;      // that reads the window; null for the last
     uint32_t number;         // 0: the provider's sink
     uint32_t lookahead = 0;
-    uint64_t last_id = 0;
+    uint64_t last_id = 0;    // of what was emitted into it
+    uint64_t due_id = 0;     // the last that the component before it may emit
+    size_t emitted = 0;      // of what was due to that component, this time
     bool ended = false;      // no more comes in
     bool done = false;       // and all went out
     bool carries = false;    // some think time of dropped activities waits for its stream's next
     std::vector<uint64_t> carried_compute, carried_sync;  // by stream
-    std::vector<feign_activity*> items;
-    size_t head = 0;
-    size_t count() const { return items.size() - head; }
+    // The window: items[head..tail).
+    std::unique_ptr<feign_activity*[]> items;
+    size_t head = 0, tail = 0, capacity = 0;
+    size_t count() const { return tail - head; }
+    feign_activity** first() { return items.get() + head; }
+    void grow();
     void take(size_t n);
   };
 
   static feign_activity* make(feign_sink* sink) noexcept;
   static feign_status emit(feign_sink* sink, feign_activity* a) noexcept;
+  feign_status emit_slowly(Stage& stage, feign_activity* a);
   feign_status provided(Stage& first, feign_activity* a);
+  feign_status injected(Stage& stage, feign_activity* a);
   feign_status refuse(const std::string& why);
   Result<void> step(size_t stage);
   void account(Stage& stage, Stage& next, size_t due);

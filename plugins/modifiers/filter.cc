@@ -48,9 +48,9 @@ constexpr feign_option kOptions[] = {
     {"process", FEIGN_OPT_TEXTS, offsetof(Options, process), nullptr, nullptr, 0, 0, "Recorded process ids: 4943+4950-4960."},
     {"rank", FEIGN_OPT_TEXTS, offsetof(Options, rank), nullptr, nullptr, 0, 0, "MPI ranks: 0+3-5."},
     {"min-size", FEIGN_OPT_SIZE, offsetof(Options, min_size), "0", nullptr, 0, 0, "Reads and writes of at least this many bytes."},
-    {"max-size", FEIGN_OPT_SIZE, offsetof(Options, max_size), "16777216t", nullptr, 0, 0, "Reads and writes of at most this many bytes."},
+    {"max-size", FEIGN_OPT_SIZE, offsetof(Options, max_size), "0", nullptr, 0, 0, "Reads and writes of at most this many bytes; 0: any."},
     {"after", FEIGN_OPT_DURATION, offsetof(Options, after), "0", nullptr, 0, 0, "Started no earlier than this since the trace began."},
-    {"before", FEIGN_OPT_DURATION, offsetof(Options, before), "1000000h", nullptr, 0, 0, "Started before this time since the trace began."},
+    {"before", FEIGN_OPT_DURATION, offsetof(Options, before), "0", nullptr, 0, 0, "Started before this time since the trace began; 0: any."},
     {"drop", FEIGN_OPT_BOOL, offsetof(Options, drop), "no", nullptr, 0, 0, "Drop what meets the conditions, and keep the rest."},
     {"state", FEIGN_OPT_ENUM, offsetof(Options, state), "keep", kStates, 0, 0,
      "Whether opens, closes, dups and process structure pass conditions on ops, sizes and times."},
@@ -196,8 +196,10 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
   try {
     auto f = std::make_unique<Filter>();
     f->host = host;
-    f->options = *static_cast<const Options*>(raw);
-    const Options& o = f->options;
+    const Options& o = *static_cast<const Options*>(raw);
+    f->options = o;
+    if (o.max_size == 0) f->options.max_size = std::numeric_limits<uint64_t>::max();
+    if (o.before == 0) f->options.before = std::numeric_limits<uint64_t>::max();
     f->ops = words(o.op);
     for (const std::string& name : f->ops) {
       const size_t colon = name.find(':');
@@ -224,8 +226,8 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
                                          std::tuple{"rank", o.rank, &f->ranks}})
       if (const feign_status s = ranges(host, name, list, *to); s < 0) return s;
     const bool whole = !f->globs.empty() || !f->streams.empty() || !f->processes.empty() || !f->ranks.empty();
-    const bool single = !f->ops.empty() || f->kinds != 0 || o.min_size != 0 || o.max_size != uint64_t{16777216} << 40 ||
-                        o.after != 0 || o.before != uint64_t{1000000} * 3600 * 1000000000;
+    const bool single = !f->ops.empty() || f->kinds != 0 || o.min_size != 0 || o.max_size != 0 ||
+                        o.after != 0 || o.before != 0;
     f->only_single = !whole;
     f->only_whole = whole && !single;
     if (o.drop && !whole && !single)

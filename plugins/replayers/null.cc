@@ -12,13 +12,18 @@ feign_status create(const feign_host*, const void*, void** self) noexcept {
   *self = &nothing;
   return FEIGN_OK;
 }
+feign_status open_stream(void*, const feign_stream_info*, void** stream) noexcept {
+  *stream = nullptr;
+  return FEIGN_OK;
+}
 feign_status execute(void*, void*, const feign_activity* a, feign_outcome* outcome) noexcept {
   outcome->result = a->result;
   return FEIGN_OK;
 }
+void close_stream(void*, void*) noexcept {}
 void destroy(void*) noexcept {}
 
-constexpr feign_replayer kApi = {sizeof kApi, 0, nullptr, create, nullptr, execute, nullptr, destroy};
+constexpr feign_replayer kApi = {sizeof kApi, 0, nullptr, create, open_stream, execute, close_stream, destroy};
 constexpr feign_component kComponent = {
     sizeof kComponent, FEIGN_REPLAYER, "null", "Does nothing: every call comes back as recorded.",
     &kApi, nullptr, 0, sizeof(feign_option), 0, 0};

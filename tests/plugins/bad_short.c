@@ -26,7 +26,7 @@ static Plugin plugin = {
 #endif
 };
 
-int init(int argc, char *argv[]) {
+int init(int argc, char* argv[]) {
   (void)argc;
   (void)argv;
   (void)plugin;
@@ -44,5 +44,5 @@ int init(int argc, char *argv[]) {
 }
 
 #if BREAK != NO_SYMBOL
-Activity *mutate(Activity *a) { return a; }
+Activity* mutate(Activity* a) { return a; }
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The plug-in of the Feign paper's Figure 4, as a third party would type it: a provider and a replayer
- * in one, in C (figure4_cxx.cc compiles the same lines as C++). */
+/* The plug-in of the Feign paper's Figure 4, as a third party would type it: a provider and a
+ * replayer in one, in C (figure4_cxx.cc compiles the same lines as C++). */
 #include <feign.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static int next_item = 0;
 int destroyed = 0;
 int replayed = 0;
 
-int init(int argc, char *argv[]) {
+int init(int argc, char* argv[]) {
   (void)argc;
   (void)argv;
   next_item = 0;
@@ -21,9 +21,9 @@ int init(int argc, char *argv[]) {
   return 0;
 }
 
-Activity *provide(Activity *activity) {
+Activity* provide(Activity* activity) {
   if (next_item == 5) return NULL;
-  activity = (Activity *)calloc(1, sizeof(Activity));
+  activity = (Activity*)calloc(1, sizeof(Activity));
   if (activity == NULL) return NULL;
   activity->op = feign_op("pread64");
   activity->fd = 3;
@@ -35,7 +35,7 @@ Activity *provide(Activity *activity) {
   return activity;
 }
 
-Activity *destroy(Activity *activity) {
+Activity* destroy(Activity* activity) {
   if (activity->provider == plugin.id) {
     free(activity);
     ++destroyed;
@@ -43,7 +43,7 @@ Activity *destroy(Activity *activity) {
   return NULL;
 }
 
-Activity *replay(Activity *activity) {
+Activity* replay(Activity* activity) {
   ++replayed;
   if (activity->result == 4096) activity->result = 4095;
   return activity;

@@ -5,20 +5,20 @@
 #include <feign.h>
 #include <stdlib.h>
 
-#define LATER_MINOR 1   /* a later minor version of the ABI */
-#define NO_PROCESS 2    /* a callback is missing */
-#define OPTION_PAST 3   /* an option past the end of its struct */
-#define BAD_FALLBACK 4  /* a fallback that does not parse */
-#define BAD_NAME 5      /* a component's name with a capital */
-#define TWICE 6         /* emits an activity twice */
-#define CRASHES 7       /* dereferences a null pointer */
-#define PEEKS 8         /* changes what is not due */
-#define BATCHES 9       /* what it does depends on the batch size */
-#define SWALLOWS 10     /* does not pass on that emit() failed */
-#define EXITS 11        /* ends the process */
-#define THIEF 12        /* emits what is not due */
+#define LATER_MINOR 1  /* a later minor version of the ABI */
+#define NO_PROCESS 2   /* a callback is missing */
+#define OPTION_PAST 3  /* an option past the end of its struct */
+#define BAD_FALLBACK 4 /* a fallback that does not parse */
+#define BAD_NAME 5     /* a component's name with a capital */
+#define TWICE 6        /* emits an activity twice */
+#define CRASHES 7      /* is killed by a signal */
+#define PEEKS 8        /* changes what is not due */
+#define BATCHES 9      /* what it does depends on the batch size */
+#define SWALLOWS 10    /* does not pass on that emit() failed */
+#define EXITS 11       /* ends the process */
+#define THIEF 12       /* emits what is not due */
 #define SECOND_SYMBOL 13
-#define BAD_CREATE 14   /* fails without a word */
+#define BAD_CREATE 14 /* fails without a word */
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -29,12 +29,12 @@ typedef struct Options {
   uint64_t count;
   uint64_t size;
   double ratio;
-  const char *text;
-  const char *const *list;
+  const char* text;
+  const char* const* list;
   uint64_t pause;
 } Options;
 
-static const char *const kChoices[] = {"reads", "writes", "both", NULL};
+static const char* const kChoices[] = {"reads", "writes", "both", NULL};
 
 #define AT(field) offsetof(Options, field)
 static const feign_option kOptions[] = {
@@ -51,28 +51,28 @@ static const feign_option kOptions[] = {
 };
 
 typedef struct Self {
-  const feign_host *host;
-  const Options *options;
+  const feign_host* host;
+  const Options* options;
 } Self;
 
-static feign_status create(const feign_host *host, const void *options, void **self) {
-  Self *s;
+static feign_status create(const feign_host* host, const void* options, void** self) {
+  Self* s;
 #if BREAK == BAD_CREATE
   return FEIGN_ERR_ARGUMENT;
 #endif
-  s = (Self *)malloc(sizeof *s);
+  s = (Self*)malloc(sizeof *s);
   if (s == NULL) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   s->host = host;
-  s->options = (const Options *)options;
+  s->options = (const Options*)options;
   *self = s;
   return FEIGN_OK;
 }
 
-static feign_status process(void *self, const feign_window *in, feign_sink *out) {
+static feign_status process(void* self, const feign_window* in, feign_sink* out) {
   size_t i;
   (void)self;
 #if BREAK == CRASHES
-  if (in->due > 0) *(volatile int *)NULL = 1;
+  if (in->due > 0) abort();
 #elif BREAK == EXITS
   exit(7);
 #elif BREAK == PEEKS
@@ -95,15 +95,22 @@ static feign_status process(void *self, const feign_window *in, feign_sink *out)
   return FEIGN_OK;
 }
 
-static void destroy(void *self) { free(self); }
+static void destroy(void* self) { free(self); }
 
-static const feign_modifier kApi = {sizeof kApi, BREAK == PEEKS || BREAK == THIEF ? 3 : 0, create,
-                                    BREAK == NO_PROCESS ? NULL : process, destroy, NULL};
-static const feign_component kComponent = {
-    sizeof kComponent, FEIGN_MODIFIER, BREAK == BAD_NAME ? "Sample" : "sample",
-    "Passes everything on.", &kApi, kOptions, sizeof kOptions / sizeof kOptions[0],
-    sizeof(feign_option), sizeof(Options), 0};
-static const feign_component *const kComponents[] = {&kComponent, NULL};
+static const feign_modifier kApi = {sizeof kApi, BREAK == PEEKS || BREAK == THIEF ? 3 : 0,
+                                    create,      BREAK == NO_PROCESS ? NULL : process,
+                                    destroy,     NULL};
+static const feign_component kComponent = {sizeof kComponent,
+                                           FEIGN_MODIFIER,
+                                           BREAK == BAD_NAME ? "Sample" : "sample",
+                                           "Passes everything on.",
+                                           &kApi,
+                                           kOptions,
+                                           sizeof kOptions / sizeof kOptions[0],
+                                           sizeof(feign_option),
+                                           sizeof(Options),
+                                           0};
+static const feign_component* const kComponents[] = {&kComponent, NULL};
 
 #if BREAK == SECOND_SYMBOL
 FEIGN_EXPORT int second_symbol(void);
@@ -112,4 +119,7 @@ int second_symbol(void) { return 0; }
 
 const feign_plugin feign_plugin_v1 = {sizeof(feign_plugin),
                                       BREAK == LATER_MINOR ? FEIGN_ABI_MINOR + 5 : FEIGN_ABI_MINOR,
-                                      "sample", "1.0", "MIT", kComponents};
+                                      "sample",
+                                      "1.0",
+                                      "MIT",
+                                      kComponents};

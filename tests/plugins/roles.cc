@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One component of each role, three of the same name: what a plug-in with several looks like in C++,
-// and what `feign check` sees of providers, replayers and writers. With -DBREAK=n, one of them is bad.
+// One component of each role, three of the same name: what a plug-in with several looks like in
+// C++, and what `feign check` sees of providers, replayers and writers. With -DBREAK=n, one of them
+// is bad.
 #define FEIGN_NO_SHORT_FORM
 #include <feign.h>
 
@@ -9,9 +10,9 @@
 #include <new>
 #include <string>
 
-#define TOO_MANY 1     // the provider gives more than it was asked for
-#define HALF_WRITTEN 2 // the writer leaves a file without finish()
-#define CLAIMS 3       // the replayer says that it did an op that it does not know
+#define TOO_MANY 1      // the provider gives more than it was asked for
+#define HALF_WRITTEN 2  // the writer leaves a file without finish()
+#define CLAIMS 3        // the replayer says that it did an op that it does not know
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -56,8 +57,8 @@ int probe(const char*, const void* head, size_t size) noexcept {
 struct WriterOptions {
   const char* file;
 };
-constexpr feign_option kWriterOptions[] = {{"file", FEIGN_OPT_TEXT, offsetof(WriterOptions, file),
-                                            nullptr, nullptr, 0, 0, "Where to."}};
+constexpr feign_option kWriterOptions[] = {
+    {"file", FEIGN_OPT_TEXT, offsetof(WriterOptions, file), nullptr, nullptr, 0, 0, "Where to."}};
 
 struct Writer {
   const feign_host* host;
@@ -107,10 +108,10 @@ void destroy(void* self) noexcept {
 }
 
 constexpr const char* kLayers[] = {"posix", nullptr};
-constexpr feign_provider kProvider = {sizeof kProvider, 0,    provider_create,
-                                      next,             destroy<Provider>, probe};
-constexpr feign_writer kWriter = {sizeof kWriter, 0,      writer_create,  write,
-                                  finish,         destroy<Writer>, ".roles"};
+constexpr feign_provider kProvider = {sizeof kProvider,  0,    provider_create, next,
+                                      destroy<Provider>, probe};
+constexpr feign_writer kWriter = {sizeof kWriter,  0,       writer_create, write, finish,
+                                  destroy<Writer>, ".roles"};
 constexpr feign_replayer kReplayer = {sizeof kReplayer, 0,       kLayers,      replayer_create,
                                       open_stream,      execute, close_stream, keep};
 constexpr feign_component kParts[] = {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// What the core and pass-through modifiers cost an activity, by look-ahead; beside system calls.
+// usage: pipeline-bench PASS.SO [COUNT]
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "window/pipeline.h"
+
+namespace {
+
+using namespace feign;
+
+// ns an activity, from the provider's making it to the far end.
+double once(Plugins& plugins, const std::string& so, uint64_t count, size_t modifiers, uint64_t lookahead) {
+  auto all = plugins.open(so);
+  if (!all) {
+    fprintf(stderr, "%s\n", all.error().text().c_str());
+    exit(2);
+  }
+  Tables tables;
+  const auto make = [&](size_t index, std::vector<std::pair<std::string, std::string>> options) {
+    PluginSpec spec;
+    spec.name = so;
+    spec.options = std::move(options);
+    auto made = Instance::create((*all)[index], spec, tables);
+    if (!made) exit(2);
+    return std::move(*made);
+  };
+  auto provider = make(0, {{"count", std::to_string(count)}});
+  std::vector<std::unique_ptr<Instance>> owned;
+  std::vector<Instance*> chain;
+  for (size_t i = 0; i < modifiers; ++i) {
+    owned.push_back(make(1, {{"lookahead", std::to_string(lookahead)}}));
+    chain.push_back(owned.back().get());
+  }
+  Pipeline pipeline(tables, *provider, chain);
+  uint64_t sum = 0, seen = 0;
+  const uint64_t begin = now_ns();
+  auto ran = pipeline.run(
+      [&](feign_activity* const* items, size_t n) -> Result<void> {
+        for (size_t i = 0; i < n; ++i) sum += items[i]->offset;
+        seen += n;
+        return {};
+      },
+      [] { return true; });
+  const uint64_t end = now_ns();
+  if (!ran || seen != count || sum == 0) {
+    fprintf(stderr, "the work was not done\n");
+    exit(1);
+  }
+  return static_cast<double>(end - begin) / static_cast<double>(count);
+}
+
+template <typename Call>
+double cost(Call&& call) {
+  double best = 1e9;
+  for (int r = 0; r < 5; ++r) {
+    constexpr int kTimes = 200000;
+    const uint64_t begin = now_ns();
+    for (int i = 0; i < kTimes; ++i) call();
+    best = std::min(best, static_cast<double>(now_ns() - begin) / kTimes);
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const uint64_t count = argc > 2 ? strtoull(argv[2], nullptr, 10) : 2'000'000;
+  Plugins plugins;
+  const int fd = open("/proc/self/exe", O_RDONLY);
+  struct stat st {};
+  const double fstat_ns = cost([&] { fstat(fd, &st); });
+  const double clock_ns = cost([] { (void)now_ns(); });
+  printf("fstat                                        %7.1f ns\nclock_gettime                                %7.1f ns\n", fstat_ns, clock_ns);
+  struct Row {
+    const char* name;
+    size_t modifiers;
+    uint64_t lookahead;
+    std::vector<double> runs;
+  };
+  std::vector<Row> rows = {{"no modifier", 0, 0, {}},
+                           {"three modifiers, window 1024 (341 each)", 3, 341, {}},
+                           {"one modifier, look-ahead 2", 1, 2, {}},
+                           {"one modifier, look-ahead 100", 1, 100, {}},
+                           {"one modifier, look-ahead 1,000", 1, 1000, {}},
+                           {"one modifier, look-ahead 65,536", 1, 65536, {}}};
+  for (int r = 0; r < 7; ++r)  // interleaved
+    for (Row& row : rows) row.runs.push_back(once(plugins, argv[1], count, row.modifiers, row.lookahead));
+  for (Row& row : rows) {
+    std::sort(row.runs.begin(), row.runs.end());
+    const double median = row.runs[row.runs.size() / 2];
+    printf("%-44s %7.1f ns an activity (best %.1f)   x%.2f of fstat\n", row.name, median, row.runs.front(), median / fstat_ns);
+  }
+  return 0;
+}
