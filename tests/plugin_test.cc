@@ -410,6 +410,7 @@ TEST_F(Host, ADependencyIsAdded) {
   ASSERT_EQ(record_.depends.size(), 1u);
   EXPECT_EQ(record_.depends[0].stream, stream_);
   EXPECT_EQ(record_.depends[0].id, 9u);
+  EXPECT_NE(record_.a.marks & FEIGN_DEPENDS, 0u);
   EXPECT_EQ(tables_.strings.text(record_.depends[0].rule), "barrier");
 }
 

@@ -169,7 +169,10 @@ class Trace {
       r.a.marks = FEIGN_RESOLVED;
       r.a.place = FEIGN_PLACE(0, i + 1);
       step(tables, s, steps[s]++, r);
-      if (i % 50 == 49) r.depends.push_back({streams[(s + 1) % kStreams], 0, r.a.id - (1 << 16)});
+      if (i % 50 == 49) {
+        r.depends.push_back({streams[(s + 1) % kStreams], 0, r.a.id - (1 << 16)});
+        r.a.marks |= FEIGN_DEPENDS;
+      }
     }
   }
   Record& operator[](size_t i) { return records_[i]; }

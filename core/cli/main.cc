@@ -121,8 +121,10 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
 // Standard output, or a file that appears when it is complete.
 int put(const std::string& text, const std::string& output) {
   if (output.empty() || output == "-") {
-    fwrite(text.data(), 1, text.size(), stdout);
-    return fflush(stdout) == 0 ? kDone : failed(errno_error("write standard output", errno));
+    errno = 0;
+    const bool good = fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
+    if (good || errno == EPIPE) return kDone;  // a reader that has seen enough, as head does
+    return failed(errno_error("write standard output", errno));
   }
   const std::string part = output + ".part";
   std::ofstream file(part, std::ios::binary);
@@ -288,7 +290,14 @@ int inspect_command(const Common& c) {
   } else if (c.names) {
     for (const Component& one : list) out += std::string(one.table->name) + "\n";
   } else {
-    for (size_t i = 0; i < list.size(); ++i) out += (i ? "\n" : "") + describe(list[i]);
+    uint32_t role = 0;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (c.name.empty() && list[i].table->role != role) {
+        role = list[i].table->role;
+        out += std::string(i ? "\n" : "") + (role == FEIGN_PROVIDER ? "PROVIDERS" : role == FEIGN_WRITER ? "WRITERS" : role == FEIGN_REPLAYER ? "REPLAYERS" : "MODIFIERS") + "\n";
+      }
+      out += (i ? "\n" : "") + describe(list[i]);
+    }
     if (c.name.empty())
       for (const char* none : {FEIGN_LEFT_OUT_PLUGINS}) {
         if (*none != '\0') out += std::string("\nnot built: ") + none + "\n";

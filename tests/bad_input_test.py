@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Bad input: each gets an error that names what is wrong, exit status 2, and nothing half-written."""
+import os
+import random
+import shutil
+import stat
+import subprocess
+
+from harness import BUILD, TOP, Skip, Tmp, feign, main, refuses
+
+SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
+GOOD = ('1000.000001 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n'
+        '1000.000100 write(3, "abc", 3) = 3 <0.000005>\n'
+        "1000.000200 close(3) = 0 <0.000002>\n")
+
+
+def put(tmp, name, content):
+    path = os.path.join(tmp, name)
+    with open(path, "wb" if isinstance(content, bytes) else "w") as f:
+        f.write(content)
+    return path
+
+
+def plugin(name):
+    return os.path.join(BUILD, "plugins", name + ".so")
+
+
+def test_missing_trace():
+    refuses("info", "/no/such/trace", text="/no/such/trace: No such file")
+
+
+def test_unreadable_trace():
+    if os.geteuid() == 0:
+        raise Skip("root may read everything")
+    with Tmp() as tmp:
+        path = put(tmp, "t.strace", GOOD)
+        os.chmod(path, 0)
+        refuses("info", path, text="Permission denied")
+
+
+def test_directory_as_trace():
+    with Tmp() as tmp:
+        refuses("info", tmp, text="is a directory")
+
+
+def test_binary_file_as_trace():
+    refuses("info", plugin("null"), text="no provider recognises")
+    refuses("info", plugin("null"), "--provider", "strace", text=r"null\.so:1: ")
+
+
+def test_empty_trace():
+    with Tmp() as tmp:
+        refuses("info", put(tmp, "t.strace", ""), text="is empty")
+        refuses("replay", put(tmp, "e.strace", ""), "--root", tmp, text="is empty")
+
+
+def test_truncated_last_line():
+    with Tmp() as tmp:
+        path = put(tmp, "t.strace", GOOD + '1000.000300 openat(AT_FDCWD, "/g", O_RD')
+        r = refuses("info", path, text=r"t\.strace:4: openat\(\).*cut short")
+        assert r.out == ""
+        r = feign("replay", path, "--keep-going", "--root", tmp, "--json")
+        assert r.status == 0 and r.json()["activities"] == 3, r.err
+        assert r.json()["left_out"] == [{"call": "(line)", "why": "not understood", "count": 1, "seconds": 0.0}]
+
+
+def test_wrong_value_names_argument_and_what_was_wanted():
+    with Tmp() as tmp:
+        refuses("info", put(tmp, "t.strace", GOOD + "1000.0003 write(3, \"\", 4O96) = 3 <0.0001>\n1000.0004 pread64(x, \"\", 1, 2) = 1\n"),
+                text=r"t\.strace:5: pread64\(\): argument 1 \(fd\) is \"x\": want a descriptor")
+
+
+def test_line_of_ten_mebibytes():
+    with Tmp() as tmp:
+        data = "x" * (10 << 20)
+        path = put(tmp, "t.strace", GOOD.replace('"abc", 3', f'"{data}", {len(data)}').replace("= 3 <0.000005", f"= {len(data)} <0.000005"))
+        r = feign("replay", path, "--root", tmp, "--json")
+        assert r.status == 0 and r.json()["bytes_written"] == len(data), r.err
+        refuses("info", put(tmp, "u.strace", GOOD + "y" * (10 << 20) + "\n"), text=r"u\.strace:4: ")
+
+
+def test_nul_bytes():
+    with Tmp() as tmp:
+        path = put(tmp, "t.strace", GOOD.encode() + b"1000.0003 read(3, \0\0, 4) = 4 <0.1>\n" + b"\0" * 1000 + b"\n")
+        refuses("info", path, "--provider", "strace", text=r"t\.strace:5: ")
+        refuses("info", put(tmp, "z", b"\0" * 4096), text="no provider recognises")
+
+
+def test_damaged_gzip_and_zstd():
+    with open(SHIPPED, "rb") as f:
+        good = f.read()
+    with Tmp() as tmp:
+        refuses("info", put(tmp, "t.gz", good[: len(good) // 2]), text="gzip data ends in the middle")
+        broken = bytearray(good)
+        broken[len(broken) // 2] ^= 0xFF
+        refuses("info", put(tmp, "u.gz", bytes(broken)), text=r"damaged gzip|u\.gz:\d+: ")
+        refuses("info", put(tmp, "v.zst", b"\x28\xb5\x2f\xfd" + b"junk" * 10), "--provider", "strace", text="zstd")
+
+
+def native(tmp):
+    path = os.path.join(tmp, "t.feign")
+    assert feign("convert", SHIPPED, path).status == 0
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def test_native_truncated_anywhere():
+    with Tmp() as tmp:
+        good = native(tmp)
+        for cut in (1, 7, 15, 16, 40, len(good) // 2, len(good) - 1):
+            refuses("info", put(tmp, "cut.feign", good[:cut]), "--provider", "feign", text=r"cut\.feign: ")
+
+
+def test_native_newer_version():
+    with Tmp() as tmp:
+        newer = bytearray(native(tmp))
+        newer[8] = 9
+        refuses("info", put(tmp, "new.feign", bytes(newer)), text=r"new\.feign: is format 9\.0, this feign reads 1\.x")
+
+
+def test_native_with_any_byte_changed_never_crashes():
+    rng = random.Random(7)
+    with Tmp() as tmp:
+        good = native(tmp)
+        said = 0
+        for _ in range(60):
+            broken = bytearray(good)
+            broken[rng.randrange(8, len(broken))] ^= 1 << rng.randrange(8)
+            r = feign("info", put(tmp, "b.feign", bytes(broken)))
+            assert r.status in (0, 2), r.err
+            said += r.status == 2
+        assert said >= 50, said
+
+
+def test_unknown_plugin_lists_the_known():
+    refuses("--plugin", "streace,file=x", text=r'unknown plug-in "streace".*did you mean "?strace')
+    refuses("inspect", "nothing-like-it", text="there are: .*strace")
+
+
+def test_shared_object_that_is_no_plugin():
+    libc = next((p for p in ("/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/libm.so.6", "/lib64/libm.so.6") if os.path.exists(p)), None)
+    if libc is None:
+        raise Skip("no libm found")
+    refuses("--plugin", libc, text="exports neither feign_plugin_v1 nor init")
+    with Tmp() as tmp:
+        refuses("inspect", put(tmp, "x.so", "text"), text=r"x\.so")
+        refuses("inspect", tmp + "/", text="")
+        refuses("inspect", os.path.join(tmp, "none.so"), text="No such file")
+
+
+def test_options():
+    refuses("--plugin", "strace,fiel=x", "--plugin", "null", text='unknown option "fiel".*did you mean "?file')
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,min-size=lots", "--plugin", "null", text="filter: min-size=lots: want")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "feign", text='option "file" is missing')
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,drop=maybe", "--plugin", "null", text="drop=maybe: want yes|no")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,state=x", "--plugin", "null", text=r"state=x: want keep\|drop")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "rebase,map=/a", "--plugin", "null", text="map=/a.*want FROM:TO")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=raed", "--plugin", "null", text="op=raed: there is no such call")
+
+
+def test_roles():
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", f"strace,file={SHIPPED}", "--plugin", "null", text="two providers")
+    refuses("--plugin", "rebase,map=/a:/b", "--plugin", "null", text="no provider")
+    refuses("--plugin", f"strace,file={SHIPPED}", text="nothing to do with the trace")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "null", "--plugin", "posix", "--root", "/tmp", text="two replayers")
+
+
+def test_roots():
+    refuses("replay", SHIPPED, text="want --root DIR")
+    refuses("replay", SHIPPED, "--root", "/no/such/root", text="root /no/such/root: No such file")
+    with Tmp() as tmp:
+        refuses("replay", SHIPPED, "--root", put(tmp, "file", ""), text="Not a directory")
+        ro = os.path.join(tmp, "ro")
+        os.mkdir(ro)
+        if os.geteuid() == 0:
+            if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", ro], stderr=subprocess.DEVNULL).returncode:
+                raise Skip("mounting is not permitted")
+            try:
+                refuses("replay", SHIPPED, "--root", ro, text="not writable: Read-only")
+            finally:
+                subprocess.run(["umount", ro], check=True)
+        else:
+            os.chmod(ro, 0o500)
+            refuses("replay", SHIPPED, "--root", ro, text="not writable")
+
+
+def test_usage():
+    refuses("repaly", text="try: feign --help")
+    refuses("replay", SHIPPED, "--pace", "fast", "--root", "/tmp", text='--pace: "fast": want afap or think')
+    refuses("replay", SHIPPED, "--order", "none", "--root", "/tmp", text="order")
+    refuses("replay", SHIPPED, "--require", "1.5", "--root", "/tmp", text="--require 1.5: want a share")
+    refuses("convert", SHIPPED, "/tmp/x.unknown", text=r"no writer for a file of this name.*\.feign")
+    assert feign().status == 2
+
+
+def yaml(tmp, content):
+    return put(tmp, "p.yaml", content)
+
+
+def test_yaml():
+    with Tmp() as tmp:
+        for content, text in (
+            ("", "is empty"),
+            ("plugins: [strace\n", r"p\.yaml:\d+:\d+: .*YAML"),
+            ("plugins:\n\t- x\n", r"p\.yaml:2:1: "),
+            ("root: /tmp\n", r"p\.yaml:1:1: there is no `plugins`"),
+            ("plugin: []\n", r'p\.yaml:1:\d+: unknown key "plugin"'),
+            ("plugins: 3\n", r"p\.yaml:1:10: plugins: want a list"),
+            ("plugins:\n  - strace: [a]\n", r"p\.yaml:2:13: want a map of options"),
+            ("plugins:\n  - strace: {file: x}\n  - nosuch\n", r'p\.yaml:3:5: unknown plug-in "nosuch"|x: No such file|p\.yaml:3:5'),
+            ("plugins: []\npace: fast\n", r'p\.yaml:2:7: pace: "fast": want afap or think'),
+            ("plugins: []\nplugins: []\n", r'p\.yaml:2:1: "plugins" is there twice'),
+            ("- a\n- b\n", r"p\.yaml:1:1: want a map"),
+        ):
+            refuses("run", yaml(tmp, content), text=text)
+        refuses("run", put(tmp, "b.yaml", bytes(range(256))), text=r"b\.yaml:")
+        refuses("run", os.path.join(tmp, "none.yaml"), text="No such file")
+        refuses("run", tmp, text="is a directory")
+
+
+def test_yaml_runs_the_same_pipeline():
+    with Tmp() as tmp:
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        r = feign("run", yaml(tmp, f"root: {root}\nplugins:\n  - strace: {{file: [{SHIPPED}]}}\n  - rebase: {{map: /srv/lab:/x}}\n  - posix\n"), "--json")
+        assert r.status == 0 and r.json()["mismatched"] == 0, r.err
+        assert os.path.isdir(os.path.join(root, "x/w/r/.git"))
+
+
+def test_nothing_half_written():
+    with Tmp() as tmp:
+        bad = put(tmp, "t.strace", GOOD * 50 + "garbage here\n")
+        for name in ("out.feign", "out.txt"):
+            refuses("convert", bad, os.path.join(tmp, name), text=r"t\.strace:151: ")
+            assert sorted(os.listdir(tmp)) == ["t.strace"], os.listdir(tmp)
+        refuses("convert", SHIPPED, "/no/such/dir/out.feign", text="/no/such/dir")
+
+
+def test_full_output_device():
+    if not os.path.exists("/dev/full"):
+        raise Skip("there is no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([os.path.join(BUILD, "core", "feign"), "info", SHIPPED], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "No space left" in done.stderr, done
+
+
+if __name__ == "__main__":
+    main(globals())
