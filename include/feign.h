@@ -446,7 +446,7 @@ typedef struct feign_replayer {
   uint32_t needs_root;       /**< 1: it cannot work without a root */
   const char *const *layers; /**< NULL-ended; the layers that it serves; NULL: all */
   feign_status (*create)(const feign_host *host, const void *options, void **self) FEIGN_NOEXCEPT;
-  /** A stream begins. @p stream gets what execute() is to be given. [any thread] */
+  /** A stream begins. @p stream gets what execute() is to be given; NULL is fine. [any thread] */
   feign_status (*open_stream)(void *self, const feign_stream_info *info,
                               void **stream) FEIGN_NOEXCEPT;
   /** Do it. A call that fails is an outcome, not an error; an error ends the whole replay. [stream:

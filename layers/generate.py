@@ -193,8 +193,6 @@ def ops_cc(layer):
             out.append(f"constexpr feign_arg_info kArgs_{op.name}[] = {{\n")
             for a in op.args:
                 role, kind, slot = ROLES[a.role]
-                if a.role == "value" and a.group:
-                    kind = "FLAGS"
                 if a.role == "mode" and a.group:
                     kind = "FLAGS"
                 out.append(f'    {{"{a.name}", FEIGN_ARG_{kind}, FEIGN_SLOT_{slot}, {a.index}, {names_of(a)}}},\n')

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "layers/posix_ops.h"
 
@@ -140,6 +141,7 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   if (handle == 0 || handle == FEIGN_CWD || fd < 0) return nullptr;
   const auto at = t.table->map.find(fd);
   if (at != t.table->map.end()) return at->second.description;
+  if (!found_open_) return nullptr;  // the kernel said that it is none
   const std::string_view what = tables_.strings.text(hint);
   const bool file = !what.empty() && what[0] == '/' && !what.starts_with("/dev/") &&
                     !what.starts_with("/proc/") && !what.starts_with("/memfd:");
@@ -153,7 +155,7 @@ void Resolve::fill(feign_activity& a, const Description* d) {
   a.handle = 0;
   a.file = 0;
   if (d == nullptr) {
-    a.marks |= FEIGN_NOT_A_FILE;
+    if (found_open_) a.marks |= FEIGN_NOT_A_FILE;
     return;
   }
   a.handle = d->handle;
@@ -292,6 +294,7 @@ void Resolve::apply(Record& r) {
   a.stream = thread().now;
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
+  found_open_ = a.result != -EBADF;
 
   const std::span<const Call> calls = posix_calls();
   const Effect effect = a.op < calls.size() ? calls[a.op].effect : Effect::kUse;

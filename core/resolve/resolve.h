@@ -85,6 +85,7 @@ class Resolve {
   std::vector<std::unique_ptr<Description>> pool_;
   std::vector<Description*> free_;
   uint32_t last_handle_ = 0;
+  bool found_open_ = true;  // the call at hand did not fail with EBADF
 };
 
 }  // namespace feign
