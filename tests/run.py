@@ -53,7 +53,7 @@ def build(name):
                                   env={**os.environ, **env}, stdout=out, stderr=subprocess.STDOUT)
             if done.returncode:
                 return None, log
-        done = subprocess.run(["ninja", "-C", folder], stdout=out, stderr=subprocess.STDOUT)
+        done = subprocess.run(["ninja", "-k", "0", "-C", folder], stdout=out, stderr=subprocess.STDOUT)
     return (folder if done.returncode == 0 else None), log
 
 

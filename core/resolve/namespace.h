@@ -94,7 +94,6 @@ class Namespace {
   std::vector<Slot> slots_;          // [0] is none
   std::vector<File> files_;          // [0] is none
   std::vector<uint32_t> slot_by_path_;  // by string id
-  uint32_t root_ = 0;
 };
 
 }  // namespace feign
