@@ -22,7 +22,7 @@ BUILDS = {
     "tsan": (dict(CC="gcc", CXX="g++"), ["--buildtype=debugoptimized", "-Db_sanitize=thread", "-Db_lundef=false"]),
 }
 # What runs where: "unit" is GoogleTest, "all" also the tests of whole commands.
-STEPS = [("gcc", "all"), ("clang", "unit"), ("asan", "all"), ("tsan", "unit")]
+STEPS = [("gcc", "all"), ("clang", "unit"), ("asan", "all"), ("tsan", "all")]
 
 
 class Counts:
