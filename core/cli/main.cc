@@ -298,10 +298,6 @@ int inspect_command(const Common& c) {
       }
       out += (i ? "\n" : "") + describe(list[i]);
     }
-    if (c.name.empty())
-      for (const char* none : {FEIGN_LEFT_OUT_PLUGINS}) {
-        if (*none != '\0') out += std::string("\nnot built: ") + none + "\n";
-      }
   }
   return put(out, c.output);
 }

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What is installed works: command, plug-ins, feign.pc, man page, completion; the template outside the tree."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+from harness import BUILD, TOP, Skip, Tmp, main
+
+SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
+
+
+def run(*command, **how):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how)
+    assert done.returncode == 0, f"{command}:\n{done.stdout[-3000:]}"
+    return done.stdout
+
+
+def sanitized():
+    with open(os.path.join(BUILD, "build.ninja"), encoding="utf-8") as f:
+        return "-fsanitize" in f.read()
+
+
+def test_installed_package_and_template():
+    if sanitized():
+        raise Skip("a build with sanitizers is not for installing")
+    with Tmp() as tmp:
+        dest = os.path.join(tmp, "dest")
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", dest)
+        prefix = os.path.join(dest, "usr/local")
+        feign = os.path.join(prefix, "bin/feign")
+        plugindir = os.path.dirname(glob.glob(prefix + "/lib*/**/feign/1/strace.so", recursive=True)[0])
+        # A moved prefix finds its plug-ins beside the command.
+        assert "strace" in run(feign, "inspect", "--names")
+        assert os.path.exists(prefix + "/share/man/man1/feign.1")
+        assert os.path.exists(prefix + "/share/bash-completion/completions/feign")
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        assert "100.00 %" in run(feign, "replay", SHIPPED, "--root", root)
+
+        # The template, against feign.pc alone.
+        pc = os.path.dirname(glob.glob(prefix + "/**/feign.pc", recursive=True)[0])
+        env = {**os.environ, "PKG_CONFIG_PATH": pc, "PKG_CONFIG_SYSROOT_DIR": dest}
+        source, build = os.path.join(tmp, "mine"), os.path.join(tmp, "mine/build")
+        shutil.copytree(os.path.join(TOP, "examples/plugin-template"), source)
+        run("meson", "setup", build, source, env=env)
+        run("ninja", "-C", build, env=env)
+        out = run("meson", "test", "-C", build, env=env)
+        assert re.search(r"Ok:\s+1\b", out), out
+        so = os.path.join(build, "keep-large.so")
+        assert "0 failed" in run(feign, "check", so)
+        assert "min-length=SIZE" in run(feign, "inspect", so)
+        assert "100.00 %" in run(feign, "replay", SHIPPED, "--root", root, "--with", so + ",min-length=0")
+        names = run("nm", "-D", "--defined-only", so).split("\n")
+        assert [n.split()[-1] for n in names if n and n.split()[1] not in "VWu"] == ["feign_plugin_v1"], names
+        # … and installed, by name.
+        shutil.copy(so, plugindir)
+        assert "keep-large" in run(feign, "inspect", "keep-large")
+
+
+def test_short_form_of_the_readme():
+    if sanitized():
+        raise Skip("a plain compiler's object in a command with sanitizers")
+    with open(os.path.join(TOP, "README.md"), encoding="utf-8") as f:
+        code = re.search(r"```c\n(.*?)```", f.read(), re.S).group(1)
+    with Tmp() as tmp:
+        for name, compiler in (("no-writes.c", "cc"), ("no-writes.cc", "c++")):
+            with open(os.path.join(tmp, name), "w", encoding="utf-8") as f:
+                f.write(code)
+            run(compiler, "-shared", "-fPIC", "-I", os.path.join(TOP, "include"), "-o", os.path.join(tmp, "it.so"), os.path.join(tmp, name),
+                *(["-std=c++20"] if compiler == "c++" else []))
+            root = os.path.join(tmp, name + ".root")
+            os.mkdir(root)
+            out = run(os.path.join(BUILD, "core/feign"), "replay", SHIPPED, "--root", root, "--with", os.path.join(tmp, "it.so"), "--json")
+            assert '"write"' not in out and '"dropped": 584' in out, out[:600]
+
+
+if __name__ == "__main__":
+    main(globals())
