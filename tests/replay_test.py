@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from harness import CORPUS, FEIGN, TOP, Skip, Tmp, after, feign, main, refuses, same_tree, tree
+from harness import BUILD, CORPUS, FEIGN, TOP, Skip, Tmp, after, feign, main, refuses, same_tree, tree
 
 SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
 
@@ -37,6 +37,22 @@ def test_think_pace_takes_about_the_recorded_time():
         assert r["seconds"] > 0.3 * r["recorded_seconds"], r["seconds"]
 
 
+def test_the_papers_figure_4_plays_both_of_its_roles():
+    for name in ("figure4", "figure4-cxx"):
+        r = feign("--plugin", os.path.join(BUILD, "tests/plugins", name + ".so"), "--json").json()
+        assert r["activities"] == 5 and r["ops"]["pread64"]["replayed"] == 5 and r["replayer"] == r["trace"], r
+        # It says that every read came back one byte short: that is what fidelity is for.
+        assert r["mismatches"][0]["replayed"] == 4095 and r["mismatches"][0]["count"] == 5
+
+
+def test_a_layer_of_a_plug_ins_own_is_named_in_the_report():
+    r = feign("--plugin", os.path.join(BUILD, "tests/plugins/short-layer.so"), "--plugin", "null", "--json")
+    if r.status == 2:  # it is a replayer, too
+        r = feign("--plugin", os.path.join(BUILD, "tests/plugins/short-layer.so"), "--json")
+    names = list(r.json()["ops"])
+    assert "weather:event" in names, names
+
+
 def test_order_stream_runs_every_activity_without_a_hang():
     with Tmp() as tmp:
         r = feign("replay", SHIPPED, "--root", tmp, "--json", "--order", "stream").json()
@@ -57,6 +73,23 @@ def test_native_format_replays_as_the_text_does():
         c = feign("replay", native, "--with", "rebase,map=/srv/lab:/moved", "--root", fresh(tmp, "c"), "--json").json()
         assert c["mismatched"] == 0
         same_tree(tree(os.path.join(tmp, "a/srv/lab")), tree(os.path.join(tmp, "c/moved")))
+
+
+def test_native_format_is_read_from_a_number_a_time_a_stream_and_a_path():
+    with Tmp() as tmp:
+        native, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        assert feign("convert", SHIPPED, native).status == 0
+
+        def lines(*options):
+            assert feign("convert", native, text, "--provider", ",".join(("feign",) + options)).status == 0
+            with open(text) as f:
+                return [line.split(" ", 1)[1] for line in f]
+        everything = lines()
+        assert lines("from=5000") == everything[5000:]
+        assert lines("from-time=200ms") == [l for l in everything if float(l.split()[0]) >= 0.2]
+        assert lines("stream=3") == [l for l in everything if l.split("[")[1].startswith("3 ")]
+        path = "/srv/lab/w/r/.git/HEAD"
+        assert lines("path=" + path) == [l for l in everything if f'"{path}"' in l] != []
 
 
 def fresh(tmp, name):

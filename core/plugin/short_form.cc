@@ -44,6 +44,7 @@ struct ShortForm::Impl {
   bool initialised = false;
   std::string name, version, summary;
   std::map<std::string, int> layers;  // that it registered
+  int layer_intents = 0;              // an early form of the paper's example says them there
 
   Callback provide = nullptr, filter = nullptr, mutate = nullptr, replay = nullptr;
   Callback report = nullptr, destroy = nullptr;
@@ -530,7 +531,7 @@ Result<std::unique_ptr<ShortForm>> ShortForm::load(void* handle, const std::stri
   if (self.announced_twice) return refused("init() called feign_register_plugin() more than once");
   if (self.announced == nullptr)
     return refused("init() did not call feign_register_plugin() with a plug-in that has a name");
-  self.intents = self.announced->intents;
+  self.intents = self.announced->intents | self.layer_intents;
   if (auto found = self.find_callbacks(handle); !found) return std::move(found.error());
   self.name = component_name(self.announced->name);
   const char* version = self.announced->version;
@@ -566,6 +567,7 @@ extern "C" FEIGN_EXPORT int feign_register_layer(Layer* layer) {
   const int next = feign::kFirstLayer + static_cast<int>(known.size());
   layer->id = known.try_emplace(name, next).first->second;
   owner->layers.emplace(name, layer->id);
+  owner->layer_intents |= layer->intents;
   return layer->id;
 }
 

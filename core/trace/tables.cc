@@ -9,7 +9,7 @@ namespace feign {
 const feign_activity kBlankActivity{};
 
 Ops::Ops() {
-  infos_.emplace_back(nullptr);
+  ops_.emplace_back(nullptr);
   (void)add(posix_layer());
 }
 
@@ -18,20 +18,30 @@ Result<uint32_t> Ops::add(const feign_layer& layer) {
     const auto [first, count] = known->second;
     bool same = count == layer.op_count;
     for (uint32_t i = 0; same && i < count; ++i) {
-      const feign_op_info* old = infos_[first + i].get();
-      same = (old == nullptr) == (layer.ops[i] == nullptr) &&
-             (old == nullptr || std::string_view(old->name) == layer.ops[i]->name);
+      const Op* old = ops_[first + i].get();
+      same = (old == nullptr) == (layer.ops[i] == nullptr) && (old == nullptr || old->name == layer.ops[i]->name);
     }
     if (same) return first;
-    return Error(FEIGN_ERR_PLUGIN, std::string("layer ") + layer.name +
-                                       ": there is one of that name with other ops");
+    return Error(FEIGN_ERR_PLUGIN,
+                 std::string("layer ") + layer.name + ": there is one of that name with other ops");
   }
   const uint32_t first = size();
   for (uint32_t i = 0; i < layer.op_count; ++i) {
-    infos_.emplace_back(nullptr);
+    ops_.emplace_back(nullptr);
     if (layer.ops[i] == nullptr) continue;  // a number that is not in use
-    infos_.back() = std::make_unique<feign_op_info>(*layer.ops[i]);
-    infos_.back()->id = first + i;
+    const feign_op_info& from = *layer.ops[i];
+    auto op = std::make_unique<Op>();
+    op->name = from.name;
+    op->layer = layer.name;
+    const auto* row = reinterpret_cast<const char*>(from.args);
+    for (uint32_t a = 0; a < from.arg_count; ++a, row += from.arg_stride) {
+      op->args.push_back(*reinterpret_cast<const feign_arg_info*>(row));
+      op->arg_names.emplace_back(op->args.back().name != nullptr ? op->args.back().name : "");
+    }
+    for (size_t a = 0; a < op->args.size(); ++a) op->args[a].name = op->arg_names[a].c_str();
+    op->info = {sizeof(feign_op_info), first + i, op->name.c_str(), op->layer.c_str(), from.kind, from.result_kind,
+                from.arg_count, sizeof(feign_arg_info), op->args.empty() ? nullptr : op->args.data()};
+    ops_.back() = std::move(op);
   }
   layers_.emplace(layer.name, std::pair{first, layer.op_count});
   return first;
@@ -42,7 +52,7 @@ uint32_t Ops::find(std::string_view layer, std::string_view name) const {
   if (known == layers_.end()) return 0;
   const auto [first, count] = known->second;
   for (uint32_t op = first; op < first + count; ++op)
-    if (infos_[op] && name == infos_[op]->name) return op;
+    if (ops_[op] && name == ops_[op]->name) return op;
   return 0;
 }
 

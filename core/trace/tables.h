@@ -24,13 +24,20 @@ class Ops {
   Ops();
   Result<uint32_t> add(const feign_layer& layer);  // the first op's id
   const feign_op_info* info(uint32_t op) const {
-    return op < infos_.size() ? infos_[op].get() : nullptr;
+    return op < ops_.size() && ops_[op] ? &ops_[op]->info : nullptr;
   }
   uint32_t find(std::string_view layer, std::string_view name) const;  // 0 if unknown
-  uint32_t size() const { return static_cast<uint32_t>(infos_.size()); }
+  uint32_t size() const { return static_cast<uint32_t>(ops_.size()); }
 
  private:
-  std::vector<std::unique_ptr<feign_op_info>> infos_;  // [0] is null
+  // A copy of a plug-in's description: reports outlive the run that the plug-in was part of.
+  struct Op {
+    feign_op_info info;
+    std::string name, layer;
+    std::vector<std::string> arg_names;
+    std::vector<feign_arg_info> args;
+  };
+  std::vector<std::unique_ptr<Op>> ops_;  // [0] is null
   std::map<std::string, std::pair<uint32_t, uint32_t>, std::less<>> layers_;  // first, count
 };
 

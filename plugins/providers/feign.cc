@@ -53,7 +53,7 @@ feign_status fail(const feign_host* host, const feign::Error& error) {
 
 struct ProviderOptions {
   const char* const* file;
-  uint64_t from, from_time;
+  uint64_t from, from_time, stream;
   const char* path;
 };
 constexpr feign_option kProviderOptions[] = {
@@ -62,6 +62,8 @@ constexpr feign_option kProviderOptions[] = {
      "Begin with the activity of this number, counted from 0."},
     {"from-time", FEIGN_OPT_DURATION, offsetof(ProviderOptions, from_time), "0", nullptr, 0, 0,
      "Leave out what started before this time since the trace began."},
+    {"stream", FEIGN_OPT_UINT, offsetof(ProviderOptions, stream), "0", nullptr, 0, UINT32_MAX,
+     "Only this stream, by number; 0: all."},
     {"path", FEIGN_OPT_TEXT, offsetof(ProviderOptions, path), "", nullptr, 0, 0,
      "Only activities on exactly this path; found by the file's index."},
 };
@@ -134,6 +136,12 @@ feign_status provider_create(const feign_host* host, const void* raw, void** sel
     feign::NativeReader::Range range;
     range.from = o.from;
     range.from_ns = o.from_time;
+    if (o.stream != 0) {
+      const bool there = o.stream < p->tables.streams.size();
+      if (!there) return host->fail(host, FEIGN_ERR_ARGUMENT, ("stream=" + std::to_string(o.stream) + ": the trace has streams 1 to " +
+                                                               std::to_string(p->tables.streams.size() - 1)).c_str());
+      range.stream = static_cast<uint32_t>(o.stream);
+    }
     range.path = o.path;
     // Streams in the order of the file, so that numbers in reports are the same.
     for (uint32_t s = 1; s < p->tables.streams.size(); ++s) (void)p->stream(s);

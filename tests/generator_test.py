@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The generator: a call's description becomes tables; a wrong one is told with file and line."""
+import os
+import subprocess
+import sys
+
+from harness import TOP, Tmp, main
+
+GENERATE = os.path.join(TOP, "layers", "generate.py")
+GOOD = """//@ layer posix "a layer"
+//@ names open O_CREAT O_EXCL
+//@ op 1 openat kind=open effect=open result=fd
+//@ args dir path flags:open mode
+//@ replay c.open(a)
+int openat(int dirfd, const char *pathname, int flags,
+           mode_t mode);
+//@ op 3 pwrite64 kind=write effect=pwrite result=bytes
+//@ args fd buf length offset
+ssize_t pwrite64(int fd, const void *buf, size_t count, off_t offset);
+//@ left-out waits "waits for others" futex
+"""
+
+
+def generate(text):
+    with Tmp() as tmp:
+        header = os.path.join(tmp, "x.h")
+        with open(header, "w") as f:
+            f.write(text)
+        outputs = {k: os.path.join(tmp, k) for k in ("ops-h", "ops-cc", "replay", "page")}
+        done = subprocess.run([sys.executable, GENERATE, header, *(w for k, v in outputs.items() for w in ("--" + k, v))],
+                              stderr=subprocess.PIPE, text=True)
+        made = {}
+        for k, v in outputs.items():
+            if os.path.exists(v):
+                with open(v) as f:
+                    made[k] = f.read()
+        return done.returncode, done.stderr, made
+
+
+def test_a_description_becomes_ids_arguments_dispatch_and_page():
+    status, err, made = generate(GOOD)
+    assert status == 0, err
+    assert "FEIGN_POSIX_PWRITE64 = 3" in made["ops-h"]
+    assert '{"offset", FEIGN_ARG_NUMBER, FEIGN_SLOT_OFFSET, 0, 0, nullptr}' in made["ops-cc"]
+    assert '{"flags", Role::kFlags, Form::kPlain, 0, std::size(kNames_open), kNames_open}' in made["ops-cc"]
+    assert "return checked(::pwrite64(fd, c.r->write_buffer, c.fit(a.length), static_cast<off_t>(a.offset)));" in made["replay"]
+    assert "| openat | 1 | open | fd |" in made["page"] and "futex" in made["page"]
+
+
+def test_what_is_wrong_is_told_with_file_and_line():
+    for before, after, want in (
+        ("kind=write", "kind=wirte", 'x.h:8: kind "wirte": want one of'),
+        ("fd buf length offset", "fd bfu length offset", 'x.h:10: role "bfu": want one of'),
+        ("fd buf length offset", "fd buf length", "x.h:10: pwrite64: 3 roles for 4 parameters"),
+        ("op 3 pwrite64", "op 1 pwrite64", "x.h:8: op 1 pwrite64 is there twice"),
+        ("flags:open", "flags:opne", 'x.h:7: names "opne" are not defined'),
+        ("//@ names open", "//@ nmaes open", 'x.h:2: annotation "nmaes"'),
+        ("ssize_t pwrite64(", "ssize_t pwrite(", "x.h:10: prototype"),
+        ("result=fd", "result=df", 'x.h:3: result "df"'),
+    ):
+        status, err, _ = generate(GOOD.replace(before, after))
+        assert status != 0 and want in err, (want, err)
+
+
+if __name__ == "__main__":
+    main(globals())
