@@ -133,6 +133,39 @@ def test_native_with_any_byte_changed_never_crashes():
         assert said >= 50, said
 
 
+def test_mutated_lines_of_a_real_capture_never_crash():
+    import gzip
+    with gzip.open(SHIPPED) as f:
+        lines = f.read().split(b"\n")
+    rng = random.Random(11)
+    pieces = [b"<unfinished ...>", b"<... close resumed>) = 0", b"\\", b'"', b"(", b")", b"{", b"[", b"<", b">", b"=", b"-1", b"99999999999999999999", b"0x", b"|", b", ", b"\0", b"/*"]
+    with Tmp() as tmp:
+        mutated = []
+        for line in lines * 2:
+            line = bytearray(line)
+            for _ in range(rng.randrange(3)):
+                at = rng.randrange(len(line) + 1)
+                kind = rng.randrange(4)
+                if kind == 0:
+                    line[at:at + rng.randrange(20)] = b""
+                elif kind == 1:
+                    line[at:at] = rng.choice(pieces)
+                elif kind == 2 and line:
+                    line[min(at, len(line) - 1)] = rng.randrange(256)
+                else:
+                    line[at:] = rng.choice(lines)[at:]
+            mutated.append(bytes(line).replace(b"\n", b" "))
+        path = put(tmp, "m.strace", b"\n".join(mutated))
+        r = feign("info", path, "--provider", "strace", "--keep-going", "--json")
+        assert r.status == 0 and r.json()["activities"] > 1000, r.err
+        # What was understood replays: nothing of it leads out of the root, or hangs.
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        r = feign("replay", path, "--provider", "strace", "--keep-going", "--root", root, "--json")
+        assert r.status in (0, 1, 2), r.err
+        assert feign("info", path, "--provider", "strace").status == 2
+
+
 def test_unknown_plugin_lists_the_known():
     refuses("--plugin", "streace,file=x", text=r'unknown plug-in "streace".*did you mean "?strace')
     refuses("inspect", "nothing-like-it", text="there are: .*strace")

@@ -130,7 +130,9 @@ std::vector<std::pair<uint64_t, std::string>> read(const std::shared_ptr<NativeR
 class RoundTrip : public ::testing::TestWithParam<std::tuple<unsigned, size_t, uint32_t, size_t>> {};
 
 TEST_P(RoundTrip, EveryFieldOfEveryActivityComesBack) {
-  const auto [seed, count, streams, memory] = GetParam();
+  const unsigned seed = std::get<0>(GetParam());  // names of their own: lambdas may not take bindings
+  const size_t count = std::get<1>(GetParam()), memory = std::get<3>(GetParam());
+  const uint32_t streams = std::get<2>(GetParam());
   const auto w = random_trace(seed, count, streams, memory);
   Tables tables;
   auto reader = NativeReader::open(dup(w->file.fd), "test", tables);

@@ -182,6 +182,7 @@ Result<void> Worker::loop() {
   const bool thinks = run_.options.pace == Pace::kThink;
   const bool in_turn = run_.options.order == Order::kTrace && only_ != 0;
   const bool many = run_.many;
+  const uint64_t rest = thinks ? 0 : 255;  // the progress line is told of this many more at once
   const double scale = run_.options.scale;
   std::vector<Run::Child>* children = only_ != 0 ? &run_.children[only_] : nullptr;
   size_t next_child = 0;
@@ -296,7 +297,7 @@ Result<void> Worker::loop() {
         }
       }
     }
-    if ((++done & 255) == 0) run_.done.fetch_add(256, std::memory_order_relaxed);
+    if ((++done & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
   }
   last_ns_ = last;
   if (children != nullptr && !run_.stopping.load(std::memory_order_relaxed))

@@ -78,6 +78,13 @@ struct Scan {
     while (p != end && (*p == ' ' || *p == '\t')) ++p;
   }
   std::string_view rest() const { return {p, static_cast<size_t>(end - p)}; }
+  // Decimal digits; false if there are none, or more than a time or an id can have.
+  bool digits(uint64_t& value) {
+    const char* start = p;
+    value = 0;
+    while (p != end && is_digit(*p) && p - start < 18) value = value * 10 + static_cast<uint64_t>(*p++ - '0');
+    return p != start && !is_digit(peek());
+  }
 
   // A C number: decimal, octal (leading 0), hexadecimal, with a sign. False if there is none.
   bool number(int64_t& value) {
@@ -100,6 +107,15 @@ struct Scan {
       ++p;
     }
     uint64_t magnitude = 0;
+    if (base == 10) {
+      const char* digits = p;
+      while (p != end && is_digit(*p)) magnitude = magnitude * 10 + static_cast<uint64_t>(*p++ - '0');
+      if (p - digits < 20) {  // the usual case: it cannot have overflowed
+        value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
+        return true;
+      }
+      p = digits;
+    }
     const auto [stop, error] = std::from_chars(p, end, magnitude, base);
     if (error != std::errc{}) {
       p = start;
@@ -228,7 +244,7 @@ struct Known {
 
 // A call that holds its place, or that is complete and waits behind one that does.
 struct Held {
-  feign_activity a;
+  feign_activity a{};
   std::vector<uint64_t> values;
   bool complete = true;
 };
@@ -433,19 +449,14 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
       continue;
     }
     uint64_t whole = 0;
-    const auto [stop, error] = std::from_chars(s.p, s.end, whole);
-    if (error != std::errc{}) return false;
-    s.p = stop;
+    if (!s.digits(whole)) return false;
     if (s.peek() == ':' || s.peek() == '.') {
       uint64_t ns = 0;
       const bool of_day = s.peek() == ':';
       if (of_day) {
         for (int part = 0; part < 2; ++part) {
           uint64_t sixty = 0;
-          if (!s.take(':')) return false;
-          const auto [to, wrong] = std::from_chars(s.p, s.end, sixty);
-          if (wrong != std::errc{} || sixty > 60) return false;
-          s.p = to;
+          if (!s.take(':') || !s.digits(sixty) || sixty > 60) return false;
           whole = whole * 60 + sixty;
         }
       }
@@ -578,9 +589,7 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
     if (const size_t open = text.rfind('<'); open != std::string_view::npos) {
       Scan d(text.substr(open + 1));
       uint64_t whole = 0;
-      const auto [stop, error] = std::from_chars(d.p, d.end, whole);
-      d.p = stop;
-      if (error == std::errc{} && d.take('.') && whole < 1'000'000'000) {
+      if (d.digits(whole) && d.take('.') && whole < 1'000'000'000) {
         duration = whole * kSecond;
         uint64_t unit = kSecond / 10;
         for (; is_digit(d.peek()); ++d.p, unit /= 10) duration += static_cast<uint64_t>(*d.p - '0') * unit;
@@ -594,9 +603,8 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
     return FEIGN_OK;
   }
 
-  Held fresh;
-  Held& h = place != nullptr ? *place : fresh;
-  h.a = feign_activity{};
+  if (place == nullptr) queue_.emplace_back();
+  Held& h = place != nullptr ? *place : queue_.back();
   h.a.op = k.call->op;
   h.a.stream = p.stream;
   h.a.start_ns = time - std::min(time, provider_.base_);
@@ -606,6 +614,8 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
     if (place != nullptr) {
       place->complete = true;
       place->a.marks |= FEIGN_NO_RESULT;
+    } else {
+      queue_.pop_back();
     }
     return bad(std::string(name) + "(): " + provider_.error_);
   }
@@ -613,10 +623,10 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
     if ((h.a.marks & FEIGN_NO_RESULT) && k.call->effect != Effect::kExit &&
         k.call->effect != Effect::kExitGroup) {
       // Interrupted, to be restarted or never to return: the call that counts is another one.
+      queue_.pop_back();
       host->left_out(host, p.stream, k.call->name, "interrupted", duration, 1);
       return FEIGN_OK;
     }
-    queue_.push_back(std::move(fresh));
   } else {
     place->complete = true;
   }
