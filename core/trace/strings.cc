@@ -13,16 +13,15 @@ uint32_t hash_of(std::string_view text) {
 }
 }  // namespace
 
-Strings::Strings() : chunks_(new std::atomic<Entry*>[kMaxChunks]), table_(1024, 0) {
-  for (uint32_t i = 0; i < kMaxChunks; ++i) chunks_[i].store(nullptr, std::memory_order_relaxed);
-  auto* first = new Entry[kChunk];
+Strings::Strings() : table_(1024, 0) {
+  auto* first = new Entry[kFirst];
   first[0] = {"", 0, 0};
   chunks_[0].store(first, std::memory_order_release);
   count_.store(1, std::memory_order_release);
 }
 
 Strings::~Strings() {
-  for (uint32_t i = 0; i < kMaxChunks; ++i) delete[] chunks_[i].load(std::memory_order_relaxed);
+  for (auto& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);
 }
 
 std::string_view Strings::text(uint32_t id) const {
@@ -56,7 +55,8 @@ uint32_t Strings::intern(std::string_view text) {
   if (*at != 0) return *at;
 
   const uint32_t id = count_.load(std::memory_order_relaxed);
-  if ((id >> kChunkBits) >= kMaxChunks) throw std::bad_alloc();
+  const At where = place_of(id);
+  if (where.chunk >= kChunks) throw std::bad_alloc();
   if (arena_size_ - arena_used_ < text.size() + 1) {
     arena_size_ = std::max<size_t>(size_t{64} << 10, text.size() + 1);
     arena_.emplace_back(new char[arena_size_]);
@@ -67,11 +67,10 @@ uint32_t Strings::intern(std::string_view text) {
   copy[text.size()] = '\0';
   arena_used_ += text.size() + 1;
 
-  auto& chunk = chunks_[id >> kChunkBits];
+  auto& chunk = chunks_[where.chunk];
   if (chunk.load(std::memory_order_relaxed) == nullptr)
-    chunk.store(new Entry[kChunk], std::memory_order_release);
-  chunk.load(std::memory_order_relaxed)[id & (kChunk - 1)] = {
-      copy, static_cast<uint32_t>(text.size()), hash};
+    chunk.store(new Entry[size_t{kFirst} << where.chunk], std::memory_order_release);
+  chunk.load(std::memory_order_relaxed)[where.index] = {copy, static_cast<uint32_t>(text.size()), hash};
   count_.store(id + 1, std::memory_order_release);
   *at = id;
   if (size_t{id} * 2 > table_.size()) grow();

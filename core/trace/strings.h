@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -32,17 +33,24 @@ class Strings {
     uint32_t length;
     uint32_t hash;
   };
-  static constexpr uint32_t kChunkBits = 12;
-  static constexpr uint32_t kChunk = 1u << kChunkBits;
-  static constexpr uint32_t kMaxChunks = 1u << 16;
-
+  // Chunk k has room for 1024 << k entries, so that a small table is small and none is ever moved.
+  static constexpr uint32_t kFirst = 1024, kChunks = 22;
+  struct At {
+    uint32_t chunk, index;
+  };
+  static At place_of(uint32_t id) {
+    const uint64_t shifted = uint64_t{id} + kFirst;
+    const auto chunk = static_cast<uint32_t>(std::bit_width(shifted)) - 11;
+    return {chunk, static_cast<uint32_t>(shifted - (uint64_t{kFirst} << chunk))};
+  }
   const Entry& entry(uint32_t id) const {
-    return chunks_[id >> kChunkBits].load(std::memory_order_acquire)[id & (kChunk - 1)];
+    const At where = place_of(id);
+    return chunks_[where.chunk].load(std::memory_order_acquire)[where.index];
   }
   uint32_t* slot(std::string_view text, uint32_t hash) const;
   void grow();
 
-  std::unique_ptr<std::atomic<Entry*>[]> chunks_;
+  std::array<std::atomic<Entry*>, kChunks> chunks_{};
   std::atomic<uint32_t> count_{0};
   mutable std::mutex mutex_;
   mutable std::vector<uint32_t> table_;  // open addressing, ids; 0 is empty
