@@ -177,6 +177,39 @@ def test_program_that_makes_renames_links_and_removes():
                     "rm a/h; rmdir a/d/c; (echo x; echo y) >> a/m; truncate -s 1000 a/g; mv a e; touch e/z; ls -l e > list")
 
 
+def test_several_files_are_one_trace_ordered_by_time():
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    with Tmp() as tmp:
+        # -ff: a file a process, without pids in the lines; what one makes another uses.
+        work = fresh(tmp, "w")
+        script = "for i in 1 2 3 4; do (mkdir d$i; echo x > d$i/f; cat d*/f > all$i); done; ls d1"
+        done = subprocess.run(["strace", "-ff", "-ttt", "-T", "-y", "-o", os.path.join(tmp, "t.strace"), "sh", "-c", script],
+                              cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        files = [os.path.join(tmp, f) for f in sorted(os.listdir(tmp)) if f.startswith("t.strace.")]
+        if done.returncode != 0 or len(files) < 5:
+            raise Skip("strace -ff does not work here")
+        root = fresh(tmp, "root")
+        r = feign("replay", *files, "--root", root, "--json").json()
+        assert r["fidelity"] >= 0.995 and len(r["streams"]) == len(files), (r["fidelity"], r["mismatches"])
+        assert 0 < r["recorded_seconds"] < 60
+        same_tree(tree(work), tree(root + work))
+
+
+def test_files_of_two_ranks_keep_their_ranks_and_their_order():
+    with Tmp() as tmp:
+        names = []
+        for rank, at in ((0, 100), (1, 200)):  # the same process id on two hosts
+            names.append(os.path.join(tmp, f"trace.{rank}"))
+            with open(names[-1], "w") as f:
+                f.write(f'77 1795229220.000{at} mkdir("/r{rank}", 0755) = 0 <0.000010>\n')
+                f.write(f'77 1795229220.000{at + 10} openat(AT_FDCWD, "/r{1 - rank}", O_RDONLY|O_DIRECTORY) = {"-1 ENOENT (No such file)" if rank == 0 else "3"} <0.000010>\n')
+        root = fresh(tmp, "root")
+        r = feign("replay", *reversed(names), "--root", root, "--json").json()
+        assert r["mismatched"] == 0 and r["replayed"] == 4, r["mismatches"]
+        assert sorted(s["rank"] for s in r["streams"]) == [0, 1], r["streams"]
+
+
 def test_program_with_pipes_and_processes():
     replays_program("seq 1 20000 | sort -r | tee sorted | wc -l > count; (sleep 0.05; echo late > late) & wait; cat sorted count late > all")
 

@@ -38,7 +38,8 @@ void Needs::grew(uint32_t file, uint64_t size) {
 void Needs::listed(const feign_activity& a, uint32_t file) {
   if (a.result < 0) return;
   Listing& l = listings_[file];
-  if (l.over) return;
+  if (l.handle == 0) l.handle = a.handle;
+  if (l.over || l.handle != a.handle) return;  // others may read it at the same time
   if (a.result > 0 && l.bytes == 0) {
     // How the trace's own doings changed what a listing shows, compared with the beginning.
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
@@ -193,9 +194,9 @@ std::vector<Needed> Needs::finish() {
       const std::string to = n.target[0] == '/' ? n.target : n.path.substr(0, n.path.rfind('/') + 1) + n.target;
       const uint32_t behind = strings_.intern(clean_path(to));
       const uint32_t known = names_.at(behind);
-      if (seen(id).followed && !there.contains(behind) && (known == 0 || !names_.file(known).created)) {
+      if ((seen(id).followed || has_children) && !there.contains(behind) && (known == 0 || !names_.file(known).created)) {
         there.insert(behind);
-        out.push_back({seen(id).directory ? Needed::kDirectory : Needed::kFile, seen(id).mode, seen(id).initial,
+        out.push_back({seen(id).directory || has_children ? Needed::kDirectory : Needed::kFile, seen(id).mode, seen(id).initial,
                        std::string(strings_.text(behind)), ""});
       }
     } else {

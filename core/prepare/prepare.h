@@ -34,6 +34,7 @@ class Needs {
     uint32_t mode = 0;        // permission bits that results show
   };
   struct Listing {            // of a directory, the first time it was read through
+    uint32_t handle = 0;
     uint64_t bytes = 0;       // getdents64's results added up
     int64_t by_trace = 0;     // bytes that entries made by the trace added, less those of removed ones
     bool over = false;

@@ -350,8 +350,9 @@ class Provider {
     uint64_t value = 0;
   };
   std::vector<FlagText> flag_texts_{256};
-  bool first_ = true;
-  uint64_t base_ = 0;
+  // When the trace began: taken off as lines are read if there is one file, else as they are merged.
+  bool first_ = true, origin_known_ = false;
+  uint64_t base_ = 0, origin_ = 0;
 };
 
 // ---- a file ---------------------------------------------------------------------------------------
@@ -975,11 +976,7 @@ feign_status Provider::open() {
     sources_.push_back(std::make_unique<Source>(*this, std::make_unique<feign::Lines>(std::move(*input)),
                                                 static_cast<uint32_t>(i), rank, pid));
   }
-  if (count > 1) {
-    // One clock for all files: the trace begins with the earliest.
-    first_ = false;
-    base_ = 0;
-  }
+  first_ = count == 1;  // several files have one clock: next() finds where it begins
   return FEIGN_OK;
 }
 
@@ -993,10 +990,11 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       if (best == nullptr || source->when() < best->when()) best = source.get();
     }
     if (best == nullptr) return FEIGN_END;
-    if (sources_.size() > 1 && base_ == 0) {
-      base_ = best->front().a.start_ns;
+    if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
+      origin_known_ = true;
+      origin_ = best->front().a.start_ns;
       for (auto& source : sources_)
-        if (!source->empty()) base_ = std::min(base_, source->front().a.start_ns);
+        if (!source->empty()) origin_ = std::min(origin_, source->front().a.start_ns);
     }
     feign_activity* a = out->make(out);
     if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
@@ -1004,7 +1002,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     Held& h = best->front();
     *a = h.a;
     a->host = mine;
-    if (sources_.size() > 1) a->start_ns -= std::min(a->start_ns, base_);
+    a->start_ns -= std::min(a->start_ns, origin_);
     if (!h.values.empty())
       if (const feign_status status = host_->set_values(host_, a, h.values.data(), static_cast<uint32_t>(h.values.size()));
           status < 0)
