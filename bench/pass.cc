@@ -14,7 +14,8 @@ struct CountOptions {
 };
 constexpr feign_option kCountOptions[] = {
     {"count", FEIGN_OPT_UINT, offsetof(CountOptions, count), "1000000", nullptr, 0, 0, "How many."},
-    {"streams", FEIGN_OPT_UINT, offsetof(CountOptions, streams), "1", nullptr, 1, 100000, "Of how many streams."},
+    {"streams", FEIGN_OPT_UINT, offsetof(CountOptions, streams), "1", nullptr, 1, 100000,
+     "Of how many streams."},
 };
 struct Maker {
   const feign_host* host;
@@ -72,7 +73,8 @@ struct PassOptions {
   uint64_t lookahead;
 };
 constexpr feign_option kPassOptions[] = {
-    {"lookahead", FEIGN_OPT_UINT, offsetof(PassOptions, lookahead), "0", nullptr, 0, 1u << 24, "How far it looks."},
+    {"lookahead", FEIGN_OPT_UINT, offsetof(PassOptions, lookahead), "0", nullptr, 0, 1u << 24,
+     "How far it looks."},
 };
 feign_status pass_create(const feign_host* host, const void* raw, void** self) noexcept {
   auto* p = new (std::nothrow) PassOptions(*static_cast<const PassOptions*>(raw));
@@ -90,14 +92,33 @@ uint32_t pass_lookahead(void* self) noexcept {
   return static_cast<uint32_t>(static_cast<PassOptions*>(self)->lookahead);
 }
 
-constexpr feign_provider kMakeApi = {sizeof kMakeApi, 0, make_create, make_next, make_destroy, nullptr};
-constexpr feign_component kMake = {sizeof kMake, FEIGN_PROVIDER, "made-up", "Makes activities up.", &kMakeApi, kCountOptions,
-                                   std::size(kCountOptions), sizeof(feign_option), sizeof(CountOptions), 0};
-constexpr feign_modifier kPassApi = {sizeof kPassApi, 0, pass_create, pass, pass_destroy, pass_lookahead};
-constexpr feign_component kPass = {sizeof kPass, FEIGN_MODIFIER, "pass", "Lets everything pass.", &kPassApi, kPassOptions,
-                                   std::size(kPassOptions), sizeof(feign_option), sizeof(PassOptions), 0};
+constexpr feign_provider kMakeApi = {sizeof kMakeApi, 0,      make_create, make_next,
+                                     make_destroy,    nullptr};
+constexpr feign_component kMake = {sizeof kMake,
+                                   FEIGN_PROVIDER,
+                                   "made-up",
+                                   "Makes activities up.",
+                                   &kMakeApi,
+                                   kCountOptions,
+                                   std::size(kCountOptions),
+                                   sizeof(feign_option),
+                                   sizeof(CountOptions),
+                                   0};
+constexpr feign_modifier kPassApi = {sizeof kPassApi, 0, pass_create, pass, pass_destroy,
+                                     pass_lookahead};
+constexpr feign_component kPass = {sizeof kPass,
+                                   FEIGN_MODIFIER,
+                                   "pass",
+                                   "Lets everything pass.",
+                                   &kPassApi,
+                                   kPassOptions,
+                                   std::size(kPassOptions),
+                                   sizeof(feign_option),
+                                   sizeof(PassOptions),
+                                   0};
 constexpr const feign_component* kComponents[] = {&kMake, &kPass, nullptr};
 
 }  // namespace
 
-extern "C" const feign_plugin feign_plugin_v1 = {sizeof(feign_plugin), FEIGN_ABI_MINOR, "pass", "1", "MIT", kComponents};
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "pass", "1", "MIT", kComponents};

@@ -17,7 +17,8 @@ namespace {
 using namespace feign;
 
 // ns an activity, from the provider's making it to the far end.
-double once(Plugins& plugins, const std::string& so, uint64_t count, size_t modifiers, uint64_t lookahead) {
+double once(Plugins& plugins, const std::string& so, uint64_t count, size_t modifiers,
+            uint64_t lookahead) {
   auto all = plugins.open(so);
   if (!all) {
     fprintf(stderr, "%s\n", all.error().text().c_str());
@@ -105,7 +106,10 @@ int main(int argc, char** argv) {
   struct stat st {};
   const double fstat_ns = cost([&] { fstat(fd, &st); });
   const double clock_ns = cost([] { (void)now_ns(); });
-  printf("fstat                                        %7.1f ns\nclock_gettime                                %7.1f ns\n", fstat_ns, clock_ns);
+  printf(
+      "fstat                                        %7.1f ns\nclock_gettime                        "
+      "        %7.1f ns\n",
+      fstat_ns, clock_ns);
   struct Row {
     const char* name;
     size_t modifiers;
@@ -121,7 +125,8 @@ int main(int argc, char** argv) {
   std::vector<double> alone;
   for (int r = 0; r < 7; ++r) {  // interleaved
     alone.push_back(provider_alone(plugins, argv[1], count));
-    for (Row& row : rows) row.runs.push_back(once(plugins, argv[1], count, row.modifiers, row.lookahead));
+    for (Row& row : rows)
+      row.runs.push_back(once(plugins, argv[1], count, row.modifiers, row.lookahead));
   }
   std::sort(alone.begin(), alone.end());
   const double own = alone[alone.size() / 2];
@@ -129,7 +134,8 @@ int main(int argc, char** argv) {
   for (Row& row : rows) {
     std::sort(row.runs.begin(), row.runs.end());
     const double median = row.runs[row.runs.size() / 2] - own;
-    printf("%-44s %7.1f ns an activity (best %.1f)   x%.2f of fstat\n", row.name, median, row.runs.front() - own, median / fstat_ns);
+    printf("%-44s %7.1f ns an activity (best %.1f)   x%.2f of fstat\n", row.name, median,
+           row.runs.front() - own, median / fstat_ns);
   }
   return 0;
 }

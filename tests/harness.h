@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A host to test plug-ins with, in one header: installed as <feign/harness.h>, it needs feign.h and the
-// C++17 standard library. It keeps the contract strictly, so that a plug-in that passes here behaves in
-// Feign.
+// A host to test plug-ins with, in one header: installed as <feign/harness.h>, it needs feign.h and
+// the C++17 standard library. It keeps the contract strictly, so that a plug-in that passes here
+// behaves in Feign.
 //
 //   #define FEIGN_NO_ENTRY                       // a test is no plug-in
 //   #include <feign/harness.h>
@@ -35,13 +35,15 @@ struct Broken : std::runtime_error {
 using Options = std::vector<std::pair<std::string, std::string>>;
 
 // A component of a shared object, by name and role; kept loaded.
-inline const feign_component* load_component(const std::string& path, const std::string& name, uint32_t role) {
+inline const feign_component* load_component(const std::string& path, const std::string& name,
+                                             uint32_t role) {
   void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) throw Broken(dlerror());
   const auto* plugin = static_cast<const feign_plugin*>(dlsym(object, "feign_plugin_v1"));
   if (plugin == nullptr) throw Broken(path + " exports no feign_plugin_v1");
   for (size_t i = 0; plugin->components[i] != nullptr; ++i)
-    if (plugin->components[i]->role == role && name == plugin->components[i]->name) return plugin->components[i];
+    if (plugin->components[i]->role == role && name == plugin->components[i]->name)
+      return plugin->components[i];
   throw Broken(path + " has no such component: " + name);
 }
 
@@ -52,7 +54,9 @@ class Host {
     table_.struct_size = sizeof table_;
     table_.abi_minor = FEIGN_ABI_MINOR;
     table_.ctx = this;
-    table_.log = [](const feign_host* h, int, const char* text) noexcept { of(h).logged.push_back(text); };
+    table_.log = [](const feign_host* h, int, const char* text) noexcept {
+      of(h).logged.push_back(text);
+    };
     table_.fail = [](const feign_host* h, feign_status code, const char* text) noexcept {
       of(h).failure += (of(h).failure.empty() ? "" : "; ") + std::string(text);
       return code;
@@ -69,19 +73,24 @@ class Host {
       if (length != nullptr) *length = s.size();
       return s.c_str();
     };
-    table_.set_values = [](const feign_host* h, feign_activity* a, const uint64_t* values, uint32_t count) noexcept {
+    table_.set_values = [](const feign_host* h, feign_activity* a, const uint64_t* values,
+                           uint32_t count) noexcept {
       of(h).values_.emplace_back(values, values + count);
       a->values = count != 0 ? of(h).values_.back().data() : nullptr;
       a->value_count = count;
       return FEIGN_OK;
     };
-    table_.op = [](const feign_host* h, const char* layer, const char* name) noexcept { return of(h).find_op(layer, name); };
+    table_.op = [](const feign_host* h, const char* layer, const char* name) noexcept {
+      return of(h).find_op(layer, name);
+    };
     table_.op_info = [](const feign_host* h, uint32_t op) noexcept -> const feign_op_info* {
       return op != 0 && op <= of(h).ops_.size() ? &of(h).ops_[op - 1] : nullptr;
     };
-    table_.register_layer = [](const feign_host* h, const feign_layer* layer, uint32_t* first) noexcept {
+    table_.register_layer = [](const feign_host* h, const feign_layer* layer,
+                               uint32_t* first) noexcept {
       *first = static_cast<uint32_t>(of(h).ops_.size()) + 1;
-      for (uint32_t i = 0; i < layer->op_count; ++i) of(h).add_op(layer->ops[i]->layer, layer->ops[i]->name, layer->ops[i]->kind);
+      for (uint32_t i = 0; i < layer->op_count; ++i)
+        of(h).add_op(layer->ops[i]->layer, layer->ops[i]->name, layer->ops[i]->kind);
       return FEIGN_OK;
     };
     table_.stream = [](const feign_host* h, const feign_stream_info* info) noexcept {
@@ -89,25 +98,33 @@ class Host {
       of(h).streams_.back().id = static_cast<uint32_t>(of(h).streams_.size());
       return of(h).streams_.back().id;
     };
-    table_.stream_info = [](const feign_host* h, uint32_t stream, feign_stream_info* info) noexcept {
+    table_.stream_info = [](const feign_host* h, uint32_t stream,
+                            feign_stream_info* info) noexcept {
       if (stream == 0 || stream > of(h).streams_.size()) return FEIGN_ERR_ARGUMENT;
       *info = of(h).streams_[stream - 1];
       return FEIGN_OK;
     };
-    table_.depend = [](const feign_host* h, feign_activity* a, uint32_t stream, uint64_t id, const char* rule) noexcept {
+    table_.depend = [](const feign_host* h, feign_activity* a, uint32_t stream, uint64_t id,
+                       const char* rule) noexcept {
       if (a->id != 0 && id >= a->id) return FEIGN_ERR_PLUGIN;
       of(h).dependencies.push_back({a->id, stream, id, rule});
       return FEIGN_OK;
     };
-    table_.left_out = [](const feign_host* h, uint32_t, const char* call, const char* why, uint64_t, int) noexcept {
+    table_.left_out = [](const feign_host* h, uint32_t, const char* call, const char* why, uint64_t,
+                         int) noexcept {
       ++of(h).left_out[{call, why}];
     };
     static constexpr std::pair<const char*, uint32_t> kUsual[] = {
-        {"open", FEIGN_KIND_OPEN},     {"openat", FEIGN_KIND_OPEN},   {"close", FEIGN_KIND_CLOSE}, {"read", FEIGN_KIND_READ},
-        {"write", FEIGN_KIND_WRITE},   {"pread64", FEIGN_KIND_READ},  {"pwrite64", FEIGN_KIND_WRITE}, {"lseek", FEIGN_KIND_SEEK},
-        {"stat", FEIGN_KIND_STAT},     {"fstat", FEIGN_KIND_STAT},    {"rename", FEIGN_KIND_CHANGE}, {"unlink", FEIGN_KIND_CHANGE},
-        {"mkdir", FEIGN_KIND_CHANGE},  {"symlink", FEIGN_KIND_CHANGE}, {"fsync", FEIGN_KIND_FLUSH}, {"dup", FEIGN_KIND_DUP},
-        {"ftruncate", FEIGN_KIND_SIZE}, {"fork", FEIGN_KIND_PROCESS}, {"exit_group", FEIGN_KIND_PROCESS}};
+        {"open", FEIGN_KIND_OPEN},         {"openat", FEIGN_KIND_OPEN},
+        {"close", FEIGN_KIND_CLOSE},       {"read", FEIGN_KIND_READ},
+        {"write", FEIGN_KIND_WRITE},       {"pread64", FEIGN_KIND_READ},
+        {"pwrite64", FEIGN_KIND_WRITE},    {"lseek", FEIGN_KIND_SEEK},
+        {"stat", FEIGN_KIND_STAT},         {"fstat", FEIGN_KIND_STAT},
+        {"rename", FEIGN_KIND_CHANGE},     {"unlink", FEIGN_KIND_CHANGE},
+        {"mkdir", FEIGN_KIND_CHANGE},      {"symlink", FEIGN_KIND_CHANGE},
+        {"fsync", FEIGN_KIND_FLUSH},       {"dup", FEIGN_KIND_DUP},
+        {"ftruncate", FEIGN_KIND_SIZE},    {"fork", FEIGN_KIND_PROCESS},
+        {"exit_group", FEIGN_KIND_PROCESS}};
     for (const auto& [name, kind] : kUsual) add_op("posix", name, kind);
     for (int i = 1; i <= 4; ++i) {  // streams 1 to 4: processes 101 to 104, ranks 0 to 3
       feign_stream_info info{};
@@ -153,7 +170,7 @@ class Host {
     uint64_t id;
     std::string rule;
   };
-  std::string failure;               // what fail() was told
+  std::string failure;  // what fail() was told
   std::vector<std::string> logged;
   std::vector<Dependency> dependencies;
   std::map<std::pair<std::string, std::string>, uint64_t> left_out;
@@ -176,7 +193,8 @@ class Values {
     auto* base = reinterpret_cast<char*>(memory_.data());
     Options left = given;
     for (uint32_t i = 0; i < c.option_count; ++i) {
-      const auto& o = *reinterpret_cast<const feign_option*>(reinterpret_cast<const char*>(c.options) + size_t{i} * c.option_stride);
+      const auto& o = *reinterpret_cast<const feign_option*>(
+          reinterpret_cast<const char*>(c.options) + size_t{i} * c.option_stride);
       std::vector<std::string> values;
       for (auto at = left.begin(); at != left.end();) {
         if (at->first != o.name) {
@@ -209,11 +227,15 @@ class Values {
   }
   void set(char* to, const feign_option& o, const std::string& v) {
     const auto put = [&](auto value) { memcpy(to, &value, sizeof value); };
-    const auto wrong = [&] { return Broken(std::string(o.name) + "=" + v + ": not of the option's type"); };
+    const auto wrong = [&] {
+      return Broken(std::string(o.name) + "=" + v + ": not of the option's type");
+    };
     char* end = nullptr;
     switch (o.type) {
       case FEIGN_OPT_BOOL:
-        if (v != "yes" && v != "no" && v != "on" && v != "off" && v != "true" && v != "false" && v != "1" && v != "0") throw wrong();
+        if (v != "yes" && v != "no" && v != "on" && v != "off" && v != "true" && v != "false" &&
+            v != "1" && v != "0")
+          throw wrong();
         return put(static_cast<uint32_t>(v == "yes" || v == "on" || v == "true" || v == "1"));
       case FEIGN_OPT_ENUM:
         for (uint32_t i = 0; o.choices[i] != nullptr; ++i)
@@ -307,7 +329,8 @@ class ModifierHarness {
       items.push_back(&records.back());
     }
     uint32_t lookahead = api_.lookahead;
-    if (FEIGN_HAS(&api_, lookahead_of) && api_.lookahead_of != nullptr) lookahead = api_.lookahead_of(self_);
+    if (FEIGN_HAS(&api_, lookahead_of) && api_.lookahead_of != nullptr)
+      lookahead = api_.lookahead_of(self_);
 
     Sink sink;
     sink.host = &host;
@@ -318,12 +341,14 @@ class ModifierHarness {
       const size_t due = left < batch ? left : batch;
       const size_t count = at_end ? left : due + lookahead;
       const std::vector<feign_activity> beyond = copies(items, done + due, done + count);
-      sink.due.assign(items.begin() + static_cast<ptrdiff_t>(done), items.begin() + static_cast<ptrdiff_t>(done + due));
+      sink.due.assign(items.begin() + static_cast<ptrdiff_t>(done),
+                      items.begin() + static_cast<ptrdiff_t>(done + due));
       const feign_window window{sizeof window, at_end ? 1u : 0u, items.data() + done, due, count};
       const feign_status status = api_.process(self_, &window, &sink.table);
       if (!sink.broken.empty()) throw Broken(sink.broken);
       if (status < 0) throw Broken("process() failed: " + host.failure);
-      if (memcmp_of(beyond, copies(items, done + due, done + count)) != 0) throw Broken("changed an activity that was not due");
+      if (memcmp_of(beyond, copies(items, done + due, done + count)) != 0)
+        throw Broken("changed an activity that was not due");
       done += due;
       if (at_end && due == 0) break;
     }
@@ -331,7 +356,8 @@ class ModifierHarness {
     injected = sink.made;
     std::vector<Out> out;
     for (const feign_activity& a : sink.out)
-      out.push_back({a, host.table()->op_info(host.table(), a.op)->name, host.text(a.path), host.text(a.path2)});
+      out.push_back({a, host.table()->op_info(host.table(), a.op)->name, host.text(a.path),
+                     host.text(a.path2)});
     return out;
   }
 
@@ -370,15 +396,18 @@ class ModifierHarness {
           a->marks |= FEIGN_INJECTED;
           ++self.made;
         }
-      if (!known) self.broken = "emitted an activity that was not its own: twice, or one that was not due";
-      else if (a->id <= self.last) self.broken = "emitted out of order";
+      if (!known)
+        self.broken = "emitted an activity that was not its own: twice, or one that was not due";
+      else if (a->id <= self.last)
+        self.broken = "emitted out of order";
       if (!self.broken.empty()) return FEIGN_ERR_PLUGIN;
       self.last = a->id;
       self.out.push_back(*a);
       return FEIGN_OK;
     }
   };
-  static std::vector<feign_activity> copies(const std::vector<feign_activity*>& items, size_t from, size_t to) {
+  static std::vector<feign_activity> copies(const std::vector<feign_activity*>& items, size_t from,
+                                            size_t to) {
     std::vector<feign_activity> out;
     for (size_t i = from; i < to; ++i) out.push_back(*items[i]);
     return out;
@@ -396,7 +425,8 @@ class ModifierHarness {
 // Executes single activities.
 class ReplayerHarness {
  public:
-  explicit ReplayerHarness(const feign_component* component, const Options& options = {}, const feign_run* run = nullptr)
+  explicit ReplayerHarness(const feign_component* component, const Options& options = {},
+                           const feign_run* run = nullptr)
       : api_(*static_cast<const feign_replayer*>(component->api)), values_(*component, options) {
     host.extensions["feign.run/1"] = run;
     status_ = api_.create(host.table(), values_.data(), &self_);
@@ -413,7 +443,8 @@ class ReplayerHarness {
   feign_status created() const { return status_; }
   feign_outcome execute(const feign_activity& a) {
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
-    if (api_.execute(self_, stream_, &a, &outcome) < 0) throw Broken("execute() failed: " + host.failure);
+    if (api_.execute(self_, stream_, &a, &outcome) < 0)
+      throw Broken("execute() failed: " + host.failure);
     return outcome;
   }
   Host host;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The modifiers rebase and filter, through the harness that third parties get, at several batch sizes.
+// The modifiers rebase and filter, through the harness that third parties get, at several batch
+// sizes.
 #define FEIGN_NO_ENTRY
 #include <gtest/gtest.h>
 
@@ -44,7 +45,8 @@ TEST_P(Batches, RebaseMovesWhatIsBelowAndNothingElse) {
             (List{"/x/y", "/x/y/c", "/a/bc", "/a", "/z/a/b"}));
 }
 TEST_P(Batches, RebaseTakesTheLongestPrefix) {
-  EXPECT_EQ(paths({{"map", "/a:/1"}, {"map", "/a/b/:/2/"}}, {"/a/b/c", "/a/c", "/a/b"}), (List{"/2/c", "/1/c", "/2"}));
+  EXPECT_EQ(paths({{"map", "/a:/1"}, {"map", "/a/b/:/2/"}}, {"/a/b/c", "/a/c", "/a/b"}),
+            (List{"/2/c", "/1/c", "/2"}));
 }
 TEST_P(Batches, RebaseOfTheRootMovesEverything) {
   EXPECT_EQ(paths({{"map", "/:/jail"}}, {"/", "/a"}), (List{"/jail", "/jail/a"}));
@@ -52,7 +54,8 @@ TEST_P(Batches, RebaseOfTheRootMovesEverything) {
 }
 TEST_P(Batches, RebaseMovesSecondPathsButNotRelativeTargets) {
   ModifierHarness h(component("rebase"), {{"map", "/a:/b"}});
-  Act rename = act("rename", 0, "/a/1"), link = act("symlink", 0, "/a/l"), absolute = act("symlink", 0, "/a/m");
+  Act rename = act("rename", 0, "/a/1"), link = act("symlink", 0, "/a/l"),
+      absolute = act("symlink", 0, "/a/m");
   rename.path2 = "/a/2";
   link.path2 = "a/1";
   absolute.path2 = "/a/1";
@@ -64,15 +67,18 @@ TEST_P(Batches, RebaseMovesSecondPathsButNotRelativeTargets) {
   EXPECT_EQ(out[2].path2, "/b/1");
 }
 TEST_P(Batches, FilterByKindNeverDropsTheCallsThatCarryState) {
-  const std::vector<Act> in = {act("open"), act("write", 8), act("read", 8), act("fstat"), act("close"), act("fork")};
+  const std::vector<Act> in = {act("open"),  act("write", 8), act("read", 8),
+                               act("fstat"), act("close"),    act("fork")};
   EXPECT_EQ(kept({{"kind", "read"}}, in), (List{"open", "read", "close", "fork"}));
   EXPECT_EQ(kept({{"kind", "read"}, {"state", "drop"}}, in), (List{"read"}));
   EXPECT_EQ(kept({{"op", "read+fstat"}}, in), (List{"open", "read", "fstat", "close", "fork"}));
-  EXPECT_EQ(kept({{"kind", "write"}, {"drop", "yes"}}, in), (List{"open", "read", "fstat", "close", "fork"}));
+  EXPECT_EQ(kept({{"kind", "write"}, {"drop", "yes"}}, in),
+            (List{"open", "read", "fstat", "close", "fork"}));
 }
 TEST_P(Batches, FilterByPathTakesAFileWhole) {
-  const std::vector<Act> in = {act("open", 0, "/a/x.c"), act("read", 8, "/a/x.c"), act("close", 0, "/a/x.c"),
-                               act("open", 0, "/a/b/y.h"), act("close", 0, "/a/b/y.h"), act("exit_group", 0, "")};
+  const std::vector<Act> in = {act("open", 0, "/a/x.c"),    act("read", 8, "/a/x.c"),
+                               act("close", 0, "/a/x.c"),   act("open", 0, "/a/b/y.h"),
+                               act("close", 0, "/a/b/y.h"), act("exit_group", 0, "")};
   EXPECT_EQ(kept({{"path", "/a/*.c"}}, in), (List{"open", "read", "close", "exit_group"}));
   EXPECT_EQ(kept({{"path", "*.h"}}, in), (List{"open", "close", "exit_group"}));
   EXPECT_EQ(kept({{"path", "/a/**"}}, in).size(), 6u);
@@ -80,14 +86,16 @@ TEST_P(Batches, FilterByPathTakesAFileWhole) {
   EXPECT_EQ(kept({{"path", "/a/**"}, {"drop", "yes"}}, in), (List{"exit_group"}));
 }
 TEST_P(Batches, FilterByStreamProcessAndRank) {
-  const std::vector<Act> in = {act("read", 1, "/f", 1), act("write", 1, "/f", 2), act("fstat", 0, "/f", 3), act("fsync", 0, "/f", 4)};
+  const std::vector<Act> in = {act("read", 1, "/f", 1), act("write", 1, "/f", 2),
+                               act("fstat", 0, "/f", 3), act("fsync", 0, "/f", 4)};
   EXPECT_EQ(kept({{"stream", "1+3-4"}}, in), (List{"read", "fstat", "fsync"}));
   EXPECT_EQ(kept({{"process", "102-103"}}, in), (List{"write", "fstat"}));
   EXPECT_EQ(kept({{"rank", "0"}}, in), (List{"read"}));
   EXPECT_EQ(kept({{"rank", "0"}, {"drop", "yes"}}, in), (List{"write", "fstat", "fsync"}));
 }
 TEST_P(Batches, FilterBySizeLooksAtDataOnly) {
-  const std::vector<Act> in = {act("read", 10), act("write", 5000), act("fstat"), act("read", 4096)};
+  const std::vector<Act> in = {act("read", 10), act("write", 5000), act("fstat"),
+                               act("read", 4096)};
   EXPECT_EQ(kept({{"min-size", "4k"}}, in), (List{"write", "fstat", "read"}));
   EXPECT_EQ(kept({{"max-size", "4k"}}, in), (List{"read", "fstat", "read"}));
 }
@@ -103,10 +111,11 @@ TEST_P(Batches, WhatIsKeptAndWhatIsDroppedIsAllInOrder) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   std::vector<Act> in;
   for (int i = 0; i < 500; ++i)
-    in.push_back(act(std::vector<const char*>{"read", "write", "open", "fstat"}[random() % 4], random() % 9000,
-                     "/d" + std::to_string(random() % 5), 1 + random() % 4));
+    in.push_back(act(std::vector<const char*>{"read", "write", "open", "fstat"}[random() % 4],
+                     random() % 9000, "/d" + std::to_string(random() % 5), 1 + random() % 4));
   ModifierHarness keep(component("filter"), {{"kind", "read"}, {"path", "/d1"}, {"state", "drop"}});
-  ModifierHarness drop(component("filter"), {{"kind", "read"}, {"path", "/d1"}, {"state", "drop"}, {"drop", "yes"}});
+  ModifierHarness drop(component("filter"),
+                       {{"kind", "read"}, {"path", "/d1"}, {"state", "drop"}, {"drop", "yes"}});
 
   std::vector<uint64_t> ids;
   for (const auto& o : keep.run(in, GetParam())) ids.push_back(o.a.id);
@@ -132,15 +141,17 @@ TEST(Rebase, RefusesRulesThatAreNone) {
   EXPECT_LT(twice.created(), 0);
 }
 TEST(Filter, RefusesWhatItDoesNotKnow) {
-  for (const Options& options : {Options{{"op", "raed"}}, Options{{"kind", "reed"}}, Options{{"stream", "1-"}}, Options{{"rank", "x"}},
-                                 Options{{"drop", "yes"}}, Options{{"process", "5-3"}}}) {
+  for (const Options& options :
+       {Options{{"op", "raed"}}, Options{{"kind", "reed"}}, Options{{"stream", "1-"}},
+        Options{{"rank", "x"}}, Options{{"drop", "yes"}}, Options{{"process", "5-3"}}}) {
     ModifierHarness h(component("filter"), options);
     EXPECT_LT(h.created(), 0) << options[0].first;
     EXPECT_FALSE(h.host.failure.empty());
   }
 }
 TEST(Null, GivesBackWhatWasRecorded) {
-  feign_test::ReplayerHarness h(load_component(std::string(FEIGN_PLUGINS_DIR) + "/null.so", "null", FEIGN_REPLAYER));
+  feign_test::ReplayerHarness h(
+      load_component(std::string(FEIGN_PLUGINS_DIR) + "/null.so", "null", FEIGN_REPLAYER));
   feign_activity a{};
   a.op = h.host.find_op("posix", "read");
   a.result = -5;

@@ -37,7 +37,8 @@ struct Written {
   File file;
 };
 
-std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t streams, size_t memory = size_t{8} << 20) {
+std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t streams,
+                                      size_t memory = size_t{8} << 20) {
   auto w = std::make_unique<Written>();
   std::mt19937_64 random(seed);
   const auto below = [&](uint64_t n) { return random() % n; };
@@ -56,7 +57,8 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
   options.memory = memory;
   NativeWriter writer(w->file.fd, "test", w->tables, options);
   uint64_t id = 0, clock = 0;
-  const uint32_t ops[] = {FEIGN_POSIX_READ, FEIGN_POSIX_WRITE, FEIGN_POSIX_OPENAT, FEIGN_POSIX_RENAME, FEIGN_POSIX_READV, FEIGN_POSIX_CLOSE};
+  const uint32_t ops[] = {FEIGN_POSIX_READ,   FEIGN_POSIX_WRITE, FEIGN_POSIX_OPENAT,
+                          FEIGN_POSIX_RENAME, FEIGN_POSIX_READV, FEIGN_POSIX_CLOSE};
   for (size_t i = 0; i < count; ++i) {
     auto r = std::make_unique<Record>();
     feign_activity& a = r->a;
@@ -67,12 +69,14 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
     a.duration_ns = below(3) == 0 ? below(UINT32_MAX) : 100;
     a.offset = below(3) == 0 ? random() : i * 4096;
     a.length = below(3) == 0 ? random() : 4096;
-    a.result = below(4) == 0 ? -static_cast<int64_t>(below(133)) : static_cast<int64_t>(a.length >> 1);
+    a.result =
+        below(4) == 0 ? -static_cast<int64_t>(below(133)) : static_cast<int64_t>(a.length >> 1);
     a.op = ops[below(6)];
     a.handle = static_cast<uint32_t>(below(5));
     a.file = static_cast<uint32_t>(below(5));
     a.path = w->tables.strings.intern("/dir/file" + std::to_string(below(50)));
-    if (a.op == FEIGN_POSIX_RENAME) a.path2 = w->tables.strings.intern(std::string("/new\n\0x", 7) + std::to_string(below(9)));
+    if (a.op == FEIGN_POSIX_RENAME)
+      a.path2 = w->tables.strings.intern(std::string("/new\n\0x", 7) + std::to_string(below(9)));
     a.flags = below(2) ? 0 : static_cast<uint32_t>(random());
     a.mode = below(2) ? 0644 : 0;
     a.handle2 = below(5) ? 0 : 9;
@@ -87,12 +91,15 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
     }
     if (below(10) == 0 && id > 1) {
       a.marks |= FEIGN_DEPENDS;
-      r->depends.push_back({1 + static_cast<uint32_t>(below(streams)), w->tables.strings.intern("rule"), id - 1});
+      r->depends.push_back(
+          {1 + static_cast<uint32_t>(below(streams)), w->tables.strings.intern("rule"), id - 1});
     }
     EXPECT_TRUE(writer.add(*r));
     w->records.push_back(std::move(r));
   }
-  w->needed = {{Needed::kFile, 0644, 123, "/a", ""}, {Needed::kSymlink, 0, 0, "/l", "a"}, {Needed::kAbsent, 0, 0, "/x", ""}};
+  w->needed = {{Needed::kFile, 0644, 123, "/a", ""},
+               {Needed::kSymlink, 0, 0, "/l", "a"},
+               {Needed::kAbsent, 0, 0, "/x", ""}};
   EXPECT_TRUE(writer.finish(w->needed));
   return w;
 }
@@ -101,20 +108,25 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
 std::string words(const Record& r, const Tables& t, uint32_t stream_shift = 0) {
   const feign_activity& a = r.a;
   std::string s;
-  for (const uint64_t v : {a.id, a.start_ns, a.duration_ns, a.offset, a.length, static_cast<uint64_t>(a.result), uint64_t{a.op},
-                           uint64_t{a.stream - stream_shift}, uint64_t{a.handle}, uint64_t{a.file}, uint64_t{a.flags}, a.compute_ns,
-                           a.sync_ns, uint64_t{a.handle2}, uint64_t{a.mode}, a.place, uint64_t{a.marks}})
+  for (const uint64_t v :
+       {a.id, a.start_ns, a.duration_ns, a.offset, a.length, static_cast<uint64_t>(a.result),
+        uint64_t{a.op}, uint64_t{a.stream - stream_shift}, uint64_t{a.handle}, uint64_t{a.file},
+        uint64_t{a.flags}, a.compute_ns, a.sync_ns, uint64_t{a.handle2}, uint64_t{a.mode}, a.place,
+        uint64_t{a.marks}})
     s += std::to_string(v) + " ";
   s += t.strings.text(a.path);
   s += '|';
   s += t.strings.text(a.path2);
   for (uint32_t i = 0; i < a.value_count; ++i) s += " v" + std::to_string(a.values[i]);
   for (const Dependency& d : r.depends)
-    s += " d" + std::to_string(d.stream) + ":" + std::to_string(d.id) + ":" + std::string(t.strings.text(d.rule));
+    s += " d" + std::to_string(d.stream) + ":" + std::to_string(d.id) + ":" +
+         std::string(t.strings.text(d.rule));
   return s;
 }
 
-std::vector<std::pair<uint64_t, std::string>> read(const std::shared_ptr<NativeReader>& reader, const Tables& tables, NativeReader::Range range) {
+std::vector<std::pair<uint64_t, std::string>> read(const std::shared_ptr<NativeReader>& reader,
+                                                   const Tables& tables,
+                                                   NativeReader::Range range) {
   NativeReader::Cursor cursor(reader, std::move(range));
   std::vector<std::pair<uint64_t, std::string>> out;
   Record r{};
@@ -127,10 +139,12 @@ std::vector<std::pair<uint64_t, std::string>> read(const std::shared_ptr<NativeR
   }
 }
 
-class RoundTrip : public ::testing::TestWithParam<std::tuple<unsigned, size_t, uint32_t, size_t>> {};
+class RoundTrip : public ::testing::TestWithParam<std::tuple<unsigned, size_t, uint32_t, size_t>> {
+};
 
 TEST_P(RoundTrip, EveryFieldOfEveryActivityComesBack) {
-  const unsigned seed = std::get<0>(GetParam());  // names of their own: lambdas may not take bindings
+  const unsigned seed =
+      std::get<0>(GetParam());  // names of their own: lambdas may not take bindings
   const size_t count = std::get<1>(GetParam()), memory = std::get<3>(GetParam());
   const uint32_t streams = std::get<2>(GetParam());
   const auto w = random_trace(seed, count, streams, memory);
@@ -158,20 +172,27 @@ TEST_P(RoundTrip, EveryFieldOfEveryActivityComesBack) {
   };
   NativeReader::Range range;
   range.stream = streams;
-  EXPECT_EQ(read(*reader, tables, range), where([&](size_t, const feign_activity& a) { return a.stream == streams; }));
+  EXPECT_EQ(read(*reader, tables, range),
+            where([&](size_t, const feign_activity& a) { return a.stream == streams; }));
   range = {};
   range.from = count / 2;
-  EXPECT_EQ(read(*reader, tables, range), where([&](size_t i, const feign_activity&) { return i >= count / 2; }));
+  EXPECT_EQ(read(*reader, tables, range),
+            where([&](size_t i, const feign_activity&) { return i >= count / 2; }));
   range = {};
   range.from_ns = count != 0 ? w->records[count / 2]->a.start_ns : 0;
-  EXPECT_EQ(read(*reader, tables, range), where([&](size_t, const feign_activity& a) { return a.start_ns >= range.from_ns; }));
+  EXPECT_EQ(read(*reader, tables, range),
+            where([&](size_t, const feign_activity& a) { return a.start_ns >= range.from_ns; }));
   range = {};
   range.path = "/dir/file7";
-  EXPECT_EQ(read(*reader, tables, range), where([&](size_t, const feign_activity& a) { return w->tables.strings.text(a.path) == "/dir/file7"; }));
+  EXPECT_EQ(read(*reader, tables, range), where([&](size_t, const feign_activity& a) {
+              return w->tables.strings.text(a.path) == "/dir/file7";
+            }));
 }
 INSTANTIATE_TEST_SUITE_P(Traces, RoundTrip,
-                         ::testing::Values(std::tuple{1u, size_t{20000}, 1u, size_t{8} << 20}, std::tuple{2u, size_t{20000}, 7u, size_t{8} << 20},
-                                           std::tuple{3u, size_t{5000}, 300u, size_t{4096}}, std::tuple{4u, size_t{1}, 1u, size_t{1}},
+                         ::testing::Values(std::tuple{1u, size_t{20000}, 1u, size_t{8} << 20},
+                                           std::tuple{2u, size_t{20000}, 7u, size_t{8} << 20},
+                                           std::tuple{3u, size_t{5000}, 300u, size_t{4096}},
+                                           std::tuple{4u, size_t{1}, 1u, size_t{1}},
                                            std::tuple{5u, size_t{9000}, 4096u, size_t{1} << 16}));
 
 TEST(Native, AnEmptyTraceIsATrace) {
@@ -231,9 +252,26 @@ TEST(Native, EveryChangedByteIsToldOrChangesNothing) {
 
 TEST(Native, ALayerThatIsNotKnownComesAsItIsDescribed) {
   Written w;
-  static constexpr feign_arg_info kArgs[] = {{"name", FEIGN_ARG_STRING, FEIGN_SLOT_VALUE, 0, 0, nullptr}};
-  static constexpr feign_op_info kOne = {sizeof kOne, 0, "put", "house", FEIGN_KIND_WRITE, FEIGN_RESULT_EXACT, 1, sizeof(feign_arg_info), kArgs};
-  static constexpr feign_op_info kTwo = {sizeof kTwo, 0, "get", "house", FEIGN_KIND_READ, FEIGN_RESULT_SUCCESS, 0, sizeof(feign_arg_info), nullptr};
+  static constexpr feign_arg_info kArgs[] = {
+      {"name", FEIGN_ARG_STRING, FEIGN_SLOT_VALUE, 0, 0, nullptr}};
+  static constexpr feign_op_info kOne = {sizeof kOne,
+                                         0,
+                                         "put",
+                                         "house",
+                                         FEIGN_KIND_WRITE,
+                                         FEIGN_RESULT_EXACT,
+                                         1,
+                                         sizeof(feign_arg_info),
+                                         kArgs};
+  static constexpr feign_op_info kTwo = {sizeof kTwo,
+                                         0,
+                                         "get",
+                                         "house",
+                                         FEIGN_KIND_READ,
+                                         FEIGN_RESULT_SUCCESS,
+                                         0,
+                                         sizeof(feign_arg_info),
+                                         nullptr};
   static constexpr const feign_op_info* kOps[] = {&kOne, &kTwo};
   auto first = w.tables.ops.add({sizeof(feign_layer), 2, "house", kOps});
   ASSERT_TRUE(first);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The window: drops, injections, order, think time, look-ahead, and components that break the rules.
+// The window: drops, injections, order, think time, look-ahead, and components that break the
+// rules.
 #include "window/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -58,8 +59,26 @@ uint32_t lookahead(void* self) noexcept { return static_cast<Self*>(self)->behav
 
 const feign_provider kProviderApi = {sizeof kProviderApi, 0, create, next, destroy, nullptr};
 const feign_modifier kModifierApi = {sizeof kModifierApi, 0, create, process, destroy, lookahead};
-const feign_component kProvider = {sizeof kProvider, FEIGN_PROVIDER, "made-up", "x", &kProviderApi, nullptr, 0, sizeof(feign_option), 0, 0};
-const feign_component kModifier = {sizeof kModifier, FEIGN_MODIFIER, "tried", "x", &kModifierApi, nullptr, 0, sizeof(feign_option), 0, 0};
+const feign_component kProvider = {sizeof kProvider,
+                                   FEIGN_PROVIDER,
+                                   "made-up",
+                                   "x",
+                                   &kProviderApi,
+                                   nullptr,
+                                   0,
+                                   sizeof(feign_option),
+                                   0,
+                                   0};
+const feign_component kModifier = {sizeof kModifier,
+                                   FEIGN_MODIFIER,
+                                   "tried",
+                                   "x",
+                                   &kModifierApi,
+                                   nullptr,
+                                   0,
+                                   sizeof(feign_option),
+                                   0,
+                                   0};
 const feign_component* const kComponents[] = {&kProvider, &kModifier, nullptr};
 const feign_plugin kPlugin = {sizeof kPlugin, 0, "t", "1", "MIT", kComponents};
 
@@ -160,7 +179,8 @@ TEST_P(Window, ThinkTimeStaysInItsStream) {
     return FEIGN_OK;
   };
   const Ran r = run(100, GetParam(), {b}, 2);
-  for (const feign_activity& a : r.out) EXPECT_EQ(a.compute_ns, a.offset % 2 == 0 ? 180u : 90u) << a.offset;
+  for (const feign_activity& a : r.out)
+    EXPECT_EQ(a.compute_ns, a.offset % 2 == 0 ? 180u : 90u) << a.offset;
 }
 
 TEST_P(Window, InjectedActivitiesStandWhereTheyWereEmitted) {
@@ -196,33 +216,44 @@ std::string error_of(size_t batch, Process process, uint32_t ahead = 0) {
 }
 
 TEST_P(Window, RefusesWhatIsEmittedTwice) {
-  EXPECT_NE(error_of(GetParam(), [](const feign_host*, const feign_window* in, feign_sink* out) {
-              for (size_t i = 0; i < in->due; ++i) {
-                (void)out->emit(out, in->items[i]);
-                if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
-              }
-              return FEIGN_OK;
-            }).find("tried: emitted"), std::string::npos);
+  EXPECT_NE(error_of(GetParam(),
+                     [](const feign_host*, const feign_window* in, feign_sink* out) {
+                       for (size_t i = 0; i < in->due; ++i) {
+                         (void)out->emit(out, in->items[i]);
+                         if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
+                       }
+                       return FEIGN_OK;
+                     })
+                .find("tried: emitted"),
+            std::string::npos);
 }
 TEST_P(Window, RefusesWhatWasNotDue) {
-  EXPECT_NE(error_of(GetParam(), [](const feign_host*, const feign_window* in, feign_sink* out) {
-              return in->count > in->due ? out->emit(out, in->items[in->due]) : FEIGN_OK;
-            }, 5).find("not due"), std::string::npos);
+  EXPECT_NE(error_of(
+                GetParam(),
+                [](const feign_host*, const feign_window* in, feign_sink* out) {
+                  return in->count > in->due ? out->emit(out, in->items[in->due]) : FEIGN_OK;
+                },
+                5)
+                .find("not due"),
+            std::string::npos);
 }
 TEST_P(Window, RefusesAnotherOrder) {
-  const std::string error = error_of(GetParam(), [](const feign_host*, const feign_window* in, feign_sink* out) {
-    for (size_t i = in->due; i-- > 0;)
-      if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
-    return FEIGN_OK;
-  });
+  const std::string error =
+      error_of(GetParam(), [](const feign_host*, const feign_window* in, feign_sink* out) {
+        for (size_t i = in->due; i-- > 0;)
+          if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
+        return FEIGN_OK;
+      });
   if (GetParam() > 1) {
     EXPECT_NE(error.find("keep their order"), std::string::npos);
   }
 }
 TEST_P(Window, AFailureIsSaidWithTheComponentsName) {
-  EXPECT_EQ(error_of(GetParam(), [](const feign_host* h, const feign_window*, feign_sink*) {
-              return h->fail(h, FEIGN_ERR_ARGUMENT, "x=3: want less");
-            }), "tried: x=3: want less");
+  EXPECT_EQ(error_of(GetParam(),
+                     [](const feign_host* h, const feign_window*, feign_sink*) {
+                       return h->fail(h, FEIGN_ERR_ARGUMENT, "x=3: want less");
+                     }),
+            "tried: x=3: want less");
 }
 INSTANTIATE_TEST_SUITE_P(BatchSizes, Window, ::testing::Values(1, 2, 3, 64, 256));
 

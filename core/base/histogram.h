@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Latencies, counted in buckets that are at most 1/32 wide (HdrHistogram's idea: a power of two, cut
-// into equal parts), so that a percentile is exact to 3 % and adding costs two nanoseconds.
+// Latencies, counted in buckets that are at most 1/32 wide (HdrHistogram's idea: a power of two,
+// cut into equal parts), so that a percentile is exact to 3 % and adding costs two nanoseconds.
 #pragma once
 
 #include <algorithm>

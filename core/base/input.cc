@@ -109,7 +109,8 @@ Result<size_t> Input::read(char* to, size_t size) {
       const uInt room = in.inflate.avail_out;
       const int status = inflate(&in.inflate, Z_NO_FLUSH);
       in.raw_begin = in.raw_end - in.inflate.avail_in;
-      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) return in.damaged("gzip");
+      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+        return in.damaged("gzip");
       if (status == Z_STREAM_END) in.inflating = false;
       if (room != in.inflate.avail_out) return size_t{room} - in.inflate.avail_out;
       continue;

@@ -35,8 +35,8 @@ class Lines {
   // The next line without its newline, good until the next call; false at the end. A line of more
   // than kLongest bytes is an error.
   Result<bool> next(std::string_view& line);
-  uint64_t number() const { return number_; }      // of the line last returned, from 1
-  bool complete() const { return complete_; }      // it ended in a newline
+  uint64_t number() const { return number_; }  // of the line last returned, from 1
+  bool complete() const { return complete_; }  // it ended in a newline
   const std::string& path() const { return input_->path(); }
 
   static constexpr size_t kLongest = size_t{256} << 20;

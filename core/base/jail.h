@@ -6,8 +6,8 @@
 
 namespace feign {
 
-// Opens `path` (absolute or relative, `..`, absolute links and all) as if `root_fd` were `/`. Returns a
-// descriptor or -errno. Magic links (/proc/self/fd/…) are not followed. [any thread]
+// Opens `path` (absolute or relative, `..`, absolute links and all) as if `root_fd` were `/`.
+// Returns a descriptor or -errno. Magic links (/proc/self/fd/…) are not followed. [any thread]
 int open_in_root(int root_fd, const char* path, uint64_t flags, uint64_t mode);
 
 }  // namespace feign

@@ -11,50 +11,69 @@ namespace feign {
 
 std::string info_text(const TraceInfo& t, const Tables& tables) {
   std::string out;
-  const auto line = [&](const char* name, const std::string& text) { out += format("%-12s ", name) + text + "\n"; };
+  const auto line = [&](const char* name, const std::string& text) {
+    out += format("%-12s ", name) + text + "\n";
+  };
   size_t streams = 0;
   for (const auto& s : t.streams) streams += s.activities != 0;
   const uint64_t span = t.last_ns - t.first_ns;
   line("read by", t.provider);
-  line("activities", format_count(t.activities) + " in " + format_count(streams) + " streams over " + format_time(span));
-  line("bytes", "read " + format_bytes(t.bytes_read) + ", written " + format_bytes(t.bytes_written));
+  line("activities", format_count(t.activities) + " in " + format_count(streams) +
+                         " streams over " + format_time(span));
+  line("bytes",
+       "read " + format_bytes(t.bytes_read) + ", written " + format_bytes(t.bytes_written));
   line("files", format_count(t.file_count));
-  line("time", "in calls " + format_time(t.call_ns) + ", computing " + format_time(t.compute_ns) + ", waiting " + format_time(t.sync_ns));
+  line("time", "in calls " + format_time(t.call_ns) + ", computing " + format_time(t.compute_ns) +
+                   ", waiting " + format_time(t.sync_ns));
 
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < t.ops.size(); ++id)
     if (t.ops[id].count != 0) ids.push_back(id);
-  std::stable_sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) { return t.ops[a].count > t.ops[b].count; });
-  out += "\n" + format("  %-16s %10s %9s %9s %11s %12s\n", "op", "count", "failed", "bytes", "time", "not a file");
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](uint32_t a, uint32_t b) { return t.ops[a].count > t.ops[b].count; });
+  out += "\n" + format("  %-16s %10s %9s %9s %11s %12s\n", "op", "count", "failed", "bytes", "time",
+                       "not a file");
   for (const uint32_t id : ids) {
     const TraceInfo::Op& o = t.ops[id];
-    out += format("  %-16s %10s %9s %9s %11s %12s\n", op_name(tables, id).c_str(), format_count(o.count).c_str(),
-                  o.failed ? format_count(o.failed).c_str() : "-", o.bytes ? format_bytes(o.bytes).c_str() : "-",
-                  format_time(o.duration_ns).c_str(), o.not_a_file ? format_count(o.not_a_file).c_str() : "-");
+    out += format("  %-16s %10s %9s %9s %11s %12s\n", op_name(tables, id).c_str(),
+                  format_count(o.count).c_str(), o.failed ? format_count(o.failed).c_str() : "-",
+                  o.bytes ? format_bytes(o.bytes).c_str() : "-", format_time(o.duration_ns).c_str(),
+                  o.not_a_file ? format_count(o.not_a_file).c_str() : "-");
   }
   if (!t.files.empty()) {
     out += "\n" + format("  %9s %9s %9s  %s\n", "calls", "read", "written", "file");
     for (const auto& f : t.files)
-      out += format("  %9s %9s %9s  ", format_count(f.calls).c_str(), f.bytes_read ? format_bytes(f.bytes_read).c_str() : "-",
-                    f.bytes_written ? format_bytes(f.bytes_written).c_str() : "-") + f.path + "\n";
-    if (t.file_count > t.files.size()) out += "  … and " + format_count(t.file_count - t.files.size()) + " more files\n";
+      out += format("  %9s %9s %9s  ", format_count(f.calls).c_str(),
+                    f.bytes_read ? format_bytes(f.bytes_read).c_str() : "-",
+                    f.bytes_written ? format_bytes(f.bytes_written).c_str() : "-") +
+             f.path + "\n";
+    if (t.file_count > t.files.size())
+      out += "  … and " + format_count(t.file_count - t.files.size()) + " more files\n";
   }
-  out += "\n" + format("  %-8s %-10s %-10s %10s %12s\n", "stream", "process", "thread", "activities", "span");
+  out += "\n" + format("  %-8s %-10s %-10s %10s %12s\n", "stream", "process", "thread",
+                       "activities", "span");
   size_t shown = 0;
   for (uint32_t s = 1; s < t.streams.size(); ++s) {
     if (t.streams[s].activities == 0) continue;
     if (++shown > 20) continue;
     const feign_stream_info info = tables.streams.info(s);
-    out += format("  %-8u %-10lld %-10lld %10s %12s\n", s, static_cast<long long>(info.process), static_cast<long long>(info.thread),
-                  format_count(t.streams[s].activities).c_str(), format_time(t.streams[s].last_ns - t.streams[s].first_ns).c_str());
+    out +=
+        format("  %-8u %-10lld %-10lld %10s %12s\n", s, static_cast<long long>(info.process),
+               static_cast<long long>(info.thread), format_count(t.streams[s].activities).c_str(),
+               format_time(t.streams[s].last_ns - t.streams[s].first_ns).c_str());
   }
   if (shown > 20) out += "  … and " + format_count(shown - 20) + " more streams\n";
   if (!tables.left_out.empty()) {
-    out += "\nin the trace, but no activity\n" + format("  %-20s %10s %11s  %s\n", "call", "count", "time", "why");
-    std::vector<std::pair<std::pair<std::string, std::string>, LeftOut>> list(tables.left_out.begin(), tables.left_out.end());
-    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
+    out += "\nin the trace, but no activity\n" +
+           format("  %-20s %10s %11s  %s\n", "call", "count", "time", "why");
+    std::vector<std::pair<std::pair<std::string, std::string>, LeftOut>> list(
+        tables.left_out.begin(), tables.left_out.end());
+    std::stable_sort(list.begin(), list.end(),
+                     [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
     for (const auto& [key, l] : list)
-      out += format("  %-20s %10s %11s  ", key.first.c_str(), format_count(l.count).c_str(), format_time(l.duration_ns).c_str()) + key.second + "\n";
+      out += format("  %-20s %10s %11s  ", key.first.c_str(), format_count(l.count).c_str(),
+                    format_time(l.duration_ns).c_str()) +
+             key.second + "\n";
   }
   return out;
 }
@@ -78,23 +97,37 @@ std::string info_json(const TraceInfo& t, const Tables& tables) {
   for (uint32_t id = 0; id < t.ops.size(); ++id) {
     const TraceInfo::Op& o = t.ops[id];
     if (o.count == 0) continue;
-    j["ops"][op_name(tables, id)] = {{"count", o.count}, {"failed", o.failed}, {"bytes", o.bytes},
-                                     {"seconds", seconds(o.duration_ns)}, {"not_a_file", o.not_a_file}};
+    j["ops"][op_name(tables, id)] = {{"count", o.count},
+                                     {"failed", o.failed},
+                                     {"bytes", o.bytes},
+                                     {"seconds", seconds(o.duration_ns)},
+                                     {"not_a_file", o.not_a_file}};
   }
   j["files"] = Json::array();
   for (const auto& f : t.files)
-    j["files"].push_back({{"path", f.path}, {"calls", f.calls}, {"bytes_read", f.bytes_read}, {"bytes_written", f.bytes_written}});
+    j["files"].push_back({{"path", f.path},
+                          {"calls", f.calls},
+                          {"bytes_read", f.bytes_read},
+                          {"bytes_written", f.bytes_written}});
   j["streams"] = Json::array();
   for (uint32_t s = 1; s < t.streams.size(); ++s) {
     if (t.streams[s].activities == 0) continue;
     const feign_stream_info info = tables.streams.info(s);
-    j["streams"].push_back({{"stream", s}, {"process", info.process}, {"thread", info.thread}, {"rank", info.rank},
-                            {"parent", info.parent}, {"activities", t.streams[s].activities},
-                            {"first_seconds", seconds(t.streams[s].first_ns)}, {"last_seconds", seconds(t.streams[s].last_ns)}});
+    j["streams"].push_back({{"stream", s},
+                            {"process", info.process},
+                            {"thread", info.thread},
+                            {"rank", info.rank},
+                            {"parent", info.parent},
+                            {"activities", t.streams[s].activities},
+                            {"first_seconds", seconds(t.streams[s].first_ns)},
+                            {"last_seconds", seconds(t.streams[s].last_ns)}});
   }
   j["left_out"] = Json::array();
   for (const auto& [key, l] : tables.left_out)
-    j["left_out"].push_back({{"call", key.first}, {"why", key.second}, {"count", l.count}, {"seconds", seconds(l.duration_ns)}});
+    j["left_out"].push_back({{"call", key.first},
+                             {"why", key.second},
+                             {"count", l.count},
+                             {"seconds", seconds(l.duration_ns)}});
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

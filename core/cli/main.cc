@@ -45,10 +45,12 @@ class ProgressLine {
     int n = snprintf(line, sizeof line, "\r%s  %llu", stage, static_cast<unsigned long long>(done));
     if (total != 0 && done <= total) {
       const double share = static_cast<double>(done) / static_cast<double>(total);
-      n += snprintf(line + n, sizeof line - static_cast<size_t>(n), " of %llu  %.0f %%", static_cast<unsigned long long>(total), share * 100);
+      n += snprintf(line + n, sizeof line - static_cast<size_t>(n), " of %llu  %.0f %%",
+                    static_cast<unsigned long long>(total), share * 100);
       if (done != 0 && now > stage_begin_ + 500'000'000) {
         const double left = static_cast<double>(now - stage_begin_) / 1e9 * (1 - share) / share;
-        n += snprintf(line + n, sizeof line - static_cast<size_t>(n), "  %d:%02d left", static_cast<int>(left) / 60, static_cast<int>(left) % 60);
+        n += snprintf(line + n, sizeof line - static_cast<size_t>(n), "  %d:%02d left",
+                      static_cast<int>(left) / 60, static_cast<int>(left) % 60);
       }
     }
     n += snprintf(line + n, sizeof line - static_cast<size_t>(n), "\033[K");
@@ -74,7 +76,8 @@ int failed(const Error& error) {
 // What several commands share.
 struct Common {
   std::vector<std::string> plugins, traces, with;
-  std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name, shell;
+  std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name,
+                        shell;
   bool no_prepare = false, json = false, quiet = false, keep_going = false, names = false;
   std::string cwd;
   int verbose = 0;
@@ -122,7 +125,8 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
 int put(const std::string& text, const std::string& output) {
   if (output.empty() || output == "-") {
     errno = 0;
-    const bool good = fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
+    const bool good =
+        fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
     if (good || errno == EPIPE) return kDone;  // a reader that has seen enough, as head does
     return failed(errno_error("write standard output", errno));
   }
@@ -160,7 +164,9 @@ int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
   Tables tables;
   Result<RunResult> result = [&] {
     ProgressLine line(c.quiet);
-    return run_pipeline(options, plugins, tables, [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+    return run_pipeline(
+        options, plugins, tables,
+        [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
   }();
   if (!result) return failed(result.error());
   if (!result->replayed) {
@@ -171,7 +177,9 @@ int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
   }
   const Report& report = result->report;
   if (!c.quiet || !c.output.empty() || c.json)
-    if (const int status = put(c.json ? report_json(report, tables) : report_text(report, tables), c.output); status != kDone)
+    if (const int status =
+            put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
+        status != kDone)
       return status;
   if (report.interrupted) {
     log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
@@ -179,7 +187,8 @@ int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
   }
   if (report.fidelity() < require) {
     char text[80];
-    snprintf(text, sizeof text, "fidelity is %.3f %%, required were %.3f %%", report.fidelity() * 100, require * 100);
+    snprintf(text, sizeof text, "fidelity is %.3f %%, required were %.3f %%",
+             report.fidelity() * 100, require * 100);
     log(FEIGN_LOG_ERROR, text);
     return kShort;
   }
@@ -232,7 +241,9 @@ int info_command(const Common& c) {
   Tables tables;
   Result<TraceInfo> info = [&] {
     ProgressLine line(c.quiet);
-    return trace_info(list, plugins, tables, [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+    return trace_info(list, plugins, tables, [&](const char* stage, uint64_t done, uint64_t total) {
+      line.show(stage, done, total);
+    });
   }();
   if (!info) return failed(info.error());
   return put(c.json ? info_json(*info, tables) : info_text(*info, tables), c.output);
@@ -276,7 +287,8 @@ int inspect_command(const Common& c) {
     for (const Component& one : plugins.all(&failures))
       if (c.name == one.table->name) list.push_back(one);
     if (list.empty()) {
-      auto found = plugins.find(c.name, FEIGN_PROVIDER | FEIGN_MODIFIER | FEIGN_REPLAYER | FEIGN_WRITER);
+      auto found =
+          plugins.find(c.name, FEIGN_PROVIDER | FEIGN_MODIFIER | FEIGN_REPLAYER | FEIGN_WRITER);
       if (!found) return failed(found.error());
       list.push_back(*found);
     }
@@ -294,7 +306,12 @@ int inspect_command(const Common& c) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (c.name.empty() && list[i].table->role != role) {
         role = list[i].table->role;
-        out += std::string(i ? "\n" : "") + (role == FEIGN_PROVIDER ? "PROVIDERS" : role == FEIGN_WRITER ? "WRITERS" : role == FEIGN_REPLAYER ? "REPLAYERS" : "MODIFIERS") + "\n";
+        out += std::string(i ? "\n" : "") +
+               (role == FEIGN_PROVIDER   ? "PROVIDERS"
+                : role == FEIGN_WRITER   ? "WRITERS"
+                : role == FEIGN_REPLAYER ? "REPLAYERS"
+                                         : "MODIFIERS") +
+               "\n";
       }
       out += (i ? "\n" : "") + describe(list[i]);
     }
@@ -304,14 +321,21 @@ int inspect_command(const Common& c) {
 
 int main(int argc, char** argv) {
   Common c;
-  CLI::App app("Takes a trace of what an application did to storage, lets plug-ins change it, and does it again somewhere else.", "feign");
-  app.set_version_flag("--version", "feign " FEIGN_VERSION " (plug-in ABI " + std::to_string(FEIGN_ABI_MAJOR) + "." + std::to_string(FEIGN_ABI_MINOR) + ")", "Print the version and exit");
+  CLI::App app(
+      "Takes a trace of what an application did to storage, lets plug-ins change it, and does it "
+      "again somewhere else.",
+      "feign");
+  app.set_version_flag("--version",
+                       "feign " FEIGN_VERSION " (plug-in ABI " + std::to_string(FEIGN_ABI_MAJOR) +
+                           "." + std::to_string(FEIGN_ABI_MINOR) + ")",
+                       "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(0, 1);
-  app.footer("Each command has its own --help. First steps:\n"
-             "  strace -f -ttt -T -y -o app.strace COMMAND     record\n"
-             "  feign info app.strace                           look at it\n"
-             "  feign replay app.strace --root /mnt/other       do it again below another directory");
+  app.footer(
+      "Each command has its own --help. First steps:\n"
+      "  strace -f -ttt -T -y -o app.strace COMMAND     record\n"
+      "  feign info app.strace                           look at it\n"
+      "  feign replay app.strace --root /mnt/other       do it again below another directory");
 
   const auto verbosity = [&](CLI::App* a) {
     a->add_flag("-q,--quiet", c.quiet, "No progress line, no report unless it is asked for");
@@ -319,34 +343,59 @@ int main(int argc, char** argv) {
   };
   const auto report = [&](CLI::App* a) {
     a->add_flag("--json", c.json, "Print the report as one JSON object (docs/report.md)");
-    a->add_option("-o,--output", c.output, "Where the report goes, instead of standard output")->type_name("FILE");
-    a->add_option("--require", c.require, "Exit with 1 if a smaller share of activities came back as recorded (0.995, 99.5%)")->type_name("SHARE");
+    a->add_option("-o,--output", c.output, "Where the report goes, instead of standard output")
+        ->type_name("FILE");
+    a->add_option(
+         "--require", c.require,
+         "Exit with 1 if a smaller share of activities came back as recorded (0.995, 99.5%)")
+        ->type_name("SHARE");
     verbosity(a);
   };
   const auto replaying = [&](CLI::App* a) {
-    a->add_option("--root", c.root, "Directory that stands for / ; nothing outside it is touched")->type_name("DIR");
-    a->add_option("--pace", c.pace, "afap: as fast as possible; think[,scale=F]: with the recorded pauses [afap]")->type_name("PACE");
-    a->add_option("--order", c.order, "trace: as recorded over all streams; stream: only within each [trace]")->type_name("ORDER")->check(CLI::IsMember({"trace", "stream"}));
+    a->add_option("--root", c.root, "Directory that stands for / ; nothing outside it is touched")
+        ->type_name("DIR");
+    a->add_option("--pace", c.pace,
+                  "afap: as fast as possible; think[,scale=F]: with the recorded pauses [afap]")
+        ->type_name("PACE");
+    a->add_option("--order", c.order,
+                  "trace: as recorded over all streams; stream: only within each [trace]")
+        ->type_name("ORDER")
+        ->check(CLI::IsMember({"trace", "stream"}));
     a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
     report(a);
   };
   const auto reading = [&](CLI::App* a) {
-    a->add_option("--provider", c.provider, "Read with this provider, instead of the one that recognises the file")->type_name("NAME[,key=value…]");
-    a->add_option("--with", c.with, "Put this modifier in; several in the order given")->type_name("NAME[,key=value…]")->expected(1)->take_all();
+    a->add_option("--provider", c.provider,
+                  "Read with this provider, instead of the one that recognises the file")
+        ->type_name("NAME[,key=value…]");
+    a->add_option("--with", c.with, "Put this modifier in; several in the order given")
+        ->type_name("NAME[,key=value…]")
+        ->expected(1)
+        ->take_all();
     a->add_flag("--keep-going", c.keep_going, "Count and skip lines that cannot be understood");
-    a->add_option("--cwd", c.cwd, "The program's working directory, where the trace does not tell it")->type_name("DIR");
+    a->add_option("--cwd", c.cwd,
+                  "The program's working directory, where the trace does not tell it")
+        ->type_name("DIR");
   };
 
-  app.add_option("-p,--plugin", c.plugins, "The pipeline, in order: a provider, modifiers, a replayer and writers")->type_name("NAME-OR-PATH[,key=value…]")->expected(1)->take_all();
+  app.add_option("-p,--plugin", c.plugins,
+                 "The pipeline, in order: a provider, modifiers, a replayer and writers")
+      ->type_name("NAME-OR-PATH[,key=value…]")
+      ->expected(1)
+      ->take_all();
   replaying(&app);
 
   CLI::App* replay = app.add_subcommand("replay", "Replay a trace below another directory");
-  replay->add_option("TRACE", c.traces, "Trace file; several (one a process or rank) are one trace")->required();
+  replay->add_option("TRACE", c.traces, "Trace file; several (one a process or rank) are one trace")
+      ->required();
   reading(replay);
-  replay->add_option("--replayer", c.replayer, "Who makes the calls")->type_name("NAME[,key=value…]")->capture_default_str();
+  replay->add_option("--replayer", c.replayer, "Who makes the calls")
+      ->type_name("NAME[,key=value…]")
+      ->capture_default_str();
   replaying(replay);
 
-  CLI::App* run = app.add_subcommand("run", "Run the pipeline of a YAML file (docs/pipeline-file.md)");
+  CLI::App* run =
+      app.add_subcommand("run", "Run the pipeline of a YAML file (docs/pipeline-file.md)");
   run->add_option("FILE", c.file, "The pipeline")->required()->type_name("FILE.yaml");
   replaying(run);
 
@@ -354,21 +403,31 @@ int main(int argc, char** argv) {
   info->add_option("TRACE", c.traces, "Trace file, or several that are one trace")->required();
   reading(info);
   info->add_flag("--json", c.json, "As one JSON object");
-  info->add_option("-o,--output", c.output, "Where it goes, instead of standard output")->type_name("FILE");
+  info->add_option("-o,--output", c.output, "Where it goes, instead of standard output")
+      ->type_name("FILE");
   verbosity(info);
 
   CLI::App* convert = app.add_subcommand("convert", "Write a trace in another format");
-  convert->add_option("FILES", c.traces, "IN… OUT: traces to read, and the file to write (its ending says how)")->required()->expected(2, -1);
+  convert
+      ->add_option("FILES", c.traces,
+                   "IN… OUT: traces to read, and the file to write (its ending says how)")
+      ->required()
+      ->expected(2, -1);
   reading(convert);
-  convert->add_option("--to", c.to, "Write with this writer, instead of the one that OUT's ending names")->type_name("NAME[,key=value…]");
+  convert
+      ->add_option("--to", c.to,
+                   "Write with this writer, instead of the one that OUT's ending names")
+      ->type_name("NAME[,key=value…]");
   verbosity(convert);
 
   CLI::App* inspect = app.add_subcommand("inspect", "What plug-ins there are, and what they offer");
-  inspect->add_option("NAME", c.name, "A plug-in's name, or the path of a shared object; left out: all");
+  inspect->add_option("NAME", c.name,
+                      "A plug-in's name, or the path of a shared object; left out: all");
   inspect->add_flag("--json", c.json, "As a JSON array");
   inspect->add_flag("--names", c.names, "Names only, one a line");
 
-  CLI::App* check = app.add_subcommand("check", "Prove a plug-in against the contract, in a process of its own");
+  CLI::App* check =
+      app.add_subcommand("check", "Prove a plug-in against the contract, in a process of its own");
   check->add_option("PATH", c.file, "The shared object")->required();
 
   CLI::App* completion = app.add_subcommand("completion", "Print a shell completion script");
@@ -387,7 +446,9 @@ int main(int argc, char** argv) {
     return kBad;
   }
 
-  set_log_level(c.verbose >= 2 ? FEIGN_LOG_DEBUG : c.verbose == 1 ? FEIGN_LOG_INFO : FEIGN_LOG_WARN);
+  set_log_level(c.verbose >= 2   ? FEIGN_LOG_DEBUG
+                : c.verbose == 1 ? FEIGN_LOG_INFO
+                                 : FEIGN_LOG_WARN);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a file that grows past the limit is EFBIG, not the end
   struct sigaction action {};

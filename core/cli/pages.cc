@@ -11,10 +11,14 @@ std::string roff(std::string text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '\\') out += "\\e";
-    else if (c == '-') out += "\\-";
-    else if ((c == '.' || c == '\'') && (i == 0 || text[i - 1] == '\n')) out += std::string("\\&") + c;
-    else out += c;
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else if ((c == '.' || c == '\'') && (i == 0 || text[i - 1] == '\n'))
+      out += std::string("\\&") + c;
+    else
+      out += c;
   }
   return out;
 }
@@ -51,45 +55,56 @@ std::string joined(const std::vector<std::string>& list) {
 }  // namespace
 
 std::string man_page(const CLI::App& app) {
-  std::string out = ".TH FEIGN 1 \"\" \"feign " FEIGN_VERSION "\" \"User Commands\"\n.SH NAME\nfeign \\- " +
+  std::string out = ".TH FEIGN 1 \"\" \"feign " FEIGN_VERSION
+                    "\" \"User Commands\"\n.SH NAME\nfeign \\- " +
                     roff("replay what an application did to storage, and change it on the way") +
                     "\n.SH SYNOPSIS\n.B feign\n\\-\\-plugin NAME[,key=value...] ...\n.br\n";
   for (const CLI::App* sub : app.get_subcommands({})) {
     out += ".B feign " + roff(sub->get_name()) + "\n";
     for (const CLI::Option* o : sub->get_options())
-      if (o->get_positional()) out += roff(o->get_name()) + (o->get_items_expected_max() > 1 ? "..." : "") + " ";
+      if (o->get_positional())
+        out += roff(o->get_name()) + (o->get_items_expected_max() > 1 ? "..." : "") + " ";
     out += "[options]\n.br\n";
   }
   out += ".SH DESCRIPTION\n" + roff(app.get_description()) + "\n.SH OPTIONS OF THE PIPELINE FORM\n";
   options(app, out);
   for (const CLI::App* sub : app.get_subcommands({})) {
     std::string title = "feign " + sub->get_name();
-    std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
+    std::transform(title.begin(), title.end(), title.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
     out += ".SH " + roff(title) + "\n" + roff(sub->get_description()) + "\n";
     options(*sub, out);
   }
-  out += ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nThe replay ran, but fidelity is under \\-\\-require, or it ended early.\n"
-         ".TP\n.B 2\nUsage, or bad input; nothing was done or left half\\-written.\n"
-         ".SH ENVIRONMENT\n.TP\n.B FEIGN_PLUGIN_PATH\nDirectories to look for plug\\-ins in first, with colons between.\n"
-         ".TP\n.B TMPDIR\nWhere the plan of a replay is kept while it runs.\n";
+  out +=
+      ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nThe replay ran, but fidelity is under "
+      "\\-\\-require, or it ended early.\n"
+      ".TP\n.B 2\nUsage, or bad input; nothing was done or left half\\-written.\n"
+      ".SH ENVIRONMENT\n.TP\n.B FEIGN_PLUGIN_PATH\nDirectories to look for plug\\-ins in first, "
+      "with colons between.\n"
+      ".TP\n.B TMPDIR\nWhere the plan of a replay is kept while it runs.\n";
   return out;
 }
 
 std::string bash_completion(const CLI::App& app) {
-  std::string out = "# bash completion for feign; load it with: source <(feign completion bash)\n_feign() {\n"
-                    "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} sub=\n"
-                    "  [[ ${COMP_CWORD} -gt 1 ]] && sub=${COMP_WORDS[1]}\n"
-                    "  case $prev in\n"
-                    "    --plugin|-p|--with|--provider|--replayer|--to|inspect)\n"
-                    "      COMPREPLY=($(compgen -W \"$(feign inspect --names 2>/dev/null)\" -- \"$cur\") $(compgen -f -- \"$cur\")); return;;\n"
-                    "    --root) COMPREPLY=($(compgen -d -- \"$cur\")); return;;\n"
-                    "    --pace) COMPREPLY=($(compgen -W 'afap think' -- \"$cur\")); return;;\n"
-                    "    --order) COMPREPLY=($(compgen -W 'trace stream' -- \"$cur\")); return;;\n"
-                    "  esac\n  if [[ $cur != -* && -n $sub ]]; then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
-                    "  case $sub in\n";
+  std::string out =
+      "# bash completion for feign; load it with: source <(feign completion bash)\n_feign() {\n"
+      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} sub=\n"
+      "  [[ ${COMP_CWORD} -gt 1 ]] && sub=${COMP_WORDS[1]}\n"
+      "  case $prev in\n"
+      "    --plugin|-p|--with|--provider|--replayer|--to|inspect)\n"
+      "      COMPREPLY=($(compgen -W \"$(feign inspect --names 2>/dev/null)\" -- \"$cur\") "
+      "$(compgen -f -- \"$cur\")); return;;\n"
+      "    --root) COMPREPLY=($(compgen -d -- \"$cur\")); return;;\n"
+      "    --pace) COMPREPLY=($(compgen -W 'afap think' -- \"$cur\")); return;;\n"
+      "    --order) COMPREPLY=($(compgen -W 'trace stream' -- \"$cur\")); return;;\n"
+      "  esac\n  if [[ $cur != -* && -n $sub ]]; then COMPREPLY=($(compgen -f -- \"$cur\")); "
+      "return; fi\n"
+      "  case $sub in\n";
   for (const CLI::App* sub : app.get_subcommands({}))
-    out += "    " + sub->get_name() + ") COMPREPLY=($(compgen -W '" + joined(words(*sub)) + "' -- \"$cur\"));;\n";
-  out += "    *) COMPREPLY=($(compgen -W '" + joined(words(app)) + "' -- \"$cur\"));;\n  esac\n}\ncomplete -o filenames -F _feign feign\n";
+    out += "    " + sub->get_name() + ") COMPREPLY=($(compgen -W '" + joined(words(*sub)) +
+           "' -- \"$cur\"));;\n";
+  out += "    *) COMPREPLY=($(compgen -W '" + joined(words(app)) +
+         "' -- \"$cur\"));;\n  esac\n}\ncomplete -o filenames -F _feign feign\n";
   return out;
 }
 

@@ -55,7 +55,8 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
     if (spec.name.find('/') != std::string::npos) {
       auto all = plugins.open(spec.name, args);
       if (!all) return in_place(spec, std::move(all.error()));
-      // A plug-in of the short form plays all of its roles; of another, the one that is missing here.
+      // A plug-in of the short form plays all of its roles; of another, the one that is missing
+      // here.
       const bool all_of_it = all->size() == 1 || all->front().short_form;
       const uint32_t wanted = line.providers.empty() ? kProvider : kAfterProvider;
       bool taken = false;
@@ -65,7 +66,8 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
         taken = true;
       }
       if (!taken)
-        return in_place(spec, Error(FEIGN_ERR_ARGUMENT, spec.name + ": offers nothing that can stand here"));
+        return in_place(
+            spec, Error(FEIGN_ERR_ARGUMENT, spec.name + ": offers nothing that can stand here"));
       continue;
     }
     auto found = plugins.find(spec.name, line.providers.empty() ? kProvider : kAfterProvider, args);
@@ -78,11 +80,14 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
   }
   const auto names = [](const std::vector<Chosen>& list) {
     std::string text;
-    for (const Chosen& c : list) text += (text.empty() ? "" : ", ") + std::string(c.component.table->name);
+    for (const Chosen& c : list)
+      text += (text.empty() ? "" : ", ") + std::string(c.component.table->name);
     return text;
   };
   if (line.providers.empty())
-    return Error(FEIGN_ERR_ARGUMENT, "no provider: the first plug-in must be one that reads a trace, such as strace,file=FILE");
+    return Error(
+        FEIGN_ERR_ARGUMENT,
+        "no provider: the first plug-in must be one that reads a trace, such as strace,file=FILE");
   if (line.providers.size() > 1)
     return Error(FEIGN_ERR_ARGUMENT, "two providers (" + names(line.providers) + "): want one");
   if (line.replayers.size() > 1)
@@ -105,8 +110,10 @@ struct Extensions {
   }
 };
 
-Result<std::unique_ptr<Instance>> make(const Chosen& chosen, Tables& tables, Extensions& extensions) {
-  auto instance = Instance::create(chosen.component, chosen.spec, tables, Extensions::get, &extensions);
+Result<std::unique_ptr<Instance>> make(const Chosen& chosen, Tables& tables,
+                                       Extensions& extensions) {
+  auto instance =
+      Instance::create(chosen.component, chosen.spec, tables, Extensions::get, &extensions);
   if (!instance) return in_place(chosen.spec, std::move(instance.error()));
   return instance;
 }
@@ -145,7 +152,8 @@ Result<int> scratch_file() {
 bool is_plan_already(const Line& line) {
   if (!line.modifiers.empty() || !line.writers.empty() || line.replayers.empty()) return false;
   const Chosen& provider = line.providers.front();
-  if (provider.component.short_form || std::string_view(provider.component.table->name) != "feign") return false;
+  if (provider.component.short_form || std::string_view(provider.component.table->name) != "feign")
+    return false;
   return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
 }
 
@@ -221,7 +229,8 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
   report.injected = pipeline.counts().injected;
   if (first != UINT64_MAX) report.recorded_ns = last - first;
   if (const int signal = g_stop_signal.load(); signal != 0)
-    return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal) + " before the replay began");
+    return Error(FEIGN_ERR_IO,
+                 "interrupted by signal " + std::to_string(signal) + " before the replay began");
   if (watch) extensions.needed = needs.finish();
   if (plan)
     if (auto finished = plan->finish(extensions.needed); !finished) return finished;
@@ -246,7 +255,9 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
   auto line = choose(options.plugins, plugins);
   if (!line) return std::move(line.error());
   if (line->replayers.empty() && line->writers.empty())
-    return Error(FEIGN_ERR_ARGUMENT, "nothing to do with the trace: want a replayer (posix, null) or a writer (feign, text)");
+    return Error(
+        FEIGN_ERR_ARGUMENT,
+        "nothing to do with the trace: want a replayer (posix, null) or a writer (feign, text)");
 
   for (const auto& [key, value] : line->providers.front().spec.options)
     if (key == "file") report.trace += (report.trace.empty() ? "" : ", ") + value;
@@ -257,7 +268,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
   File root;
   if (!line->replayers.empty()) {
     report.replayer = line->replayers.front().component.table->name;
-    const auto& api = *static_cast<const feign_replayer*>(line->replayers.front().component.table->api);
+    const auto& api =
+        *static_cast<const feign_replayer*>(line->replayers.front().component.table->api);
     if (api.needs_root || !options.replay.root.empty()) {
       auto opened = open_root(options.replay.root);
       if (!opened) return std::move(opened.error());
@@ -282,7 +294,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
     }
     // The right half gets tables of its own: what only the left half needed is given back.
     auto source = std::make_unique<Tables>();
-    if (auto planned = plan_and_write(*line, plan_file.get(), extensions, result, *source, progress);
+    if (auto planned =
+            plan_and_write(*line, plan_file.get(), extensions, result, *source, progress);
         !planned)
       return std::move(planned.error());
     if (line->replayers.empty()) {
@@ -323,7 +336,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
 
   auto replayer = make(line->replayers.front(), tables, extensions);
   if (!replayer) return std::move(replayer.error());
-  if (auto replayed = replay(*plan, options.replay, **replayer, tables, report, progress); !replayed)
+  if (auto replayed = replay(*plan, options.replay, **replayer, tables, report, progress);
+      !replayed)
     return std::move(replayed.error());
   result.replayed = true;
   return result;
@@ -345,7 +359,8 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
       if (c.table->role != FEIGN_PROVIDER) continue;
       names += (names.empty() ? "" : ", ") + std::string(c.table->name);
       const auto& api = *static_cast<const feign_provider*>(c.table->api);
-      const int sure = api.probe != nullptr ? api.probe(file.c_str(), head->data(), head->size()) : 0;
+      const int sure =
+          api.probe != nullptr ? api.probe(file.c_str(), head->data(), head->size()) : 0;
       if (sure > best) {
         best = sure;
         best_name = c.table->name;
@@ -355,8 +370,9 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
       return Error(FEIGN_ERR_ARGUMENT, file + ": no provider recognises it (there are: " + names +
                                            "); --provider NAME says which to use all the same");
     if (!spec.name.empty() && spec.name != best_name)
-      return Error(FEIGN_ERR_ARGUMENT, file + ": is of provider " + best_name + ", and the files before it of " +
-                                           spec.name + ": want files of one kind");
+      return Error(FEIGN_ERR_ARGUMENT, file + ": is of provider " + best_name +
+                                           ", and the files before it of " + spec.name +
+                                           ": want files of one kind");
     spec.name = best_name;
     spec.options.emplace_back("file", file);
   }
@@ -379,8 +395,9 @@ Result<PluginSpec> writer_for(const std::string& file, Plugins& plugins) {
     }
     known += (known.empty() ? "" : ", ") + std::string(api.suffix) + " (" + c.table->name + ")";
   }
-  return Error(FEIGN_ERR_ARGUMENT, file + ": no writer for a file of this name: want one that ends in " + known +
-                                       ", or --to WRITER");
+  return Error(FEIGN_ERR_ARGUMENT,
+               file + ": no writer for a file of this name: want one that ends in " + known +
+                   ", or --to WRITER");
 }
 
 Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plugins, Tables& tables,
@@ -425,7 +442,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       const feign_op_info* o = tables.ops.info(a.op);
       const bool reads = o != nullptr && o->kind == FEIGN_KIND_READ;
       const bool writes = o != nullptr && o->kind == FEIGN_KIND_WRITE;
-      const uint64_t bytes = (reads || writes) && a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+      const uint64_t bytes =
+          (reads || writes) && a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
       op.bytes += bytes;
       if (reads) info.bytes_read += bytes;
       if (writes) info.bytes_written += bytes;
@@ -434,7 +452,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       if (s.activities++ == 0) s.first_ns = a.start_ns;
       s.last_ns = std::max(s.last_ns, end);
       if (a.file != 0) {
-        if (a.file >= files.size()) files.resize(std::max<size_t>(a.file + size_t{1}, files.size() * 3 / 2));
+        if (a.file >= files.size())
+          files.resize(std::max<size_t>(a.file + size_t{1}, files.size() * 3 / 2));
         TraceInfo::File& f = files[a.file];
         if (f.calls++ == 0) f.path = tables.strings.text(a.path);
         if (reads) f.bytes_read += bytes;

@@ -19,11 +19,11 @@ enum class Pace { kAfap, kThink };
 enum class Order { kTrace, kStream };  // recorded order over all streams; only within each stream
 
 struct ReplayOptions {
-  std::string root;            // "" if none
+  std::string root;  // "" if none
   Pace pace = Pace::kAfap;
   Order order = Order::kTrace;
-  double scale = 1.0;          // of think time
-  bool prepare = true;         // make what must exist
+  double scale = 1.0;   // of think time
+  bool prepare = true;  // make what must exist
 };
 
 // How far it is; called about ten times a second. `done` of `total` (0: not known) activities.
@@ -33,7 +33,8 @@ using Progress = std::function<void(const char* stage, uint64_t done, uint64_t t
 extern std::atomic<int> g_stop_signal;
 
 struct PipelineOptions {
-  std::vector<PluginSpec> plugins;  // in order: one provider, modifiers, then a replayer and/or writers
+  std::vector<PluginSpec>
+      plugins;  // in order: one provider, modifiers, then a replayer and/or writers
   ReplayOptions replay;
 };
 
@@ -76,7 +77,7 @@ struct TraceInfo {
     std::string path;
     uint64_t calls = 0, bytes_read = 0, bytes_written = 0;
   };
-  std::vector<File> files;   // those with the most bytes, then calls; at most 20
+  std::vector<File> files;  // those with the most bytes, then calls; at most 20
   uint64_t file_count = 0;
 };
 Result<TraceInfo> trace_info(const std::vector<PluginSpec>& plugins, Plugins& registry,

@@ -23,11 +23,14 @@ class Document {
     // Through Input: directories and unreadable files are told as everywhere else.
     auto text = head_of(path_, size_t{4} << 20);
     if (!text) return std::move(text.error());
-    if (text->size() == size_t{4} << 20) return Error(FEIGN_ERR_ARGUMENT, path_ + ": more than 4 MiB, want a pipeline in YAML");
+    if (text->size() == size_t{4} << 20)
+      return Error(FEIGN_ERR_ARGUMENT, path_ + ": more than 4 MiB, want a pipeline in YAML");
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser)) return Error(FEIGN_ERR_NOMEM, path_ + ": out of memory");
-    const std::unique_ptr<yaml_parser_t, void (*)(yaml_parser_t*)> owner(&parser, yaml_parser_delete);
-    yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text->data()), text->size());
+    const std::unique_ptr<yaml_parser_t, void (*)(yaml_parser_t*)> owner(&parser,
+                                                                         yaml_parser_delete);
+    yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text->data()),
+                                 text->size());
     if (!yaml_parser_load(&parser, &document_)) {
       yaml_mark_t mark = parser.problem_mark;
       std::string what = parser.problem != nullptr ? parser.problem : "cannot be read";
@@ -44,7 +47,9 @@ class Document {
     return path_ + ":" + std::to_string(m.line + 1) + ":" + std::to_string(m.column + 1);
   }
   std::string at(const yaml_node_t& n) const { return at(n.start_mark); }
-  Error error(const yaml_node_t& n, const std::string& what) const { return {FEIGN_ERR_ARGUMENT, at(n) + ": " + what}; }
+  Error error(const yaml_node_t& n, const std::string& what) const {
+    return {FEIGN_ERR_ARGUMENT, at(n) + ": " + what};
+  }
   yaml_node_t* root() { return yaml_document_get_root_node(&document_); }
   yaml_node_t* node(int index) { return yaml_document_get_node(&document_, index); }
 
@@ -122,7 +127,9 @@ Result<PluginSpec> plugin(Document& d, yaml_node_t& n) {
 }  // namespace
 
 Result<std::pair<Pace, double>> parse_pace(const std::string& text) {
-  const auto wrong = [&] { return Error(FEIGN_ERR_ARGUMENT, "\"" + text + "\": want afap or think, or think,scale=FACTOR"); };
+  const auto wrong = [&] {
+    return Error(FEIGN_ERR_ARGUMENT, "\"" + text + "\": want afap or think, or think,scale=FACTOR");
+  };
   const size_t comma = text.find(',');
   const std::string kind = text.substr(0, comma);
   double scale = 1;
@@ -167,9 +174,12 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
         for (auto& [name, part] : *parts) {
           auto v = d.scalar(*part, "a value");
           if (!v) return std::move(v.error());
-          if (name == "kind") kind = *v;
-          else if (name == "scale") scale = ",scale=" + *v;
-          else return d.error(*part, "pace: unknown key \"" + name + "\": want kind and scale");
+          if (name == "kind")
+            kind = *v;
+          else if (name == "scale")
+            scale = ",scale=" + *v;
+          else
+            return d.error(*part, "pace: unknown key \"" + name + "\": want kind and scale");
         }
         text = kind + scale;
       } else {
@@ -184,14 +194,16 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
     } else if (key == "order") {
       auto text = d.scalar(*value, "trace or stream");
       if (!text) return std::move(text.error());
-      if (*text != "trace" && *text != "stream") return d.error(*value, "order: \"" + *text + "\": want trace or stream");
+      if (*text != "trace" && *text != "stream")
+        return d.error(*value, "order: \"" + *text + "\": want trace or stream");
       out.replay.order = *text == "trace" ? Order::kTrace : Order::kStream;
     } else if (key == "prepare") {
       auto yes = truth(d, *value);
       if (!yes) return std::move(yes.error());
       out.replay.prepare = *yes;
     } else {
-      return d.error(*value, "unknown key \"" + key + "\": want plugins, root, pace, order or prepare");
+      return d.error(*value,
+                     "unknown key \"" + key + "\": want plugins, root, pace, order or prepare");
     }
   }
   if (!has_plugins) return d.error(*d.root(), "there is no `plugins`");

@@ -21,7 +21,8 @@ struct PluginSpec {
   std::string where;  // put before errors about it: "--plugin" or "lab.yaml:3:5"
 };
 
-// Takes "name,key=value,key=value" apart; "\," is a comma, "\\" a backslash. "key" alone is "key=yes".
+// Takes "name,key=value,key=value" apart; "\," is a comma, "\\" a backslash. "key" alone is
+// "key=yes".
 Result<PluginSpec> parse_plugin_spec(const std::string& text, const std::string& where);
 
 // A component and the plug-in it came from. Lives as long as the Plugins it came from.
@@ -35,15 +36,16 @@ struct Component {
 // All plug-ins of a run. Never unloads during a run. [main]
 class Plugins {
  public:
-  // Where NAME is looked for, as NAME.so: $FEIGN_PLUGIN_PATH (colons), then `plugins/` as built beside
-  // the command when it runs from a build tree, then the installed plug-in directory.
+  // Where NAME is looked for, as NAME.so: $FEIGN_PLUGIN_PATH (colons), then `plugins/` as built
+  // beside the command when it runs from a build tree, then the installed plug-in directory.
   Plugins();
   ~Plugins();
   static std::vector<std::string> directories();
 
-  // The component `name` (of a shared object in the directories, by file name first, then by looking
-  // into all of them) or the only component of the shared object `name` (a path) that has one of the
-  // `roles` (a mask). `args`: what a short-form plug-in's init() gets. Unknown names list the known.
+  // The component `name` (of a shared object in the directories, by file name first, then by
+  // looking into all of them) or the only component of the shared object `name` (a path) that has
+  // one of the `roles` (a mask). `args`: what a short-form plug-in's init() gets. Unknown names
+  // list the known.
   Result<Component> find(const std::string& name, uint32_t roles,
                          const std::vector<std::string>& args = {});
   // Every component of a shared object.

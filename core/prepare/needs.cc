@@ -86,7 +86,8 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       seen(file).now = a.length;
       return;
     case Effect::kFallocate:
-      if (a.result >= 0 && a.flags == 0) seen(file).now = std::max(seen(file).now, a.offset + a.length);
+      if (a.result >= 0 && a.flags == 0)
+        seen(file).now = std::max(seen(file).now, a.offset + a.length);
       return;
     case Effect::kList:
       names_.file(file).type = Namespace::Type::kDirectory;
@@ -191,13 +192,15 @@ std::vector<Needed> Needs::finish() {
       n.type = Needed::kSymlink;
       n.target = strings_.text(f.target);
       // What lies behind it, if nothing else says so.
-      const std::string to = n.target[0] == '/' ? n.target : n.path.substr(0, n.path.rfind('/') + 1) + n.target;
+      const std::string to =
+          n.target[0] == '/' ? n.target : n.path.substr(0, n.path.rfind('/') + 1) + n.target;
       const uint32_t behind = strings_.intern(clean_path(to));
       const uint32_t known = names_.at(behind);
-      if ((seen(id).followed || has_children) && !there.contains(behind) && (known == 0 || !names_.file(known).created)) {
+      if ((seen(id).followed || has_children) && !there.contains(behind) &&
+          (known == 0 || !names_.file(known).created)) {
         there.insert(behind);
-        out.push_back({seen(id).directory || has_children ? Needed::kDirectory : Needed::kFile, seen(id).mode, seen(id).initial,
-                       std::string(strings_.text(behind)), ""});
+        out.push_back({seen(id).directory || has_children ? Needed::kDirectory : Needed::kFile,
+                       seen(id).mode, seen(id).initial, std::string(strings_.text(behind)), ""});
       }
     } else {
       n.type = Needed::kFile;
@@ -229,7 +232,8 @@ std::vector<Needed> Needs::finish() {
     n.path = strings_.text(path);
     out.push_back(std::move(n));
   });
-  std::sort(out.begin(), out.end(), [](const Needed& a, const Needed& b) { return a.path < b.path; });
+  std::sort(out.begin(), out.end(),
+            [](const Needed& a, const Needed& b) { return a.path < b.path; });
   return out;
 }
 

@@ -156,9 +156,10 @@ int Maker::remove_tree(int parent, const char* name, int depth) {
 
 Result<void> Maker::in_the_way(int parent, const std::string& name, const std::string& path) {
   if (!ours_)
-    return Error(FEIGN_ERR_ARGUMENT, "prepare " + root_ + ": " + path +
-                                         " is there and must not be, and the directory was not empty "
-                                         "when it was first used as a root: want an empty directory");
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "prepare " + root_ + ": " + path +
+                     " is there and must not be, and the directory was not empty "
+                     "when it was first used as a root: want an empty directory");
   if (const int e = remove_tree(parent, name.c_str(), 0); e != 0) return failed("remove", path, e);
   ++done.removed;
   cached_ = Fd();
@@ -186,7 +187,9 @@ Result<void> Maker::make(const Needed& n) {
   const std::string name = n.path.substr(n.path.rfind('/') + 1);
   struct stat st {};
   const bool there = fstatat(*parent, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
-  const mode_t want = n.type == Needed::kFile ? S_IFREG : n.type == Needed::kDirectory ? S_IFDIR : S_IFLNK;
+  const mode_t want = n.type == Needed::kFile        ? S_IFREG
+                      : n.type == Needed::kDirectory ? S_IFDIR
+                                                     : S_IFLNK;
   if (there && n.type == Needed::kDirectory && S_ISLNK(st.st_mode)) return directories(n.path, 0);
   bool fresh = !there;
   if (there && (st.st_mode & S_IFMT) != want) {
@@ -205,7 +208,8 @@ Result<void> Maker::make(const Needed& n) {
       if (!fresh) {
         char target[PATH_MAX];
         const ssize_t length = readlinkat(*parent, name.c_str(), target, sizeof target);
-        if (length >= 0 && std::string_view(target, static_cast<size_t>(length)) == n.target) return {};
+        if (length >= 0 && std::string_view(target, static_cast<size_t>(length)) == n.target)
+          return {};
         if (auto removed = in_the_way(*parent, name, n.path); !removed) return removed;
         parent = parent_of(n.path);
         if (!parent) return std::move(parent.error());
@@ -222,9 +226,10 @@ Result<void> Maker::make(const Needed& n) {
   const bool good_mode = n.mode == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
   if (!fresh && static_cast<uint64_t>(st.st_size) == n.size && good_mode) return {};
   if (!fresh && !ours_)
-    return Error(FEIGN_ERR_ARGUMENT, "prepare " + root_ + ": " + n.path + " has " + std::to_string(st.st_size) +
-                                         " bytes, want " + std::to_string(n.size) +
-                                         ", and the directory was not empty when it was first used as a root");
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "prepare " + root_ + ": " + n.path + " has " + std::to_string(st.st_size) +
+                     " bytes, want " + std::to_string(n.size) +
+                     ", and the directory was not empty when it was first used as a root");
   if (!fresh && st.st_nlink > 1) {  // a replay gave it a second name: that one keeps its content
     if (unlinkat(*parent, name.c_str(), 0) != 0) return failed("remove", n.path, errno);
   }
@@ -245,7 +250,8 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
                          const std::function<bool(uint64_t)>& go_on) {
   Maker maker(root_fd, root);
   if (auto begun = maker.begin(); !begun) return std::move(begun.error());
-  // Links first: what lies behind one is then made behind it. Then the rest, parents before children.
+  // Links first: what lies behind one is then made behind it. Then the rest, parents before
+  // children.
   using Step = Result<void> (Maker::*)(const Needed&);
   const auto pass = [&](auto wanted, Step step) -> Result<void> {
     uint64_t count = 0;
@@ -254,7 +260,8 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
       if ((++count & 255) == 0 && !go_on(count)) return {};
       if (n.path.empty() || n.path[0] != '/' || n.path == "/" || clean_path(n.path) != n.path ||
           n.path.find('\0') != std::string::npos)
-        return Error(FEIGN_ERR_ARGUMENT, "prepare " + root + ": \"" + n.path + "\": want a clean absolute path");
+        return Error(FEIGN_ERR_ARGUMENT,
+                     "prepare " + root + ": \"" + n.path + "\": want a clean absolute path");
       if (auto made = (maker.*step)(n); !made) return made;
     }
     return {};

@@ -15,8 +15,8 @@
 
 namespace feign {
 
-// Watches the activities that will be replayed, in order, and infers the tree that they need: what a
-// successful call found without the trace having made it, with the least size that its reads, its
+// Watches the activities that will be replayed, in order, and infers the tree that they need: what
+// a successful call found without the trace having made it, with the least size that its reads, its
 // recorded sizes and its directory listings show.
 class Needs {
  public:
@@ -25,18 +25,18 @@ class Needs {
   std::vector<Needed> finish();
 
  private:
-  struct Seen {               // of one file, by its number in names_
-    uint64_t now = 0;         // bytes it has, as far as is known
-    uint64_t initial = 0;     // bytes it must have had
-    bool cut = false;         // it was truncated: what it had before cannot be seen any more
-    bool followed = false;    // used by a call that follows links: a link's target is there, too
-    bool directory = false;   // … and is a directory
-    uint32_t mode = 0;        // permission bits that results show
+  struct Seen {              // of one file, by its number in names_
+    uint64_t now = 0;        // bytes it has, as far as is known
+    uint64_t initial = 0;    // bytes it must have had
+    bool cut = false;        // it was truncated: what it had before cannot be seen any more
+    bool followed = false;   // used by a call that follows links: a link's target is there, too
+    bool directory = false;  // … and is a directory
+    uint32_t mode = 0;       // permission bits that results show
   };
-  struct Listing {            // of a directory, the first time it was read through
+  struct Listing {  // of a directory, the first time it was read through
     uint32_t handle = 0;
-    uint64_t bytes = 0;       // getdents64's results added up
-    int64_t by_trace = 0;     // bytes that entries made by the trace added, less those of removed ones
+    uint64_t bytes = 0;    // getdents64's results added up
+    int64_t by_trace = 0;  // bytes that entries made by the trace added, less those of removed ones
     bool over = false;
   };
   Seen& seen(uint32_t file);
@@ -46,7 +46,7 @@ class Needs {
 
   Namespace names_;
   Strings& strings_;
-  std::vector<uint32_t> own_;   // file of the activities -> file of names_
+  std::vector<uint32_t> own_;  // file of the activities -> file of names_
   std::vector<Seen> seen_;
   std::map<uint32_t, Listing> listings_;
 };
@@ -58,8 +58,8 @@ struct Prepared {
 
 // Makes it. `root_fd` is the open root, `root` its name for messages. What is there already as it
 // should be is left alone. What is there but must not be is removed, if the root was empty when we
-// first used it (it carries our mark, the file .feign); else it is an error. Paths cannot lead out of
-// the root, whatever links it holds. Now and then `go_on` is asked; false ends it early.
+// first used it (it carries our mark, the file .feign); else it is an error. Paths cannot lead out
+// of the root, whatever links it holds. Now and then `go_on` is asked; false ends it early.
 Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector<Needed>& needed,
                          const std::function<bool(uint64_t done)>& go_on);
 

@@ -29,7 +29,9 @@ class Run;
 class Worker {
  public:
   Worker(Run& run, uint32_t stream);  // 0: all streams, in the order of the trace
-  void start() { thread_ = std::thread([this] { main(); }); }
+  void start() {
+    thread_ = std::thread([this] { main(); });
+  }
   void join() { thread_.join(); }
   void merge_into(Report& report);
 
@@ -113,8 +115,8 @@ class Run {
   Tables& tables;
 
   std::atomic<bool> stopping{false};
-  std::atomic<uint64_t> done{0};   // activities, for the progress line
-  std::atomic<uint64_t> turn{0};   // in recorded order: the number of the activity that may start
+  std::atomic<uint64_t> done{0};  // activities, for the progress line
+  std::atomic<uint64_t> turn{0};  // in recorded order: the number of the activity that may start
   // Every activity of the stream up to this id has ended.
   std::vector<std::atomic<uint64_t>> progress;
   struct Child {
@@ -134,7 +136,8 @@ class Run {
 Worker::Worker(Run& run, uint32_t stream) : run_(run), only_(stream) {}
 
 Result<Worker::Stream*> Worker::stream(uint32_t number) {
-  if (number >= streams_.size()) streams_.resize(std::max<size_t>(number + 1, run_.tables.streams.size()));
+  if (number >= streams_.size())
+    streams_.resize(std::max<size_t>(number + 1, run_.tables.streams.size()));
   Stream& s = streams_[number];
   if (s.context != nullptr || s.report.stream != 0) return &s;
   s.report.stream = number;
@@ -155,7 +158,8 @@ void Worker::pause(uint64_t from, uint64_t length) {
     const uint64_t left = until - now;
     if (left <= kSpin_ns) continue;
     const uint64_t nap = std::min(left - kSpin_ns, kNap_ns);
-    const timespec t{static_cast<time_t>(nap / 1'000'000'000), static_cast<long>(nap % 1'000'000'000)};
+    const timespec t{static_cast<time_t>(nap / 1'000'000'000),
+                     static_cast<long>(nap % 1'000'000'000)};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
   }
 }
@@ -169,9 +173,10 @@ void Worker::wrong(const Record& r, const feign_outcome& outcome) {
   }
   if (r.a.result >= 0 && (outcome.result == -ENOSPC || outcome.result == -EDQUOT)) {
     const feign_op_info* info = run_.tables.ops.info(r.a.op);
-    run_.stop(std::string(outcome.result == -ENOSPC ? "no space left on device" : "disk quota exceeded") +
-              ": " + (info != nullptr ? info->name : "?") + " of " + m.first_path + ", " +
-              run_.tables.place(r.a.place));
+    run_.stop(
+        std::string(outcome.result == -ENOSPC ? "no space left on device" : "disk quota exceeded") +
+        ": " + (info != nullptr ? info->name : "?") + " of " + m.first_path + ", " +
+        run_.tables.place(r.a.place));
   }
 }
 
@@ -219,7 +224,8 @@ Result<void> Worker::loop() {
     if (thinks) {
       // In recorded order a stream waits for the others as such, not for as long as it did then.
       const uint64_t waiting = in_turn && many ? 0 : a.sync_ns + skipped_ns;
-      const auto length = static_cast<uint64_t>(static_cast<double>(a.compute_ns + waiting) * scale);
+      const auto length =
+          static_cast<uint64_t>(static_cast<double>(a.compute_ns + waiting) * scale);
       skipped_ns = 0;
       if (length != 0) {
         pause(last, length);
@@ -255,8 +261,7 @@ Result<void> Worker::loop() {
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
     const feign_status status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
-    if (status < 0)
-      return run_.replayer.failure(status).within(run_.tables.place(a.place));
+    if (status < 0) return run_.replayer.failure(status).within(run_.tables.place(a.place));
     const uint64_t end = now_ns();
     const uint64_t latency = end - last;
     last = end;
@@ -282,13 +287,18 @@ Result<void> Worker::loop() {
         o.latency.add(latency);
         o.recorded_latency.add(a.duration_ns);
       }
-      if (outcome.result > 0 && info->kind == FEIGN_KIND_READ) o.bytes_read += static_cast<uint64_t>(outcome.result);
-      if (outcome.result > 0 && info->kind == FEIGN_KIND_WRITE) o.bytes_written += static_cast<uint64_t>(outcome.result);
+      if (outcome.result > 0 && info->kind == FEIGN_KIND_READ)
+        o.bytes_read += static_cast<uint64_t>(outcome.result);
+      if (outcome.result > 0 && info->kind == FEIGN_KIND_WRITE)
+        o.bytes_written += static_cast<uint64_t>(outcome.result);
       if (!(a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED))) {
-        if (a.result > 0 && info->kind == FEIGN_KIND_READ) o.recorded_bytes_read += static_cast<uint64_t>(a.result);
-        if (a.result > 0 && info->kind == FEIGN_KIND_WRITE) o.recorded_bytes_written += static_cast<uint64_t>(a.result);
-        const bool same = outcome.result == a.result ||
-                          (info->result_kind == FEIGN_RESULT_SUCCESS && outcome.result >= 0 && a.result >= 0);
+        if (a.result > 0 && info->kind == FEIGN_KIND_READ)
+          o.recorded_bytes_read += static_cast<uint64_t>(a.result);
+        if (a.result > 0 && info->kind == FEIGN_KIND_WRITE)
+          o.recorded_bytes_written += static_cast<uint64_t>(a.result);
+        const bool same =
+            outcome.result == a.result ||
+            (info->result_kind == FEIGN_RESULT_SUCCESS && outcome.result >= 0 && a.result >= 0);
         if (same) {
           ++o.matched;
         } else {
@@ -359,12 +369,14 @@ Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOption
         }
         const feign_stream_info info = tables.streams.info(stream);
         // A parent that is not replayed (filtered out) or comes later starts nobody.
-        if (info.parent != 0 && info.parent < stream && info.parent < counts.size() && counts[info.parent] != 0)
+        if (info.parent != 0 && info.parent < stream && info.parent < counts.size() &&
+            counts[info.parent] != 0)
           run.children[info.parent].push_back({stream, info.parent_id});
       }
       std::vector<bool> has_parent(tables.streams.size());
       for (auto& list : run.children) {
-        std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+        std::sort(list.begin(), list.end(),
+                  [](const auto& a, const auto& b) { return a.id < b.id; });
         for (const auto& child : list) has_parent[child.stream] = true;
       }
       for (uint32_t stream = 1; stream < tables.streams.size(); ++stream)

@@ -16,8 +16,9 @@
 
 namespace feign {
 
-// Replays all of `plan` and adds to `report` what came of it. A replay that ends early (g_stop_signal,
-// no space left) is a success that the report tells of; a replayer that fails is an Error. [main]
+// Replays all of `plan` and adds to `report` what came of it. A replay that ends early
+// (g_stop_signal, no space left) is a success that the report tells of; a replayer that fails is an
+// Error. [main]
 Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
                     Instance& replayer, Tables& tables, Report& report, const Progress& progress);
 

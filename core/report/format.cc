@@ -39,14 +39,16 @@ std::string format_time(uint64_t ns) {
   const auto v = static_cast<double>(ns);
   if (ns < 1000) return std::to_string(ns) + " ns";
   if (ns < 1'000'000) return format("%.*f us", ns < 10'000 ? 2 : ns < 100'000 ? 1 : 0, v / 1e3);
-  if (ns < 1'000'000'000) return format("%.*f ms", ns < 10'000'000 ? 2 : ns < 100'000'000 ? 1 : 0, v / 1e6);
+  if (ns < 1'000'000'000)
+    return format("%.*f ms", ns < 10'000'000 ? 2 : ns < 100'000'000 ? 1 : 0, v / 1e6);
   return format("%.3f s", v / 1e9);
 }
 
 std::string op_name(const Tables& tables, uint32_t id) {
   const feign_op_info* info = tables.ops.info(id);
   if (info == nullptr) return "?";
-  return std::string_view(info->layer) == "posix" ? info->name : std::string(info->layer) + ":" + info->name;
+  return std::string_view(info->layer) == "posix" ? info->name
+                                                  : std::string(info->layer) + ":" + info->name;
 }
 
 }  // namespace feign

@@ -65,46 +65,59 @@ double Report::fidelity() const {
 std::string report_text(const Report& r, const Tables& tables) {
   const OpReport sum = r.total();
   std::string out;
-  const auto line = [&](const char* name, const std::string& text) { out += format("%-10s ", name) + text + "\n"; };
+  const auto line = [&](const char* name, const std::string& text) {
+    out += format("%-10s ", name) + text + "\n";
+  };
   line("trace", r.trace);
   if (!r.root.empty()) line("root", r.root);
   line("replay", r.replayer + ", pace " + r.pace);
   if (r.interrupted) line("ENDED", "before the plan did: " + r.stopped_by);
   line("wall", format_time(r.wall_ns) + "   recorded " + format_time(r.recorded_ns) +
-                   (r.prepare_ns + r.plan_ns != 0 ? "   before it: plan " + format_time(r.plan_ns) + ", prepare " + format_time(r.prepare_ns) : ""));
+                   (r.prepare_ns + r.plan_ns != 0 ? "   before it: plan " + format_time(r.plan_ns) +
+                                                        ", prepare " + format_time(r.prepare_ns)
+                                                  : ""));
   const double rate = r.wall_ns != 0 ? static_cast<double>(sum.replayed) / seconds(r.wall_ns) : 0;
-  line("activities", format_count(sum.activities) + "   replayed " + format_count(sum.replayed) + " (" + format_count(sum.emulated) +
-                         " as bookkeeping)   skipped " + format_count(sum.skipped) + "   " + format_count(static_cast<uint64_t>(rate)) + "/s");
-  line("bytes", "read " + format_bytes(sum.bytes_read) + " of " + format_bytes(sum.recorded_bytes_read) + "   written " +
-                    format_bytes(sum.bytes_written) + " of " + format_bytes(sum.recorded_bytes_written));
+  line("activities", format_count(sum.activities) + "   replayed " + format_count(sum.replayed) +
+                         " (" + format_count(sum.emulated) + " as bookkeeping)   skipped " +
+                         format_count(sum.skipped) + "   " +
+                         format_count(static_cast<uint64_t>(rate)) + "/s");
+  line("bytes", "read " + format_bytes(sum.bytes_read) + " of " +
+                    format_bytes(sum.recorded_bytes_read) + "   written " +
+                    format_bytes(sum.bytes_written) + " of " +
+                    format_bytes(sum.recorded_bytes_written));
   // Not rounded up to 100 % while one differs.
   double share = r.fidelity() * 100;
   if (sum.mismatched != 0) share = std::min(share, 99.99);
-  line("fidelity", format("%.2f %%   ", share) + format_count(sum.matched) + " of " + format_count(sum.matched + sum.mismatched) +
-                       " came back as recorded");
+  line("fidelity", format("%.2f %%   ", share) + format_count(sum.matched) + " of " +
+                       format_count(sum.matched + sum.mismatched) + " came back as recorded");
   if (r.dropped + r.injected != 0)
-    line("modifiers", "dropped " + format_count(r.dropped) + "   injected " + format_count(r.injected));
+    line("modifiers",
+         "dropped " + format_count(r.dropped) + "   injected " + format_count(r.injected));
   if (r.prepared_files + r.prepared_directories + r.prepared_links != 0)
-    line("prepared", format_count(r.prepared_files) + " files (" + format_bytes(r.prepared_bytes) + "), " + format_count(r.prepared_directories) +
-                         " directories, " + format_count(r.prepared_links) + " links");
+    line("prepared", format_count(r.prepared_files) + " files (" + format_bytes(r.prepared_bytes) +
+                         "), " + format_count(r.prepared_directories) + " directories, " +
+                         format_count(r.prepared_links) + " links");
 
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < r.ops.size(); ++id)
     if (r.ops[id]) ids.push_back(id);
-  std::sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) { return r.ops[a]->activities > r.ops[b]->activities; });
+  std::sort(ids.begin(), ids.end(),
+            [&](uint32_t a, uint32_t b) { return r.ops[a]->activities > r.ops[b]->activities; });
   out += "\nby op, replayed above, recorded below\n";
   out += row("", {"count", "bytes", "p50", "p90", "p99", "p99.9", "max"});
   for (const uint32_t id : ids) {
     const OpReport& o = *r.ops[id];
     const auto cells = [&](uint64_t n, uint64_t moved, const Histogram& h) {
       std::vector<std::string> c{format_count(n), moved != 0 ? format_bytes(moved) : "-"};
-      for (const double p : kPercentiles) c.push_back(h.count() != 0 ? format_time(h.percentile(p)) : "-");
+      for (const double p : kPercentiles)
+        c.push_back(h.count() != 0 ? format_time(h.percentile(p)) : "-");
       c.push_back(h.count() != 0 ? format_time(h.max()) : "-");
       return c;
     };
     out += row(op_name(tables, id), cells(o.activities, o.bytes_read + o.bytes_written, o.latency));
     if (o.latency.count() != 0) {
-      auto recorded = cells(0, o.recorded_bytes_read + o.recorded_bytes_written, o.recorded_latency);
+      auto recorded =
+          cells(0, o.recorded_bytes_read + o.recorded_bytes_written, o.recorded_latency);
       recorded[0].clear();
       out += row("", recorded);
     }
@@ -113,7 +126,8 @@ std::string report_text(const Report& r, const Tables& tables) {
   if (!r.mismatches.empty()) {
     out += "\ncame back otherwise\n";
     std::vector<std::pair<MismatchKey, Mismatch>> list(r.mismatches.begin(), r.mismatches.end());
-    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
+    std::sort(list.begin(), list.end(),
+              [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
     for (size_t i = 0; i < list.size() && i < 20; ++i) {
       const auto& [key, m] = list[i];
       out += format("  %9s  %-12s recorded %s, replayed %s; first ", format_count(m.count).c_str(),
@@ -121,12 +135,14 @@ std::string report_text(const Report& r, const Tables& tables) {
                     result(std::get<2>(key)).c_str());
       out += tables.place(m.first_place) + (m.first_path.empty() ? "" : " " + m.first_path) + "\n";
     }
-    if (list.size() > 20) out += "  … and " + format_count(list.size() - 20) + " more kinds (--json has all)\n";
+    if (list.size() > 20)
+      out += "  … and " + format_count(list.size() - 20) + " more kinds (--json has all)\n";
   }
   if (!r.skips.empty()) {
     out += "\nskipped\n";
     for (const auto& [key, n] : r.skips)
-      out += format("  %9s  %-12s ", format_count(n).c_str(), op_name(tables, key.first).c_str()) + key.second + "\n";
+      out += format("  %9s  %-12s ", format_count(n).c_str(), op_name(tables, key.first).c_str()) +
+             key.second + "\n";
   }
   if (!r.left_out.empty()) {
     out += "\nin the trace, but no activity\n";
@@ -161,9 +177,12 @@ std::string report_json(const Report& r, const Tables& tables) {
     j["recorded_bytes_written"] = o.recorded_bytes_written;
   };
   const auto latency = [](const Histogram& h) {
-    return Json{{"count", h.count()},          {"mean", h.count() != 0 ? h.sum() / h.count() : 0},
-                {"p50", h.percentile(0.5)},    {"p90", h.percentile(0.9)},
-                {"p99", h.percentile(0.99)},   {"p999", h.percentile(0.999)},
+    return Json{{"count", h.count()},
+                {"mean", h.count() != 0 ? h.sum() / h.count() : 0},
+                {"p50", h.percentile(0.5)},
+                {"p90", h.percentile(0.9)},
+                {"p99", h.percentile(0.99)},
+                {"p999", h.percentile(0.999)},
                 {"max", h.max()}};
   };
   Json j;
@@ -183,8 +202,10 @@ std::string report_json(const Report& r, const Tables& tables) {
   j["stopped_by"] = r.stopped_by;
   j["dropped"] = r.dropped;
   j["injected"] = r.injected;
-  j["prepared"] = {{"files", r.prepared_files}, {"directories", r.prepared_directories},
-                   {"links", r.prepared_links}, {"bytes", r.prepared_bytes}};
+  j["prepared"] = {{"files", r.prepared_files},
+                   {"directories", r.prepared_directories},
+                   {"links", r.prepared_links},
+                   {"bytes", r.prepared_bytes}};
   j["ops"] = Json::object();
   for (uint32_t id = 0; id < r.ops.size(); ++id) {
     if (!r.ops[id]) continue;
@@ -199,27 +220,36 @@ std::string report_json(const Report& r, const Tables& tables) {
   j["mismatches"] = Json::array();
   for (const auto& [key, m] : r.mismatches) {
     const uint32_t source = FEIGN_PLACE_SOURCE(m.first_place);
-    j["mismatches"].push_back({{"op", op_name(tables, std::get<0>(key))},
-                               {"recorded", std::get<1>(key)},
-                               {"replayed", std::get<2>(key)},
-                               {"count", m.count},
-                               {"first",
-                                {{"source", source < tables.sources.size() ? tables.sources[source] : ""},
-                                 {"line", FEIGN_PLACE_LINE(m.first_place)},
-                                 {"path", m.first_path}}}});
+    j["mismatches"].push_back(
+        {{"op", op_name(tables, std::get<0>(key))},
+         {"recorded", std::get<1>(key)},
+         {"replayed", std::get<2>(key)},
+         {"count", m.count},
+         {"first",
+          {{"source", source < tables.sources.size() ? tables.sources[source] : ""},
+           {"line", FEIGN_PLACE_LINE(m.first_place)},
+           {"path", m.first_path}}}});
   }
   j["skips"] = Json::array();
   for (const auto& [key, n] : r.skips)
     j["skips"].push_back({{"op", op_name(tables, key.first)}, {"why", key.second}, {"count", n}});
   j["left_out"] = Json::array();
   for (const auto& [key, l] : r.left_out)
-    j["left_out"].push_back({{"call", key.first}, {"why", key.second}, {"count", l.count}, {"seconds", seconds(l.duration_ns)}});
+    j["left_out"].push_back({{"call", key.first},
+                             {"why", key.second},
+                             {"count", l.count},
+                             {"seconds", seconds(l.duration_ns)}});
   j["streams"] = Json::array();
   for (const StreamReport& s : r.streams) {
     const feign_stream_info info = tables.streams.info(s.stream);
-    j["streams"].push_back({{"stream", s.stream}, {"process", info.process}, {"thread", info.thread}, {"rank", info.rank},
-                            {"activities", s.activities}, {"call_seconds", seconds(s.call_ns)},
-                            {"pause_seconds", seconds(s.pause_ns)}, {"wait_seconds", seconds(s.wait_ns)}});
+    j["streams"].push_back({{"stream", s.stream},
+                            {"process", info.process},
+                            {"thread", info.thread},
+                            {"rank", info.rank},
+                            {"activities", s.activities},
+                            {"call_seconds", seconds(s.call_ns)},
+                            {"pause_seconds", seconds(s.pause_ns)},
+                            {"wait_seconds", seconds(s.wait_ns)}});
   }
   // Paths are bytes: what is no UTF-8 is replaced.
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -30,7 +30,7 @@ struct OpReport {
 // Activities of one op that came back with one wrong result.
 struct Mismatch {
   uint64_t count = 0;
-  uint64_t first_place = 0;    // FEIGN_PLACE
+  uint64_t first_place = 0;  // FEIGN_PLACE
   uint64_t first_id = UINT64_MAX;
   std::string first_path;
 };
@@ -44,10 +44,10 @@ struct StreamReport {
 };
 
 struct Report {
-  std::string trace;     // as the user named it
-  std::string root;      // "" if none
-  std::string pace;      // "afap", "think"
-  std::string replayer;  // its name
+  std::string trace;         // as the user named it
+  std::string root;          // "" if none
+  std::string pace;          // "afap", "think"
+  std::string replayer;      // its name
   uint64_t wall_ns = 0;      // of the replay itself, first call to last
   uint64_t recorded_ns = 0;  // first start to last end in the trace
   uint64_t prepare_ns = 0, plan_ns = 0;
@@ -63,8 +63,8 @@ struct Report {
   std::vector<StreamReport> streams;
 
   OpReport& op(uint32_t id);
-  OpReport total() const;  // over all ops
-  double fidelity() const; // matched / (matched + mismatched), 1 if none
+  OpReport total() const;   // over all ops
+  double fidelity() const;  // matched / (matched + mismatched), 1 if none
 };
 
 std::string report_text(const Report& report, const Tables& tables);

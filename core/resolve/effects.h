@@ -8,31 +8,31 @@
 namespace feign {
 
 enum class Effect : uint8_t {
-  kUse,        // works on a descriptor, no more
-  kOpen,       // a path becomes a descriptor, by flags
-  kCreat,      // the same, flags understood
+  kUse,    // works on a descriptor, no more
+  kOpen,   // a path becomes a descriptor, by flags
+  kCreat,  // the same, flags understood
   kClose,
   kCloseRange,
   kDup,
   kDup2,
-  kFcntl,      // F_DUPFD duplicates, F_SETFD sets close-on-exec
-  kRead,       // at the current offset, which it moves
+  kFcntl,  // F_DUPFD duplicates, F_SETFD sets close-on-exec
+  kRead,   // at the current offset, which it moves
   kWrite,
-  kPread,      // at a given offset
+  kPread,  // at a given offset
   kPwrite,
-  kPread2,     // at a given offset, or the current one if it is -1
+  kPread2,  // at a given offset, or the current one if it is -1
   kPwrite2,
-  kCopy,       // from one descriptor to a second, both at their offsets
+  kCopy,  // from one descriptor to a second, both at their offsets
   kSeek,
-  kList,       // directory entries
-  kStat,       // follows a link at the end of the path
-  kLstat,      // does not
+  kList,   // directory entries
+  kStat,   // follows a link at the end of the path
+  kLstat,  // does not
   kFstat,
-  kStatat,     // by AT_ flags; with AT_EMPTY_PATH or no path: the descriptor's file
+  kStatat,  // by AT_ flags; with AT_EMPTY_PATH or no path: the descriptor's file
   kAccess,
   kReadlink,
   kUnlink,
-  kUnlinkat,   // rmdir by flag
+  kUnlinkat,  // rmdir by flag
   kRmdir,
   kRename,
   kMkdir,
@@ -43,15 +43,15 @@ enum class Effect : uint8_t {
   kFtruncate,
   kFallocate,
   kFork,
-  kClone,      // what is shared: by flags
+  kClone,  // what is shared: by flags
   kExec,
   kExit,       // of one thread
   kExitGroup,  // of the process
   kChdir,
   kFchdir,
-  kGetcwd,     // tells the working directory
-  kPipe,       // two descriptors that are no files
-  kChannel,    // one
+  kGetcwd,   // tells the working directory
+  kPipe,     // two descriptors that are no files
+  kChannel,  // one
 };
 
 }  // namespace feign

@@ -177,11 +177,16 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       const bool creates = effect == Effect::kCreat || (a.flags & O_CREAT) != 0;
       const bool exclusive = (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
       if (!ok) {
-        if (a.result == -EEXIST && exclusive) t.file = present(slot, Type::kUnknown);
-        else if (a.result == -EISDIR) t.file = present(slot, Type::kDirectory);
-        else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY)) t.file = present(slot, Type::kFile);
-        else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW)) t.file = present(slot, Type::kSymlink);
-        else return failed();
+        if (a.result == -EEXIST && exclusive)
+          t.file = present(slot, Type::kUnknown);
+        else if (a.result == -EISDIR)
+          t.file = present(slot, Type::kDirectory);
+        else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY))
+          t.file = present(slot, Type::kFile);
+        else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW))
+          t.file = present(slot, Type::kSymlink);
+        else
+          return failed();
         return t;
       }
       if ((a.flags & O_TMPFILE) == O_TMPFILE) {

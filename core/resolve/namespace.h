@@ -4,8 +4,8 @@
 // A slot is a place for a name: one for every absolute path ever seen, for ever. A file is an
 // identity that sits in slots; a rename moves it, and all below it, to other slots. What is first
 // seen by a successful use was there before the trace began; what is first seen by its creation was
-// not. resolve asks this for identities, prepare (on the activities as modifiers left them) for what
-// must exist.
+// not. resolve asks this for identities, prepare (on the activities as modifiers left them) for
+// what must exist.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ class Namespace {
 
   struct File {
     Type type = Type::kUnknown;
-    bool created = false;   // by the trace
-    bool certain = false;   // … surely: it cannot have been there before
-    bool gone = false;      // its last name is gone
+    bool created = false;  // by the trace
+    bool certain = false;  // … surely: it cannot have been there before
+    bool gone = false;     // its last name is gone
     uint32_t links = 0;
     uint32_t initial_path = 0;  // where it was when the trace began, if it was there; string id
     uint32_t target = 0;        // of a symbolic link, string id
@@ -45,16 +45,17 @@ class Namespace {
   }
 
   struct Touched {
-    uint32_t file = 0;      // the identity that the call named, 0 if none
-    uint32_t file2 = 0;     // the one that stood at rename's new name and went
-    bool created = false;   // the call made it
+    uint32_t file = 0;     // the identity that the call named, 0 if none
+    uint32_t file2 = 0;    // the one that stood at rename's new name and went
+    bool created = false;  // the call made it
   };
   // What a call with a resolved path (and path2) does to names, by its recorded result.
   Touched apply(const feign_activity& a, Effect effect);
 
   File& file(uint32_t id) { return files_[id]; }
   uint32_t file_count() const { return static_cast<uint32_t>(files_.size()); }
-  // Every name ever seen: its path, its directory's (0 for "/"), and the file there now (0 if none).
+  // Every name ever seen: its path, its directory's (0 for "/"), and the file there now (0 if
+  // none).
   template <typename Visit>
   void for_each_name(Visit&& visit) const {
     for (size_t i = 1; i < slots_.size(); ++i)
@@ -83,7 +84,7 @@ class Namespace {
   uint32_t new_file(Type type, bool created, bool certain);
   void put(uint32_t slot, uint32_t file);
   void take(uint32_t slot);
-  uint32_t present(uint32_t slot, Type type);        // it is there: make it known if it was not
+  uint32_t present(uint32_t slot, Type type);  // it is there: make it known if it was not
   uint32_t create(uint32_t slot, Type type, bool certain);
   void absent(uint32_t slot);
   uint32_t initial_path_of(uint32_t slot);
@@ -91,8 +92,8 @@ class Namespace {
   void exchange(uint32_t a, uint32_t b);
 
   Strings& strings_;
-  std::vector<Slot> slots_;          // [0] is none
-  std::vector<File> files_;          // [0] is none
+  std::vector<Slot> slots_;             // [0] is none
+  std::vector<File> files_;             // [0] is none
   std::vector<uint32_t> slot_by_path_;  // by string id
 };
 

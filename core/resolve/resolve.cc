@@ -210,7 +210,8 @@ void Resolve::renamed(uint32_t from, uint32_t to) {
   const std::string target(tables_.strings.text(to));
   const auto moved = [&](uint32_t path) -> uint32_t {
     const std::string_view text = tables_.strings.text(path);
-    if (!text.starts_with(old) || (text.size() > old.size() && text[old.size()] != '/')) return path;
+    if (!text.starts_with(old) || (text.size() > old.size() && text[old.size()] != '/'))
+      return path;
     return tables_.strings.intern(target + std::string(text.substr(old.size())));
   };
   for (const auto& d : pool_)
@@ -269,7 +270,8 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
 void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   if (d == nullptr || (d->marks & FEIGN_NOT_A_FILE)) return;
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
-  const bool writes = effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2;
+  const bool writes =
+      effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2;
   const bool positional =
       effect == Effect::kPread || effect == Effect::kPwrite ||
       ((effect == Effect::kPread2 || effect == Effect::kPwrite2) && a.offset != UINT64_MAX);
@@ -383,14 +385,16 @@ void Resolve::apply(Record& r) {
       if (from != nullptr) a.offset = std::exchange(from->offset, from->offset + done);
       if (to != nullptr) {
         to->offset += done;
-        if (to->file != 0) names_.file(to->file).size = std::max(names_.file(to->file).size, to->offset);
+        if (to->file != 0)
+          names_.file(to->file).size = std::max(names_.file(to->file).size, to->offset);
       }
       return;
     }
     case Effect::kFstat: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
-      if (ok && d != nullptr && d->file != 0 && S_ISREG(a.mode)) names_.file(d->file).size = a.length;
+      if (ok && d != nullptr && d->file != 0 && S_ISREG(a.mode))
+        names_.file(d->file).size = a.length;
       if (ok && d != nullptr && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode))) {
         d->marks |= FEIGN_NOT_A_FILE;
         a.marks |= FEIGN_NOT_A_FILE;
@@ -436,8 +440,10 @@ void Resolve::apply(Record& r) {
     case Effect::kExitGroup: {
       std::vector<uint64_t> ended;
       std::vector<uint32_t> going;
-      if (effect == Effect::kExit) going.push_back(recorded_stream);
-      else going = t.process->threads;
+      if (effect == Effect::kExit)
+        going.push_back(recorded_stream);
+      else
+        going = t.process->threads;
       for (const uint32_t stream : going) {
         Thread& one = threads_[stream];
         if (one.ended) continue;

@@ -21,8 +21,8 @@ class Resolve {
  public:
   explicit Resolve(Tables& tables);
 
-  // Turns a provider's activity (FEIGN_RESOLVED not set) into what feign.h promises. Activities come
-  // in the order in which they took effect, with their ids. [stream]
+  // Turns a provider's activity (FEIGN_RESOLVED not set) into what feign.h promises. Activities
+  // come in the order in which they took effect, with their ids. [stream]
   void apply(Record& record);
   // Time that a stream spent waiting in a call that is no activity.
   void waited(uint32_t stream, uint64_t ns);
@@ -32,7 +32,7 @@ class Resolve {
   struct Description {
     uint32_t handle = 0;
     uint32_t file = 0;
-    uint32_t path = 0;   // string id of the absolute path it was opened by
+    uint32_t path = 0;  // string id of the absolute path it was opened by
     uint32_t flags = 0;
     uint32_t refs = 0;   // descriptors, over all tables
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY
@@ -79,7 +79,7 @@ class Resolve {
 
   Tables& tables_;
   Namespace names_;
-  std::vector<Thread> threads_;  // by the provider's stream number
+  std::vector<Thread> threads_;                    // by the provider's stream number
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
   std::vector<uint32_t> cleaned_;                  // absolute path as recorded -> clean
   std::vector<std::unique_ptr<Description>> pool_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the generator makes of a call's description, beyond what feign.h shows of it: for reading the
-// call from text and for resolve.
+// What the generator makes of a call's description, beyond what feign.h shows of it: for reading
+// the call from text and for resolve.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 // A file is a row of blocks, each holding activities of one stream only, compressed with zstd and
 // checksummed, complete in itself (strings included); then an index of the blocks, the tables (ops,
 // streams, sources, what was left out), what must exist before the first call, and a trailer that
-// says where the index is. So a worker of the replay reads its own stream's blocks and nothing else,
-// and memory does not grow with the trace.
+// says where the index is. So a worker of the replay reads its own stream's blocks and nothing
+// else, and memory does not grow with the trace.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct Needed {
 // Sums over a trace, known without reading its blocks.
 struct NativeTotals {
   uint64_t activities = 0;
-  uint64_t first_ns = 0;  // least start
-  uint64_t last_ns = 0;   // greatest end
+  uint64_t first_ns = 0;    // least start
+  uint64_t last_ns = 0;     // greatest end
   uint64_t max_length = 0;  // longest read or write asked for, bytes
   uint32_t max_handle = 0, max_file = 0;
   std::vector<uint64_t> by_op;      // by the reader's op id
@@ -53,7 +53,8 @@ class NativeWriter {
   NativeWriter(int fd, std::string name, const Tables& tables, Options options);
   ~NativeWriter();
 
-  // Activities come in the order of the trace (ids grow strictly). Takes values and dependencies too.
+  // Activities come in the order of the trace (ids grow strictly). Takes values and dependencies
+  // too.
   Result<void> add(const Record& record);
   // Writes what is still buffered, index, tables and trailer. Nothing may be added after.
   Result<void> finish(const std::vector<Needed>& needed);
@@ -68,8 +69,8 @@ class NativeWriter {
 // the same time from different threads.
 class NativeReader {
  public:
-  // Takes ownership of `fd`. Every fault is an error that says file and offset: too short, not of this
-  // format, of a newer version, checksum wrong, an impossible number. [main]
+  // Takes ownership of `fd`. Every fault is an error that says file and offset: too short, not of
+  // this format, of a newer version, checksum wrong, an impossible number. [main]
   static Result<std::shared_ptr<NativeReader>> open(int fd, std::string name, Tables& tables);
   // True if these first bytes are of this format.
   static bool recognises(const void* head, size_t size);
@@ -78,11 +79,11 @@ class NativeReader {
   const NativeTotals& totals() const;
   const std::vector<Needed>& needed() const;
 
-  struct Range {             // what to read; all conditions must hold
-    uint32_t stream = 0;     // 0: all, merged in the order of the trace
-    uint64_t from = 0;       // number of the first activity, counted over the whole trace from 0
-    uint64_t from_ns = 0;    // start_ns at least
-    std::string path;        // exactly this path or path2; "": any
+  struct Range {           // what to read; all conditions must hold
+    uint32_t stream = 0;   // 0: all, merged in the order of the trace
+    uint64_t from = 0;     // number of the first activity, counted over the whole trace from 0
+    uint64_t from_ns = 0;  // start_ns at least
+    std::string path;      // exactly this path or path2; "": any
   };
 
   // Reads activities in order; skips blocks that the index shows to be of no use.
@@ -91,8 +92,8 @@ class NativeReader {
     Cursor(std::shared_ptr<const NativeReader> reader, Range range);
     ~Cursor();
     Cursor(Cursor&&) noexcept;
-    // The next activity into `out` (all of out.a, out.values, out.depends; a.host as it was), and its
-    // number in the whole trace into `number`. False at the end.
+    // The next activity into `out` (all of out.a, out.values, out.depends; a.host as it was), and
+    // its number in the whole trace into `number`. False at the end.
     Result<bool> next(Record& out, uint64_t& number);
 
    private:

@@ -13,10 +13,10 @@ constexpr uint16_t kMajor = 1, kMinor = 0;
 constexpr uint32_t kBlockMagic = 0x4B4C4246;    // "FBLK"
 constexpr uint32_t kTrailerMagic = 0x444E4546;  // "FEND"
 
-constexpr uint32_t kMaxRecords = 4096;                 // in a block
-constexpr size_t kFullBlock = size_t{48} << 10;        // a block is closed when it has this many bytes
-constexpr size_t kMaxBlock = size_t{64} << 20;         // and never has more, decompressed
-constexpr size_t kMaxIndex = size_t{1} << 30;          // nor the index, decompressed
+constexpr uint32_t kMaxRecords = 4096;           // in a block
+constexpr size_t kFullBlock = size_t{48} << 10;  // a block is closed when it has this many bytes
+constexpr size_t kMaxBlock = size_t{64} << 20;   // and never has more, decompressed
+constexpr size_t kMaxIndex = size_t{1} << 30;    // nor the index, decompressed
 
 struct FileHeader {
   char magic[8];
@@ -48,27 +48,27 @@ static_assert(sizeof(Trailer) == 32);
 
 // Which fields of a record are not as predicted. In the order in which they follow.
 enum Field : uint32_t {
-  kOp = 1u << 0,         // index into the file's ops; predicted: as before
-  kNumber = 1u << 1,     // predicted: one more than before
-  kId = 1u << 2,         // predicted: number * 65536 + 65536
-  kStart = 1u << 3,      // predicted: the end of the one before, plus think time
-  kDuration = 1u << 4,   // predicted: as before
-  kOffset = 1u << 5,     // predicted: end of the one before (offset + length)
-  kLength = 1u << 6,     // predicted: as before
-  kResult = 1u << 7,     // predicted: the length if it moved data, else 0
-  kHandle = 1u << 8,     // predicted: as before (all of these)
+  kOp = 1u << 0,        // index into the file's ops; predicted: as before
+  kNumber = 1u << 1,    // predicted: one more than before
+  kId = 1u << 2,        // predicted: number * 65536 + 65536
+  kStart = 1u << 3,     // predicted: the end of the one before, plus think time
+  kDuration = 1u << 4,  // predicted: as before
+  kOffset = 1u << 5,    // predicted: end of the one before (offset + length)
+  kLength = 1u << 6,    // predicted: as before
+  kResult = 1u << 7,    // predicted: the length if it moved data, else 0
+  kHandle = 1u << 8,    // predicted: as before (all of these)
   kFile = 1u << 9,
   kPath = 1u << 10,
   kFlags = 1u << 11,
   kMode = 1u << 12,
-  kPath2 = 1u << 13,     // predicted: 0
-  kHandle2 = 1u << 14,   // predicted: 0
-  kCompute = 1u << 15,   // predicted: start less the end of the one before
-  kSync = 1u << 16,      // predicted: 0
-  kPlace = 1u << 17,     // predicted: one more than before
-  kMarks = 1u << 18,     // predicted: as before
-  kValues = 1u << 19,    // predicted: none
-  kDepends = 1u << 20,   // predicted: none
+  kPath2 = 1u << 13,    // predicted: 0
+  kHandle2 = 1u << 14,  // predicted: 0
+  kCompute = 1u << 15,  // predicted: start less the end of the one before
+  kSync = 1u << 16,     // predicted: 0
+  kPlace = 1u << 17,    // predicted: one more than before
+  kMarks = 1u << 18,    // predicted: as before
+  kValues = 1u << 19,   // predicted: none
+  kDepends = 1u << 20,  // predicted: none
 };
 constexpr uint32_t kAllFields = (1u << 21) - 1;
 
@@ -115,7 +115,11 @@ struct LikeOp {
   uint32_t flags = 0, mode = 0, marks = 0;
 };
 
-inline uint64_t zigzag(int64_t v) { return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63); }
-inline int64_t unzigzag(uint64_t v) { return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1); }
+inline uint64_t zigzag(int64_t v) {
+  return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
+}
+inline int64_t unzigzag(uint64_t v) {
+  return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1);
+}
 
 }  // namespace feign::native

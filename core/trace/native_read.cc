@@ -16,7 +16,8 @@ using namespace native;
 
 namespace {
 
-// Numbers and texts from memory that cannot be trusted: past the end everything is 0 and bad() is true.
+// Numbers and texts from memory that cannot be trusted: past the end everything is 0 and bad() is
+// true.
 class Take {
  public:
   Take() = default;
@@ -154,7 +155,8 @@ Result<std::shared_ptr<NativeReader>> NativeReader::open(int fd, std::string nam
   struct stat st {};
   if (fstat(fd, &st) != 0) return errno_error("read " + impl->name, errno);
   if (!S_ISREG(st.st_mode))
-    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is no regular file, want a trace in the native format");
+    return Error(FEIGN_ERR_ARGUMENT,
+                 impl->name + ": is no regular file, want a trace in the native format");
   impl->size = static_cast<uint64_t>(st.st_size);
   FileHeader header{};
   if (impl->size < sizeof header)
@@ -162,30 +164,41 @@ Result<std::shared_ptr<NativeReader>> NativeReader::open(int fd, std::string nam
                                          " bytes, too few for a trace in the native format");
   if (auto r = impl->read_at(&header, sizeof header, 0); !r) return std::move(r.error());
   if (!recognises(&header, sizeof header))
-    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is not in the native format: it does not start with FEIGNTR");
+    return Error(FEIGN_ERR_ARGUMENT,
+                 impl->name + ": is not in the native format: it does not start with FEIGNTR");
   if (header.major != kMajor)
-    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is format " + std::to_string(header.major) + "." +
-                                         std::to_string(header.minor) + ", this feign reads " +
-                                         std::to_string(kMajor) + ".x");
+    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is format " + std::to_string(header.major) +
+                                         "." + std::to_string(header.minor) +
+                                         ", this feign reads " + std::to_string(kMajor) + ".x");
   Trailer trailer{};
   if (impl->size < sizeof header + sizeof trailer)
-    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is incomplete: it ends before its index (cut short, or still being written)");
-  if (auto r = impl->read_at(&trailer, sizeof trailer, impl->size - sizeof trailer); !r) return std::move(r.error());
+    return Error(
+        FEIGN_ERR_ARGUMENT,
+        impl->name +
+            ": is incomplete: it ends before its index (cut short, or still being written)");
+  if (auto r = impl->read_at(&trailer, sizeof trailer, impl->size - sizeof trailer); !r)
+    return std::move(r.error());
   const uint64_t index_end = impl->size - sizeof trailer;
   if (trailer.magic != kTrailerMagic)
-    return Error(FEIGN_ERR_ARGUMENT, impl->name + ": is incomplete: it ends without a trailer (cut short, or still being written)");
+    return Error(
+        FEIGN_ERR_ARGUMENT,
+        impl->name +
+            ": is incomplete: it ends without a trailer (cut short, or still being written)");
   if (trailer.index_offset < sizeof header || trailer.index_offset > index_end ||
       trailer.packed_size != index_end - trailer.index_offset || trailer.raw_size > kMaxIndex ||
       trailer.raw_size / 4096 > trailer.packed_size + uint64_t{1})
     return impl->damaged(index_end, "the trailer does not fit the file");
   std::vector<unsigned char> packed(trailer.packed_size);
-  if (auto r = impl->read_at(packed.data(), packed.size(), trailer.index_offset); !r) return std::move(r.error());
+  if (auto r = impl->read_at(packed.data(), packed.size(), trailer.index_offset); !r)
+    return std::move(r.error());
   if (check_of(packed.data(), packed.size(), trailer.raw_size) != trailer.check)
     return impl->damaged(trailer.index_offset, "the index fails its checksum");
   std::vector<unsigned char> raw(trailer.raw_size);
   const size_t got = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
-  if (ZSTD_isError(got) || got != raw.size()) return impl->damaged(trailer.index_offset, "the index does not decompress");
-  if (auto r = impl->index(Take(raw.data(), raw.size()), trailer.index_offset); !r) return std::move(r.error());
+  if (ZSTD_isError(got) || got != raw.size())
+    return impl->damaged(trailer.index_offset, "the index does not decompress");
+  if (auto r = impl->index(Take(raw.data(), raw.size()), trailer.index_offset); !r)
+    return std::move(r.error());
   return std::shared_ptr<NativeReader>(new NativeReader(std::move(impl)));
 }
 
@@ -204,8 +217,9 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
     b.first_ns = x.u64();
     b.last_ns = x.u64();
     x.raw(b.filter.bits, sizeof b.filter.bits);
-    if (x.bad() || b.offset != end || b.records == 0 || b.records > kMaxRecords || b.raw_size > kMaxBlock ||
-        b.packed_size > at || b.offset > at - b.packed_size || b.last_number < b.first_number)
+    if (x.bad() || b.offset != end || b.records == 0 || b.records > kMaxRecords ||
+        b.raw_size > kMaxBlock || b.packed_size > at || b.offset > at - b.packed_size ||
+        b.last_number < b.first_number)
       return bad("a block that cannot be");
     end = b.offset + sizeof(BlockHeader) + b.packed_size;
     if (end > at) return bad("a block that cannot be");
@@ -243,7 +257,8 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
     ops[i].moves = d.kind == FEIGN_KIND_READ || d.kind == FEIGN_KIND_WRITE;
     ops[i].text_values = 0;
     for (const auto& [arg, type, slot, index] : d.args)
-      if (slot == FEIGN_SLOT_VALUE && index < 32 && (type == FEIGN_ARG_STRING || type == FEIGN_ARG_PATH))
+      if (slot == FEIGN_SLOT_VALUE && index < 32 &&
+          (type == FEIGN_ARG_STRING || type == FEIGN_ARG_PATH))
         ops[i].text_values |= 1u << index;
     if (ops[i].id == 0) unknown[d.layer].push_back(i);
   }
@@ -258,17 +273,19 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
         return own->texts.back()->c_str();
       };
       std::vector<feign_arg_info> args;
-      for (const auto& [arg, type, slot, index] : d.args) args.push_back({keep(arg), type, slot, index, 0, nullptr});
-      own->infos.push_back({sizeof(feign_op_info), 0, keep(d.name), own->name.c_str(), d.kind, d.result_kind,
-                            static_cast<uint32_t>(args.size()), sizeof(feign_arg_info), nullptr});
+      for (const auto& [arg, type, slot, index] : d.args)
+        args.push_back({keep(arg), type, slot, index, 0, nullptr});
+      own->infos.push_back({sizeof(feign_op_info), 0, keep(d.name), own->name.c_str(), d.kind,
+                            d.result_kind, static_cast<uint32_t>(args.size()),
+                            sizeof(feign_arg_info), nullptr});
       own->args.push_back(std::move(args));
     }
     for (size_t i = 0; i < own->infos.size(); ++i) {
       own->infos[i].args = own->args[i].empty() ? nullptr : own->args[i].data();
       own->pointers.push_back(&own->infos[i]);
     }
-    own->layer = {sizeof(feign_layer), static_cast<uint32_t>(own->pointers.size()), own->name.c_str(),
-                  own->pointers.data()};
+    own->layer = {sizeof(feign_layer), static_cast<uint32_t>(own->pointers.size()),
+                  own->name.c_str(), own->pointers.data()};
     auto id = tables->ops.add(own->layer);
     if (!id) return std::move(id.error()).within(name);
     for (size_t i = 0; i < list.size(); ++i) ops[list[i]].id = *id + static_cast<uint32_t>(i);
@@ -297,9 +314,11 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
   of_stream.resize(streams.size());
   uint64_t records = 0;
   for (uint32_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].stream == 0 || blocks[i].stream >= streams.size()) return bad("a block of no stream");
+    if (blocks[i].stream == 0 || blocks[i].stream >= streams.size())
+      return bad("a block of no stream");
     auto& list = of_stream[blocks[i].stream];
-    if (!list.empty() && blocks[list.back()].last_number >= blocks[i].first_number) return bad("blocks out of order");
+    if (!list.empty() && blocks[list.back()].last_number >= blocks[i].first_number)
+      return bad("blocks out of order");
     list.push_back(i);
     records += blocks[i].records;
   }
@@ -328,7 +347,8 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
     e.size = x.u64();
     e.path = x.text();
     e.target = x.text();
-    if (x.bad() || type < Needed::kFile || type > Needed::kAbsent) return bad("a needed file that cannot be");
+    if (x.bad() || type < Needed::kFile || type > Needed::kAbsent)
+      return bad("a needed file that cannot be");
     e.type = static_cast<Needed::Type>(type);
     needed.push_back(std::move(e));
   }
@@ -336,7 +356,8 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
   return {};
 }
 
-// ---- cursors --------------------------------------------------------------------------------------
+// ---- cursors
+// --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -349,13 +370,13 @@ struct StreamCursor {
   std::vector<unsigned char> raw;
   std::vector<uint32_t> strings;  // of the block -> id
   std::vector<LikeOp> like;
-  uint32_t left = 0;              // records in the block
+  uint32_t left = 0;  // records in the block
   uint64_t block_offset = 0;
   feign_activity before{};
   uint64_t before_end = 0, last_number = 0;
   uint32_t before_op = 0;
   bool first = false;
-  uint32_t mask = 0;              // of the record to come
+  uint32_t mask = 0;  // of the record to come
   uint64_t number = 0;
 };
 
@@ -383,8 +404,8 @@ struct NativeReader::Cursor::Impl {
     if (b.last_ns < range.from_ns) return false;
     return range.path.empty() || b.filter.may_have(path_hash);
   }
-  Result<bool> load(StreamCursor& s);    // the next block; false: no more
-  Result<bool> peek(StreamCursor& s);    // s.number and s.mask of the next record; false: no more
+  Result<bool> load(StreamCursor& s);  // the next block; false: no more
+  Result<bool> peek(StreamCursor& s);  // s.number and s.mask of the next record; false: no more
   Result<void> decode(StreamCursor& s, Record& out);
 };
 
@@ -425,17 +446,20 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
   BlockHeader h;
   memcpy(&h, packed.data(), sizeof h);
   const unsigned char* body = packed.data() + sizeof h;
-  if (h.magic != kBlockMagic || h.stream != b.stream || h.records != b.records || h.raw_size != b.raw_size ||
-      h.packed_size != b.packed_size || h.first_number != b.first_number)
+  if (h.magic != kBlockMagic || h.stream != b.stream || h.records != b.records ||
+      h.raw_size != b.raw_size || h.packed_size != b.packed_size ||
+      h.first_number != b.first_number)
     return f.damaged(b.offset, "a block is not the one that the index says");
   if (check_block(h, body) != h.check) return f.damaged(b.offset, "a block fails its checksum");
   s.raw.resize(b.raw_size);
   const size_t got = ZSTD_decompressDCtx(zstd, s.raw.data(), s.raw.size(), body, b.packed_size);
-  if (ZSTD_isError(got) || got != b.raw_size) return f.damaged(b.offset, "a block does not decompress");
+  if (ZSTD_isError(got) || got != b.raw_size)
+    return f.damaged(b.offset, "a block does not decompress");
   s.block_offset = b.offset;
   s.take = Take(s.raw.data(), s.raw.size());
   s.strings.assign(1, 0);
-  for (uint64_t n = s.take.count(1); n != 0; --n) s.strings.push_back(f.tables->strings.intern(s.take.text()));
+  for (uint64_t n = s.take.count(1); n != 0; --n)
+    s.strings.push_back(f.tables->strings.intern(s.take.text()));
   if (s.take.bad()) return f.damaged(b.offset, "the strings of a block do not fit it");
   s.left = b.records;
   s.before = {};
@@ -454,7 +478,8 @@ Result<bool> NativeReader::Cursor::Impl::peek(StreamCursor& s) {
   }
   s.mask = s.take.u32();
   s.number = s.last_number + 1 + ((s.mask & kNumber) ? s.take.u64() : 0);
-  if (s.take.bad() || (s.mask & ~kAllFields)) return file().damaged(s.block_offset, "a record that cannot be");
+  if (s.take.bad() || (s.mask & ~kAllFields))
+    return file().damaged(s.block_offset, "a record that cannot be");
   return true;
 }
 
@@ -471,9 +496,11 @@ Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   const OpOfFile& kind = f.ops[op];
   LikeOp& like = s.like[op];
   a.op = kind.id;
-  const uint64_t id_predicted = s.first ? (s.number + 1) << 16 : b.id + ((s.number - s.last_number) << 16);
+  const uint64_t id_predicted =
+      s.first ? (s.number + 1) << 16 : b.id + ((s.number - s.last_number) << 16);
   a.id = id_predicted + ((mask & kId) ? static_cast<uint64_t>(x.i64()) : 0);
-  a.offset = (mask & kOffset) ? b.offset + static_cast<uint64_t>(x.i64()) : b.offset + (kind.moves ? b.length : 0);
+  a.offset = (mask & kOffset) ? b.offset + static_cast<uint64_t>(x.i64())
+                              : b.offset + (kind.moves ? b.length : 0);
   a.length = (mask & kLength) ? x.u64() : like.length;
   a.result = (mask & kResult) ? x.i64() : kind.moves ? static_cast<int64_t>(a.length) : 0;
   a.handle = (mask & kHandle) ? x.u32() : b.handle;

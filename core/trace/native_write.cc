@@ -81,21 +81,22 @@ struct NativeWriter::Impl {
   ZSTD_CCtx* zstd = ZSTD_createCCtx();
   uint64_t offset = 0;
   uint64_t next_number = 0, last_id = 0;
-  std::vector<Open> open;            // by stream
-  size_t held = 0;                   // bytes in open blocks
+  std::vector<Open> open;  // by stream
+  size_t held = 0;         // bytes in open blocks
   std::vector<Block> blocks;
-  std::vector<uint32_t> op_index;    // by op id, plus 1
-  std::vector<uint32_t> ops;         // by index: op id
-  std::vector<uint32_t> text_values; // by index: bits of values that are strings
+  std::vector<uint32_t> op_index;     // by op id, plus 1
+  std::vector<uint32_t> ops;          // by index: op id
+  std::vector<uint32_t> text_values;  // by index: bits of values that are strings
   struct Local {
     uint32_t epoch = 0, index = 0;
   };
-  std::vector<Local> locals;         // by string id
+  std::vector<Local> locals;  // by string id
   uint32_t last_epoch = 0;
   NativeTotals totals;
   std::vector<unsigned char> scratch, packed;
 
-  Impl(int f, std::string n, const Tables& t, Options o) : fd(f), name(std::move(n)), tables(t), options(o) {
+  Impl(int f, std::string n, const Tables& t, Options o)
+      : fd(f), name(std::move(n)), tables(t), options(o) {
     totals.first_ns = UINT64_MAX;
   }
   ~Impl() { ZSTD_freeCCtx(zstd); }
@@ -115,8 +116,10 @@ struct NativeWriter::Impl {
 
   Result<size_t> pack(const void* data, size_t size) {
     packed.resize(ZSTD_compressBound(size));
-    const size_t n = ZSTD_compressCCtx(zstd, packed.data(), packed.size(), data, size, options.level);
-    if (ZSTD_isError(n)) return Error(FEIGN_ERR_NOMEM, "write " + name + ": " + ZSTD_getErrorName(n));
+    const size_t n =
+        ZSTD_compressCCtx(zstd, packed.data(), packed.size(), data, size, options.level);
+    if (ZSTD_isError(n))
+      return Error(FEIGN_ERR_NOMEM, "write " + name + ": " + ZSTD_getErrorName(n));
     return n;
   }
 
@@ -128,7 +131,8 @@ struct NativeWriter::Impl {
     if (const feign_op_info* info = tables.ops.info(op))
       for (uint32_t i = 0; i < info->arg_count; ++i) {
         const feign_arg_info& a = info->args[i];
-        if (a.slot == FEIGN_SLOT_VALUE && a.index < 32 && (a.type == FEIGN_ARG_STRING || a.type == FEIGN_ARG_PATH))
+        if (a.slot == FEIGN_SLOT_VALUE && a.index < 32 &&
+            (a.type == FEIGN_ARG_STRING || a.type == FEIGN_ARG_PATH))
           bits |= 1u << a.index;
       }
     text_values.push_back(bits);
@@ -160,8 +164,13 @@ struct NativeWriter::Impl {
     scratch.insert(scratch.end(), o.records.data(), o.records.data() + o.records.size());
     auto size = pack(scratch.data(), scratch.size());
     if (!size) return std::move(size.error());
-    BlockHeader h{kBlockMagic, stream, o.record_count, static_cast<uint32_t>(scratch.size()),
-                  static_cast<uint32_t>(*size), 0, o.first_number};
+    BlockHeader h{kBlockMagic,
+                  stream,
+                  o.record_count,
+                  static_cast<uint32_t>(scratch.size()),
+                  static_cast<uint32_t>(*size),
+                  0,
+                  o.first_number};
     h.check = check_block(h, packed.data());
     blocks.push_back({offset, stream, o.record_count, h.raw_size, h.packed_size, o.first_number,
                       o.last_number, o.first_ns, o.last_ns, o.filter});
@@ -217,8 +226,10 @@ Result<void> NativeWriter::add(const Record& r) {
   const uint64_t end = a.start_ns + a.duration_ns;
   const uint64_t gap = a.start_ns > o.before_end ? a.start_ns - o.before_end : 0;
   const feign_op_info* info = w.tables.ops.info(a.op);
-  const bool moves = info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE);
-  const uint64_t id_predicted = o.record_count == 0 ? (number + 1) << 16 : b.id + ((number - o.last_number) << 16);
+  const bool moves =
+      info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE);
+  const uint64_t id_predicted =
+      o.record_count == 0 ? (number + 1) << 16 : b.id + ((number - o.last_number) << 16);
 
   uint32_t mask = 0;
   if (a.op != b.op || o.record_count == 0) mask |= kOp;
@@ -266,7 +277,8 @@ Result<void> NativeWriter::add(const Record& r) {
     const uint32_t texts = w.text_values[op];
     to.u64(a.value_count);
     for (uint32_t i = 0; i < a.value_count; ++i)
-      to.u64(i < 32 && (texts >> i & 1) ? w.local(o, static_cast<uint32_t>(a.values[i]), true) : a.values[i]);
+      to.u64(i < 32 && (texts >> i & 1) ? w.local(o, static_cast<uint32_t>(a.values[i]), true)
+                                        : a.values[i]);
   }
   if (mask & kDepends) {
     to.u64(r.depends.size());
@@ -372,7 +384,8 @@ Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
     x.u64(l.duration_ns);
   }
   const NativeTotals& t = w.totals;
-  for (const uint64_t v : {t.activities, t.first_ns, t.last_ns, t.max_length, uint64_t{t.max_handle}, uint64_t{t.max_file}})
+  for (const uint64_t v : {t.activities, t.first_ns, t.last_ns, t.max_length,
+                           uint64_t{t.max_handle}, uint64_t{t.max_file}})
     x.u64(v);
   x.u64(needed.size());
   for (const Needed& n : needed) {

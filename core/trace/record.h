@@ -37,14 +37,16 @@ struct alignas(64) Record {
 static_assert(offsetof(Record, a) == 0);
 static_assert(sizeof(Record) == 192);
 
-// What a new activity starts as. Copied from memory, since compilers make a slow `rep stos` of zeroing.
+// What a new activity starts as. Copied from memory, since compilers make a slow `rep stos` of
+// zeroing.
 extern const feign_activity kBlankActivity;
 
 // Records are reused last in, first out, so that the hottest line is the next one. [stream]
 class RecordPool {
  public:
   Record* make() {
-    if (free_.empty()) [[unlikely]] grow();
+    if (free_.empty()) [[unlikely]]
+      grow();
     Record* r = free_.back();
     free_.pop_back();
     r->a = kBlankActivity;

@@ -70,7 +70,8 @@ uint32_t Strings::intern(std::string_view text) {
   auto& chunk = chunks_[where.chunk];
   if (chunk.load(std::memory_order_relaxed) == nullptr)
     chunk.store(new Entry[size_t{kFirst} << where.chunk], std::memory_order_release);
-  chunk.load(std::memory_order_relaxed)[where.index] = {copy, static_cast<uint32_t>(text.size()), hash};
+  chunk.load(std::memory_order_relaxed)[where.index] = {copy, static_cast<uint32_t>(text.size()),
+                                                        hash};
   count_.store(id + 1, std::memory_order_release);
   *at = id;
   if (size_t{id} * 2 > table_.size()) grow();

@@ -22,9 +22,9 @@ class Strings {
   Strings(const Strings&) = delete;
   Strings& operator=(const Strings&) = delete;
 
-  uint32_t intern(std::string_view text);           // [any thread]
-  std::string_view text(uint32_t id) const;         // [any thread]; ended by a NUL; "" if unknown
-  uint32_t find(std::string_view text) const;       // 0 if it is not there
+  uint32_t intern(std::string_view text);      // [any thread]
+  std::string_view text(uint32_t id) const;    // [any thread]; ended by a NUL; "" if unknown
+  uint32_t find(std::string_view text) const;  // 0 if it is not there
   uint32_t size() const { return count_.load(std::memory_order_acquire); }
 
  private:

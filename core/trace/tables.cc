@@ -19,7 +19,8 @@ Result<uint32_t> Ops::add(const feign_layer& layer) {
     bool same = count == layer.op_count;
     for (uint32_t i = 0; same && i < count; ++i) {
       const Op* old = ops_[first + i].get();
-      same = (old == nullptr) == (layer.ops[i] == nullptr) && (old == nullptr || old->name == layer.ops[i]->name);
+      same = (old == nullptr) == (layer.ops[i] == nullptr) &&
+             (old == nullptr || old->name == layer.ops[i]->name);
     }
     if (same) return first;
     return Error(FEIGN_ERR_PLUGIN,
@@ -39,8 +40,15 @@ Result<uint32_t> Ops::add(const feign_layer& layer) {
       op->arg_names.emplace_back(op->args.back().name != nullptr ? op->args.back().name : "");
     }
     for (size_t a = 0; a < op->args.size(); ++a) op->args[a].name = op->arg_names[a].c_str();
-    op->info = {sizeof(feign_op_info), first + i, op->name.c_str(), op->layer.c_str(), from.kind, from.result_kind,
-                from.arg_count, sizeof(feign_arg_info), op->args.empty() ? nullptr : op->args.data()};
+    op->info = {sizeof(feign_op_info),
+                first + i,
+                op->name.c_str(),
+                op->layer.c_str(),
+                from.kind,
+                from.result_kind,
+                from.arg_count,
+                sizeof(feign_arg_info),
+                op->args.empty() ? nullptr : op->args.data()};
     ops_.back() = std::move(op);
   }
   layers_.emplace(layer.name, std::pair{first, layer.op_count});
@@ -67,8 +75,7 @@ uint32_t Streams::append(const feign_stream_info& info) {
 
 uint32_t Streams::find_or_add(const feign_stream_info& info) {
   const std::lock_guard lock(mutex_);
-  const auto [at, is_new] =
-      by_key_.try_emplace(key_of(info), static_cast<uint32_t>(infos_.size()));
+  const auto [at, is_new] = by_key_.try_emplace(key_of(info), static_cast<uint32_t>(infos_.size()));
   if (is_new) {
     (void)append(info);
   } else if (info.parent != 0) {

@@ -17,8 +17,9 @@
 
 namespace feign {
 
-// All ops of all layers, by id. Ids count from 1 in order of registration; the posix layer, generated
-// from layers/posix.h, comes first, so that its ids are the FEIGN_POSIX_… constants. [main]
+// All ops of all layers, by id. Ids count from 1 in order of registration; the posix layer,
+// generated from layers/posix.h, comes first, so that its ids are the FEIGN_POSIX_… constants.
+// [main]
 class Ops {
  public:
   Ops();
@@ -37,18 +38,20 @@ class Ops {
     std::vector<std::string> arg_names;
     std::vector<feign_arg_info> args;
   };
-  std::vector<std::unique_ptr<Op>> ops_;  // [0] is null
+  std::vector<std::unique_ptr<Op>> ops_;                                      // [0] is null
   std::map<std::string, std::pair<uint32_t, uint32_t>, std::less<>> layers_;  // first, count
 };
 
 // The recorded threads of control. A stream's number never changes. [any thread]
 class Streams {
  public:
-  // The stream of these recorded ids (host, rank, thread, again), made at first use. A parent is noted.
+  // The stream of these recorded ids (host, rank, thread, again), made at first use. A parent is
+  // noted.
   uint32_t find_or_add(const feign_stream_info& info);
   // A further stream of the same recorded ids: a thread id came back after its thread had ended.
   uint32_t add_again(uint32_t stream);
-  // Appends a stream as it stands, parent and all (the native format, whose file lists them in order).
+  // Appends a stream as it stands, parent and all (the native format, whose file lists them in
+  // order).
   uint32_t add(const feign_stream_info& info);
   feign_stream_info info(uint32_t stream) const;  // zeroed with id 0 if unknown
   void set_parent(uint32_t stream, uint32_t parent, uint64_t parent_id);

@@ -7,8 +7,8 @@
 namespace feign {
 namespace {
 
-// feign_activity.host of one that was just made: it is nobody's yet. Else it is the number of the stage
-// whose window the activity waits in.
+// feign_activity.host of one that was just made: it is nobody's yet. Else it is the number of the
+// stage whose window the activity waits in.
 constexpr uint32_t kMade = 1u << 31;
 // Ids leave room for what modifiers inject between two recorded activities.
 constexpr uint64_t kIdStep = 1u << 16;
@@ -35,7 +35,8 @@ void Pipeline::Stage::grow() {
   capacity = larger;
 }
 
-Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> modifiers, size_t batch)
+Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> modifiers,
+                   size_t batch)
     : tables_(tables), provider_(provider), resolve_(tables), batch_(batch) {
   modifiers.push_back(nullptr);
   for (Instance* modifier : modifiers) {
@@ -81,7 +82,8 @@ feign_status Pipeline::provided(Stage& first, feign_activity* a) {
   if (a->stream == 0 || a->stream >= tables_.streams.size()) [[unlikely]]
     return refuse("emitted an activity of stream " + std::to_string(a->stream) +
                   ", which host->stream() never gave");
-  if (emitted_now_ >= wanted_now_) [[unlikely]] return refuse("emitted more activities than it was asked for");
+  if (emitted_now_ >= wanted_now_) [[unlikely]]
+    return refuse("emitted more activities than it was asked for");
   ++emitted_now_;
   ++counts_.provided;
   const bool resolved = (a->marks & FEIGN_RESOLVED) != 0;
@@ -96,8 +98,8 @@ feign_status Pipeline::provided(Stage& first, feign_activity* a) {
 feign_status Pipeline::emit(feign_sink* sink, feign_activity* a) noexcept {
   auto& stage = *static_cast<Stage*>(sink->ctx);
   // One that was due, in order, with room for it: nothing more to do.
-  if (a != nullptr && a->host + 1 == stage.number && a->id <= stage.due_id && a->id > stage.last_id &&
-      stage.tail < stage.capacity) [[likely]] {
+  if (a != nullptr && a->host + 1 == stage.number && a->id <= stage.due_id &&
+      a->id > stage.last_id && stage.tail < stage.capacity) [[likely]] {
     ++stage.emitted;
     stage.last_id = a->id;
     a->host = stage.number;
@@ -111,15 +113,16 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
   try {
     if (a == nullptr) return refuse("emitted a null pointer");
     if (a->host == (stage.number | kMade)) {
-      if (const feign_status status = stage.number == 0 ? provided(stage, a) : injected(stage, a); status < 0)
+      if (const feign_status status = stage.number == 0 ? provided(stage, a) : injected(stage, a);
+          status < 0)
         return status;
     } else {
       // What is due is in the window before this stage, and not past the last due one.
       if (a->host + 1 != stage.number || a->id > stage.due_id)
         return refuse("emitted an activity that was not its own: twice, or one that was not due");
       if (a->id <= stage.last_id)
-        return refuse("emitted activity " + std::to_string(a->id) + " after " + std::to_string(stage.last_id) +
-                      ": activities keep their order");
+        return refuse("emitted activity " + std::to_string(a->id) + " after " +
+                      std::to_string(stage.last_id) + ": activities keep their order");
       ++stage.emitted;
     }
     if (stage.tail == stage.capacity) stage.grow();
@@ -134,7 +137,8 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
 
 feign_status Pipeline::injected(Stage& stage, feign_activity* a) {
   if (a->stream == 0 || a->stream >= tables_.streams.size())
-    return refuse("injected an activity of stream " + std::to_string(a->stream) + ", which does not exist");
+    return refuse("injected an activity of stream " + std::to_string(a->stream) +
+                  ", which does not exist");
   if (a->id != 0) return refuse("injected an activity with an id: ids are the host's");
   a->id = stage.last_id + 1;
   a->marks |= FEIGN_INJECTED | FEIGN_RESOLVED;

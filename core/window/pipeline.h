@@ -23,7 +23,8 @@ namespace feign {
 class Pipeline {
  public:
   // `batch`: how many activities a modifier is given at once when there are enough.
-  Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> modifiers, size_t batch = 256);
+  Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> modifiers,
+           size_t batch = 256);
   ~Pipeline();
 
   // Gets everything from the provider, through the modifiers, to `out` (in order, in batches, the
@@ -41,17 +42,17 @@ class Pipeline {
  private:
   // A sink and, but for the last, the window before the component that consumes it.
   struct Stage {
-    feign_sink sink;         // what the component before writes to; ctx is this
+    feign_sink sink;  // what the component before writes to; ctx is this
     Pipeline* pipeline;
-    Instance* modifier;      // that reads the window; null for the last
-    uint32_t number;         // 0: the provider's sink
+    Instance* modifier;  // that reads the window; null for the last
+    uint32_t number;     // 0: the provider's sink
     uint32_t lookahead = 0;
-    uint64_t last_id = 0;    // of what was emitted into it
-    uint64_t due_id = 0;     // the last that the component before it may emit
-    size_t emitted = 0;      // of what was due to that component, this time
-    bool ended = false;      // no more comes in
-    bool done = false;       // and all went out
-    bool carries = false;    // some think time of dropped activities waits for its stream's next
+    uint64_t last_id = 0;  // of what was emitted into it
+    uint64_t due_id = 0;   // the last that the component before it may emit
+    size_t emitted = 0;    // of what was due to that component, this time
+    bool ended = false;    // no more comes in
+    bool done = false;     // and all went out
+    bool carries = false;  // some think time of dropped activities waits for its stream's next
     std::vector<uint64_t> carried_compute, carried_sync;  // by stream
     // The window: items[head..tail).
     std::unique_ptr<feign_activity*[]> items;

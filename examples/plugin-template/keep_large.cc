@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // keep-large: drops reads and writes of fewer bytes than it is told.
+#include <feign.h>
+
 #include <cstddef>
 #include <iterator>
 #include <new>
-
-#include <feign.h>
 
 namespace {
 
@@ -22,7 +22,8 @@ struct KeepLarge {
 
   bool passes(const feign_activity& a) const {
     const feign_op_info* op = host->op_info(host, a.op);
-    const bool data = op != nullptr && (op->kind == FEIGN_KIND_READ || op->kind == FEIGN_KIND_WRITE);
+    const bool data =
+        op != nullptr && (op->kind == FEIGN_KIND_READ || op->kind == FEIGN_KIND_WRITE);
     return !data || a.length >= options.min_length;
   }
 };
@@ -46,9 +47,16 @@ feign_status process(void* self, const feign_window* in, feign_sink* out) noexce
 void destroy(void* self) noexcept { delete static_cast<KeepLarge*>(self); }
 
 constexpr feign_modifier kApi = {sizeof kApi, /*lookahead=*/0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {
-    sizeof kComponent, FEIGN_MODIFIER, "keep-large", "Drops small reads and writes.", &kApi,
-    kOptions, std::size(kOptions), sizeof(feign_option), sizeof(Options), 0};
+constexpr feign_component kComponent = {sizeof kComponent,
+                                        FEIGN_MODIFIER,
+                                        "keep-large",
+                                        "Drops small reads and writes.",
+                                        &kApi,
+                                        kOptions,
+                                        std::size(kOptions),
+                                        sizeof(feign_option),
+                                        sizeof(Options),
+                                        0};
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

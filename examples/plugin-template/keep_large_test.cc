@@ -9,11 +9,13 @@ using feign_test::act;
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  const feign_component* component = feign_test::load_component(argv[1], "keep-large", FEIGN_MODIFIER);
+  const feign_component* component =
+      feign_test::load_component(argv[1], "keep-large", FEIGN_MODIFIER);
   for (const size_t batch : {1, 2, 3, 64}) {
     feign_test::ModifierHarness h(component, {{"min-length", "100"}});
 
-    const auto out = h.run({act("open"), act("read", 99), act("write", 100), act("fstat"), act("close")}, batch);
+    const auto out =
+        h.run({act("open"), act("read", 99), act("write", 100), act("fstat"), act("close")}, batch);
 
     const char* want[] = {"open", "write", "fstat", "close"};
     if (out.size() != 4 || h.dropped != 1) {

@@ -5,9 +5,9 @@
 // costs is array look-ups: names, globs and lists are looked at once for each distinct op, path and
 // stream.
 //
-// Some activities carry state that others need: opens, closes, dups and process structure. Conditions
-// on ops, sizes and times do not touch those, unless state=drop says so; conditions on paths, streams,
-// processes and ranks take a file or a stream out whole, but for process structure.
+// Some activities carry state that others need: opens, closes, dups and process structure.
+// Conditions on ops, sizes and times do not touch those, unless state=drop says so; conditions on
+// paths, streams, processes and ranks take a file or a stream out whole, but for process structure.
 #include <fnmatch.h>
 
 #include <charconv>
@@ -39,25 +39,33 @@ struct Options {
   uint32_t drop, state;
 };
 constexpr feign_option kOptions[] = {
-    {"op", FEIGN_OPT_TEXTS, offsetof(Options, op), nullptr, nullptr, 0, 0, "Calls by name, with + between: op=read+write."},
+    {"op", FEIGN_OPT_TEXTS, offsetof(Options, op), nullptr, nullptr, 0, 0,
+     "Calls by name, with + between: op=read+write."},
     {"kind", FEIGN_OPT_TEXTS, offsetof(Options, kind), nullptr, nullptr, 0, 0,
      "Kinds of call: open close read write seek stat list change size flush dup process other."},
     {"path", FEIGN_OPT_TEXTS, offsetof(Options, path), nullptr, nullptr, 0, 0,
      "Globs of paths: * within a component, ** across; without a leading / at any depth."},
-    {"stream", FEIGN_OPT_TEXTS, offsetof(Options, stream), nullptr, nullptr, 0, 0, "Streams by number: 1+3-5."},
-    {"process", FEIGN_OPT_TEXTS, offsetof(Options, process), nullptr, nullptr, 0, 0, "Recorded process ids: 4943+4950-4960."},
+    {"stream", FEIGN_OPT_TEXTS, offsetof(Options, stream), nullptr, nullptr, 0, 0,
+     "Streams by number: 1+3-5."},
+    {"process", FEIGN_OPT_TEXTS, offsetof(Options, process), nullptr, nullptr, 0, 0,
+     "Recorded process ids: 4943+4950-4960."},
     {"rank", FEIGN_OPT_TEXTS, offsetof(Options, rank), nullptr, nullptr, 0, 0, "MPI ranks: 0+3-5."},
-    {"min-size", FEIGN_OPT_SIZE, offsetof(Options, min_size), "0", nullptr, 0, 0, "Reads and writes of at least this many bytes."},
-    {"max-size", FEIGN_OPT_SIZE, offsetof(Options, max_size), "0", nullptr, 0, 0, "Reads and writes of at most this many bytes; 0: any."},
-    {"after", FEIGN_OPT_DURATION, offsetof(Options, after), "0", nullptr, 0, 0, "Started no earlier than this since the trace began."},
-    {"before", FEIGN_OPT_DURATION, offsetof(Options, before), "0", nullptr, 0, 0, "Started before this time since the trace began; 0: any."},
-    {"drop", FEIGN_OPT_BOOL, offsetof(Options, drop), "no", nullptr, 0, 0, "Drop what meets the conditions, and keep the rest."},
+    {"min-size", FEIGN_OPT_SIZE, offsetof(Options, min_size), "0", nullptr, 0, 0,
+     "Reads and writes of at least this many bytes."},
+    {"max-size", FEIGN_OPT_SIZE, offsetof(Options, max_size), "0", nullptr, 0, 0,
+     "Reads and writes of at most this many bytes; 0: any."},
+    {"after", FEIGN_OPT_DURATION, offsetof(Options, after), "0", nullptr, 0, 0,
+     "Started no earlier than this since the trace began."},
+    {"before", FEIGN_OPT_DURATION, offsetof(Options, before), "0", nullptr, 0, 0,
+     "Started before this time since the trace began; 0: any."},
+    {"drop", FEIGN_OPT_BOOL, offsetof(Options, drop), "no", nullptr, 0, 0,
+     "Drop what meets the conditions, and keep the rest."},
     {"state", FEIGN_OPT_ENUM, offsetof(Options, state), "keep", kStates, 0, 0,
      "Whether opens, closes, dups and process structure pass conditions on ops, sizes and times."},
 };
 
-constexpr const char* kKinds[] = {"other", "open", "close", "read", "write", "seek", "stat",
-                                  "list",  "change", "size", "flush", "dup", "process"};
+constexpr const char* kKinds[] = {"other", "open",   "close", "read",  "write", "seek",   "stat",
+                                  "list",  "change", "size",  "flush", "dup",   "process"};
 
 struct Range {
   int64_t first, last;
@@ -77,7 +85,8 @@ struct Filter {
   bool path_fits(uint32_t id) {
     if (globs.empty()) return true;
     if (id == 0) return false;
-    if (id >= by_path.size()) by_path.resize(std::max<size_t>(id + size_t{1}, by_path.size() * 3 / 2));
+    if (id >= by_path.size())
+      by_path.resize(std::max<size_t>(id + size_t{1}, by_path.size() * 3 / 2));
     uint8_t& answer = by_path[id];
     if (answer == kUnknown) {
       const char* path = host->text(host, id, nullptr);
@@ -141,7 +150,9 @@ struct Filter {
     if (answer == kUnknown) {
       feign_stream_info info{};
       const bool known = host->stream_info(host, stream, &info) >= 0;
-      answer = known && in(streams, stream) && in(processes, info.process) && in(ranks, info.rank) ? kYes : kNo;
+      answer = known && in(streams, stream) && in(processes, info.process) && in(ranks, info.rank)
+                   ? kYes
+                   : kNo;
     }
     return answer == kYes;
   }
@@ -151,9 +162,12 @@ struct Filter {
     const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
                                                     k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
     const bool moves = k == FEIGN_KIND_READ || k == FEIGN_KIND_WRITE;
-    const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) || (a.path2 != 0 && path_fits(a.path2)));
-    const bool single = op_fits(a.op) && (!moves || (a.length >= options.min_size && a.length <= options.max_size)) &&
-                        a.start_ns >= options.after && a.start_ns < options.before;
+    const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
+                                                 (a.path2 != 0 && path_fits(a.path2)));
+    const bool single =
+        op_fits(a.op) &&
+        (!moves || (a.length >= options.min_size && a.length <= options.max_size)) &&
+        a.start_ns >= options.after && a.start_ns < options.before;
     if (!options.drop) return whole && (single || carries);
     if (only_single) return !single || carries;
     if (only_whole) return !whole || (k == FEIGN_KIND_PROCESS && !globs.empty());
@@ -174,7 +188,8 @@ std::vector<std::string> words(const char* const* list) {
   return out;
 }
 
-feign_status ranges(const feign_host* host, const char* option, const char* const* list, std::vector<Range>& out) {
+feign_status ranges(const feign_host* host, const char* option, const char* const* list,
+                    std::vector<Range>& out) {
   for (const std::string& word : words(list)) {
     Range r{};
     const char* end = word.data() + word.size();
@@ -186,7 +201,9 @@ feign_status ranges(const feign_host* host, const char* option, const char* cons
       error = wrong;
     }
     if (error != std::errc{} || stop != end || r.last < r.first)
-      return host->fail(host, FEIGN_ERR_ARGUMENT, (std::string(option) + "=" + word + ": want numbers and ranges such as 0+3-5").c_str());
+      return host->fail(
+          host, FEIGN_ERR_ARGUMENT,
+          (std::string(option) + "=" + word + ": want numbers and ranges such as 0+3-5").c_str());
     out.push_back(r);
   }
   return FEIGN_OK;
@@ -204,12 +221,18 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
     for (const std::string& name : f->ops) {
       const size_t colon = name.find(':');
       const std::string layer = colon == std::string::npos ? "posix" : name.substr(0, colon);
-      if (host->op(host, layer.c_str(), name.substr(colon == std::string::npos ? 0 : colon + 1).c_str()) != 0) continue;
+      if (host->op(host, layer.c_str(),
+                   name.substr(colon == std::string::npos ? 0 : colon + 1).c_str()) != 0)
+        continue;
       std::string near;
       for (uint32_t op = 1; op < 4096; ++op)
         if (const feign_op_info* info = host->op_info(host, op))
-          if (std::string(info->name).find(name.substr(0, 4)) != std::string::npos) near += (near.empty() ? "" : ", ") + std::string(info->name);
-      return host->fail(host, FEIGN_ERR_ARGUMENT, ("op=" + name + ": there is no such call" + (near.empty() ? "" : "; there are: " + near)).c_str());
+          if (std::string(info->name).find(name.substr(0, 4)) != std::string::npos)
+            near += (near.empty() ? "" : ", ") + std::string(info->name);
+      return host->fail(
+          host, FEIGN_ERR_ARGUMENT,
+          ("op=" + name + ": there is no such call" + (near.empty() ? "" : "; there are: " + near))
+              .c_str());
     }
     for (const std::string& name : words(o.kind)) {
       size_t k = 0;
@@ -221,17 +244,22 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
       }
       f->kinds |= 1u << k;
     }
-    for (const char* const* p = o.path; *p != nullptr; ++p) f->globs.push_back(**p == '/' ? *p : "**/" + std::string(*p));
-    for (const auto& [name, list, to] : {std::tuple{"stream", o.stream, &f->streams}, std::tuple{"process", o.process, &f->processes},
-                                         std::tuple{"rank", o.rank, &f->ranks}})
+    for (const char* const* p = o.path; *p != nullptr; ++p)
+      f->globs.push_back(**p == '/' ? *p : "**/" + std::string(*p));
+    for (const auto& [name, list, to] :
+         {std::tuple{"stream", o.stream, &f->streams},
+          std::tuple{"process", o.process, &f->processes}, std::tuple{"rank", o.rank, &f->ranks}})
       if (const feign_status s = ranges(host, name, list, *to); s < 0) return s;
-    const bool whole = !f->globs.empty() || !f->streams.empty() || !f->processes.empty() || !f->ranks.empty();
+    const bool whole =
+        !f->globs.empty() || !f->streams.empty() || !f->processes.empty() || !f->ranks.empty();
     const bool single = !f->ops.empty() || f->kinds != 0 || o.min_size != 0 || o.max_size != 0 ||
                         o.after != 0 || o.before != 0;
     f->only_single = !whole;
     f->only_whole = whole && !single;
     if (o.drop && !whole && !single)
-      return host->fail(host, FEIGN_ERR_ARGUMENT, "drop=yes without a condition would drop everything: want op, kind, path, stream, …");
+      return host->fail(
+          host, FEIGN_ERR_ARGUMENT,
+          "drop=yes without a condition would drop everything: want op, kind, path, stream, …");
     *self = f.release();
     return FEIGN_OK;
   } catch (const std::exception&) {
@@ -256,8 +284,16 @@ void destroy(void* self) noexcept { delete static_cast<Filter*>(self); }
 
 constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
 constexpr feign_component kComponent = {
-    sizeof kComponent, FEIGN_MODIFIER, "filter", "Lets activities pass by op, kind, path, stream, rank, size or time; drops the rest.",
-    &kApi, kOptions, std::size(kOptions), sizeof(feign_option), sizeof(Options), 0};
+    sizeof kComponent,
+    FEIGN_MODIFIER,
+    "filter",
+    "Lets activities pass by op, kind, path, stream, rank, size or time; drops the rest.",
+    &kApi,
+    kOptions,
+    std::size(kOptions),
+    sizeof(feign_option),
+    sizeof(Options),
+    0};
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

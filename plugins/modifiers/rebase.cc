@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Modifier rebase: what was recorded below one directory is replayed below another.
 //
-// Rules are prefixes of whole components; the longest that fits a path decides. Each distinct path is
-// rewritten once; after that it costs an array look-up.
+// Rules are prefixes of whole components; the longest that fits a path decides. Each distinct path
+// is rewritten once; after that it costs an array look-up.
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -23,8 +23,10 @@ struct Options {
 };
 constexpr feign_option kOptions[] = {
     {"map", FEIGN_OPT_TEXTS, offsetof(Options, map), nullptr, nullptr, 0, 0,
-     "FROM:TO, absolute directories; what is below FROM goes below TO. May be given several times."},
-    {"from", FEIGN_OPT_TEXT, offsetof(Options, from), "", nullptr, 0, 0, "One rule's FROM, for paths with a colon."},
+     "FROM:TO, absolute directories; what is below FROM goes below TO. May be given several "
+     "times."},
+    {"from", FEIGN_OPT_TEXT, offsetof(Options, from), "", nullptr, 0, 0,
+     "One rule's FROM, for paths with a colon."},
     {"to", FEIGN_OPT_TEXT, offsetof(Options, to), "", nullptr, 0, 0, "That rule's TO."},
 };
 
@@ -35,7 +37,7 @@ struct Rule {
 struct Rebase {
   const feign_host* host;
   std::vector<Rule> rules;
-  std::vector<uint32_t> known;       // by string id: the new id, 0 if not yet asked
+  std::vector<uint32_t> known;           // by string id: the new id, 0 if not yet asked
   std::vector<uint8_t> paths_in_values;  // by op: 0 not yet asked, 1 no, 2 yes
   std::vector<uint64_t> values;
 
@@ -69,7 +71,8 @@ struct Rebase {
       answer = 1;
       const feign_op_info* info = host->op_info(host, op);
       for (uint32_t i = 0; info != nullptr && i < info->arg_count; ++i)
-        if (info->args[i].slot == FEIGN_SLOT_VALUE && info->args[i].type == FEIGN_ARG_PATH) answer = 2;
+        if (info->args[i].slot == FEIGN_SLOT_VALUE && info->args[i].type == FEIGN_ARG_PATH)
+          answer = 2;
     }
     return answer == 2;
   }
@@ -78,12 +81,14 @@ struct Rebase {
 feign_status add_rule(const feign_host* host, Rebase& r, std::string from, std::string to) {
   for (std::string* side : {&from, &to}) {
     if (side->empty() || (*side)[0] != '/')
-      return host->fail(host, FEIGN_ERR_ARGUMENT, ("\"" + from + ":" + to + "\": want FROM:TO, both absolute paths").c_str());
+      return host->fail(host, FEIGN_ERR_ARGUMENT,
+                        ("\"" + from + ":" + to + "\": want FROM:TO, both absolute paths").c_str());
     while (!side->empty() && side->back() == '/') side->pop_back();
   }
   for (const Rule& rule : r.rules)
     if (rule.from == from)
-      return host->fail(host, FEIGN_ERR_ARGUMENT, ("there are two rules for " + (from.empty() ? "/" : from)).c_str());
+      return host->fail(host, FEIGN_ERR_ARGUMENT,
+                        ("there are two rules for " + (from.empty() ? "/" : from)).c_str());
   r.rules.push_back({std::move(from), std::move(to)});
   return FEIGN_OK;
 }
@@ -96,12 +101,15 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
     for (const char* const* m = o.map; *m != nullptr; ++m) {
       const char* colon = strchr(*m, ':');
       if (colon == nullptr)
-        return host->fail(host, FEIGN_ERR_ARGUMENT, (std::string("map=") + *m + ": want FROM:TO").c_str());
-      if (const feign_status s = add_rule(host, *r, std::string(*m, colon), colon + 1); s < 0) return s;
+        return host->fail(host, FEIGN_ERR_ARGUMENT,
+                          (std::string("map=") + *m + ": want FROM:TO").c_str());
+      if (const feign_status s = add_rule(host, *r, std::string(*m, colon), colon + 1); s < 0)
+        return s;
     }
     if (*o.from != '\0' || *o.to != '\0')
       if (const feign_status s = add_rule(host, *r, o.from, o.to); s < 0) return s;
-    if (r->rules.empty()) return host->fail(host, FEIGN_ERR_ARGUMENT, "there is no rule: want map=FROM:TO");
+    if (r->rules.empty())
+      return host->fail(host, FEIGN_ERR_ARGUMENT, "there is no rule: want map=FROM:TO");
     *self = r.release();
     return FEIGN_OK;
   } catch (const std::exception&) {
@@ -122,10 +130,13 @@ feign_status process(void* self, const feign_window* in, feign_sink* out) noexce
         r.values.assign(a->values, a->values + a->value_count);
         for (uint32_t k = 0; k < info->arg_count; ++k) {
           const feign_arg_info& arg = info->args[k];
-          if (arg.slot == FEIGN_SLOT_VALUE && arg.type == FEIGN_ARG_PATH && arg.index < r.values.size())
+          if (arg.slot == FEIGN_SLOT_VALUE && arg.type == FEIGN_ARG_PATH &&
+              arg.index < r.values.size())
             r.values[arg.index] = r.rewritten(static_cast<uint32_t>(r.values[arg.index]));
         }
-        if (const feign_status s = r.host->set_values(r.host, a, r.values.data(), a->value_count); s < 0) return s;
+        if (const feign_status s = r.host->set_values(r.host, a, r.values.data(), a->value_count);
+            s < 0)
+          return s;
       }
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
@@ -139,8 +150,16 @@ void destroy(void* self) noexcept { delete static_cast<Rebase*>(self); }
 
 constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
 constexpr feign_component kComponent = {
-    sizeof kComponent, FEIGN_MODIFIER, "rebase", "Rewrites paths by prefix: what was below /a/b goes below /x/y.",
-    &kApi, kOptions, std::size(kOptions), sizeof(feign_option), sizeof(Options), 0};
+    sizeof kComponent,
+    FEIGN_MODIFIER,
+    "rebase",
+    "Rewrites paths by prefix: what was below /a/b goes below /x/y.",
+    &kApi,
+    kOptions,
+    std::size(kOptions),
+    sizeof(feign_option),
+    sizeof(Options),
+    0};
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Provider and writer feign: the native format (docs/native-format.md).
 //
-// Both have tables of their own, as any plug-in would: what the host calls a string, an op or a stream
-// is translated, once each.
+// Both have tables of their own, as any plug-in would: what the host calls a string, an op or a
+// stream is translated, once each.
+#include "feign.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "feign.h"
 #include "trace/native.h"
 
 namespace {
@@ -39,7 +40,8 @@ uint32_t text_values(const feign_op_info* info) {
   uint32_t bits = 0;
   for (uint32_t i = 0; info != nullptr && i < info->arg_count; ++i) {
     const feign_arg_info& a = info->args[i];
-    if (a.slot == FEIGN_SLOT_VALUE && a.index < 32 && (a.type == FEIGN_ARG_STRING || a.type == FEIGN_ARG_PATH))
+    if (a.slot == FEIGN_SLOT_VALUE && a.index < 32 &&
+        (a.type == FEIGN_ARG_STRING || a.type == FEIGN_ARG_PATH))
       bits |= 1u << a.index;
   }
   return bits;
@@ -49,7 +51,8 @@ feign_status fail(const feign_host* host, const feign::Error& error) {
   return host->fail(host, error.code(), error.text().c_str());
 }
 
-// ---- provider -------------------------------------------------------------------------------------
+// ---- provider
+// -------------------------------------------------------------------------------------
 
 struct ProviderOptions {
   const char* const* file;
@@ -57,7 +60,8 @@ struct ProviderOptions {
   const char* path;
 };
 constexpr feign_option kProviderOptions[] = {
-    {"file", FEIGN_OPT_TEXTS, offsetof(ProviderOptions, file), nullptr, nullptr, 0, 0, "Trace file."},
+    {"file", FEIGN_OPT_TEXTS, offsetof(ProviderOptions, file), nullptr, nullptr, 0, 0,
+     "Trace file."},
     {"from", FEIGN_OPT_UINT, offsetof(ProviderOptions, from), "0", nullptr, 0, 0,
      "Begin with the activity of this number, counted from 0."},
     {"from-time", FEIGN_OPT_DURATION, offsetof(ProviderOptions, from_time), "0", nullptr, 0, 0,
@@ -101,10 +105,15 @@ struct Provider {
       // A layer that the host has not: hand it over as it is here.
       std::vector<const feign_op_info*> all;
       uint32_t first = id;
-      while (first > 1 && tables.ops.info(first - 1) != nullptr && strcmp(tables.ops.info(first - 1)->layer, info->layer) == 0) --first;
-      for (uint32_t o = first; o < tables.ops.size() && tables.ops.info(o) != nullptr && strcmp(tables.ops.info(o)->layer, info->layer) == 0; ++o)
+      while (first > 1 && tables.ops.info(first - 1) != nullptr &&
+             strcmp(tables.ops.info(first - 1)->layer, info->layer) == 0)
+        --first;
+      for (uint32_t o = first; o < tables.ops.size() && tables.ops.info(o) != nullptr &&
+                               strcmp(tables.ops.info(o)->layer, info->layer) == 0;
+           ++o)
         all.push_back(tables.ops.info(o));
-      const feign_layer layer = {sizeof layer, static_cast<uint32_t>(all.size()), info->layer, all.data()};
+      const feign_layer layer = {sizeof layer, static_cast<uint32_t>(all.size()), info->layer,
+                                 all.data()};
       uint32_t given = 0;
       return host->register_layer(host, &layer, &given) < 0 ? 0 : given + (id - first);
     });
@@ -115,7 +124,10 @@ feign_status provider_create(const feign_host* host, const void* raw, void** sel
   const auto& o = *static_cast<const ProviderOptions*>(raw);
   if (o.file[0] == nullptr) return host->fail(host, FEIGN_ERR_ARGUMENT, "file: want a trace file");
   if (o.file[1] != nullptr)
-    return host->fail(host, FEIGN_ERR_ARGUMENT, (std::string("file=") + o.file[1] + ": a second file: want one, a native trace holds all streams").c_str());
+    return host->fail(host, FEIGN_ERR_ARGUMENT,
+                      (std::string("file=") + o.file[1] +
+                       ": a second file: want one, a native trace holds all streams")
+                          .c_str());
   try {
     auto p = std::make_unique<Provider>();
     p->host = host;
@@ -129,17 +141,22 @@ feign_status provider_create(const feign_host* host, const void* raw, void** sel
       const char* call = p->kept.back()->c_str();
       p->kept.push_back(std::make_unique<std::string>(key.second));
       const char* why = p->kept.back()->c_str();
-      for (uint64_t i = 0; i < l.count; ++i) host->left_out(host, 0, call, why, i == 0 ? l.duration_ns : 0, 0);
+      for (uint64_t i = 0; i < l.count; ++i)
+        host->left_out(host, 0, call, why, i == 0 ? l.duration_ns : 0, 0);
     }
-    if (auto* tables = const_cast<feign::Tables*>(static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1"))))
+    if (auto* tables = const_cast<feign::Tables*>(
+            static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1"))))
       tables->sources = p->tables.sources;
     feign::NativeReader::Range range;
     range.from = o.from;
     range.from_ns = o.from_time;
     if (o.stream != 0) {
       const bool there = o.stream < p->tables.streams.size();
-      if (!there) return host->fail(host, FEIGN_ERR_ARGUMENT, ("stream=" + std::to_string(o.stream) + ": the trace has streams 1 to " +
-                                                               std::to_string(p->tables.streams.size() - 1)).c_str());
+      if (!there)
+        return host->fail(host, FEIGN_ERR_ARGUMENT,
+                          ("stream=" + std::to_string(o.stream) + ": the trace has streams 1 to " +
+                           std::to_string(p->tables.streams.size() - 1))
+                              .c_str());
       range.stream = static_cast<uint32_t>(o.stream);
     }
     range.path = o.path;
@@ -180,10 +197,14 @@ feign_status provider_next(void* self, size_t want, feign_sink* out) noexcept {
         p.values.assign(from.values, from.values + from.value_count);
         for (uint32_t v = 0; v < from.value_count && v < 31; ++v)
           if (bits >> v & 1) p.values[v] = p.string(static_cast<uint32_t>(p.values[v]));
-        if (const feign_status s = p.host->set_values(p.host, a, p.values.data(), from.value_count); s < 0) return s;
+        if (const feign_status s = p.host->set_values(p.host, a, p.values.data(), from.value_count);
+            s < 0)
+          return s;
       }
       for (const feign::Dependency& d : p.record.depends)
-        if (const feign_status s = p.host->depend(p.host, a, p.stream(d.stream), d.id, p.tables.strings.text(d.rule).data()); s < 0)
+        if (const feign_status s = p.host->depend(p.host, a, p.stream(d.stream), d.id,
+                                                  p.tables.strings.text(d.rule).data());
+            s < 0)
           return s;
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
@@ -199,15 +220,18 @@ int provider_probe(const char*, const void* head, size_t size) noexcept {
   return feign::NativeReader::recognises(head, size) ? 100 : 0;
 }
 
-// ---- writer ---------------------------------------------------------------------------------------
+// ---- writer
+// ---------------------------------------------------------------------------------------
 
 struct WriterOptions {
   const char* file;
   uint64_t level;
 };
 constexpr feign_option kWriterOptions[] = {
-    {"file", FEIGN_OPT_TEXT, offsetof(WriterOptions, file), nullptr, nullptr, 0, 0, "File to write."},
-    {"level", FEIGN_OPT_UINT, offsetof(WriterOptions, level), "3", nullptr, 1, 19, "How hard zstd tries."},
+    {"file", FEIGN_OPT_TEXT, offsetof(WriterOptions, file), nullptr, nullptr, 0, 0,
+     "File to write."},
+    {"level", FEIGN_OPT_UINT, offsetof(WriterOptions, level), "3", nullptr, 1, 19,
+     "How hard zstd tries."},
 };
 
 struct Writer {
@@ -248,7 +272,8 @@ struct Writer {
       };
       while (first > 1 && same(first - 1)) --first;
       for (uint32_t o = first; same(o); ++o) all.push_back(host->op_info(host, o));
-      const feign_layer layer = {sizeof layer, static_cast<uint32_t>(all.size()), info->layer, all.data()};
+      const feign_layer layer = {sizeof layer, static_cast<uint32_t>(all.size()), info->layer,
+                                 all.data()};
       auto added = tables.ops.add(layer);
       return added ? *added + (id - first) : 0;
     });
@@ -294,7 +319,10 @@ feign_status writer_write(void* self, const feign_activity* const* items, size_t
       w.streams_up_to(from.stream);
       a = from;
       a.op = w.op(from.op);
-      if (a.op == 0) return w.host->fail(w.host, FEIGN_ERR_PLUGIN, ("an activity of op " + std::to_string(from.op) + ", which is unknown").c_str());
+      if (a.op == 0)
+        return w.host->fail(
+            w.host, FEIGN_ERR_PLUGIN,
+            ("an activity of op " + std::to_string(from.op) + ", which is unknown").c_str());
       a.path = w.string(from.path);
       a.path2 = w.string(from.path2);
       w.values.assign(from.values, from.values + from.value_count);
@@ -323,15 +351,20 @@ feign_status writer_write(void* self, const feign_activity* const* items, size_t
 feign_status writer_finish(void* self) noexcept {
   auto& w = *static_cast<Writer*>(self);
   try {
-    if (const auto* tables = static_cast<const feign::Tables*>(w.host->extension(w.host, "feign.tables/1"))) {
+    if (const auto* tables =
+            static_cast<const feign::Tables*>(w.host->extension(w.host, "feign.tables/1"))) {
       w.tables.sources = tables->sources;
       w.tables.left_out = tables->left_out;
     }
     static const std::vector<feign::Needed> kNone;
-    const auto* needed = static_cast<const std::vector<feign::Needed>*>(w.host->extension(w.host, "feign.needed/1"));
-    if (auto done = w.to->finish(needed != nullptr ? *needed : kNone); !done) return fail(w.host, done.error());
-    if (close(std::exchange(w.fd, -1)) != 0) return fail(w.host, feign::errno_error("write " + w.name, errno));
-    if (rename(w.part.c_str(), w.name.c_str()) != 0) return fail(w.host, feign::errno_error("rename " + w.part + " to " + w.name, errno));
+    const auto* needed =
+        static_cast<const std::vector<feign::Needed>*>(w.host->extension(w.host, "feign.needed/1"));
+    if (auto done = w.to->finish(needed != nullptr ? *needed : kNone); !done)
+      return fail(w.host, done.error());
+    if (close(std::exchange(w.fd, -1)) != 0)
+      return fail(w.host, feign::errno_error("write " + w.name, errno));
+    if (rename(w.part.c_str(), w.name.c_str()) != 0)
+      return fail(w.host, feign::errno_error("rename " + w.part + " to " + w.name, errno));
     w.finished = true;
     return FEIGN_OK;
   } catch (const std::exception&) {
@@ -341,14 +374,30 @@ feign_status writer_finish(void* self) noexcept {
 
 void writer_destroy(void* self) noexcept { delete static_cast<Writer*>(self); }
 
-constexpr feign_provider kProviderApi = {sizeof kProviderApi, 0, provider_create, provider_next, provider_destroy, provider_probe};
-constexpr feign_component kProvider = {
-    sizeof kProvider, FEIGN_PROVIDER, "feign", "Reads the native format.", &kProviderApi, kProviderOptions,
-    std::size(kProviderOptions), sizeof(feign_option), sizeof(ProviderOptions), 0};
-constexpr feign_writer kWriterApi = {sizeof kWriterApi, 0, writer_create, writer_write, writer_finish, writer_destroy, ".feign"};
-constexpr feign_component kWriter = {
-    sizeof kWriter, FEIGN_WRITER, "feign", "Writes the native format: compact, checked, with an index.", &kWriterApi, kWriterOptions,
-    std::size(kWriterOptions), sizeof(feign_option), sizeof(WriterOptions), 0};
+constexpr feign_provider kProviderApi = {
+    sizeof kProviderApi, 0, provider_create, provider_next, provider_destroy, provider_probe};
+constexpr feign_component kProvider = {sizeof kProvider,
+                                       FEIGN_PROVIDER,
+                                       "feign",
+                                       "Reads the native format.",
+                                       &kProviderApi,
+                                       kProviderOptions,
+                                       std::size(kProviderOptions),
+                                       sizeof(feign_option),
+                                       sizeof(ProviderOptions),
+                                       0};
+constexpr feign_writer kWriterApi = {
+    sizeof kWriterApi, 0, writer_create, writer_write, writer_finish, writer_destroy, ".feign"};
+constexpr feign_component kWriter = {sizeof kWriter,
+                                     FEIGN_WRITER,
+                                     "feign",
+                                     "Writes the native format: compact, checked, with an index.",
+                                     &kWriterApi,
+                                     kWriterOptions,
+                                     std::size(kWriterOptions),
+                                     sizeof(feign_option),
+                                     sizeof(WriterOptions),
+                                     0};
 constexpr const feign_component* kComponents[] = {&kProvider, &kWriter, nullptr};
 
 }  // namespace

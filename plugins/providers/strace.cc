@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Provider strace: reads what strace(1) prints.
 //
-// A line is taken apart by a small tokenizer that knows strings, brackets and descriptor annotations
-// (never by searching for ") = "); which argument means what comes from the call's description in
-// layers/posix.h. Calls interrupted in the text (<unfinished ...>) are put together again. Activities
-// leave in the order in which they took effect: a call that makes a process or gives up a descriptor
-// holds its place from its start, every other from its end.
+// A line is taken apart by a small tokenizer that knows strings, brackets and descriptor
+// annotations (never by searching for ") = "); which argument means what comes from the call's
+// description in layers/posix.h. Calls interrupted in the text (<unfinished ...>) are put together
+// again. Activities leave in the order in which they took effect: a call that makes a process or
+// gives up a descriptor holds its place from its start, every other from its end.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -82,7 +82,8 @@ struct Scan {
   bool digits(uint64_t& value) {
     const char* start = p;
     value = 0;
-    while (p != end && is_digit(*p) && p - start < 18) value = value * 10 + static_cast<uint64_t>(*p++ - '0');
+    while (p != end && is_digit(*p) && p - start < 18)
+      value = value * 10 + static_cast<uint64_t>(*p++ - '0');
     return p != start && !is_digit(peek());
   }
 
@@ -109,7 +110,8 @@ struct Scan {
     uint64_t magnitude = 0;
     if (base == 10) {
       const char* digits = p;
-      while (p != end && is_digit(*p)) magnitude = magnitude * 10 + static_cast<uint64_t>(*p++ - '0');
+      while (p != end && is_digit(*p))
+        magnitude = magnitude * 10 + static_cast<uint64_t>(*p++ - '0');
       if (p - digits < 20) {  // the usual case: it cannot have overflowed
         value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
         return true;
@@ -206,15 +208,26 @@ void unescape(std::string_view text, std::string& out) {
     }
     c = text[++i];
     switch (c) {
-      case 'n': out += '\n'; break;
-      case 't': out += '\t'; break;
-      case 'r': out += '\r'; break;
-      case 'v': out += '\v'; break;
-      case 'f': out += '\f'; break;
+      case 'n':
+        out += '\n';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case 'v':
+        out += '\v';
+        break;
+      case 'f':
+        out += '\f';
+        break;
       case 'x': {
         unsigned value = 0;
         size_t digits = 0;
-        while (digits < 2 && i + 1 < text.size() && isxdigit(static_cast<unsigned char>(text[i + 1]))) {
+        while (digits < 2 && i + 1 < text.size() &&
+               isxdigit(static_cast<unsigned char>(text[i + 1]))) {
           const char h = text[++i];
           value = value * 16 + static_cast<unsigned>(is_digit(h) ? h - '0' : (h | 32) - 'a' + 10);
           ++digits;
@@ -225,7 +238,8 @@ void unescape(std::string_view text, std::string& out) {
       default:
         if (c >= '0' && c <= '7') {
           unsigned value = static_cast<unsigned>(c - '0');
-          for (int digits = 1; digits < 3 && i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '7';
+          for (int digits = 1;
+               digits < 3 && i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '7';
                ++digits)
             value = value * 8 + static_cast<unsigned>(text[++i] - '0');
           out += static_cast<char>(value);
@@ -251,9 +265,9 @@ struct Held {
 
 // A call of which the text has shown the beginning only.
 struct Begun {
-  std::string text;           // "name(arguments so far"
+  std::string text;  // "name(arguments so far"
   uint64_t start = 0, line = 0;
-  Held* place = nullptr;      // that it holds, if it does
+  Held* place = nullptr;  // that it holds, if it does
 };
 
 struct Process {
@@ -299,8 +313,8 @@ class Source {
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
-  uint64_t clock_ = 0;     // of the last line
-  uint64_t day_ = 0;       // added to times of day
+  uint64_t clock_ = 0;  // of the last line
+  uint64_t day_ = 0;    // added to times of day
   bool over_ = false;
 };
 
@@ -350,12 +364,14 @@ class Provider {
     uint64_t value = 0;
   };
   std::vector<FlagText> flag_texts_{256};
-  // When the trace began: taken off as lines are read if there is one file, else as they are merged.
+  // When the trace began: taken off as lines are read if there is one file, else as they are
+  // merged.
   bool first_ = true, origin_known_ = false;
   uint64_t base_ = 0, origin_ = 0;
 };
 
-// ---- a file ---------------------------------------------------------------------------------------
+// ---- a file
+// ---------------------------------------------------------------------------------------
 
 Process& Source::process(int64_t pid) {
   if (pid == last_pid_ && last_process_ != nullptr) return *last_process_;
@@ -387,7 +403,8 @@ feign_status Source::bad(const std::string& what) {
 uint64_t Source::when() const {
   const Held& h = queue_.front();
   const Effect effect = feign::posix_calls()[h.a.op].effect;
-  const bool at_start = effect == Effect::kFork || effect == Effect::kClone || effect == Effect::kClose;
+  const bool at_start =
+      effect == Effect::kFork || effect == Effect::kClone || effect == Effect::kClose;
   return at_start ? h.a.start_ns : h.a.start_ns + h.a.duration_ns;
 }
 
@@ -395,7 +412,8 @@ feign_status Source::fill() {
   while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
     std::string_view text;
     auto got = lines_->next(text);
-    if (!got) return provider_.host_->fail(provider_.host_, got.error().code(), got.error().text().c_str());
+    if (!got)
+      return provider_.host_->fail(provider_.host_, got.error().code(), got.error().text().c_str());
     if (!*got) {
       over_ = true;
       break;
@@ -463,7 +481,8 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
       }
       if (s.take('.')) {
         uint64_t unit = kSecond / 10;
-        for (; is_digit(s.peek()); ++s.p, unit /= 10) ns += static_cast<uint64_t>(*s.p - '0') * unit;
+        for (; is_digit(s.peek()); ++s.p, unit /= 10)
+          ns += static_cast<uint64_t>(*s.p - '0') * unit;
       }
       if (whole > uint64_t{1} << 33) return false;
       uint64_t t = whole * kSecond + ns;
@@ -500,7 +519,8 @@ feign_status Source::line(std::string_view text) {
   Scan s(text);
   int64_t pid;
   uint64_t time;
-  if (!prefix(s, pid, time)) return bad("\"" + std::string(text.substr(0, 40)) + "\": want [PID] [TIME] CALL(…) = RESULT");
+  if (!prefix(s, pid, time))
+    return bad("\"" + std::string(text.substr(0, 40)) + "\": want [PID] [TIME] CALL(…) = RESULT");
   if (provider_.first_) {
     provider_.first_ = false;
     provider_.base_ = time;
@@ -593,7 +613,8 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
       if (d.digits(whole) && d.take('.') && whole < 1'000'000'000) {
         duration = whole * kSecond;
         uint64_t unit = kSecond / 10;
-        for (; is_digit(d.peek()); ++d.p, unit /= 10) duration += static_cast<uint64_t>(*d.p - '0') * unit;
+        for (; is_digit(d.peek()); ++d.p, unit /= 10)
+          duration += static_cast<uint64_t>(*d.p - '0') * unit;
       }
     }
   }
@@ -634,9 +655,11 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
   return FEIGN_OK;
 }
 
-// ---- arguments ------------------------------------------------------------------------------------
+// ---- arguments
+// ------------------------------------------------------------------------------------
 
-Provider::Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {
+Provider::Provider(const feign_host* host, const Options& options)
+    : host_(host), options_(options) {
   for (const Call& call : feign::posix_calls())
     if (call.op != 0) names_[call.name].call = &call;
   for (const LeftOutCall& call : feign::posix_left_outs()) names_[call.name].left_out = &call;
@@ -668,7 +691,8 @@ uint32_t Provider::hint(int32_t fd, std::string_view annotation) {
   h.text.assign(annotation);
   std::string_view path = annotation;
   // "</dev/null<char 1:3>>": what the file is stands behind its name.
-  if (const size_t nested = path.rfind('<'); nested != std::string_view::npos && path.ends_with('>'))
+  if (const size_t nested = path.rfind('<');
+      nested != std::string_view::npos && path.ends_with('>'))
     path = path.substr(0, nested);
   if (path.find('\\') != std::string_view::npos) {
     unescape(path, scratch_);
@@ -692,7 +716,8 @@ bool Provider::flags(const CallArg& arg, Scan& s, uint64_t& value) {
   const std::string_view text(start, static_cast<size_t>(s.p - start));
   if (text.empty()) return false;
   const size_t slot = (text.size() * 31 + static_cast<unsigned char>(text.back()) * 7 +
-                       static_cast<unsigned char>(text[text.size() / 2])) % flag_texts_.size();
+                       static_cast<unsigned char>(text[text.size() / 2])) %
+                      flag_texts_.size();
   FlagText& cached = flag_texts_[slot];
   if (cached.names == arg.names && cached.text == text) {
     value = cached.value;
@@ -709,7 +734,8 @@ bool Provider::flags(const CallArg& arg, Scan& s, uint64_t& value) {
       while (is_name(t.peek())) ++t.p;
       const std::string_view name(from, static_cast<size_t>(t.p - from));
       const auto* end = arg.names + arg.name_count;
-      const auto* at = std::find_if(arg.names, end, [&](const feign_name& n) { return name == n.name; });
+      const auto* at =
+          std::find_if(arg.names, end, [&](const feign_name& n) { return name == n.name; });
       // A name that we do not know stands for bits that we cannot set; the call itself is known.
       if (at != end) value |= at->value;
       if (name.empty()) return false;
@@ -800,7 +826,8 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       Scan inner = s;
       if (!inner.skip_argument()) return wrong("an array that does not end");
       std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
-      for (size_t at = text.find("iov_len="); at != std::string_view::npos; at = text.find("iov_len=")) {
+      for (size_t at = text.find("iov_len="); at != std::string_view::npos;
+           at = text.find("iov_len=")) {
         Scan len(text.substr(at + 8));
         if (!len.number(number) || number < 0) return wrong("want iov_len=BYTES");
         held.values.push_back(static_cast<uint64_t>(number));
@@ -821,12 +848,12 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       const std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
       const bool x = arg.role == Role::kStatx;
       if (const size_t at = text.find(x ? "stx_mode=" : "st_mode="); at != std::string_view::npos) {
-        static constexpr feign_name kTypes[] = {{"S_IFREG", 0100000}, {"S_IFDIR", 040000},
-                                                {"S_IFLNK", 0120000}, {"S_IFCHR", 020000},
-                                                {"S_IFBLK", 060000},  {"S_IFIFO", 010000},
-                                                {"S_IFSOCK", 0140000}, {"S_ISUID", 04000},
-                                                {"S_ISGID", 02000}, {"S_ISVTX", 01000}};
-        static constexpr CallArg kMode = {"mode", Role::kMode, Form::kPlain, 0, std::size(kTypes), kTypes};
+        static constexpr feign_name kTypes[] = {
+            {"S_IFREG", 0100000}, {"S_IFDIR", 040000}, {"S_IFLNK", 0120000},  {"S_IFCHR", 020000},
+            {"S_IFBLK", 060000},  {"S_IFIFO", 010000}, {"S_IFSOCK", 0140000}, {"S_ISUID", 04000},
+            {"S_ISGID", 02000},   {"S_ISVTX", 01000}};
+        static constexpr CallArg kMode = {"mode", Role::kMode,       Form::kPlain,
+                                          0,      std::size(kTypes), kTypes};
         Scan mode(text.substr(at + (x ? 9 : 8)));
         uint64_t value = 0;
         if (flags(kMode, mode, value)) a.mode = static_cast<uint32_t>(value);
@@ -848,7 +875,8 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
           return true;  // "[...]" under -s 0
         }
         held.values.push_back(static_cast<uint64_t>(number));
-        if (inner.peek() == '<' && !inner.skip_angle()) return wrong("a descriptor's annotation does not end");
+        if (inner.peek() == '<' && !inner.skip_angle())
+          return wrong("a descriptor's annotation does not end");
         inner.take(',');
       }
       return true;
@@ -891,7 +919,8 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held, Process&) {
         Scan shown = s;
         (void)shown.skip_argument();
         error_ = "argument " + std::to_string(i + 1) + " (" + arg->name + ") is \"" +
-                 std::string(from, std::min<size_t>(static_cast<size_t>(shown.p - from), 40)) + "\": " + error_;
+                 std::string(from, std::min<size_t>(static_cast<size_t>(shown.p - from), 40)) +
+                 "\": " + error_;
         return false;
       }
     }
@@ -927,15 +956,18 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held, Process&) {
     }
   }
   a.result = result;
-  if (call.effect == Effect::kRead || call.effect == Effect::kWrite || call.effect == Effect::kPread ||
-      call.effect == Effect::kPwrite || call.effect == Effect::kPread2 || call.effect == Effect::kPwrite2) {
+  if (call.effect == Effect::kRead || call.effect == Effect::kWrite ||
+      call.effect == Effect::kPread || call.effect == Effect::kPwrite ||
+      call.effect == Effect::kPread2 || call.effect == Effect::kPwrite2) {
     // A vector whose lengths were cut: as many bytes as were moved.
-    if (a.length == 0 && held.values.empty() && result > 0) a.length = static_cast<uint64_t>(result);
+    if (a.length == 0 && held.values.empty() && result > 0)
+      a.length = static_cast<uint64_t>(result);
   }
   return true;
 }
 
-// ---- the provider ---------------------------------------------------------------------------------
+// ---- the provider
+// ---------------------------------------------------------------------------------
 
 feign_status Provider::open() {
   size_t count = 0;
@@ -954,7 +986,8 @@ feign_status Provider::open() {
     bool numbered = false;
     if (const size_t dot = name.rfind('.'); dot != std::string::npos && dot + 1 < name.size()) {
       int64_t number = 0;
-      const auto [stop, error] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
+      const auto [stop, error] =
+          std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
       if (error == std::errc{} && stop == name.data() + name.size()) {
         pid = number;
         numbered = true;
@@ -962,7 +995,8 @@ feign_status Provider::open() {
     }
     int32_t rank = -1;
     if (count > 1) {
-      // Lines that name a process: each file is a rank's. Lines that name none: each is a process's.
+      // Lines that name a process: each file is a rank's. Lines that name none: each is a
+      // process's.
       auto head = feign::head_of(path, 4096);
       if (head) {
         Scan s(*head);
@@ -970,10 +1004,12 @@ feign_status Provider::open() {
         const char* start = s.p;
         while (is_digit(s.peek())) ++s.p;
         const bool named = s.p != start && s.peek() == ' ';
-        if (named || head->starts_with("[pid")) rank = static_cast<int32_t>(numbered ? pid : static_cast<int64_t>(i));
+        if (named || head->starts_with("[pid"))
+          rank = static_cast<int32_t>(numbered ? pid : static_cast<int64_t>(i));
       }
     }
-    sources_.push_back(std::make_unique<Source>(*this, std::make_unique<feign::Lines>(std::move(*input)),
+    sources_.push_back(std::make_unique<Source>(*this,
+                                                std::make_unique<feign::Lines>(std::move(*input)),
                                                 static_cast<uint32_t>(i), rank, pid));
   }
   first_ = count == 1;  // several files have one clock: next() finds where it begins
@@ -1004,7 +1040,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     a->host = mine;
     a->start_ns -= std::min(a->start_ns, origin_);
     if (!h.values.empty())
-      if (const feign_status status = host_->set_values(host_, a, h.values.data(), static_cast<uint32_t>(h.values.size()));
+      if (const feign_status status =
+              host_->set_values(host_, a, h.values.data(), static_cast<uint32_t>(h.values.size()));
           status < 0)
         return status;
     best->pop();
@@ -1014,7 +1051,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
   return FEIGN_OK;
 }
 
-// ---- the table ------------------------------------------------------------------------------------
+// ---- the table
+// ------------------------------------------------------------------------------------
 
 feign_status create(const feign_host* host, const void* options, void** self) noexcept {
   try {
@@ -1082,9 +1120,16 @@ int probe(const char*, const void* head, size_t size) noexcept {
 }
 
 constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
-constexpr feign_component kComponent = {
-    sizeof kComponent, FEIGN_PROVIDER, "strace", "Reads what strace prints (-f, -ff, -t…, -T, -y…).",
-    &kApi, kOptions, std::size(kOptions), sizeof(feign_option), sizeof(Options), 0};
+constexpr feign_component kComponent = {sizeof kComponent,
+                                        FEIGN_PROVIDER,
+                                        "strace",
+                                        "Reads what strace prints (-f, -ff, -t…, -T, -y…).",
+                                        &kApi,
+                                        kOptions,
+                                        std::size(kOptions),
+                                        sizeof(feign_option),
+                                        sizeof(Options),
+                                        0};
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Replayer null: does nothing, and says that every call came back as recorded. For measuring what the
-// engine itself costs, and for looking at a plan without touching a file system.
+// Replayer null: does nothing, and says that every call came back as recorded. For measuring what
+// the engine itself costs, and for looking at a plan without touching a file system.
 #include <iterator>
 
 #include "feign.h"
@@ -23,10 +23,18 @@ feign_status execute(void*, void*, const feign_activity* a, feign_outcome* outco
 void close_stream(void*, void*) noexcept {}
 void destroy(void*) noexcept {}
 
-constexpr feign_replayer kApi = {sizeof kApi, 0, nullptr, create, open_stream, execute, close_stream, destroy};
-constexpr feign_component kComponent = {
-    sizeof kComponent, FEIGN_REPLAYER, "null", "Does nothing: every call comes back as recorded.",
-    &kApi, nullptr, 0, sizeof(feign_option), 0, 0};
+constexpr feign_replayer kApi = {sizeof kApi, 0,       nullptr,      create,
+                                 open_stream, execute, close_stream, destroy};
+constexpr feign_component kComponent = {sizeof kComponent,
+                                        FEIGN_REPLAYER,
+                                        "null",
+                                        "Does nothing: every call comes back as recorded.",
+                                        &kApi,
+                                        nullptr,
+                                        0,
+                                        sizeof(feign_option),
+                                        0,
+                                        0};
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

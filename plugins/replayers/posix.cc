@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Replayer posix: makes the calls of layer posix below a root.
 //
-// No path may lead out of the root. A call by path is made relative to its directory, which is opened
-// with openat2(RESOLVE_IN_ROOT) and kept; the last component is then used without following a link,
-// and only if it is one the whole path is resolved again in the root. So the usual call costs what it
-// cost the application: one system call. Which call is made how comes from layers/posix.h.
+// No path may lead out of the root. A call by path is made relative to its directory, which is
+// opened with openat2(RESOLVE_IN_ROOT) and kept; the last component is then used without following
+// a link, and only if it is one the whole path is resolved again in the root. So the usual call
+// costs what it cost the application: one system call. Which call is made how comes from
+// layers/posix.h.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
@@ -62,7 +63,8 @@ class Descriptors {
     Page* p = page.load(std::memory_order_acquire);
     if (p == nullptr) {
       auto fresh = std::make_unique<Page>();
-      if (page.compare_exchange_strong(p, fresh.get(), std::memory_order_acq_rel)) p = fresh.release();
+      if (page.compare_exchange_strong(p, fresh.get(), std::memory_order_acq_rel))
+        p = fresh.release();
     }
     const int old = p->fds[handle % kPage].exchange(fd + 1, std::memory_order_acq_rel) - 1;
     if (old >= 0) ::close(old);
@@ -95,9 +97,10 @@ class Descriptors {
     std::atomic<int> fds[kPage]{};  // plus 1; 0: none
   };
   Page* page_of(uint32_t handle) const {
-    return handle / kPage < kPages ? pages_[handle / kPage].load(std::memory_order_acquire) : nullptr;
+    return handle / kPage < kPages ? pages_[handle / kPage].load(std::memory_order_acquire)
+                                   : nullptr;
   }
-  std::unique_ptr<std::atomic<Page*>[]> pages_{new std::atomic<Page*>[kPages]{}};
+  std::unique_ptr<std::atomic<Page*>[]> pages_ { new std::atomic<Page*>[kPages] {} };
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, int> further_;
   std::atomic<size_t> further_count_{0};
@@ -113,7 +116,8 @@ struct Where {
 class Directories {
  public:
   ~Directories() { clear(); }
-  Where find(const feign_host* host, int root, uint32_t path, uint64_t generation, const void* owner) {
+  Where find(const feign_host* host, int root, uint32_t path, uint64_t generation,
+             const void* owner) {
     if (generation != generation_ || owner != owner_) {
       clear();
       generation_ = generation;
@@ -230,7 +234,8 @@ struct Context {
   off_t offset2(const feign_activity& a) { return static_cast<off_t>(a.offset); }
 
   Where where(uint32_t path) {
-    return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire), r);
+    return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire),
+                              r);
   }
   const char* text(uint32_t path) { return r->host->text(r->host, path, nullptr); }
   // The file behind a path, every link followed within the root, as an O_PATH descriptor or -errno.
@@ -302,8 +307,9 @@ struct Context {
       case F_SETFD:
         return checked(::fcntl(fd, F_SETFD, static_cast<int>(argument)));
       case F_SETFL:
-        return checked(::fcntl(fd, F_SETFL,
-                               static_cast<int>(argument & (O_APPEND | O_NONBLOCK | O_NOATIME | O_DIRECT))));
+        return checked(
+            ::fcntl(fd, F_SETFL,
+                    static_cast<int>(argument & (O_APPEND | O_NONBLOCK | O_NOATIME | O_DIRECT))));
       default:
         return skip("this fcntl command is not replayed");
     }
@@ -317,7 +323,8 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0) return at_root(a, w) ? checked(::fstat(r->root, &space.stat)) : w.dir;
     if (w.name != nullptr) {
-      if (::fstatat(w.dir, w.name, &space.stat, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return -errno;
+      if (::fstatat(w.dir, w.name, &space.stat, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0)
+        return -errno;
       if (!S_ISLNK(space.stat.st_mode) || (a.marks & FEIGN_NOFOLLOW)) return 0;
     }
     return at_target(a.path, [&](int at) { return ::fstat(at, &space.stat); });
@@ -331,13 +338,15 @@ struct Context {
     }
     const Where w = where(a.path);
     if (w.dir < 0)
-      return at_root(a, w) ? checked(::statx(r->root, "", AT_EMPTY_PATH, kMask, &space.statx)) : w.dir;
+      return at_root(a, w) ? checked(::statx(r->root, "", AT_EMPTY_PATH, kMask, &space.statx))
+                           : w.dir;
     if (w.name != nullptr) {
       if (::statx(w.dir, w.name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kMask, &space.statx) != 0)
         return -errno;
       if (!S_ISLNK(space.statx.stx_mode) || (a.marks & FEIGN_NOFOLLOW)) return 0;
     }
-    return at_target(a.path, [&](int at) { return ::statx(at, "", AT_EMPTY_PATH, kMask, &space.statx); });
+    return at_target(a.path,
+                     [&](int at) { return ::statx(at, "", AT_EMPTY_PATH, kMask, &space.statx); });
   }
 
   // "/" itself: the only path that has no last component.
@@ -359,12 +368,14 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0 && !at_root(a, w)) return w.dir;
     if (w.name != nullptr) {
-      if (::faccessat(w.dir, w.name, mode, AT_SYMLINK_NOFOLLOW) != 0 && errno != EINVAL) return -errno;
+      if (::faccessat(w.dir, w.name, mode, AT_SYMLINK_NOFOLLOW) != 0 && errno != EINVAL)
+        return -errno;
       if (a.marks & FEIGN_NOFOLLOW) return 0;
       if (::fstatat(w.dir, w.name, &space.stat, AT_SYMLINK_NOFOLLOW) != 0) return -errno;
       if (!S_ISLNK(space.stat.st_mode)) return 0;
     }
-    return at_target(a.path, [&](int at) { return syscall(SYS_faccessat2, at, "", mode, AT_EMPTY_PATH); });
+    return at_target(a.path,
+                     [&](int at) { return syscall(SYS_faccessat2, at, "", mode, AT_EMPTY_PATH); });
   }
 
   int64_t readlink(const feign_activity& a) {
@@ -380,7 +391,8 @@ struct Context {
     if (w.dir < 0) return at_root(a, w) ? -EBUSY : w.dir;
     if (w.name == nullptr) return -EINVAL;
     const int64_t result = checked(::unlinkat(w.dir, w.name, flags & AT_REMOVEDIR));
-    if (result == 0 && ((flags & AT_REMOVEDIR) || (a.marks & (FEIGN_SYMLINK | FEIGN_DIRECTORY)))) names_changed();
+    if (result == 0 && ((flags & AT_REMOVEDIR) || (a.marks & (FEIGN_SYMLINK | FEIGN_DIRECTORY))))
+      names_changed();
     return result;
   }
 
@@ -428,8 +440,8 @@ struct Context {
     return checked(::symlinkat(text(a.path2), w.dir, w.name));
   }
 
-  // An O_PATH descriptor as a path, for calls that take no descriptor of that kind. This magic link is
-  // ours, not the trace's.
+  // An O_PATH descriptor as a path, for calls that take no descriptor of that kind. This magic link
+  // is ours, not the trace's.
   const char* by_descriptor(int fd) {
     static thread_local char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -453,9 +465,11 @@ struct Context {
     if (a.marks & FEIGN_NOFOLLOW) {
       const Where w = where(a.path);
       if (w.dir < 0) return w.dir;
-      if (w.name != nullptr) return checked(::utimensat(w.dir, w.name, nullptr, AT_SYMLINK_NOFOLLOW));
+      if (w.name != nullptr)
+        return checked(::utimensat(w.dir, w.name, nullptr, AT_SYMLINK_NOFOLLOW));
     }
-    return at_target(a.path, [&](int at) { return ::utimensat(AT_FDCWD, by_descriptor(at), nullptr, 0); });
+    return at_target(a.path,
+                     [&](int at) { return ::utimensat(AT_FDCWD, by_descriptor(at), nullptr, 0); });
   }
   int64_t statfs(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");
@@ -494,25 +508,28 @@ struct Options {
 };
 
 char* map_buffer(size_t size) {
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 
 feign_status create(const feign_host* host, const void*, void** self) noexcept {
   const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
   if (run == nullptr || run->root_fd < 0)
-    return host->fail(host, FEIGN_ERR_ARGUMENT, "there is no root to replay below: want --root DIR");
+    return host->fail(host, FEIGN_ERR_ARGUMENT,
+                      "there is no root to replay below: want --root DIR");
   auto r = std::unique_ptr<Replayer>(new (std::nothrow) Replayer);
   if (!r) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   r->host = host;
   r->root = run->root_fd;
   // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
-  r->buffer_size = static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
+  r->buffer_size =
+      static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
   r->write_buffer = map_buffer(r->buffer_size);
   if (r->write_buffer == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   // Not zeros: a storage system that compresses or deduplicates must not have it too easy.
   uint64_t x = 0x9E3779B97F4A7C15u;
-  for (size_t i = 0; i + 8 <= std::min(r->buffer_size, size_t{1} << 20) ; i += 8) {
+  for (size_t i = 0; i + 8 <= std::min(r->buffer_size, size_t{1} << 20); i += 8) {
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
@@ -538,7 +555,8 @@ feign_status open_stream(void* self, const feign_stream_info*, void** stream) no
   return FEIGN_OK;
 }
 
-feign_status execute(void* self, void* stream, const feign_activity* a, feign_outcome* outcome) noexcept {
+feign_status execute(void* self, void* stream, const feign_activity* a,
+                     feign_outcome* outcome) noexcept {
   auto& r = *static_cast<Replayer*>(self);
   auto& c = *static_cast<Context*>(stream);
   c.outcome = outcome;
@@ -569,10 +587,18 @@ void close_stream(void*, void* stream) noexcept { delete static_cast<Context*>(s
 void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
 
 constexpr const char* kLayers[] = {"posix", nullptr};
-constexpr feign_replayer kApi = {sizeof kApi, 1, kLayers, create, open_stream, execute, close_stream, destroy};
-constexpr feign_component kComponent = {
-    sizeof kComponent, FEIGN_REPLAYER, "posix", "Makes the recorded file system calls below the root.",
-    &kApi, nullptr, 0, sizeof(feign_option), sizeof(Options), 0};
+constexpr feign_replayer kApi = {sizeof kApi, 1,       kLayers,      create,
+                                 open_stream, execute, close_stream, destroy};
+constexpr feign_component kComponent = {sizeof kComponent,
+                                        FEIGN_REPLAYER,
+                                        "posix",
+                                        "Makes the recorded file system calls below the root.",
+                                        &kApi,
+                                        nullptr,
+                                        0,
+                                        sizeof(feign_option),
+                                        sizeof(Options),
+                                        0};
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writer text: one readable line an activity (docs/text-format.md). For eyes, diff and grep; nothing
-// reads it back.
+// Writer text: one readable line an activity (docs/text-format.md). For eyes, diff and grep;
+// nothing reads it back.
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,7 +24,8 @@ struct Options {
   const char* file;
 };
 constexpr feign_option kOptions[] = {
-    {"file", FEIGN_OPT_TEXT, offsetof(Options, file), "-", nullptr, 0, 0, "File to write; - is standard output."},
+    {"file", FEIGN_OPT_TEXT, offsetof(Options, file), "-", nullptr, 0, 0,
+     "File to write; - is standard output."},
 };
 
 struct Text {
@@ -103,29 +104,58 @@ struct Text {
   void argument(const feign_activity& a, const feign_arg_info& arg) {
     uint64_t value = 0;
     switch (arg.slot) {
-      case FEIGN_SLOT_HANDLE: value = a.handle; break;
-      case FEIGN_SLOT_HANDLE2: value = a.handle2; break;
-      case FEIGN_SLOT_PATH: value = a.path; break;
-      case FEIGN_SLOT_PATH2: value = a.path2; break;
-      case FEIGN_SLOT_OFFSET: value = a.offset; break;
-      case FEIGN_SLOT_LENGTH: value = a.length; break;
-      case FEIGN_SLOT_FLAGS: value = a.flags; break;
-      case FEIGN_SLOT_MODE: value = a.mode; break;
-      case FEIGN_SLOT_VALUE: value = arg.index < a.value_count ? a.values[arg.index] : 0; break;
-      default: return;
+      case FEIGN_SLOT_HANDLE:
+        value = a.handle;
+        break;
+      case FEIGN_SLOT_HANDLE2:
+        value = a.handle2;
+        break;
+      case FEIGN_SLOT_PATH:
+        value = a.path;
+        break;
+      case FEIGN_SLOT_PATH2:
+        value = a.path2;
+        break;
+      case FEIGN_SLOT_OFFSET:
+        value = a.offset;
+        break;
+      case FEIGN_SLOT_LENGTH:
+        value = a.length;
+        break;
+      case FEIGN_SLOT_FLAGS:
+        value = a.flags;
+        break;
+      case FEIGN_SLOT_MODE:
+        value = a.mode;
+        break;
+      case FEIGN_SLOT_VALUE:
+        value = arg.index < a.value_count ? a.values[arg.index] : 0;
+        break;
+      default:
+        return;
     }
     switch (arg.type) {
       case FEIGN_ARG_PATH:
-      case FEIGN_ARG_STRING: quoted(static_cast<uint32_t>(value)); break;
-      case FEIGN_ARG_FD: add("#%" PRIu64, value); break;
-      case FEIGN_ARG_FLAGS: flags(arg, value); break;
-      case FEIGN_ARG_MODE: add("0%" PRIo64, value); break;
+      case FEIGN_ARG_STRING:
+        quoted(static_cast<uint32_t>(value));
+        break;
+      case FEIGN_ARG_FD:
+        add("#%" PRIu64, value);
+        break;
+      case FEIGN_ARG_FLAGS:
+        flags(arg, value);
+        break;
+      case FEIGN_ARG_MODE:
+        add("0%" PRIo64, value);
+        break;
       case FEIGN_ARG_LIST:
         line += '[';
-        for (uint32_t i = arg.index; i < a.value_count; ++i) add("%s%" PRIu64, i > arg.index ? " " : "", a.values[i]);
+        for (uint32_t i = arg.index; i < a.value_count; ++i)
+          add("%s%" PRIu64, i > arg.index ? " " : "", a.values[i]);
         line += ']';
         break;
-      default: add("%" PRId64, static_cast<int64_t>(value));
+      default:
+        add("%" PRId64, static_cast<int64_t>(value));
     }
   }
 
@@ -146,7 +176,8 @@ struct Text {
   bool write(const feign_activity& a) {
     const feign_op_info* info = host->op_info(host, a.op);
     line.clear();
-    add("%" PRIu64 " %" PRIu64 ".%09" PRIu64 " [", number++, a.start_ns / 1000000000, a.start_ns % 1000000000);
+    add("%" PRIu64 " %" PRIu64 ".%09" PRIu64 " [", number++, a.start_ns / 1000000000,
+        a.start_ns % 1000000000);
     line += stream(a.stream);
     line += "] ";
     if (info == nullptr) {
@@ -161,7 +192,9 @@ struct Text {
         if (arg.slot == FEIGN_SLOT_NONE) continue;
         // A directory descriptor went into the absolute path.
         if (arg.slot == FEIGN_SLOT_HANDLE && info->kind == FEIGN_KIND_OPEN) continue;
-        if ((arg.slot == FEIGN_SLOT_HANDLE && a.handle == 0) || (arg.slot == FEIGN_SLOT_HANDLE2 && a.handle2 == 0)) continue;
+        if ((arg.slot == FEIGN_SLOT_HANDLE && a.handle == 0) ||
+            (arg.slot == FEIGN_SLOT_HANDLE2 && a.handle2 == 0))
+          continue;
         if (!first) line += ", ";
         first = false;
         line += arg.name;
@@ -172,14 +205,17 @@ struct Text {
     line += ") = ";
     if (a.marks & FEIGN_NO_RESULT) {
       line += '?';
-    } else if (a.result < 0 && a.result > -4096 && strerrorname_np(static_cast<int>(-a.result)) != nullptr) {
+    } else if (a.result < 0 && a.result > -4096 &&
+               strerrorname_np(static_cast<int>(-a.result)) != nullptr) {
       add("-%s", strerrorname_np(static_cast<int>(-a.result)));
     } else {
       add("%" PRId64, a.result);
     }
     add(" <%" PRIu64 ".%09" PRIu64 ">", a.duration_ns / 1000000000, a.duration_ns % 1000000000);
-    if (info != nullptr && info->kind == FEIGN_KIND_OPEN && a.handle != 0) add(" handle=#%u", a.handle);
-    if (info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE)) add(" at=%" PRIu64, a.offset);
+    if (info != nullptr && info->kind == FEIGN_KIND_OPEN && a.handle != 0)
+      add(" handle=#%u", a.handle);
+    if (info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE))
+      add(" at=%" PRIu64, a.offset);
     if (a.file != 0) add(" file=%u", a.file);
     if (a.path != 0 && a.handle != 0 && (info == nullptr || info->kind != FEIGN_KIND_OPEN)) {
       line += " path=";
@@ -197,7 +233,8 @@ struct Text {
 
 feign_status io_error(Text& t, const char* what) {
   const int e = errno;
-  return t.host->fail(t.host, FEIGN_ERR_IO, (std::string(what) + " " + t.name + ": " + strerror(e)).c_str());
+  return t.host->fail(t.host, FEIGN_ERR_IO,
+                      (std::string(what) + " " + t.name + ": " + strerror(e)).c_str());
 }
 
 feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
@@ -245,9 +282,16 @@ feign_status finish(void* self) noexcept {
 void destroy(void* self) noexcept { delete static_cast<Text*>(self); }
 
 constexpr feign_writer kApi = {sizeof kApi, 0, create, write, finish, destroy, ".txt"};
-constexpr feign_component kComponent = {
-    sizeof kComponent, FEIGN_WRITER, "text", "Writes one readable line an activity.", &kApi, kOptions, std::size(kOptions),
-    sizeof(feign_option), sizeof(Options), 0};
+constexpr feign_component kComponent = {sizeof kComponent,
+                                        FEIGN_WRITER,
+                                        "text",
+                                        "Writes one readable line an activity.",
+                                        &kApi,
+                                        kOptions,
+                                        std::size(kOptions),
+                                        sizeof(feign_option),
+                                        sizeof(Options),
+                                        0};
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
