@@ -126,8 +126,9 @@ def main():
             for script in sorted(os.listdir(os.path.join(TOP, "tests"))):
                 if script.endswith("_test.py"):
                     run([sys.executable, os.path.join(TOP, "tests", script)], counts, f"{name}: {script}", env)
-    say(f"{time.monotonic() - begin:.0f} s" + (": failed: " + ", ".join(counts.bad) if counts.bad else ""))
-    say(f"{counts.passed} passed, {counts.failed} failed" + (f", {counts.skipped} skipped" if counts.skipped else ""))
+    say(f"{time.monotonic() - begin:.0f} s, {counts.skipped} skipped"
+        + (": failed: " + ", ".join(counts.bad) if counts.bad else ""))
+    say(f"{counts.passed} passed, {counts.failed} failed")
     return 1 if counts.failed else 0
 
 
