@@ -229,7 +229,7 @@ def test_ctrl_c_ends_a_replay_with_a_report():
         root = fresh(tmp, "root")
         child = subprocess.Popen([FEIGN, "replay", trace, "--root", root, "--pace", "think", "--json"],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.7)
+        time.sleep(2)
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=20)
         import json
