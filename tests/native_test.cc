@@ -7,9 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <functional>
 #include <random>
 
 #include "layers/posix_ops.h"
+#include "plugin/plugin.h"
+#include "trace/native_format.h"
+#include "window/pipeline.h"
 
 namespace {
 
@@ -300,6 +304,231 @@ TEST(Native, ALayerThatIsNotKnownComesAsItIsDescribed) {
   EXPECT_STREQ(tables.ops.info(got.a.op)->layer, "house");
   ASSERT_EQ(got.a.value_count, 1u);
   EXPECT_EQ(tables.strings.text(static_cast<uint32_t>(got.a.values[0])), "what it is called");
+}
+
+std::string error_of(const std::string& bytes) {
+  Tables tables;
+  auto reader = NativeReader::open(copy_of(bytes), "x.feign", tables);
+  return reader ? "" : reader.error().text();
+}
+
+TEST(Native, WhatIsNotOneSaysWhatItIs) {
+  const auto w = random_trace(4, 10, 1);
+  const std::string good = w->file.bytes();
+  std::string newer = good;
+  newer[8] = 2;
+  newer[10] = 7;
+
+  EXPECT_EQ(error_of(newer), "x.feign: is format 2.7, this feign reads 1.x");
+  EXPECT_NE(error_of(std::string(100, 'x')).find("is not in the native format"), std::string::npos);
+  EXPECT_NE(error_of("").find("has 0 bytes"), std::string::npos);
+  EXPECT_NE(error_of(good.substr(0, good.size() - 1)).find("is incomplete"), std::string::npos);
+}
+
+// A trace of one stream with as many activities as `fill` is called for.
+std::string one_stream(Tables& tables, size_t count,
+                       const std::function<void(Record&, size_t)>& fill) {
+  File file;
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  (void)tables.streams.add(info);
+  NativeWriter writer(file.fd, "test", tables, {});
+  for (size_t i = 0; i < count; ++i) {
+    Record r{};
+    r.a.id = (i + 1) << 16;
+    r.a.stream = 1;
+    r.a.op = FEIGN_POSIX_READ;
+    r.a.marks = FEIGN_RESOLVED;
+    fill(r, i);
+    auto added = writer.add(r);
+    EXPECT_TRUE(added) << added.error().text();
+  }
+  EXPECT_TRUE(writer.finish({}));
+  return file.bytes();
+}
+
+TEST(Native, APathIsFoundAlsoWhereItsTextFirstNamedARule) {
+  Tables from;
+  const std::string bytes = one_stream(from, 2, [&](Record& r, size_t i) {
+    const uint32_t text = from.strings.intern("/text");
+    if (i == 0) {
+      r.a.marks |= FEIGN_DEPENDS;
+      r.depends.push_back({1, text, 1});
+    } else {
+      r.a.path = text;
+    }
+  });
+
+  Tables tables;
+  auto reader = NativeReader::open(copy_of(bytes), "test", tables);
+  ASSERT_TRUE(reader) << reader.error().text();
+  NativeReader::Range range;
+  range.path = "/text";
+  EXPECT_EQ(read(*reader, tables, range).size(), 1u);
+}
+
+TEST(Native, StreamsThatTakeTurnsOnTheSamePathsStoreEachOnceABlock) {
+  Written w;
+  for (int s = 0; s < 4; ++s) {
+    feign_stream_info info{};
+    info.struct_size = sizeof info;
+    info.thread = s;
+    (void)w.tables.streams.add(info);
+  }
+  NativeWriter writer(w.file.fd, "test", w.tables, {});
+  std::mt19937_64 random(1);
+  for (size_t i = 0; i < 8000; ++i) {
+    Record r{};
+    r.a.id = (i + 1) << 16;
+    r.a.stream = 1 + static_cast<uint32_t>(i % 4);
+    r.a.op = FEIGN_POSIX_READ;
+    r.a.path = w.tables.strings.intern(std::string(200, 'p') + std::to_string(random() % 4));
+    ASSERT_TRUE(writer.add(r));
+  }
+  ASSERT_TRUE(writer.finish({}));
+
+  native::BlockHeader first;
+  ASSERT_EQ(pread(w.file.fd, &first, sizeof first, sizeof(native::FileHeader)),
+            static_cast<ssize_t>(sizeof first));
+  EXPECT_EQ(first.records, 2000u);
+  EXPECT_LT(first.raw_size, 40000u);
+}
+
+TEST(Native, TheWriterRefusesWhatNoReaderWouldTake) {
+  File file;
+  Tables tables;
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  (void)tables.streams.add(info);
+  NativeWriter writer(file.fd, "out", tables, {});
+  Record r{};
+  r.a.id = 5;
+  r.a.stream = 1;
+  r.a.op = FEIGN_POSIX_READV;
+  ASSERT_TRUE(writer.add(r));
+
+  auto same_id = writer.add(r);
+  r.a.id = 6;
+  r.a.marks = FEIGN_DEPENDS;
+  r.depends.push_back({1, 0, 6});
+  auto on_itself = writer.add(r);
+  r.depends.clear();
+  r.set_values(std::vector<uint64_t>(3u << 20, UINT64_MAX));
+  auto too_long = writer.add(r);
+
+  ASSERT_FALSE(same_id);
+  EXPECT_EQ(same_id.error().text(), "write out: activity 5 after activity 5: ids must grow");
+  ASSERT_FALSE(on_itself);
+  EXPECT_EQ(on_itself.error().text(),
+            "write out: activity 6 depends on activity 6, which is not before it");
+  ASSERT_FALSE(too_long);
+  EXPECT_NE(too_long.error().text().find("bytes, want less than 16777216"), std::string::npos);
+}
+
+// ---- the plug-in
+
+struct Host {
+  Plugins plugins;
+  Tables tables;
+  std::vector<Needed> needed = {{Needed::kFile, 0600, 9, "/needed", ""}};
+  static const void* extension(void* self, const char* id) {
+    auto& host = *static_cast<Host*>(self);
+    if (std::string_view(id) == "feign.tables/1") return &host.tables;
+    if (std::string_view(id) == "feign.needed/1") return &host.needed;
+    return nullptr;
+  }
+  Result<std::unique_ptr<Instance>> make(uint32_t role,
+                                         std::vector<std::pair<std::string, std::string>> options) {
+    auto found = plugins.find(PLUGIN_DIR "/feign.so", role);
+    if (!found) return std::move(found.error());
+    PluginSpec spec;
+    spec.name = "feign";
+    spec.options = std::move(options);
+    return Instance::create(*found, spec, tables, extension, this);
+  }
+};
+std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+TEST(NativePlugin, ReadsAndWritesAllOfATrace) {
+  const auto w = random_trace(6, 5000, 5);
+  char dir[] = "/tmp/feign-native-XXXXXX";
+  ASSERT_NE(mkdtemp(dir), nullptr);
+  const std::string out = std::string(dir) + "/out.feign";
+  Host host;
+  auto provider = host.make(FEIGN_PROVIDER, {{"file", path_of(w->file.fd)}});
+  ASSERT_TRUE(provider) << provider.error().text();
+  {
+    auto writer = host.make(FEIGN_WRITER, {{"file", out}});
+    ASSERT_TRUE(writer) << writer.error().text();
+    Pipeline pipeline(host.tables, **provider, {});
+    auto ran = pipeline.run(
+        [&](feign_activity* const* items, size_t count) -> Result<void> {
+          const auto& api = (*writer)->api<feign_writer>();
+          if (const feign_status s = api.write((*writer)->self(), items, count); s < 0)
+            return (*writer)->failure(s);
+          return {};
+        },
+        [] { return true; });
+    ASSERT_TRUE(ran) << ran.error().text();
+    EXPECT_NE(access(out.c_str(), F_OK), 0);
+    EXPECT_EQ((*writer)->api<feign_writer>().finish((*writer)->self()), FEIGN_OK);
+  }
+
+  Tables tables;
+  auto reader = NativeReader::open(open(out.c_str(), O_RDONLY), "out", tables);
+  ASSERT_TRUE(reader) << reader.error().text();
+  std::vector<std::pair<uint64_t, std::string>> want;
+  for (size_t i = 0; i < w->records.size(); ++i)
+    want.emplace_back(i, words(*w->records[i], w->tables));
+  EXPECT_EQ(read(*reader, tables, {}), want);
+  EXPECT_EQ(tables.sources, w->tables.sources);
+  EXPECT_EQ((tables.left_out[{"futex", "waits"}].count), 7u);
+  EXPECT_EQ(tables.streams.info(5).parent, 4u);
+  ASSERT_EQ((*reader)->needed().size(), 1u);
+  EXPECT_EQ((*reader)->needed()[0].path, "/needed");
+  unlink(out.c_str());
+  EXPECT_EQ(rmdir(dir), 0);  // no .part is left
+}
+
+TEST(NativePlugin, AWriterThatDoesNotFinishLeavesNothing) {
+  char dir[] = "/tmp/feign-native-XXXXXX";
+  ASSERT_NE(mkdtemp(dir), nullptr);
+  {
+    Host host;
+    auto writer = host.make(FEIGN_WRITER, {{"file", std::string(dir) + "/out.feign"}});
+    ASSERT_TRUE(writer) << writer.error().text();
+  }
+  EXPECT_EQ(rmdir(dir), 0);
+}
+
+TEST(NativePlugin, AnyNumberOfCallsLeftOutIsTakenAtOnce) {
+  Tables from;
+  from.left_out[{"futex", "waits"}] = {uint64_t{1} << 60, 5};
+  File file;
+  const std::string bytes = one_stream(from, 1, [](Record&, size_t) {});
+  ASSERT_EQ(write(file.fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  Host host;
+
+  auto provider = host.make(FEIGN_PROVIDER, {{"file", path_of(file.fd)}});
+
+  ASSERT_TRUE(provider) << provider.error().text();
+  EXPECT_EQ((host.tables.left_out[{"futex", "waits"}].count), uint64_t{1} << 60);
+}
+
+TEST(NativePlugin, WantsOneFileAndAStreamThatIsThere) {
+  const auto w = random_trace(7, 10, 2);
+  const std::string file = path_of(w->file.fd);
+  Host host;
+
+  auto none = host.make(FEIGN_PROVIDER, {});
+  auto two = host.make(FEIGN_PROVIDER, {{"file", file}, {"file", file}});
+  auto third = host.make(FEIGN_PROVIDER, {{"file", file}, {"stream", "3"}});
+
+  ASSERT_FALSE(none);
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().text().find("a second file: want one"), std::string::npos);
+  ASSERT_FALSE(third);
+  EXPECT_NE(third.error().text().find("stream=3: the trace has streams 1 to 2"), std::string::npos);
 }
 
 }  // namespace

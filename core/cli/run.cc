@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <unordered_map>
 
 #include "base/clock.h"
 #include "base/input.h"
@@ -421,7 +422,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   TraceInfo info;
   info.provider = (*provider)->name();
   info.first_ns = UINT64_MAX;
-  std::vector<TraceInfo::File> files;  // by file identity
+  // By file identity: no vector, for a damaged trace can name any number.
+  std::unordered_map<uint32_t, TraceInfo::File> seen;
   Pipeline pipeline(tables, **provider, in_order);
   const auto look = [&](feign_activity* const* items, size_t count) -> Result<void> {
     for (size_t i = 0; i < count; ++i) {
@@ -452,9 +454,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       if (s.activities++ == 0) s.first_ns = a.start_ns;
       s.last_ns = std::max(s.last_ns, end);
       if (a.file != 0) {
-        if (a.file >= files.size())
-          files.resize(std::max<size_t>(a.file + size_t{1}, files.size() * 3 / 2));
-        TraceInfo::File& f = files[a.file];
+        TraceInfo::File& f = seen[a.file];
         if (f.calls++ == 0) f.path = tables.strings.text(a.path);
         if (reads) f.bytes_read += bytes;
         if (writes) f.bytes_written += bytes;
@@ -471,13 +471,16 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
     return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal));
   if (info.activities == 0) info.first_ns = 0;
   info.ops.resize(tables.ops.size());
-  std::erase_if(files, [](const TraceInfo::File& f) { return f.calls == 0; });
+  std::vector<TraceInfo::File> files;
+  files.reserve(seen.size());
+  for (auto& [file, f] : seen) files.push_back(std::move(f));
   info.file_count = files.size();
   const auto bytes = [](const TraceInfo::File& f) { return f.bytes_read + f.bytes_written; };
   const size_t top = std::min<size_t>(files.size(), 20);
   std::partial_sort(files.begin(), files.begin() + static_cast<ptrdiff_t>(top), files.end(),
                     [&](const auto& a, const auto& b) {
-                      return bytes(a) != bytes(b) ? bytes(a) > bytes(b) : a.calls > b.calls;
+                      if (bytes(a) != bytes(b)) return bytes(a) > bytes(b);
+                      return a.calls != b.calls ? a.calls > b.calls : a.path < b.path;
                     });
   files.resize(top);
   info.files = std::move(files);

@@ -104,17 +104,14 @@ void Needs::add(const feign_activity& a) {
   const Effect effect = calls[a.op].effect;
   const bool opens = effect == Effect::kOpen || effect == Effect::kCreat;
   if (a.handle != 0 && !opens) {
-    const uint32_t file = a.file < own_.size() ? own_[a.file] : 0;
-    if (file != 0) by_descriptor(a, effect, file);
+    const auto own = own_.find(a.file);
+    if (own != own_.end()) by_descriptor(a, effect, own->second);
     return;
   }
   if (effect == Effect::kExec || effect == Effect::kGetcwd || a.path == 0) return;
   const Namespace::Touched touched = names_.apply(a, effect);
   if (touched.file == 0) return;
-  if (a.file != 0) {
-    if (a.file >= own_.size()) own_.resize(std::max<size_t>(a.file + 1, own_.size() * 3 / 2));
-    own_[a.file] = touched.file;
-  }
+  if (a.file != 0) own_[a.file] = touched.file;
   if (a.result < 0) return;
   if (!(a.marks & FEIGN_NOFOLLOW)) seen(touched.file).followed = true;
   if (a.flags & O_DIRECTORY && effect == Effect::kOpen) seen(touched.file).directory = true;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -46,7 +47,7 @@ class Needs {
 
   Namespace names_;
   Strings& strings_;
-  std::vector<uint32_t> own_;  // file of the activities -> file of names_
+  std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::vector<Seen> seen_;
   std::map<uint32_t, Listing> listings_;
 };

@@ -21,31 +21,30 @@ namespace {
 class Take {
  public:
   Take() = default;
-  Take(const unsigned char* p, size_t n) : begin_(p), p_(p), end_(p + n) {}
-  uint64_t u64() {
-    if (p_ != end_ && *p_ < 0x80) return *p_++;
+  Take(const unsigned char* p, size_t n) : p_(p), end_(p + n) {}
+  // Inlined, so that a copy of this lives in registers.
+  [[gnu::always_inline]] uint64_t u64() {
     uint64_t v = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (p_ == end_) break;
+    for (unsigned shift = 0; p_ != end_ && shift < 64; shift += 7) {
       const unsigned char c = *p_++;
       v |= static_cast<uint64_t>(c & 0x7F) << shift;
       if (c < 0x80) return v;
     }
-    bad_ = true;
+    bad_ = 1;
     p_ = end_;
     return 0;
   }
-  int64_t i64() { return unzigzag(u64()); }
-  uint32_t u32() {
+  [[gnu::always_inline]] int64_t i64() { return unzigzag(u64()); }
+  [[gnu::always_inline]] uint32_t u32() {
     const uint64_t v = u64();
-    if (v > UINT32_MAX) bad_ = true;
+    if (v > UINT32_MAX) bad_ = 1;
     return static_cast<uint32_t>(v);
   }
   // A count of things that take at least `least` bytes each: more than can follow is bad.
   uint64_t count(size_t least) {
     const uint64_t n = u64();
     if (n > left() / least) {
-      bad_ = true;
+      bad_ = 1;
       return 0;
     }
     return n;
@@ -53,7 +52,7 @@ class Take {
   std::string_view text() {
     const uint64_t n = u64();
     if (n > left()) {
-      bad_ = true;
+      bad_ = 1;
       return {};
     }
     const std::string_view s(reinterpret_cast<const char*>(p_), n);
@@ -62,7 +61,7 @@ class Take {
   }
   void raw(void* to, size_t n) {
     if (n > left()) {
-      bad_ = true;
+      bad_ = 1;
       memset(to, 0, n);
       return;
     }
@@ -70,12 +69,12 @@ class Take {
     p_ += n;
   }
   size_t left() const { return static_cast<size_t>(end_ - p_); }
-  size_t at() const { return static_cast<size_t>(p_ - begin_); }
-  bool bad() const { return bad_; }
+  bool bad() const { return bad_ != 0; }
+  void spoil() { bad_ = 1; }
 
  private:
-  const unsigned char *begin_ = nullptr, *p_ = nullptr, *end_ = nullptr;
-  bool bad_ = false;
+  const unsigned char *p_ = nullptr, *end_ = nullptr;
+  uint64_t bad_ = 0;  // no bool: padding makes copies slow
 };
 
 struct Block {
@@ -245,8 +244,11 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
       const uint32_t type = x.u32(), slot = x.u32(), index = x.u32();
       d.args.emplace_back(std::move(arg), type, slot, index);
     }
-    if (x.bad() || d.layer.empty() || d.name.empty() || d.layer.size() > 256 || d.name.size() > 256)
+    if (x.bad() || d.layer.empty() || d.name.empty() || d.layer.size() > 256 ||
+        d.name.size() > 256 || described.size() == kMaxOps)
       return bad("an op that cannot be");
+    // A kind that a later version has says nothing to this one.
+    if (d.kind > FEIGN_KIND_PROCESS) d.kind = FEIGN_KIND_OTHER;
     described.push_back(std::move(d));
   }
   ops.resize(described.size());
@@ -294,7 +296,6 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
 
   streams.push_back(0);
   std::vector<uint64_t> stream_counts{0};
-  std::vector<uint32_t> parents{0};
   const uint32_t first_stream = tables->streams.size();
   for (uint64_t n = x.count(8); n != 0; --n) {
     feign_stream_info info{};
@@ -307,12 +308,14 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
     info.parent_id = x.u64();
     stream_counts.push_back(x.u64());
     if (x.bad()) return bad("a stream that cannot be");
+    if (parent >= streams.size() + n) return bad("a stream whose parent is none");
     // Streams keep their order, so a parent's number shifts as all do.
     info.parent = parent != 0 ? parent + first_stream - 1 : 0;
     streams.push_back(tables->streams.add(info));
   }
   of_stream.resize(streams.size());
   uint64_t records = 0;
+  std::vector<uint64_t> in_blocks(streams.size());
   for (uint32_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].stream == 0 || blocks[i].stream >= streams.size())
       return bad("a block of no stream");
@@ -321,7 +324,9 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
       return bad("blocks out of order");
     list.push_back(i);
     records += blocks[i].records;
+    in_blocks[blocks[i].stream] += blocks[i].records;
   }
+  if (in_blocks != stream_counts) return bad("streams that do not have what it says");
   for (uint64_t n = x.count(1); n != 0; --n) tables->sources.emplace_back(x.text());
   for (uint64_t n = x.count(4); n != 0; --n) {
     std::string call(x.text()), why(x.text());
@@ -372,8 +377,12 @@ struct StreamCursor {
   std::vector<LikeOp> like;
   uint32_t left = 0;  // records in the block
   uint64_t block_offset = 0;
-  feign_activity before{};
-  uint64_t before_end = 0, last_number = 0;
+  struct {
+    uint64_t id, offset, length, place;
+    uint32_t handle, file, path;
+  } before{};
+  uint64_t before_end = 0, last_number = 0, end_number = 0;
+  uint64_t last_id = 0;  // of all blocks
   uint32_t before_op = 0;
   bool first = false;
   uint32_t mask = 0;  // of the record to come
@@ -393,8 +402,8 @@ struct NativeReader::Cursor::Impl {
   // Streams that wait for their turn: those with a record at hand, and those not yet begun.
   using Waiting = std::pair<uint64_t, StreamCursor*>;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
-  Record scratch{};
   uint32_t path_id = 0;
+  size_t held = 0;  // bytes of blocks, decompressed
 
   ~Impl() { ZSTD_freeDCtx(zstd); }
 
@@ -403,6 +412,13 @@ struct NativeReader::Cursor::Impl {
     if (b.last_number < range.from) return false;
     if (b.last_ns < range.from_ns) return false;
     return range.path.empty() || b.filter.may_have(path_hash);
+  }
+  // Gives back what a stream's block took.
+  void drop(StreamCursor& s) {
+    held -= s.raw.size();
+    s.raw = {};
+    s.strings = {};
+    s.like = {};
   }
   Result<bool> load(StreamCursor& s);  // the next block; false: no more
   Result<bool> peek(StreamCursor& s);  // s.number and s.mask of the next record; false: no more
@@ -434,12 +450,12 @@ NativeReader::Cursor::~Cursor() = default;
 NativeReader::Cursor::Cursor(Cursor&&) noexcept = default;
 
 Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
+  const auto& f = file();
+  if (s.take.left() != 0) return f.damaged(s.block_offset, "a block has more than its records");
   if (s.next_block == s.blocks.size()) {
-    s.raw = {};
-    s.strings = {};
+    drop(s);
     return false;
   }
-  const auto& f = file();
   const Block& b = f.blocks[s.blocks[s.next_block++]];
   packed.resize(sizeof(BlockHeader) + b.packed_size);
   if (auto r = f.read_at(packed.data(), packed.size(), b.offset); !r) return std::move(r.error());
@@ -451,6 +467,11 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
       h.first_number != b.first_number)
     return f.damaged(b.offset, "a block is not the one that the index says");
   if (check_block(h, body) != h.check) return f.damaged(b.offset, "a block fails its checksum");
+  held += b.raw_size - s.raw.size();
+  if (held > kMaxHeld)
+    return Error(FEIGN_ERR_UNSUPPORTED,
+                 f.name + ": the streams that run at the same time have blocks of more than " +
+                     std::to_string(kMaxHeld >> 20) + " MiB");
   s.raw.resize(b.raw_size);
   const size_t got = ZSTD_decompressDCtx(zstd, s.raw.data(), s.raw.size(), body, b.packed_size);
   if (ZSTD_isError(got) || got != b.raw_size)
@@ -465,6 +486,7 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
   s.before = {};
   s.before_end = 0;
   s.last_number = b.first_number - 1;
+  s.end_number = b.last_number;
   s.before_op = 0;
   s.first = true;
   s.like.assign(f.ops.size(), {});
@@ -477,18 +499,20 @@ Result<bool> NativeReader::Cursor::Impl::peek(StreamCursor& s) {
     if (!more || !*more) return more;
   }
   s.mask = s.take.u32();
-  s.number = s.last_number + 1 + ((s.mask & kNumber) ? s.take.u64() : 0);
-  if (s.take.bad() || (s.mask & ~kAllFields))
+  const uint64_t passed = (s.mask & kNumber) ? s.take.u64() : 0;
+  s.number = s.last_number + 1 + passed;
+  if (s.take.bad() || (s.mask & ~kAllFields) || passed > s.end_number - s.last_number - 1 ||
+      s.last_number == s.end_number)
     return file().damaged(s.block_offset, "a record that cannot be");
   return true;
 }
 
 Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   const auto& f = file();
-  Take& x = s.take;
+  Take x = s.take;  // in registers
   const uint32_t mask = s.mask;
   feign_activity& a = out.a;
-  const feign_activity& b = s.before;
+  const auto b = s.before;
   a.start_ns = s.before_end + static_cast<uint64_t>(x.i64());
   a.duration_ns = x.u64();
   const uint32_t op = (mask & kOp) ? x.u32() : s.before_op;
@@ -507,8 +531,7 @@ Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   a.file = (mask & kFile) ? x.u32() : b.file;
   const auto text = [&](uint64_t local) -> uint32_t {
     if (local < s.strings.size()) return s.strings[local];
-    x = Take(nullptr, 0);
-    (void)x.u64();  // past the end: bad
+    x.spoil();
     return 0;
   };
   a.path = (mask & kPath) ? text(x.u64()) : b.path;
@@ -540,15 +563,23 @@ Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
     for (uint64_t n = x.count(3); n != 0; --n) {
       Dependency d{};
       const uint32_t stream = x.u32();
-      if (stream >= f.streams.size()) return f.damaged(s.block_offset, "a dependency on no stream");
+      if (stream == 0 || stream >= f.streams.size())
+        return f.damaged(s.block_offset, "a dependency on no stream");
       d.stream = f.streams[stream];
       d.rule = text(x.u64());
       d.id = x.u64();
+      if (d.id >= a.id)
+        return f.damaged(s.block_offset, "a dependency on what does not come before");
       out.depends.push_back(d);
     }
   }
   if (x.bad()) return f.damaged(s.block_offset, "a record does not fit its block");
-  s.before = a;
+  if (a.id <= s.last_id) return f.damaged(s.block_offset, "ids that do not grow");
+  if (std::max(a.handle, a.handle2) > f.totals.max_handle || a.file > f.totals.max_file)
+    return f.damaged(s.block_offset, "a handle or file past the greatest");
+  s.take = x;
+  s.last_id = a.id;
+  s.before = {a.id, a.offset, a.length, a.place, a.handle, a.file, a.path};
   s.before_op = op;
   s.before_end = a.start_ns + a.duration_ns;
   s.last_number = s.number;
@@ -582,6 +613,7 @@ Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
     if (s.left == 0 && s.next_block < s.blocks.size()) {
       const uint64_t first = c.file().blocks[s.blocks[s.next_block]].first_number;
       if (!c.waiting.empty() && c.waiting.top().first < first) {
+        c.drop(s);
         c.waiting.emplace(first, &s);
         c.now = nullptr;
       } else {

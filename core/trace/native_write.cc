@@ -3,8 +3,8 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <unordered_map>
 
 #include "trace/native.h"
 #include "trace/native_format.h"
@@ -15,22 +15,37 @@ using namespace native;
 
 namespace {
 
-class Bytes {
- public:
+// Varints to where there is room for them.
+struct Put {
+  unsigned char* p;
   void u64(uint64_t v) {
-    if (size_ + 10 > data_.size()) data_.resize(std::max<size_t>(256, data_.size() * 2));
-    unsigned char* p = data_.data() + size_;
     while (v >= 0x80) {
       *p++ = static_cast<unsigned char>(v) | 0x80;
       v >>= 7;
     }
     *p++ = static_cast<unsigned char>(v);
-    size_ = static_cast<size_t>(p - data_.data());
+  }
+  void i64(int64_t v) { u64(zigzag(v)); }
+};
+constexpr size_t kMaxVarint = 10;
+
+class Bytes {
+ public:
+  // Where the next `n` bytes at most go; upto() says how many it became.
+  Put room(size_t n) {
+    if (size_ + n > data_.size()) data_.resize(std::max(size_ + n, data_.size() * 2));
+    return {data_.data() + size_};
+  }
+  void upto(const Put& end) { size_ = static_cast<size_t>(end.p - data_.data()); }
+  void u64(uint64_t v) {
+    Put to = room(kMaxVarint);
+    to.u64(v);
+    upto(to);
   }
   void i64(int64_t v) { u64(zigzag(v)); }
   void raw(const void* p, size_t n) {
-    if (size_ + n > data_.size()) data_.resize(std::max(size_ + n, data_.size() * 2));
-    if (n != 0) memcpy(data_.data() + size_, p, n);
+    const Put to = room(n);
+    if (n != 0) memcpy(to.p, p, n);
     size_ += n;
   }
   void text(std::string_view s) {
@@ -38,13 +53,8 @@ class Bytes {
     raw(s.data(), s.size());
   }
   size_t size() const { return size_; }
-  size_t capacity() const { return data_.size(); }
   const unsigned char* data() const { return data_.data(); }
   void clear() { size_ = 0; }
-  void free() {
-    size_ = 0;
-    data_ = {};
-  }
 
  private:
   std::vector<unsigned char> data_;
@@ -59,6 +69,11 @@ struct Open {
   uint64_t first_number = 0, last_number = 0;
   uint64_t first_ns = UINT64_MAX, last_ns = 0;
   PathFilter filter;
+  // Strings that streams use in turn: the writer's table knows the last stream's number only.
+  struct Known {
+    uint32_t id = 0, index = 0;
+  };
+  std::array<Known, 64> known{};  // by the id's last bits
   feign_activity before{};
   uint64_t before_end = 0;
   std::vector<LikeOp> before_of_op;  // by index in the file's ops
@@ -81,8 +96,8 @@ struct NativeWriter::Impl {
   ZSTD_CCtx* zstd = ZSTD_createCCtx();
   uint64_t offset = 0;
   uint64_t next_number = 0, last_id = 0;
-  std::vector<Open> open;  // by stream
-  size_t held = 0;         // bytes in open blocks
+  std::vector<std::unique_ptr<Open>> open;  // by stream, null if it has none
+  size_t held = 0;                          // bytes in open blocks
   std::vector<Block> blocks;
   std::vector<uint32_t> op_index;     // by op id, plus 1
   std::vector<uint32_t> ops;          // by index: op id
@@ -141,27 +156,38 @@ struct NativeWriter::Impl {
   }
 
   // A string's number in this block: 0 is none.
-  uint64_t local(Open& o, uint32_t id, bool is_path) {
+  uint64_t local(Open& o, uint32_t id) {
     if (id == 0) return 0;
     if (id >= locals.size()) locals.resize(std::max<size_t>(id + size_t{1}, locals.size() * 2));
     Local& l = locals[id];
     if (l.epoch == o.epoch) return l.index;
+    Open::Known& known = o.known[id % o.known.size()];
+    if (known.id == id) {
+      l = {o.epoch, known.index};
+      return l.index;
+    }
     const std::string_view text = tables.strings.text(id);
     o.strings.text(text);
     l = {o.epoch, ++o.string_count};
-    if (is_path) o.filter.add(PathFilter::hash(text));
+    known = {id, l.index};
+    o.filter.add(PathFilter::hash(text));
     return l.index;
   }
 
   Result<void> flush(uint32_t stream) {
-    Open& o = open[stream];
-    if (o.record_count == 0) return {};
+    if (open[stream] == nullptr || open[stream]->record_count == 0) return {};
+    Open& o = *open[stream];
     Bytes head;
     head.u64(o.string_count);
     scratch.clear();
     scratch.insert(scratch.end(), head.data(), head.data() + head.size());
     scratch.insert(scratch.end(), o.strings.data(), o.strings.data() + o.strings.size());
     scratch.insert(scratch.end(), o.records.data(), o.records.data() + o.records.size());
+    if (scratch.size() > kMaxBlock)
+      return Error(FEIGN_ERR_UNSUPPORTED,
+                   "write " + name + ": the arguments of one activity of stream " +
+                       std::to_string(stream) + " take " + std::to_string(scratch.size()) +
+                       " bytes, want less than " + std::to_string(kMaxBlock));
     auto size = pack(scratch.data(), scratch.size());
     if (!size) return std::move(size.error());
     BlockHeader h{kBlockMagic,
@@ -179,9 +205,8 @@ struct NativeWriter::Impl {
     held -= o.strings.size() + o.records.size();
     // With few streams the memory is kept for the next block.
     if (open.size() > 64) {
-      o.strings.free();
-      o.records.free();
-      o.before_of_op = {};
+      open[stream] = nullptr;
+      return {};
     }
     o.strings.clear();
     o.records.clear();
@@ -197,6 +222,17 @@ NativeWriter::~NativeWriter() = default;
 Result<void> NativeWriter::add(const Record& r) {
   Impl& w = *impl_;
   const feign_activity& a = r.a;
+  if (a.id <= w.last_id)
+    return Error(FEIGN_ERR_PLUGIN, "write " + w.name + ": activity " + std::to_string(a.id) +
+                                       " after activity " + std::to_string(w.last_id) +
+                                       ": ids must grow");
+  if (a.marks & FEIGN_DEPENDS)
+    for (const Dependency& d : r.depends)
+      if (d.id >= a.id)
+        return Error(FEIGN_ERR_PLUGIN, "write " + w.name + ": activity " + std::to_string(a.id) +
+                                           " depends on activity " + std::to_string(d.id) +
+                                           ", which is not before it");
+  w.last_id = a.id;
   if (w.offset == 0) {
     FileHeader h{};
     memcpy(h.magic, kMagic, sizeof kMagic);
@@ -205,7 +241,9 @@ Result<void> NativeWriter::add(const Record& r) {
     if (auto done = w.put(&h, sizeof h); !done) return done;
   }
   if (a.stream >= w.open.size()) w.open.resize(a.stream + size_t{1});
-  Open& o = w.open[a.stream];
+  auto& slot = w.open[a.stream];
+  if (slot == nullptr) slot = std::make_unique<Open>();
+  Open& o = *slot;
   const uint64_t number = w.next_number++;
   if (o.record_count == 0) {
     o.epoch = ++w.last_epoch;
@@ -214,6 +252,7 @@ Result<void> NativeWriter::add(const Record& r) {
     o.first_ns = UINT64_MAX;
     o.last_ns = 0;
     o.filter = {};
+    o.known = {};
     o.before = {};
     o.before_end = 0;
     o.before_of_op.clear();
@@ -252,7 +291,7 @@ Result<void> NativeWriter::add(const Record& r) {
   if (a.value_count != 0) mask |= kValues;
   if ((a.marks & FEIGN_DEPENDS) && !r.depends.empty()) mask |= kDepends;
 
-  Bytes& to = o.records;
+  Put to = o.records.room(22 * kMaxVarint);
   to.u64(mask);
   if (mask & kNumber) to.u64(number - o.last_number - 1);
   to.i64(static_cast<int64_t>(a.start_ns - o.before_end));
@@ -264,29 +303,34 @@ Result<void> NativeWriter::add(const Record& r) {
   if (mask & kResult) to.i64(a.result);
   if (mask & kHandle) to.u64(a.handle);
   if (mask & kFile) to.u64(a.file);
-  if (mask & kPath) to.u64(w.local(o, a.path, true));
+  if (mask & kPath) to.u64(w.local(o, a.path));
   if (mask & kFlags) to.u64(a.flags);
   if (mask & kMode) to.u64(a.mode);
-  if (mask & kPath2) to.u64(w.local(o, a.path2, true));
+  if (mask & kPath2) to.u64(w.local(o, a.path2));
   if (mask & kHandle2) to.u64(a.handle2);
   if (mask & kSync) to.u64(a.sync_ns);
   if (mask & kCompute) to.u64(a.compute_ns);
   if (mask & kPlace) to.i64(static_cast<int64_t>(a.place - b.place));
   if (mask & kMarks) to.u64(a.marks);
+  o.records.upto(to);
   if (mask & kValues) {
     const uint32_t texts = w.text_values[op];
+    to = o.records.room((a.value_count + size_t{1}) * kMaxVarint);
     to.u64(a.value_count);
     for (uint32_t i = 0; i < a.value_count; ++i)
-      to.u64(i < 32 && (texts >> i & 1) ? w.local(o, static_cast<uint32_t>(a.values[i]), true)
+      to.u64(i < 32 && (texts >> i & 1) ? w.local(o, static_cast<uint32_t>(a.values[i]))
                                         : a.values[i]);
+    o.records.upto(to);
   }
   if (mask & kDepends) {
+    to = o.records.room((r.depends.size() * 3 + 1) * kMaxVarint);
     to.u64(r.depends.size());
     for (const Dependency& d : r.depends) {
       to.u64(d.stream);
-      to.u64(w.local(o, d.rule, false));
+      to.u64(w.local(o, d.rule));
       to.u64(d.id);
     }
+    o.records.upto(to);
   }
 
   o.before = a;
@@ -301,7 +345,7 @@ Result<void> NativeWriter::add(const Record& r) {
   t.first_ns = std::min(t.first_ns, a.start_ns);
   t.last_ns = std::max(t.last_ns, end);
   if (moves) t.max_length = std::max(t.max_length, a.length);
-  t.max_handle = std::max(t.max_handle, a.handle);
+  t.max_handle = std::max({t.max_handle, a.handle, a.handle2});
   t.max_file = std::max(t.max_file, a.file);
   if (a.op >= t.by_op.size()) t.by_op.resize(a.op + size_t{1});
   ++t.by_op[a.op];
@@ -396,6 +440,10 @@ Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
     x.text(n.target);
   }
 
+  if (x.size() > kMaxIndex)
+    return Error(FEIGN_ERR_UNSUPPORTED, "write " + w.name + ": the index takes " +
+                                            std::to_string(x.size()) + " bytes, want at most " +
+                                            std::to_string(kMaxIndex));
   Trailer trailer{};
   trailer.index_offset = w.offset;
   trailer.raw_size = x.size();

@@ -74,6 +74,7 @@ constexpr feign_option kProviderOptions[] = {
 
 struct Provider {
   const feign_host* host;
+  std::string name;
   feign::Tables tables;
   std::shared_ptr<feign::NativeReader> reader;
   std::unique_ptr<feign::NativeReader::Cursor> cursor;
@@ -81,9 +82,10 @@ struct Provider {
   Translation strings, ops, streams;
   std::vector<uint32_t> texts;  // by op of ours
   std::vector<uint64_t> values;
-  std::vector<std::unique_ptr<std::string>> kept;
 
   uint32_t string(uint32_t id) {
+    // The file may not have taken for a string what is one here.
+    if (id >= tables.strings.size()) return 0;
     return strings(id, [&] {
       const std::string_view text = tables.strings.text(id);
       return host->intern(host, text.data(), text.size());
@@ -118,6 +120,13 @@ struct Provider {
       return host->register_layer(host, &layer, &given) < 0 ? 0 : given + (id - first);
     });
   }
+  feign_status no_op(uint32_t id) {
+    const feign_op_info* info = tables.ops.info(id);
+    return host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                      (name + ": has calls of " + info->layer + ":" + info->name +
+                       ", which the layer of that name here does not have")
+                          .c_str());
+  }
 };
 
 feign_status provider_create(const feign_host* host, const void* raw, void** self) noexcept {
@@ -131,22 +140,27 @@ feign_status provider_create(const feign_host* host, const void* raw, void** sel
   try {
     auto p = std::make_unique<Provider>();
     p->host = host;
+    p->name = o.file[0];
     const int fd = open(o.file[0], O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fail(host, feign::errno_error(std::string("open ") + o.file[0], errno));
     auto reader = feign::NativeReader::open(fd, o.file[0], p->tables);
     if (!reader) return fail(host, reader.error());
     p->reader = *reader;
-    for (const auto& [key, l] : p->tables.left_out) {
-      p->kept.push_back(std::make_unique<std::string>(key.first));
-      const char* call = p->kept.back()->c_str();
-      p->kept.push_back(std::make_unique<std::string>(key.second));
-      const char* why = p->kept.back()->c_str();
-      for (uint64_t i = 0; i < l.count; ++i)
-        host->left_out(host, 0, call, why, i == 0 ? l.duration_ns : 0, 0);
-    }
+    // left_out() counts one call at a time, and the file may say any number.
     if (auto* tables = const_cast<feign::Tables*>(
-            static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1"))))
+            static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1")))) {
       tables->sources = p->tables.sources;
+      for (const auto& [key, l] : p->tables.left_out) {
+        tables->left_out[key].count += l.count;
+        tables->left_out[key].duration_ns += l.duration_ns;
+      }
+    } else {
+      for (const auto& [key, l] : p->tables.left_out)
+        host->left_out(host, 0, key.first.c_str(), key.second.c_str(), l.duration_ns, 0);
+    }
+    const auto& by_op = p->reader->totals().by_op;
+    for (uint32_t op = 1; op < by_op.size(); ++op)
+      if (by_op[op] != 0 && p->op(op) == 0) return p->no_op(op);
     feign::NativeReader::Range range;
     range.from = o.from;
     range.from_ns = o.from_time;
@@ -187,6 +201,7 @@ feign_status provider_next(void* self, size_t want, feign_sink* out) noexcept {
       a->values = nullptr;
       a->value_count = 0;
       a->op = p.op(from.op);
+      if (a->op == 0) return p.no_op(from.op);
       a->stream = p.stream(from.stream);
       a->path = p.string(from.path);
       a->path2 = p.string(from.path2);
@@ -335,7 +350,8 @@ feign_status writer_write(void* self, const feign_activity* const* items, size_t
       }
       w.record.set_values(w.values);
       // Dependencies are the core's part of an activity; this plug-in comes with the core.
-      w.record.depends = feign::Record::of(&from)->depends;
+      w.record.depends.clear();
+      if (from.marks & FEIGN_DEPENDS) w.record.depends = feign::Record::of(&from)->depends;
       for (feign::Dependency& d : w.record.depends) {
         w.streams_up_to(d.stream);
         d.rule = w.string(d.rule);
@@ -355,6 +371,14 @@ feign_status writer_finish(void* self) noexcept {
             static_cast<const feign::Tables*>(w.host->extension(w.host, "feign.tables/1"))) {
       w.tables.sources = tables->sources;
       w.tables.left_out = tables->left_out;
+    }
+    // What was not known of a stream when its first activity came: who made it, above all.
+    for (uint32_t s = 1; s <= w.streams_known; ++s) {
+      feign_stream_info info{};
+      if (w.host->stream_info(w.host, s, &info) < 0) continue;
+      w.streams_up_to(info.parent);
+      w.tables.streams.set_parent(s, info.parent, info.parent_id);
+      w.tables.streams.set_process(s, info.process);
     }
     static const std::vector<feign::Needed> kNone;
     const auto* needed =
