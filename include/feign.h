@@ -150,7 +150,8 @@ typedef struct feign_activity {
   uint32_t flags;       /**< the call's flags argument */
 
   uint64_t id;          /**< place in the order of the trace; grows strictly; the host's */
-  uint64_t compute_ns;  /**< think time before the call: computing, kept on replay */
+  uint64_t compute_ns;  /**< think time before the call: computing, kept on replay. From a provider,
+                             before it is resolved: the tracer's own time, to be taken off */
   uint64_t sync_ns;     /**< think time before the call: waiting for others */
   const uint64_t *values; /**< rare arguments, as op_info's args say; change by set_values() */
   uint32_t value_count; /**< how many values */
@@ -166,6 +167,8 @@ typedef struct feign_activity {
 #define FEIGN_FD(fd) ((uint32_t)((int32_t)(fd) + 1))
 #define FEIGN_FD_OF(handle) ((int32_t)(handle) - 1)
 #define FEIGN_CWD 0xFFFFFF00u /**< in place of a directory descriptor: the working directory */
+/** In place of a position: the current offset of the descriptor. */
+#define FEIGN_NO_OFFSET UINT64_MAX
 
 /** @name feign_activity.place: which input file, counted from 0, and which line or record, from 1. */
 #define FEIGN_PLACE(source, line) (((uint64_t)(source) << 48) | (uint64_t)(line))
@@ -438,6 +441,8 @@ typedef struct feign_run {
   int32_t root_fd;      /**< the directory that stands for `/`, open with O_PATH; -1 if none */
   const char *root;     /**< its path, for messages; NULL if none */
   uint64_t max_length;  /**< the longest read or write of the plan, bytes */
+  uint64_t max_bytes;   /**< write no more than this, 0: no limit */
+  const char *content;  /**< what files hold: "sparse", "zeros", "random" or "ratio=N" */
 } feign_run;
 
 /** Executes activities. Streams, pace, order, clocks and statistics are the host's. */

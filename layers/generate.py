@@ -24,6 +24,8 @@ ROLES = {
     "mode": ("kMode", "MODE", "MODE"), "value": ("kValue", "NUMBER", "VALUE"),
     "iov": ("kIov", "LIST", "VALUE"), "stat": ("kStat", "BUFFER", "NONE"),
     "statx": ("kStatx", "BUFFER", "NONE"), "fds": ("kFds", "LIST", "VALUE"),
+    "at": ("kAt", "NUMBER", "VALUE"), "times": ("kTimes", "LIST", "VALUE"),
+    "result": ("kResult", "NUMBER", "NONE"), "iocbs": ("kIocbs", "NUMBER", "NONE"),
 }
 
 
@@ -32,11 +34,12 @@ class Bad(Exception):
 
 
 class Arg:
-    def __init__(self, text, param):
+    def __init__(self, text, param, form="kPlain", member=None):
         parts = text.split(":")
-        self.form = "kPlain"
-        if parts[0] in ("named", "struct"):
-            self.form = {"named": "kNamed", "struct": "kStruct"}[parts.pop(0)]
+        self.form, self.member = form, member
+        if parts[0] == "named":
+            self.form = "kNamed"
+            parts.pop(0)
             if parts[0] not in ROLES:   # named:child_stack: its name only, not kept
                 parts = ["-"]
         self.role = parts[0]
@@ -45,13 +48,26 @@ class Arg:
         self.index = 0
         self.group = ""
         rest = parts[1:]
-        if self.role == "value":
+        if self.role in ("value", "at"):
             if not rest or not rest[0].isdigit():
-                raise Bad(f'role "{text}": want value:INDEX')
+                raise Bad(f'role "{text}": want {self.role}:INDEX')
             self.index = int(rest.pop(0))
         if rest:
             self.group = rest.pop(0)
-        self.name = param or self.role
+        self.name = member or param or self.role
+
+
+def arguments(text, param):
+    """The kept arguments that one parameter holds: one, or a struct's members."""
+    if not text.startswith("struct:"):
+        return [Arg(text, param)]
+    out = []
+    for part in text[len("struct:"):].split(","):
+        member, equals, role = part.partition("=")
+        if not equals:
+            raise Bad(f'role "{text}": want struct:MEMBER=ROLE,…')
+        out.append(Arg(role, param, "kMember" if out else "kStruct", member))
+    return out
 
 
 class Op:
@@ -137,10 +153,10 @@ def parse(path):
                 raise Bad(f"{op.name}: {len(arg_texts)} roles for {len(params)} parameters")
             for text, param in zip(arg_texts, params):
                 name = re.sub(r"\[\d*\]", "", param).split()[-1].lstrip("*")
-                arg = Arg(text, name)
-                if arg.group and arg.group not in layer.groups:
-                    raise Bad(f'names "{arg.group}" are not defined')
-                op.args.append(arg)
+                for arg in arguments(text, name):
+                    if arg.group and arg.group not in layer.groups:
+                        raise Bad(f'names "{arg.group}" are not defined')
+                    op.args.append(arg)
             layer.ops.append(op)
             op, arg_texts, proto = None, [], ""
         except (Bad, ValueError) as error:
@@ -183,6 +199,9 @@ def ops_cc(layer):
             out.append(f'    {{"{text}", static_cast<uint64_t>({value or text})}},\n')
         out.append("};\n")
 
+    def quoted(member):
+        return "nullptr" if member is None else f'"{member}"'
+
     def names_of(arg):
         if not arg.group:
             return "0, nullptr"
@@ -199,7 +218,7 @@ def ops_cc(layer):
             out.append("};\n")
             out.append(f"constexpr CallArg kCallArgs_{op.name}[] = {{\n")
             for a in op.args:
-                out.append(f'    {{"{a.name}", Role::{ROLES[a.role][0]}, Form::{a.form}, {a.index}, {names_of(a)}}},\n')
+                out.append(f'    {{"{a.name}", Role::{ROLES[a.role][0]}, Form::{a.form}, {a.index}, {names_of(a)}, {quoted(a.member)}}},\n')
             out.append("};\n")
         args = f"kArgs_{op.name}" if op.args else "nullptr"
         out.append(f'constexpr feign_op_info kOp_{op.name} = {{sizeof(feign_op_info), 0, "{op.name}", "{n}", '
@@ -238,7 +257,7 @@ def plain_call(op):
     values = []
     for a in op.args:
         values.append({
-            "fd": "fd", "fd2": "fd2", "buf": "c.r->write_buffer" if op.kind == "write" else "c.read_buffer",
+            "fd": "fd", "fd2": "fd2", "buf": "c.out_buffer" if op.kind == "write" else "c.read_buffer",
             "length": "c.fit(a.length)" if op.kind in ("read", "write") else "a.length",
             "offset": "static_cast<off_t>(a.offset)", "flags": "static_cast<int>(a.flags)",
             "mode": "a.mode", "value": f"c.value(a, {a.index})",
@@ -251,15 +270,17 @@ def plain_call(op):
 
 
 def replay(layer):
-    out = [HEAD, "// One row an op id: how to do it, and whether it needs the handle's descriptor.\n"]
-    out.append("constexpr Doing kDoings[] = {\n    {nullptr, false},\n")
+    out = [HEAD, "// One row an op id: how to do it, whether it needs the handle's descriptor, and whether its "
+           "result are bytes that take space.\n"]
+    out.append("constexpr Doing kDoings[] = {\n    {nullptr, false, false},\n")
     by_number = {op.number: op for op in layer.ops}
     for i in range(1, layer.ops[-1].number + 1):
         op = by_number.get(i)
         if not op:
-            out.append("    {nullptr, false},\n")
+            out.append("    {nullptr, false, false},\n")
             continue
-        needs = any(a.role == "fd" for a in op.args) and op.kind not in ("process", "close")
+        # Where one of two ends may be no file, the call itself sees to it.
+        needs = any(a.role == "fd" for a in op.args) and op.kind not in ("process", "close") and op.effect not in ("copy", "map")
         expression = op.replay or plain_call(op)
         own = expression.startswith("c.")
         second = "fd2" in re.findall(r"\w+", expression)
@@ -267,7 +288,8 @@ def replay(layer):
         if second:
             body = "const int fd2 = c.descriptor(a.handle2);\n       " + body
         out.append("    {[](Context& c, const feign_activity& a, int fd) -> int64_t {\n"
-                   f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, {'true' if needs else 'false'}}},\n")
+                   f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, {'true' if needs else 'false'}, "
+                   f"{'true' if op.kind == 'write' or op.name == 'fallocate' else 'false'}}},\n")
     out.append("};\n")
     return "".join(out)
 

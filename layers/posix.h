@@ -26,23 +26,40 @@
  *   length      bytes                           offset      a position in the file
  *   flags:GROUP named flags or numbers          mode        permission bits
  *   value:I     a rare number, values[I]        value:I:GROUP  the same, named
+ *   at:I        a pointer to a position, values[I]; NULL is the current one, FEIGN_NO_OFFSET
  *   iov         an array of {iov_base, iov_len}; the lengths become values
+ *   times       an array of two times; four values: s and ns of access, s and ns of change
  *   stat, statx a struct that tells size and mode    fds    an array of two new descriptors
+ *   result      a pointer to what is the result in truth
+ *   struct:MEMBER=ROLE,…   members of a struct that is passed by address
+ *   named:ROLE  strace prints name=argument
  * In a replay expression: c is the stream's context, a the activity, fd and fd2 the real descriptors.
  */
 //@ layer posix "Linux's file interface, as its system calls"
 
 //@ names open O_WRONLY O_RDWR O_CREAT O_EXCL O_NOCTTY O_TRUNC O_APPEND O_NONBLOCK O_SYNC O_DSYNC O_DIRECT O_LARGEFILE=0100000 O_TMPFILE O_DIRECTORY O_NOFOLLOW O_NOATIME O_CLOEXEC O_PATH O_ASYNC O_RDONLY=0 FASYNC=020000 O_NDELAY=04000 O_RSYNC=04010000
 //@ names at AT_SYMLINK_NOFOLLOW AT_REMOVEDIR AT_SYMLINK_FOLLOW AT_NO_AUTOMOUNT AT_EMPTY_PATH AT_EACCESS=0x200 AT_STATX_SYNC_AS_STAT=0 AT_STATX_FORCE_SYNC=0x2000 AT_STATX_DONT_SYNC=0x4000
+//@ names resolve RESOLVE_NO_XDEV=1 RESOLVE_NO_MAGICLINKS=2 RESOLVE_NO_SYMLINKS=4 RESOLVE_BENEATH=8 RESOLVE_IN_ROOT=16 RESOLVE_CACHED=32
+//@ names type S_IFREG S_IFDIR S_IFLNK S_IFCHR S_IFBLK S_IFIFO S_IFSOCK S_ISUID S_ISGID S_ISVTX
+//@ names close_range CLOSE_RANGE_UNSHARE=2 CLOSE_RANGE_CLOEXEC=4
 //@ names whence SEEK_SET SEEK_CUR SEEK_END SEEK_DATA=3 SEEK_HOLE=4
 //@ names access R_OK W_OK X_OK F_OK
-//@ names fcntl F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_GETLK F_SETLK F_SETLKW F_SETOWN F_GETOWN F_SETSIG F_GETSIG F_DUPFD_CLOEXEC=1030 F_SETPIPE_SZ=1031 F_GETPIPE_SZ=1032 F_ADD_SEALS=1033 F_GET_SEALS=1034 F_SETLEASE=1024 F_GETLEASE=1025 F_OFD_GETLK=36 F_OFD_SETLK=37 F_OFD_SETLKW=38
-//@ names fcntl_flags FD_CLOEXEC O_RDONLY=0 O_WRONLY O_RDWR O_APPEND O_NONBLOCK O_DIRECT O_NOATIME O_LARGEFILE=0100000
+//@ names fcntl F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_GETLK F_SETLK F_SETLKW F_SETOWN F_GETOWN F_SETSIG F_GETSIG F_DUPFD_CLOEXEC=1030 F_SETPIPE_SZ=1031 F_GETPIPE_SZ=1032 F_ADD_SEALS=1033 F_GET_SEALS=1034 F_SETLEASE=1024 F_GETLEASE=1025 F_OFD_GETLK=36 F_OFD_SETLK=37 F_OFD_SETLKW=38 F_SETOWN_EX=15 F_GETOWN_EX=16 F_NOTIFY=1026 F_GET_RW_HINT=1035 F_SET_RW_HINT=1036 F_GET_FILE_RW_HINT=1037 F_SET_FILE_RW_HINT=1038
+//@ names fcntl_flags FD_CLOEXEC O_RDONLY=0 O_WRONLY O_RDWR O_APPEND O_NONBLOCK O_DIRECT O_NOATIME O_LARGEFILE=0100000 RWH_WRITE_LIFE_NOT_SET=0 RWH_WRITE_LIFE_NONE=1 RWH_WRITE_LIFE_SHORT=2 RWH_WRITE_LIFE_MEDIUM=3 RWH_WRITE_LIFE_LONG=4 RWH_WRITE_LIFE_EXTREME=5 F_RDLCK F_WRLCK F_UNLCK
+//@ names lock F_RDLCK F_WRLCK F_UNLCK
 //@ names rename RENAME_NOREPLACE=1 RENAME_EXCHANGE=2 RENAME_WHITEOUT=4
 //@ names fallocate FALLOC_FL_KEEP_SIZE=1 FALLOC_FL_PUNCH_HOLE=2 FALLOC_FL_COLLAPSE_RANGE=8 FALLOC_FL_ZERO_RANGE=16 FALLOC_FL_INSERT_RANGE=32 FALLOC_FL_UNSHARE_RANGE=64
 //@ names fadvise POSIX_FADV_NORMAL POSIX_FADV_RANDOM POSIX_FADV_SEQUENTIAL POSIX_FADV_WILLNEED POSIX_FADV_DONTNEED POSIX_FADV_NOREUSE
 //@ names flock LOCK_SH LOCK_EX LOCK_NB LOCK_UN
 //@ names rwf RWF_HIPRI=1 RWF_DSYNC=2 RWF_SYNC=4 RWF_NOWAIT=8 RWF_APPEND=16
+//@ names sync_range SYNC_FILE_RANGE_WAIT_BEFORE=1 SYNC_FILE_RANGE_WRITE=2 SYNC_FILE_RANGE_WAIT_AFTER=4
+//@ names splice SPLICE_F_MOVE=1 SPLICE_F_NONBLOCK=2 SPLICE_F_MORE=4 SPLICE_F_GIFT=8
+//@ names xattr XATTR_CREATE=1 XATTR_REPLACE=2
+//@ names prot PROT_NONE=0 PROT_READ=1 PROT_WRITE=2 PROT_EXEC=4 PROT_SEM=8 PROT_GROWSDOWN=0x01000000 PROT_GROWSUP=0x02000000
+//@ names map MAP_SHARED_VALIDATE=3 MAP_SHARED=1 MAP_PRIVATE=2 MAP_FIXED=0x10 MAP_ANONYMOUS=0x20 MAP_GROWSDOWN=0x100 MAP_DENYWRITE=0x800 MAP_EXECUTABLE=0x1000 MAP_LOCKED=0x2000 MAP_NORESERVE=0x4000 MAP_POPULATE=0x8000 MAP_NONBLOCK=0x10000 MAP_STACK=0x20000 MAP_HUGETLB=0x40000 MAP_SYNC=0x80000 MAP_FIXED_NOREPLACE=0x100000 MAP_FILE=0
+//@ names mremap MREMAP_MAYMOVE=1 MREMAP_FIXED=2 MREMAP_DONTUNMAP=4
+//@ names msync MS_ASYNC=1 MS_INVALIDATE=2 MS_SYNC=4
+//@ names madvise MADV_NORMAL=0 MADV_RANDOM=1 MADV_SEQUENTIAL=2 MADV_WILLNEED=3 MADV_DONTNEED=4 MADV_FREE=8 MADV_REMOVE=9 MADV_DONTFORK=10 MADV_DOFORK=11 MADV_MERGEABLE=12 MADV_UNMERGEABLE=13 MADV_HUGEPAGE=14 MADV_NOHUGEPAGE=15 MADV_DONTDUMP=16 MADV_DODUMP=17 MADV_WIPEONFORK=18 MADV_KEEPONFORK=19 MADV_COLD=20 MADV_PAGEOUT=21 MADV_POPULATE_READ=22 MADV_POPULATE_WRITE=23
 //@ names clone CLONE_VM=0x100 CLONE_FS=0x200 CLONE_FILES=0x400 CLONE_SIGHAND=0x800 CLONE_VFORK=0x4000 CLONE_THREAD=0x10000 CLONE_PARENT=0x8000 CLONE_PIDFD=0x1000 CLONE_NEWNS=0x20000 CLONE_SYSVSEM=0x40000 CLONE_SETTLS=0x80000 CLONE_PARENT_SETTID=0x100000 CLONE_CHILD_CLEARTID=0x200000 CLONE_CHILD_SETTID=0x1000000 CLONE_PTRACE=0x2000 CLONE_IO=0x80000000 SIGCHLD=0
 
 // ---- open and close -----------------------------------------------------------------------------
@@ -61,6 +78,11 @@ int openat(int dirfd, const char *pathname, int flags, mode_t mode);
 //@ args path mode
 //@ replay c.open(a)
 int creat(const char *pathname, mode_t mode);
+
+//@ op 9 openat2 kind=open effect=open result=fd
+//@ args dir path struct:flags=flags:open,mode=mode,resolve=value:0:resolve -
+//@ replay c.open(a)
+int openat2(int dirfd, const char *pathname, struct open_how *how, size_t size);
 
 //@ op 4 close kind=close effect=close result=zero
 //@ args fd
@@ -83,7 +105,7 @@ int dup2(int oldfd, int newfd);
 int dup3(int oldfd, int newfd, int flags);
 
 //@ op 8 fcntl kind=other effect=fcntl result=any
-//@ args fd flags:fcntl value:0:fcntl_flags
+//@ args fd flags:fcntl struct:=value:0:fcntl_flags,l_type=value:1:lock,l_whence=value:2:whence,l_start=value:3,l_len=value:4
 //@ replay c.fcntl(a, fd)
 int fcntl(int fd, int cmd, long arg);
 
@@ -112,7 +134,7 @@ ssize_t readv(int fd, const struct iovec *iov, int iovcnt);
 
 //@ op 15 writev kind=write effect=write result=bytes
 //@ args fd iov -
-//@ replay ::writev(fd, c.iov(a, c.r->write_buffer), c.iov_count(a))
+//@ replay ::writev(fd, c.iov(a, c.out_buffer), c.iov_count(a))
 ssize_t writev(int fd, const struct iovec *iov, int iovcnt);
 
 //@ op 16 preadv kind=read effect=pread result=bytes
@@ -122,7 +144,7 @@ ssize_t preadv(int fd, const struct iovec *iov, int iovcnt, off_t offset);
 
 //@ op 17 pwritev kind=write effect=pwrite result=bytes
 //@ args fd iov - offset
-//@ replay ::pwritev(fd, c.iov(a, c.r->write_buffer), c.iov_count(a), static_cast<off_t>(a.offset))
+//@ replay ::pwritev(fd, c.iov(a, c.out_buffer), c.iov_count(a), static_cast<off_t>(a.offset))
 ssize_t pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offset);
 
 //@ op 18 preadv2 kind=read effect=pread2 result=bytes
@@ -132,7 +154,7 @@ ssize_t preadv2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int f
 
 //@ op 19 pwritev2 kind=write effect=pwrite2 result=bytes
 //@ args fd iov - offset flags:rwf
-//@ replay ::pwritev2(fd, c.iov(a, c.r->write_buffer), c.iov_count(a), c.offset2(a), static_cast<int>(a.flags))
+//@ replay ::pwritev2(fd, c.iov(a, c.out_buffer), c.iov_count(a), c.offset2(a), static_cast<int>(a.flags))
 ssize_t pwritev2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags);
 
 //@ op 20 lseek kind=seek effect=seek result=position
@@ -150,14 +172,71 @@ ssize_t getdents64(int fd, void *dirp, size_t count);
 long getdents(unsigned int fd, void *dirp, unsigned int count);
 
 //@ op 23 copy_file_range kind=write effect=copy result=bytes
-//@ args fd - fd2 - length flags:
-//@ replay ::copy_file_range(fd, nullptr, fd2, nullptr, c.fit(a.length), a.flags)
+//@ args fd at:0 fd2 at:1 length flags:
+//@ replay c.copy(a, fd, fd2)
 ssize_t copy_file_range(int fd_in, off_t *off_in, int fd_out, off_t *off_out, size_t len, unsigned int flags);
 
 //@ op 24 sendfile kind=write effect=copy result=bytes
-//@ args fd2 fd - length
-//@ replay ::sendfile(fd2, fd, nullptr, c.fit(a.length))
+//@ args fd2 fd at:0 length
+//@ replay c.copy(a, fd, fd2)
 ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count);
+
+//@ op 25 splice kind=write effect=copy result=bytes
+//@ args fd at:0 fd2 at:1 length flags:splice
+//@ replay c.copy(a, fd, fd2)
+ssize_t splice(int fd_in, off_t *off_in, int fd_out, off_t *off_out, size_t len, unsigned int flags);
+
+//@ op 26 _llseek kind=seek effect=seek result=position
+//@ args fd offset result flags:whence
+//@ replay ::lseek(fd, static_cast<off_t>(a.offset), static_cast<int>(a.flags))
+int _llseek(unsigned int fd, off_t offset, loff_t *result, unsigned int whence);
+
+//@ op 27 tee kind=other effect=copy result=bytes
+//@ args fd fd2 length flags:splice
+//@ replay c.nothing(a)
+ssize_t tee(int fd_in, int fd_out, size_t len, unsigned int flags);
+
+//@ op 28 vmsplice kind=other effect=use result=bytes
+//@ args fd iov - flags:splice
+//@ replay c.nothing(a)
+ssize_t vmsplice(int fd, const struct iovec *iov, size_t count, unsigned int flags);
+
+//@ op 29 readdir kind=list effect=list result=any
+//@ args fd - -
+//@ replay c.getdents(a, fd)
+int readdir(unsigned int fd, struct old_linux_dirent *dirp, unsigned int count);
+
+// ---- asynchronous: strace's io_submit becomes one activity a request ------------------------------
+
+//@ op 40 io_setup kind=process effect=none result=zero
+//@ args - at:0
+//@ replay c.aio_setup(a)
+int io_setup(unsigned int nr_events, aio_context_t *ctx);
+
+//@ op 41 io_submit kind=other effect=aio result=number
+//@ args value:0 - iocbs
+//@ replay c.aio_submit(a, fd)
+int io_submit(aio_context_t ctx, long nr, struct iocb **iocbs);
+
+//@ op 42 io_getevents kind=process effect=none result=number
+//@ args value:0 - - - -
+//@ replay c.aio_wait(a)
+int io_getevents(aio_context_t ctx, long min_nr, long nr, struct io_event *events, struct timespec *timeout);
+
+//@ op 43 io_pgetevents kind=process effect=none result=number
+//@ args value:0 - - - - -
+//@ replay c.aio_wait(a)
+int io_pgetevents(aio_context_t ctx, long min_nr, long nr, struct io_event *events, struct timespec *timeout, const void *sig);
+
+//@ op 44 io_destroy kind=process effect=none result=zero
+//@ args value:0
+//@ replay c.aio_destroy(a)
+int io_destroy(aio_context_t ctx);
+
+//@ op 45 io_cancel kind=process effect=none result=any
+//@ args value:0 - -
+//@ replay c.nothing(a)
+int io_cancel(aio_context_t ctx, struct iocb *iocb, struct io_event *result);
 
 // ---- questions ----------------------------------------------------------------------------------
 
@@ -273,9 +352,19 @@ int symlink(const char *target, const char *linkpath);
 //@ replay c.symlink(a)
 int symlinkat(const char *target, int newdirfd, const char *linkpath);
 
+//@ op 62 mknod kind=change effect=mknod result=zero
+//@ args path mode:type -
+//@ replay c.mknod(a)
+int mknod(const char *pathname, mode_t mode, dev_t dev);
+
+//@ op 63 mknodat kind=change effect=mknod result=zero
+//@ args dir path mode:type -
+//@ replay c.mknod(a)
+int mknodat(int dirfd, const char *pathname, mode_t mode, dev_t dev);
+
 // ---- metadata, sizes, durability ----------------------------------------------------------------
 
-//@ op 70 chmod kind=change effect=chmod result=zero
+//@ op 70 chmod kind=change effect=attr result=zero
 //@ args path mode
 //@ replay c.chmod(a)
 int chmod(const char *pathname, mode_t mode);
@@ -285,10 +374,15 @@ int chmod(const char *pathname, mode_t mode);
 //@ replay ::fchmod(fd, a.mode & 01777)
 int fchmod(int fd, mode_t mode);
 
-//@ op 72 fchmodat kind=change effect=chmod result=zero
+//@ op 72 fchmodat kind=change effect=attr result=zero
 //@ args dir path mode
 //@ replay c.chmod(a)
 int fchmodat(int dirfd, const char *pathname, mode_t mode);
+
+//@ op 64 fchmodat2 kind=change effect=attr result=zero
+//@ args dir path mode flags:at
+//@ replay c.chmod(a)
+int fchmodat2(int dirfd, const char *pathname, mode_t mode, unsigned int flags);
 
 //@ op 73 truncate kind=size effect=truncate result=zero
 //@ args path length
@@ -322,8 +416,8 @@ int fadvise64(int fd, off_t offset, off_t len, int advice);
 //@ replay c.flock(a, fd)
 int flock(int fd, int operation);
 
-//@ op 80 utimensat kind=change effect=statat result=zero
-//@ args dir path - flags:at
+//@ op 80 utimensat kind=change effect=attr result=zero
+//@ args dir path times flags:at
 //@ replay c.utimens(a, fd)
 int utimensat(int dirfd, const char *pathname, const struct timespec times[2], int flags);
 
@@ -342,9 +436,152 @@ int fstatfs(int fd, struct statfs *buf);
 ssize_t readahead(int fd, off64_t offset, size_t count);
 
 //@ op 84 sync_file_range kind=flush effect=use result=zero
-//@ args fd offset length flags:
+//@ args fd offset length flags:sync_range
 //@ replay ::sync_file_range(fd, static_cast<off64_t>(a.offset), static_cast<off64_t>(a.length), a.flags)
 int sync_file_range(int fd, off64_t offset, off64_t nbytes, unsigned int flags);
+
+//@ op 65 sync kind=flush effect=none result=zero
+//@ args
+//@ replay c.sync()
+void sync(void);
+
+//@ op 66 syncfs kind=flush effect=use result=zero
+//@ args fd
+int syncfs(int fd);
+
+//@ op 67 sync_file_range2 kind=flush effect=use result=zero
+//@ args fd flags:sync_range offset length
+//@ replay ::sync_file_range(fd, static_cast<off64_t>(a.offset), static_cast<off64_t>(a.length), a.flags)
+int sync_file_range2(int fd, unsigned int flags, off64_t offset, off64_t nbytes);
+
+//@ op 68 arm_fadvise64_64 kind=other effect=use result=zero
+//@ args fd flags:fadvise offset length
+//@ replay c.fadvise(a, fd)
+int arm_fadvise64_64(int fd, int advice, off_t offset, off_t len);
+
+//@ op 85 chown kind=change effect=attr result=zero
+//@ args path value:0 value:1
+//@ replay c.chown(a, fd)
+int chown(const char *pathname, uid_t owner, gid_t group);
+
+//@ op 86 lchown kind=change effect=lattr result=zero
+//@ args path value:0 value:1
+//@ replay c.chown(a, fd)
+int lchown(const char *pathname, uid_t owner, gid_t group);
+
+//@ op 87 fchown kind=change effect=use result=zero
+//@ args fd value:0 value:1
+//@ replay c.chown(a, fd)
+int fchown(int fd, uid_t owner, gid_t group);
+
+//@ op 88 fchownat kind=change effect=attr result=zero
+//@ args dir path value:0 value:1 flags:at
+//@ replay c.chown(a, fd)
+int fchownat(int dirfd, const char *pathname, uid_t owner, gid_t group, int flags);
+
+//@ op 89 utime kind=change effect=attr result=zero
+//@ args path times
+//@ replay c.utimens(a, fd)
+int utime(const char *filename, const struct utimbuf *times);
+
+//@ op 90 utimes kind=change effect=attr result=zero
+//@ args path times
+//@ replay c.utimens(a, fd)
+int utimes(const char *filename, const struct timeval times[2]);
+
+//@ op 91 futimesat kind=change effect=attr result=zero
+//@ args dir path times
+//@ replay c.utimens(a, fd)
+int futimesat(int dirfd, const char *pathname, const struct timeval times[2]);
+
+// ---- extended attributes: path2 is the attribute's name ------------------------------------------
+
+//@ op 140 getxattr kind=stat effect=attr result=bytes
+//@ args path text2 - length
+//@ replay c.xattr(a, fd)
+ssize_t getxattr(const char *path, const char *name, void *value, size_t size);
+
+//@ op 141 lgetxattr kind=stat effect=lattr result=bytes
+//@ args path text2 - length
+//@ replay c.xattr(a, fd)
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size);
+
+//@ op 142 fgetxattr kind=stat effect=use result=bytes
+//@ args fd text2 - length
+//@ replay c.xattr(a, fd)
+ssize_t fgetxattr(int fd, const char *name, void *value, size_t size);
+
+//@ op 143 setxattr kind=change effect=attr result=zero
+//@ args path text2 - length flags:xattr
+//@ replay c.xattr(a, fd)
+int setxattr(const char *path, const char *name, const void *value, size_t size, int flags);
+
+//@ op 144 lsetxattr kind=change effect=lattr result=zero
+//@ args path text2 - length flags:xattr
+//@ replay c.xattr(a, fd)
+int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags);
+
+//@ op 145 fsetxattr kind=change effect=use result=zero
+//@ args fd text2 - length flags:xattr
+//@ replay c.xattr(a, fd)
+int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags);
+
+//@ op 146 listxattr kind=stat effect=attr result=any
+//@ args path - length
+//@ replay c.xattr(a, fd)
+ssize_t listxattr(const char *path, char *list, size_t size);
+
+//@ op 147 llistxattr kind=stat effect=lattr result=any
+//@ args path - length
+//@ replay c.xattr(a, fd)
+ssize_t llistxattr(const char *path, char *list, size_t size);
+
+//@ op 148 flistxattr kind=stat effect=use result=any
+//@ args fd - length
+//@ replay c.xattr(a, fd)
+ssize_t flistxattr(int fd, char *list, size_t size);
+
+//@ op 149 removexattr kind=change effect=attr result=zero
+//@ args path text2
+//@ replay c.xattr(a, fd)
+int removexattr(const char *path, const char *name);
+
+//@ op 150 lremovexattr kind=change effect=lattr result=zero
+//@ args path text2
+//@ replay c.xattr(a, fd)
+int lremovexattr(const char *path, const char *name);
+
+//@ op 151 fremovexattr kind=change effect=use result=zero
+//@ args fd text2
+//@ replay c.xattr(a, fd)
+int fremovexattr(int fd, const char *name);
+
+// ---- mapped files: handle2 is the mapping that mmap makes, handle the one that the others use -----
+
+//@ op 160 mmap kind=other effect=map result=any
+//@ args - length value:0:prot flags:map fd offset
+//@ replay c.map(a, fd)
+void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
+
+//@ op 161 munmap kind=other effect=unmap result=zero
+//@ args offset length
+//@ replay c.unmap(a)
+int munmap(void *addr, size_t length);
+
+//@ op 162 mremap kind=other effect=remap result=any
+//@ args offset value:0 length flags:mremap value:1
+//@ replay c.remap(a)
+void *mremap(void *old_address, size_t old_size, size_t new_size, int flags, void *new_address);
+
+//@ op 163 msync kind=flush effect=mapped result=zero
+//@ args offset length flags:msync
+//@ replay c.mapped(a)
+int msync(void *addr, size_t length, int flags);
+
+//@ op 164 madvise kind=other effect=mapped result=zero
+//@ args offset length flags:madvise
+//@ replay c.mapped(a)
+int madvise(void *addr, size_t length, int advice);
 
 // ---- processes: bookkeeping, never executed -------------------------------------------------------
 
@@ -364,7 +601,7 @@ pid_t vfork(void);
 long clone(void *child_stack, unsigned long flags);
 
 //@ op 103 clone3 kind=process effect=clone result=pid
-//@ args struct:flags:clone -
+//@ args struct:flags=flags:clone -
 //@ replay c.nothing(a)
 long clone3(struct clone_args *args, size_t size);
 
@@ -464,9 +701,64 @@ int memfd_create(const char *name, unsigned int flags);
 int pidfd_open(pid_t pid, unsigned int flags);
 
 //@ op 123 close_range kind=close effect=close_range result=zero
-//@ args value:0 value:1 flags:
+//@ args offset length flags:close_range
 //@ replay c.ends(a)
 int close_range(unsigned int first, unsigned int last, int flags);
+
+//@ op 129 chroot kind=process effect=chroot result=zero
+//@ args path
+//@ replay c.nothing(a)
+int chroot(const char *path);
+
+//@ op 130 umask kind=process effect=none result=any
+//@ args mode
+//@ replay c.nothing(a)
+mode_t umask(mode_t mask);
+
+//@ op 131 io_uring_setup kind=process effect=channel result=fd
+//@ args - -
+//@ replay c.nothing(a)
+int io_uring_setup(unsigned int entries, struct io_uring_params *p);
+
+//@ op 132 pidfd_getfd kind=process effect=channel result=fd
+//@ args - - flags:
+//@ replay c.nothing(a)
+int pidfd_getfd(int pidfd, int targetfd, unsigned int flags);
+
+//@ op 133 fanotify_init kind=process effect=channel result=fd
+//@ args flags: -
+//@ replay c.nothing(a)
+int fanotify_init(unsigned int flags, unsigned int event_f_flags);
+
+//@ op 134 perf_event_open kind=process effect=channel result=fd
+//@ args - - - - flags:
+//@ replay c.nothing(a)
+int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
+
+//@ op 135 userfaultfd kind=process effect=channel result=fd
+//@ args flags:open
+//@ replay c.nothing(a)
+int userfaultfd(int flags);
+
+//@ op 136 memfd_secret kind=process effect=channel result=fd
+//@ args flags:
+//@ replay c.nothing(a)
+int memfd_secret(unsigned int flags);
+
+//@ op 137 mq_open kind=process effect=channel result=fd
+//@ args - flags:open - -
+//@ replay c.nothing(a)
+int mq_open(const char *name, int oflag, mode_t mode, struct mq_attr *attr);
+
+//@ op 138 open_by_handle_at kind=process effect=channel result=fd
+//@ args - - flags:open
+//@ replay c.nothing(a)
+int open_by_handle_at(int mount_fd, struct file_handle *handle, int flags);
+
+//@ op 139 landlock_create_ruleset kind=process effect=channel result=fd
+//@ args - - flags:
+//@ replay c.nothing(a)
+int landlock_create_ruleset(const struct landlock_ruleset_attr *attr, size_t size, uint32_t flags);
 
 //@ op 125 getcwd kind=process effect=getcwd result=any
 //@ args path -
@@ -498,6 +790,9 @@ int signalfd(int fd, const sigset_t *mask, size_t sizemask);
 //@ alias stat64 stat
 //@ alias lstat64 lstat
 //@ alias fstat64 fstat
+//@ alias oldstat stat
+//@ alias oldlstat lstat
+//@ alias oldfstat fstat
 //@ alias fstatat64 newfstatat
 //@ alias ftruncate64 ftruncate
 //@ alias truncate64 truncate
@@ -505,14 +800,27 @@ int signalfd(int fd, const sigset_t *mask, size_t sizemask);
 //@ alias fcntl64 fcntl
 //@ alias statfs64 statfs
 //@ alias fstatfs64 fstatfs
+//@ alias sendfile64 sendfile
+//@ alias chown32 chown
+//@ alias lchown32 lchown
+//@ alias fchown32 fchown
+//@ alias mmap2 mmap
+//@ alias old_mmap mmap
+//@ alias utimensat_time64 utimensat
+//@ alias io_pgetevents_time64 io_pgetevents
+//@ alias arm_sync_file_range sync_file_range2
 
 // ---- what is no activity --------------------------------------------------------------------------
 
-//@ left-out waits "waits for others" futex poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 wait4 waitid pause rt_sigsuspend rt_sigtimedwait recvfrom recvmsg recvmmsg connect msgrcv semop semtimedop io_getevents mq_timedreceive futex_waitv
-//@ left-out pause "a pause" nanosleep clock_nanosleep sched_yield alarm setitimer restart_syscall
-//@ left-out pause "network" bind listen sendto sendmsg sendmmsg setsockopt getsockopt getsockname getpeername shutdown
-//@ left-out pause "memory" brk mmap munmap mremap mprotect madvise msync mlock munlock mlockall munlockall mincore mbind set_mempolicy get_mempolicy pkey_alloc pkey_mprotect shmget shmat shmdt shmctl membarrier process_madvise userfaultfd
-//@ left-out pause "signals" rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending sigaltstack kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo
-//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq prlimit64 getrlimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min getpriority setpriority ioprio_get ioprio_set getcpu seccomp
-//@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid capget capset uname sysinfo gettimeofday clock_gettime clock_getres clock_settime time times getrandom syslog personality timer_create timer_settime timer_delete timer_gettime getitimer umask
-//@ left-out pause "descriptors that are no files" epoll_ctl timerfd_settime timerfd_gettime inotify_add_watch inotify_rm_watch ioctl pidfd_send_signal pidfd_getfd bpf perf_event_open
+//@ left-out waits "waits for others" futex futex_time64 futex_wait futex_wake futex_requeue futex_waitv poll ppoll ppoll_time64 select _newselect pselect6 pselect6_time64 epoll_wait epoll_pwait epoll_pwait2 wait4 waitpid waitid pause sigsuspend rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 recv recvfrom recvmsg recvmmsg recvmmsg_time64 connect msgrcv semop semtimedop semtimedop_time64 mq_timedreceive mq_timedreceive_time64
+//@ left-out waits "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_enter
+//@ left-out pause "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_register
+//@ left-out pause "a pause" nanosleep clock_nanosleep clock_nanosleep_time64 sched_yield alarm setitimer restart_syscall
+//@ left-out pause "network" bind listen send sendto sendmsg sendmmsg setsockopt getsockopt getsockname getpeername shutdown socketcall sethostname setdomainname
+//@ left-out pause "messages between processes" msgget msgsnd msgctl semget semctl ipc mq_unlink mq_timedsend mq_timedsend_time64 mq_notify mq_getsetattr process_vm_readv process_vm_writev
+//@ left-out pause "memory" brk mprotect mlock mlock2 munlock mlockall munlockall mincore mbind set_mempolicy get_mempolicy set_mempolicy_home_node migrate_pages move_pages pkey_alloc pkey_free pkey_mprotect shmget shmat shmdt shmctl membarrier process_madvise process_mrelease remap_file_pages map_shadow_stack mseal cachestat
+//@ left-out pause "signals" rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending sigaltstack sigaction sigprocmask sigreturn sigpending signal sgetmask ssetmask kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal
+//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self unshare setns ptrace kcmp set_tls cacheflush
+//@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid getuid32 geteuid32 getgid32 getegid32 getgroups32 setuid32 setgid32 setgroups32 setreuid32 setregid32 setresuid32 setresgid32 getresuid32 getresgid32 setfsuid32 setfsgid32 capget capset uname sysinfo gettimeofday settimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_settime clock_adjtime adjtimex time times getrandom syslog personality timer_create timer_settime timer_settime64 timer_delete timer_gettime timer_gettime64 timer_getoverrun getitimer add_key request_key keyctl
+//@ left-out pause "descriptors that are no files" epoll_ctl timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark ioctl bpf
+//@ left-out pause "administration of the system" mount umount umount2 pivot_root mount_setattr move_mount fsopen fsconfig fsmount fspick open_tree statmount listmount swapon swapoff reboot acct quotactl quotactl_fd init_module finit_module delete_module kexec_load iopl ioperm vhangup name_to_handle_at lookup_dcookie ustat sysfs bdflush uselib

@@ -43,8 +43,8 @@ def test_a_description_becomes_ids_arguments_dispatch_and_page():
     assert status == 0, err
     assert "FEIGN_POSIX_PWRITE64 = 3" in made["ops-h"]
     assert '{"offset", FEIGN_ARG_NUMBER, FEIGN_SLOT_OFFSET, 0, 0, nullptr}' in made["ops-cc"]
-    assert '{"flags", Role::kFlags, Form::kPlain, 0, std::size(kNames_open), kNames_open}' in made["ops-cc"]
-    assert "return checked(::pwrite64(fd, c.r->write_buffer, c.fit(a.length), static_cast<off_t>(a.offset)));" in made["replay"]
+    assert '{"flags", Role::kFlags, Form::kPlain, 0, std::size(kNames_open), kNames_open, nullptr}' in made["ops-cc"]
+    assert "return checked(::pwrite64(fd, c.out_buffer, c.fit(a.length), static_cast<off_t>(a.offset)));" in made["replay"]
     assert "| openat | 1 | open | fd |" in made["page"] and "futex" in made["page"]
 
 

@@ -101,9 +101,21 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
     EXPECT_TRUE(writer.add(*r));
     w->records.push_back(std::move(r));
   }
-  w->needed = {{Needed::kFile, 0644, 123, "/a", ""},
-               {Needed::kSymlink, 0, 0, "/l", "a"},
-               {Needed::kAbsent, 0, 0, "/x", ""}};
+  w->needed.resize(4);
+  w->needed[0].mode = 0644;
+  w->needed[0].denied = 2;
+  w->needed[0].size = 123;
+  w->needed[0].path = "/a";
+  w->needed[0].data = {{5, 6}, {100, 20}};
+  w->needed[0].attributes = {{"user.one", 9}};
+  w->needed[1].type = Needed::kSymlink;
+  w->needed[1].path = "/l";
+  w->needed[1].target = "a";
+  w->needed[2].type = Needed::kAbsent;
+  w->needed[2].changed = true;
+  w->needed[2].path = "/x";
+  w->needed[3].type = Needed::kFifo;
+  w->needed[3].path = "/y";
   EXPECT_TRUE(writer.finish(w->needed));
   return w;
 }
@@ -157,7 +169,12 @@ TEST_P(RoundTrip, EveryFieldOfEveryActivityComesBack) {
   ASSERT_TRUE(reader) << reader.error().text();
   EXPECT_EQ((*reader)->totals().activities, count);
   EXPECT_EQ(tables.sources, w->tables.sources);
-  EXPECT_EQ((*reader)->needed().size(), 3u);
+  ASSERT_EQ((*reader)->needed().size(), 4u);
+  EXPECT_EQ((*reader)->needed()[0].denied, 2u);
+  EXPECT_EQ((*reader)->needed()[0].data, w->needed[0].data);
+  EXPECT_EQ((*reader)->needed()[0].attributes, w->needed[0].attributes);
+  EXPECT_TRUE((*reader)->needed()[2].changed && !(*reader)->needed()[0].changed);
+  EXPECT_EQ((*reader)->needed()[3].type, Needed::kFifo);
   EXPECT_EQ((*reader)->needed()[1].target, "a");
   EXPECT_EQ((tables.left_out[{"futex", "waits"}].count), 7u);
   EXPECT_EQ(tables.streams.info(streams).thread, 1000 + streams - 1);
@@ -430,7 +447,13 @@ TEST(Native, TheWriterRefusesWhatNoReaderWouldTake) {
 struct Host {
   Plugins plugins;
   Tables tables;
-  std::vector<Needed> needed = {{Needed::kFile, 0600, 9, "/needed", ""}};
+  std::vector<Needed> needed = [] {
+    Needed n;
+    n.mode = 0600;
+    n.size = 9;
+    n.path = "/needed";
+    return std::vector<Needed>{n};
+  }();
   static const void* extension(void* self, const char* id) {
     auto& host = *static_cast<Host*>(self);
     if (std::string_view(id) == "feign.tables/1") return &host.tables;

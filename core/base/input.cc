@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
 
 namespace feign {
 
@@ -179,6 +181,32 @@ Result<std::string> head_of(const std::string& path, size_t size) {
   }
   head.resize(have);
   return head;
+}
+
+std::vector<std::string> files_of(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(name, ignored)) return {name};
+  const fs::path path(name);
+  std::vector<std::pair<uint64_t, std::string>> found;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const std::string start = path.filename().string() + ".";
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    std::string file = entry.path().filename().string();
+    if (!file.starts_with(start)) continue;
+    std::string_view number = std::string_view(file).substr(start.size());
+    for (const std::string_view end : {".gz", ".zst"})
+      if (number.ends_with(end)) number.remove_suffix(end.size());
+    uint64_t value = 0;
+    const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error == std::errc{} && stop == number.data() + number.size())
+      found.emplace_back(value, (path.parent_path() / file).string());
+  }
+  if (found.empty()) return {name};
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> files;
+  for (auto& [value, file] : found) files.push_back(std::move(file));
+  return files;
 }
 
 }  // namespace feign

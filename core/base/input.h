@@ -53,4 +53,8 @@ class Lines {
 // The first bytes of a file, decompressed, for telling what it is.
 Result<std::string> head_of(const std::string& path, size_t size);
 
+// The files that a name stands for: itself, or, where there is none of that name, all NAME.NUMBER
+// (compressed or not), as strace -ff -o NAME writes them, in order.
+std::vector<std::string> files_of(const std::string& name);
+
 }  // namespace feign

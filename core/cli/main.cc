@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/info.h"
 #include "cli/run.h"
+#include "plugin/options.h"
 
 namespace feign {
 namespace {
@@ -79,7 +80,7 @@ struct Common {
   std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name,
                         shell;
   bool no_prepare = false, json = false, quiet = false, keep_going = false, names = false;
-  std::string cwd;
+  std::string cwd, content, max_bytes;
   int verbose = 0;
 };
 
@@ -118,6 +119,17 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
   }
   if (!c.order.empty()) to.order = c.order == "trace" ? Order::kTrace : Order::kStream;
   if (c.no_prepare) to.prepare = false;
+  if (!c.content.empty()) {
+    const auto content = Content::parse(c.content);
+    if (!content)
+      return Error(FEIGN_ERR_ARGUMENT, "--content " + c.content + ": want " + Content::kForms);
+    to.content = *content;
+    to.content_text = c.content;
+  }
+  if (!c.max_bytes.empty())
+    if (!parse_size(c.max_bytes, to.max_bytes) || to.max_bytes == 0)
+      return Error(FEIGN_ERR_ARGUMENT,
+                   "--max-bytes " + c.max_bytes + ": want bytes, such as 500m or 2GiB");
   return {};
 }
 
@@ -361,6 +373,13 @@ int main(int argc, char** argv) {
                   "trace: as recorded over all streams; stream: only within each [trace]")
         ->type_name("ORDER")
         ->check(CLI::IsMember({"trace", "stream"}));
+    a->add_option(
+        "--content", c.content,
+        "What prepared and written files hold: sparse (the default; no bytes), zeros, random "
+        "or ratio=N (to compress N:1)");
+    a->add_option(
+        "--max-bytes", c.max_bytes,
+        "Write no more than this, prepared files included (default: 95 % of what is free)");
     a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
     report(a);
   };

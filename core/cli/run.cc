@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -277,6 +278,14 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
       root.reset(*opened);
       report.root = options.replay.root;
       extensions.run.root_fd = root.get();
+      extensions.run.content = options.replay.content_text.c_str();
+      extensions.run.max_bytes = options.replay.max_bytes;
+      if (extensions.run.max_bytes == 0) {
+        // A trace that writes and writes must not fill the disk for everybody.
+        struct statvfs fs {};
+        if (fstatvfs(root.get(), &fs) == 0)
+          extensions.run.max_bytes = std::max<uint64_t>(1, fs.f_bavail * fs.f_frsize / 20 * 19);
+      }
       extensions.run.root = report.root.c_str();
     }
   }
@@ -299,6 +308,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
             plan_and_write(*line, plan_file.get(), extensions, result, *source, progress);
         !planned)
       return std::move(planned.error());
+    report.notes = source->notes;
     if (line->replayers.empty()) {
       tables.left_out = source->left_out;
       report.left_out = source->left_out;
@@ -317,7 +327,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
   if (root.get() >= 0 && options.replay.prepare) {
     const uint64_t prepare_begin = now_ns();
     const auto& needed = (*plan)->needed();
-    auto prepared = prepare(root.get(), report.root, needed, [&](uint64_t done) {
+    const PrepareOptions how{options.replay.content, extensions.run.max_bytes};
+    auto prepared = prepare(root.get(), report.root, needed, how, [&](uint64_t done) {
       progress("prepare", done, needed.size());
       return g_stop_signal.load(std::memory_order_relaxed) == 0;
     });
@@ -327,6 +338,10 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
     report.prepared_directories = prepared->directories;
     report.prepared_links = prepared->links;
     report.prepared_bytes = prepared->bytes;
+    report.prepared_content = options.replay.content_text;
+    const bool writes = options.replay.content.kind != Content::kSparse;
+    if (writes && extensions.run.max_bytes != 0)
+      extensions.run.max_bytes -= std::min(extensions.run.max_bytes - 1, prepared->bytes);
     if (!prepared->full.empty()) {
       report.interrupted = true;
       report.stopped_by = prepared->full;
@@ -337,7 +352,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
 
   auto replayer = make(line->replayers.front(), tables, extensions);
   if (!replayer) return std::move(replayer.error());
-  if (auto replayed = replay(*plan, options.replay, **replayer, tables, report, progress);
+  if (auto replayed =
+          replay(*plan, options.replay, **replayer, root.get(), tables, report, progress);
       !replayed)
     return std::move(replayed.error());
   result.replayed = true;
@@ -349,34 +365,35 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
   std::string names;
   std::vector<Error> failures;
   const std::vector<Component> all = plugins.all(&failures);
-  for (const std::string& file : files) {
-    auto head = head_of(file, size_t{64} << 10);
-    if (!head) return std::move(head.error());
-    if (head->empty()) return Error(FEIGN_ERR_ARGUMENT, file + ": is empty, want a trace");
-    int best = 0;
-    std::string best_name;
-    names.clear();
-    for (const Component& c : all) {
-      if (c.table->role != FEIGN_PROVIDER) continue;
-      names += (names.empty() ? "" : ", ") + std::string(c.table->name);
-      const auto& api = *static_cast<const feign_provider*>(c.table->api);
-      const int sure =
-          api.probe != nullptr ? api.probe(file.c_str(), head->data(), head->size()) : 0;
-      if (sure > best) {
-        best = sure;
-        best_name = c.table->name;
+  for (const std::string& name : files)
+    for (const std::string& file : files_of(name)) {
+      auto head = head_of(file, size_t{64} << 10);
+      if (!head) return std::move(head.error());
+      if (head->empty()) return Error(FEIGN_ERR_ARGUMENT, file + ": is empty, want a trace");
+      int best = 0;
+      std::string best_name;
+      names.clear();
+      for (const Component& c : all) {
+        if (c.table->role != FEIGN_PROVIDER) continue;
+        names += (names.empty() ? "" : ", ") + std::string(c.table->name);
+        const auto& api = *static_cast<const feign_provider*>(c.table->api);
+        const int sure =
+            api.probe != nullptr ? api.probe(file.c_str(), head->data(), head->size()) : 0;
+        if (sure > best) {
+          best = sure;
+          best_name = c.table->name;
+        }
       }
+      if (best == 0)
+        return Error(FEIGN_ERR_ARGUMENT, file + ": no provider recognises it (there are: " + names +
+                                             "); --provider NAME says which to use all the same");
+      if (!spec.name.empty() && spec.name != best_name)
+        return Error(FEIGN_ERR_ARGUMENT, file + ": is of provider " + best_name +
+                                             ", and the files before it of " + spec.name +
+                                             ": want files of one kind");
+      spec.name = best_name;
+      spec.options.emplace_back("file", file);
     }
-    if (best == 0)
-      return Error(FEIGN_ERR_ARGUMENT, file + ": no provider recognises it (there are: " + names +
-                                           "); --provider NAME says which to use all the same");
-    if (!spec.name.empty() && spec.name != best_name)
-      return Error(FEIGN_ERR_ARGUMENT, file + ": is of provider " + best_name +
-                                           ", and the files before it of " + spec.name +
-                                           ": want files of one kind");
-    spec.name = best_name;
-    spec.options.emplace_back("file", file);
-  }
   if (spec.name.empty()) return Error(FEIGN_ERR_ARGUMENT, "no trace: want a file");
   return spec;
 }

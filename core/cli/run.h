@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/content.h"
 #include "base/error.h"
 #include "plugin/plugin.h"
 #include "report/report.h"
@@ -24,6 +25,9 @@ struct ReplayOptions {
   Order order = Order::kTrace;
   double scale = 1.0;   // of think time
   bool prepare = true;  // make what must exist
+  Content content;      // of what is prepared and written
+  std::string content_text = "sparse";
+  uint64_t max_bytes = 0;  // to write, prepared files included; 0: most of what is free
 };
 
 // How far it is; called about ten times a second. `done` of `total` (0: not known) activities.

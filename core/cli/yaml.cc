@@ -8,6 +8,7 @@
 
 #include "base/input.h"
 #include "cli/run.h"
+#include "plugin/options.h"
 
 namespace feign {
 namespace {
@@ -201,9 +202,22 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       auto yes = truth(d, *value);
       if (!yes) return std::move(yes.error());
       out.replay.prepare = *yes;
+    } else if (key == "content") {
+      auto text = d.scalar(*value, Content::kForms);
+      if (!text) return std::move(text.error());
+      const auto content = Content::parse(*text);
+      if (!content) return d.error(*value, "content: \"" + *text + "\": want " + Content::kForms);
+      out.replay.content = *content;
+      out.replay.content_text = *text;
+    } else if (key == "max-bytes") {
+      auto text = d.scalar(*value, "bytes");
+      if (!text) return std::move(text.error());
+      if (!parse_size(*text, out.replay.max_bytes) || out.replay.max_bytes == 0)
+        return d.error(*value, "max-bytes: \"" + *text + "\": want bytes, such as 500m or 2GiB");
     } else {
       return d.error(*value,
-                     "unknown key \"" + key + "\": want plugins, root, pace, order or prepare");
+                     "unknown key \"" + key +
+                         "\": want plugins, root, pace, order, prepare, content or max-bytes");
     }
   }
   if (!has_plugins) return d.error(*d.root(), "there is no `plugins`");

@@ -127,8 +127,14 @@ struct Instance::Impl {
   }
 
   static void log(const feign_host* host, int level, const char* text) noexcept {
-    if (text == nullptr || level > log_level()) return;
+    if (text == nullptr) return;
     try {
+      if (level == FEIGN_LOG_INFO) {
+        Impl& self = of(host);
+        const std::lock_guard lock(self.failure_mutex);
+        if (self.tables.notes.size() < 100) self.tables.notes.push_back(self.name + ": " + text);
+      }
+      if (level > log_level()) return;
       feign::log(level, of(host).name + ": " + text);
     } catch (const std::exception&) {
       // Without memory for a message there is nobody to tell.

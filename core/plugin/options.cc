@@ -53,57 +53,6 @@ bool parse_uint(std::string_view text, uint64_t& value) {
   return !text.empty() && fault == std::errc{} && at == end;
 }
 
-// "4096", "64k", "64KB", "64KiB".
-bool parse_size(std::string_view text, uint64_t& value) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  std::string_view rest = lower;
-  const bool has_byte = rest.ends_with("b");
-  if (has_byte) rest.remove_suffix(1);
-  const bool binary = has_byte && rest.ends_with("i");
-  if (binary) rest.remove_suffix(1);
-  uint64_t factor = 1;
-  for (const Unit& u : kSizeUnits) {
-    if (!rest.ends_with(u.name)) continue;
-    factor = u.factor;
-    rest.remove_suffix(1);
-    break;
-  }
-  if (binary && factor == 1) return false;
-  return parse_uint(rest, value) && !__builtin_mul_overflow(value, factor, &value);
-}
-
-// "10ms", "1.5s", "0". A number without a unit is refused: it would be guessed wrong half the time.
-bool parse_duration(std::string_view text, uint64_t& value) {
-  size_t digits = 0;
-  while (digits < text.size() &&
-         ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
-    ++digits;
-  std::string_view number = text.substr(0, digits);
-  const std::string_view unit = text.substr(digits);
-  uint64_t factor = 0;
-  for (const Unit& u : kTimeUnits)
-    if (unit == u.name) factor = u.factor;
-  std::string_view fraction;
-  if (const size_t dot = number.find('.'); dot != std::string_view::npos) {
-    fraction = number.substr(dot + 1);
-    number = number.substr(0, dot);
-    if (fraction.empty() || fraction.size() > 9) return false;
-  }
-  if (!parse_uint(number, value)) return false;
-  if (unit.empty()) return value == 0 && fraction.empty();
-  if (factor == 0 || __builtin_mul_overflow(value, factor, &value)) return false;
-  if (fraction.empty()) return true;
-  uint64_t part = 0, scale = 1;
-  if (!parse_uint(fraction, part)) return false;
-  for (size_t i = 0; i < fraction.size(); ++i) scale *= 10;
-  // Shortened first, so that the product fits into 64 bits whatever the unit.
-  const uint64_t common = std::gcd(factor, scale);
-  const uint64_t more = part * (factor / common) / (scale / common);
-  return !__builtin_add_overflow(value, more, &value);
-}
-
 bool parse_real(std::string_view text, double& value) {
   const char* end = text.data() + text.size();
   const auto [at, fault] = std::from_chars(text.data(), end, value);
@@ -186,6 +135,56 @@ size_t distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+bool parse_size(std::string_view text, uint64_t& value) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string_view rest = lower;
+  const bool has_byte = rest.ends_with("b");
+  if (has_byte) rest.remove_suffix(1);
+  const bool binary = has_byte && rest.ends_with("i");
+  if (binary) rest.remove_suffix(1);
+  uint64_t factor = 1;
+  for (const Unit& u : kSizeUnits) {
+    if (!rest.ends_with(u.name)) continue;
+    factor = u.factor;
+    rest.remove_suffix(1);
+    break;
+  }
+  if (binary && factor == 1) return false;
+  return parse_uint(rest, value) && !__builtin_mul_overflow(value, factor, &value);
+}
+
+// A number without a unit is refused: it would be guessed wrong half the time.
+bool parse_duration(std::string_view text, uint64_t& value) {
+  size_t digits = 0;
+  while (digits < text.size() &&
+         ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
+    ++digits;
+  std::string_view number = text.substr(0, digits);
+  const std::string_view unit = text.substr(digits);
+  uint64_t factor = 0;
+  for (const Unit& u : kTimeUnits)
+    if (unit == u.name) factor = u.factor;
+  std::string_view fraction;
+  if (const size_t dot = number.find('.'); dot != std::string_view::npos) {
+    fraction = number.substr(dot + 1);
+    number = number.substr(0, dot);
+    if (fraction.empty() || fraction.size() > 9) return false;
+  }
+  if (!parse_uint(number, value)) return false;
+  if (unit.empty()) return value == 0 && fraction.empty();
+  if (factor == 0 || __builtin_mul_overflow(value, factor, &value)) return false;
+  if (fraction.empty()) return true;
+  uint64_t part = 0, scale = 1;
+  if (!parse_uint(fraction, part)) return false;
+  for (size_t i = 0; i < fraction.size(); ++i) scale *= 10;
+  // Shortened first, so that the product fits into 64 bits whatever the unit.
+  const uint64_t common = std::gcd(factor, scale);
+  const uint64_t more = part * (factor / common) / (scale / common);
+  return !__builtin_add_overflow(value, more, &value);
+}
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
   constexpr size_t kLongest = 64;

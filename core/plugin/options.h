@@ -43,6 +43,11 @@ const feign_option& option_at(const feign_component& component, uint32_t i);
 // What a user may type for it: "SIZE", "reads|writes|both".
 std::string option_values(const feign_option& option);
 
+// "4096", "64k", "64KB", "64KiB": bytes.
+bool parse_size(std::string_view text, uint64_t& value);
+// "10ms", "1.5s", "0": nanoseconds. False if it is no such thing, or a number without a unit.
+bool parse_duration(std::string_view text, uint64_t& value);
+
 // Whether this is a name as the ABI wants it: [a-z][a-z0-9-]*.
 bool is_name(const char* text);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <unordered_set>
 
 #include "layers/posix_ops.h"
@@ -58,17 +60,51 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kRead:
     case Effect::kPread:
     case Effect::kPread2:
-    case Effect::kCopy:  // what is read is what must be there
       if (done != 0) grew(file, a.offset + done);
+      return;
+    case Effect::kCopy: {  // what is read is what must be there
+      const bool reads = a.handle != 0;
+      if (reads && done != 0) grew(file, a.offset + done);
+      if (a.handle2 == 0 || a.value_count < 4) return;
+      const auto to = own_.find(static_cast<uint32_t>(a.values[2]));
+      if (to == own_.end()) return;
+      Seen& s = seen(to->second);
+      s.now = std::max(s.now, a.values[3] + done);
+      s.changed = true;
+      return;
+    }
+    case Effect::kAio:
+      if (a.result <= 0) return;
+      if (a.flags == 1 || a.flags == 8) {
+        Seen& s = seen(file);
+        s.now = std::max(s.now, a.offset + a.length);
+        s.changed = true;
+      } else if (a.flags == 0 || a.flags == 7) {
+        grew(file, a.offset + a.length);
+      }
       return;
     case Effect::kWrite:
     case Effect::kPwrite:
     case Effect::kPwrite2: {
       Seen& s = seen(file);
       s.now = std::max(s.now, a.offset + done);
+      s.changed = true;
       return;
     }
     case Effect::kSeek:
+      if (a.flags == SEEK_DATA || a.flags == SEEK_HOLE) {
+        const bool hole = a.flags == SEEK_HOLE;
+        if (a.result < 0) {
+          seen(file).has_holes |= a.result == -ENXIO && !hole;
+          return;
+        }
+        const auto at = static_cast<uint64_t>(a.result);
+        grew(file, hole ? at : at + 1);
+        Seen& s = seen(file);
+        if (at > a.offset || !hole) s.data.emplace_back(hole ? a.offset : at, hole ? at : at + 1);
+        s.has_holes |= !hole && at > a.offset;
+        return;
+      }
       if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result)
         grew(file, static_cast<uint64_t>(a.result) - a.offset);
       return;
@@ -82,20 +118,134 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       return;
     case Effect::kFtruncate:
       if (a.result < 0) return;
+      seen(file).changed = true;
       if (a.length < seen(file).now) seen(file).cut = true;
       seen(file).now = a.length;
       return;
-    case Effect::kFallocate:
-      if (a.result >= 0 && a.flags == 0)
-        seen(file).now = std::max(seen(file).now, a.offset + a.length);
+    case Effect::kFallocate: {
+      if (a.result < 0) return;
+      Seen& s = seen(file);
+      s.changed = true;
+      if (a.flags & FALLOC_FL_COLLAPSE_RANGE) {  // it must have reached further
+        grew(file, a.offset + a.length + 1);
+        s.now -= std::min(s.now, a.length);
+        s.cut = true;
+      } else if (a.flags & FALLOC_FL_INSERT_RANGE) {
+        grew(file, a.offset + 1);
+        s.now += a.length;
+      } else if (!(a.flags & FALLOC_FL_KEEP_SIZE)) {
+        s.now = std::max(s.now, a.offset + a.length);
+      }
       return;
+    }
     case Effect::kList:
       names_.file(file).type = Namespace::Type::kDirectory;
       listed(a, file);
       return;
+    case Effect::kUse:
+      if (a.path2 != 0) attribute(a, file);
+      if (a.op == FEIGN_POSIX_FCHMOD || a.op == FEIGN_POSIX_FCHOWN) seen(file).changed = true;
+      return;
+    case Effect::kFchdir:
+      names_.file(file).type = Namespace::Type::kDirectory;
+      return;
     default:
       return;
   }
+}
+
+// Extended attributes that were there without the trace having set them.
+void Needs::attribute(const feign_activity& a, uint32_t file) {
+  Seen& s = seen(file);
+  switch (a.op) {
+    case FEIGN_POSIX_GETXATTR:
+    case FEIGN_POSIX_LGETXATTR:
+    case FEIGN_POSIX_FGETXATTR: {
+      if (a.result < 0 || !strings_.text(a.path2).starts_with("user.")) return;
+      const auto at = s.attributes.find(a.path2);
+      if (at == s.attributes.end()) s.attributes[a.path2] = static_cast<uint64_t>(a.result);
+      return;
+    }
+    case FEIGN_POSIX_SETXATTR:
+    case FEIGN_POSIX_LSETXATTR:
+    case FEIGN_POSIX_FSETXATTR:
+      s.changed = true;
+      if (a.result == 0) s.attributes.try_emplace(a.path2, UINT64_MAX);  // the trace's own
+      return;
+    case FEIGN_POSIX_REMOVEXATTR:
+    case FEIGN_POSIX_LREMOVEXATTR:
+    case FEIGN_POSIX_FREMOVEXATTR:
+      s.changed = true;
+      if (a.result == 0) s.attributes.try_emplace(a.path2, 0);
+      return;
+    default:
+      return;
+  }
+}
+
+// What a refusal says about a file's permission bits.
+void Needs::denied(const feign_activity& a, Effect effect) {
+  const uint32_t file = names_.found(a.path, Namespace::Type::kUnknown);
+  if (file == 0) return;
+  uint32_t bits = 0;
+  if (effect == Effect::kAccess) bits = a.mode & 7;
+  if (effect == Effect::kTruncate) bits = W_OK;
+  if (effect == Effect::kOpen || effect == Effect::kCreat) {
+    const uint32_t how = a.flags & O_ACCMODE;
+    bits = how == O_RDONLY ? R_OK : W_OK;
+  }
+  if (effect == Effect::kExec) bits = X_OK;
+  seen(file).denied |= bits;
+}
+
+// Notes what the trace may change, whether the call went well or not.
+void Needs::changes(const feign_activity& a, Effect effect) {
+  bool name = false, directory = false;
+  switch (effect) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+      name = (a.flags & (O_CREAT | O_TRUNC)) != 0;
+      break;
+    case Effect::kRename:
+    case Effect::kRmdir:
+    case Effect::kUnlinkat:
+      name = directory = true;
+      break;
+    case Effect::kUnlink:
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kLink:
+    case Effect::kSymlink:
+    case Effect::kTruncate:
+      name = true;
+      break;
+    case Effect::kAttr:
+    case Effect::kLattr:
+      // Times and owners need no restoring: no result tells them.
+      name = a.op == FEIGN_POSIX_CHMOD || a.op == FEIGN_POSIX_FCHMODAT ||
+             a.op == FEIGN_POSIX_FCHMODAT2;
+      break;
+    default:
+      break;
+  }
+  if (!name) return;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  const bool two = effect == Effect::kRename || effect == Effect::kLink;
+  for (const uint32_t path : {a.path, two ? a.path2 : 0}) {
+    if (path == 0) continue;
+    for (const uint32_t one : {names_.canonical(path, follow), names_.canonical(path, false)}) {
+      changed_.insert(one);
+      if (directory) moved_.insert(one);
+    }
+  }
+}
+
+// Our number for the activity's file, 0 if it has none.
+uint32_t Needs::own(const feign_activity& a) {
+  if (const auto at = own_.find(a.file); at != own_.end()) return at->second;
+  if (!(a.marks & FEIGN_INHERITED) || a.file == 0 || a.path == 0) return 0;
+  // Open before the trace began: it was there.
+  return own_[a.file] = names_.found(a.path, Namespace::Type::kUnknown);
 }
 
 void Needs::add(const feign_activity& a) {
@@ -103,16 +253,36 @@ void Needs::add(const feign_activity& a) {
   if (a.op >= calls.size() || (a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
   const Effect effect = calls[a.op].effect;
   const bool opens = effect == Effect::kOpen || effect == Effect::kCreat;
-  if (a.handle != 0 && !opens) {
-    const auto own = own_.find(a.file);
-    if (own != own_.end()) by_descriptor(a, effect, own->second);
+  if ((a.handle != 0 || a.handle2 != 0) && !opens) {
+    if (const uint32_t file = own(a); file != 0) by_descriptor(a, effect, file);
     return;
   }
   if (effect == Effect::kExec || effect == Effect::kGetcwd || a.path == 0) return;
+  changes(a, effect);
+  if (a.result == -EACCES) denied(a, effect);
   const Namespace::Touched touched = names_.apply(a, effect);
   if (touched.file == 0) return;
   if (a.file != 0) own_[a.file] = touched.file;
+  if (effect == Effect::kReadlink && touched.file2 != 0) {
+    // The name was used before it turned out to be a link: what is known is of what lies behind it.
+    seen(touched.file).followed = true;
+    const uint32_t behind = names_.at(names_.canonical(a.path, true));
+    if (behind != 0 && behind != touched.file2 && behind != touched.file) {
+      const Seen was = seen(touched.file2);
+      Seen& s = seen(behind);
+      s.initial = std::max(s.initial, was.initial);
+      s.now = std::max(s.now, was.now);
+      s.mode |= was.mode;
+      s.changed |= was.changed;
+    }
+  }
+  if ((effect == Effect::kAttr || effect == Effect::kLattr) && a.path2 != 0)
+    attribute(a, touched.file);
   if (a.result < 0) return;
+  if (opens) {  // what was possible was not denied
+    const uint32_t how = a.flags & O_ACCMODE;
+    seen(touched.file).denied &= ~(how == O_RDONLY ? R_OK : how == O_WRONLY ? W_OK : R_OK | W_OK);
+  }
   if (!(a.marks & FEIGN_NOFOLLOW)) seen(touched.file).followed = true;
   if (a.flags & O_DIRECTORY && effect == Effect::kOpen) seen(touched.file).directory = true;
   switch (effect) {
@@ -176,11 +346,19 @@ std::vector<Needed> Needs::finish() {
       with_children.insert(parent);
       entries[parent] += entry_bytes(name_of(strings_.text(path)));
     }
+  // Whether a path, or a directory above it, may have been changed by name.
+  const auto touched = [&](uint32_t path) {
+    if (changed_.contains(path)) return true;
+    for (uint32_t p = parents.contains(path) ? parents[path] : 0; p != 0; p = parents[p])
+      if (moved_.contains(p)) return true;
+    return false;
+  };
   for (const uint32_t id : files) {
     const Namespace::File& f = names_.file(id);
     if (!reachable(f.initial_path)) continue;
     Needed n;
     n.path = strings_.text(f.initial_path);
+    n.changed = seen(id).changed || touched(f.initial_path);
     if (n.path == "/") continue;
     const bool has_children = with_children.contains(f.initial_path);
     if (f.type == Namespace::Type::kDirectory || (has_children && f.target == 0)) {
@@ -196,13 +374,31 @@ std::vector<Needed> Needs::finish() {
       if ((seen(id).followed || has_children) && !there.contains(behind) &&
           (known == 0 || !names_.file(known).created)) {
         there.insert(behind);
-        out.push_back({seen(id).directory || has_children ? Needed::kDirectory : Needed::kFile,
-                       seen(id).mode, seen(id).initial, std::string(strings_.text(behind)), ""});
+        Needed there_too;
+        there_too.type = seen(id).directory || has_children ? Needed::kDirectory : Needed::kFile;
+        there_too.changed = true;  // what happens to it is not known
+        there_too.mode = seen(id).mode;
+        there_too.size = seen(id).initial;
+        there_too.path = strings_.text(behind);
+        out.push_back(std::move(there_too));
       }
+    } else if (f.type == Namespace::Type::kFifo) {
+      n.type = Needed::kFifo;
     } else {
+      const Seen& s = seen(id);
       n.type = Needed::kFile;
-      n.size = seen(id).initial;
-      n.mode = seen(id).mode;
+      n.size = s.initial;
+      n.mode = s.mode;
+      n.denied = s.denied;
+      if (s.has_holes) {
+        n.data = s.data;
+        if (n.data.empty() && n.size != 0) n.data.emplace_back(0, 0);  // nothing but a hole
+        for (auto& [from, to] : n.data) to -= from;
+      } else if (!s.data.empty()) {
+        n.data.emplace_back(0, n.size);
+      }
+      for (const auto& [name, length] : s.attributes)
+        if (length != UINT64_MAX) n.attributes.emplace_back(strings_.text(name), length);
     }
     out.push_back(std::move(n));
 
@@ -226,6 +422,7 @@ std::vector<Needed> Needs::finish() {
     if (!there.contains(parent) && strings_.text(parent) != "/") return;
     Needed n;
     n.type = Needed::kAbsent;
+    n.changed = touched(path);
     n.path = strings_.text(path);
     out.push_back(std::move(n));
   });

@@ -4,11 +4,19 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cinttypes>
+#include <climits>
+#include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "base/jail.h"
 
@@ -16,6 +24,9 @@ namespace feign {
 namespace {
 
 constexpr const char* kMark = ".feign";
+constexpr char kMarkText[] =
+    "This directory was empty when feign first replayed into it: feign may bring it back to the\n"
+    "state that a replay starts from, and removes what a replay left.\n";
 
 // A descriptor that is closed.
 class Fd {
@@ -36,11 +47,55 @@ class Fd {
   int fd_;
 };
 
+// What a root's mark says of its state, for a list of what is needed.
+std::string state_of(const std::vector<Needed>& needed, const PrepareOptions& options) {
+  uint64_t h = 0xcbf29ce484222325u;
+  const auto mix = [&](const void* p, size_t n) {
+    for (size_t i = 0; i < n; ++i)
+      h = (h ^ static_cast<const unsigned char*>(p)[i]) * 0x100000001b3u;
+  };
+  const auto number = [&](uint64_t v) { mix(&v, sizeof v); };
+  const auto text = [&](const std::string& t) {
+    number(t.size());
+    mix(t.data(), t.size());
+  };
+  number(options.content.kind);
+  number(options.content.ratio);
+  for (const Needed& n : needed) {
+    for (const uint64_t v : {uint64_t{n.type}, uint64_t{n.changed}, uint64_t{n.mode},
+                             uint64_t{n.denied}, n.size, uint64_t{n.data.size()}})
+      number(v);
+    text(n.path);
+    text(n.target);
+    for (const auto& [offset, length] : n.data) {
+      number(offset);
+      number(length);
+    }
+    for (const auto& [name, length] : n.attributes) {
+      text(name);
+      number(length);
+    }
+  }
+  char out[80];
+  snprintf(out, sizeof out, "prepared %zu %016" PRIx64 "\n", needed.size(), h);
+  return out;
+}
+
 class Maker {
  public:
-  Maker(int root_fd, const std::string& root) : root_fd_(root_fd), root_(root) {}
+  Maker(int root_fd, const std::string& root, const PrepareOptions& options)
+      : root_fd_(root_fd), root_(root), options_(options) {}
+  // Another one of the same root, for another thread.
+  Maker also() const {
+    Maker m(root_fd_, root_, options_);
+    m.ours_ = ours_;
+    return m;
+  }
 
   Result<void> begin();
+  // Whether the root was brought to this state, and only a replay of the same happened since.
+  bool was_in(const std::string& state) const;
+  Result<void> set_state(const std::string& state);
   Result<void> make(const Needed& n);
   Result<void> remove(const Needed& n);
   Prepared done;
@@ -56,9 +111,12 @@ class Maker {
   Result<void> directories(const std::string& path, int depth);
   Result<void> in_the_way(int parent, const std::string& name, const std::string& path);
   int remove_tree(int parent, const char* name, int depth);
+  Result<void> content(int fd, const Needed& n);
 
   int root_fd_;
   std::string root_;
+  PrepareOptions options_;
+  std::vector<char> buffer_;
   bool ours_ = false;  // the root was empty when we first came
   std::string cached_path_;
   Fd cached_;
@@ -82,15 +140,57 @@ Result<void> Maker::begin() {
   }
   const Fd mark(openat(root_fd_, kMark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644));
   if (!mark.ok()) return failed("make", kMark, errno);
-  static constexpr char kText[] =
-      "This directory was empty when feign first replayed into it: feign may bring it back to the\n"
-      "state that a replay starts from, and removes what a replay left.\n";
-  if (write(mark.get(), kText, sizeof kText - 1) < 0) {
+  if (write(mark.get(), kMarkText, sizeof kMarkText - 1) < 0) {
     const int e = errno;
     unlinkat(root_fd_, kMark, 0);
     return failed("write", kMark, e);
   }
   ours_ = true;
+  return {};
+}
+
+bool Maker::was_in(const std::string& state) const {
+  if (!ours_) return false;
+  const Fd mark(openat(root_fd_, kMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  char text[sizeof kMarkText + 100];
+  const ssize_t length = mark.ok() ? read(mark.get(), text, sizeof text) : -1;
+  return length > 0 && std::string_view(text, static_cast<size_t>(length)) == kMarkText + state;
+}
+
+Result<void> Maker::set_state(const std::string& state) {
+  if (!ours_) return {};
+  const Fd mark(openat(root_fd_, kMark, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!mark.ok()) return failed("open", kMark, errno);
+  const auto start = static_cast<off_t>(sizeof kMarkText - 1);
+  if (ftruncate(mark.get(), start) != 0 ||
+      pwrite(mark.get(), state.data(), state.size(), start) != static_cast<ssize_t>(state.size()))
+    return failed("write", kMark, errno);
+  return {};
+}
+
+// Fills a file that is as long as it has to be, and a hole.
+Result<void> Maker::content(int fd, const Needed& n) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges = n.data;
+  if (ranges.empty() && options_.content.kind != Content::kSparse) ranges.emplace_back(0, n.size);
+  constexpr size_t kChunk = size_t{1} << 20;
+  uint64_t seed = std::hash<std::string>{}(n.path) | 1;
+  for (const auto& [offset, length] : ranges) {
+    uint64_t at = std::min(offset, n.size);
+    const uint64_t end = at + std::min(length, n.size - at);
+    if (buffer_.empty() && at < end) buffer_.resize(kChunk);
+    while (at < end) {
+      const size_t want = static_cast<size_t>(std::min<uint64_t>(kChunk, end - at));
+      options_.content.fill(buffer_.data(), want, seed++);
+      const ssize_t wrote = pwrite(fd, buffer_.data(), want, static_cast<off_t>(at));
+      if (wrote <= 0) return failed("write", n.path, wrote < 0 ? errno : EIO);
+      at += static_cast<uint64_t>(wrote);
+    }
+  }
+  for (const auto& [name, length] : n.attributes) {
+    const std::string value(static_cast<size_t>(std::min<uint64_t>(length, 65536)), 'x');
+    // Not every file system has them; then the replay will show it.
+    (void)fsetxattr(fd, name.c_str(), value.data(), value.size(), 0);
+  }
   return {};
 }
 
@@ -189,6 +289,7 @@ Result<void> Maker::make(const Needed& n) {
   const bool there = fstatat(*parent, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
   const mode_t want = n.type == Needed::kFile        ? S_IFREG
                       : n.type == Needed::kDirectory ? S_IFDIR
+                      : n.type == Needed::kFifo      ? S_IFIFO
                                                      : S_IFLNK;
   if (there && n.type == Needed::kDirectory && S_ISLNK(st.st_mode)) return directories(n.path, 0);
   bool fresh = !there;
@@ -218,13 +319,22 @@ Result<void> Maker::make(const Needed& n) {
         return failed("make link", n.path, errno);
       ++done.links;
       return {};
+    case Needed::kFifo:
+      if (fresh && mkfifoat(*parent, name.c_str(), 0644) != 0)
+        return failed("make FIFO", n.path, errno);
+      return {};
     default:
       break;
   }
-  // Whoever replays must be able to open it, whatever the recorded mode says.
-  const mode_t mode = n.mode != 0 ? (n.mode & 0777) | 0600 : 0644;
-  const bool good_mode = n.mode == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
-  if (!fresh && static_cast<uint64_t>(st.st_size) == n.size && good_mode) return {};
+  // Whoever replays must be able to open it, whatever the recorded mode says, unless that decided
+  // a result.
+  const mode_t all = n.mode != 0 ? (n.mode & 0777) | 0600 : 0644;
+  const mode_t mode = all & ~((n.denied & 7) * 0111);
+  const bool good_mode =
+      n.mode == 0 && n.denied == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
+  // The bytes of a file that was written to are not those that it began with.
+  const bool stale = n.changed && ours_ && n.size != 0;
+  if (!fresh && static_cast<uint64_t>(st.st_size) == n.size && good_mode && !stale) return {};
   if (!fresh && !ours_)
     return Error(FEIGN_ERR_ARGUMENT,
                  "prepare " + root_ + ": " + n.path + " has " + std::to_string(st.st_size) +
@@ -233,35 +343,106 @@ Result<void> Maker::make(const Needed& n) {
   if (!fresh && st.st_nlink > 1) {  // a replay gave it a second name: that one keeps its content
     if (unlinkat(*parent, name.c_str(), 0) != 0) return failed("remove", n.path, errno);
   }
-  const Fd file(openat(*parent, name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!fresh && (st.st_mode & 0200) == 0) (void)fchmodat(*parent, name.c_str(), 0600, 0);
+  const Fd file(openat(*parent, name.c_str(),
+                       O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode | 0600));
   if (!file.ok()) return failed("make", n.path, errno);
   if (n.size > static_cast<uint64_t>(INT64_MAX)) return failed("make", n.path, EFBIG);
+  if (!fresh && ftruncate(file.get(), 0) != 0) return failed("truncate", n.path, errno);
   if (ftruncate(file.get(), static_cast<off_t>(n.size)) != 0) return failed("make", n.path, errno);
-  if ((!fresh && !good_mode) || n.mode != 0)
+  if (auto filled = content(file.get(), n); !filled) return filled;
+  if ((!fresh && !good_mode) || n.mode != 0 || n.denied != 0)
     if (fchmod(file.get(), mode) != 0) return failed("chmod", n.path, errno);
   ++done.files;
   done.bytes += n.size;
   return {};
 }
 
+// Files side by side: their directories are there.
+Result<void> make_files(const Maker& maker, const std::vector<const Needed*>& files, Prepared& done,
+                        const std::function<bool(uint64_t)>& go_on) {
+  uint64_t bytes = 0;
+  for (const Needed* n : files) bytes += n->size;
+  const unsigned most = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  const bool few = files.size() < 512 && bytes < (uint64_t{64} << 20);
+  const unsigned threads = few ? 1 : most;
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  Result<void> result;
+  const auto work = [&](bool first) {
+    Maker mine = maker.also();
+    constexpr size_t kBatch = 16;  // mostly of one directory
+    while (!stop.load(std::memory_order_relaxed)) {
+      const size_t from = next.fetch_add(kBatch);
+      if (from >= files.size()) break;
+      if (first && !go_on(from)) break;
+      for (size_t i = from; i < std::min(from + kBatch, files.size()); ++i) {
+        auto made = mine.make(*files[i]);
+        if (made) continue;
+        const std::lock_guard lock(mutex);
+        if (result) result = std::move(made);
+        stop = true;
+        break;
+      }
+    }
+    if (first) stop = true;
+    const std::lock_guard lock(mutex);
+    done.files += mine.done.files;
+    done.directories += mine.done.directories;
+    done.bytes += mine.done.bytes;
+    done.removed += mine.done.removed;
+    if (done.full.empty()) done.full = mine.done.full;
+  };
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work, false);
+  work(true);
+  for (std::thread& t : others) t.join();
+  return result;
+}
+
 }  // namespace
 
 Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector<Needed>& needed,
+                         const PrepareOptions& options,
                          const std::function<bool(uint64_t)>& go_on) {
-  Maker maker(root_fd, root);
+  uint64_t to_write = 0;
+  for (const Needed& n : needed) {
+    if (n.path.empty() || n.path[0] != '/' || n.path == "/" || clean_path(n.path) != n.path ||
+        n.path.find('\0') != std::string::npos)
+      return Error(FEIGN_ERR_ARGUMENT,
+                   "prepare " + root + ": \"" + n.path + "\": want a clean absolute path");
+    if (options.content.kind != Content::kSparse && n.type == Needed::kFile)
+      if (__builtin_add_overflow(to_write, n.size, &to_write)) to_write = UINT64_MAX;
+  }
+  if (options.max_bytes != 0 && to_write > options.max_bytes)
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "prepare " + root + ": the files that the trace starts from have " +
+                     std::to_string(to_write) + " bytes, and --max-bytes allows " +
+                     std::to_string(options.max_bytes) +
+                     "; --content sparse makes them without writing");
+  Maker maker(root_fd, root, options);
   if (auto begun = maker.begin(); !begun) return std::move(begun.error());
+  const std::string state = state_of(needed, options);
+  const bool again = maker.was_in(state);
+  if (auto set = maker.set_state(""); !set) return std::move(set.error());
   // Links first: what lies behind one is then made behind it. Then the rest, parents before
   // children.
   using Step = Result<void> (Maker::*)(const Needed&);
+  uint64_t looked = 0;
+  bool stopped = false;
+  std::vector<const Needed*> files;
   const auto pass = [&](auto wanted, Step step) -> Result<void> {
-    uint64_t count = 0;
     for (const Needed& n : needed) {
-      if (!wanted(n.type)) continue;
-      if ((++count & 255) == 0 && !go_on(count)) return {};
-      if (n.path.empty() || n.path[0] != '/' || n.path == "/" || clean_path(n.path) != n.path ||
-          n.path.find('\0') != std::string::npos)
-        return Error(FEIGN_ERR_ARGUMENT,
-                     "prepare " + root + ": \"" + n.path + "\": want a clean absolute path");
+      if (!wanted(n.type) || (again && !n.changed)) continue;
+      if ((++looked & 255) == 0 && !go_on(looked)) {
+        stopped = true;
+        return {};
+      }
+      if (n.type == Needed::kFile) {
+        files.push_back(&n);
+        continue;
+      }
       if (auto made = (maker.*step)(n); !made) return made;
     }
     return {};
@@ -269,8 +450,17 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   auto made = pass([](auto t) { return t == Needed::kAbsent; }, &Maker::remove);
   if (made) made = pass([](auto t) { return t == Needed::kSymlink; }, &Maker::make);
   if (made)
-    made = pass([](auto t) { return t == Needed::kFile || t == Needed::kDirectory; }, &Maker::make);
+    made = pass([](auto t) { return t == Needed::kDirectory || t == Needed::kFifo; }, &Maker::make);
+  if (made) made = pass([](auto t) { return t == Needed::kFile; }, nullptr);
+  if (made && !stopped)
+    made = make_files(maker, files, maker.done, [&](uint64_t done) {
+      stopped = !go_on(done);
+      return !stopped;
+    });
   if (!made && maker.done.full.empty()) return std::move(made.error());
+  maker.done.checked = looked;
+  if (made && !stopped)
+    if (auto set = maker.set_state(state); !set) return std::move(set.error());
   return maker.done;
 }
 

@@ -7,8 +7,10 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "base/content.h"
 #include "base/error.h"
 #include "resolve/namespace.h"
 #include "trace/native.h"
@@ -32,7 +34,12 @@ class Needs {
     bool cut = false;        // it was truncated: what it had before cannot be seen any more
     bool followed = false;   // used by a call that follows links: a link's target is there, too
     bool directory = false;  // … and is a directory
+    bool changed = false;    // by the trace
+    bool has_holes = false;  // data tells where it is not
     uint32_t mode = 0;       // permission bits that results show
+    uint32_t denied = 0;     // bits of access(2)'s kind that results show not to be there
+    std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
+    std::map<uint32_t, uint64_t> attributes;          // by name (string id): greatest length
   };
   struct Listing {  // of a directory, the first time it was read through
     uint32_t handle = 0;
@@ -44,24 +51,39 @@ class Needs {
   void grew(uint32_t file, uint64_t size);
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
   void listed(const feign_activity& a, uint32_t file);
+  void attribute(const feign_activity& a, uint32_t file);
+  void denied(const feign_activity& a, Effect effect);
+  void changes(const feign_activity& a, Effect effect);
+  uint32_t own(const feign_activity& a);
 
   Namespace names_;
   Strings& strings_;
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::vector<Seen> seen_;
   std::map<uint32_t, Listing> listings_;
+  std::unordered_set<uint32_t> changed_;  // paths whose names or attributes the trace changes
+  std::unordered_set<uint32_t> moved_;    // of these, directories that were renamed or removed
 };
 
 struct Prepared {
   uint64_t files = 0, directories = 0, links = 0, bytes = 0, removed = 0;
-  std::string full;  // not empty: there was no more space, and this says where
+  uint64_t checked = 0;  // of what is needed, how much was looked at: the rest cannot have changed
+  std::string full;      // not empty: there was no more space, and this says where
+};
+
+struct PrepareOptions {
+  Content content;         // of files
+  uint64_t max_bytes = 0;  // to write, 0: no limit
 };
 
 // Makes it. `root_fd` is the open root, `root` its name for messages. What is there already as it
 // should be is left alone. What is there but must not be is removed, if the root was empty when we
-// first used it (it carries our mark, the file .feign); else it is an error. Paths cannot lead out
-// of the root, whatever links it holds. Now and then `go_on` is asked; false ends it early.
+// first used it (it carries our mark, the file .feign); else it is an error. The mark remembers
+// what was made: where the same is needed again, only what the trace changes is looked at. Paths
+// cannot lead out of the root, whatever links it holds. Now and then `go_on` is asked; false ends
+// it early.
 Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector<Needed>& needed,
+                         const PrepareOptions& options,
                          const std::function<bool(uint64_t done)>& go_on);
 
 }  // namespace feign

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/jail.h"
 
 namespace feign {
 namespace {
@@ -66,10 +67,11 @@ class Worker {
 class Run {
  public:
   Run(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options, Instance& replayer,
-      Tables& tables)
+      int root_fd, Tables& tables)
       : plan(std::move(plan)),
         options(options),
         replayer(replayer),
+        root_fd(root_fd),
         api(replayer.api<feign_replayer>()),
         tables(tables),
         progress(tables.streams.size()),
@@ -111,6 +113,7 @@ class Run {
   std::shared_ptr<const NativeReader> plan;
   const ReplayOptions& options;
   Instance& replayer;
+  const int root_fd;  // -1: none
   const feign_replayer& api;
   Tables& tables;
 
@@ -173,10 +176,11 @@ void Worker::wrong(const Record& r, const feign_outcome& outcome) {
   }
   if (r.a.result >= 0 && (outcome.result == -ENOSPC || outcome.result == -EDQUOT)) {
     const feign_op_info* info = run_.tables.ops.info(r.a.op);
-    run_.stop(
-        std::string(outcome.result == -ENOSPC ? "no space left on device" : "disk quota exceeded") +
-        ": " + (info != nullptr ? info->name : "?") + " of " + m.first_path + ", " +
-        run_.tables.place(r.a.place));
+    run_.stop(std::string(outcome.why != nullptr      ? outcome.why
+                          : outcome.result == -ENOSPC ? "no space left on device"
+                                                      : "disk quota exceeded") +
+              ": " + (info != nullptr ? info->name : "?") + " of " + m.first_path + ", " +
+              run_.tables.place(r.a.place));
   }
 }
 
@@ -317,6 +321,8 @@ Result<void> Worker::loop() {
 
 void Worker::main() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.
+  if (run_.root_fd >= 0) (void)write_below_only(run_.root_fd);
   try {
     if (auto done = loop(); !done) run_.fail(std::move(done.error()));
   } catch (const std::bad_alloc&) {
@@ -352,8 +358,9 @@ void Worker::merge_into(Report& report) {
 }  // namespace
 
 Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
-                    Instance& replayer, Tables& tables, Report& report, const Progress& progress) {
-  Run run(plan, options, replayer, tables);
+                    Instance& replayer, int root_fd, Tables& tables, Report& report,
+                    const Progress& progress) {
+  Run run(plan, options, replayer, root_fd, tables);
   const uint64_t total = plan->totals().activities;
   const uint64_t begin = now_ns();
   if (total != 0) {

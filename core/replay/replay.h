@@ -20,6 +20,7 @@ namespace feign {
 // (g_stop_signal, no space left) is a success that the report tells of; a replayer that fails is an
 // Error. [main]
 Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
-                    Instance& replayer, Tables& tables, Report& report, const Progress& progress);
+                    Instance& replayer, int root_fd, Tables& tables, Report& report,
+                    const Progress& progress);
 
 }  // namespace feign

@@ -94,9 +94,14 @@ std::string report_text(const Report& r, const Tables& tables) {
     line("modifiers",
          "dropped " + format_count(r.dropped) + "   injected " + format_count(r.injected));
   if (r.prepared_files + r.prepared_directories + r.prepared_links != 0)
-    line("prepared", format_count(r.prepared_files) + " files (" + format_bytes(r.prepared_bytes) +
-                         "), " + format_count(r.prepared_directories) + " directories, " +
-                         format_count(r.prepared_links) + " links");
+    line("prepared",
+         format_count(r.prepared_files) + " files (" + format_bytes(r.prepared_bytes) +
+             (r.prepared_content == "sparse" && r.prepared_bytes != 0
+                  ? ", sparse: reading them costs no storage; --content random writes them"
+                  : "") +
+             "), " + format_count(r.prepared_directories) + " directories, " +
+             format_count(r.prepared_links) + " links");
+  for (const std::string& note : r.notes) line("note", note);
 
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < r.ops.size(); ++id)
@@ -205,7 +210,9 @@ std::string report_json(const Report& r, const Tables& tables) {
   j["prepared"] = {{"files", r.prepared_files},
                    {"directories", r.prepared_directories},
                    {"links", r.prepared_links},
-                   {"bytes", r.prepared_bytes}};
+                   {"bytes", r.prepared_bytes},
+                   {"content", r.prepared_content}};
+  j["notes"] = r.notes;
   j["ops"] = Json::object();
   for (uint32_t id = 0; id < r.ops.size(); ++id) {
     if (!r.ops[id]) continue;

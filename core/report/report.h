@@ -52,6 +52,8 @@ struct Report {
   uint64_t recorded_ns = 0;  // first start to last end in the trace
   uint64_t prepare_ns = 0, plan_ns = 0;
   uint64_t prepared_files = 0, prepared_directories = 0, prepared_links = 0, prepared_bytes = 0;
+  std::string prepared_content;        // "sparse" …
+  std::vector<std::string> notes;      // what plug-ins had to say, once a run
   uint64_t dropped = 0, injected = 0;  // by modifiers
   bool interrupted = false;            // ended before the plan did
   std::string stopped_by;              // why, if it did ("signal 2", "no space left on device …")

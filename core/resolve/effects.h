@@ -9,6 +9,7 @@ namespace feign {
 
 enum class Effect : uint8_t {
   kUse,    // works on a descriptor, no more
+  kNone,   // on nothing that is kept track of
   kOpen,   // a path becomes a descriptor, by flags
   kCreat,  // the same, flags understood
   kClose,
@@ -22,7 +23,7 @@ enum class Effect : uint8_t {
   kPwrite,
   kPread2,  // at a given offset, or the current one if it is -1
   kPwrite2,
-  kCopy,  // from one descriptor to a second, both at their offsets
+  kCopy,  // from one descriptor to a second, at given offsets or at their own
   kSeek,
   kList,   // directory entries
   kStat,   // follows a link at the end of the path
@@ -38,7 +39,9 @@ enum class Effect : uint8_t {
   kMkdir,
   kLink,
   kSymlink,
-  kChmod,
+  kAttr,   // attributes of a path's file, by AT_ flags, or of a descriptor's if there is no path
+  kLattr,  // does not follow a link at the end
+  kMknod,
   kTruncate,
   kFtruncate,
   kFallocate,
@@ -49,9 +52,15 @@ enum class Effect : uint8_t {
   kExitGroup,  // of the process
   kChdir,
   kFchdir,
+  kChroot,
   kGetcwd,   // tells the working directory
   kPipe,     // two descriptors that are no files
   kChannel,  // one
+  kMap,      // a file's bytes become memory
+  kUnmap,
+  kRemap,
+  kMapped,  // uses such memory
+  kAio,     // a request that is done later
 };
 
 }  // namespace feign

@@ -61,6 +61,42 @@ uint32_t Namespace::slot_of_text(std::string_view clean) {
   return slot;
 }
 
+uint32_t Namespace::canonical(uint32_t path, bool follow) {
+  constexpr int kMostLinks = 40;  // as the kernel: then it is a circle
+  if (links_ == 0) return path;
+  const uint64_t key = uint64_t{path} << 1 | (follow ? 1 : 0);
+  if (const auto at = canonical_.find(key); at != canonical_.end()) return at->second;
+  std::string out, todo(strings_.text(path));
+  int links = 0;
+  size_t i = 0;
+  while (i < todo.size()) {
+    while (i < todo.size() && todo[i] == '/') ++i;
+    const size_t end = std::min(todo.find('/', i), todo.size());
+    const std::string part = todo.substr(i, end - i);
+    i = end;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      const size_t slash = out.rfind('/');
+      out.resize(slash == std::string::npos ? 0 : slash);
+      continue;
+    }
+    const std::string next = out + "/" + part;
+    const bool last = todo.find_first_not_of('/', i) == std::string::npos;
+    const File& f = files_[slots_[slot_of_text(next)].file];  // files_[0] is of no type
+    if (f.type == Type::kSymlink && f.target != 0 && (follow || !last)) {
+      if (++links > kMostLinks) break;
+      const std::string_view target = strings_.text(f.target);
+      if (target.starts_with('/')) out.clear();
+      todo = std::string(target) + "/" + todo.substr(i);
+      i = 0;
+      continue;
+    }
+    out = next;
+  }
+  const uint32_t result = links > kMostLinks ? path : strings_.intern(out.empty() ? "/" : out);
+  return canonical_[key] = result;
+}
+
 uint32_t Namespace::new_file(Type type, bool created, bool certain) {
   File f;
   f.type = type;
@@ -71,6 +107,7 @@ uint32_t Namespace::new_file(Type type, bool created, bool certain) {
 }
 
 void Namespace::put(uint32_t slot, uint32_t file) {
+  if (files_[file].type == Type::kSymlink) links_changed();
   slots_[slot].file = file;
   slots_[slot].state = State::kPresent;
   ++files_[file].links;
@@ -82,6 +119,7 @@ void Namespace::take(uint32_t slot) {
   slots_[slot].file = 0;
   slots_[slot].state = State::kAbsent;
   if (file == 0) return;
+  if (files_[file].type == Type::kSymlink) links_changed();
   if (files_[file].links > 0 && --files_[file].links == 0) files_[file].gone = true;
 }
 
@@ -131,12 +169,17 @@ void Namespace::absent(uint32_t slot) {
 
 void Namespace::move(uint32_t from, uint32_t to) {
   if (from == to) return;
+  if (files_[slots_[from].file].type != Type::kFile) links_changed();
   take(to);
   slots_[to].file = slots_[from].file;
   slots_[to].state = slots_[from].state;
   slots_[from].file = 0;
   slots_[from].state = State::kAbsent;
-  // What was below the target went with it (it was empty); what is below the source moves along.
+  move_children(from, to);
+}
+
+// What was below the target went with it (it was empty); what is below the source moves along.
+void Namespace::move_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
     if (slots_[c].file == 0 && slots_[c].state == State::kUnknown) continue;
     const std::string_view path = strings_.text(slots_[c].path);
@@ -156,10 +199,32 @@ void Namespace::exchange(uint32_t a, uint32_t b) {
   move(between, b);
 }
 
+// A name turns out to be a link after it was used: what was learned is of the file behind it.
+uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
+  const uint32_t old = slots_[slot].file;
+  const uint32_t link = new_file(Type::kSymlink, files_[old].created, files_[old].certain);
+  files_[link].target = target;
+  files_[link].initial_path = files_[old].initial_path;
+  files_[link].links = 1;
+  slots_[slot].file = link;
+  if (target == 0) return link;  // where it leads is not known
+  ++links_;
+  links_changed();
+  const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  if (behind == slot || slots_[behind].file != 0) return link;
+  if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
+  slots_[behind].file = old;
+  slots_[behind].state = State::kPresent;
+  files_[old].initial_path = slots_[behind].path;
+  move_children(slot, behind);
+  return link;
+}
+
 Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
   Touched t;
   if (a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return t;
-  const uint32_t slot = slot_of(a.path);
+  const uint32_t slot = slot_of(canonical(a.path, !(a.marks & FEIGN_NOFOLLOW)));
+  const auto second = [&] { return slot_of(canonical(a.path2, false)); };
   const bool ok = a.result >= 0;
   const auto failed = [&] {
     if (a.result == -ENOENT) {
@@ -214,6 +279,15 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       t.file = create(slot, Type::kDirectory, true);
       t.created = true;
       return t;
+    case Effect::kMknod:
+      if (a.result == -EEXIST) {
+        t.file = present(slot, Type::kUnknown);
+        return t;
+      }
+      if (!ok) return failed();
+      t.file = create(slot, S_ISFIFO(a.mode) ? Type::kFifo : Type::kFile, true);
+      t.created = true;
+      return t;
     case Effect::kSymlink:
       if (a.result == -EEXIST) {
         t.file = present(slot, Type::kUnknown);
@@ -222,6 +296,8 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       if (!ok) return failed();
       t.file = create(slot, Type::kSymlink, true);
       files_[t.file].target = a.path2;
+      ++links_;
+      links_changed();
       t.created = true;
       return t;
     case Effect::kUnlink:
@@ -244,7 +320,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       if (a.path2 == 0) return t;
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
-      const uint32_t to = slot_of(a.path2);
+      const uint32_t to = second();
       if (a.flags & 2 /* RENAME_EXCHANGE */) {
         (void)present(to, Type::kUnknown);
         exchange(slot, to);
@@ -261,7 +337,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
     }
     case Effect::kLink: {
       if (a.path2 == 0) return t;
-      const uint32_t to = slot_of(a.path2);
+      const uint32_t to = second();
       if (a.result == -EEXIST) {
         t.file = present(slot, Type::kUnknown);
         (void)present(to, Type::kUnknown);
@@ -282,8 +358,16 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       }
       if (!ok) return failed();
       t.file = present(slot, Type::kSymlink);
-      files_[t.file].type = Type::kSymlink;
-      if (files_[t.file].target == 0) files_[t.file].target = a.path2;
+      if (files_[t.file].type != Type::kSymlink) {
+        t.file2 = t.file;
+        t.file = link_found(slot, a.path2);
+        return t;
+      }
+      if (files_[t.file].target == 0 && a.path2 != 0) {
+        files_[t.file].target = a.path2;
+        ++links_;
+        links_changed();
+      }
       return t;
     case Effect::kStat:
     case Effect::kLstat:
@@ -293,6 +377,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       if (S_ISDIR(a.mode)) type = Type::kDirectory;
       if (S_ISREG(a.mode)) type = Type::kFile;
       if (S_ISLNK(a.mode)) type = Type::kSymlink;
+      if (S_ISFIFO(a.mode)) type = Type::kFifo;
       t.file = present(slot, type);
       return t;
     }
@@ -301,7 +386,9 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       t.file = present(slot, Type::kDirectory);
       return t;
     case Effect::kAccess:
-    case Effect::kChmod:
+    case Effect::kAttr:
+    case Effect::kLattr:
+    case Effect::kChroot:
     case Effect::kTruncate:
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);

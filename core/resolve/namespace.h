@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "feign.h"
@@ -25,7 +26,7 @@ std::string clean_path(std::string_view path);
 
 class Namespace {
  public:
-  enum class Type : uint8_t { kUnknown, kFile, kDirectory, kSymlink, kOther };
+  enum class Type : uint8_t { kUnknown, kFile, kDirectory, kSymlink, kFifo, kOther };
 
   struct File {
     Type type = Type::kUnknown;
@@ -46,7 +47,7 @@ class Namespace {
 
   struct Touched {
     uint32_t file = 0;     // the identity that the call named, 0 if none
-    uint32_t file2 = 0;    // the one that stood at rename's new name and went
+    uint32_t file2 = 0;    // the one that stood at rename's new name and went, or behind a link
     bool created = false;  // the call made it
   };
   // What a call with a resolved path (and path2) does to names, by its recorded result.
@@ -69,6 +70,13 @@ class Namespace {
   }
   // The file at a path (string id), 0 if there is none or it is not known.
   uint32_t at(uint32_t path) { return slots_[slot_of(path)].file; }
+  // The file at a path that something else than a call tells to be there.
+  uint32_t found(uint32_t path, Type type) { return present(slot_of(canonical(path, true)), type); }
+
+  // The path with the symbolic links in it followed, as far as the trace told their targets; one at
+  // its end only if `follow`. (path_resolution(7))
+  uint32_t canonical(uint32_t path, bool follow);
+  bool has_links() const { return links_ != 0; }
 
  private:
   enum class State : uint8_t { kUnknown, kPresent, kAbsent };
@@ -89,12 +97,17 @@ class Namespace {
   void absent(uint32_t slot);
   uint32_t initial_path_of(uint32_t slot);
   void move(uint32_t from, uint32_t to);
+  void move_children(uint32_t from, uint32_t to);
+  uint32_t link_found(uint32_t slot, uint32_t target);
   void exchange(uint32_t a, uint32_t b);
 
   Strings& strings_;
   std::vector<Slot> slots_;             // [0] is none
   std::vector<File> files_;             // [0] is none
   std::vector<uint32_t> slot_by_path_;  // by string id
+  uint32_t links_ = 0;                  // symbolic links whose target is known
+  void links_changed() { canonical_.clear(); }
+  std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, by its arguments
 };
 
 }  // namespace feign

@@ -2,10 +2,15 @@
 #include "resolve/resolve.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/falloc.h>
+#include <linux/openat2.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "layers/posix_ops.h"
@@ -25,11 +30,15 @@ bool opens_nofollow(Effect effect, const feign_activity& a) {
     case Effect::kRename:
     case Effect::kMkdir:
     case Effect::kSymlink:
+    case Effect::kMknod:
+    case Effect::kLattr:
       return true;
     case Effect::kLink:
       return (a.flags & AT_SYMLINK_FOLLOW) == 0;
     case Effect::kStatat:
     case Effect::kAccess:
+    case Effect::kAttr:
+    case Effect::kExec:
       return (a.flags & AT_SYMLINK_NOFOLLOW) != 0;
     case Effect::kOpen:
       return (a.flags & O_NOFOLLOW) != 0 || (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
@@ -58,6 +67,7 @@ Resolve::Thread& Resolve::begin(uint32_t stream) {
   t.now = again ? tables_.streams.add_again(stream) : stream;
   t.table = std::make_shared<Table>();
   t.place = std::make_shared<Place>();
+  t.memory = std::make_shared<Memory>();
   t.process = std::make_shared<Process>();
   t.process->threads.push_back(stream);
   return t;
@@ -69,20 +79,24 @@ void Resolve::waited(uint32_t stream, uint64_t ns) {
 
 // The pause before a call: what of it was waiting (as far as calls that we saw tell), and the rest.
 void Resolve::pause(feign_activity& a, Thread& t) {
-  const uint64_t gap = a.start_ns > t.last_end ? a.start_ns - t.last_end : 0;
+  uint64_t gap = a.start_ns > t.last_end ? a.start_ns - t.last_end : 0;
+  gap -= std::min(gap, a.compute_ns);  // the tracer's own, as the provider says
   a.sync_ns = std::min(gap, t.waited);
   a.compute_ns = gap - a.sync_ns;
   t.waited = 0;
   t.last_end = std::max(t.last_end, a.start_ns + a.duration_ns);
 }
 
-void Resolve::child(Record& r, const Thread& parent, bool files, bool place, bool process) {
+void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
+  const bool files = (shared & CLONE_FILES) != 0, place = (shared & CLONE_FS) != 0;
+  const bool process = (shared & CLONE_THREAD) != 0, memory = (shared & CLONE_VM) != 0;
   feign_stream_info info = tables_.streams.info(r.a.stream);
   info.thread = r.a.result;
   info.process = process ? info.process : r.a.result;
   const std::shared_ptr<Table> table = parent.table;
   const std::shared_ptr<Place> where = parent.place;
   const std::shared_ptr<Process> group = parent.process;
+  const std::shared_ptr<Memory> space = parent.memory;
   const uint32_t stream = tables_.streams.find_or_add(info);
   if (stream == r.a.stream) return;  // a trace that says a thread made itself
   Thread& t = thread_of(stream);
@@ -95,6 +109,12 @@ void Resolve::child(Record& r, const Thread& parent, bool files, bool place, boo
   tables_.streams.set_process(t.now, info.process);
   if (seen_before) return;  // it ran before its parent's call was seen: it keeps what it has
   t.place = place ? where : std::make_shared<Place>(*where);
+  if (memory) {
+    t.memory = space;
+  } else {
+    t.memory->pieces = space->pieces;
+    for (auto& [address, piece] : t.memory->pieces) ++piece.mapping->pieces;
+  }
   if (process) {
     t.process = group;
     group->threads.push_back(stream);
@@ -143,10 +163,12 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   if (at != t.table->map.end()) return at->second.description;
   if (!found_open_) return nullptr;  // the kernel said that it is none
   const std::string_view what = tables_.strings.text(hint);
-  const bool file = !what.empty() && what[0] == '/' && !what.starts_with("/dev/") &&
-                    !what.starts_with("/proc/") && !what.starts_with("/memfd:");
+  feign_activity device{};
+  const bool file =
+      !what.empty() && what[0] == '/' && !what.starts_with("/memfd:") && !no_storage(device, hint);
   Description* d = describe(FEIGN_INHERITED | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
-                            file ? hint : 0, file ? names_.at(hint) : 0, 0);
+                            what.empty() || what[0] != '/' ? 0 : hint,
+                            file ? names_.found(hint, Namespace::Type::kUnknown) : 0, 0);
   install(t, fd, d, false);
   return d;
 }
@@ -177,13 +199,73 @@ void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* 
 
 // ---- paths --------------------------------------------------------------------------------------
 
+// Goes up from where links lead to, not from their names; for paths with "..".
+std::string Resolve::physical(std::string base, std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find('/', i), text.size());
+    const std::string_view part = text.substr(i, end - i);
+    i = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      base += '/';
+      base += part;
+      continue;
+    }
+    base = tables_.strings.text(names_.canonical(tables_.strings.intern(clean_path(base)), true));
+    base.resize(std::min(base.rfind('/'), base.size()));
+  }
+  return base;
+}
+
+// Names below /proc and /dev that stand for what the process has open, or for where it is: the name
+// that is meant, 0 if it is none of these.
+uint32_t Resolve::behind_proc(const Thread& t, std::string_view text) {
+  std::string_view rest = text;
+  const auto take = [&](std::string_view prefix) {
+    if (!rest.starts_with(prefix)) return false;
+    rest.remove_prefix(prefix.size());
+    return true;
+  };
+  uint32_t base = 0;
+  const auto descriptor = [&] {
+    int32_t fd = 0;
+    size_t digits = 0;
+    while (digits < rest.size() && digits < 9 && rest[digits] >= '0' && rest[digits] <= '9')
+      fd = fd * 10 + (rest[digits++] - '0');
+    rest.remove_prefix(digits);
+    const auto at = t.table->map.find(fd);
+    if (digits != 0 && at != t.table->map.end()) base = at->second.description->path;
+  };
+  if (take("/dev/fd/")) {
+    descriptor();
+  } else if (take("/proc/self/") || take("/proc/thread-self/")) {
+    if (take("fd/"))
+      descriptor();
+    else if (take("cwd"))
+      base = t.place->path;
+    else if (take("root"))
+      base = t.place->root != 0 ? t.place->root : tables_.strings.intern("/");
+  }
+  if (base == 0 || (!rest.empty() && rest[0] != '/')) return 0;
+  return rest.empty() ? base
+                      : tables_.strings.intern(clean_path(std::string(tables_.strings.text(base)) +
+                                                          std::string(rest)));
+}
+
 uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {
   const std::string_view text = tables_.strings.text(path);
   if (text.empty()) return 0;
+  const bool up = names_.has_links() && text.find("..") != std::string_view::npos;
   if (text[0] == '/') {
+    if (t.place->root != 0) {  // ".." does not lead out of it
+      std::string whole(tables_.strings.text(t.place->root));
+      whole += clean_path(text);
+      return tables_.strings.intern(clean_path(whole));
+    }
+    if (up) return tables_.strings.intern(clean_path(physical("", text)));
     if (path < cleaned_.size() && cleaned_[path] != 0) return cleaned_[path];
     const uint32_t clean = tables_.strings.intern(clean_path(text));
-    if (path >= cleaned_.size()) cleaned_.resize(std::max<size_t>(path + 1, path * 3 / 2));
+    if (path >= cleaned_.size()) cleaned_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
     return cleaned_[path] = clean;
   }
   uint32_t base = 0;
@@ -194,6 +276,9 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
     const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
     base = at != t.table->map.end() ? at->second.description->path : hint;
   }
+  if (up)
+    return tables_.strings.intern(
+        clean_path(physical(std::string(tables_.strings.text(base)), text)));
   uint32_t& joined = joined_[uint64_t{base} << 32 | path];
   if (joined == 0) {
     std::string whole(tables_.strings.text(base));
@@ -202,6 +287,26 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
     joined = tables_.strings.intern(clean_path(whole));
   }
   return joined;
+}
+
+// Devices, and what the kernel makes up: not storage. (Disks are.)
+bool Resolve::no_storage(feign_activity& a, uint32_t path) {
+  const std::string_view text = tables_.strings.text(path);
+  const auto below = [&](std::string_view folder) {
+    return text.starts_with(folder) && (text.size() == folder.size() || text[folder.size()] == '/');
+  };
+  if (text.size() < 4 || (text[1] != 'p' && text[1] != 's' && text[1] != 'd')) return false;
+  if (below("/dev")) {
+    if (below("/dev/shm") || below("/dev/mqueue") || below("/dev/hugepages")) return false;
+    const std::string_view name = text.substr(std::min<size_t>(5, text.size()));
+    for (const std::string_view disk : {"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "md",
+                                        "dm-", "mapper/", "disk/", "nbd", "rbd", "ram", "zram"})
+      if (name.starts_with(disk)) return false;
+  } else if (!below("/proc") && !below("/sys")) {
+    return false;
+  }
+  a.marks |= FEIGN_NOT_A_FILE;
+  return true;
 }
 
 // After a directory was renamed, what is open below it, and who works in it, is elsewhere by name.
@@ -220,24 +325,155 @@ void Resolve::renamed(uint32_t from, uint32_t to) {
     if (t.known && !t.ended && t.place->path != 0) t.place->path = moved(t.place->path);
 }
 
+// ---- files in memory ----------------------------------------------------------------------------
+
+void Resolve::drop_piece(Memory& m, Mapping* mapping) {
+  if (--mapping->pieces != 0) return;
+  m.ended.push_back(mapping->handle);
+  free_mappings_.push_back(mapping);
+}
+
+void Resolve::forget(Memory& m, std::vector<uint64_t>& ended) {
+  for (auto& [address, piece] : m.pieces) drop_piece(m, piece.mapping);
+  m.pieces.clear();
+  ended.insert(ended.end(), m.ended.begin(), m.ended.end());
+  m.ended.clear();
+}
+
+// What lies in the range goes; a piece that sticks out of it is cut.
+void Resolve::unmap(Memory& m, uint64_t address, uint64_t length) {
+  const uint64_t end = address + length;
+  auto at = m.pieces.upper_bound(address);
+  if (at != m.pieces.begin()) --at;
+  while (at != m.pieces.end() && at->first < end) {
+    const uint64_t start = at->first;
+    const Piece piece = at->second;
+    if (piece.end <= address) {
+      ++at;
+      continue;
+    }
+    at = m.pieces.erase(at);
+    if (start < address) {
+      m.pieces[start] = {address, piece.offset, piece.mapping};
+      ++piece.mapping->pieces;
+    }
+    if (piece.end > end) {
+      m.pieces[end] = {piece.end, piece.offset + (end - start), piece.mapping};
+      ++piece.mapping->pieces;
+    }
+    drop_piece(m, piece.mapping);
+    at = m.pieces.lower_bound(end);
+  }
+}
+
+void Resolve::map(Memory& m, uint64_t address, uint64_t length, Mapping* mapping, uint64_t offset) {
+  unmap(m, address, length);
+  ++mapping->pieces;
+  m.pieces[address] = {address + length, offset, mapping};
+}
+
+// mmap and what works on its addresses. Without a file it is memory, which is not ours.
+const char* Resolve::memory_call(Record& r, Thread& t, Effect effect) {
+  static constexpr const char* kMemory = "memory";
+  feign_activity& a = r.a;
+  Memory& m = *t.memory;
+  const bool ok = (a.result >= 0 || a.result < -4095) && !(a.marks & FEIGN_NO_RESULT);
+  const uint64_t result = static_cast<uint64_t>(a.result);
+  constexpr uint64_t kMost = uint64_t{1} << 62;
+  if (a.length > kMost || (ok && effect != Effect::kUnmap && result > kMost)) return kMemory;
+  constexpr uint64_t kPage = 4096;
+  const uint64_t length = (a.length + kPage - 1) / kPage * kPage;
+
+  if (effect == Effect::kMap) {
+    if (a.handle == 0 || FEIGN_FD_OF(a.handle) < 0 || (a.flags & MAP_ANONYMOUS)) {
+      if (ok && (a.flags & MAP_FIXED)) unmap(m, result, length);
+      return kMemory;
+    }
+    Description* d = find(t, a.handle, a.file);
+    fill(a, d);
+    a.handle2 = 0;
+    if (!ok || d == nullptr) return nullptr;
+    if (d->marks & FEIGN_NOT_A_FILE) {
+      unmap(m, result, length);
+      return nullptr;
+    }
+    if (free_mappings_.empty()) {
+      mappings_.push_back(std::make_unique<Mapping>());
+      free_mappings_.push_back(mappings_.back().get());
+    }
+    Mapping* mapping = free_mappings_.back();
+    free_mappings_.pop_back();
+    *mapping = {++last_handle_, d->file, d->path, 0};
+    map(m, result, length, mapping, 0);
+    a.handle2 = mapping->handle;
+    return nullptr;
+  }
+
+  if (a.offset > kMost) return kMemory;
+  const uint64_t address = a.offset;
+  auto at = m.pieces.upper_bound(address);
+  if (at != m.pieces.begin() && std::prev(at)->second.end > address) --at;
+  const uint64_t span = effect == Effect::kRemap && a.value_count > 0
+                            ? std::min<uint64_t>(a.values[0], kMost)
+                            : length;
+  if (at == m.pieces.end() || at->first >= address + span) return kMemory;
+  const Piece piece = at->second;
+  const uint64_t inside = address > at->first ? address - at->first : 0;
+  a.handle = piece.mapping->handle;
+  a.file = piece.mapping->file;
+  a.path = piece.mapping->path;
+  a.offset = piece.offset + inside;
+  if (!ok) return nullptr;
+  if (effect == Effect::kUnmap) {
+    unmap(m, address, length);
+    std::vector<uint64_t> ended = std::move(m.ended);
+    m.ended.clear();
+    r.set_values(ended);
+  } else if (effect == Effect::kRemap) {
+    ++piece.mapping->pieces;  // it stays, elsewhere
+    unmap(m, address, span);
+    map(m, result, length, piece.mapping, a.offset);
+    --piece.mapping->pieces;
+  }
+  return nullptr;
+}
+
 // ---- calls --------------------------------------------------------------------------------------
 
 void Resolve::open(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const uint32_t hint = a.file;
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
+  if (a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT)) {  // openat2: "/" is the directory
+    const std::string_view text = tables_.strings.text(a.path);
+    if (text.starts_with('/'))
+      a.path = tables_.strings.intern(clean_path(text).replace(0, 1, "./"));
+  }
   a.path = absolute(t, a.handle, hint, a.path);
   a.handle = 0;
-  const Namespace::Touched touched = names_.apply(a, effect);
-  a.file = touched.file;
-  if (touched.created) a.marks |= FEIGN_CREATES;
-  if (a.result < 0) return;
+  a.file = 0;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  if (follow && a.path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path)); path != 0)
+      a.path = path;
+  const uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
   uint32_t marks = 0;
-  if (touched.file != 0 && names_.file(touched.file).type == Namespace::Type::kDirectory)
-    marks |= FEIGN_DIRECTORY;
-  if (touched.file != 0 && names_.file(touched.file).type == Namespace::Type::kUnknown)
-    names_.file(touched.file).type = Namespace::Type::kFile;
-  Description* d = describe(marks, a.path, a.file, a.flags);
+  if (path == 0 || no_storage(a, path)) {
+    a.marks |= FEIGN_NOT_A_FILE;
+    marks = FEIGN_NOT_A_FILE;
+  } else {
+    const Namespace::Touched touched = names_.apply(a, effect);
+    a.file = touched.file;
+    if (touched.created) a.marks |= FEIGN_CREATES;
+    if (touched.file != 0 && a.result >= 0) {
+      Namespace::File& f = names_.file(touched.file);
+      if (f.type == Namespace::Type::kDirectory) marks |= FEIGN_DIRECTORY;
+      if (f.type == Namespace::Type::kFifo) marks |= FEIGN_NOT_A_FILE;
+      if (f.type == Namespace::Type::kUnknown) f.type = Namespace::Type::kFile;
+    }
+  }
+  if (a.result < 0) return;
+  Description* d = describe(marks, path, a.file, a.flags);
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
   a.handle = d->handle;
   a.marks |= marks;
@@ -255,6 +491,12 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.path2 = absolute(t, a.handle2, 0, a.path2);
   a.path = absolute(t, a.handle, hint, a.path);
   a.handle = a.handle2 = 0;
+  if (!(a.marks & FEIGN_NOFOLLOW) && a.path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path)); path != 0)
+      a.path = path;
+  if (no_storage(a, a.path)) return;
+  const uint32_t from = names_.canonical(a.path, false);
+  const uint32_t to = a.path2 != 0 ? names_.canonical(a.path2, false) : 0;
   const Namespace::Touched touched = names_.apply(a, effect);
   a.file = touched.file;
   if (touched.created) a.marks |= FEIGN_CREATES;
@@ -263,7 +505,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   if (type == Namespace::Type::kDirectory) a.marks |= FEIGN_DIRECTORY;
   if (type == Namespace::Type::kSymlink) a.marks |= FEIGN_SYMLINK;
   if (effect == Effect::kRename && a.result >= 0 && type == Namespace::Type::kDirectory)
-    renamed(a.path, a.path2);
+    renamed(from, to);
   if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).size = a.length;
 }
 
@@ -287,20 +529,55 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   if (f != nullptr && !writes) f->size = std::max(f->size, a.offset + done);
 }
 
-void Resolve::apply(Record& r) {
+// Bytes from one descriptor to another; an end that is a pipe or socket is none of ours.
+void Resolve::copy(Record& r, Thread& t) {
+  feign_activity& a = r.a;
+  const bool tells_offsets = a.value_count != 0;
+  const uint64_t at_in = a.value_count > 0 ? a.values[0] : FEIGN_NO_OFFSET;
+  const uint64_t at_out = a.value_count > 1 ? a.values[1] : FEIGN_NO_OFFSET;
+  const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+  const uint32_t hint = a.file;
+  const auto file_only = [](Description* d) {
+    return d != nullptr && !(d->marks & FEIGN_NOT_A_FILE) ? d : nullptr;
+  };
+  Description* from = file_only(find(t, a.handle, hint));
+  Description* to = file_only(find(t, a.handle2, 0));
+  fill(a, from != nullptr ? from : to);
+  a.handle = from != nullptr ? from->handle : 0;
+  a.handle2 = to != nullptr ? to->handle : 0;
+  uint64_t in = 0, out = 0;
+  if (from != nullptr) {
+    in = at_in != FEIGN_NO_OFFSET ? at_in : from->offset;
+    if (at_in == FEIGN_NO_OFFSET) from->offset += done;
+  }
+  if (to != nullptr) {
+    Namespace::File* f = to->file != 0 ? &names_.file(to->file) : nullptr;
+    out = at_out != FEIGN_NO_OFFSET ? at_out : to->offset;
+    if ((to->flags & O_APPEND) && f != nullptr) out = f->size;
+    if (at_out == FEIGN_NO_OFFSET) to->offset = out + done;
+    if (f != nullptr) f->size = std::max(f->size, out + done);
+  }
+  a.offset = from != nullptr ? in : out;
+  if (tells_offsets || to != nullptr)
+    r.set_values(std::array<uint64_t, 4>{at_in, at_out, to != nullptr ? to->file : 0, out});
+}
+
+const char* Resolve::apply(Record& r) {
   feign_activity& a = r.a;
   const uint32_t recorded_stream = a.stream;
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
+  const std::span<const Call> calls = posix_calls();
+  const Effect effect = a.op < calls.size() ? calls[a.op].effect : Effect::kUse;
+  found_open_ = a.result != -EBADF;
+  if (effect == Effect::kMap || effect == Effect::kUnmap || effect == Effect::kRemap ||
+      effect == Effect::kMapped)
+    if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;
   a.stream = thread().now;
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
-  found_open_ = a.result != -EBADF;
-
-  const std::span<const Call> calls = posix_calls();
-  const Effect effect = a.op < calls.size() ? calls[a.op].effect : Effect::kUse;
-  if (a.op >= calls.size()) return;  // a layer of somebody's own: its handles are its own
+  if (a.op >= calls.size()) return nullptr;  // a layer of somebody's own: its handles are its own
   Thread& t = thread();
   const uint32_t hint = a.file;
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
@@ -310,17 +587,17 @@ void Resolve::apply(Record& r) {
     case Effect::kOpen:
     case Effect::kCreat:
       open(r, t, effect);
-      return;
+      return nullptr;
     case Effect::kClose: {
       Description* d = find(t, a.handle, hint);
       const int32_t fd = FEIGN_FD_OF(a.handle);
       fill(a, d);
       // Linux gives the descriptor up even when close() fails, but not when it was none (EBADF).
-      if (d == nullptr || a.result == -EBADF) return;
+      if (d == nullptr || a.result == -EBADF) return nullptr;
       if (d->refs == 1) a.marks |= FEIGN_LAST;
       t.table->map.erase(fd);
       release(d, nullptr);
-      return;
+      return nullptr;
     }
     case Effect::kDup:
     case Effect::kDup2: {
@@ -328,11 +605,11 @@ void Resolve::apply(Record& r) {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
       a.handle2 = 0;
-      if (!ok || d == nullptr) return;
+      if (!ok || d == nullptr) return nullptr;
       const auto fd = static_cast<int32_t>(a.result);
       if (target != 0) {
         const auto old = t.table->map.find(fd);
-        if (old != t.table->map.end() && old->second.description == d) return;
+        if (old != t.table->map.end() && old->second.description == d) return nullptr;
         if (old != t.table->map.end()) {
           Description* gone = old->second.description;
           if (!(gone->marks & FEIGN_NOT_A_FILE)) {
@@ -342,27 +619,27 @@ void Resolve::apply(Record& r) {
         }
       }
       install(t, fd, d, effect == Effect::kDup2 && (a.flags & O_CLOEXEC));
-      return;
+      return nullptr;
     }
     case Effect::kFcntl: {
       Description* d = find(t, a.handle, hint);
       const int32_t fd = FEIGN_FD_OF(a.handle);
       fill(a, d);
-      if (!ok || d == nullptr) return;
+      if (!ok || d == nullptr) return nullptr;
       if (a.flags == kFdDupfd || a.flags == kFdDupfdCloexec)
         install(t, static_cast<int32_t>(a.result), d, a.flags == kFdDupfdCloexec);
       if (a.flags == kFdSetfd && a.value_count > 0)
         t.table->map[fd].close_on_exec = (a.values[0] & FD_CLOEXEC) != 0;
-      return;
+      return nullptr;
     }
     case Effect::kSeek: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
-      if (!ok || d == nullptr) return;
+      if (!ok || d == nullptr) return nullptr;
       d->offset = static_cast<uint64_t>(a.result);
       if (d->file != 0 && a.flags == SEEK_END && a.result >= static_cast<int64_t>(a.offset))
         names_.file(d->file).size = static_cast<uint64_t>(a.result) - a.offset;
-      return;
+      return nullptr;
     }
     case Effect::kRead:
     case Effect::kWrite:
@@ -373,23 +650,25 @@ void Resolve::apply(Record& r) {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
       data(a, d, effect);
-      return;
+      return nullptr;
     }
-    case Effect::kCopy: {
-      Description* from = find(t, a.handle, hint);
-      Description* to = find(t, a.handle2, 0);
-      fill(a, from);
-      a.handle2 = to != nullptr ? to->handle : 0;
-      if (to == nullptr || (to->marks & FEIGN_NOT_A_FILE)) a.marks |= FEIGN_NOT_A_FILE;
-      const uint64_t done = ok ? static_cast<uint64_t>(a.result) : 0;
-      if (from != nullptr) a.offset = std::exchange(from->offset, from->offset + done);
-      if (to != nullptr) {
-        to->offset += done;
-        if (to->file != 0)
-          names_.file(to->file).size = std::max(names_.file(to->file).size, to->offset);
+    case Effect::kCopy:
+      copy(r, t);
+      return nullptr;
+    case Effect::kAio: {
+      Description* d = find(t, a.handle, hint);
+      fill(a, d);
+      if (ok && d != nullptr && d->file != 0 && (a.flags == 1 || a.flags == 8)) {
+        uint64_t& size = names_.file(d->file).size;
+        size = std::max(size, a.offset + a.length);
       }
-      return;
+      return nullptr;
     }
+    case Effect::kMap:
+    case Effect::kUnmap:
+    case Effect::kRemap:
+    case Effect::kMapped:
+      return nullptr;
     case Effect::kFstat: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
@@ -399,32 +678,41 @@ void Resolve::apply(Record& r) {
         d->marks |= FEIGN_NOT_A_FILE;
         a.marks |= FEIGN_NOT_A_FILE;
       }
-      return;
+      return nullptr;
     }
     case Effect::kFtruncate:
       fill(a, find(t, a.handle, hint));
       if (ok && a.file != 0) names_.file(a.file).size = a.length;
-      return;
+      return nullptr;
     case Effect::kFallocate:
       fill(a, find(t, a.handle, hint));
-      if (ok && a.file != 0 && a.flags == 0)
-        names_.file(a.file).size = std::max(names_.file(a.file).size, a.offset + a.length);
-      return;
+      if (ok && a.file != 0) {
+        uint64_t& size = names_.file(a.file).size;
+        if (a.flags & FALLOC_FL_COLLAPSE_RANGE)
+          size -= std::min(size, a.length);
+        else if (a.flags & FALLOC_FL_INSERT_RANGE)
+          size += a.length;
+        else if (!(a.flags & FALLOC_FL_KEEP_SIZE))
+          size = std::max(size, a.offset + a.length);
+      }
+      return nullptr;
+    case Effect::kNone:
+      a.handle = a.file = a.path = 0;
+      return nullptr;
     case Effect::kUse:
     case Effect::kList:
       fill(a, find(t, a.handle, hint));
-      return;
+      return nullptr;
     case Effect::kFork:
-      if (ok && a.result > 0) child(r, t, false, false, false);
-      return;
+      if (ok && a.result > 0) child(r, t, 0);
+      return nullptr;
     case Effect::kClone:
-      if (ok && a.result > 0)
-        child(r, t, a.flags & CLONE_FILES, a.flags & CLONE_FS, a.flags & CLONE_THREAD);
-      return;
+      if (ok && a.result > 0) child(r, t, a.flags);
+      return nullptr;
     case Effect::kExec: {
-      a.path = absolute(t, a.handle, hint, a.path);
+      a.path = a.path != 0 ? absolute(t, a.handle, hint, a.path) : 0;
       a.handle = a.file = 0;
-      if (!ok) return;
+      if (!ok) return nullptr;
       // exec gives up what was shared, then closes what was so marked.
       if (t.table.use_count() > 1 && t.process->threads.size() <= 1) {
         auto own = std::make_shared<Table>(*t.table);
@@ -433,8 +721,10 @@ void Resolve::apply(Record& r) {
       }
       std::vector<uint64_t> ended;
       close_all(*t.table, true, &ended);
+      if (t.memory.use_count() == 1) forget(*t.memory, ended);
+      t.memory = std::make_shared<Memory>();
       r.set_values(ended);
-      return;
+      return nullptr;
     }
     case Effect::kExit:
     case Effect::kExitGroup: {
@@ -450,20 +740,29 @@ void Resolve::apply(Record& r) {
         one.ended = true;
         std::erase(one.process->threads, stream);
         if (one.table.use_count() == 1) close_all(*one.table, false, &ended);
+        if (one.memory.use_count() == 1) forget(*one.memory, ended);
         one.table.reset();
+        one.memory.reset();
         one.place.reset();
         one.process.reset();
       }
       r.set_values(ended);
-      return;
+      return nullptr;
     }
     case Effect::kCloseRange: {
-      const uint64_t first = a.value_count > 0 ? a.values[0] : 0;
-      const uint64_t last = a.value_count > 1 ? a.values[1] : 0;
+      const uint64_t first = a.offset, last = a.length & 0xFFFFFFFF;
       std::vector<uint64_t> ended;
-      if (ok && !(a.flags & 4 /* CLOSE_RANGE_CLOEXEC */)) {
+      if (ok) {
+        const bool on_exec = (a.flags & CLOSE_RANGE_CLOEXEC) != 0;
+        if ((a.flags & CLOSE_RANGE_UNSHARE) && t.table.use_count() > 1) {
+          auto own = std::make_shared<Table>(*t.table);
+          for (auto& [fd, d] : own->map) ++d.description->refs;
+          t.table = own;
+        }
         for (auto at = t.table->map.begin(); at != t.table->map.end();) {
-          if (static_cast<uint64_t>(at->first) < first || static_cast<uint64_t>(at->first) > last) {
+          const auto fd = static_cast<uint64_t>(at->first);
+          if (fd < first || fd > last || on_exec) {
+            if (fd >= first && fd <= last) at->second.close_on_exec = true;
             ++at;
             continue;
           }
@@ -472,41 +771,45 @@ void Resolve::apply(Record& r) {
         }
       }
       r.set_values(ended);
-      return;
+      return nullptr;
     }
     case Effect::kGetcwd:
       a.path = absolute(t, 0, 0, a.path);
       a.handle = a.file = 0;
       if (ok && a.path != 0) t.place->path = a.path;
-      return;
+      return nullptr;
     case Effect::kChdir:
       path_call(r, t, effect);
-      if (ok && a.path != 0) t.place->path = a.path;
-      return;
+      if (ok && a.path != 0) t.place->path = names_.canonical(a.path, true);
+      return nullptr;
+    case Effect::kChroot:
+      path_call(r, t, effect);
+      if (ok && a.path != 0) t.place->root = names_.canonical(a.path, true);
+      return nullptr;
     case Effect::kFchdir: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
       if (ok && d != nullptr && d->path != 0) t.place->path = d->path;
-      return;
+      return nullptr;
     }
     case Effect::kPipe:
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
-      if (!ok || a.value_count < 2) return;
+      if (!ok || a.value_count < 2) return nullptr;
       for (uint32_t i = 0; i < 2; ++i)
         install(t, static_cast<int32_t>(a.values[i]), describe(FEIGN_NOT_A_FILE, 0, 0, 0),
                 (a.flags & O_CLOEXEC) != 0);
-      return;
+      return nullptr;
     case Effect::kChannel:
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
       if (ok)
         install(t, static_cast<int32_t>(a.result), describe(FEIGN_NOT_A_FILE, 0, 0, 0),
                 (a.flags & O_CLOEXEC) != 0);
-      return;
+      return nullptr;
     default:
       path_call(r, t, effect);
-      return;
+      return nullptr;
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,8 +23,9 @@ class Resolve {
   explicit Resolve(Tables& tables);
 
   // Turns a provider's activity (FEIGN_RESOLVED not set) into what feign.h promises. Activities
-  // come in the order in which they took effect, with their ids. [stream]
-  void apply(Record& record);
+  // come in the order in which they took effect, with their ids. If it turns out that it is none,
+  // says why, for the account of what was left out; null otherwise. [stream]
+  const char* apply(Record& record);
   // Time that a stream spent waiting in a call that is no activity.
   void waited(uint32_t stream, uint64_t ns);
 
@@ -45,8 +47,24 @@ class Resolve {
   struct Table {  // a process's descriptors; shared with CLONE_FILES
     std::unordered_map<int32_t, Descriptor> map;
   };
-  struct Place {  // a working directory; shared with CLONE_FS
+  struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
+    uint32_t root = 0;  // 0: "/"
+  };
+  struct Mapping {  // what one mmap() made
+    uint32_t handle = 0;
+    uint32_t file = 0;
+    uint32_t path = 0;
+    uint32_t pieces = 0;  // that are left of it, over all address spaces
+  };
+  struct Piece {  // of a mapping, in an address space, by its first address
+    uint64_t end = 0;
+    uint64_t offset = 0;  // of the first byte in the mapping
+    Mapping* mapping = nullptr;
+  };
+  struct Memory {  // an address space, as far as files are in it; shared with CLONE_VM
+    std::map<uint64_t, Piece> pieces;
+    std::vector<uint64_t> ended;  // mappings of which nothing is left, not yet told to a replayer
   };
   struct Process {
     std::vector<uint32_t> threads;
@@ -57,12 +75,13 @@ class Resolve {
     uint64_t last_end = 0, waited = 0;
     std::shared_ptr<Table> table;
     std::shared_ptr<Place> place;
+    std::shared_ptr<Memory> memory;
     std::shared_ptr<Process> process;
   };
 
   Thread& thread_of(uint32_t stream);
   Thread& begin(uint32_t stream);
-  void child(Record& r, const Thread& parent, bool files, bool place, bool process);
+  void child(Record& r, const Thread& parent, uint64_t shared);
   void pause(feign_activity& a, Thread& t);
 
   uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
@@ -76,6 +95,15 @@ class Resolve {
   void path_call(Record& r, Thread& t, Effect effect);
   void data(feign_activity& a, Description* d, Effect effect);
   void renamed(uint32_t from, uint32_t to);
+  std::string physical(std::string base, std::string_view text);
+  uint32_t behind_proc(const Thread& t, std::string_view text);
+  bool no_storage(feign_activity& a, uint32_t path);
+  void copy(Record& r, Thread& t);
+  const char* memory_call(Record& r, Thread& t, Effect effect);
+  void map(Memory& m, uint64_t address, uint64_t length, Mapping* mapping, uint64_t offset);
+  void unmap(Memory& m, uint64_t address, uint64_t length);
+  void drop_piece(Memory& m, Mapping* mapping);
+  void forget(Memory& m, std::vector<uint64_t>& ended);
 
   Tables& tables_;
   Namespace names_;
@@ -84,6 +112,8 @@ class Resolve {
   std::vector<uint32_t> cleaned_;                  // absolute path as recorded -> clean
   std::vector<std::unique_ptr<Description>> pool_;
   std::vector<Description*> free_;
+  std::vector<std::unique_ptr<Mapping>> mappings_;
+  std::vector<Mapping*> free_mappings_;
   uint32_t last_handle_ = 0;
   bool found_open_ = true;  // the call at hand did not fail with EBADF
 };

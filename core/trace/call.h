@@ -32,12 +32,17 @@ enum class Role : uint8_t {
   kStat,
   kStatx,
   kFds,
+  kAt,
+  kTimes,
+  kResult,
+  kIocbs,
 };
 
 enum class Form : uint8_t {
   kPlain,   // the argument itself
   kNamed,   // strace prints name=argument
-  kStruct,  // a member of that name in a struct argument
+  kStruct,  // a member of a struct argument, the first that is kept
+  kMember,  // a further one of the same argument
 };
 
 struct CallArg {
@@ -47,6 +52,7 @@ struct CallArg {
   uint8_t index;  // of a value
   uint16_t name_count;
   const feign_name* names;
+  const char* member;  // of a struct; "" is the argument itself where it is no struct
 };
 
 struct Call {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -21,12 +22,16 @@ namespace feign {
 
 // Something that must exist (or must not) below the root before the first call.
 struct Needed {
-  enum Type : uint8_t { kFile = 1, kDirectory = 2, kSymlink = 3, kAbsent = 4 };
+  enum Type : uint8_t { kFile = 1, kDirectory = 2, kSymlink = 3, kAbsent = 4, kFifo = 5 };
   Type type = kFile;
-  uint32_t mode = 0;   // permission bits, 0: default
-  uint64_t size = 0;   // files: bytes
-  std::string path;    // absolute, as recorded
-  std::string target;  // symlinks
+  bool changed = false;  // by the trace: content, size, mode or name, if it goes as recorded
+  uint32_t mode = 0;     // permission bits, 0: default
+  uint32_t denied = 0;   // of them (user's), those that the trace showed not to be there
+  uint64_t size = 0;     // files: bytes
+  std::string path;      // absolute, as recorded
+  std::string target;    // symlinks
+  std::vector<std::pair<uint64_t, uint64_t>> data;  // offset and length; elsewhere may be holes
+  std::vector<std::pair<std::string, uint64_t>> attributes;  // extended: name and length
 };
 
 // Sums over a trace, known without reading its blocks.

@@ -345,14 +345,25 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
   for (size_t i = 0; i < ops.size(); ++i) totals.by_op[ops[i].id] += described[i].count;
   totals.by_stream.resize(tables->streams.size());
   for (size_t i = 1; i < streams.size(); ++i) totals.by_stream[streams[i]] = stream_counts[i];
-  for (uint64_t n = x.count(5); n != 0; --n) {
+  for (uint64_t n = x.count(8); n != 0; --n) {
     Needed e;
-    const uint32_t type = x.u32();
+    const uint32_t kind = x.u32(), type = kind & ~kNeededChanged;
+    e.changed = (kind & kNeededChanged) != 0;
     e.mode = x.u32();
+    e.denied = x.u32();
     e.size = x.u64();
     e.path = x.text();
     e.target = x.text();
-    if (x.bad() || type < Needed::kFile || type > Needed::kAbsent)
+    for (uint64_t i = x.count(2); i != 0; --i) {
+      const uint64_t offset = x.u64(), length = x.u64();
+      e.data.emplace_back(offset, length);
+    }
+    for (uint64_t i = x.count(2); i != 0; --i) {
+      std::string name(x.text());
+      const uint64_t length = x.u64();
+      e.attributes.emplace_back(std::move(name), length);
+    }
+    if (x.bad() || type < Needed::kFile || type > Needed::kFifo)
       return bad("a needed file that cannot be");
     e.type = static_cast<Needed::Type>(type);
     needed.push_back(std::move(e));

@@ -433,11 +433,22 @@ Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
     x.u64(v);
   x.u64(needed.size());
   for (const Needed& n : needed) {
-    x.u64(n.type);
+    x.u64(n.type | (n.changed ? kNeededChanged : 0));
     x.u64(n.mode);
+    x.u64(n.denied);
     x.u64(n.size);
     x.text(n.path);
     x.text(n.target);
+    x.u64(n.data.size());
+    for (const auto& [offset, length] : n.data) {
+      x.u64(offset);
+      x.u64(length);
+    }
+    x.u64(n.attributes.size());
+    for (const auto& [name, length] : n.attributes) {
+      x.text(name);
+      x.u64(length);
+    }
   }
 
   if (x.size() > kMaxIndex)

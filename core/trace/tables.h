@@ -89,6 +89,7 @@ struct Tables {
   Ops ops;
   Streams streams;
   LeftOuts left_out;
+  std::vector<std::string> notes;    // what plug-ins said once a run (FEIGN_LOG_INFO)
   std::vector<std::string> sources;  // input files, as FEIGN_PLACE_SOURCE counts them
 
   // "file:line", for messages; "activity" text if the source is unknown.

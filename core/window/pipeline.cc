@@ -91,8 +91,15 @@ feign_status Pipeline::provided(Stage& first, feign_activity* a) {
   if (a->id <= first.last_id) [[unlikely]]
     return refuse("activity " + std::to_string(counts_.provided) + " has the id " +
                   std::to_string(a->id) + ", which does not grow");
-  if (!resolved) resolve_.apply(*Record::of(a));
-  return FEIGN_OK;
+  if (resolved) return FEIGN_OK;
+  const char* why = resolve_.apply(*Record::of(a));
+  if (why == nullptr) return FEIGN_OK;
+  const feign_op_info* op = tables_.ops.info(a->op);
+  LeftOut& l = tables_.left_out[{op != nullptr ? op->name : "?", why}];
+  ++l.count;
+  l.duration_ns += a->duration_ns;
+  --counts_.provided;
+  return FEIGN_END;  // not for this stage
 }
 
 feign_status Pipeline::emit(feign_sink* sink, feign_activity* a) noexcept {
@@ -113,9 +120,12 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
   try {
     if (a == nullptr) return refuse("emitted a null pointer");
     if (a->host == (stage.number | kMade)) {
-      if (const feign_status status = stage.number == 0 ? provided(stage, a) : injected(stage, a);
-          status < 0)
-        return status;
+      const feign_status status = stage.number == 0 ? provided(stage, a) : injected(stage, a);
+      if (status < 0) return status;
+      if (status == FEIGN_END) {
+        pool_.recycle(Record::of(a));
+        return FEIGN_OK;
+      }
     } else {
       // What is due is in the window before this stage, and not past the last due one.
       if (a->host + 1 != stage.number || a->id > stage.due_id)

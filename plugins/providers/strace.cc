@@ -6,8 +6,11 @@
 // description in layers/posix.h. Calls interrupted in the text (<unfinished ...>) are put together
 // again. Activities leave in the order in which they took effect: a call that makes a process or
 // gives up a descriptor holds its place from its start, every other from its end.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -21,6 +24,7 @@
 #include "base/input.h"
 #include "feign.h"
 #include "layers/posix_ops.h"
+#include "plugin/options.h"
 
 namespace {
 
@@ -34,13 +38,18 @@ using feign::Role;
 struct Options {
   const char* const* file;
   const char* cwd;
+  const char* overhead;
   uint32_t keep_going;
 };
 constexpr feign_option kOptions[] = {
     {"file", FEIGN_OPT_TEXTS, offsetof(Options, file), nullptr, nullptr, 0, 0,
-     "Trace file, plain, .gz or .zst; several (one a process or rank) are one trace."},
+     "Trace file, plain, .gz or .zst; several (one a process or rank) are one trace. The prefix of "
+     "strace -ff stands for all of its files."},
     {"cwd", FEIGN_OPT_TEXT, offsetof(Options, cwd), "/", nullptr, 0, 0,
      "Working directory of the program, where the trace does not tell it."},
+    {"overhead", FEIGN_OPT_TEXT, offsetof(Options, overhead), "auto", nullptr, 0, 0,
+     "Time of the tracer itself in the pause before each call, taken off: auto (estimated), none, "
+     "or a time such as 20us."},
     {"keep-going", FEIGN_OPT_BOOL, offsetof(Options, keep_going), "no", nullptr, 0, 0,
      "Count and skip lines that cannot be understood, instead of failing at the first."},
 };
@@ -197,6 +206,20 @@ struct Scan {
   }
 };
 
+// "<0.000010>" at the end of a line: the call's duration.
+bool duration_of(std::string_view text, uint64_t& ns) {
+  if (text.empty() || text.back() != '>') return false;
+  const size_t open = text.rfind('<');
+  if (open == std::string_view::npos) return false;
+  Scan d(text.substr(open + 1));
+  uint64_t whole = 0;
+  if (!d.digits(whole) || !d.take('.') || whole >= 1'000'000'000) return false;
+  ns = whole * kSecond;
+  uint64_t unit = kSecond / 10;
+  for (; is_digit(d.peek()); ++d.p, unit /= 10) ns += static_cast<uint64_t>(*d.p - '0') * unit;
+  return true;
+}
+
 // Undoes C escapes into `out`.
 void unescape(std::string_view text, std::string& out) {
   out.clear();
@@ -272,6 +295,7 @@ struct Begun {
 
 struct Process {
   uint32_t stream = 0;
+  uint32_t calls = 0;  // since the last that became an activity, itself not counted
   bool begun = false;
   Begun call;
 };
@@ -288,6 +312,7 @@ class Source {
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
   bool empty() const { return queue_.empty(); }
+  void pauses(uint64_t most_lines, std::vector<uint64_t>& out);
   // When the front took effect, by the clock of the trace.
   uint64_t when() const;
   Held& front() { return queue_.front(); }
@@ -297,7 +322,9 @@ class Source {
  private:
   feign_status line(std::string_view text);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
-  feign_status call(int64_t pid, uint64_t time, std::string_view text, uint64_t first_line,
+  void check_clock(uint64_t& time);
+  feign_status requests(Held& first, int64_t accepted);
+  feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                     Held* place);
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
@@ -313,9 +340,13 @@ class Source {
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
-  uint64_t clock_ = 0;  // of the last line
-  uint64_t day_ = 0;    // added to times of day
-  bool over_ = false;
+  std::string cut_;                // the beginning of a line that a message broke
+  Process* unfinished_ = nullptr;  // whose call the text showed the beginning of last
+  uint64_t clock_ = 0;             // of the last line
+  uint64_t day_ = 0;               // added to times of day
+  uint64_t shift_ = 0;             // added to all times since the clock was set back
+  uint32_t jumps_ = 0;
+  bool over_ = false, table_ = false, any_call_ = false;
 };
 
 class Provider {
@@ -329,10 +360,12 @@ class Provider {
  private:
   Known known(std::string_view name);
   // Fills `a` from "arguments) = result <time>"; false with `error_` set.
-  bool arguments(const Call& call, Scan& s, Held& held, Process& p);
+  bool arguments(const Call& call, Scan& s, Held& held);
   bool argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd);
   uint32_t hint(int32_t fd, std::string_view annotation);
   uint32_t text_of(std::string_view quoted);
+  void times(Scan s, Held& held);
+  feign_status find_overhead(const std::vector<std::string>& files);
   bool flags(const CallArg& arg, Scan& s, uint64_t& value);
   bool wrong(const char* what) {
     error_ = what;
@@ -351,7 +384,11 @@ class Provider {
   };
   std::vector<std::unique_ptr<Unknown>> unknown_;
   uint32_t cwd_ = 0;
+  uint64_t overhead_ = 0;  // ns a call
   std::string scratch_, error_;
+  std::string requests_;       // io_submit's array
+  int64_t true_result_ = -1;   // behind a pointer
+  bool microseconds_ = false;  // what the call's times count in
   // What was said of descriptors: mostly the same as the last time.
   struct Hint {
     std::string text;
@@ -485,7 +522,7 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
           ns += static_cast<uint64_t>(*s.p - '0') * unit;
       }
       if (whole > uint64_t{1} << 33) return false;
-      uint64_t t = whole * kSecond + ns;
+      uint64_t t = whole * kSecond + ns + shift_;
       if (of_day) {
         t += day_;
         if (t + kDay / 2 < clock_) {  // midnight has passed
@@ -493,7 +530,7 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
           day_ += kDay;
         }
       } else if (whole < 100'000'000) {
-        t += clock_;  // -r: since the line before
+        t += clock_ - shift_;  // -r: since the line before
       }
       time = t;
       timed = true;
@@ -511,21 +548,80 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
   return true;
 }
 
+// A clock that was set back would make calls end before they began: what follows is moved on.
+// Processes are stopped side by side, so that their lines may be a little out of order.
+void Source::check_clock(uint64_t& time) {
+  if (time + kSecond >= clock_) return;
+  const uint64_t back = clock_ - time;
+  shift_ += back;
+  time = clock_;
+  if (++jumps_ > 3) return;
+  char text[64];
+  snprintf(text, sizeof text, "the clock was set back by %.3f s",
+           static_cast<double>(back) / static_cast<double>(kSecond));
+  provider_.host_->log(
+      provider_.host_, FEIGN_LOG_WARN,
+      (lines_->path() + ":" + std::to_string(lines_->number()) + ": " + text +
+       "; later times are moved on by as much" + (jumps_ == 3 ? " (no more is said of it)" : ""))
+          .c_str());
+}
+
 feign_status Source::line(std::string_view text) {
   while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
-  if (text.empty()) return FEIGN_OK;
-  if (text.starts_with("strace: ") || text.starts_with(" > ") || text.starts_with(" | "))
+  if (text.empty() || table_) return FEIGN_OK;
+  // Stacks (-k), data (-e read, -e write), and what strace says of itself.
+  if (text.starts_with("strace: ") || text.starts_with(" > ") || text.starts_with(" | ") ||
+      text.starts_with(" * "))
     return FEIGN_OK;
+  if (text.starts_with("% time ")) {  // -C: a table of counts ends the trace
+    if (!any_call_)
+      return bad("this is strace -c's table of counts, and no trace: want strace without -c");
+    table_ = true;
+    return FEIGN_OK;
+  }
+  // On a terminal, "strace: Process N attached" may break the line of the call that made it.
+  std::string whole;
+  if (!cut_.empty()) {
+    whole = std::move(cut_) + std::string(text);
+    cut_.clear();
+    text = whole;
+  }
+  if (text.ends_with(" attached"))
+    if (const size_t at = text.rfind("strace: Process "); at != std::string_view::npos && at != 0) {
+      cut_.assign(text.substr(0, at));
+      return FEIGN_OK;
+    }
+  if (text[0] == ')' && unfinished_ != nullptr && unfinished_->begun) {  // -z
+    Process& p = *unfinished_;
+    p.begun = false;
+    const std::string all = p.call.text + std::string(text);
+    return call(p, p.call.start, all, p.call.line, p.call.place);
+  }
+  std::string plain;
+  if (text.find('\x1b') != std::string_view::npos) {  // coloured output
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+        while (i < text.size() && !((text[i] | 32) >= 'a' && (text[i] | 32) <= 'z')) ++i;
+        continue;
+      }
+      plain += text[i];
+    }
+    text = plain;
+  }
   Scan s(text);
   int64_t pid;
   uint64_t time;
-  if (!prefix(s, pid, time))
+  if (!prefix(s, pid, time)) {
+    if (text.find("[ Process PID=") != std::string_view::npos) return FEIGN_OK;  // … runs in 32 bit
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want [PID] [TIME] CALL(…) = RESULT");
+  }
   if (provider_.first_) {
     provider_.first_ = false;
     provider_.base_ = time;
   }
+  check_clock(time);
   clock_ = time;
+  any_call_ = true;
   const std::string_view rest = s.rest();
   if (rest.starts_with("+++ ")) {
     Scan m(rest.substr(4));
@@ -546,7 +642,7 @@ feign_status Source::line(std::string_view text) {
   if (rest.starts_with("<... ")) return resumed(pid, rest);
   if (rest.ends_with("<unfinished ...>"))
     return unfinished(pid, time, rest.substr(0, rest.size() - strlen("<unfinished ...>")));
-  return call(pid, time, rest, lines_->number(), nullptr);
+  return call(process(pid), time, rest, lines_->number(), nullptr);
 }
 
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
@@ -556,6 +652,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   if (length == 0 || length == text.size() || text[length] != '(')
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(… <unfinished ...>");
   p.begun = true;
+  unfinished_ = &p;
   p.call.text.assign(text);
   p.call.start = time;
   p.call.line = lines_->number();
@@ -592,34 +689,22 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
   // Old strace prints a blank before what follows; after a comma there is one already.
   if (rest.starts_with(' ') && p.call.text.ends_with(' ')) rest.remove_prefix(1);
   const std::string whole = p.call.text + std::string(rest);
-  return call(pid, p.call.start, whole, p.call.line, p.call.place);
+  return call(p, p.call.start, whole, p.call.line, p.call.place);
 }
 
-feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uint64_t first_line,
+feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                           Held* place) {
-  Process& p = process(pid);
   Scan s(text);
   while (is_name(s.peek())) ++s.p;
   const std::string_view name = text.substr(0, static_cast<size_t>(s.p - text.data()));
   if (name.empty() || !s.take('('))
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(…) = RESULT");
 
-  // "<0.000010>" at the end: the call's duration.
   uint64_t duration = 0;
-  if (text.back() == '>') {
-    if (const size_t open = text.rfind('<'); open != std::string_view::npos) {
-      Scan d(text.substr(open + 1));
-      uint64_t whole = 0;
-      if (d.digits(whole) && d.take('.') && whole < 1'000'000'000) {
-        duration = whole * kSecond;
-        uint64_t unit = kSecond / 10;
-        for (; is_digit(d.peek()); ++d.p, unit /= 10)
-          duration += static_cast<uint64_t>(*d.p - '0') * unit;
-      }
-    }
-  }
+  (void)duration_of(text, duration);
   const feign_host* host = provider_.host_;
   const Known k = provider_.known(name);
+  ++p.calls;
   if (k.call == nullptr) {
     host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->waits);
     return FEIGN_OK;
@@ -632,7 +717,9 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
   h.a.start_ns = time - std::min(time, provider_.base_);
   h.a.duration_ns = duration;
   h.a.place = FEIGN_PLACE(number_, first_line);
-  if (!provider_.arguments(*k.call, s, h, p)) {
+  // The tracer stopped the process before and after each of them.
+  h.a.compute_ns = p.calls * provider_.overhead_;
+  if (!provider_.arguments(*k.call, s, h)) {
     if (place != nullptr) {
       place->complete = true;
       place->a.marks |= FEIGN_NO_RESULT;
@@ -649,9 +736,76 @@ feign_status Source::call(int64_t pid, uint64_t time, std::string_view text, uin
       host->left_out(host, p.stream, k.call->name, "interrupted", duration, 1);
       return FEIGN_OK;
     }
+    p.calls = 0;
+    if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
   } else {
+    p.calls = 0;
     place->complete = true;
   }
+  return FEIGN_OK;
+}
+
+// io_submit's array: each request that was accepted becomes an activity of its own.
+feign_status Source::requests(Held& first, int64_t accepted) {
+  const std::string_view all = provider_.requests_;
+  const Held blank = first;
+  int64_t count = 0;
+  for (size_t at = all.find('{'); at != std::string_view::npos; ++count) {
+    if (count != 0 && count >= accepted) break;
+    Scan s(all.substr(at));
+    if (!s.skip_argument() && !s.done()) return bad("io_submit(): a request that does not end");
+    std::string_view one(all.substr(at, static_cast<size_t>(s.p - all.data()) - at));
+    if (const size_t end = one.rfind('}'); end != std::string_view::npos) one = one.substr(0, end);
+    const auto member = [&](std::string_view name, int64_t& value) {
+      for (size_t p = one.find(name); p != std::string_view::npos; p = one.find(name, p + 1)) {
+        Scan v(one.substr(p + name.size()));
+        if ((v.take('=') || v.take(':')) && v.number(value)) return true;
+      }
+      return false;
+    };
+    int64_t fd = -1, bytes = 0, offset = 0, opcode = -1;
+    if (!member("fildes", fd)) (void)member("filedes", fd);
+    (void)member("nbytes", bytes);
+    (void)member("offset", offset);
+    (void)member("opcode", opcode);
+    static constexpr std::pair<std::string_view, int> kOpcodes[] = {
+        {"PREADV", 7}, {"PWRITEV", 8}, {"FDSYNC", 3}, {"FSYNC", 2},   {"POLL", 5},
+        {"PREAD", 0},  {"PWRITE", 1},  {"preadv", 7}, {"pwritev", 8}, {"fdsync", 3},
+        {"fsync", 2},  {"poll", 5},    {"pread", 0},  {"pwrite", 1}};
+    for (const auto& [name, code] : kOpcodes)
+      if (opcode < 0 && one.substr(0, 120).find(name) != std::string_view::npos) opcode = code;
+    if (count != 0) queue_.push_back(blank);
+    Held& h = count == 0 ? first : queue_.back();
+    h.a.handle = FEIGN_FD(fd);
+    if (const size_t p = one.find("fildes="); p != std::string_view::npos) {
+      const std::string_view rest = one.substr(p);
+      const size_t open = rest.find('<'), comma = rest.find(',');
+      if (open < comma) {
+        Scan angle(rest.substr(open));
+        const char* start = angle.p + 1;
+        if (angle.skip_angle())
+          h.a.file = provider_.hint(static_cast<int32_t>(fd),
+                                    {start, static_cast<size_t>(angle.p - start) - 1});
+      }
+    }
+    h.a.offset = static_cast<uint64_t>(offset);
+    h.a.length = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+    h.a.flags = static_cast<uint32_t>(opcode);
+    h.a.result = accepted < 0 ? accepted : 1;
+    if (opcode == 7 || opcode == 8) {  // vectors: nbytes is their number
+      h.a.length = 0;
+      std::string_view text = one;
+      for (size_t p = text.find("iov_len="); p != std::string_view::npos;
+           p = text.find("iov_len=")) {
+        Scan len(text.substr(p + 8));
+        int64_t n = 0;
+        if (len.number(n) && n > 0) h.a.length += static_cast<uint64_t>(n);
+        text = len.rest();
+      }
+    }
+    at = all.find('{', at + one.size());
+  }
+  if (count == 0) queue_.pop_back();
   return FEIGN_OK;
 }
 
@@ -746,6 +900,57 @@ bool Provider::flags(const CallArg& arg, Scan& s, uint64_t& value) {
   return true;
 }
 
+// Two times of whatever form: four values, s and ns of each. What is none of them leaves no values,
+// which stands for the current time.
+void Provider::times(Scan s, Held& held) {
+  held.values.clear();
+  Scan end = s;
+  if (s.peek() == 'N' || !end.skip_argument()) return;
+  bool micro = microseconds_, single = false;
+  std::vector<uint64_t> all;
+  char before = ' ';
+  while (s.p != end.p) {
+    int64_t number = 0;
+    if (s.take("/*")) {
+      while (s.p != end.p && !s.take("*/")) ++s.p;
+    } else if (s.take("UTIME_NOW") || s.take("UTIME_OMIT")) {
+      if (all.size() % 2 == 0) all.push_back(0);
+      all.push_back(s.p[-1] == 'W' ? UTIME_NOW : UTIME_OMIT);
+    } else if (s.take("tv_usec")) {
+      micro = true;
+    } else if (s.take("actime") || s.take("modtime")) {
+      single = true;
+    } else if ((is_digit(s.peek()) || s.peek() == '-') && !is_name(before) && s.number(number)) {
+      all.push_back(static_cast<uint64_t>(number));
+      if (single) all.push_back(0);
+      before = '0';
+      continue;
+    } else {
+      before = *s.p++;
+      continue;
+    }
+    before = ' ';
+  }
+  if (all.size() != 4) return;
+  if (micro)
+    for (const size_t i : {1, 3})
+      if (all[i] < 1'000'000) all[i] *= 1000;
+  held.values = std::move(all);
+}
+
+// Moves to behind "member=" in the struct that starts here; false if it is not there.
+bool find_member(Scan& s, std::string_view member) {
+  Scan end = s;
+  if (member.empty() || !end.skip_argument()) return false;
+  const std::string_view text(s.p, static_cast<size_t>(end.p - s.p));
+  for (size_t at = text.find(member); at != std::string_view::npos; at = text.find(member, at + 1))
+    if (at != 0 && !is_name(text[at - 1]) && text.substr(at + member.size()).starts_with('=')) {
+      s.p += at + member.size() + 1;
+      return true;
+    }
+  return false;
+}
+
 // Sets what one argument says. The scan stands behind what was understood; the rest of the argument
 // (annotations, comments) is skipped by the caller.
 bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
@@ -767,6 +972,8 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       } else if (s.number(number)) {
         if (number < std::numeric_limits<int32_t>::min() || number > 0xFFFFFFFF)
           return wrong("a descriptor out of range");
+        // Raw numbers are unsigned.
+        if (number > std::numeric_limits<int32_t>::max()) number = static_cast<int32_t>(number);
         if (number == -100 && (arg.role == Role::kDir || arg.role == Role::kDir2)) {
           to = FEIGN_CWD;
           is_cwd = arg.role == Role::kDir;
@@ -799,7 +1006,10 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
     case Role::kLength:
     case Role::kOffset:
       if (s.take("NULL")) return true;
-      if (!s.number(number)) return wrong("want a number");
+      if (const bool inverted = s.take('~'); !s.number(number))
+        return wrong("want a number");
+      else if (inverted)
+        number = static_cast<int64_t>(~static_cast<uint64_t>(number) & 0xFFFFFFFF);
       (arg.role == Role::kLength ? a.length : a.offset) = static_cast<uint64_t>(number);
       return true;
     case Role::kFlags:
@@ -812,12 +1022,32 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       (arg.role == Role::kFlags ? a.flags : a.mode) = static_cast<uint32_t>(value);
       return true;
     }
-    case Role::kValue: {
+    case Role::kValue:
+    case Role::kAt: {
       if (arg.index > 15) return true;
       uint64_t value = 0;
-      if (!flags(arg, s, value) && s.number(number)) value = static_cast<uint64_t>(number);
+      if (arg.role == Role::kAt && s.take("NULL"))
+        value = FEIGN_NO_OFFSET;
+      else if (s.take('['), arg.names != nullptr && flags(arg, s, value))
+        ;
+      else if (s.take('~') && s.number(number))
+        value = ~static_cast<uint64_t>(number) & 0xFFFFFFFF;  // ~0U
+      else if (s.number(number))
+        value = static_cast<uint64_t>(number);
       if (held.values.size() <= arg.index) held.values.resize(arg.index + size_t{1});
       held.values[arg.index] = value;
+      return true;
+    }
+    case Role::kResult:
+      if (s.take('[') && s.number(number)) true_result_ = number;
+      return true;
+    case Role::kTimes:
+      times(s, held);
+      return true;
+    case Role::kIocbs: {
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("an array that does not end");
+      requests_.assign(s.p, static_cast<size_t>(inner.p - s.p));
       return true;
     }
     case Role::kIov: {
@@ -885,28 +1115,29 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
   return true;
 }
 
-bool Provider::arguments(const Call& call, Scan& s, Held& held, Process&) {
+bool Provider::arguments(const Call& call, Scan& s, Held& held) {
   feign_activity& a = held.a;
   held.values.clear();
+  true_result_ = -1;
+  microseconds_ =
+      call.name == std::string_view("utimes") || call.name == std::string_view("futimesat");
   bool is_cwd = false;
   bool closed = false;
+  unsigned next = 0;
   for (unsigned i = 0; !closed; ++i) {
     s.blanks();
     if (s.peek() == ')') {
       ++s.p;
       break;
     }
-    const CallArg* arg = i < call.arg_count ? &call.args[i] : nullptr;
+    const CallArg* arg = next < call.arg_count ? &call.args[next++] : nullptr;
     if (arg != nullptr && arg->form == Form::kStruct) {
-      // {flags=…, …}: find the member
-      Scan inner = s;
-      if (!inner.skip_argument()) return wrong("the arguments do not end");
-      const std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
-      if (const size_t at = text.find("flags="); at != std::string_view::npos) {
-        Scan member(text.substr(at + 6));
-        CallArg plain = *arg;
-        plain.form = Form::kPlain;
-        if (!argument(plain, member, held, is_cwd)) return false;
+      const CallArg* const first = arg;
+      while (next < call.arg_count && call.args[next].form == Form::kMember) ++next;
+      for (arg = first; arg != call.args + next; ++arg) {
+        Scan member = s;
+        if (s.peek() == '{' ? !find_member(member, arg->member) : arg->member[0] != '\0') continue;
+        if (!argument(*arg, member, held, is_cwd)) return false;
       }
     } else if (arg != nullptr) {
       if (arg->form == Form::kNamed) {
@@ -955,6 +1186,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held, Process&) {
       a.marks |= FEIGN_NO_RESULT;
     }
   }
+  if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;
   if (call.effect == Effect::kRead || call.effect == Effect::kWrite ||
       call.effect == Effect::kPread || call.effect == Effect::kPwrite ||
@@ -970,12 +1202,14 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held, Process&) {
 // ---------------------------------------------------------------------------------
 
 feign_status Provider::open() {
-  size_t count = 0;
-  while (options_.file[count] != nullptr) ++count;
+  std::vector<std::string> files;
+  for (const char* const* file = options_.file; *file != nullptr; ++file)
+    for (std::string& one : feign::files_of(*file)) files.push_back(std::move(one));
+  const size_t count = files.size();
   if (count == 0) return host_->fail(host_, FEIGN_ERR_ARGUMENT, "file: want a trace file");
   if (count > 60000) return host_->fail(host_, FEIGN_ERR_ARGUMENT, "file: more than 60,000 files");
   for (size_t i = 0; i < count; ++i) {
-    const std::string path = options_.file[i];
+    const std::string& path = files[i];
     auto input = feign::Input::open(path);
     if (!input) return host_->fail(host_, input.error().code(), input.error().text().c_str());
     // PREFIX.PID, as -ff names them (compressed or not): the process of lines that name none.
@@ -1012,8 +1246,67 @@ feign_status Provider::open() {
                                                 std::make_unique<feign::Lines>(std::move(*input)),
                                                 static_cast<uint32_t>(i), rank, pid));
   }
+  if (const feign_status status = find_overhead(files); status < 0) return status;
   first_ = count == 1;  // several files have one clock: next() finds where it begins
   return FEIGN_OK;
+}
+
+// Between two calls of a process that computes nothing, what passes is the tracer's own time: the
+// short pauses of the first calls tell how long that is.
+feign_status Provider::find_overhead(const std::vector<std::string>& files) {
+  const std::string_view how = options_.overhead;
+  if (how == "none") return FEIGN_OK;
+  if (how != "auto") {
+    if (feign::parse_duration(how, overhead_) && overhead_ <= kSecond) return FEIGN_OK;
+    return host_->fail(
+        host_, FEIGN_ERR_ARGUMENT,
+        ("overhead=" + std::string(how) + ": want auto, none or a time up to 1s, such as 20us")
+            .c_str());
+  }
+  constexpr uint64_t kMostLines = 50'000;
+  constexpr size_t kLeastPauses = 50;
+  std::vector<uint64_t> pauses;
+  for (const std::string& path : files) {
+    auto input = feign::Input::open(path);
+    if (!input || pauses.size() >= kMostLines / 2) break;
+    Source source(*this, std::make_unique<feign::Lines>(std::move(*input)), 0, -1, 1);
+    source.pauses(kMostLines / std::min<size_t>(files.size(), 16), pauses);
+  }
+  if (pauses.size() < kLeastPauses) return FEIGN_OK;
+  const auto at = pauses.begin() + static_cast<ptrdiff_t>(pauses.size() / 5);
+  std::nth_element(pauses.begin(), at, pauses.end());
+  if (*at > kSecond / 1000) return FEIGN_OK;  // no tracer is that slow: they are pauses indeed
+  overhead_ = *at;
+  char text[120];
+  snprintf(text, sizeof text,
+           "think times are without the tracer's own %.1f us a call (estimated; overhead= sets it)",
+           static_cast<double>(overhead_) / 1000);
+  host_->log(host_, FEIGN_LOG_INFO, text);
+  return FEIGN_OK;
+}
+
+// The pauses between calls that follow each other in a process, without anything in between.
+void Source::pauses(uint64_t most_lines, std::vector<uint64_t>& out) {
+  std::unordered_map<int64_t, uint64_t> ended;
+  std::string_view text;
+  for (uint64_t i = 0; i < most_lines; ++i) {
+    auto got = lines_->next(text);
+    if (!got || !*got) return;
+    while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+    Scan s(text);
+    int64_t pid;
+    uint64_t time, duration = 0;
+    if (text.empty() || !prefix(s, pid, time)) continue;
+    clock_ = time;
+    const std::string_view rest = s.rest();
+    const auto last = ended.find(pid);
+    if (last != ended.end() && time > last->second && is_name(s.peek()))
+      out.push_back(time - last->second);
+    if (rest.starts_with("<... ") || !duration_of(text, duration))
+      ended.erase(pid);
+    else
+      ended[pid] = time + duration;
+  }
 }
 
 feign_status Provider::next(size_t want, feign_sink* out) {
@@ -1079,7 +1372,7 @@ void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
 bool looks_like_strace(std::string_view line) {
   Scan s(line);
   s.blanks();
-  if (s.take("strace: Process ")) return true;
+  if (s.take("strace: Process ") || s.take("% time ")) return true;
   if (s.take("[pid")) {
     while (!s.done() && s.peek() != ']') ++s.p;
     s.take(']');

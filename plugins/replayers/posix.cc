@@ -7,6 +7,7 @@
 // costs what it cost the application: one system call. Which call is made how comes from
 // layers/posix.h.
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,19 +26,43 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "base/content.h"
 #include "base/jail.h"
 #include "feign.h"
+#include "layers/posix_ops.h"
+#include "replayers/written.h"
 
 namespace {
 
 int64_t checked(int64_t result) { return result < 0 ? -errno : result; }
+
+// Memory for calls of up to `size` bytes. More than `unit` of it is the same memory over and over:
+// a trace that reads 2 GiB at once does not make this process as large.
+char* map_buffer(size_t size, size_t unit) {
+  constexpr int kProtection = PROT_READ | PROT_WRITE;
+  void* memory =
+      mmap(nullptr, size, kProtection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (size <= unit) return static_cast<char*>(memory);
+  const int fd = memfd_create("feign-buffer", MFD_CLOEXEC);
+  bool good = fd >= 0 && ::ftruncate(fd, static_cast<off_t>(unit)) == 0;
+  for (size_t at = 0; good && at < size; at += unit)
+    good = mmap(static_cast<char*>(memory) + at, std::min(unit, size - at), kProtection,
+                MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+  if (fd >= 0) ::close(fd);
+  if (good) return static_cast<char*>(memory);
+  munmap(memory, size);
+  return nullptr;
+}
 
 // The real descriptors of handles. A handle has one, and a further one for each dup; all of them
 // stand for the same open file, so any will do.
@@ -173,16 +199,72 @@ class Directories {
 
 thread_local Directories t_directories;
 
+// What mmap made of files, by the handles of the mappings.
+struct Mapping {
+  char* memory = nullptr;
+  size_t length = 0;
+  bool shared = false;
+};
+class Mappings {
+ public:
+  ~Mappings() {
+    for (const auto& [handle, m] : all_) munmap(m.memory, m.length);
+  }
+  // False if there are so many that the process itself could run short of them
+  // (vm.max_map_count).
+  bool set(uint32_t handle, const Mapping& m) {
+    const std::lock_guard lock(mutex_);
+    return all_.size() < kMost && all_.emplace(handle, m).second;
+  }
+  Mapping get(uint32_t handle) {
+    const std::lock_guard lock(mutex_);
+    const auto at = all_.find(handle);
+    return at != all_.end() ? at->second : Mapping{};
+  }
+  Mapping take(uint32_t handle) {
+    const std::lock_guard lock(mutex_);
+    const auto at = all_.find(handle);
+    if (at == all_.end()) return {};
+    const Mapping m = at->second;
+    all_.erase(at);
+    return m;
+  }
+
+ private:
+  static constexpr size_t kMost = 20'000;
+  std::mutex mutex_;
+  std::unordered_map<uint32_t, Mapping> all_;
+};
+
+enum Touch : uint32_t { kTouchNone, kTouchRead, kTouchProtection };
+
+struct Options {
+  uint32_t touch;
+  uint32_t verify;
+  const char* content;
+};
+
 struct Replayer {
   const feign_host* host = nullptr;
+  Options options{};
   int root = -1;
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
+  int nowhere = -1;              // /dev/null, for what went into a pipe or socket
+  uint64_t max_bytes = UINT64_MAX;
+  std::atomic<uint64_t> bytes{0};  // written, less what the streams have not yet said
   Descriptors descriptors;
+  Mappings mappings;
+  feign::Written written;
+  std::mutex open_mutex;                // opening what was open before the trace
   std::atomic<uint64_t> generation{1};  // of directories: grows when a name of one changed
+  std::mutex aio_mutex;
+  std::map<std::pair<int64_t, uint64_t>, aio_context_t> aio;  // by process and recorded context
 
   ~Replayer() {
+    for (const auto& [key, context] : aio) syscall(SYS_io_destroy, context);
     if (write_buffer != nullptr) munmap(write_buffer, buffer_size);
+    if (nowhere >= 0) ::close(nowhere);
   }
 };
 
@@ -191,6 +273,10 @@ struct Context {
   Replayer* r = nullptr;
   feign_outcome* outcome = nullptr;
   char* read_buffer = nullptr;
+  char* fill_buffer = nullptr;  // of its own, if what is written depends on where
+  char* out_buffer = nullptr;   // what to write from
+  int64_t process = 0;
+  uint64_t bytes = 0;  // written since the last that the replayer knows of
   std::vector<iovec> vectors;
   union {
     struct stat stat;
@@ -200,6 +286,7 @@ struct Context {
 
   ~Context() {
     if (read_buffer != nullptr) munmap(read_buffer, r->buffer_size);
+    if (fill_buffer != nullptr) munmap(fill_buffer, r->buffer_size);
   }
 
   int descriptor(uint32_t handle) const { return handle != 0 ? r->descriptors.get(handle) : -1; }
@@ -223,13 +310,21 @@ struct Context {
 
   const iovec* iov(const feign_activity& a, char* memory) {
     vectors.clear();
-    for (uint32_t i = 0; i < a.value_count && i < IOV_MAX; ++i)
-      vectors.push_back({memory, fit(a.values[i])});
+    size_t at = 0;  // one after the other, as far as there is memory
+    for (uint32_t i = 0; i < a.value_count && i < IOV_MAX; ++i) {
+      const size_t length = fit(a.values[i]);
+      if (length > r->buffer_size - at) at = 0;
+      vectors.push_back({memory + at, length});
+      at += length;
+    }
     if (vectors.empty()) vectors.push_back({memory, fit(a.length)});
     return vectors.data();
   }
   int iov_count(const feign_activity& a) {
     return a.value_count == 0 ? 1 : static_cast<int>(std::min<uint32_t>(a.value_count, IOV_MAX));
+  }
+  static uint64_t value(const feign_activity& a, uint32_t i) {
+    return i < a.value_count ? a.values[i] : 0;
   }
   off_t offset2(const feign_activity& a) { return static_cast<off_t>(a.offset); }
 
@@ -247,9 +342,14 @@ struct Context {
   int64_t open(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");
     const uint64_t mode = a.mode & 01777;
-    const int flags = static_cast<int>(a.flags) | O_CLOEXEC | O_NOCTTY;
+    // Without waiting: whatever lies there, a FIFO that nobody writes to must not stop the replay.
+    const int flags = static_cast<int>(a.flags) | O_CLOEXEC | O_NOCTTY |
+                      ((a.flags & O_PATH) != 0 ? 0 : O_NONBLOCK);
+    const uint64_t resolve =
+        a.value_count != 0 ? a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV) : 0;
     int fd;
-    const Where w = (flags & O_PATH) && !(flags & O_NOFOLLOW) ? Where{0, nullptr} : where(a.path);
+    const bool whole = ((flags & O_PATH) && !(flags & O_NOFOLLOW)) || resolve != 0;
+    const Where w = whole ? Where{0, nullptr} : where(a.path);
     if (w.dir < 0 && w.dir != -ENOENT) return w.dir;
     if (w.name != nullptr) {
       fd = ::openat(w.dir, w.name, flags | O_NOFOLLOW, static_cast<mode_t>(mode));
@@ -260,7 +360,7 @@ struct Context {
     } else if (w.dir < 0) {
       return w.dir;
     } else {
-      fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode);
+      fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode, resolve);
     }
     if (fd < 0) return fd;
     if (a.handle == 0 || a.result < 0 || !r->descriptors.set(a.handle, fd)) ::close(fd);
@@ -310,9 +410,54 @@ struct Context {
         return checked(
             ::fcntl(fd, F_SETFL,
                     static_cast<int>(argument & (O_APPEND | O_NONBLOCK | O_NOATIME | O_DIRECT))));
+      case F_SETLK:
+      case F_SETLKW:
+      case F_OFD_SETLK:
+      case F_OFD_SETLKW:
+        return lock(a, fd, F_OFD_SETLK);
+      case F_GETLK:
+      case F_OFD_GETLK:
+        return lock(a, fd, F_OFD_GETLK);
+      case F_GETOWN:
+      case F_GETSIG:
+      case F_GETLEASE:
+      case F_GETPIPE_SZ:
+      case F_SETPIPE_SZ:
+      case F_GET_SEALS:
+      case F_ADD_SEALS:
+        return checked(::fcntl(fd, static_cast<int>(a.flags), static_cast<int>(argument)));
+      case F_GET_RW_HINT:
+      case F_SET_RW_HINT:
+      case F_GET_FILE_RW_HINT:
+      case F_SET_FILE_RW_HINT: {
+        uint64_t hint = argument;
+        return checked(::fcntl(fd, static_cast<int>(a.flags), &hint));
+      }
+      case F_SETOWN:
+      case F_SETSIG:
+        return emulated(a.result);  // signals would come to the replay
+      case F_SETLEASE:
+      case F_NOTIFY:
+        return skip("leases and notifications would stop other streams");
       default:
         return skip("this fcntl command is not replayed");
     }
+  }
+
+  // All recorded processes are one here, and a process has no conflict with itself; so that locks
+  // belong to open files instead (fcntl(2), open file description locks). Never waits: who has it
+  // may be a stream that waits for this one.
+  int64_t lock(const feign_activity& a, int fd, int command) {
+    struct flock l {};
+    const auto value = [&](uint32_t i) { return i < a.value_count ? a.values[i] : 0; };
+    l.l_type = static_cast<short>(value(1));
+    l.l_whence = static_cast<short>(value(2));
+    l.l_start = static_cast<off_t>(value(3));
+    l.l_len = static_cast<off_t>(value(4));
+    const int64_t result = checked(::fcntl(fd, command, &l));
+    const bool waited = a.flags == F_SETLKW || a.flags == F_OFD_SETLKW;
+    if (waited && (result == -EAGAIN || result == -EACCES) && a.result == 0) return emulated(0);
+    return result == -EAGAIN && a.result == -EACCES ? -EACCES : result;
   }
 
   int64_t stat(const feign_activity& a, int fd) {
@@ -448,28 +593,270 @@ struct Context {
     return path;
   }
 
-  int64_t chmod(const feign_activity& a) {
-    if (a.path == 0) return skip("no path was recorded");
-    return at_target(a.path, [&](int at) { return ::chmod(by_descriptor(at), a.mode & 01777); });
+  // A symbolic link itself, or another file without following one, as an O_PATH descriptor.
+  int no_follow(uint32_t path) {
+    const Where w = where(path);
+    if (w.dir < 0 || w.name == nullptr) return w.dir < 0 ? w.dir : target(path);
+    const int at = ::openat(w.dir, w.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return at < 0 ? -errno : at;
   }
+  // The file that a call by path means, by its flags, as an O_PATH descriptor.
+  template <typename Call>
+  int64_t at_file(const feign_activity& a, Call&& call) {
+    if (a.path == 0) return skip("no path was recorded");
+    const int at = (a.marks & FEIGN_NOFOLLOW) ? no_follow(a.path) : target(a.path);
+    if (at < 0) return at;
+    const int64_t result = checked(call(at));
+    ::close(at);
+    return result;
+  }
+
+  int64_t chmod(const feign_activity& a) {
+    if (a.handle != 0) {
+      const int fd = descriptor(a.handle);
+      return fd < 0 ? -EBADF : checked(::fchmod(fd, a.mode & 01777));
+    }
+    return at_file(a, [&](int at) { return ::chmod(by_descriptor(at), a.mode & 01777); });
+  }
+  // No unprivileged user can, and no harm is done without.
+  int64_t chown(const feign_activity& a, int fd) {
+    const auto owner = static_cast<uid_t>(value(a, 0));
+    const auto group = static_cast<gid_t>(value(a, 1));
+    const int64_t result =
+        a.handle != 0
+            ? (fd < 0 ? -EBADF : checked(::fchown(fd, owner, group)))
+            : at_file(a, [&](int at) { return ::fchownat(at, "", owner, group, AT_EMPTY_PATH); });
+    if (result == -EPERM && a.result == 0) return skip("not permitted to the user who replays");
+    return result;
+  }
+  int64_t mknod(const feign_activity& a) {
+    const mode_t type = a.mode & S_IFMT;
+    if (type == S_IFCHR || type == S_IFBLK) return skip("devices are never made");
+    const Where w = where(a.path);
+    if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
+    if (w.name == nullptr) return -EEXIST;
+    return checked(::mknodat(w.dir, w.name, type | (a.mode & 01777), 0));
+  }
+  // Of the file system that the root is on. Others are none of our business.
+  int64_t sync() {
+    const int at = ::openat(r->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) return -errno;
+    const int64_t result = checked(::syncfs(at));
+    ::close(at);
+    return result;
+  }
+
+  // Extended attributes. Only those of users are set: security.capability is as good as a setuid
+  // bit.
+  int64_t xattr(const feign_activity& a, int fd) {
+    const char* name = text(a.path2);
+    const size_t size = std::min<uint64_t>(a.length, std::min<size_t>(r->buffer_size, 65536));
+    const auto call = [&](const char* path) -> int64_t {
+      switch (a.op) {
+        case FEIGN_POSIX_GETXATTR:
+        case FEIGN_POSIX_LGETXATTR:
+        case FEIGN_POSIX_FGETXATTR:
+          return ::getxattr(path, name, read_buffer, size);
+        case FEIGN_POSIX_LISTXATTR:
+        case FEIGN_POSIX_LLISTXATTR:
+        case FEIGN_POSIX_FLISTXATTR:
+          return ::listxattr(path, read_buffer, size);
+        case FEIGN_POSIX_SETXATTR:
+        case FEIGN_POSIX_LSETXATTR:
+        case FEIGN_POSIX_FSETXATTR:
+          return ::setxattr(path, name, r->write_buffer, size, static_cast<int>(a.flags));
+        default:
+          return ::removexattr(path, name);
+      }
+    };
+    const feign_op_info* info = r->host->op_info(r->host, a.op);
+    if (info->kind == FEIGN_KIND_CHANGE && strncmp(name, "user.", 5) != 0)
+      return skip("only user attributes are changed");
+    if (a.handle != 0) return fd < 0 ? -EBADF : checked(call(by_descriptor(fd)));
+    return at_file(a, [&](int at) { return call(by_descriptor(at)); });
+  }
+
+  // Bytes from one open file to another. Where one end was a pipe or a socket, the other is what
+  // storage had to do with.
+  int64_t copy(const feign_activity& a, int fd, int fd2) {
+    if ((a.handle != 0 && fd < 0) || (a.handle2 != 0 && fd2 < 0)) return -EBADF;
+    if (fd < 0 && fd2 < 0) return -EBADF;
+    const size_t length = std::min<uint64_t>(a.length, 0x7ffff000);
+    off64_t in = static_cast<off64_t>(value(a, 0)), out = static_cast<off64_t>(value(a, 1));
+    off64_t* const at_in = a.value_count > 0 && a.values[0] != FEIGN_NO_OFFSET ? &in : nullptr;
+    off64_t* const at_out = a.value_count > 1 && a.values[1] != FEIGN_NO_OFFSET ? &out : nullptr;
+    if (fd >= 0 && fd2 >= 0) {
+      if (a.op == FEIGN_POSIX_COPY_FILE_RANGE)
+        return checked(::copy_file_range(fd, at_in, fd2, at_out, length, a.flags));
+      if (a.op == FEIGN_POSIX_SENDFILE) return checked(::sendfile(fd2, fd, at_in, length));
+      return checked(::splice(fd, at_in, fd2, at_out, length, a.flags));
+    }
+    // A pipe or socket takes as much as it has room for.
+    const size_t moved = a.result > 0 ? static_cast<size_t>(a.result) : length;
+    if (fd >= 0) return checked(::sendfile(r->nowhere, fd, at_in, moved));
+    return checked(at_out != nullptr ? ::pwrite(fd2, r->write_buffer, fit(moved), out)
+                                     : ::write(fd2, r->write_buffer, fit(moved)));
+  }
+
+  // ---- files in memory --------------------------------------------------------------------------
+
+  int64_t map(const feign_activity& a, int fd) {
+    if (fd < 0) return -EBADF;
+    const auto protection = static_cast<int>(value(a, 0)) & (PROT_READ | PROT_WRITE);
+    const bool shared = (a.flags & MAP_SHARED) != 0;
+    const int flags = static_cast<int>(a.flags & (MAP_TYPE | MAP_NONBLOCK)) | MAP_NORESERVE;
+    void* memory = ::mmap(nullptr, a.length, protection, flags, fd, static_cast<off_t>(a.offset));
+    if (memory == MAP_FAILED) return -errno;
+    // Never by hand: what lies behind the end of the file cannot be touched (SIGBUS).
+    const Touch touch = r->options.touch == kTouchNone && (a.flags & MAP_POPULATE)
+                            ? kTouchRead
+                            : static_cast<Touch>(r->options.touch);
+    if (touch != kTouchNone && protection != 0) {
+      const bool write = touch == kTouchProtection && shared && (protection & PROT_WRITE);
+      (void)::madvise(memory, a.length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    }
+    if (a.handle2 == 0 ||
+        !r->mappings.set(a.handle2, {static_cast<char*>(memory), a.length, shared}))
+      ::munmap(memory, a.length);
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
+  }
+  int64_t unmap(const feign_activity& a) {
+    if (a.value_count == 0) return emulated(a.result);  // a part of it, or others still have it
+    int64_t result = 0;
+    for (uint32_t i = 0; i < a.value_count; ++i)
+      if (const Mapping m = r->mappings.take(static_cast<uint32_t>(a.values[i]));
+          m.memory != nullptr)
+        result = checked(::munmap(m.memory, m.length));
+    return result;
+  }
+  int64_t remap(const feign_activity& a) {
+    const Mapping m = r->mappings.get(a.handle);
+    if (m.memory == nullptr || a.offset != 0 || value(a, 0) != m.length || a.result < 0)
+      return emulated(a.result);
+    void* memory = ::mremap(m.memory, m.length, a.length, MREMAP_MAYMOVE);
+    if (memory == MAP_FAILED) return -errno;
+    (void)r->mappings.take(a.handle);
+    (void)r->mappings.set(a.handle, {static_cast<char*>(memory), a.length, m.shared});
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
+  }
+  int64_t mapped(const feign_activity& a) {
+    const Mapping m = r->mappings.get(a.handle);
+    if (m.memory == nullptr || a.offset >= m.length || a.offset % 4096 != 0)
+      return emulated(a.result);
+    const size_t length = std::min<uint64_t>(a.length, m.length - a.offset);
+    if (a.op == FEIGN_POSIX_MSYNC)
+      return checked(::msync(m.memory + a.offset, length, static_cast<int>(a.flags)));
+    switch (a.flags) {
+      case MADV_NORMAL:
+      case MADV_RANDOM:
+      case MADV_SEQUENTIAL:
+      case MADV_WILLNEED:
+      case MADV_DONTNEED:
+      case MADV_REMOVE:
+      case MADV_COLD:
+      case MADV_PAGEOUT:
+      case MADV_POPULATE_READ:
+        return checked(::madvise(m.memory + a.offset, length, static_cast<int>(a.flags)));
+      default:
+        return emulated(a.result);  // about the process's memory, not the file
+    }
+  }
+
+  // ---- asynchronous requests (io_submit(2)) -----------------------------------------------------
+
+  aio_context_t aio_context(const feign_activity& a, unsigned events) {
+    const std::lock_guard lock(r->aio_mutex);
+    aio_context_t& context = r->aio[{process, value(a, 0)}];
+    if (context == 0 && syscall(SYS_io_setup, events, &context) != 0) context = 0;
+    return context;
+  }
+  int64_t aio_setup(const feign_activity& a) {
+    if (a.result < 0) return emulated(a.result);
+    errno = 0;
+    return aio_context(a, 1024) != 0 ? 0 : -errno;
+  }
+  int64_t aio_submit(const feign_activity& a, int fd) {
+    iocb request{};
+    const bool writes = a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV;
+    const bool reads = a.flags == IOCB_CMD_PREAD || a.flags == IOCB_CMD_PREADV;
+    if (!writes && !reads && a.flags != IOCB_CMD_FSYNC && a.flags != IOCB_CMD_FDSYNC)
+      return skip("this kind of request is not replayed");
+    const aio_context_t context = aio_context(a, 1024);
+    if (context == 0) return -EAGAIN;
+    request.aio_lio_opcode = static_cast<uint16_t>(a.flags);
+    if (reads) request.aio_lio_opcode = IOCB_CMD_PREAD;
+    if (writes) request.aio_lio_opcode = IOCB_CMD_PWRITE;
+    request.aio_fildes = static_cast<uint32_t>(fd);
+    if (reads || writes) {
+      request.aio_buf = reinterpret_cast<uintptr_t>(reads ? read_buffer : r->write_buffer);
+      request.aio_nbytes = fit(a.length);
+      request.aio_offset = static_cast<int64_t>(a.offset);
+    }
+    iocb* requests = &request;
+    return checked(syscall(SYS_io_submit, context, 1L, &requests));
+  }
+  // Waits for as many as came then, though not for ever: what was to come may have failed.
+  int64_t aio_wait(const feign_activity& a) {
+    if (a.result <= 0) return emulated(a.result);
+    const aio_context_t context = aio_context(a, 1024);
+    io_event events[64];
+    timespec limit{10, 0};
+    int64_t done = 0;
+    while (done < a.result) {
+      const long want = std::min<int64_t>(a.result - done, std::size(events));
+      const long got = syscall(SYS_io_getevents, context, want, want, events, &limit);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return got < 0 ? -errno : done;
+      for (long i = 0; i < got; ++i)
+        if (events[i].res < 0) return events[i].res;
+      done += got;
+    }
+    return done;
+  }
+  int64_t aio_destroy(const feign_activity& a) {
+    const std::lock_guard lock(r->aio_mutex);
+    const auto at = r->aio.find({process, value(a, 0)});
+    if (at == r->aio.end()) return emulated(a.result);
+    const int64_t result = checked(syscall(SYS_io_destroy, at->second));
+    r->aio.erase(at);
+    return result;
+  }
+
+  // A file that was open before the trace began, known by its name: opened when it is first used.
+  int inherited(const feign_activity& a) {
+    const std::lock_guard lock(r->open_mutex);
+    int fd = r->descriptors.get(a.handle);
+    if (fd >= 0) return fd;
+    for (const int flags : {O_RDWR, O_RDONLY, O_WRONLY}) {
+      fd = target(a.path, static_cast<uint64_t>(flags | O_NOCTTY | O_NONBLOCK));
+      if (fd >= 0) break;
+    }
+    if (fd < 0) return fd;
+    if (r->descriptors.set(a.handle, fd)) return fd;
+    ::close(fd);
+    return -EMFILE;
+  }
+
   int64_t truncate(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");
-    const int at = target(a.path, O_WRONLY | O_NOCTTY);
+    const int at = target(a.path, O_WRONLY | O_NOCTTY | O_NONBLOCK);
     if (at < 0) return at;
     const int64_t result = checked(::ftruncate(at, static_cast<off_t>(a.length)));
     ::close(at);
     return result;
   }
   int64_t utimens(const feign_activity& a, int fd) {
-    if (a.path == 0 || a.handle != 0) return fd < 0 ? -EBADF : checked(::futimens(fd, nullptr));
+    timespec times[2];
+    for (uint32_t i = 0; i < 2 && a.value_count >= 4; ++i)
+      times[i] = {static_cast<time_t>(a.values[2 * i]), static_cast<long>(a.values[2 * i + 1])};
+    const timespec* const given = a.value_count >= 4 ? times : nullptr;
+    if (a.handle != 0) return fd < 0 ? -EBADF : checked(::futimens(fd, given));
     if (a.marks & FEIGN_NOFOLLOW) {
       const Where w = where(a.path);
       if (w.dir < 0) return w.dir;
-      if (w.name != nullptr)
-        return checked(::utimensat(w.dir, w.name, nullptr, AT_SYMLINK_NOFOLLOW));
+      if (w.name != nullptr) return checked(::utimensat(w.dir, w.name, given, AT_SYMLINK_NOFOLLOW));
     }
-    return at_target(a.path,
-                     [&](int at) { return ::utimensat(AT_FDCWD, by_descriptor(at), nullptr, 0); });
+    return at_file(a, [&](int at) { return ::utimensat(AT_FDCWD, by_descriptor(at), given, 0); });
   }
   int64_t statfs(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");
@@ -484,12 +871,19 @@ struct Context {
   }
   // Never waits: who has the lock may be a stream that waits for this one.
   int64_t flock(const feign_activity& a, int fd) {
-    return checked(::flock(fd, static_cast<int>(a.flags) | LOCK_NB));
+    const int64_t result = checked(::flock(fd, static_cast<int>(a.flags) | LOCK_NB));
+    if (result == -EAGAIN && a.result == 0 && !(a.flags & LOCK_NB)) return emulated(0);
+    return result;
   }
 
-  // Process structure is the streams' here; what it closed is closed.
+  // Process structure is the streams' here; what it closed is closed, what it unmapped is gone.
   int64_t ends(const feign_activity& a) {
-    for (uint32_t i = 0; i < a.value_count; ++i) give_up(static_cast<uint32_t>(a.values[i]), true);
+    for (uint32_t i = 0; i < a.value_count; ++i) {
+      const auto handle = static_cast<uint32_t>(a.values[i]);
+      give_up(handle, true);
+      if (const Mapping m = r->mappings.take(handle); m.memory != nullptr)
+        ::munmap(m.memory, m.length);
+    }
     return emulated(a.result);
   }
   int64_t nothing(const feign_activity& a) { return emulated(a.result); }
@@ -499,21 +893,15 @@ struct Context {
 struct Doing {
   int64_t (*make)(Context& c, const feign_activity& a, int fd);
   bool needs_descriptor;
+  bool grows;  // files, by its result
 };
+
+// Memory behind a buffer; longer ones are the same over and over.
+constexpr size_t kWriteMemory = size_t{1} << 22, kReadMemory = size_t{1} << 24;
 
 #include "layers/posix_replay.inc"
 
-struct Options {
-  uint32_t unused;
-};
-
-char* map_buffer(size_t size) {
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
-}
-
-feign_status create(const feign_host* host, const void*, void** self) noexcept {
+feign_status create(const feign_host* host, const void* options, void** self) noexcept {
   const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
   if (run == nullptr || run->root_fd < 0)
     return host->fail(host, FEIGN_ERR_ARGUMENT,
@@ -521,20 +909,28 @@ feign_status create(const feign_host* host, const void*, void** self) noexcept {
   auto r = std::unique_ptr<Replayer>(new (std::nothrow) Replayer);
   if (!r) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   r->host = host;
+  r->options = *static_cast<const Options*>(options);
+  const bool own = r->options.content[0] != '\0';
+  auto content = feign::Content::parse(own ? r->options.content : run->content);
+  // There is no writing of holes.
+  if (!own && content && content->kind == feign::Content::kSparse)
+    content->kind = feign::Content::kRandom;
+  if (!content)
+    return host->fail(
+        host, FEIGN_ERR_ARGUMENT,
+        (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
+            .c_str());
   r->root = run->root_fd;
+  r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
+  r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
   r->buffer_size =
       static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
-  r->write_buffer = map_buffer(r->buffer_size);
+  r->write_buffer = map_buffer(r->buffer_size, kWriteMemory);
   if (r->write_buffer == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   // Not zeros: a storage system that compresses or deduplicates must not have it too easy.
-  uint64_t x = 0x9E3779B97F4A7C15u;
-  for (size_t i = 0; i + 8 <= std::min(r->buffer_size, size_t{1} << 20); i += 8) {
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    memcpy(r->write_buffer + i, &x, 8);
-  }
+  if (content->kind == feign::Content::kRandom)
+    content->fill(r->write_buffer, std::min(r->buffer_size, kWriteMemory), 1);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
     limit.rlim_cur = limit.rlim_max;
@@ -544,15 +940,72 @@ feign_status create(const feign_host* host, const void*, void** self) noexcept {
   return FEIGN_OK;
 }
 
-feign_status open_stream(void* self, const feign_stream_info*, void** stream) noexcept {
+feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
   auto* r = static_cast<Replayer*>(self);
   auto c = std::unique_ptr<Context>(new (std::nothrow) Context);
   if (!c) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
   c->r = r;
-  c->read_buffer = map_buffer(r->buffer_size);
-  if (c->read_buffer == nullptr) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
+  if (info != nullptr) c->process = info->process;
+  c->read_buffer = map_buffer(r->buffer_size, r->options.verify ? SIZE_MAX : kReadMemory);
+  c->out_buffer = r->write_buffer;
+  if (r->options.verify) c->out_buffer = c->fill_buffer = map_buffer(r->buffer_size, SIZE_MAX);
+  if (c->read_buffer == nullptr || c->out_buffer == nullptr)
+    return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
   *stream = c.release();
   return FEIGN_OK;
+}
+
+// With verify: what is written depends on file and position, and what is read is compared.
+int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing) {
+  feign::Written& written = c.r->written;
+  const uint32_t kind = c.r->host->op_info(c.r->host, a.op)->kind;
+  const bool copies = a.op == FEIGN_POSIX_COPY_FILE_RANGE || a.op == FEIGN_POSIX_SENDFILE ||
+                      a.op == FEIGN_POSIX_SPLICE;
+  const bool known = a.file != 0 && !(a.marks & FEIGN_INHERITED);
+  if (known && kind == FEIGN_KIND_WRITE && !copies)
+    feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
+  const int64_t result = doing.make(c, a, fd);
+  if (result < 0) return result;
+  const auto moved = static_cast<uint64_t>(result);
+  if (copies) {
+    if (a.value_count > 3) {
+      const auto to = static_cast<uint32_t>(a.values[2]);
+      written.forget(to, a.values[3], a.values[3] + moved);
+    }
+  } else if (a.op == FEIGN_POSIX_IO_SUBMIT) {
+    if (a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV)
+      written.forget(a.file, a.offset, a.offset + a.length);
+  } else if (kind == FEIGN_KIND_OPEN) {
+    if (a.flags & O_TRUNC) written.forget(a.file, 0, UINT64_MAX);
+  } else if (a.op == FEIGN_POSIX_FALLOCATE) {
+    constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+    if (a.flags & ~uint32_t{FALLOC_FL_KEEP_SIZE})
+      written.forget(a.file, a.offset, a.flags & kMoves ? UINT64_MAX : a.offset + a.length);
+  } else if (kind == FEIGN_KIND_SIZE) {
+    written.forget(a.file, a.length, UINT64_MAX);
+  } else if (!known) {
+    return result;
+  } else if (kind == FEIGN_KIND_WRITE) {
+    written.add(a.file, a.offset, moved);
+  } else if (kind == FEIGN_KIND_READ && !written.same(a.file, a.offset, c.read_buffer, moved)) {
+    return -EBADMSG;
+  }
+  return result;
+}
+
+// Why a call is not made that has to do with no file below the root.
+const char* why_not(const Replayer& r, const feign_activity& a) {
+  if (!(a.marks & FEIGN_NOT_A_FILE))
+    return "on a file that was open before the trace began, which the trace does not name";
+  const char* path = a.path != 0 ? r.host->text(r.host, a.path, nullptr) : "";
+  for (const char* folder : {"/dev", "/proc", "/sys"}) {
+    const size_t length = strlen(folder);
+    if (strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+      return "on /dev, /proc or /sys: no storage";
+  }
+  if (a.path == 0 && r.host->op_info(r.host, a.op)->kind == FEIGN_KIND_OPEN)
+    return "no path was recorded";
+  return "on a pipe, socket, terminal or the like";
 }
 
 feign_status execute(void* self, void* stream, const feign_activity* a,
@@ -565,27 +1018,59 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     return FEIGN_OK;
   }
   const Doing& doing = kDoings[a->op];
-  if (a->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
-    const feign_op_info* info = r.host->op_info(r.host, a->op);
-    if (info->kind != FEIGN_KIND_PROCESS) {
-      c.skip(a->marks & FEIGN_NOT_A_FILE ? "on a pipe, socket, terminal or the like"
-                                         : "on a file that was opened before the trace began");
-      return FEIGN_OK;
-    }
-  }
   int fd = -1;
   if (a->handle != 0) fd = r.descriptors.get(a->handle);
+  if (a->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
+    const bool process = r.host->op_info(r.host, a->op)->kind == FEIGN_KIND_PROCESS;
+    if (!process && ((a->marks & FEIGN_NOT_A_FILE) || a->path == 0)) {
+      c.skip(why_not(r, *a));
+      return FEIGN_OK;
+    }
+    if (!process && fd < 0 && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
+      fd = c.inherited(*a);
+      if (fd < 0) {
+        outcome->result = fd;
+        return FEIGN_OK;
+      }
+    }
+  }
   if (doing.needs_descriptor && fd < 0) {
     outcome->result = -EBADF;
     return FEIGN_OK;
   }
-  outcome->result = doing.make(c, *a, fd);
+  if (doing.grows && r.bytes.load(std::memory_order_relaxed) + c.bytes >= r.max_bytes) {
+    outcome->result = -EDQUOT;
+    outcome->why = "as many bytes are written as --max-bytes allows";
+    return FEIGN_OK;
+  }
+  outcome->result = r.options.verify ? verified(c, *a, fd, doing) : doing.make(c, *a, fd);
+  if (doing.grows && outcome->result >= 0) {
+    // Told to the others now and then: a limit need not be kept to the byte.
+    constexpr uint64_t kTell = uint64_t{1} << 20;
+    const bool allocates = a->op == FEIGN_POSIX_FALLOCATE && !(a->flags & FALLOC_FL_PUNCH_HOLE);
+    c.bytes += allocates ? a->length : static_cast<uint64_t>(outcome->result);
+    if (c.bytes >= kTell || c.bytes >= r.max_bytes / 64)
+      r.bytes.fetch_add(std::exchange(c.bytes, 0), std::memory_order_relaxed);
+  }
   return FEIGN_OK;
 }
 
 void close_stream(void*, void* stream) noexcept { delete static_cast<Context*>(stream); }
 void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
 
+constexpr const char* kTouches[] = {"none", "read", "protection", nullptr};  // as enum Touch
+constexpr feign_option kOptions[] = {
+    {"touch", FEIGN_OPT_ENUM, offsetof(Options, touch), "none", kTouches, 0, 0,
+     "Pages of mapped files, which no trace of system calls shows: none are touched, all are read, "
+     "or all are read or written as the mapping's protection says."},
+    {"content", FEIGN_OPT_TEXT, offsetof(Options, content), "", nullptr, 0, 0,
+     "What is written: zeros, random or ratio=N (one part in N is random, to compress N:1). Else "
+     "as "
+     "prepared files are filled, and random where those are sparse."},
+    {"verify", FEIGN_OPT_BOOL, offsetof(Options, verify), "no", nullptr, 0, 0,
+     "Write bytes that depend on file and position, and compare them where they are read again; a "
+     "read that gets others fails with EBADMSG."},
+};
 constexpr const char* kLayers[] = {"posix", nullptr};
 constexpr feign_replayer kApi = {sizeof kApi, 1,       kLayers,      create,
                                  open_stream, execute, close_stream, destroy};
@@ -594,8 +1079,8 @@ constexpr feign_component kComponent = {sizeof kComponent,
                                         "posix",
                                         "Makes the recorded file system calls below the root.",
                                         &kApi,
-                                        nullptr,
-                                        0,
+                                        kOptions,
+                                        std::size(kOptions),
                                         sizeof(feign_option),
                                         sizeof(Options),
                                         0};

@@ -155,6 +155,10 @@ struct Text {
         line += ']';
         break;
       default:
+        if (arg.slot == FEIGN_SLOT_VALUE && value == FEIGN_NO_OFFSET) {
+          line += "NULL";
+          break;
+        }
         add("%" PRId64, static_cast<int64_t>(value));
     }
   }
@@ -193,7 +197,8 @@ struct Text {
         // A directory descriptor went into the absolute path.
         if (arg.slot == FEIGN_SLOT_HANDLE && info->kind == FEIGN_KIND_OPEN) continue;
         if ((arg.slot == FEIGN_SLOT_HANDLE && a.handle == 0) ||
-            (arg.slot == FEIGN_SLOT_HANDLE2 && a.handle2 == 0))
+            (arg.slot == FEIGN_SLOT_HANDLE2 && a.handle2 == 0) ||
+            (arg.slot == FEIGN_SLOT_VALUE && arg.index >= a.value_count))
           continue;
         if (!first) line += ", ";
         first = false;
