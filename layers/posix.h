@@ -54,6 +54,7 @@
 //@ names rwf RWF_HIPRI=1 RWF_DSYNC=2 RWF_SYNC=4 RWF_NOWAIT=8 RWF_APPEND=16
 //@ names sync_range SYNC_FILE_RANGE_WAIT_BEFORE=1 SYNC_FILE_RANGE_WRITE=2 SYNC_FILE_RANGE_WAIT_AFTER=4
 //@ names splice SPLICE_F_MOVE=1 SPLICE_F_NONBLOCK=2 SPLICE_F_MORE=4 SPLICE_F_GIFT=8
+//@ names ioctl FICLONE=0x40049409 BTRFS_IOC_CLONE=0x40049409
 //@ names xattr XATTR_CREATE=1 XATTR_REPLACE=2
 //@ names prot PROT_NONE=0 PROT_READ=1 PROT_WRITE=2 PROT_EXEC=4 PROT_SEM=8 PROT_GROWSDOWN=0x01000000 PROT_GROWSUP=0x02000000
 //@ names map MAP_SHARED_VALIDATE=3 MAP_SHARED=1 MAP_PRIVATE=2 MAP_FIXED=0x10 MAP_ANONYMOUS=0x20 MAP_GROWSDOWN=0x100 MAP_DENYWRITE=0x800 MAP_EXECUTABLE=0x1000 MAP_LOCKED=0x2000 MAP_NORESERVE=0x4000 MAP_POPULATE=0x8000 MAP_NONBLOCK=0x10000 MAP_STACK=0x20000 MAP_HUGETLB=0x40000 MAP_SYNC=0x80000 MAP_FIXED_NOREPLACE=0x100000 MAP_FILE=0
@@ -190,6 +191,11 @@ ssize_t splice(int fd_in, off_t *off_in, int fd_out, off_t *off_out, size_t len,
 //@ args fd offset result flags:whence
 //@ replay ::lseek(fd, static_cast<off_t>(a.offset), static_cast<int>(a.flags))
 int _llseek(unsigned int fd, off_t offset, loff_t *result, unsigned int whence);
+
+//@ op 46 ioctl kind=write effect=ioctl result=zero
+//@ args fd flags:ioctl value:0
+//@ replay c.clone(a, fd)
+int ioctl(int fd, unsigned long request, unsigned long source);
 
 //@ op 27 tee kind=other effect=copy result=bytes
 //@ args fd fd2 length flags:splice
@@ -361,6 +367,11 @@ int mknod(const char *pathname, mode_t mode, dev_t dev);
 //@ args dir path mode:type -
 //@ replay c.mknod(a)
 int mknodat(int dirfd, const char *pathname, mode_t mode, dev_t dev);
+
+//@ op 69 bind kind=change effect=bind result=zero
+//@ args - struct:sun_path=path -
+//@ replay c.mknod(a)
+int bind(int sockfd, const struct sockaddr *addr, socklen_t addrlen);
 
 // ---- metadata, sizes, durability ----------------------------------------------------------------
 
@@ -710,7 +721,7 @@ int close_range(unsigned int first, unsigned int last, int flags);
 //@ replay c.nothing(a)
 int chroot(const char *path);
 
-//@ op 130 umask kind=process effect=none result=any
+//@ op 130 umask kind=process effect=umask result=any
 //@ args mode
 //@ replay c.nothing(a)
 mode_t umask(mode_t mask);
@@ -816,11 +827,11 @@ int signalfd(int fd, const sigset_t *mask, size_t sizemask);
 //@ left-out waits "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_enter
 //@ left-out pause "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_register
 //@ left-out pause "a pause" nanosleep clock_nanosleep clock_nanosleep_time64 sched_yield alarm setitimer restart_syscall
-//@ left-out pause "network" bind listen send sendto sendmsg sendmmsg setsockopt getsockopt getsockname getpeername shutdown socketcall sethostname setdomainname
+//@ left-out pause "network" listen send sendto sendmsg sendmmsg setsockopt getsockopt getsockname getpeername shutdown socketcall sethostname setdomainname
 //@ left-out pause "messages between processes" msgget msgsnd msgctl semget semctl ipc mq_unlink mq_timedsend mq_timedsend_time64 mq_notify mq_getsetattr process_vm_readv process_vm_writev
 //@ left-out pause "memory" brk mprotect mlock mlock2 munlock mlockall munlockall mincore mbind set_mempolicy get_mempolicy set_mempolicy_home_node migrate_pages move_pages pkey_alloc pkey_free pkey_mprotect shmget shmat shmdt shmctl membarrier process_madvise process_mrelease remap_file_pages map_shadow_stack mseal cachestat
 //@ left-out pause "signals" rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending sigaltstack sigaction sigprocmask sigreturn sigpending signal sgetmask ssetmask kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal
 //@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self unshare setns ptrace kcmp set_tls cacheflush
 //@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid getuid32 geteuid32 getgid32 getegid32 getgroups32 setuid32 setgid32 setgroups32 setreuid32 setregid32 setresuid32 setresgid32 getresuid32 getresgid32 setfsuid32 setfsgid32 capget capset uname sysinfo gettimeofday settimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_settime clock_adjtime adjtimex time times getrandom syslog personality timer_create timer_settime timer_settime64 timer_delete timer_gettime timer_gettime64 timer_getoverrun getitimer add_key request_key keyctl
-//@ left-out pause "descriptors that are no files" epoll_ctl timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark ioctl bpf
+//@ left-out pause "descriptors that are no files" epoll_ctl timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark bpf
 //@ left-out pause "administration of the system" mount umount umount2 pivot_root mount_setattr move_mount fsopen fsconfig fsmount fspick open_tree statmount listmount swapon swapoff reboot acct quotactl quotactl_fd init_module finit_module delete_module kexec_load iopl ioperm vhangup name_to_handle_at lookup_dcookie ustat sysfs bdflush uselib

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def tree(path):
         for name in dirs + files:
             full = os.path.join(folder, name)
             st = os.lstat(full)
-            kind = "l" if os.path.islink(full) else "d" if os.path.isdir(full) else "f"
+            kind = {stat.S_IFLNK: "l", stat.S_IFDIR: "d", stat.S_IFREG: "f", stat.S_IFIFO: "p", stat.S_IFSOCK: "s"}.get(stat.S_IFMT(st.st_mode), "?")
             out[os.path.relpath(full, path)] = (kind, None if kind == "d" else st.st_size)
     return out
 

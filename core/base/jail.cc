@@ -105,7 +105,8 @@ int open_in_root(int root_fd, const char* path, uint64_t flags, uint64_t mode, u
   // O_TMPFILE holds O_DIRECTORY: that alone makes nothing.
   const bool makes = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
   mode = makes ? mode & 01777 : 0;
-  if (!g_has_openat2.load(std::memory_order_relaxed))
+  // One component at a time also reaches what lies deeper than a path may be long.
+  if (!g_has_openat2.load(std::memory_order_relaxed) || strlen(path) >= PATH_MAX)
     return Walk(root_fd).open(path, flags, mode, resolve);
   open_how how{};
   how.flags = flags;

@@ -30,11 +30,18 @@ void Needs::grew(uint32_t file, uint64_t size) {
   Seen& s = seen(file);
   if (size <= s.now) return;
   s.now = size;
-  if (s.cut) return;
+  if (s.cut || size <= s.appended) return;
   Namespace::File& f = names_.file(file);
   if (f.created && f.certain) return;
   f.created = false;  // O_CREAT found it there
-  s.initial = std::max(s.initial, size);
+  s.initial = std::max(s.initial, size - s.appended);
+}
+
+// The file, or what it is a link to.
+void Needs::is_directory(uint32_t file) {
+  seen(file).directory = true;
+  Namespace::Type& type = names_.file(file).type;
+  if (type != Namespace::Type::kSymlink) type = Namespace::Type::kDirectory;
 }
 
 void Needs::listed(const feign_activity& a, uint32_t file) {
@@ -87,7 +94,10 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kPwrite:
     case Effect::kPwrite2: {
       Seen& s = seen(file);
-      s.now = std::max(s.now, a.offset + done);
+      if (appends_.contains(a.handle))  // where that was is not known: behind what there was
+        s.appended += done;
+      else
+        s.now = std::max(s.now, a.offset + done);
       s.changed = true;
       return;
     }
@@ -114,7 +124,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
         grew(file, a.length);
         seen(file).mode |= a.mode & 0777;
       }
-      if (a.result >= 0 && S_ISDIR(a.mode)) names_.file(file).type = Namespace::Type::kDirectory;
+      if (a.result >= 0 && S_ISDIR(a.mode)) is_directory(file);
       return;
     case Effect::kFtruncate:
       if (a.result < 0) return;
@@ -139,7 +149,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       return;
     }
     case Effect::kList:
-      names_.file(file).type = Namespace::Type::kDirectory;
+      is_directory(file);
       listed(a, file);
       return;
     case Effect::kUse:
@@ -147,7 +157,13 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       if (a.op == FEIGN_POSIX_FCHMOD || a.op == FEIGN_POSIX_FCHOWN) seen(file).changed = true;
       return;
     case Effect::kFchdir:
-      names_.file(file).type = Namespace::Type::kDirectory;
+      is_directory(file);
+      return;
+    case Effect::kLink:
+      if (a.result >= 0 && a.path2 != 0) {
+        names_.link(file, a.path2);
+        changed_.insert(names_.canonical(a.path2, false));
+      }
       return;
     default:
       return;
@@ -214,6 +230,7 @@ void Needs::changes(const feign_activity& a, Effect effect) {
     case Effect::kUnlink:
     case Effect::kMkdir:
     case Effect::kMknod:
+    case Effect::kBind:
     case Effect::kLink:
     case Effect::kSymlink:
     case Effect::kTruncate:
@@ -294,7 +311,8 @@ void Needs::add(const feign_activity& a) {
       return;
     case Effect::kOpen:
     case Effect::kCreat:
-      if ((a.flags & O_TRUNC) && (a.flags & O_ACCMODE) != O_RDONLY) {
+      if ((a.flags & O_APPEND) && !(a.flags & O_TRUNC)) appends_.insert(a.handle);
+      if (a.flags & O_TRUNC) {
         seen(touched.file).cut = true;
         seen(touched.file).now = 0;
       }
@@ -353,6 +371,47 @@ std::vector<Needed> Needs::finish() {
       if (moved_.contains(p)) return true;
     return false;
   };
+  // What is known of a link's target under the link's name is known of the target, which is there if
+  // the link was followed.
+  std::unordered_map<uint32_t, uint32_t> by_path;
+  for (const uint32_t id : files) by_path[names_.file(id).initial_path] = id;
+  for (const uint32_t id : files) {
+    const Namespace::File& link = names_.file(id);
+    if (link.type != Namespace::Type::kSymlink || link.target == 0) continue;
+    const Seen from = seen(id);
+    const bool directory = from.directory || with_children.contains(link.initial_path);
+    if (!(from.followed || directory)) continue;
+    uint32_t behind = link.initial_path, last = id;
+    for (int hops = 0; hops < 40; ++hops) {
+      const Namespace::File& f = names_.file(last);
+      if (f.type != Namespace::Type::kSymlink || f.target == 0) break;
+      const std::string_view path = strings_.text(behind), target = strings_.text(f.target);
+      std::string to(target);
+      if (to[0] != '/') to = std::string(path.substr(0, path.rfind('/') + 1)) + to;
+      behind = names_.canonical(strings_.intern(clean_path(to)), false);
+      const auto next = by_path.find(behind);
+      last = next != by_path.end() ? next->second : 0;
+      if (last == 0) break;
+    }
+    if (last != 0) {
+      Seen& to = seen(last);
+      to.mode |= from.mode;
+      to.initial = std::max(to.initial, from.initial);
+      to.directory |= directory;
+      if (directory) with_children.insert(names_.file(last).initial_path);
+      continue;
+    }
+    const uint32_t known = names_.at(behind);
+    if (known != 0 && names_.file(known).created) continue;
+    if (!there.insert(behind).second) continue;
+    Needed n;
+    n.type = directory ? Needed::kDirectory : Needed::kFile;
+    n.changed = true;  // what happens to it is not known
+    n.mode = from.mode;
+    n.size = from.initial;
+    n.path = strings_.text(behind);
+    if (n.path != "/") out.push_back(std::move(n));
+  }
   for (const uint32_t id : files) {
     const Namespace::File& f = names_.file(id);
     if (!reachable(f.initial_path)) continue;
@@ -366,22 +425,6 @@ std::vector<Needed> Needs::finish() {
     } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
       n.type = Needed::kSymlink;
       n.target = strings_.text(f.target);
-      // What lies behind it, if nothing else says so.
-      const std::string to =
-          n.target[0] == '/' ? n.target : n.path.substr(0, n.path.rfind('/') + 1) + n.target;
-      const uint32_t behind = strings_.intern(clean_path(to));
-      const uint32_t known = names_.at(behind);
-      if ((seen(id).followed || has_children) && !there.contains(behind) &&
-          (known == 0 || !names_.file(known).created)) {
-        there.insert(behind);
-        Needed there_too;
-        there_too.type = seen(id).directory || has_children ? Needed::kDirectory : Needed::kFile;
-        there_too.changed = true;  // what happens to it is not known
-        there_too.mode = seen(id).mode;
-        there_too.size = seen(id).initial;
-        there_too.path = strings_.text(behind);
-        out.push_back(std::move(there_too));
-      }
     } else if (f.type == Namespace::Type::kFifo) {
       n.type = Needed::kFifo;
     } else {

@@ -216,9 +216,24 @@ Result<void> Maker::directories(const std::string& path, int depth) {
   char target[PATH_MAX];
   const ssize_t length = readlinkat(parent.get(), name.c_str(), target, sizeof target - 1);
   if (length < 0) return failed("make directory", path, EEXIST);
-  target[length] = '\0';
-  const std::string to = target[0] == '/' ? target : (above == "/" ? "" : above) + "/" + target;
-  return directories(clean_path(to), depth + 1);
+  // What ".." leads up from has to be there, too.
+  const std::string_view text(target, static_cast<size_t>(length));
+  std::string to = text.starts_with('/') || above == "/" ? "" : above;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find('/', i), text.size());
+    const std::string_view part = text.substr(i, end - i);
+    i = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      if (!to.empty())
+        if (auto made = directories(to, depth + 1); !made) return made;
+      to.resize(std::min(to.rfind('/'), to.size()));
+    } else {
+      to += '/';
+      to += part;
+    }
+  }
+  return directories(to.empty() ? "/" : to, depth + 1);
 }
 
 Result<int> Maker::parent_of(const std::string& path) {

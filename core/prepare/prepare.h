@@ -31,6 +31,7 @@ class Needs {
   struct Seen {              // of one file, by its number in names_
     uint64_t now = 0;        // bytes it has, as far as is known
     uint64_t initial = 0;    // bytes it must have had
+    uint64_t appended = 0;   // bytes that went behind what it had
     bool cut = false;        // it was truncated: what it had before cannot be seen any more
     bool followed = false;   // used by a call that follows links: a link's target is there, too
     bool directory = false;  // … and is a directory
@@ -50,6 +51,7 @@ class Needs {
   Seen& seen(uint32_t file);
   void grew(uint32_t file, uint64_t size);
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
+  void is_directory(uint32_t file);
   void listed(const feign_activity& a, uint32_t file);
   void attribute(const feign_activity& a, uint32_t file);
   void denied(const feign_activity& a, Effect effect);
@@ -61,6 +63,7 @@ class Needs {
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::vector<Seen> seen_;
   std::map<uint32_t, Listing> listings_;
+  std::unordered_set<uint32_t> appends_;  // handles that write behind what there is
   std::unordered_set<uint32_t> changed_;  // paths whose names or attributes the trace changes
   std::unordered_set<uint32_t> moved_;    // of these, directories that were renamed or removed
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "replay/replay.h"
 
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -321,6 +323,8 @@ Result<void> Worker::loop() {
 
 void Worker::main() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  // Modes are as recorded, the recorded umask taken off.
+  if (unshare(CLONE_FS) == 0) umask(0);
   // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.
   if (run_.root_fd >= 0) (void)write_below_only(run_.root_fd);
   try {

@@ -42,6 +42,9 @@ enum class Effect : uint8_t {
   kAttr,   // attributes of a path's file, by AT_ flags, or of a descriptor's if there is no path
   kLattr,  // does not follow a link at the end
   kMknod,
+  kBind,   // a socket becomes a name; without a path it is not about files
+  kIoctl,  // FICLONE makes one file's bytes another's; the others are not about storage
+  kUmask,
   kTruncate,
   kFtruncate,
   kFallocate,

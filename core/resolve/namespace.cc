@@ -123,6 +123,13 @@ void Namespace::take(uint32_t slot) {
   if (files_[file].links > 0 && --files_[file].links == 0) files_[file].gone = true;
 }
 
+void Namespace::link(uint32_t file, uint32_t path) {
+  const uint32_t to = slot_of(canonical(path, false));
+  if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
+  take(to);
+  put(to, file);
+}
+
 uint32_t Namespace::initial_path_of(uint32_t slot) {
   const uint32_t parent = slots_[slot].parent;
   if (parent == 0) return slots_[slot].path;
@@ -142,7 +149,8 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
     if (const uint32_t parent = slots_[slot].parent; parent != 0) {
       if (present(parent, Type::kDirectory) == 0) return 0;
     }
-    const uint32_t file = new_file(type, false, true);
+    // A name that the trace made first was not there when it began, whatever comes later.
+    const uint32_t file = new_file(type, slots_[slot].born, true);
     files_[file].initial_path = initial_path_of(slot);
     put(slot, file);
     return file;
@@ -159,6 +167,7 @@ uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
   const bool surely = certain || slots_[slot].state == State::kAbsent;
   const uint32_t file = new_file(type, true, surely);
   files_[file].initial_path = slots_[slot].path;  // if it turns out to have been there
+  if (certain && slots_[slot].state == State::kUnknown) slots_[slot].born = true;
   put(slot, file);
   return file;
 }
@@ -191,9 +200,15 @@ void Namespace::move_children(uint32_t from, uint32_t to) {
 }
 
 void Namespace::exchange(uint32_t a, uint32_t b) {
-  std::string aside(strings_.text(slots_[a].path));
-  aside += "/../.feign-exchange";  // a name of our own: a trace's paths are clean and lack ".."
-  const uint32_t between = slot_of_text(aside);
+  // A name that no path can be: it is not below anything.
+  const uint32_t aside = strings_.intern("//exchange");
+  if (aside >= slot_by_path_.size()) slot_by_path_.resize(aside + size_t{1});
+  uint32_t between = slot_by_path_[aside];
+  if (between == 0) {
+    between = static_cast<uint32_t>(slots_.size());
+    slots_.push_back({aside, 0, 0, 0, 0, State::kUnknown});
+    slot_by_path_[aside] = between;
+  }
   move(a, between);
   move(b, a);
   move(between, b);
@@ -228,9 +243,12 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
   const bool ok = a.result >= 0;
   const auto failed = [&] {
     if (a.result == -ENOENT) {
-      const uint32_t parent = slots_[slot].parent;
-      // With the parent known to be there, it is the name that is missing.
-      if (parent != 0 && slots_[parent].file != 0) absent(slot);
+      // What is above it is no file, or that would have been ENOTDIR.
+      const uint32_t above = slots_[slots_[slot].parent].file;  // files_[0] is nobody's
+      if (Type& type = files_[above].type;
+          above != 0 && (type == Type::kUnknown || type == Type::kFile))
+        type = Type::kDirectory;
+      absent(slot);
     }
     t.file = slots_[slot].file;
     return t;
@@ -266,7 +284,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       } else {
         t.file = present(slot, (a.flags & O_DIRECTORY) ? Type::kDirectory : Type::kUnknown);
       }
-      if (t.file != 0 && (a.flags & O_TRUNC) && (a.flags & O_ACCMODE) != O_RDONLY)
+      if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
         files_[t.file].size = 0;
       return t;
     }
@@ -279,13 +297,17 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       t.file = create(slot, Type::kDirectory, true);
       t.created = true;
       return t;
+    case Effect::kBind:
     case Effect::kMknod:
-      if (a.result == -EEXIST) {
+      if (a.result == -EEXIST || a.result == -EADDRINUSE) {
         t.file = present(slot, Type::kUnknown);
         return t;
       }
       if (!ok) return failed();
-      t.file = create(slot, S_ISFIFO(a.mode) ? Type::kFifo : Type::kFile, true);
+      t.file = create(slot, S_ISFIFO(a.mode)   ? Type::kFifo
+                            : S_ISSOCK(a.mode) ? Type::kOther
+                                               : Type::kFile,
+                      true);
       t.created = true;
       return t;
     case Effect::kSymlink:
@@ -353,8 +375,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
     case Effect::kReadlink:
       if (a.result == -EINVAL) {
         t.file = present(slot, Type::kUnknown);
-        if (files_[t.file].type == Type::kUnknown) files_[t.file].type = Type::kFile;
-        return t;
+        return t;  // no link: a file or a directory
       }
       if (!ok) return failed();
       t.file = present(slot, Type::kSymlink);

@@ -73,6 +73,9 @@ class Namespace {
   // The file at a path that something else than a call tells to be there.
   uint32_t found(uint32_t path, Type type) { return present(slot_of(canonical(path, true)), type); }
 
+  // One more name for a file that a descriptor tells.
+  void link(uint32_t file, uint32_t path);
+
   // The path with the symbolic links in it followed, as far as the trace told their targets; one at
   // its end only if `follow`. (path_resolution(7))
   uint32_t canonical(uint32_t path, bool follow);
@@ -85,6 +88,7 @@ class Namespace {
     uint32_t parent = 0, first_child = 0, next_sibling = 0;
     uint32_t file = 0;
     State state = State::kUnknown;
+    bool born = false;  // the trace made it, and it was not there before
   };
 
   uint32_t slot_of(uint32_t path);

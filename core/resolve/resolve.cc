@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/falloc.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -42,6 +43,32 @@ bool opens_nofollow(Effect effect, const feign_activity& a) {
       return (a.flags & AT_SYMLINK_NOFOLLOW) != 0;
     case Effect::kOpen:
       return (a.flags & O_NOFOLLOW) != 0 || (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    default:
+      return false;
+  }
+}
+
+// A failure that comes from how the path was written, which its clean form does not tell any more:
+// a slash or dot at the end, or ".." behind what is no directory. Made with the clean path, such a
+// call would succeed.
+bool form_decides(const feign_activity& a, Effect effect, std::string_view path) {
+  if (a.result >= 0) return false;
+  const bool makes = effect == Effect::kMkdir || effect == Effect::kMknod ||
+                     effect == Effect::kSymlink || effect == Effect::kLink ||
+                     effect == Effect::kRename || effect == Effect::kCreat ||
+                     (effect == Effect::kOpen && (a.flags & O_CREAT));
+  const bool at_end = path.ends_with('/') || path.ends_with("/.") || path.ends_with("..");
+  const bool up = path.find("..") != std::string_view::npos || path.find("/.") != path.npos;
+  if (path.size() < 2 || !(at_end || (makes && up))) return false;
+  switch (-a.result) {
+    case ENOENT:
+    case ENOTDIR:
+      return makes || a.result == -ENOTDIR;
+    case EINVAL:
+    case EBUSY:
+    case EISDIR:
+    case ENOTEMPTY:
+      return true;
     default:
       return false;
   }
@@ -219,7 +246,9 @@ std::string Resolve::physical(std::string base, std::string_view text) {
 
 // Names below /proc and /dev that stand for what the process has open, or for where it is: the name
 // that is meant, 0 if it is none of these.
-uint32_t Resolve::behind_proc(const Thread& t, std::string_view text) {
+// Where it is a descriptor itself, `open` gets what is behind it.
+uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Description** open) {
+  if (text.size() < 8 || (text[1] != 'p' && text[1] != 'd')) return 0;
   std::string_view rest = text;
   const auto take = [&](std::string_view prefix) {
     if (!rest.starts_with(prefix)) return false;
@@ -234,11 +263,16 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text) {
       fd = fd * 10 + (rest[digits++] - '0');
     rest.remove_prefix(digits);
     const auto at = t.table->map.find(fd);
-    if (digits != 0 && at != t.table->map.end()) base = at->second.description->path;
+    if (digits == 0 || at == t.table->map.end()) return;
+    base = at->second.description->path;
+    if (rest.empty() && open != nullptr) *open = at->second.description;
   };
+  const feign_stream_info own = tables_.streams.info(t.now);
   if (take("/dev/fd/")) {
     descriptor();
-  } else if (take("/proc/self/") || take("/proc/thread-self/")) {
+  } else if (take("/proc/self/") || take("/proc/thread-self/") ||
+             take("/proc/" + std::to_string(own.process) + "/") ||
+             take("/proc/" + std::to_string(own.thread) + "/")) {
     if (take("fd/"))
       descriptor();
     else if (take("cwd"))
@@ -275,6 +309,7 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
   } else {
     const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
     base = at != t.table->map.end() ? at->second.description->path : hint;
+    if (base == 0 && !found_open_) return 0;  // of no directory at all
   }
   if (up)
     return tables_.strings.intern(
@@ -444,17 +479,20 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const uint32_t hint = a.file;
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
+  a.mode &= ~t.place->umask;
   if (a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT)) {  // openat2: "/" is the directory
     const std::string_view text = tables_.strings.text(a.path);
     if (text.starts_with('/'))
       a.path = tables_.strings.intern(clean_path(text).replace(0, 1, "./"));
   }
-  a.path = absolute(t, a.handle, hint, a.path);
+  a.path = form_decides(a, effect, tables_.strings.text(a.path))
+               ? 0
+               : absolute(t, a.handle, hint, a.path);
   a.handle = 0;
   a.file = 0;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   if (follow && a.path != 0)
-    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path)); path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), nullptr); path != 0)
       a.path = path;
   const uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
   uint32_t marks = 0;
@@ -484,16 +522,39 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const uint32_t hint = a.file;
   a.file = 0;
   if (a.path == 0) {  // AT_EMPTY_PATH, or no path at all: the descriptor's file
-    fill(a, find(t, a.handle, hint));
+    if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, 0, a.path2);
+    a.handle2 = 0;
+    Description* d = find(t, a.handle, hint);
+    fill(a, d);
+    if (effect == Effect::kLink && a.result >= 0 && d != nullptr && d->file != 0 && a.path2 != 0)
+      names_.link(d->file, a.path2);
+    return;
+  }
+  if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
+  if (form_decides(a, effect, tables_.strings.text(a.path)) ||
+      (a.path2 != 0 && effect != Effect::kSymlink &&
+       form_decides(a, effect, tables_.strings.text(a.path2)))) {
+    a.path = a.handle = a.handle2 = 0;
+    a.marks |= FEIGN_NOT_A_FILE;
     return;
   }
   if (effect == Effect::kLink || effect == Effect::kRename)
     a.path2 = absolute(t, a.handle2, 0, a.path2);
   a.path = absolute(t, a.handle, hint, a.path);
   a.handle = a.handle2 = 0;
+  Description* open = nullptr;
   if (!(a.marks & FEIGN_NOFOLLOW) && a.path != 0)
-    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path)); path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
       a.path = path;
+  // By way of its descriptor: the file may have no name, or another one by now.
+  if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) &&
+      (effect == Effect::kLink || effect == Effect::kAttr || effect == Effect::kStat ||
+       effect == Effect::kStatat)) {
+    fill(a, open);
+    if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
+      names_.link(open->file, a.path2);
+    return;
+  }
   if (no_storage(a, a.path)) return;
   const uint32_t from = names_.canonical(a.path, false);
   const uint32_t to = a.path2 != 0 ? names_.canonical(a.path2, false) : 0;
@@ -504,7 +565,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const Namespace::Type type = names_.file(touched.file).type;
   if (type == Namespace::Type::kDirectory) a.marks |= FEIGN_DIRECTORY;
   if (type == Namespace::Type::kSymlink) a.marks |= FEIGN_SYMLINK;
-  if (effect == Effect::kRename && a.result >= 0 && type == Namespace::Type::kDirectory)
+  if (effect == Effect::kRename && a.result >= 0)
     renamed(from, to);
   if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).size = a.length;
 }
@@ -514,19 +575,20 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
   const bool writes =
       effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2;
-  const bool positional =
-      effect == Effect::kPread || effect == Effect::kPwrite ||
-      ((effect == Effect::kPread2 || effect == Effect::kPwrite2) && a.offset != UINT64_MAX);
+  const bool second = effect == Effect::kPread2 || effect == Effect::kPwrite2;
+  const bool positional = effect == Effect::kPread || effect == Effect::kPwrite ||
+                          (second && a.offset != FEIGN_NO_OFFSET);
+  if (second) a.mode = positional ? 0 : 1;  // for the replayer: at its own offset
   Namespace::File* f = d->file != 0 ? &names_.file(d->file) : nullptr;
-  if (writes && (d->flags & O_APPEND)) {
+  constexpr uint32_t kRwfAppend = 16;
+  if (writes && ((d->flags & O_APPEND) || (second && (a.flags & kRwfAppend)))) {
     a.offset = f != nullptr ? f->size : d->offset;
-    if (!positional) d->offset = a.offset + done;
+    if (!positional && done != 0) d->offset = a.offset + done;
   } else if (!positional) {
     a.offset = d->offset;
     d->offset += done;
   }
-  if (f != nullptr && writes) f->size = std::max(f->size, a.offset + done);
-  if (f != nullptr && !writes) f->size = std::max(f->size, a.offset + done);
+  if (f != nullptr && done != 0) f->size = std::max(f->size, a.offset + done);
 }
 
 // Bytes from one descriptor to another; an end that is a pipe or socket is none of ours.
@@ -546,17 +608,15 @@ void Resolve::copy(Record& r, Thread& t) {
   a.handle = from != nullptr ? from->handle : 0;
   a.handle2 = to != nullptr ? to->handle : 0;
   uint64_t in = 0, out = 0;
-  if (from != nullptr) {
-    in = at_in != FEIGN_NO_OFFSET ? at_in : from->offset;
-    if (at_in == FEIGN_NO_OFFSET) from->offset += done;
-  }
+  if (from != nullptr) in = at_in != FEIGN_NO_OFFSET ? at_in : from->offset;
   if (to != nullptr) {
     Namespace::File* f = to->file != 0 ? &names_.file(to->file) : nullptr;
     out = at_out != FEIGN_NO_OFFSET ? at_out : to->offset;
     if ((to->flags & O_APPEND) && f != nullptr) out = f->size;
-    if (at_out == FEIGN_NO_OFFSET) to->offset = out + done;
-    if (f != nullptr) f->size = std::max(f->size, out + done);
+    if (at_out == FEIGN_NO_OFFSET && done != 0) to->offset = out + done;
+    if (f != nullptr && done != 0) f->size = std::max(f->size, out + done);
   }
+  if (from != nullptr && at_in == FEIGN_NO_OFFSET) from->offset = in + done;
   a.offset = from != nullptr ? in : out;
   if (tells_offsets || to != nullptr)
     r.set_values(std::array<uint64_t, 4>{at_in, at_out, to != nullptr ? to->file : 0, out});
@@ -574,6 +634,8 @@ const char* Resolve::apply(Record& r) {
   if (effect == Effect::kMap || effect == Effect::kUnmap || effect == Effect::kRemap ||
       effect == Effect::kMapped)
     if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;
+  if (effect == Effect::kBind && a.path == 0) return "network";
+  if (effect == Effect::kIoctl && a.flags != FICLONE) return "requests that are not about storage";
   a.stream = thread().now;
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
@@ -601,7 +663,7 @@ const char* Resolve::apply(Record& r) {
     }
     case Effect::kDup:
     case Effect::kDup2: {
-      const uint32_t target = effect == Effect::kDup2 ? a.handle2 : 0;
+      const uint32_t target = effect == Effect::kDup2 ? a.handle2 : 0, recorded = a.handle;
       Description* d = find(t, a.handle, hint);
       fill(a, d);
       a.handle2 = 0;
@@ -609,7 +671,10 @@ const char* Resolve::apply(Record& r) {
       const auto fd = static_cast<int32_t>(a.result);
       if (target != 0) {
         const auto old = t.table->map.find(fd);
-        if (old != t.table->map.end() && old->second.description == d) return nullptr;
+        if (old != t.table->map.end() && old->second.description == d) {
+          if (fd != FEIGN_FD_OF(recorded)) old->second.close_on_exec = (a.flags & O_CLOEXEC) != 0;
+          return nullptr;
+        }
         if (old != t.table->map.end()) {
           Description* gone = old->second.description;
           if (!(gone->marks & FEIGN_NOT_A_FILE)) {
@@ -628,6 +693,10 @@ const char* Resolve::apply(Record& r) {
       if (!ok || d == nullptr) return nullptr;
       if (a.flags == kFdDupfd || a.flags == kFdDupfdCloexec)
         install(t, static_cast<int32_t>(a.result), d, a.flags == kFdDupfdCloexec);
+      if (a.flags == F_SETFL && a.value_count > 0) {
+        constexpr uint32_t kSettable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
+        d->flags = (d->flags & ~kSettable) | (static_cast<uint32_t>(a.values[0]) & kSettable);
+      }
       if (a.flags == kFdSetfd && a.value_count > 0)
         t.table->map[fd].close_on_exec = (a.values[0] & FD_CLOEXEC) != 0;
       return nullptr;
@@ -713,8 +782,18 @@ const char* Resolve::apply(Record& r) {
       a.path = a.path != 0 ? absolute(t, a.handle, hint, a.path) : 0;
       a.handle = a.file = 0;
       if (!ok) return nullptr;
-      // exec gives up what was shared, then closes what was so marked.
-      if (t.table.use_count() > 1 && t.process->threads.size() <= 1) {
+      // exec ends the process's other threads, gives up what is shared, then closes what was so marked.
+      for (const uint32_t stream : std::vector<uint32_t>(t.process->threads)) {
+        Thread& other = threads_[stream];
+        if (stream == recorded_stream || other.ended) continue;
+        other.ended = true;
+        std::erase(t.process->threads, stream);
+        other.table.reset();
+        other.place.reset();
+        other.memory.reset();
+        other.process.reset();
+      }
+      if (t.table.use_count() > 1) {
         auto own = std::make_shared<Table>(*t.table);
         for (auto& [fd, d] : own->map) ++d.description->refs;
         t.table = own;
@@ -782,6 +861,25 @@ const char* Resolve::apply(Record& r) {
       path_call(r, t, effect);
       if (ok && a.path != 0) t.place->path = names_.canonical(a.path, true);
       return nullptr;
+    case Effect::kUmask:
+      a.handle = a.file = a.path = 0;
+      t.place->umask = a.mode & 0777;
+      return nullptr;
+    case Effect::kBind:
+      a.mode = S_IFSOCK | 0777;
+      a.mode &= ~t.place->umask;
+      a.handle = FEIGN_CWD;
+      a.file = 0;
+      path_call(r, t, effect);
+      return nullptr;
+    case Effect::kIoctl: {
+      Description* from = find(t, FEIGN_FD(a.value_count > 0 ? a.values[0] : 0), 0);
+      fill(a, find(t, a.handle, hint));
+      a.handle2 = from != nullptr ? from->handle : 0;
+      if (ok && a.file != 0 && from != nullptr && from->file != 0)
+        names_.file(a.file).size = names_.file(from->file).size;
+      return nullptr;
+    }
     case Effect::kChroot:
       path_call(r, t, effect);
       if (ok && a.path != 0) t.place->root = names_.canonical(a.path, true);

@@ -50,6 +50,7 @@ class Resolve {
   struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
     uint32_t root = 0;  // 0: "/"
+    uint32_t umask = 022;
   };
   struct Mapping {  // what one mmap() made
     uint32_t handle = 0;
@@ -96,7 +97,7 @@ class Resolve {
   void data(feign_activity& a, Description* d, Effect effect);
   void renamed(uint32_t from, uint32_t to);
   std::string physical(std::string base, std::string_view text);
-  uint32_t behind_proc(const Thread& t, std::string_view text);
+  uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
   bool no_storage(feign_activity& a, uint32_t path);
   void copy(Record& r, Thread& t);
   const char* memory_call(Record& r, Thread& t, Effect effect);

@@ -640,6 +640,14 @@ feign_status Source::line(std::string_view text) {
   }
   if (rest.starts_with("--- ")) return FEIGN_OK;
   if (rest.starts_with("<... ")) return resumed(pid, rest);
+  // A thread that is not the first calls execve and goes on under the process's id.
+  if (const size_t at = rest.rfind("<pid changed to "); at != std::string_view::npos &&
+                                                        rest.ends_with(" ...>")) {
+    int64_t now = 0;
+    Scan number(rest.substr(at + strlen("<pid changed to ")));
+    if (number.number(now))
+      return unfinished(now, time, rest.substr(0, at));
+  }
   if (rest.ends_with("<unfinished ...>"))
     return unfinished(pid, time, rest.substr(0, rest.size() - strlen("<unfinished ...>")));
   return call(process(pid), time, rest, lines_->number(), nullptr);
@@ -1026,20 +1034,18 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
     case Role::kAt: {
       if (arg.index > 15) return true;
       uint64_t value = 0;
-      if (arg.role == Role::kAt && s.take("NULL"))
+      Scan inner = s;  // the caller skips "[…]" as a whole
+      inner.take('[');
+      if (arg.role == Role::kAt && inner.take("NULL"))
         value = FEIGN_NO_OFFSET;
-      else if (s.take('['), arg.names != nullptr && flags(arg, s, value))
-        ;
-      else if (s.take('~') && s.number(number))
-        value = ~static_cast<uint64_t>(number) & 0xFFFFFFFF;  // ~0U
-      else if (s.number(number))
+      else if ((arg.names == nullptr || !flags(arg, inner, value)) && inner.number(number))
         value = static_cast<uint64_t>(number);
       if (held.values.size() <= arg.index) held.values.resize(arg.index + size_t{1});
       held.values[arg.index] = value;
       return true;
     }
     case Role::kResult:
-      if (s.take('[') && s.number(number)) true_result_ = number;
+      if (Scan inner = s; inner.take('[') && inner.number(number)) true_result_ = number;
       return true;
     case Role::kTimes:
       times(s, held);

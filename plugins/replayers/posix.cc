@@ -8,8 +8,10 @@
 // layers/posix.h.
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -311,8 +313,10 @@ struct Context {
   const iovec* iov(const feign_activity& a, char* memory) {
     vectors.clear();
     size_t at = 0;  // one after the other, as far as there is memory
+    size_t left = fit(a.length);
     for (uint32_t i = 0; i < a.value_count && i < IOV_MAX; ++i) {
-      const size_t length = fit(a.values[i]);
+      const size_t length = std::min(left, fit(a.values[i]));
+      left -= length;
       if (length > r->buffer_size - at) at = 0;
       vectors.push_back({memory + at, length});
       at += length;
@@ -326,7 +330,9 @@ struct Context {
   static uint64_t value(const feign_activity& a, uint32_t i) {
     return i < a.value_count ? a.values[i] : 0;
   }
-  off_t offset2(const feign_activity& a) { return static_cast<off_t>(a.offset); }
+  off_t offset2(const feign_activity& a) {
+    return a.mode != 0 ? off_t{-1} : static_cast<off_t>(a.offset);
+  }
 
   Where where(uint32_t path) {
     return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire),
@@ -349,7 +355,7 @@ struct Context {
         a.value_count != 0 ? a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV) : 0;
     int fd;
     const bool whole = ((flags & O_PATH) && !(flags & O_NOFOLLOW)) || resolve != 0;
-    const Where w = whole ? Where{0, nullptr} : where(a.path);
+    const Where w = whole || strcmp(text(a.path), "/") == 0 ? Where{0, nullptr} : where(a.path);
     if (w.dir < 0 && w.dir != -ENOENT) return w.dir;
     if (w.name != nullptr) {
       fd = ::openat(w.dir, w.name, flags | O_NOFOLLOW, static_cast<mode_t>(mode));
@@ -384,6 +390,7 @@ struct Context {
   }
 
   int64_t dup(const feign_activity& a, int fd) {
+    if (a.result < 0) return emulated(a.result);  // about the recorded numbers, which are not ours
     const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return -errno;
     if (a.handle2 != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
@@ -563,6 +570,14 @@ struct Context {
   }
 
   int64_t link(const feign_activity& a) {
+    if (a.handle != 0 && a.path2 != 0) {  // by descriptor
+      const int fd = descriptor(a.handle);
+      if (fd < 0) return -EBADF;
+      const Where to = where(a.path2);
+      if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EEXIST;
+      return checked(
+          ::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name, AT_SYMLINK_FOLLOW));
+    }
     if (a.path == 0 || a.path2 == 0) return skip("no path was recorded");
     const Where to = where(a.path2);
     if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EEXIST;
@@ -614,7 +629,8 @@ struct Context {
   int64_t chmod(const feign_activity& a) {
     if (a.handle != 0) {
       const int fd = descriptor(a.handle);
-      return fd < 0 ? -EBADF : checked(::fchmod(fd, a.mode & 01777));
+      // Not by fchmod(): the trace may have opened it with O_PATH.
+      return fd < 0 ? -EBADF : checked(::chmod(by_descriptor(fd), a.mode & 01777));
     }
     return at_file(a, [&](int at) { return ::chmod(by_descriptor(at), a.mode & 01777); });
   }
@@ -624,7 +640,7 @@ struct Context {
     const auto group = static_cast<gid_t>(value(a, 1));
     const int64_t result =
         a.handle != 0
-            ? (fd < 0 ? -EBADF : checked(::fchown(fd, owner, group)))
+            ? (fd < 0 ? -EBADF : checked(::fchownat(fd, "", owner, group, AT_EMPTY_PATH)))
             : at_file(a, [&](int at) { return ::fchownat(at, "", owner, group, AT_EMPTY_PATH); });
     if (result == -EPERM && a.result == 0) return skip("not permitted to the user who replays");
     return result;
@@ -635,7 +651,8 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
     if (w.name == nullptr) return -EEXIST;
-    return checked(::mknodat(w.dir, w.name, type | (a.mode & 01777), 0));
+    const int64_t result = checked(::mknodat(w.dir, w.name, type | (a.mode & 01777), 0));
+    return result == -EEXIST && a.op == FEIGN_POSIX_BIND ? -EADDRINUSE : result;
   }
   // Of the file system that the root is on. Others are none of our business.
   int64_t sync() {
@@ -680,7 +697,7 @@ struct Context {
   // storage had to do with.
   int64_t copy(const feign_activity& a, int fd, int fd2) {
     if ((a.handle != 0 && fd < 0) || (a.handle2 != 0 && fd2 < 0)) return -EBADF;
-    if (fd < 0 && fd2 < 0) return -EBADF;
+    if ((fd < 0 && fd2 < 0) || a.result == -EBADF) return -EBADF;
     const size_t length = std::min<uint64_t>(a.length, 0x7ffff000);
     off64_t in = static_cast<off64_t>(value(a, 0)), out = static_cast<off64_t>(value(a, 1));
     off64_t* const at_in = a.value_count > 0 && a.values[0] != FEIGN_NO_OFFSET ? &in : nullptr;
@@ -696,6 +713,11 @@ struct Context {
     if (fd >= 0) return checked(::sendfile(r->nowhere, fd, at_in, moved));
     return checked(at_out != nullptr ? ::pwrite(fd2, r->write_buffer, fit(moved), out)
                                      : ::write(fd2, r->write_buffer, fit(moved)));
+  }
+
+  int64_t clone(const feign_activity& a, int fd) {
+    const int from = descriptor(a.handle2);
+    return from < 0 ? -EBADF : checked(::ioctl(fd, FICLONE, from));
   }
 
   // ---- files in memory --------------------------------------------------------------------------
@@ -850,7 +872,8 @@ struct Context {
     for (uint32_t i = 0; i < 2 && a.value_count >= 4; ++i)
       times[i] = {static_cast<time_t>(a.values[2 * i]), static_cast<long>(a.values[2 * i + 1])};
     const timespec* const given = a.value_count >= 4 ? times : nullptr;
-    if (a.handle != 0) return fd < 0 ? -EBADF : checked(::futimens(fd, given));
+    if (a.handle != 0)
+      return fd < 0 ? -EBADF : checked(::utimensat(AT_FDCWD, by_descriptor(fd), given, 0));
     if (a.marks & FEIGN_NOFOLLOW) {
       const Where w = where(a.path);
       if (w.dir < 0) return w.dir;
@@ -993,6 +1016,25 @@ int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing
   return result;
 }
 
+// Failed for a reason that lies in the process or the machine of then, not in the files: made again it
+// would succeed, and change what did not change.
+bool by_circumstance(int64_t result) {
+  switch (-result) {
+    case EFAULT:
+    case EINTR:
+    case EIO:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+      return true;
+    default:
+      return -result >= 512;  // ERESTARTSYS and its like
+  }
+}
+
 // Why a call is not made that has to do with no file below the root.
 const char* why_not(const Replayer& r, const feign_activity& a) {
   if (!(a.marks & FEIGN_NOT_A_FILE))
@@ -1003,8 +1045,8 @@ const char* why_not(const Replayer& r, const feign_activity& a) {
     if (strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0'))
       return "on /dev, /proc or /sys: no storage";
   }
-  if (a.path == 0 && r.host->op_info(r.host, a.op)->kind == FEIGN_KIND_OPEN)
-    return "no path was recorded";
+  if (a.path == 0 && a.handle == 0 && a.handle2 == 0 && a.value_count == 0)
+    return "no path was recorded, or its form alone made the call fail";
   return "on a pipe, socket, terminal or the like";
 }
 
@@ -1041,6 +1083,18 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   if (doing.grows && r.bytes.load(std::memory_order_relaxed) + c.bytes >= r.max_bytes) {
     outcome->result = -EDQUOT;
     outcome->why = "as many bytes are written as --max-bytes allows";
+    return FEIGN_OK;
+  }
+  if (a->result < 0 && by_circumstance(a->result)) {
+    outcome->result = c.emulated(a->result);
+    return FEIGN_OK;
+  }
+  if (doing.grows && a->result < static_cast<int64_t>(a->length) && a->result >= 0 &&
+      a->op <= FEIGN_POSIX_PWRITEV2) {
+    // A write that was cut short: as much as was written, or the rest would come twice.
+    feign_activity less = *a;
+    less.length = static_cast<uint64_t>(a->result);
+    outcome->result = r.options.verify ? verified(c, less, fd, doing) : doing.make(c, less, fd);
     return FEIGN_OK;
   }
   outcome->result = r.options.verify ? verified(c, *a, fd, doing) : doing.make(c, *a, fd);
