@@ -406,7 +406,7 @@ int ftruncate(int fd, off_t length);
 
 //@ op 75 fallocate kind=size effect=fallocate result=zero
 //@ args fd flags:fallocate offset length
-//@ replay ::fallocate(fd, static_cast<int>(a.flags), static_cast<off_t>(a.offset), static_cast<off_t>(a.length))
+//@ replay c.fallocate(a, fd)
 int fallocate(int fd, int mode, off_t offset, off_t len);
 
 //@ op 76 fsync kind=flush effect=use result=zero

@@ -40,7 +40,7 @@ MAKES = {"mkdirat", "symlinkat"}
 NO_FOLLOW = {"lstat", "readlinkat", "unlink", "unlinkat", "rmdir", "rename", "renameat2"}
 
 LINE = re.compile(r"(\d+) [\d.]+ \[\d+ (?:rank \d+ )?-?\d+/(-?\d+)\] (\w+)\((.*)\) = (\S+) <[\d.]+>(.*)$")
-HANDLE = re.compile(r"\b(?:fd|oldfd|in_fd|fd_in|dirfd)=#(\d+)")
+HANDLE = re.compile(r"\b(?:fd|oldfd|in_fd|fd_in|dirfd|olddirfd)=#(\d+)")
 HANDLE2 = re.compile(r"\b(?:out_fd|fd_out)=#(\d+)")
 PATH = re.compile(r' path="((?:[^"\\]|\\.)*)"')
 
@@ -251,7 +251,9 @@ def run(tmp, seed, count, features):
             at += 1
         s = said[at] if at < len(said) else None
         name = call["call"]
-        if s is None or s.tid != call["tid"] or s.op not in OPS.get(name, {name}):
+        # A thread's execve goes on under the process's id.
+        mine = s is not None and s.tid in (call["tid"], call["pid"] if name == "execve" else call["tid"])
+        if not mine or s.op not in OPS.get(name, {name}):
             out.append({**other("order", call["n"], s and f"{s.op} by {s.tid}", f"{name} by {call['tid']}"), "call": name,
                         "said": s.line if s else "nothing"})
             break
@@ -328,7 +330,8 @@ def chosen():
 
 
 def test_everything():
-    holds(chosen(), 40)
+    # Whose table survives when one thread gave up the shared one and another calls execve is not told.
+    holds(chosen() & ~BIT["range-unshare"], 40)
 
 
 def test_calls_without_any_feature():

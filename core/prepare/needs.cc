@@ -30,7 +30,7 @@ void Needs::grew(uint32_t file, uint64_t size) {
   Seen& s = seen(file);
   if (size <= s.now) return;
   s.now = size;
-  if (s.cut || size <= s.appended) return;
+  if ((s.exact && s.changed) || size <= s.appended) return;
   Namespace::File& f = names_.file(file);
   if (f.created && f.certain) return;
   f.created = false;  // O_CREAT found it there
@@ -68,6 +68,10 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kPread:
     case Effect::kPread2:
       if (done != 0) grew(file, a.offset + done);
+      // The end was met: that is how long it is.
+      if (a.result >= 0 && done < a.length && !(a.marks & FEIGN_INHERITED) &&
+          (done != 0 || seen(file).now == a.offset))
+        seen(file).exact = true;
       return;
     case Effect::kCopy: {  // what is read is what must be there
       const bool reads = a.handle != 0;
@@ -94,8 +98,10 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kPwrite:
     case Effect::kPwrite2: {
       Seen& s = seen(file);
-      if (appends_.contains(a.handle))  // where that was is not known: behind what there was
-        s.appended += done;
+      if (appends_.contains(a.handle) && !s.exact)
+        s.appended += done;  // where that was is not known: behind what there was
+      else if (appends_.contains(a.handle))
+        s.now += done;
       else
         s.now = std::max(s.now, a.offset + done);
       s.changed = true;
@@ -115,13 +121,16 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
         s.has_holes |= !hole && at > a.offset;
         return;
       }
-      if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result)
+      if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result) {
         grew(file, static_cast<uint64_t>(a.result) - a.offset);
+        seen(file).exact = true;
+      }
       return;
     case Effect::kFstat:
     case Effect::kStatat:
       if (a.result >= 0 && S_ISREG(a.mode)) {
         grew(file, a.length);
+        seen(file).exact = true;
         seen(file).mode |= a.mode & 0777;
       }
       if (a.result >= 0 && S_ISDIR(a.mode)) is_directory(file);
@@ -129,7 +138,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kFtruncate:
       if (a.result < 0) return;
       seen(file).changed = true;
-      if (a.length < seen(file).now) seen(file).cut = true;
+      seen(file).exact = true;
       seen(file).now = a.length;
       return;
     case Effect::kFallocate: {
@@ -139,7 +148,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       if (a.flags & FALLOC_FL_COLLAPSE_RANGE) {  // it must have reached further
         grew(file, a.offset + a.length + 1);
         s.now -= std::min(s.now, a.length);
-        s.cut = true;
+        s.exact = true;
       } else if (a.flags & FALLOC_FL_INSERT_RANGE) {
         grew(file, a.offset + 1);
         s.now += a.length;
@@ -313,12 +322,12 @@ void Needs::add(const feign_activity& a) {
     case Effect::kCreat:
       if ((a.flags & O_APPEND) && !(a.flags & O_TRUNC)) appends_.insert(a.handle);
       if (a.flags & O_TRUNC) {
-        seen(touched.file).cut = true;
+        seen(touched.file).exact = seen(touched.file).changed = true;
         seen(touched.file).now = 0;
       }
       return;
     case Effect::kTruncate:
-      if (a.length < seen(touched.file).now) seen(touched.file).cut = true;
+      seen(touched.file).exact = seen(touched.file).changed = true;
       seen(touched.file).now = a.length;
       return;
     case Effect::kStat:
@@ -326,6 +335,7 @@ void Needs::add(const feign_activity& a) {
     case Effect::kStatat:
       if (S_ISREG(a.mode)) {
         grew(touched.file, a.length);
+        seen(touched.file).exact = true;
         seen(touched.file).mode |= a.mode & 0777;
       }
       if (S_ISDIR(a.mode)) seen(touched.file).directory = true;
@@ -371,8 +381,8 @@ std::vector<Needed> Needs::finish() {
       if (moved_.contains(p)) return true;
     return false;
   };
-  // What is known of a link's target under the link's name is known of the target, which is there if
-  // the link was followed.
+  // What is known of a link's target under the link's name is known of the target, which is there
+  // if the link was followed.
   std::unordered_map<uint32_t, uint32_t> by_path;
   for (const uint32_t id : files) by_path[names_.file(id).initial_path] = id;
   for (const uint32_t id : files) {

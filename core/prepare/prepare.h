@@ -32,7 +32,7 @@ class Needs {
     uint64_t now = 0;        // bytes it has, as far as is known
     uint64_t initial = 0;    // bytes it must have had
     uint64_t appended = 0;   // bytes that went behind what it had
-    bool cut = false;        // it was truncated: what it had before cannot be seen any more
+    bool exact = false;      // `now` is not only the least: what it grows by from here on is known
     bool followed = false;   // used by a call that follows links: a link's target is there, too
     bool directory = false;  // … and is a directory
     bool changed = false;    // by the trace

@@ -164,10 +164,12 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
 uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
   if (const uint32_t parent = slots_[slot].parent; parent != 0)
     (void)present(parent, Type::kDirectory);
-  const bool surely = certain || slots_[slot].state == State::kAbsent;
+  const bool surely = certain || slots_[slot].state == State::kAbsent ||
+                      (slots_[slot].state == State::kNoFile && type != Type::kDirectory);
   const uint32_t file = new_file(type, true, surely);
   files_[file].initial_path = slots_[slot].path;  // if it turns out to have been there
-  if (certain && slots_[slot].state == State::kUnknown) slots_[slot].born = true;
+  if (certain && (slots_[slot].state == State::kUnknown || slots_[slot].state == State::kNoFile))
+    slots_[slot].born = true;
   put(slot, file);
   return file;
 }
@@ -190,7 +192,7 @@ void Namespace::move(uint32_t from, uint32_t to) {
 // What was below the target went with it (it was empty); what is below the source moves along.
 void Namespace::move_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
-    if (slots_[c].file == 0 && slots_[c].state == State::kUnknown) continue;
+    if (slots_[c].file == 0 && slots_[c].state != State::kAbsent) continue;
     const std::string_view path = strings_.text(slots_[c].path);
     std::string moved(strings_.text(slots_[to].path));
     if (moved == "/") moved.clear();
@@ -226,7 +228,10 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   ++links_;
   links_changed();
   const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
-  if (behind == slot || slots_[behind].file != 0) return link;
+  if (behind == slot || slots_[behind].file != 0) {
+    files_[old].initial_path = 0;  // it is known under its own name
+    return link;
+  }
   if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
   slots_[behind].file = old;
   slots_[behind].state = State::kPresent;
@@ -248,6 +253,8 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       if (Type& type = files_[above].type;
           above != 0 && (type == Type::kUnknown || type == Type::kFile))
         type = Type::kDirectory;
+      Slot& parent = slots_[slots_[slot].parent];
+      if (above == 0 && parent.state == State::kUnknown) parent.state = State::kNoFile;
       absent(slot);
     }
     t.file = slots_[slot].file;
@@ -290,6 +297,8 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
     }
     case Effect::kMkdir:
       if (a.result == -EEXIST) {
+        // Known not to be there: a call that has not come back yet is making it.
+        if (slots_[slot].state == State::kAbsent) return t;
         t.file = present(slot, Type::kDirectory);
         return t;
       }
@@ -304,9 +313,10 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
         return t;
       }
       if (!ok) return failed();
-      t.file = create(slot, S_ISFIFO(a.mode)   ? Type::kFifo
-                            : S_ISSOCK(a.mode) ? Type::kOther
-                                               : Type::kFile,
+      t.file = create(slot,
+                      S_ISFIFO(a.mode)   ? Type::kFifo
+                      : S_ISSOCK(a.mode) ? Type::kOther
+                                         : Type::kFile,
                       true);
       t.created = true;
       return t;

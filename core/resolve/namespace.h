@@ -82,7 +82,8 @@ class Namespace {
   bool has_links() const { return links_ != 0; }
 
  private:
-  enum class State : uint8_t { kUnknown, kPresent, kAbsent };
+  // kNoFile: if anything is there, it is a directory.
+  enum class State : uint8_t { kUnknown, kPresent, kAbsent, kNoFile };
   struct Slot {
     uint32_t path = 0;  // string id
     uint32_t parent = 0, first_child = 0, next_sibling = 0;

@@ -57,13 +57,14 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
                      effect == Effect::kSymlink || effect == Effect::kLink ||
                      effect == Effect::kRename || effect == Effect::kCreat ||
                      (effect == Effect::kOpen && (a.flags & O_CREAT));
-  const bool at_end = path.ends_with('/') || path.ends_with("/.") || path.ends_with("..");
+  const bool at_end =
+      path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") || path == ".";
   const bool up = path.find("..") != std::string_view::npos || path.find("/.") != path.npos;
-  if (path.size() < 2 || !(at_end || (makes && up))) return false;
+  if (path == "/" || !(at_end || (up && (makes || a.result == -ENOTDIR)))) return false;
   switch (-a.result) {
     case ENOENT:
     case ENOTDIR:
-      return makes || a.result == -ENOTDIR;
+      return makes || at_end || a.result == -ENOTDIR;
     case EINVAL:
     case EBUSY:
     case EISDIR:
@@ -324,6 +325,14 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
   return joined;
 }
 
+// Whether a directory descriptor is none: paths from it are refused, whatever they are.
+bool Resolve::no_directory(const Thread& t, uint32_t handle) {
+  if (handle == 0 || handle == FEIGN_CWD) return false;
+  const auto at = t.table->map.find(FEIGN_FD_OF(handle));
+  if (at == t.table->map.end() || at->second.description->file == 0) return false;
+  return names_.file(at->second.description->file).type == Namespace::Type::kFile;
+}
+
 // Devices, and what the kernel makes up: not storage. (Disks are.)
 bool Resolve::no_storage(feign_activity& a, uint32_t path) {
   const std::string_view text = tables_.strings.text(path);
@@ -485,9 +494,12 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     if (text.starts_with('/'))
       a.path = tables_.strings.intern(clean_path(text).replace(0, 1, "./"));
   }
-  a.path = form_decides(a, effect, tables_.strings.text(a.path))
-               ? 0
-               : absolute(t, a.handle, hint, a.path);
+  const std::string_view text = tables_.strings.text(a.path);
+  const bool up = text.find("..") != std::string_view::npos;
+  const bool odd = (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, effect, text);
+  a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
+  if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
+    a.path = 0;  // ".." behind a name that is not there
   a.handle = 0;
   a.file = 0;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
@@ -526,12 +538,17 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.handle2 = 0;
     Description* d = find(t, a.handle, hint);
     fill(a, d);
+    if (effect == Effect::kLink && a.result == -ENOTDIR && a.path2 != 0) {
+      a.path2 = 0;
+      return;
+    }
     if (effect == Effect::kLink && a.result >= 0 && d != nullptr && d->file != 0 && a.path2 != 0)
       names_.link(d->file, a.path2);
     return;
   }
   if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
-  if (form_decides(a, effect, tables_.strings.text(a.path)) ||
+  if ((a.result == -ENOTDIR && (no_directory(t, a.handle) || no_directory(t, a.handle2))) ||
+      form_decides(a, effect, tables_.strings.text(a.path)) ||
       (a.path2 != 0 && effect != Effect::kSymlink &&
        form_decides(a, effect, tables_.strings.text(a.path2)))) {
     a.path = a.handle = a.handle2 = 0;
@@ -540,8 +557,14 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   }
   if (effect == Effect::kLink || effect == Effect::kRename)
     a.path2 = absolute(t, a.handle2, 0, a.path2);
+  const bool up = tables_.strings.text(a.path).find("..") != std::string_view::npos;
   a.path = absolute(t, a.handle, hint, a.path);
   a.handle = a.handle2 = 0;
+  if (up && a.result == -ENOENT && names_.at(a.path) != 0) {  // behind a name that is not there
+    a.path = 0;
+    a.marks |= FEIGN_NOT_A_FILE;
+    return;
+  }
   Description* open = nullptr;
   if (!(a.marks & FEIGN_NOFOLLOW) && a.path != 0)
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
@@ -565,8 +588,16 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const Namespace::Type type = names_.file(touched.file).type;
   if (type == Namespace::Type::kDirectory) a.marks |= FEIGN_DIRECTORY;
   if (type == Namespace::Type::kSymlink) a.marks |= FEIGN_SYMLINK;
-  if (effect == Effect::kRename && a.result >= 0)
-    renamed(from, to);
+  if (effect == Effect::kRename && a.result >= 0) {
+    if (a.flags & RENAME_EXCHANGE) {
+      const uint32_t aside = tables_.strings.intern("//exchange");
+      renamed(from, aside);
+      renamed(to, from);
+      renamed(aside, to);
+    } else {
+      renamed(from, to);
+    }
+  }
   if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).size = a.length;
 }
 
@@ -782,7 +813,8 @@ const char* Resolve::apply(Record& r) {
       a.path = a.path != 0 ? absolute(t, a.handle, hint, a.path) : 0;
       a.handle = a.file = 0;
       if (!ok) return nullptr;
-      // exec ends the process's other threads, gives up what is shared, then closes what was so marked.
+      // exec ends the process's other threads, gives up what is shared, then closes what was so
+      // marked.
       for (const uint32_t stream : std::vector<uint32_t>(t.process->threads)) {
         Thread& other = threads_[stream];
         if (stream == recorded_stream || other.ended) continue;

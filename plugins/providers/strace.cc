@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -290,7 +291,8 @@ struct Held {
 struct Begun {
   std::string text;  // "name(arguments so far"
   uint64_t start = 0, line = 0;
-  Held* place = nullptr;  // that it holds, if it does
+  Held* place = nullptr;   // that it holds, if it does
+  bool took_over = false;  // execve of a thread that became the process: it was successful
 };
 
 struct Process {
@@ -322,6 +324,7 @@ class Source {
  private:
   feign_status line(std::string_view text);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
+  void on_terminal(std::string_view line, int64_t& pid);
   void check_clock(uint64_t& time);
   feign_status requests(Held& first, int64_t accepted);
   feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
@@ -342,9 +345,13 @@ class Source {
   Process* last_process_ = nullptr;
   std::string cut_;                // the beginning of a line that a message broke
   Process* unfinished_ = nullptr;  // whose call the text showed the beginning of last
-  uint64_t clock_ = 0;             // of the last line
-  uint64_t day_ = 0;               // added to times of day
-  uint64_t shift_ = 0;             // added to all times since the clock was set back
+  // On a terminal, lines name their process only while there are several. The first one's number is
+  // seen late, and whoever is left in the end is not named.
+  std::set<int64_t> live_, attached_;
+  int64_t first_pid_ = 0;
+  uint64_t clock_ = 0;  // of the last line
+  uint64_t day_ = 0;    // added to times of day
+  uint64_t shift_ = 0;  // added to all times since the clock was set back
   uint32_t jumps_ = 0;
   bool over_ = false, table_ = false, any_call_ = false;
 };
@@ -548,6 +555,22 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
   return true;
 }
 
+void Source::on_terminal(std::string_view line, int64_t& pid) {
+  if (line.starts_with("[pid")) {
+    if (first_pid_ == 0 && !attached_.contains(pid)) first_pid_ = pid;
+    live_.insert(pid);
+  } else if (live_.size() == 1) {
+    pid = *live_.begin();
+  } else {
+    return;
+  }
+  if (line.find("+++ ") != std::string_view::npos &&
+      (line.find("+++ exited") != std::string_view::npos ||
+       line.find("+++ killed") != std::string_view::npos))
+    live_.erase(pid);
+  if (pid == first_pid_) pid = pid_;
+}
+
 // A clock that was set back would make calls end before they began: what follows is moved on.
 // Processes are stopped side by side, so that their lines may be a little out of order.
 void Source::check_clock(uint64_t& time) {
@@ -569,6 +592,12 @@ void Source::check_clock(uint64_t& time) {
 feign_status Source::line(std::string_view text) {
   while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   if (text.empty() || table_) return FEIGN_OK;
+  const bool attaches = text.ends_with(" attached");
+  if (const size_t at = attaches ? text.rfind("strace: Process ") : text.npos; at != text.npos) {
+    Scan number(text.substr(at + strlen("strace: Process ")));
+    int64_t child = 0;
+    if (number.number(child)) attached_.insert(child);
+  }
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
   if (text.starts_with("strace: ") || text.starts_with(" > ") || text.starts_with(" | ") ||
       text.starts_with(" * "))
@@ -586,7 +615,7 @@ feign_status Source::line(std::string_view text) {
     cut_.clear();
     text = whole;
   }
-  if (text.ends_with(" attached"))
+  if (attaches)
     if (const size_t at = text.rfind("strace: Process "); at != std::string_view::npos && at != 0) {
       cut_.assign(text.substr(0, at));
       return FEIGN_OK;
@@ -619,6 +648,7 @@ feign_status Source::line(std::string_view text) {
     provider_.first_ = false;
     provider_.base_ = time;
   }
+  if (!attached_.empty()) on_terminal(text, pid);
   check_clock(time);
   clock_ = time;
   any_call_ = true;
@@ -628,11 +658,12 @@ feign_status Source::line(std::string_view text) {
     if (m.take("superseded by execve in pid ")) {
       // The thread that called execve goes on under the process's id.
       int64_t caller = 0;
-      if (m.number(caller) && processes_.contains(caller)) {
+      if (m.number(caller) && processes_.contains(caller) && process(caller).begun) {
         Process& from = process(caller);
         Process& to = process(pid);
-        to.begun = from.begun;
+        to.begun = true;
         to.call = std::move(from.call);
+        to.call.took_over = true;
         from.begun = false;
       }
     }
@@ -641,12 +672,15 @@ feign_status Source::line(std::string_view text) {
   if (rest.starts_with("--- ")) return FEIGN_OK;
   if (rest.starts_with("<... ")) return resumed(pid, rest);
   // A thread that is not the first calls execve and goes on under the process's id.
-  if (const size_t at = rest.rfind("<pid changed to "); at != std::string_view::npos &&
-                                                        rest.ends_with(" ...>")) {
+  if (const size_t at = rest.rfind("<pid changed to ");
+      at != std::string_view::npos && rest.ends_with(" ...>")) {
     int64_t now = 0;
     Scan number(rest.substr(at + strlen("<pid changed to ")));
-    if (number.number(now))
-      return unfinished(now, time, rest.substr(0, at));
+    if (number.number(now)) {
+      const feign_status status = unfinished(now, time, rest.substr(0, at));
+      process(now).call.took_over = true;
+      return status;
+    }
   }
   if (rest.ends_with("<unfinished ...>"))
     return unfinished(pid, time, rest.substr(0, rest.size() - strlen("<unfinished ...>")));
@@ -665,6 +699,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.start = time;
   p.call.line = lines_->number();
   p.call.place = nullptr;
+  p.call.took_over = false;
   const Known k = provider_.known(text.substr(0, length));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
@@ -696,7 +731,15 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
   std::string_view rest = text.substr(close + strlen(" resumed>"));
   // Old strace prints a blank before what follows; after a comma there is one already.
   if (rest.starts_with(' ') && p.call.text.ends_with(' ')) rest.remove_prefix(1);
-  const std::string whole = p.call.text + std::string(rest);
+  std::string whole = p.call.text;
+  if (p.call.took_over) {
+    // strace shows what was left in a register for its result.
+    whole += ") = 0";
+    if (const size_t time = rest.rfind(" <"); time != std::string_view::npos)
+      whole += rest.substr(time);
+  } else {
+    whole += rest;
+  }
   return call(p, p.call.start, whole, p.call.line, p.call.place);
 }
 

@@ -347,6 +347,9 @@ struct Context {
 
   int64_t open(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");
+    // The kernel looks at flags that exclude each other before it looks at the path.
+    if (a.result == -EINVAL && (a.flags & O_CREAT) && (a.flags & O_DIRECTORY))
+      return emulated(a.result);
     const uint64_t mode = a.mode & 01777;
     // Without waiting: whatever lies there, a FIFO that nobody writes to must not stop the replay.
     const int flags = static_cast<int>(a.flags) | O_CLOEXEC | O_NOCTTY |
@@ -575,12 +578,17 @@ struct Context {
       if (fd < 0) return -EBADF;
       const Where to = where(a.path2);
       if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EEXIST;
-      return checked(
-          ::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name, AT_SYMLINK_FOLLOW));
+      return checked(::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name, AT_SYMLINK_FOLLOW));
     }
     if (a.path == 0 || a.path2 == 0) return skip("no path was recorded");
     const Where to = where(a.path2);
-    if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EEXIST;
+    if (to.dir < 0 || to.name == nullptr) {
+      // The kernel looks for the file first: if that is missing, too, it says so.
+      const int file = (a.flags & AT_SYMLINK_FOLLOW) ? target(a.path) : no_follow(a.path);
+      if (file < 0) return file;
+      ::close(file);
+      return to.dir < 0 ? to.dir : -EEXIST;
+    }
     if (a.flags & AT_SYMLINK_FOLLOW) {
       return at_target(a.path, [&](int at) {
         return ::linkat(AT_FDCWD, by_descriptor(at), to.dir, to.name, AT_SYMLINK_FOLLOW);
@@ -888,6 +896,11 @@ struct Context {
   int64_t getdents(const feign_activity& a, int fd) {
     return checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
   }
+  int64_t fallocate(const feign_activity& a, int fd) {
+    if (a.result == -EINVAL) return emulated(a.result);  // mostly about a size that is not known
+    return checked(::fallocate(fd, static_cast<int>(a.flags), static_cast<off_t>(a.offset),
+                               static_cast<off_t>(a.length)));
+  }
   int64_t fadvise(const feign_activity& a, int fd) {
     return -::posix_fadvise(fd, static_cast<off_t>(a.offset), static_cast<off_t>(a.length),
                             static_cast<int>(a.flags));
@@ -1016,8 +1029,8 @@ int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing
   return result;
 }
 
-// Failed for a reason that lies in the process or the machine of then, not in the files: made again it
-// would succeed, and change what did not change.
+// Failed for a reason that lies in the process or the machine of then, not in the files: made again
+// it would succeed, and change what did not change.
 bool by_circumstance(int64_t result) {
   switch (-result) {
     case EFAULT:
@@ -1085,7 +1098,8 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     outcome->why = "as many bytes are written as --max-bytes allows";
     return FEIGN_OK;
   }
-  if (a->result < 0 && by_circumstance(a->result)) {
+  if (a->result < 0 &&
+      (by_circumstance(a->result) || (a->result == -EBADF && a->path == 0 && a->handle == 0))) {
     outcome->result = c.emulated(a->result);
     return FEIGN_OK;
   }
