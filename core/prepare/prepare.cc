@@ -95,6 +95,7 @@ class Maker {
   Result<void> begin();
   // Whether the root was brought to this state, and only a replay of the same happened since.
   bool was_in(const std::string& state) const;
+  bool seems_whole(const std::vector<Needed>& needed) const;
   Result<void> set_state(const std::string& state);
   Result<void> make(const Needed& n);
   Result<void> remove(const Needed& n);
@@ -155,6 +156,25 @@ bool Maker::was_in(const std::string& state) const {
   char text[sizeof kMarkText + 100];
   const ssize_t length = mark.ok() ? read(mark.get(), text, sizeof text) : -1;
   return length > 0 && std::string_view(text, static_cast<size_t>(length)) == kMarkText + state;
+}
+
+// Whether what the mark says seems to be true: somebody may have emptied the root but for the mark.
+// Looks at what lies in the root itself, and at some of the rest.
+bool Maker::seems_whole(const std::vector<Needed>& needed) const {
+  constexpr size_t kLooks = 100;
+  const size_t step = needed.size() / kLooks + 1;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const Needed& n = needed[i];
+    if (n.changed || n.type == Needed::kAbsent) continue;
+    if (i % step != 0 && n.path.find('/', 1) != std::string::npos) continue;
+    const Fd at(open_in_root(root_fd_, n.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+    struct stat st {};
+    if (!at.ok() || fstat(at.get(), &st) != 0) return false;
+    if (n.type == Needed::kFile &&
+        (!S_ISREG(st.st_mode) || static_cast<uint64_t>(st.st_size) != n.size))
+      return false;
+  }
+  return true;
 }
 
 Result<void> Maker::set_state(const std::string& state) {
@@ -439,7 +459,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   Maker maker(root_fd, root, options);
   if (auto begun = maker.begin(); !begun) return std::move(begun.error());
   const std::string state = state_of(needed, options);
-  const bool again = maker.was_in(state);
+  const bool again = maker.was_in(state) && maker.seems_whole(needed);
   if (auto set = maker.set_state(""); !set) return std::move(set.error());
   // Links first: what lies behind one is then made behind it. Then the rest, parents before
   // children.

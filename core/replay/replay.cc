@@ -37,6 +37,9 @@ class Worker {
   }
   void join() { thread_.join(); }
   void merge_into(Report& report);
+  // When its first call began and its last one ended; none: far away, and 0.
+  uint64_t first_ns() const { return first_ns_; }
+  uint64_t last_ns() const { return last_ns_; }
 
  private:
   struct Stream {  // what the replayer knows of one
@@ -204,8 +207,8 @@ Result<void> Worker::loop() {
   uint64_t skipped_ns = 0;  // recorded time in calls that are not made: part of the pause
   uint64_t done = 0;
   uint64_t last = now_ns();
-  first_ns_ = last;
   Stream* s = nullptr;
+  bool started = false;
   while (true) {
     auto more = cursor.next(r, number);
     if (!more) return std::move(more.error());
@@ -226,6 +229,10 @@ Result<void> Worker::loop() {
     }
     const feign_op_info* info = run_.tables.ops.info(a.op);
     if (info == nullptr) continue;
+    if (!started) {  // what it took to get ready is not the replay's time
+      started = true;
+      first_ns_ = last = now_ns();
+    }
 
     if (thinks) {
       // In recorded order a stream waits for the others as such, not for as long as it did then.
@@ -315,7 +322,7 @@ Result<void> Worker::loop() {
     }
     if ((++done & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
   }
-  last_ns_ = last;
+  if (started) last_ns_ = last;
   if (children != nullptr && !run_.stopping.load(std::memory_order_relaxed))
     while (next_child < children->size()) run_.begin((*children)[next_child++].stream);
   return {};
@@ -403,11 +410,15 @@ Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOption
       lock.lock();
     }
   }
-  report.wall_ns = now_ns() - begin;
+  const uint64_t over = now_ns();
+  uint64_t first = over, last = begin;
   for (auto& worker : run.workers) {
     worker->join();
     worker->merge_into(report);
+    first = std::min(first, worker->first_ns());
+    last = std::max(last, worker->last_ns());
   }
+  report.wall_ns = last > first ? last - first : 0;
   std::sort(report.streams.begin(), report.streams.end(),
             [](const StreamReport& a, const StreamReport& b) { return a.stream < b.stream; });
   if (run.failure) return std::move(*run.failure);

@@ -323,6 +323,7 @@ class Source {
 
  private:
   feign_status line(std::string_view text);
+  feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
   void on_terminal(std::string_view line, int64_t& pid);
   void check_clock(uint64_t& time);
@@ -353,7 +354,7 @@ class Source {
   uint64_t day_ = 0;    // added to times of day
   uint64_t shift_ = 0;  // added to all times since the clock was set back
   uint32_t jumps_ = 0;
-  bool over_ = false, table_ = false, any_call_ = false;
+  bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
 };
 
 class Provider {
@@ -589,45 +590,42 @@ void Source::check_clock(uint64_t& time) {
           .c_str());
 }
 
-feign_status Source::line(std::string_view text) {
-  while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
-  if (text.empty() || table_) return FEIGN_OK;
-  const bool attaches = text.ends_with(" attached");
-  if (const size_t at = attaches ? text.rfind("strace: Process ") : text.npos; at != text.npos) {
-    Scan number(text.substr(at + strlen("strace: Process ")));
-    int64_t child = 0;
-    if (number.number(child)) attached_.insert(child);
+// What is no call, and calls whose text is broken: most lines begin with a number and are neither.
+// Sets `text` to what is left to read, empty if there is nothing.
+feign_status Source::unusual(std::string_view& text, std::string& memory) {
+  const auto begins = [&](std::string_view with) { return text.starts_with(with); };
+  // On a terminal, "strace: Process N attached" may break the line of the call that made it.
+  if (!cut_.empty()) {
+    memory = std::move(cut_) + std::string(text);
+    cut_.clear();
+    text = memory;
   }
+  constexpr std::string_view kAttached = " attached", kProcess = "strace: Process ";
+  if (text.ends_with(kAttached))
+    if (const size_t at = text.rfind(kProcess); at != text.npos) {
+      Scan number(text.substr(at + kProcess.size()));
+      int64_t child = 0;
+      if (number.number(child)) attached_.insert(child);
+      cut_.assign(text.substr(0, at));
+      text = {};
+      return FEIGN_OK;
+    }
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
-  if (text.starts_with("strace: ") || text.starts_with(" > ") || text.starts_with(" | ") ||
-      text.starts_with(" * "))
-    return FEIGN_OK;
-  if (text.starts_with("% time ")) {  // -C: a table of counts ends the trace
+  if (begins("strace: ") || begins(" > ") || begins(" | ") || begins(" * ")) {
+    text = {};
+  } else if (begins("% time ")) {  // -C: a table of counts ends the trace
     if (!any_call_)
       return bad("this is strace -c's table of counts, and no trace: want strace without -c");
     table_ = true;
-    return FEIGN_OK;
-  }
-  // On a terminal, "strace: Process N attached" may break the line of the call that made it.
-  std::string whole;
-  if (!cut_.empty()) {
-    whole = std::move(cut_) + std::string(text);
-    cut_.clear();
-    text = whole;
-  }
-  if (attaches)
-    if (const size_t at = text.rfind("strace: Process "); at != std::string_view::npos && at != 0) {
-      cut_.assign(text.substr(0, at));
-      return FEIGN_OK;
-    }
-  if (text[0] == ')' && unfinished_ != nullptr && unfinished_->begun) {  // -z
+    text = {};
+  } else if (text[0] == ')' && unfinished_ != nullptr && unfinished_->begun) {  // -z
     Process& p = *unfinished_;
     p.begun = false;
     const std::string all = p.call.text + std::string(text);
+    text = {};
     return call(p, p.call.start, all, p.call.line, p.call.place);
-  }
-  std::string plain;
-  if (text.find('\x1b') != std::string_view::npos) {  // coloured output
+  } else if (coloured_) {
+    std::string plain;
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
         while (i < text.size() && !((text[i] | 32) >= 'a' && (text[i] | 32) <= 'z')) ++i;
@@ -635,7 +633,21 @@ feign_status Source::line(std::string_view text) {
       }
       plain += text[i];
     }
-    text = plain;
+    memory = std::move(plain);
+    text = memory;
+  }
+  return FEIGN_OK;
+}
+
+feign_status Source::line(std::string_view text) {
+  while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.empty() || table_) return FEIGN_OK;
+  constexpr uint64_t kLook = 100;  // lines that tell whether the trace is coloured
+  if (lines_->number() <= kLook) coloured_ |= text.find('\x1b') != text.npos;
+  std::string memory;
+  if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || coloured_) {
+    const feign_status status = unusual(text, memory);
+    if (status < 0 || text.empty()) return status;
   }
   Scan s(text);
   int64_t pid;
@@ -672,16 +684,16 @@ feign_status Source::line(std::string_view text) {
   if (rest.starts_with("--- ")) return FEIGN_OK;
   if (rest.starts_with("<... ")) return resumed(pid, rest);
   // A thread that is not the first calls execve and goes on under the process's id.
-  if (const size_t at = rest.rfind("<pid changed to ");
-      at != std::string_view::npos && rest.ends_with(" ...>")) {
-    int64_t now = 0;
-    Scan number(rest.substr(at + strlen("<pid changed to ")));
-    if (number.number(now)) {
-      const feign_status status = unfinished(now, time, rest.substr(0, at));
-      process(now).call.took_over = true;
-      return status;
+  if (rest.ends_with(" ...>") && !rest.ends_with("<unfinished ...>"))
+    if (const size_t at = rest.rfind("<pid changed to "); at != rest.npos) {
+      int64_t now = 0;
+      Scan number(rest.substr(at + strlen("<pid changed to ")));
+      if (number.number(now)) {
+        const feign_status status = unfinished(now, time, rest.substr(0, at));
+        process(now).call.took_over = true;
+        return status;
+      }
     }
-  }
   if (rest.ends_with("<unfinished ...>"))
     return unfinished(pid, time, rest.substr(0, rest.size() - strlen("<unfinished ...>")));
   return call(process(pid), time, rest, lines_->number(), nullptr);
@@ -1312,7 +1324,7 @@ feign_status Provider::find_overhead(const std::vector<std::string>& files) {
         ("overhead=" + std::string(how) + ": want auto, none or a time up to 1s, such as 20us")
             .c_str());
   }
-  constexpr uint64_t kMostLines = 50'000;
+  constexpr uint64_t kMostLines = 5'000;
   constexpr size_t kLeastPauses = 50;
   std::vector<uint64_t> pauses;
   for (const std::string& path : files) {

@@ -70,14 +70,21 @@ char* map_buffer(size_t size, size_t unit) {
 // stand for the same open file, so any will do.
 class Descriptors {
  public:
+  Descriptors()
+      : pages_(static_cast<std::atomic<Page*>*>(mmap(nullptr, kPages * sizeof(Page*),
+                                                     PROT_READ | PROT_WRITE,
+                                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  bool ok() const { return pages_ != MAP_FAILED; }
   ~Descriptors() {
-    for (uint32_t i = 0; i < kPages; ++i)
+    if (!ok()) return;
+    for (uint32_t i = 0; i < page_count_.load(std::memory_order_relaxed); ++i)
       if (Page* p = pages_[i].load(std::memory_order_relaxed)) {
         for (auto& fd : p->fds)
           if (const int f = fd.load(std::memory_order_relaxed) - 1; f >= 0) ::close(f);
         delete p;
       }
     for (const auto& [handle, fd] : further_) ::close(fd);
+    munmap(pages_, kPages * sizeof(Page*));
   }
 
   int get(uint32_t handle) const {
@@ -93,6 +100,9 @@ class Descriptors {
       auto fresh = std::make_unique<Page>();
       if (page.compare_exchange_strong(p, fresh.get(), std::memory_order_acq_rel))
         p = fresh.release();
+      uint32_t count = page_count_.load();
+      while (count <= handle / kPage && !page_count_.compare_exchange_weak(count, handle / kPage + 1)) {
+      }
     }
     const int old = p->fds[handle % kPage].exchange(fd + 1, std::memory_order_acq_rel) - 1;
     if (old >= 0) ::close(old);
@@ -128,7 +138,8 @@ class Descriptors {
     return handle / kPage < kPages ? pages_[handle / kPage].load(std::memory_order_acquire)
                                    : nullptr;
   }
-  std::unique_ptr<std::atomic<Page*>[]> pages_ { new std::atomic<Page*>[kPages] {} };
+  std::atomic<Page*>* pages_;  // from the kernel: memory that is not used takes none
+  std::atomic<uint32_t> page_count_{0};
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, int> further_;
   std::atomic<size_t> further_count_{0};
@@ -143,8 +154,12 @@ struct Where {
 // The directories that a thread has open, by the path strings that lie in them.
 class Directories {
  public:
-  ~Directories() { clear(); }
-  Where find(const feign_host* host, int root, uint32_t path, uint64_t generation,
+  ~Directories() {
+    clear();
+    --users_;
+  }
+  // `generation` grows when a directory's or link's name changes, `made` when there is a new one.
+  Where find(const feign_host* host, int root, uint32_t path, uint64_t generation, uint64_t made,
              const void* owner) {
     if (generation != generation_ || owner != owner_) {
       clear();
@@ -160,14 +175,21 @@ class Directories {
     if (strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return {0, nullptr};
     const std::string above = slash == text ? "/" : std::string(text, slash);
     uint32_t dir;
+    if (made != made_) {
+      missing_.clear();
+      made_ = made;
+    }
     if (const auto at = by_path_.find(above); at != by_path_.end()) {
       dir = at->second;
+    } else if (const auto none = missing_.find(above); none != missing_.end()) {
+      return {none->second, nullptr};
     } else {
-      if (dirs_.size() >= kMost) {
-        clear();
-      }
+      if (dirs_.size() >= most_) clear();
       const int fd = feign::open_in_root(root, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-      if (fd < 0) return {fd, nullptr};
+      if (fd < 0) {
+        if (fd == -ENOENT && missing_.size() < 10'000) missing_.emplace(above, fd);
+        return {fd, nullptr};
+      }
       dir = static_cast<uint32_t>(dirs_.size());
       dirs_.push_back({fd});
       by_path_.emplace(above, dir);
@@ -178,11 +200,14 @@ class Directories {
   }
 
  private:
-  static constexpr size_t kMost = 256;
+  // All threads together keep some thousands open.
+  static inline std::atomic<size_t> users_{0};
+  const size_t most_ = std::clamp<size_t>(4096 / (users_.fetch_add(1) + 1), 64, 2048);
   void clear() {
     for (const Dir& d : dirs_) ::close(d.fd);
     dirs_.clear();
     by_path_.clear();
+    missing_.clear();
     names_.clear();
   }
   struct Dir {
@@ -195,7 +220,8 @@ class Directories {
   std::vector<Dir> dirs_;
   std::unordered_map<std::string, uint32_t> by_path_;
   std::vector<Name> names_;  // by path string id
-  uint64_t generation_ = 0;
+  std::unordered_map<std::string, int> missing_;  // directories that are not there, and the error
+  uint64_t generation_ = 0, made_ = 0;
   const void* owner_ = nullptr;
 };
 
@@ -260,6 +286,7 @@ struct Replayer {
   feign::Written written;
   std::mutex open_mutex;                // opening what was open before the trace
   std::atomic<uint64_t> generation{1};  // of directories: grows when a name of one changed
+  std::atomic<uint64_t> made{1};        // grows when there is a new one
   std::mutex aio_mutex;
   std::map<std::pair<int64_t, uint64_t>, aio_context_t> aio;  // by process and recorded context
 
@@ -336,14 +363,21 @@ struct Context {
 
   Where where(uint32_t path) {
     return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire),
-                              r);
+                              r->made.load(std::memory_order_acquire), r);
   }
   const char* text(uint32_t path) { return r->host->text(r->host, path, nullptr); }
   // The file behind a path, every link followed within the root, as an O_PATH descriptor or -errno.
   int target(uint32_t path, uint64_t flags = O_PATH) {
     return feign::open_in_root(r->root, text(path), flags | O_CLOEXEC, 0);
   }
-  void names_changed() { r->generation.fetch_add(1, std::memory_order_acq_rel); }
+  void names_changed() {
+    r->generation.fetch_add(1, std::memory_order_acq_rel);
+    made();
+  }
+  int64_t made(int64_t result = 0) {
+    if (result >= 0) r->made.fetch_add(1, std::memory_order_acq_rel);
+    return result;
+  }
 
   int64_t open(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");
@@ -569,7 +603,7 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
     if (w.name == nullptr) return -EEXIST;
-    return checked(::mkdirat(w.dir, w.name, a.mode & 01777));
+    return made(checked(::mkdirat(w.dir, w.name, a.mode & 01777)));
   }
 
   int64_t link(const feign_activity& a) {
@@ -605,7 +639,7 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
     if (w.name == nullptr) return -EEXIST;
-    return checked(::symlinkat(text(a.path2), w.dir, w.name));
+    return made(checked(::symlinkat(text(a.path2), w.dir, w.name)));
   }
 
   // An O_PATH descriptor as a path, for calls that take no descriptor of that kind. This magic link
@@ -637,8 +671,10 @@ struct Context {
   int64_t chmod(const feign_activity& a) {
     if (a.handle != 0) {
       const int fd = descriptor(a.handle);
-      // Not by fchmod(): the trace may have opened it with O_PATH.
-      return fd < 0 ? -EBADF : checked(::chmod(by_descriptor(fd), a.mode & 01777));
+      if (fd < 0) return -EBADF;
+      const int64_t result = checked(::fchmod(fd, a.mode & 01777));
+      // The trace may have opened it with O_PATH.
+      return result != -EBADF ? result : checked(::chmod(by_descriptor(fd), a.mode & 01777));
     }
     return at_file(a, [&](int at) { return ::chmod(by_descriptor(at), a.mode & 01777); });
   }
@@ -880,8 +916,12 @@ struct Context {
     for (uint32_t i = 0; i < 2 && a.value_count >= 4; ++i)
       times[i] = {static_cast<time_t>(a.values[2 * i]), static_cast<long>(a.values[2 * i + 1])};
     const timespec* const given = a.value_count >= 4 ? times : nullptr;
-    if (a.handle != 0)
-      return fd < 0 ? -EBADF : checked(::utimensat(AT_FDCWD, by_descriptor(fd), given, 0));
+    if (a.handle != 0) {
+      if (fd < 0) return -EBADF;
+      const int64_t result = checked(::futimens(fd, given));
+      return result != -EBADF ? result
+                              : checked(::utimensat(AT_FDCWD, by_descriptor(fd), given, 0));
+    }
     if (a.marks & FEIGN_NOFOLLOW) {
       const Where w = where(a.path);
       if (w.dir < 0) return w.dir;
@@ -943,7 +983,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     return host->fail(host, FEIGN_ERR_ARGUMENT,
                       "there is no root to replay below: want --root DIR");
   auto r = std::unique_ptr<Replayer>(new (std::nothrow) Replayer);
-  if (!r) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  if (!r || !r->descriptors.ok()) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   r->host = host;
   r->options = *static_cast<const Options*>(options);
   const bool own = r->options.content[0] != '\0';
@@ -972,6 +1012,9 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
   }
+  // The kernel's table of descriptors grows now: once there are threads, that takes milliseconds.
+  const int far = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 16384)) - 1;
+  if (const int copy = ::fcntl(r->root, F_DUPFD_CLOEXEC, far); copy >= 0) ::close(copy);
   *self = r.release();
   return FEIGN_OK;
 }
