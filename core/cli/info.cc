@@ -23,6 +23,11 @@ std::string info_text(const TraceInfo& t, const Tables& tables) {
   line("bytes",
        "read " + format_bytes(t.bytes_read) + ", written " + format_bytes(t.bytes_written));
   line("files", format_count(t.file_count));
+  const double all = t.activities != 0 ? static_cast<double>(t.activities) / 100 : 1;
+  line("noise", format("%.0f %% start-up of programs, loader, MPI; %.0f %% pipes and the like; the "
+                       "rest is the workload (filter,preset=workload keeps only that)",
+                       static_cast<double>(t.noise) / all, static_cast<double>(t.no_files) / all));
+  for (const std::string& note : tables.notes) line("note", note);
   line("time", "in calls " + format_time(t.call_ns) + ", computing " + format_time(t.compute_ns) +
                    ", waiting " + format_time(t.sync_ns));
 
@@ -93,6 +98,9 @@ std::string info_json(const TraceInfo& t, const Tables& tables) {
   j["compute_seconds"] = seconds(t.compute_ns);
   j["sync_seconds"] = seconds(t.sync_ns);
   j["file_count"] = t.file_count;
+  j["noise"] = t.noise;
+  j["no_files"] = t.no_files;
+  j["notes"] = tables.notes;
   j["ops"] = Json::object();
   for (uint32_t id = 0; id < t.ops.size(); ++id) {
     const TraceInfo::Op& o = t.ops[id];

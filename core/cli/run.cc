@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/input.h"
+#include "base/workload.h"
 #include "prepare/prepare.h"
 #include "replay/replay.h"
 #include "trace/native.h"
@@ -441,6 +442,11 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   info.first_ns = UINT64_MAX;
   // By file identity: no vector, for a damaged trace can name any number.
   std::unordered_map<uint32_t, TraceInfo::File> seen;
+  std::vector<uint8_t> noisy;  // by path string: 0 not yet known, 1 no, 2 yes
+  const auto o_kind = [&](uint32_t id) {
+    const feign_op_info* op = tables.ops.info(id);
+    return op != nullptr ? op->kind : uint32_t{FEIGN_KIND_OTHER};
+  };
   Pipeline pipeline(tables, **provider, in_order);
   const auto look = [&](feign_activity* const* items, size_t count) -> Result<void> {
     for (size_t i = 0; i < count; ++i) {
@@ -458,6 +464,16 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       op.duration_ns += a.duration_ns;
       if (a.result < 0) ++op.failed;
       if (a.marks & FEIGN_NOT_A_FILE) ++op.not_a_file;
+      const bool process = o_kind(a.op) == FEIGN_KIND_PROCESS;
+      if (!process && a.path != 0) {
+        if (a.path >= noisy.size())
+          noisy.resize(std::max<size_t>(a.path + 1, tables.strings.size()));
+        uint8_t& answer = noisy[a.path];
+        if (answer == 0) answer = is_noise(tables.strings.text(a.path).data()) ? 2 : 1;
+        info.noise += answer == 2;
+      } else if (!process && (a.marks & FEIGN_NOT_A_FILE)) {
+        ++info.no_files;
+      }
       const feign_op_info* o = tables.ops.info(a.op);
       const bool reads = o != nullptr && o->kind == FEIGN_KIND_READ;
       const bool writes = o != nullptr && o->kind == FEIGN_KIND_WRITE;

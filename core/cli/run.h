@@ -83,6 +83,8 @@ struct TraceInfo {
   };
   std::vector<File> files;  // those with the most bytes, then calls; at most 20
   uint64_t file_count = 0;
+  // What comes with starting any program (base/workload.h), and what is on no file.
+  uint64_t noise = 0, no_files = 0;
 };
 Result<TraceInfo> trace_info(const std::vector<PluginSpec>& plugins, Plugins& registry,
                              Tables& tables, const Progress& progress);

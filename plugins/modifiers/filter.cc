@@ -8,8 +8,7 @@
 // Some activities carry state that others need: opens, closes, dups and process structure.
 // Conditions on ops, sizes and times do not touch those, unless state=drop says so; conditions on
 // paths, streams, processes and ranks take a file or a stream out whole, but for process structure.
-#include <fnmatch.h>
-
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -21,12 +20,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/workload.h"
 #include "feign.h"
 
 namespace {
 
 enum State : uint32_t { kKeep, kDrop };
 constexpr const char* kStates[] = {"keep", "drop", nullptr};
+enum Preset : uint32_t { kNone, kWorkload };
+constexpr const char* kPresets[] = {"none", "workload", nullptr};
 
 struct Options {
   const char* const* op;
@@ -36,7 +38,9 @@ struct Options {
   const char* const* process;
   const char* const* rank;
   uint64_t min_size, max_size, after, before;
-  uint32_t drop, state;
+  uint32_t drop, state, preset;
+  const char* const* keep;
+  const char* const* noise;
 };
 constexpr feign_option kOptions[] = {
     {"op", FEIGN_OPT_TEXTS, offsetof(Options, op), nullptr, nullptr, 0, 0,
@@ -62,6 +66,13 @@ constexpr feign_option kOptions[] = {
      "Drop what meets the conditions, and keep the rest."},
     {"state", FEIGN_OPT_ENUM, offsetof(Options, state), "keep", kStates, 0, 0,
      "Whether opens, closes, dups and process structure pass conditions on ops, sizes and times."},
+    {"preset", FEIGN_OPT_ENUM, offsetof(Options, preset), "none", kPresets, 0, 0,
+     "workload: drops what comes with starting any program (loader, libraries, Open MPI, /proc, "
+     "pipes), whatever else is said."},
+    {"keep", FEIGN_OPT_TEXTS, offsetof(Options, keep), nullptr, nullptr, 0, 0,
+     "Globs of paths that the preset must not drop."},
+    {"noise", FEIGN_OPT_TEXTS, offsetof(Options, noise), nullptr, nullptr, 0, 0,
+     "Globs of further paths that it is to drop."},
 };
 
 constexpr const char* kKinds[] = {"other", "open",   "close", "read",  "write", "seek",   "stat",
@@ -76,11 +87,11 @@ enum Answer : uint8_t { kUnknown, kNo, kYes };
 struct Filter {
   const feign_host* host;
   Options options;
-  std::vector<std::string> ops, globs;
+  std::vector<std::string> ops, globs, kept, noise;
   std::vector<bool> op_found;
   uint32_t kinds = 0;  // bits; 0: any
   std::vector<Range> streams, processes, ranks;
-  std::vector<uint8_t> by_op, by_path, by_stream, kind_of;
+  std::vector<uint8_t> by_op, by_path, by_stream, kind_of, noise_by_path;
 
   bool path_fits(uint32_t id) {
     if (globs.empty()) return true;
@@ -92,25 +103,27 @@ struct Filter {
       const char* path = host->text(host, id, nullptr);
       answer = kNo;
       for (const std::string& glob : globs)
-        if (fits(glob, path)) answer = kYes;
+        if (feign::glob_fits(glob, path)) answer = kYes;
     }
     return answer == kYes;
   }
 
-  // fnmatch() knows * within a component; ** is taken apart here.
-  static bool fits(const std::string& glob, const char* path) {
-    const size_t stars = glob.find("**");
-    if (stars == std::string::npos) return fnmatch(glob.c_str(), path, FNM_PATHNAME) == 0;
-    const std::string before = glob.substr(0, stars), after = glob.substr(stars + 2);
-    const size_t length = strlen(path);
-    for (size_t split = 0; split <= length; ++split) {
-      const std::string head(path, split);
-      if (fnmatch(before.c_str(), head.c_str(), FNM_PATHNAME) != 0) continue;
-      for (size_t rest = split; rest <= length; ++rest)
-        if (fits(after, path + rest)) return true;
-      return false;
+  // Preset workload: what comes with starting any program, and what is no file at all.
+  bool is_noise(const feign_activity& a) {
+    if (kind(a.op) == FEIGN_KIND_PROCESS) return false;
+    if (a.path == 0) return (a.marks & FEIGN_NOT_A_FILE) != 0;
+    if (a.path >= noise_by_path.size())
+      noise_by_path.resize(std::max<size_t>(a.path + size_t{1}, noise_by_path.size() * 3 / 2));
+    uint8_t& answer = noise_by_path[a.path];
+    if (answer == kUnknown) {
+      const char* path = host->text(host, a.path, nullptr);
+      const auto in = [&](const std::vector<std::string>& list) {
+        return std::any_of(list.begin(), list.end(),
+                           [&](const std::string& glob) { return feign::glob_fits(glob, path); });
+      };
+      answer = !in(kept) && (in(noise) || feign::is_noise(path)) ? kYes : kNo;
     }
-    return false;
+    return answer == kYes;
   }
 
   bool op_fits(uint32_t op) {
@@ -158,6 +171,7 @@ struct Filter {
   }
 
   bool passes(const feign_activity& a) {
+    if (options.preset == kWorkload && is_noise(a)) return false;
     const uint32_t k = kind(a.op);
     const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
                                                     k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
@@ -244,8 +258,12 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
       }
       f->kinds |= 1u << k;
     }
-    for (const char* const* p = o.path; *p != nullptr; ++p)
-      f->globs.push_back(**p == '/' ? *p : "**/" + std::string(*p));
+    for (const auto& [list, to] :
+         {std::pair{o.path, &f->globs}, std::pair{o.keep, &f->kept}, std::pair{o.noise, &f->noise}})
+      for (const char* const* p = list; *p != nullptr; ++p)
+        to->push_back(**p == '/' ? *p : "**/" + std::string(*p));
+    if (o.preset == kNone && !(f->kept.empty() && f->noise.empty()))
+      return host->fail(host, FEIGN_ERR_ARGUMENT, "keep and noise are of preset=workload");
     for (const auto& [name, list, to] :
          {std::tuple{"stream", o.stream, &f->streams},
           std::tuple{"process", o.process, &f->processes}, std::tuple{"rank", o.rank, &f->ranks}})
