@@ -665,7 +665,8 @@ feign_status Source::line(std::string_view text) {
   clock_ = time;
   any_call_ = true;
   const std::string_view rest = s.rest();
-  if (rest.starts_with("+++ ")) {
+  const char kind = rest.empty() ? '\0' : rest[0];
+  if (kind == '+' && rest.starts_with("+++ ")) {
     Scan m(rest.substr(4));
     if (m.take("superseded by execve in pid ")) {
       // The thread that called execve goes on under the process's id.
@@ -681,21 +682,23 @@ feign_status Source::line(std::string_view text) {
     }
     return FEIGN_OK;
   }
-  if (rest.starts_with("--- ")) return FEIGN_OK;
-  if (rest.starts_with("<... ")) return resumed(pid, rest);
-  // A thread that is not the first calls execve and goes on under the process's id.
-  if (rest.ends_with(" ...>") && !rest.ends_with("<unfinished ...>"))
-    if (const size_t at = rest.rfind("<pid changed to "); at != rest.npos) {
+  if (kind == '-' && rest.starts_with("--- ")) return FEIGN_OK;
+  if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
+  if (rest.size() > 4 && rest[rest.size() - 2] == '.') {  // "… ...>", and few else
+    constexpr std::string_view kUnfinished = "<unfinished ...>", kChanged = "<pid changed to ";
+    if (rest.ends_with(kUnfinished))
+      return unfinished(pid, time, rest.substr(0, rest.size() - kUnfinished.size()));
+    // A thread that is not the first calls execve and goes on under the process's id.
+    if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
       int64_t now = 0;
-      Scan number(rest.substr(at + strlen("<pid changed to ")));
+      Scan number(rest.substr(at + kChanged.size()));
       if (number.number(now)) {
         const feign_status status = unfinished(now, time, rest.substr(0, at));
         process(now).call.took_over = true;
         return status;
       }
     }
-  if (rest.ends_with("<unfinished ...>"))
-    return unfinished(pid, time, rest.substr(0, rest.size() - strlen("<unfinished ...>")));
+  }
   return call(process(pid), time, rest, lines_->number(), nullptr);
 }
 
@@ -1180,8 +1183,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
   feign_activity& a = held.a;
   held.values.clear();
   true_result_ = -1;
-  microseconds_ =
-      call.name == std::string_view("utimes") || call.name == std::string_view("futimesat");
+  microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
   bool is_cwd = false;
   bool closed = false;
   unsigned next = 0;
