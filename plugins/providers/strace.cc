@@ -207,6 +207,19 @@ struct Scan {
   }
 };
 
+std::string without_colours(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      i += 2;
+      while (i < text.size() && !((text[i] | 32) >= 'a' && (text[i] | 32) <= 'z')) ++i;
+      continue;
+    }
+    plain += text[i];
+  }
+  return plain;
+}
+
 // "<0.000010>" at the end of a line: the call's duration.
 bool duration_of(std::string_view text, uint64_t& ns) {
   if (text.empty() || text.back() != '>') return false;
@@ -611,7 +624,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
       return FEIGN_OK;
     }
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
-  if (begins("strace: ") || begins(" > ") || begins(" | ") || begins(" * ")) {
+  if (begins("strace: ") || begins("[ Process PID=") || begins(" > ") || begins(" | ") || begins(" * ")) {
     text = {};
   } else if (begins("% time ")) {  // -C: a table of counts ends the trace
     if (!any_call_)
@@ -625,15 +638,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
     text = {};
     return call(p, p.call.start, all, p.call.line, p.call.place);
   } else if (coloured_) {
-    std::string plain;
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
-        while (i < text.size() && !((text[i] | 32) >= 'a' && (text[i] | 32) <= 'z')) ++i;
-        continue;
-      }
-      plain += text[i];
-    }
-    memory = std::move(plain);
+    memory = without_colours(text);
     text = memory;
   }
   return FEIGN_OK;
@@ -911,9 +916,11 @@ uint32_t Provider::hint(int32_t fd, std::string_view annotation) {
   h.text.assign(annotation);
   std::string_view path = annotation;
   // "</dev/null<char 1:3>>": what the file is stands behind its name.
-  if (const size_t nested = path.rfind('<');
-      nested != std::string_view::npos && path.ends_with('>'))
-    path = path.substr(0, nested);
+  if (path.ends_with('>'))
+    if (const size_t nested = path.rfind('<'); nested != path.npos)
+      if (const std::string_view what = path.substr(nested);
+          what.starts_with("<char ") || what.starts_with("<block "))
+        path = path.substr(0, nested);
   if (path.find('\\') != std::string_view::npos) {
     unescape(path, scratch_);
     path = scratch_;
@@ -1460,7 +1467,7 @@ bool looks_like_strace(std::string_view line) {
   return s.p - start >= 3 && s.peek() == '(';
 }
 
-int probe(const char*, const void* head, size_t size) noexcept {
+int probe(const char*, const void* head, size_t size) noexcept try {
   std::string_view text(static_cast<const char*>(head), size);
   if (text.find('\0') != std::string_view::npos) return 0;
   int good = 0, lines = 0;
@@ -1470,9 +1477,12 @@ int probe(const char*, const void* head, size_t size) noexcept {
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     if (line.empty()) continue;
     ++lines;
-    good += looks_like_strace(line);
+    good += looks_like_strace(line.find('\x1b') != line.npos ? without_colours(line)
+                                                            : std::string(line));
   }
   return lines == 0 ? 0 : good * 90 / lines;
+} catch (const std::exception&) {
+  return 0;
 }
 
 constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};

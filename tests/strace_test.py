@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Provider strace: every form that strace's text has, and what a careless parser breaks on."""
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import zlib
+
+from harness import CORPUS, Skip, Tmp, feign, main, refuses
+
+VARIANTS = os.path.join(CORPUS, "strace-apps", "strace-variants")
+
+
+def text_of(trace, *options, name="t.strace"):
+    """The activities of a trace, as lines of the writer text without number and time, and what was said."""
+    with Tmp() as tmp:
+        path = os.path.join(tmp, name)
+        if isinstance(trace, dict):
+            for file, lines in trace.items():
+                with open(os.path.join(tmp, file), "w", encoding="utf-8") as f:
+                    f.write("\n".join(lines) + "\n")
+            path = os.path.join(tmp, name)
+        else:
+            with open(path, "w", encoding="utf-8", errors="surrogateescape") as f:
+                f.write("\n".join(trace) + "\n")
+        out = os.path.join(tmp, "out.txt")
+        r = feign("convert", path, out, *options)
+        assert r.status == 0, r.err
+        with open(out, encoding="utf-8", errors="surrogateescape") as f:
+            return [re.sub(r"^\d+ [\d.]+ ", "", line.rstrip("\n")) for line in f], r
+
+
+def calls(trace, *options, **how):
+    """Only the calls: name, arguments and result."""
+    return [re.sub(r"^\[.*?\] (.*) <\d+\.\d+>.*$", r"\1", line) for line in text_of(trace, *options, **how)[0]]
+
+
+def same(got, want):
+    assert got == want, "\n".join(["got"] + got + ["want"] + want)
+
+
+OPEN = 'openat(AT_FDCWD, "/f", O_RDONLY) = 3'
+SEEN = 'openat(pathname="/f", flags=O_RDONLY, mode=00) = 3'
+
+
+def test_prefixes():
+    for prefix in ("", "7 ", "7   ", "[pid     7] ", "02:50:01 ", "02:50:01.123456 ", "1795229401.204541 ", "7 1795229401.204541123 ", "     0.000219 ",
+                   "7      0.000219 ", "1795229401.204541 (+     0.000010) ", "7 1795229401.153293 (+     0.000000) ", "7<python3> 1795229402.846590 ",
+                   "7 1795229401.603323 [ 257] [00007fd2243eaad7] ", "[ 257] ", "7 [00007fd2243eaad7] "):
+        for suffix in ("", " <0.000012>", " <0.000119598>"):
+            same(calls([prefix + OPEN + suffix]), [SEEN])
+
+
+def test_results():
+    same(calls(['openat(AT_FDCWD, "/f", O_RDONLY) = -1 ENOENT (No such file or directory)', 'lseek(3, 0, SEEK_CUR) = 0x10',
+                  'fcntl(3, F_GETFL) = 0x8000 (flags O_RDONLY|O_LARGEFILE)', "exit_group(1) = ?", 'read(3, "", 1) = ? ERESTARTSYS (To be restarted)']), [
+        SEEN[:-1] + "-ENOENT", "lseek(fd=#1, offset=0, whence=SEEK_CUR) = 16", "fcntl(fd=#1, cmd=F_GETFL) = 32768", "exit_group() = ?"])
+
+
+def test_calls_in_two_pieces():
+    same(calls(["1 10.000001 read(3,  <unfinished ...>", '2 10.000002 openat(AT_FDCWD, "/x, <y>", O_RDONLY <unfinished ...>',
+                  '1 10.000003 <... read resumed>"a\\")= 5", 10) = 10 <0.000002>', "2 10.000004 <... openat resumed>) = -1 ENOENT (No such file or directory) <0.000002>",
+                  "1 10.000005 fsync( <unfinished ...>", "1 10.000006 <... fsync resumed> 3) = 0", "1 10.000007 <... write resumed>) = 5"]), [
+        "read(fd=#1, count=10) = 10", 'openat(pathname="/x, <y>", flags=O_RDONLY, mode=00) = -ENOENT', "fsync(fd=#1) = 0"])
+
+
+def test_a_thread_that_calls_execve_becomes_the_process():
+    for second in (["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <unfinished ...>", "7 1.4 +++ superseded by execve in pid 8 +++"],
+                   ["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <pid changed to 7 ...>", "7 1.4 +++ superseded by execve in pid 8 +++"]):
+        for result in (") = 0 <0.1>", ") = -1 (errno 18446744073709551527) <0.000900>"):
+            lines = ["7 1.0 " + OPEN, '7 1.1 openat(AT_FDCWD, "/g", O_RDONLY|O_CLOEXEC) = 4',
+                     "7 1.2 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD} => {parent_tid=[8]}, 88) = 8", *second,
+                     "7 1.5 <... execve resumed>" + result, "7 1.6 fsync(3) = 0", "7 1.7 fsync(4) = -1 EBADF (Bad file descriptor)"]
+            found, _ = text_of(lines)
+            assert found[3].startswith('[1 7/7] execve(pathname="/bin/x") = 0'), found
+            assert 'path="/f"' in found[4] and "-EBADF" in found[5], found
+
+
+def test_paths_and_what_is_in_them():
+    name = 'a\\"b), = 1 <c>\\n\\303\\251\\t\\\\'
+    want = 'a\\"b), = 1 <c>\\né\\t\\\\'
+    same(calls([f'openat(AT_FDCWD</tmp/x<y>>, "{name}", O_RDONLY) = 3</tmp/x<y>/{name}>']), [f'openat(pathname="/tmp/x<y>/{want}", flags=O_RDONLY, mode=00) = 3'])
+    assert calls(['openat(AT_FDCWD, "\\x2f\\x66", O_RDONLY) = 3', 'openat(3</f<char 1:3>>, "", O_RDONLY) = -1 ENOENT (x)'])[0] == SEEN
+    same(calls(['readlink("/l", "half of it"..., 10) = 10']), ['readlink(pathname="/l", buf="", bufsiz=10) = 10'])
+
+
+def test_raw_and_verbose_arguments():
+    same(calls(['openat(-100, "/f", 0, 000) = 3', 'openat(0xffffff9c, "/f", 0x0) = 3', 'openat(-100 /* AT_FDCWD */</w>, "/f", 0 /* O_RDONLY */) = 3']), [SEEN] * 3)
+    found = calls(["openat(0xffffff9c, 0x7ffe1234, 0x80000) = 0x3", "read(0x3, 0x7ffe1234, 0x10) = 0x10", "close(0x3) = 0"])
+    assert found[1].startswith("read(") and found[1].endswith("count=16) = 16"), found
+
+
+def test_vectors_that_are_cut():
+    same(calls([OPEN, 'writev(3, [{iov_base="a"..., iov_len=100}, {iov_base="b", iov_len=20}], 2) = 120', "writev(3, [...], 40) = 640",
+                  'writev(3, [{iov_base="a", iov_len=1}, ...], 40) = 40'])[1:], ["writev(fd=#1, iov=[100 20]) = 120", "writev(fd=#1) = 640", "writev(fd=#1) = 40"])
+
+
+def test_other_architectures_and_old_text():
+    same(calls(['open("/f", O_RDONLY) = 3', "_llseek(3, 4294967296, [4294967306], SEEK_SET) = 0", 'fstat64(3, {st_mode=S_IFREG|0644, st_size=5, ...}) = 0',
+                  'stat64("/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'fstatat64(AT_FDCWD, "/f", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
+                  "ftruncate64(3, 10) = 0", "mmap2(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = 0xb7700000", "fcntl64(3, F_GETFD) = 0",
+                  'execve("/bin/x", ["x"], [/* 15 vars */]) = 0', "[ Process PID=7 runs in 32 bit mode. ]", 'pread(3, "x", 1, 5) = 1']), [
+        'open(pathname="/f", flags=O_RDONLY, mode=00) = 3', "_llseek(fd=#1, offset=4294967296, whence=SEEK_SET) = 4294967306", "fstat(fd=#1) = 0",
+        'stat(pathname="/f") = 0', 'newfstatat(pathname="/f", flags=0) = 0', "ftruncate(fd=#1, length=10) = 0",
+        "mmap(length=4096, prot=1, flags=MAP_PRIVATE, fd=#1, offset=0) = 3077570560", "fcntl(fd=#1, cmd=F_GETFD) = 0",
+        'execve(pathname="/bin/x") = 0', "pread64(fd=#1, count=1, offset=5) = 1"])
+
+
+def test_what_is_no_call():
+    found, r = text_of(["strace: Process 7 attached", OPEN, " > /usr/lib/libc.so.6(open+0x1) [0x2]", " | 00000  61 62   ab |", " * 100 bytes in buffer 0",
+                        "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---", "--- stopped by SIGTTOU ---", "+++ exited with 0 +++", "+++ killed by SIGKILL (core dumped) +++", "",
+                        "% time     seconds  usecs/call     calls    errors syscall", "------ ----------- ----------- --------- --------- ----------------",
+                        " 20.46    0.000239           0       364        30 newfstatat"])
+    assert len(found) == 1, found
+
+
+def test_a_table_of_counts_is_no_trace():
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "c.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("% time     seconds  usecs/call     calls    errors syscall\n------ ----------- ----------- --------- --------- ----------------\n"
+                    " 20.46    0.000239           0       364        30 newfstatat\n")
+        refuses("info", path, text=r"c\.strace:1: .*strace without -c")
+
+
+def test_colours():
+    same(calls(["\x1b[34m7\x1b[0m \x1b[1;33mopenat\x1b[0m(AT_FDCWD, \"/f\", O_RDONLY) = \x1b[31m3\x1b[0m"]), [SEEN])
+
+
+def test_a_terminal_names_processes_only_while_there_are_several():
+    found, _ = text_of([OPEN, "clone(child_stack=NULL, flags=SIGCHLDstrace: Process 8 attached", ") = 8", "[pid     7] fsync(3) = 0",
+                        "[pid     8] openat(AT_FDCWD, \"/g\", O_RDONLY <unfinished ...>", "[pid     7] exit_group(0) = ?", "[pid     7] +++ exited with 0 +++",
+                        "<... openat resumed>) = 4", "fsync(4) = 0"])
+    assert 'path="/f"' in found[2] and found[2].startswith("[1 "), found
+    assert 'path="/g"' in found[-1] and found[-1].startswith("[2 "), found
+
+
+def test_a_day_passes():
+    found, _ = text_of(["23:59:59.900000 " + OPEN + " <0.000001>", "00:00:00.100000 fsync(3) = 0 <0.000001>"], "--provider", "strace,overhead=none")
+    assert "compute=199999000" in found[1], found
+
+
+def test_a_clock_that_is_set_back_is_said_and_gone_on_with():
+    with Tmp() as tmp:
+        path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "o.txt")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f"7 1795229500.5 {OPEN} <0.1>\n7 1795229400.0 fsync(3) = 0 <0.1>\n7 1795229400.5 fsync(3) = 0 <0.1>\n")
+        r = feign("convert", path, out)
+        assert r.status == 0 and re.search(r"t\.strace:2: the clock was set back by 100\.500 s", r.err), r.err
+        with open(out, encoding="utf-8") as f:
+            starts = [float(line.split()[1]) for line in f]
+        assert starts == sorted(starts) and starts[2] - starts[1] == 0.5, starts
+
+
+def test_files_of_ff_by_their_prefix():
+    files = {"app.11": ["10.0 " + OPEN, "10.2 fsync(3) = 0"], "app.9": ['10.1 openat(AT_FDCWD, "/g", O_RDONLY) = 3'], "app.txt": ["no trace"]}
+    found, _ = text_of(files, name="app")
+    assert [re.match(r"\[\d+ (?:rank \d+ )?(\d+)/", line)[1] for line in found] == ["11", "9", "11"], found
+
+
+def test_compressed():
+    with Tmp() as tmp:
+        plain = ("7 10.0 " + OPEN + "\n").encode()
+        for name, data in (("a.gz", gzip.compress(plain)), ("b.gz", gzip.compress(plain) + gzip.compress(b"7 10.1 fsync(3) = 0\n"))):
+            with open(os.path.join(tmp, name), "wb") as f:
+                f.write(data)
+            assert feign("info", os.path.join(tmp, name)).status == 0
+        if shutil.which("zstd"):
+            path = os.path.join(tmp, "c")
+            with open(path, "wb") as f:
+                f.write(plain)
+            subprocess.run(["zstd", "-q", path], check=True)
+            assert feign("info", path + ".zst").status == 0
+
+
+def test_asynchronous_requests_are_one_activity_each():
+    found = calls([OPEN, "io_setup(128, [0x7f2b5c0a7000]) = 0",
+                   'io_submit(0x7f2b5c0a7000, 2, [{aio_data=0x55, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3</f>, aio_buf=0x7f, aio_nbytes=4096, aio_offset=8192}, '
+                   '{aio_data=0x56, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3</f>, aio_buf="a, b}"..., aio_nbytes=512, aio_offset=0}]) = 2',
+                   "io_submit(0x7f2b5c0a7000, 1, [{data=0, pread, fildes=3, str=\"...\", nbytes=1024, offset=4096}]) = 1",
+                   "io_getevents(0x7f2b5c0a7000, 1, 2, [{data=0x55, obj=0x7ff, res=4096, res2=0}], NULL) = 1"])
+    assert len(found) == 6 and found[2].startswith("io_submit(") and found[3].startswith("io_submit("), found
+    full, _ = text_of([OPEN, 'io_submit(0x1, 2, [{aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3, aio_nbytes=1, aio_offset=2}, {aio_lio_opcode=IOCB_CMD_FSYNC, aio_fildes=3}]) = 1'])
+    assert len(full) == 2, full  # the second was not taken
+
+
+def test_times_of_every_form():
+    forms = ("[{tv_sec=5, tv_nsec=6} /* 1970-01-01T00:00:05+0000 */, {tv_sec=7, tv_nsec=8}]", "[{5, 6}, {7, 8}]", "{{5, 6}, {7, 8}}")
+    for form in forms:
+        same(calls([f'utimensat(AT_FDCWD, "/f", {form}, 0) = 0']), ['utimensat(pathname="/f", times=[5 6 7 8], flags=0) = 0'])
+    same(calls(['utimensat(AT_FDCWD, "/f", [UTIME_NOW, UTIME_OMIT], 0) = 0', 'utimes("/f", [{tv_sec=5, tv_usec=6}, {tv_sec=7, tv_usec=8}]) = 0',
+                  'utime("/f", {actime=5 /* x */, modtime=7}) = 0', 'utimensat(3, NULL, NULL, 0) = 0'])[:3], [
+        f'utimensat(pathname="/f", times=[0 {(1 << 30) - 1} 0 {(1 << 30) - 2}], flags=0) = 0', 'utimes(filename="/f", times=[5 6000 7 8000]) = 0', 'utime(filename="/f", times=[5 0 7 0]) = 0'])
+
+
+def test_the_tracers_own_time():
+    lines = []
+    for i in range(200):  # 20 us between calls that compute nothing, and 5 ms before every tenth
+        t = 1795229400 + i * 0.000030 + (i // 10) * 0.005
+        lines.append(f"7 {t:.6f} getpid() = 7 <0.000010>" if i % 2 else f"7 {t:.6f} fsync(9) = 0 <0.000010>")
+
+    def compute(option):
+        found, r = text_of(lines, "--provider", "strace," + option)
+        return sum(int(m[1]) for line in found for m in [re.search(r"compute=(\d+)", line)] if m), r
+
+    none, _ = compute("overhead=none")
+    auto, _ = compute("overhead=auto")
+    given, _ = compute("overhead=20us")
+    assert abs(none - (19 * 5_000_000 + 199 * 20_000 + 100 * 10_000)) < 100_000, none
+    assert given == auto and 0.93 * 19 * 5_000_000 < auto < 1.02 * 19 * 5_000_000 + 100 * 10_000, (none, auto, given)
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("\n".join(lines) + "\n")
+        assert re.search(r"note .*20\.0 us a call", feign("info", path).out)
+        refuses("info", path, "--provider", "strace,overhead=often", text="overhead=often: want auto, none or a time")
+        refuses("info", path, "--provider", "strace,overhead=5", text="overhead=5: want")
+
+
+def test_every_call_is_accounted_for():
+    lines = ["7 1.0 " + OPEN, "7 1.1 futex(0x1, FUTEX_WAIT, 1, NULL) = 0 <0.05>", "7 1.2 brk(NULL) = 0x1", "7 1.3 some_new_call(1, 2) = 0", "7 1.4 mmap(NULL, 10, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f00",
+             "7 1.5 munmap(0x7f00, 10) = 0", "7 1.6 io_uring_enter(4, 1, 1, 0, NULL, 8) = 1", "7 1.7 ioctl(0, TCGETS, {}) = 0"]
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("\n".join(lines) + "\n")
+        said = {e["call"]: (e["count"], e["why"]) for e in feign("info", path, "--json").json()["left_out"]}
+        assert said["futex"] == (1, "waits for others") and said["brk"][1] == "memory", said
+        assert said["some_new_call"] == (1, "no description of this call") and said["mmap"][1] == said["munmap"][1] == "memory", said
+        assert "strace cannot see them" in said["io_uring_enter"][1] and "storage" in said["ioctl"][1], said
+        found, _ = text_of(lines + ["7 1.8 fsync(3) = 0"])
+        assert "sync=50000000" in found[-1], found
+
+
+def test_variants():
+    """Thirty captures of one program, with other options each."""
+    if not os.path.isdir(VARIANTS):
+        raise Skip("../shared/corpus is not here")
+    counts = {}
+    for name in sorted(os.listdir(VARIANTS)):
+        if not name.endswith(".txt.gz") or name == "f_c.txt.gz":
+            continue
+        with Tmp() as tmp:
+            r = feign("replay", os.path.join(VARIANTS, name), "--root", tmp, "--cwd", "/tmp/sn", "--json").json()
+            # Two captures lack the calls that made files which a listing shows.
+            assert r["fidelity"] >= (0.997 if name in ("f_ttt_T_y_ewriteall.txt.gz", "f_ttt_T_y_stderr.txt.gz") else 1), (name, r["mismatches"])
+            counts[name[:-7]] = r["matched"] + r["mismatched"]
+    same = {n: counts[n] for n in ("f_ttt_T_y_v", "f_ttt_T_y_x", "f_ttt_T_y_xx", "f_ttt_T_y_Xraw", "f_ttt_T_y_Xverbose", "f_ttt_T_yy_s256", "f_ttt_T_y_s0", "f_ttt_T_y_n_i", "f_ttt_T_Y",
+                                   "f_ttt-ns_T-ns_y", "f_ttt_T_y_stderr")}
+    assert len(set(same.values())) == 1, same
+    assert len({counts[n] for n in ("f", "f_C", "f_r", "f_r_ttt_T", "f_t_T", "f_tt")}) == 1, counts
+    assert counts["appended"] == 2 * counts["f_ttt_T_y_v"], counts
+    with Tmp() as tmp:
+        r = feign("replay", os.path.join(VARIANTS, "ff.trace"), "--root", tmp, "--cwd", "/tmp/sn", "--json").json()
+        assert r["fidelity"] == 1 and r["matched"] == counts["f_ttt_T_y_v"], r["mismatches"]
+
+
+if __name__ == "__main__":
+    main(globals())
