@@ -1072,7 +1072,8 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       const char* start = s.p + 1;
       if (!s.skip_string()) return wrong("a string that does not end");
       const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
-      if (arg.role == Role::kReadback2 && s.take("...")) return true;  // cut: not the whole path
+      // Cut by -s: not the whole of it. Paths that a call is given are never cut.
+      if ((arg.role == Role::kReadback2 || arg.role == Role::kText2) && s.take("...")) return true;
       (arg.role == Role::kPath ? a.path : a.path2) = text_of(text);
       return true;
     }

@@ -475,6 +475,8 @@ struct Context {
       case F_GET_FILE_RW_HINT:
       case F_SET_FILE_RW_HINT: {
         uint64_t hint = argument;
+        const bool sets = a.flags == F_SET_RW_HINT || a.flags == F_SET_FILE_RW_HINT;
+        if (sets && hint > RWH_WRITE_LIFE_EXTREME) return skip("the hint was not recorded");
         return checked(::fcntl(fd, static_cast<int>(a.flags), &hint));
       }
       case F_SETOWN:
@@ -731,6 +733,9 @@ struct Context {
       }
     };
     const feign_op_info* info = r->host->op_info(r->host, a.op);
+    const bool lists = a.op == FEIGN_POSIX_LISTXATTR || a.op == FEIGN_POSIX_LLISTXATTR ||
+                       a.op == FEIGN_POSIX_FLISTXATTR;
+    if (!lists && a.path2 == 0) return skip("the attribute's name was not recorded");
     if (info->kind == FEIGN_KIND_CHANGE && strncmp(name, "user.", 5) != 0)
       return skip("only user attributes are changed");
     if (a.handle != 0) return fd < 0 ? -EBADF : checked(call(by_descriptor(fd)));

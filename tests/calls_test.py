@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every call of layer posix, made by a program, replayed, and the trees compared, modes included."""
+import os
+import shutil
+import stat
+import subprocess
+
+from harness import TOP, Skip, Tmp, feign, main
+
+
+def with_modes(path):
+    out = {}
+    for folder, dirs, files in os.walk(path):
+        for name in dirs + files:
+            full = os.path.join(folder, name)
+            st = os.lstat(full)
+            kind = stat.S_IFMT(st.st_mode)
+            out[os.path.relpath(full, path)] = (oct(st.st_mode) if kind != stat.S_IFLNK else "link", None if kind == stat.S_IFDIR else st.st_size,
+                                                st.st_blocks if kind == stat.S_IFREG else None)
+    return out
+
+
+def traced_calls(tmp, options):
+    strace, compiler = shutil.which("strace"), shutil.which("cc") or shutil.which("gcc")
+    if not strace or not compiler:
+        raise Skip("there is no strace, or no C compiler")
+    program, work, trace = (os.path.join(tmp, n) for n in ("all-calls", "w", "t.strace"))
+    os.mkdir(work)
+    subprocess.run([compiler, "-O0", "-w", "-o", program, os.path.join(TOP, "tests", "all_calls.c")], check=True)
+    subprocess.run([strace, *options, "-o", trace, program], check=True, cwd=work)
+    return work, trace
+
+
+def replays_all(place, options, *more):
+    with Tmp() as tmp:
+        base = place or tmp
+        if not os.access(base, os.W_OK):
+            raise Skip(f"{base} is not to be written to")
+        work, trace = traced_calls(tmp, options) if not place else (None, None)
+        if place:
+            with Tmp() as other:
+                base = os.path.join(place, os.path.basename(other))
+                os.mkdir(base)
+            try:
+                work, trace = traced_calls(base, options)
+                return check(base, work, trace, *more)
+            finally:
+                shutil.rmtree(base)
+        return check(tmp, work, trace, *more)
+
+
+def check(tmp, work, trace, *more):
+    root = os.path.join(tmp, "root")
+    os.mkdir(root)
+    for _ in range(2):  # the second time on a used root
+        r = feign("replay", trace, "--root", root, "--cwd", work, "--json", *more).json()
+        assert r["mismatched"] == 0, r["mismatches"]
+        want, got = with_modes(work), with_modes(os.path.join(root, work[1:]))
+        differ = {k: (got.get(k), want.get(k)) for k in set(want) | set(got) if got.get(k) != want.get(k)}
+        # What a page that was written to takes depends on its neighbours on some file systems.
+        assert all(a and b and a[:2] == b[:2] and k in ("mapped", "sizes", "out", "data", "clone") for k, (a, b) in differ.items()), differ
+    done = r["ops"]
+    for op in ("openat2", "close_range", "pwritev2", "preadv2", "copy_file_range", "splice", "sendfile", "fallocate", "mknodat", "renameat2", "bind", "setxattr",
+               "fgetxattr", "fchownat", "utimensat", "futimesat", "mmap", "msync", "madvise", "mremap", "munmap", "io_submit", "io_getevents", "sync", "syncfs",
+               "flock", "umask", "linkat"):
+        assert op in done, f"{op} was not traced: the test is worth nothing"
+    return r
+
+
+def test_all_calls():
+    replays_all(None, ("-f", "-ttt", "-T", "-y"))
+
+
+def test_all_calls_without_descriptors_paths():
+    replays_all(None, ("-f", "-tt", "-T"))
+
+
+def test_all_calls_of_a_verbose_trace():
+    replays_all(None, ("-f", "-ttt", "-v", "-yy", "-s", "0", "-X", "raw"))
+
+
+def test_all_calls_on_memory():
+    replays_all("/dev/shm", ("-f", "-ttt", "-T", "-y"))
+
+
+def test_all_calls_verified():
+    replays_all(None, ("-f", "-ttt", "-T", "-y"), "--replayer", "posix,verify=yes")
+
+
+def test_all_calls_with_pages_touched():
+    replays_all(None, ("-f", "-ttt", "-T", "-y"), "--replayer", "posix,touch=protection")
+
+
+if __name__ == "__main__":
+    main(globals())
