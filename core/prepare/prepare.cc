@@ -89,12 +89,14 @@ class Maker {
   Maker also() const {
     Maker m(root_fd_, root_, options_);
     m.ours_ = ours_;
+    m.known_ = known_;
     return m;
   }
 
   Result<void> begin();
   // Whether the root was brought to this state, and only a replay of the same happened since.
   bool was_in(const std::string& state) const;
+  void trust() { known_ = true; }
   bool seems_whole(const std::vector<Needed>& needed) const;
   Result<void> set_state(const std::string& state);
   Result<void> make(const Needed& n);
@@ -117,6 +119,7 @@ class Maker {
   int root_fd_;
   std::string root_;
   PrepareOptions options_;
+  bool known_ = false;  // the mark says that all is as we made it, but for what the trace changes
   std::vector<char> buffer_;
   bool ours_ = false;  // the root was empty when we first came
   std::string cached_path_;
@@ -186,6 +189,14 @@ Result<void> Maker::set_state(const std::string& state) {
       pwrite(mark.get(), state.data(), state.size(), start) != static_cast<ssize_t>(state.size()))
     return failed("write", kMark, errno);
   return {};
+}
+
+// Takes the attributes away that a replay set.
+void no_attributes(int fd) {
+  char names[4096];
+  const ssize_t size = flistxattr(fd, names, sizeof names);
+  for (ssize_t at = 0; at < size; at += static_cast<ssize_t>(strlen(names + at)) + 1)
+    if (strncmp(names + at, "user.", 5) == 0) (void)fremovexattr(fd, names + at);
 }
 
 // Fills a file that is as long as it has to be, and a hole.
@@ -367,8 +378,9 @@ Result<void> Maker::make(const Needed& n) {
   const mode_t mode = all & ~((n.denied & 7) * 0111);
   const bool good_mode =
       n.mode == 0 && n.denied == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
-  // The bytes of a file that was written to are not those that it began with.
-  const bool stale = n.changed && ours_ && n.size != 0;
+  // The bytes of a file that was written to are not those that it began with, and those of one that
+  // was made for something else may be others.
+  const bool stale = (n.changed || !known_) && ours_;
   if (!fresh && static_cast<uint64_t>(st.st_size) == n.size && good_mode && !stale) return {};
   if (!fresh && !ours_)
     return Error(FEIGN_ERR_ARGUMENT,
@@ -385,6 +397,7 @@ Result<void> Maker::make(const Needed& n) {
   if (n.size > static_cast<uint64_t>(INT64_MAX)) return failed("make", n.path, EFBIG);
   if (!fresh && ftruncate(file.get(), 0) != 0) return failed("truncate", n.path, errno);
   if (ftruncate(file.get(), static_cast<off_t>(n.size)) != 0) return failed("make", n.path, errno);
+  if (!fresh) no_attributes(file.get());
   if (auto filled = content(file.get(), n); !filled) return filled;
   if ((!fresh && !good_mode) || n.mode != 0 || n.denied != 0)
     if (fchmod(file.get(), mode) != 0) return failed("chmod", n.path, errno);
@@ -460,6 +473,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   if (auto begun = maker.begin(); !begun) return std::move(begun.error());
   const std::string state = state_of(needed, options);
   const bool again = maker.was_in(state) && maker.seems_whole(needed);
+  if (again) maker.trust();
   if (auto set = maker.set_state(""); !set) return std::move(set.error());
   // Links first: what lies behind one is then made behind it. Then the rest, parents before
   // children.

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a replay finds: made before it, from all of the trace, and brought back on a used root."""
+import os
+import re
+import shutil
+import stat
+import subprocess
+
+from harness import Skip, Tmp, feign, main, refuses
+
+
+def write_trace(path, lines):
+    with open(path, "w", encoding="utf-8") as f:
+        for i, line in enumerate(lines):
+            f.write(f"7 100.{i:06d} {line} <0.000001>\n")
+
+
+class Root:
+    """A trace and a root, prepared (replayer null) or replayed."""
+
+    def __init__(self, tmp, lines):
+        self.trace, self.root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(self.root)
+        write_trace(self.trace, lines)
+
+    def __call__(self, *options):
+        r = feign("replay", self.trace, "--root", self.root, "--json", *options)
+        assert r.status == 0, r.err
+        return r.json()
+
+    def prepare(self, *options):
+        return self("--replayer", "null", *options)
+
+    def at(self, path):
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def read(self, path):
+        with open(self.at(path), "rb") as f:
+            return f.read()
+
+
+READS = ('openat(AT_FDCWD, "/f", O_RDONLY) = 3', 'pread64(3, "x"..., 4096, 100000) = 4096')
+
+
+def test_sizes_come_from_reads_stats_and_seeks():
+    with Tmp() as tmp:
+        root = Root(tmp, [*READS, 'newfstatat(AT_FDCWD, "/g", {st_mode=S_IFREG|0755, st_size=777, ...}, 0) = 0',
+                          'openat(AT_FDCWD, "/h", O_RDWR) = 4', "lseek(4, -5, SEEK_END) = 995", 'openat(AT_FDCWD, "/new", O_RDWR|O_CREAT|O_EXCL, 0644) = 5',
+                          'openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 6', 'readlink("/l", "g", 100) = 1', 'access("/none", F_OK) = -1 ENOENT (x)'])
+        root.prepare()
+        sizes = {n: os.lstat(root.at(n)).st_size for n in ("f", "g", "h")}
+        assert sizes == {"f": 104096, "g": 777, "h": 1000}, sizes
+        assert stat.S_IMODE(os.stat(root.at("g")).st_mode) == 0o755 and os.path.isdir(root.at("d")) and os.readlink(root.at("l")) == "g"
+        assert not os.path.exists(root.at("new")) and not os.path.exists(root.at("none"))
+
+
+def test_content():
+    with Tmp() as tmp:
+        root = Root(tmp, READS)
+        root.prepare()
+        assert os.stat(root.at("f")).st_blocks == 0 and root.read("f") == bytes(104096)
+        root.prepare("--content", "zeros")
+        assert os.stat(root.at("f")).st_blocks >= 104096 // 512 and root.read("f") == bytes(104096)
+        root.prepare("--content", "random")
+        one = root.read("f")
+        assert len(set(one[i:i + 4096] for i in range(0, 102400, 4096))) == 25 and one.count(0) < 2000
+        root.prepare("--content", "ratio=4")
+        packed = root.read("f")[:102400]
+        assert 0.7 * len(packed) < packed.count(0) < 0.8 * len(packed), packed.count(0)
+        for bad in ("ratio=0", "ratio=x", "full", ""):
+            refuses("replay", root.trace, "--root", root.root, "--content=" + bad, text="want sparse, zeros, random or ratio=N|requires") if bad else None
+
+
+def test_holes_are_where_the_trace_saw_them():
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/f", O_RDONLY) = 3', "lseek(3, 0, SEEK_DATA) = 0", "lseek(3, 0, SEEK_HOLE) = 65536",
+                          "lseek(3, 65536, SEEK_DATA) = 1048576", "lseek(3, 1048576, SEEK_HOLE) = 1114112", "lseek(3, 1114112, SEEK_DATA) = -1 ENXIO (x)",
+                          "lseek(3, 0, SEEK_END) = 2097152", 'openat(AT_FDCWD, "/full", O_RDONLY) = 4', "lseek(4, 0, SEEK_HOLE) = 300000"])
+        for content in ("sparse", "random"):
+            report = root("--content", content)
+            assert report["mismatched"] == 0, (content, report["mismatches"])
+            assert os.stat(root.at("f")).st_blocks * 512 < 400_000 and os.stat(root.at("f")).st_size == 2097152
+
+
+def test_extended_attributes_are_there():
+    with Tmp() as tmp:
+        probe = os.path.join(tmp, "probe")
+        open(probe, "w", encoding="ascii").close()
+        try:
+            os.setxattr(probe, "user.x", b"1")
+        except OSError:
+            raise Skip("this file system has no extended attributes")
+        root = Root(tmp, ['getxattr("/f", "user.one", "12345", 100) = 5', 'setxattr("/f", "user.two", "1", 1, XATTR_CREATE) = 0', 'getxattr("/f", "user.none", 0x1, 10) = -1 ENODATA (x)'])
+        for _ in range(2):
+            report = root()
+            assert report["mismatched"] == 0, report["mismatches"]
+
+
+def test_fifos_and_modes_that_were_refused():
+    with Tmp() as tmp:
+        root = Root(tmp, ['newfstatat(AT_FDCWD, "/p", {st_mode=S_IFIFO|0644, st_size=0, ...}, 0) = 0', 'openat(AT_FDCWD, "/no", O_RDONLY) = -1 EACCES (x)',
+                          'access("/half", W_OK) = -1 EACCES (x)', 'openat(AT_FDCWD, "/half", O_RDONLY) = 3'])
+        root.prepare()
+        assert stat.S_ISFIFO(os.stat(root.at("p")).st_mode)
+        assert stat.S_IMODE(os.stat(root.at("no")).st_mode) & 0o444 == 0 and stat.S_IMODE(os.stat(root.at("half")).st_mode) & 0o666 == 0o444
+
+
+CHANGES = ['openat(AT_FDCWD, "/same/a", O_RDONLY) = 3', 'read(3, "x"..., 100) = 50', 'read(3, "", 100) = 0', 'openat(AT_FDCWD, "/log", O_WRONLY|O_APPEND) = 4',
+           "fstat(4, {st_mode=S_IFREG|0644, st_size=10, ...}) = 0", 'write(4, "x"..., 5) = 5', 'openat(AT_FDCWD, "/over", O_RDWR) = 5', 'pread64(5, "x"..., 20, 0) = 20',
+           'pwrite64(5, "y"..., 20, 0) = 20', 'unlink("/gone") = 0', 'rename("/old/dir", "/old/moved") = 0', 'newfstatat(AT_FDCWD, "/old/moved/inside", {st_mode=S_IFREG|0600, st_size=7, ...}, 0) = 0',
+           'mkdir("/made", 0755) = 0', 'openat(AT_FDCWD, "/made/x", O_WRONLY|O_CREAT|O_EXCL, 0644) = 6', 'write(6, "x"..., 9) = 9', 'chmod("/mode", 0600) = 0',
+           'newfstatat(AT_FDCWD, "/mode", {st_mode=S_IFREG|0600, st_size=3, ...}, 0) = 0', 'truncate("/cut", 4) = 0']
+
+
+def test_a_used_root_is_brought_back():
+    with Tmp() as tmp:
+        root = Root(tmp, CHANGES)
+        for _ in range(3):
+            report = root("--content", "zeros", "--replayer", "posix,content=random")
+            assert report["mismatched"] == 0, report["mismatches"]
+            assert os.path.getsize(root.at("log")) == 15 and not os.path.exists(root.at("gone")) and os.path.exists(root.at("old/moved/inside"))
+        assert root.read("over") != bytes(20)
+        root.prepare("--content", "zeros")
+        assert root.read("over") == bytes(20) and os.path.getsize(root.at("log")) == 10
+        assert os.path.exists(root.at("old/dir/inside")) and not os.path.exists(root.at("old/moved")) and not os.path.exists(root.at("made"))
+
+
+def test_only_what_the_trace_changes_is_looked_at_again():
+    with Tmp() as tmp:
+        lines = CHANGES + [f'newfstatat(AT_FDCWD, "/many/{i}", {{st_mode=S_IFREG|0644, st_size=5, ...}}, 0) = 0' for i in range(5000)]
+        root = Root(tmp, lines)
+        assert root.prepare()["prepared"]["files"] > 5000
+        strace = shutil.which("strace")
+        if not strace:
+            raise Skip("there is no strace to count calls with")
+        log = os.path.join(tmp, "log")
+
+        def count():
+            subprocess.run([strace, "-f", "-c", "-o", log, os.environ.get("FEIGN", __import__("harness").FEIGN), "replay", root.trace, "--root", root.root, "--replayer", "null"],
+                           stdout=subprocess.DEVNULL, check=True, env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+            with open(log, encoding="ascii") as f:
+                return int(re.search(r"^100\.00\s.*?(\d+)(?:\s+\d+)? total", f.read().replace("\n", "\n"), re.M)[1])
+
+        again = count()
+        assert again < 1500, again
+        root()  # a replay changes what it changes, and no more
+        assert count() < 1500
+        # Somebody emptied it, but for the mark.
+        shutil.rmtree(root.at("many"))
+        assert root.prepare()["prepared"]["files"] >= 5000
+        # Another trace was replayed in between.
+        other = os.path.join(tmp, "other.strace")
+        write_trace(other, ['openat(AT_FDCWD, "/many/3", O_WRONLY|O_TRUNC) = 3'])
+        assert feign("replay", other, "--root", root.root).status == 0
+        root.prepare()
+        assert os.path.getsize(root.at("many/3")) == 5
+
+
+def test_verify_finds_other_bytes_than_were_written():
+    with Tmp() as tmp:
+        lines = ['openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3', 'write(3, "x"..., 1000) = 1000', 'pwrite64(3, "x"..., 100, 5000) = 100',
+                 'pread64(3, "x"..., 6000, 0) = 5100', 'ftruncate(3, 500) = 0', 'ftruncate(3, 1000) = 0', 'pread64(3, "x"..., 1000, 0) = 1000',
+                 'writev(3, [{iov_base="x", iov_len=33}, {iov_base="y", iov_len=77}], 2) = 110', 'pread64(3, "x"..., 110, 1000) = 110']
+        root = Root(tmp, lines)
+        report = root("--replayer", "posix,verify=yes")
+        assert report["mismatched"] == 0, report["mismatches"]
+        # A second name of the same file, that the trace does not know of: bytes of "/a" are overwritten behind its back.
+        os.link(root.at("a"), root.at("b"))
+        write_trace(root.trace, ['openat(AT_FDCWD, "/a", O_RDWR) = 3', 'openat(AT_FDCWD, "/b", O_RDWR) = 4', 'pwrite64(3, "x"..., 100, 0) = 100', 'pwrite64(4, "x"..., 1, 50) = 1',
+                                 'pread64(3, "x"..., 50, 0) = 50', 'pread64(3, "x"..., 100, 0) = 100', 'pread64(4, "x"..., 1, 50) = 1'])
+        report = root("--replayer", "posix,verify=yes", "--no-prepare")
+        assert report["mismatched"] == 1 and report["mismatches"][0]["replayed"] == -74, report["mismatches"]
+
+
+def test_what_was_open_before_the_trace_is_opened_by_its_name():
+    with Tmp() as tmp:
+        root = Root(tmp, ['pread64(9</data/db>, "x"..., 8192, 16384) = 8192', 'pwrite64(9</data/db>, "x"..., 8192, 0) = 8192', "fsync(9</data/db>) = 0",
+                          'write(2</dev/pts/0<char 136:0>>, "x", 1) = 1', 'write(8, "x", 1) = 1', 'read(5<socket:[77]>, "x", 1) = 1', "close(9</data/db>) = 0"])
+        report = root()
+        assert report["mismatched"] == 0 and os.path.getsize(root.at("data/db")) == 24576
+        whys = {s["why"] for s in report["skips"]}
+        assert any("no storage" in w for w in whys) and any("does not name" in w or "pipe" in w for w in whys), whys
+        assert report["bytes_read"] == 8192 and report["bytes_written"] == 8192
+
+
+if __name__ == "__main__":
+    main(globals())
