@@ -340,12 +340,12 @@ int mkdirat(int dirfd, const char *pathname, mode_t mode);
 
 //@ op 58 link kind=change effect=link result=zero
 //@ args path path2
-//@ replay c.link(a)
+//@ replay c.made(a.path2, c.link(a))
 int link(const char *oldpath, const char *newpath);
 
 //@ op 59 linkat kind=change effect=link result=zero
 //@ args dir path dir2 path2 flags:at
-//@ replay c.link(a)
+//@ replay c.made(a.path2, c.link(a))
 int linkat(int olddirfd, const char *oldpath, int newdirfd, const char *newpath, int flags);
 
 //@ op 60 symlink kind=change effect=symlink result=zero

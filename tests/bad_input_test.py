@@ -278,5 +278,25 @@ def test_full_output_device():
     assert done.returncode == 2 and "No space left" in done.stderr, done
 
 
+def test_what_fuzzing_found():
+    """Texts that once broke something; the calls in them are ones that no kernel made."""
+    with Tmp() as tmp:
+        path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "o.txt")
+        deep = "/" + "a/" * 20000
+        for lines in (['mkdir("/a", 0755) = 0', 'mkdir("/a/b", 0755) = 0', 'rename("/a", "/a/b") = 0', 'rename("/a/b", "/a") = 0',
+                       'renameat2(AT_FDCWD, "/a", AT_FDCWD, "/a/b", RENAME_EXCHANGE) = 0', 'stat("/a/b/c", {st_mode=S_IFREG|0644, st_size=1, ...}) = 0'],
+                      ['mkdir("/a", 0755) = 0', 'mkdir("/b", 0755) = 0', 'renameat2(AT_FDCWD, "/a", AT_FDCWD, "/b", RENAME_EXCHANGE) = 0', 'creat("/a/x", 0644) = 3'],
+                      ['readlink("/a", "a/b", 100) = 3', 'readlink("/a/b", "../a", 100) = 4', 'stat("/a/b/c", {st_mode=S_IFREG|0644, st_size=1, ...}) = 0'],
+                      [f'openat(AT_FDCWD, "{deep}", O_RDONLY) = 3', f'readlink("/l", "{deep}", 99999) = 40001', 'stat("/l/x", {st_mode=S_IFREG|0644, st_size=1, ...}) = 0',
+                       f"fsync(9<{deep}>) = 0"],
+                      ["munmap(0x7f0000000000, 18446744073709551615) = 0", "mmap(NULL, 18446744073709551615, PROT_READ, MAP_SHARED, 3, 0) = 0xfffffffffffffff0"]):
+            with open(path, "w", encoding="ascii") as f:
+                f.writelines(f"7 {line}\n" for line in lines)
+            assert feign("convert", path, out).status in (0, 2)
+            root = os.path.join(tmp, "root")
+            os.makedirs(root, exist_ok=True)
+            assert feign("replay", path, "--root", root).status in (0, 1, 2)
+
+
 if __name__ == "__main__":
     main(globals())

@@ -89,6 +89,7 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
       if (target.starts_with('/')) out.clear();
       todo = std::string(target) + "/" + todo.substr(i);
       i = 0;
+      if (out.size() + todo.size() > (size_t{16} << 10)) return path;  // no path is that long
       continue;
     }
     out = next;
@@ -178,6 +179,12 @@ void Namespace::absent(uint32_t slot) {
   if (slots_[slot].file == 0) slots_[slot].state = State::kAbsent;
 }
 
+bool Namespace::below(uint32_t slot, uint32_t above) const {
+  for (uint32_t s = slots_[slot].parent; s != 0; s = slots_[s].parent)
+    if (s == above) return true;
+  return false;
+}
+
 void Namespace::move(uint32_t from, uint32_t to) {
   if (from == to) return;
   if (files_[slots_[from].file].type != Type::kFile) links_changed();
@@ -228,7 +235,7 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   ++links_;
   links_changed();
   const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
-  if (behind == slot || slots_[behind].file != 0) {
+  if (behind == slot || below(behind, slot) || below(slot, behind) || slots_[behind].file != 0) {
     files_[old].initial_path = 0;  // it is known under its own name
     return link;
   }
@@ -353,6 +360,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
       const uint32_t to = second();
+      if (below(to, slot) || below(slot, to)) return t;  // the kernel would not have done it
       if (a.flags & 2 /* RENAME_EXCHANGE */) {
         (void)present(to, Type::kUnknown);
         exchange(slot, to);

@@ -101,6 +101,7 @@ class Namespace {
   uint32_t create(uint32_t slot, Type type, bool certain);
   void absent(uint32_t slot);
   uint32_t initial_path_of(uint32_t slot);
+  bool below(uint32_t slot, uint32_t above) const;
   void move(uint32_t from, uint32_t to);
   void move_children(uint32_t from, uint32_t to);
   uint32_t link_found(uint32_t slot, uint32_t target);

@@ -288,8 +288,10 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
 }
 
 uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {
+  // Longer than any that a program got to: trees that deep are kept account of no more.
+  constexpr size_t kLongest = size_t{16} << 10;
   const std::string_view text = tables_.strings.text(path);
-  if (text.empty()) return 0;
+  if (text.empty() || text.size() > kLongest) return 0;
   const bool up = names_.has_links() && text.find("..") != std::string_view::npos;
   if (text[0] == '/') {
     if (t.place->root != 0) {  // ".." does not lead out of it
@@ -317,6 +319,7 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
         clean_path(physical(std::string(tables_.strings.text(base)), text)));
   uint32_t& joined = joined_[uint64_t{base} << 32 | path];
   if (joined == 0) {
+    if (tables_.strings.text(base).size() + text.size() > kLongest) return 0;
     std::string whole(tables_.strings.text(base));
     whole += '/';
     whole += text;

@@ -925,6 +925,8 @@ uint32_t Provider::hint(int32_t fd, std::string_view annotation) {
     unescape(path, scratch_);
     path = scratch_;
   }
+  constexpr size_t kLongest = size_t{16} << 10;  // no path is
+  if (path.size() > kLongest) path = {};
   h.id = host_->intern(host_, path.data(), path.size());
   return h.id;
 }

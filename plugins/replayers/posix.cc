@@ -33,6 +33,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -101,7 +102,8 @@ class Descriptors {
       if (page.compare_exchange_strong(p, fresh.get(), std::memory_order_acq_rel))
         p = fresh.release();
       uint32_t count = page_count_.load();
-      while (count <= handle / kPage && !page_count_.compare_exchange_weak(count, handle / kPage + 1)) {
+      while (count <= handle / kPage &&
+             !page_count_.compare_exchange_weak(count, handle / kPage + 1)) {
       }
     }
     const int old = p->fds[handle % kPage].exchange(fd + 1, std::memory_order_acq_rel) - 1;
@@ -151,6 +153,24 @@ struct Where {
   const char* name;  // null: no last component to go by ("/"): the whole path has to be resolved
 };
 
+// Which names threads have found to be no directories, so that making one of them is noticed: a
+// Bloom filter that nothing is taken from. [any thread]
+class Missing {
+ public:
+  void add(std::string_view path) {
+    const size_t h = std::hash<std::string_view>{}(path);
+    bits_[h / 64 % kWords].fetch_or(uint64_t{1} << h % 64, std::memory_order_acq_rel);
+  }
+  bool may_have(std::string_view path) const {
+    const size_t h = std::hash<std::string_view>{}(path);
+    return (bits_[h / 64 % kWords].load(std::memory_order_acquire) >> h % 64 & 1) != 0;
+  }
+
+ private:
+  static constexpr size_t kWords = 1024;
+  std::atomic<uint64_t> bits_[kWords]{};
+};
+
 // The directories that a thread has open, by the path strings that lie in them.
 class Directories {
  public:
@@ -160,7 +180,7 @@ class Directories {
   }
   // `generation` grows when a directory's or link's name changes, `made` when there is a new one.
   Where find(const feign_host* host, int root, uint32_t path, uint64_t generation, uint64_t made,
-             const void* owner) {
+             Missing& missing, const void* owner) {
     if (generation != generation_ || owner != owner_) {
       clear();
       generation_ = generation;
@@ -187,7 +207,10 @@ class Directories {
       if (dirs_.size() >= most_) clear();
       const int fd = feign::open_in_root(root, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
       if (fd < 0) {
-        if (fd == -ENOENT && missing_.size() < 10'000) missing_.emplace(above, fd);
+        if (fd == -ENOENT && missing_.size() < 10'000) {
+          missing.add(above);
+          missing_.emplace(above, fd);
+        }
         return {fd, nullptr};
       }
       dir = static_cast<uint32_t>(dirs_.size());
@@ -219,7 +242,7 @@ class Directories {
   };
   std::vector<Dir> dirs_;
   std::unordered_map<std::string, uint32_t> by_path_;
-  std::vector<Name> names_;  // by path string id
+  std::vector<Name> names_;                       // by path string id
   std::unordered_map<std::string, int> missing_;  // directories that are not there, and the error
   uint64_t generation_ = 0, made_ = 0;
   const void* owner_ = nullptr;
@@ -286,7 +309,8 @@ struct Replayer {
   feign::Written written;
   std::mutex open_mutex;                // opening what was open before the trace
   std::atomic<uint64_t> generation{1};  // of directories: grows when a name of one changed
-  std::atomic<uint64_t> made{1};        // grows when there is a new one
+  std::atomic<uint64_t> made{1};        // grows when one that was missing may be there
+  Missing missing;
   std::mutex aio_mutex;
   std::map<std::pair<int64_t, uint64_t>, aio_context_t> aio;  // by process and recorded context
 
@@ -363,7 +387,7 @@ struct Context {
 
   Where where(uint32_t path) {
     return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire),
-                              r->made.load(std::memory_order_acquire), r);
+                              r->made.load(std::memory_order_acquire), r->missing, r);
   }
   const char* text(uint32_t path) { return r->host->text(r->host, path, nullptr); }
   // The file behind a path, every link followed within the root, as an O_PATH descriptor or -errno.
@@ -374,8 +398,10 @@ struct Context {
     r->generation.fetch_add(1, std::memory_order_acq_rel);
     made();
   }
-  int64_t made(int64_t result = 0) {
-    if (result >= 0) r->made.fetch_add(1, std::memory_order_acq_rel);
+  void made() { r->made.fetch_add(1, std::memory_order_acq_rel); }
+  // A call made this name, if it went well. (By a new link, other names are there, too.)
+  int64_t made(uint32_t path, int64_t result) {
+    if (result >= 0 && r->missing.may_have(text(path))) made();
     return result;
   }
 
@@ -406,6 +432,7 @@ struct Context {
       fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode, resolve);
     }
     if (fd < 0) return fd;
+    if (a.flags & O_CREAT) (void)made(a.path, fd);
     if (a.handle == 0 || a.result < 0 || !r->descriptors.set(a.handle, fd)) ::close(fd);
     return fd;
   }
@@ -598,14 +625,14 @@ struct Context {
     if (from.dir < 0) return from.dir;
     const int64_t result = checked(::renameat2(from.dir, from.name, to.dir, to.name, a.flags & 7));
     if (result == 0 && (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK))) names_changed();
-    return result;
+    return made(a.path2, result);
   }
 
   int64_t mkdir(const feign_activity& a) {
     const Where w = where(a.path);
     if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
     if (w.name == nullptr) return -EEXIST;
-    return made(checked(::mkdirat(w.dir, w.name, a.mode & 01777)));
+    return made(a.path, checked(::mkdirat(w.dir, w.name, a.mode & 01777)));
   }
 
   int64_t link(const feign_activity& a) {
@@ -641,7 +668,9 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
     if (w.name == nullptr) return -EEXIST;
-    return made(checked(::symlinkat(text(a.path2), w.dir, w.name)));
+    const int64_t result = checked(::symlinkat(text(a.path2), w.dir, w.name));
+    if (result == 0) made();
+    return result;
   }
 
   // An O_PATH descriptor as a path, for calls that take no descriptor of that kind. This magic link
@@ -650,6 +679,16 @@ struct Context {
     static thread_local char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return path;
+  }
+
+  // fchmodat2(2), of Linux 6.6; -ENOSYS before.
+  static int64_t fchmodat2(int dir, const char* name, uint32_t mode, int flags) {
+    constexpr long kCall = 452;  // on every architecture
+    static std::atomic<bool> missing{false};
+    if (missing.load(std::memory_order_relaxed)) return -ENOSYS;
+    const int64_t result = checked(syscall(kCall, dir, name, mode & 01777, flags));
+    if (result == -ENOSYS || (result == -EPERM && flags == AT_EMPTY_PATH)) missing = true;
+    return result == -EPERM && flags == AT_EMPTY_PATH ? -ENOSYS : result;
   }
 
   // A symbolic link itself, or another file without following one, as an O_PATH descriptor.
@@ -674,9 +713,17 @@ struct Context {
     if (a.handle != 0) {
       const int fd = descriptor(a.handle);
       if (fd < 0) return -EBADF;
-      const int64_t result = checked(::fchmod(fd, a.mode & 01777));
-      // The trace may have opened it with O_PATH.
-      return result != -EBADF ? result : checked(::chmod(by_descriptor(fd), a.mode & 01777));
+      // By way of /proc only where it must be: what the trace opened with O_PATH, before Linux 6.6.
+      const int64_t result = fchmodat2(fd, "", a.mode, AT_EMPTY_PATH);
+      if (result != -ENOSYS) return result;
+      const int64_t plain = checked(::fchmod(fd, a.mode & 01777));
+      return plain != -EBADF ? plain : checked(::chmod(by_descriptor(fd), a.mode & 01777));
+    }
+    if (a.path != 0 && !(a.marks & FEIGN_NOFOLLOW)) {
+      if (const Where w = where(a.path); w.dir >= 0 && w.name != nullptr) {
+        const int64_t result = fchmodat2(w.dir, w.name, a.mode, AT_SYMLINK_NOFOLLOW);
+        if (result != -ENOSYS && result != -EOPNOTSUPP) return result;  // EOPNOTSUPP: a link
+      }
     }
     return at_file(a, [&](int at) { return ::chmod(by_descriptor(at), a.mode & 01777); });
   }
@@ -697,7 +744,8 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
     if (w.name == nullptr) return -EEXIST;
-    const int64_t result = checked(::mknodat(w.dir, w.name, type | (a.mode & 01777), 0));
+    const int64_t result =
+        made(a.path, checked(::mknodat(w.dir, w.name, type | (a.mode & 01777), 0)));
     return result == -EEXIST && a.op == FEIGN_POSIX_BIND ? -EADDRINUSE : result;
   }
   // Of the file system that the root is on. Others are none of our business.
