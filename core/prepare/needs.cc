@@ -293,9 +293,10 @@ void Needs::add(const feign_activity& a) {
     // The name was used before it turned out to be a link: what is known is of what lies behind it.
     seen(touched.file).followed = true;
     const uint32_t behind = names_.at(names_.canonical(a.path, true));
-    if (behind != 0 && behind != touched.file2 && behind != touched.file) {
+    if (behind != 0 && behind != touched.file2) {
       const Seen was = seen(touched.file2);
-      Seen& s = seen(behind);
+      Seen& s = seen(behind);  // the link itself, if its target was not shown
+      s.directory |= names_.file(touched.file2).type == Namespace::Type::kDirectory;
       s.initial = std::max(s.initial, was.initial);
       s.now = std::max(s.now, was.now);
       s.mode |= was.mode;
@@ -342,9 +343,14 @@ void Needs::add(const feign_activity& a) {
       return;
     case Effect::kReadlink:
       // A link whose target the trace does not show still has the length that was read.
-      if (names_.file(touched.file).target == 0 && a.result > 0 && a.result < 4096)
-        names_.file(touched.file).target =
-            strings_.intern(std::string(static_cast<size_t>(a.result), 'x'));
+      if (names_.file(touched.file).target == 0 && a.result > 0 && a.result < 4096) {
+        // A target of its own: others of that length are others.
+        std::string target(static_cast<size_t>(a.result), 'x');
+        const std::string number = std::to_string(touched.file);
+        if (number.size() < target.size())
+          target.replace(target.size() - number.size(), number.size(), number);
+        names_.file(touched.file).target = strings_.intern(target);
+      }
       return;
     default:
       return;

@@ -231,7 +231,10 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   files_[link].initial_path = files_[old].initial_path;
   files_[link].links = 1;
   slots_[slot].file = link;
-  if (target == 0) return link;  // where it leads is not known
+  if (target == 0) {  // where it leads is not known
+    files_[old].initial_path = 0;
+    return link;
+  }
   ++links_;
   links_changed();
   const uint32_t behind = slot_of(canonical(slots_[slot].path, true));

@@ -499,7 +499,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   }
   const std::string_view text = tables_.strings.text(a.path);
   const bool up = text.find("..") != std::string_view::npos;
-  const bool odd = (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, effect, text);
+  const bool odd =
+      (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, effect, text);
   a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
   if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
     a.path = 0;  // ".." behind a name that is not there
