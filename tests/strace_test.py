@@ -209,7 +209,8 @@ def test_the_tracers_own_time():
     auto, _ = compute("overhead=auto")
     given, _ = compute("overhead=20us")
     assert abs(none - (19 * 5_000_000 + 199 * 20_000 + 100 * 10_000)) < 100_000, none
-    assert given == auto and 0.93 * 19 * 5_000_000 < auto < 1.02 * 19 * 5_000_000 + 100 * 10_000, (none, auto, given)
+    # A time that is given is taken off pauses; the estimate also knows what the calls between took.
+    assert 0.97 * 19 * 5_000_000 < auto < given < 1.02 * 19 * 5_000_000, (none, auto, given)
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
         with open(path, "w", encoding="ascii") as f:

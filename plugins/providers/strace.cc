@@ -310,7 +310,8 @@ struct Begun {
 
 struct Process {
   uint32_t stream = 0;
-  uint32_t calls = 0;  // since the last that became an activity, itself not counted
+  uint32_t calls = 0;       // since the last that became an activity, itself not counted
+  uint32_t short_ones = 0;  // of them, those whose time is part of the pause
   bool begun = false;
   Begun call;
 };
@@ -327,7 +328,7 @@ class Source {
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
   bool empty() const { return queue_.empty(); }
-  void pauses(uint64_t most_lines, std::vector<uint64_t>& out);
+  void pauses(uint64_t most_lines, std::vector<uint64_t>& out, std::vector<uint64_t>& durations);
   // When the front took effect, by the clock of the trace.
   uint64_t when() const;
   Held& front() { return queue_.front(); }
@@ -405,7 +406,8 @@ class Provider {
   };
   std::vector<std::unique_ptr<Unknown>> unknown_;
   uint32_t cwd_ = 0;
-  uint64_t overhead_ = 0;  // ns a call
+  uint64_t overhead_ = 0;       // ns of the pause before each call
+  uint64_t call_overhead_ = 0;  // ns of each call's own time
   std::string scratch_, error_;
   std::string requests_;       // io_submit's array
   int64_t true_result_ = -1;   // behind a pointer
@@ -624,7 +626,8 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
       return FEIGN_OK;
     }
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
-  if (begins("strace: ") || begins("[ Process PID=") || begins(" > ") || begins(" | ") || begins(" * ")) {
+  if (begins("strace: ") || begins("[ Process PID=") || begins(" > ") || begins(" | ") ||
+      begins(" * ")) {
     text = {};
   } else if (begins("% time ")) {  // -C: a table of counts ends the trace
     if (!any_call_)
@@ -777,6 +780,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   const Known k = provider_.known(name);
   ++p.calls;
   if (k.call == nullptr) {
+    if (!k.left_out->waits) ++p.short_ones;
     host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->waits);
     return FEIGN_OK;
   }
@@ -789,7 +793,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   h.a.duration_ns = duration;
   h.a.place = FEIGN_PLACE(number_, first_line);
   // The tracer stopped the process before and after each of them.
-  h.a.compute_ns = p.calls * provider_.overhead_;
+  h.a.compute_ns = p.calls * provider_.overhead_ + p.short_ones * provider_.call_overhead_;
   if (!provider_.arguments(*k.call, s, h)) {
     if (place != nullptr) {
       place->complete = true;
@@ -807,10 +811,10 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
       host->left_out(host, p.stream, k.call->name, "interrupted", duration, 1);
       return FEIGN_OK;
     }
-    p.calls = 0;
+    p.calls = p.short_ones = 0;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
   } else {
-    p.calls = 0;
+    p.calls = p.short_ones = 0;
     place->complete = true;
   }
   return FEIGN_OK;
@@ -1338,18 +1342,22 @@ feign_status Provider::find_overhead(const std::vector<std::string>& files) {
   }
   constexpr uint64_t kMostLines = 5'000;
   constexpr size_t kLeastPauses = 50;
-  std::vector<uint64_t> pauses;
+  std::vector<uint64_t> pauses, durations;
   for (const std::string& path : files) {
     auto input = feign::Input::open(path);
     if (!input || pauses.size() >= kMostLines / 2) break;
     Source source(*this, std::make_unique<feign::Lines>(std::move(*input)), 0, -1, 1);
-    source.pauses(kMostLines / std::min<size_t>(files.size(), 16), pauses);
+    source.pauses(kMostLines / std::min<size_t>(files.size(), 16), pauses, durations);
   }
-  if (pauses.size() < kLeastPauses) return FEIGN_OK;
+  if (pauses.size() < kLeastPauses || durations.empty()) return FEIGN_OK;
   const auto at = pauses.begin() + static_cast<ptrdiff_t>(pauses.size() / 5);
   std::nth_element(pauses.begin(), at, pauses.end());
   if (*at > kSecond / 1000) return FEIGN_OK;  // no tracer is that slow: they are pauses indeed
   overhead_ = *at;
+  // The shortest calls take next to nothing without a tracer.
+  const auto least = durations.begin() + static_cast<ptrdiff_t>(durations.size() / 20);
+  std::nth_element(durations.begin(), least, durations.end());
+  call_overhead_ = std::min(*least, overhead_);
   char text[120];
   snprintf(text, sizeof text,
            "think times are without the tracer's own %.1f us a call (estimated; overhead= sets it)",
@@ -1359,7 +1367,8 @@ feign_status Provider::find_overhead(const std::vector<std::string>& files) {
 }
 
 // The pauses between calls that follow each other in a process, without anything in between.
-void Source::pauses(uint64_t most_lines, std::vector<uint64_t>& out) {
+void Source::pauses(uint64_t most_lines, std::vector<uint64_t>& out,
+                    std::vector<uint64_t>& durations) {
   std::unordered_map<int64_t, uint64_t> ended;
   std::string_view text;
   for (uint64_t i = 0; i < most_lines; ++i) {
@@ -1379,6 +1388,7 @@ void Source::pauses(uint64_t most_lines, std::vector<uint64_t>& out) {
       ended.erase(pid);
     else
       ended[pid] = time + duration;
+    if (duration != 0) durations.push_back(duration);
   }
 }
 
@@ -1481,7 +1491,7 @@ int probe(const char*, const void* head, size_t size) noexcept try {
     if (line.empty()) continue;
     ++lines;
     good += looks_like_strace(line.find('\x1b') != line.npos ? without_colours(line)
-                                                            : std::string(line));
+                                                             : std::string(line));
   }
   return lines == 0 ? 0 : good * 90 / lines;
 } catch (const std::exception&) {
