@@ -109,11 +109,12 @@ def replays(name, script, before=None, options=Y, user=None, only=None, stream=T
     for fs, folder in roots().items():
         if only and fs != only:
             continue
-        # Threads that share descriptors race in stream order: there it is only counted, once.
-        for order in ("trace", "stream") if stream and fs == next(iter(roots())) else ("trace",):
+        # "threads": a thread a stream, in recorded order. In stream order threads that share descriptors race:
+        # there it is only counted, once.
+        for order in ("trace", "threads", "stream") if stream and fs == next(iter(roots())) else ("trace",):
             root = tempfile.mkdtemp(dir=folder)
             try:
-                r = feign("replay", *traces, "--root", root, "--cwd", work, "--json", "--order", order)
+                r = feign("replay", *traces, "--root", root, "--cwd", work, "--json", *(("--pace", "think,scale=0.001") if order == "threads" else ("--order", order)))
                 if r.status == 2:
                     note(program=name, fs=fs, order=order, error=r.err)
                     problems.append(f"{fs}, {order}: {r.err}")
@@ -126,8 +127,8 @@ def replays(name, script, before=None, options=Y, user=None, only=None, stream=T
                 note(program=name, fs=fs, order=order, fidelity=report["fidelity"], mismatched=report["mismatched"],
                      activities=report["activities"], skipped=report["skipped"], tree=tree_says, mismatches=report["mismatches"],
                      skips=report["skips"], left_out=report["left_out"], interrupted=report["interrupted"], err=r.err)
-                if order == "trace" and (report["fidelity"] < least or tree_says or report["interrupted"]):
-                    problems.append(f"{fs}: fidelity {report['fidelity']:.4f}, tree {tree_says or 'same'}, "
+                if order != "stream" and (report["fidelity"] < least or tree_says or report["interrupted"]):
+                    problems.append(f"{fs}, {order}: fidelity {report['fidelity']:.4f}, tree {tree_says or 'same'}, "
                                     f"{[(m['op'], m['recorded'], m['replayed'], m['count'], m['first']) for m in report['mismatches'][:5]]}")
             finally:
                 shutil.rmtree(root, ignore_errors=True)
