@@ -148,6 +148,7 @@ ssize_t preadv(int fd, const struct iovec *iov, int iovcnt, off_t offset);
 //@ replay ::pwritev(fd, c.iov(a, c.out_buffer), c.iov_count(a), static_cast<off_t>(a.offset))
 ssize_t pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offset);
 
+// Of preadv2 and pwritev2, resolve sets mode to 1 where the recorded offset was -1: at the current one.
 //@ op 18 preadv2 kind=read effect=pread2 result=bytes
 //@ args fd iov - offset flags:rwf
 //@ replay ::preadv2(fd, c.iov(a, c.read_buffer), c.iov_count(a), c.offset2(a), static_cast<int>(a.flags))
