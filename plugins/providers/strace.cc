@@ -78,7 +78,8 @@ struct Scan {
     ++p;
     return true;
   }
-  bool take(std::string_view text) {
+  [[gnu::always_inline]] bool take(std::string_view text) {
+    if (p == end || *p != text[0]) return false;  // the usual case
     if (static_cast<size_t>(end - p) < text.size() || memcmp(p, text.data(), text.size()) != 0)
       return false;
     p += text.size();

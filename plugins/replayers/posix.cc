@@ -88,7 +88,7 @@ class Descriptors {
     munmap(pages_, kPages * sizeof(Page*));
   }
 
-  int get(uint32_t handle) const {
+  [[gnu::always_inline]] int get(uint32_t handle) const {
     const Page* p = page_of(handle);
     return p == nullptr ? -1 : p->fds[handle % kPage].load(std::memory_order_acquire) - 1;
   }
@@ -303,6 +303,7 @@ struct Replayer {
   char* write_buffer = nullptr;  // shared: only read from
   int nowhere = -1;              // /dev/null, for what went into a pipe or socket
   uint64_t max_bytes = UINT64_MAX;
+  uint64_t tell = 0;               // a stream says what it wrote when it is this much
   std::atomic<uint64_t> bytes{0};  // written, less what the streams have not yet said
   Descriptors descriptors;
   Mappings mappings;
@@ -1051,6 +1052,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
             .c_str());
   r->root = run->root_fd;
   r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
+  r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
   r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
   r->buffer_size =
@@ -1210,11 +1212,9 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   outcome->result = r.options.verify ? verified(c, *a, fd, doing) : doing.make(c, *a, fd);
   if (doing.grows && outcome->result >= 0) {
     // Told to the others now and then: a limit need not be kept to the byte.
-    constexpr uint64_t kTell = uint64_t{1} << 20;
     const bool allocates = a->op == FEIGN_POSIX_FALLOCATE && !(a->flags & FALLOC_FL_PUNCH_HOLE);
     c.bytes += allocates ? a->length : static_cast<uint64_t>(outcome->result);
-    if (c.bytes >= kTell || c.bytes >= r.max_bytes / 64)
-      r.bytes.fetch_add(std::exchange(c.bytes, 0), std::memory_order_relaxed);
+    if (c.bytes >= r.tell) r.bytes.fetch_add(std::exchange(c.bytes, 0), std::memory_order_relaxed);
   }
   return FEIGN_OK;
 }
