@@ -124,7 +124,11 @@ enum {
   /** What is named is a symbolic link. */
   FEIGN_SYMLINK = 1u << 9,
   /** It depends on others: host->depend() sets it. */
-  FEIGN_DEPENDS = 1u << 10
+  FEIGN_DEPENDS = 1u << 10,
+  /** What is named is a device, or made up by the kernel: below /dev, /proc or /sys. */
+  FEIGN_NO_STORAGE = 1u << 11,
+  /** Writes behind the end of the file, wherever that is; offset says where it was. */
+  FEIGN_APPENDS = 1u << 12
 };
 
 /**

@@ -76,6 +76,7 @@ class Op:
         self.kind = fields.get("kind", "other")
         self.effect = fields.get("effect", "use")
         self.result = fields.get("result", "zero")
+        self.nofollow = "nofollow" in fields
         self.args, self.replay, self.prototype = [], None, ""
 
 
@@ -113,7 +114,10 @@ def parse(path):
                 elif word == "op":
                     if op:
                         raise Bad(f"op {op.name} has no prototype")
-                    keys = dict(f.split("=", 1) for f in fields[2:])
+                    keys = dict(f.partition("=")[::2] for f in fields[2:])
+                    unknown = set(keys) - {"kind", "effect", "result", "nofollow"}
+                    if unknown:
+                        raise Bad(f'"{unknown.pop()}": want kind=, effect=, result= or nofollow')
                     op = Op(int(fields[0]), fields[1], keys)
                     if op.kind not in KINDS:
                         raise Bad(f'kind "{op.kind}": want one of {", ".join(KINDS)}')
@@ -230,14 +234,15 @@ def ops_cc(layer):
     for i in range(1, last + 1):
         out.append(f"    &kOp_{by_number[i].name},\n" if i in by_number else "    nullptr,\n")
     out.append(f'}};\nconstexpr feign_layer kLayer = {{sizeof(feign_layer), std::size(kOps), "{n}", kOps}};\n')
-    out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, nullptr},\n")
+    out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
     for i in range(1, last + 1):
         op = by_number.get(i)
         if not op:
-            out.append("    {nullptr, 0, 0, Effect::kUse, nullptr},\n")
+            out.append("    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
             continue
         args = f"kCallArgs_{op.name}" if op.args else "nullptr"
-        out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{camel(op.effect)}, {args}}},\n')
+        nofollow = "true" if op.nofollow else "false"
+        out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{camel(op.effect)}, {nofollow}, {args}}},\n')
     out.append("};\nconstexpr LeftOutCall kLeftOut[] = {\n")
     for name, why, waits in layer.left_out:
         out.append(f'    {{"{name}", "{why}", {"true" if waits else "false"}}},\n')
@@ -270,26 +275,23 @@ def plain_call(op):
 
 
 def replay(layer):
-    out = [HEAD, "// One row an op id: how to do it, whether it needs the handle's descriptor, and whether its "
-           "result are bytes that take space.\n"]
-    out.append("constexpr Doing kDoings[] = {\n    {nullptr, false, false},\n")
+    out = [HEAD, "constexpr Doing kDoings[] = {\n    {},\n"]
     by_number = {op.number: op for op in layer.ops}
     for i in range(1, layer.ops[-1].number + 1):
         op = by_number.get(i)
         if not op:
-            out.append("    {nullptr, false, false},\n")
+            out.append("    {},\n")
             continue
         # Where one of two ends may be no file, the call itself sees to it.
         needs = any(a.role == "fd" for a in op.args) and op.kind not in ("process", "close") and op.effect not in ("copy", "map")
         expression = op.replay or plain_call(op)
         own = expression.startswith("c.")
-        second = "fd2" in re.findall(r"\w+", expression)
         body = f"return {expression};" if own else f"return checked({expression});"
-        if second:
+        if "fd2" in re.findall(r"\w+", expression):
             body = "const int fd2 = c.descriptor(a.handle2);\n       " + body
         out.append("    {[](Context& c, const feign_activity& a, int fd) -> int64_t {\n"
-                   f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, {'true' if needs else 'false'}, "
-                   f"{'true' if op.kind == 'write' or op.name == 'fallocate' else 'false'}}},\n")
+                   f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, "
+                   f"FEIGN_KIND_{op.kind.upper()}, Effect::{camel(op.effect)}, {'true' if needs else 'false'}}},\n")
     out.append("};\n")
     return "".join(out)
 

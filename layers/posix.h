@@ -7,7 +7,7 @@
  *
  *   //@ layer NAME "what it is"
  *   //@ names GROUP CONSTANT …             a set of flag names; values come from the system's headers
- *   //@ op ID NAME kind=K effect=E [result=R]
+ *   //@ op ID NAME kind=K effect=E [result=R] [nofollow]
  *   //@ args ROLE …                        one for each parameter of the prototype that follows
  *   //@ replay EXPRESSION                  how to do it; left out: the prototype's call, with the
  *                                          arguments put in by role
@@ -16,7 +16,8 @@
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
  * about it (core/resolve/effects.h). result: `bytes`, `zero`, `position` and `number` must come back
- * the same; for `fd`, `pid` and `any` every success is as good.
+ * the same; for `fd`, `pid` and `any` every success is as good. nofollow: a symbolic link at the end
+ * of the path is used itself, whatever the flags.
  *
  * Roles of parameters (`-` is not kept):
  *   fd          a descriptor used               fd2         a second one, or the one to be made
@@ -175,17 +176,17 @@ long getdents(unsigned int fd, void *dirp, unsigned int count);
 
 //@ op 23 copy_file_range kind=write effect=copy result=bytes
 //@ args fd at:0 fd2 at:1 length flags:
-//@ replay c.copy(a, fd, fd2)
+//@ replay c.copy(a, fd, fd2, ::copy_file_range)
 ssize_t copy_file_range(int fd_in, off_t *off_in, int fd_out, off_t *off_out, size_t len, unsigned int flags);
 
 //@ op 24 sendfile kind=write effect=copy result=bytes
 //@ args fd2 fd at:0 length
-//@ replay c.copy(a, fd, fd2)
+//@ replay c.copy(a, fd, fd2, Context::send)
 ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count);
 
 //@ op 25 splice kind=write effect=copy result=bytes
 //@ args fd at:0 fd2 at:1 length flags:splice
-//@ replay c.copy(a, fd, fd2)
+//@ replay c.copy(a, fd, fd2, ::splice)
 ssize_t splice(int fd_in, off_t *off_in, int fd_out, off_t *off_out, size_t len, unsigned int flags);
 
 //@ op 26 _llseek kind=seek effect=seek result=position
@@ -252,7 +253,7 @@ int io_cancel(aio_context_t ctx, struct iocb *iocb, struct io_event *result);
 //@ replay c.stat(a, 0)
 int stat(const char *pathname, struct stat *statbuf);
 
-//@ op 31 lstat kind=stat effect=lstat result=zero
+//@ op 31 lstat kind=stat effect=stat result=zero nofollow
 //@ args path stat
 //@ replay c.stat(a, 0)
 int lstat(const char *pathname, struct stat *statbuf);
@@ -287,54 +288,54 @@ int faccessat(int dirfd, const char *pathname, int mode);
 //@ replay c.access(a)
 int faccessat2(int dirfd, const char *pathname, int mode, int flags);
 
-//@ op 38 readlink kind=stat effect=readlink result=bytes
+//@ op 38 readlink kind=stat effect=readlink result=bytes nofollow
 //@ args path readback2 length
 //@ replay c.readlink(a)
 ssize_t readlink(const char *pathname, char *buf, size_t bufsiz);
 
-//@ op 39 readlinkat kind=stat effect=readlink result=bytes
+//@ op 39 readlinkat kind=stat effect=readlink result=bytes nofollow
 //@ args dir path readback2 length
 //@ replay c.readlink(a)
 ssize_t readlinkat(int dirfd, const char *pathname, char *buf, size_t bufsiz);
 
 // ---- names --------------------------------------------------------------------------------------
 
-//@ op 50 unlink kind=change effect=unlink result=zero
+//@ op 50 unlink kind=change effect=unlink result=zero nofollow
 //@ args path
 //@ replay c.unlink(a, 0)
 int unlink(const char *pathname);
 
-//@ op 51 unlinkat kind=change effect=unlinkat result=zero
+//@ op 51 unlinkat kind=change effect=unlinkat result=zero nofollow
 //@ args dir path flags:at
 //@ replay c.unlink(a, static_cast<int>(a.flags))
 int unlinkat(int dirfd, const char *pathname, int flags);
 
-//@ op 52 rmdir kind=change effect=rmdir result=zero
+//@ op 52 rmdir kind=change effect=rmdir result=zero nofollow
 //@ args path
 //@ replay c.unlink(a, AT_REMOVEDIR)
 int rmdir(const char *pathname);
 
-//@ op 53 rename kind=change effect=rename result=zero
+//@ op 53 rename kind=change effect=rename result=zero nofollow
 //@ args path path2
 //@ replay c.rename(a)
 int rename(const char *oldpath, const char *newpath);
 
-//@ op 54 renameat kind=change effect=rename result=zero
+//@ op 54 renameat kind=change effect=rename result=zero nofollow
 //@ args dir path dir2 path2
 //@ replay c.rename(a)
 int renameat(int olddirfd, const char *oldpath, int newdirfd, const char *newpath);
 
-//@ op 55 renameat2 kind=change effect=rename result=zero
+//@ op 55 renameat2 kind=change effect=rename result=zero nofollow
 //@ args dir path dir2 path2 flags:rename
 //@ replay c.rename(a)
 int renameat2(int olddirfd, const char *oldpath, int newdirfd, const char *newpath, unsigned int flags);
 
-//@ op 56 mkdir kind=change effect=mkdir result=zero
+//@ op 56 mkdir kind=change effect=mkdir result=zero nofollow
 //@ args path mode
 //@ replay c.mkdir(a)
 int mkdir(const char *pathname, mode_t mode);
 
-//@ op 57 mkdirat kind=change effect=mkdir result=zero
+//@ op 57 mkdirat kind=change effect=mkdir result=zero nofollow
 //@ args dir path mode
 //@ replay c.mkdir(a)
 int mkdirat(int dirfd, const char *pathname, mode_t mode);
@@ -349,49 +350,49 @@ int link(const char *oldpath, const char *newpath);
 //@ replay c.made(a.path2, c.link(a))
 int linkat(int olddirfd, const char *oldpath, int newdirfd, const char *newpath, int flags);
 
-//@ op 60 symlink kind=change effect=symlink result=zero
+//@ op 60 symlink kind=change effect=symlink result=zero nofollow
 //@ args text2 path
 //@ replay c.symlink(a)
 int symlink(const char *target, const char *linkpath);
 
-//@ op 61 symlinkat kind=change effect=symlink result=zero
+//@ op 61 symlinkat kind=change effect=symlink result=zero nofollow
 //@ args text2 dir path
 //@ replay c.symlink(a)
 int symlinkat(const char *target, int newdirfd, const char *linkpath);
 
-//@ op 62 mknod kind=change effect=mknod result=zero
+//@ op 62 mknod kind=change effect=mknod result=zero nofollow
 //@ args path mode:type -
 //@ replay c.mknod(a)
 int mknod(const char *pathname, mode_t mode, dev_t dev);
 
-//@ op 63 mknodat kind=change effect=mknod result=zero
+//@ op 63 mknodat kind=change effect=mknod result=zero nofollow
 //@ args dir path mode:type -
 //@ replay c.mknod(a)
 int mknodat(int dirfd, const char *pathname, mode_t mode, dev_t dev);
 
-//@ op 69 bind kind=change effect=bind result=zero
+//@ op 69 bind kind=change effect=bind result=zero nofollow
 //@ args - struct:sun_path=path -
-//@ replay c.mknod(a)
+//@ replay c.bind(a)
 int bind(int sockfd, const struct sockaddr *addr, socklen_t addrlen);
 
 // ---- metadata, sizes, durability ----------------------------------------------------------------
 
-//@ op 70 chmod kind=change effect=attr result=zero
+//@ op 70 chmod kind=change effect=chmod result=zero
 //@ args path mode
 //@ replay c.chmod(a)
 int chmod(const char *pathname, mode_t mode);
 
-//@ op 71 fchmod kind=change effect=use result=zero
+//@ op 71 fchmod kind=change effect=chmod result=zero
 //@ args fd mode
 //@ replay ::fchmod(fd, a.mode & 01777)
 int fchmod(int fd, mode_t mode);
 
-//@ op 72 fchmodat kind=change effect=attr result=zero
+//@ op 72 fchmodat kind=change effect=chmod result=zero
 //@ args dir path mode
 //@ replay c.chmod(a)
 int fchmodat(int dirfd, const char *pathname, mode_t mode);
 
-//@ op 64 fchmodat2 kind=change effect=attr result=zero
+//@ op 64 fchmodat2 kind=change effect=chmod result=zero
 //@ args dir path mode flags:at
 //@ replay c.chmod(a)
 int fchmodat2(int dirfd, const char *pathname, mode_t mode, unsigned int flags);
@@ -476,12 +477,12 @@ int arm_fadvise64_64(int fd, int advice, off_t offset, off_t len);
 //@ replay c.chown(a, fd)
 int chown(const char *pathname, uid_t owner, gid_t group);
 
-//@ op 86 lchown kind=change effect=lattr result=zero
+//@ op 86 lchown kind=change effect=attr result=zero nofollow
 //@ args path value:0 value:1
 //@ replay c.chown(a, fd)
 int lchown(const char *pathname, uid_t owner, gid_t group);
 
-//@ op 87 fchown kind=change effect=use result=zero
+//@ op 87 fchown kind=change effect=attr result=zero
 //@ args fd value:0 value:1
 //@ replay c.chown(a, fd)
 int fchown(int fd, uid_t owner, gid_t group);
@@ -508,64 +509,64 @@ int futimesat(int dirfd, const char *pathname, const struct timeval times[2]);
 
 // ---- extended attributes: path2 is the attribute's name ------------------------------------------
 
-//@ op 140 getxattr kind=stat effect=attr result=bytes
+//@ op 140 getxattr kind=stat effect=get_xattr result=bytes
 //@ args path text2 - length
-//@ replay c.xattr(a, fd)
+//@ replay c.get_attribute(a, fd)
 ssize_t getxattr(const char *path, const char *name, void *value, size_t size);
 
-//@ op 141 lgetxattr kind=stat effect=lattr result=bytes
+//@ op 141 lgetxattr kind=stat effect=get_xattr result=bytes nofollow
 //@ args path text2 - length
-//@ replay c.xattr(a, fd)
+//@ replay c.get_attribute(a, fd)
 ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size);
 
-//@ op 142 fgetxattr kind=stat effect=use result=bytes
+//@ op 142 fgetxattr kind=stat effect=get_xattr result=bytes
 //@ args fd text2 - length
-//@ replay c.xattr(a, fd)
+//@ replay c.get_attribute(a, fd)
 ssize_t fgetxattr(int fd, const char *name, void *value, size_t size);
 
-//@ op 143 setxattr kind=change effect=attr result=zero
+//@ op 143 setxattr kind=change effect=set_xattr result=zero
 //@ args path text2 - length flags:xattr
-//@ replay c.xattr(a, fd)
+//@ replay c.set_attribute(a, fd)
 int setxattr(const char *path, const char *name, const void *value, size_t size, int flags);
 
-//@ op 144 lsetxattr kind=change effect=lattr result=zero
+//@ op 144 lsetxattr kind=change effect=set_xattr result=zero nofollow
 //@ args path text2 - length flags:xattr
-//@ replay c.xattr(a, fd)
+//@ replay c.set_attribute(a, fd)
 int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags);
 
-//@ op 145 fsetxattr kind=change effect=use result=zero
+//@ op 145 fsetxattr kind=change effect=set_xattr result=zero
 //@ args fd text2 - length flags:xattr
-//@ replay c.xattr(a, fd)
+//@ replay c.set_attribute(a, fd)
 int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags);
 
 //@ op 146 listxattr kind=stat effect=attr result=any
 //@ args path - length
-//@ replay c.xattr(a, fd)
+//@ replay c.list_attributes(a, fd)
 ssize_t listxattr(const char *path, char *list, size_t size);
 
-//@ op 147 llistxattr kind=stat effect=lattr result=any
+//@ op 147 llistxattr kind=stat effect=attr result=any nofollow
 //@ args path - length
-//@ replay c.xattr(a, fd)
+//@ replay c.list_attributes(a, fd)
 ssize_t llistxattr(const char *path, char *list, size_t size);
 
-//@ op 148 flistxattr kind=stat effect=use result=any
+//@ op 148 flistxattr kind=stat effect=attr result=any
 //@ args fd - length
-//@ replay c.xattr(a, fd)
+//@ replay c.list_attributes(a, fd)
 ssize_t flistxattr(int fd, char *list, size_t size);
 
-//@ op 149 removexattr kind=change effect=attr result=zero
+//@ op 149 removexattr kind=change effect=remove_xattr result=zero
 //@ args path text2
-//@ replay c.xattr(a, fd)
+//@ replay c.remove_attribute(a, fd)
 int removexattr(const char *path, const char *name);
 
-//@ op 150 lremovexattr kind=change effect=lattr result=zero
+//@ op 150 lremovexattr kind=change effect=remove_xattr result=zero nofollow
 //@ args path text2
-//@ replay c.xattr(a, fd)
+//@ replay c.remove_attribute(a, fd)
 int lremovexattr(const char *path, const char *name);
 
-//@ op 151 fremovexattr kind=change effect=use result=zero
+//@ op 151 fremovexattr kind=change effect=remove_xattr result=zero
 //@ args fd text2
-//@ replay c.xattr(a, fd)
+//@ replay c.remove_attribute(a, fd)
 int fremovexattr(int fd, const char *name);
 
 // ---- mapped files: handle2 is the mapping that mmap makes, handle the one that the others use -----
@@ -587,12 +588,12 @@ void *mremap(void *old_address, size_t old_size, size_t new_size, int flags, voi
 
 //@ op 163 msync kind=flush effect=mapped result=zero
 //@ args offset length flags:msync
-//@ replay c.mapped(a)
+//@ replay c.msync(a)
 int msync(void *addr, size_t length, int flags);
 
 //@ op 164 madvise kind=other effect=mapped result=zero
 //@ args offset length flags:madvise
-//@ replay c.mapped(a)
+//@ replay c.madvise(a)
 int madvise(void *addr, size_t length, int advice);
 
 // ---- processes: bookkeeping, never executed -------------------------------------------------------

@@ -98,9 +98,9 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kPwrite:
     case Effect::kPwrite2: {
       Seen& s = seen(file);
-      if (appends_.contains(a.handle) && !s.exact)
+      if ((a.marks & FEIGN_APPENDS) && !s.exact)
         s.appended += done;  // where that was is not known: behind what there was
-      else if (appends_.contains(a.handle))
+      else if (a.marks & FEIGN_APPENDS)
         s.now += done;
       else
         s.now = std::max(s.now, a.offset + done);
@@ -161,9 +161,13 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       is_directory(file);
       listed(a, file);
       return;
-    case Effect::kUse:
-      if (a.path2 != 0) attribute(a, file);
-      if (a.op == FEIGN_POSIX_FCHMOD || a.op == FEIGN_POSIX_FCHOWN) seen(file).changed = true;
+    case Effect::kChmod:
+      seen(file).changed = true;
+      return;
+    case Effect::kGetXattr:
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
+      attribute(a, effect, file);
       return;
     case Effect::kFchdir:
       is_directory(file);
@@ -180,26 +184,21 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
 }
 
 // Extended attributes that were there without the trace having set them.
-void Needs::attribute(const feign_activity& a, uint32_t file) {
+void Needs::attribute(const feign_activity& a, Effect effect, uint32_t file) {
+  if (a.path2 == 0) return;
   Seen& s = seen(file);
-  switch (a.op) {
-    case FEIGN_POSIX_GETXATTR:
-    case FEIGN_POSIX_LGETXATTR:
-    case FEIGN_POSIX_FGETXATTR: {
+  switch (effect) {
+    case Effect::kGetXattr: {
       if (a.result < 0 || !strings_.text(a.path2).starts_with("user.")) return;
       const auto at = s.attributes.find(a.path2);
       if (at == s.attributes.end()) s.attributes[a.path2] = static_cast<uint64_t>(a.result);
       return;
     }
-    case FEIGN_POSIX_SETXATTR:
-    case FEIGN_POSIX_LSETXATTR:
-    case FEIGN_POSIX_FSETXATTR:
+    case Effect::kSetXattr:
       s.changed = true;
       if (a.result == 0) s.attributes.try_emplace(a.path2, UINT64_MAX);  // the trace's own
       return;
-    case FEIGN_POSIX_REMOVEXATTR:
-    case FEIGN_POSIX_LREMOVEXATTR:
-    case FEIGN_POSIX_FREMOVEXATTR:
+    case Effect::kRemoveXattr:
       s.changed = true;
       if (a.result == 0) s.attributes.try_emplace(a.path2, 0);
       return;
@@ -243,13 +242,8 @@ void Needs::changes(const feign_activity& a, Effect effect) {
     case Effect::kLink:
     case Effect::kSymlink:
     case Effect::kTruncate:
+    case Effect::kChmod:
       name = true;
-      break;
-    case Effect::kAttr:
-    case Effect::kLattr:
-      // Times and owners need no restoring: no result tells them.
-      name = a.op == FEIGN_POSIX_CHMOD || a.op == FEIGN_POSIX_FCHMODAT ||
-             a.op == FEIGN_POSIX_FCHMODAT2;
       break;
     default:
       break;
@@ -303,8 +297,7 @@ void Needs::add(const feign_activity& a) {
       s.changed |= was.changed;
     }
   }
-  if ((effect == Effect::kAttr || effect == Effect::kLattr) && a.path2 != 0)
-    attribute(a, touched.file);
+  attribute(a, effect, touched.file);
   if (a.result < 0) return;
   if (opens) {  // what was possible was not denied
     const uint32_t how = a.flags & O_ACCMODE;
@@ -321,7 +314,6 @@ void Needs::add(const feign_activity& a) {
       return;
     case Effect::kOpen:
     case Effect::kCreat:
-      if ((a.flags & O_APPEND) && !(a.flags & O_TRUNC)) appends_.insert(a.handle);
       if (a.flags & O_TRUNC) {
         seen(touched.file).exact = seen(touched.file).changed = true;
         seen(touched.file).now = 0;
@@ -332,7 +324,6 @@ void Needs::add(const feign_activity& a) {
       seen(touched.file).now = a.length;
       return;
     case Effect::kStat:
-    case Effect::kLstat:
     case Effect::kStatat:
       if (S_ISREG(a.mode)) {
         grew(touched.file, a.length);

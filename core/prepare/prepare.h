@@ -53,7 +53,7 @@ class Needs {
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
   void is_directory(uint32_t file);
   void listed(const feign_activity& a, uint32_t file);
-  void attribute(const feign_activity& a, uint32_t file);
+  void attribute(const feign_activity& a, Effect effect, uint32_t file);
   void denied(const feign_activity& a, Effect effect);
   void changes(const feign_activity& a, Effect effect);
   uint32_t own(const feign_activity& a);
@@ -63,7 +63,6 @@ class Needs {
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::vector<Seen> seen_;
   std::map<uint32_t, Listing> listings_;
-  std::unordered_set<uint32_t> appends_;  // handles that write behind what there is
   std::unordered_set<uint32_t> changed_;  // paths whose names or attributes the trace changes
   std::unordered_set<uint32_t> moved_;    // of these, directories that were renamed or removed
 };

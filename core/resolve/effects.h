@@ -26,8 +26,7 @@ enum class Effect : uint8_t {
   kCopy,  // from one descriptor to a second, at given offsets or at their own
   kSeek,
   kList,   // directory entries
-  kStat,   // follows a link at the end of the path
-  kLstat,  // does not
+  kStat,
   kFstat,
   kStatat,  // by AT_ flags; with AT_EMPTY_PATH or no path: the descriptor's file
   kAccess,
@@ -39,8 +38,12 @@ enum class Effect : uint8_t {
   kMkdir,
   kLink,
   kSymlink,
-  kAttr,   // attributes of a path's file, by AT_ flags, or of a descriptor's if there is no path
-  kLattr,  // does not follow a link at the end
+  // Of a path's file, by AT_ flags, or of a descriptor's if there is no path:
+  kChmod,
+  kAttr,  // attributes that decide no later result
+  kGetXattr,
+  kSetXattr,
+  kRemoveXattr,
   kMknod,
   kBind,   // a socket becomes a name; without a path it is not about files
   kIoctl,  // FICLONE makes one file's bytes another's; the others are not about storage

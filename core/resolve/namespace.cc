@@ -412,7 +412,6 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       }
       return t;
     case Effect::kStat:
-    case Effect::kLstat:
     case Effect::kStatat: {
       if (!ok) return failed();
       Type type = Type::kUnknown;
@@ -428,8 +427,11 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       t.file = present(slot, Type::kDirectory);
       return t;
     case Effect::kAccess:
+    case Effect::kChmod:
     case Effect::kAttr:
-    case Effect::kLattr:
+    case Effect::kGetXattr:
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
     case Effect::kChroot:
     case Effect::kTruncate:
       if (!ok) return failed();

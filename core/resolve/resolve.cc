@@ -21,30 +21,21 @@ namespace {
 
 constexpr uint32_t kFdDupfd = F_DUPFD, kFdDupfdCloexec = 1030, kFdSetfd = F_SETFD;
 
-bool opens_nofollow(Effect effect, const feign_activity& a) {
-  switch (effect) {
-    case Effect::kLstat:
-    case Effect::kReadlink:
-    case Effect::kUnlink:
-    case Effect::kUnlinkat:
-    case Effect::kRmdir:
-    case Effect::kRename:
-    case Effect::kMkdir:
-    case Effect::kSymlink:
-    case Effect::kMknod:
-    case Effect::kLattr:
-      return true;
+// Whether a symbolic link at the end of the path is used itself.
+bool no_follow(const Call& call, const feign_activity& a) {
+  switch (call.effect) {
     case Effect::kLink:
       return (a.flags & AT_SYMLINK_FOLLOW) == 0;
     case Effect::kStatat:
     case Effect::kAccess:
+    case Effect::kChmod:
     case Effect::kAttr:
     case Effect::kExec:
-      return (a.flags & AT_SYMLINK_NOFOLLOW) != 0;
+      return call.nofollow || (a.flags & AT_SYMLINK_NOFOLLOW) != 0;
     case Effect::kOpen:
       return (a.flags & O_NOFOLLOW) != 0 || (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     default:
-      return false;
+      return call.nofollow;
   }
 }
 
@@ -194,9 +185,10 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   feign_activity device{};
   const bool file =
       !what.empty() && what[0] == '/' && !what.starts_with("/memfd:") && !no_storage(device, hint);
-  Description* d = describe(FEIGN_INHERITED | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
-                            what.empty() || what[0] != '/' ? 0 : hint,
-                            file ? names_.found(hint, Namespace::Type::kUnknown) : 0, 0);
+  Description* d =
+      describe(FEIGN_INHERITED | device.marks | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
+               what.empty() || what[0] != '/' ? 0 : hint,
+               file ? names_.found(hint, Namespace::Type::kUnknown) : 0, 0);
   install(t, fd, d, false);
   return d;
 }
@@ -352,7 +344,7 @@ bool Resolve::no_storage(feign_activity& a, uint32_t path) {
   } else if (!below("/proc") && !below("/sys")) {
     return false;
   }
-  a.marks |= FEIGN_NOT_A_FILE;
+  a.marks |= FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE;
   return true;
 }
 
@@ -514,7 +506,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   uint32_t marks = 0;
   if (path == 0 || no_storage(a, path)) {
     a.marks |= FEIGN_NOT_A_FILE;
-    marks = FEIGN_NOT_A_FILE;
+    marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
   } else {
     const Namespace::Touched touched = names_.apply(a, effect);
     a.file = touched.file;
@@ -575,8 +567,8 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
       a.path = path;
   // By way of its descriptor: the file may have no name, or another one by now.
   if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) &&
-      (effect == Effect::kLink || effect == Effect::kAttr || effect == Effect::kStat ||
-       effect == Effect::kStatat)) {
+      (effect == Effect::kLink || effect == Effect::kChmod || effect == Effect::kAttr ||
+       effect == Effect::kStat || effect == Effect::kStatat)) {
     fill(a, open);
     if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
       names_.link(open->file, a.path2);
@@ -617,6 +609,7 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   Namespace::File* f = d->file != 0 ? &names_.file(d->file) : nullptr;
   constexpr uint32_t kRwfAppend = 16;
   if (writes && ((d->flags & O_APPEND) || (second && (a.flags & kRwfAppend)))) {
+    a.marks |= FEIGN_APPENDS;
     a.offset = f != nullptr ? f->size : d->offset;
     if (!positional && done != 0) d->offset = a.offset + done;
   } else if (!positional) {
@@ -678,7 +671,7 @@ const char* Resolve::apply(Record& r) {
   Thread& t = thread();
   const uint32_t hint = a.file;
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
-  if (opens_nofollow(effect, a)) a.marks |= FEIGN_NOFOLLOW;
+  if (no_follow(calls[a.op], a)) a.marks |= FEIGN_NOFOLLOW;
 
   switch (effect) {
     case Effect::kOpen:

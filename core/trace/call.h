@@ -60,6 +60,7 @@ struct Call {
   uint16_t op;  // 0: no such call
   uint8_t arg_count;
   Effect effect;
+  bool nofollow;  // a link at the end of the path is used itself
   const CallArg* args;
 };
 

@@ -35,6 +35,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,8 @@
 #include "replayers/written.h"
 
 namespace {
+
+using feign::Effect;
 
 int64_t checked(int64_t result) { return result < 0 ? -errno : result; }
 
@@ -150,7 +153,7 @@ class Descriptors {
 // A path as the last component of an open directory, or why that cannot be.
 struct Where {
   int dir;           // or -errno
-  const char* name;  // null: no last component to go by ("/"): the whole path has to be resolved
+  const char* name;  // null: no last component to go by ("/"), the whole path has to be resolved
 };
 
 // Which names threads have found to be no directories, so that making one of them is noticed: a
@@ -158,9 +161,11 @@ struct Where {
 class Missing {
  public:
   void add(std::string_view path) {
+    any_.store(true, std::memory_order_release);
     const size_t h = std::hash<std::string_view>{}(path);
     bits_[h / 64 % kWords].fetch_or(uint64_t{1} << h % 64, std::memory_order_acq_rel);
   }
+  bool any() const { return any_.load(std::memory_order_acquire); }
   bool may_have(std::string_view path) const {
     const size_t h = std::hash<std::string_view>{}(path);
     return (bits_[h / 64 % kWords].load(std::memory_order_acquire) >> h % 64 & 1) != 0;
@@ -169,6 +174,7 @@ class Missing {
  private:
   static constexpr size_t kWords = 1024;
   std::atomic<uint64_t> bits_[kWords]{};
+  std::atomic<bool> any_{false};
 };
 
 // The directories that a thread has open, by the path strings that lie in them.
@@ -186,64 +192,76 @@ class Directories {
       generation_ = generation;
       owner_ = owner;
     }
-    if (path < names_.size() && names_[path].name != nullptr)
-      return {dirs_[names_[path].dir].fd, names_[path].name};
-    const char* text = host->text(host, path, nullptr);
-    const char* slash = strrchr(text, '/');
-    if (slash == nullptr || slash[1] == '\0') return {-ENOENT, nullptr};
-    const char* name = slash + 1;
-    if (strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return {0, nullptr};
-    const std::string above = slash == text ? "/" : std::string(text, slash);
-    uint32_t dir;
     if (made != made_) {
+      for (const uint32_t one : without_) places_[one] = {};
+      without_.clear();
       missing_.clear();
       made_ = made;
     }
+    if (path < places_.size()) {
+      const Place& p = places_[path];
+      if (p.name != nullptr) return {fds_[p.dir], p.name};
+      if (p.error != 0) return {p.error, nullptr};
+    }
+    const char* text = host->text(host, path, nullptr);
+    const char* slash = strrchr(text, '/');
+    if (slash == nullptr) return {-ENOENT, nullptr};
+    const char* name = slash + 1;
+    if (*name == '\0' || strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return {0, nullptr};
+    const std::string above = slash == text ? "/" : std::string(text, slash);
+    uint32_t dir;
     if (const auto at = by_path_.find(above); at != by_path_.end()) {
       dir = at->second;
-    } else if (const auto none = missing_.find(above); none != missing_.end()) {
-      return {none->second, nullptr};
+    } else if (missing_.contains(above)) {
+      return is_missing(path);
     } else {
-      if (dirs_.size() >= most_) clear();
+      if (fds_.size() >= most_) clear();
       const int fd = feign::open_in_root(root, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-      if (fd < 0) {
-        if (fd == -ENOENT && missing_.size() < 10'000) {
-          missing.add(above);
-          missing_.emplace(above, fd);
-        }
-        return {fd, nullptr};
+      if (fd == -ENOENT && missing_.size() < 10'000) {
+        missing.add(above);
+        missing_.insert(above);
+        return is_missing(path);
       }
-      dir = static_cast<uint32_t>(dirs_.size());
-      dirs_.push_back({fd});
+      if (fd < 0) return {fd, nullptr};
+      dir = static_cast<uint32_t>(fds_.size());
+      fds_.push_back(fd);
       by_path_.emplace(above, dir);
     }
-    if (path >= names_.size()) names_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
-    names_[path] = {name, dir};
-    return {dirs_[dir].fd, name};
+    place(path) = {name, dir, 0};
+    return {fds_[dir], name};
   }
 
  private:
   // All threads together keep some thousands open.
   static inline std::atomic<size_t> users_{0};
   const size_t most_ = std::clamp<size_t>(4096 / (users_.fetch_add(1) + 1), 64, 2048);
-  void clear() {
-    for (const Dir& d : dirs_) ::close(d.fd);
-    dirs_.clear();
-    by_path_.clear();
-    missing_.clear();
-    names_.clear();
-  }
-  struct Dir {
-    int fd;
-  };
-  struct Name {
+  struct Place {
     const char* name = nullptr;
     uint32_t dir = 0;
+    int error = 0;  // there is no directory
   };
-  std::vector<Dir> dirs_;
+  Place& place(uint32_t path) {
+    if (path >= places_.size()) places_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
+    return places_[path];
+  }
+  Where is_missing(uint32_t path) {
+    place(path).error = -ENOENT;
+    without_.push_back(path);
+    return {-ENOENT, nullptr};
+  }
+  void clear() {
+    for (const int fd : fds_) ::close(fd);
+    fds_.clear();
+    by_path_.clear();
+    missing_.clear();
+    without_.clear();
+    places_.clear();
+  }
+  std::vector<int> fds_;
   std::unordered_map<std::string, uint32_t> by_path_;
-  std::vector<Name> names_;                       // by path string id
-  std::unordered_map<std::string, int> missing_;  // directories that are not there, and the error
+  std::vector<Place> places_;                // by path string id
+  std::unordered_set<std::string> missing_;  // directories that are not there
+  std::vector<uint32_t> without_;            // paths of places_ that have none
   uint64_t generation_ = 0, made_ = 0;
   const void* owner_ = nullptr;
 };
@@ -402,7 +420,7 @@ struct Context {
   void made() { r->made.fetch_add(1, std::memory_order_acq_rel); }
   // A call made this name, if it went well. (By a new link, other names are there, too.)
   int64_t made(uint32_t path, int64_t result) {
-    if (result >= 0 && r->missing.may_have(text(path))) made();
+    if (result >= 0 && r->missing.any() && r->missing.may_have(text(path))) made();
     return result;
   }
 
@@ -419,16 +437,14 @@ struct Context {
         a.value_count != 0 ? a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV) : 0;
     int fd;
     const bool whole = ((flags & O_PATH) && !(flags & O_NOFOLLOW)) || resolve != 0;
-    const Where w = whole || strcmp(text(a.path), "/") == 0 ? Where{0, nullptr} : where(a.path);
-    if (w.dir < 0 && w.dir != -ENOENT) return w.dir;
+    const Where w = whole ? Where{0, nullptr} : where(a.path);
+    if (w.dir < 0) return w.dir;
     if (w.name != nullptr) {
       fd = ::openat(w.dir, w.name, flags | O_NOFOLLOW, static_cast<mode_t>(mode));
       if (fd < 0) fd = -errno;
       const bool link = fd == -ELOOP || ((flags & O_DIRECTORY) && fd == -ENOTDIR);
       if (link && !(a.flags & O_NOFOLLOW))
         fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode);
-    } else if (w.dir < 0) {
-      return w.dir;
     } else {
       fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode, resolve);
     }
@@ -540,7 +556,7 @@ struct Context {
       return checked(::fstat(fd, &space.stat));
     }
     const Where w = where(a.path);
-    if (w.dir < 0) return at_root(a, w) ? checked(::fstat(r->root, &space.stat)) : w.dir;
+    if (w.dir < 0) return w.dir;
     if (w.name != nullptr) {
       if (::fstatat(w.dir, w.name, &space.stat, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0)
         return -errno;
@@ -556,9 +572,7 @@ struct Context {
       return checked(::statx(fd, "", AT_EMPTY_PATH, kMask, &space.statx));
     }
     const Where w = where(a.path);
-    if (w.dir < 0)
-      return at_root(a, w) ? checked(::statx(r->root, "", AT_EMPTY_PATH, kMask, &space.statx))
-                           : w.dir;
+    if (w.dir < 0) return w.dir;
     if (w.name != nullptr) {
       if (::statx(w.dir, w.name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kMask, &space.statx) != 0)
         return -errno;
@@ -568,10 +582,6 @@ struct Context {
                      [&](int at) { return ::statx(at, "", AT_EMPTY_PATH, kMask, &space.statx); });
   }
 
-  // "/" itself: the only path that has no last component.
-  bool at_root(const feign_activity& a, const Where& w) {
-    return w.name == nullptr && strcmp(text(a.path), "/") == 0;
-  }
   template <typename Call>
   int64_t at_target(uint32_t path, Call&& call) {
     const int at = target(path);
@@ -585,7 +595,7 @@ struct Context {
     if (a.path == 0) return skip("no path was recorded");
     const int mode = static_cast<int>(a.mode & 7);
     const Where w = where(a.path);
-    if (w.dir < 0 && !at_root(a, w)) return w.dir;
+    if (w.dir < 0) return w.dir;
     if (w.name != nullptr) {
       if (::faccessat(w.dir, w.name, mode, AT_SYMLINK_NOFOLLOW) != 0 && errno != EINVAL)
         return -errno;
@@ -599,7 +609,7 @@ struct Context {
 
   int64_t readlink(const feign_activity& a) {
     const Where w = where(a.path);
-    if (w.dir < 0) return at_root(a, w) ? -EINVAL : w.dir;
+    if (w.dir < 0) return w.dir;
     if (w.name == nullptr) return -EINVAL;
     char link[PATH_MAX];
     return checked(::readlinkat(w.dir, w.name, link, std::min<size_t>(a.length, sizeof link)));
@@ -607,8 +617,8 @@ struct Context {
 
   int64_t unlink(const feign_activity& a, int flags) {
     const Where w = where(a.path);
-    if (w.dir < 0) return at_root(a, w) ? -EBUSY : w.dir;
-    if (w.name == nullptr) return -EINVAL;
+    if (w.dir < 0) return w.dir;
+    if (w.name == nullptr) return flags & AT_REMOVEDIR ? -EBUSY : -EISDIR;
     const int64_t result = checked(::unlinkat(w.dir, w.name, flags & AT_REMOVEDIR));
     if (result == 0 && ((flags & AT_REMOVEDIR) || (a.marks & (FEIGN_SYMLINK | FEIGN_DIRECTORY))))
       names_changed();
@@ -619,7 +629,7 @@ struct Context {
     if (a.path == 0 || a.path2 == 0) return skip("no path was recorded");
     // Once more at the end: finding the second may have emptied a full cache.
     Where from = where(a.path);
-    if (from.dir < 0 || from.name == nullptr) return at_root(a, from) ? -EBUSY : from.dir;
+    if (from.dir < 0 || from.name == nullptr) return from.dir < 0 ? from.dir : -EBUSY;
     const Where to = where(a.path2);
     if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EBUSY;
     from = where(a.path);
@@ -631,7 +641,7 @@ struct Context {
 
   int64_t mkdir(const feign_activity& a) {
     const Where w = where(a.path);
-    if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
+    if (w.dir < 0) return w.dir;
     if (w.name == nullptr) return -EEXIST;
     return made(a.path, checked(::mkdirat(w.dir, w.name, a.mode & 01777)));
   }
@@ -667,7 +677,7 @@ struct Context {
 
   int64_t symlink(const feign_activity& a) {
     const Where w = where(a.path);
-    if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
+    if (w.dir < 0) return w.dir;
     if (w.name == nullptr) return -EEXIST;
     const int64_t result = checked(::symlinkat(text(a.path2), w.dir, w.name));
     if (result == 0) made();
@@ -682,14 +692,12 @@ struct Context {
     return path;
   }
 
-  // fchmodat2(2), of Linux 6.6; -ENOSYS before.
+  // fchmodat2(2), of Linux 6.6; -ENOSYS before, and where a sandbox refuses what it does not know.
   static int64_t fchmodat2(int dir, const char* name, uint32_t mode, int flags) {
     constexpr long kCall = 452;  // on every architecture
-    static std::atomic<bool> missing{false};
-    if (missing.load(std::memory_order_relaxed)) return -ENOSYS;
-    const int64_t result = checked(syscall(kCall, dir, name, mode & 01777, flags));
-    if (result == -ENOSYS || (result == -EPERM && flags == AT_EMPTY_PATH)) missing = true;
-    return result == -EPERM && flags == AT_EMPTY_PATH ? -ENOSYS : result;
+    static const bool there = syscall(kCall, -1, "", 0, AT_EMPTY_PATH) != 0 && errno == EBADF;
+    if (!there) return -ENOSYS;
+    return checked(syscall(kCall, dir, name, mode & 01777, flags));
   }
 
   // A symbolic link itself, or another file without following one, as an O_PATH descriptor.
@@ -743,11 +751,13 @@ struct Context {
     const mode_t type = a.mode & S_IFMT;
     if (type == S_IFCHR || type == S_IFBLK) return skip("devices are never made");
     const Where w = where(a.path);
-    if (w.dir < 0) return at_root(a, w) ? -EEXIST : w.dir;
+    if (w.dir < 0) return w.dir;
     if (w.name == nullptr) return -EEXIST;
-    const int64_t result =
-        made(a.path, checked(::mknodat(w.dir, w.name, type | (a.mode & 01777), 0)));
-    return result == -EEXIST && a.op == FEIGN_POSIX_BIND ? -EADDRINUSE : result;
+    return made(a.path, checked(::mknodat(w.dir, w.name, type | (a.mode & 01777), 0)));
+  }
+  int64_t bind(const feign_activity& a) {
+    const int64_t result = mknod(a);
+    return result == -EEXIST ? -EADDRINUSE : result;
   }
   // Of the file system that the root is on. Others are none of our business.
   int64_t sync() {
@@ -760,52 +770,50 @@ struct Context {
 
   // Extended attributes. Only those of users are set: security.capability is as good as a setuid
   // bit.
-  int64_t xattr(const feign_activity& a, int fd) {
-    const char* name = text(a.path2);
+  template <typename Call>
+  int64_t attribute(const feign_activity& a, int fd, Call&& call) {
     const size_t size = std::min<uint64_t>(a.length, std::min<size_t>(r->buffer_size, 65536));
-    const auto call = [&](const char* path) -> int64_t {
-      switch (a.op) {
-        case FEIGN_POSIX_GETXATTR:
-        case FEIGN_POSIX_LGETXATTR:
-        case FEIGN_POSIX_FGETXATTR:
-          return ::getxattr(path, name, read_buffer, size);
-        case FEIGN_POSIX_LISTXATTR:
-        case FEIGN_POSIX_LLISTXATTR:
-        case FEIGN_POSIX_FLISTXATTR:
-          return ::listxattr(path, read_buffer, size);
-        case FEIGN_POSIX_SETXATTR:
-        case FEIGN_POSIX_LSETXATTR:
-        case FEIGN_POSIX_FSETXATTR:
-          return ::setxattr(path, name, r->write_buffer, size, static_cast<int>(a.flags));
-        default:
-          return ::removexattr(path, name);
-      }
-    };
-    const feign_op_info* info = r->host->op_info(r->host, a.op);
-    const bool lists = a.op == FEIGN_POSIX_LISTXATTR || a.op == FEIGN_POSIX_LLISTXATTR ||
-                       a.op == FEIGN_POSIX_FLISTXATTR;
-    if (!lists && a.path2 == 0) return skip("the attribute's name was not recorded");
-    if (info->kind == FEIGN_KIND_CHANGE && strncmp(name, "user.", 5) != 0)
-      return skip("only user attributes are changed");
-    if (a.handle != 0) return fd < 0 ? -EBADF : checked(call(by_descriptor(fd)));
-    return at_file(a, [&](int at) { return call(by_descriptor(at)); });
+    if (a.handle != 0) return fd < 0 ? -EBADF : checked(call(by_descriptor(fd), size));
+    return at_file(a, [&](int at) { return call(by_descriptor(at), size); });
   }
+  int64_t get_attribute(const feign_activity& a, int fd) {
+    if (a.path2 == 0) return skip("the attribute's name was not recorded");
+    return attribute(a, fd, [&](const char* path, size_t size) {
+      return ::getxattr(path, text(a.path2), read_buffer, size);
+    });
+  }
+  int64_t list_attributes(const feign_activity& a, int fd) {
+    return attribute(
+        a, fd, [&](const char* path, size_t size) { return ::listxattr(path, read_buffer, size); });
+  }
+  int64_t set_attribute(const feign_activity& a, int fd) {
+    if (!of_user(a)) return skip("only user attributes are changed");
+    return attribute(a, fd, [&](const char* path, size_t size) {
+      return ::setxattr(path, text(a.path2), r->write_buffer, size, static_cast<int>(a.flags));
+    });
+  }
+  int64_t remove_attribute(const feign_activity& a, int fd) {
+    if (!of_user(a)) return skip("only user attributes are changed");
+    return attribute(a, fd,
+                     [&](const char* path, size_t) { return ::removexattr(path, text(a.path2)); });
+  }
+  bool of_user(const feign_activity& a) { return strncmp(text(a.path2), "user.", 5) == 0; }
 
+  // sendfile with splice's arguments.
+  static ssize_t send(int from, off64_t* at, int to, off64_t*, size_t length, unsigned) {
+    return ::sendfile(to, from, at, length);
+  }
   // Bytes from one open file to another. Where one end was a pipe or a socket, the other is what
   // storage had to do with.
-  int64_t copy(const feign_activity& a, int fd, int fd2) {
+  int64_t copy(const feign_activity& a, int fd, int fd2,
+               ssize_t (*call)(int, off64_t*, int, off64_t*, size_t, unsigned)) {
     if ((a.handle != 0 && fd < 0) || (a.handle2 != 0 && fd2 < 0)) return -EBADF;
     if ((fd < 0 && fd2 < 0) || a.result == -EBADF) return -EBADF;
     const size_t length = std::min<uint64_t>(a.length, 0x7ffff000);
     off64_t in = static_cast<off64_t>(value(a, 0)), out = static_cast<off64_t>(value(a, 1));
     off64_t* const at_in = a.value_count > 0 && a.values[0] != FEIGN_NO_OFFSET ? &in : nullptr;
     off64_t* const at_out = a.value_count > 1 && a.values[1] != FEIGN_NO_OFFSET ? &out : nullptr;
-    if (fd >= 0 && fd2 >= 0) {
-      if (a.op == FEIGN_POSIX_COPY_FILE_RANGE)
-        return checked(::copy_file_range(fd, at_in, fd2, at_out, length, a.flags));
-      if (a.op == FEIGN_POSIX_SENDFILE) return checked(::sendfile(fd2, fd, at_in, length));
-      return checked(::splice(fd, at_in, fd2, at_out, length, a.flags));
-    }
+    if (fd >= 0 && fd2 >= 0) return checked(call(fd, at_in, fd2, at_out, length, a.flags));
     // A pipe or socket takes as much as it has room for.
     const size_t moved = a.result > 0 ? static_cast<size_t>(a.result) : length;
     if (fd >= 0) return checked(::sendfile(r->nowhere, fd, at_in, moved));
@@ -859,13 +867,15 @@ struct Context {
     (void)r->mappings.set(a.handle, {static_cast<char*>(memory), a.length, m.shared});
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
   }
-  int64_t mapped(const feign_activity& a) {
+  int64_t mapped(const feign_activity& a, int (*call)(void*, size_t, int)) {
     const Mapping m = r->mappings.get(a.handle);
     if (m.memory == nullptr || a.offset >= m.length || a.offset % 4096 != 0)
       return emulated(a.result);
     const size_t length = std::min<uint64_t>(a.length, m.length - a.offset);
-    if (a.op == FEIGN_POSIX_MSYNC)
-      return checked(::msync(m.memory + a.offset, length, static_cast<int>(a.flags)));
+    return checked(call(m.memory + a.offset, length, static_cast<int>(a.flags)));
+  }
+  int64_t msync(const feign_activity& a) { return mapped(a, ::msync); }
+  int64_t madvise(const feign_activity& a) {
     switch (a.flags) {
       case MADV_NORMAL:
       case MADV_RANDOM:
@@ -876,7 +886,7 @@ struct Context {
       case MADV_COLD:
       case MADV_PAGEOUT:
       case MADV_POPULATE_READ:
-        return checked(::madvise(m.memory + a.offset, length, static_cast<int>(a.flags)));
+        return mapped(a, ::madvise);
       default:
         return emulated(a.result);  // about the process's memory, not the file
     }
@@ -1020,10 +1030,14 @@ struct Context {
   int64_t chdir(const feign_activity& a) { return emulated(a.result); }
 };
 
+// How to do one op.
 struct Doing {
-  int64_t (*make)(Context& c, const feign_activity& a, int fd);
-  bool needs_descriptor;
-  bool grows;  // files, by its result
+  int64_t (*make)(Context& c, const feign_activity& a, int fd) = nullptr;
+  feign_kind kind = FEIGN_KIND_OTHER;
+  Effect effect = Effect::kUse;
+  bool needs_descriptor = false;
+
+  bool grows() const { return kind == FEIGN_KIND_WRITE || effect == Effect::kFallocate; }
 };
 
 // Memory behind a buffer; longer ones are the same over and over.
@@ -1092,38 +1106,36 @@ feign_status open_stream(void* self, const feign_stream_info* info, void** strea
 // With verify: what is written depends on file and position, and what is read is compared.
 int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing) {
   feign::Written& written = c.r->written;
-  const uint32_t kind = c.r->host->op_info(c.r->host, a.op)->kind;
-  const bool copies = a.op == FEIGN_POSIX_COPY_FILE_RANGE || a.op == FEIGN_POSIX_SENDFILE ||
-                      a.op == FEIGN_POSIX_SPLICE;
   const bool known = a.file != 0 && !(a.marks & FEIGN_INHERITED);
-  if (known && kind == FEIGN_KIND_WRITE && !copies)
-    feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
+  const bool from_buffer = doing.kind == FEIGN_KIND_WRITE && doing.effect != Effect::kCopy;
+  if (known && from_buffer) feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
   const int64_t result = doing.make(c, a, fd);
   if (result < 0) return result;
   const auto moved = static_cast<uint64_t>(result);
-  if (copies) {
-    if (a.value_count > 3) {
-      const auto to = static_cast<uint32_t>(a.values[2]);
-      written.forget(to, a.values[3], a.values[3] + moved);
+  switch (doing.effect) {
+    case Effect::kCopy:
+      if (a.value_count > 3)
+        written.forget(static_cast<uint32_t>(a.values[2]), a.values[3], a.values[3] + moved);
+      return result;
+    case Effect::kAio:
+      if (a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV)
+        written.forget(a.file, a.offset, a.offset + a.length);
+      return result;
+    case Effect::kFallocate: {
+      constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+      if (a.flags & ~uint32_t{FALLOC_FL_KEEP_SIZE})
+        written.forget(a.file, a.offset, a.flags & kMoves ? UINT64_MAX : a.offset + a.length);
+      return result;
     }
-  } else if (a.op == FEIGN_POSIX_IO_SUBMIT) {
-    if (a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV)
-      written.forget(a.file, a.offset, a.offset + a.length);
-  } else if (kind == FEIGN_KIND_OPEN) {
-    if (a.flags & O_TRUNC) written.forget(a.file, 0, UINT64_MAX);
-  } else if (a.op == FEIGN_POSIX_FALLOCATE) {
-    constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
-    if (a.flags & ~uint32_t{FALLOC_FL_KEEP_SIZE})
-      written.forget(a.file, a.offset, a.flags & kMoves ? UINT64_MAX : a.offset + a.length);
-  } else if (kind == FEIGN_KIND_SIZE) {
-    written.forget(a.file, a.length, UINT64_MAX);
-  } else if (!known) {
-    return result;
-  } else if (kind == FEIGN_KIND_WRITE) {
-    written.add(a.file, a.offset, moved);
-  } else if (kind == FEIGN_KIND_READ && !written.same(a.file, a.offset, c.read_buffer, moved)) {
-    return -EBADMSG;
+    default:
+      break;
   }
+  if (doing.kind == FEIGN_KIND_OPEN && (a.flags & O_TRUNC)) written.forget(a.file, 0, UINT64_MAX);
+  if (doing.kind == FEIGN_KIND_SIZE) written.forget(a.file, a.length, UINT64_MAX);
+  if (!known) return result;
+  if (from_buffer) written.add(a.file, a.offset, moved);
+  if (doing.kind == FEIGN_KIND_READ && !written.same(a.file, a.offset, c.read_buffer, moved))
+    return -EBADMSG;
   return result;
 }
 
@@ -1147,15 +1159,10 @@ bool by_circumstance(int64_t result) {
 }
 
 // Why a call is not made that has to do with no file below the root.
-const char* why_not(const Replayer& r, const feign_activity& a) {
+const char* why_not(const feign_activity& a) {
   if (!(a.marks & FEIGN_NOT_A_FILE))
     return "on a file that was open before the trace began, which the trace does not name";
-  const char* path = a.path != 0 ? r.host->text(r.host, a.path, nullptr) : "";
-  for (const char* folder : {"/dev", "/proc", "/sys"}) {
-    const size_t length = strlen(folder);
-    if (strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0'))
-      return "on /dev, /proc or /sys: no storage";
-  }
+  if (a.marks & FEIGN_NO_STORAGE) return "on /dev, /proc or /sys: no storage";
   if (a.path == 0 && a.handle == 0 && a.handle2 == 0 && a.value_count == 0)
     return "no path was recorded, or its form alone made the call fail";
   return "on a pipe, socket, terminal or the like";
@@ -1174,9 +1181,9 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   int fd = -1;
   if (a->handle != 0) fd = r.descriptors.get(a->handle);
   if (a->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
-    const bool process = r.host->op_info(r.host, a->op)->kind == FEIGN_KIND_PROCESS;
+    const bool process = doing.kind == FEIGN_KIND_PROCESS;
     if (!process && ((a->marks & FEIGN_NOT_A_FILE) || a->path == 0)) {
-      c.skip(why_not(r, *a));
+      c.skip(why_not(*a));
       return FEIGN_OK;
     }
     if (!process && fd < 0 && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
@@ -1191,7 +1198,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     outcome->result = -EBADF;
     return FEIGN_OK;
   }
-  if (doing.grows && r.bytes.load(std::memory_order_relaxed) + c.bytes >= r.max_bytes) {
+  if (doing.grows() && r.bytes.load(std::memory_order_relaxed) + c.bytes >= r.max_bytes) {
     outcome->result = -EDQUOT;
     outcome->why = "as many bytes are written as --max-bytes allows";
     return FEIGN_OK;
@@ -1201,8 +1208,9 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     outcome->result = c.emulated(a->result);
     return FEIGN_OK;
   }
-  if (doing.grows && a->result < static_cast<int64_t>(a->length) && a->result >= 0 &&
-      a->op <= FEIGN_POSIX_PWRITEV2) {
+  const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
+                      doing.effect == Effect::kPwrite2;
+  if (writes && a->result >= 0 && a->result < static_cast<int64_t>(a->length)) {
     // A write that was cut short: as much as was written, or the rest would come twice.
     feign_activity less = *a;
     less.length = static_cast<uint64_t>(a->result);
@@ -1210,9 +1218,9 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     return FEIGN_OK;
   }
   outcome->result = r.options.verify ? verified(c, *a, fd, doing) : doing.make(c, *a, fd);
-  if (doing.grows && outcome->result >= 0) {
+  if (doing.grows() && outcome->result >= 0) {
     // Told to the others now and then: a limit need not be kept to the byte.
-    const bool allocates = a->op == FEIGN_POSIX_FALLOCATE && !(a->flags & FALLOC_FL_PUNCH_HOLE);
+    const bool allocates = doing.effect == Effect::kFallocate && !(a->flags & FALLOC_FL_PUNCH_HOLE);
     c.bytes += allocates ? a->length : static_cast<uint64_t>(outcome->result);
     if (c.bytes >= r.tell) r.bytes.fetch_add(std::exchange(c.bytes, 0), std::memory_order_relaxed);
   }
