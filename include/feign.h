@@ -127,7 +127,7 @@ enum {
   FEIGN_DEPENDS = 1u << 10,
   /** What is named is a device, or made up by the kernel: below /dev, /proc or /sys. */
   FEIGN_NO_STORAGE = 1u << 11,
-  /** Writes behind the end of the file, wherever that is; offset says where it was. */
+  /** At the end of the file, wherever that was then; offset is what is known of it. */
   FEIGN_APPENDS = 1u << 12
 };
 

@@ -157,6 +157,8 @@ def parse(path):
                 raise Bad(f"{op.name}: {len(arg_texts)} roles for {len(params)} parameters")
             for text, param in zip(arg_texts, params):
                 name = re.sub(r"\[\d*\]", "", param).split()[-1].lstrip("*")
+                if param == "..." or (text == "length" and "*" in param):
+                    name = None   # a text's length goes by its role
                 for arg in arguments(text, name):
                     if arg.group and arg.group not in layer.groups:
                         raise Bad(f'names "{arg.group}" are not defined')
@@ -194,7 +196,7 @@ def ops_h(layer):
 
 def ops_cc(layer):
     n = layer.name
-    out = [HEAD, "#include <fcntl.h>\n#include <sys/file.h>\n#include <sys/stat.h>\n#include <unistd.h>\n\n",
+    out = [HEAD, "#include <fcntl.h>\n#include <sys/file.h>\n#include <sys/stat.h>\n#include <unistd.h>\n\n#include <array>\n#include <cstdio>\n\n",
            f'#include "layers/{n}_ops.h"\n\nnamespace feign {{\nnamespace {{\n\n']
     for group, names in layer.groups.items():
         out.append(f"constexpr feign_name kNames_{group}[] = {{\n")
@@ -243,14 +245,14 @@ def ops_cc(layer):
         args = f"kCallArgs_{op.name}" if op.args else "nullptr"
         nofollow = "true" if op.nofollow else "false"
         out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{camel(op.effect)}, {nofollow}, {args}}},\n')
-    out.append("};\nconstexpr LeftOutCall kLeftOut[] = {\n")
+    out.append(f"}};\nconstexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
     for name, why, waits in layer.left_out:
         out.append(f'    {{"{name}", "{why}", {"true" if waits else "false"}}},\n')
-    out.append("};\nconstexpr CallAlias kAliases[] = {\n")
+    out.append(f"}}}};\nconstexpr std::array<CallAlias, {len(layer.aliases)}> kAliases = {{{{\n")
     numbers = {op.name: op.number for op in layer.ops}
     for name, described in layer.aliases:
         out.append(f'    {{"{name}", {numbers[described]}}},\n')
-    out.append("};\n\n}  // namespace\n\n")
+    out.append("}};\n\n}  // namespace\n\n")
     out.append(f"const feign_layer& {n}_layer() {{ return kLayer; }}\n")
     out.append(f"std::span<const Call> {n}_calls() {{ return kCalls; }}\n")
     out.append(f"std::span<const LeftOutCall> {n}_left_outs() {{ return kLeftOut; }}\n")
@@ -275,7 +277,7 @@ def plain_call(op):
 
 
 def replay(layer):
-    out = [HEAD, "constexpr Doing kDoings[] = {\n    {},\n"]
+    out = [HEAD, f"constexpr Doing k{layer.name.capitalize()}Doings[] = {{\n    {{}},\n"]
     by_number = {op.number: op for op in layer.ops}
     for i in range(1, layer.ops[-1].number + 1):
         op = by_number.get(i)

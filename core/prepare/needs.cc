@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <unordered_set>
 
-#include "layers/posix_ops.h"
 #include "prepare/prepare.h"
 
 namespace feign {
@@ -67,6 +66,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kRead:
     case Effect::kPread:
     case Effect::kPread2:
+      if (a.marks & FEIGN_APPENDS) return;
       if (done != 0) grew(file, a.offset + done);
       // The end was met: that is how long it is.
       if (a.result >= 0 && done < a.length && !(a.marks & FEIGN_INHERITED) &&
@@ -76,7 +76,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kCopy: {  // what is read is what must be there
       const bool reads = a.handle != 0;
       if (reads && done != 0) grew(file, a.offset + done);
-      if (a.handle2 == 0 || a.value_count < 4) return;
+      if (a.handle2 == 0 || a.value_count < 4 || done == 0) return;
       const auto to = own_.find(static_cast<uint32_t>(a.values[2]));
       if (to == own_.end()) return;
       Seen& s = seen(to->second);
@@ -97,17 +97,24 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kWrite:
     case Effect::kPwrite:
     case Effect::kPwrite2: {
+      if (done == 0) return;
       Seen& s = seen(file);
-      if ((a.marks & FEIGN_APPENDS) && !s.exact)
-        s.appended += done;  // where that was is not known: behind what there was
-      else if (a.marks & FEIGN_APPENDS)
+      if (a.marks & FEIGN_APPENDS)
         s.now += done;
       else
         s.now = std::max(s.now, a.offset + done);
+      if ((a.marks & FEIGN_APPENDS) && !s.exact) s.appended += done;  // behind what there was
       s.changed = true;
       return;
     }
+    case Effect::kFtell:
     case Effect::kSeek:
+      if ((a.marks & FEIGN_APPENDS) && a.result >= 0) {  // the end, wherever that was
+        grew(file, static_cast<uint64_t>(a.result));
+        seen(file).exact = true;
+        return;
+      }
+      if (effect == Effect::kFtell) return;
       if (a.flags == SEEK_DATA || a.flags == SEEK_HOLE) {
         const bool hole = a.flags == SEEK_HOLE;
         if (a.result < 0) {
@@ -214,7 +221,7 @@ void Needs::denied(const feign_activity& a, Effect effect) {
   uint32_t bits = 0;
   if (effect == Effect::kAccess) bits = a.mode & 7;
   if (effect == Effect::kTruncate) bits = W_OK;
-  if (effect == Effect::kOpen || effect == Effect::kCreat) {
+  if (effect == Effect::kOpen) {
     const uint32_t how = a.flags & O_ACCMODE;
     bits = how == O_RDONLY ? R_OK : W_OK;
   }
@@ -227,7 +234,6 @@ void Needs::changes(const feign_activity& a, Effect effect) {
   bool name = false, directory = false;
   switch (effect) {
     case Effect::kOpen:
-    case Effect::kCreat:
       name = (a.flags & (O_CREAT | O_TRUNC)) != 0;
       break;
     case Effect::kRename:
@@ -269,11 +275,10 @@ uint32_t Needs::own(const feign_activity& a) {
 }
 
 void Needs::add(const feign_activity& a) {
-  const std::span<const Call> calls = posix_calls();
-  if (a.op >= calls.size() || (a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
-  const Effect effect = calls[a.op].effect;
-  const bool opens = effect == Effect::kOpen || effect == Effect::kCreat;
-  if ((a.handle != 0 || a.handle2 != 0) && !opens) {
+  const Call* const call = ops_.call(a.op);
+  if (call == nullptr || (a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
+  const Effect effect = opens(call->effect) ? Effect::kOpen : call->effect;
+  if ((a.handle != 0 || a.handle2 != 0) && effect != Effect::kOpen) {
     if (const uint32_t file = own(a); file != 0) by_descriptor(a, effect, file);
     return;
   }
@@ -299,7 +304,7 @@ void Needs::add(const feign_activity& a) {
   }
   attribute(a, effect, touched.file);
   if (a.result < 0) return;
-  if (opens) {  // what was possible was not denied
+  if (effect == Effect::kOpen) {  // what was possible was not denied
     const uint32_t how = a.flags & O_ACCMODE;
     seen(touched.file).denied &= ~(how == O_RDONLY ? R_OK : how == O_WRONLY ? W_OK : R_OK | W_OK);
   }
@@ -313,7 +318,6 @@ void Needs::add(const feign_activity& a) {
       seen(touched.file).directory = true;
       return;
     case Effect::kOpen:
-    case Effect::kCreat:
       if (a.flags & O_TRUNC) {
         seen(touched.file).exact = seen(touched.file).changed = true;
         seen(touched.file).now = 0;

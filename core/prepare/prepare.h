@@ -23,7 +23,8 @@ namespace feign {
 // recorded sizes and its directory listings show.
 class Needs {
  public:
-  explicit Needs(Tables& tables) : names_(tables.strings), strings_(tables.strings) {}
+  explicit Needs(Tables& tables)
+      : ops_(tables.ops), names_(tables.strings), strings_(tables.strings) {}
   void add(const feign_activity& a);
   std::vector<Needed> finish();
 
@@ -58,6 +59,7 @@ class Needs {
   void changes(const feign_activity& a, Effect effect);
   uint32_t own(const feign_activity& a);
 
+  const Ops& ops_;
   Namespace names_;
   Strings& strings_;
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_

@@ -8,10 +8,13 @@
 namespace feign {
 
 enum class Effect : uint8_t {
-  kUse,    // works on a descriptor, no more
-  kNone,   // on nothing that is kept track of
-  kOpen,   // a path becomes a descriptor, by flags
-  kCreat,  // the same, flags understood
+  kUse,      // works on a descriptor, no more
+  kNone,     // on nothing that is kept track of
+  kOpen,     // a path becomes a descriptor, by flags
+  kCreat,    // the same, flags understood
+  kFopen,    // the same, mode understood
+  kFreopen,  // the same, in place of a second descriptor
+  kTmpfile,  // the same, without a name
   kClose,
   kCloseRange,
   kDup,
@@ -23,8 +26,10 @@ enum class Effect : uint8_t {
   kPwrite,
   kPread2,  // at a given offset, or the current one if it is -1
   kPwrite2,
-  kCopy,  // from one descriptor to a second, at given offsets or at their own
-  kSeek,
+  kCopy,   // from one descriptor to a second, at given offsets or at their own
+  kSeek,   // the result is where it is then
+  kFseek,  // the arguments say where
+  kFtell,  // the result is where it is
   kList,   // directory entries
   kStat,
   kFstat,
@@ -68,5 +73,11 @@ enum class Effect : uint8_t {
   kMapped,  // uses such memory
   kAio,     // a request that is done later
 };
+
+// A path becomes a descriptor, by what flags and mode are once the call is resolved.
+inline bool opens(Effect e) {
+  return e == Effect::kOpen || e == Effect::kCreat || e == Effect::kFopen ||
+         e == Effect::kFreopen || e == Effect::kTmpfile;
+}
 
 }  // namespace feign

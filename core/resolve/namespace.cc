@@ -272,9 +272,8 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
   };
 
   switch (effect) {
-    case Effect::kOpen:
-    case Effect::kCreat: {
-      const bool creates = effect == Effect::kCreat || (a.flags & O_CREAT) != 0;
+    case Effect::kOpen: {
+      const bool creates = (a.flags & O_CREAT) != 0;
       const bool exclusive = (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
       if (!ok) {
         if (a.result == -EEXIST && exclusive)

@@ -13,8 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-
-#include "layers/posix_ops.h"
+#include <utility>
 
 namespace feign {
 namespace {
@@ -33,6 +32,7 @@ bool no_follow(const Call& call, const feign_activity& a) {
     case Effect::kExec:
       return call.nofollow || (a.flags & AT_SYMLINK_NOFOLLOW) != 0;
     case Effect::kOpen:
+    case Effect::kFopen:
       return (a.flags & O_NOFOLLOW) != 0 || (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     default:
       return call.nofollow;
@@ -46,8 +46,7 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
   if (a.result >= 0) return false;
   const bool makes = effect == Effect::kMkdir || effect == Effect::kMknod ||
                      effect == Effect::kSymlink || effect == Effect::kLink ||
-                     effect == Effect::kRename || effect == Effect::kCreat ||
-                     (effect == Effect::kOpen && (a.flags & O_CREAT));
+                     effect == Effect::kRename || (effect == Effect::kOpen && (a.flags & O_CREAT));
   const bool at_end =
       path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") || path == ".";
   const bool up = path.find("..") != std::string_view::npos || path.find("/.") != path.npos;
@@ -483,6 +482,12 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const uint32_t hint = a.file;
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
+  if (effect == Effect::kFopen || effect == Effect::kFreopen) a.mode = 0666;  // fopen(3)
+  if (effect == Effect::kTmpfile) {
+    a.path = tables_.strings.intern("/tmp");
+    a.flags = O_TMPFILE | O_RDWR | O_EXCL;
+    a.mode = 0600;
+  }
   a.mode &= ~t.place->umask;
   if (a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT)) {  // openat2: "/" is the directory
     const std::string_view text = tables_.strings.text(a.path);
@@ -492,7 +497,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   const std::string_view text = tables_.strings.text(a.path);
   const bool up = text.find("..") != std::string_view::npos;
   const bool odd =
-      (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, effect, text);
+      (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, Effect::kOpen, text);
   a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
   if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
     a.path = 0;  // ".." behind a name that is not there
@@ -508,7 +513,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.marks |= FEIGN_NOT_A_FILE;
     marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
   } else {
-    const Namespace::Touched touched = names_.apply(a, effect);
+    const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
     a.file = touched.file;
     if (touched.created) a.marks |= FEIGN_CREATES;
     if (touched.file != 0 && a.result >= 0) {
@@ -520,6 +525,11 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   }
   if (a.result < 0) return;
   Description* d = describe(marks, path, a.file, a.flags);
+  const bool stdio = effect == Effect::kFopen || effect == Effect::kFreopen;
+  if (stdio && (a.flags & O_APPEND) && !(a.flags & O_RDWR)) {  // mode "a" starts at the end
+    d->at_end = true;
+    d->offset = a.file != 0 ? names_.file(a.file).size : 0;
+  }
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
   a.handle = d->handle;
   a.marks |= marks;
@@ -607,11 +617,16 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
                           (second && a.offset != FEIGN_NO_OFFSET);
   if (second) a.mode = positional ? 0 : 1;  // for the replayer: at its own offset
   Namespace::File* f = d->file != 0 ? &names_.file(d->file) : nullptr;
+  if (!positional && d->at_end) a.marks |= FEIGN_APPENDS;
+  if (!positional && done != 0) d->at_end = d->at_end && writes;
   constexpr uint32_t kRwfAppend = 16;
   if (writes && ((d->flags & O_APPEND) || (second && (a.flags & kRwfAppend)))) {
     a.marks |= FEIGN_APPENDS;
     a.offset = f != nullptr ? f->size : d->offset;
-    if (!positional && done != 0) d->offset = a.offset + done;
+    if (!positional && done != 0) {
+      d->offset = a.offset + done;
+      d->at_end = true;
+    }
   } else if (!positional) {
     a.offset = d->offset;
     d->offset += done;
@@ -656,8 +671,8 @@ const char* Resolve::apply(Record& r) {
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
-  const std::span<const Call> calls = posix_calls();
-  const Effect effect = a.op < calls.size() ? calls[a.op].effect : Effect::kUse;
+  const Call* const call = tables_.ops.call(a.op);
+  const Effect effect = call != nullptr ? call->effect : Effect::kUse;
   found_open_ = a.result != -EBADF;
   if (effect == Effect::kMap || effect == Effect::kUnmap || effect == Effect::kRemap ||
       effect == Effect::kMapped)
@@ -667,15 +682,32 @@ const char* Resolve::apply(Record& r) {
   a.stream = thread().now;
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
-  if (a.op >= calls.size()) return nullptr;  // a layer of somebody's own: its handles are its own
+  if (call == nullptr) return nullptr;  // a layer of somebody's own: its handles are its own
   Thread& t = thread();
   const uint32_t hint = a.file;
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
-  if (no_follow(calls[a.op], a)) a.marks |= FEIGN_NOFOLLOW;
+  if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
 
   switch (effect) {
+    case Effect::kFreopen: {  // what it takes the place of is closed, whether it can open or not
+      const auto old = t.table->map.find(FEIGN_FD_OF(a.handle2));
+      a.handle2 = 0;
+      if (old != t.table->map.end()) {
+        Description* gone = old->second.description;
+        if (!(gone->marks & FEIGN_NOT_A_FILE)) {
+          a.handle2 = gone->handle;
+          if (gone->refs == 1) a.marks |= FEIGN_LAST;
+        }
+        t.table->map.erase(old);
+        release(gone, nullptr);
+      }
+      open(r, t, effect);
+      return nullptr;
+    }
     case Effect::kOpen:
     case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kTmpfile:
       open(r, t, effect);
       return nullptr;
     case Effect::kClose: {
@@ -729,10 +761,23 @@ const char* Resolve::apply(Record& r) {
         t.table->map[fd].close_on_exec = (a.values[0] & FD_CLOEXEC) != 0;
       return nullptr;
     }
+    case Effect::kFseek: {
+      Description* d = find(t, a.handle, hint);
+      fill(a, d);
+      if (!ok || d == nullptr) return nullptr;
+      if (a.flags != SEEK_CUR) d->offset = 0;
+      if (a.flags == SEEK_END && d->file != 0) d->offset = names_.file(d->file).size;
+      d->offset += a.offset;
+      d->at_end = a.offset == 0 && (a.flags == SEEK_END || (a.flags == SEEK_CUR && d->at_end));
+      return nullptr;
+    }
+    case Effect::kFtell:
     case Effect::kSeek: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
       if (!ok || d == nullptr) return nullptr;
+      const bool asks = effect == Effect::kFtell || (a.flags == SEEK_CUR && a.offset == 0);
+      if (std::exchange(d->at_end, false) && asks) a.marks |= FEIGN_APPENDS;
       d->offset = static_cast<uint64_t>(a.result);
       if (d->file != 0 && a.flags == SEEK_END && a.result >= static_cast<int64_t>(a.offset))
         names_.file(d->file).size = static_cast<uint64_t>(a.result) - a.offset;

@@ -39,6 +39,7 @@ class Resolve {
     uint32_t refs = 0;   // descriptors, over all tables
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY
     uint64_t offset = 0;
+    bool at_end = false;  // the offset is the end of the file, wherever that is
   };
   struct Descriptor {
     Description* description = nullptr;

@@ -2,6 +2,7 @@
 #include "trace/tables.h"
 
 #include "layers/posix_ops.h"
+#include "layers/stdio_ops.h"
 #include "trace/record.h"
 
 namespace feign {
@@ -10,7 +11,15 @@ const feign_activity kBlankActivity{};
 
 Ops::Ops() {
   ops_.emplace_back(nullptr);
-  (void)add(posix_layer());
+  add_own(posix_layer(), posix_calls());
+  add_own(stdio_layer(), stdio_calls());
+}
+
+void Ops::add_own(const feign_layer& layer, std::span<const Call> calls) {
+  (void)add(layer);
+  calls_.resize(size());
+  for (const Call& call : calls)
+    if (call.op != 0) calls_[size() - layer.op_count + call.op - 1] = &call;
 }
 
 Result<uint32_t> Ops::add(const feign_layer& layer) {

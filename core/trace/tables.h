@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "feign.h"
+#include "trace/call.h"
 #include "trace/strings.h"
 
 namespace feign {
@@ -27,6 +29,8 @@ class Ops {
   const feign_op_info* info(uint32_t op) const {
     return op < ops_.size() && ops_[op] ? &ops_[op]->info : nullptr;
   }
+  // What resolve and prepare know of an op; null for layers that are not ours.
+  const Call* call(uint32_t op) const { return op < calls_.size() ? calls_[op] : nullptr; }
   uint32_t find(std::string_view layer, std::string_view name) const;  // 0 if unknown
   uint32_t size() const { return static_cast<uint32_t>(ops_.size()); }
 
@@ -38,7 +42,10 @@ class Ops {
     std::vector<std::string> arg_names;
     std::vector<feign_arg_info> args;
   };
-  std::vector<std::unique_ptr<Op>> ops_;                                      // [0] is null
+  void add_own(const feign_layer& layer, std::span<const Call> calls);
+
+  std::vector<std::unique_ptr<Op>> ops_;  // [0] is null
+  std::vector<const Call*> calls_;
   std::map<std::string, std::pair<uint32_t, uint32_t>, std::less<>> layers_;  // first, count
 };
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Replayer posix: makes the calls of layer posix below a root.
-//
-// No path may lead out of the root. A call by path is made relative to its directory, which is
-// opened with openat2(RESOLVE_IN_ROOT) and kept; the last component is then used without following
-// a link, and only if it is one the whole path is resolved again in the root. So the usual call
-// costs what it cost the application: one system call. Which call is made how comes from
-// layers/posix.h.
+// How the calls of a stream are made below the root.
+#pragma once
+
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/fs.h>
@@ -13,7 +9,6 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -29,281 +24,21 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <new>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "base/content.h"
 #include "base/jail.h"
 #include "feign.h"
-#include "layers/posix_ops.h"
-#include "replayers/written.h"
+#include "replayers/posix/directories.h"
+#include "replayers/posix/handles.h"
+#include "replayers/posix/written.h"
 
-namespace {
+namespace feign {
 
-using feign::Effect;
-
-int64_t checked(int64_t result) { return result < 0 ? -errno : result; }
-
-// Memory for calls of up to `size` bytes. More than `unit` of it is the same memory over and over:
-// a trace that reads 2 GiB at once does not make this process as large.
-char* map_buffer(size_t size, size_t unit) {
-  constexpr int kProtection = PROT_READ | PROT_WRITE;
-  void* memory =
-      mmap(nullptr, size, kProtection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  if (size <= unit) return static_cast<char*>(memory);
-  const int fd = memfd_create("feign-buffer", MFD_CLOEXEC);
-  bool good = fd >= 0 && ::ftruncate(fd, static_cast<off_t>(unit)) == 0;
-  for (size_t at = 0; good && at < size; at += unit)
-    good = mmap(static_cast<char*>(memory) + at, std::min(unit, size - at), kProtection,
-                MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
-  if (fd >= 0) ::close(fd);
-  if (good) return static_cast<char*>(memory);
-  munmap(memory, size);
-  return nullptr;
-}
-
-// The real descriptors of handles. A handle has one, and a further one for each dup; all of them
-// stand for the same open file, so any will do.
-class Descriptors {
- public:
-  Descriptors()
-      : pages_(static_cast<std::atomic<Page*>*>(mmap(nullptr, kPages * sizeof(Page*),
-                                                     PROT_READ | PROT_WRITE,
-                                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
-  bool ok() const { return pages_ != MAP_FAILED; }
-  ~Descriptors() {
-    if (!ok()) return;
-    for (uint32_t i = 0; i < page_count_.load(std::memory_order_relaxed); ++i)
-      if (Page* p = pages_[i].load(std::memory_order_relaxed)) {
-        for (auto& fd : p->fds)
-          if (const int f = fd.load(std::memory_order_relaxed) - 1; f >= 0) ::close(f);
-        delete p;
-      }
-    for (const auto& [handle, fd] : further_) ::close(fd);
-    munmap(pages_, kPages * sizeof(Page*));
-  }
-
-  [[gnu::always_inline]] int get(uint32_t handle) const {
-    const Page* p = page_of(handle);
-    return p == nullptr ? -1 : p->fds[handle % kPage].load(std::memory_order_acquire) - 1;
-  }
-  // Takes the descriptor over; false if there is no room.
-  bool set(uint32_t handle, int fd) {
-    if (handle / kPage >= kPages) return false;
-    auto& page = pages_[handle / kPage];
-    Page* p = page.load(std::memory_order_acquire);
-    if (p == nullptr) {
-      auto fresh = std::make_unique<Page>();
-      if (page.compare_exchange_strong(p, fresh.get(), std::memory_order_acq_rel))
-        p = fresh.release();
-      uint32_t count = page_count_.load();
-      while (count <= handle / kPage &&
-             !page_count_.compare_exchange_weak(count, handle / kPage + 1)) {
-      }
-    }
-    const int old = p->fds[handle % kPage].exchange(fd + 1, std::memory_order_acq_rel) - 1;
-    if (old >= 0) ::close(old);
-    return true;
-  }
-  void add(uint32_t handle, int fd) {
-    const std::lock_guard lock(mutex_);
-    further_.emplace(handle, fd);
-    further_count_.store(further_.size(), std::memory_order_release);
-  }
-  // One that dup made, if there is one; else -1.
-  int take_further(uint32_t handle) {
-    if (further_count_.load(std::memory_order_acquire) == 0) return -1;
-    const std::lock_guard lock(mutex_);
-    const auto at = further_.find(handle);
-    if (at == further_.end()) return -1;
-    const int fd = at->second;
-    further_.erase(at);
-    further_count_.store(further_.size(), std::memory_order_release);
-    return fd;
-  }
-  int take(uint32_t handle) {
-    Page* p = page_of(handle);
-    return p == nullptr ? -1 : p->fds[handle % kPage].exchange(0, std::memory_order_acq_rel) - 1;
-  }
-
- private:
-  static constexpr uint32_t kPage = 8192, kPages = 1u << 17;
-  struct Page {
-    std::atomic<int> fds[kPage]{};  // plus 1; 0: none
-  };
-  Page* page_of(uint32_t handle) const {
-    return handle / kPage < kPages ? pages_[handle / kPage].load(std::memory_order_acquire)
-                                   : nullptr;
-  }
-  std::atomic<Page*>* pages_;  // from the kernel: memory that is not used takes none
-  std::atomic<uint32_t> page_count_{0};
-  std::mutex mutex_;
-  std::unordered_multimap<uint32_t, int> further_;
-  std::atomic<size_t> further_count_{0};
-};
-
-// A path as the last component of an open directory, or why that cannot be.
-struct Where {
-  int dir;           // or -errno
-  const char* name;  // null: no last component to go by ("/"), the whole path has to be resolved
-};
-
-// Which names threads have found to be no directories, so that making one of them is noticed: a
-// Bloom filter that nothing is taken from. [any thread]
-class Missing {
- public:
-  void add(std::string_view path) {
-    any_.store(true, std::memory_order_release);
-    const size_t h = std::hash<std::string_view>{}(path);
-    bits_[h / 64 % kWords].fetch_or(uint64_t{1} << h % 64, std::memory_order_acq_rel);
-  }
-  bool any() const { return any_.load(std::memory_order_acquire); }
-  bool may_have(std::string_view path) const {
-    const size_t h = std::hash<std::string_view>{}(path);
-    return (bits_[h / 64 % kWords].load(std::memory_order_acquire) >> h % 64 & 1) != 0;
-  }
-
- private:
-  static constexpr size_t kWords = 1024;
-  std::atomic<uint64_t> bits_[kWords]{};
-  std::atomic<bool> any_{false};
-};
-
-// The directories that a thread has open, by the path strings that lie in them.
-class Directories {
- public:
-  ~Directories() {
-    clear();
-    --users_;
-  }
-  // `generation` grows when a directory's or link's name changes, `made` when there is a new one.
-  Where find(const feign_host* host, int root, uint32_t path, uint64_t generation, uint64_t made,
-             Missing& missing, const void* owner) {
-    if (generation != generation_ || owner != owner_) {
-      clear();
-      generation_ = generation;
-      owner_ = owner;
-    }
-    if (made != made_) {
-      for (const uint32_t one : without_) places_[one] = {};
-      without_.clear();
-      missing_.clear();
-      made_ = made;
-    }
-    if (path < places_.size()) {
-      const Place& p = places_[path];
-      if (p.name != nullptr) return {fds_[p.dir], p.name};
-      if (p.error != 0) return {p.error, nullptr};
-    }
-    const char* text = host->text(host, path, nullptr);
-    const char* slash = strrchr(text, '/');
-    if (slash == nullptr) return {-ENOENT, nullptr};
-    const char* name = slash + 1;
-    if (*name == '\0' || strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return {0, nullptr};
-    const std::string above = slash == text ? "/" : std::string(text, slash);
-    uint32_t dir;
-    if (const auto at = by_path_.find(above); at != by_path_.end()) {
-      dir = at->second;
-    } else if (missing_.contains(above)) {
-      return is_missing(path);
-    } else {
-      if (fds_.size() >= most_) clear();
-      const int fd = feign::open_in_root(root, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-      if (fd == -ENOENT && missing_.size() < 10'000) {
-        missing.add(above);
-        missing_.insert(above);
-        return is_missing(path);
-      }
-      if (fd < 0) return {fd, nullptr};
-      dir = static_cast<uint32_t>(fds_.size());
-      fds_.push_back(fd);
-      by_path_.emplace(above, dir);
-    }
-    place(path) = {name, dir, 0};
-    return {fds_[dir], name};
-  }
-
- private:
-  // All threads together keep some thousands open.
-  static inline std::atomic<size_t> users_{0};
-  const size_t most_ = std::clamp<size_t>(4096 / (users_.fetch_add(1) + 1), 64, 2048);
-  struct Place {
-    const char* name = nullptr;
-    uint32_t dir = 0;
-    int error = 0;  // there is no directory
-  };
-  Place& place(uint32_t path) {
-    if (path >= places_.size()) places_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
-    return places_[path];
-  }
-  Where is_missing(uint32_t path) {
-    place(path).error = -ENOENT;
-    without_.push_back(path);
-    return {-ENOENT, nullptr};
-  }
-  void clear() {
-    for (const int fd : fds_) ::close(fd);
-    fds_.clear();
-    by_path_.clear();
-    missing_.clear();
-    without_.clear();
-    places_.clear();
-  }
-  std::vector<int> fds_;
-  std::unordered_map<std::string, uint32_t> by_path_;
-  std::vector<Place> places_;                // by path string id
-  std::unordered_set<std::string> missing_;  // directories that are not there
-  std::vector<uint32_t> without_;            // paths of places_ that have none
-  uint64_t generation_ = 0, made_ = 0;
-  const void* owner_ = nullptr;
-};
+inline int64_t checked(int64_t result) { return result < 0 ? -errno : result; }
 
 thread_local Directories t_directories;
-
-// What mmap made of files, by the handles of the mappings.
-struct Mapping {
-  char* memory = nullptr;
-  size_t length = 0;
-  bool shared = false;
-};
-class Mappings {
- public:
-  ~Mappings() {
-    for (const auto& [handle, m] : all_) munmap(m.memory, m.length);
-  }
-  // False if there are so many that the process itself could run short of them
-  // (vm.max_map_count).
-  bool set(uint32_t handle, const Mapping& m) {
-    const std::lock_guard lock(mutex_);
-    return all_.size() < kMost && all_.emplace(handle, m).second;
-  }
-  Mapping get(uint32_t handle) {
-    const std::lock_guard lock(mutex_);
-    const auto at = all_.find(handle);
-    return at != all_.end() ? at->second : Mapping{};
-  }
-  Mapping take(uint32_t handle) {
-    const std::lock_guard lock(mutex_);
-    const auto at = all_.find(handle);
-    if (at == all_.end()) return {};
-    const Mapping m = at->second;
-    all_.erase(at);
-    return m;
-  }
-
- private:
-  static constexpr size_t kMost = 20'000;
-  std::mutex mutex_;
-  std::unordered_map<uint32_t, Mapping> all_;
-};
 
 enum Touch : uint32_t { kTouchNone, kTouchRead, kTouchProtection };
 
@@ -316,6 +51,7 @@ struct Options {
 struct Replayer {
   const feign_host* host = nullptr;
   Options options{};
+  uint32_t stdio = 0;  // the id of the first op of layer stdio
   int root = -1;
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
@@ -457,7 +193,7 @@ struct Context {
   int64_t close(const feign_activity& a) {
     if (const int further = r->descriptors.take_further(a.handle); further >= 0)
       return checked(::close(further));
-    if (a.marks & FEIGN_LAST) return checked(::close(r->descriptors.take(a.handle)));
+    if (a.marks & FEIGN_LAST) return checked(r->descriptors.close(a.handle));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
   }
@@ -467,7 +203,7 @@ struct Context {
     if (further >= 0) ::close(further);
     if (!last) return;
     for (int fd; (fd = r->descriptors.take_further(handle)) >= 0;) ::close(fd);
-    if (const int fd = r->descriptors.take(handle); fd >= 0) ::close(fd);
+    (void)r->descriptors.close(handle);
   }
 
   int64_t dup(const feign_activity& a, int fd) {
@@ -1016,6 +752,62 @@ struct Context {
     return result;
   }
 
+  // ---- stdio ------------------------------------------------------------------------------------
+
+  FILE* file(const feign_activity& a) { return r->descriptors.file(a.handle); }
+  // What a call on a stream says: bytes, or the error if there are none.
+  template <typename Call>
+  int64_t on_file(const feign_activity& a, Call&& call) {
+    FILE* const f = file(a);
+    if (f == nullptr) return -errno;
+    ::clearerr(f);
+    const auto result = static_cast<int64_t>(call(f));
+    return result <= 0 && ::ferror(f) ? -errno : result;
+  }
+  int64_t fopen(const feign_activity& a) {
+    const int64_t fd = open(a);
+    if (fd < 0 || a.handle == 0) return fd;
+    if ((a.flags & O_APPEND) && !(a.flags & O_RDWR)) ::lseek(static_cast<int>(fd), 0, SEEK_END);
+    return file(a) != nullptr ? fd : -errno;
+  }
+  int64_t freopen(const feign_activity& a) {
+    if (a.handle2 != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
+    return fopen(a);
+  }
+  int64_t fread(const feign_activity& a) {
+    return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(a.length), f); });
+  }
+  // Calls that stop at some character read as much as they did then: what they looked for is not in
+  // the files here.
+  int64_t gets(const feign_activity& a) {
+    if (a.result < 0) return emulated(a.result);
+    const auto length = std::max<uint64_t>(static_cast<uint64_t>(a.result), 1);
+    return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(length), f); });
+  }
+  int64_t fwrite(const feign_activity& a) {
+    return on_file(a, [&](FILE* f) { return ::fwrite(out_buffer, 1, fit(a.length), f); });
+  }
+  int64_t fflush(const feign_activity& a) {
+    if (a.handle == 0) return emulated(a.result);  // all that the process had open
+    return on_file(a, [](FILE* f) { return ::fflush(f); });
+  }
+  int64_t fseek(const feign_activity& a) {
+    return on_file(a, [&](FILE* f) {
+      const int done = ::fseeko(f, static_cast<off_t>(a.offset), static_cast<int>(a.flags));
+      return done < 0 ? -errno : 0;
+    });
+  }
+  int64_t setvbuf(const feign_activity& a) {
+    return on_file(a, [&](FILE* f) {
+      return ::setvbuf(f, nullptr, static_cast<int>(a.flags), fit(a.length));
+    });
+  }
+  // unlink(2) or rmdir(2), as libc does it.
+  int64_t remove(const feign_activity& a) {
+    const int64_t result = unlink(a, 0);
+    return result == -EISDIR ? unlink(a, AT_REMOVEDIR) : result;
+  }
+
   // Process structure is the streams' here; what it closed is closed, what it unmapped is gone.
   int64_t ends(const feign_activity& a) {
     for (uint32_t i = 0; i < a.value_count; ++i) {
@@ -1030,235 +822,4 @@ struct Context {
   int64_t chdir(const feign_activity& a) { return emulated(a.result); }
 };
 
-// How to do one op.
-struct Doing {
-  int64_t (*make)(Context& c, const feign_activity& a, int fd) = nullptr;
-  feign_kind kind = FEIGN_KIND_OTHER;
-  Effect effect = Effect::kUse;
-  bool needs_descriptor = false;
-
-  bool grows() const { return kind == FEIGN_KIND_WRITE || effect == Effect::kFallocate; }
-};
-
-// Memory behind a buffer; longer ones are the same over and over.
-constexpr size_t kWriteMemory = size_t{1} << 22, kReadMemory = size_t{1} << 24;
-
-#include "layers/posix_replay.inc"
-
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
-  if (run == nullptr || run->root_fd < 0)
-    return host->fail(host, FEIGN_ERR_ARGUMENT,
-                      "there is no root to replay below: want --root DIR");
-  auto r = std::unique_ptr<Replayer>(new (std::nothrow) Replayer);
-  if (!r || !r->descriptors.ok()) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  r->host = host;
-  r->options = *static_cast<const Options*>(options);
-  const bool own = r->options.content[0] != '\0';
-  auto content = feign::Content::parse(own ? r->options.content : run->content);
-  // There is no writing of holes.
-  if (!own && content && content->kind == feign::Content::kSparse)
-    content->kind = feign::Content::kRandom;
-  if (!content)
-    return host->fail(
-        host, FEIGN_ERR_ARGUMENT,
-        (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
-            .c_str());
-  r->root = run->root_fd;
-  r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
-  r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
-  r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
-  r->buffer_size =
-      static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
-  r->write_buffer = map_buffer(r->buffer_size, kWriteMemory);
-  if (r->write_buffer == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  // Not zeros: a storage system that compresses or deduplicates must not have it too easy.
-  if (content->kind == feign::Content::kRandom)
-    content->fill(r->write_buffer, std::min(r->buffer_size, kWriteMemory), 1);
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  // The kernel's table of descriptors grows now: once there are threads, that takes milliseconds.
-  const int far = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 16384)) - 1;
-  if (const int copy = ::fcntl(r->root, F_DUPFD_CLOEXEC, far); copy >= 0) ::close(copy);
-  *self = r.release();
-  return FEIGN_OK;
-}
-
-feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
-  auto* r = static_cast<Replayer*>(self);
-  auto c = std::unique_ptr<Context>(new (std::nothrow) Context);
-  if (!c) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
-  c->r = r;
-  if (info != nullptr) c->process = info->process;
-  c->read_buffer = map_buffer(r->buffer_size, r->options.verify ? SIZE_MAX : kReadMemory);
-  c->out_buffer = r->write_buffer;
-  if (r->options.verify) c->out_buffer = c->fill_buffer = map_buffer(r->buffer_size, SIZE_MAX);
-  if (c->read_buffer == nullptr || c->out_buffer == nullptr)
-    return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
-  *stream = c.release();
-  return FEIGN_OK;
-}
-
-// With verify: what is written depends on file and position, and what is read is compared.
-int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing) {
-  feign::Written& written = c.r->written;
-  const bool known = a.file != 0 && !(a.marks & FEIGN_INHERITED);
-  const bool from_buffer = doing.kind == FEIGN_KIND_WRITE && doing.effect != Effect::kCopy;
-  if (known && from_buffer) feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
-  const int64_t result = doing.make(c, a, fd);
-  if (result < 0) return result;
-  const auto moved = static_cast<uint64_t>(result);
-  switch (doing.effect) {
-    case Effect::kCopy:
-      if (a.value_count > 3)
-        written.forget(static_cast<uint32_t>(a.values[2]), a.values[3], a.values[3] + moved);
-      return result;
-    case Effect::kAio:
-      if (a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV)
-        written.forget(a.file, a.offset, a.offset + a.length);
-      return result;
-    case Effect::kFallocate: {
-      constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
-      if (a.flags & ~uint32_t{FALLOC_FL_KEEP_SIZE})
-        written.forget(a.file, a.offset, a.flags & kMoves ? UINT64_MAX : a.offset + a.length);
-      return result;
-    }
-    default:
-      break;
-  }
-  if (doing.kind == FEIGN_KIND_OPEN && (a.flags & O_TRUNC)) written.forget(a.file, 0, UINT64_MAX);
-  if (doing.kind == FEIGN_KIND_SIZE) written.forget(a.file, a.length, UINT64_MAX);
-  if (!known) return result;
-  if (from_buffer) written.add(a.file, a.offset, moved);
-  if (doing.kind == FEIGN_KIND_READ && !written.same(a.file, a.offset, c.read_buffer, moved))
-    return -EBADMSG;
-  return result;
-}
-
-// Failed for a reason that lies in the process or the machine of then, not in the files: made again
-// it would succeed, and change what did not change.
-bool by_circumstance(int64_t result) {
-  switch (-result) {
-    case EFAULT:
-    case EINTR:
-    case EIO:
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-      return true;
-    default:
-      return -result >= 512;  // ERESTARTSYS and its like
-  }
-}
-
-// Why a call is not made that has to do with no file below the root.
-const char* why_not(const feign_activity& a) {
-  if (!(a.marks & FEIGN_NOT_A_FILE))
-    return "on a file that was open before the trace began, which the trace does not name";
-  if (a.marks & FEIGN_NO_STORAGE) return "on /dev, /proc or /sys: no storage";
-  if (a.path == 0 && a.handle == 0 && a.handle2 == 0 && a.value_count == 0)
-    return "no path was recorded, or its form alone made the call fail";
-  return "on a pipe, socket, terminal or the like";
-}
-
-feign_status execute(void* self, void* stream, const feign_activity* a,
-                     feign_outcome* outcome) noexcept {
-  auto& r = *static_cast<Replayer*>(self);
-  auto& c = *static_cast<Context*>(stream);
-  c.outcome = outcome;
-  if (a->op >= std::size(kDoings) || kDoings[a->op].make == nullptr) {
-    c.skip("not a call of layer posix");
-    return FEIGN_OK;
-  }
-  const Doing& doing = kDoings[a->op];
-  int fd = -1;
-  if (a->handle != 0) fd = r.descriptors.get(a->handle);
-  if (a->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
-    const bool process = doing.kind == FEIGN_KIND_PROCESS;
-    if (!process && ((a->marks & FEIGN_NOT_A_FILE) || a->path == 0)) {
-      c.skip(why_not(*a));
-      return FEIGN_OK;
-    }
-    if (!process && fd < 0 && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
-      fd = c.inherited(*a);
-      if (fd < 0) {
-        outcome->result = fd;
-        return FEIGN_OK;
-      }
-    }
-  }
-  if (doing.needs_descriptor && fd < 0) {
-    outcome->result = -EBADF;
-    return FEIGN_OK;
-  }
-  if (doing.grows() && r.bytes.load(std::memory_order_relaxed) + c.bytes >= r.max_bytes) {
-    outcome->result = -EDQUOT;
-    outcome->why = "as many bytes are written as --max-bytes allows";
-    return FEIGN_OK;
-  }
-  if (a->result < 0 &&
-      (by_circumstance(a->result) || (a->result == -EBADF && a->path == 0 && a->handle == 0))) {
-    outcome->result = c.emulated(a->result);
-    return FEIGN_OK;
-  }
-  const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
-                      doing.effect == Effect::kPwrite2;
-  if (writes && a->result >= 0 && a->result < static_cast<int64_t>(a->length)) {
-    // A write that was cut short: as much as was written, or the rest would come twice.
-    feign_activity less = *a;
-    less.length = static_cast<uint64_t>(a->result);
-    outcome->result = r.options.verify ? verified(c, less, fd, doing) : doing.make(c, less, fd);
-    return FEIGN_OK;
-  }
-  outcome->result = r.options.verify ? verified(c, *a, fd, doing) : doing.make(c, *a, fd);
-  if (doing.grows() && outcome->result >= 0) {
-    // Told to the others now and then: a limit need not be kept to the byte.
-    const bool allocates = doing.effect == Effect::kFallocate && !(a->flags & FALLOC_FL_PUNCH_HOLE);
-    c.bytes += allocates ? a->length : static_cast<uint64_t>(outcome->result);
-    if (c.bytes >= r.tell) r.bytes.fetch_add(std::exchange(c.bytes, 0), std::memory_order_relaxed);
-  }
-  return FEIGN_OK;
-}
-
-void close_stream(void*, void* stream) noexcept { delete static_cast<Context*>(stream); }
-void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
-
-constexpr const char* kTouches[] = {"none", "read", "protection", nullptr};  // as enum Touch
-constexpr feign_option kOptions[] = {
-    {"touch", FEIGN_OPT_ENUM, offsetof(Options, touch), "none", kTouches, 0, 0,
-     "Pages of mapped files, which no trace of system calls shows: none are touched, all are read, "
-     "or all are read or written as the mapping's protection says."},
-    {"content", FEIGN_OPT_TEXT, offsetof(Options, content), "", nullptr, 0, 0,
-     "What is written: zeros, random or ratio=N (one part in N is random, to compress N:1). Else "
-     "as "
-     "prepared files are filled, and random where those are sparse."},
-    {"verify", FEIGN_OPT_BOOL, offsetof(Options, verify), "no", nullptr, 0, 0,
-     "Write bytes that depend on file and position, and compare them where they are read again; a "
-     "read that gets others fails with EBADMSG."},
-};
-constexpr const char* kLayers[] = {"posix", nullptr};
-constexpr feign_replayer kApi = {sizeof kApi, 1,       kLayers,      create,
-                                 open_stream, execute, close_stream, destroy};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_REPLAYER,
-                                        "posix",
-                                        "Makes the recorded file system calls below the root.",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
-constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
-
-}  // namespace
-
-extern "C" const feign_plugin feign_plugin_v1 = {
-    sizeof(feign_plugin), FEIGN_ABI_MINOR, "posix", FEIGN_VERSION, "MIT", kComponents};
+}  // namespace feign

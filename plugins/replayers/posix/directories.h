@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// The directories below the root that a thread has open.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/jail.h"
+#include "feign.h"
+
+namespace feign {
+
+// A path as the last component of an open directory, or why that cannot be.
+struct Where {
+  int dir;           // or -errno
+  const char* name;  // null: no last component to go by ("/"), the whole path has to be resolved
+};
+
+// Which names threads have found to be no directories, so that making one of them is noticed: a
+// Bloom filter that nothing is taken from. [any thread]
+class Missing {
+ public:
+  void add(std::string_view path) {
+    any_.store(true, std::memory_order_release);
+    const size_t h = std::hash<std::string_view>{}(path);
+    bits_[h / 64 % kWords].fetch_or(uint64_t{1} << h % 64, std::memory_order_acq_rel);
+  }
+  bool any() const { return any_.load(std::memory_order_acquire); }
+  bool may_have(std::string_view path) const {
+    const size_t h = std::hash<std::string_view>{}(path);
+    return (bits_[h / 64 % kWords].load(std::memory_order_acquire) >> h % 64 & 1) != 0;
+  }
+
+ private:
+  static constexpr size_t kWords = 1024;
+  std::atomic<uint64_t> bits_[kWords]{};
+  std::atomic<bool> any_{false};
+};
+
+// The directories that a thread has open, by the path strings that lie in them.
+class Directories {
+ public:
+  ~Directories() {
+    clear();
+    --users_;
+  }
+  // `generation` grows when a directory's or link's name changes, `made` when there is a new one.
+  Where find(const feign_host* host, int root, uint32_t path, uint64_t generation, uint64_t made,
+             Missing& missing, const void* owner) {
+    if (generation != generation_ || owner != owner_) {
+      clear();
+      generation_ = generation;
+      owner_ = owner;
+    }
+    if (made != made_) {
+      for (const uint32_t one : without_) places_[one] = {};
+      without_.clear();
+      missing_.clear();
+      made_ = made;
+    }
+    if (path < places_.size()) {
+      const Place& p = places_[path];
+      if (p.name != nullptr) return {fds_[p.dir], p.name};
+      if (p.error != 0) return {p.error, nullptr};
+    }
+    const char* text = host->text(host, path, nullptr);
+    const char* slash = strrchr(text, '/');
+    if (slash == nullptr) return {-ENOENT, nullptr};
+    const char* name = slash + 1;
+    if (*name == '\0' || strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return {0, nullptr};
+    const std::string above = slash == text ? "/" : std::string(text, slash);
+    uint32_t dir;
+    if (const auto at = by_path_.find(above); at != by_path_.end()) {
+      dir = at->second;
+    } else if (missing_.contains(above)) {
+      return is_missing(path);
+    } else {
+      if (fds_.size() >= most_) clear();
+      const int fd = feign::open_in_root(root, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+      if (fd == -ENOENT && missing_.size() < 10'000) {
+        missing.add(above);
+        missing_.insert(above);
+        return is_missing(path);
+      }
+      if (fd < 0) return {fd, nullptr};
+      dir = static_cast<uint32_t>(fds_.size());
+      fds_.push_back(fd);
+      by_path_.emplace(above, dir);
+    }
+    place(path) = {name, dir, 0};
+    return {fds_[dir], name};
+  }
+
+ private:
+  // All threads together keep some thousands open.
+  static inline std::atomic<size_t> users_{0};
+  const size_t most_ = std::clamp<size_t>(4096 / (users_.fetch_add(1) + 1), 64, 2048);
+  struct Place {
+    const char* name = nullptr;
+    uint32_t dir = 0;
+    int error = 0;  // there is no directory
+  };
+  Place& place(uint32_t path) {
+    if (path >= places_.size()) places_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
+    return places_[path];
+  }
+  Where is_missing(uint32_t path) {
+    place(path).error = -ENOENT;
+    without_.push_back(path);
+    return {-ENOENT, nullptr};
+  }
+  void clear() {
+    for (const int fd : fds_) ::close(fd);
+    fds_.clear();
+    by_path_.clear();
+    missing_.clear();
+    without_.clear();
+    places_.clear();
+  }
+  std::vector<int> fds_;
+  std::unordered_map<std::string, uint32_t> by_path_;
+  std::vector<Place> places_;                // by path string id
+  std::unordered_set<std::string> missing_;  // directories that are not there
+  std::vector<uint32_t> without_;            // paths of places_ that have none
+  uint64_t generation_ = 0, made_ = 0;
+  const void* owner_ = nullptr;
+};
+
+}  // namespace feign

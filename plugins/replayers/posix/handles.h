@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// What stands here for the handles of a trace: descriptors, stdio's streams, mapped memory.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace feign {
+
+// One atomic value for each handle, zero at first. [any thread]
+template <typename T>
+class ByHandle {
+ public:
+  ByHandle()
+      : pages_(static_cast<std::atomic<Page*>*>(mmap(nullptr, kPages * sizeof(Page*),
+                                                     PROT_READ | PROT_WRITE,
+                                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  ~ByHandle() {
+    if (!ok()) return;
+    for (uint32_t i = 0; i < page_count_.load(std::memory_order_relaxed); ++i)
+      delete pages_[i].load(std::memory_order_relaxed);
+    munmap(pages_, kPages * sizeof(Page*));
+  }
+  bool ok() const { return pages_ != MAP_FAILED; }
+
+  [[gnu::always_inline]] T get(uint32_t handle) const {
+    const Page* p = page_of(handle);
+    return p == nullptr ? T{} : p->values[handle % kPage].load(std::memory_order_acquire);
+  }
+  T exchange(uint32_t handle, T value) {
+    Page* p = page_of(handle);
+    return p == nullptr ? T{}
+                        : p->values[handle % kPage].exchange(value, std::memory_order_acq_rel);
+  }
+  // So that exchange() finds room for it; false if there can be none.
+  bool make_room(uint32_t handle) {
+    if (handle / kPage >= kPages) return false;
+    auto& page = pages_[handle / kPage];
+    if (page.load(std::memory_order_acquire) != nullptr) return true;
+    auto fresh = std::make_unique<Page>();
+    Page* none = nullptr;
+    if (page.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel))
+      (void)fresh.release();
+    uint32_t count = page_count_.load();
+    while (count <= handle / kPage &&
+           !page_count_.compare_exchange_weak(count, handle / kPage + 1)) {
+    }
+    return true;
+  }
+  // Takes every value that is not zero. [one thread, when no other is left]
+  template <typename Visit>
+  void take_all(Visit&& visit) {
+    if (!ok()) return;
+    for (uint32_t i = 0; i < page_count_.load(std::memory_order_relaxed); ++i)
+      if (Page* p = pages_[i].load(std::memory_order_relaxed))
+        for (uint32_t at = 0; at < kPage; ++at)
+          if (const T v = p->values[at].exchange(T{}, std::memory_order_relaxed); v != T{})
+            visit(i * kPage + at, v);
+  }
+
+ private:
+  static constexpr uint32_t kPage = 8192, kPages = 1u << 17;
+  struct Page {
+    std::atomic<T> values[kPage]{};
+  };
+  Page* page_of(uint32_t handle) const {
+    return handle / kPage < kPages ? pages_[handle / kPage].load(std::memory_order_acquire)
+                                   : nullptr;
+  }
+  std::atomic<Page*>* pages_;  // from the kernel: memory that is not used takes none
+  std::atomic<uint32_t> page_count_{0};
+};
+
+// The real descriptors of handles, and the streams of stdio on them. A handle has one, and a
+// further descriptor for each dup; all of them stand for the same open file, so any will do.
+class Descriptors {
+ public:
+  bool ok() const { return fds_.ok() && files_.ok(); }
+  ~Descriptors() {
+    if (!ok()) return;
+    files_.take_all([this](uint32_t handle, FILE* file) {
+      (void)take(handle);  // goes with it
+      ::fclose(file);
+    });
+    fds_.take_all([](uint32_t, int fd) { ::close(fd - 1); });
+    for (const auto& [handle, fd] : further_) ::close(fd);
+  }
+
+  [[gnu::always_inline]] int get(uint32_t handle) const { return fds_.get(handle) - 1; }
+  // Takes the descriptor over; false if there is no room.
+  bool set(uint32_t handle, int fd) {
+    if (!fds_.make_room(handle)) return false;
+    if (const int old = fds_.exchange(handle, fd + 1) - 1; old >= 0) ::close(old);
+    return true;
+  }
+  // Closes it, or the stream on it; -1 with errno set if that fails or there is none.
+  int close(uint32_t handle) {
+    const int fd = fds_.exchange(handle, 0) - 1;
+    if (FILE* file = files_.exchange(handle, nullptr); file != nullptr) return ::fclose(file);
+    return ::close(fd);
+  }
+
+  void add(uint32_t handle, int fd) {
+    const std::lock_guard lock(mutex_);
+    further_.emplace(handle, fd);
+    further_count_.store(further_.size(), std::memory_order_release);
+  }
+  // One that dup made, if there is one; else -1.
+  int take_further(uint32_t handle) {
+    if (further_count_.load(std::memory_order_acquire) == 0) return -1;
+    const std::lock_guard lock(mutex_);
+    const auto at = further_.find(handle);
+    if (at == further_.end()) return -1;
+    const int fd = at->second;
+    further_.erase(at);
+    further_count_.store(further_.size(), std::memory_order_release);
+    return fd;
+  }
+
+  // The stream on a handle's descriptor, made when it is first asked for; null, with errno set, if
+  // that cannot be.
+  FILE* file(uint32_t handle) {
+    if (FILE* file = files_.get(handle); file != nullptr) return file;
+    const std::lock_guard lock(mutex_);
+    if (FILE* file = files_.get(handle); file != nullptr) return file;
+    if (!files_.make_room(handle)) return nullptr;
+    const int fd = get(handle), flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0) return nullptr;
+    const bool appends = (flags & O_APPEND) != 0;
+    const char* mode = appends ? "a" : "w";
+    if ((flags & O_ACCMODE) == O_RDWR) mode = appends ? "a+" : "r+";
+    if ((flags & O_ACCMODE) == O_RDONLY) mode = "r";
+    FILE* file = ::fdopen(fd, mode);
+    if (file != nullptr) (void)files_.exchange(handle, file);
+    return file;
+  }
+
+ private:
+  int take(uint32_t handle) { return fds_.exchange(handle, 0) - 1; }
+
+  ByHandle<int> fds_;  // plus 1
+  ByHandle<FILE*> files_;
+  std::mutex mutex_;
+  std::unordered_multimap<uint32_t, int> further_;
+  std::atomic<size_t> further_count_{0};
+};
+
+// What mmap made of files, by the handles of the mappings.
+struct Mapping {
+  char* memory = nullptr;
+  size_t length = 0;
+  bool shared = false;
+};
+class Mappings {
+ public:
+  ~Mappings() {
+    for (const auto& [handle, m] : all_) munmap(m.memory, m.length);
+  }
+  // False if there are so many that the process itself could run short of them
+  // (vm.max_map_count).
+  bool set(uint32_t handle, const Mapping& m) {
+    const std::lock_guard lock(mutex_);
+    return all_.size() < kMost && all_.emplace(handle, m).second;
+  }
+  Mapping get(uint32_t handle) {
+    const std::lock_guard lock(mutex_);
+    const auto at = all_.find(handle);
+    return at != all_.end() ? at->second : Mapping{};
+  }
+  Mapping take(uint32_t handle) {
+    const std::lock_guard lock(mutex_);
+    const auto at = all_.find(handle);
+    if (at == all_.end()) return {};
+    const Mapping m = at->second;
+    all_.erase(at);
+    return m;
+  }
+
+ private:
+  static constexpr size_t kMost = 20'000;
+  std::mutex mutex_;
+  std::unordered_map<uint32_t, Mapping> all_;
+};
+
+}  // namespace feign

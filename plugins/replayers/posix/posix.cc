@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Replayer posix: makes the calls of layers posix and stdio below a root.
+//
+// No path may lead out of the root. A call by path is made relative to its directory, which is
+// opened with openat2(RESOLVE_IN_ROOT) and kept; the last component is then used without following
+// a link, and only if it is one the whole path is resolved again in the root. So the usual call
+// costs what it cost the application: one system call. Which call is made how comes from
+// layers/posix.h and layers/stdio.h.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/content.h"
+#include "layers/posix_ops.h"
+#include "replayers/posix/calls.h"
+
+namespace {
+
+using namespace feign;
+
+// Memory for calls of up to `size` bytes. More than `unit` of it is the same memory over and over:
+// a trace that reads 2 GiB at once does not make this process as large.
+char* map_buffer(size_t size, size_t unit) {
+  constexpr int kProtection = PROT_READ | PROT_WRITE;
+  void* memory =
+      mmap(nullptr, size, kProtection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (size <= unit) return static_cast<char*>(memory);
+  const int fd = memfd_create("feign-buffer", MFD_CLOEXEC);
+  bool good = fd >= 0 && ::ftruncate(fd, static_cast<off_t>(unit)) == 0;
+  for (size_t at = 0; good && at < size; at += unit)
+    good = mmap(static_cast<char*>(memory) + at, std::min(unit, size - at), kProtection,
+                MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+  if (fd >= 0) ::close(fd);
+  if (good) return static_cast<char*>(memory);
+  munmap(memory, size);
+  return nullptr;
+}
+
+// How to do one op.
+struct Doing {
+  int64_t (*make)(Context& c, const feign_activity& a, int fd) = nullptr;
+  feign_kind kind = FEIGN_KIND_OTHER;
+  Effect effect = Effect::kUse;
+  bool needs_descriptor = false;
+
+  bool grows() const { return kind == FEIGN_KIND_WRITE || effect == Effect::kFallocate; }
+};
+
+// Memory behind a buffer; longer ones are the same over and over.
+constexpr size_t kWriteMemory = size_t{1} << 22, kReadMemory = size_t{1} << 24;
+
+#include "layers/posix_replay.inc"
+#include "layers/stdio_replay.inc"
+
+const Doing* doing_of(const Replayer& r, uint32_t op) {
+  if (op < std::size(kPosixDoings)) [[likely]]
+    return &kPosixDoings[op];
+  const uint32_t stdio = op - r.stdio + 1;
+  return op >= r.stdio && stdio < std::size(kStdioDoings) ? &kStdioDoings[stdio] : nullptr;
+}
+
+feign_status create(const feign_host* host, const void* options, void** self) noexcept {
+  const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
+  if (run == nullptr || run->root_fd < 0)
+    return host->fail(host, FEIGN_ERR_ARGUMENT,
+                      "there is no root to replay below: want --root DIR");
+  auto r = std::unique_ptr<Replayer>(new (std::nothrow) Replayer);
+  if (!r || !r->descriptors.ok()) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  r->host = host;
+  r->options = *static_cast<const Options*>(options);
+  r->stdio = host->op(host, "stdio", "fopen");
+  const bool own = r->options.content[0] != '\0';
+  auto content = feign::Content::parse(own ? r->options.content : run->content);
+  // There is no writing of holes.
+  if (!own && content && content->kind == feign::Content::kSparse)
+    content->kind = feign::Content::kRandom;
+  if (!content)
+    return host->fail(
+        host, FEIGN_ERR_ARGUMENT,
+        (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
+            .c_str());
+  r->root = run->root_fd;
+  r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
+  r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
+  r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
+  r->buffer_size =
+      static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
+  r->write_buffer = map_buffer(r->buffer_size, kWriteMemory);
+  if (r->write_buffer == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  // Not zeros: a storage system that compresses or deduplicates must not have it too easy.
+  if (content->kind == feign::Content::kRandom)
+    content->fill(r->write_buffer, std::min(r->buffer_size, kWriteMemory), 1);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  // The kernel's table of descriptors grows now: once there are threads, that takes milliseconds.
+  const int far = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 16384)) - 1;
+  if (const int copy = ::fcntl(r->root, F_DUPFD_CLOEXEC, far); copy >= 0) ::close(copy);
+  *self = r.release();
+  return FEIGN_OK;
+}
+
+feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
+  auto* r = static_cast<Replayer*>(self);
+  auto c = std::unique_ptr<Context>(new (std::nothrow) Context);
+  if (!c) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
+  c->r = r;
+  if (info != nullptr) c->process = info->process;
+  c->read_buffer = map_buffer(r->buffer_size, r->options.verify ? SIZE_MAX : kReadMemory);
+  c->out_buffer = r->write_buffer;
+  if (r->options.verify) c->out_buffer = c->fill_buffer = map_buffer(r->buffer_size, SIZE_MAX);
+  if (c->read_buffer == nullptr || c->out_buffer == nullptr)
+    return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
+  *stream = c.release();
+  return FEIGN_OK;
+}
+
+// With verify: what is written depends on file and position, and what is read is compared.
+int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing) {
+  feign::Written& written = c.r->written;
+  const bool known = a.file != 0 && !(a.marks & (FEIGN_INHERITED | FEIGN_APPENDS));
+  const bool from_buffer = doing.kind == FEIGN_KIND_WRITE && doing.effect != Effect::kCopy;
+  if (known && from_buffer) feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
+  const int64_t result = doing.make(c, a, fd);
+  if (result < 0) return result;
+  const auto moved = static_cast<uint64_t>(result);
+  switch (doing.effect) {
+    case Effect::kCopy:
+      if (a.value_count > 3)
+        written.forget(static_cast<uint32_t>(a.values[2]), a.values[3], a.values[3] + moved);
+      return result;
+    case Effect::kAio:
+      if (a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV)
+        written.forget(a.file, a.offset, a.offset + a.length);
+      return result;
+    case Effect::kFallocate: {
+      constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+      if (a.flags & ~uint32_t{FALLOC_FL_KEEP_SIZE})
+        written.forget(a.file, a.offset, a.flags & kMoves ? UINT64_MAX : a.offset + a.length);
+      return result;
+    }
+    default:
+      break;
+  }
+  if (doing.kind == FEIGN_KIND_OPEN && (a.flags & O_TRUNC)) written.forget(a.file, 0, UINT64_MAX);
+  if (doing.kind == FEIGN_KIND_SIZE) written.forget(a.file, a.length, UINT64_MAX);
+  if (from_buffer && (a.marks & FEIGN_APPENDS)) written.forget(a.file, 0, UINT64_MAX);
+  if (!known) return result;
+  if (from_buffer) written.add(a.file, a.offset, moved);
+  if (doing.kind == FEIGN_KIND_READ && !written.same(a.file, a.offset, c.read_buffer, moved))
+    return -EBADMSG;
+  return result;
+}
+
+// Failed for a reason that lies in the process or the machine of then, not in the files: made again
+// it would succeed, and change what did not change.
+bool by_circumstance(int64_t result) {
+  switch (-result) {
+    case EFAULT:
+    case EINTR:
+    case EIO:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+      return true;
+    default:
+      return -result >= 512;  // ERESTARTSYS and its like
+  }
+}
+
+// Why a call is not made that has to do with no file below the root.
+const char* why_not(const feign_activity& a) {
+  if (!(a.marks & FEIGN_NOT_A_FILE))
+    return "on a file that was open before the trace began, which the trace does not name";
+  if (a.marks & FEIGN_NO_STORAGE) return "on /dev, /proc or /sys: no storage";
+  if (a.path == 0 && a.handle == 0 && a.handle2 == 0 && a.value_count == 0)
+    return "no path was recorded, or its form alone made the call fail";
+  return "on a pipe, socket, terminal or the like";
+}
+
+feign_status execute(void* self, void* stream, const feign_activity* a,
+                     feign_outcome* outcome) noexcept {
+  auto& r = *static_cast<Replayer*>(self);
+  auto& c = *static_cast<Context*>(stream);
+  c.outcome = outcome;
+  const Doing* const found = doing_of(r, a->op);
+  if (found == nullptr || found->make == nullptr) {
+    c.skip("not a call of layer posix or stdio");
+    return FEIGN_OK;
+  }
+  const Doing& doing = *found;
+  int fd = -1;
+  if (a->handle != 0) fd = r.descriptors.get(a->handle);
+  if (a->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
+    const bool process = doing.kind == FEIGN_KIND_PROCESS;
+    if (!process && ((a->marks & FEIGN_NOT_A_FILE) || a->path == 0)) {
+      c.skip(why_not(*a));
+      return FEIGN_OK;
+    }
+    if (!process && fd < 0 && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
+      fd = c.inherited(*a);
+      if (fd < 0) {
+        outcome->result = fd;
+        return FEIGN_OK;
+      }
+    }
+  }
+  if (doing.needs_descriptor && fd < 0) {
+    outcome->result = -EBADF;
+    return FEIGN_OK;
+  }
+  if (doing.grows() && r.bytes.load(std::memory_order_relaxed) + c.bytes >= r.max_bytes) {
+    outcome->result = -EDQUOT;
+    outcome->why = "as many bytes are written as --max-bytes allows";
+    return FEIGN_OK;
+  }
+  if (a->result < 0 &&
+      (by_circumstance(a->result) || (a->result == -EBADF && a->path == 0 && a->handle == 0))) {
+    outcome->result = c.emulated(a->result);
+    return FEIGN_OK;
+  }
+  const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
+                      doing.effect == Effect::kPwrite2;
+  if (writes && a->result >= 0 && a->result < static_cast<int64_t>(a->length)) {
+    // A write that was cut short: as much as was written, or the rest would come twice.
+    feign_activity less = *a;
+    less.length = static_cast<uint64_t>(a->result);
+    outcome->result = r.options.verify ? verified(c, less, fd, doing) : doing.make(c, less, fd);
+    return FEIGN_OK;
+  }
+  outcome->result = r.options.verify ? verified(c, *a, fd, doing) : doing.make(c, *a, fd);
+  if (doing.grows() && outcome->result >= 0) {
+    // Told to the others now and then: a limit need not be kept to the byte.
+    const bool allocates = doing.effect == Effect::kFallocate && !(a->flags & FALLOC_FL_PUNCH_HOLE);
+    c.bytes += allocates ? a->length : static_cast<uint64_t>(outcome->result);
+    if (c.bytes >= r.tell) r.bytes.fetch_add(std::exchange(c.bytes, 0), std::memory_order_relaxed);
+  }
+  return FEIGN_OK;
+}
+
+void close_stream(void*, void* stream) noexcept { delete static_cast<Context*>(stream); }
+void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
+
+constexpr const char* kTouches[] = {"none", "read", "protection", nullptr};  // as enum Touch
+constexpr feign_option kOptions[] = {
+    {"touch", FEIGN_OPT_ENUM, offsetof(Options, touch), "none", kTouches, 0, 0,
+     "Pages of mapped files, which no trace of system calls shows: none are touched, all are read, "
+     "or all are read or written as the mapping's protection says."},
+    {"content", FEIGN_OPT_TEXT, offsetof(Options, content), "", nullptr, 0, 0,
+     "What is written: zeros, random or ratio=N (one part in N is random, to compress N:1). Else "
+     "as "
+     "prepared files are filled, and random where those are sparse."},
+    {"verify", FEIGN_OPT_BOOL, offsetof(Options, verify), "no", nullptr, 0, 0,
+     "Write bytes that depend on file and position, and compare them where they are read again; a "
+     "read that gets others fails with EBADMSG."},
+};
+constexpr const char* kLayers[] = {"posix", "stdio", nullptr};
+constexpr feign_replayer kApi = {sizeof kApi, 1,       kLayers,      create,
+                                 open_stream, execute, close_stream, destroy};
+constexpr feign_component kComponent = {sizeof kComponent,
+                                        FEIGN_REPLAYER,
+                                        "posix",
+                                        "Makes the recorded file system calls below the root.",
+                                        &kApi,
+                                        kOptions,
+                                        std::size(kOptions),
+                                        sizeof(feign_option),
+                                        sizeof(Options),
+                                        0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "posix", FEIGN_VERSION, "MIT", kComponents};
