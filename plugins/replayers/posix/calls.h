@@ -454,6 +454,23 @@ struct Context {
     return result;
   }
 
+  // The same by way of its name: call(directory, name, flags), which must not follow links.
+  template <typename Call>
+  int64_t at_name(const feign_activity& a, Call&& call) {
+    if (a.path == 0) return skip("no path was recorded");
+    const Where w = where(a.path);
+    if (w.dir < 0) return w.dir;
+    if (w.name != nullptr) {
+      bool link = false;
+      if (!(a.marks & FEIGN_NOFOLLOW)) {
+        if (::fstatat(w.dir, w.name, &space.stat, AT_SYMLINK_NOFOLLOW) != 0) return -errno;
+        link = S_ISLNK(space.stat.st_mode);
+      }
+      if (!link) return checked(call(w.dir, w.name, AT_SYMLINK_NOFOLLOW));
+    }
+    return at_file(a, [&](int at) { return call(at, "", AT_EMPTY_PATH); });
+  }
+
   int64_t chmod(const feign_activity& a) {
     if (a.handle != 0) {
       const int fd = descriptor(a.handle);
@@ -476,10 +493,14 @@ struct Context {
   int64_t chown(const feign_activity& a, int fd) {
     const auto owner = static_cast<uid_t>(value(a, 0));
     const auto group = static_cast<gid_t>(value(a, 1));
-    const int64_t result =
-        a.handle != 0
-            ? (fd < 0 ? -EBADF : checked(::fchownat(fd, "", owner, group, AT_EMPTY_PATH)))
-            : at_file(a, [&](int at) { return ::fchownat(at, "", owner, group, AT_EMPTY_PATH); });
+    const auto call = [&](int at, const char* name, int flags) {
+      return ::fchownat(at, name, owner, group, flags);
+    };
+    int64_t result = -EBADF;
+    if (a.handle == 0)
+      result = at_name(a, call);
+    else if (fd >= 0)
+      result = checked(call(fd, "", AT_EMPTY_PATH));
     if (result == -EPERM && a.result == 0) return skip("not permitted to the user who replays");
     return result;
   }
@@ -722,12 +743,10 @@ struct Context {
       return result != -EBADF ? result
                               : checked(::utimensat(AT_FDCWD, by_descriptor(fd), given, 0));
     }
-    if (a.marks & FEIGN_NOFOLLOW) {
-      const Where w = where(a.path);
-      if (w.dir < 0) return w.dir;
-      if (w.name != nullptr) return checked(::utimensat(w.dir, w.name, given, AT_SYMLINK_NOFOLLOW));
-    }
-    return at_file(a, [&](int at) { return ::utimensat(AT_FDCWD, by_descriptor(at), given, 0); });
+    return at_name(a, [&](int at, const char* name, int flags) {
+      return flags == AT_EMPTY_PATH ? ::utimensat(AT_FDCWD, by_descriptor(at), given, 0)
+                                    : ::utimensat(at, name, given, flags);
+    });
   }
   int64_t statfs(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");

@@ -78,7 +78,7 @@ class Directories {
     if (slash == nullptr) return {-ENOENT, nullptr};
     const char* name = slash + 1;
     if (*name == '\0' || strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return {0, nullptr};
-    const std::string above = slash == text ? "/" : std::string(text, slash);
+    const std::string_view above = slash == text ? "/" : std::string_view(text, slash);
     uint32_t dir;
     if (const auto at = by_path_.find(above); at != by_path_.end()) {
       dir = at->second;
@@ -86,10 +86,10 @@ class Directories {
       return is_missing(path);
     } else {
       if (fds_.size() >= most_) clear();
-      const int fd = feign::open_in_root(root, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+      const int fd = open(root, above);
       if (fd == -ENOENT && missing_.size() < 10'000) {
         missing.add(above);
-        missing_.insert(above);
+        missing_.emplace(above);
         return is_missing(path);
       }
       if (fd < 0) return {fd, nullptr};
@@ -102,6 +102,18 @@ class Directories {
   }
 
  private:
+  // From the directory that it lies in, if that is open and it is no link; else from the root.
+  int open(int root, std::string_view path) {
+    constexpr int kHow = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    const size_t slash = path.rfind('/');
+    const auto above = by_path_.find(slash == 0 ? "/" : path.substr(0, slash));
+    if (above != by_path_.end() && slash + 1 < path.size()) {
+      const int fd = ::openat(fds_[above->second], std::string(path.substr(slash + 1)).c_str(),
+                              kHow | O_NOFOLLOW);
+      if (fd >= 0 || (errno != ELOOP && errno != ENOTDIR)) return fd >= 0 ? fd : -errno;
+    }
+    return open_in_root(root, std::string(path).c_str(), kHow, 0);
+  }
   // All threads together keep some thousands open.
   static inline std::atomic<size_t> users_{0};
   const size_t most_ = std::clamp<size_t>(4096 / (users_.fetch_add(1) + 1), 64, 2048);
@@ -128,10 +140,14 @@ class Directories {
     places_.clear();
   }
   std::vector<int> fds_;
-  std::unordered_map<std::string, uint32_t> by_path_;
-  std::vector<Place> places_;                // by path string id
-  std::unordered_set<std::string> missing_;  // directories that are not there
-  std::vector<uint32_t> without_;            // paths of places_ that have none
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_path_;
+  std::vector<Place> places_;  // by path string id
+  std::unordered_set<std::string, Hash, std::equal_to<>>
+      missing_;                    // directories that are not there
+  std::vector<uint32_t> without_;  // paths of places_ that have none
   uint64_t generation_ = 0, made_ = 0;
   const void* owner_ = nullptr;
 };
