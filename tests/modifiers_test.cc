@@ -2,13 +2,54 @@
 // The modifiers rebase and filter, through the harness that third parties get, at several batch
 // sizes.
 #define FEIGN_NO_ENTRY
+#include <fnmatch.h>
 #include <gtest/gtest.h>
 
 #include <random>
+#include <regex>
 
+#include "base/path.h"
 #include "harness.h"
 
 namespace {
+
+// What fnmatch(3) knows, it says the same of.
+TEST(Glob, FitsWhatFnmatchFits) {
+  std::mt19937 random(1);
+  const auto text = [&](const char* signs, size_t most) {
+    std::string out;
+    for (size_t i = random() % (most + 1); i > 0; --i) out += signs[random() % strlen(signs)];
+    return out;
+  };
+  const std::regex one_set("^[^\\[]*\\[!?[ab]+\\][^\\[]*$");
+  int fits = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    std::string glob = text("ab/*?[!-]", 8);
+    while (glob.find("**") != std::string::npos) glob.erase(glob.find("**"), 1);
+    // Sets that are not closed, or hold a slash, are not to be relied on.
+    if (glob.find('[') != std::string::npos && !std::regex_search(glob, one_set)) continue;
+    const std::string path = text("ab/", 6);
+    const bool want = fnmatch(glob.c_str(), path.c_str(), FNM_PATHNAME) == 0;
+    EXPECT_EQ(feign::glob_fits(glob.c_str(), path.c_str()), want) << glob << " " << path;
+    fits += want;
+  }
+  EXPECT_GT(fits, 500);
+}
+
+TEST(Glob, StarsGoAcross) {
+  const auto fits = [](const char* glob, const std::string& path) {
+    return feign::glob_fits(glob, path.c_str());
+  };
+  EXPECT_TRUE(fits("/a/**", "/a/b/c"));
+  EXPECT_FALSE(fits("/a/**", "/ab"));
+  EXPECT_TRUE(fits("**/*.so.*", "/usr/lib/x.so.1"));
+  EXPECT_TRUE(fits("**/x/**/*.c", "/a/x/b/x/c/d.c"));
+  EXPECT_FALSE(fits("**/x/*.c", "/a/x/b/d.c"));
+  // Long ones, too, in no time: a trace may hold any path.
+  std::string deep;
+  while (deep.size() < 60'000) deep += "/x/ompi";
+  EXPECT_FALSE(fits("**/x/**/ompi/**/*.nothing", deep));
+}
 
 using feign_test::act;
 using feign_test::Act;

@@ -183,6 +183,18 @@ Result<std::string> head_of(const std::string& path, size_t size) {
   return head;
 }
 
+std::optional<uint64_t> number_of(std::string_view file) {
+  for (const std::string_view end : {".gz", ".zst"})
+    if (file.ends_with(end)) file.remove_suffix(end.size());
+  const size_t dot = file.rfind('.');
+  if (dot == std::string_view::npos || dot + 1 == file.size()) return {};
+  uint64_t number = 0;
+  const char* const end = file.data() + file.size();
+  const auto [stop, error] = std::from_chars(file.data() + dot + 1, end, number);
+  if (error != std::errc{} || stop != end) return {};
+  return number;
+}
+
 std::vector<std::string> files_of(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -194,13 +206,8 @@ std::vector<std::string> files_of(const std::string& name) {
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     std::string file = entry.path().filename().string();
     if (!file.starts_with(start)) continue;
-    std::string_view number = std::string_view(file).substr(start.size());
-    for (const std::string_view end : {".gz", ".zst"})
-      if (number.ends_with(end)) number.remove_suffix(end.size());
-    uint64_t value = 0;
-    const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error == std::errc{} && stop == number.data() + number.size())
-      found.emplace_back(value, (path.parent_path() / file).string());
+    const auto number = number_of(std::string_view(file).substr(start.size() - 1));
+    if (number) found.emplace_back(*number, (path.parent_path() / file).string());
   }
   if (found.empty()) return {name};
   std::sort(found.begin(), found.end());

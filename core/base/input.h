@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,9 @@ class Lines {
 
 // The first bytes of a file, decompressed, for telling what it is.
 Result<std::string> head_of(const std::string& path, size_t size);
+
+// The number of a file that is named PREFIX.NUMBER, compressed or not; none if it is not.
+std::optional<uint64_t> number_of(std::string_view file);
 
 // The files that a name stands for: itself, or, where there is none of that name, all NAME.NUMBER
 // (compressed or not), as strace -ff -o NAME writes them, in order.

@@ -4,30 +4,11 @@
 // the rules for users.
 #pragma once
 
-#include <fnmatch.h>
-
 #include <cstring>
-#include <iterator>
-#include <string>
+
+#include "base/path.h"
 
 namespace feign {
-
-// Whether a path is one of a glob's: * within a component, ** across.
-inline bool glob_fits(const std::string& glob, const char* path) {
-  const size_t stars = glob.find("**");
-  if (stars == std::string::npos) return fnmatch(glob.c_str(), path, FNM_PATHNAME) == 0;
-  // fnmatch() knows no **: it is taken apart here.
-  const std::string before = glob.substr(0, stars), after = glob.substr(stars + 2);
-  const size_t length = strlen(path);
-  for (size_t split = 0; split <= length; ++split) {
-    const std::string head(path, split);
-    if (fnmatch(before.c_str(), head.c_str(), FNM_PATHNAME) != 0) continue;
-    for (size_t rest = split; rest <= length; ++rest)
-      if (glob_fits(after, path + rest)) return true;
-    return false;
-  }
-  return false;
-}
 
 // Folders, all below included; then globs.
 inline constexpr const char* kNoiseFolders[] = {"/bin",

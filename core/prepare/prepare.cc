@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "base/jail.h"
+#include "base/path.h"
 
 namespace feign {
 namespace {
@@ -248,13 +249,9 @@ Result<void> Maker::directories(const std::string& path, int depth) {
   const ssize_t length = readlinkat(parent.get(), name.c_str(), target, sizeof target - 1);
   if (length < 0) return failed("make directory", path, EEXIST);
   // What ".." leads up from has to be there, too.
-  const std::string_view text(target, static_cast<size_t>(length));
+  std::string_view text(target, static_cast<size_t>(length));
   std::string to = text.starts_with('/') || above == "/" ? "" : above;
-  for (size_t i = 0; i < text.size();) {
-    const size_t end = std::min(text.find('/', i), text.size());
-    const std::string_view part = text.substr(i, end - i);
-    i = end + 1;
-    if (part.empty() || part == ".") continue;
+  for (std::string_view part; !(part = take_component(text)).empty();) {
     if (part == "..") {
       if (!to.empty())
         if (auto made = directories(to, depth + 1); !made) return made;

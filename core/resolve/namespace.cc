@@ -6,18 +6,14 @@
 
 #include <cerrno>
 
+#include "base/path.h"
+
 namespace feign {
 
 std::string clean_path(std::string_view path) {
   std::string out;
   out.reserve(path.size() + 1);
-  size_t i = 0;
-  while (i < path.size()) {
-    while (i < path.size() && path[i] == '/') ++i;
-    const size_t end = std::min(path.find('/', i), path.size());
-    const std::string_view part = path.substr(i, end - i);
-    i = end;
-    if (part.empty() || part == ".") continue;
+  for (std::string_view part; !(part = take_component(path)).empty();) {
     if (part == "..") {
       const size_t slash = out.rfind('/');
       out.resize(slash == std::string::npos ? 0 : slash);
@@ -66,29 +62,24 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
   if (links_ == 0) return path;
   const uint64_t key = uint64_t{path} << 1 | (follow ? 1 : 0);
   if (const auto at = canonical_.find(key); at != canonical_.end()) return at->second;
-  std::string out, todo(strings_.text(path));
+  std::string out, text(strings_.text(path));
   int links = 0;
-  size_t i = 0;
-  while (i < todo.size()) {
-    while (i < todo.size() && todo[i] == '/') ++i;
-    const size_t end = std::min(todo.find('/', i), todo.size());
-    const std::string part = todo.substr(i, end - i);
-    i = end;
-    if (part.empty() || part == ".") continue;
+  std::string_view todo = text;
+  for (std::string_view part; !(part = take_component(todo)).empty();) {
     if (part == "..") {
       const size_t slash = out.rfind('/');
       out.resize(slash == std::string::npos ? 0 : slash);
       continue;
     }
-    const std::string next = out + "/" + part;
-    const bool last = todo.find_first_not_of('/', i) == std::string::npos;
+    const std::string next = out + "/" + std::string(part);
+    const bool last = todo.find_first_not_of('/') == std::string_view::npos;
     const File& f = files_[slots_[slot_of_text(next)].file];  // files_[0] is of no type
     if (f.type == Type::kSymlink && f.target != 0 && (follow || !last)) {
       if (++links > kMostLinks) break;
       const std::string_view target = strings_.text(f.target);
       if (target.starts_with('/')) out.clear();
-      todo = std::string(target) + "/" + todo.substr(i);
-      i = 0;
+      text = std::string(target) + "/" + std::string(todo);
+      todo = text;
       if (out.size() + todo.size() > (size_t{16} << 10)) return path;  // no path is that long
       continue;
     }

@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/path.h"
+
 namespace feign {
 namespace {
 
@@ -220,11 +222,7 @@ void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* 
 
 // Goes up from where links lead to, not from their names; for paths with "..".
 std::string Resolve::physical(std::string base, std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t end = std::min(text.find('/', i), text.size());
-    const std::string_view part = text.substr(i, end - i);
-    i = end + 1;
-    if (part.empty() || part == ".") continue;
+  for (std::string_view part; !(part = take_component(text)).empty();) {
     if (part != "..") {
       base += '/';
       base += part;

@@ -103,7 +103,7 @@ struct Filter {
       const char* path = host->text(host, id, nullptr);
       answer = kNo;
       for (const std::string& glob : globs)
-        if (feign::glob_fits(glob, path)) answer = kYes;
+        if (feign::glob_fits(glob.c_str(), path)) answer = kYes;
     }
     return answer == kYes;
   }
@@ -119,7 +119,7 @@ struct Filter {
       const char* path = host->text(host, a.path, nullptr);
       const auto in = [&](const std::vector<std::string>& list) {
         return std::any_of(list.begin(), list.end(),
-                           [&](const std::string& glob) { return feign::glob_fits(glob, path); });
+                           [&](const std::string& glob) { return feign::glob_fits(glob.c_str(), path); });
       };
       answer = !in(kept) && (in(noise) || feign::is_noise(path)) ? kYes : kNo;
     }

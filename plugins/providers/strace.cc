@@ -1290,21 +1290,9 @@ feign_status Provider::open() {
     const std::string& path = files[i];
     auto input = feign::Input::open(path);
     if (!input) return host_->fail(host_, input.error().code(), input.error().text().c_str());
-    // PREFIX.PID, as -ff names them (compressed or not): the process of lines that name none.
-    std::string name = path;
-    for (const char* end : {".gz", ".zst"})
-      if (name.ends_with(end)) name.resize(name.size() - strlen(end));
-    int64_t pid = static_cast<int64_t>(i) + 1;
-    bool numbered = false;
-    if (const size_t dot = name.rfind('.'); dot != std::string::npos && dot + 1 < name.size()) {
-      int64_t number = 0;
-      const auto [stop, error] =
-          std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
-      if (error == std::errc{} && stop == name.data() + name.size()) {
-        pid = number;
-        numbered = true;
-      }
-    }
+    // PREFIX.PID, as -ff names them: the process of lines that name none.
+    const auto number = feign::number_of(path);
+    const auto pid = static_cast<int64_t>(number.value_or(i + 1));
     int32_t rank = -1;
     if (count > 1) {
       // Lines that name a process: each file is a rank's. Lines that name none: each is a
@@ -1316,8 +1304,7 @@ feign_status Provider::open() {
         const char* start = s.p;
         while (is_digit(s.peek())) ++s.p;
         const bool named = s.p != start && s.peek() == ' ';
-        if (named || head->starts_with("[pid"))
-          rank = static_cast<int32_t>(numbered ? pid : static_cast<int64_t>(i));
+        if (named || head->starts_with("[pid")) rank = static_cast<int32_t>(number.value_or(i));
       }
     }
     sources_.push_back(std::make_unique<Source>(*this,

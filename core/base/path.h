@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Paths as text.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace feign {
+
+// Takes the first component off a path; empty ones and "." are none. Empty when there is no more.
+inline std::string_view take_component(std::string_view& rest) {
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('/'), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!part.empty() && part != ".") return part;
+  }
+  return {};
+}
+
+namespace glob {
+
+// How long the first sign of a glob is if it fits the character, else 0: a literal, ?, [set] or \x.
+inline size_t one(const char* glob, char c) {
+  if (*glob == '?') return c != '/' ? 1 : 0;
+  if (*glob == '\\' && glob[1] != '\0') return glob[1] == c ? 2 : 0;
+  if (*glob != '[') return *glob == c && c != '\0' ? 1 : 0;
+  const char* at = glob + 1;
+  const bool other = *at == '!' || *at == '^';
+  if (other) ++at;
+  bool found = false;
+  const char* const first = at;
+  for (; *at != '\0' && (*at != ']' || at == first); ++at) {
+    const bool range = at[1] == '-' && at[2] != '\0' && at[2] != ']';
+    found |= range ? *at <= c && c <= at[2] : *at == c;
+    if (range) at += 2;
+  }
+  if (*at == '\0') return *glob == c ? 1 : 0;  // no set: a bracket
+  return found != other && c != '/' ? static_cast<size_t>(at - glob) + 1 : 0;
+}
+
+}  // namespace glob
+
+// Whether a path is one of a glob's: * within a component, ** across.
+inline bool glob_fits(const char* pattern, const char* path) {
+  // The last star of each kind, and where what it stands for ends: that is tried longer and longer.
+  const char *star = nullptr, *star_end = nullptr, *deep = nullptr, *deep_end = nullptr;
+  while (true) {
+    if (pattern[0] == '*' && pattern[1] == '*') {
+      deep = pattern += 2;
+      deep_end = path;
+      star = nullptr;
+    } else if (*pattern == '*') {
+      star = ++pattern;
+      star_end = path;
+    } else if (*pattern == '\0' && *path == '\0') {
+      return true;
+    } else if (const size_t length = *path != '\0' ? glob::one(pattern, *path) : 0; length != 0) {
+      pattern += length;
+      ++path;
+    } else if (star != nullptr && *star_end != '\0' && *star_end != '/') {
+      path = ++star_end;
+      pattern = star;
+    } else if (deep != nullptr && *deep_end != '\0') {
+      path = ++deep_end;
+      pattern = deep;
+      star = nullptr;
+    } else {
+      return false;
+    }
+  }
+}
+
+}  // namespace feign
