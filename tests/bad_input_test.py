@@ -6,6 +6,7 @@ import random
 import shutil
 import stat
 import subprocess
+import tempfile
 
 from harness import BUILD, TOP, Skip, Tmp, feign, main, refuses
 
@@ -276,6 +277,27 @@ def test_full_output_device():
     with open("/dev/full", "w") as full:
         done = subprocess.run([os.path.join(BUILD, "core", "feign"), "info", SHIPPED], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2 and "No space left" in done.stderr, done
+
+
+def test_output_to_what_is_no_regular_file():
+    """A device stays a device, a link a link: nothing takes their place."""
+    with Tmp() as tmp, tempfile.TemporaryFile() as copy:
+        fifo, link, file = (os.path.join(tmp, n) for n in ("fifo.txt", "link.txt", "file.txt"))
+        os.mkfifo(fifo)
+        put(tmp, "file.txt", b"old")
+        os.symlink("file.txt", link)
+        for write in (["convert", SHIPPED], ["info", SHIPPED, "-o"]):
+            copy.truncate(0)
+            copy.seek(0)
+            reader = subprocess.Popen(["cat", fifo], stdout=copy)
+            assert feign(*write, fifo).status == 0 and reader.wait(60) == 0
+            copy.seek(0)
+            through = copy.read()
+            assert stat.S_ISFIFO(os.stat(fifo).st_mode) and len(through) > 1000
+            assert feign(*write, link).status == 0 and os.path.islink(link)
+            with open(file, "rb") as f:
+                assert f.read() == through
+            assert sorted(os.listdir(tmp)) == ["fifo.txt", "file.txt", "link.txt"]
 
 
 def test_what_fuzzing_found():

@@ -6,12 +6,12 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "cli/check.h"
 #include "cli/cli.h"
 #include "cli/info.h"
@@ -142,15 +142,14 @@ int put(const std::string& text, const std::string& output) {
     if (good || errno == EPIPE) return kDone;  // a reader that has seen enough, as head does
     return failed(errno_error("write standard output", errno));
   }
-  const std::string part = output + ".part";
-  std::ofstream file(part, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file || rename(part.c_str(), output.c_str()) != 0) {
-    const int e = errno;
-    unlink(part.c_str());
-    return failed(errno_error("write " + output, e));
+  OutputFile file;
+  bool good = file.open(output);
+  for (size_t at = 0; good && at < text.size();) {
+    const ssize_t n = write(file.fd(), text.data() + at, text.size() - at);
+    good = n >= 0;
+    at += static_cast<size_t>(n);
   }
+  if (!good || !file.finish()) return failed(errno_error("write " + output, errno));
   return kDone;
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/output.h"
 #include "trace/native.h"
 
 namespace {
@@ -251,9 +252,8 @@ constexpr feign_option kWriterOptions[] = {
 
 struct Writer {
   const feign_host* host;
-  std::string name, part;
-  int fd = -1;
-  bool finished = false;
+  std::string name;
+  feign::OutputFile file;
   feign::Tables tables;
   std::unique_ptr<feign::NativeWriter> to;
   feign::Record record{};
@@ -263,10 +263,6 @@ struct Writer {
   std::vector<uint64_t> values;
   std::vector<std::unique_ptr<feign::Tables>> layers;
 
-  ~Writer() {
-    if (fd >= 0) close(fd);
-    if (!finished && !part.empty()) unlink(part.c_str());
-  }
   uint32_t string(uint32_t id) {
     return strings(id, [&] {
       size_t length = 0;
@@ -311,13 +307,10 @@ feign_status writer_create(const feign_host* host, const void* raw, void** self)
     auto w = std::make_unique<Writer>();
     w->host = host;
     w->name = o.file;
-    const std::string part = w->name + ".part";
-    w->fd = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (w->fd < 0) return fail(host, feign::errno_error("open " + part, errno));
-    w->part = part;
+    if (!w->file.open(w->name)) return fail(host, feign::errno_error("open " + w->name, errno));
     feign::NativeWriter::Options options;
     options.level = static_cast<int>(o.level);
-    w->to = std::make_unique<feign::NativeWriter>(w->fd, w->name, w->tables, options);
+    w->to = std::make_unique<feign::NativeWriter>(w->file.fd(), w->name, w->tables, options);
     *self = w.release();
     return FEIGN_OK;
   } catch (const std::exception&) {
@@ -385,11 +378,7 @@ feign_status writer_finish(void* self) noexcept {
         static_cast<const std::vector<feign::Needed>*>(w.host->extension(w.host, "feign.needed/1"));
     if (auto done = w.to->finish(needed != nullptr ? *needed : kNone); !done)
       return fail(w.host, done.error());
-    if (close(std::exchange(w.fd, -1)) != 0)
-      return fail(w.host, feign::errno_error("write " + w.name, errno));
-    if (rename(w.part.c_str(), w.name.c_str()) != 0)
-      return fail(w.host, feign::errno_error("rename " + w.part + " to " + w.name, errno));
-    w.finished = true;
+    if (!w.file.finish()) return fail(w.host, feign::errno_error("write " + w.name, errno));
     return FEIGN_OK;
   } catch (const std::exception&) {
     return w.host->fail(w.host, FEIGN_ERR_NOMEM, "out of memory");

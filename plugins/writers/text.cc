@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writer text: one readable line an activity (docs/text-format.md). For eyes, diff and grep;
 // nothing reads it back.
-#include <unistd.h>
 
 #include <cerrno>
 #include <cinttypes>
@@ -14,8 +13,10 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/output.h"
 #include "feign.h"
 
 namespace {
@@ -30,16 +31,15 @@ constexpr feign_option kOptions[] = {
 
 struct Text {
   const feign_host* host;
-  std::string name, part;
+  std::string name;
+  feign::OutputFile file;
   FILE* to = nullptr;
-  bool own = false, finished = false;
   uint64_t number = 0;
   std::string line;
   std::vector<std::string> streams;  // by stream: what its column says
 
   ~Text() {
-    if (own && to != nullptr) fclose(to);
-    if (own && !finished) unlink(part.c_str());
+    if (to != nullptr && to != stdout) fclose(to);
   }
 
   void add(const char* how, ...) __attribute__((format(printf, 2, 3))) {
@@ -250,10 +250,10 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
     if (t->name == "-") {
       t->to = stdout;
     } else {
-      t->part = t->name + ".part";
-      t->to = fopen(t->part.c_str(), "we");
+      if (!t->file.open(t->name)) return io_error(*t, "open");
+      t->to = fdopen(t->file.fd(), "w");
       if (t->to == nullptr) return io_error(*t, "open");
-      t->own = true;
+      (void)t->file.keep_fd();
     }
     *self = t.release();
     return FEIGN_OK;
@@ -275,12 +275,8 @@ feign_status write(void* self, const feign_activity* const* items, size_t count)
 
 feign_status finish(void* self) noexcept {
   auto& t = *static_cast<Text*>(self);
-  if (!t.own) return fflush(t.to) == 0 ? FEIGN_OK : io_error(t, "write");
-  FILE* to = t.to;
-  t.to = nullptr;
-  if (fclose(to) != 0) return io_error(t, "write");
-  if (rename(t.part.c_str(), t.name.c_str()) != 0) return io_error(t, "rename");
-  t.finished = true;
+  if (t.to == stdout) return fflush(t.to) == 0 ? FEIGN_OK : io_error(t, "write");
+  if (fclose(std::exchange(t.to, nullptr)) != 0 || !t.file.finish()) return io_error(t, "write");
   return FEIGN_OK;
 }
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// A file that is written in full or not at all.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace feign {
+
+// Written beside its name, as NAME.part, and put in its place by finish(). What is no regular file (a
+// device, a FIFO) is written to directly, and a symbolic link stays one. Failures are in errno.
+class OutputFile {
+ public:
+  ~OutputFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!part_.empty()) ::unlink(part_.c_str());
+  }
+  bool open(const std::string& name) {
+    struct stat st {};
+    const bool there = ::stat(name.c_str(), &st) == 0;
+    name_ = name;
+    if (char* real = there ? ::realpath(name.c_str(), nullptr) : nullptr; real != nullptr) {
+      name_ = real;
+      ::free(real);
+    }
+    const bool direct = there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    const std::string opened = direct ? name_ : name_ + ".part";
+    fd_ = ::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd_ >= 0 && !direct) part_ = opened;
+    return fd_ >= 0;
+  }
+  int fd() const { return fd_; }
+  // Closes it and puts it in its place. What keep_fd() gave away has been closed before.
+  bool finish() {
+    if (fd_ >= 0 && ::close(std::exchange(fd_, -1)) != 0) return false;
+    if (part_.empty()) return true;
+    if (::rename(part_.c_str(), name_.c_str()) != 0) return false;
+    part_.clear();
+    return true;
+  }
+  // For fdopen(3) and the like: closing it is the caller's from here on.
+  int keep_fd() { return std::exchange(fd_, -1); }
+
+ private:
+  std::string name_, part_;
+  int fd_ = -1;
+};
+
+}  // namespace feign
