@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 
-from harness import Skip, Tmp, feign, main, refuses
+from harness import FEIGN, Skip, Tmp, feign, main, refuses
 
 
 def write_trace(path, lines):
@@ -68,8 +68,8 @@ def test_content():
         root.prepare("--content", "ratio=4")
         packed = root.read("f")[:102400]
         assert 0.7 * len(packed) < packed.count(0) < 0.8 * len(packed), packed.count(0)
-        for bad in ("ratio=0", "ratio=x", "full", ""):
-            refuses("replay", root.trace, "--root", root.root, "--content=" + bad, text="want sparse, zeros, random or ratio=N|requires") if bad else None
+        for bad in ("ratio=0", "ratio=x", "full"):
+            refuses("replay", root.trace, "--root", root.root, "--content=" + bad, text="want sparse, zeros, random or ratio=N")
 
 
 def test_holes_are_where_the_trace_saw_them():
@@ -137,10 +137,10 @@ def test_only_what_the_trace_changes_is_looked_at_again():
         log = os.path.join(tmp, "log")
 
         def count():
-            subprocess.run([strace, "-f", "-c", "-o", log, os.environ.get("FEIGN", __import__("harness").FEIGN), "replay", root.trace, "--root", root.root, "--replayer", "null"],
+            subprocess.run([strace, "-f", "-c", "-o", log, FEIGN, "replay", root.trace, "--root", root.root, "--replayer", "null"],
                            stdout=subprocess.DEVNULL, check=True, env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
             with open(log, encoding="ascii") as f:
-                return int(re.search(r"^100\.00\s.*?(\d+)(?:\s+\d+)? total", f.read().replace("\n", "\n"), re.M)[1])
+                return int(re.search(r"^100\.00\s.*?(\d+)(?:\s+\d+)? total", f.read(), re.M)[1])
 
         again = count()
         assert again < 4500, again  # a sanitizer makes calls of its own

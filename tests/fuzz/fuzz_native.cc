@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the reader of the native format: whatever the bytes, an error or activities, never a
-// crash.
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I include -I core -I . -I BUILD
-//     tests/fuzz/fuzz_native.cc core/trace/*.cc core/base/error.cc BUILD/layers/posix_ops.cc -lzstd
-// (BUILD: a build folder, for the generated description of the posix layer). The first byte says
-// what the rest is. Even: a file as it stands. Odd: what is behind compression and checksums, which
+// crash. Run by tests/fuzz/run. The first byte says what the rest is. Even: a file as it stands. Odd: what is behind compression and checksums, which
 // a fuzzer does not get past: how many records, the size of a block, the block, then the index from
 // the ops on; a file with two of that block is made of them.
 #include <sys/mman.h>
