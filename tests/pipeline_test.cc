@@ -183,6 +183,28 @@ TEST_P(Window, ThinkTimeStaysInItsStream) {
     EXPECT_EQ(a.compute_ns, a.offset % 2 == 0 ? 180u : 90u) << a.offset;
 }
 
+TEST_P(Window, ADroppedActivityLeavesItsDependencies) {
+  Behaviour depends, drops;
+  depends.process = [](const feign_host* h, const feign_window* in, feign_sink* out) {
+    for (size_t i = 0; i < in->due; ++i) {
+      feign_activity* a = in->items[i];
+      if (a->stream == 1 && a->offset % 20 == 10)  // on the one before it
+        if (const feign_status s = h->depend(h, a, 2, a->id - 1, "test"); s < 0) return s;
+      if (const feign_status s = out->emit(out, a); s < 0) return s;
+    }
+    return FEIGN_OK;
+  };
+  drops.process = [](const feign_host*, const feign_window* in, feign_sink* out) {
+    for (size_t i = 0; i < in->due; ++i)
+      if (in->items[i]->offset % 20 != 10)
+        if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
+    return FEIGN_OK;
+  };
+  const Ran r = run(100, GetParam(), {depends, drops}, 2);
+  for (const feign_activity& a : r.out)
+    EXPECT_EQ((a.marks & FEIGN_DEPENDS) != 0, a.stream == 1 && a.offset % 20 == 12) << a.offset;
+}
+
 TEST_P(Window, InjectedActivitiesStandWhereTheyWereEmitted) {
   Behaviour b;
   b.process = [](const feign_host*, const feign_window* in, feign_sink* out) {

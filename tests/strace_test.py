@@ -235,6 +235,19 @@ def test_every_call_is_accounted_for():
         assert "sync=50000000" in found[-1], found
 
 
+def test_the_workload_keeps_the_time_of_what_is_left_out():
+    with Tmp() as tmp:
+        trace, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.txt")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write('7 1700000001.000000 openat(AT_FDCWD, "/w/a", O_RDONLY) = 3 <0.000100>\n'
+                    '7 1700000001.000300 openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 4 <0.005000>\n'
+                    '7 1700000001.006000 close(3) = 0 <0.000100>\n')
+        assert feign("convert", trace, out, "--provider", "strace,overhead=none", "--with", "filter,preset=workload").status == 0
+        with open(out, encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        assert len(lines) == 2 and lines[1].endswith("compute=5900000"), lines
+
+
 def test_variants():
     """Thirty captures of one program, with other options each."""
     if not os.path.isdir(VARIANTS):

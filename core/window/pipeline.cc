@@ -157,6 +157,20 @@ feign_status Pipeline::injected(Stage& stage, feign_activity* a) {
   return FEIGN_OK;
 }
 
+namespace {
+
+// Of two dependencies on a stream, the later one.
+void join(std::vector<Dependency>& all, const Dependency& d) {
+  for (Dependency& known : all)
+    if (known.stream == d.stream) {
+      if (d.id > known.id) known = d;
+      return;
+    }
+  all.push_back(d);
+}
+
+}  // namespace
+
 // After a modifier saw its due activities: what it did not emit is dropped.
 void Pipeline::account(Stage& stage, Stage& next, size_t due) {
   if (next.emitted == due && !stage.carries) return;
@@ -164,22 +178,23 @@ void Pipeline::account(Stage& stage, Stage& next, size_t due) {
     feign_activity* a = stage.first()[i];
     const bool dropped = a->host == stage.number;
     if (!dropped && !stage.carries) continue;
-    if (a->stream >= stage.carried_compute.size()) {
-      stage.carried_compute.resize(a->stream + 1);
-      stage.carried_sync.resize(a->stream + 1);
-    }
-    uint64_t& compute = stage.carried_compute[a->stream];
-    uint64_t& sync = stage.carried_sync[a->stream];
+    if (a->stream >= stage.carried.size()) stage.carried.resize(a->stream + 1);
+    Stage::Carried& carried = stage.carried[a->stream];
     if (dropped) {
-      compute += a->compute_ns;
-      sync += a->sync_ns;
+      carried.compute += a->compute_ns;
+      carried.sync += a->sync_ns;
+      if (a->marks & FEIGN_DEPENDS)
+        for (const Dependency& d : Record::of(a)->depends) join(carried.depends, d);
       stage.carries = true;
       ++counts_.dropped;
       pool_.recycle(Record::of(a));
     } else {
-      a->compute_ns += compute;
-      a->sync_ns += sync;
-      compute = sync = 0;
+      a->compute_ns += std::exchange(carried.compute, 0);
+      a->sync_ns += std::exchange(carried.sync, 0);
+      if (carried.depends.empty()) continue;
+      a->marks |= FEIGN_DEPENDS;
+      for (const Dependency& d : carried.depends) join(Record::of(a)->depends, d);
+      carried.depends.clear();
     }
   }
 }

@@ -52,8 +52,12 @@ class Pipeline {
     size_t emitted = 0;    // of what was due to that component, this time
     bool ended = false;    // no more comes in
     bool done = false;     // and all went out
-    bool carries = false;  // some think time of dropped activities waits for its stream's next
-    std::vector<uint64_t> carried_compute, carried_sync;  // by stream
+    struct Carried {       // of dropped activities, for their stream's next
+      uint64_t compute = 0, sync = 0;
+      std::vector<Dependency> depends;
+    };
+    bool carries = false;          // there is some
+    std::vector<Carried> carried;  // by stream
     // The window: items[head..tail).
     std::unique_ptr<feign_activity*[]> items;
     size_t head = 0, tail = 0, capacity = 0;

@@ -118,8 +118,9 @@ struct Filter {
     if (answer == kUnknown) {
       const char* path = host->text(host, a.path, nullptr);
       const auto in = [&](const std::vector<std::string>& list) {
-        return std::any_of(list.begin(), list.end(),
-                           [&](const std::string& glob) { return feign::glob_fits(glob.c_str(), path); });
+        return std::any_of(list.begin(), list.end(), [&](const std::string& glob) {
+          return feign::glob_fits(glob.c_str(), path);
+        });
       };
       answer = !in(kept) && (in(noise) || feign::is_noise(path)) ? kYes : kNo;
     }
@@ -171,7 +172,6 @@ struct Filter {
   }
 
   bool passes(const feign_activity& a) {
-    if (options.preset == kWorkload && is_noise(a)) return false;
     const uint32_t k = kind(a.op);
     const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
                                                     k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
@@ -289,8 +289,13 @@ feign_status process(void* self, const feign_window* in, feign_sink* out) noexce
   auto& f = *static_cast<Filter*>(self);
   try {
     for (size_t i = 0; i < in->due; ++i) {
-      if (!f.passes(*in->items[i])) continue;  // not emitted is dropped
-      if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
+      feign_activity* a = in->items[i];
+      if (f.options.preset == kWorkload && f.is_noise(*a)) {
+        a->compute_ns += a->duration_ns;  // a program takes its time to start, however it does it
+        continue;
+      }
+      if (!f.passes(*a)) continue;  // not emitted is dropped
+      if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
     return FEIGN_OK;
   } catch (const std::exception&) {
