@@ -221,18 +221,22 @@ def test_the_tracers_own_time():
 
 
 def test_every_call_is_accounted_for():
-    lines = ["7 1.0 " + OPEN, "7 1.1 futex(0x1, FUTEX_WAIT, 1, NULL) = 0 <0.05>", "7 1.2 brk(NULL) = 0x1", "7 1.3 some_new_call(1, 2) = 0", "7 1.4 mmap(NULL, 10, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f00",
+    lines = ["7 1.0 " + OPEN, "7 1.05 poll([{fd=4, events=POLLIN}], 1, -1) = 1 <0.01>", "7 1.1 futex(0x1, FUTEX_WAIT, 1, NULL) = 0 <0.05>", "7 1.2 brk(NULL) = 0x1", "7 1.3 some_new_call(1, 2) = 0", "7 1.4 mmap(NULL, 10, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f00",
              "7 1.5 munmap(0x7f00, 10) = 0", "7 1.6 io_uring_enter(4, 1, 1, 0, NULL, 8) = 1", "7 1.7 ioctl(0, TCGETS, {}) = 0"]
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
         with open(path, "w", encoding="ascii") as f:
             f.write("\n".join(lines) + "\n")
-        said = {e["call"]: (e["count"], e["why"]) for e in feign("info", path, "--json").json()["left_out"]}
-        assert said["futex"] == (1, "waits for others") and said["brk"][1] == "memory", said
+        info = feign("info", path, "--json").json()
+        said = {e["call"]: (e["count"], e["why"]) for e in info["left_out"]}
+        assert info["ops"]["futex"]["count"] == 1 and info["ops"]["futex"]["seconds"] == 0.05, info
+        assert abs(info["sync_seconds"] - 0.06) < 1e-9, info  # both waited
+        assert said["poll"] == (1, "waits for others") and said["brk"][1] == "memory", said
         assert said["some_new_call"] == (1, "no description of this call") and said["mmap"][1] == said["munmap"][1] == "memory", said
         assert "strace cannot see them" in said["io_uring_enter"][1] and "storage" in said["ioctl"][1], said
         found, _ = text_of(lines + ["7 1.8 fsync(3) = 0"])
-        assert "sync=50000000" in found[-1], found
+        futex = next(line for line in found if " futex(" in line)
+        assert "sync=10000000" in futex and "<0.050000000>" in futex and "sync=" not in found[-1], found
 
 
 def test_the_workload_keeps_the_time_of_what_is_left_out():

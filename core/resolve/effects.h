@@ -72,6 +72,7 @@ enum class Effect : uint8_t {
   kRemap,
   kMapped,  // uses such memory
   kAio,     // a request that is done later
+  kWait,    // waits for others, by a descriptor or without one: its time is waiting
 };
 
 // A path becomes a descriptor, by what flags and mode are once the call is resolved.

@@ -53,6 +53,8 @@ class Namespace {
   // What a call with a resolved path (and path2) does to names, by its recorded result.
   Touched apply(const feign_activity& a, Effect effect);
 
+  // The identity of what has no name and is no file: a pipe.
+  uint32_t nameless() { return new_file(Type::kFifo, true, true); }
   File& file(uint32_t id) { return files_[id]; }
   uint32_t file_count() const { return static_cast<uint32_t>(files_.size()); }
   // Every name ever seen: its path, its directory's (0 for "/"), and the file there now (0 if

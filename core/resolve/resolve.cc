@@ -125,9 +125,10 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
     begin(stream);
     t.last_end = r.a.start_ns;
   }
-  tables_.streams.set_parent(t.now, r.a.stream, r.a.id);
   tables_.streams.set_process(t.now, info.process);
-  if (seen_before) return;  // it ran before its parent's call was seen: it keeps what it has
+  // It ran before its parent's call was seen: it keeps what it has, and waits for nobody to begin.
+  if (seen_before) return;
+  tables_.streams.set_parent(t.now, r.a.stream, r.a.id);
   t.place = place ? where : std::make_shared<Place>(*where);
   if (memory) {
     t.memory = space;
@@ -186,10 +187,17 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   feign_activity device{};
   const bool file =
       !what.empty() && what[0] == '/' && !what.starts_with("/memfd:") && !no_storage(device, hint);
+  uint32_t identity = 0;
+  if (file) {
+    identity = names_.found(hint, Namespace::Type::kUnknown);
+  } else if (what.starts_with("pipe:[")) {  // the same number is the same pipe
+    uint32_t& known = pipes_[hint];
+    if (known == 0) known = names_.nameless();
+    identity = known;
+  }
   Description* d =
       describe(FEIGN_INHERITED | device.marks | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
-               what.empty() || what[0] != '/' ? 0 : hint,
-               file ? names_.found(hint, Namespace::Type::kUnknown) : 0, 0);
+               what.empty() || what[0] != '/' ? 0 : hint, identity, 0);
   install(t, fd, d, false);
   return d;
 }
@@ -843,6 +851,10 @@ const char* Resolve::apply(Record& r) {
     case Effect::kList:
       fill(a, find(t, a.handle, hint));
       return nullptr;
+    case Effect::kWait:
+      a.file = a.path = 0;
+      if (a.handle != 0) fill(a, find(t, a.handle, hint));
+      return nullptr;
     case Effect::kFork:
       if (ok && a.result > 0) child(r, t, 0);
       return nullptr;
@@ -966,16 +978,19 @@ const char* Resolve::apply(Record& r) {
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
       if (!ok || a.value_count < 2) return nullptr;
+      a.file = names_.nameless();  // both ends are of one thing
       for (uint32_t i = 0; i < 2; ++i)
-        install(t, static_cast<int32_t>(a.values[i]), describe(FEIGN_NOT_A_FILE, 0, 0, 0),
+        install(t, static_cast<int32_t>(a.values[i]), describe(FEIGN_NOT_A_FILE, 0, a.file, 0),
                 (a.flags & O_CLOEXEC) != 0);
       return nullptr;
     case Effect::kChannel:
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
-      if (ok)
-        install(t, static_cast<int32_t>(a.result), describe(FEIGN_NOT_A_FILE, 0, 0, 0),
-                (a.flags & O_CLOEXEC) != 0);
+      if (ok) {
+        Description* d = describe(FEIGN_NOT_A_FILE, 0, 0, 0);
+        install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
+        a.handle = d->handle;
+      }
       return nullptr;
     default:
       path_call(r, t, effect);

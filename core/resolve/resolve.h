@@ -112,6 +112,7 @@ class Resolve {
   Namespace names_;
   std::vector<Thread> threads_;                    // by the provider's stream number
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
+  std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
   std::vector<uint32_t> cleaned_;                  // absolute path as recorded -> clean
   std::vector<std::unique_ptr<Description>> pool_;
   std::vector<Description*> free_;

@@ -299,6 +299,7 @@ struct Held {
   feign_activity a{};
   std::vector<uint64_t> values;
   bool complete = true;
+  bool from_start = false;  // it took effect when it started
 };
 
 // A call of which the text has shown the beginning only.
@@ -316,6 +317,30 @@ struct Process {
   bool begun = false;
   Begun call;
 };
+
+// Calls that take effect when they start, not when they end: those that make a process, give up a
+// descriptor, or wake somebody, who may be seen to go on before the call is seen to end. `text` is
+// the call with its arguments, as far as they are known.
+bool at_start(const Call& call, std::string_view text) {
+  switch (call.effect) {
+    case Effect::kFork:
+    case Effect::kClone:
+    case Effect::kClose:
+      return true;
+    case Effect::kWait:
+      return call.op == FEIGN_POSIX_FUTEX &&
+             (text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos);
+    case Effect::kUse:
+      return call.op == FEIGN_POSIX_SENDTO || call.op == FEIGN_POSIX_SENDMSG;
+    case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
+      size_t p = text.find('(') + 1;
+      while (p < text.size() && is_digit(text[p])) ++p;
+      return p + 1 < text.size() && text[p] == '<' && text[p + 1] != '/';
+    }
+    default:
+      return false;
+  }
+}
 
 class Provider;
 
@@ -463,10 +488,7 @@ feign_status Source::bad(const std::string& what) {
 
 uint64_t Source::when() const {
   const Held& h = queue_.front();
-  const Effect effect = feign::posix_calls()[h.a.op].effect;
-  const bool at_start =
-      effect == Effect::kFork || effect == Effect::kClone || effect == Effect::kClose;
-  return at_start ? h.a.start_ns : h.a.start_ns + h.a.duration_ns;
+  return h.from_start ? h.a.start_ns : h.a.start_ns + h.a.duration_ns;
 }
 
 feign_status Source::fill() {
@@ -727,8 +749,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   const Known k = provider_.known(text.substr(0, length));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
-  if (e == Effect::kFork || e == Effect::kClone || e == Effect::kClose || e == Effect::kExit ||
-      e == Effect::kExitGroup) {
+  if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
     queue_.emplace_back();
     Held& h = queue_.back();
     h.complete = false;
@@ -793,6 +814,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   h.a.start_ns = time - std::min(time, provider_.base_);
   h.a.duration_ns = duration;
   h.a.place = FEIGN_PLACE(number_, first_line);
+  h.from_start = at_start(*k.call, text);
   // The tracer stopped the process before and after each of them.
   h.a.compute_ns = p.calls * provider_.overhead_ + p.short_ones * provider_.call_overhead_;
   if (!provider_.arguments(*k.call, s, h)) {

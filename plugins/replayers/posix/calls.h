@@ -838,6 +838,9 @@ struct Context {
     return emulated(a.result);
   }
   int64_t nothing(const feign_activity& a) { return emulated(a.result); }
+  // What passes between processes is not made: dependencies keep its order, the pause its time.
+  int64_t waits(const feign_activity&) { return skip("waits for others: its order is kept"); }
+  int64_t wakes(const feign_activity&) { return skip("wakes others: its order is kept"); }
   int64_t chdir(const feign_activity& a) { return emulated(a.result); }
 };
 
