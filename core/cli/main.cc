@@ -117,7 +117,7 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
     to.pace = pace->first;
     to.scale = pace->second;
   }
-  if (!c.order.empty()) to.order = c.order == "trace" ? Order::kTrace : Order::kStream;
+  if (!c.order.empty()) (void)parse_order(c.order, to.order);
   if (c.no_prepare) to.prepare = false;
   if (!c.content.empty()) {
     const auto content = Content::parse(c.content);
@@ -368,10 +368,12 @@ int main(int argc, char** argv) {
     a->add_option("--pace", c.pace,
                   "afap: as fast as possible; think[,scale=F]: with the recorded pauses [afap]")
         ->type_name("PACE");
-    a->add_option("--order", c.order,
-                  "trace: as recorded over all streams; stream: only within each [trace]")
+    a->add_option(
+         "--order", c.order,
+         "trace: as recorded over all streams; depend: side by side, but nothing overtakes "
+         "what it needs; stream: side by side, only each stream's own order [trace]")
         ->type_name("ORDER")
-        ->check(CLI::IsMember({"trace", "stream"}));
+        ->check(CLI::IsMember({"trace", "depend", "stream"}));
     a->add_option(
         "--content", c.content,
         "What prepared and written files hold: sparse (the default; no bytes), zeros, random "

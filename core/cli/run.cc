@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/input.h"
 #include "base/workload.h"
+#include "layers/posix_ops.h"
 #include "prepare/prepare.h"
 #include "replay/replay.h"
 #include "trace/native.h"
@@ -96,6 +97,17 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
   if (line.replayers.size() > 1)
     return Error(FEIGN_ERR_ARGUMENT, "two replayers (" + names(line.replayers) + "): want one");
   return line;
+}
+
+// Modifier depend as the last, unless the pipeline has one.
+Result<void> add_depend(Line& line, PluginSpec spec, Plugins& plugins) {
+  for (const Chosen& c : line.modifiers)
+    if (std::string_view(c.component.table->name) == "depend") return {};
+  spec.name = "depend";
+  auto found = plugins.find(spec.name, FEIGN_MODIFIER);
+  if (!found) return std::move(found.error());
+  line.modifiers.push_back({*found, std::move(spec)});
+  return {};
 }
 
 // What host->extension answers.
@@ -250,6 +262,17 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
 
 }  // namespace
 
+bool parse_order(const std::string& text, Order& order) {
+  static constexpr std::pair<std::string_view, Order> kOrders[] = {
+      {"trace", Order::kTrace}, {"stream", Order::kStream}, {"depend", Order::kDepend}};
+  for (const auto& [name, value] : kOrders)
+    if (name == text) {
+      order = value;
+      return true;
+    }
+  return false;
+}
+
 Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins, Tables& tables,
                                const Progress& progress) {
   RunResult result;
@@ -261,6 +284,9 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
     return Error(
         FEIGN_ERR_ARGUMENT,
         "nothing to do with the trace: want a replayer (posix, null) or a writer (feign, text)");
+
+  if (options.replay.order == Order::kDepend)
+    if (auto added = add_depend(*line, {}, plugins); !added) return std::move(added.error());
 
   for (const auto& [key, value] : line->providers.front().spec.options)
     if (key == "file") report.trace += (report.trace.empty() ? "" : ", ") + value;
@@ -457,7 +483,9 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       info.last_ns = std::max(info.last_ns, end);
       info.compute_ns += a.compute_ns;
       info.sync_ns += a.sync_ns;
-      info.call_ns += a.duration_ns;
+      const std::span<const Call> calls = posix_calls();
+      const bool waits = a.op < calls.size() && calls[a.op].effect == Effect::kWait;
+      (waits ? info.sync_ns : info.call_ns) += a.duration_ns;
       if (a.op >= info.ops.size()) info.ops.resize(std::max(a.op + 1, tables.ops.size()));
       TraceInfo::Op& op = info.ops[a.op];
       ++op.count;
@@ -486,7 +514,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       TraceInfo::Stream& s = info.streams[a.stream];
       if (s.activities++ == 0) s.first_ns = a.start_ns;
       s.last_ns = std::max(s.last_ns, end);
-      if (a.file != 0) {
+      if (a.file != 0 && (a.path != 0 || !(a.marks & FEIGN_NOT_A_FILE))) {
         TraceInfo::File& f = seen[a.file];
         if (f.calls++ == 0) f.path = tables.strings.text(a.path);
         if (reads) f.bytes_read += bytes;

@@ -17,7 +17,11 @@
 namespace feign {
 
 enum class Pace { kAfap, kThink };
-enum class Order { kTrace, kStream };  // recorded order over all streams; only within each stream
+// Recorded order over all streams; only within each stream, and what dependencies say; the same,
+// with those that modifier `depend` inserts.
+enum class Order { kTrace, kStream, kDepend };
+// "depend"; false if it is none.
+bool parse_order(const std::string& text, Order& order);
 
 struct ReplayOptions {
   std::string root;  // "" if none

@@ -193,11 +193,10 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       out.replay.pace = pace->first;
       out.replay.scale = pace->second;
     } else if (key == "order") {
-      auto text = d.scalar(*value, "trace or stream");
+      auto text = d.scalar(*value, "trace, depend or stream");
       if (!text) return std::move(text.error());
-      if (*text != "trace" && *text != "stream")
-        return d.error(*value, "order: \"" + *text + "\": want trace or stream");
-      out.replay.order = *text == "trace" ? Order::kTrace : Order::kStream;
+      if (!parse_order(*text, out.replay.order))
+        return d.error(*value, "order: \"" + *text + "\": want trace, depend or stream");
     } else if (key == "prepare") {
       auto yes = truth(d, *value);
       if (!yes) return std::move(yes.error());
