@@ -1,0 +1,700 @@
+// SPDX-License-Identifier: MIT
+// Modifier depend: which edges each rule makes and which it must not make, on small sequences; and
+// the reduction, proven against the closure of all edges on random ones.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <deque>
+#include <random>
+#include <set>
+
+#include "layers/posix_ops.h"
+#include "plugin/plugin.h"
+#include "trace/record.h"
+
+namespace {
+
+using namespace feign;
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+// A call, as resolve leaves it.
+struct Call {
+  uint32_t stream;
+  const char* op;
+  const char* path = "";
+  uint32_t handle = 0, file = 0;
+  uint64_t offset = 0, length = 0;
+  int64_t result = 0;
+  uint32_t flags = 0, marks = 0;
+  const char* path2 = "";
+  std::vector<uint64_t> values = {};
+  uint32_t handle2 = 0, mode = 0;
+  uint64_t start_ns = 0, duration_ns = 10;
+  std::vector<Dependency> depends = {};
+};
+
+// The modifier's edges over a sequence, and what follows from them and the order within streams.
+class Ran {
+ public:
+  struct Edge {
+    size_t after;
+    std::string rule;
+    auto operator<=>(const Edge&) const = default;
+    friend void PrintTo(const Edge& e, std::ostream* out) { *out << e.after << " by " << e.rule; }
+  };
+
+  Ran(const std::vector<Call>& calls, const Options& options = {}, size_t batch = 64,
+      const std::vector<feign_stream_info>& streams = {}) {
+    for (uint32_t i = 1; i <= 8; ++i) {
+      feign_stream_info info{};
+      info.struct_size = sizeof info;
+      info.rank = -1;
+      info.process = info.thread = 100 + i;
+      if (i <= streams.size()) {
+        info.parent = streams[i - 1].parent;
+        info.parent_id = streams[i - 1].parent_id;
+        if (streams[i - 1].process != 0) info.process = streams[i - 1].process;
+      }
+      tables_.streams.add(info);
+    }
+    Plugins plugins;
+    auto component = plugins.open(std::string(FEIGN_PLUGINS_DIR) + "/depend.so");
+    EXPECT_TRUE(component);
+    PluginSpec spec;
+    spec.name = "depend";
+    spec.options = options;
+    const auto extension = [](void* ctx, const char* id) -> const void* {
+      return std::string_view(id) == "feign.tables/1" ? ctx : nullptr;
+    };
+    auto made = Instance::create(component->front(), spec, tables_, extension, &tables_);
+    if (!made) {
+      error = made.error().text();
+      return;
+    }
+    for (const Call& c : calls) add(c);
+    process(**made, batch);
+  }
+
+  // The edges of a call.
+  std::set<Edge> of(size_t i) const {
+    std::set<Edge> out;
+    for (const Dependency& d : records_[i].depends)
+      out.insert({(d.id >> 16) - 1, std::string(tables_.strings.text(d.rule))});
+    return out;
+  }
+  size_t edges() const {
+    size_t n = 0;
+    for (const Record& r : records_) n += r.depends.size();
+    return n;
+  }
+  // closure()[j] holds i: j never starts before i has ended.
+  std::vector<std::vector<bool>> closure(size_t without = SIZE_MAX) const {
+    const size_t n = records_.size();
+    std::vector<std::vector<bool>> before(n, std::vector<bool>(n));
+    std::map<uint32_t, size_t> last;
+    size_t edge = 0;
+    for (size_t j = 0; j < n; ++j) {
+      const auto take = [&](size_t i) {
+        before[j][i] = true;
+        for (size_t k = 0; k < i; ++k)
+          if (before[i][k]) before[j][k] = true;
+      };
+      if (const auto at = last.find(records_[j].a.stream); at != last.end()) take(at->second);
+      for (const Dependency& d : records_[j].depends) {
+        if (edge++ == without) continue;
+        for (size_t i = j; i-- > 0;)  // the last of that stream up to the id
+          if (records_[i].a.stream == d.stream && records_[i].a.id <= d.id) {
+            take(i);
+            break;
+          }
+      }
+      last[records_[j].a.stream] = j;
+    }
+    return before;
+  }
+  bool ordered(size_t i, size_t j) const { return closure()[j][i]; }
+
+  std::string error;
+
+ private:
+  void add(const Call& c) {
+    records_.emplace_back();
+    Record& r = records_.back();
+    r.a = feign_activity{};
+    feign_activity& a = r.a;
+    a.op = tables_.ops.find("posix", c.op);
+    EXPECT_NE(a.op, 0u) << c.op;
+    a.stream = c.stream;
+    a.path = tables_.strings.intern(c.path);
+    a.path2 = tables_.strings.intern(c.path2);
+    a.handle = c.handle;
+    a.handle2 = c.handle2;
+    a.file = c.file;
+    a.offset = c.offset;
+    a.length = c.length;
+    a.result = c.result;
+    a.flags = c.flags;
+    a.mode = c.mode;
+    a.marks = c.marks | FEIGN_RESOLVED;
+    a.id = records_.size() << 16;
+    a.start_ns = c.start_ns != 0 ? c.start_ns : records_.size() * 100;
+    a.duration_ns = c.duration_ns;
+    r.set_values(c.values);
+    for (const Dependency& d : c.depends) {
+      r.depends.push_back(d);
+      a.marks |= FEIGN_DEPENDS;
+    }
+  }
+  void process(Instance& instance, size_t batch) {
+    std::vector<feign_activity*> items;
+    for (Record& r : records_) items.push_back(&r.a);
+    feign_sink sink = {sizeof sink, nullptr,
+                       [](feign_sink*) noexcept -> feign_activity* { return nullptr; },
+                       [](feign_sink*, feign_activity*) noexcept { return FEIGN_OK; }};
+    const auto& api = instance.api<feign_modifier>();
+    for (size_t done = 0;; done += batch) {
+      const size_t left = items.size() - std::min(done, items.size());
+      const size_t due = std::min(left, batch);
+      const feign_window window{sizeof window, left <= batch, items.data() + done, due, left};
+      const feign_status status = api.process(instance.self(), &window, &sink);
+      if (status < 0) {
+        error = instance.failure(status).text();
+        return;
+      }
+      if (due == 0) return;
+    }
+  }
+
+  Tables tables_;
+  std::deque<Record> records_;
+};
+using Edges = std::set<Ran::Edge>;
+
+Call open_call(uint32_t stream, uint32_t handle, uint32_t file, const char* path,
+               uint32_t flags = O_RDWR, bool creates = false) {
+  return {.stream = stream,
+          .op = "openat",
+          .path = path,
+          .handle = handle,
+          .file = file,
+          .result = 3,
+          .flags = flags,
+          .marks = creates ? uint32_t{FEIGN_CREATES} : 0u};
+}
+Call data(uint32_t stream, const char* op, uint32_t handle, uint32_t file, uint64_t offset,
+          uint64_t length, int64_t result = -1) {
+  return {.stream = stream,
+          .op = op,
+          .handle = handle,
+          .file = file,
+          .offset = offset,
+          .length = length,
+          .result = result < 0 ? static_cast<int64_t>(length) : result};
+}
+Call on_path(uint32_t stream, const char* op, const char* path, int64_t result = 0,
+             uint32_t file = 0, uint32_t marks = 0) {
+  return {.stream = stream, .op = op, .path = path, .file = file, .result = result, .marks = marks};
+}
+Call pipe_end(uint32_t stream, const char* op, uint32_t handle, int64_t bytes, uint32_t file = 9) {
+  return {.stream = stream,
+          .op = op,
+          .handle = handle,
+          .file = file,
+          .length = static_cast<uint64_t>(bytes),
+          .result = bytes,
+          .marks = FEIGN_NOT_A_FILE};
+}
+Call close_call(uint32_t stream, uint32_t handle, uint32_t file, bool last) {
+  return {.stream = stream,
+          .op = "close",
+          .handle = handle,
+          .file = file,
+          .marks = last ? uint32_t{FEIGN_LAST} : 0u};
+}
+const Options only(const char* rules) { return {{"rules", rules}}; }
+
+// ---- handle
+// ---------------------------------------------------------------------------------------
+
+TEST(Handle, UseComesAfterOpenAndCloseAfterUse) {
+  const Ran r({open_call(1, 1, 1, "/f"), data(2, "pread64", 1, 1, 0, 8),
+               data(3, "pread64", 1, 1, 0, 8), close_call(1, 1, 1, true)},
+              only("handle"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "handle"}}));
+  EXPECT_EQ(r.of(2), (Edges{{0, "handle"}}));
+  EXPECT_EQ(r.of(3), (Edges{{1, "handle"}, {2, "handle"}}));
+}
+TEST(Handle, CallsAtTheSharedOffsetKeepTheirOrderAndPositionalOnesDoNot) {
+  const Ran shared({open_call(1, 1, 1, "/f"), data(2, "read", 1, 1, 0, 8),
+                    data(3, "read", 1, 1, 8, 8), data(2, "read", 1, 1, 16, 8)},
+                   only("handle"));
+  const Ran positional(
+      {open_call(1, 1, 1, "/f"), data(2, "pread64", 1, 1, 0, 8), data(3, "pwrite64", 1, 1, 0, 8)},
+      only("handle"));
+
+  EXPECT_EQ(shared.of(2), (Edges{{1, "handle"}}));
+  EXPECT_EQ(shared.of(3), (Edges{{2, "handle"}}));
+  EXPECT_FALSE(positional.ordered(1, 2));
+}
+TEST(Handle, ACopyThatIsClosedWaitsForNobodyTheLastOneForAll) {
+  const Ran r({open_call(1, 1, 1, "/f"), data(1, "pread64", 1, 1, 0, 8), close_call(2, 1, 1, false),
+               close_call(3, 1, 1, true)},
+              only("handle"));
+
+  EXPECT_EQ(r.of(2), (Edges{{0, "handle"}}));
+  EXPECT_EQ(r.of(3), (Edges{{1, "handle"}, {2, "handle"}}));
+}
+TEST(Handle, WhatEndsWithAProcessIsClosed) {
+  Call exit{.stream = 2, .op = "exit_group", .values = {1}};
+  const Ran r({open_call(1, 1, 1, "/f"), data(3, "pread64", 1, 1, 0, 8), exit}, only("handle"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "handle"}}));
+}
+TEST(Handle, OthersHandlesAreNoneOfItsBusiness) {
+  const Ran r({open_call(1, 1, 1, "/f"), open_call(2, 2, 1, "/f"), data(1, "read", 1, 1, 0, 8),
+               data(2, "read", 2, 1, 0, 8), close_call(1, 1, 1, true), close_call(2, 2, 1, true)},
+              only("handle"));
+
+  EXPECT_EQ(r.edges(), 0u);
+}
+
+// ---- path
+// -----------------------------------------------------------------------------------------
+
+TEST(Path, FailedLookupsComeBeforeTheCreationAndFoundOnesAfter) {
+  const Ran r({on_path(1, "stat", "/f", -ENOENT), open_call(2, 1, 1, "/f", O_CREAT, true),
+               on_path(3, "stat", "/f", 0, 1), on_path(1, "mkdir", "/f", -EEXIST),
+               on_path(4, "unlink", "/f", 0, 1), on_path(3, "stat", "/f", -ENOENT)},
+              only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+  EXPECT_EQ(r.of(3), (Edges{{1, "path"}}));
+  EXPECT_EQ(r.of(4), (Edges{{2, "path"}, {3, "path"}}));
+  EXPECT_EQ(r.of(5), (Edges{{4, "path"}}));
+}
+TEST(Path, WhatIsBelowADirectoryComesAfterItAndBeforeItsEnd) {
+  const Ran r({on_path(1, "stat", "/d/x/y", -ENOENT), on_path(2, "mkdir", "/d", 0, 5),
+               on_path(3, "stat", "/d/x/y", -ENOENT), on_path(4, "rmdir", "/d", 0, 5),
+               on_path(1, "stat", "/d/x", -ENOENT)},
+              only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
+  EXPECT_EQ(r.of(4), (Edges{{3, "path"}}));
+}
+TEST(Path, ARenamedDirectoryTakesItsNamesWithIt) {
+  Call rename = on_path(2, "rename", "/a", 0, 5, FEIGN_DIRECTORY);
+  rename.path2 = "/b";
+  const Ran r(
+      {on_path(1, "stat", "/a/deep/f", 0, 1), on_path(3, "stat", "/b/deep/f", -ENOENT), rename,
+       on_path(1, "stat", "/b/deep/f", 0, 1), on_path(3, "stat", "/a/deep/f", -ENOENT)},
+      only("path"));
+
+  EXPECT_EQ(r.of(2), (Edges{{0, "path"}, {1, "path"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
+  EXPECT_EQ(r.of(4), (Edges{{2, "path"}}));
+}
+TEST(Path, ListingsAndChangesOfADirectoryStayInOrder) {
+  Call list{.stream = 2, .op = "getdents64", .path = "/d", .handle = 1, .file = 5, .result = 48};
+  const Ran r({open_call(1, 2, 1, "/d/a", O_CREAT, true), list,
+               open_call(3, 3, 2, "/d/b", O_CREAT, true), on_path(4, "rmdir", "/d", -ENOTEMPTY, 5)},
+              only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+  EXPECT_TRUE(r.ordered(2, 3));
+}
+TEST(Path, AnotherNameOfTheSameFileIsOrderedByTheFile) {
+  const Ran r({open_call(1, 1, 7, "/d/f", O_CREAT, true), on_path(2, "stat", "/link/f", 0, 7),
+               on_path(3, "unlink", "/d/f", 0, 7)},
+              only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+}
+TEST(Path, UsesAndOtherNamesAreNotOrdered) {
+  const Ran r(
+      {on_path(1, "mkdir", "/d/1", 0, 1), on_path(2, "mkdir", "/d/2", 0, 2),
+       open_call(1, 1, 3, "/d/1/f", O_CREAT, true), open_call(2, 2, 4, "/d/2/f", O_CREAT, true),
+       on_path(3, "stat", "/d/3", 0, 9), on_path(4, "stat", "/d/3", 0, 9),
+       on_path(1, "unlink", "/d/1/f", 0, 3), on_path(2, "unlink", "/d/2/f", 0, 4)},
+      only("path"));
+
+  EXPECT_EQ(r.edges(), 0u);
+}
+
+// ---- file
+// -----------------------------------------------------------------------------------------
+
+TEST(File, ReadsComeAfterTheWritesTheySawAndBeforeThoseTheyDidNot) {
+  const Ran r({data(1, "pwrite64", 1, 1, 0, 100), data(2, "pread64", 2, 1, 50, 10),
+               data(3, "pwrite64", 3, 1, 55, 10), data(4, "pread64", 4, 1, 0, 10)},
+              only("file"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "file"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "file"}}));
+  EXPECT_EQ(r.of(3), (Edges{{0, "file"}}));
+}
+TEST(File, ReadsAndOtherBytesAreNotOrdered) {
+  const Ran r({data(1, "pwrite64", 1, 1, 0, 10), data(2, "pwrite64", 2, 1, 10, 10),
+               data(3, "pwrite64", 3, 1, 30, 10), data(1, "pread64", 1, 1, 0, 10),
+               data(2, "pread64", 2, 1, 10, 10), data(3, "pread64", 3, 1, 30, 10),
+               data(1, "pwrite64", 1, 1, 100, 5), data(2, "pwrite64", 2, 1, 90, 5)},
+              only("file"));
+  EXPECT_EQ(r.edges(), 0u);
+
+  std::vector<Call> reads;
+  for (uint32_t i = 0; i < 40; ++i)
+    reads.push_back(data(1 + i % 4, "pread64", 1, 1, i % 3 * 8, 16));
+  EXPECT_EQ(Ran(reads, only("file")).edges(), 0u);
+}
+TEST(File, AppendsAndSizesStayInOrder) {
+  Call truncate{.stream = 3, .op = "ftruncate", .handle = 3, .file = 1, .length = 4};
+  Call seek{.stream = 4, .op = "lseek", .handle = 4, .file = 1, .result = 4, .flags = SEEK_END};
+  const Ran r({open_call(1, 1, 1, "/f", O_WRONLY | O_APPEND | O_CREAT, true),
+               open_call(2, 2, 1, "/f", O_WRONLY | O_APPEND), data(1, "write", 1, 1, 0, 10),
+               data(2, "write", 2, 1, 10, 10), truncate, seek, data(1, "write", 1, 1, 4, 1)},
+              only("file"));
+
+  EXPECT_EQ(r.of(3), (Edges{{2, "file"}}));
+  EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
+  EXPECT_EQ(r.of(5), (Edges{{4, "file"}}));
+  EXPECT_EQ(r.of(6), (Edges{{5, "file"}}));
+}
+TEST(File, AReadThatMetTheEndComesBeforeTheFileGrows) {
+  const Ran r({data(1, "pread64", 1, 1, 0, 100, 60), data(2, "pwrite64", 2, 1, 200, 10),
+               data(3, "pread64", 3, 1, 60, 100, 100)},
+              only("file"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "file"}}));  // it would have seen zeros
+  EXPECT_EQ(r.of(2), (Edges{{1, "file"}}));
+}
+TEST(File, FlushesComeAfterTheWritesAndKeepNobodyWaiting) {
+  Call fsync{.stream = 2, .op = "fsync", .handle = 2, .file = 1};
+  const Ran r({data(1, "pwrite64", 1, 1, 0, 10), data(2, "pread64", 2, 1, 500, 1, 0), fsync,
+               data(3, "pwrite64", 3, 1, 0, 10)},
+              only("file"));
+
+  EXPECT_TRUE(r.ordered(0, 2));
+  EXPECT_FALSE(r.ordered(2, 3));
+}
+TEST(File, ManyPiecesAreForgottenOnlyToTheSafeSide) {
+  std::vector<Call> calls = {data(1, "pwrite64", 1, 1, 0, 1), data(2, "pwrite64", 1, 1, 1, 1)};
+  std::mt19937 random(7);
+  for (int i = 0; i < 3000; ++i)
+    calls.push_back(data(1 + random() % 4, random() % 2 ? "pwrite64" : "pread64", 1, 1,
+                         random() % 2000 * 10, 1 + random() % 12));
+  const Ran r(calls, only("file"));
+  const auto before = r.closure();
+
+  for (size_t j = 0; j < calls.size(); ++j)
+    for (size_t i = 0; i < j; ++i) {
+      const Call &x = calls[i], &y = calls[j];
+      const bool apart = x.offset + x.length <= y.offset || y.offset + y.length <= x.offset;
+      const bool reads = x.op[1] == 'r' && y.op[1] == 'r';
+      if (!apart && !reads) {
+        ASSERT_TRUE(before[j][i]) << i << " " << j;
+      }
+    }
+}
+
+// ---- process
+// --------------------------------------------------------------------------------------
+
+TEST(Process, AChildComesAfterItsForkAndAWaitAfterItsEnd) {
+  std::vector<feign_stream_info> streams(2);
+  streams[1].parent = 1;
+  streams[1].parent_id = 1 << 16;
+  const Ran r({{.stream = 1, .op = "fork", .result = 102},
+               on_path(2, "stat", "/a"),
+               on_path(1, "stat", "/b"),
+               {.stream = 2, .op = "exit_group"},
+               {.stream = 1, .op = "wait4", .result = 102}},
+              only("process"), 64, streams);
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "process"}}));
+  EXPECT_EQ(r.of(2), Edges{});
+  EXPECT_EQ(r.of(4), (Edges{{3, "process"}}));
+}
+TEST(Process, AfterAVforkTheParentWaitsForTheChildsExec) {
+  std::vector<feign_stream_info> streams(2);
+  streams[1].parent = 1;
+  streams[1].parent_id = 1 << 16;
+  const Ran r({{.stream = 1, .op = "clone", .result = 102, .flags = CLONE_VM | CLONE_VFORK},
+               on_path(2, "stat", "/a"),
+               {.stream = 2, .op = "execve", .path = "/bin/x"},
+               on_path(2, "stat", "/c"),
+               on_path(1, "stat", "/b")},
+              only("process"), 64, streams);
+
+  EXPECT_EQ(r.of(4), (Edges{{2, "process"}}));
+}
+TEST(Process, NobodyWaitsForAStreamThatBeginsLater) {
+  // A broken trace: the child's call is before its parent's fork.
+  std::vector<feign_stream_info> streams(3);
+  streams[1].parent = 1;
+  streams[1].parent_id = 3 << 16;
+  const Ran r({data(2, "pwrite64", 2, 1, 0, 10),
+               data(1, "pread64", 1, 1, 0, 10),
+               {.stream = 1, .op = "fork", .result = 102},
+               data(3, "pread64", 3, 1, 0, 10)},
+              {}, 64, streams);
+
+  EXPECT_EQ(r.of(1), Edges{});  // else the fork would wait for its child
+  EXPECT_EQ(r.of(3), (Edges{{0, "file"}}));
+}
+
+// ---- channel
+// --------------------------------------------------------------------------------------
+
+TEST(Channel, AReadComesAfterTheWritesWhoseBytesItGot) {
+  const Ran r({pipe_end(1, "write", 1, 10), pipe_end(2, "write", 1, 10), pipe_end(3, "read", 2, 5),
+               pipe_end(4, "read", 2, 10), pipe_end(3, "read", 2, 5)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(2), (Edges{{0, "channel"}}));
+  EXPECT_EQ(r.of(3), (Edges{{0, "channel"}, {1, "channel"}}));
+  EXPECT_EQ(r.of(4), (Edges{{1, "channel"}}));
+}
+TEST(Channel, AReadSeenToEndBeforeItsWriteMakesTheNextCallWait) {
+  const Ran r({pipe_end(2, "read", 2, 10), pipe_end(1, "write", 1, 10), on_path(2, "stat", "/a"),
+               on_path(2, "stat", "/b")},
+              only("channel"));
+
+  EXPECT_EQ(r.of(0), Edges{});
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(3), Edges{});
+}
+TEST(Channel, TheEndOfAPipeComesAfterTheCloseOfItsOtherEnd) {
+  Call close = close_call(1, 1, 9, true);
+  close.marks |= FEIGN_NOT_A_FILE;
+  Call end = pipe_end(2, "read", 2, 0);
+  end.length = 10;
+  const Ran r({pipe_end(2, "read", 2, 0), close, end}, only("channel"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+}
+TEST(Channel, ASocketpairHasTwoWays) {
+  Call pair{
+      .stream = 1, .op = "socketpair", .file = 9, .marks = FEIGN_NOT_A_FILE, .values = {3, 4}};
+  const Ran r({pair, pipe_end(1, "sendto", 1, 10), pipe_end(2, "sendto", 2, 10),
+               pipe_end(1, "recvfrom", 1, 10), pipe_end(2, "recvfrom", 2, 10)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+  EXPECT_EQ(r.of(4), (Edges{{1, "channel"}}));
+}
+TEST(Channel, AnEventfdIsReadAsAWhole) {
+  Call made{.stream = 1, .op = "eventfd2", .handle = 5, .marks = FEIGN_NOT_A_FILE};
+  const Ran r({made, pipe_end(1, "write", 5, 8, 0), pipe_end(2, "write", 5, 8, 0),
+               pipe_end(3, "read", 5, 8, 0), pipe_end(4, "read", 5, 8, 0)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(3), (Edges{{1, "channel"}, {2, "channel"}}));
+  EXPECT_EQ(r.of(4), Edges{});
+}
+TEST(Channel, AFutexWaitComesAfterTheWakeThatEndsIt) {
+  const auto futex = [](uint32_t stream, uint32_t op, uint64_t start, uint64_t duration,
+                        int64_t result, uint64_t address = 64) {
+    return Call{.stream = stream,
+                .op = "futex",
+                .offset = address,
+                .result = result,
+                .flags = op,
+                .values = {1},
+                .start_ns = start,
+                .duration_ns = duration};
+  };
+  // Streams are of processes of their own: shared futexes.
+  const Ran r({futex(1, 1, 1000, 10, 1), futex(2, 0, 900, 200, 0), futex(3, 0, 2000, 500, 0),
+               futex(1, 1, 2400, 200, 1), on_path(3, "stat", "/a"),
+               futex(4, 0, 5000, 10, -ETIMEDOUT), futex(4, 128, 900, 4000, 0)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
+  EXPECT_EQ(r.of(2), Edges{});                  // the wake before it was another one's
+  EXPECT_EQ(r.of(4), (Edges{{3, "channel"}}));  // its own was seen late
+  EXPECT_EQ(r.of(5), Edges{});
+  EXPECT_EQ(r.of(6), Edges{});  // private: of another process
+}
+TEST(Channel, ALockIsHandedOverAndSharedOnesAreShared) {
+  const auto flock = [](uint32_t stream, uint32_t how, int64_t result = 0) {
+    return Call{.stream = stream,
+                .op = "flock",
+                .handle = stream,
+                .file = 1,
+                .result = result,
+                .flags = how};
+  };
+  const Ran r({flock(1, LOCK_EX), flock(2, LOCK_EX | LOCK_NB, -EAGAIN), flock(1, LOCK_UN),
+               flock(3, LOCK_SH), flock(4, LOCK_SH), flock(4, LOCK_UN), flock(2, LOCK_EX)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+  EXPECT_EQ(r.of(4), (Edges{{2, "channel"}}));
+  EXPECT_EQ(r.of(5), Edges{});
+  EXPECT_EQ(r.of(6), (Edges{{3, "channel"}, {5, "channel"}}));
+}
+TEST(Channel, RecordLocksOfOtherBytesAreApart) {
+  const auto lock = [](uint32_t stream, uint64_t type, uint64_t start) {
+    return Call{.stream = stream,
+                .op = "fcntl",
+                .handle = stream,
+                .file = 1,
+                .flags = F_SETLK,
+                .values = {0, type, SEEK_SET, start, 10}};
+  };
+  const Ran r({lock(1, F_WRLCK, 0), lock(2, F_WRLCK, 10), lock(1, F_UNLCK, 0), lock(3, F_WRLCK, 5)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(1), Edges{});
+  EXPECT_EQ(r.of(3), (Edges{{1, "channel"}, {2, "channel"}}));
+}
+
+// ---- the others
+// -----------------------------------------------------------------------------------
+
+TEST(Others, RecordedEdgesAreKeptUnlessTheyFollow) {
+  Call third = on_path(3, "stat", "/c");
+  third.depends = {{1, 0, 1 << 16}, {2, 0, 2 << 16}};
+  Call second = on_path(2, "stat", "/b");
+  second.depends = {{1, 0, 1 << 16}};
+  const std::vector<Call> calls = {on_path(1, "stat", "/a"), second, third};
+
+  EXPECT_EQ(Ran(calls).of(2), (Edges{{1, "recorded"}}));
+  EXPECT_EQ(Ran(calls, {{"reduce", "no"}}).of(2), (Edges{{0, "recorded"}, {1, "recorded"}}));
+  EXPECT_EQ(Ran(calls, only("handle")).edges(), 0u);
+}
+TEST(Others, TraceIsATotalOrderAndNoneIsNone) {
+  std::vector<Call> calls;
+  for (uint32_t i = 0; i < 12; ++i) calls.push_back(on_path(1 + i % 3, "stat", "/a"));
+  const Ran total(calls, only("trace"));
+
+  EXPECT_TRUE(total.ordered(0, 11));
+  EXPECT_EQ(total.edges(), 11u);
+  EXPECT_EQ(Ran(calls, only("none")).edges(), 0u);
+}
+TEST(Others, WindowGoesByTime) {
+  const auto call = [](uint32_t stream, uint64_t start) {
+    return Call{
+        .stream = stream, .op = "stat", .path = "/a", .start_ns = start, .duration_ns = 100};
+  };
+  const Ran r({call(1, 1000), call(1, 2000), call(2, 2150), call(3, 3100)},
+              {{"rules", "none"}, {"window", "1us"}});
+
+  EXPECT_EQ(r.of(2), (Edges{{0, "window"}}));
+  EXPECT_EQ(r.of(3), (Edges{{1, "window"}}));
+}
+
+std::string edge_file(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "/feign-edges.txt";
+  FILE* f = fopen(path.c_str(), "w");
+  fputs(text.c_str(), f);
+  fclose(f);
+  return path;
+}
+TEST(Others, ExplicitEdgesComeFromAFile) {
+  const std::vector<Call> calls = {on_path(1, "stat", "/a"), on_path(2, "stat", "/a"),
+                                   on_path(3, "stat", "/a")};
+  const std::string path = edge_file("# later after earlier\n\n2 after 0  # why\n2 after 1\n");
+
+  EXPECT_EQ(Ran(calls, {{"rules", "none"}, {"edges", path}}).of(2),
+            (Edges{{0, "explicit"}, {1, "explicit"}}));
+}
+TEST(Others, BadEdgesAreRefusedWithFileAndLine) {
+  const std::vector<Call> calls = {on_path(1, "stat", "/a"), on_path(2, "stat", "/a")};
+  const auto error = [&](const std::string& text) {
+    return Ran(calls, {{"edges", edge_file(text)}}).error;
+  };
+
+  EXPECT_NE(error("1 after 0\n1 before 0\n").find("feign-edges.txt:2: \"1 before 0\": want"),
+            std::string::npos);
+  EXPECT_NE(error("0 after 1\n").find(":1: activity 0 after activity 1"), std::string::npos);
+  EXPECT_NE(error("1 after 1\n").find("wait for each other"), std::string::npos);
+  EXPECT_NE(error("9 after 1\n").find("activity 9 is not in the trace, which has 2"),
+            std::string::npos);
+  EXPECT_NE(Ran({}, {{"edges", "/no/such"}}).error.find("/no/such"), std::string::npos);
+  EXPECT_NE(Ran({}, {{"rules", "handle+fil"}}).error.find("no rule \"fil\": want handle"),
+            std::string::npos);
+  EXPECT_NE(Ran({}, {{"rules", "window"}}).error.find("window=DURATION"), std::string::npos);
+}
+
+// ---- reduction
+// ------------------------------------------------------------------------------------
+
+std::vector<Call> random_calls(unsigned seed, size_t count, uint32_t streams) {
+  std::mt19937 random(seed);
+  const char* const paths[] = {"/a", "/d", "/d/a", "/d/b", "/d/e/f"};
+  std::vector<Call> calls;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t s = 1 + random() % streams, f = 1 + random() % 3;
+    const char* path = paths[random() % 5];
+    switch (random() % 9) {
+      case 0:
+        calls.push_back(data(s, "pread64", f, f, random() % 8, 1 + random() % 4));
+        break;
+      case 1:
+        calls.push_back(data(s, "pwrite64", f, f, random() % 8, 1 + random() % 4));
+        break;
+      case 2:
+        calls.push_back(data(s, "read", f, f, random() % 8, 2));
+        break;
+      case 3:
+        calls.push_back(on_path(s, "stat", path, -ENOENT));
+        break;
+      case 4:
+        calls.push_back(on_path(s, "mkdir", path, 0, 10 + random() % 3));
+        break;
+      case 5:
+        calls.push_back(on_path(s, "rmdir", path, 0, 10 + random() % 3));
+        break;
+      case 6:
+        calls.push_back(pipe_end(s, "write", 8, 1 + random() % 9));
+        break;
+      case 7:
+        calls.push_back(pipe_end(s, "read", 9, 1 + random() % 9));
+        break;
+      default:
+        calls.push_back(close_call(s, f, f, random() % 2 != 0));
+    }
+  }
+  return calls;
+}
+
+class Reduction : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(Reduction, KeepsTheClosureAndNoEdgeTooMany) {
+  for (const uint32_t streams : {2, 3, 8}) {
+    const auto calls = random_calls(GetParam(), 120, streams);
+    const Ran all(calls, {{"reduce", "no"}}), reduced(calls);
+    const auto closure = reduced.closure();
+
+    ASSERT_EQ(closure, all.closure());
+    ASSERT_LE(reduced.edges(), all.edges());
+    ASSERT_GT(reduced.edges(), 0u);
+    for (size_t e = 0; e < reduced.edges(); ++e) ASSERT_NE(reduced.closure(e), closure) << e;
+  }
+}
+TEST_P(Reduction, IsTheSameAtEveryBatchSize) {
+  const auto calls = random_calls(GetParam(), 200, 4);
+  const Ran one(calls, {}, 1);
+  for (const size_t batch : {2, 3, 64}) {
+    const Ran other(calls, {}, batch);
+    for (size_t i = 0; i < calls.size(); ++i) ASSERT_EQ(one.of(i), other.of(i));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, Reduction, ::testing::Range(1u, 21u));
+
+}  // namespace
