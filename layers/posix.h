@@ -228,12 +228,12 @@ int io_setup(unsigned int nr_events, aio_context_t *ctx);
 //@ replay c.aio_submit(a, fd)
 int io_submit(aio_context_t ctx, long nr, struct iocb **iocbs);
 
-//@ op 42 io_getevents kind=process effect=none result=number
+//@ op 42 io_getevents kind=process effect=aio_wait result=number
 //@ args value:0 - - - -
 //@ replay c.aio_wait(a)
 int io_getevents(aio_context_t ctx, long min_nr, long nr, struct io_event *events, struct timespec *timeout);
 
-//@ op 43 io_pgetevents kind=process effect=none result=number
+//@ op 43 io_pgetevents kind=process effect=aio_wait result=number
 //@ args value:0 - - - - -
 //@ replay c.aio_wait(a)
 int io_pgetevents(aio_context_t ctx, long min_nr, long nr, struct io_event *events, struct timespec *timeout, const void *sig);
@@ -413,11 +413,11 @@ int ftruncate(int fd, off_t length);
 //@ replay c.fallocate(a, fd)
 int fallocate(int fd, int mode, off_t offset, off_t len);
 
-//@ op 76 fsync kind=flush effect=use result=zero
+//@ op 76 fsync kind=flush effect=flush result=zero
 //@ args fd
 int fsync(int fd);
 
-//@ op 77 fdatasync kind=flush effect=use result=zero
+//@ op 77 fdatasync kind=flush effect=flush result=zero
 //@ args fd
 int fdatasync(int fd);
 
@@ -426,7 +426,7 @@ int fdatasync(int fd);
 //@ replay c.fadvise(a, fd)
 int fadvise64(int fd, off_t offset, off_t len, int advice);
 
-//@ op 79 flock kind=other effect=use result=zero
+//@ op 79 flock kind=other effect=flock result=zero
 //@ args fd flags:flock
 //@ replay c.flock(a, fd)
 int flock(int fd, int operation);
@@ -450,7 +450,7 @@ int fstatfs(int fd, struct statfs *buf);
 //@ args fd offset length
 ssize_t readahead(int fd, off64_t offset, size_t count);
 
-//@ op 84 sync_file_range kind=flush effect=use result=zero
+//@ op 84 sync_file_range kind=flush effect=flush result=zero
 //@ args fd offset length flags:sync_range
 //@ replay ::sync_file_range(fd, static_cast<off64_t>(a.offset), static_cast<off64_t>(a.length), a.flags)
 int sync_file_range(int fd, off64_t offset, off64_t nbytes, unsigned int flags);
@@ -464,7 +464,7 @@ void sync(void);
 //@ args fd
 int syncfs(int fd);
 
-//@ op 67 sync_file_range2 kind=flush effect=use result=zero
+//@ op 67 sync_file_range2 kind=flush effect=flush result=zero
 //@ args fd flags:sync_range offset length
 //@ replay ::sync_file_range(fd, static_cast<off64_t>(a.offset), static_cast<off64_t>(a.length), a.flags)
 int sync_file_range2(int fd, unsigned int flags, off64_t offset, off64_t nbytes);
@@ -605,7 +605,7 @@ int madvise(void *addr, size_t length, int advice);
 //@ replay c.nothing(a)
 pid_t fork(void);
 
-//@ op 101 vfork kind=process effect=fork result=pid
+//@ op 101 vfork kind=process effect=vfork result=pid
 //@ args
 //@ replay c.nothing(a)
 pid_t vfork(void);
@@ -665,7 +665,7 @@ int pipe2(int pipefd[2], int flags);
 //@ replay c.nothing(a)
 int socket(int domain, int type, int protocol);
 
-//@ op 113 socketpair kind=process effect=pipe result=zero
+//@ op 113 socketpair kind=process effect=socketpair result=zero
 //@ args - flags: - fds
 //@ replay c.nothing(a)
 int socketpair(int domain, int type, int protocol, int sv[2]);
@@ -680,7 +680,7 @@ int accept(int sockfd, struct sockaddr *addr, socklen_t *addrlen);
 //@ replay c.nothing(a)
 int accept4(int sockfd, struct sockaddr *addr, socklen_t *addrlen, int flags);
 
-//@ op 116 eventfd2 kind=process effect=channel result=fd
+//@ op 116 eventfd2 kind=process effect=eventfd result=fd
 //@ args - flags:
 //@ replay c.nothing(a)
 int eventfd2(unsigned int initval, int flags);
@@ -785,7 +785,7 @@ long getcwd(char *buf, size_t size);
 //@ replay c.nothing(a)
 int epoll_create(int size);
 
-//@ op 126 eventfd kind=process effect=channel result=fd
+//@ op 126 eventfd kind=process effect=eventfd result=fd
 //@ args -
 //@ replay c.nothing(a)
 int eventfd(unsigned int initval);
@@ -802,7 +802,7 @@ int signalfd(int fd, const sigset_t *mask, size_t sizemask);
 
 // ---- between processes: kept for what they say about order and time, never made -------------------
 
-//@ op 170 futex kind=process effect=wait result=any
+//@ op 170 futex kind=process effect=futex result=any
 //@ args offset flags:futex value:0 - value:1 -
 //@ replay c.waits(a)
 long futex(uint32_t *uaddr, int futex_op, uint32_t val, const struct timespec *timeout, uint32_t *uaddr2, uint32_t val3);
@@ -817,32 +817,32 @@ pid_t wait4(pid_t pid, int *wstatus, int options, struct rusage *rusage);
 //@ replay c.waits(a)
 int waitid(int idtype, id_t id, siginfo_t *infop, int options, struct rusage *rusage);
 
-//@ op 173 recvfrom kind=process effect=wait result=bytes
+//@ op 173 recvfrom kind=process effect=receive result=bytes
 //@ args fd buf length - - -
 //@ replay c.waits(a)
 ssize_t recvfrom(int sockfd, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen);
 
-//@ op 174 recvmsg kind=process effect=wait result=bytes
+//@ op 174 recvmsg kind=process effect=receive result=bytes
 //@ args fd - -
 //@ replay c.waits(a)
 ssize_t recvmsg(int sockfd, struct msghdr *msg, int flags);
 
-//@ op 175 sendto kind=process effect=use result=bytes
+//@ op 175 sendto kind=process effect=send result=bytes
 //@ args fd buf length - - -
 //@ replay c.wakes(a)
 ssize_t sendto(int sockfd, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr, socklen_t addrlen);
 
-//@ op 176 sendmsg kind=process effect=use result=bytes
+//@ op 176 sendmsg kind=process effect=send result=bytes
 //@ args fd - -
 //@ replay c.wakes(a)
 ssize_t sendmsg(int sockfd, const struct msghdr *msg, int flags);
 
-//@ op 177 semop kind=process effect=wait result=zero
+//@ op 177 semop kind=process effect=semaphore result=zero
 //@ args value:0 - -
 //@ replay c.waits(a)
 int semop(int semid, struct sembuf *sops, size_t nsops);
 
-//@ op 178 semtimedop kind=process effect=wait result=zero
+//@ op 178 semtimedop kind=process effect=semaphore result=zero
 //@ args value:0 - - -
 //@ replay c.waits(a)
 int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timespec *timeout);

@@ -359,11 +359,16 @@ TEST(File, ReadsAndOtherBytesAreNotOrdered) {
   EXPECT_EQ(Ran(reads, only("file")).edges(), 0u);
 }
 TEST(File, AppendsAndSizesStayInOrder) {
+  const auto append = [](uint32_t stream, uint64_t at) {
+    Call c = data(stream, "write", stream, 1, at, 10);
+    c.marks = FEIGN_APPENDS;
+    return c;
+  };
   Call truncate{.stream = 3, .op = "ftruncate", .handle = 3, .file = 1, .length = 4};
   Call seek{.stream = 4, .op = "lseek", .handle = 4, .file = 1, .result = 4, .flags = SEEK_END};
   const Ran r({open_call(1, 1, 1, "/f", O_WRONLY | O_APPEND | O_CREAT, true),
-               open_call(2, 2, 1, "/f", O_WRONLY | O_APPEND), data(1, "write", 1, 1, 0, 10),
-               data(2, "write", 2, 1, 10, 10), truncate, seek, data(1, "write", 1, 1, 4, 1)},
+               open_call(2, 2, 1, "/f", O_WRONLY | O_APPEND), append(1, 0), append(2, 10), truncate,
+               seek, append(1, 4)},
               only("file"));
 
   EXPECT_EQ(r.of(3), (Edges{{2, "file"}}));

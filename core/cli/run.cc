@@ -484,8 +484,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       info.compute_ns += a.compute_ns;
       info.sync_ns += a.sync_ns;
       const std::span<const Call> calls = posix_calls();
-      const bool waits = a.op < calls.size() && calls[a.op].effect == Effect::kWait;
-      (waits ? info.sync_ns : info.call_ns) += a.duration_ns;
+      const bool waiting = a.op < calls.size() && waits(calls[a.op].effect);
+      (waiting ? info.sync_ns : info.call_ns) += a.duration_ns;
       if (a.op >= info.ops.size()) info.ops.resize(std::max(a.op + 1, tables.ops.size()));
       TraceInfo::Op& op = info.ops[a.op];
       ++op.count;

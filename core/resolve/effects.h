@@ -70,15 +70,32 @@ enum class Effect : uint8_t {
   kMap,      // a file's bytes become memory
   kUnmap,
   kRemap,
-  kMapped,  // uses such memory
-  kAio,     // a request that is done later
-  kWait,    // waits for others, by a descriptor or without one: its time is waiting
+  kMapped,   // uses such memory
+  kAio,      // a request that is done later
+  kAioWait,  // until such requests are done
+  kFlush,    // works on a descriptor: what was written becomes durable
+  kFlock,    // … it is locked
+  // Between processes: kept for what they say about order and time.
+  kVfork,       // a fork that the parent waits for
+  kSocketpair,  // a pipe with two ways
+  kEventfd,     // one descriptor, which is a counter
+  kSend,        // on a socket
+  kReceive,
+  kWait,  // for a child
+  kFutex,
+  kSemaphore,
 };
 
 // A path becomes a descriptor, by what flags and mode are once the call is resolved.
 inline bool opens(Effect e) {
   return e == Effect::kOpen || e == Effect::kCreat || e == Effect::kFopen ||
          e == Effect::kFreopen || e == Effect::kTmpfile;
+}
+
+// Whether the time of such a call is waiting for others.
+inline bool waits(Effect effect) {
+  return effect == Effect::kWait || effect == Effect::kFutex || effect == Effect::kSemaphore ||
+         effect == Effect::kReceive;
 }
 
 }  // namespace feign

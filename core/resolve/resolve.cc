@@ -845,17 +845,22 @@ const char* Resolve::apply(Record& r) {
       }
       return nullptr;
     case Effect::kNone:
+    case Effect::kAioWait:
+    case Effect::kWait:
+    case Effect::kFutex:
+    case Effect::kSemaphore:
       a.handle = a.file = a.path = 0;
       return nullptr;
     case Effect::kUse:
+    case Effect::kFlush:
+    case Effect::kFlock:
+    case Effect::kSend:
+    case Effect::kReceive:
     case Effect::kList:
       fill(a, find(t, a.handle, hint));
       return nullptr;
-    case Effect::kWait:
-      a.file = a.path = 0;
-      if (a.handle != 0) fill(a, find(t, a.handle, hint));
-      return nullptr;
     case Effect::kFork:
+    case Effect::kVfork:
       if (ok && a.result > 0) child(r, t, 0);
       return nullptr;
     case Effect::kClone:
@@ -975,6 +980,7 @@ const char* Resolve::apply(Record& r) {
       return nullptr;
     }
     case Effect::kPipe:
+    case Effect::kSocketpair:
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
       if (!ok || a.value_count < 2) return nullptr;
@@ -984,6 +990,7 @@ const char* Resolve::apply(Record& r) {
                 (a.flags & O_CLOEXEC) != 0);
       return nullptr;
     case Effect::kChannel:
+    case Effect::kEventfd:
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
       if (ok) {

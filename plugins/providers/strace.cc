@@ -324,14 +324,13 @@ struct Process {
 bool at_start(const Call& call, std::string_view text) {
   switch (call.effect) {
     case Effect::kFork:
+    case Effect::kVfork:
     case Effect::kClone:
     case Effect::kClose:
+    case Effect::kSend:
       return true;
-    case Effect::kWait:
-      return call.op == FEIGN_POSIX_FUTEX &&
-             (text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos);
-    case Effect::kUse:
-      return call.op == FEIGN_POSIX_SENDTO || call.op == FEIGN_POSIX_SENDMSG;
+    case Effect::kFutex:
+      return text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos;
     case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
       size_t p = text.find('(') + 1;
       while (p < text.size() && is_digit(text[p])) ++p;

@@ -124,7 +124,6 @@ struct File {
 struct Handle {
   Shared access;
   uint32_t file = 0;
-  uint32_t flags = 0;
   bool locked = false;
 };
 
@@ -378,11 +377,11 @@ void Depend::processes(const feign_activity& a, Effect effect) {
     s.vforked_by = 0;
   };
   switch (effect) {
-    case Effect::kFork:
+    case Effect::kVfork:
+      if (ok) s.vfork = a.id;
+      return;
     case Effect::kClone:
-      if (ok &&
-          (a.op == FEIGN_POSIX_VFORK || (effect == Effect::kClone && (a.flags & CLONE_VFORK) != 0)))
-        s.vfork = a.id;
+      if (ok && (a.flags & CLONE_VFORK)) s.vfork = a.id;
       return;
     case Effect::kExec:
       if (!ok) return;
@@ -396,11 +395,9 @@ void Depend::processes(const feign_activity& a, Effect effect) {
         for (const uint32_t one : at->second.streams) clocks_.ended(one);
       return release();
     case Effect::kWait: {
-      int64_t pid = 0;
-      if (a.op == FEIGN_POSIX_WAIT4)
-        pid = a.result;
-      else if (a.op == FEIGN_POSIX_WAITID && ok && a.value_count > 0)
-        pid = static_cast<int64_t>(a.values[0]);
+      // waitid tells who it was beside its result.
+      if (!ok) return;
+      const int64_t pid = a.value_count > 0 ? static_cast<int64_t>(a.values[0]) : a.result;
       if (pid <= 0) return;
       feign_stream_info info{};
       info.struct_size = sizeof info;
@@ -457,7 +454,6 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       if (!ok || a.handle == 0) return;
       Handle& h = handles_[a.handle];
       h.file = a.file;
-      h.flags = a.flags;
       h.access.change = me_;
       if (a.file != 0) ++files_[a.file].open;
       return;
@@ -478,14 +474,10 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       break;
     case Effect::kFcntl:
       moves = a.flags == F_SETFL;
-      if (moves && a.value_count > 0 && a.handle != 0) {
-        uint32_t& flags = handles_[a.handle].flags;
-        flags = (flags & ~uint32_t{O_APPEND}) | (static_cast<uint32_t>(a.values[0]) & O_APPEND);
-      }
       break;
     case Effect::kCopy:
       moves = at_own_offset(0);
-      moves2 = a.op == FEIGN_POSIX_SENDFILE || at_own_offset(1);
+      moves2 = at_own_offset(1);
       break;
     case Effect::kMap:
       if (ok && a.handle2 != 0) {
@@ -654,32 +646,29 @@ void Depend::names(const feign_activity& a, Effect effect) {
     case Effect::kLink:
       if (a.path2 != 0) ok ? change_name(a.path2, false) : use_name(a.path2);
       break;
-    case Effect::kAttr:
-    case Effect::kLattr:
-    case Effect::kUse: {
-      // What may be done with it is changed; times and owners are told by no result.
-      const bool rights = a.op == FEIGN_POSIX_CHMOD || a.op == FEIGN_POSIX_FCHMOD ||
-                          a.op == FEIGN_POSIX_FCHMODAT || a.op == FEIGN_POSIX_FCHMODAT2;
-      const bool attribute = a.op == FEIGN_POSIX_SETXATTR || a.op == FEIGN_POSIX_LSETXATTR ||
-                             a.op == FEIGN_POSIX_FSETXATTR || a.op == FEIGN_POSIX_REMOVEXATTR ||
-                             a.op == FEIGN_POSIX_LREMOVEXATTR || a.op == FEIGN_POSIX_FREMOVEXATTR;
-      const bool asks = a.op == FEIGN_POSIX_FGETXATTR || a.op == FEIGN_POSIX_FLISTXATTR;
-      if (ok && (rights || attribute)) {
-        if (effect != Effect::kUse && a.path != 0) use_name(a.path);
-        if (rights && a.path != 0 && (a.marks & FEIGN_DIRECTORY)) change_name(a.path, true);
-        return identity(true);
-      }
-      if (effect == Effect::kUse) return asks ? identity(false) : void();
+    case Effect::kChmod:  // what may be done with it and below it
+      if (!ok) break;
+      if (a.path != 0 && (a.marks & FEIGN_DIRECTORY))
+        change_name(a.path, true);
+      else if (a.path != 0 && a.handle == 0)
+        use_name(a.path);
+      return identity(true);
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
+      if (!ok) break;
+      if (a.path != 0 && a.handle == 0) use_name(a.path);
+      return identity(true);
+    case Effect::kGetXattr:
+      if (a.handle != 0) return identity(false);
       break;
-    }
     case Effect::kList:
       if (a.path != 0) take_side(entries(name_of(a.path)), 1, kPath);
       return;
     case Effect::kStat:
-    case Effect::kLstat:
     case Effect::kStatat:
     case Effect::kAccess:
     case Effect::kReadlink:
+    case Effect::kAttr:
     case Effect::kTruncate:
       break;
     default:
@@ -775,10 +764,7 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
   if (a.file == 0 || a.result < 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
   const auto done = static_cast<uint64_t>(a.result);
   const auto file = [&]() -> File& { return files_[a.file]; };
-  const auto appends = [&] {
-    const auto at = handles_.find(a.handle);
-    return at != handles_.end() && (at->second.flags & O_APPEND) != 0;
-  };
+  const bool appends = (a.marks & FEIGN_APPENDS) != 0;
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat: {
@@ -800,18 +786,13 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
       return;
     case Effect::kWrite:
     case Effect::kPwrite:
-    case Effect::kPwrite2: {
-      constexpr uint32_t kRwfAppend = 16;
-      if (done == 0) return;
-      return write(file(), a.offset, done,
-                   appends() || (effect == Effect::kPwrite2 && (a.flags & kRwfAppend)));
-    }
+    case Effect::kPwrite2:
+      if (done != 0) write(file(), a.offset, done, appends);
+      return;
     case Effect::kCopy: {
       if (a.handle != 0) read(file(), a.offset, a.length, done);
       if (a.handle2 == 0 || a.value_count < 4 || a.values[2] == 0 || done == 0) return;
-      const auto to = handles_.find(a.handle2);
-      return write(files_[static_cast<uint32_t>(a.values[2])], a.values[3], done,
-                   to != handles_.end() && (to->second.flags & O_APPEND) != 0);
+      return write(files_[static_cast<uint32_t>(a.values[2])], a.values[3], done, appends);
     }
     case Effect::kIoctl:  // FICLONE
       if (const auto from = handles_.find(a.handle2);
@@ -845,17 +826,15 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
         f.size_known = true;
       }
       return;
-    case Effect::kUse:
-      if (a.op == FEIGN_POSIX_FSYNC || a.op == FEIGN_POSIX_FDATASYNC ||
-          a.op == FEIGN_POSIX_SYNC_FILE_RANGE || a.op == FEIGN_POSIX_SYNC_FILE_RANGE2)
-        if (File& f = file(); !alone(f)) f.bytes.writes([&](const Points& p) { after(p, kFile); });
+    case Effect::kFlush:
+      if (File& f = file(); !alone(f)) f.bytes.writes([&](const Points& p) { after(p, kFile); });
       return;
     case Effect::kAio: {
       File& f = file();
       if (done == 0) return;
       if (a.flags == 0 || a.flags == 7) read(f, a.offset, a.length, a.length);
       if (a.flags != 1 && a.flags != 8) return;
-      write(f, a.offset, a.length, appends());
+      write(f, a.offset, a.length, appends);
       // It is there when the process was told so.
       auto& under_way = streams_[a.stream].aio;
       if (under_way.size() < kMostQueued) under_way.push_back({a.file, {a.offset, a.length}});
@@ -886,11 +865,9 @@ void Depend::locks(const feign_activity& a, Effect effect) {
       begin = value(3);
       end = value(4) == 0 ? UINT64_MAX : begin + value(4);
     }
-  } else if (a.op == FEIGN_POSIX_FLOCK) {
+  } else {
     exclusive = (a.flags & LOCK_EX) != 0;
     releases = (a.flags & LOCK_UN) != 0;
-  } else {
-    return;
   }
   File& f = files_[a.file];
   if (!f.locks) f.locks = std::make_unique<Ranges>();
@@ -947,25 +924,27 @@ void Depend::received(Channel& c, uint32_t reader, uint64_t bytes) {
 }
 
 void Depend::channels(const feign_activity& a, Effect effect) {
-  if (effect == Effect::kPipe) {
-    if (a.file != 0 && a.op == FEIGN_POSIX_SOCKETPAIR) channels_[a.file].both_ways = true;
-    return;
-  }
   constexpr uint64_t kByHandle = uint64_t{1} << 32;
-  if (effect == Effect::kChannel) {
-    if (a.handle != 0 && (a.op == FEIGN_POSIX_EVENTFD || a.op == FEIGN_POSIX_EVENTFD2))
-      channels_[kByHandle | a.handle].counter = true;
-    return;
+  switch (effect) {
+    case Effect::kFutex:
+      return futex(a);
+    case Effect::kSemaphore:
+      if (a.result < 0 || a.value_count == 0) return;
+      after(semaphores_[a.values[0]], kChannel);
+      semaphores_[a.values[0]] = me_;
+      return;
+    case Effect::kFcntl:
+    case Effect::kFlock:
+      return locks(a, effect);
+    case Effect::kSocketpair:
+      if (a.file != 0) channels_[a.file].both_ways = true;
+      return;
+    case Effect::kEventfd:
+      if (a.handle != 0) channels_[kByHandle | a.handle].counter = true;
+      return;
+    default:
+      break;
   }
-  if (a.op == FEIGN_POSIX_FUTEX) return futex(a);
-  if (a.op == FEIGN_POSIX_SEMOP || a.op == FEIGN_POSIX_SEMTIMEDOP) {
-    if (a.result < 0 || a.value_count == 0) return;
-    Point& last = semaphores_[a.values[0]];
-    after(last, kChannel);
-    last = me_;
-    return;
-  }
-  if (effect == Effect::kFcntl || effect == Effect::kUse) locks(a, effect);
   if (!(a.marks & FEIGN_NOT_A_FILE) || a.handle == 0) return;
 
   Channel* c = nullptr;
@@ -979,14 +958,12 @@ void Depend::channels(const feign_activity& a, Effect effect) {
   const auto bytes = static_cast<uint64_t>(std::max<int64_t>(a.result, 0));
   switch (effect) {
     case Effect::kWrite:
-    case Effect::kUse:
-      if (effect == Effect::kUse && a.op != FEIGN_POSIX_SENDTO && a.op != FEIGN_POSIX_SENDMSG)
-        return;
+    case Effect::kSend:
       if (bytes != 0) sent(*c, a.handle, bytes);
       if (a.result == -EPIPE) after(c->closes, kChannel);
       return;
     case Effect::kRead:
-    case Effect::kWait:
+    case Effect::kReceive:
       if (a.result < 0 || (a.marks & FEIGN_NO_RESULT)) return;
       if (bytes != 0) return received(*c, a.handle, bytes);
       if (a.length == 0 && effect == Effect::kRead) return;
@@ -1115,8 +1092,7 @@ void Depend::activity(feign_activity& a) {
   if (on(kPath) && on_file) names(a, effect);
   if (on(kFile)) {
     bytes(a, effect);
-    if ((a.op == FEIGN_POSIX_IO_GETEVENTS || a.op == FEIGN_POSIX_IO_PGETEVENTS) &&
-        effect == Effect::kNone) {
+    if (effect == Effect::kAioWait) {
       auto done = std::move(streams_[a.stream].aio);
       streams_[a.stream].aio.clear();
       for (const auto& [file, range] : done) write(files_[file], range[0], range[1], false);
