@@ -9,7 +9,35 @@
 
 namespace feign {
 
-std::string info_text(const TraceInfo& t, const Tables& tables) {
+namespace {
+
+std::string dependencies_text(const DependencyInfo& d) {
+  std::string out =
+      "\n" + format("  %-16s %10s %10s %10s\n", "dependencies", "found", "redundant", "kept");
+  const auto row = [&](const std::string& name, const DependencyInfo::Rule& r) {
+    out += format("  %-16s %10s %10s %10s\n", name.c_str(), format_count(r.made).c_str(),
+                  format_count(r.made - std::min(r.made, r.kept)).c_str(),
+                  format_count(r.kept).c_str());
+  };
+  DependencyInfo::Rule all;
+  for (const auto& [name, r] : d.rules) {
+    row(name, r);
+    all.made += r.made;
+    all.kept += r.kept;
+  }
+  if (d.rules.size() != 1) row("all", all);
+  const double at_once =
+      d.longest != 0 ? static_cast<double>(d.activities) / static_cast<double>(d.longest) : 0;
+  out += "  longest chain: " + format_count(d.longest) + " of " + format_count(d.activities) +
+         " calls" + format(", %.2f at a time if all took as long; at most ", at_once) +
+         format_count(d.widest) + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::string info_text(const TraceInfo& t, const Tables& tables,
+                      const DependencyInfo* dependencies) {
   std::string out;
   const auto line = [&](const char* name, const std::string& text) {
     out += format("%-12s ", name) + text + "\n";
@@ -68,6 +96,7 @@ std::string info_text(const TraceInfo& t, const Tables& tables) {
                format_time(t.streams[s].last_ns - t.streams[s].first_ns).c_str());
   }
   if (shown > 20) out += "  … and " + format_count(shown - 20) + " more streams\n";
+  if (dependencies != nullptr) out += dependencies_text(*dependencies);
   if (!tables.left_out.empty()) {
     out += "\nin the trace, but no activity\n" +
            format("  %-20s %10s %11s  %s\n", "call", "count", "time", "why");
@@ -83,7 +112,8 @@ std::string info_text(const TraceInfo& t, const Tables& tables) {
   return out;
 }
 
-std::string info_json(const TraceInfo& t, const Tables& tables) {
+std::string info_json(const TraceInfo& t, const Tables& tables,
+                      const DependencyInfo* dependencies) {
   using Json = nlohmann::ordered_json;
   const auto seconds = [](uint64_t ns) { return static_cast<double>(ns) / 1e9; };
   Json j;
@@ -129,6 +159,15 @@ std::string info_json(const TraceInfo& t, const Tables& tables) {
                             {"activities", t.streams[s].activities},
                             {"first_seconds", seconds(t.streams[s].first_ns)},
                             {"last_seconds", seconds(t.streams[s].last_ns)}});
+  }
+  if (dependencies != nullptr) {
+    Json& d = j["dependencies"];
+    d["rules"] = Json::object();
+    for (const auto& [name, r] : dependencies->rules)
+      d["rules"][name] = {
+          {"found", r.made}, {"redundant", r.made - std::min(r.made, r.kept)}, {"kept", r.kept}};
+    d["longest_chain"] = dependencies->longest;
+    d["widest"] = dependencies->widest;
   }
   j["left_out"] = Json::array();
   for (const auto& [key, l] : tables.left_out)

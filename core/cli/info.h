@@ -8,7 +8,10 @@
 
 namespace feign {
 
-std::string info_text(const TraceInfo& info, const Tables& tables);
-std::string info_json(const TraceInfo& info, const Tables& tables);
+// `dependencies`: null if they were not asked for.
+std::string info_text(const TraceInfo& info, const Tables& tables,
+                      const DependencyInfo* dependencies = nullptr);
+std::string info_json(const TraceInfo& info, const Tables& tables,
+                      const DependencyInfo* dependencies = nullptr);
 
 }  // namespace feign

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -79,7 +80,8 @@ struct Common {
   std::vector<std::string> plugins, traces, with;
   std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name,
                         shell;
-  bool no_prepare = false, json = false, quiet = false, keep_going = false, names = false;
+  bool no_prepare = false, json = false, quiet = false, dependencies = false, keep_going = false,
+       names = false;
   std::string cwd, content, max_bytes;
   int verbose = 0;
 };
@@ -257,7 +259,17 @@ int info_command(const Common& c) {
     });
   }();
   if (!info) return failed(info.error());
-  return put(c.json ? info_json(*info, tables) : info_text(*info, tables), c.output);
+  std::optional<DependencyInfo> dependencies;
+  if (c.dependencies) {
+    ProgressLine line(c.quiet);
+    auto found = dependency_info(
+        list, plugins,
+        [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+    if (!found) return failed(found.error());
+    dependencies = std::move(*found);
+  }
+  const DependencyInfo* d = dependencies ? &*dependencies : nullptr;
+  return put(c.json ? info_json(*info, tables, d) : info_text(*info, tables, d), c.output);
 }
 
 int convert_command(Common& c) {
@@ -422,6 +434,10 @@ int main(int argc, char** argv) {
   CLI::App* info = app.add_subcommand("info", "What is in a trace");
   info->add_option("TRACE", c.traces, "Trace file, or several that are one trace")->required();
   reading(info);
+  info->add_flag(
+      "--dependencies", c.dependencies,
+      "Say, too, what must wait for what when streams run side by side, and how much that "
+      "leaves to do at once (docs/dependencies.md)");
   info->add_flag("--json", c.json, "As one JSON object");
   info->add_option("-o,--output", c.output, "Where it goes, instead of standard output")
       ->type_name("FILE");

@@ -185,22 +185,39 @@ Result<int> open_root(const std::string& root) {
   return fd;
 }
 
-// The left half: provider, modifiers, then into the plan and the writers.
-Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions,
-                            RunResult& result, Tables& tables, const Progress& progress) {
+// The provider and the modifiers of a run.
+struct Left {
+  std::unique_ptr<Instance> provider;
+  std::vector<std::unique_ptr<Instance>> modifiers;
+  std::vector<Instance*> in_order() const {
+    std::vector<Instance*> all;
+    for (const auto& m : modifiers) all.push_back(m.get());
+    return all;
+  }
+};
+
+Result<Left> make_left(const Line& line, Tables& tables, Extensions& extensions) {
   extensions.tables = &tables;
+  Left left;
   auto provider = make(line.providers.front(), tables, extensions);
   if (!provider) return std::move(provider.error());
-  for (const auto& [key, value] : line.providers.front().spec.options)
-    if (key == "file" && (*provider)->name() != "feign") tables.sources.push_back(value);
-  std::vector<std::unique_ptr<Instance>> modifiers, writers;
-  std::vector<Instance*> in_order;
+  left.provider = std::move(*provider);
   for (const Chosen& c : line.modifiers) {
     auto made = make(c, tables, extensions);
     if (!made) return std::move(made.error());
-    in_order.push_back(made->get());
-    modifiers.push_back(std::move(*made));
+    left.modifiers.push_back(std::move(*made));
   }
+  return left;
+}
+
+// The left half: provider, modifiers, then into the plan and the writers.
+Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions,
+                            RunResult& result, Tables& tables, const Progress& progress) {
+  auto left = make_left(line, tables, extensions);
+  if (!left) return std::move(left.error());
+  for (const auto& [key, value] : line.providers.front().spec.options)
+    if (key == "file" && left->provider->name() != "feign") tables.sources.push_back(value);
+  std::vector<std::unique_ptr<Instance>> writers;
   for (const Chosen& c : line.writers) {
     auto made = make(c, tables, extensions);
     if (!made) return std::move(made.error());
@@ -212,7 +229,7 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
     plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, NativeWriter::Options{});
   Needs needs(tables);
   const bool watch = plan != nullptr || !writers.empty();
-  Pipeline pipeline(tables, **provider, in_order);
+  Pipeline pipeline(tables, *left->provider, left->in_order());
   Report& report = result.report;
   uint64_t first = UINT64_MAX, last = 0, passed = 0;
   auto ran = pipeline.run(
@@ -452,19 +469,11 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   if (!line->replayers.empty() || !line->writers.empty())
     return Error(FEIGN_ERR_ARGUMENT, "info takes a provider and modifiers only");
   Extensions extensions;
-  auto provider = make(line->providers.front(), tables, extensions);
-  if (!provider) return std::move(provider.error());
-  std::vector<std::unique_ptr<Instance>> modifiers;
-  std::vector<Instance*> in_order;
-  for (const Chosen& c : line->modifiers) {
-    auto made = make(c, tables, extensions);
-    if (!made) return std::move(made.error());
-    in_order.push_back(made->get());
-    modifiers.push_back(std::move(*made));
-  }
+  auto left = make_left(*line, tables, extensions);
+  if (!left) return std::move(left.error());
 
   TraceInfo info;
-  info.provider = (*provider)->name();
+  info.provider = left->provider->name();
   info.first_ns = UINT64_MAX;
   // By file identity: no vector, for a damaged trace can name any number.
   std::unordered_map<uint32_t, TraceInfo::File> seen;
@@ -473,7 +482,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
     const feign_op_info* op = tables.ops.info(id);
     return op != nullptr ? op->kind : uint32_t{FEIGN_KIND_OTHER};
   };
-  Pipeline pipeline(tables, **provider, in_order);
+  Pipeline pipeline(tables, *left->provider, left->in_order());
   const auto look = [&](feign_activity* const* items, size_t count) -> Result<void> {
     for (size_t i = 0; i < count; ++i) {
       const feign_activity& a = *items[i];
@@ -545,6 +554,56 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
                     });
   files.resize(top);
   info.files = std::move(files);
+  return info;
+}
+
+Result<DependencyInfo> dependency_info(const std::vector<PluginSpec>& specs, Plugins& plugins,
+                                       const Progress& progress) {
+  DependencyInfo info;
+  // All of them first, then those that are left: a modifier has no other way to say numbers.
+  for (const char* reduce : {"no", "yes"}) {
+    const bool reduced = reduce[0] == 'y';
+    auto line = choose(specs, plugins);
+    if (!line) return std::move(line.error());
+    if (auto added = add_depend(*line, {}, plugins); !added) return std::move(added.error());
+    for (Chosen& c : line->modifiers)
+      if (std::string_view(c.component.table->name) == "depend") {
+        std::erase_if(c.spec.options, [](const auto& o) { return o.first == "reduce"; });
+        c.spec.options.emplace_back("reduce", reduce);
+      }
+    Tables tables;
+    Extensions extensions;
+    auto left = make_left(*line, tables, extensions);
+    if (!left) return std::move(left.error());
+    Pipeline pipeline(tables, *left->provider, left->in_order());
+    Chains chains;
+    uint64_t passed = 0;
+    auto ran = pipeline.run(
+        [&](feign_activity* const* items, size_t count) -> Result<void> {
+          for (size_t i = 0; i < count; ++i) {
+            const Record& r = *Record::of(items[i]);
+            for (const Dependency& d : r.depends) {
+              const std::string_view name = tables.strings.text(d.rule);
+              DependencyInfo::Rule& rule =
+                  info.rules[name.empty() ? "recorded" : std::string(name)];
+              ++(reduced ? rule.kept : rule.made);
+            }
+            if (reduced) chains.add(r);
+          }
+          passed += count;
+          return {};
+        },
+        [&] {
+          progress("dependencies", passed, info.activities);
+          return g_stop_signal.load(std::memory_order_relaxed) == 0;
+        });
+    if (!ran) return std::move(ran.error());
+    if (const int signal = g_stop_signal.load(); signal != 0)
+      return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal));
+    info.activities = passed;
+    info.longest = chains.longest();
+    info.widest = chains.widest();
+  }
   return info;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/content.h"
 #include "base/error.h"
+#include "cli/dependencies.h"
 #include "plugin/plugin.h"
 #include "report/report.h"
 #include "trace/tables.h"
@@ -92,5 +93,10 @@ struct TraceInfo {
 };
 Result<TraceInfo> trace_info(const std::vector<PluginSpec>& plugins, Plugins& registry,
                              Tables& tables, const Progress& progress);
+
+// What the dependencies that modifier `depend` inserts come to; with its default rules unless it is
+// among the plug-ins. Reads the trace twice.
+Result<DependencyInfo> dependency_info(const std::vector<PluginSpec>& plugins, Plugins& registry,
+                                       const Progress& progress);
 
 }  // namespace feign

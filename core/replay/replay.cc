@@ -236,7 +236,9 @@ Result<void> Worker::loop() {
 
     if (thinks) {
       // In recorded order a stream waits for the others as such, not for as long as it did then.
-      const uint64_t waiting = in_turn && many ? 0 : a.sync_ns + skipped_ns;
+      // Nor if it waits for somebody now: that was what it waited for then.
+      const uint64_t waiting =
+          in_turn && many ? 0 : (r.depends.empty() ? a.sync_ns : 0) + skipped_ns;
       const auto length =
           static_cast<uint64_t>(static_cast<double>(a.compute_ns + waiting) * scale);
       skipped_ns = 0;
@@ -290,7 +292,7 @@ Result<void> Worker::loop() {
     if (outcome.doing == FEIGN_SKIPPED) {
       ++o.skipped;
       ++skips_[{a.op, outcome.why != nullptr ? outcome.why : "not said"}];
-      skipped_ns += a.duration_ns;
+      if (r.depends.empty()) skipped_ns += a.duration_ns;
     } else {
       ++o.replayed;
       s->report.call_ns += latency;
