@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs whose threads and processes work hand in hand: traced, and replayed side by side with random pauses.
+With dependencies every replay comes back as recorded; without, they fall."""
+import os
+import shutil
+import subprocess
+
+from harness import TOP, Skip, Tmp, feign, main, refuses, same_tree, tree
+
+SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
+REPEATS = 4
+
+
+def traced(tmp, what, options=("-f", "-ttt", "-T", "-y")):
+    strace, compiler = shutil.which("strace"), shutil.which("cc") or shutil.which("gcc")
+    if not strace or not compiler:
+        raise Skip("there is no strace, or no C compiler")
+    program, work, trace = (os.path.join(tmp, n) for n in ("side-by-side", "w", "t.strace"))
+    os.mkdir(work)
+    subprocess.run([compiler, "-O1", "-w", "-pthread", "-o", program, os.path.join(TOP, "tests", "side_by_side.c")], check=True)
+    subprocess.run([strace, *options, "-o", trace, program, what], check=True, cwd=work)
+    return work, trace
+
+
+def replay(tmp, trace, work, *options):
+    root = os.path.join(tmp, "root")
+    shutil.rmtree(root, ignore_errors=True)
+    os.mkdir(root)
+    r = feign("replay", trace, "--root", root, "--cwd", work, "--json", *options).json()
+    assert not r["interrupted"]
+    return r, tree(root + work)
+
+
+def shaken(tmp, trace, work, order):
+    """How many calls came back otherwise, and how often the tree was another one, over several replays."""
+    mismatched, trees = 0, 0
+    for seed in range(REPEATS):
+        r, left = replay(tmp, trace, work, "--order", order, "--pace", "think", "--with", f"jitter,max=300us,seed={seed}")
+        mismatched += r["mismatched"]
+        trees += left != tree(work)
+    return mismatched, trees
+
+
+def keeps_right(what, options=("-f", "-ttt", "-T", "-y"), falls=True):
+    with Tmp() as tmp:
+        work, trace = traced(tmp, what, options)
+        assert shaken(tmp, trace, work, "depend") == (0, 0)
+        if falls:
+            assert shaken(tmp, trace, work, "stream") != (0, 0), "nothing had to be in order: what does this test show?"
+
+
+def test_by_pipe():
+    keeps_right("pipe")
+
+
+def test_by_pipe_without_annotations():
+    keeps_right("pipe", ("-f", "-ttt", "-T"), falls=False)
+
+
+def test_by_turns():
+    keeps_right("turns")
+
+
+def test_by_locks():
+    keeps_right("locks")
+
+
+def test_one_offset():
+    keeps_right("offset")
+
+
+def test_by_talk():
+    keeps_right("talk")
+
+
+def test_what_is_apart_stays_apart():
+    with Tmp() as tmp:
+        work, trace = traced(tmp, "apart")
+        assert shaken(tmp, trace, work, "depend") == (0, 0)
+        info = feign("info", trace, "--dependencies", "--json").json()
+        d, calls = info["dependencies"], info["activities"]
+        # Four threads of 200 calls each: the chain is one thread's, and what the program does alone.
+        assert d["longest_chain"] < calls - 2.5 * 200, (d, calls)
+        assert d["widest"] >= 4, d
+        total = feign("info", trace, "--dependencies", "--json", "--with", "depend,rules=trace").json()
+        assert total["dependencies"]["longest_chain"] == calls and total["dependencies"]["widest"] == 1
+
+
+def test_order_depend_is_the_modifier_and_a_converted_trace_has_it():
+    with Tmp() as tmp:
+        native = os.path.join(tmp, "t.feign")
+        assert feign("convert", SHIPPED, native, "--with", "depend").status == 0
+        for args in ((SHIPPED, "--order", "depend"), (SHIPPED, "--with", "depend,rules=trace", "--order", "depend"), (native, "--order", "stream")):
+            root = os.path.join(tmp, "root")
+            shutil.rmtree(root, ignore_errors=True)
+            os.mkdir(root)
+            r = feign("replay", *args, "--root", root, "--json").json()
+            assert r["mismatched"] == 0 and len(r["streams"]) > 5, (args, r["mismatches"])
+        # The native trace's own: found again, and all of them kept.
+        of_text = feign("info", SHIPPED, "--dependencies", "--json").json()["dependencies"]
+        of_native = feign("info", native, "--dependencies", "--json", "--with", "depend,rules=recorded").json()["dependencies"]
+        kept = {rule: n["kept"] for rule, n in of_text["rules"].items() if n["kept"]}
+        assert kept == {rule: n["kept"] for rule, n in of_native["rules"].items()} and kept, (of_text, of_native)
+        assert of_text["longest_chain"] == of_native["longest_chain"]
+
+
+def test_explicit_edges():
+    with Tmp() as tmp:
+        edges = os.path.join(tmp, "edges")
+        with open(edges, "w") as f:
+            f.write("# one\n40 after 3\n")
+        d = feign("info", SHIPPED, "--dependencies", "--json", "--with", f"depend,rules=none,edges={edges}").json()["dependencies"]
+        assert set(d["rules"]) <= {"explicit"}, d
+        with open(edges, "w") as f:
+            f.write("# one\n40 after 41\n")
+        refuses("info", SHIPPED, "--dependencies", "--with", f"depend,edges={edges}",
+                text=r"edges:2: activity 40 after activity 41, which does not come before it")
+        refuses("replay", SHIPPED, "--root", tmp, "--with", "depend,rules=handel", text='no rule "handel": want handle, path')
+
+
+def test_waits_are_not_made_not_counted_as_replayed_and_not_waited_twice():
+    at = "17000000%02d.%06d"
+    lines = [f"1 {at % (1, 0)} pipe([3, 4]) = 0 <0.000010>", f"1 {at % (1, 100)} fork() = 2 <0.000010>",
+             f"2 {at % (1, 200)} read(3, <unfinished ...>", f"1 {at % (2, 500000)} write(4, \"x\", 1) = 1 <0.000010>",
+             f"2 {at % (2, 500050)} <... read resumed>\"x\", 1) = 1 <1.499850>", f"1 {at % (2, 500200)} wait4(-1, <unfinished ...>",
+             f"2 {at % (2, 600000)} exit_group(0) = ?", f"1 {at % (2, 700000)} <... wait4 resumed>NULL, 0, NULL) = 2 <0.199800>",
+             f"1 {at % (2, 700100)} exit_group(0) = ?"]
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w") as f:
+            f.write("\n".join(lines) + "\n")
+        for options in ((), ("--with", "depend,rules=none")):
+            root = os.path.join(tmp, "root")
+            shutil.rmtree(root, ignore_errors=True)
+            os.mkdir(root)
+            r = feign("replay", trace, "--root", root, "--order", "depend", "--pace", "think", "--json", *options).json()
+            skips = {s["op"]: s["why"] for s in r["skips"]}
+            assert skips["wait4"] == "waits for others: its order is kept", r["skips"]
+            assert r["ops"]["wait4"]["replayed"] == 0
+            paused = {s["stream"]: s["pause_seconds"] for s in r["streams"]}
+            # The child's read: waited for its parent's write, or slept as long as it took then; its parent
+            # computes for as long.
+            assert paused[1] > 1.4 and (paused[2] > 1.4 if options else paused[2] < 0.5), r["streams"]
+
+
+main(globals())
