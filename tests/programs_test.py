@@ -111,7 +111,7 @@ def replays(name, script, before=None, options=Y, user=None, only=None, stream=T
             continue
         # "threads": a thread a stream, in recorded order. In stream order threads that share descriptors race:
         # there it is only counted, once.
-        for order in ("trace", "threads", "stream") if stream and fs == next(iter(roots())) else ("trace",):
+        for order in ("trace", "threads", "depend", "stream") if stream and fs == next(iter(roots())) else ("trace",):
             root = tempfile.mkdtemp(dir=folder)
             try:
                 r = feign("replay", *traces, "--root", root, "--cwd", work, "--json", *(("--pace", "think,scale=0.001") if order == "threads" else ("--order", order)))
