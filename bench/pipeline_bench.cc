@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the core and pass-through modifiers cost an activity, by look-ahead; beside system calls.
-// usage: pipeline-bench PASS.SO [COUNT]
+// What the core and modifiers cost an activity: pass-through ones, by look-ahead, and depend;
+// beside system calls. usage: pipeline-bench PASS.SO DEPEND.SO [COUNT]
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "plugin/plugin.h"
 #include "window/pipeline.h"
 
 namespace {
@@ -17,8 +18,8 @@ namespace {
 using namespace feign;
 
 // ns an activity, from the provider's making it to the far end.
-double once(Plugins& plugins, const std::string& so, uint64_t count, size_t modifiers,
-            uint64_t lookahead) {
+double once(Plugins& plugins, const std::string& so, const std::string& depend, uint64_t count,
+            uint64_t streams, size_t modifiers, uint64_t lookahead) {
   auto all = plugins.open(so);
   if (!all) {
     fprintf(stderr, "%s\n", all.error().text().c_str());
@@ -33,11 +34,19 @@ double once(Plugins& plugins, const std::string& so, uint64_t count, size_t modi
     if (!made) exit(2);
     return std::move(*made);
   };
-  auto provider = make(0, {{"count", std::to_string(count)}});
+  auto provider = make(0, {{"count", std::to_string(count)}, {"streams", std::to_string(streams)}});
   std::vector<std::unique_ptr<Instance>> owned;
   std::vector<Instance*> chain;
   for (size_t i = 0; i < modifiers; ++i) {
     owned.push_back(make(1, {{"lookahead", std::to_string(lookahead)}}));
+    chain.push_back(owned.back().get());
+  }
+  if (!depend.empty()) {
+    auto found = plugins.open(depend);
+    if (!found) exit(2);
+    auto made = Instance::create(found->front(), {}, tables);
+    if (!made) exit(2);
+    owned.push_back(std::move(*made));
     chain.push_back(owned.back().get());
   }
   Pipeline pipeline(tables, *provider, chain);
@@ -99,8 +108,8 @@ double cost(Call&& call) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 2;
-  const uint64_t count = argc > 2 ? strtoull(argv[2], nullptr, 10) : 2'000'000;
+  if (argc < 3) return 2;
+  const uint64_t count = argc > 3 ? strtoull(argv[3], nullptr, 10) : 2'000'000;
   Plugins plugins;
   const int fd = open("/proc/self/exe", O_RDONLY);
   struct stat st {};
@@ -115,26 +124,30 @@ int main(int argc, char** argv) {
     size_t modifiers;
     uint64_t lookahead;
     std::vector<double> runs;
+    uint64_t streams = 0;  // with depend, if not 0
   };
   std::vector<Row> rows = {{"no modifier", 0, 0, {}},
                            {"three modifiers, window 1024 (341 each)", 3, 341, {}},
                            {"one modifier, look-ahead 2", 1, 2, {}},
                            {"one modifier, look-ahead 100", 1, 100, {}},
                            {"one modifier, look-ahead 1,000", 1, 1000, {}},
-                           {"one modifier, look-ahead 65,536", 1, 65536, {}}};
+                           {"one modifier, look-ahead 65,536", 1, 65536, {}},
+                           {"depend, one stream, random blocks", 0, 0, {}, 1},
+                           {"depend, four streams, random blocks, one file", 0, 0, {}, 4}};
   std::vector<double> alone;
   for (int r = 0; r < 7; ++r) {  // interleaved
     alone.push_back(provider_alone(plugins, argv[1], count));
     for (Row& row : rows)
-      row.runs.push_back(once(plugins, argv[1], count, row.modifiers, row.lookahead));
+      row.runs.push_back(once(plugins, argv[1], row.streams != 0 ? argv[2] : "", count,
+                              std::max<uint64_t>(1, row.streams), row.modifiers, row.lookahead));
   }
   std::sort(alone.begin(), alone.end());
   const double own = alone[alone.size() / 2];
-  printf("the made-up provider alone                   %7.1f ns, taken off below\n", own);
+  printf("the made-up provider alone                     %7.1f ns, taken off below\n", own);
   for (Row& row : rows) {
     std::sort(row.runs.begin(), row.runs.end());
     const double median = row.runs[row.runs.size() / 2] - own;
-    printf("%-44s %7.1f ns an activity (best %.1f)   x%.2f of fstat\n", row.name, median,
+    printf("%-46s %7.1f ns an activity (best %.1f)   x%.2f of fstat\n", row.name, median,
            row.runs.front() - own, median / fstat_ns);
   }
   return 0;

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/input.h"
 #include "base/workload.h"
-#include "layers/posix_ops.h"
 #include "prepare/prepare.h"
 #include "replay/replay.h"
 #include "trace/native.h"
@@ -492,8 +491,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       info.last_ns = std::max(info.last_ns, end);
       info.compute_ns += a.compute_ns;
       info.sync_ns += a.sync_ns;
-      const std::span<const Call> calls = posix_calls();
-      const bool waiting = a.op < calls.size() && waits(calls[a.op].effect);
+      const Call* const call = tables.ops.call(a.op);
+      const bool waiting = call != nullptr && waits(call->effect);
       (waiting ? info.sync_ns : info.call_ns) += a.duration_ns;
       if (a.op >= info.ops.size()) info.ops.resize(std::max(a.op + 1, tables.ops.size()));
       TraceInfo::Op& op = info.ops[a.op];

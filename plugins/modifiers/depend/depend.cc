@@ -32,11 +32,11 @@
 
 #include "base/input.h"
 #include "feign.h"
-#include "layers/posix_ops.h"
 #include "modifiers/depend/clocks.h"
 #include "modifiers/depend/points.h"
 #include "modifiers/depend/ranges.h"
 #include "trace/record.h"
+#include "trace/tables.h"
 
 namespace {
 
@@ -125,6 +125,7 @@ struct Handle {
   Shared access;
   uint32_t file = 0;
   bool locked = false;
+  uint64_t buffered = UINT64_MAX, buffered_end = 0;  // bytes that may not have left the process
 };
 
 // Bytes on their way from one process to another.
@@ -256,6 +257,7 @@ class Depend {
   void write(File& f, uint64_t begin, uint64_t length, bool appends);
   void set_size(File& f, uint64_t size, uint64_t from);
   void sizes(File& f);
+  void flushed(Handle& h);
   void sees_end(File& f);
   bool alone(File& f);
   void sent(Channel& c, uint32_t writer, uint64_t bytes);
@@ -264,14 +266,21 @@ class Depend {
   const feign_host* host_;
   Options options_;
   uint32_t rules_ = 0;
-  bool same_build_ = false;  // records are ours: the trace's own dependencies can be seen
+  // What calls do, of every layer, and the sign that records are the host's own: then the trace's
+  // dependencies can be seen.
+  const feign::Tables* tables_ = nullptr;
 
   feign_activity* a_ = nullptr;
   Point me_;
   uint64_t number_ = 0;
   std::vector<Wanted> wanted_;
   Clocks clocks_;
-  std::vector<std::pair<bool, Effect>> effects_;  // by op
+  struct Kind {
+    bool known = false;
+    Effect effect = Effect::kNone;
+    bool buffered = false;  // what it writes leaves the process later
+  };
+  std::vector<Kind> effects_;  // by op
   std::vector<Stream> streams_;
   std::unordered_map<uint64_t, Process> processes_;
   std::map<std::tuple<uint32_t, int32_t, int64_t>, uint64_t> groups_;
@@ -420,6 +429,7 @@ void Depend::gone(uint64_t handle) {
   if (at == handles_.end()) return;
   Handle& h = at->second;
   if (on(kHandle)) change(h.access, kHandle);
+  if (on(kFile)) flushed(h);
   if (const auto file = files_.find(h.file); file != files_.end()) {
     File& f = file->second;
     if (h.locked && f.locks && on(kChannel))
@@ -450,12 +460,16 @@ void Depend::handles(const feign_activity& a, Effect effect) {
   bool moves = false, moves2 = false;  // the handle's offset
   switch (effect) {
     case Effect::kOpen:
-    case Effect::kCreat: {
+    case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kFreopen:
+    case Effect::kTmpfile: {
       if (!ok || a.handle == 0) return;
       Handle& h = handles_[a.handle];
       h.file = a.file;
       h.access.change = me_;
       if (a.file != 0) ++files_[a.file].open;
+      if (effect == Effect::kFreopen && a.handle2 != 0) break;
       return;
     }
     case Effect::kClose:
@@ -465,6 +479,8 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     case Effect::kRead:
     case Effect::kWrite:
     case Effect::kSeek:
+    case Effect::kFseek:
+    case Effect::kFtell:
     case Effect::kList:
       moves = true;
       break;
@@ -496,7 +512,8 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     if (on(kHandle)) moves ? change(h.access, kHandle) : use(h.access, kHandle);
   }
   if (a.handle2 != 0 && effect != Effect::kMap) {
-    if (effect == Effect::kDup2 && (a.marks & FEIGN_LAST)) return gone(a.handle2);
+    const bool replaces = effect == Effect::kDup2 || effect == Effect::kFreopen;
+    if (replaces && (a.marks & FEIGN_LAST)) return gone(a.handle2);
     if (on(kHandle)) {
       Handle& h = handles_[a.handle2];
       moves2 ? change(h.access, kHandle) : use(h.access, kHandle);
@@ -606,6 +623,9 @@ void Depend::names(const feign_activity& a, Effect effect) {
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kFreopen:
+    case Effect::kTmpfile:
       if (a.path == 0) return;
       if (ok && (a.marks & FEIGN_CREATES)) {
         change_name(a.path, false);
@@ -674,8 +694,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
     default:
       return;
   }
-  const bool opens = effect == Effect::kOpen || effect == Effect::kCreat;
-  if (a.path == 0 || (a.handle != 0 && !opens)) return;
+  if (a.path == 0 || (a.handle != 0 && !feign::opens(effect))) return;
   use_name(a.path);
   if (ok) identity(false);
 }
@@ -760,14 +779,35 @@ void Depend::set_size(File& f, uint64_t size, uint64_t from) {
   f.there = std::min(f.there, size);
 }
 
+// What libc wrote into memory is in the file now, at the latest.
+void Depend::flushed(Handle& h) {
+  if (h.buffered_end == 0 || h.file == 0) return;
+  write(files_[h.file], h.buffered, h.buffered_end - h.buffered, false);
+  h.buffered = UINT64_MAX;
+  h.buffered_end = 0;
+}
+
 void Depend::bytes(const feign_activity& a, Effect effect) {
   if (a.file == 0 || a.result < 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
   const auto done = static_cast<uint64_t>(a.result);
   const auto file = [&]() -> File& { return files_[a.file]; };
   const bool appends = (a.marks & FEIGN_APPENDS) != 0;
+  if (effects_[a.op].buffered && a.handle != 0) {
+    if (const auto h = handles_.find(a.handle); h != handles_.end()) {
+      if (effect != Effect::kWrite) {
+        flushed(h->second);
+      } else {
+        h->second.buffered = std::min(h->second.buffered, a.offset);
+        h->second.buffered_end = std::max(h->second.buffered_end, a.offset + done);
+      }
+    }
+  }
   switch (effect) {
     case Effect::kOpen:
-    case Effect::kCreat: {
+    case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kFreopen:
+    case Effect::kTmpfile: {
       File& f = file();
       if (a.marks & FEIGN_CREATES) {
         f.size_known = f.size_changed = true;
@@ -814,7 +854,10 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
       return;
     }
     case Effect::kSeek:
-      if (a.flags == SEEK_END || a.flags == SEEK_DATA || a.flags == SEEK_HOLE) sees_end(file());
+    case Effect::kFseek:
+    case Effect::kFtell:
+      if (appends || a.flags == SEEK_END || a.flags == SEEK_DATA || a.flags == SEEK_HOLE)
+        sees_end(file());
       return;
     case Effect::kFstat:
     case Effect::kStat:
@@ -1058,16 +1101,17 @@ void Depend::window(const feign_activity& a) {
 
 Effect Depend::effect_of(uint32_t op) {
   if (op >= effects_.size()) effects_.resize(op + size_t{1});
-  auto& [known, effect] = effects_[op];
-  if (!known) {
-    known = true;
-    effect = Effect::kNone;
+  Kind& kind = effects_[op];
+  if (!kind.known) {
+    kind.known = true;
     const feign_op_info* info = host_->op_info(host_, op);
-    const auto calls = feign::posix_calls();
-    if (info != nullptr && op < calls.size() && strcmp(info->layer, "posix") == 0)
-      effect = calls[op].effect;
+    if (info != nullptr && tables_ != nullptr)
+      if (const feign::Call* call = tables_->ops.call(op); call != nullptr) {
+        kind.effect = call->effect;
+        kind.buffered = strcmp(info->layer, "stdio") == 0;
+      }
   }
-  return effect;
+  return kind.effect;
 }
 
 void Depend::activity(feign_activity& a) {
@@ -1077,7 +1121,7 @@ void Depend::activity(feign_activity& a) {
   Stream& s = stream_of(a.stream);
   for (const auto& [p, rule] : s.owed) after(p, rule);
   s.owed.clear();
-  if ((a.marks & FEIGN_DEPENDS) && same_build_) {
+  if (a.marks & FEIGN_DEPENDS) {
     auto& depends = feign::Record::of(&a)->depends;
     for (const feign::Dependency& d : depends) {
       const char* rule = d.rule != 0 ? host_->text(host_, d.rule, nullptr) : kRuleNames[kRecorded];
@@ -1171,7 +1215,10 @@ feign_status Depend::read_edges() {
 }
 
 feign_status Depend::start() {
-  same_build_ = host_->extension(host_, "feign.tables/1") != nullptr;
+  tables_ = static_cast<const feign::Tables*>(host_->extension(host_, "feign.tables/1"));
+  if (tables_ == nullptr)
+    return fail("this host does not say what calls do (extension feign.tables/1)",
+                FEIGN_ERR_UNSUPPORTED);
   const std::string_view all = options_.rules;
   for (size_t i = 0; all != "none" && i <= all.size();) {
     const size_t end = std::min(all.find('+', i), all.size());
