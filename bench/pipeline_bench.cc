@@ -44,7 +44,12 @@ double once(Plugins& plugins, const std::string& so, const std::string& depend, 
   if (!depend.empty()) {
     auto found = plugins.open(depend);
     if (!found) exit(2);
-    auto made = Instance::create(found->front(), {}, tables);
+    auto made = Instance::create(
+        found->front(), {}, tables,
+        [](void* ctx, const char* id) -> const void* {
+          return std::string_view(id) == "feign.tables/1" ? ctx : nullptr;
+        },
+        &tables);
     if (!made) exit(2);
     owned.push_back(std::move(*made));
     chain.push_back(owned.back().get());

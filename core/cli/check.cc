@@ -89,11 +89,13 @@ struct Place {
   std::vector<std::pair<std::string, std::string>> options;  // the user's
   feign_run run{sizeof(feign_run), -1, nullptr, uint64_t{1} << 20};
   std::vector<Needed> needed;
+  const Tables* tables = nullptr;
 
   static const void* extension(void* ctx, const char* id) {
     auto* self = static_cast<Place*>(ctx);
     if (std::strcmp(id, "feign.run/1") == 0) return &self->run;
     if (std::strcmp(id, "feign.needed/1") == 0) return &self->needed;
+    if (std::strcmp(id, "feign.tables/1") == 0) return self->tables;
     return nullptr;
   }
 };
@@ -115,6 +117,7 @@ Result<std::unique_ptr<Instance>> create(const Component& component, Tables& tab
   for (const auto& [key, value] : place.options)
     if (option_named(component, key) != nullptr && (set.empty() || set.front().first != key))
       spec.options.emplace_back(key, value);
+  place.tables = &tables;
   return Instance::create(component, spec, tables, Place::extension, &place);
 }
 
