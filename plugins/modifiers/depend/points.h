@@ -24,66 +24,69 @@ class Points {
   static constexpr size_t kMost = 64;
 
   void add(Point p) {
-    if (first_.stream == p.stream || first_.stream == 0) {
-      first_.stream = p.stream;
+    if (first_.stream == p.stream) {
       first_.id = std::max(first_.id, p.id);
-      return;
+    } else if (empty()) {
+      first_ = p;
+    } else {
+      add_further(p);
     }
-    add_further(p);
   }
   void add(const Points& other) {
     other.for_each([&](Point p) { add(p); });
-    if (other.anybody() != 0) everything(other.anybody());
+    if (const uint64_t id = other.anybody(); id != 0) {
+      if (empty()) first_.id = id;
+      everybody(id);
+    }
   }
   void clear() {
     first_ = {};
-    more_.reset();
+    count_ = 0;
   }
   void only(Point p) {
     first_ = p;
-    more_.reset();
+    count_ = 0;
   }
-  bool empty() const { return first_.stream == 0 && more_ == nullptr; }
+  bool empty() const { return first_.id == 0; }
   // Whether it is this stream's alone.
-  bool only_of(uint32_t stream) const { return first_.stream == stream && more_ == nullptr; }
+  bool only_of(uint32_t stream) const { return first_.stream == stream && count_ == 0; }
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    if (first_.id != 0) visit(first_);
-    if (more_ != nullptr)
-      for (const Point& p : more_->points) visit(p);
+    if (first_.stream == 0) return;
+    visit(first_);
+    for (uint32_t i = 0; i < count_; ++i) visit(more_[i]);
   }
-  // Besides, whoever's it is up to this id; 0: nobody's.
-  uint64_t anybody() const { return more_ != nullptr ? more_->anybody : 0; }
+  // Instead: whoever's it is up to this id; 0: nobody's.
+  uint64_t anybody() const { return first_.stream == 0 ? first_.id : 0; }
 
  private:
-  struct More {
-    std::vector<Point> points;
-    uint64_t anybody = 0;
-  };
   void add_further(Point p) {
-    if (more_ == nullptr) more_ = std::make_unique<More>();
-    if (more_->anybody != 0) return everything(p.id);
-    for (Point& known : more_->points)
-      if (known.stream == p.stream) {
-        known.id = std::max(known.id, p.id);
+    if (anybody() != 0) return everybody(p.id);
+    for (uint32_t i = 0; i < count_; ++i)
+      if (more_[i].stream == p.stream) {
+        more_[i].id = std::max(more_[i].id, p.id);
         return;
       }
-    if (more_->points.size() + 1 == kMost) return everything(p.id);
-    more_->points.push_back(p);
+    if (count_ + 1 == kMost) return everybody(p.id);
+    if (count_ == room_) {
+      const uint32_t room = std::max(3u, room_ * 2);
+      auto more = std::make_unique<Point[]>(room);
+      std::copy(more_.get(), more_.get() + count_, more.get());
+      more_ = std::move(more);
+      room_ = room;
+    }
+    more_[count_++] = p;
   }
-  void everything(uint64_t id) {
-    if (more_ == nullptr) more_ = std::make_unique<More>();
-    uint64_t last = std::max({id, more_->anybody, first_.id});
-    for (const Point& p : more_->points) last = std::max(last, p.id);
-    more_->points = {};
-    more_->anybody = last;
-    first_ = {};
-    first_.stream = UINT32_MAX;  // no stream is that one: all that comes goes to add_further()
-    first_.id = 0;
+  void everybody(uint64_t id) {
+    for (uint32_t i = 0; i < count_; ++i) id = std::max(id, more_[i].id);
+    first_ = {0, std::max(id, first_.id)};
+    more_.reset();
+    count_ = room_ = 0;
   }
 
-  Point first_;
-  std::unique_ptr<More> more_;
+  Point first_;  // of stream 0: anybody's
+  uint32_t count_ = 0, room_ = 0;
+  std::unique_ptr<Point[]> more_;
 };
 
 }  // namespace depend

@@ -24,22 +24,20 @@ class Ranges {
     if (begin >= end) return true;
     bool whole = true;
     size_t i = cut(begin);
-    uint64_t at = begin;
-    while (at < end) {
-      if (i == segments_.size() || segments_[i].begin > at) {  // nobody was here
-        const uint64_t stop = i == segments_.size() ? end : std::min(end, segments_[i].begin);
-        segments_.insert(segments_.begin() + static_cast<ptrdiff_t>(i),
-                         Segment{at, stop, false, {}, {}});
-      } else if (segments_[i].end > end) {
+    for (uint64_t at = begin; at < end; ++i) {
+      if (i == keys_.size() || keys_[i].begin > at) {  // nobody was here
+        const uint64_t stop = i == keys_.size() ? end : std::min(end, keys_[i].begin);
+        insert(i, at).end = stop;
+      } else if (segment(i).end > end) {
         split(i, end);
       }
-      Segment& s = segments_[i++];
+      Segment& s = segment(i);
       whole &= s.whole;
       visit(s.writes);
       s.reads.add(me);
       at = s.end;
     }
-    tidy();
+    if (keys_.size() > kMost) halve();
     return whole;
   }
 
@@ -49,108 +47,143 @@ class Ranges {
     if (begin >= end) return;
     const size_t first = cut(begin);
     size_t last = first;
-    while (last < segments_.size() && segments_[last].begin < end) {
-      if (segments_[last].end > end) split(last, end);
-      visit(segments_[last].writes);
-      visit(segments_[last].reads);
-      ++last;
+    for (; last < keys_.size() && keys_[last].begin < end; ++last) {
+      if (segment(last).end > end) split(last, end);
+      visit(segment(last).writes);
+      visit(segment(last).reads);
     }
-    if (first == last) {
-      segments_.insert(segments_.begin() + static_cast<ptrdiff_t>(first), Segment{});
-    } else {
-      segments_.erase(segments_.begin() + static_cast<ptrdiff_t>(first) + 1,
-                      segments_.begin() + static_cast<ptrdiff_t>(last));
-    }
-    Segment& s = segments_[first];
-    s.begin = begin;
+    if (first == last)
+      insert(first, begin);
+    else
+      erase(first + 1, last);
+    keys_[first].begin = begin;
+    Segment& s = segment(first);
     s.end = end;
     s.whole = true;
     s.writes.only(me);
     s.reads.clear();
-    tidy();
+    if (keys_.size() > kMost) halve();
   }
 
   // Of a file that one stream alone uses: no more than where, and up to when.
   void note(uint64_t begin, uint64_t end, Point me, bool writes) {
     if (begin >= end) return;
-    if (segments_.empty()) segments_.push_back({begin, end, writes, {}, {}});
-    Segment& s = segments_.front();
-    s.whole =
-        s.whole && (writes ? begin <= s.end && end >= s.begin : begin >= s.begin && end <= s.end);
-    s.begin = std::min(s.begin, begin);
+    if (keys_.empty()) {
+      Segment& s = insert(0, begin);
+      s.end = end;
+      s.whole = writes;
+    }
+    Segment& s = segment(0);
+    uint64_t& from = keys_[0].begin;
+    s.whole = s.whole && (writes ? begin <= s.end && end >= from : begin >= from && end <= s.end);
+    from = std::min(from, begin);
     s.end = std::max(s.end, end);
     (writes ? s.writes : s.reads).add(me);
   }
 
-  // What flush must come after: all writes.
+  // All writes.
   template <typename Visit>
-  void writes(Visit&& visit) const {
-    for (const Segment& s : segments_) visit(s.writes);
+  void writes(Visit&& visit) {
+    for (size_t i = 0; i < keys_.size(); ++i) visit(segment(i).writes);
   }
   // Whether the last to write into the range was this stream alone.
-  bool written_by(uint64_t begin, uint64_t end, uint32_t stream) const {
+  bool written_by(uint64_t begin, uint64_t end, uint32_t stream) {
     bool any = false;
-    for (const Segment& s : segments_)
-      if (s.begin < end && s.end > begin && !s.writes.empty()) {
-        if (!s.writes.only_of(stream)) return false;
+    for (size_t i = 0; i < keys_.size(); ++i)
+      if (keys_[i].begin < end && segment(i).end > begin && !segment(i).writes.empty()) {
+        if (!segment(i).writes.only_of(stream)) return false;
         any = true;
       }
     return any;
   }
   void shrink(size_t most) {
-    while (segments_.size() > most) halve();
-    segments_.shrink_to_fit();
+    if (keys_.size() <= most) return;
+    while (keys_.size() > most) halve();
+    std::vector<Segment> left;
+    for (Key& k : keys_) {
+      left.push_back(std::move(slots_[k.slot]));
+      k.slot = static_cast<uint32_t>(left.size() - 1);
+    }
+    slots_ = std::move(left);
+    slots_.shrink_to_fit();
+    keys_.shrink_to_fit();
+    free_ = {};
   }
-  size_t size() const { return segments_.size(); }
 
  private:
   struct Segment {
-    uint64_t begin = 0, end = 0;
+    uint64_t end = 0;
     bool whole = false;  // all of it was written
     Points writes, reads;
   };
+  struct Key {  // apart, so that little is moved where one is put in
+    uint64_t begin;
+    uint32_t slot;
+  };
 
-  static Points copy(const Points& from) {
-    Points to;
-    to.add(from);
-    return to;
+  Segment& segment(size_t i) { return slots_[keys_[i].slot]; }
+  // A new one before the i-th, of nobody.
+  Segment& insert(size_t i, uint64_t begin) {
+    uint32_t slot = static_cast<uint32_t>(slots_.size());
+    if (free_.empty()) {
+      slots_.emplace_back();
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    keys_.insert(keys_.begin() + static_cast<ptrdiff_t>(i), {begin, slot});
+    Segment& s = slots_[slot];
+    s.whole = false;
+    s.writes.clear();
+    s.reads.clear();
+    return s;
+  }
+  void erase(size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) free_.push_back(keys_[i].slot);
+    keys_.erase(keys_.begin() + static_cast<ptrdiff_t>(from),
+                keys_.begin() + static_cast<ptrdiff_t>(to));
   }
   // Makes a segment begin at `at` if one holds it; the first that does not end before it.
   size_t cut(uint64_t at) {
-    const auto i = static_cast<size_t>(
-        std::lower_bound(segments_.begin(), segments_.end(), at,
-                         [](const Segment& s, uint64_t wanted) { return s.end <= wanted; }) -
-        segments_.begin());
-    if (i == segments_.size() || segments_[i].begin >= at) return i;
-    split(i, at);
-    return i + 1;
+    const auto after =
+        std::upper_bound(keys_.begin(), keys_.end(), at,
+                         [](uint64_t wanted, const Key& k) { return wanted < k.begin; });
+    const auto i = static_cast<size_t>(after - keys_.begin());
+    if (i == 0 || segment(i - 1).end <= at) return i;
+    if (keys_[i - 1].begin == at) return i - 1;
+    split(i - 1, at);
+    return i;
   }
+  // Into [begin, at) and [at, end).
   void split(size_t i, uint64_t at) {
-    Segment& s = segments_[i];
-    Segment left{s.begin, at, s.whole, copy(s.writes), copy(s.reads)};
-    s.begin = at;
-    segments_.insert(segments_.begin() + static_cast<ptrdiff_t>(i), std::move(left));
-  }
-  void tidy() {
-    if (segments_.size() > kMost) halve();
+    Segment& right = insert(i + 1, at);
+    Segment& left = segment(i);
+    right.end = left.end;
+    right.whole = left.whole;
+    right.writes.add(left.writes);
+    right.reads.add(left.reads);
+    left.end = at;
   }
   void halve() {
     size_t to = 0;
-    for (size_t i = 0; i < segments_.size(); i += 2) {
-      Segment s = std::move(segments_[i]);
-      if (i + 1 < segments_.size()) {
-        const Segment& next = segments_[i + 1];
-        s.whole = s.whole && next.whole && s.end == next.begin;
+    for (size_t i = 0; i < keys_.size(); i += 2) {
+      if (i + 1 < keys_.size()) {
+        Segment& s = segment(i);
+        const Segment& next = segment(i + 1);
+        s.whole = s.whole && next.whole && s.end == keys_[i + 1].begin;
         s.end = next.end;
         s.writes.add(next.writes);
         s.reads.add(next.reads);
+        free_.push_back(keys_[i + 1].slot);
       }
-      segments_[to++] = std::move(s);
+      keys_[to++] = keys_[i];
     }
-    segments_.resize(to);
+    keys_.resize(to);
   }
 
-  std::vector<Segment> segments_;
+  std::vector<Key> keys_;  // in order
+  std::vector<Segment> slots_;
+  std::vector<uint32_t> free_;
 };
 
 }  // namespace depend
