@@ -11,22 +11,26 @@ namespace {
 struct CountOptions {
   uint64_t count;
   uint64_t streams;
+  uint32_t apart;
 };
 constexpr feign_option kCountOptions[] = {
     {"count", FEIGN_OPT_UINT, offsetof(CountOptions, count), "1000000", nullptr, 0, 0, "How many."},
     {"streams", FEIGN_OPT_UINT, offsetof(CountOptions, streams), "1", nullptr, 1, 100000,
      "Of how many streams."},
+    {"apart", FEIGN_OPT_BOOL, offsetof(CountOptions, apart), "no", nullptr, 0, 0,
+     "Each stream has a file of its own."},
 };
 struct Maker {
   const feign_host* host;
   uint64_t left, made = 0;
   uint64_t streams;
+  bool apart;
   uint32_t first = 0, read = 0, write = 0, path = 0;
 };
 
 feign_status make_create(const feign_host* host, const void* raw, void** self) noexcept {
   const auto& o = *static_cast<const CountOptions*>(raw);
-  auto* m = new (std::nothrow) Maker{host, o.count, 0, o.streams};
+  auto* m = new (std::nothrow) Maker{host, o.count, 0, o.streams, o.apart != 0};
   if (m == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   for (uint64_t s = 0; s < o.streams; ++s) {
     feign_stream_info info{};
@@ -59,7 +63,7 @@ feign_status make_next(void* self, size_t want, feign_sink* out) noexcept {
     a->result = 4096;
     a->op = n & 1 ? m.write : m.read;
     a->stream = m.first + static_cast<uint32_t>(n % m.streams);
-    a->handle = a->file = 1;
+    a->handle = a->file = m.apart ? 1 + static_cast<uint32_t>(n % m.streams) : 1;
     a->path = m.path;
     a->place = FEIGN_PLACE(0, n + 1);
     a->marks = FEIGN_RESOLVED;

@@ -19,7 +19,7 @@ using namespace feign;
 
 // ns an activity, from the provider's making it to the far end.
 double once(Plugins& plugins, const std::string& so, const std::string& depend, uint64_t count,
-            uint64_t streams, size_t modifiers, uint64_t lookahead) {
+            uint64_t streams, bool apart, size_t modifiers, uint64_t lookahead) {
   auto all = plugins.open(so);
   if (!all) {
     fprintf(stderr, "%s\n", all.error().text().c_str());
@@ -34,7 +34,9 @@ double once(Plugins& plugins, const std::string& so, const std::string& depend, 
     if (!made) exit(2);
     return std::move(*made);
   };
-  auto provider = make(0, {{"count", std::to_string(count)}, {"streams", std::to_string(streams)}});
+  auto provider = make(0, {{"count", std::to_string(count)},
+                           {"streams", std::to_string(streams)},
+                           {"apart", apart ? "yes" : "no"}});
   std::vector<std::unique_ptr<Instance>> owned;
   std::vector<Instance*> chain;
   for (size_t i = 0; i < modifiers; ++i) {
@@ -130,6 +132,7 @@ int main(int argc, char** argv) {
     uint64_t lookahead;
     std::vector<double> runs;
     uint64_t streams = 0;  // with depend, if not 0
+    bool apart = false;
   };
   std::vector<Row> rows = {{"no modifier", 0, 0, {}},
                            {"three modifiers, window 1024 (341 each)", 3, 341, {}},
@@ -138,13 +141,15 @@ int main(int argc, char** argv) {
                            {"one modifier, look-ahead 1,000", 1, 1000, {}},
                            {"one modifier, look-ahead 65,536", 1, 65536, {}},
                            {"depend, one stream, random blocks", 0, 0, {}, 1},
+                           {"depend, four streams, a file each", 0, 0, {}, 4, true},
                            {"depend, four streams, random blocks, one file", 0, 0, {}, 4}};
   std::vector<double> alone;
   for (int r = 0; r < 7; ++r) {  // interleaved
     alone.push_back(provider_alone(plugins, argv[1], count));
     for (Row& row : rows)
       row.runs.push_back(once(plugins, argv[1], row.streams != 0 ? argv[2] : "", count,
-                              std::max<uint64_t>(1, row.streams), row.modifiers, row.lookahead));
+                              std::max<uint64_t>(1, row.streams), row.apart, row.modifiers,
+                              row.lookahead));
   }
   std::sort(alone.begin(), alone.end());
   const double own = alone[alone.size() / 2];
