@@ -118,6 +118,9 @@ struct File {
   uint64_t size = 0;
   uint64_t there = 0;  // so many bytes were there before any call changed the size
   uint32_t open = 0;   // handles
+  bool made = false;   // by the trace: then all of its names are known
+  uint32_t names = 0;
+  bool ended() const { return made && names == 0 && open == 0; }
   std::unique_ptr<Ranges> locks;
 };
 
@@ -156,6 +159,35 @@ struct Futex {
     uint64_t until;
   };
   std::vector<Waiter> early;  // woken by a wake that is seen later
+};
+
+// By number. What was used lately is found without hashing.
+template <typename T>
+class Table {
+ public:
+  T& operator[](uint32_t id) {
+    Recent& r = recent_[id % std::size(recent_)];
+    if (r.id != id || r.value == nullptr) r = {id, &all_[id]};
+    return *r.value;
+  }
+  T* find(uint32_t id) {
+    const Recent& r = recent_[id % std::size(recent_)];
+    if (r.id == id && r.value != nullptr) return r.value;
+    const auto at = all_.find(id);
+    return at != all_.end() ? &at->second : nullptr;
+  }
+  void erase(uint32_t id) {
+    recent_[id % std::size(recent_)] = {};
+    all_.erase(id);
+  }
+
+ private:
+  struct Recent {
+    uint32_t id = 0;
+    T* value = nullptr;
+  };
+  std::unordered_map<uint32_t, T> all_;  // whose elements stay where they are
+  Recent recent_[64];
 };
 
 // Memory for what never ends is bounded by these; what is over is forgotten, oldest first.
@@ -249,7 +281,7 @@ class Depend {
     if (!e) e = std::make_unique<TwoSided>();
     return *e;
   }
-  void gone(uint64_t handle);
+  void gone(uint64_t number);
   void all_of(uint64_t group, bool ended);
   bool reads(File& f, uint64_t begin, uint64_t length);
   void read(File& f, uint64_t begin, uint64_t asked, uint64_t got);
@@ -288,8 +320,8 @@ class Depend {
   std::vector<uint32_t> name_of_path_;                        // by string id
   std::vector<Name> names_;                                   // [0] is none
   uint32_t barriers_ = 1;  // grows whenever a name becomes a barrier, or is none any more
-  std::unordered_map<uint32_t, File> files_;
-  std::unordered_map<uint32_t, Handle> handles_;
+  Table<File> files_;
+  Table<Handle> handles_;
   std::unordered_map<uint64_t, Channel> channels_;
   std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
   std::unordered_map<uint64_t, Point> semaphores_;
@@ -424,19 +456,19 @@ void Depend::processes(const feign_activity& a, Effect effect) {
 // --------------------------------------------------------------------------------------
 
 // A handle's last descriptor went.
-void Depend::gone(uint64_t handle) {
-  const auto at = handles_.find(static_cast<uint32_t>(handle));
-  if (at == handles_.end()) return;
-  Handle& h = at->second;
-  if (on(kHandle)) change(h.access, kHandle);
-  if (on(kFile)) flushed(h);
-  if (const auto file = files_.find(h.file); file != files_.end()) {
-    File& f = file->second;
-    if (h.locked && f.locks && on(kChannel))
-      f.locks->write(0, UINT64_MAX, me_, [&](const Points& p) { after(p, kChannel); });
-    if (f.open != 0 && --f.open == 0) f.bytes.shrink(8);
+void Depend::gone(uint64_t number) {
+  const auto id = static_cast<uint32_t>(number);
+  Handle* const h = handles_.find(id);
+  if (h == nullptr) return;
+  if (on(kHandle)) change(h->access, kHandle);
+  if (on(kFile)) flushed(*h);
+  if (File* const f = files_.find(h->file); f != nullptr) {
+    if (h->locked && f->locks && on(kChannel))
+      f->locks->write(0, UINT64_MAX, me_, [&](const Points& p) { after(p, kChannel); });
+    if (f->open != 0 && --f->open == 0) f->bytes.shrink(8);
+    if (f->ended()) files_.erase(h->file);
   }
-  handles_.erase(at);
+  handles_.erase(id);
 }
 
 void Depend::handles(const feign_activity& a, Effect effect) {
@@ -620,6 +652,12 @@ void Depend::names(const feign_activity& a, Effect effect) {
     Shared& s = files_[a.file].identity;
     changes ? change(s, kPath) : use(s, kPath);
   };
+  const auto named = [&] {
+    if (a.file == 0) return;
+    File& f = files_[a.file];
+    f.made = true;
+    ++f.names;
+  };
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat:
@@ -629,6 +667,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
       if (a.path == 0) return;
       if (ok && (a.marks & FEIGN_CREATES)) {
         change_name(a.path, false);
+        named();
         return identity(true);
       }
       break;
@@ -641,7 +680,12 @@ void Depend::names(const feign_activity& a, Effect effect) {
       if (rmdir) take_side(entries(name_of(a.path)), 1, kPath);
       if (!ok) break;
       change_name(a.path, rmdir || as_directory);
-      return identity(true);
+      identity(true);
+      if (File* const f = files_.find(a.file); f != nullptr) {
+        f->names -= f->names != 0;
+        if (f->ended()) files_.erase(a.file);
+      }
+      return;
     }
     case Effect::kMkdir:
     case Effect::kMknod:
@@ -650,6 +694,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
       if (a.path == 0) return;
       if (!ok) break;
       change_name(a.path, effect == Effect::kMkdir || effect == Effect::kSymlink);
+      named();
       return identity(true);
     case Effect::kRename:
       if (a.path == 0 || a.path2 == 0) return;
@@ -665,6 +710,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
       break;
     case Effect::kLink:
       if (a.path2 != 0) ok ? change_name(a.path2, false) : use_name(a.path2);
+      if (ok && a.file != 0) ++files_[a.file].names;
       break;
     case Effect::kChmod:  // what may be done with it and below it
       if (!ok) break;
@@ -793,12 +839,12 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
   const auto file = [&]() -> File& { return files_[a.file]; };
   const bool appends = (a.marks & FEIGN_APPENDS) != 0;
   if (effects_[a.op].buffered && a.handle != 0) {
-    if (const auto h = handles_.find(a.handle); h != handles_.end()) {
+    if (Handle* const h = handles_.find(a.handle); h != nullptr) {
       if (effect != Effect::kWrite) {
-        flushed(h->second);
+        flushed(*h);
       } else {
-        h->second.buffered = std::min(h->second.buffered, a.offset);
-        h->second.buffered_end = std::max(h->second.buffered_end, a.offset + done);
+        h->buffered = std::min(h->buffered, a.offset);
+        h->buffered_end = std::max(h->buffered_end, a.offset + done);
       }
     }
   }
@@ -835,9 +881,8 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
       return write(files_[static_cast<uint32_t>(a.values[2])], a.values[3], done, appends);
     }
     case Effect::kIoctl:  // FICLONE
-      if (const auto from = handles_.find(a.handle2);
-          from != handles_.end() && from->second.file != 0)
-        read(files_[from->second.file], 0, UINT64_MAX, UINT64_MAX);
+      if (const Handle* const from = handles_.find(a.handle2); from != nullptr && from->file != 0)
+        read(files_[from->file], 0, UINT64_MAX, UINT64_MAX);
       return set_size(file(), file().size, 0);
     case Effect::kTruncate:
     case Effect::kFtruncate: {
