@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// Rule file: who reads and writes which bytes, and where the file ends.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "modifiers/depend/depend.h"
+
+namespace depend {
+
+// Whether no other stream was at the file's bytes so far.
+bool Depend::alone(File& f) {
+  if (f.several) return false;
+  if (f.only == 0) f.only = me_.stream;
+  if (f.only == me_.stream) return true;
+  f.several = true;
+  return false;
+}
+
+void Depend::sees_end(File& f) {
+  after(f.set, kFile);
+  after(f.extends, kFile);
+  f.ends.add(me_);
+}
+
+// Whether all of the bytes are known to have been written by the trace.
+bool Depend::reads(File& f, uint64_t begin, uint64_t length) {
+  const uint64_t end = length > UINT64_MAX - begin ? UINT64_MAX : begin + length;
+  if (!alone(f)) return f.bytes.read(begin, end, me_, [&](const Points& p) { after(p, kFile); });
+  f.bytes.note(begin, end, me_, false);
+  return false;
+}
+
+void Depend::read(File& f, uint64_t begin, uint64_t asked, uint64_t got) {
+  const bool written = reads(f, begin, asked);
+  if (!f.size_changed) f.there = std::max(f.there, begin + got);
+  // It came to the end of the file, or to bytes that are there since somebody wrote behind them.
+  if (got < asked || (!written && begin + got > f.there)) sees_end(f);
+}
+
+void Depend::write(File& f, uint64_t begin, uint64_t length, bool appends) {
+  const uint64_t end = length > UINT64_MAX - begin ? UINT64_MAX : begin + length;
+  if (alone(f))
+    f.bytes.note(begin, end, me_, true);
+  else
+    f.bytes.write(begin, end, me_, [&](const Points& p) { after(p, kFile); });
+  if (appends) {  // where, is up to those before it
+    sizes(f);
+    f.size = std::max(f.size, end);
+  } else {
+    extend(f, end);
+  }
+}
+
+// Writers that extend a file do each other no harm.
+void Depend::extend(File& f, uint64_t end) {
+  if (end <= (f.size_known ? f.size : f.there)) return;
+  after(f.set, kFile);
+  after(f.ends, kFile);
+  f.extends.add(me_);
+  f.size = std::max(f.size, end);
+  f.size_changed = true;
+}
+
+// A call that sets the size, or goes by it and changes it.
+void Depend::sizes(File& f) {
+  after(f.set, kFile);
+  after(f.extends, kFile);
+  after(f.ends, kFile);
+  f.set = me_;
+  f.extends.clear();
+  f.ends.clear();
+  f.size_changed = true;
+}
+
+// Bytes from `from` on are others after it.
+void Depend::set_size(File& f, uint64_t size, uint64_t from) {
+  sizes(f);
+  if (alone(f))
+    f.bytes.note(from, UINT64_MAX, me_, true);
+  else
+    f.bytes.write(from, UINT64_MAX, me_, [&](const Points& p) { after(p, kFile); });
+  f.size = size;
+  f.size_known = true;
+  f.there = std::min(f.there, size);
+}
+
+// What libc wrote into memory is in the file now, at the latest.
+void Depend::flushed(Handle& h) {
+  if (h.buffered_end == 0 || h.file == 0) return;
+  write(files_[h.file], h.buffered, h.buffered_end - h.buffered, false);
+  h.buffered = UINT64_MAX;
+  h.buffered_end = 0;
+}
+
+void Depend::bytes(const feign_activity& a, Effect effect) {
+  if (a.file == 0 || a.result < 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
+  const auto done = static_cast<uint64_t>(a.result);
+  const auto file = [&]() -> File& { return files_[a.file]; };
+  const bool appends = (a.marks & FEIGN_APPENDS) != 0;
+  if (effects_[a.op].buffered && a.handle != 0) {
+    if (Handle* const h = handles_.find(a.handle); h != nullptr) {
+      if (effect != Effect::kWrite) {
+        flushed(*h);
+      } else {
+        h->buffered = std::min(h->buffered, a.offset);
+        h->buffered_end = std::max(h->buffered_end, a.offset + done);
+      }
+    }
+  }
+  switch (effect) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kFreopen:
+    case Effect::kTmpfile: {
+      File& f = file();
+      if (a.marks & FEIGN_CREATES) {
+        f.size_known = f.size_changed = true;
+        f.size = f.there = 0;
+      } else if ((a.flags & O_TRUNC) && (a.flags & O_ACCMODE) != O_RDONLY) {
+        set_size(f, 0, 0);
+      }
+      return;
+    }
+    case Effect::kRead:
+    case Effect::kPread:
+    case Effect::kPread2:
+      return read(file(), a.offset, a.length, done);
+    case Effect::kMap:
+      (void)reads(file(), a.offset, a.length);
+      return;
+    case Effect::kWrite:
+    case Effect::kPwrite:
+    case Effect::kPwrite2:
+      if (done != 0) write(file(), a.offset, done, appends);
+      return;
+    case Effect::kCopy: {
+      if (a.handle != 0) read(file(), a.offset, a.length, done);
+      if (a.handle2 == 0 || a.value_count < 4 || a.values[2] == 0 || done == 0) return;
+      return write(files_[static_cast<uint32_t>(a.values[2])], a.values[3], done, appends);
+    }
+    case Effect::kIoctl:  // FICLONE
+      if (const Handle* const from = handles_.find(a.handle2); from != nullptr && from->file != 0)
+        read(files_[from->file], 0, UINT64_MAX, UINT64_MAX);
+      return set_size(file(), file().size, 0);
+    case Effect::kTruncate:
+    case Effect::kFtruncate: {
+      File& f = file();
+      return set_size(f, a.length, std::min(a.length, f.size_known ? f.size : f.there));
+    }
+    case Effect::kFallocate: {
+      constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+      File& f = file();
+      if (a.flags & kMoves) return set_size(f, std::max(f.size, a.offset + a.length), a.offset);
+      if (a.flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+        return write(f, a.offset, a.length, false);
+      if (!(a.flags & FALLOC_FL_KEEP_SIZE)) extend(f, a.offset + a.length);
+      return;
+    }
+    case Effect::kSeek:
+    case Effect::kFseek:
+    case Effect::kFtell:
+      if (appends || a.flags == SEEK_END || a.flags == SEEK_DATA || a.flags == SEEK_HOLE)
+        sees_end(file());
+      return;
+    case Effect::kFstat:
+    case Effect::kStat:
+    case Effect::kStatat:
+      if (S_ISREG(a.mode)) {
+        File& f = file();
+        if (!f.size_changed) f.there = std::max(f.there, a.length);
+        if (!f.size_known) f.size = std::max(f.size, a.length);
+        f.size_known = true;
+      }
+      return;
+    case Effect::kFlush:
+      if (File& f = file(); !alone(f)) f.bytes.writes([&](const Points& p) { after(p, kFile); });
+      return;
+    case Effect::kAio: {
+      File& f = file();
+      if (done == 0) return;
+      if (a.flags == 0 || a.flags == 7) read(f, a.offset, a.length, a.length);
+      if (a.flags != 1 && a.flags != 8) return;
+      write(f, a.offset, a.length, appends);
+      // It is there when the process was told so.
+      auto& under_way = streams_[a.stream].aio;
+      if (under_way.size() < kMostQueued) under_way.push_back({a.file, {a.offset, a.length}});
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace depend

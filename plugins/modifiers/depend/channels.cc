@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// Rule channel: pipes and the like, futexes, locks.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "modifiers/depend/depend.h"
+
+namespace depend {
+
+void Depend::locks(const feign_activity& a, Effect effect) {
+  if (a.file == 0 || a.handle == 0 || (a.marks & FEIGN_NOT_A_FILE)) return;
+  bool exclusive, releases;
+  uint64_t begin = 0, end = UINT64_MAX;
+  if (effect == Effect::kFcntl) {
+    if (a.flags != F_SETLK && a.flags != F_SETLKW && a.flags != F_OFD_SETLK &&
+        a.flags != F_OFD_SETLKW && a.flags != F_GETLK && a.flags != F_OFD_GETLK)
+      return;
+    const auto value = [&](uint32_t i) { return i < a.value_count ? a.values[i] : 0; };
+    const bool asks = a.flags == F_GETLK || a.flags == F_OFD_GETLK;
+    exclusive = !asks && value(1) == F_WRLCK;
+    releases = !asks && value(1) == F_UNLCK;
+    if (value(2) == SEEK_SET && static_cast<int64_t>(value(3)) >= 0 &&
+        static_cast<int64_t>(value(4)) >= 0) {
+      begin = value(3);
+      end = value(4) == 0 ? UINT64_MAX : begin + value(4);
+    }
+  } else {
+    exclusive = (a.flags & LOCK_EX) != 0;
+    releases = (a.flags & LOCK_UN) != 0;
+  }
+  File& f = files_[a.file];
+  if (!f.locks) f.locks = std::make_unique<Ranges>();
+  handles_[a.handle].locked = true;
+  const auto come_after = [&](const Points& p) { after(p, kChannel); };
+  const bool got = a.result >= 0;
+  // Giving up what others may hold, too, is no change for them.
+  if (got && (exclusive || (releases && f.locks->written_by(begin, end, a.stream))))
+    f.locks->write(begin, end, me_, come_after);
+  else
+    f.locks->read(begin, end, me_, come_after);
+}
+
+void Depend::sent(Channel& c, uint32_t writer, uint64_t bytes) {
+  if (!c.both_ways) writer = 0;
+  size_t i = 0;
+  while (i < c.queues.size() && c.queues[i].writer != writer) ++i;
+  if (i == c.queues.size()) {
+    if (c.queues.size() == 2) return;
+    c.queues.push_back({writer, 0, 0, {}});
+  }
+  Queue& q = c.queues[i];
+  q.written += bytes;
+  if (q.written > q.read) q.writes.emplace_back(q.written, me_);
+  if (q.writes.size() > kMostQueued) q.writes.pop_front();
+  std::erase_if(c.wanted, [&](const Channel::Wanted& w) {
+    if (w.queue != i) return false;
+    if (w.stream != me_.stream) streams_[w.stream].owed.push_back({me_, kChannel});
+    return w.up_to <= q.written;
+  });
+}
+
+void Depend::received(Channel& c, uint32_t reader, uint64_t bytes) {
+  // Of a socketpair, what the other end wrote.
+  size_t i = 0;
+  while (i < c.queues.size() && c.both_ways && c.queues[i].writer == reader) ++i;
+  if (i == c.queues.size()) {
+    if (c.both_ways) return;
+    c.queues.push_back({0, 0, 0, {}});
+  }
+  Queue& q = c.queues[i];
+  q.read = c.counter ? q.written : q.read + bytes;
+  while (!q.writes.empty()) {
+    const auto [end, write] = q.writes.front();
+    after(write, kChannel);
+    if (end <= q.read) q.writes.pop_front();
+    if (end >= q.read) break;
+  }
+  if (q.read > q.written && !c.counter && c.wanted.size() < kMostWanted)
+    c.wanted.push_back({me_.stream, static_cast<uint32_t>(i), q.read});
+}
+
+void Depend::channels(const feign_activity& a, Effect effect) {
+  constexpr uint64_t kByHandle = uint64_t{1} << 32;
+  switch (effect) {
+    case Effect::kFutex:
+      return futex(a);
+    case Effect::kSemaphore:
+      if (a.result < 0 || a.value_count == 0) return;
+      after(semaphores_[a.values[0]], kChannel);
+      semaphores_[a.values[0]] = me_;
+      return;
+    case Effect::kFcntl:
+    case Effect::kFlock:
+      return locks(a, effect);
+    case Effect::kSocketpair:
+      if (a.file != 0) channels_[a.file].both_ways = true;
+      return;
+    case Effect::kEventfd:
+      if (a.handle != 0) channels_[kByHandle | a.handle].counter = true;
+      return;
+    default:
+      break;
+  }
+  if (!(a.marks & FEIGN_NOT_A_FILE) || a.handle == 0) return;
+
+  Channel* c = nullptr;
+  if (a.file != 0) {
+    c = &channels_[a.file];
+  } else if (const auto at = channels_.find(kByHandle | a.handle); at != channels_.end()) {
+    c = &at->second;
+  } else {
+    return;
+  }
+  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(a.result, 0));
+  switch (effect) {
+    case Effect::kWrite:
+    case Effect::kSend:
+      if (bytes != 0) sent(*c, a.handle, bytes);
+      if (a.result == -EPIPE) after(c->closes, kChannel);
+      return;
+    case Effect::kRead:
+    case Effect::kReceive:
+      if (a.result < 0 || (a.marks & FEIGN_NO_RESULT)) return;
+      if (bytes != 0) return received(*c, a.handle, bytes);
+      if (a.length == 0 && effect == Effect::kRead) return;
+      after(c->closes, kChannel);  // the end: nobody writes any more
+      for (const Queue& q : c->queues)
+        if (!q.writes.empty() && q.writer != a.handle) after(q.writes.back().second, kChannel);
+      return;
+    case Effect::kClose:
+      if (!(a.marks & FEIGN_LAST)) return;
+      c->closes.add(me_);
+      if (a.file == 0) channels_.erase(kByHandle | a.handle);
+      return;
+    default:
+      return;
+  }
+}
+
+void Depend::futex(const feign_activity& a) {
+  constexpr uint32_t kCommand = 127, kPrivate = 128;
+  const uint32_t command = a.flags & kCommand;
+  const uint64_t group = a.flags & kPrivate ? streams_[a.stream].group : 0;
+  const auto value = [&](uint32_t i) { return i < a.value_count ? a.values[i] : 0; };
+  const auto wake = [&](uint64_t address) {
+    Futex& f = futexes_[{group, address}];
+    f.wake = me_;
+    f.wake_end = a.start_ns + a.duration_ns;
+    std::erase_if(f.early, [&](const Futex::Waiter& w) {
+      if (a.start_ns > w.until) return true;
+      if (w.stream != me_.stream) streams_[w.stream].owed.push_back({me_, kChannel});
+      return false;
+    });
+    if (futexes_.size() > kMostFutexes) futexes_.clear();
+  };
+  switch (command) {
+    case 1:   // WAKE
+    case 7:   // UNLOCK_PI
+    case 10:  // WAKE_BITSET
+      if (a.result >= 0) wake(a.offset);
+      return;
+    case 3:   // REQUEUE
+    case 4:   // CMP_REQUEUE
+    case 5:   // WAKE_OP
+    case 12:  // CMP_REQUEUE_PI
+      if (a.result < 0) return;
+      wake(a.offset);
+      return wake(value(1));
+    case 0:     // WAIT
+    case 6:     // LOCK_PI
+    case 9:     // WAIT_BITSET
+    case 11:    // WAIT_REQUEUE_PI
+    case 13: {  // LOCK_PI2
+      if (a.result < 0 && a.result != -EAGAIN) return;
+      // Of a thread that ends, the kernel clears the word with its number, and wakes: pthread_join.
+      if (group == 0) {
+        const auto thread =
+            threads_.find({streams_[a.stream].group, static_cast<int64_t>(value(0))});
+        if (thread != threads_.end() && clocks_.has_ended(thread->second))
+          return after({thread->second, clocks_.last(thread->second)}, kChannel);
+      }
+      if (a.result != 0) return;
+      Futex& f = futexes_[{group, a.offset}];
+      if (f.wake.id != 0 && f.wake_end >= a.start_ns) return after(f.wake, kChannel);
+      if (f.early.size() < kMostWanted) f.early.push_back({a.stream, a.start_ns + a.duration_ns});
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace depend

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// What modifier depend remembers of the activities so far, and how an activity gets its edges.
+// depend.cc says what it is about; the rules are in processes.cc, handles.cc, names.cc, bytes.cc
+// and channels.cc.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "feign.h"
+#include "modifiers/depend/clocks.h"
+#include "modifiers/depend/points.h"
+#include "modifiers/depend/ranges.h"
+#include "trace/tables.h"
+
+namespace depend {
+
+using feign::Effect;
+
+struct Options {
+  const char* rules;
+  uint64_t window;
+  const char* edges;
+  uint32_t reduce;
+};
+enum Rule : uint32_t {
+  kHandle,
+  kPath,
+  kFile,
+  kProcess,
+  kChannel,
+  kRecorded,
+  kWindow,
+  kExplicit,
+  kTrace,
+  kRules
+};
+inline constexpr const char* kRuleNames[kRules] = {
+    "handle", "path", "file", "process", "channel", "recorded", "window", "explicit", "trace"};
+
+// What one access at a time may change, and many may use.
+struct Shared {
+  Point change;
+  Points uses;
+};
+// What two kinds of access contend for, each of which does no harm to its own kind.
+struct TwoSided {
+  Points sides[2];
+};
+
+// A name, by its absolute path.
+struct Name {
+  uint32_t parent = 0;                         // 0: that of "/"
+  uint32_t first_child = 0, next_sibling = 0;  // of those in use
+  uint32_t above = 0;                          // the nearest one up that is a barrier, 0 if none
+  uint32_t above_valid = 0;                    // as long as this is barriers_
+  bool in_use = false;
+  bool barrier = false;  // a directory or link that the trace made, moved or removed
+  Shared access;
+  std::unique_ptr<TwoSided> entries;  // changes and listings of what is in the directory
+};
+
+struct File {
+  Shared identity;  // under whatever name: made, removed, its rights changed; found
+  // Its bytes: exact once several streams were at them.
+  uint32_t only = 0;  // the stream that is alone at it
+  bool several = false;
+  Ranges bytes;
+  // Its size: calls that set it, that extend the file, and those that saw where it ends.
+  Point set;
+  Points extends, ends;
+  bool size_known = false, size_changed = false;
+  uint64_t size = 0;
+  uint64_t there = 0;  // so many bytes were there before any call changed the size
+  uint32_t open = 0;   // handles
+  bool made = false;   // by the trace: then all of its names are known
+  uint32_t names = 0;
+  bool ended() const { return made && names == 0 && open == 0; }
+  std::unique_ptr<Ranges> locks;
+};
+
+struct Handle {
+  Shared access;
+  uint32_t file = 0;
+  bool locked = false;
+  uint64_t buffered = UINT64_MAX, buffered_end = 0;  // bytes that may not have left the process
+};
+
+// Bytes on their way from one process to another.
+struct Queue {
+  uint32_t writer = 0;  // handle; 0: any
+  uint64_t written = 0, read = 0;
+  std::deque<std::pair<uint64_t, Point>> writes;  // up to which byte
+};
+struct Channel {
+  bool both_ways = false;  // a socketpair
+  bool counter = false;    // an eventfd: a read takes all
+  std::vector<Queue> queues;
+  Points closes;
+  // Who read what no write was seen to bring: the write ends later than the read.
+  struct Wanted {
+    uint32_t stream;
+    uint32_t queue;
+    uint64_t up_to;
+  };
+  std::vector<Wanted> wanted;
+};
+
+struct Futex {
+  Point wake;
+  uint64_t wake_end = 0;
+  struct Waiter {
+    uint32_t stream;
+    uint64_t until;
+  };
+  std::vector<Waiter> early;  // woken by a wake that is seen later
+};
+
+// By number. What was used lately is found without hashing.
+template <typename T>
+class Table {
+ public:
+  T& operator[](uint32_t id) {
+    Recent& r = recent_[id % std::size(recent_)];
+    if (r.id != id || r.value == nullptr) r = {id, &all_[id]};
+    return *r.value;
+  }
+  T* find(uint32_t id) {
+    const Recent& r = recent_[id % std::size(recent_)];
+    if (r.id == id && r.value != nullptr) return r.value;
+    const auto at = all_.find(id);
+    return at != all_.end() ? &at->second : nullptr;
+  }
+  void erase(uint32_t id) {
+    recent_[id % std::size(recent_)] = {};
+    all_.erase(id);
+  }
+
+ private:
+  struct Recent {
+    uint32_t id = 0;
+    T* value = nullptr;
+  };
+  std::unordered_map<uint32_t, T> all_;  // whose elements stay where they are
+  Recent recent_[64];
+};
+
+// Memory for what never ends is bounded by these; what is over is forgotten, oldest first.
+inline constexpr size_t kMostQueued = 4096, kMostWanted = 64, kMostFutexes = size_t{1} << 16;
+inline constexpr size_t kMostCalls = 1024;  // of a stream, for rule window
+
+struct Edge {
+  uint64_t number, after;
+};
+
+class Depend {
+ public:
+  Depend(const feign_host* host, const Options& options) : host_(host), options_(options) {
+    names_.emplace_back();
+  }
+  feign_status start();
+  feign_status process(const feign_window& in, feign_sink* out);
+
+ private:
+  struct Stream {
+    bool begun = false;
+    uint64_t may_begin = 0;   // id of the fork that it waits for in a replay
+    uint64_t vfork = 0;       // id of its last one
+    uint32_t vforked_by = 0;  // who goes on when this one has memory of its own
+    uint64_t group = 0;       // its process
+    int64_t thread = 0;
+    std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after
+    std::vector<std::pair<uint32_t, std::vector<uint64_t>>> aio;  // file, ranges under way
+    std::vector<std::pair<uint64_t, uint64_t>> calls;             // end and id, for rule window
+  };
+  struct Process {
+    std::vector<uint32_t> streams;
+  };
+  struct Wanted {
+    Point p;
+    const char* rule;
+  };
+
+  bool on(Rule rule) const { return (rules_ >> rule & 1) != 0; }
+  feign_status fail(const std::string& text, feign_status code = FEIGN_ERR_ARGUMENT) {
+    return host_->fail(host_, code, text.c_str());
+  }
+  feign_status read_edges();
+
+  // ---- edges of the activity at hand
+  void after(Point p, Rule rule) { after(p, kRuleNames[rule]); }
+  void after(Point p, const char* rule);
+  void after(const Points& points, Rule rule) {
+    points.for_each([&](Point p) { after(p, rule); });
+    if (points.anybody() != 0) [[unlikely]]
+      for (const uint32_t s : clocks_.live())
+        after({s, std::min(points.anybody(), clocks_.last(s))}, rule);
+  }
+  void use(Shared& s, Rule rule) {
+    after(s.change, rule);
+    s.uses.add(me_);
+  }
+  void change(Shared& s, Rule rule) {
+    after(s.change, rule);
+    after(s.uses, rule);
+    s.change = me_;
+    s.uses.clear();
+  }
+  void take_side(TwoSided& t, int side, Rule rule) {
+    after(t.sides[1 - side], rule);
+    t.sides[side].add(me_);
+  }
+  feign_status emit_edges(feign_activity& a);
+
+  // ---- rules
+  Effect effect_of(uint32_t op);
+  Stream& stream_of(uint32_t number);
+  void activity(feign_activity& a);
+  void processes(const feign_activity& a, Effect effect);
+  void handles(const feign_activity& a, Effect effect);
+  void names(const feign_activity& a, Effect effect);
+  void bytes(const feign_activity& a, Effect effect);
+  void channels(const feign_activity& a, Effect effect);
+  void futex(const feign_activity& a);
+  void locks(const feign_activity& a, Effect effect);
+  void window(const feign_activity& a);
+
+  uint32_t name_of(uint32_t path);
+  uint32_t barrier_above(uint32_t name);
+  void in_use(uint32_t name);
+  void use_name(uint32_t path);
+  void change_name(uint32_t path, bool directory);
+  void below(uint32_t name);
+  TwoSided& entries(uint32_t name) {
+    auto& e = names_[name].entries;
+    if (!e) e = std::make_unique<TwoSided>();
+    return *e;
+  }
+  void gone(uint64_t number);
+  void all_of(uint64_t group, bool ended);
+  bool reads(File& f, uint64_t begin, uint64_t length);
+  void read(File& f, uint64_t begin, uint64_t asked, uint64_t got);
+  void extend(File& f, uint64_t end);
+  void write(File& f, uint64_t begin, uint64_t length, bool appends);
+  void set_size(File& f, uint64_t size, uint64_t from);
+  void sizes(File& f);
+  void flushed(Handle& h);
+  void sees_end(File& f);
+  bool alone(File& f);
+  void sent(Channel& c, uint32_t writer, uint64_t bytes);
+  void received(Channel& c, uint32_t reader, uint64_t bytes);
+
+  const feign_host* host_;
+  Options options_;
+  uint32_t rules_ = 0;
+  // What calls do, of every layer, and the sign that records are the host's own: then the trace's
+  // dependencies can be seen.
+  const feign::Tables* tables_ = nullptr;
+
+  Point me_;
+  uint64_t number_ = 0;
+  std::vector<Wanted> wanted_;
+  Clocks clocks_;
+  struct Kind {
+    bool known = false;
+    Effect effect = Effect::kNone;
+    bool buffered = false;  // what it writes leaves the process later
+  };
+  std::vector<Kind> effects_;  // by op
+  std::vector<Stream> streams_;
+  std::unordered_map<uint64_t, Process> processes_;
+  std::map<std::tuple<uint32_t, int32_t, int64_t>, uint64_t> groups_;
+  std::map<std::pair<uint64_t, int64_t>, uint32_t> threads_;  // by process and thread id
+  std::vector<uint32_t> name_of_path_;                        // by string id
+  std::vector<Name> names_;                                   // [0] is none
+  uint32_t barriers_ = 1;  // grows whenever a name becomes a barrier, or is none any more
+  Table<File> files_;
+  Table<Handle> handles_;
+  std::unordered_map<uint64_t, Channel> channels_;
+  std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
+  std::unordered_map<uint64_t, Point> semaphores_;
+  Point before_;  // the activity before this one, for rule trace
+  std::vector<Edge> edges_;
+  size_t next_edge_ = 0;
+  std::unordered_map<uint64_t, Point> edge_ends_;
+};
+
+}  // namespace depend

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// Rule handle: open, use, close, and the offset that all who share a handle go by.
+#include <fcntl.h>
+
+#include "modifiers/depend/depend.h"
+
+namespace depend {
+
+// A handle's last descriptor went.
+void Depend::gone(uint64_t number) {
+  const auto id = static_cast<uint32_t>(number);
+  Handle* const h = handles_.find(id);
+  if (h == nullptr) return;
+  if (on(kHandle)) change(h->access, kHandle);
+  if (on(kFile)) flushed(*h);
+  if (File* const f = files_.find(h->file); f != nullptr) {
+    if (h->locked && f->locks && on(kChannel))
+      f->locks->write(0, UINT64_MAX, me_, [&](const Points& p) { after(p, kChannel); });
+    if (f->open != 0 && --f->open == 0) f->bytes.shrink(8);
+    if (f->ended()) files_.erase(h->file);
+  }
+  handles_.erase(id);
+}
+
+void Depend::handles(const feign_activity& a, Effect effect) {
+  switch (effect) {
+    case Effect::kExec:
+    case Effect::kExit:
+    case Effect::kExitGroup:
+    case Effect::kCloseRange:
+    case Effect::kUnmap:
+      if (a.handle != 0 && on(kHandle)) use(handles_[a.handle].access, kHandle);
+      for (uint32_t i = 0; i < a.value_count; ++i) gone(a.values[i]);
+      return;
+    default:
+      break;
+  }
+  if (a.marks & FEIGN_NOT_A_FILE) return;
+  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+  const auto at_own_offset = [&](uint32_t i) {
+    return a.value_count <= i || a.values[i] == FEIGN_NO_OFFSET;
+  };
+  bool moves = false, moves2 = false;  // the handle's offset
+  switch (effect) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kFreopen:
+    case Effect::kTmpfile: {
+      if (!ok || a.handle == 0) return;
+      Handle& h = handles_[a.handle];
+      h.file = a.file;
+      h.access.change = me_;
+      if (a.file != 0) ++files_[a.file].open;
+      if (effect == Effect::kFreopen && a.handle2 != 0) break;
+      return;
+    }
+    case Effect::kClose:
+      if (a.handle == 0) return;
+      if (a.marks & FEIGN_LAST) return gone(a.handle);
+      break;
+    case Effect::kRead:
+    case Effect::kWrite:
+    case Effect::kSeek:
+    case Effect::kFseek:
+    case Effect::kFtell:
+    case Effect::kList:
+      moves = true;
+      break;
+    case Effect::kPread2:
+    case Effect::kPwrite2:
+      moves = a.mode != 0;
+      break;
+    case Effect::kFcntl:
+      moves = a.flags == F_SETFL;
+      break;
+    case Effect::kCopy:
+      moves = at_own_offset(0);
+      moves2 = at_own_offset(1);
+      break;
+    case Effect::kMap:
+      if (ok && a.handle2 != 0) {
+        Handle& mapping = handles_[a.handle2];
+        mapping.file = a.file;
+        mapping.access.change = me_;
+        if (a.file != 0) ++files_[a.file].open;
+      }
+      break;
+    default:
+      break;
+  }
+  if (a.handle != 0) {
+    Handle& h = handles_[a.handle];
+    if (h.file == 0 && effect != Effect::kCopy) h.file = a.file;
+    if (on(kHandle)) moves ? change(h.access, kHandle) : use(h.access, kHandle);
+  }
+  if (a.handle2 != 0 && effect != Effect::kMap) {
+    const bool replaces = effect == Effect::kDup2 || effect == Effect::kFreopen;
+    if (replaces && (a.marks & FEIGN_LAST)) return gone(a.handle2);
+    if (on(kHandle)) {
+      Handle& h = handles_[a.handle2];
+      moves2 ? change(h.access, kHandle) : use(h.access, kHandle);
+    }
+  }
+}
+
+}  // namespace depend

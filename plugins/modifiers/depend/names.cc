@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Rule path: names that come, go and move, and who looks for them.
+#include <fcntl.h>
+#include <linux/fs.h>
+
+#include <string_view>
+
+#include "modifiers/depend/depend.h"
+
+namespace depend {
+
+uint32_t Depend::name_of(uint32_t path) {
+  if (path < name_of_path_.size() && name_of_path_[path] != 0) return name_of_path_[path];
+  size_t length = 0;
+  const char* text = host_->text(host_, path, &length);
+  uint32_t parent = 0;
+  if (length > 1) {
+    const std::string_view all(text, length);
+    const size_t slash = all.rfind('/');
+    const std::string above(slash == 0 || slash == all.npos ? "/" : all.substr(0, slash));
+    if (const uint32_t id = host_->intern(host_, above.data(), above.size()); id != path && id != 0)
+      parent = name_of(id);
+  }
+  if (path >= name_of_path_.size())
+    name_of_path_.resize(std::max<size_t>(path + size_t{1}, name_of_path_.size() * 3 / 2));
+  names_.emplace_back();
+  names_.back().parent = parent;
+  return name_of_path_[path] = static_cast<uint32_t>(names_.size() - 1);
+}
+
+uint32_t Depend::barrier_above(uint32_t name) {
+  Name& n = names_[name];
+  if (n.above_valid == barriers_ || n.parent == 0) return n.above;
+  n.above = names_[n.parent].barrier ? n.parent : barrier_above(n.parent);
+  n.above_valid = barriers_;
+  return n.above;
+}
+
+void Depend::in_use(uint32_t name) {
+  while (name != 0 && !names_[name].in_use) {
+    Name& n = names_[name];
+    n.in_use = true;
+    if (n.parent == 0) return;
+    n.next_sibling = names_[n.parent].first_child;
+    names_[n.parent].first_child = name;
+    name = n.parent;
+  }
+}
+
+void Depend::use_name(uint32_t path) {
+  const uint32_t name = name_of(path);
+  in_use(name);
+  use(names_[name].access, kPath);
+  if (const uint32_t above = barrier_above(name); above != 0)
+    after(names_[above].access.change, kPath);
+}
+
+// What was at or below a name comes before it changes; then nothing below has to be remembered:
+// whoever comes there comes by the changed name.
+void Depend::below(uint32_t name) {
+  uint32_t child = std::exchange(names_[name].first_child, 0);
+  while (child != 0) {
+    below(child);
+    Name& n = names_[child];
+    after(n.access.change, kPath);
+    after(n.access.uses, kPath);
+    if (n.entries)
+      for (const Points& side : n.entries->sides) after(side, kPath);
+    n.access = {};
+    n.entries.reset();
+    n.in_use = false;
+    if (n.barrier) {
+      n.barrier = false;
+      ++barriers_;
+    }
+    child = std::exchange(n.next_sibling, 0);
+  }
+}
+
+void Depend::change_name(uint32_t path, bool directory) {
+  const uint32_t name = name_of(path);
+  in_use(name);
+  change(names_[name].access, kPath);
+  if (const uint32_t above = barrier_above(name); above != 0)
+    after(names_[above].access.change, kPath);
+  if (const uint32_t parent = names_[name].parent; parent != 0)
+    take_side(entries(parent), 0, kPath);
+  if (!directory && names_[name].first_child == 0) return;
+  below(name);
+  if (auto& entries = names_[name].entries; entries) {
+    for (const Points& side : entries->sides) after(side, kPath);
+    entries.reset();
+  }
+  if (!names_[name].barrier) {
+    names_[name].barrier = true;
+    ++barriers_;
+  }
+}
+
+void Depend::names(const feign_activity& a, Effect effect) {
+  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+  const bool as_directory = (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)) != 0;
+  const auto identity = [&](bool changes) {
+    if (a.file == 0) return;
+    Shared& s = files_[a.file].identity;
+    changes ? change(s, kPath) : use(s, kPath);
+  };
+  const auto named = [&] {
+    if (a.file == 0) return;
+    File& f = files_[a.file];
+    f.made = true;
+    ++f.names;
+  };
+  switch (effect) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kFreopen:
+    case Effect::kTmpfile:
+      if (a.path == 0) return;
+      if (ok && (a.marks & FEIGN_CREATES)) {
+        change_name(a.path, false);
+        named();
+        return identity(true);
+      }
+      break;
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir: {
+      if (a.path == 0) return;
+      const bool rmdir =
+          effect == Effect::kRmdir || (effect == Effect::kUnlinkat && (a.flags & AT_REMOVEDIR));
+      if (rmdir) take_side(entries(name_of(a.path)), 1, kPath);
+      if (!ok) break;
+      change_name(a.path, rmdir || as_directory);
+      identity(true);
+      if (File* const f = files_.find(a.file); f != nullptr) {
+        f->names -= f->names != 0;
+        if (f->ended()) files_.erase(a.file);
+      }
+      return;
+    }
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kBind:
+    case Effect::kSymlink:
+      if (a.path == 0) return;
+      if (!ok) break;
+      change_name(a.path, effect == Effect::kMkdir || effect == Effect::kSymlink);
+      named();
+      return identity(true);
+    case Effect::kRename:
+      if (a.path == 0 || a.path2 == 0) return;
+      if (ok) {
+        const bool directory = as_directory || (a.flags & RENAME_EXCHANGE) != 0;
+        if (directory) take_side(entries(name_of(a.path2)), 1, kPath);
+        change_name(a.path, directory);
+        change_name(a.path2, directory);
+        return identity(true);
+      }
+      take_side(entries(name_of(a.path2)), 1, kPath);  // ENOTEMPTY
+      use_name(a.path2);
+      break;
+    case Effect::kLink:
+      if (a.path2 != 0) ok ? change_name(a.path2, false) : use_name(a.path2);
+      if (ok && a.file != 0) ++files_[a.file].names;
+      break;
+    case Effect::kChmod:  // what may be done with it and below it
+      if (!ok) break;
+      if (a.path != 0 && (a.marks & FEIGN_DIRECTORY))
+        change_name(a.path, true);
+      else if (a.path != 0 && a.handle == 0)
+        use_name(a.path);
+      return identity(true);
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
+      if (!ok) break;
+      if (a.path != 0 && a.handle == 0) use_name(a.path);
+      return identity(true);
+    case Effect::kGetXattr:
+      if (a.handle != 0) return identity(false);
+      break;
+    case Effect::kList:
+      if (a.path != 0) take_side(entries(name_of(a.path)), 1, kPath);
+      return;
+    case Effect::kStat:
+    case Effect::kStatat:
+    case Effect::kAccess:
+    case Effect::kReadlink:
+    case Effect::kAttr:
+    case Effect::kTruncate:
+      break;
+    default:
+      return;
+  }
+  if (a.path == 0 || (a.handle != 0 && !feign::opens(effect))) return;
+  use_name(a.path);
+  if (ok) identity(false);
+}
+
+}  // namespace depend

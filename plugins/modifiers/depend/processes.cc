@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Rule process: what begins with a fork, and what waits for an end.
+#include <sched.h>
+
+#include "modifiers/depend/depend.h"
+
+namespace depend {
+
+Depend::Stream& Depend::stream_of(uint32_t number) {
+  if (number >= streams_.size()) streams_.resize(number + size_t{1});
+  Stream& s = streams_[number];
+  if (s.begun) return s;
+  s.begun = true;
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  if (host_->stream_info(host_, number, &info) < 0) return s;
+  uint64_t& group = groups_[{info.host, info.rank, info.process}];
+  if (group == 0) group = groups_.size();
+  s.group = group;
+  s.thread = info.thread;
+  processes_[group].streams.push_back(number);
+  threads_[{group, info.thread}] = number;
+  if (info.parent != 0) {
+    s.may_begin = info.parent_id;
+    if (info.parent < streams_.size())
+      s.may_begin = std::max(s.may_begin, streams_[info.parent].may_begin);
+    if (info.parent < streams_.size() && streams_[info.parent].vfork == info.parent_id)
+      s.vforked_by = info.parent;
+    if (on(kProcess)) after({info.parent, info.parent_id}, kProcess);
+  }
+  return s;
+}
+
+// After the last activities of all of a process's streams.
+void Depend::all_of(uint64_t group, bool ended) {
+  const auto at = processes_.find(group);
+  if (at == processes_.end()) return;
+  for (const uint32_t s : at->second.streams) {
+    if (s == me_.stream) continue;
+    clocks_.ended(s);
+    after({s, clocks_.last(s)}, kProcess);
+  }
+  const bool mine = std::find(at->second.streams.begin(), at->second.streams.end(), me_.stream) !=
+                    at->second.streams.end();
+  if (mine)
+    at->second.streams.assign(1, me_.stream);
+  else if (ended)
+    processes_.erase(at);
+}
+
+void Depend::processes(const feign_activity& a, Effect effect) {
+  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+  Stream& s = streams_[a.stream];
+  const auto release = [&] {  // a vfork ends when its child has memory of its own, or is gone
+    if (s.vforked_by == 0) return;
+    streams_[s.vforked_by].owed.push_back({me_, kProcess});
+    s.vforked_by = 0;
+  };
+  switch (effect) {
+    case Effect::kVfork:
+      if (ok) s.vfork = a.id;
+      return;
+    case Effect::kClone:
+      if (ok && (a.flags & CLONE_VFORK)) s.vfork = a.id;
+      return;
+    case Effect::kExec:
+      if (!ok) return;
+      all_of(s.group, false);
+      return release();
+    case Effect::kExit:
+      clocks_.ended(a.stream);
+      return release();
+    case Effect::kExitGroup:
+      if (const auto at = processes_.find(s.group); at != processes_.end())
+        for (const uint32_t one : at->second.streams) clocks_.ended(one);
+      return release();
+    case Effect::kWait: {
+      // waitid tells who it was beside its result.
+      if (!ok) return;
+      const int64_t pid = a.value_count > 0 ? static_cast<int64_t>(a.values[0]) : a.result;
+      if (pid <= 0) return;
+      feign_stream_info info{};
+      info.struct_size = sizeof info;
+      if (host_->stream_info(host_, a.stream, &info) < 0) return;
+      const auto group = groups_.find({info.host, info.rank, pid});
+      if (group != groups_.end() && group->second != s.group) all_of(group->second, true);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace depend
