@@ -14,7 +14,7 @@
 #include <random>
 #include <set>
 
-#include "layers/posix_ops.h"
+#include "cli/dependencies.h"
 #include "plugin/plugin.h"
 #include "trace/record.h"
 
@@ -38,6 +38,7 @@ struct Call {
   uint32_t handle2 = 0, mode = 0;
   uint64_t start_ns = 0, duration_ns = 10;
   std::vector<Dependency> depends = {};
+  const char* layer = "posix";
 };
 
 // The modifier's edges over a sequence, and what follows from them and the order within streams.
@@ -129,7 +130,7 @@ class Ran {
     Record& r = records_.back();
     r.a = feign_activity{};
     feign_activity& a = r.a;
-    a.op = tables_.ops.find("posix", c.op);
+    a.op = tables_.ops.find(c.layer, c.op);
     EXPECT_NE(a.op, 0u) << c.op;
     a.stream = c.stream;
     a.path = tables_.strings.intern(c.path);
@@ -220,8 +221,7 @@ Call close_call(uint32_t stream, uint32_t handle, uint32_t file, bool last) {
 }
 const Options only(const char* rules) { return {{"rules", rules}}; }
 
-// ---- handle
-// ---------------------------------------------------------------------------------------
+// ---- handle ------------------------------------------------------------------------------------
 
 TEST(Handle, UseComesAfterOpenAndCloseAfterUse) {
   const Ran r({open_call(1, 1, 1, "/f"), data(2, "pread64", 1, 1, 0, 8),
@@ -266,8 +266,7 @@ TEST(Handle, OthersHandlesAreNoneOfItsBusiness) {
   EXPECT_EQ(r.edges(), 0u);
 }
 
-// ---- path
-// -----------------------------------------------------------------------------------------
+// ---- path --------------------------------------------------------------------------------------
 
 TEST(Path, FailedLookupsComeBeforeTheCreationAndFoundOnesAfter) {
   const Ran r({on_path(1, "stat", "/f", -ENOENT), open_call(2, 1, 1, "/f", O_CREAT, true),
@@ -333,8 +332,7 @@ TEST(Path, UsesAndOtherNamesAreNotOrdered) {
   EXPECT_EQ(r.edges(), 0u);
 }
 
-// ---- file
-// -----------------------------------------------------------------------------------------
+// ---- file --------------------------------------------------------------------------------------
 
 TEST(File, ReadsComeAfterTheWritesTheySawAndBeforeThoseTheyDidNot) {
   const Ran r({data(1, "pwrite64", 1, 1, 0, 100), data(2, "pread64", 2, 1, 50, 10),
@@ -413,8 +411,28 @@ TEST(File, ManyPiecesAreForgottenOnlyToTheSafeSide) {
     }
 }
 
-// ---- process
-// --------------------------------------------------------------------------------------
+TEST(File, WhatLibcHasInMemoryIsThereWhenItIsFlushed) {
+  const auto stdio = [](const char* op, uint64_t length, uint32_t marks = 0) {
+    return Call{.stream = 1,
+                .op = op,
+                .handle = 1,
+                .file = 1,
+                .length = length,
+                .result = static_cast<int64_t>(length),
+                .marks = marks,
+                .layer = "stdio"};
+  };
+  Call opened = stdio("fopen", 0, FEIGN_CREATES);
+  opened.path = "/f";
+  opened.flags = O_WRONLY | O_CREAT | O_TRUNC;
+  const Ran r({opened, data(2, "pread64", 2, 1, 0, 10, 0), stdio("fwrite", 10),
+               stdio("fclose", 0, FEIGN_LAST), data(2, "pread64", 2, 1, 0, 10)},
+              only("file+handle"));
+
+  EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
+}
+
+// ---- process -----------------------------------------------------------------------------------
 
 TEST(Process, AChildComesAfterItsForkAndAWaitAfterItsEnd) {
   std::vector<feign_stream_info> streams(2);
@@ -459,8 +477,7 @@ TEST(Process, NobodyWaitsForAStreamThatBeginsLater) {
   EXPECT_EQ(r.of(3), (Edges{{0, "file"}}));
 }
 
-// ---- channel
-// --------------------------------------------------------------------------------------
+// ---- channel -----------------------------------------------------------------------------------
 
 TEST(Channel, AReadComesAfterTheWritesWhoseBytesItGot) {
   const Ran r({pipe_end(1, "write", 1, 10), pipe_end(2, "write", 1, 10), pipe_end(3, "read", 2, 5),
@@ -568,8 +585,7 @@ TEST(Channel, RecordLocksOfOtherBytesAreApart) {
   EXPECT_EQ(r.of(3), (Edges{{1, "channel"}, {2, "channel"}}));
 }
 
-// ---- the others
-// -----------------------------------------------------------------------------------
+// ---- the others --------------------------------------------------------------------------------
 
 TEST(Others, RecordedEdgesAreKeptUnlessTheyFollow) {
   Call third = on_path(3, "stat", "/c");
@@ -636,8 +652,27 @@ TEST(Others, BadEdgesAreRefusedWithFileAndLine) {
   EXPECT_NE(Ran({}, {{"rules", "window"}}).error.find("window=DURATION"), std::string::npos);
 }
 
-// ---- reduction
-// ------------------------------------------------------------------------------------
+TEST(Chains, TellTheLongestAndTheWidest) {
+  const std::vector<std::tuple<uint32_t, uint64_t, std::vector<Dependency>>> calls = {
+      {1, 10, {}}, {2, 20, {{1, 0, 10}}}, {1, 30, {}},          {2, 40, {}},
+      {1, 50, {}}, {1, 60, {{2, 0, 45}}}, {3, 70, {{2, 0, 15}}}};
+  const auto of = [&](size_t most) {
+    Chains chains(most);
+    for (const auto& [stream, id, depends] : calls) {
+      Record r{};
+      r.a.stream = stream;
+      r.a.id = id;
+      r.depends = depends;
+      chains.add(r);
+    }
+    return std::pair(chains.longest(), chains.widest());
+  };
+
+  EXPECT_EQ(of(1000), (std::pair<uint64_t, uint64_t>(4, 2)));
+  EXPECT_GE(of(3).first, 4u);  // coarse, never too low
+}
+
+// ---- reduction ---------------------------------------------------------------------------------
 
 std::vector<Call> random_calls(unsigned seed, size_t count, uint32_t streams) {
   std::mt19937 random(seed);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The modifiers rebase and filter, through the harness that third parties get, at several batch
-// sizes.
+// The modifiers rebase, filter and jitter, through the harness that third parties get, at several
+// batch sizes.
 #define FEIGN_NO_ENTRY
 #include <fnmatch.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <regex>
 
@@ -168,6 +169,30 @@ TEST_P(Batches, WhatIsKeptAndWhatIsDroppedIsAllInOrder) {
   ASSERT_EQ(ids.size(), in.size());
   for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], (i + 1) << 16);
 }
+TEST_P(Batches, JitterMakesPausesOfItsOwnTheSameForTheSameSeed) {
+  std::vector<Act> in(400, act("read", 8));
+  for (Act& a : in) a.compute_ns = 123'456'789;
+  const auto pauses = [&](const Options& options) {
+    ModifierHarness h(component("jitter"), options);
+    std::vector<uint64_t> out;
+    for (const auto& o : h.run(in, GetParam())) {
+      EXPECT_EQ(o.a.sync_ns, 0u);
+      out.push_back(o.a.compute_ns);
+    }
+    return out;
+  };
+  const auto all = pauses({{"max", "1us"}, {"seed", "3"}});
+  const auto some = pauses({{"max", "1us"}, {"seed", "3"}, {"share", "0.25"}});
+
+  EXPECT_EQ(all, pauses({{"max", "1us"}, {"seed", "3"}}));
+  EXPECT_NE(all, pauses({{"max", "1us"}, {"seed", "4"}}));
+  EXPECT_LE(*std::max_element(all.begin(), all.end()), 1000u);
+  EXPECT_GT(*std::max_element(all.begin(), all.end()), 900u);
+  EXPECT_LT(*std::min_element(all.begin(), all.end()), 100u);
+  const auto none = std::count(some.begin(), some.end(), 0u);
+  EXPECT_GT(none, 250);
+  EXPECT_LT(none, 350);
+}
 INSTANTIATE_TEST_SUITE_P(BatchSizes, Batches, ::testing::Values(1, 2, 3, 64));
 
 TEST(Rebase, RefusesRulesThatAreNone) {
@@ -189,6 +214,10 @@ TEST(Filter, RefusesWhatItDoesNotKnow) {
     EXPECT_LT(h.created(), 0) << options[0].first;
     EXPECT_FALSE(h.host.failure.empty());
   }
+}
+TEST(Jitter, RefusesAShareThatIsNone) {
+  ModifierHarness h(component("jitter"), {{"share", "1.5"}});
+  EXPECT_LT(h.created(), 0);
 }
 TEST(Null, GivesBackWhatWasRecorded) {
   feign_test::ReplayerHarness h(
