@@ -252,6 +252,22 @@ def test_the_workload_keeps_the_time_of_what_is_left_out():
         assert len(lines) == 2 and lines[1].endswith("compute=5900000"), lines
 
 
+def test_what_wakes_others_takes_place_when_it_starts():
+    def order(lines):
+        found, _ = text_of([f"{pid} 1700000000.{us:06} {text}" for us, (pid, text) in enumerate(lines)])
+        return [line.split("] ")[1].split("(")[0] for line in found], found
+    # The reader is quicker to return than the writer.
+    by_pipe = [(1, "write(4%s,  <unfinished ...>"), (2, 'read(3%s, "x", 1) = 1 <0.000001>'), (1, '<... write resumed>"x", 1) = 1 <0.000002>')]
+    named, lines = order([(pid, text.replace("%s", "<pipe:[77]>")) for pid, text in by_pipe])
+    assert named == ["write", "read"], named
+    assert len({re.search(r"file=(\d+)", line)[1] for line in lines}) == 1, lines  # one pipe
+    assert order([(pid, text.replace("%s", "</f>")) for pid, text in by_pipe])[0] == ["read", "write"]
+    wake = [(1, "futex(0x10, FUTEX_WAKE_PRIVATE, 1 <unfinished ...>"), (2, "futex(0x10, FUTEX_WAIT_PRIVATE, 5, NULL) = 0 <0.000001>"),
+            (1, "<... futex resumed>) = 1 <0.000002>")]
+    lines = order(wake)[1]
+    assert "FUTEX_WAKE_PRIVATE" in lines[0] and "FUTEX_WAIT_PRIVATE" in lines[1] and "uaddr=16" in lines[0], lines
+
+
 def test_variants():
     """Thirty captures of one program, with other options each."""
     if not os.path.isdir(VARIANTS):
