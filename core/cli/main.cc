@@ -80,7 +80,9 @@ struct Common {
   std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name,
                         shell;
   bool no_prepare = false, json = false, quiet = false, keep_going = false, names = false;
-  std::string cwd, content, max_bytes;
+  std::string cwd, content, max_bytes, compute;
+  uint32_t streams_per_core = 0;
+  bool pin = false;
   int verbose = 0;
 };
 
@@ -118,6 +120,12 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
     to.scale = pace->second;
   }
   if (!c.order.empty()) to.order = c.order == "trace" ? Order::kTrace : Order::kStream;
+  if (!c.compute.empty())
+    to.compute = c.compute == "spin"    ? Compute::kSpin
+                 : c.compute == "sleep" ? Compute::kSleep
+                                        : Compute::kHybrid;
+  if (c.streams_per_core != 0) to.streams_per_core = c.streams_per_core;
+  if (c.pin) to.pin = true;
   if (c.no_prepare) to.prepare = false;
   if (!c.content.empty()) {
     const auto content = Content::parse(c.content);
@@ -192,6 +200,7 @@ int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
             put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
         status != kDone)
       return status;
+  if (report.failed) return failed(Error(FEIGN_ERR_IO, report.stopped_by));
   if (report.interrupted) {
     log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
     return kShort;
@@ -365,9 +374,19 @@ int main(int argc, char** argv) {
   const auto replaying = [&](CLI::App* a) {
     a->add_option("--root", c.root, "Directory that stands for / ; nothing outside it is touched")
         ->type_name("DIR");
-    a->add_option("--pace", c.pace,
-                  "afap: as fast as possible; think[,scale=F]: with the recorded pauses [afap]")
+    a->add_option(
+         "--pace", c.pace,
+         "afap: as fast as possible; think[,scale=F]: with the recorded pauses; timed[,scale=F]: "
+         "each activity at its recorded time [afap]")
         ->type_name("PACE");
+    a->add_option("--compute", c.compute,
+                  "How pauses are passed: hybrid (asleep, but for the last stretch), sleep or spin "
+                  "[hybrid]")
+        ->check(CLI::IsMember({"hybrid", "sleep", "spin"}));
+    a->add_option("--streams-per-core", c.streams_per_core,
+                  "Threads a processor; more streams than that share them [256 threads in all]")
+        ->check(CLI::Range(1, 4096));
+    a->add_flag("--pin", c.pin, "Keep each thread on one processor");
     a->add_option("--order", c.order,
                   "trace: as recorded over all streams; stream: only within each [trace]")
         ->type_name("ORDER")

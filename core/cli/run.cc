@@ -265,7 +265,9 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
   for (const auto& [key, value] : line->providers.front().spec.options)
     if (key == "file") report.trace += (report.trace.empty() ? "" : ", ") + value;
   if (report.trace.empty()) report.trace = line->providers.front().component.table->name;
-  report.pace = options.replay.pace == Pace::kThink ? "think" : "afap";
+  report.pace = options.replay.pace == Pace::kThink   ? "think"
+                : options.replay.pace == Pace::kTimed ? "timed"
+                                                      : "afap";
 
   Extensions extensions;
   File root;
