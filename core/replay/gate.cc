@@ -6,8 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <climits>
-
 namespace feign {
 
 bool Gate::fences_ = true;
@@ -16,23 +14,33 @@ void Gate::prepare() {
   fences_ = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
 
-void Gate::wake() {
-  // In this order: a sleeper that registers in between finds woken_ changed and looks again.
-  wanted_.store(kAll, std::memory_order_seq_cst);
-  woken_.fetch_add(1, std::memory_order_seq_cst);
-  syscall(SYS_futex, &woken_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+void Gate::wake(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  while (!sleepers_.empty() && sleepers_.begin()->first <= id) {
+    std::atomic<uint32_t>* word = sleepers_.begin()->second;
+    sleepers_.erase(sleepers_.begin());
+    word->store(1, std::memory_order_release);
+    // It may have gone by now: then this wakes nobody.
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+  wanted_.store(sleepers_.empty() ? kAll : sleepers_.begin()->first, std::memory_order_seq_cst);
 }
 
 void Gate::sleep(uint64_t id) {
-  while (!passed(id)) {
-    const uint32_t before = woken_.load(std::memory_order_seq_cst);
-    uint64_t least = wanted_.load(std::memory_order_relaxed);
-    while (id < least && !wanted_.compare_exchange_weak(least, id, std::memory_order_seq_cst)) {
-    }
-    if (!fences_) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-    if (passed(id)) return;
-    syscall(SYS_futex, &woken_, FUTEX_WAIT_PRIVATE, before, nullptr, nullptr, 0);
+  if (passed(id)) return;
+  std::atomic<uint32_t> word{0};
+  std::unique_lock lock(mutex_);
+  const auto self = sleepers_.emplace(id, &word);
+  wanted_.store(sleepers_.begin()->first, std::memory_order_seq_cst);
+  lock.unlock();
+  if (!fences_) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  if (passed(id)) {
+    lock.lock();
+    if (word.load(std::memory_order_relaxed) == 0) sleepers_.erase(self);
+    return;
   }
+  while (word.load(std::memory_order_acquire) == 0)
+    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
 }
 
 }  // namespace feign

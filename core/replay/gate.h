@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
 
 namespace feign {
 
@@ -23,11 +25,11 @@ class alignas(64) Gate {
   void open(uint64_t id) {
     upto_.store(id, std::memory_order_release);
     if (fences_) [[unlikely]]
-      woken_.fetch_add(0, std::memory_order_seq_cst);
+      wanted_.fetch_add(0, std::memory_order_seq_cst);
     // The compiler may not swap them either.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (id >= wanted_.load(std::memory_order_relaxed)) [[unlikely]]
-      wake();
+      wake(id);
   }
   bool passed(uint64_t id) const { return upto_.load(std::memory_order_acquire) >= id; }
   // Whether it passes within some rounds of looking. [any thread]
@@ -46,12 +48,15 @@ class alignas(64) Gate {
   static constexpr uint64_t kAll = UINT64_MAX;
 
  private:
-  void wake();
+  void wake(uint64_t id);
 
   static bool fences_;  // the kernel cannot: every open() has a fence of its own
   std::atomic<uint64_t> upto_{0};
-  std::atomic<uint64_t> wanted_{kAll};  // the least id that a sleeper waits for
-  std::atomic<uint32_t> woken_{0};      // how often sleepers were woken: what they sleep on
+  std::atomic<uint64_t> wanted_{kAll};  // the least id of a sleeper
+  std::mutex mutex_;                    // of those below
+  // By what they wait for: the word on which each sleeps until it is 1. So nobody is woken too
+  // early: hundreds may wait for forks of one stream.
+  std::multimap<uint64_t, std::atomic<uint32_t>*> sleepers_;
 };
 
 }  // namespace feign

@@ -313,7 +313,10 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
   if (info.parent < run_.places.size() && info.parent_id < a.id)
     wait_for(run_.places[info.parent].worker, info.parent, info.parent_id, run_.fork_rule, s, a);
   s.last_ns = now_;
-  if (first_ns_ == UINT64_MAX) first_ns_ = now_;
+  if (first_ns_ == UINT64_MAX) {
+    first_ns_ = now_;
+    timeline_.begin(now_);
+  }
   mark(now_);
   return {};
 }
@@ -408,7 +411,6 @@ Result<void> Worker::loop() {
   auto more = cursor.next(r, number);  // the first block is read before the clock starts
   get_ready();
   now_ = now_ns();
-  timeline_.begin(now_);
   uint32_t current = 0;
   Stream* s = nullptr;
   for (; true; more = cursor.next(r, number)) {
@@ -453,15 +455,16 @@ Result<void> Worker::loop() {
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
     const feign_status status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
     if (status < 0) return run_.replayer.failure(status).within(run_.tables.place(a.place));
+    const uint64_t end = now_ns();
     if (!alone) gate.open(a.id);
     if (in_turn) {
       Run::Turn& next = run_.turns[(number + 1) % run_.turns.size()];
       next.by.store(number_, std::memory_order_relaxed);
       next.gate.open(number + 1);
     }
-    const uint64_t end = now_ns();
     const uint64_t latency = end - now_;
-    now_ = s->last_ns = end;
+    now_ = s->last_ns = last_ns_ = end;
+    last_stream_ = a.stream;
 
     ++done_;
     ++s->report.activities;
@@ -509,8 +512,6 @@ Result<void> Worker::loop() {
     }
     if ((done_ & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
   }
-  last_ns_ = first_ns_ != UINT64_MAX ? now_ : 0;
-  last_stream_ = current;
   return {};
 }
 
