@@ -412,7 +412,6 @@ TEST(Timeline, KeepsSumsHoweverLongItGoesOn) {
 }
 
 TEST(Gates, WakeEverybodyWhoseTimeHasCome) {
-  Gate::prepare();
   Gate ping, pong, all;
   std::atomic<uint64_t> through{0};
   std::vector<std::thread> others;

@@ -8,10 +8,12 @@
 
 namespace feign {
 
-bool Gate::fences_ = true;
-
-void Gate::prepare() {
-  fences_ = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+Gate::Gate() {
+  // Where the kernel cannot do it for one, every open() has its fence from the start.
+  static const bool can =
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  fence_.store(!can, std::memory_order_relaxed);
+  fenced_.store(!can, std::memory_order_relaxed);
 }
 
 void Gate::wake(uint64_t id) {
@@ -28,12 +30,17 @@ void Gate::wake(uint64_t id) {
 
 void Gate::sleep(uint64_t id) {
   if (passed(id)) return;
+  if (!fenced_.load(std::memory_order_acquire)) {
+    fence_.store(true, std::memory_order_seq_cst);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    fenced_.store(true, std::memory_order_release);
+  }
   std::atomic<uint32_t> word{0};
   std::unique_lock lock(mutex_);
   const auto self = sleepers_.emplace(id, &word);
   wanted_.store(sleepers_.begin()->first, std::memory_order_seq_cst);
   lock.unlock();
-  if (!fences_) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  fence();
   if (passed(id)) {
     lock.lock();
     if (word.load(std::memory_order_relaxed) == 0) sleepers_.erase(self);

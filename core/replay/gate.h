@@ -10,49 +10,45 @@
 
 namespace feign {
 
-// "Everything up to this id has ended." Moving on costs a store, a load and a compare; the owner
+// "Everything up to this id has ended." Moving on costs a store, two loads and a compare; the owner
 // enters the kernel only when somebody sleeps who may go on.
 //
 // Store and load must not change places, or the owner misses a sleeper who missed the store. A
-// fence at each open() would cost as much as all the rest, so the sleeper pays instead: it has the
-// kernel pass a fence to every thread (membarrier(2)) before it looks for the last time.
+// fence at each open() would cost more than all the rest, so there is none until somebody sleeps
+// here; the first who does has the kernel pass a fence to every thread (membarrier(2)).
 class alignas(64) Gate {
  public:
-  // Once, before there are threads: asks the kernel for that.
-  static void prepare();
-
+  Gate();
   // Everything up to `id` has ended; ids grow. [the owner; at the end of a run anybody]
   void open(uint64_t id) {
     upto_.store(id, std::memory_order_release);
-    if (fences_) [[unlikely]]
-      wanted_.fetch_add(0, std::memory_order_seq_cst);
     // The compiler may not swap them either.
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (fence_.load(std::memory_order_relaxed)) fence();
     if (id >= wanted_.load(std::memory_order_relaxed)) [[unlikely]]
       wake(id);
   }
   bool passed(uint64_t id) const { return upto_.load(std::memory_order_acquire) >= id; }
-  // Whether it passes within some rounds of looking. [any thread]
-  bool passes_soon(uint64_t id, unsigned rounds) const {
-    for (; rounds != 0; --rounds) {
-      if (passed(id)) return true;
-#if defined(__x86_64__) || defined(__i386__)
-      __builtin_ia32_pause();
-#endif
-    }
-    return false;
-  }
   // Returns when passed(id). [any thread]
   void sleep(uint64_t id);
 
   static constexpr uint64_t kAll = UINT64_MAX;
 
  private:
+  static void fence() {
+#ifdef __SANITIZE_THREAD__  // knows no fences
+    static std::atomic<int> any;
+    any.fetch_add(1, std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
   void wake(uint64_t id);
 
-  static bool fences_;  // the kernel cannot: every open() has a fence of its own
   std::atomic<uint64_t> upto_{0};
   std::atomic<uint64_t> wanted_{kAll};  // the least id of a sleeper
+  std::atomic<bool> fence_;             // open() has a fence …
+  std::atomic<bool> fenced_;            // … every one that is under way
   std::mutex mutex_;                    // of those below
   // By what they wait for: the word on which each sleeps until it is 1. So nobody is woken too
   // early: hundreds may wait for forks of one stream.

@@ -21,8 +21,8 @@ void sleep_until(uint64_t due) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
 }
 
-// How late nearly all sleeps of a usual length end. More than the limit would burn a processor for the
-// few that a busy machine wakes late: 50 us before every call, 300 us apart, are a sixth of it.
+// How late nearly all sleeps of a usual length end. More than the limit would burn a processor for
+// the few that a busy machine wakes late: 50 us before every call, 300 us apart, are a sixth of it.
 uint64_t how_late() {
   constexpr uint64_t kLength_ns = 200'000, kLeast_ns = 5'000, kMost_ns = 50'000;
   const int slack = prctl(PR_GET_TIMERSLACK);

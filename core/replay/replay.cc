@@ -187,7 +187,6 @@ class Run {
   const feign_replayer& api;
   Tables& tables;
   const Pause pause;
-  unsigned spin = 0;  // rounds, before a worker that waits goes to sleep
 
   // Where a stream is served: by which worker, and which of its streams it is.
   struct Place {
@@ -328,15 +327,13 @@ void Worker::close(Stream& s) {
 
 void Worker::wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_activity& a) {
   const uint64_t from = now_;
-  if (!gate.passes_soon(until, run_.spin)) {
-    wait.gate = &gate;
-    wait.id = until;
-    wait.stream = a.stream;
-    wait.place = a.place;
-    run_.waits->begin(number_, wait);
-    gate.sleep(until);
-    run_.waits->end(number_);
-  }
+  wait.gate = &gate;
+  wait.id = until;
+  wait.stream = a.stream;
+  wait.place = a.place;
+  run_.waits->begin(number_, wait);
+  gate.sleep(until);
+  run_.waits->end(number_);
   now_ = now_ns();
   // Before its fork there was no stream that could have waited.
   if (wait.rule == run_.fork_rule) return;
@@ -565,7 +562,6 @@ Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOption
                     Instance& replayer, int root_fd, Tables& tables, Report& report,
                     const Progress& progress) {
   const uint64_t total = plan->totals().activities;
-  Gate::prepare();
   Run run(std::move(plan), options, replayer, root_fd, tables);
   const uint64_t begin = now_ns();
   if (total != 0) {
