@@ -159,9 +159,7 @@ Report run(Plan& plan, const ReplayOptions& options, Seen& seen) {
   auto instance = Instance::create(Component{&kTable, nullptr, "", false}, spec, tables);
   EXPECT_TRUE(instance) << instance.error().text();
   Report report;
-  auto done = replay(reader, options, **instance, -1, tables, report,
-                     [](const char*, uint64_t, uint64_t) {});
-  EXPECT_TRUE(done) << done.error().text();
+  replay(reader, options, **instance, -1, tables, report, [](const char*, uint64_t, uint64_t) {});
   return report;
 }
 

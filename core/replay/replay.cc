@@ -558,9 +558,9 @@ void Worker::merge_into(Report& report, const Tables& tables) {
 
 }  // namespace
 
-Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
-                    Instance& replayer, int root_fd, Tables& tables, Report& report,
-                    const Progress& progress) {
+void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
+            Instance& replayer, int root_fd, Tables& tables, Report& report,
+            const Progress& progress) {
   const uint64_t total = plan->totals().activities;
   Run run(std::move(plan), options, replayer, root_fd, tables);
   const uint64_t begin = now_ns();
@@ -608,7 +608,6 @@ Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOption
     report.failed = true;
     report.stopped_by = run.failure->text();
   }
-  return {};
 }
 
 }  // namespace feign

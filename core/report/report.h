@@ -84,8 +84,8 @@ struct Report {
   std::vector<std::string> notes;      // what plug-ins had to say, once a run
   uint64_t dropped = 0, injected = 0;  // by modifiers
   bool interrupted = false;            // ended before the plan did
-  bool failed = false;     // … since something went wrong that is not the trace's doing
-  std::string stopped_by;  // why, if it did ("signal 2", "no space left on device …")
+  bool failed = false;                 // … for the replayer failed, or the plan is damaged
+  std::string stopped_by;              // why, if it did ("signal 2", "no space left on device …")
 
   std::vector<std::unique_ptr<OpReport>> ops;  // by op id; null if there was none
   std::map<MismatchKey, Mismatch> mismatches;
