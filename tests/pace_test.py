@@ -13,7 +13,7 @@ def made_up(tmp, streams, calls):
     """A trace of `streams` processes, all alive at once, that write to files of their own."""
     name = os.path.join(tmp, "t.strace")
     with open(name, "w", encoding="ascii") as out:
-        t = 1000.0
+        t = 1795229220.0
         for call in ['openat(AT_FDCWD, "/f{}", O_RDWR|O_CREAT, 0644) = 3'] + ['pwrite64(3, "x"..., 100, 0) = 100'] * calls:
             for s in range(streams):
                 out.write(f"{100 + s} {t:.6f} {call.format(s)} <0.000001>\n")
