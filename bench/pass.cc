@@ -11,25 +11,22 @@ namespace {
 struct CountOptions {
   uint64_t count;
   uint64_t streams;
-  uint64_t first;
 };
 constexpr feign_option kCountOptions[] = {
     {"count", FEIGN_OPT_UINT, offsetof(CountOptions, count), "1000000", nullptr, 0, 0, "How many."},
     {"streams", FEIGN_OPT_UINT, offsetof(CountOptions, streams), "1", nullptr, 1, 100000,
      "Of how many streams."},
-    {"first", FEIGN_OPT_UINT, offsetof(CountOptions, first), "0", nullptr, 0, 0,
-     "The first stream alone has this many, before all take turns."},
 };
 struct Maker {
   const feign_host* host;
   uint64_t left, made = 0;
-  uint64_t streams, alone;
+  uint64_t streams;
   uint32_t first = 0, read = 0, write = 0, path = 0;
 };
 
 feign_status make_create(const feign_host* host, const void* raw, void** self) noexcept {
   const auto& o = *static_cast<const CountOptions*>(raw);
-  auto* m = new (std::nothrow) Maker{host, o.count, 0, o.streams, o.first};
+  auto* m = new (std::nothrow) Maker{host, o.count, 0, o.streams};
   if (m == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   for (uint64_t s = 0; s < o.streams; ++s) {
     feign_stream_info info{};
@@ -61,9 +58,7 @@ feign_status make_next(void* self, size_t want, feign_sink* out) noexcept {
     a->length = 4096;
     a->result = 4096;
     a->op = n & 1 ? m.write : m.read;
-    // So that the first of those that take turns is the last stream's.
-    a->stream = m.first + static_cast<uint32_t>(
-                              n < m.alone ? 0 : (n - m.alone + (m.alone != 0 ? 1 : 0)) % m.streams);
+    a->stream = m.first + static_cast<uint32_t>(n % m.streams);
     a->handle = a->file = 1;
     a->path = m.path;
     a->place = FEIGN_PLACE(0, n + 1);
