@@ -80,10 +80,11 @@ struct Common {
   std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name,
                         shell;
   bool no_prepare = false, json = false, quiet = false, keep_going = false, names = false;
-  std::string cwd, content, max_bytes, compute;
+  std::string cwd, content, max_bytes;
+  int verbose = 0;
+  std::string compute;
   uint32_t streams_per_core = 0;
   bool pin = false;
-  int verbose = 0;
 };
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
@@ -120,13 +121,13 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
     to.scale = pace->second;
   }
   if (!c.order.empty()) to.order = c.order == "trace" ? Order::kTrace : Order::kStream;
+  if (c.no_prepare) to.prepare = false;
   if (!c.compute.empty())
     to.compute = c.compute == "spin"    ? Compute::kSpin
                  : c.compute == "sleep" ? Compute::kSleep
                                         : Compute::kHybrid;
   if (c.streams_per_core != 0) to.streams_per_core = c.streams_per_core;
   if (c.pin) to.pin = true;
-  if (c.no_prepare) to.prepare = false;
   if (!c.content.empty()) {
     const auto content = Content::parse(c.content);
     if (!content)
@@ -379,14 +380,6 @@ int main(int argc, char** argv) {
          "afap: as fast as possible; think[,scale=F]: with the recorded pauses; timed[,scale=F]: "
          "each activity at its recorded time [afap]")
         ->type_name("PACE");
-    a->add_option("--compute", c.compute,
-                  "How pauses are passed: hybrid (asleep, but for the last stretch), sleep or spin "
-                  "[hybrid]")
-        ->check(CLI::IsMember({"hybrid", "sleep", "spin"}));
-    a->add_option("--streams-per-core", c.streams_per_core,
-                  "Threads a processor; more streams than that share them [256 threads in all]")
-        ->check(CLI::Range(1, 4096));
-    a->add_flag("--pin", c.pin, "Keep each thread on one processor");
     a->add_option("--order", c.order,
                   "trace: as recorded over all streams; stream: only within each [trace]")
         ->type_name("ORDER")
@@ -398,6 +391,14 @@ int main(int argc, char** argv) {
     a->add_option(
         "--max-bytes", c.max_bytes,
         "Write no more than this, prepared files included (default: 95 % of what is free)");
+    a->add_option("--compute", c.compute,
+                  "How pauses are passed: hybrid (asleep, but for the last stretch), sleep or spin "
+                  "[hybrid]")
+        ->check(CLI::IsMember({"hybrid", "sleep", "spin"}));
+    a->add_option("--streams-per-core", c.streams_per_core,
+                  "Threads a processor; more streams than that share them [256 threads in all]")
+        ->check(CLI::Range(1, 4096));
+    a->add_flag("--pin", c.pin, "Keep each thread on one processor");
     a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
     report(a);
   };

@@ -17,9 +17,10 @@
 namespace feign {
 
 enum class Pace { kAfap, kThink, kTimed };
+enum class Order { kTrace, kStream };  // recorded order over all streams; only within each stream
+
 // How pauses are passed: asleep, awake, or asleep but for the last stretch.
 enum class Compute { kHybrid, kSleep, kSpin };
-enum class Order { kTrace, kStream };  // recorded order over all streams; only within each stream
 
 struct ReplayOptions {
   std::string root;  // "" if none

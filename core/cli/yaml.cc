@@ -200,6 +200,10 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       if (*text != "trace" && *text != "stream")
         return d.error(*value, "order: \"" + *text + "\": want trace or stream");
       out.replay.order = *text == "trace" ? Order::kTrace : Order::kStream;
+    } else if (key == "prepare") {
+      auto yes = truth(d, *value);
+      if (!yes) return std::move(yes.error());
+      out.replay.prepare = *yes;
     } else if (key == "compute") {
       auto text = d.scalar(*value, "hybrid, sleep or spin");
       if (!text) return std::move(text.error());
@@ -220,10 +224,6 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       auto yes = truth(d, *value);
       if (!yes) return std::move(yes.error());
       out.replay.pin = *yes;
-    } else if (key == "prepare") {
-      auto yes = truth(d, *value);
-      if (!yes) return std::move(yes.error());
-      out.replay.prepare = *yes;
     } else if (key == "content") {
       auto text = d.scalar(*value, Content::kForms);
       if (!text) return std::move(text.error());
