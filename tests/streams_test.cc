@@ -250,7 +250,7 @@ TEST(Order, TraceIsKeptOverAllStreamsAtEveryPace) {
   }
 }
 
-TEST(Timed, NothingStartsBeforeItsTimeAndLatenessIsOfEveryActivity) {
+TEST(Timed, NothingStartsBeforeItsTimeAndLatenessIsOfEveryCall) {
   for (const Compute compute : {Compute::kHybrid, Compute::kSleep, Compute::kSpin}) {
     Plan plan;
     const uint32_t a = plan.stream(), b = plan.stream();

@@ -447,7 +447,6 @@ Result<void> Worker::loop() {
       if (d.stream < run_.places.size())
         wait_for(run_.places[d.stream].worker, d.stream, d.id, d.rule, *s, a);
     if (run_.stopping.load(std::memory_order_relaxed)) break;
-    if (timed) s->report.lateness.add(now_ > due ? now_ - due : 0);
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
     const feign_status status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
@@ -459,7 +458,7 @@ Result<void> Worker::loop() {
       next.by.store(number_, std::memory_order_relaxed);
       next.gate.open(number + 1);
     }
-    const uint64_t latency = end - now_;
+    const uint64_t begin = now_, latency = end - begin;
     now_ = s->last_ns = last_ns_ = end;
     last_stream_ = a.stream;
 
@@ -480,6 +479,7 @@ Result<void> Worker::loop() {
         ++o.emulated;
       } else {
         o.latency.add(latency);
+        if (timed) s->report.lateness.add(begin > due ? begin - due : 0);
         o.recorded_latency.add(a.duration_ns);
       }
       if (outcome.result > 0 && info->kind == FEIGN_KIND_READ)

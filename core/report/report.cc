@@ -63,7 +63,7 @@ std::vector<uint64_t> late_rows(const Histogram& h) {
 
 std::string lateness_text(const Histogram& h) {
   if (h.count() == 0) return {};
-  std::string out = "\nactivities by how late they began\n";
+  std::string out = "\ncalls by how late they began\n";
   const std::vector<uint64_t> rows = late_rows(h);
   const uint64_t most = *std::max_element(rows.begin(), rows.end());
   for (size_t i = 0; i < rows.size(); ++i) {
