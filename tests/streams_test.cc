@@ -366,14 +366,14 @@ TEST(Report, TheCriticalPathLeadsFromTheEndToWhatWasWaitedFor) {
   plan.depend(plan.add(b), a, slow, "path");
   Seen seen;
   seen.sleep_at = slow;
-  seen.sleep_ns = 20'000'000;
+  seen.sleep_ns = 100'000'000;
 
   const Report report = run(plan, how(Pace::kAfap), seen);
 
   ASSERT_EQ(report.path.steps, 2u);
   EXPECT_TRUE(report.path.complete);
   EXPECT_EQ(report.path.longest[0].stream, a);
-  EXPECT_GE(report.path.longest[0].call_ns, 19'000'000u);
+  EXPECT_GE(report.path.longest[0].call_ns, 90'000'000u);
   EXPECT_EQ(report.path.longest[1].stream, b);
   EXPECT_EQ(report.path.longest[1].waited_for, a);
   EXPECT_EQ(FEIGN_PLACE_LINE(report.path.longest[1].place), 3u);
