@@ -192,7 +192,7 @@ TEST_P(RoundTrip, EveryFieldOfEveryActivityComesBack) {
     return out;
   };
   NativeReader::Range range;
-  range.stream = streams;
+  range.streams = {streams};
   EXPECT_EQ(read(*reader, tables, range),
             where([&](size_t, const feign_activity& a) { return a.stream == streams; }));
   range = {};

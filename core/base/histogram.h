@@ -7,20 +7,29 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 
 namespace feign {
 
 class Histogram {
  public:
   void add(uint64_t ns) {
-    ++buckets_[bucket(ns)];
+    const size_t i = bucket(ns);
+    auto& row = rows_[i / kSub];
+    if (!row) [[unlikely]]
+      row = std::make_unique<Row>();
+    ++(*row)[i % kSub];
     ++count_;
     sum_ += ns;
     if (ns > max_) max_ = ns;
     if (ns < min_) min_ = ns;
   }
   void merge(const Histogram& other) {
-    for (size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+    for (size_t r = 0; r < kRows; ++r) {
+      if (!other.rows_[r]) continue;
+      if (!rows_[r]) rows_[r] = std::make_unique<Row>();
+      for (size_t i = 0; i < kSub; ++i) (*rows_[r])[i] += (*other.rows_[r])[i];
+    }
     count_ += other.count_;
     sum_ += other.sum_;
     if (other.max_ > max_) max_ = other.max_;
@@ -35,17 +44,30 @@ class Histogram {
     if (count_ == 0) return 0;
     const auto rank = static_cast<uint64_t>(p * static_cast<double>(count_ - 1)) + 1;
     uint64_t seen = 0;
-    for (size_t i = 0; i < kBuckets; ++i) {
-      seen += buckets_[i];
-      if (seen >= rank) return std::min(upper(i), max_);
+    for (size_t r = 0; r < kRows; ++r) {
+      if (!rows_[r]) continue;
+      for (size_t i = 0; i < kSub; ++i) {
+        seen += (*rows_[r])[i];
+        if (seen >= rank) return std::min(upper(r * kSub + i), max_);
+      }
     }
     return max_;
+  }
+  // How many samples lie in the buckets up to that of `ns`.
+  uint64_t up_to(uint64_t ns) const {
+    const size_t last = bucket(ns);
+    uint64_t seen = 0;
+    for (size_t i = 0; i <= last; ++i)
+      if (rows_[i / kSub]) seen += (*rows_[i / kSub])[i % kSub];
+    return seen;
   }
 
  private:
   static constexpr unsigned kSubBits = 5;
   static constexpr size_t kSub = size_t{1} << kSubBits;
-  static constexpr size_t kBuckets = (40 - kSubBits + 1) * kSub;  // up to 2^40 ns: 18 minutes
+  static constexpr size_t kRows = 40 - kSubBits + 1;  // up to 2^40 ns: 18 minutes
+  static constexpr size_t kBuckets = kRows * kSub;
+  using Row = std::array<uint64_t, kSub>;
 
   static size_t bucket(uint64_t ns) {
     if (ns < kSub) return ns;
@@ -59,7 +81,8 @@ class Histogram {
     return (((i % kSub) + kSub + 1) << shift) - 1;
   }
 
-  std::array<uint64_t, kBuckets> buckets_{};
+  // A row a power of two, made when it is first needed: most have samples in a few only.
+  std::array<std::unique_ptr<Row>, kRows> rows_;
   uint64_t count_ = 0, sum_ = 0, max_ = 0, min_ = UINT64_MAX;
 };
 

@@ -84,6 +84,9 @@ struct Common {
        names = false;
   std::string cwd, content, max_bytes;
   int verbose = 0;
+  std::string compute;
+  uint32_t streams_per_core = 0;
+  bool pin = false;
 };
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
@@ -121,6 +124,12 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
   }
   if (!c.order.empty()) (void)parse_order(c.order, to.order);
   if (c.no_prepare) to.prepare = false;
+  if (!c.compute.empty())
+    to.compute = c.compute == "spin"    ? Compute::kSpin
+                 : c.compute == "sleep" ? Compute::kSleep
+                                        : Compute::kHybrid;
+  if (c.streams_per_core != 0) to.streams_per_core = c.streams_per_core;
+  if (c.pin) to.pin = true;
   if (!c.content.empty()) {
     const auto content = Content::parse(c.content);
     if (!content)
@@ -194,6 +203,7 @@ int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
             put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
         status != kDone)
       return status;
+  if (report.failed) return failed(Error(FEIGN_ERR_IO, report.stopped_by));
   if (report.interrupted) {
     log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
     return kShort;
@@ -377,8 +387,10 @@ int main(int argc, char** argv) {
   const auto replaying = [&](CLI::App* a) {
     a->add_option("--root", c.root, "Directory that stands for / ; nothing outside it is touched")
         ->type_name("DIR");
-    a->add_option("--pace", c.pace,
-                  "afap: as fast as possible; think[,scale=F]: with the recorded pauses [afap]")
+    a->add_option(
+         "--pace", c.pace,
+         "afap: as fast as possible; think[,scale=F]: with the recorded pauses; timed[,scale=F]: "
+         "each activity at its recorded time [afap]")
         ->type_name("PACE");
     a->add_option(
          "--order", c.order,
@@ -393,6 +405,14 @@ int main(int argc, char** argv) {
     a->add_option(
         "--max-bytes", c.max_bytes,
         "Write no more than this, prepared files included (default: 95 % of what is free)");
+    a->add_option("--compute", c.compute,
+                  "How pauses are passed: hybrid (asleep, but for the last stretch), sleep or spin "
+                  "[hybrid]")
+        ->check(CLI::IsMember({"hybrid", "sleep", "spin"}));
+    a->add_option("--streams-per-core", c.streams_per_core,
+                  "Threads a processor; more streams than that share them [256 threads in all]")
+        ->check(CLI::Range(1, 4096));
+    a->add_flag("--pin", c.pin, "Keep each thread on one processor");
     a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
     report(a);
   };

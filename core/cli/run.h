@@ -17,20 +17,26 @@
 
 namespace feign {
 
-enum class Pace { kAfap, kThink };
+enum class Pace { kAfap, kThink, kTimed };
 // Recorded order over all streams; only within each stream, and what dependencies say; the same,
 // with those that modifier `depend` inserts.
 enum class Order { kTrace, kStream, kDepend };
 // "depend"; false if it is none.
 bool parse_order(const std::string& text, Order& order);
 
+// How pauses are passed: asleep, awake, or asleep but for the last stretch.
+enum class Compute { kHybrid, kSleep, kSpin };
+
 struct ReplayOptions {
   std::string root;  // "" if none
   Pace pace = Pace::kAfap;
   Order order = Order::kTrace;
-  double scale = 1.0;   // of think time
-  bool prepare = true;  // make what must exist
-  Content content;      // of what is prepared and written
+  double scale = 1.0;  // of think time; of start times
+  Compute compute = Compute::kHybrid;
+  uint32_t streams_per_core = 0;  // worker threads a processor, 0: up to 256 in all
+  bool pin = false;               // each worker to one processor
+  bool prepare = true;            // make what must exist
+  Content content;                // of what is prepared and written
   std::string content_text = "sparse";
   uint64_t max_bytes = 0;  // to write, prepared files included; 0: most of what is free
 };

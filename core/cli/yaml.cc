@@ -129,7 +129,8 @@ Result<PluginSpec> plugin(Document& d, yaml_node_t& n) {
 
 Result<std::pair<Pace, double>> parse_pace(const std::string& text) {
   const auto wrong = [&] {
-    return Error(FEIGN_ERR_ARGUMENT, "\"" + text + "\": want afap or think, or think,scale=FACTOR");
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "\"" + text + "\": want afap or think or timed, or think,scale=FACTOR");
   };
   const size_t comma = text.find(',');
   const std::string kind = text.substr(0, comma);
@@ -143,6 +144,7 @@ Result<std::pair<Pace, double>> parse_pace(const std::string& text) {
   }
   if (kind == "afap") return std::pair{Pace::kAfap, scale};
   if (kind == "think") return std::pair{Pace::kThink, scale};
+  if (kind == "timed") return std::pair{Pace::kTimed, scale};
   return wrong();
 }
 
@@ -184,7 +186,7 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
         }
         text = kind + scale;
       } else {
-        auto v = d.scalar(*value, "afap or think");
+        auto v = d.scalar(*value, "afap, think or timed");
         if (!v) return std::move(v.error());
         text = *v;
       }
@@ -201,6 +203,26 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       auto yes = truth(d, *value);
       if (!yes) return std::move(yes.error());
       out.replay.prepare = *yes;
+    } else if (key == "compute") {
+      auto text = d.scalar(*value, "hybrid, sleep or spin");
+      if (!text) return std::move(text.error());
+      if (*text != "hybrid" && *text != "sleep" && *text != "spin")
+        return d.error(*value, "compute: \"" + *text + "\": want hybrid, sleep or spin");
+      out.replay.compute = *text == "spin"    ? Compute::kSpin
+                           : *text == "sleep" ? Compute::kSleep
+                                              : Compute::kHybrid;
+    } else if (key == "streams-per-core") {
+      auto text = d.scalar(*value, "a number from 1 to 4096");
+      if (!text) return std::move(text.error());
+      char* end = nullptr;
+      const long n = strtol(text->c_str(), &end, 10);
+      if (end == text->c_str() || *end != '\0' || n < 1 || n > 4096)
+        return d.error(*value, "streams-per-core: \"" + *text + "\": want a number from 1 to 4096");
+      out.replay.streams_per_core = static_cast<uint32_t>(n);
+    } else if (key == "pin") {
+      auto yes = truth(d, *value);
+      if (!yes) return std::move(yes.error());
+      out.replay.pin = *yes;
     } else if (key == "content") {
       auto text = d.scalar(*value, Content::kForms);
       if (!text) return std::move(text.error());
@@ -216,7 +238,8 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
     } else {
       return d.error(*value,
                      "unknown key \"" + key +
-                         "\": want plugins, root, pace, order, prepare, content or max-bytes");
+                         "\": want plugins, root, pace, order, compute, streams-per-core, pin, "
+                         "prepare, content or max-bytes");
     }
   }
   if (!has_plugins) return d.error(*d.root(), "there is no `plugins`");

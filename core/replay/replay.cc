@@ -12,45 +12,95 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/jail.h"
+#include "replay/gate.h"
+#include "replay/path.h"
+#include "replay/pause.h"
+#include "replay/waits.h"
 
 namespace feign {
 namespace {
 
-// Of a pause, this much at the end is spent looking at the clock: a sleep ends late by less.
-constexpr uint64_t kSpin_ns = 60'000;
-// A pause is slept in pieces, so that a signal ends it.
-constexpr uint64_t kNap_ns = 200'000'000;
+// Where nobody says how many threads there may be.
+constexpr size_t kMostWorkers = 256;
+// What pace timed gives everybody to get ready.
+constexpr uint64_t kLead_ns = 1'000'000;
+// Waits that are kept for the critical path, over all workers.
+constexpr size_t kWaitsKept = size_t{1} << 18;
+constexpr uint32_t kNobody = UINT32_MAX;
+
+// The processors that this process may use.
+std::vector<int> processors() {
+  cpu_set_t set;
+  std::vector<int> list;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) list.push_back(i);
+  if (list.empty()) list.push_back(0);
+  return list;
+}
+
+// This thread runs on one of them only.
+void pin(uint32_t number) {
+  const std::vector<int> list = processors();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(list[number % list.size()], &set);
+  (void)sched_setaffinity(0, sizeof set, &set);
+}
 
 class Run;
 
-// One thread of the replay, with statistics of its own.
+// One thread of the replay, with statistics of its own. It takes the activities of its streams in
+// the order of the trace.
+//
+// That no two of them can wait for each other: whatever an activity waits for (a dependency, the
+// fork that made its stream, its turn) comes before it in the trace, and each worker takes the
+// first activity left of its streams. So the first of all that are left waits for nothing, and the
+// worker whose it is has taken it. (Numbers in a damaged plan may say otherwise: see Waits.)
 class Worker {
  public:
-  Worker(Run& run, uint32_t stream);  // 0: all streams, in the order of the trace
+  Worker(Run& run, uint32_t number, std::vector<uint32_t> streams, size_t waits_kept)
+      : run_(run), number_(number), numbers_(std::move(streams)), waited_(waits_kept) {}
   void start() {
     thread_ = std::thread([this] { main(); });
   }
-  void join() { thread_.join(); }
-  void merge_into(Report& report);
-  // When its first call began and its last one ended; none: far away, and 0.
-  uint64_t first_ns() const { return first_ns_; }
-  uint64_t last_ns() const { return last_ns_; }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+  void merge_into(Report& report, const Tables& tables);
+  WorkerTime time() const { return {first_ns_, last_ns_, last_stream_, &timeline_, &waited_}; }
+
+  // Every activity of its streams up to this id has ended.
+  Gate gate;
 
  private:
-  struct Stream {  // what the replayer knows of one
-    void* context = nullptr;
+  struct Stream {
+    void* context = nullptr;  // the replayer's
+    bool open = false;
+    uint64_t left = 0;        // activities
+    uint64_t last_ns = 0;     // the end of its last activity
+    uint64_t skipped_ns = 0;  // recorded time in calls that are not made: part of the next pause
     StreamReport report;
   };
 
   void main();
   Result<void> loop();
-  Result<Stream*> stream(uint32_t number);
-  void pause(uint64_t from, uint64_t length);
+  Result<void> open(Stream& s, const feign_activity& a);
+  void close(Stream& s);
+  void wait_for(uint32_t worker, uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
+                const feign_activity& a);
+  void wait_for_turn(uint64_t number, Stream& s, const feign_activity& a);
+  void wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_activity& a);
+  void get_ready();
+  void mark(uint64_t now) {
+    if (timeline_.due(now)) timeline_.add({now, call_ns_, pause_ns_, done_});
+  }
   void wrong(const Record& r, const feign_outcome& outcome);
   OpReport& op(uint32_t id) {
     if (id >= ops_.size()) ops_.resize(id + 1);
@@ -59,13 +109,22 @@ class Worker {
   }
 
   Run& run_;
-  uint32_t only_;
+  const uint32_t number_;
+  const std::vector<uint32_t> numbers_;  // of its streams
   std::thread thread_;
   std::vector<Stream> streams_;
   std::vector<std::unique_ptr<OpReport>> ops_;
   std::map<MismatchKey, Mismatch> mismatches_;
   std::map<std::pair<uint32_t, const char*>, uint64_t> skips_;
-  uint64_t first_ns_ = UINT64_MAX, last_ns_ = 0;
+  std::map<uint32_t, RuleReport> rules_;
+  // Sums over its streams.
+  uint64_t call_ns_ = 0, pause_ns_ = 0, done_ = 0;
+  uint64_t first_ns_ = UINT64_MAX, last_ns_ = 0;  // when its first call began, its last one ended
+  uint32_t last_stream_ = 0;
+  uint64_t now_ = 0;  // the clock when it was last read
+  bool ready_ = false;
+  Timeline timeline_;
+  WaitLog waited_;
 };
 
 // What the workers share.
@@ -79,8 +138,10 @@ class Run {
         root_fd(root_fd),
         api(replayer.api<feign_replayer>()),
         tables(tables),
-        progress(tables.streams.size()),
-        children(tables.streams.size()) {}
+        pause(options.pace == Pace::kAfap ? Compute::kSleep : options.compute),
+        places(tables.streams.size()),
+        fork_rule(tables.strings.intern("fork")),
+        turn_rule(tables.strings.intern("trace")) {}
 
   // Ends the replay: everybody who waits is woken.
   void stop(const std::string& why) {
@@ -89,12 +150,12 @@ class Run {
       if (stopped_by.empty()) stopped_by = why;
     }
     stopping.store(true, std::memory_order_release);
-    turn.store(UINT64_MAX, std::memory_order_release);
-    turn.notify_all();
-    for (auto& p : progress) {
-      p.store(UINT64_MAX, std::memory_order_release);
-      p.notify_all();
-    }
+    let_go();
+  }
+  // Whoever has overwritten this does it again at his end, when he has seen `stopping`.
+  void let_go() {
+    for (auto& t : turns) t.gate.open(Gate::kAll);
+    for (auto& w : workers) w->gate.open(Gate::kAll);
   }
   void fail(Error error) {
     {
@@ -103,73 +164,209 @@ class Run {
     }
     stop("a failure");
   }
-  void begin(uint32_t stream) {
-    const std::lock_guard lock(mutex);
-    workers.push_back(std::make_unique<Worker>(*this, stream));
-    ++running;
-    workers.back()->start();
+  void share(size_t most);
+  void start();
+  // A worker is ready; returns when all are.
+  void ready() {
+    {
+      const std::lock_guard lock(mutex);
+      if (--getting_ready == 0) changed.notify_all();
+    }
+    started.sleep(1);
   }
-  void ended() {
+  void ended(uint32_t worker) {
+    waits->gone(worker);
     const std::lock_guard lock(mutex);
-    if (--running == 0) all_ended.notify_all();
+    if (--running == 0) changed.notify_all();
   }
 
-  bool many = false;  // streams
   std::shared_ptr<const NativeReader> plan;
   const ReplayOptions& options;
   Instance& replayer;
   const int root_fd;  // -1: none
   const feign_replayer& api;
   Tables& tables;
+  const Pause pause;
 
+  // Where a stream is served: by which worker, and which of its streams it is.
+  struct Place {
+    uint32_t worker = kNobody, slot = 0;
+  };
+  std::vector<Place> places;
+  std::vector<std::unique_ptr<Worker>> workers;
+  bool many = false;     // streams
+  bool in_turn = false;  // each activity waits until its number comes up
+  // The activity `number` waits at turns[number % size], so that nobody else is woken for it.
+  struct Turn {
+    Gate gate;
+    std::atomic<uint32_t> by{kNobody};  // the worker that came before
+  };
+  std::array<Turn, 256> turns;
+  const uint32_t fork_rule, turn_rule;
+
+  Gate started;
+  uint64_t anchor_ns = 0;  // what start times count from
   std::atomic<bool> stopping{false};
   std::atomic<uint64_t> done{0};  // activities, for the progress line
-  std::atomic<uint64_t> turn{0};  // in recorded order: the number of the activity that may start
-  // Every activity of the stream up to this id has ended.
-  std::vector<std::atomic<uint64_t>> progress;
-  struct Child {
-    uint32_t stream;
-    uint64_t id;  // of the fork or clone
-  };
-  std::vector<std::vector<Child>> children;  // by parent, in order of id
+  std::optional<Waits> waits;
 
   std::mutex mutex;
-  std::condition_variable all_ended;
-  size_t running = 0;
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::condition_variable changed;
+  size_t running = 0, getting_ready = 0;
   std::optional<Error> failure;
   std::string stopped_by;
 };
 
-Worker::Worker(Run& run, uint32_t stream) : run_(run), only_(stream) {}
-
-Result<Worker::Stream*> Worker::stream(uint32_t number) {
-  if (number >= streams_.size())
-    streams_.resize(std::max<size_t>(number + 1, run_.tables.streams.size()));
-  Stream& s = streams_[number];
-  if (s.context != nullptr || s.report.stream != 0) return &s;
-  s.report.stream = number;
-  const feign_stream_info info = run_.tables.streams.info(number);
-  if (run_.api.open_stream != nullptr) {
-    const feign_status status = run_.api.open_stream(run_.replayer.self(), &info, &s.context);
-    if (status < 0) return run_.replayer.failure(status);
+// A stream gets a worker of its own while there may be more of them. Then it goes to the one whose
+// streams have been over for longest when it begins, or, if none is free, to the one with the
+// fewest activities.
+void Run::share(size_t most) {
+  const auto& counts = plan->totals().by_stream;
+  const auto& spans = plan->totals().spans;
+  std::vector<uint32_t> streams;
+  for (uint32_t s = 1; s < counts.size(); ++s)
+    if (counts[s] != 0) streams.push_back(s);
+  many = streams.size() > 1;
+  std::sort(streams.begin(), streams.end(),
+            [&](uint32_t a, uint32_t b) { return spans[a].first < spans[b].first; });
+  struct Share {
+    std::vector<uint32_t> streams;
+    uint64_t end = 0, activities = 0;
+  };
+  std::vector<Share> shares;
+  for (const uint32_t s : streams) {
+    size_t to = shares.size();
+    if (to >= most) {
+      const auto better = [&](const Share& a, const Share& b) {
+        const bool a_free = a.end < spans[s].first, b_free = b.end < spans[s].first;
+        if (a_free != b_free) return a_free;
+        return a_free ? a.end < b.end : a.activities < b.activities;
+      };
+      to = static_cast<size_t>(std::min_element(shares.begin(), shares.end(), better) -
+                               shares.begin());
+    } else {
+      shares.emplace_back();
+    }
+    Share& share = shares[to];
+    places[s] = {static_cast<uint32_t>(to), static_cast<uint32_t>(share.streams.size())};
+    share.streams.push_back(s);
+    share.end = std::max(share.end, spans[s].second);
+    share.activities += counts[s];
   }
-  return &s;
+  for (Share& share : shares) {
+    const auto number = static_cast<uint32_t>(workers.size());
+    const size_t kept = std::max<size_t>(kWaitsKept / shares.size(), 64);
+    workers.push_back(std::make_unique<Worker>(*this, number, std::move(share.streams), kept));
+  }
+  in_turn = options.order == Order::kTrace && workers.size() > 1;
+  waits.emplace(workers.size(), tables);
 }
 
-// Waits until `length` after `from`: asleep, then awake for the last stretch.
-void Worker::pause(uint64_t from, uint64_t length) {
-  const uint64_t until = from + length;
-  while (!run_.stopping.load(std::memory_order_relaxed)) {
-    const uint64_t now = now_ns();
-    if (now >= until) return;
-    const uint64_t left = until - now;
-    if (left <= kSpin_ns) continue;
-    const uint64_t nap = std::min(left - kSpin_ns, kNap_ns);
-    const timespec t{static_cast<time_t>(nap / 1'000'000'000),
-                     static_cast<long>(nap % 1'000'000'000)};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
+// Starts the workers, and the clock when all are ready. Where no more threads are to be had, that
+// is the run's failure.
+void Run::start() {
+  {
+    const std::lock_guard lock(mutex);
+    running = getting_ready = workers.size();
   }
+  for (size_t i = 0; i < workers.size(); ++i) {
+    try {
+      workers[i]->start();
+    } catch (const std::system_error& e) {
+      fail(Error(FEIGN_ERR_IO, "start thread " + std::to_string(i + 1) + " of " +
+                                   std::to_string(workers.size()) + ": " + e.code().message() +
+                                   "; --streams-per-core 1 wants fewer"));
+      const std::lock_guard lock(mutex);
+      running -= workers.size() - i;
+      getting_ready -= workers.size() - i;
+      break;
+    }
+  }
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return getting_ready == 0; });
+  anchor_ns = now_ns() + (options.pace == Pace::kTimed ? kLead_ns : 0);
+  started.open(1);
+}
+
+void Worker::get_ready() {
+  ready_ = true;
+  run_.ready();
+}
+
+// The stream begins, where its parent had made it.
+Result<void> Worker::open(Stream& s, const feign_activity& a) {
+  s.open = true;
+  s.report.stream = a.stream;
+  s.left = run_.plan->totals().by_stream[a.stream];
+  const feign_stream_info info = run_.tables.streams.info(a.stream);
+  if (run_.api.open_stream != nullptr) {
+    const feign_status status = run_.api.open_stream(run_.replayer.self(), &info, &s.context);
+    if (status < 0) {
+      s.open = false;
+      return run_.replayer.failure(status);
+    }
+  }
+  // Getting ready is not the stream's time.
+  now_ = now_ns();
+  // A parent that is not replayed (filtered out), or that the trace shows later, is not waited for.
+  if (info.parent < run_.places.size() && info.parent_id < a.id)
+    wait_for(run_.places[info.parent].worker, info.parent, info.parent_id, run_.fork_rule, s, a);
+  s.last_ns = now_;
+  if (first_ns_ == UINT64_MAX) {
+    first_ns_ = now_;
+    timeline_.begin(now_);
+  }
+  mark(now_);
+  return {};
+}
+
+void Worker::close(Stream& s) {
+  s.open = false;
+  if (run_.api.close_stream != nullptr) run_.api.close_stream(run_.replayer.self(), s.context);
+}
+
+void Worker::wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_activity& a) {
+  const uint64_t from = now_;
+  wait.gate = &gate;
+  wait.id = until;
+  wait.stream = a.stream;
+  wait.place = a.place;
+  run_.waits->begin(number_, wait);
+  gate.sleep(until);
+  run_.waits->end(number_);
+  now_ = now_ns();
+  // Before its fork there was no stream that could have waited.
+  if (wait.rule == run_.fork_rule) return;
+  s.report.wait_ns += now_ - from;
+  RuleReport& rule = rules_[wait.rule];
+  ++rule.count;
+  rule.wait_ns += now_ - from;
+  rule.longest_ns = std::max(rule.longest_ns, now_ - from);
+}
+
+// Waits until `stream`, which `worker` serves, has ended everything up to `id`.
+inline void Worker::wait_for(uint32_t worker, uint32_t stream, uint64_t id, uint32_t rule,
+                             Stream& s, const feign_activity& a) {
+  // What is served by nobody is over, and what is served here comes before anyway.
+  if (worker == kNobody || worker == number_) return;
+  Gate& other = run_.workers[worker]->gate;
+  if (other.passed(id)) [[likely]]
+    return;
+  const uint64_t from = now_;
+  wait(other, id, {.for_stream = stream, .for_worker = worker, .rule = rule}, s, a);
+  waited_.add({a.id, id, a.place, from, now_, a.stream, stream, worker, rule, a.op});
+  mark(now_);
+}
+
+// Waits until everything before `number`, over all streams, has ended.
+void Worker::wait_for_turn(uint64_t number, Stream& s, const feign_activity& a) {
+  Run::Turn& turn = run_.turns[number % run_.turns.size()];
+  if (turn.gate.passed(number)) return;
+  const uint64_t from = now_;
+  wait(turn.gate, number, {.for_worker = kNobody, .rule = run_.turn_rule}, s, a);
+  const uint32_t by = turn.by.load(std::memory_order_relaxed);
+  waited_.add({a.id, a.id - 1, a.place, from, now_, a.stream, 0, by, run_.turn_rule, a.op});
+  mark(now_);
 }
 
 void Worker::wrong(const Record& r, const feign_outcome& outcome) {
@@ -191,115 +388,98 @@ void Worker::wrong(const Record& r, const feign_outcome& outcome) {
 
 Result<void> Worker::loop() {
   NativeReader::Range range;
-  range.stream = only_;
+  range.streams = numbers_;
   NativeReader::Cursor cursor(run_.plan, range);
-  const bool thinks = run_.options.pace == Pace::kThink;
-  const bool in_turn = run_.options.order == Order::kTrace && only_ != 0;
-  const bool many = run_.many;
-  const uint64_t rest = thinks ? 0 : 255;  // the progress line is told of this many more at once
-  const double scale = run_.options.scale;
-  std::vector<Run::Child>* children = only_ != 0 ? &run_.children[only_] : nullptr;
-  size_t next_child = 0;
-  std::vector<uint64_t> ends(only_ == 0 ? run_.tables.streams.size() : 0);
+  const ReplayOptions& options = run_.options;
+  const bool thinks = options.pace == Pace::kThink, timed = options.pace == Pace::kTimed;
+  const bool paced = thinks || timed;
+  const bool in_turn = run_.in_turn, alone = run_.workers.size() == 1;
+  // In recorded order a stream waits for the others as such, not for as long as it did then.
+  const bool waits_in_order = options.order == Order::kTrace && run_.many;
+  const uint64_t rest = paced ? 0 : 255;  // the progress line is told of this many more at once
+  const uint64_t trace_begin = run_.plan->totals().first_ns;
+  const auto scaled = [&](uint64_t ns) {
+    return static_cast<uint64_t>(static_cast<double>(ns) * options.scale);
+  };
 
   Record r{};
+  const feign_activity& a = r.a;
   uint64_t number = 0;
-  uint64_t skipped_ns = 0;  // recorded time in calls that are not made: part of the pause
-  uint64_t done = 0;
-  uint64_t last = now_ns();
+  auto more = cursor.next(r, number);  // the first block is read before the clock starts
+  get_ready();
+  now_ = now_ns();
+  uint32_t current = 0;
   Stream* s = nullptr;
-  bool started = false;
-  while (true) {
-    auto more = cursor.next(r, number);
+  for (; true; more = cursor.next(r, number)) {
     if (!more) return std::move(more.error());
-    if (!*more) break;
-    feign_activity& a = r.a;
-    if (run_.stopping.load(std::memory_order_relaxed)) break;
-    if (only_ != 0) {
-      // What this stream's progress stands for: everything before this activity has ended.
-      run_.progress[only_].store(a.id - 1, std::memory_order_release);
-      run_.progress[only_].notify_all();
-      while (next_child < children->size() && (*children)[next_child].id < a.id)
-        run_.begin((*children)[next_child++].stream);
-    }
-    if (s == nullptr || s->report.stream != a.stream) {
-      auto found = stream(a.stream);
-      if (!found) return std::move(found.error());
-      s = *found;
+    if (!*more || run_.stopping.load(std::memory_order_relaxed)) break;
+    // There may be ids between the last one and this: of what was dropped.
+    if (!alone) gate.open(a.id - 1);
+    if (a.stream != current) {
+      current = a.stream;
+      s = &streams_[run_.places[current].slot];
+      if (!s->open)
+        if (auto done = open(*s, a); !done) return done;
     }
     const feign_op_info* info = run_.tables.ops.info(a.op);
-    if (info == nullptr) continue;
-    if (!started) {  // what it took to get ready is not the replay's time
-      started = true;
-      first_ns_ = last = now_ns();
-    }
+    const bool depends = !r.depends.empty() || (a.marks & FEIGN_DEPENDS) != 0;
 
-    if (thinks) {
-      // In recorded order a stream waits for the others as such, not for as long as it did then.
-      // Nor if it waits for somebody now: that was what it waited for then.
-      const uint64_t waiting =
-          in_turn && many ? 0 : (r.depends.empty() ? a.sync_ns : 0) + skipped_ns;
-      const auto length =
-          static_cast<uint64_t>(static_cast<double>(a.compute_ns + waiting) * scale);
-      skipped_ns = 0;
-      if (length != 0) {
-        pause(last, length);
-        const uint64_t now = now_ns();
-        s->report.pause_ns += now - last;
-        last = now;
+    uint64_t due = 0;
+    if (paced) {
+      if (timed) {
+        due = run_.anchor_ns + scaled(a.start_ns - std::min(a.start_ns, trace_begin));
+      } else {
+        // What it waits for now is not waited for a second time as it was then.
+        const uint64_t before = a.compute_ns + (depends || waits_in_order ? 0 : a.sync_ns);
+        due = s->last_ns + scaled(before + (waits_in_order ? 0 : s->skipped_ns));
+        s->skipped_ns = 0;
+      }
+      if (due > now_) {
+        const uint64_t from = now_;
+        now_ = run_.pause.until(due, run_.stopping);
+        s->report.pause_ns += now_ - from;
+        pause_ns_ += now_ - from;
+        mark(now_);
       }
     }
-    bool waited = false;
-    if (in_turn) {
-      uint64_t turn;
-      while ((turn = run_.turn.load(std::memory_order_acquire)) < number) {
-        run_.turn.wait(turn, std::memory_order_acquire);
-        waited = true;
-      }
-    }
-    if (only_ != 0)
-      for (const Dependency& d : r.depends) {
-        if (d.stream >= run_.progress.size()) continue;
-        auto& p = run_.progress[d.stream];
-        uint64_t at;
-        while ((at = p.load(std::memory_order_acquire)) < d.id) {
-          p.wait(at, std::memory_order_acquire);
-          waited = true;
-        }
-      }
-    if (waited) {
-      const uint64_t now = now_ns();
-      s->report.wait_ns += now - last;
-      last = now;
-      if (run_.stopping.load(std::memory_order_relaxed)) break;
-    }
+    if (in_turn) wait_for_turn(number, *s, a);
+    for (const Dependency& d : r.depends)
+      if (d.stream < run_.places.size())
+        wait_for(run_.places[d.stream].worker, d.stream, d.id, d.rule, *s, a);
+    if (run_.stopping.load(std::memory_order_relaxed)) break;
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
     const feign_status status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
     if (status < 0) return run_.replayer.failure(status).within(run_.tables.place(a.place));
     const uint64_t end = now_ns();
-    const uint64_t latency = end - last;
-    last = end;
+    if (!alone) gate.open(a.id);
     if (in_turn) {
-      run_.turn.store(number + 1, std::memory_order_release);
-      run_.turn.notify_all();
-      if (run_.stopping.load(std::memory_order_relaxed)) run_.stop("");
+      Run::Turn& next = run_.turns[(number + 1) % run_.turns.size()];
+      next.by.store(number_, std::memory_order_relaxed);
+      next.gate.open(number + 1);
     }
+    const uint64_t begin = now_, latency = end - begin;
+    now_ = s->last_ns = last_ns_ = end;
+    last_stream_ = a.stream;
 
+    ++done_;
     ++s->report.activities;
     OpReport& o = op(a.op);
     ++o.activities;
     if (outcome.doing == FEIGN_SKIPPED) {
       ++o.skipped;
       ++skips_[{a.op, outcome.why != nullptr ? outcome.why : "not said"}];
-      if (r.depends.empty()) skipped_ns += a.duration_ns;
+      // A dependency stands for what it waited for then.
+      if (!depends) s->skipped_ns += a.duration_ns;
     } else {
       ++o.replayed;
       s->report.call_ns += latency;
+      call_ns_ += latency;
       if (outcome.doing == FEIGN_EMULATED) {
         ++o.emulated;
       } else {
         o.latency.add(latency);
+        if (timed) s->report.lateness.add(begin > due ? begin - due : 0);
         o.recorded_latency.add(a.duration_ns);
       }
       if (outcome.result > 0 && info->kind == FEIGN_KIND_READ)
@@ -322,11 +502,13 @@ Result<void> Worker::loop() {
         }
       }
     }
-    if ((++done & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
+    mark(end);
+    if (--s->left == 0) {
+      close(*s);
+      now_ = now_ns();
+    }
+    if ((done_ & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
   }
-  if (started) last_ns_ = last;
-  if (children != nullptr && !run_.stopping.load(std::memory_order_relaxed))
-    while (next_child < children->size()) run_.begin((*children)[next_child++].stream);
   return {};
 }
 
@@ -336,22 +518,22 @@ void Worker::main() {
   if (unshare(CLONE_FS) == 0) umask(0);
   // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.
   if (run_.root_fd >= 0) (void)write_below_only(run_.root_fd);
+  if (run_.options.pin) pin(number_);
   try {
+    streams_.resize(numbers_.size());
     if (auto done = loop(); !done) run_.fail(std::move(done.error()));
   } catch (const std::bad_alloc&) {
     run_.fail(Error(FEIGN_ERR_NOMEM, "replay: out of memory"));
   }
-  if (run_.api.close_stream != nullptr)
-    for (Stream& s : streams_)
-      if (s.report.stream != 0) run_.api.close_stream(run_.replayer.self(), s.context);
-  if (only_ != 0) {
-    run_.progress[only_].store(UINT64_MAX, std::memory_order_release);
-    run_.progress[only_].notify_all();
-  }
-  run_.ended();
+  if (!ready_) get_ready();
+  for (Stream& s : streams_)
+    if (s.open) close(s);
+  gate.open(Gate::kAll);
+  if (run_.stopping.load()) run_.let_go();
+  run_.ended(number_);
 }
 
-void Worker::merge_into(Report& report) {
+void Worker::merge_into(Report& report, const Tables& tables) {
   for (uint32_t id = 0; id < ops_.size(); ++id)
     if (ops_[id]) report.op(id).merge(*ops_[id]);
   for (const auto& [key, m] : mismatches_) {
@@ -364,69 +546,68 @@ void Worker::merge_into(Report& report) {
     }
   }
   for (const auto& [key, count] : skips_) report.skips[{key.first, key.second}] += count;
-  for (const Stream& s : streams_)
-    if (s.report.stream != 0) report.streams.push_back(s.report);
+  for (const auto& [id, rule] : rules_) {
+    RuleReport& to = report.rules[std::string(tables.strings.text(id))];
+    to.count += rule.count;
+    to.wait_ns += rule.wait_ns;
+    to.longest_ns = std::max(to.longest_ns, rule.longest_ns);
+  }
+  for (Stream& s : streams_)
+    if (s.report.stream != 0) report.streams.push_back(std::move(s.report));
 }
 
 }  // namespace
 
-Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
-                    Instance& replayer, int root_fd, Tables& tables, Report& report,
-                    const Progress& progress) {
-  Run run(plan, options, replayer, root_fd, tables);
+void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
+            Instance& replayer, int root_fd, Tables& tables, Report& report,
+            const Progress& progress) {
   const uint64_t total = plan->totals().activities;
+  Run run(std::move(plan), options, replayer, root_fd, tables);
   const uint64_t begin = now_ns();
   if (total != 0) {
-    if (options.pace == Pace::kAfap && options.order == Order::kTrace) {
-      run.begin(0);
-    } else {
-      const auto& counts = plan->totals().by_stream;
-      run.many = std::count_if(counts.begin(), counts.end(), [](uint64_t n) { return n != 0; }) > 1;
-      for (uint32_t stream = 1; stream < tables.streams.size(); ++stream) {
-        if (stream >= counts.size() || counts[stream] == 0) {
-          run.progress[stream].store(UINT64_MAX);
-          continue;
-        }
-        const feign_stream_info info = tables.streams.info(stream);
-        // A parent that is not replayed (filtered out) or comes later starts nobody.
-        if (info.parent != 0 && info.parent < stream && info.parent < counts.size() &&
-            counts[info.parent] != 0)
-          run.children[info.parent].push_back({stream, info.parent_id});
-      }
-      std::vector<bool> has_parent(tables.streams.size());
-      for (auto& list : run.children) {
-        std::sort(list.begin(), list.end(),
-                  [](const auto& a, const auto& b) { return a.id < b.id; });
-        for (const auto& child : list) has_parent[child.stream] = true;
-      }
-      for (uint32_t stream = 1; stream < tables.streams.size(); ++stream)
-        if (stream < counts.size() && counts[stream] != 0 && !has_parent[stream]) run.begin(stream);
-    }
+    // As fast as possible and in order, there is nothing to do at the same time.
+    const bool one = options.pace == Pace::kAfap && options.order == Order::kTrace;
+    const size_t most = options.streams_per_core != 0
+                            ? options.streams_per_core * processors().size()
+                            : kMostWorkers;
+    run.share(one ? 1 : most);
+    run.start();
     std::unique_lock lock(run.mutex);
     while (run.running != 0) {
-      run.all_ended.wait_for(lock, std::chrono::milliseconds(100));
+      run.changed.wait_for(lock, std::chrono::milliseconds(100));
       lock.unlock();
       if (const int signal = g_stop_signal.load(); signal != 0 && !run.stopping.load())
         run.stop("signal " + std::to_string(signal));
+      if (const std::string who = run.waits->stuck(); !who.empty() && !run.stopping.load())
+        run.fail(Error(FEIGN_ERR_ARGUMENT, "replay: " + who));
       progress("replay", run.done.load(std::memory_order_relaxed), total);
       lock.lock();
     }
   }
   const uint64_t over = now_ns();
   uint64_t first = over, last = begin;
+  std::vector<WorkerTime> times;
   for (auto& worker : run.workers) {
     worker->join();
-    worker->merge_into(report);
-    first = std::min(first, worker->first_ns());
-    last = std::max(last, worker->last_ns());
+    worker->merge_into(report, tables);
+    times.push_back(worker->time());
+    first = std::min(first, times.back().first_ns);
+    last = std::max(last, times.back().last_ns);
   }
   report.wall_ns = last > first ? last - first : 0;
+  report.workers = run.workers.size();
+  if (run.workers.size() > 1) {
+    report.path = critical_path(times, first);
+    report.concurrency = concurrency(times, first, last);
+  }
   std::sort(report.streams.begin(), report.streams.end(),
             [](const StreamReport& a, const StreamReport& b) { return a.stream < b.stream; });
-  if (run.failure) return std::move(*run.failure);
   report.interrupted = run.stopping.load();
   report.stopped_by = run.stopped_by;
-  return {};
+  if (run.failure) {
+    report.failed = true;
+    report.stopped_by = run.failure->text();
+  }
 }
 
 }  // namespace feign

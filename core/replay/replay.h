@@ -2,8 +2,9 @@
 // Runs a plan: streams, workers, order, pace, clocks and statistics. A replayer only executes.
 //
 // As fast as possible and in the recorded order, one worker takes the whole plan, since order over
-// all streams leaves nothing to do at once. Otherwise each stream has a worker, started where its
-// parent made it; in recorded order a worker waits for its activity's number to come up.
+// all streams leaves nothing to do at once. Otherwise each stream has a worker, or shares one where
+// there are very many, and begins where its parent made it; in recorded order a worker waits for
+// its activity's number to come up.
 #pragma once
 
 #include <memory>
@@ -16,11 +17,10 @@
 
 namespace feign {
 
-// Replays all of `plan` and adds to `report` what came of it. A replay that ends early
-// (g_stop_signal, no space left) is a success that the report tells of; a replayer that fails is an
-// Error. [main]
-Result<void> replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
-                    Instance& replayer, int root_fd, Tables& tables, Report& report,
-                    const Progress& progress);
+// Replays all of `plan` and adds to `report` what came of it; also how it ended, where that was
+// early: by g_stop_signal, for want of space, or because something failed (report.failed). [main]
+void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
+            Instance& replayer, int root_fd, Tables& tables, Report& report,
+            const Progress& progress);
 
 }  // namespace feign

@@ -25,6 +25,131 @@ std::string row(const std::string& name, const std::vector<std::string>& cells) 
 }
 
 constexpr double kPercentiles[] = {0.5, 0.9, 0.99, 0.999};
+// Rows of tables that could have thousands.
+constexpr size_t kRows = 10;
+// Where the rows of the lateness histogram end, ns; the last one has none.
+constexpr uint64_t kLate[] = {1'000,   3'000,     10'000,     30'000,      100'000,
+                              300'000, 1'000'000, 10'000'000, 100'000'000, 1'000'000'000};
+
+std::string bar(double share) { return std::string(static_cast<size_t>(share * 40 + 0.5), '#'); }
+
+std::string percent(uint64_t part, uint64_t whole) {
+  return whole == 0
+             ? "-"
+             : format("%.0f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+// A stream as a person knows it: its process, or its rank.
+std::string stream_name(const Tables& tables, uint32_t number) {
+  const feign_stream_info info = tables.streams.info(number);
+  std::string name = "stream " + std::to_string(number);
+  if (info.rank >= 0) return name + " (rank " + std::to_string(info.rank) + ")";
+  if (info.thread > 0) return name + " (pid " + std::to_string(info.thread) + ")";
+  return name;
+}
+
+// How many samples lie in each row of kLate, and past it.
+std::vector<uint64_t> late_rows(const Histogram& h) {
+  std::vector<uint64_t> rows;
+  uint64_t before = 0;
+  for (const uint64_t end : kLate) {
+    const uint64_t seen = h.up_to(end - 1);
+    rows.push_back(seen - before);
+    before = seen;
+  }
+  rows.push_back(h.count() - before);
+  return rows;
+}
+
+std::string lateness_text(const Histogram& h) {
+  if (h.count() == 0) return {};
+  std::string out = "\ncalls by how late they began\n";
+  const std::vector<uint64_t> rows = late_rows(h);
+  const uint64_t most = *std::max_element(rows.begin(), rows.end());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] == 0) continue;
+    const std::string name = i < std::size(kLate) ? "under " + format_time(kLate[i]) : "more";
+    out += format("  %-14s %9s  ", name.c_str(), format_count(rows[i]).c_str()) +
+           bar(static_cast<double>(rows[i]) / static_cast<double>(most)) + "\n";
+  }
+  return out;
+}
+
+// The streams that were longest in calls and in waiting.
+std::string streams_text(const Report& r, const Tables& tables) {
+  if (r.streams.size() < 2) return {};
+  const bool timed = r.lateness().count() != 0;
+  std::vector<const StreamReport*> list;
+  for (const StreamReport& s : r.streams) list.push_back(&s);
+  std::stable_sort(list.begin(), list.end(), [](const auto* a, const auto* b) {
+    return a->call_ns + a->wait_ns > b->call_ns + b->wait_ns;
+  });
+  std::string out = "\nby stream\n" + format("  %-24s", "");
+  for (const char* c : {"count", "calls", "pauses", "waiting"}) out += format(" %9s", c);
+  if (timed) out += format(" %9s %9s", "late p50", "late p99");
+  out += "\n";
+  for (size_t i = 0; i < list.size() && i < kRows; ++i) {
+    const StreamReport& s = *list[i];
+    out += format("  %-24s %9s %9s %9s %9s", stream_name(tables, s.stream).c_str(),
+                  format_count(s.activities).c_str(), format_time(s.call_ns).c_str(),
+                  format_time(s.pause_ns).c_str(), format_time(s.wait_ns).c_str());
+    if (timed)
+      out += format(" %9s %9s", format_time(s.lateness.percentile(0.5)).c_str(),
+                    format_time(s.lateness.percentile(0.99)).c_str());
+    out += "\n";
+  }
+  if (list.size() > kRows)
+    out += "  … and " + format_count(list.size() - kRows) + " more (--json has all)\n";
+  return out;
+}
+
+std::string concurrency_text(const Report& r) {
+  const double most =
+      r.concurrency.empty() ? 0 : *std::max_element(r.concurrency.begin(), r.concurrency.end());
+  if (most <= 0) return {};
+  std::string out = "\nstreams in calls at a time, by tenths of the run\n";
+  for (size_t i = 0; i < r.concurrency.size(); ++i)
+    out += format("  %3zu %%  %8.2f  ", i * 100 / r.concurrency.size(), r.concurrency[i]) +
+           bar(r.concurrency[i] / most) + "\n";
+  return out;
+}
+
+std::string rules_text(const Report& r) {
+  if (r.rules.empty()) return {};
+  std::string out =
+      "\nstreams waited for each other\n" + row("by rule", {"count", "in all", "longest"});
+  for (const auto& [rule, w] : r.rules)
+    out += row(rule.empty() ? "not said" : rule,
+               {format_count(w.count), format_time(w.wait_ns), format_time(w.longest_ns)});
+  return out;
+}
+
+std::string path_text(const Report& r, const Tables& tables) {
+  const CriticalPath& p = r.path;
+  if (p.steps < 2) return {};
+  const uint64_t length = p.to_ns - p.from_ns;
+  const uint64_t known = std::min(length, p.call_ns + p.pause_ns);
+  std::string out = "\ncritical path: " + format_time(length) + " in " + format_count(p.steps) +
+                    " steps: calls " + percent(p.call_ns, length) + ", pauses " +
+                    percent(p.pause_ns, length) + ", the rest (hand-over, bookkeeping) " +
+                    percent(length - known, length) + "\n";
+  if (p.steps > p.longest.size())
+    out += "  its " + std::to_string(p.longest.size()) + " longest steps:\n";
+  if (!p.complete)
+    out += "  (before " + format_time(p.from_ns) + " the waits are no longer known)\n";
+  for (const PathStep& s : p.longest) {
+    out += format("  at %9s for %9s  ", format_time(s.from_ns).c_str(),
+                  format_time(s.to_ns - s.from_ns).c_str()) +
+           stream_name(tables, s.stream) + ": " + format_count(s.activities) +
+           " activities, calls " + format_time(s.call_ns) + ", pauses " + format_time(s.pause_ns);
+    if (s.op != 0)
+      out += "; from " + op_name(tables, s.op) + " at " + tables.place(s.place) + ", which waited" +
+             (s.waited_for != 0 ? " for stream " + std::to_string(s.waited_for) : std::string()) +
+             " (" + std::string(tables.strings.text(s.rule)) + ")";
+    out += "\n";
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -47,6 +172,12 @@ OpReport& Report::op(uint32_t id) {
   if (id >= ops.size()) ops.resize(id + size_t{1});
   if (!ops[id]) ops[id] = std::make_unique<OpReport>();
   return *ops[id];
+}
+
+Histogram Report::lateness() const {
+  Histogram sum;
+  for (const StreamReport& s : streams) sum.merge(s.lateness);
+  return sum;
 }
 
 OpReport Report::total() const {
@@ -90,6 +221,13 @@ std::string report_text(const Report& r, const Tables& tables) {
   if (sum.mismatched != 0) share = std::min(share, 99.99);
   line("fidelity", format("%.2f %%   ", share) + format_count(sum.matched) + " of " +
                        format_count(sum.matched + sum.mismatched) + " came back as recorded");
+  if (const Histogram late = r.lateness(); late.count() != 0)
+    line("late", "p50 " + format_time(late.percentile(0.5)) + "   p90 " +
+                     format_time(late.percentile(0.9)) + "   p99 " +
+                     format_time(late.percentile(0.99)) + "   max " + format_time(late.max()));
+  if (r.streams.size() > 1)
+    line("streams", format_count(r.streams.size()) + " on " + format_count(r.workers) +
+                        (r.workers == 1 ? " thread" : " threads"));
   if (r.dropped + r.injected != 0)
     line("modifiers",
          "dropped " + format_count(r.dropped) + "   injected " + format_count(r.injected));
@@ -127,6 +265,12 @@ std::string report_text(const Report& r, const Tables& tables) {
       out += row("", recorded);
     }
   }
+
+  out += lateness_text(r.lateness());
+  out += streams_text(r, tables);
+  out += concurrency_text(r);
+  out += rules_text(r);
+  out += path_text(r, tables);
 
   if (!r.mismatches.empty()) {
     out += "\ncame back otherwise\n";
@@ -246,6 +390,41 @@ std::string report_json(const Report& r, const Tables& tables) {
                              {"why", key.second},
                              {"count", l.count},
                              {"seconds", seconds(l.duration_ns)}});
+  const Histogram late = r.lateness();
+  if (late.count() != 0) {
+    j["lateness"] = latency(late);
+    j["lateness"]["histogram"] = Json::array();
+    const std::vector<uint64_t> rows = late_rows(late);
+    for (size_t i = 0; i < rows.size(); ++i)
+      j["lateness"]["histogram"].push_back(
+          {{"below", i < std::size(kLate) ? Json(kLate[i]) : Json(nullptr)}, {"count", rows[i]}});
+  }
+  j["workers"] = r.workers;
+  j["concurrency"] = r.concurrency;
+  j["waits"] = Json::array();
+  for (const auto& [rule, w] : r.rules)
+    j["waits"].push_back({{"rule", rule},
+                          {"count", w.count},
+                          {"seconds", seconds(w.wait_ns)},
+                          {"longest_seconds", seconds(w.longest_ns)}});
+  const CriticalPath& path = r.path;
+  j["critical_path"] = {{"complete", path.complete},
+                        {"steps", path.steps},
+                        {"seconds", seconds(path.to_ns - path.from_ns)},
+                        {"call_seconds", seconds(path.call_ns)},
+                        {"pause_seconds", seconds(path.pause_ns)},
+                        {"longest", Json::array()}};
+  for (const PathStep& s : path.longest)
+    j["critical_path"]["longest"].push_back({{"stream", s.stream},
+                                             {"from_seconds", seconds(s.from_ns)},
+                                             {"to_seconds", seconds(s.to_ns)},
+                                             {"call_seconds", seconds(s.call_ns)},
+                                             {"pause_seconds", seconds(s.pause_ns)},
+                                             {"activities", s.activities},
+                                             {"op", s.op != 0 ? op_name(tables, s.op) : ""},
+                                             {"place", s.op != 0 ? tables.place(s.place) : ""},
+                                             {"waited_for", s.waited_for},
+                                             {"rule", tables.strings.text(s.rule)}});
   j["streams"] = Json::array();
   for (const StreamReport& s : r.streams) {
     const feign_stream_info info = tables.streams.info(s.stream);
@@ -257,6 +436,7 @@ std::string report_json(const Report& r, const Tables& tables) {
                             {"call_seconds", seconds(s.call_ns)},
                             {"pause_seconds", seconds(s.pause_ns)},
                             {"wait_seconds", seconds(s.wait_ns)}});
+    if (s.lateness.count() != 0) j["streams"].back()["lateness"] = latency(s.lateness);
   }
   // Paths are bytes: what is no UTF-8 is replaced.
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

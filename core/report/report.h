@@ -40,13 +40,41 @@ using SkipKey = std::pair<uint32_t, std::string>;            // op, why
 struct StreamReport {
   uint32_t stream = 0;
   uint64_t activities = 0;
-  uint64_t call_ns = 0, pause_ns = 0, wait_ns = 0;  // in calls, in think time, for dependencies
+  uint64_t call_ns = 0, pause_ns = 0, wait_ns = 0;  // in calls, in pauses, for dependencies
+  Histogram lateness;  // pace timed: how long after its time each call that was made began
+};
+
+// What was waited for, by rule.
+struct RuleReport {
+  uint64_t count = 0, wait_ns = 0, longest_ns = 0;
+};
+
+// A stretch of one stream's time, from the end of its wait for another (or its start) to where a
+// third waited for it in turn (or the end). Times count from the start of the replay.
+struct PathStep {
+  uint32_t stream = 0;
+  uint64_t from_ns = 0, to_ns = 0;
+  uint64_t call_ns = 0, pause_ns = 0, activities = 0;
+  uint32_t waited_for = 0;  // the stream whose step comes before this one; 0: none, or not known
+  uint32_t rule = 0;        // string id: why it waited
+  uint32_t op = 0;          // of the activity that waited
+  uint64_t place = 0;       // of it
+};
+
+// The chain of steps, each begun when the one before it let it go on, that ends with the replay:
+// had any of them been shorter, the replay had been.
+struct CriticalPath {
+  bool complete = false;            // it goes back to the start
+  uint64_t steps = 0;               // all of them
+  uint64_t from_ns = 0, to_ns = 0;  // what it covers
+  uint64_t call_ns = 0, pause_ns = 0;
+  std::vector<PathStep> longest;  // by time
 };
 
 struct Report {
   std::string trace;         // as the user named it
   std::string root;          // "" if none
-  std::string pace;          // "afap", "think"
+  std::string pace;          // "afap", "think", "timed"
   std::string replayer;      // its name
   uint64_t wall_ns = 0;      // of the replay itself, first call to last
   uint64_t recorded_ns = 0;  // first start to last end in the trace
@@ -56,6 +84,7 @@ struct Report {
   std::vector<std::string> notes;      // what plug-ins had to say, once a run
   uint64_t dropped = 0, injected = 0;  // by modifiers
   bool interrupted = false;            // ended before the plan did
+  bool failed = false;                 // … for the replayer failed, or the plan is damaged
   std::string stopped_by;              // why, if it did ("signal 2", "no space left on device …")
 
   std::vector<std::unique_ptr<OpReport>> ops;  // by op id; null if there was none
@@ -63,7 +92,12 @@ struct Report {
   std::map<SkipKey, uint64_t> skips;
   LeftOuts left_out;  // by the provider
   std::vector<StreamReport> streams;
+  uint64_t workers = 0;                     // threads that the streams were spread over
+  std::map<std::string, RuleReport> rules;  // that were waited for
+  std::vector<double> concurrency;          // streams in calls, mean of each tenth of the run
+  CriticalPath path;
 
+  Histogram lateness() const;  // over all streams
   OpReport& op(uint32_t id);
   OpReport total() const;   // over all ops
   double fidelity() const;  // matched / (matched + mismatched), 1 if none

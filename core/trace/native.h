@@ -43,6 +43,8 @@ struct NativeTotals {
   uint32_t max_handle = 0, max_file = 0;
   std::vector<uint64_t> by_op;      // by the reader's op id
   std::vector<uint64_t> by_stream;  // by stream number
+  // By stream number: the numbers of its first and last activity; {0, 0} of one that has none.
+  std::vector<std::pair<uint64_t, uint64_t>> spans;
 };
 
 class NativeWriter {
@@ -84,8 +86,9 @@ class NativeReader {
   const NativeTotals& totals() const;
   const std::vector<Needed>& needed() const;
 
-  struct Range {           // what to read; all conditions must hold
-    uint32_t stream = 0;   // 0: all, merged in the order of the trace
+  struct Range {  // what to read; all conditions must hold
+    // Numbers of streams, merged in the order of the trace; empty: all.
+    std::vector<uint32_t> streams;
     uint64_t from = 0;     // number of the first activity, counted over the whole trace from 0
     uint64_t from_ns = 0;  // start_ns at least
     std::string path;      // exactly this path or path2; "": any

@@ -344,7 +344,13 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
   totals.by_op.resize(tables->ops.size());
   for (size_t i = 0; i < ops.size(); ++i) totals.by_op[ops[i].id] += described[i].count;
   totals.by_stream.resize(tables->streams.size());
-  for (size_t i = 1; i < streams.size(); ++i) totals.by_stream[streams[i]] = stream_counts[i];
+  totals.spans.resize(tables->streams.size());
+  for (size_t i = 1; i < streams.size(); ++i) {
+    totals.by_stream[streams[i]] = stream_counts[i];
+    if (!of_stream[i].empty())
+      totals.spans[streams[i]] = {blocks[of_stream[i].front()].first_number,
+                                  blocks[of_stream[i].back()].last_number};
+  }
   for (uint64_t n = x.count(8); n != 0; --n) {
     Needed e;
     const uint32_t kind = x.u32(), type = kind & ~kNeededChanged;
@@ -444,17 +450,24 @@ NativeReader::Cursor::Cursor(std::shared_ptr<const NativeReader> reader, Range r
   c.path_hash = PathFilter::hash(c.range.path);
   if (!c.range.path.empty()) c.path_id = c.file().tables->strings.intern(c.range.path);
   const auto& file = c.file();
-  for (uint32_t stream = 1; stream < file.of_stream.size(); ++stream) {
-    if (c.range.stream != 0 && file.streams[stream] != c.range.stream) continue;
+  const auto add = [&](uint32_t stream) {
     std::vector<uint32_t> blocks;
     for (const uint32_t b : file.of_stream[stream])
       if (c.wanted(file.blocks[b])) blocks.push_back(b);
-    if (blocks.empty()) continue;
+    if (blocks.empty()) return;
     auto s = std::make_unique<StreamCursor>();
     s->stream = stream;
     s->blocks = std::move(blocks);
     c.waiting.emplace(file.blocks[s->blocks.front()].first_number, s.get());
     c.active.push_back(std::move(s));
+  };
+  if (c.range.streams.empty())
+    for (uint32_t stream = 1; stream < file.of_stream.size(); ++stream) add(stream);
+  // The file's streams have numbers that grow, in the tables too.
+  for (const uint32_t wanted : c.range.streams) {
+    const auto at = std::lower_bound(file.streams.begin() + 1, file.streams.end(), wanted);
+    if (at != file.streams.end() && *at == wanted)
+      add(static_cast<uint32_t>(at - file.streams.begin()));
   }
 }
 NativeReader::Cursor::~Cursor() = default;

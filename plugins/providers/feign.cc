@@ -172,7 +172,7 @@ feign_status provider_create(const feign_host* host, const void* raw, void** sel
                           ("stream=" + std::to_string(o.stream) + ": the trace has streams 1 to " +
                            std::to_string(p->tables.streams.size() - 1))
                               .c_str());
-      range.stream = static_cast<uint32_t>(o.stream);
+      range.streams = {static_cast<uint32_t>(o.stream)};
     }
     range.path = o.path;
     // Streams in the order of the file, so that numbers in reports are the same.

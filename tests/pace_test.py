@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Paces, threads and what the report says of them, as commands. (streams_test.cc has the engine.)"""
+import os
+import re
+
+from harness import BUILD, TOP, Tmp, feign, main, refuses
+
+SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
+
+
+def made_up(tmp, streams, calls):
+    """A trace of `streams` processes, all alive at once, that write to files of their own."""
+    name = os.path.join(tmp, "t.strace")
+    with open(name, "w", encoding="ascii") as out:
+        t = 1795229220.0
+        for call in ['openat(AT_FDCWD, "/f{}", O_RDWR|O_CREAT, 0644) = 3'] + ['pwrite64(3, "x"..., 100, 0) = 100'] * calls:
+            for s in range(streams):
+                out.write(f"{100 + s} {t:.6f} {call.format(s)} <0.000001>\n")
+                t += 0.000010
+    return name
+
+
+def test_timed_tells_how_late_every_call_began():
+    for pace in ("timed,scale=0.1", "timed,scale=0"):
+        with Tmp() as root:
+            r = feign("replay", SHIPPED, "--root", root, "--pace", pace, "--json").json()
+            assert r["pace"] == "timed" and r["mismatched"] == 0, r["mismatches"]
+            late = r["lateness"]
+            assert late["count"] == r["replayed"] - r["emulated"] == sum(row["count"] for row in late["histogram"]), late
+            assert sum(s["lateness"]["count"] for s in r["streams"] if "lateness" in s) == late["count"]
+    with Tmp() as root:
+        assert "lateness" not in feign("replay", SHIPPED, "--root", root, "--json").json()
+
+
+def test_streams_share_threads_when_told_to():
+    processors = len(os.sched_getaffinity(0))
+    with Tmp() as tmp:
+        trace = made_up(tmp, 20, 5)
+        for options, workers in ((("--order", "stream"), 20), (("--order", "stream", "--streams-per-core", "2"), 2 * processors),
+                                 (("--pace", "think,scale=0", "--streams-per-core", "1", "--pin"), processors), ((), 1)):
+            with Tmp() as root:
+                r = feign("replay", trace, "--root", root, "--json", *options).json()
+                assert r["workers"] == min(20, workers), (options, r["workers"])
+                assert r["replayed"] == 120 and r["mismatched"] == 0, (options, r)
+                assert sum(s["activities"] for s in r["streams"]) == 120
+
+
+def test_one_stream_has_no_sections_about_several():
+    with Tmp() as tmp, Tmp() as root:
+        text = feign("replay", made_up(tmp, 1, 5), "--root", root, "--order", "stream").out
+        assert not re.search("by stream|at a time|waited|critical path|threads", text), text
+
+
+def test_waits_are_told_by_rule_and_the_critical_path_leads_to_the_end():
+    with Tmp() as root:
+        run = ("replay", SHIPPED, "--root", root, "--pace", "think,scale=0.2")
+        r = feign(*run, "--json").json()
+        assert {w["rule"] for w in r["waits"]} == {"trace"}, r["waits"]
+        path = r["critical_path"]
+        assert path["complete"] and path["steps"] > 1, path
+        assert path["seconds"] > 0.5 * r["seconds"], (path["seconds"], r["seconds"])
+        assert all(step["from_seconds"] <= step["to_seconds"] for step in path["longest"])
+        assert len(r["concurrency"]) == 10 and max(r["concurrency"]) > 0, r["concurrency"]
+        text = feign(*run).out
+        for part in ("by stream", "streams in calls at a time", "streams waited for each other", "critical path: "):
+            assert part in text, (part, text)
+
+
+def test_a_replayer_that_fails_ends_with_a_report():
+    fails = os.path.join(BUILD, "tests", "plugins", "fails-late.so")
+    with Tmp() as tmp:
+        trace = made_up(tmp, 8, 50)
+        for options in ((), ("--order", "stream"), ("--pace", "think,scale=0")):
+            r = refuses("replay", trace, "--replayer", fails, "--json", *options, text="t.strace:[0-9]+: fails-late: the device is gone")
+            report = r.json()
+            assert report["interrupted"] and "the device is gone" in report["stopped_by"], report
+            assert 0 < report["activities"] < 408, report["activities"]
+
+
+def test_wrong_options_are_named():
+    for option, value, text in (("--pace", "timed,scale=-1", "--pace"), ("--pace", "timely", "afap or think or timed"),
+                                ("--compute", "guess", "compute"), ("--streams-per-core", "0", "streams-per-core")):
+        refuses("replay", SHIPPED, "--root", "/tmp", option, value, text=text)
+    with Tmp() as tmp:
+        name = os.path.join(tmp, "p.yaml")
+        for line, text in (("compute: guess", r"p\.yaml:1:10: compute: \"guess\": want hybrid, sleep or spin"),
+                           ("streams-per-core: many", r"p\.yaml:1:19: streams-per-core: \"many\": want a number from 1 to 4096"),
+                           ("pin: perhaps", r"p\.yaml:1:6: \"perhaps\": want yes or no")):
+            with open(name, "w", encoding="ascii") as out:
+                out.write(f"{line}\nplugins: []\n")
+            refuses("run", name, text=text)
+
+
+main(globals())
