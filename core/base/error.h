@@ -3,6 +3,7 @@
 // add within("what I was doing"), and it is printed once, at the top.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -51,15 +52,15 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() : error_(FEIGN_OK, "") {}
+  Result() = default;
   Result(Error error) : error_(std::move(error)) {}
 
-  explicit operator bool() const { return error_.code() >= 0; }
-  Error& error() { return error_; }
-  const Error& error() const { return error_; }
+  explicit operator bool() const { return !error_; }
+  Error& error() { return *error_; }
+  const Error& error() const { return *error_; }
 
  private:
-  Error error_;
+  std::optional<Error> error_;
 };
 
 // "open /x: No such file or directory", as FEIGN_ERR_IO, from errno.

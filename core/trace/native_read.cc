@@ -438,8 +438,10 @@ struct NativeReader::Cursor::Impl {
     s.like = {};
   }
   Result<bool> load(StreamCursor& s);  // the next block; false: no more
-  Result<bool> peek(StreamCursor& s);  // s.number and s.mask of the next record; false: no more
-  Result<void> decode(StreamCursor& s, Record& out);
+  Result<bool> peek(StreamCursor& s);  // head() of the next record, if there is one
+  // These say what is wrong with the block, null if nothing is.
+  const char* head(StreamCursor& s);  // s.number and s.mask of the block's next record
+  const char* decode(StreamCursor& s, Record& out);
 };
 
 NativeReader::Cursor::Cursor(std::shared_ptr<const NativeReader> reader, Range range)
@@ -517,21 +519,25 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
   return true;
 }
 
+inline const char* NativeReader::Cursor::Impl::head(StreamCursor& s) {
+  s.mask = s.take.u32();
+  const uint64_t passed = (s.mask & kNumber) ? s.take.u64() : 0;
+  s.number = s.last_number + 1 + passed;
+  const bool bad = s.take.bad() || (s.mask & ~kAllFields) ||
+                   passed > s.end_number - s.last_number - 1 || s.last_number == s.end_number;
+  return bad ? "a record that cannot be" : nullptr;
+}
+
 Result<bool> NativeReader::Cursor::Impl::peek(StreamCursor& s) {
   if (s.left == 0) {
     auto more = load(s);
     if (!more || !*more) return more;
   }
-  s.mask = s.take.u32();
-  const uint64_t passed = (s.mask & kNumber) ? s.take.u64() : 0;
-  s.number = s.last_number + 1 + passed;
-  if (s.take.bad() || (s.mask & ~kAllFields) || passed > s.end_number - s.last_number - 1 ||
-      s.last_number == s.end_number)
-    return file().damaged(s.block_offset, "a record that cannot be");
+  if (const char* why = head(s)) return file().damaged(s.block_offset, why);
   return true;
 }
 
-Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
+const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   const auto& f = file();
   Take x = s.take;  // in registers
   const uint32_t mask = s.mask;
@@ -540,7 +546,7 @@ Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   a.start_ns = s.before_end + static_cast<uint64_t>(x.i64());
   a.duration_ns = x.u64();
   const uint32_t op = (mask & kOp) ? x.u32() : s.before_op;
-  if (op >= f.ops.size()) return f.damaged(s.block_offset, "an op that the index does not have");
+  if (op >= f.ops.size()) return "an op that the index does not have";
   const OpOfFile& kind = f.ops[op];
   LikeOp& like = s.like[op];
   a.op = kind.id;
@@ -587,20 +593,18 @@ Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
     for (uint64_t n = x.count(3); n != 0; --n) {
       Dependency d{};
       const uint32_t stream = x.u32();
-      if (stream == 0 || stream >= f.streams.size())
-        return f.damaged(s.block_offset, "a dependency on no stream");
+      if (stream == 0 || stream >= f.streams.size()) return "a dependency on no stream";
       d.stream = f.streams[stream];
       d.rule = text(x.u64());
       d.id = x.u64();
-      if (d.id >= a.id)
-        return f.damaged(s.block_offset, "a dependency on what does not come before");
+      if (d.id >= a.id) return "a dependency on what does not come before";
       out.depends.push_back(d);
     }
   }
-  if (x.bad()) return f.damaged(s.block_offset, "a record does not fit its block");
-  if (a.id <= s.last_id) return f.damaged(s.block_offset, "ids that do not grow");
+  if (x.bad()) return "a record does not fit its block";
+  if (a.id <= s.last_id) return "ids that do not grow";
   if (std::max(a.handle, a.handle2) > f.totals.max_handle || a.file > f.totals.max_file)
-    return f.damaged(s.block_offset, "a handle or file past the greatest");
+    return "a handle or file past the greatest";
   s.take = x;
   s.last_id = a.id;
   s.before = {a.id, a.offset, a.length, a.place, a.handle, a.file, a.path};
@@ -610,7 +614,7 @@ Result<void> NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   s.first = false;
   like = {a.length, a.flags, a.mode, a.marks};
   --s.left;
-  return {};
+  return nullptr;
 }
 
 Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
@@ -631,7 +635,7 @@ Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
     }
     StreamCursor& s = *c.now;
     number = s.number;
-    if (auto done = c.decode(s, out); !done) return std::move(done.error());
+    if (const char* why = c.decode(s, out)) return c.file().damaged(s.block_offset, why);
     const feign_activity& a = out.a;
     // What comes next, and whose turn it is. A block not yet begun waits under its first number.
     if (s.left == 0 && s.next_block < s.blocks.size()) {
@@ -645,12 +649,12 @@ Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
         if (!more) return more;
         if (!*more) c.now = nullptr;
       }
+    } else if (s.left == 0) {
+      if (auto over = c.load(s); !over) return over;
+      c.now = nullptr;
     } else {
-      auto more = c.peek(s);
-      if (!more) return more;
-      if (!*more) {
-        c.now = nullptr;
-      } else if (!c.waiting.empty() && c.waiting.top().first < s.number) {
+      if (const char* why = c.head(s)) return c.file().damaged(s.block_offset, why);
+      if (!c.waiting.empty() && c.waiting.top().first < s.number) {
         c.waiting.emplace(s.number, &s);
         c.now = nullptr;
       }
