@@ -28,6 +28,53 @@ constexpr uint64_t kNap_ns = 200'000'000;
 
 class Run;
 
+// Activities of one stream that lie in others (FEIGN_DEPTH): what a call that was done did is not
+// done again, and the time of one that was skipped counts once, with what is in it or without.
+class Nesting {
+ public:
+  // Whether a call around it was done. (One that ended when another began may lie in it.)
+  bool done_already(const feign_activity& a) const {
+    return FEIGN_DEPTH(a.marks) > done_depth_ && a.start_ns <= done_until_;
+  }
+  // Before an activity: `skipped` is the recorded time in skipped calls since the last that was
+  // done.
+  void before(const feign_activity& a, uint64_t& skipped) {
+    const uint32_t depth = FEIGN_DEPTH(a.marks);
+    for (; !around_.empty() && around_.back().depth >= depth; around_.pop_back()) {
+      const Around& left = around_.back();
+      if (left.entered && left.end > last_end_) skipped += left.end - last_end_;
+      last_end_ = left.end;
+    }
+    if (around_.empty() || around_.back().entered) return;
+    around_.back().entered = true;
+    skipped -= std::min(skipped, around_.back().duration);
+  }
+  // The time of a skipped one that waits for somebody now was that waiting.
+  void after(const feign_activity& a, bool was_skipped, bool waits, uint64_t& skipped) {
+    const uint32_t depth = FEIGN_DEPTH(a.marks);
+    const uint64_t end = a.start_ns + a.duration_ns;
+    if (was_skipped) {
+      const uint64_t counted = waits ? 0 : a.duration_ns;
+      skipped += counted;
+      around_.push_back({depth, false, counted, end});
+    } else {
+      done_depth_ = depth;
+      done_until_ = end;
+    }
+    last_end_ = end;
+  }
+
+ private:
+  struct Around {  // a skipped activity; others may lie in it
+    uint32_t depth;
+    bool entered;
+    uint64_t duration, end;
+  };
+  uint32_t done_depth_ = UINT32_MAX;  // of the last that was done
+  uint64_t done_until_ = 0, last_end_ = 0;
+  std::vector<Around> around_;
+};
+
 // One thread of the replay, with statistics of its own.
 class Worker {
  public:
@@ -45,6 +92,7 @@ class Worker {
   struct Stream {  // what the replayer knows of one
     void* context = nullptr;
     StreamReport report;
+    Nesting nesting;
   };
 
   void main();
@@ -234,7 +282,9 @@ Result<void> Worker::loop() {
       first_ns_ = last = now_ns();
     }
 
-    if (thinks) {
+    const bool done_already = s->nesting.done_already(a);
+    if (!done_already) s->nesting.before(a, skipped_ns);
+    if (thinks && !done_already) {
       // In recorded order a stream waits for the others as such, not for as long as it did then.
       // Nor if it waits for somebody now: that was what it waited for then.
       const uint64_t waiting =
@@ -275,7 +325,13 @@ Result<void> Worker::loop() {
     }
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
-    const feign_status status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
+    feign_status status = FEIGN_OK;
+    if (done_already) {
+      outcome.doing = FEIGN_SKIPPED;
+      outcome.why = "done by the call that it is part of";
+    } else {
+      status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
+    }
     if (status < 0) return run_.replayer.failure(status).within(run_.tables.place(a.place));
     const uint64_t end = now_ns();
     const uint64_t latency = end - last;
@@ -292,7 +348,6 @@ Result<void> Worker::loop() {
     if (outcome.doing == FEIGN_SKIPPED) {
       ++o.skipped;
       ++skips_[{a.op, outcome.why != nullptr ? outcome.why : "not said"}];
-      if (r.depends.empty()) skipped_ns += a.duration_ns;
     } else {
       ++o.replayed;
       s->report.call_ns += latency;
@@ -322,6 +377,7 @@ Result<void> Worker::loop() {
         }
       }
     }
+    if (!done_already) s->nesting.after(a, outcome.doing == FEIGN_SKIPPED, !r.depends.empty(), skipped_ns);
     if ((++done & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
   }
   if (started) last_ns_ = last;
