@@ -292,7 +292,8 @@ def ops_cc(layer):
                 continue
             args = f"kCallArgs_{op.name}" if op.args else "nullptr"
             nofollow = "true" if op.nofollow else "false"
-            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{camel(op.effect or "use")}, {nofollow}, {args}}},\n')
+            effect = camel(op.effect or "use")
+            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {args}}},\n')
         out.append("};\n")
     out.append(f"constexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
     for name, why, waits in layer.left_out:
@@ -345,7 +346,7 @@ def replay(layer):
             body = "const int fd2 = c.descriptor(a.handle2);\n       " + body
         out.append("    {[](Context& c, const feign_activity& a, int fd) -> int64_t {\n"
                    f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, "
-                   f"FEIGN_KIND_{op.kind.upper()}, Effect::{camel(op.effect or "use")}, {'true' if needs else 'false'}}},\n")
+                   f"FEIGN_KIND_{op.kind.upper()}, Effect::{camel(op.effect or 'use')}, {'true' if needs else 'false'}}},\n")
     out.append("};\n")
     return "".join(out)
 
