@@ -912,9 +912,9 @@ void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
 
 int probe(const char* path, const void* head, size_t size) noexcept {
   std::string_view text(static_cast<const char*>(head), size);
-  // STAT: five digits, a newline, XML.
-  if (text.size() > 8 && text[5] == '\n' && text[6] == '<' &&
-      text.substr(0, 5).find_first_not_of("0123456789") == std::string_view::npos)
+  // Statistics: some digits, a newline, XML.
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits > 0 && digits < 7 && text.substr(digits).starts_with("\n<"))
     return std::string_view(path).find(".stat") != std::string_view::npos ? 90 : 40;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   while (true) {

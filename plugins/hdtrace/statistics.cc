@@ -101,7 +101,7 @@ Result<std::vector<Value>> header(Xml& xml) {
       where += (where.empty() ? "" : " ") + label;
     } else if (tag == "Group") {
       group = value("name");
-    } else if (tag == "Value") {
+    } else if (tag == "Value" || (tag == "Statistics" && xml.find("type") != nullptr)) {
       const std::string type = value("type");
       constexpr std::pair<std::string_view, Value::Type> kTypes[] = {
           {"INT32", Value::Type::kInt32},
@@ -112,7 +112,7 @@ Result<std::vector<Value>> header(Xml& xml) {
       const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
                                        [&](const auto& t) { return t.first == type; });
       if (known == std::end(kTypes))
-        return xml.error("<Value>: type=\"" + type.substr(0, 60) +
+        return xml.error("<" + tag + ">: type=\"" + type.substr(0, 60) +
                          "\": want INT32, INT64, UINT64, FLOAT or DOUBLE");
       Statistic s;
       s.where = where;
@@ -132,16 +132,16 @@ Result<void> read_statistics(const std::string& path, Tables* tables) {
   auto input = Input::open(path);
   if (!input) return std::move(input.error());
   auto bytes = std::make_unique<Bytes>(std::move(*input));
-  char head[6];
-  auto got = bytes->read(head, sizeof head, "the length of the header");
-  if (!got) return std::move(got.error());
   uint32_t length = 0;
-  for (int i = 0; *got && i < 5; ++i) {
-    if (head[i] < '0' || head[i] > '9') *got = false;
-    length = length * 10 + static_cast<uint32_t>(head[i] - '0');
+  for (int digits = 0;; ++digits) {  // five with zeros before them, in older files fewer
+    char c = 0;
+    auto got = bytes->read(&c, 1, "the length of the header");
+    if (!got) return std::move(got.error());
+    if (*got && c == '\n' && digits > 0) break;
+    if (!*got || c < '0' || c > '9' || digits == 6)
+      return bytes->error("want the length of the header in digits, and a newline");
+    length = length * 10 + static_cast<uint32_t>(c - '0');
   }
-  if (!*got || head[5] != '\n')
-    return bytes->error("want five digits, the length of the header, and a newline");
   std::string text(length, '\0');
   auto all = bytes->read(text.data(), length, "the header");
   if (!all) return std::move(all.error());
@@ -183,8 +183,12 @@ Result<void> read_statistics(const std::string& path, Tables* tables) {
     }
   }
   if (tables == nullptr) return {};
+  // An older header does not say what node it is of: PROJECT_NODE_GROUP.stat does.
+  std::string node = path.substr(path.rfind('/') + 1);
+  node = node.substr(0, node.rfind('_')).substr(std::min(node.find('_') + 1, node.size()));
   for (Value& v : *values) {
     v.sum.seconds = last - first;
+    if (v.sum.where.empty()) v.sum.where = node;
     tables->statistics.push_back(std::move(v.sum));
   }
   return {};
