@@ -16,7 +16,8 @@
  *   info       a text: key=value;key=value with %, = and ; as %25, %3D and %3B
  *   text       the tracer's own name of any other object
  *   site       FILE:LINE of the call in the program
- * A number that the trace does not tell is FEIGN_UNKNOWN, a text 0. The result is 0 or -errno.
+ * A number that the trace does not tell is FEIGN_UNKNOWN, a text 0. The result is 0 or -errno. Calls
+ * that make, free or change objects, which others need, are of kind process.
  */
 //@ layer mpi "MPI's messages, collectives, communicators, groups, datatypes, requests and windows" first=1000
 //@ every site=text

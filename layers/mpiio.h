@@ -33,6 +33,7 @@ int MPI_File_create_errhandler(MPI_File_errhandler_function *function, MPI_Errha
 
 //@ op 4 MPI_File_delete kind=change result=zero
 //@ args path text
+//@ more file_system=text
 int MPI_File_delete(const char *filename, MPI_Info info);
 
 //@ op 5 MPI_File_get_amode result=zero

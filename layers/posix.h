@@ -17,9 +17,9 @@
  *   //@ left-out pause|waits "why" NAME …  calls that are no activities: what their time was
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
- * about it (core/resolve/effects.h); a layer without any keeps its handles itself. result: `bytes`, `zero`, `position` and `number` must come back
- * the same; for `fd`, `pid` and `any` every success is as good. nofollow: a symbolic link at the end
- * of the path is used itself, whatever the flags.
+ * about it (core/resolve/effects.h); a layer without any keeps its handles itself. result: `bytes`,
+ * `zero`, `position` and `number` must come back the same; for `fd`, `pid` and `any` every success is
+ * as good. nofollow: a symbolic link at the end of the path is used itself, whatever the flags.
  *
  * Roles of parameters (`-` is not kept):
  *   fd          a descriptor used               fd2         a second one, or the one to be made

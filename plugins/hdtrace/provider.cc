@@ -81,7 +81,8 @@ struct Attribute {
     kTime
   } as;
   const feign_arg_info* arg;
-  uint64_t dropped;
+  uint64_t dropped;  // how many were not kept
+  enum class Text { kPlain, kCommunicator, kDatatype } text = Text::kPlain;
 };
 struct Tag {
   std::string name;
@@ -188,6 +189,8 @@ struct Provider {
     } else if (const feign_arg_info* arg = argument_named(op, name)) {
       a.as = As::kArgument;
       a.arg = arg;
+      if (strstr(arg->name, "type") != nullptr) a.text = Attribute::Text::kDatatype;
+      if (strstr(arg->name, "comm") != nullptr) a.text = Attribute::Text::kCommunicator;
     } else if (name == "offset" && (op.kind == FEIGN_KIND_READ || op.kind == FEIGN_KIND_WRITE)) {
       a.as = As::kOffset;
     }
@@ -232,11 +235,6 @@ struct Provider {
     return s.types[*tid] = intern(project.datatypes(s.node.rank, s.node.thread).text(*tid));
   }
 
-  static bool is_datatype(const feign_arg_info& arg) { return strstr(arg.name, "type") != nullptr; }
-  static bool is_communicator(const feign_arg_info& arg) {
-    return strstr(arg.name, "comm") != nullptr;
-  }
-
   Error wrong(const Source& s, const Call& c, std::string_view tag, std::string_view name,
               std::string_view value, const char* want) {
     return Error(FEIGN_ERR_ARGUMENT, s.xml->path() + ":" + std::to_string(c.line) + ": <" +
@@ -253,9 +251,9 @@ struct Provider {
     }
     if (arg.type == FEIGN_ARG_STRING) {
       put(c, arg.index,
-          is_communicator(arg) ? communicator(s, value)
-          : is_datatype(arg)   ? datatype(s, value)
-                               : intern(value));
+          a.text == Attribute::Text::kCommunicator ? communicator(s, value)
+          : a.text == Attribute::Text::kDatatype   ? datatype(s, value)
+                                                   : intern(value));
       return {};
     }
     if (arg.type == FEIGN_ARG_FLAGS)

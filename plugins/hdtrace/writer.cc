@@ -241,12 +241,15 @@ struct Writer {
     }
   }
 
-  void file_opened(const feign_activity& a, const feign_op_info& op) {
+  std::string file_name(const feign_activity& a, const feign_op_info& op) const {
     const feign_arg_info* system = argument_of(op, "file_system");
-    std::string file(system->index < a.value_count ? text(a.values[system->index])
-                                                   : std::string_view());
-    file += text(a.path);
-    add("name", file);
+    std::string file(system != nullptr && system->index < a.value_count
+                         ? text(a.values[system->index])
+                         : std::string_view());
+    return file += text(a.path);
+  }
+
+  void file_opened(const feign_activity& a, const std::string& file) {
     bool creates = false;
     const auto [at, is_new] = file_of_path.try_emplace(a.path, files.size());
     if (is_new) {
@@ -287,10 +290,10 @@ struct Writer {
         add("cFile", where.substr(0, colon));
         add("cLine", where.substr(std::min(colon + 1, where.size())));
       }
-    if (opens) {
-      file_opened(a, op);
-    } else if (const feign_arg_info* path = argument_of(op, "filename"); path && a.path != 0) {
-      add("name", text(a.path));
+    if (argument_of(op, "filename") != nullptr && a.path != 0) {
+      const std::string file = file_name(a, op);
+      add("name", file);
+      if (opens) file_opened(a, file);
     }
     if (a.handle != 0) add("fid", a.handle);
 
