@@ -151,7 +151,7 @@ int MPI_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, 
 
 //@ op 30 MPI_File_read_all_begin kind=read result=bytes
 //@ args fd size=length count datatype
-//@ more pieces=list
+//@ more pieces=list request=request
 int MPI_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 
 //@ op 31 MPI_File_read_all_end kind=read result=bytes
@@ -170,7 +170,7 @@ int MPI_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, M
 
 //@ op 34 MPI_File_read_at_all_begin kind=read result=bytes
 //@ args fd value size=length count datatype
-//@ more pieces=list
+//@ more pieces=list request=request
 int MPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype);
 
 //@ op 35 MPI_File_read_at_all_end kind=read result=bytes
@@ -184,7 +184,7 @@ int MPI_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype dataty
 
 //@ op 37 MPI_File_read_ordered_begin kind=read result=bytes
 //@ args fd size=length count datatype
-//@ more pieces=list
+//@ more pieces=list request=request
 int MPI_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 
 //@ op 38 MPI_File_read_ordered_end kind=read result=bytes
@@ -240,7 +240,7 @@ int MPI_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype dat
 
 //@ op 50 MPI_File_write_all_begin kind=write result=bytes
 //@ args fd size=length count datatype
-//@ more pieces=list
+//@ more pieces=list request=request
 int MPI_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 
 //@ op 51 MPI_File_write_all_end kind=write result=bytes
@@ -259,7 +259,7 @@ int MPI_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int c
 
 //@ op 54 MPI_File_write_at_all_begin kind=write result=bytes
 //@ args fd value size=length count datatype
-//@ more pieces=list
+//@ more pieces=list request=request
 int MPI_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype);
 
 //@ op 55 MPI_File_write_at_all_end kind=write result=bytes
@@ -273,7 +273,7 @@ int MPI_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype
 
 //@ op 57 MPI_File_write_ordered_begin kind=write result=bytes
 //@ args fd size=length count datatype
-//@ more pieces=list
+//@ more pieces=list request=request
 int MPI_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 
 //@ op 58 MPI_File_write_ordered_end kind=write result=bytes

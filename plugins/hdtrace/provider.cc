@@ -78,7 +78,7 @@ struct Attribute {
     kSourceFile,
     kSourceLine,
     kResult,
-    kTime
+    kIgnored  // told otherwise
   } as;
   const feign_arg_info* arg;
   uint64_t dropped;  // how many were not kept
@@ -173,10 +173,11 @@ struct Provider {
     Attribute a{std::string(name), As::kDropped, nullptr, 0};
     const feign_op_info& op = *tag.op;
     if (name == "time" || name == "end") {
-      a.as = As::kTime;
+      a.as = As::kIgnored;
     } else if (name == "fid" || name == "file") {
       for (uint32_t i = 0; i < op.arg_count; ++i)
         if (op.args[i].type == FEIGN_ARG_FD) a.as = As::kFile;
+      if (op.id == FEIGN_MPIIO_FILE_DELETE) a.as = As::kIgnored;  // its name says more
     } else if (name == "cFile") {
       a.as = As::kSourceFile;
     } else if (name == "cLine") {
@@ -300,12 +301,12 @@ struct Provider {
     for (const Xml::Attribute& x : s.xml->attributes()) {
       Attribute& a = attribute(tag, x.name, i++);
       using As = Attribute::As;
-      if (doubtful && a.as != As::kTime && i > 2) {
+      if (doubtful && a.as != As::kIgnored && i > 2) {
         ++untrusted;
         continue;
       }
       switch (a.as) {
-        case As::kTime:
+        case As::kIgnored:
           break;
         case As::kDropped:
           ++a.dropped;
