@@ -123,6 +123,7 @@ struct Writer {
   std::vector<std::pair<std::string, uint64_t>> files;  // name, size at first
   std::map<uint32_t, size_t> file_of_path;
   std::map<uint32_t, std::pair<int64_t, int64_t>> views;  // by handle: where it starts, unit
+  std::vector<std::vector<const char*>> attribute_names;  // by op
   std::string attributes, children;
 
   std::string_view text(uint64_t id) const {
@@ -138,7 +139,23 @@ struct Writer {
     attributes += xml_escaped(value);
     attributes += '\'';
   }
-  void add(std::string_view attribute, int64_t value) { add(attribute, std::to_string(value)); }
+  void add(std::string_view attribute, int64_t value) {
+    attributes += ' ';
+    attributes += attribute;
+    attributes += "='";
+    attributes += std::to_string(value);
+    attributes += '\'';
+  }
+
+  // What its arguments are written as, in their order.
+  const std::vector<const char*>& names_of(const feign_op_info& op) {
+    if (op.id >= attribute_names.size()) attribute_names.resize(op.id + size_t{1});
+    std::vector<const char*>& names = attribute_names[op.id];
+    if (names.empty())
+      for (uint32_t i = 0; i < op.arg_count; ++i)
+        names.push_back(attribute_named(op, op.args[i]));
+    return names;
+  }
 
   // ---- what is told in the project --------------------------------------------------------------
 
@@ -264,6 +281,7 @@ struct Writer {
   void call(const feign_activity& a, const feign_op_info& op, Out& out) {
     attributes.clear();
     children.clear();
+    const std::vector<const char*>& names = names_of(op);
     const bool moves = op.kind == FEIGN_KIND_READ || op.kind == FEIGN_KIND_WRITE;
     const bool seeks = argument_of(op, "whence") != nullptr;
     const bool opens = op.id == FEIGN_MPIIO_FILE_OPEN;
@@ -299,7 +317,7 @@ struct Writer {
 
     for (uint32_t i = 0; i < op.arg_count; ++i) {
       const feign_arg_info& arg = op.args[i];
-      const char* attribute = attribute_named(op, arg);
+      const char* attribute = names[i];
       switch (arg.slot) {
         case FEIGN_SLOT_OFFSET:
           if (a.offset != FEIGN_NO_OFFSET) add(attribute, static_cast<int64_t>(a.offset));
