@@ -425,6 +425,43 @@ def test_malformed_projects_are_named_by_line():
     bad(project=PROJECT % loops, trace=TRACE % "<Type_commit tid='89' time='1' end='2'/><Type_commit tid='1' time='2' end='2'/>\n")
 
 
+def test_traces_alone_say_who_they_are():
+    with Tmp() as tmp:
+        project = make_project(tmp, 4)
+        traces = sorted(glob.glob(os.path.join(tmp, "made_*.trc")))
+        for order in (traces, traces[::-1]):
+            r = feign("info", *order, "--json")
+            assert r.status == 0, r.err
+            assert [(s["stream"], s["host"], s["rank"], s["thread"]) for s in r.json()["streams"]] == [(1, "n0", 0, 0), (2, "n0", 1, 0), (3, "n1", 2, 0)]
+        assert r.json()["activities"] == feign("info", project, "--json").json()["activities"]
+        with open(os.path.join(tmp, "any.xml"), "w") as f:
+            f.write("<Program rank='7' thread='2'>\n" + SEND + "</Program>\n")
+        streams = feign("info", os.path.join(tmp, "any.xml"), "--json").json()["streams"]
+        assert (streams[0]["rank"], streams[0]["thread"]) == (7, 2)
+        # Ids of a lone trace are explained by its .info.
+        with open(os.path.join(tmp, "x_n_3_0.trc"), "w") as f:
+            f.write(TRACE % "<Bcast size='4' cid='1' tid='5' rootRank='2' time='1' end='2'/>\n<File_write fid='0' size='3' offset='9' time='3' end='4'/>\n")
+        with open(os.path.join(tmp, "x_n_3_0.info"), "w") as f:
+            f.write("Comm map='3->0;2->1;' id=1 name=''\nType id='0' combiner='MPI_COMBINER_NAMED' name='MPI_INT'\nFile name=\"ufs:/a b\" Size=44 id=0\n"
+                    "Type id='5' combiner='MPI_COMBINER_HVECTOR' name='' integers='2;3;' addresses='-8;' types='0;'\n")
+        bcast, write = text_of(os.path.join(tmp, "x_n_3_0.trc"))
+        assert bcast["args"]["comm"] == '"#1{3,2}"' and bcast["args"]["datatype"] == '"hvector(2,3;-8;MPI_INT)"', bcast
+        assert 'path="/a b"' in write["rest"] and "opened before the trace" in write["rest"] and " at=9" in write["rest"], write
+
+
+def test_offsets_follow_from_the_view():
+    with Tmp() as tmp:
+        with open(os.path.join(tmp, "x_n_0_0.trc"), "w") as f:
+            f.write(TRACE % "".join(f"<{tag} fid='0' {rest} time='{i + 1}' end='{i + 1}'/>\n" for i, (tag, rest) in enumerate([
+                ("File_open", "name='/f' flags='9'"), ("File_write_at", "offset='10' size='4'"), ("File_set_view", "offset='100' etid='5' filetid='5'"),
+                ("File_write_at", "offset='10' size='4'"), ("File_write", "offset='7' size='4'"), ("File_close", ""), ("File_open", "name='/f' flags='9'"),
+                ("File_read_at", "offset='10' size='4'"), ("File_read_shared", "size='4'")])))
+        with open(os.path.join(tmp, "x_n_0_0.info"), "w") as f:
+            f.write("Type id='0' combiner='MPI_COMBINER_NAMED' name='MPI_INT'\nType id='5' combiner='MPI_COMBINER_CONTIGUOUS' integers='3;' types='0;'\n")
+        got = [(re.search(r" at=(\d+)", a["rest"]) or [0, None])[1] for a in text_of(os.path.join(tmp, "x_n_0_0.trc")) if "write" in a["op"] or "read" in a["op"]]
+        assert got == ["10", "220", "7", "10", None], got
+
+
 def test_keep_going_counts_what_it_skips():
     with Tmp() as tmp:
         with open(os.path.join(tmp, "x_n_0_0.trc"), "w") as f:

@@ -26,8 +26,7 @@ Xml::Xml(std::string text, std::string path, uint64_t line)
     : path_(std::move(path)), buffer_(std::move(text)), at_end_(true), line_(line) {}
 
 Error Xml::error_at(uint64_t line, const std::string& what) const {
-  return Error(FEIGN_ERR_ARGUMENT,
-               path_ + ":" + std::to_string(line) + ": " + what);
+  return Error(FEIGN_ERR_ARGUMENT, path_ + ":" + std::to_string(line) + ": " + what);
 }
 
 Result<bool> Xml::more() {

@@ -693,6 +693,20 @@ Result<Node> lone_trace(const std::string& path) {
     if (thread && *thread >= 0) n.thread = *thread;
     labels.erase(labels.begin());
   }
+  if (n.rank < 0) {  // the first generation says it in the file, too
+    auto input = Input::open(path);
+    if (!input) return std::move(input.error());
+    Xml xml(std::move(*input));
+    auto token = xml.next();
+    if (!token) return std::move(token.error());
+    const auto number = [&](std::string_view name, int32_t otherwise) {
+      const std::string_view* value = xml.find(name);
+      const auto found = value != nullptr ? parse_number(*value) : std::nullopt;
+      return found && *found >= 0 && *found <= INT32_MAX ? static_cast<int32_t>(*found) : otherwise;
+    };
+    n.rank = number("rank", -1);
+    n.thread = number("thread", 0);
+  }
   n.labels = std::move(labels);
   std::error_code wrong;
   if (fs::exists(stem + ".info", wrong)) n.info = stem + ".info";

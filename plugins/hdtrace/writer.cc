@@ -19,8 +19,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/output.h"
 #include "base/xml.h"
 #include "hdtrace/names.h"
 #include "hdtrace/project.h"
@@ -85,8 +87,9 @@ bool take_apart(std::string_view text, TypeText& out) {
 
 // One of the streams, as a file.
 struct Out {
+  std::string name;
+  OutputFile file;
   FILE* to = nullptr;
-  std::string name, part;
   std::string host;
   int64_t rank = 0, thread = 0;
   struct Held {
@@ -98,13 +101,13 @@ struct Out {
   std::set<uint32_t> types;
   ~Out() {
     if (to != nullptr) fclose(to);
-    if (!part.empty()) unlink(part.c_str());
   }
 };
 
 struct Writer {
   const feign_host* host;
   std::string name, stem, project;
+  OutputFile file;                                                 // the project
   std::vector<std::unique_ptr<Out>> outs;                          // by stream
   std::set<std::string> used;                                      // names of files
   std::map<std::string, std::map<std::string, uint64_t>> foreign;  // calls by layer and op
@@ -152,8 +155,7 @@ struct Writer {
     if (op.id >= attribute_names.size()) attribute_names.resize(op.id + size_t{1});
     std::vector<const char*>& names = attribute_names[op.id];
     if (names.empty())
-      for (uint32_t i = 0; i < op.arg_count; ++i)
-        names.push_back(attribute_named(op, op.args[i]));
+      for (uint32_t i = 0; i < op.arg_count; ++i) names.push_back(attribute_named(op, op.args[i]));
     return names;
   }
 
@@ -444,7 +446,7 @@ struct Writer {
     uint32_t depth = FEIGN_DEPTH(a.marks);
     while (!out.held.empty() &&
            (out.held.back().depth >= depth || a.start_ns > out.held.back().end))
-      if (!close_call(out)) return io_error("write", out.part);
+      if (!close_call(out)) return io_error("write", out.name);
     if (depth != 0 && (out.held.empty() || out.held.back().depth + 1 != depth))
       ++lost["calls whose outer call is not there"];
     call(a, *op, out);
@@ -506,12 +508,11 @@ struct Writer {
       ++out->thread;
       ++lost["numbers of threads that came back"];
     }
-    const std::string part = out->name + ".part";
-    out->to = fopen(part.c_str(), "we");
-    if (out->to == nullptr) return io_error("open", part);
-    out->part = part;
+    if (!out->file.open(out->name) || (out->to = fdopen(out->file.fd(), "w")) == nullptr)
+      return io_error("open", out->name);
+    (void)out->file.keep_fd();
     if (fputs("<Program timeAdjustment='0' writer='feign " FEIGN_VERSION "'>\n", out->to) < 0)
-      return io_error("write", part);
+      return io_error("write", out->name);
     outs[stream] = std::move(out);
     return FEIGN_OK;
   }
@@ -702,12 +703,7 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
                          ": want a name without \"_\", which ends the project's "
                          "name in the names of its traces")
                             .c_str());
-    // So that a place where nothing can be written is known at once.
-    const std::string part = w->name + ".part";
-    FILE* probe = fopen(part.c_str(), "we");
-    if (probe == nullptr) return w->io_error("open", part);
-    fclose(probe);
-    unlink(part.c_str());
+    if (!w->file.open(w->name)) return w->io_error("open", w->name);
     *self = w.release();
     return FEIGN_OK;
   } catch (const std::exception&) {
@@ -732,31 +728,21 @@ feign_status finish(void* self) noexcept {
     for (auto& out : w.outs) {
       if (!out) continue;
       while (!out->held.empty())
-        if (!w.close_call(*out)) return w.io_error("write", out->part);
+        if (!w.close_call(*out)) return w.io_error("write", out->name);
       const bool good = fputs("</Program>\n", out->to) >= 0;
       if (fclose(std::exchange(out->to, nullptr)) != 0 || !good)
-        return w.io_error("write", out->part);
+        return w.io_error("write", out->name);
     }
-    const std::string text = w.project_text(), part = w.name + ".part";
-    FILE* to = fopen(part.c_str(), "we");
-    if (to == nullptr) return w.io_error("open", part);
-    const bool good = fwrite(text.data(), 1, text.size(), to) == text.size();
-    if (fclose(to) != 0 || !good) {
-      const feign_status s = w.io_error("write", part);
-      unlink(part.c_str());
-      return s;
+    const std::string text = w.project_text();
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t put = ::write(w.file.fd(), text.data() + at, text.size() - at);
+      if (put < 0 && errno != EINTR) return w.io_error("write", w.name);
+      at += static_cast<size_t>(std::max<ssize_t>(put, 0));
     }
     // The project last: it names the others.
-    for (auto& out : w.outs) {
-      if (!out) continue;
-      if (rename(out->part.c_str(), out->name.c_str()) != 0) {
-        const feign_status s = w.io_error("rename", out->part);
-        unlink(part.c_str());
-        return s;
-      }
-      out->part.clear();
-    }
-    if (rename(part.c_str(), w.name.c_str()) != 0) return w.io_error("rename", part);
+    for (auto& out : w.outs)
+      if (out && !out->file.finish()) return w.io_error("write", out->name);
+    if (!w.file.finish()) return w.io_error("write", w.name);
     w.say_what_is_lost();
     return FEIGN_OK;
   } catch (const std::exception&) {
