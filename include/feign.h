@@ -132,6 +132,16 @@ enum {
 };
 
 /**
+ * How many activities of its stream one lies in, in the top eight bits of marks: MPI_File_open makes
+ * calls of MPI and opens the file with open(). A stream has an activity before those that it made, so
+ * the one that made this is the last before it whose depth is one less. A replay that does an
+ * activity does not do those in it once more; one that cannot (a layer that its replayer does not
+ * serve) does what is in it. compute_ns of one in another counts from the start of that other.
+ */
+#define FEIGN_DEPTH(marks) ((uint32_t)(marks) >> 24)
+#define FEIGN_AT_DEPTH(depth) ((uint32_t)(depth) << 24) /**< for marks; depth is 0 to 255 */
+
+/**
  * One recorded call. 128 bytes; what most modifiers look at is in the first 64. Only the host makes
  * one (feign_sink.make), so it can grow at its end.
  *
@@ -173,6 +183,8 @@ typedef struct feign_activity {
 #define FEIGN_CWD 0xFFFFFF00u /**< in place of a directory descriptor: the working directory */
 /** In place of a position: the current offset of the descriptor. */
 #define FEIGN_NO_OFFSET UINT64_MAX
+/** In place of a number among the values of layers mpi and mpiio: the trace does not tell it. */
+#define FEIGN_UNKNOWN ((uint64_t)1 << 63)
 
 /** @name feign_activity.place: which input file, counted from 0, and which line or record, from 1. */
 #define FEIGN_PLACE(source, line) (((uint64_t)(source) << 48) | (uint64_t)(line))

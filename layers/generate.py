@@ -26,6 +26,10 @@ ROLES = {
     "statx": ("kStatx", "BUFFER", "NONE"), "fds": ("kFds", "LIST", "VALUE"),
     "at": ("kAt", "NUMBER", "VALUE"), "times": ("kTimes", "LIST", "VALUE"),
     "result": ("kResult", "NUMBER", "NONE"), "iocbs": ("kIocbs", "NUMBER", "NONE"),
+    "rank": ("kValue", "NUMBER", "VALUE"), "tag": ("kValue", "NUMBER", "VALUE"),
+    "count": ("kValue", "NUMBER", "VALUE"), "request": ("kValue", "NUMBER", "VALUE"),
+    "comm": ("kValue", "STRING", "VALUE"), "datatype": ("kValue", "STRING", "VALUE"),
+    "text": ("kValue", "STRING", "VALUE"), "list": ("kValue", "LIST", "VALUE"),
 }
 
 
@@ -48,10 +52,12 @@ class Arg:
         self.index = 0
         self.group = ""
         rest = parts[1:]
-        if self.role in ("value", "at"):
-            if not rest or not rest[0].isdigit():
-                raise Bad(f'role "{text}": want {self.role}:INDEX')
+        self.placed = ROLES[self.role][2] != "VALUE" or self.role in ("iov", "fds", "times")
+        if rest and rest[0].isdigit() and not self.placed:
             self.index = int(rest.pop(0))
+            self.placed = True
+        if self.role == "at" and not self.placed:
+            raise Bad(f'role "{text}": want {self.role}:INDEX')
         if rest:
             self.group = rest.pop(0)
         self.name = member or param or self.role
@@ -59,6 +65,8 @@ class Arg:
 
 def arguments(text, param):
     """The kept arguments that one parameter holds: one, or a struct's members."""
+    if name := re.match(r"(\w+)=(.*)", text):
+        return [Arg(name[2], name[1])]
     if not text.startswith("struct:"):
         return [Arg(text, param)]
     out = []
@@ -70,11 +78,21 @@ def arguments(text, param):
     return out
 
 
+def place(args):
+    """Gives values without an index the next free ones; a list, which has no end, the last."""
+    taken = {a.index for a in args if a.placed and ROLES[a.role][2] == "VALUE"}
+    for a in sorted((a for a in args if not a.placed), key=lambda a: a.role == "list"):
+        a.index, a.placed = next(i for i in range(len(args) + 1) if i not in taken), True
+        taken.add(a.index)
+    if sum(a.role == "list" for a in args) > 1:
+        raise Bad("two lists: want one, which takes all values that are left")
+
+
 class Op:
     def __init__(self, number, name, fields):
         self.number, self.name = number, name
         self.kind = fields.get("kind", "other")
-        self.effect = fields.get("effect", "use")
+        self.effect = fields.get("effect")
         self.result = fields.get("result", "zero")
         self.nofollow = "nofollow" in fields
         self.args, self.replay, self.prototype = [], None, ""
@@ -82,12 +100,13 @@ class Op:
 
 class Layer:
     def __init__(self):
-        self.name, self.summary = "", ""
+        self.name, self.summary, self.first = "", "", 0
+        self.every = []
         self.groups, self.ops, self.left_out, self.aliases = {}, [], [], []
 
 
 def parse(path):
-    layer, op, arg_texts, proto = Layer(), None, [], ""
+    layer, op, arg_texts, more, proto = Layer(), None, [], [], ""
     with open(path, encoding="utf-8") as f:
         lines = f.read().split("\n")
     in_comment = False
@@ -108,7 +127,11 @@ def parse(path):
                     continue
                 fields = shlex.split(rest)
                 if word == "layer":
-                    layer.name, layer.summary = fields
+                    layer.name, layer.summary = fields[:2]
+                    keys = dict(f.partition("=")[::2] for f in fields[2:])
+                    layer.first = int(keys.pop("first", 0))
+                    if keys:
+                        raise Bad(f'"{keys.popitem()[0]}": want first=')
                 elif word == "names":
                     layer.groups[fields[0]] = fields[1:]
                 elif word == "op":
@@ -127,6 +150,13 @@ def parse(path):
                         raise Bad(f"op {op.number} {op.name} is there twice")
                 elif word == "args":
                     arg_texts = fields
+                elif word in ("more", "every"):
+                    if not all(re.match(r"\w+=", f) for f in fields):
+                        raise Bad(f"{word} {rest}: want NAME=ROLE …")
+                    if word == "more":
+                        more = fields
+                    else:
+                        layer.every += fields
                 elif word == "alias":
                     name, described = fields
                     if not any(o.name == described for o in layer.ops):
@@ -138,7 +168,7 @@ def parse(path):
                     for name in fields[2:]:
                         layer.left_out.append((name, fields[1], fields[0] == "waits"))
                 else:
-                    raise Bad(f'annotation "{word}": want layer, names, op, args, replay, alias or left-out')
+                    raise Bad(f'annotation "{word}": want layer, names, op, args, more, every, replay, alias or left-out')
                 continue
             if stripped.startswith("//") or not stripped:
                 continue
@@ -163,8 +193,11 @@ def parse(path):
                     if arg.group and arg.group not in layer.groups:
                         raise Bad(f'names "{arg.group}" are not defined')
                     op.args.append(arg)
+            for text in more + layer.every:
+                op.args += arguments(text, "")
+            place(op.args)
             layer.ops.append(op)
-            op, arg_texts, proto = None, [], ""
+            op, arg_texts, more, proto = None, [], [], ""
         except (Bad, ValueError) as error:
             sys.exit(f"{path}:{number}: {error}")
     layer.ops.sort(key=lambda o: o.number)
@@ -175,19 +208,32 @@ def camel(word):
     return "k" + "".join(part.capitalize() for part in word.split("_"))
 
 
+def constant(layer, op):
+    """FEIGN_MPI_SEND of MPI_Send, FEIGN_POSIX_OPEN of open."""
+    name = op.name[4:] if op.name.startswith("MPI_") else op.name
+    return f"FEIGN_{layer.name.upper()}_{name.upper()}"
+
+
 HEAD = "// Made by layers/generate.py: do not edit.\n"
+
+
+def has_effects(layer):
+    """Whether resolve is told of its calls. The handles of the others are their provider's."""
+    return any(op.effect for op in layer.ops)
 
 
 def ops_h(layer):
     out = [HEAD, "#pragma once\n", "#include <span>\n", '#include "feign.h"\n', '#include "trace/call.h"\n\n']
     out.append("enum {\n")
     for op in layer.ops:
-        out.append(f"  FEIGN_{layer.name.upper()}_{op.name.upper()} = {op.number},\n")
+        out.append(f"  {constant(layer, op)} = {layer.first + op.number},\n")
+    out.append(f"  FEIGN_{layer.name.upper()}_FIRST = {layer.first + 1},\n")
     out.append("};\n\nnamespace feign {\n\n")
-    out.append("// The layer as a plug-in registers one. An op's place in it, plus 1, is its id.\n")
+    out.append("// The layer as a plug-in registers one: its first op has the id …_FIRST, and so on.\n")
     out.append(f"const feign_layer& {layer.name}_layer();\n")
-    out.append("// By op id.\n")
-    out.append(f"std::span<const Call> {layer.name}_calls();\n")
+    if has_effects(layer):
+        out.append("// By op id.\n")
+        out.append(f"std::span<const Call> {layer.name}_calls();\n")
     out.append(f"std::span<const LeftOutCall> {layer.name}_left_outs();\n")
     out.append(f"std::span<const CallAlias> {layer.name}_aliases();\n\n")
     out.append("}  // namespace feign\n")
@@ -222,6 +268,7 @@ def ops_cc(layer):
                     kind = "FLAGS"
                 out.append(f'    {{"{a.name}", FEIGN_ARG_{kind}, FEIGN_SLOT_{slot}, {a.index}, {names_of(a)}}},\n')
             out.append("};\n")
+        if op.args and has_effects(layer):
             out.append(f"constexpr CallArg kCallArgs_{op.name}[] = {{\n")
             for a in op.args:
                 out.append(f'    {{"{a.name}", Role::{ROLES[a.role][0]}, Form::{a.form}, {a.index}, {names_of(a)}, {quoted(a.member)}}},\n')
@@ -236,25 +283,29 @@ def ops_cc(layer):
     for i in range(1, last + 1):
         out.append(f"    &kOp_{by_number[i].name},\n" if i in by_number else "    nullptr,\n")
     out.append(f'}};\nconstexpr feign_layer kLayer = {{sizeof(feign_layer), std::size(kOps), "{n}", kOps}};\n')
-    out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
-    for i in range(1, last + 1):
-        op = by_number.get(i)
-        if not op:
-            out.append("    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
-            continue
-        args = f"kCallArgs_{op.name}" if op.args else "nullptr"
-        nofollow = "true" if op.nofollow else "false"
-        out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{camel(op.effect)}, {nofollow}, {args}}},\n')
-    out.append(f"}};\nconstexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
+    if has_effects(layer):
+        out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
+        for i in range(1, last + 1):
+            op = by_number.get(i)
+            if not op:
+                out.append("    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
+                continue
+            args = f"kCallArgs_{op.name}" if op.args else "nullptr"
+            nofollow = "true" if op.nofollow else "false"
+            effect = camel(op.effect or "use")
+            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {args}}},\n')
+        out.append("};\n")
+    out.append(f"constexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
     for name, why, waits in layer.left_out:
         out.append(f'    {{"{name}", "{why}", {"true" if waits else "false"}}},\n')
     out.append(f"}}}};\nconstexpr std::array<CallAlias, {len(layer.aliases)}> kAliases = {{{{\n")
-    numbers = {op.name: op.number for op in layer.ops}
+    numbers = {op.name: layer.first + op.number for op in layer.ops}
     for name, described in layer.aliases:
         out.append(f'    {{"{name}", {numbers[described]}}},\n')
     out.append("}};\n\n}  // namespace\n\n")
     out.append(f"const feign_layer& {n}_layer() {{ return kLayer; }}\n")
-    out.append(f"std::span<const Call> {n}_calls() {{ return kCalls; }}\n")
+    if has_effects(layer):
+        out.append(f"std::span<const Call> {n}_calls() {{ return kCalls; }}\n")
     out.append(f"std::span<const LeftOutCall> {n}_left_outs() {{ return kLeftOut; }}\n")
     out.append(f"std::span<const CallAlias> {n}_aliases() {{ return kAliases; }}\n\n}}  // namespace feign\n")
     return "".join(out)
@@ -277,6 +328,8 @@ def plain_call(op):
 
 
 def replay(layer):
+    if not has_effects(layer):
+        return HEAD  # no replayer of its own here
     out = [HEAD, f"constexpr Doing k{layer.name.capitalize()}Doings[] = {{\n    {{}},\n"]
     by_number = {op.number: op for op in layer.ops}
     for i in range(1, layer.ops[-1].number + 1):
@@ -293,7 +346,7 @@ def replay(layer):
             body = "const int fd2 = c.descriptor(a.handle2);\n       " + body
         out.append("    {[](Context& c, const feign_activity& a, int fd) -> int64_t {\n"
                    f"       (void)c, (void)a, (void)fd;\n       {body}\n     }}, "
-                   f"FEIGN_KIND_{op.kind.upper()}, Effect::{camel(op.effect)}, {'true' if needs else 'false'}}},\n")
+                   f"FEIGN_KIND_{op.kind.upper()}, Effect::{camel(op.effect or 'use')}, {'true' if needs else 'false'}}},\n")
     out.append("};\n")
     return "".join(out)
 
@@ -302,7 +355,9 @@ def page(layer):
     out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"]
     out.append("| op | id | kind | result | prototype |\n|---|---|---|---|---|\n")
     for op in layer.ops:
-        out.append(f"| {op.name} | {op.number} | {op.kind} | {op.result} | `{op.prototype}` |\n")
+        out.append(f"| {op.name} | {layer.first + op.number} | {op.kind} | {op.result} | `{op.prototype}` |\n")
+    if not layer.left_out:
+        return "".join(out)
     out.append("\n## Calls that do not become activities\n\n| why | calls |\n|---|---|\n")
     reasons = {}
     for name, why, waits in layer.left_out:

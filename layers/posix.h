@@ -5,19 +5,21 @@
  * replayer's dispatch and the reference page. No other file lists the calls. To add one, add its
  * description here.
  *
- *   //@ layer NAME "what it is"
+ *   //@ layer NAME "what it is" [first=N]  N is added to the IDs of its ops
  *   //@ names GROUP CONSTANT …             a set of flag names; values come from the system's headers
  *   //@ op ID NAME kind=K effect=E [result=R] [nofollow]
  *   //@ args ROLE …                        one for each parameter of the prototype that follows
+ *   //@ more NAME=ROLE …                   what else is kept of the call, and is no parameter
+ *   //@ every NAME=ROLE …                  the same of every op that follows
  *   //@ replay EXPRESSION                  how to do it; left out: the prototype's call, with the
  *                                          arguments put in by role
  *   //@ alias NAME OP                      another architecture's or time's name of the same call
  *   //@ left-out pause|waits "why" NAME …  calls that are no activities: what their time was
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
- * about it (core/resolve/effects.h). result: `bytes`, `zero`, `position` and `number` must come back
- * the same; for `fd`, `pid` and `any` every success is as good. nofollow: a symbolic link at the end
- * of the path is used itself, whatever the flags.
+ * about it (core/resolve/effects.h); a layer without any keeps its handles itself. result: `bytes`,
+ * `zero`, `position` and `number` must come back the same; for `fd`, `pid` and `any` every success is
+ * as good. nofollow: a symbolic link at the end of the path is used itself, whatever the flags.
  *
  * Roles of parameters (`-` is not kept):
  *   fd          a descriptor used               fd2         a second one, or the one to be made
@@ -33,7 +35,9 @@
  *   stat, statx a struct that tells size and mode    fds    an array of two new descriptors
  *   result      a pointer to what is the result in truth
  *   struct:MEMBER=ROLE,…   members of a struct that is passed by address
- *   named:ROLE  strace prints name=argument
+ *   named:ROLE  strace prints name=argument         NAME=ROLE   another name than the parameter's
+ *   rank, tag, count, request   numbers among the values, at the next free index, as is `value`
+ *   comm, datatype, text        texts among the values       list   all values that are left
  * In a replay expression: c is the stream's context, a the activity, fd and fd2 the real descriptors.
  */
 //@ layer posix "Linux's file interface, as its system calls"

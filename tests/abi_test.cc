@@ -337,6 +337,9 @@ TEST(Abi, HasComparesWithTheStructsOwnSize) {
 TEST(Abi, DescriptorsArePlusOneSoThatZeroIsNone) {
   EXPECT_EQ(FEIGN_FD(0), 1u);
   EXPECT_EQ(FEIGN_FD(-1), 0u);
+  EXPECT_EQ(FEIGN_AT_DEPTH(3), 3u << 24);
+  EXPECT_EQ(FEIGN_DEPTH(FEIGN_AT_DEPTH(255) | FEIGN_APPENDS), 255u);
+  EXPECT_EQ(FEIGN_UNKNOWN, 1ull << 63);
   EXPECT_EQ(FEIGN_FD_OF(FEIGN_FD(7)), 7);
 }
 

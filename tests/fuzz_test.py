@@ -34,5 +34,9 @@ def test_strace():
     fuzzes("strace")
 
 
+def test_hdtrace():
+    fuzzes("hdtrace")
+
+
 if __name__ == "__main__":
     main(globals())

@@ -22,6 +22,16 @@ ssize_t pwrite64(int fd, const void *buf, size_t count, off_t offset);
 """
 
 
+PLAIN = """//@ layer mpi "another layer" first=1000
+//@ every site=text
+//@ op 1 MPI_Send result=zero
+//@ args size=length count datatype rank comm
+//@ more parts=list
+int MPI_Send(const void *buf, int count, MPI_Datatype type, int dest, MPI_Comm comm);
+//@ alias MPI_Snd MPI_Send
+"""
+
+
 def generate(text):
     with Tmp() as tmp:
         header = os.path.join(tmp, "x.h")
@@ -46,6 +56,21 @@ def test_a_description_becomes_ids_arguments_dispatch_and_page():
     assert '{"flags", Role::kFlags, Form::kPlain, 0, std::size(kNames_open), kNames_open, nullptr}' in made["ops-cc"]
     assert "return checked(::pwrite64(fd, c.out_buffer, c.fit(a.length), static_cast<off_t>(a.offset)));" in made["replay"]
     assert "| openat | 1 | open | fd |" in made["page"] and "futex" in made["page"]
+
+
+def test_a_layer_without_effects_has_ids_and_arguments_alone():
+    status, err, made = generate(PLAIN)
+    assert status == 0, err
+    assert "FEIGN_MPI_SEND = 1001" in made["ops-h"] and "mpi_calls" not in made["ops-h"]
+    # Values are at the next free index, a list behind them all.
+    for row in ('{"size", FEIGN_ARG_NUMBER, FEIGN_SLOT_LENGTH, 0', '{"count", FEIGN_ARG_NUMBER, FEIGN_SLOT_VALUE, 0', '{"type", FEIGN_ARG_STRING, FEIGN_SLOT_VALUE, 1',
+                '{"dest", FEIGN_ARG_NUMBER, FEIGN_SLOT_VALUE, 2', '{"comm", FEIGN_ARG_STRING, FEIGN_SLOT_VALUE, 3', '{"site", FEIGN_ARG_STRING, FEIGN_SLOT_VALUE, 4',
+                '{"parts", FEIGN_ARG_LIST, FEIGN_SLOT_VALUE, 5', '{"MPI_Snd", 1001}'):
+        assert row in made["ops-cc"], (row, made["ops-cc"])
+    for before, after, want in (("parts=list", "parts", "x.h:5: more parts: want NAME=ROLE"), ("size=length count", "size=list count", "x.h:6: two lists"),
+                                ("first=1000", "last=1", 'x.h:1: "last": want first=')):
+        status, err, _ = generate(PLAIN.replace(before, after))
+        assert status != 0 and want in err, (want, err)
 
 
 def test_what_is_wrong_is_told_with_file_and_line():

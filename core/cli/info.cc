@@ -8,6 +8,9 @@
 #include "report/format.h"
 
 namespace feign {
+namespace {
+std::string known(int64_t number) { return number >= 0 ? std::to_string(number) : "-"; }
+}  // namespace
 
 namespace {
 
@@ -59,6 +62,13 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
   line("time", "in calls " + format_time(t.call_ns) + ", computing " + format_time(t.compute_ns) +
                    ", waiting " + format_time(t.sync_ns));
 
+  for (const Statistic& s : tables.statistics)
+    line("measured",
+         s.where + " " + s.group + " " + s.name +
+             format(": %s records in %.1f s, %.6g to %.6g, mean %.6g ",
+                    format_count(s.count).c_str(), s.seconds, s.least, s.greatest, s.mean) +
+             s.unit);
+
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < t.ops.size(); ++id)
     if (t.ops[id].count != 0) ids.push_back(id);
@@ -83,15 +93,17 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
     if (t.file_count > t.files.size())
       out += "  … and " + format_count(t.file_count - t.files.size()) + " more files\n";
   }
-  out += "\n" + format("  %-8s %-10s %-10s %10s %12s\n", "stream", "process", "thread",
-                       "activities", "span");
+  out += "\n" + format("  %-8s %-12s %-6s %-10s %-10s %10s %12s\n", "stream", "host", "rank",
+                       "process", "thread", "activities", "span");
   size_t shown = 0;
   for (uint32_t s = 1; s < t.streams.size(); ++s) {
     if (t.streams[s].activities == 0) continue;
     if (++shown > 20) continue;
     const feign_stream_info info = tables.streams.info(s);
     out +=
-        format("  %-8u %-10lld %-10lld %10s %12s\n", s, static_cast<long long>(info.process),
+        format("  %-8u %-12s %-6s %-10s %-10lld %10s %12s\n", s,
+               info.host != 0 ? std::string(tables.strings.text(info.host)).c_str() : "-",
+               known(info.rank).c_str(), known(info.process).c_str(),
                static_cast<long long>(info.thread), format_count(t.streams[s].activities).c_str(),
                format_time(t.streams[s].last_ns - t.streams[s].first_ns).c_str());
   }
@@ -131,6 +143,16 @@ std::string info_json(const TraceInfo& t, const Tables& tables,
   j["noise"] = t.noise;
   j["no_files"] = t.no_files;
   j["notes"] = tables.notes;
+  for (const Statistic& s : tables.statistics)
+    j["statistics"].push_back({{"where", s.where},
+                               {"group", s.group},
+                               {"name", s.name},
+                               {"unit", s.unit},
+                               {"records", s.count},
+                               {"seconds", s.seconds},
+                               {"least", s.least},
+                               {"mean", s.mean},
+                               {"greatest", s.greatest}});
   j["ops"] = Json::object();
   for (uint32_t id = 0; id < t.ops.size(); ++id) {
     const TraceInfo::Op& o = t.ops[id];
@@ -155,6 +177,7 @@ std::string info_json(const TraceInfo& t, const Tables& tables,
                             {"process", info.process},
                             {"thread", info.thread},
                             {"rank", info.rank},
+                            {"host", std::string(tables.strings.text(info.host))},
                             {"parent", info.parent},
                             {"activities", t.streams[s].activities},
                             {"first_seconds", seconds(t.streams[s].first_ns)},

@@ -81,7 +81,7 @@ struct Common {
   std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name,
                         shell;
   bool no_prepare = false, json = false, quiet = false, dependencies = false, keep_going = false,
-       names = false;
+       names = false, statistics = false;
   std::string cwd, content, max_bytes;
   int verbose = 0;
   std::string compute;
@@ -110,6 +110,7 @@ Result<PluginSpec> provider(const Common& c, Plugins& plugins) {
   }
   if (!spec) return spec;
   if (c.keep_going) spec->options.emplace_back("keep-going", "yes");
+  if (c.statistics) spec->options.emplace_back("statistics", "yes");
   if (!c.cwd.empty()) spec->options.emplace_back("cwd", c.cwd);
   return spec;
 }
@@ -459,6 +460,8 @@ int main(int argc, char** argv) {
       "Say, too, what must wait for what when streams run side by side, and how much that "
       "leaves to do at once (docs/dependencies.md)");
   info->add_flag("--json", c.json, "As one JSON object");
+  info->add_flag("--statistics", c.statistics,
+                 "Sum up what was measured beside the trace, too (hdtrace: .stat files)");
   info->add_option("-o,--output", c.output, "Where it goes, instead of standard output")
       ->type_name("FILE");
   verbosity(info);

@@ -467,6 +467,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   if (!line->replayers.empty() || !line->writers.empty())
     return Error(FEIGN_ERR_ARGUMENT, "info takes a provider and modifiers only");
   Extensions extensions;
+  extensions.tables = &tables;
   auto left = make_left(*line, tables, extensions);
   if (!left) return std::move(left.error());
 
@@ -488,11 +489,13 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       const uint64_t end = a.start_ns + a.duration_ns;
       info.first_ns = std::min(info.first_ns, a.start_ns);
       info.last_ns = std::max(info.last_ns, end);
-      info.compute_ns += a.compute_ns;
-      info.sync_ns += a.sync_ns;
-      const Call* const call = tables.ops.call(a.op);
-      const bool waiting = call != nullptr && waits(call->effect);
-      (waiting ? info.sync_ns : info.call_ns) += a.duration_ns;
+      if (FEIGN_DEPTH(a.marks) == 0) {  // of what is in a call, the time is the call's
+        info.compute_ns += a.compute_ns;
+        info.sync_ns += a.sync_ns;
+        const Call* const call = tables.ops.call(a.op);
+        const bool waiting = call != nullptr && waits(call->effect);
+        (waiting ? info.sync_ns : info.call_ns) += a.duration_ns;
+      }
       if (a.op >= info.ops.size()) info.ops.resize(std::max(a.op + 1, tables.ops.size()));
       TraceInfo::Op& op = info.ops[a.op];
       ++op.count;
@@ -515,10 +518,15 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       const uint64_t bytes =
           (reads || writes) && a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
       op.bytes += bytes;
-      if (reads) info.bytes_read += bytes;
-      if (writes) info.bytes_written += bytes;
       if (a.stream >= info.streams.size()) info.streams.resize(a.stream + size_t{1});
       TraceInfo::Stream& s = info.streams[a.stream];
+      // Bytes that a call moved by way of calls in it count once.
+      if (FEIGN_DEPTH(a.marks) <= s.moved_depth) s.moved_depth = UINT32_MAX;
+      if (s.moved_depth == UINT32_MAX && (reads || writes)) {
+        s.moved_depth = FEIGN_DEPTH(a.marks);
+        if (reads) info.bytes_read += bytes;
+        if (writes) info.bytes_written += bytes;
+      }
       if (s.activities++ == 0) s.first_ns = a.start_ns;
       s.last_ns = std::max(s.last_ns, end);
       if (a.file != 0 && (a.path != 0 || !(a.marks & FEIGN_NOT_A_FILE))) {

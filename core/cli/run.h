@@ -86,6 +86,7 @@ struct TraceInfo {
   std::vector<Op> ops;  // by op id
   struct Stream {
     uint64_t activities = 0, first_ns = 0, last_ns = 0;
+    uint32_t moved_depth = UINT32_MAX;  // FEIGN_DEPTH of the call whose bytes were counted last
   };
   std::vector<Stream> streams;  // by number
   struct File {

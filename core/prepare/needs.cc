@@ -274,9 +274,30 @@ uint32_t Needs::own(const feign_activity& a) {
   return own_[a.file] = names_.found(a.path, Namespace::Type::kUnknown);
 }
 
+// A call of another layer than posix, by its kind. An open tells in `length` what the file held.
+void Needs::other_layer(const feign_activity& a) {
+  const feign_op_info* op = ops_.info(a.op);
+  if (op == nullptr || a.path == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT)) return;
+  if (op->kind == FEIGN_KIND_OPEN) {
+    feign_activity open = a;
+    open.flags = (a.marks & FEIGN_CREATES) != 0 ? O_CREAT | O_RDWR : O_RDWR;
+    const uint32_t file = names_.apply(open, Effect::kOpen).file;
+    if (file == 0) return;
+    own_[a.file] = file;
+    if (a.length != 0) grew(file, a.length);
+    return;
+  }
+  if (a.offset == FEIGN_NO_OFFSET) return;
+  const uint32_t file = own(a);
+  if (file == 0) return;
+  if (op->kind == FEIGN_KIND_READ) by_descriptor(a, Effect::kPread, file);
+  if (op->kind == FEIGN_KIND_WRITE) by_descriptor(a, Effect::kPwrite, file);
+}
+
 void Needs::add(const feign_activity& a) {
   const Call* const call = ops_.call(a.op);
-  if (call == nullptr || (a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
+  if (call == nullptr) return other_layer(a);
+  if ((a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
   const Effect effect = opens(call->effect) ? Effect::kOpen : call->effect;
   if ((a.handle != 0 || a.handle2 != 0) && effect != Effect::kOpen) {
     if (const uint32_t file = own(a); file != 0) by_descriptor(a, effect, file);

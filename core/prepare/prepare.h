@@ -58,6 +58,7 @@ class Needs {
   void denied(const feign_activity& a, Effect effect);
   void changes(const feign_activity& a, Effect effect);
   uint32_t own(const feign_activity& a);
+  void other_layer(const feign_activity& a);
 
   const Ops& ops_;
   Namespace names_;

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/jail.h"
 #include "replay/gate.h"
+#include "replay/nesting.h"
 #include "replay/path.h"
 #include "replay/pause.h"
 #include "replay/waits.h"
@@ -86,6 +87,7 @@ class Worker {
     uint64_t left = 0;        // activities
     uint64_t last_ns = 0;     // the end of its last activity
     uint64_t skipped_ns = 0;  // recorded time in calls that are not made: part of the next pause
+    Nesting nesting;
     StreamReport report;
   };
 
@@ -424,8 +426,10 @@ Result<void> Worker::loop() {
     const feign_op_info* info = run_.tables.ops.info(a.op);
     const bool depends = !r.depends.empty() || (a.marks & FEIGN_DEPENDS) != 0;
 
+    const bool done_already = s->nesting.done_already(a);
+    if (!done_already) s->nesting.before(a, s->skipped_ns);
     uint64_t due = 0;
-    if (paced) {
+    if (paced && !done_already) {
       if (timed) {
         due = run_.anchor_ns + scaled(a.start_ns - std::min(a.start_ns, trace_begin));
       } else {
@@ -449,7 +453,13 @@ Result<void> Worker::loop() {
     if (run_.stopping.load(std::memory_order_relaxed)) break;
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
-    const feign_status status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
+    feign_status status = FEIGN_OK;
+    if (done_already) {
+      outcome.doing = FEIGN_SKIPPED;
+      outcome.why = "done by the call that it is part of";
+    } else {
+      status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
+    }
     if (status < 0) return run_.replayer.failure(status).within(run_.tables.place(a.place));
     const uint64_t end = now_ns();
     if (!alone) gate.open(a.id);
@@ -469,8 +479,6 @@ Result<void> Worker::loop() {
     if (outcome.doing == FEIGN_SKIPPED) {
       ++o.skipped;
       ++skips_[{a.op, outcome.why != nullptr ? outcome.why : "not said"}];
-      // A dependency stands for what it waited for then.
-      if (!depends) s->skipped_ns += a.duration_ns;
     } else {
       ++o.replayed;
       s->report.call_ns += latency;
@@ -502,6 +510,7 @@ Result<void> Worker::loop() {
         }
       }
     }
+    if (!done_already) s->nesting.after(a, outcome.doing == FEIGN_SKIPPED, depends, s->skipped_ns);
     mark(end);
     if (--s->left == 0) {
       close(*s);

@@ -99,12 +99,27 @@ void Resolve::waited(uint32_t stream, uint64_t ns) {
 
 // The pause before a call: what of it was waiting (as far as calls that we saw tell), and the rest.
 void Resolve::pause(feign_activity& a, Thread& t) {
+  if (const uint32_t depth = FEIGN_DEPTH(a.marks); depth != 0) return pause_inside(a, t, depth);
+  t.begun = a.start_ns;
+  if (!t.inside.empty()) t.inside.clear();
   uint64_t gap = a.start_ns > t.last_end ? a.start_ns - t.last_end : 0;
   gap -= std::min(gap, a.compute_ns);  // the tracer's own, as the provider says
   a.sync_ns = std::min(gap, t.waited);
   a.compute_ns = gap - a.sync_ns;
   t.waited = 0;
   t.last_end = std::max(t.last_end, a.start_ns + a.duration_ns);
+}
+
+// The same of one that lies in others: from the start of the one around it, or the end of the last
+// that lay in that, too.
+void Resolve::pause_inside(feign_activity& a, Thread& t, uint32_t depth) {
+  const size_t at = depth - 1;
+  if (t.inside.size() <= at) t.inside.resize(at + 1, t.inside.empty() ? t.begun : t.inside.back());
+  t.inside.resize(at + 1);
+  a.compute_ns = a.start_ns > t.inside[at] ? a.start_ns - t.inside[at] : 0;
+  a.sync_ns = 0;
+  t.inside[at] = std::max(t.inside[at], a.start_ns + a.duration_ns);
+  t.inside.push_back(a.start_ns);
 }
 
 void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
@@ -688,8 +703,14 @@ const char* Resolve::apply(Record& r) {
   a.stream = thread().now;
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
-  if (call == nullptr) return nullptr;  // a layer of somebody's own: its handles are its own
   Thread& t = thread();
+  if (call == nullptr) {
+    // Another layer: its handles are its own, its paths and files those of all.
+    a.path = absolute(t, FEIGN_CWD, 0, a.path);
+    a.path2 = absolute(t, FEIGN_CWD, 0, a.path2);
+    if (a.file == 0 && a.path != 0) a.file = names_.found(a.path, Namespace::Type::kUnknown);
+    return nullptr;
+  }
   const uint32_t hint = a.file;
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;

@@ -74,7 +74,8 @@ class Resolve {
   struct Thread {
     bool known = false, ended = false;
     uint32_t now = 0;  // the stream's number: another one when the recorded id came back
-    uint64_t last_end = 0, waited = 0;
+    uint64_t last_end = 0, begun = 0, waited = 0;
+    std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
     std::shared_ptr<Table> table;
     std::shared_ptr<Place> place;
     std::shared_ptr<Memory> memory;
@@ -85,6 +86,7 @@ class Resolve {
   Thread& begin(uint32_t stream);
   void child(Record& r, const Thread& parent, uint64_t shared);
   void pause(feign_activity& a, Thread& t);
+  void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
 
   uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);

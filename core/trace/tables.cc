@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "trace/tables.h"
 
+#include "layers/mpi_ops.h"
+#include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
 #include "trace/record.h"
@@ -13,6 +15,10 @@ Ops::Ops() {
   ops_.emplace_back(nullptr);
   add_own(posix_layer(), posix_calls());
   add_own(stdio_layer(), stdio_calls());
+  ops_.resize(FEIGN_MPI_FIRST);
+  (void)add(mpi_layer());
+  ops_.resize(FEIGN_MPIIO_FIRST);
+  (void)add(mpiio_layer());
 }
 
 void Ops::add_own(const feign_layer& layer, std::span<const Call> calls) {

@@ -19,8 +19,8 @@
 
 namespace feign {
 
-// All ops of all layers, by id. Ids count from 1 in order of registration; the posix layer,
-// generated from layers/posix.h, comes first, so that its ids are the FEIGN_POSIX_… constants.
+// All ops of all layers, by id. Those of layers/*.h come first, at the ids of their FEIGN_…
+// constants, with room between them; ids of others count on in order of registration.
 // [main]
 class Ops {
  public:
@@ -91,11 +91,20 @@ struct LeftOut {
 };
 using LeftOuts = std::map<std::pair<std::string, std::string>, LeftOut>;
 
+// A value that was measured beside a trace, over all of its records.
+struct Statistic {
+  std::string where, group, name, unit;
+  uint64_t count = 0;
+  double least = 0, mean = 0, greatest = 0;
+  double seconds = 0;  // from the first record to the last
+};
+
 struct Tables {
   Strings strings;
   Ops ops;
   Streams streams;
   LeftOuts left_out;
+  std::vector<Statistic> statistics;
   std::vector<std::string> notes;    // what plug-ins said once a run (FEIGN_LOG_INFO)
   std::vector<std::string> sources;  // input files, as FEIGN_PLACE_SOURCE counts them
 

@@ -163,6 +163,11 @@ struct Text {
     }
   }
 
+  static bool not_told(const feign_activity& a, const feign_arg_info& arg) {
+    if (arg.index >= a.value_count || a.values[arg.index] == FEIGN_UNKNOWN) return true;
+    return arg.type == FEIGN_ARG_STRING && a.values[arg.index] == 0;
+  }
+
   const std::string& stream(uint32_t id) {
     if (id >= streams.size()) streams.resize(id + size_t{1});
     std::string& s = streams[id];
@@ -198,7 +203,7 @@ struct Text {
         if (arg.slot == FEIGN_SLOT_HANDLE && info->kind == FEIGN_KIND_OPEN) continue;
         if ((arg.slot == FEIGN_SLOT_HANDLE && a.handle == 0) ||
             (arg.slot == FEIGN_SLOT_HANDLE2 && a.handle2 == 0) ||
-            (arg.slot == FEIGN_SLOT_VALUE && arg.index >= a.value_count))
+            (arg.slot == FEIGN_SLOT_VALUE && not_told(a, arg)))
           continue;
         if (!first) line += ", ";
         first = false;
@@ -219,13 +224,15 @@ struct Text {
     add(" <%" PRIu64 ".%09" PRIu64 ">", a.duration_ns / 1000000000, a.duration_ns % 1000000000);
     if (info != nullptr && info->kind == FEIGN_KIND_OPEN && a.handle != 0)
       add(" handle=#%u", a.handle);
-    if (info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE))
+    if (info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE) &&
+        a.offset != FEIGN_NO_OFFSET)
       add(" at=%" PRIu64, a.offset);
     if (a.file != 0) add(" file=%u", a.file);
     if (a.path != 0 && a.handle != 0 && (info == nullptr || info->kind != FEIGN_KIND_OPEN)) {
       line += " path=";
       quoted(a.path);
     }
+    if (FEIGN_DEPTH(a.marks) != 0) add(" depth=%u", FEIGN_DEPTH(a.marks));
     if (a.compute_ns != 0) add(" compute=%" PRIu64, a.compute_ns);
     if (a.sync_ns != 0) add(" sync=%" PRIu64, a.sync_ns);
     if (a.marks & FEIGN_INJECTED) line += " [injected]";
