@@ -34,5 +34,9 @@ def test_strace():
     fuzzes("strace")
 
 
+def test_tracetext():
+    fuzzes("tracetext")
+
+
 if __name__ == "__main__":
     main(globals())

@@ -18,8 +18,10 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -47,7 +49,7 @@ constexpr feign_option kOptions[] = {
      "Working directory of the program, which this format does not tell."},
     {"merge", FEIGN_OPT_ENUM, offsetof(Options, merge), "auto", kMergeNames, 0, 0,
      "Merge raw traces, NAME.I.J being node I while node J was slowed down, into one a node; auto: "
-     "if the names are of that form and a node has several."},
+     "if the names are of that form, and there is a NAME.I.I for each node."},
     {"reduce", FEIGN_OPT_BOOL, offsetof(Options, reduce), "no", nullptr, 0, 0,
      "Leave out dependencies that follow from others."},
     {"keep-going", FEIGN_OPT_BOOL, offsetof(Options, keep_going), "no", nullptr, 0, 0,
@@ -279,8 +281,9 @@ struct Node {
   std::vector<std::string> calls;  // of each run: the call read last
   std::vector<Event> gap;          // of raw traces: merged; from [gap_at] on not yet passed
   size_t gap_at = 0;
-  uint64_t call_count = 0;
+  uint64_t call_count = 0;  // of all runs
 
+  uint64_t not_before = 0;     // ns: the end of all that it waits for
   uint64_t clock = 0;          // ns
   uint64_t waited = 0;         // of it, since the last activity, the clock was moved on
   std::string call;            // that comes next
@@ -292,7 +295,7 @@ struct Node {
   Dependencies pending;                             // of the activity that comes next
   std::unordered_map<uint32_t, uint64_t> depended;  // by node: the last id that it waited for
   std::unordered_map<uint32_t, uint64_t> known;     // with reduce: that and all that follows
-  uint64_t last_id = 0, last_end = 0;
+  uint64_t last_id = 0, last_end = 0, activities = 0;
   std::shared_ptr<const Dependencies> signal;  // what a SIGNAL now tells
 };
 
@@ -347,8 +350,8 @@ class Provider {
   std::unordered_map<uint64_t, uint32_t> by_number_;
   // SIGNALs that no WAIT has answered yet, by from and to.
   std::map<std::pair<uint32_t, uint32_t>, std::deque<std::shared_ptr<const Dependencies>>> signals_;
-  // Nodes whose next call is read, by the time it starts.
-  using Ready = std::pair<uint64_t, uint32_t>;
+  // Nodes whose next call is read, by the time it starts, then by how many they have had.
+  using Ready = std::tuple<uint64_t, uint64_t, uint32_t>;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
   std::vector<uint32_t> to_advance_;
   std::map<std::string, Known, std::less<>> names_;
@@ -362,7 +365,7 @@ class Provider {
 
 // ---- files and nodes ----------------------------------------------------------------------------
 
-// The numbers that a file's name ends in: "trace.3.gz" has 3, "trace.3.1" has 3 and 1.
+// The numbers that a file's name ends in: "trace3.gz" has 3, "trace.3.1" has 3 and 1, "trace3.1" 1.
 std::vector<uint32_t> numbers_of(std::string_view path) {
   path = path.substr(path.rfind('/') + 1);
   for (const std::string_view end : {".gz", ".zst"})
@@ -375,6 +378,7 @@ std::vector<uint32_t> numbers_of(std::string_view path) {
     const auto [stop, error] =
         std::from_chars(path.data() + from, path.data() + path.size(), value);
     if (error != std::errc{} || value > std::numeric_limits<int32_t>::max()) break;
+    if (numbers.size() == 1 && from > 0 && is_name(path[from - 1])) break;
     numbers.insert(numbers.begin(), static_cast<uint32_t>(value));
     path = path.substr(0, from);
     if (!path.ends_with('.')) break;
@@ -385,18 +389,21 @@ std::vector<uint32_t> numbers_of(std::string_view path) {
 
 feign_status Provider::number_nodes(const std::vector<std::string>& files) {
   std::vector<std::vector<uint32_t>> numbers;
-  std::map<uint32_t, uint32_t> last, first;  // how many files have this number
+  std::set<uint32_t> last, first, own;
   bool pairs = true, some = true;
   for (const std::string& file : files) {
     numbers.push_back(numbers_of(file));
     pairs &= numbers.back().size() == 2;
     some &= !numbers.back().empty();
-    if (!numbers.back().empty()) ++last[numbers.back().back()], ++first[numbers.back().front()];
+    if (numbers.back().empty()) continue;
+    last.insert(numbers.back().back());
+    first.insert(numbers.back().front());
+    if (numbers.back().front() == numbers.back().back()) own.insert(numbers.back().back());
   }
   bool merge = options_.merge == kYes;
   if (merge && !pairs)
     return fail("merge=yes: want files named NAME.I.J, node I while node J was slowed down");
-  if (options_.merge == kAuto) merge = pairs && files.size() > 1 && first.size() < files.size();
+  if (options_.merge == kAuto) merge = pairs && first.size() < files.size() && own == first;
   const bool named = some && last.size() == files.size();
   for (uint32_t i = 0; i < files.size(); ++i) {
     auto input = feign::Input::open(files[i]);
@@ -575,7 +582,11 @@ feign_status Provider::advance(uint32_t index) {
         if (node.blocked != kNobody) return FEIGN_OK;
         break;
       case Event::kCall:
-        ready_.emplace(node.clock, index);
+        if (node.not_before > node.clock) {
+          node.waited += node.not_before - node.clock;
+          node.clock = node.not_before;
+        }
+        ready_.emplace(node.clock, node.activities, index);
         return FEIGN_OK;
       case Event::kEnd:
         node.ended = true;
@@ -626,10 +637,7 @@ void Provider::pass_wait(Node& node, const Dependencies& told) {
   const auto own = static_cast<uint32_t>(&node - nodes_.data());
   for (const Dependency& d : told) {
     if (d.node == own) continue;
-    if (d.end_ns > node.clock) {
-      node.waited += d.end_ns - node.clock;
-      node.clock = d.end_ns;
-    }
+    node.not_before = std::max(node.not_before, d.end_ns);
     if (const auto before = node.depended.find(d.node);
         before != node.depended.end() && before->second >= d.id)
       continue;
@@ -650,7 +658,7 @@ feign_status Provider::stuck() {
   const Node* waiting = nullptr;
   for (const Node& node : nodes_) {
     if (node.blocked == kNobody) continue;
-    waiting = &node;
+    if (waiting == nullptr) waiting = &node;
     const Node& on = nodes_[node.blocked];
     if (on.ended)
       return fail(node.blocked_at + ": WAIT(" + std::to_string(on.number) + ") of node " +
@@ -697,7 +705,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       }
       return FEIGN_END;
     }
-    const uint32_t index = ready_.top().second;
+    const uint32_t index = std::get<2>(ready_.top());
     ready_.pop();
     to_advance_.push_back(index);
     Node& node = nodes_[index];
@@ -769,6 +777,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     node.waited = 0;
     node.last_id = a->id;
     node.last_end = node.clock;
+    ++node.activities;
   }
   return FEIGN_OK;
 }
@@ -1015,7 +1024,7 @@ int probe(const char*, const void* head, size_t size) noexcept try {
   std::string_view text(static_cast<const char*>(head), size);
   if (text.find('\0') != std::string_view::npos) return 0;
   bool typical = trimmed(text).starts_with("/*");
-  int lines = 0;
+  int lines = 0, good = 0;
   Comments comments;
   while (!text.empty() && lines < 200) {
     const size_t end = text.find('\n');
@@ -1026,10 +1035,12 @@ int probe(const char*, const void* head, size_t size) noexcept try {
     ++lines;
     const std::string_view name = first_name(line);
     if (name.empty() || is_digit(name[0]) || name.size() == line.size() || line[name.size()] != '(')
-      return 0;
+      continue;
+    ++good;
     typical |= name == "COMPUTE" || name == "WAIT" || name == "SIGNAL";
   }
-  return typical ? 95 : lines == 0 ? 0 : 30;
+  if (lines == 0) return typical ? 50 : 0;
+  return (typical ? 95 : 30) * good / lines;
 } catch (const std::exception&) {
   return 0;
 }

@@ -360,6 +360,8 @@ feign_status Writer::put(Node& node, const feign_activity& a) {
     why = " (of another layer)";
   else if (effect == Effect::kFork || effect == Effect::kClone)
     why = " (the child waits for its parent's call before it)";
+  else if (effect == Effect::kExit)
+    why = " (of a thread: its process goes on)";
   else if (effect == Effect::kChroot)
     why = " (paths are absolute)";
   else if (a.handle != 0 && !has_fd && !has_path && effect != Effect::kCreat)
