@@ -175,7 +175,7 @@ def test_errors_name_file_line_and_nodes():
 
 def test_keep_going_counts_lines():
     with Tmp() as tmp:
-        trace = put(tmp, "t", 'COMPUTE(1)\nhello\nmkdir("/a", 493) = 0\nwrite(x, 4) = 4\n/* cut')
+        trace = put(tmp, "t", 'COMPUTE(1)\nhello\nmkdir("/a", 493) = 0\nwrite(x, 4) = 4\n/* cut\n')
         r = feign("info", trace, "--keep-going", "--json")
         assert r.status == 0 and r.json()["left_out"] == [{"call": "(line)", "why": "not understood", "count": 3, "seconds": 0.0}], r.out + r.err
 

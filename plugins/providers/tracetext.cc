@@ -23,6 +23,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/input.h"
@@ -224,7 +225,7 @@ feign::Result<Event> File::next() {
     auto more = lines_->next(line);
     if (!more) return std::move(more.error());
     if (!*more) {
-      if (comments_.inside)
+      if (std::exchange(comments_.inside, false))  // said once
         return feign::Error(FEIGN_ERR_ARGUMENT,
                             where() + ": the file ends in a comment: want \"*/\"");
       return Event{};
@@ -464,12 +465,7 @@ feign_status Provider::event(Node& node, Event& event) {
         event = *got;
         break;
       }
-      const bool over = !file.complete();  // an error at the end of the file would come for ever
       if (const feign_status status = skip_line(got.error()); status < 0) return status;
-      if (over) {
-        event = Event{};
-        break;
-      }
     }
     if (event.kind == Event::kCall) {
       node.call.assign(event.text);
