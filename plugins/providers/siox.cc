@@ -67,6 +67,8 @@ constexpr size_t kKeptBack = size_t{1} << 16, kLeastKept = 64, kMostKept = 4096;
 // Calls that made a descriptor, which later ones name as their parents.
 constexpr size_t kMostMade = size_t{1} << 20;
 constexpr uint32_t kNoString = 0;
+// Tracers recorded positions that were never set: addresses, and texts. No file is that long.
+constexpr uint64_t kNoPosition = uint64_t{1} << 46;
 
 // What an attribute says, by its name.
 enum class Says : uint8_t {
@@ -170,7 +172,7 @@ class Provider {
   feign_status fill(Source& source);
   void keep(Source& source, const Known& call, const siox::Record& r);
   bool translate(Source& source, const Known& call, const siox::Record& r, Held& h);
-  feign_status emit(Source& source, Held& h, feign_sink* out, bool& emitted);
+  feign_status emit(Held& h, feign_sink* out, bool& emitted);
 
   const feign_host* host_;
   const Options& options_;
@@ -180,7 +182,6 @@ class Provider {
   size_t kept_back_ = kMostKept;
   uint64_t origin_ = 0;
   uint32_t cwd_ = 0;
-  bool one_mpi_ = false;
   struct Who {
     int32_t rank = -1;
     uint32_t host = 0, again = 0;
@@ -617,7 +618,7 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
       a.marks |= FEIGN_NO_RESULT;
   } else if (kind == FEIGN_KIND_SEEK) {
     // Where to and where it ended are the same number: it is sought from the start.
-    if (positions == 0) return false;
+    if (positions == 0 || position >= kNoPosition) return false;
     a.offset = position;
     a.flags = SEEK_SET;
     a.result = static_cast<int64_t>(position);
@@ -631,7 +632,7 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
   return true;
 }
 
-feign_status Provider::emit(Source& source, Held& h, feign_sink* out, bool& emitted) {
+feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
   emitted = false;
   if (h.inside) {
     host_->left_out(host_, h.a.stream, h.call->name, "inside another call", h.end - h.begin, 0);
@@ -649,23 +650,20 @@ feign_status Provider::emit(Source& source, Held& h, feign_sink* out, bool& emit
   *a = h.a;
   // Which call made the descriptor that is used: it tells number and file where this one does not,
   // and is waited for if another process or thread did it.
-  bool waits = false;
   for (const ActivityId& parent : h.parents) {
     const auto at = made_.find(parent);
     if (at == made_.end()) continue;
     const Made& made = at->second;
     if (has_handle && !opens && !has_path) {
       if (a->handle == 0) a->handle = FEIGN_FD(made.fd);
-      if (a->handle == FEIGN_FD(made.fd) && a->file == 0) a->file = made.path;
+      if (a->file == 0) a->file = made.path;  // also of a duplicate, which has another number
     }
     if (made.stream == a->stream) continue;
     if (const feign_status status =
             host_->depend(host_, a, made.stream, made.id, "recorded parent");
         status < 0)
       return status;
-    waits = true;
   }
-  (void)waits;
   if (has_handle && !opens && !has_path && a->handle == 0) a->marks |= FEIGN_NOT_A_FILE;
   if (!h.values.empty())
     if (const feign_status status =
@@ -674,19 +672,15 @@ feign_status Provider::emit(Source& source, Held& h, feign_sink* out, bool& emit
       return status;
   const Made made{a->stream, h.a.path, static_cast<int32_t>(h.a.result), 0};
   const bool makes = opens && h.a.result >= 0 && !(h.a.marks & FEIGN_NO_RESULT);
-  const uint32_t stream = a->stream;
   if (const feign_status status = out->emit(out, a); status < 0) return status;
   emitted = true;
   if (!makes || a->id == 0) return FEIGN_OK;
-  Made& entry = made_[h.id] = made;
-  entry.stream = stream;
-  entry.id = a->id;
+  made_[h.id] = {made.stream, made.path, made.fd, a->id};
   if (made_order_.size() == kMostMade) {
     made_.erase(made_order_.front());
     made_order_.pop_front();
   }
   made_order_.push_back(h.id);
-  (void)source;
   return FEIGN_OK;
 }
 
@@ -714,7 +708,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     best->due.pop();
     Held& h = best->slots[slot];
     bool emitted = false;
-    if (const feign_status status = emit(*best, h, out, emitted); status < 0) return status;
+    if (const feign_status status = emit(h, out, emitted); status < 0) return status;
     done += emitted;
     for (const ActivityId& parent : h.parents) {
       const auto [from, to] = best->parents.equal_range(parent);
