@@ -27,6 +27,7 @@
 #include "base/input.h"
 #include "feign.h"
 #include "layers/posix_ops.h"
+#include "layers/stdio_ops.h"
 #include "providers/siox_records.h"
 
 namespace {
@@ -195,6 +196,7 @@ class Provider {
   std::vector<std::string> layers_;
   std::string print_part_;
   FILE* print_ = nullptr;
+  uint64_t unnamed_ = 0;  // files that the trace opens without saying which
 };
 
 Provider::~Provider() {
@@ -272,8 +274,9 @@ const Known& Provider::known(Names& names, uint32_t activity) {
     k.op = op;
     k.info = host_->op_info(host_, op);
     if (!wanted(layer)) k.left_out = "of a layer that is not asked for";
-    if (layer == layers[0] && posix && op < feign::posix_calls().size())
-      k.effect = feign::posix_calls()[op].effect;
+    for (const auto calls : {feign::posix_calls(), feign::stdio_calls()})
+      for (const feign::Call& call : calls)
+        if (posix && call.op != 0 && strcmp(call.name, k.info->name) == 0) k.effect = call.effect;
     break;
   }
   if (k.op != 0) return k;
@@ -603,6 +606,13 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
     stream.mapped += (extent + kPage) / kPage * kPage;
     if (stream.mapped > kMost << 16) stream.mapped = kMost;
   }
+  if (kind == FEIGN_KIND_OPEN && r.error == 0 && a.path == 0) {
+    // The tracer asked for the full name of what was only about to be created, and got none.
+    char name[64];
+    const int n = snprintf(name, sizeof name, "/unnamed/%u.%u", r.id.process.pid, r.id.id);
+    a.path = host_->intern(host_, name, static_cast<size_t>(n));
+    ++unnamed_;
+  }
   if (r.error != 0) {
     a.result = -static_cast<int64_t>(std::min<uint32_t>(r.error, 4095));
   } else if (kind == FEIGN_KIND_OPEN || call.effect == Effect::kChannel) {
@@ -612,10 +622,14 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
     if (descriptors < 2) return false;
     a.result = fd[1];
   } else if (data) {
+    if (a.length == 0) a.length = has_asked ? asked : has_moved ? moved : 1;  // stdio's do not ask
     if (has_moved)
       a.result = static_cast<int64_t>(moved);
     else
       a.marks |= FEIGN_NO_RESULT;
+  } else if (call.effect == Effect::kFseek) {
+    if (positions == 0 || position >= kNoPosition) return false;
+    a.flags = SEEK_SET;
   } else if (kind == FEIGN_KIND_SEEK) {
     // Where to and where it ended are the same number: it is sought from the start.
     if (positions == 0 || position >= kNoPosition) return false;
@@ -644,6 +658,14 @@ feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
     has_path |= h.call->info->args[i].slot == FEIGN_SLOT_PATH;
   }
   const bool opens = h.call->info->kind == FEIGN_KIND_OPEN;
+  const bool by_handle = has_handle && !opens && !has_path;
+  if (by_handle && h.a.handle == 0 &&
+      std::none_of(h.parents.begin(), h.parents.end(),
+                   [&](const ActivityId& parent) { return made_.contains(parent); })) {
+    host_->left_out(host_, h.a.stream, h.call->name, "does not say enough to do it again",
+                    h.end - h.begin, 0);
+    return FEIGN_OK;
+  }
   feign_activity* a = out->make(out);
   if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
   h.a.host = a->host;
@@ -654,7 +676,7 @@ feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
     const auto at = made_.find(parent);
     if (at == made_.end()) continue;
     const Made& made = at->second;
-    if (has_handle && !opens && !has_path) {
+    if (by_handle) {
       if (a->handle == 0) a->handle = FEIGN_FD(made.fd);
       if (a->file == 0) a->file = made.path;  // also of a duplicate, which has another number
     }
@@ -664,7 +686,6 @@ feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
         status < 0)
       return status;
   }
-  if (has_handle && !opens && !has_path && a->handle == 0) a->marks |= FEIGN_NOT_A_FILE;
   if (!h.values.empty())
     if (const feign_status status =
             host_->set_values(host_, a, h.values.data(), static_cast<uint32_t>(h.values.size()));
@@ -693,6 +714,11 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         best = &source;
     }
     if (best == nullptr) {
+      if (const uint64_t n = std::exchange(unnamed_, 0); n != 0)
+        host_->log(host_, FEIGN_LOG_INFO,
+                   (std::to_string(n) +
+                    " calls open a file that has no name in the trace: /unnamed/PROCESS.ID here")
+                       .c_str());
       if (print_ != nullptr) {
         FILE* const file = std::exchange(print_, nullptr);
         if (fclose(file) != 0 || rename(print_part_.c_str(), options_.print) != 0) {
