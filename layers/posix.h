@@ -856,7 +856,6 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ alias pwrite pwrite64
 //@ alias open64 open
 //@ alias openat64 openat
-//@ alias remove unlink
 //@ alias creat64 creat
 //@ alias lseek64 lseek
 //@ alias preadv64 preadv

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -258,25 +259,29 @@ const Known& Provider::known(Names& names, uint32_t activity) {
   }
   k.name = a->name.c_str();
   const bool posix = a->interface == "POSIX", mpi = a->interface == "MPI";
-  std::vector<const char*> layers;
-  if (posix) layers = {"posix", "stdio"};
-  if (mpi) layers = {"mpi", "mpiio"};
-  const auto wanted = [&](const char* layer) {
-    return std::find(layers_.begin(), layers_.end(), layer) != layers_.end();
+  struct Layer {
+    const char* name;
+    std::span<const feign::Call> calls;
+    std::span<const feign::CallAlias> aliases;
   };
-  for (const char* layer : layers) {
-    uint32_t op = host_->op(host_, layer, k.name);
-    if (op == 0 && layer == layers[0] && posix)
-      for (const feign::CallAlias& alias : feign::posix_aliases())
-        if (a->name == alias.name)
-          op = host_->op(host_, layer, feign::posix_calls()[alias.op].name);
-    if (op == 0) continue;
-    k.op = op;
-    k.info = host_->op_info(host_, op);
+  std::vector<Layer> layers;
+  if (posix)
+    layers = {{"posix", feign::posix_calls(), feign::posix_aliases()},
+              {"stdio", feign::stdio_calls(), feign::stdio_aliases()}};
+  if (mpi) layers = {{"mpi", {}, {}}, {"mpiio", {}, {}}};
+  const auto wanted = [&](const Layer& layer) {
+    return std::find(layers_.begin(), layers_.end(), layer.name) != layers_.end();
+  };
+  for (const Layer& layer : layers) {
+    std::string name = a->name;
+    for (const feign::CallAlias& alias : layer.aliases)
+      if (name == alias.name) name = layer.calls[alias.op].name;
+    k.op = host_->op(host_, layer.name, name.c_str());
+    if (k.op == 0) continue;
+    k.info = host_->op_info(host_, k.op);
     if (!wanted(layer)) k.left_out = "of a layer that is not asked for";
-    for (const auto calls : {feign::posix_calls(), feign::stdio_calls()})
-      for (const feign::Call& call : calls)
-        if (posix && call.op != 0 && strcmp(call.name, k.info->name) == 0) k.effect = call.effect;
+    for (const feign::Call& call : layer.calls)
+      if (call.op != 0 && name == call.name) k.effect = call.effect;
     break;
   }
   if (k.op != 0) return k;
@@ -658,7 +663,8 @@ feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
     has_path |= h.call->info->args[i].slot == FEIGN_SLOT_PATH;
   }
   const bool opens = h.call->info->kind == FEIGN_KIND_OPEN;
-  const bool by_handle = has_handle && !opens && !has_path;
+  const bool by_handle =
+      has_handle && !opens && !has_path && h.call->effect != Effect::kMap;  // which may have none
   if (by_handle && h.a.handle == 0 &&
       std::none_of(h.parents.begin(), h.parents.end(),
                    [&](const ActivityId& parent) { return made_.contains(parent); })) {
