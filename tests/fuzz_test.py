@@ -38,5 +38,9 @@ def test_tracetext():
     fuzzes("tracetext")
 
 
+def test_siox():
+    fuzzes("siox")
+
+
 if __name__ == "__main__":
     main(globals())

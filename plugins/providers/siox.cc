@@ -139,8 +139,6 @@ struct Source {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due;
   std::vector<Held> slots;
   std::vector<uint32_t> free;
-  // Who waits for which parent to turn up: by its id.
-  std::unordered_multimap<ActivityId, std::pair<uint32_t, uint64_t>, siox::HashId> parents;
   uint64_t uses = 0;
 };
 
@@ -172,6 +170,8 @@ class Provider {
   Says says(Names& names, uint32_t attribute);
   Stream& stream_of(const ActivityId& id);
   feign_status fill(Source& source);
+  feign_status queue(uint32_t index);
+  feign_status finish();
   void keep(Source& source, const Known& call, const siox::Record& r);
   bool translate(Source& source, const Known& call, const siox::Record& r, Held& h);
   feign_status emit(Held& h, feign_sink* out, bool& emitted);
@@ -180,6 +180,10 @@ class Provider {
   const Options& options_;
   std::map<std::string, std::unique_ptr<Names>> folders_;
   std::vector<Source> sources_;
+  // Which source has the next record, by when it took effect.
+  using Turn = std::pair<uint64_t, uint32_t>;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
+  bool begun_ = false;
   siox::Record record_;
   size_t kept_back_ = kMostKept;
   uint64_t origin_ = 0;
@@ -467,16 +471,14 @@ void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
     Held& h = source.slots[at.first];
     return h.use == at.second ? &h : nullptr;
   };
-  // What names this call as its parent, and came before it, was made inside it: tracers tell so
-  // even where clocks do not.
-  const auto [from, to] = source.parents.equal_range(r.id);
-  for (auto at = from; at != to; ++at)
-    if (Held* h = held(at->second); h != nullptr) h->inside = true;
-  source.parents.erase(from, to);
+  // What was made inside this call came right before it: it names this call as its parent, which
+  // tracers tell even where clocks do not, or lies within its times.
   while (!stream.open.empty()) {
-    Held* h = held(stream.open.back());
-    if (h != nullptr && !(h->begin > r.start && h->end < r.stop)) break;
-    if (h != nullptr) h->inside = true;
+    if (Held* h = held(stream.open.back()); h != nullptr) {
+      const bool named = std::find(h->parents.begin(), h->parents.end(), r.id) != h->parents.end();
+      if (!named && !(h->begin > r.start && h->end < r.stop)) break;
+      h->inside = true;
+    }
     stream.open.pop_back();
   }
   while (!stream.open.empty() && held(stream.open.front()) == nullptr) stream.open.pop_front();
@@ -501,8 +503,6 @@ void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
     return;
   }
   source.free.pop_back();
-  for (const ActivityId& parent : r.parents)
-    if (parent.process == r.id.process) source.parents.emplace(parent, std::pair(slot, h.use));
   stream.open.emplace_back(slot, h.use);
   const bool at_start = call.effect == Effect::kClose || call.effect == Effect::kFork ||
                         call.effect == Effect::kClone;
@@ -711,47 +711,51 @@ feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
   return FEIGN_OK;
 }
 
+// The trace is over: says what was guessed, and completes what was printed.
+feign_status Provider::finish() {
+  if (const uint64_t n = std::exchange(unnamed_, 0); n != 0)
+    host_->log(host_, FEIGN_LOG_INFO,
+               (std::to_string(n) +
+                " calls open a file that has no name in the trace: /unnamed/PROCESS.ID here")
+                   .c_str());
+  if (print_ == nullptr) return FEIGN_END;
+  if (fclose(std::exchange(print_, nullptr)) == 0 &&
+      rename(print_part_.c_str(), options_.print) == 0)
+    return FEIGN_END;
+  const int e = errno;
+  unlink(print_part_.c_str());
+  return host_->fail(host_, FEIGN_ERR_IO,
+                     ("write " + std::string(options_.print) + ": " + strerror(e)).c_str());
+}
+
+// Reads on in a source, which then waits for its first record's turn.
+feign_status Provider::queue(uint32_t index) {
+  Source& source = sources_[index];
+  if (const feign_status status = fill(source); status < 0) return status;
+  if (!source.due.empty()) turns_.emplace(std::get<0>(source.due.top()), index);
+  return FEIGN_OK;
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
+  if (!begun_) {
+    begun_ = true;
+    for (uint32_t i = 0; i < sources_.size(); ++i)
+      if (const feign_status status = queue(i); status < 0) return status;
+  }
   for (size_t done = 0; done < want;) {
-    Source* best = nullptr;
-    for (Source& source : sources_) {
-      if (const feign_status status = fill(source); status < 0) return status;
-      if (!source.due.empty() && (best == nullptr || source.due.top() < best->due.top()))
-        best = &source;
-    }
-    if (best == nullptr) {
-      if (const uint64_t n = std::exchange(unnamed_, 0); n != 0)
-        host_->log(host_, FEIGN_LOG_INFO,
-                   (std::to_string(n) +
-                    " calls open a file that has no name in the trace: /unnamed/PROCESS.ID here")
-                       .c_str());
-      if (print_ != nullptr) {
-        FILE* const file = std::exchange(print_, nullptr);
-        if (fclose(file) != 0 || rename(print_part_.c_str(), options_.print) != 0) {
-          const int e = errno;
-          unlink(print_part_.c_str());
-          return host_->fail(host_, FEIGN_ERR_IO,
-                             ("write " + std::string(options_.print) + ": " + strerror(e)).c_str());
-        }
-      }
-      return FEIGN_END;
-    }
-    const uint32_t slot = std::get<2>(best->due.top());
-    best->due.pop();
-    Held& h = best->slots[slot];
+    if (turns_.empty()) return finish();
+    const uint32_t index = turns_.top().second;
+    turns_.pop();
+    Source& source = sources_[index];
+    const uint32_t slot = std::get<2>(source.due.top());
+    source.due.pop();
+    Held& h = source.slots[slot];
     bool emitted = false;
     if (const feign_status status = emit(h, out, emitted); status < 0) return status;
     done += emitted;
-    for (const ActivityId& parent : h.parents) {
-      const auto [from, to] = best->parents.equal_range(parent);
-      for (auto at = from; at != to; ++at)
-        if (at->second.first == slot) {
-          best->parents.erase(at);
-          break;
-        }
-    }
     h.use = 0;
-    best->free.push_back(slot);
+    source.free.push_back(slot);
+    if (const feign_status status = queue(index); status < 0) return status;
   }
   return FEIGN_OK;
 }
