@@ -251,16 +251,16 @@ feign_status Provider::names_of(const std::string& file, Names*& names) {
 }
 
 const Known& Provider::known(Names& names, uint32_t activity) {
+  const siox::Names::Activity* a = names.names->activity(activity);
+  if (a == nullptr) {  // of any number, so that nothing is kept of it
+    static const Known kUnknown = {.name = "(call)",
+                                   .left_out = "has a number that system-info.dat does not name"};
+    return kUnknown;
+  }
   if (activity >= names.calls.size()) names.calls.resize(activity + size_t{1});
   Known& k = names.calls[activity];
   if (k.read) return k;
   k.read = true;
-  const siox::Names::Activity* a = names.names->activity(activity);
-  if (a == nullptr) {
-    k.name = "(call)";
-    k.left_out = "has a number that system-info.dat does not name";
-    return k;
-  }
   k.name = a->name.c_str();
   const bool posix = a->interface == "POSIX", mpi = a->interface == "MPI";
   struct Layer {

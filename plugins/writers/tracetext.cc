@@ -26,6 +26,7 @@
 #include "base/input.h"
 #include "layers/posix_ops.h"
 #include "trace/record.h"
+#include "writers/descriptors.h"
 #include "writers/lost.h"
 
 namespace tracetext {
@@ -42,8 +43,6 @@ constexpr feign_option kOptions[] = {
 };
 
 constexpr uint32_t kUnknown = UINT32_MAX;
-constexpr int kFirstFd = 3, kMostFds = 1 << 20;
-constexpr uint32_t kFDupfd = F_DUPFD, kFDupfdCloexec = F_DUPFD_CLOEXEC;
 
 // Before the text of each call in the first file.
 struct Head {
@@ -68,9 +67,7 @@ struct Node {
   std::vector<Signal> signals;
   std::unordered_map<uint32_t, uint64_t> waited;  // by node: the last id that it waited for
   std::vector<uint32_t> waits;                    // of its next call: indices of nodes
-  // Descriptors: numbers by handle, handles by number (0: free).
-  std::unordered_map<uint32_t, std::vector<int>> fds;
-  std::vector<uint32_t> handles;
+  Descriptors fds;
 };
 
 class Writer {
@@ -91,9 +88,6 @@ class Writer {
   void depend(Node& node, uint32_t index, uint32_t stream, uint64_t id);
   feign_status put(Node& node, const feign_activity& a);
   feign_status complete(Node& node);
-  int fd_of(Node& node, uint32_t handle, bool known);
-  int new_fd(Node& node, uint32_t handle, int64_t wanted);
-  void forget(Node& node, uint32_t handle, int fd);
   void print(Node& node, const feign_activity& a, const feign_op_info& info, int64_t result);
   void print(const feign_arg_info& arg, const feign_activity& a, const feign_op_info& info);
   void quoted(uint32_t id);
@@ -168,40 +162,6 @@ void Writer::depend(Node& node, uint32_t index, uint32_t stream, uint64_t id) {
   before = id;
   nodes_[on]->signals.push_back({id, index});
   node.waits.push_back(on);
-}
-
-// ---- descriptors --------------------------------------------------------------------------------
-
-void Writer::forget(Node& node, uint32_t handle, int fd) {
-  node.handles[static_cast<size_t>(fd)] = 0;
-  auto& list = node.fds[handle];
-  std::erase(list, fd);
-  if (list.empty()) node.fds.erase(handle);
-}
-
-// The number that was recorded, if it is free here; else the lowest that is.
-int Writer::new_fd(Node& node, uint32_t handle, int64_t wanted) {
-  int fd = kFirstFd;
-  if (wanted >= 0 && wanted < kMostFds) {
-    fd = static_cast<int>(wanted);
-    if (static_cast<size_t>(fd) < node.handles.size() && node.handles[static_cast<size_t>(fd)] != 0)
-      fd = kFirstFd;
-  }
-  while (static_cast<size_t>(fd) < node.handles.size() &&
-         node.handles[static_cast<size_t>(fd)] != 0)
-    ++fd;
-  if (static_cast<size_t>(fd) >= node.handles.size())
-    node.handles.resize(static_cast<size_t>(fd) + 1);
-  node.handles[static_cast<size_t>(fd)] = handle;
-  node.fds[handle].push_back(fd);
-  return fd;
-}
-
-// A number for a handle; one that this process did not open gets one all the same.
-int Writer::fd_of(Node& node, uint32_t handle, bool known) {
-  if (const auto at = node.fds.find(handle); at != node.fds.end()) return at->second.front();
-  if (known) lost_.count("descriptors that another process or nobody opened (their files)");
-  return new_fd(node, handle, -1);
 }
 
 // ---- text ---------------------------------------------------------------------------------------
@@ -307,7 +267,7 @@ void Writer::print(Node& node, const feign_activity& a, const feign_op_info& inf
       else if (second && info.kind == FEIGN_KIND_DUP)
         line_ += std::to_string(result);
       else
-        line_ += std::to_string(handle == 0 ? -1 : fd_of(node, handle, true));
+        line_ += std::to_string(handle == 0 ? -1 : node.fds.of(handle, lost_));
     } else if (arg.slot == FEIGN_SLOT_PATH && a.handle != 0 && info.kind != FEIGN_KIND_OPEN &&
                has(FEIGN_SLOT_HANDLE)) {
       line_ += "\"\"";  // of the descriptor's file
@@ -366,14 +326,7 @@ feign_status Writer::put(Node& node, const feign_activity& a) {
     why = " (paths are absolute)";
   else if (a.handle != 0 && !has_fd && !has_path && effect != Effect::kCreat)
     why = " (of a mapped file, or asynchronous)";
-  // Calls that end with the process's image, or close many, give up descriptors.
-  if (effect == Effect::kExec || effect == Effect::kExit || effect == Effect::kExitGroup ||
-      effect == Effect::kCloseRange)
-    for (uint32_t i = 0; i < a.value_count; ++i)
-      while (node.fds.contains(static_cast<uint32_t>(a.values[i]))) {
-        const auto handle = static_cast<uint32_t>(a.values[i]);
-        forget(node, handle, node.fds[handle].front());
-      }
+  node.fds.ended(a, effect);
   if (why != nullptr) {
     lost_.count(std::string(posix || info == nullptr ? "" : info->layer) + (posix ? "" : ":") +
                 name + why);
@@ -385,29 +338,9 @@ feign_status Writer::put(Node& node, const feign_activity& a) {
       effect != Effect::kAccess && effect != Effect::kReadlink)
     lost_.count("sizes and modes that a call found");
 
-  int64_t result = a.result;
-  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
-  const bool dups = effect == Effect::kDup || effect == Effect::kDup2 ||
-                    (effect == Effect::kFcntl && (a.flags == kFDupfd || a.flags == kFDupfdCloexec));
-  if (ok && info->kind == FEIGN_KIND_OPEN && a.handle != 0) {
-    result = new_fd(node, a.handle, a.result);
-  } else if (ok && dups && a.handle != 0) {
-    (void)fd_of(node, a.handle, true);
-    const auto same = static_cast<uint64_t>(a.result) < node.handles.size() &&
-                      node.handles[static_cast<size_t>(a.result)] == a.handle;
-    if (effect == Effect::kDup2 && a.handle2 != 0 && node.fds.contains(a.handle2)) {
-      const auto& all = node.fds[a.handle2];  // that is closed by it
-      const bool there = std::find(all.begin(), all.end(), a.result) != all.end();
-      const int fd = there ? static_cast<int>(a.result) : all.front();
-      forget(node, a.handle2, fd);
-      result = new_fd(node, a.handle, fd);
-    } else if (effect != Effect::kDup2 || !same) {
-      result = new_fd(node, a.handle, a.result);
-    }
-  }
+  const int64_t result = node.fds.result(a, info->kind, effect, lost_);
   print(node, a, *info, result);
-  if (effect == Effect::kClose && a.handle != 0 && a.result != -EBADF)
-    forget(node, a.handle, fd_of(node, a.handle, false));
+  node.fds.closed(a, effect, lost_);
 
   const Head head{a.id, a.compute_ns, static_cast<uint32_t>(node.waits.size()),
                   static_cast<uint32_t>(line_.size())};
