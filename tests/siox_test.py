@@ -8,6 +8,7 @@ import struct
 import subprocess
 
 from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses
+from tracetext_test import Made
 
 # Ids are arbitrary, and never the same as another installation's.
 ATTRIBUTES = {"POSIX/quantity/BytesToRead": 31, "POSIX/quantity/BytesToWrite": 32, "POSIX/quantity/BytesRead": 33, "POSIX/quantity/BytesWritten": 34,
@@ -100,6 +101,13 @@ def trace(tmp, records, form=binary, name="activities.dat", **side):
     path = os.path.join(tmp, name)
     with open(path, "wb") as f:
         f.write(records if isinstance(records, bytes) else form(records))
+    return path
+
+
+def corpus(*parts):
+    path = os.path.join(CORPUS, *parts)
+    if not os.path.exists(path):
+        raise Skip("there is no ../shared/corpus")
     return path
 
 
@@ -281,6 +289,63 @@ def test_side_files_that_are_missing_or_broken():
                 f.write(text)
 
 
+def there_and_back(tmp, source):
+    """What text says of a trace in the native format, and of it after it was in SIOX's; and the warning."""
+    a, x, b = (os.path.join(tmp, n) for n in ("a.feign", "x.siox", "b.feign"))
+    assert feign("convert", *([source] if isinstance(source, str) else source), a).status == 0
+    r = feign("convert", a, x)
+    assert r.status == 0, r.err
+    assert sorted(os.listdir(x)) == ["activities.dat", "association.dat", "ontology.dat", "system-info.dat"]
+    again = feign("convert", os.path.join(x, "activities.dat"), b)
+    assert again.status == 0, again.err
+    return text_of(tmp, a), text_of(tmp, b), r.err
+
+
+def same(first, second, of):
+    for one, other in zip(first, second):
+        assert one == other, f"{of}:\n  {one}\n  {other}"
+    assert len(first) == len(second), of
+
+
+def test_native_to_siox_to_native_is_the_identity():
+    first = int(os.environ.get("FEIGN_SEED", 1))
+    for seed in range(first, first + int(os.environ.get("FEIGN_SEEDS", 15))):
+        with Tmp() as tmp:
+            made = Made(seed)
+            # SIOX knows of no parts of vectors, and of no dependencies.
+            made.lines = [[re.sub(r"writev\((\d+), .*\) = (\d+)", r"write(\1, \2) = \2", l) for l in lines if "WAIT" not in l and "SIGNAL" not in l]
+                          for lines in made.lines]
+            made.files(tmp)
+            files = [os.path.join(tmp, f"t.{i}") for i in range(len(made.lines))]
+            a, b, said = there_and_back(tmp, ["--provider", "tracetext", *files])
+            assert said == "", f"seed {seed}: {said}"
+            same(a, b, f"seed {seed}")
+
+
+def test_corpus_traces_are_the_same_after_siox():
+    folder = os.path.dirname(corpus("siox", "flash-io", "activities.dat1743"))
+    for source in (corpus("siox", "mpiom", "activities.dat10222.gz"), corpus("siox-text", "activities.dat"),
+                   [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.startswith("activities.dat")]):
+        with Tmp() as tmp:
+            a, b, _ = there_and_back(tmp, source)
+            same(a, b, source)
+
+
+def test_what_siox_cannot_express_is_counted_and_named():
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "a.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write('1 100.0 mkdir("/d", 0755) = 0 <0.1>\n1 100.2 open("/d/f", O_RDWR|O_CREAT, 0600) = 3 <0.1>\n'
+                    '1 100.4 lseek(3, 0, SEEK_END) = 0 <0.1>\n1 100.6 fork() = 2 <0.1>\n')
+        _, lines, said = there_and_back(tmp, path)
+        assert said.count("\n") == 1 and "not expressed in siox: " in said, said
+        for part in ("1 fork (processes)", "1 mkdir (its mode)", "1 modes", "1 what lseek counts from"):
+            assert part in said, (part, said)
+        assert len(lines) == 2 and "[1 1/1]" in lines[0], lines
+        refuses("convert", path, os.path.join(tmp, "x.siox"), text=r"x\.siox: exists; want the name of a new folder")
+        assert not [f for f in os.listdir(tmp) if ".part" in f]
+
+
 def test_memory_does_not_grow_with_the_trace():
     with Tmp() as tmp:
         peak = []
@@ -292,13 +357,6 @@ def test_memory_does_not_grow_with_the_trace():
             assert status == 0
             peak.append(usage.ru_maxrss)
         assert peak[1] < peak[0] + 8192, peak
-
-
-def corpus(*parts):
-    path = os.path.join(CORPUS, *parts)
-    if not os.path.exists(path):
-        raise Skip("there is no ../shared/corpus")
-    return path
 
 
 def test_corpus_the_flash_trace_of_the_paper():
@@ -363,8 +421,7 @@ def test_corpus_mpiom_printed_is_the_same_text():
         assert len(got) == len(want) == 18221  # with the two of the head, and the end
         assert [re.sub(r"\(\(\(([^)]*)\)", lambda m: f"((({rank[m[1]]})", l) for l in got] == want
         # Read as text, it comes to the same calls.
-        same = [[re.sub(r"^\S+ \S+ \[(\d+)[^\]]*\]|compute=\d+", "", l) for l in text_of(tmp, p)] for p in (path, text)]
-        assert len(same[0]) == len(same[1])
+        assert len(text_of(tmp, path)) == len(text_of(tmp, text))
 
 
 def test_corpus_the_older_text_archive():

@@ -5,6 +5,8 @@
 // records of several processes come in an order of their own. Of each file so many records are kept
 // back that both can be put right: a record that is inside another of the layers that are asked for
 // is left out, and the others leave in the order in which they took effect.
+#include "writers/siox.h"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -191,6 +194,7 @@ class Provider {
   struct Who {
     int32_t rank = -1;
     uint32_t host = 0, again = 0;
+    bool listed = false;  // in association.dat
   };
   std::map<Process, Who> processes_;
   std::map<std::pair<Process, uint32_t>, Stream> streams_;
@@ -325,6 +329,7 @@ Says Provider::says(Names& names, uint32_t attribute) {
 // they called MPI_Init.
 feign_status Provider::survey(const std::vector<std::string>& files) {
   std::map<Process, uint64_t> initialised;
+  std::set<std::pair<Process, uint32_t>> threads;
   origin_ = UINT64_MAX;
   Process last;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -336,10 +341,12 @@ feign_status Provider::survey(const std::vector<std::string>& files) {
       if (!more) return fail(more.error());
       if (!*more) break;
       origin_ = std::min(origin_, record_.start);
+      threads.emplace(record_.id.process, record_.id.thread);
       if (record_.id.process != last || processes_.empty()) {
         last = record_.id.process;
         Who& who = processes_[last];
         if (who.rank < 0) who.rank = names.names->rank(last);
+        who.listed |= names.names->listed(last);
         if (const std::string* host = names.names->host(last.node); host != nullptr)
           who.host = host_->intern(host_, host->data(), host->size());
       }
@@ -358,28 +365,32 @@ feign_status Provider::survey(const std::vector<std::string>& files) {
         before->first.pid == one.first.pid)
       one.second.again = before->second.again + 1;
     before = &one;
-    all &= one.second.rank >= 0;
+    all &= one.second.rank >= 0 || one.second.listed;
   }
   // Ranks that are not told: by MPI_Init, or else by process number.
   const bool by_init = !initialised.empty();
   if (by_init)
     all = std::all_of(initialised.begin(), initialised.end(),
                       [&](const auto& p) { return processes_[p.first].rank >= 0; });
-  if (all || (by_init ? initialised.size() : processes_.size()) < 2) return FEIGN_OK;
-  std::vector<std::pair<uint64_t, Process>> order;
-  for (auto& [process, who] : processes_) {
-    who.rank = -1;
-    if (!by_init)
-      order.emplace_back(0, process);
-    else if (initialised.contains(process))
-      order.emplace_back(initialised[process], process);
+  if (!all && (by_init ? initialised.size() : processes_.size()) > 1) {
+    std::vector<std::pair<uint64_t, Process>> order;
+    for (auto& [process, who] : processes_) {
+      who.rank = -1;
+      if (!by_init)
+        order.emplace_back(0, process);
+      else if (initialised.contains(process))
+        order.emplace_back(initialised[process], process);
+    }
+    std::sort(order.begin(), order.end());
+    for (size_t i = 0; i < order.size(); ++i)
+      processes_[order[i].second].rank = static_cast<int32_t>(i);
+    host_->log(host_, FEIGN_LOG_INFO,
+               by_init ? "ranks are guessed, by the order in which processes called MPI_Init"
+                       : "ranks are guessed, by process numbers");
   }
-  std::sort(order.begin(), order.end());
-  for (size_t i = 0; i < order.size(); ++i)
-    processes_[order[i].second].rank = static_cast<int32_t>(i);
-  host_->log(host_, FEIGN_LOG_INFO,
-             by_init ? "ranks are guessed, by the order in which processes called MPI_Init"
-                     : "ranks are guessed, by process numbers");
+  // Streams in the order of processes, whichever record comes first.
+  for (const auto& [process, thread] : threads)
+    (void)stream_of({.process = process, .thread = thread});
   return FEIGN_OK;
 }
 
@@ -608,7 +619,7 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
     h.values = {PROT_READ};
     a.flags = fd[0] < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
     a.result = static_cast<int64_t>(stream.mapped);
-    stream.mapped += (extent + kPage) / kPage * kPage;
+    if (fd[0] >= 0) stream.mapped += (extent + kPage) / kPage * kPage;
     if (stream.mapped > kMost << 16) stream.mapped = kMost;
   }
   if (kind == FEIGN_KIND_OPEN && r.error == 0 && a.path == 0) {
@@ -644,6 +655,7 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
   } else if (call.effect == Effect::kPipe || call.effect == Effect::kFork) {
     return false;
   }
+  if (names != 0 && a.path == 0 && descriptors != 0) a.file = name[0];  // of the descriptor
   if (a.path != 0) {
     const char* path = host_->text(host_, a.path, nullptr);
     if (path[0] != '/' && path[0] != '\0') a.file = cwd_;
@@ -800,7 +812,7 @@ constexpr feign_component kComponent = {sizeof kComponent,
                                         sizeof(feign_option),
                                         sizeof(Options),
                                         0};
-constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+constexpr const feign_component* kComponents[] = {&kComponent, &siox::kWriter, nullptr};
 
 }  // namespace
 

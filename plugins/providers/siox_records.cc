@@ -19,7 +19,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 // No record is longer: a path has 4 KiB, an environment 128 KiB.
 constexpr uint64_t kLongestRecord = uint64_t{64} << 20;
 constexpr size_t kLeastRecord = 4 + 16 + 22 + 4 + 4 + 4 + 1 + 4;
-constexpr size_t kMostNames = size_t{1} << 22;
+constexpr size_t kMostNames = size_t{1} << 20;
 
 Error bad(const std::string& text) { return Error(FEIGN_ERR_ARGUMENT, text); }
 
@@ -246,6 +246,7 @@ Result<void> Names::read_association(const std::string& path) {
       [&](std::string_view at) {
         if (at != "ProcessMap/item" && at != "ComponentMap/item") return;
         const bool component = at.front() == 'C';
+        listed_.insert(process);
         for (size_t i = 0; i < std::min(ids.size(), values.size()); ++i) {
           uint64_t rank = 0;
           if (component) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -72,6 +73,7 @@ class Names {
   const std::string* attribute(uint32_t id) const;  // "domain/name"
   const std::string* host(uint32_t node) const;
   int32_t rank(const Process& process) const;  // -1 if it is not told
+  bool listed(const Process& process) const { return listed_.contains(process); }
 
   // For the text form, which has names and no numbers: one for each, made at first use.
   uint32_t activity_number(std::string_view interface, std::string_view implementation,
@@ -88,6 +90,7 @@ class Names {
   std::vector<std::unique_ptr<std::string>> attributes_;
   std::map<uint32_t, std::string> hosts_;
   std::map<Process, int32_t> ranks_;
+  std::set<Process> listed_;  // of which association.dat says something
   std::map<std::string, uint32_t, std::less<>> by_text_;
   std::map<std::string, Process, std::less<>> processes_;
 };

@@ -21,7 +21,7 @@ class Descriptors {
   int of(uint32_t handle, Lost& lost) {
     if (const auto at = by_handle_.find(handle); at != by_handle_.end()) return at->second.front();
     lost.count("descriptors that another process or nobody opened (their files)");
-    return add(handle, -1);
+    return add(handle, kUnseen);  // out of the way of recorded ones
   }
   bool has(uint32_t handle) const { return by_handle_.contains(handle); }
 
@@ -66,13 +66,13 @@ class Descriptors {
   }
 
  private:
-  static constexpr size_t kFirst = 3, kMost = 1 << 20;
+  static constexpr size_t kFirst = 3, kUnseen = 1000, kMost = 1 << 20;
 
   int add(uint32_t handle, int64_t wanted) {
     const auto taken = [&](size_t fd) { return fd < by_number_.size() && by_number_[fd] != 0; };
     size_t fd =
         wanted >= 0 && static_cast<size_t>(wanted) < kMost ? static_cast<size_t>(wanted) : kFirst;
-    if (taken(fd)) fd = kFirst;
+    if (taken(fd) && wanted != kUnseen) fd = kFirst;
     while (taken(fd)) ++fd;
     if (fd >= by_number_.size()) by_number_.resize(fd + 1);
     by_number_[fd] = handle;
