@@ -180,6 +180,14 @@ def test_keep_going_counts_lines():
         assert r.status == 0 and r.json()["left_out"] == [{"call": "(line)", "why": "not understood", "count": 3, "seconds": 0.0}], r.out + r.err
 
 
+def test_damage_ends_it_even_if_lines_may_be_skipped():
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.zst")
+        with open(path, "wb") as f:
+            f.write(b"\x28\xb5\x2f\xfd" + b"%junk" * 20)
+        refuses("info", path, "--keep-going", "--provider", "tracetext", text="zstd", timeout=20)
+
+
 RAW = {(0, 0): 'open("/a", 66, 420) = 3\nSIGNAL(1)\nCOMPUTE(1)\nwrite(3, 5) = 5\n',
        (0, 1): 'open("/a", 66, 420) = 3\nWAIT(1)\nwrite(3, 5) = 5\n',
        (1, 0): 'WAIT(0)\nopen("/b", 66, 420) = 3\nread(3, 5) = 0\n',

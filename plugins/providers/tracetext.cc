@@ -212,17 +212,20 @@ class File {
   std::string where() const { return path() + ":" + std::to_string(lines_->number()); }
   uint64_t place() const { return FEIGN_PLACE(source_, lines_->number()); }
   bool complete() const { return lines_->complete(); }
+  bool unreadable() const { return unreadable_; }  // the error was not in a line
 
  private:
   std::unique_ptr<feign::Lines> lines_;
   uint32_t source_;
   Comments comments_;
+  bool unreadable_ = false;
 };
 
 feign::Result<Event> File::next() {
   std::string_view line;
   while (true) {
     auto more = lines_->next(line);
+    unreadable_ = !more;
     if (!more) return std::move(more.error());
     if (!*more) {
       if (std::exchange(comments_.inside, false))  // said once
@@ -450,7 +453,7 @@ feign_status Provider::open() {
 
 // A line that is not understood: the end, or one more that is counted.
 feign_status Provider::skip_line(const feign::Error& e) {
-  if (!options_.keep_going || e.code() != FEIGN_ERR_ARGUMENT) return fail(e);
+  if (!options_.keep_going) return fail(e);
   host_->left_out(host_, 0, "(line)", "not understood", 0, 0);
   return FEIGN_OK;
 }
@@ -465,6 +468,7 @@ feign_status Provider::event(Node& node, Event& event) {
         event = *got;
         break;
       }
+      if (file.unreadable()) return fail(got.error());
       if (const feign_status status = skip_line(got.error()); status < 0) return status;
     }
     if (event.kind == Event::kCall) {
