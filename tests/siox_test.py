@@ -222,6 +222,20 @@ def test_ranks():
     assert ranks(two[2:3]) == {11: -1}
 
 
+def test_some_ranks_only():
+    with Tmp() as tmp:
+        path = trace(tmp, [call("unlink", 10 + pid, 11 + pid, ("name", f"/{pid}"), pid=pid) for pid in range(6)])
+
+        def left(*ranks):
+            return [int(re.search(r"rank (\d+)", l)[1]) for l in text_of(tmp, path, *ranks)]
+        assert left("--ranks", "0,3-4") == [0, 3, 4]
+        assert left("--ranks", "^0,3-4") == [1, 2, 5]
+        assert feign("replay", path, "--root", tmp, "--ranks", "1", "--json").json()["activities"] == 1
+        assert feign("info", path, "--ranks", "1-2", "--json").json()["activities"] == 2
+        refuses("info", path, "--ranks", "x", text="--ranks x: filter: rank=x: want numbers and ranges")
+        refuses("info", path, "--ranks", "^", text="--ranks \\^: want numbers")
+
+
 def test_files_without_a_name_and_positions_that_are_none():
     with Tmp() as tmp:
         records = [call("open", 0, 10, ("flags", 0o1102), ("name", ""), ("fd", 5), id=1), call("write", 20, 30, ("write", 100), ("fd", 5), ("put", 100), id=2),
