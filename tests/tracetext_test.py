@@ -55,7 +55,7 @@ def back(tmp, source, *more, name="back"):
     """The files that the writer makes of a trace, by node: lines without the comment."""
     to = os.path.join(tmp, name + ".tracetext")
     convert(source, to, *more)
-    out = {}
+    out = {0: read(to).splitlines()[1:]} if os.path.exists(to) else {}
     for file in sorted(os.listdir(tmp)):
         if file.startswith(name + ".tracetext."):
             out[int(file.rsplit(".", 1)[1])] = read(os.path.join(tmp, file)).splitlines()[1:]
@@ -232,13 +232,14 @@ def test_what_cannot_be_expressed_is_counted_and_named():
 
 def test_older_files_of_that_name_are_not_mixed_in():
     with Tmp() as tmp:
-        trace = nodes(tmp, 'mkdir("/a", 493) = 0\n')
+        trace = nodes(tmp, *['mkdir("/a", 493) = 0\nCOMPUTE(1)\n'] * 2)
         convert(trace, os.path.join(tmp, "o.tracetext"))
         convert(trace, os.path.join(tmp, "o.tracetext"))  # its own it replaces
-        put(tmp, "o.tracetext.1", "")
-        refuses("convert", trace, os.path.join(tmp, "o.tracetext"), text=r"o\.tracetext\.1: is left of an older trace")
-        put(tmp, "p.tracetext", "")
-        refuses("convert", trace, os.path.join(tmp, "p.tracetext"), text=r"p\.tracetext: exists")
+        put(tmp, "o.tracetext.2", "")
+        refuses("convert", trace, os.path.join(tmp, "o.tracetext"), text=r"o\.tracetext\.2: is left of an older trace")
+        convert(trace + ".0", os.path.join(tmp, "p.tracetext"))  # one process: that file itself
+        convert(trace + ".0", os.path.join(tmp, "p.tracetext"))
+        refuses("convert", trace, os.path.join(tmp, "p.tracetext"), text=r"p\.tracetext: is left of an older trace")
         assert not [f for f in os.listdir(tmp) if ".part" in f]
 
 
@@ -326,9 +327,7 @@ def test_native_to_text_to_native_is_the_identity():
             texts = [text_of(tmp, t) for t in (a, b)]
             for one, other in zip(*(t.splitlines() for t in texts)):
                 assert one == other, f"seed {seed}:\n  {one}\n  {other}"
-            again = back(tmp, b, name="again")
-            assert again == {int(f.rsplit(".", 1)[1]): read(os.path.join(tmp, f)).splitlines()[1:]
-                             for f in os.listdir(tmp) if f.startswith("x.tracetext.")}, f"seed {seed}"
+            assert back(tmp, a, name="first") == back(tmp, b, name="second"), f"seed {seed}"
             root = os.path.join(tmp, "root")
             os.mkdir(root)
             r = feign("replay", b, "--root", root, "--json", "--require", "1")

@@ -39,7 +39,7 @@ struct Options {
 };
 constexpr feign_option kOptions[] = {
     {"file", FEIGN_OPT_TEXT, offsetof(Options, file), nullptr, nullptr, 0, 0,
-     "Files to write: FILE.0, FILE.1 …, one a process."},
+     "File to write; of several processes, FILE.0, FILE.1 …, one each."},
 };
 
 constexpr uint32_t kUnknown = UINT32_MAX;
@@ -74,7 +74,6 @@ class Writer {
  public:
   Writer(const feign_host* host, const char* name) : host_(host), name_(name) {}
   ~Writer();
-  feign_status create();
   feign_status write(const feign_activity& a);
   feign_status finish();
 
@@ -92,7 +91,7 @@ class Writer {
   void print(const feign_arg_info& arg, const feign_activity& a, const feign_op_info& info);
   void quoted(uint32_t id);
   std::string final_name(const Node& node) const {
-    return name_ + "." + std::to_string(node.number);
+    return nodes_.size() == 1 ? name_ : name_ + "." + std::to_string(node.number);
   }
 
   const feign_host* host_;
@@ -111,16 +110,6 @@ Writer::~Writer() {
     unlink(node->part.c_str());
     unlink((node->part + ".2").c_str());
   }
-}
-
-feign_status Writer::create() {
-  struct stat st {};
-  if (stat(name_.c_str(), &st) == 0)
-    return host_->fail(host_, FEIGN_ERR_ARGUMENT,
-                       (name_ + ": exists; it would hide " + name_ +
-                        ".0 and further files, one a process: want another name")
-                           .c_str());
-  return FEIGN_OK;
 }
 
 // ---- nodes and what they wait for ---------------------------------------------------------------
@@ -403,7 +392,8 @@ feign_status Writer::finish() {
   for (const auto& node : nodes_) ranked &= node->first.rank >= 0 && ++ranks[node->first.rank] == 1;
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     Node& node = *nodes_[i];
-    node.number = ranked ? static_cast<uint32_t>(node.first.rank) : i;
+    // In a file of its own name, the only one is read as number 0.
+    node.number = ranked && nodes_.size() > 1 ? static_cast<uint32_t>(node.first.rank) : i;
     if (node.first.process != node.number) lost_.count("process numbers");
     if (node.first.host != 0) lost_.count("host names");
   }
@@ -411,18 +401,19 @@ feign_status Writer::finish() {
     return host_->fail(
         host_, FEIGN_ERR_ARGUMENT,
         (name_ + ": there is no call to write: this format has no empty trace").c_str());
-  // Files of an older trace beside these would be read as further nodes.
-  for (const std::string& there : feign::files_of(name_)) {
-    const bool ours = std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
-      return there == final_name(*node) || there == name_;
-    });
-    if (!ours)
-      return host_->fail(
-          host_, FEIGN_ERR_ARGUMENT,
-          (there + ": is left of an older trace, and would be read as one more node: "
-                   "remove it first")
-              .c_str());
-  }
+  // Files of an older trace would be read in place of these, or as further nodes.
+  if (nodes_.size() > 1)
+    for (const std::string& there : feign::files_of(name_)) {
+      struct stat st {};
+      const bool ours = std::any_of(nodes_.begin(), nodes_.end(),
+                                    [&](const auto& node) { return there == final_name(*node); });
+      if (!ours && stat(there.c_str(), &st) == 0)
+        return host_->fail(
+            host_, FEIGN_ERR_ARGUMENT,
+            (there + ": is left of an older trace, and would be read with or instead of "
+                     "this one: remove it first")
+                .c_str());
+    }
   for (const auto& node : nodes_)
     if (const feign_status status = complete(*node); status < 0) return status;
   for (const auto& node : nodes_)
@@ -437,7 +428,6 @@ feign_status Writer::finish() {
 feign_status create(const feign_host* host, const void* options, void** self) noexcept {
   try {
     auto writer = std::make_unique<Writer>(host, static_cast<const Options*>(options)->file);
-    if (const feign_status status = writer->create(); status < 0) return status;
     *self = writer.release();
     return FEIGN_OK;
   } catch (const std::exception&) {
