@@ -358,7 +358,9 @@ typedef struct feign_sink {
   /** A zeroed activity, the host's, to be filled and emitted; NULL when out of memory. [stream] */
   feign_activity *(*make)(struct feign_sink *sink) FEIGN_NOEXCEPT;
   /** Pass @p a on; from here on it is no longer the caller's. Activities keep their order, and none
-   *  is emitted twice. An injected one takes its place after what was emitted before it. [stream] */
+   *  is emitted twice. An injected one takes its place after what was emitted before it. Until the
+   *  next make(), a->id may be read: what depend() takes; 0 if it turned out to be no activity (a
+   *  provider's; the host accounts for it as left out). [stream] */
   feign_status (*emit)(struct feign_sink *sink, feign_activity *a) FEIGN_NOEXCEPT;
 } feign_sink;
 

@@ -13,7 +13,7 @@
  *   //@ every NAME=ROLE …                  the same of every op that follows
  *   //@ replay EXPRESSION                  how to do it; left out: the prototype's call, with the
  *                                          arguments put in by role
- *   //@ alias NAME OP                      another architecture's or time's name of the same call
+ *   //@ alias NAME OP                      another architecture's, time's or library's name of the same call
  *   //@ left-out pause|waits "why" NAME …  calls that are no activities: what their time was
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
@@ -858,6 +858,15 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ alias semtimedop_time64 semtimedop
 //@ alias pread pread64
 //@ alias pwrite pwrite64
+//@ alias open64 open
+//@ alias openat64 openat
+//@ alias creat64 creat
+//@ alias lseek64 lseek
+//@ alias preadv64 preadv
+//@ alias pwritev64 pwritev
+//@ alias mmap64 mmap
+//@ alias posix_fadvise fadvise64
+//@ alias posix_fadvise64 fadvise64
 //@ alias stat64 stat
 //@ alias lstat64 lstat
 //@ alias fstat64 fstat

@@ -38,5 +38,13 @@ def test_hdtrace():
     fuzzes("hdtrace")
 
 
+def test_tracetext():
+    fuzzes("tracetext")
+
+
+def test_siox():
+    fuzzes("siox")
+
+
 if __name__ == "__main__":
     main(globals())

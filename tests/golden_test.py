@@ -8,10 +8,10 @@ from harness import TOP, Tmp, feign, main
 FOLDER = os.path.join(TOP, "tests", "golden")
 
 
-def golden(name):
+def golden(name, trace):
     with Tmp() as tmp:
         out, back, again = (os.path.join(tmp, n) for n in ("out.txt", "t.feign", "again.txt"))
-        source = os.path.join("tests", "golden", name + ".strace")
+        source = os.path.join("tests", "golden", trace)
         r = feign("convert", source, out, cwd=TOP)
         assert r.status == 0, r.err
         with open(out, encoding="utf-8") as f:
@@ -32,11 +32,12 @@ def golden(name):
             assert f.read() == text
 
 
+# A trace's first file is NAME.PROVIDER or, where it has several, NAME.PROVIDER.0.
 for entry in sorted(os.listdir(FOLDER)):
-    if entry.endswith(".strace"):
-        def one(name=entry[:-7]):
-            golden(name)
-        globals()[f"test_{entry[:-7]}"] = one
+    trace = entry.removesuffix(".0")
+    name, _, provider = trace.partition(".")
+    if provider in ("strace", "tracetext"):
+        globals()[f"test_{name}"] = lambda name=name, trace=trace: golden(name, trace)
 
 if __name__ == "__main__":
     main(globals())

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -82,7 +83,7 @@ struct Common {
                         shell;
   bool no_prepare = false, json = false, quiet = false, dependencies = false, keep_going = false,
        names = false, statistics = false;
-  std::string cwd, content, max_bytes;
+  std::string cwd, content, max_bytes, ranks;
   int verbose = 0;
   std::string compute;
   uint32_t streams_per_core = 0;
@@ -97,6 +98,24 @@ Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, con
     out.push_back(std::move(*spec));
   }
   return out;
+}
+
+// What stands between the trace and what is done with it: --ranks, then --with in its order.
+Result<std::vector<PluginSpec>> modifiers(const Common& c) {
+  auto list = specs(c.with, "--with");
+  if (!list || c.ranks.empty()) return list;
+  const bool others = c.ranks.starts_with('^');
+  std::string ranks = c.ranks.substr(others ? 1 : 0);
+  if (ranks.find_first_not_of(",+") == std::string::npos)
+    return Error(FEIGN_ERR_ARGUMENT, "--ranks " + c.ranks + ": want numbers, such as 0,3-5 or ^0");
+  std::replace(ranks.begin(), ranks.end(), ',', '+');
+  PluginSpec filter;
+  filter.name = "filter";
+  filter.where = "--ranks " + c.ranks;
+  filter.options = {{"rank", ranks}};
+  if (others) filter.options.emplace_back("drop", "yes");
+  list->insert(list->begin(), std::move(filter));
+  return list;
 }
 
 Result<PluginSpec> provider(const Common& c, Plugins& plugins) {
@@ -225,7 +244,7 @@ int replay_command(const Common& c) {
   auto first = provider(c, plugins);
   if (!first) return failed(first.error());
   options.plugins.push_back(std::move(*first));
-  auto with = specs(c.with, "--with");
+  auto with = modifiers(c);
   if (!with) return failed(with.error());
   for (auto& spec : *with) options.plugins.push_back(std::move(spec));
   auto last = parse_plugin_spec(c.replayer, "--replayer");
@@ -259,7 +278,7 @@ int info_command(const Common& c) {
   auto first = provider(c, plugins);
   if (!first) return failed(first.error());
   list.push_back(std::move(*first));
-  auto with = specs(c.with, "--with");
+  auto with = modifiers(c);
   if (!with) return failed(with.error());
   for (auto& spec : *with) list.push_back(std::move(spec));
   Tables tables;
@@ -292,7 +311,7 @@ int convert_command(Common& c) {
   auto first = provider(c, plugins);
   if (!first) return failed(first.error());
   options.plugins.push_back(std::move(*first));
-  auto with = specs(c.with, "--with");
+  auto with = modifiers(c);
   if (!with) return failed(with.error());
   for (auto& spec : *with) options.plugins.push_back(std::move(spec));
   Result<PluginSpec> writer = PluginSpec{};
@@ -425,6 +444,8 @@ int main(int argc, char** argv) {
         ->type_name("NAME[,key=value…]")
         ->expected(1)
         ->take_all();
+    a->add_option("--ranks", c.ranks, "Only these MPI ranks; with ^ in front, all but these")
+        ->type_name("0,3-5");
     a->add_flag("--keep-going", c.keep_going, "Count and skip lines that cannot be understood");
     a->add_option("--cwd", c.cwd,
                   "The program's working directory, where the trace does not tell it")

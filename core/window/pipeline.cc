@@ -99,6 +99,7 @@ feign_status Pipeline::provided(Stage& first, feign_activity* a) {
   ++l.count;
   l.duration_ns += a->duration_ns;
   --counts_.provided;
+  a->id = 0;         // what is emitted next gets it
   return FEIGN_END;  // not for this stage
 }
 

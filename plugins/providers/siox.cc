@@ -1,0 +1,820 @@
+// SPDX-License-Identifier: MIT
+// Provider siox: traces of SIOX (docs/siox-format.md).
+//
+// A record is written when its call has ended, so that a call inside another comes before it, and
+// records of several processes come in an order of their own. Of each file so many records are kept
+// back that both can be put right: a record that is inside another of the layers that are asked for
+// is left out, and the others leave in the order in which they took effect.
+#include "writers/siox.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/input.h"
+#include "feign.h"
+#include "layers/posix_ops.h"
+#include "layers/stdio_ops.h"
+#include "providers/siox_records.h"
+
+namespace {
+
+using feign::Effect;
+using siox::ActivityId;
+using siox::Process;
+
+struct Options {
+  const char* const* file;
+  const char* const* layer;
+  const char* ontology;
+  const char* system;
+  const char* association;
+  const char* cwd;
+  const char* print;
+};
+constexpr feign_option kOptions[] = {
+    {"file", FEIGN_OPT_TEXTS, offsetof(Options, file), nullptr, nullptr, 0, 0,
+     "Activity file, plain, .gz or .zst; several (one a process) are one trace."},
+    {"layer", FEIGN_OPT_TEXTS, offsetof(Options, layer), nullptr, nullptr, 0, 0,
+     "Only calls of this layer: posix, stdio, mpi …; several add up; none given: posix and stdio."},
+    {"ontology", FEIGN_OPT_TEXT, offsetof(Options, ontology), "", nullptr, 0, 0,
+     "File that names attributes, instead of ontology.dat beside the activity file."},
+    {"system-info", FEIGN_OPT_TEXT, offsetof(Options, system), "", nullptr, 0, 0,
+     "File that names calls and hosts, instead of system-info.dat beside the activity file."},
+    {"association", FEIGN_OPT_TEXT, offsetof(Options, association), "", nullptr, 0, 0,
+     "File that tells ranks, instead of association.dat beside the activity file, if there is "
+     "one."},
+    {"cwd", FEIGN_OPT_TEXT, offsetof(Options, cwd), "/", nullptr, 0, 0,
+     "Working directory of the program, which this format does not tell."},
+    {"print", FEIGN_OPT_TEXT, offsetof(Options, print), "", nullptr, 0, 0,
+     "Also print all records to this file, as siox-trace-reader does."},
+};
+
+// Records that are kept back, over all files.
+constexpr size_t kKeptBack = size_t{1} << 16, kLeastKept = 64, kMostKept = 4096;
+// Calls that made a descriptor, which later ones name as their parents.
+constexpr size_t kMostMade = size_t{1} << 20;
+constexpr uint32_t kNoString = 0;
+// Tracers recorded positions that were never set: addresses, and texts. No file is that long.
+constexpr uint64_t kNoPosition = uint64_t{1} << 46;
+
+// What an attribute says, by its name.
+enum class Says : uint8_t {
+  kNotRead,
+  kNothing,
+  kAsked,
+  kMoved,
+  kPosition,
+  kExtent,
+  kFlags,
+  kAdvice,
+  kName,
+  kDescriptor
+};
+constexpr std::pair<std::string_view, Says> kSays[] = {
+    {"quantity/BytesToRead", Says::kAsked}, {"quantity/BytesToWrite", Says::kAsked},
+    {"quantity/BytesRead", Says::kMoved},   {"quantity/BytesWritten", Says::kMoved},
+    {"file/position", Says::kPosition},     {"file/extent", Says::kExtent},
+    {"hint/advise-extent", Says::kExtent},  {"hints/advise-extent", Says::kExtent},
+    {"hints/openFlags", Says::kFlags},      {"hints/advise", Says::kAdvice},
+    {"descriptor/filename", Says::kName},   {"descriptor/filehandle", Says::kDescriptor},
+};
+
+// A call by its number in a file's names.
+struct Known {
+  bool read = false;
+  uint32_t op = 0;
+  const feign_op_info* info = nullptr;
+  Effect effect = Effect::kUse;
+  const char* name = "";
+  const char* left_out = nullptr;  // why it is no activity
+};
+
+// The side files of one folder, and what was made of them.
+struct Names {
+  std::unique_ptr<siox::Names> names;
+  std::deque<Known> calls;  // whose places stay
+  std::vector<Says> attributes;
+};
+
+struct Stream {
+  uint32_t number = 0;                             // the host's
+  std::deque<std::pair<uint32_t, uint64_t>> open;  // records kept back: slot and which use of it
+  uint64_t mapped = 0;  // where the next mmap() is put: addresses are not recorded
+};
+
+// A record that is kept back.
+struct Held {
+  uint64_t use = 0;  // counts the records that had this slot
+  feign_activity a{};
+  uint64_t begin = 0, end = 0;  // ns, as recorded
+  ActivityId id;
+  std::vector<ActivityId> parents;
+  std::vector<uint64_t> values;
+  const Known* call = nullptr;
+  bool inside = false;  // another call
+};
+
+struct Source {
+  std::unique_ptr<siox::Records> records;
+  Names* names = nullptr;
+  uint32_t number = 0;
+  bool over = false;
+  // The records that are kept back, by when they took effect.
+  using Due = std::tuple<uint64_t, uint64_t, uint32_t>;  // when, which record, slot
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due;
+  std::vector<Held> slots;
+  std::vector<uint32_t> free;
+  uint64_t uses = 0;
+};
+
+// A call that made a descriptor.
+struct Made {
+  uint32_t stream = 0;
+  uint32_t path = kNoString;
+  int32_t fd = -1;
+  uint64_t id = 0;
+};
+
+class Provider {
+ public:
+  Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
+  ~Provider();
+  feign_status open();
+  feign_status next(size_t want, feign_sink* out);
+
+ private:
+  feign_status fail(const std::string& text) {
+    return host_->fail(host_, FEIGN_ERR_ARGUMENT, text.c_str());
+  }
+  feign_status fail(const feign::Error& e) {
+    return host_->fail(host_, e.code(), e.text().c_str());
+  }
+  feign_status names_of(const std::string& file, Names*& names);
+  feign_status survey(const std::vector<std::string>& files);
+  const Known& known(Names& names, uint32_t activity);
+  Says says(Names& names, uint32_t attribute);
+  Stream& stream_of(const ActivityId& id);
+  feign_status fill(Source& source);
+  feign_status queue(uint32_t index);
+  feign_status finish();
+  void keep(Source& source, const Known& call, const siox::Record& r);
+  bool translate(Source& source, const Known& call, const siox::Record& r, Held& h);
+  feign_status emit(Held& h, feign_sink* out, bool& emitted);
+
+  const feign_host* host_;
+  const Options& options_;
+  std::map<std::string, std::unique_ptr<Names>> folders_;
+  std::vector<Source> sources_;
+  // Which source has the next record, by when it took effect.
+  using Turn = std::pair<uint64_t, uint32_t>;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
+  bool begun_ = false;
+  siox::Record record_;
+  size_t kept_back_ = kMostKept;
+  uint64_t origin_ = 0;
+  uint32_t cwd_ = 0;
+  struct Who {
+    int32_t rank = -1;
+    uint32_t host = 0, again = 0;
+    bool listed = false;  // in association.dat
+  };
+  std::map<Process, Who> processes_;
+  std::map<std::pair<Process, uint32_t>, Stream> streams_;
+  std::pair<Process, uint32_t> last_key_{};
+  Stream* last_stream_ = nullptr;
+  std::unordered_map<ActivityId, Made, siox::HashId> made_;
+  std::deque<ActivityId> made_order_;
+  std::vector<std::string> layers_;
+  std::string print_part_;
+  FILE* print_ = nullptr;
+  uint64_t unnamed_ = 0;  // files that the trace opens without saying which
+};
+
+Provider::~Provider() {
+  if (print_ == nullptr) return;
+  fclose(print_);
+  unlink(print_part_.c_str());
+}
+
+// ---- names --------------------------------------------------------------------------------------
+
+feign_status Provider::names_of(const std::string& file, Names*& names) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(file).parent_path();
+  std::unique_ptr<Names>& entry = folders_[folder.string()];
+  names = entry.get();
+  if (names != nullptr) return FEIGN_OK;
+  std::error_code ignored;
+  const auto beside = [&](const char* given, std::initializer_list<const char*> usual) {
+    if (*given != '\0') return std::string(given);
+    for (const char* name : usual)
+      for (const char* end : {"", ".gz", ".zst"})
+        if (const fs::path path = folder / (std::string(name) + end); fs::exists(path, ignored))
+          return path.string();
+    return std::string();
+  };
+  auto head = feign::head_of(file, size_t{64} << 10);
+  if (!head) return fail(head.error());
+  std::string ontology, system;
+  if (siox::form_of(*head) != siox::Form::kText) {  // which names everything itself
+    ontology = beside(options_.ontology, {"ontology.dat"});
+    system = beside(options_.system, {"system-info.dat", "systeminfo.dat"});
+    const char* what = ontology.empty() ? "ontology.dat"
+                       : system.empty() ? "system-info.dat"
+                                        : nullptr;
+    if (what != nullptr)
+      return fail(file + ": there is no " + what +
+                  " beside it, which says what its numbers mean: want it there, or as option " +
+                  (ontology.empty() ? "ontology" : "system-info"));
+  }
+  auto read =
+      siox::Names::read(ontology, system, beside(options_.association, {"association.dat"}));
+  if (!read) return fail(read.error());
+  entry = std::make_unique<Names>();
+  entry->names = std::move(*read);
+  names = entry.get();
+  return FEIGN_OK;
+}
+
+const Known& Provider::known(Names& names, uint32_t activity) {
+  const siox::Names::Activity* a = names.names->activity(activity);
+  if (a == nullptr) {  // of any number, so that nothing is kept of it
+    static const Known kUnknown = {.name = "(call)",
+                                   .left_out = "has a number that system-info.dat does not name"};
+    return kUnknown;
+  }
+  if (activity >= names.calls.size()) names.calls.resize(activity + size_t{1});
+  Known& k = names.calls[activity];
+  if (k.read) return k;
+  k.read = true;
+  k.name = a->name.c_str();
+  const bool posix = a->interface == "POSIX", mpi = a->interface == "MPI";
+  struct Layer {
+    const char* name;
+    std::span<const feign::Call> calls;
+    std::span<const feign::CallAlias> aliases;
+  };
+  std::vector<Layer> layers;
+  if (posix)
+    layers = {{"posix", feign::posix_calls(), feign::posix_aliases()},
+              {"stdio", feign::stdio_calls(), feign::stdio_aliases()}};
+  if (mpi) layers = {{"mpi", {}, {}}, {"mpiio", {}, {}}};
+  const auto wanted = [&](const Layer& layer) {
+    return std::find(layers_.begin(), layers_.end(), layer.name) != layers_.end();
+  };
+  for (const Layer& layer : layers) {
+    std::string name = a->name;
+    for (const feign::CallAlias& alias : layer.aliases)
+      if (name == alias.name) name = layer.calls[alias.op].name;
+    k.op = host_->op(host_, layer.name, name.c_str());
+    if (k.op == 0) continue;
+    k.info = host_->op_info(host_, k.op);
+    if (!wanted(layer)) k.left_out = "of a layer that is not asked for";
+    for (const feign::Call& call : layer.calls)
+      if (call.op != 0 && name == call.name) k.effect = call.effect;
+    break;
+  }
+  if (k.op != 0) return k;
+  k.left_out = "no description of this call";
+  if (a->interface == "SIOX") k.left_out = "the tracer's own";
+  if (a->interface == "POSIX_Network") k.left_out = "network";
+  if (!posix && k.left_out[0] == 'n' && k.left_out[1] == 'o' &&
+      std::none_of(layers.begin(), layers.end(), wanted))
+    k.left_out = "of a layer that is not asked for";
+  if (posix)
+    for (const feign::LeftOutCall& call : feign::posix_left_outs())
+      if (a->name == call.name) k.left_out = call.why;
+  return k;
+}
+
+Says Provider::says(Names& names, uint32_t attribute) {
+  if (attribute >= names.attributes.size()) {
+    if (attribute >= 1u << 22) return Says::kNothing;
+    names.attributes.resize(attribute + size_t{1});
+  }
+  Says& s = names.attributes[attribute];
+  if (s != Says::kNotRead) return s;
+  s = Says::kNothing;
+  if (const std::string* name = names.names->attribute(attribute); name != nullptr) {
+    const size_t slash = name->find('/');
+    const std::string_view what =
+        std::string_view(*name).substr(slash == std::string::npos ? 0 : slash + 1);
+    for (const auto& [text, meaning] : kSays)
+      if (what == text) s = meaning;
+  }
+  return s;
+}
+
+// ---- processes ----------------------------------------------------------------------------------
+
+// Goes over all records once: when the trace begins, which processes there are, and in which order
+// they called MPI_Init.
+feign_status Provider::survey(const std::vector<std::string>& files) {
+  std::map<Process, uint64_t> initialised;
+  std::set<std::pair<Process, uint32_t>> threads;
+  origin_ = UINT64_MAX;
+  Process last;
+  for (size_t i = 0; i < files.size(); ++i) {
+    auto records = siox::Records::open(files[i], *sources_[i].names->names);
+    if (!records) return fail(records.error());
+    Names& names = *sources_[i].names;
+    while (true) {
+      auto more = (*records)->next(record_, true);
+      if (!more) return fail(more.error());
+      if (!*more) break;
+      origin_ = std::min(origin_, record_.start);
+      threads.emplace(record_.id.process, record_.id.thread);
+      if (record_.id.process != last || processes_.empty()) {
+        last = record_.id.process;
+        Who& who = processes_[last];
+        if (who.rank < 0) who.rank = names.names->rank(last);
+        who.listed |= names.names->listed(last);
+        if (const std::string* host = names.names->host(last.node); host != nullptr)
+          who.host = host_->intern(host_, host->data(), host->size());
+      }
+      if (const siox::Names::Activity* a = names.names->activity(record_.activity);
+          a != nullptr && a->interface == "MPI" &&
+          (a->name == "MPI_Init" || a->name == "MPI_Init_thread" || a->name == "Init"))
+        initialised.try_emplace(last, record_.start);
+    }
+  }
+  if (origin_ == UINT64_MAX) origin_ = 0;
+  // A process number that came back.
+  const std::pair<const Process, Who>* before = nullptr;
+  bool all = true;
+  for (auto& one : processes_) {
+    if (before != nullptr && before->first.node == one.first.node &&
+        before->first.pid == one.first.pid)
+      one.second.again = before->second.again + 1;
+    before = &one;
+    all &= one.second.rank >= 0 || one.second.listed;
+  }
+  // Ranks that are not told: by MPI_Init, or else by process number.
+  const bool by_init = !initialised.empty();
+  if (by_init)
+    all = std::all_of(initialised.begin(), initialised.end(),
+                      [&](const auto& p) { return processes_[p.first].rank >= 0; });
+  if (!all && (by_init ? initialised.size() : processes_.size()) > 1) {
+    std::vector<std::pair<uint64_t, Process>> order;
+    for (auto& [process, who] : processes_) {
+      who.rank = -1;
+      if (!by_init)
+        order.emplace_back(0, process);
+      else if (initialised.contains(process))
+        order.emplace_back(initialised[process], process);
+    }
+    std::sort(order.begin(), order.end());
+    for (size_t i = 0; i < order.size(); ++i)
+      processes_[order[i].second].rank = static_cast<int32_t>(i);
+    host_->log(host_, FEIGN_LOG_INFO,
+               by_init ? "ranks are guessed, by the order in which processes called MPI_Init"
+                       : "ranks are guessed, by process numbers");
+  }
+  // Streams in the order of processes, whichever record comes first.
+  for (const auto& [process, thread] : threads)
+    (void)stream_of({.process = process, .thread = thread});
+  return FEIGN_OK;
+}
+
+Stream& Provider::stream_of(const ActivityId& id) {
+  const std::pair key(id.process, id.thread);
+  if (last_stream_ != nullptr && key == last_key_) return *last_stream_;
+  Stream& s = streams_[key];
+  if (s.number == 0) {
+    const Who& who = processes_[id.process];
+    feign_stream_info info{};
+    info.struct_size = sizeof info;
+    info.host = who.host;
+    info.rank = who.rank;
+    info.process = id.process.pid;
+    // Threads are counted in each process: the first has its number.
+    info.thread =
+        id.thread <= 1 ? int64_t{id.process.pid} : int64_t{id.process.pid} << 20 | id.thread;
+    info.again = who.again;
+    s.number = host_->stream(host_, &info);
+    s.mapped = uint64_t{1} << 40;
+  }
+  last_key_ = key;
+  last_stream_ = &s;
+  return s;
+}
+
+feign_status Provider::open() {
+  std::vector<std::string> files;
+  for (const char* const* file = options_.file; *file != nullptr; ++file)
+    for (std::string& one : feign::files_of(*file)) files.push_back(std::move(one));
+  if (files.empty()) return fail("file: want an activity file");
+  if (files.size() > 60000) return fail("file: more than 60,000 files");
+  for (const char* const* layer = options_.layer; *layer != nullptr; ++layer) {
+    if (**layer == '\0') return fail("layer=: want a layer's name, such as posix");
+    layers_.emplace_back(*layer);
+  }
+  if (layers_.empty()) layers_ = {"posix", "stdio"};
+  kept_back_ = std::clamp(kKeptBack / files.size(), kLeastKept, kMostKept);
+  cwd_ = host_->intern(host_, options_.cwd, strlen(options_.cwd));
+  for (size_t i = 0; i < files.size(); ++i) {
+    Source& source = sources_.emplace_back();
+    source.number = static_cast<uint32_t>(i);
+    if (const feign_status status = names_of(files[i], source.names); status < 0) return status;
+    auto records = siox::Records::open(files[i], *source.names->names);
+    if (!records) return fail(records.error());
+    source.records = std::move(*records);
+  }
+  if (const feign_status status = survey(files); status < 0) return status;
+  if (*options_.print != '\0') {
+    print_part_ = std::string(options_.print) + ".part";
+    print_ = fopen(print_part_.c_str(), "we");
+    if (print_ == nullptr || fputs(siox::kPrintedHead, print_) < 0)
+      return host_->fail(host_, FEIGN_ERR_IO,
+                         ("open " + print_part_ + ": " + strerror(errno)).c_str());
+  }
+  return FEIGN_OK;
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
+// Reads until enough records are kept back, or the file is over.
+feign_status Provider::fill(Source& source) {
+  while (!source.over && source.due.size() < kept_back_) {
+    auto more = source.records->next(record_);
+    if (!more) return fail(more.error());
+    if (!*more) {
+      source.over = true;
+      break;
+    }
+    if (print_ != nullptr) {
+      const std::string line = siox::printed(record_, *source.names->names);
+      if (fwrite(line.data(), 1, line.size(), print_) != line.size())
+        return host_->fail(host_, FEIGN_ERR_IO,
+                           ("write " + print_part_ + ": " + strerror(errno)).c_str());
+    }
+    const Known& call = known(*source.names, record_.activity);
+    if (call.left_out != nullptr)
+      host_->left_out(host_, stream_of(record_.id).number, call.name, call.left_out,
+                      record_.stop - record_.start, 0);
+    else
+      keep(source, call, record_);
+  }
+  return FEIGN_OK;
+}
+
+void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
+  Stream& stream = stream_of(r.id);
+  const auto held = [&](const std::pair<uint32_t, uint64_t>& at) -> Held* {
+    Held& h = source.slots[at.first];
+    return h.use == at.second ? &h : nullptr;
+  };
+  // What was made inside this call came right before it: it names this call as its parent, which
+  // tracers tell even where clocks do not, or lies within its times.
+  while (!stream.open.empty()) {
+    if (Held* h = held(stream.open.back()); h != nullptr) {
+      const bool named = std::find(h->parents.begin(), h->parents.end(), r.id) != h->parents.end();
+      if (!named && !(h->begin > r.start && h->end < r.stop)) break;
+      h->inside = true;
+    }
+    stream.open.pop_back();
+  }
+  while (!stream.open.empty() && held(stream.open.front()) == nullptr) stream.open.pop_front();
+
+  if (source.free.empty()) {
+    source.free.push_back(static_cast<uint32_t>(source.slots.size()));
+    source.slots.emplace_back();
+  }
+  const uint32_t slot = source.free.back();
+  Held& h = source.slots[slot];
+  h.use = ++source.uses;
+  h.inside = false;
+  h.id = r.id;
+  h.begin = r.start;
+  h.end = r.stop;
+  h.call = &call;
+  h.parents = r.parents;
+  if (!translate(source, call, r, h)) {
+    h.use = 0;
+    host_->left_out(host_, stream.number, call.name, "does not say enough to do it again",
+                    r.stop - r.start, 0);
+    return;
+  }
+  source.free.pop_back();
+  stream.open.emplace_back(slot, h.use);
+  const bool at_start = call.effect == Effect::kClose || call.effect == Effect::kFork ||
+                        call.effect == Effect::kClone;
+  source.due.emplace(at_start ? r.start : r.stop, h.use, slot);
+}
+
+// An activity from what the attributes say, by the call's description.
+bool Provider::translate(Source& source, const Known& call, const siox::Record& r, Held& h) {
+  uint64_t asked = 0, moved = 0, extent = 0, flags = 0, advice = 0, position = 0;
+  bool has_asked = false, has_moved = false, has_extent = false, has_advice = false;
+  int descriptors = 0, names = 0, positions = 0;
+  int32_t fd[2] = {-1, -1};
+  uint32_t name[2] = {kNoString, kNoString};
+  uint64_t first_position = 0;
+  for (const siox::Attribute& a : r.attributes) {
+    switch (says(*source.names, a.id)) {
+      case Says::kAsked:
+        asked = a.number;
+        has_asked = true;
+        break;
+      case Says::kMoved:
+        moved = a.number;
+        has_moved = true;
+        break;
+      case Says::kPosition:
+        if (positions++ == 0) first_position = a.number;
+        position = a.number;
+        break;
+      case Says::kExtent:
+        extent = a.number;
+        has_extent = true;
+        break;
+      case Says::kFlags:
+        flags = a.number;
+        break;
+      case Says::kAdvice:
+        advice = a.number;
+        has_advice = true;
+        break;
+      case Says::kName:
+        if (a.type == siox::kString && names < 2)
+          name[names++] = host_->intern(host_, a.text.data(), a.text.size());
+        break;
+      case Says::kDescriptor:
+        if (descriptors < 2) fd[descriptors++] = static_cast<int32_t>(a.number);
+        break;
+      default:
+        break;
+    }
+  }
+
+  feign_activity& a = h.a = feign_activity{};
+  h.values.clear();
+  a.op = call.op;
+  a.stream = stream_of(r.id).number;
+  a.start_ns = r.start - std::min(r.start, origin_);
+  a.duration_ns = r.stop - r.start;
+  a.place = FEIGN_PLACE(source.number, source.records->number());
+  const uint32_t kind = call.info->kind;
+  const bool data = kind == FEIGN_KIND_READ || kind == FEIGN_KIND_WRITE;
+  for (uint32_t i = 0; i < call.info->arg_count; ++i) {
+    const feign_arg_info& arg = call.info->args[i];
+    switch (arg.slot) {
+      case FEIGN_SLOT_HANDLE:
+        if (kind != FEIGN_KIND_OPEN && descriptors > 0) a.handle = FEIGN_FD(fd[0]);
+        break;
+      case FEIGN_SLOT_HANDLE2:
+        if (descriptors > 1) a.handle2 = FEIGN_FD(fd[1]);
+        break;
+      case FEIGN_SLOT_PATH:
+        a.path = name[0];
+        break;
+      case FEIGN_SLOT_PATH2:
+        a.path2 = name[1];
+        break;
+      case FEIGN_SLOT_OFFSET:
+        a.offset = first_position;
+        break;
+      case FEIGN_SLOT_LENGTH:
+        a.length = has_asked ? asked : has_moved ? moved : extent;
+        break;
+      case FEIGN_SLOT_FLAGS:
+        a.flags = static_cast<uint32_t>(has_advice ? advice : flags);
+        break;
+      case FEIGN_SLOT_MODE:
+        a.mode = 0666;  // not recorded
+        break;
+      case FEIGN_SLOT_VALUE:
+        if (arg.type == FEIGN_ARG_LIST && data) {  // one part stands for all
+          a.length = has_asked ? asked : moved;
+          h.values = {a.length};
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  if (call.effect == Effect::kMap) {
+    // Only what is mapped is recorded, not where to, nor for what.
+    Stream& stream = stream_of(r.id);
+    constexpr uint64_t kPage = 4096, kMost = uint64_t{1} << 40;
+    if (!has_extent || extent > kMost) return false;
+    h.values = {PROT_READ};
+    a.flags = fd[0] < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    a.result = static_cast<int64_t>(stream.mapped);
+    if (fd[0] >= 0) stream.mapped += (extent + kPage) / kPage * kPage;
+    if (stream.mapped > kMost << 16) stream.mapped = kMost;
+  }
+  if (kind == FEIGN_KIND_OPEN && r.error == 0 && a.path == 0) {
+    // The tracer asked for the full name of what was only about to be created, and got none.
+    char name[64];
+    const int n = snprintf(name, sizeof name, "/unnamed/%u.%u", r.id.process.pid, r.id.id);
+    a.path = host_->intern(host_, name, static_cast<size_t>(n));
+    ++unnamed_;
+  }
+  if (r.error != 0) {
+    a.result = -static_cast<int64_t>(std::min<uint32_t>(r.error, 4095));
+  } else if (kind == FEIGN_KIND_OPEN || call.effect == Effect::kChannel) {
+    if (descriptors == 0) return false;
+    a.result = fd[0];
+  } else if (kind == FEIGN_KIND_DUP) {
+    if (descriptors < 2) return false;
+    a.result = fd[1];
+  } else if (data) {
+    if (a.length == 0) a.length = has_asked ? asked : has_moved ? moved : 1;  // stdio's do not ask
+    if (has_moved)
+      a.result = static_cast<int64_t>(moved);
+    else
+      a.marks |= FEIGN_NO_RESULT;
+  } else if (call.effect == Effect::kFseek) {
+    if (positions == 0 || position >= kNoPosition) return false;
+    a.flags = SEEK_SET;
+  } else if (kind == FEIGN_KIND_SEEK) {
+    // Where to and where it ended are the same number: it is sought from the start.
+    if (positions == 0 || position >= kNoPosition) return false;
+    a.offset = position;
+    a.flags = SEEK_SET;
+    a.result = static_cast<int64_t>(position);
+  } else if (call.effect == Effect::kPipe || call.effect == Effect::kFork) {
+    return false;
+  }
+  if (names != 0 && a.path == 0 && descriptors != 0) a.file = name[0];  // of the descriptor
+  if (a.path != 0) {
+    const char* path = host_->text(host_, a.path, nullptr);
+    if (path[0] != '/' && path[0] != '\0') a.file = cwd_;
+  }
+  return true;
+}
+
+feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
+  emitted = false;
+  if (h.inside) {
+    host_->left_out(host_, h.a.stream, h.call->name, "inside another call", h.end - h.begin, 0);
+    return FEIGN_OK;
+  }
+  bool has_handle = false, has_path = false;
+  for (uint32_t i = 0; i < h.call->info->arg_count; ++i) {
+    has_handle |= h.call->info->args[i].slot == FEIGN_SLOT_HANDLE;
+    has_path |= h.call->info->args[i].slot == FEIGN_SLOT_PATH;
+  }
+  const bool opens = h.call->info->kind == FEIGN_KIND_OPEN;
+  const bool by_handle =
+      has_handle && !opens && !has_path && h.call->effect != Effect::kMap;  // which may have none
+  if (by_handle && h.a.handle == 0 &&
+      std::none_of(h.parents.begin(), h.parents.end(),
+                   [&](const ActivityId& parent) { return made_.contains(parent); })) {
+    host_->left_out(host_, h.a.stream, h.call->name, "does not say enough to do it again",
+                    h.end - h.begin, 0);
+    return FEIGN_OK;
+  }
+  feign_activity* a = out->make(out);
+  if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
+  h.a.host = a->host;
+  *a = h.a;
+  // Which call made the descriptor that is used: it tells number and file where this one does not,
+  // and is waited for if another process or thread did it.
+  for (const ActivityId& parent : h.parents) {
+    const auto at = made_.find(parent);
+    if (at == made_.end()) continue;
+    const Made& made = at->second;
+    if (by_handle) {
+      if (a->handle == 0) a->handle = FEIGN_FD(made.fd);
+      if (a->file == 0) a->file = made.path;  // also of a duplicate, which has another number
+    }
+    if (made.stream == a->stream) continue;
+    if (const feign_status status =
+            host_->depend(host_, a, made.stream, made.id, "recorded parent");
+        status < 0)
+      return status;
+  }
+  if (!h.values.empty())
+    if (const feign_status status =
+            host_->set_values(host_, a, h.values.data(), static_cast<uint32_t>(h.values.size()));
+        status < 0)
+      return status;
+  const Made made{a->stream, h.a.path, static_cast<int32_t>(h.a.result), 0};
+  const bool makes = opens && h.a.result >= 0 && !(h.a.marks & FEIGN_NO_RESULT);
+  if (const feign_status status = out->emit(out, a); status < 0) return status;
+  emitted = true;
+  if (!makes || a->id == 0) return FEIGN_OK;
+  made_[h.id] = {made.stream, made.path, made.fd, a->id};
+  if (made_order_.size() == kMostMade) {
+    made_.erase(made_order_.front());
+    made_order_.pop_front();
+  }
+  made_order_.push_back(h.id);
+  return FEIGN_OK;
+}
+
+// The trace is over: says what was guessed, and completes what was printed.
+feign_status Provider::finish() {
+  if (const uint64_t n = std::exchange(unnamed_, 0); n != 0)
+    host_->log(host_, FEIGN_LOG_INFO,
+               (std::to_string(n) +
+                " calls open a file that has no name in the trace: /unnamed/PROCESS.ID here")
+                   .c_str());
+  if (print_ == nullptr) return FEIGN_END;
+  if (fclose(std::exchange(print_, nullptr)) == 0 &&
+      rename(print_part_.c_str(), options_.print) == 0)
+    return FEIGN_END;
+  const int e = errno;
+  unlink(print_part_.c_str());
+  return host_->fail(host_, FEIGN_ERR_IO,
+                     ("write " + std::string(options_.print) + ": " + strerror(e)).c_str());
+}
+
+// Reads on in a source, which then waits for its first record's turn.
+feign_status Provider::queue(uint32_t index) {
+  Source& source = sources_[index];
+  if (const feign_status status = fill(source); status < 0) return status;
+  if (!source.due.empty()) turns_.emplace(std::get<0>(source.due.top()), index);
+  return FEIGN_OK;
+}
+
+feign_status Provider::next(size_t want, feign_sink* out) {
+  if (!begun_) {
+    begun_ = true;
+    for (uint32_t i = 0; i < sources_.size(); ++i)
+      if (const feign_status status = queue(i); status < 0) return status;
+  }
+  for (size_t done = 0; done < want;) {
+    if (turns_.empty()) return finish();
+    const uint32_t index = turns_.top().second;
+    turns_.pop();
+    Source& source = sources_[index];
+    const uint32_t slot = std::get<2>(source.due.top());
+    source.due.pop();
+    Held& h = source.slots[slot];
+    bool emitted = false;
+    if (const feign_status status = emit(h, out, emitted); status < 0) return status;
+    done += emitted;
+    h.use = 0;
+    source.free.push_back(slot);
+    if (const feign_status status = queue(index); status < 0) return status;
+  }
+  return FEIGN_OK;
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+feign_status create(const feign_host* host, const void* options, void** self) noexcept {
+  try {
+    auto provider = std::make_unique<Provider>(host, *static_cast<const Options*>(options));
+    if (const feign_status status = provider->open(); status < 0) return status;
+    *self = provider.release();
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status next(void* self, size_t want, feign_sink* out) noexcept {
+  try {
+    return static_cast<Provider*>(self)->next(want, out);
+  } catch (const std::exception&) {
+    return FEIGN_ERR_NOMEM;
+  }
+}
+
+void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
+
+int probe(const char*, const void* head, size_t size) noexcept try {
+  return siox::form_of({static_cast<const char*>(head), size}) == siox::Form::kNone ? 0 : 95;
+} catch (const std::exception&) {
+  return 0;
+}
+
+constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
+constexpr feign_component kComponent = {sizeof kComponent,
+                                        FEIGN_PROVIDER,
+                                        "siox",
+                                        "Reads traces of SIOX: binary, text archive, printed.",
+                                        &kApi,
+                                        kOptions,
+                                        std::size(kOptions),
+                                        sizeof(feign_option),
+                                        sizeof(Options),
+                                        0};
+constexpr const feign_component* kComponents[] = {&kComponent, &siox::kWriter, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "siox", FEIGN_VERSION, "MIT", kComponents};

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: MIT
+// Writer tracetext: the annotated text of //TRACE, one file a process (docs/tracetext-format.md).
+//
+// A dependency becomes a SIGNAL in the file of the process that is waited for, behind a call that
+// was written long ago. So the calls go to a file beside the final one first, and the SIGNALs are
+// put in when all are known; in memory are 16 bytes a SIGNAL.
+#include "providers/tracetext.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/input.h"
+#include "layers/posix_ops.h"
+#include "trace/record.h"
+#include "writers/descriptors.h"
+#include "writers/lost.h"
+
+namespace tracetext {
+namespace {
+
+using feign::Effect;
+
+struct Options {
+  const char* file;
+};
+constexpr feign_option kOptions[] = {
+    {"file", FEIGN_OPT_TEXT, offsetof(Options, file), nullptr, nullptr, 0, 0,
+     "File to write; of several processes, FILE.0, FILE.1 …, one each."},
+};
+
+constexpr uint32_t kUnknown = UINT32_MAX;
+
+// Before the text of each call in the first file.
+struct Head {
+  uint64_t id;
+  uint64_t compute_ns;
+  uint32_t waits;  // as many uint32_t follow: indices of nodes
+  uint32_t size;   // of the text that follows them
+};
+
+struct Signal {
+  uint64_t id;  // after the last activity up to this one
+  uint32_t to;  // index of a node
+  bool operator<(const Signal& b) const { return id != b.id ? id < b.id : to < b.to; }
+};
+
+struct Node {
+  feign_stream_info first{};  // its first stream
+  std::string part;           // the first file's name; the second's is part + ".2"
+  FILE* file = nullptr;
+  uint32_t number = 0;
+  uint64_t first_id = 0;
+  std::vector<Signal> signals;
+  std::unordered_map<uint32_t, uint64_t> waited;  // by node: the last id that it waited for
+  std::vector<uint32_t> waits;                    // of its next call: indices of nodes
+  Descriptors fds;
+};
+
+class Writer {
+ public:
+  Writer(const feign_host* host, const char* name) : host_(host), name_(name) {}
+  ~Writer();
+  feign_status write(const feign_activity& a);
+  feign_status finish();
+
+ private:
+  feign_status io_error(const char* what, const std::string& name) {
+    const int e = errno;
+    return host_->fail(host_, FEIGN_ERR_IO,
+                       (std::string(what) + " " + name + ": " + strerror(e)).c_str());
+  }
+  uint32_t node_of(uint32_t stream);
+  void depend(Node& node, uint32_t index, uint32_t stream, uint64_t id);
+  feign_status put(Node& node, const feign_activity& a);
+  feign_status complete(Node& node);
+  void print(Node& node, const feign_activity& a, const feign_op_info& info, int64_t result);
+  void print(const feign_arg_info& arg, const feign_activity& a, const feign_op_info& info);
+  void quoted(uint32_t id);
+  std::string final_name(const Node& node) const {
+    return nodes_.size() == 1 ? name_ : name_ + "." + std::to_string(node.number);
+  }
+
+  const feign_host* host_;
+  std::string name_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<uint32_t> by_stream_;
+  std::map<std::tuple<uint32_t, int32_t, int64_t>, uint32_t> by_process_;
+  std::string line_;
+  Lost lost_;
+};
+
+Writer::~Writer() {
+  for (const auto& node : nodes_) {
+    if (node->file != nullptr) fclose(node->file);
+    if (node->part.empty()) continue;
+    unlink(node->part.c_str());
+    unlink((node->part + ".2").c_str());
+  }
+}
+
+// ---- nodes and what they wait for ---------------------------------------------------------------
+
+// The process of a stream; kUnknown when a file cannot be made.
+uint32_t Writer::node_of(uint32_t stream) {
+  if (stream >= by_stream_.size()) by_stream_.resize(stream + size_t{1}, kUnknown);
+  if (by_stream_[stream] != kUnknown) return by_stream_[stream];
+  feign_stream_info info{};
+  (void)host_->stream_info(host_, stream, &info);
+  // A process that is not known has one thread.
+  const int64_t process = info.process >= 0 ? info.process : -static_cast<int64_t>(stream) - 1;
+  const auto [at, fresh] = by_process_.try_emplace(std::tuple(info.host, info.rank, process),
+                                                   static_cast<uint32_t>(nodes_.size()));
+  if (fresh) {
+    auto node = std::make_unique<Node>();
+    node->first = info;
+    node->part = name_ + "." + std::to_string(nodes_.size()) + ".part";
+    node->file = fopen(node->part.c_str(), "we");
+    if (node->file == nullptr) {
+      node->part.clear();
+      by_process_.erase(at);
+      return kUnknown;
+    }
+    nodes_.push_back(std::move(node));
+  } else {
+    lost_.count("threads (put in line with their process's first)");
+  }
+  return by_stream_[stream] = at->second;
+}
+
+// Waiting for what another process had done by the activity `id`, unless it is known to have.
+void Writer::depend(Node& node, uint32_t index, uint32_t stream, uint64_t id) {
+  const uint32_t on = stream < by_stream_.size() ? by_stream_[stream] : kUnknown;
+  if (on == index) return;
+  if (on == kUnknown || nodes_[on]->first_id == 0 || id < nodes_[on]->first_id) return;
+  uint64_t& before = node.waited[on];
+  if (before >= id) return;
+  before = id;
+  nodes_[on]->signals.push_back({id, index});
+  node.waits.push_back(on);
+}
+
+// ---- text ---------------------------------------------------------------------------------------
+
+void Writer::quoted(uint32_t id) {
+  size_t length = 0;
+  const char* text = host_->text(host_, id, &length);
+  line_ += '"';
+  for (size_t i = 0; i < length; ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c == '"' || c == '\\') {
+      line_ += '\\';
+      line_ += static_cast<char>(c);
+    } else if (c == '\n') {
+      line_ += "\\n";
+    } else if (c < 0x20 || c == 0x7F) {
+      char hex[8];
+      snprintf(hex, sizeof hex, "\\x%02x", c);
+      line_ += hex;
+    } else {
+      line_ += static_cast<char>(c);
+    }
+  }
+  line_ += '"';
+}
+
+void Writer::print(const feign_arg_info& arg, const feign_activity& a, const feign_op_info& info) {
+  const auto at_value = arg.index < a.value_count ? a.values[arg.index] : 0;
+  int64_t value = 0;
+  switch (arg.slot) {
+    case FEIGN_SLOT_PATH:
+      return quoted(a.path);
+    case FEIGN_SLOT_PATH2:
+      return quoted(a.path2);
+    case FEIGN_SLOT_OFFSET:
+      value = static_cast<int64_t>(a.offset);
+      break;
+    case FEIGN_SLOT_LENGTH:
+      value = static_cast<int64_t>(a.length);
+      break;
+    case FEIGN_SLOT_FLAGS:
+      // A position is sought from one of these, by name; all other flags are numbers.
+      if (info.kind == FEIGN_KIND_SEEK)
+        for (uint32_t i = 0; i < arg.name_count; ++i)
+          if (arg.names[i].value == a.flags) {
+            line_ += arg.names[i].name;
+            return;
+          }
+      value = a.flags;
+      break;
+    case FEIGN_SLOT_MODE:
+      value = a.mode;
+      break;
+    case FEIGN_SLOT_VALUE:
+      if (arg.type == FEIGN_ARG_LIST) {
+        const bool data = info.kind == FEIGN_KIND_READ || info.kind == FEIGN_KIND_WRITE;
+        if (data && a.value_count == 0) {  // only the sum is known
+          value = static_cast<int64_t>(a.length);
+          break;
+        }
+        line_ += '[';
+        for (uint32_t i = arg.index; i < a.value_count; ++i)
+          line_ += (i > arg.index ? ", " : "") + std::to_string(static_cast<int64_t>(a.values[i]));
+        line_ += ']';
+        return;
+      }
+      if (arg.type == FEIGN_ARG_STRING || arg.type == FEIGN_ARG_PATH)
+        return quoted(static_cast<uint32_t>(at_value));
+      if (at_value == FEIGN_NO_OFFSET) {
+        line_ += "NULL";
+        return;
+      }
+      value = static_cast<int64_t>(at_value);
+      break;
+    default:
+      break;
+  }
+  line_ += std::to_string(value);
+}
+
+void Writer::print(Node& node, const feign_activity& a, const feign_op_info& info, int64_t result) {
+  const auto has = [&](uint32_t slot) {
+    for (uint32_t i = 0; i < info.arg_count; ++i)
+      if (info.args[i].slot == slot) return true;
+    return false;
+  };
+  line_.clear();
+  line_ += info.name;
+  line_ += '(';
+  bool first = true;
+  for (uint32_t i = 0; i < info.arg_count; ++i) {
+    const feign_arg_info& arg = info.args[i];
+    if (arg.slot == FEIGN_SLOT_NONE) continue;
+    if (!first) line_ += ", ";
+    first = false;
+    // A directory's descriptor went into the absolute path.
+    const bool second = arg.slot == FEIGN_SLOT_HANDLE2;
+    if (arg.slot == FEIGN_SLOT_HANDLE || second) {
+      const uint32_t handle = second ? a.handle2 : a.handle;
+      const bool by_path = has(second ? FEIGN_SLOT_PATH2 : FEIGN_SLOT_PATH);
+      if (by_path && (handle == 0 || info.kind == FEIGN_KIND_OPEN))
+        line_ += "AT_FDCWD";
+      else if (second && info.kind == FEIGN_KIND_DUP)
+        line_ += std::to_string(result);
+      else
+        line_ += std::to_string(handle == 0 ? -1 : node.fds.of(handle, lost_));
+    } else if (arg.slot == FEIGN_SLOT_PATH && a.handle != 0 && info.kind != FEIGN_KIND_OPEN &&
+               has(FEIGN_SLOT_HANDLE)) {
+      line_ += "\"\"";  // of the descriptor's file
+    } else {
+      print(arg, a, info);
+    }
+  }
+  line_ += ") = ";
+  if (a.marks & FEIGN_NO_RESULT) {
+    line_ += '?';
+  } else if (a.result < 0 && a.result > -4096) {
+    const char* name = strerrorname_np(static_cast<int>(-a.result));
+    line_ += name != nullptr ? "-1 " + std::string(name) : std::to_string(a.result);
+  } else {
+    line_ += std::to_string(result);
+  }
+  line_ += '\n';
+}
+
+feign_status Writer::write(const feign_activity& a) {
+  const uint32_t index = node_of(a.stream);
+  if (index == kUnknown)
+    return io_error("open", name_ + "." + std::to_string(nodes_.size()) + ".part");
+  Node& node = *nodes_[index];
+  if (a.marks & FEIGN_DEPENDS)
+    for (const feign::Dependency& d : feign::Record::of(&a)->depends)
+      depend(node, index, d.stream, d.id);
+  // A child begins after the call that made it.
+  feign_stream_info info{};
+  if (node.first_id == 0 && host_->stream_info(host_, a.stream, &info) >= 0 && info.parent != 0)
+    depend(node, index, info.parent, info.parent_id);
+  return put(node, a);
+}
+
+// Writes the call, unless this format has none such: then the next one waits for what it waits for.
+feign_status Writer::put(Node& node, const feign_activity& a) {
+  const feign_op_info* info = host_->op_info(host_, a.op);
+  const std::string name = info != nullptr ? info->name : "op " + std::to_string(a.op);
+  const bool posix = info != nullptr && strcmp(info->layer, "posix") == 0;
+  const Effect effect = posix && a.op < feign::posix_calls().size()
+                            ? feign::posix_calls()[a.op].effect
+                            : Effect::kUse;
+  bool has_fd = false, has_path = false;
+  for (uint32_t i = 0; info != nullptr && i < info->arg_count; ++i) {
+    has_fd |= info->args[i].slot == FEIGN_SLOT_HANDLE;
+    has_path |= info->args[i].slot == FEIGN_SLOT_PATH;
+  }
+  const char* why = nullptr;
+  if (!posix)
+    why = " (of another layer)";
+  else if (effect == Effect::kFork || effect == Effect::kClone)
+    why = " (the child waits for its parent's call before it)";
+  else if (effect == Effect::kExit)
+    why = " (of a thread: its process goes on)";
+  else if (effect == Effect::kChroot)
+    why = " (paths are absolute)";
+  else if (a.handle != 0 && !has_fd && !has_path && effect != Effect::kCreat)
+    why = " (of a mapped file, or asynchronous)";
+  node.fds.ended(a, effect);
+  if (why != nullptr) {
+    lost_.count(std::string(posix || info == nullptr ? "" : info->layer) + (posix ? "" : ":") +
+                name + why);
+    return FEIGN_OK;
+  }
+  if (a.duration_ns != 0) lost_.count("durations of calls");
+  if (a.sync_ns != 0) lost_.count("times spent waiting");
+  if (info->kind == FEIGN_KIND_STAT && (a.length != 0 || a.mode != 0) &&
+      effect != Effect::kAccess && effect != Effect::kReadlink)
+    lost_.count("sizes and modes that a call found");
+
+  const int64_t result = node.fds.result(a, info->kind, effect, lost_);
+  print(node, a, *info, result);
+  node.fds.closed(a, effect, lost_);
+
+  const Head head{a.id, a.compute_ns, static_cast<uint32_t>(node.waits.size()),
+                  static_cast<uint32_t>(line_.size())};
+  if (fwrite(&head, sizeof head, 1, node.file) != 1 ||
+      fwrite(node.waits.data(), sizeof(uint32_t), node.waits.size(), node.file) !=
+          node.waits.size() ||
+      fwrite(line_.data(), 1, line_.size(), node.file) != line_.size())
+    return io_error("write", node.part);
+  node.waits.clear();
+  if (node.first_id == 0) node.first_id = a.id;
+  return FEIGN_OK;
+}
+
+// ---- the final files ----------------------------------------------------------------------------
+
+// From the first file to the second, with numbers for nodes and with SIGNALs.
+feign_status Writer::complete(Node& node) {
+  const std::string second = node.part + ".2";
+  if (fclose(std::exchange(node.file, nullptr)) != 0) return io_error("write", node.part);
+  FILE* from = fopen(node.part.c_str(), "re");
+  if (from == nullptr) return io_error("open", node.part);
+  FILE* to = fopen(second.c_str(), "we");
+  if (to == nullptr) {
+    fclose(from);
+    return io_error("open", second);
+  }
+  std::sort(node.signals.begin(), node.signals.end());
+  fprintf(to, "/* node %u of %zu */\n", node.number, nodes_.size());
+  auto signal = node.signals.begin();
+  Head head{};
+  std::vector<uint32_t> waits;
+  std::string text;
+  bool good = true;
+  while (good && fread(&head, sizeof head, 1, from) == 1) {
+    waits.resize(head.waits);
+    text.resize(head.size);
+    good = fread(waits.data(), sizeof(uint32_t), waits.size(), from) == waits.size() &&
+           fread(text.data(), 1, text.size(), from) == text.size();
+    for (; signal != node.signals.end() && signal->id < head.id; ++signal)
+      fprintf(to, "SIGNAL(%u)\n", nodes_[signal->to]->number);
+    if (head.compute_ns != 0)
+      fprintf(to, "COMPUTE(%" PRIu64 ".%09" PRIu64 ")\n", head.compute_ns / 1000000000,
+              head.compute_ns % 1000000000);
+    for (const uint32_t on : waits) fprintf(to, "WAIT(%u)\n", nodes_[on]->number);
+    fwrite(text.data(), 1, text.size(), to);
+  }
+  for (; signal != node.signals.end(); ++signal)
+    fprintf(to, "SIGNAL(%u)\n", nodes_[signal->to]->number);
+  good &= ferror(from) == 0;
+  fclose(from);
+  good &= ferror(to) == 0;
+  if (fclose(to) != 0 || !good) return io_error("write", second);
+  return FEIGN_OK;
+}
+
+feign_status Writer::finish() {
+  // A node's number is its rank, if all have one of their own.
+  std::map<int32_t, int> ranks;
+  bool ranked = true;
+  for (const auto& node : nodes_) ranked &= node->first.rank >= 0 && ++ranks[node->first.rank] == 1;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = *nodes_[i];
+    // In a file of its own name, the only one is read as number 0.
+    node.number = ranked && nodes_.size() > 1 ? static_cast<uint32_t>(node.first.rank) : i;
+    if (node.first.process != node.number) lost_.count("process numbers");
+    if (node.first.host != 0) lost_.count("host names");
+  }
+  if (nodes_.empty())
+    return host_->fail(
+        host_, FEIGN_ERR_ARGUMENT,
+        (name_ + ": there is no call to write: this format has no empty trace").c_str());
+  // Files of an older trace would be read in place of these, or as further nodes.
+  if (nodes_.size() > 1)
+    for (const std::string& there : feign::files_of(name_)) {
+      struct stat st {};
+      const bool ours = std::any_of(nodes_.begin(), nodes_.end(),
+                                    [&](const auto& node) { return there == final_name(*node); });
+      if (!ours && stat(there.c_str(), &st) == 0)
+        return host_->fail(
+            host_, FEIGN_ERR_ARGUMENT,
+            (there + ": is left of an older trace, and would be read with or instead of "
+                     "this one: remove it first")
+                .c_str());
+    }
+  for (const auto& node : nodes_)
+    if (const feign_status status = complete(*node); status < 0) return status;
+  for (const auto& node : nodes_)
+    if (rename((node->part + ".2").c_str(), final_name(*node).c_str()) != 0)
+      return io_error("rename", node->part + ".2");
+  lost_.say(host_, "tracetext");
+  return FEIGN_OK;
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+feign_status create(const feign_host* host, const void* options, void** self) noexcept {
+  try {
+    auto writer = std::make_unique<Writer>(host, static_cast<const Options*>(options)->file);
+    *self = writer.release();
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
+  auto& writer = *static_cast<Writer*>(self);
+  try {
+    for (size_t i = 0; i < count; ++i)
+      if (const feign_status status = writer.write(*items[i]); status < 0) return status;
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return FEIGN_ERR_NOMEM;
+  }
+}
+
+feign_status finish(void* self) noexcept {
+  try {
+    return static_cast<Writer*>(self)->finish();
+  } catch (const std::exception&) {
+    return FEIGN_ERR_NOMEM;
+  }
+}
+
+void destroy(void* self) noexcept { delete static_cast<Writer*>(self); }
+
+constexpr feign_writer kApi = {sizeof kApi, 0, create, write, finish, destroy, ".tracetext"};
+
+}  // namespace
+
+constexpr feign_component kWriter = {sizeof kWriter,
+                                     FEIGN_WRITER,
+                                     "tracetext",
+                                     "Writes the annotated text of //TRACE, one file a process.",
+                                     &kApi,
+                                     kOptions,
+                                     std::size(kOptions),
+                                     sizeof(feign_option),
+                                     sizeof(Options),
+                                     0};
+
+}  // namespace tracetext
