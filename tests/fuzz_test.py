@@ -8,6 +8,8 @@ import sys
 
 from harness import BUILD, TOP, Skip, Tmp, main
 
+OBJECTS = Tmp()
+
 
 def fuzzes(target):
     if os.path.basename(BUILD) not in ("build", "build-gcc"):
@@ -22,7 +24,7 @@ def fuzzes(target):
         if subprocess.run([clang, "-fsanitize=fuzzer,address", "-o", os.path.join(tmp, "p"), probe], stderr=subprocess.DEVNULL).returncode:
             raise Skip("clang has no libFuzzer: apt-get install libclang-rt-14-dev")
     done = subprocess.run([sys.executable, os.path.join(TOP, "tests", "fuzz", "run"), target, os.environ.get("FEIGN_FUZZ_SECONDS", "15"), BUILD],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env={**os.environ, "FEIGN_FUZZ_OBJECTS": OBJECTS.name})
     assert done.returncode == 0, done.stdout[-4000:]
 
 

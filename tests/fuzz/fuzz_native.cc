@@ -118,7 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!reader) return 0;
   read_all(*reader, {}, tables);
   NativeReader::Range range;
-  range.stream = 1;
+  range.streams = {1};
   range.from = 1;
   range.path = "/a";
   read_all(*reader, range, tables);
