@@ -14,6 +14,17 @@ std::string known(int64_t number) { return number >= 0 ? std::to_string(number) 
 
 namespace {
 
+// How files are read, or written.
+std::string access_text(const TraceInfo::Access& a) {
+  const auto share = [&](uint64_t n) {
+    return 100 * static_cast<double>(n) / static_cast<double>(a.count);
+  };
+  return format_count(a.count) + " of " + format_bytes(a.size_at(0.5)) + " in the middle, " +
+         format_bytes(a.size_at(0.9)) + " at 90 %, " + format_bytes(a.largest) +
+         format(" at most; %.0f %% where the last one ended, %.0f %% strided, %.0f %% elsewhere",
+                share(a.sequential), share(a.strided), share(a.elsewhere));
+}
+
 std::string dependencies_text(const DependencyInfo& d) {
   std::string out =
       "\n" + format("  %-16s %10s %10s %10s\n", "dependencies", "found", "redundant", "kept");
@@ -61,6 +72,12 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
   for (const std::string& note : tables.notes) line("note", note);
   line("time", "in calls " + format_time(t.call_ns) + ", computing " + format_time(t.compute_ns) +
                    ", waiting " + format_time(t.sync_ns));
+
+  if (span != 0)
+    line("at once", format("%.2f streams in calls, on average",
+                           static_cast<double>(t.call_ns) / static_cast<double>(span)));
+  for (const auto& [name, access] : {std::pair{"reads", &t.reads}, std::pair{"writes", &t.writes}})
+    if (access->count != 0) line(name, access_text(*access));
 
   for (const Statistic& s : tables.statistics)
     line("measured",
@@ -139,6 +156,13 @@ std::string info_json(const TraceInfo& t, const Tables& tables,
   j["call_seconds"] = seconds(t.call_ns);
   j["compute_seconds"] = seconds(t.compute_ns);
   j["sync_seconds"] = seconds(t.sync_ns);
+  j["in_calls_at_once"] =
+      t.last_ns > t.first_ns ? seconds(t.call_ns) / seconds(t.last_ns - t.first_ns) : 0;
+  for (const auto& [name, a] : {std::pair{"reads", &t.reads}, std::pair{"writes", &t.writes}})
+    j[name] = {{"count", a->count},           {"size_p50", a->size_at(0.5)},
+               {"size_p90", a->size_at(0.9)}, {"size_max", a->largest},
+               {"sequential", a->sequential}, {"strided", a->strided},
+               {"elsewhere", a->elsewhere}};
   j["file_count"] = t.file_count;
   j["noise"] = t.noise;
   j["no_files"] = t.no_files;

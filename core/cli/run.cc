@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -460,6 +461,57 @@ Result<PluginSpec> writer_for(const std::string& file, Plugins& plugins) {
                    ", or --to WRITER");
 }
 
+void TraceInfo::Access::add_size(uint64_t bytes) {
+  constexpr size_t kMost = 4096;
+  ++count;
+  largest = std::max(largest, bytes);
+  if (sizes.size() >= kMost && !sizes.contains(bytes)) bytes = std::bit_floor(bytes);
+  ++sizes[bytes];
+}
+
+uint64_t TraceInfo::Access::size_at(double share) const {
+  uint64_t seen = 0;
+  for (const auto& [bytes, times] : sizes) {
+    seen += times;
+    if (static_cast<double>(seen) >= share * static_cast<double>(count)) return bytes;
+  }
+  return 0;
+}
+
+namespace {
+
+// Where open files were read and written last, to tell how one call follows another.
+class Patterns {
+ public:
+  void add(const feign_activity& a, uint64_t bytes, bool reads, TraceInfo::Access& to) {
+    to.add_size(bytes);
+    const auto [at, first] = last_.try_emplace({a.handle, reads});
+    Last& last = at->second;
+    const uint64_t stride = a.offset - last.start;
+    if (!first) {
+      if (a.offset == last.end)
+        ++to.sequential;
+      else if (stride != 0 && stride == last.stride)
+        ++to.strided;
+      else
+        ++to.elsewhere;
+    }
+    last = {a.offset, a.offset + bytes, first ? 0 : stride};
+  }
+  void closed(uint32_t handle) {
+    last_.erase({handle, true});
+    last_.erase({handle, false});
+  }
+
+ private:
+  struct Last {
+    uint64_t start = 0, end = 0, stride = 0;
+  };
+  std::map<std::pair<uint32_t, bool>, Last> last_;  // by handle, of reads and of writes
+};
+
+}  // namespace
+
 Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plugins, Tables& tables,
                              const Progress& progress) {
   auto line = choose(specs, plugins);
@@ -477,6 +529,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   // By file identity: no vector, for a damaged trace can name any number.
   std::unordered_map<uint32_t, TraceInfo::File> seen;
   std::vector<uint8_t> noisy;  // by path string: 0 not yet known, 1 no, 2 yes
+  Patterns patterns;
   const auto o_kind = [&](uint32_t id) {
     const feign_op_info* op = tables.ops.info(id);
     return op != nullptr ? op->kind : uint32_t{FEIGN_KIND_OTHER};
@@ -526,7 +579,10 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
         s.moved_depth = FEIGN_DEPTH(a.marks);
         if (reads) info.bytes_read += bytes;
         if (writes) info.bytes_written += bytes;
+        if (bytes != 0 && a.handle != 0 && !(a.marks & FEIGN_NOT_A_FILE))
+          patterns.add(a, bytes, reads, reads ? info.reads : info.writes);
       }
+      if (a.marks & FEIGN_LAST) patterns.closed(a.handle);
       if (s.activities++ == 0) s.first_ns = a.start_ns;
       s.last_ns = std::max(s.last_ns, end);
       if (a.file != 0 && (a.path != 0 || !(a.marks & FEIGN_NOT_A_FILE))) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,16 @@ struct TraceInfo {
     uint64_t calls = 0, bytes_read = 0, bytes_written = 0;
   };
   std::vector<File> files;  // those with the most bytes, then calls; at most 20
+  // How files are read, or written: which sizes, and from where in an open file compared with the
+  // time before. The first time counts as none of them.
+  struct Access {
+    std::map<uint64_t, uint64_t> sizes;  // bytes moved -> how often; see add_size()
+    uint64_t count = 0, largest = 0, sequential = 0, strided = 0, elsewhere = 0;
+    // Of very many different sizes, only the power of two below each is kept apart.
+    void add_size(uint64_t bytes);
+    uint64_t size_at(double share) const;  // that this share is no larger than
+  };
+  Access reads, writes;
   uint64_t file_count = 0;
   // What comes with starting any program (base/workload.h), and what is on no file.
   uint64_t noise = 0, no_files = 0;

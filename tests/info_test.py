@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""feign info: how files are read and written, told of traces whose answer is known."""
+import os
+import random
+
+from harness import Tmp, feign, main
+
+
+def told(lines):
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.writelines(f"7 17000000{10 + i // 1000:02}.{i % 1000 * 1000:06} {line} <0.000500>\n" for i, line in enumerate(lines))
+        assert "where the last one ended" in feign("info", trace).out
+        return feign("info", trace, "--json").json()
+
+
+def test_how_files_are_read_and_written():
+    opens = ['openat(AT_FDCWD, "/a", O_RDONLY) = 3', 'openat(AT_FDCWD, "/b", O_RDWR) = 4']
+    in_a_row = ['read(3, "", 4096) = 4096'] * 50
+    strides = [f'pread64(4, "", 1024, {i * 100000}) = 1024' for i in range(21)]
+    anywhere = random.Random(1).sample(range(1000), 30)
+    writes = [f'pwrite64(4, "", 8, {n * n * 10}) = 8' for n in anywhere]
+    info = told(opens + in_a_row + strides + writes + ['write(1, "", 5) = 5', 'read(3, "", 4096) = 0'])
+    # The first of each file is none of these, nor is the first step of a stride.
+    assert info["reads"] == {"count": 71, "size_p50": 4096, "size_p90": 4096, "size_max": 4096, "sequential": 49, "strided": 19, "elsewhere": 1}, info["reads"]
+    assert info["writes"] == {"count": 30, "size_p50": 8, "size_p90": 8, "size_max": 8, "sequential": 0, "strided": 0, "elsewhere": 29}, info["writes"]
+    assert 0.48 < info["in_calls_at_once"] < 0.52, info["in_calls_at_once"]
+
+
+def test_another_opening_begins_anew():
+    again = ['openat(AT_FDCWD, "/a", O_RDONLY) = 3', 'read(3, "", 100) = 100', "close(3) = 0"]
+    info = told(again * 5)
+    assert info["reads"]["count"] == 5 and info["reads"]["sequential"] == info["reads"]["elsewhere"] == 0, info["reads"]
+
+
+def test_many_sizes():
+    info = told(['openat(AT_FDCWD, "/a", O_RDONLY) = 3'] + [f'read(3, "", {n}) = {n}' for n in range(1, 9001)])
+    assert info["reads"]["count"] == 9000 and info["reads"]["size_p50"] == 4096 and info["reads"]["size_max"] == 9000, info["reads"]
+
+
+if __name__ == "__main__":
+    main(globals())
