@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <random>
-#include <regex>
 
 #include "base/path.h"
 #include "harness.h"
@@ -22,13 +21,18 @@ TEST(Glob, FitsWhatFnmatchFits) {
     for (size_t i = random() % (most + 1); i > 0; --i) out += signs[random() % strlen(signs)];
     return out;
   };
-  const std::regex one_set("^[^\\[]*\\[!?[ab]+\\][^\\[]*$");
   int fits = 0;
   for (int i = 0; i < 50'000; ++i) {
     std::string glob = text("ab/*?[!-]", 8);
     while (glob.find("**") != std::string::npos) glob.erase(glob.find("**"), 1);
-    // Sets that are not closed, or hold a slash, are not to be relied on.
-    if (glob.find('[') != std::string::npos && !std::regex_search(glob, one_set)) continue;
+    // Sets that are not closed, or hold something else than letters, are not to be relied on.
+    if (const size_t open = glob.find('['); open != std::string::npos) {
+      const size_t from = glob.find_first_not_of('!', open + 1), close = glob.find(']', open);
+      if (close == std::string::npos || from >= close || from > open + 2 ||
+          glob.find_first_not_of("ab", from) != close ||
+          glob.find('[', open + 1) != std::string::npos)
+        continue;
+    }
     const std::string path = text("ab/", 6);
     const bool want = fnmatch(glob.c_str(), path.c_str(), FNM_PATHNAME) == 0;
     EXPECT_EQ(feign::glob_fits(glob.c_str(), path.c_str()), want) << glob << " " << path;
