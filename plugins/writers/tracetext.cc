@@ -334,8 +334,9 @@ feign_status Writer::put(Node& node, const feign_activity& a) {
   const Head head{a.id, a.compute_ns, static_cast<uint32_t>(node.waits.size()),
                   static_cast<uint32_t>(line_.size())};
   if (fwrite(&head, sizeof head, 1, node.file) != 1 ||
-      fwrite(node.waits.data(), sizeof(uint32_t), node.waits.size(), node.file) !=
-          node.waits.size() ||
+      (!node.waits.empty() &&
+       fwrite(node.waits.data(), sizeof(uint32_t), node.waits.size(), node.file) !=
+           node.waits.size()) ||
       fwrite(line_.data(), 1, line_.size(), node.file) != line_.size())
     return io_error("write", node.part);
   node.waits.clear();

@@ -75,6 +75,7 @@ struct Program {
         old != nullptr ? freopen(c.path.c_str(), how.mode, old) : fopen(c.path.c_str(), how.mode);
     c.result = f != nullptr ? fileno(f) : -errno;
     if (f == nullptr) in_use.erase(c.path);
+    if (f == nullptr && old != nullptr) fclose(old);  // it is closed, but glibc has not freed it
     if (f != nullptr) files[fileno(f)] = f, names[fileno(f)] = c.path;
     calls.push_back(c);
   }
