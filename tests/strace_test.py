@@ -268,6 +268,30 @@ def test_what_wakes_others_takes_place_when_it_starts():
     assert "FUTEX_WAKE_PRIVATE" in lines[0] and "FUTEX_WAIT_PRIVATE" in lines[1] and "uaddr=16" in lines[0], lines
 
 
+def test_of_calls_that_overlap_the_one_that_came_late_comes_after():
+    at = "17000000%02d.000000"
+    same(calls([f"1 {at % 0} mkdir(\"/d\", 0777 <unfinished ...>", f"2 {at % 1} mkdir(\"/d\", 0777) = -1 EEXIST (File exists) <0.000010>",
+                f"1 {at % 2} <... mkdir resumed>) = 0 <2.000000>",
+                # Not of another name, nor when the process itself goes on.
+                f"1 {at % 3} mkdir(\"/e\", 0777 <unfinished ...>", f"2 {at % 4} mkdir(\"/d\", 0777) = -1 EEXIST (File exists) <0.000010>",
+                f"2 {at % 5} mkdir(\"/e\", 0777) = -1 EEXIST (File exists) <0.000010>", f"2 {at % 6} rmdir(\"/d\") = 0 <0.000010>",
+                f"1 {at % 7} <... mkdir resumed>) = 0 <4.000000>"]),
+         ['mkdir(pathname="/d", mode=0755) = 0', 'mkdir(pathname="/d", mode=0755) = -EEXIST', 'mkdir(pathname="/d", mode=0755) = -EEXIST',
+          'mkdir(pathname="/e", mode=0755) = -EEXIST', 'rmdir(pathname="/d") = 0', 'mkdir(pathname="/e", mode=0755) = 0'])
+    # Who read to the end of a file read after those who got all they wanted; who never sees its call end is let go.
+    got = calls([f"1 {at % 0} open(\"/f\", O_RDONLY) = 3 <0.000010>", f"1 {at % 1} fork() = 2 <0.000010>", f"1 {at % 2} read(3,  <unfinished ...>",
+                 f"2 {at % 3} read(3, \"\", 10) = 0 <0.000010>", f"1 {at % 4} <... read resumed>\"0123456789\", 10) = 10 <2.000000>",
+                 f"1 {at % 5} read(3,  <unfinished ...>", f"2 {at % 6} read(3, \"\", 10) = 0 <0.000010>"])
+    same([c[c.index(") = "):] for c in got if c.startswith("read")], [") = 10", ") = 0", ") = 0"])
+
+
+def test_of_files_that_are_merged_too():
+    at = "17000000%02d.000000"
+    trace = {"t.1": [f"{at % 0} mkdir(\"/d\", 0777) = 0 <3.000000>"], "t.2": [f"{at % 1} mkdir(\"/d\", 0777) = -1 EEXIST (File exists) <0.500000>"],
+             "t.3": [f"{at % 2} mkdir(\"/e\", 0777) = -1 EEXIST (File exists) <0.000010>"]}
+    same(calls(trace, name="t"), ['mkdir(pathname="/d", mode=0755) = 0', 'mkdir(pathname="/d", mode=0755) = -EEXIST', 'mkdir(pathname="/e", mode=0755) = -EEXIST'])
+
+
 def test_variants():
     """Thirty captures of one program, with other options each."""
     if not os.path.isdir(VARIANTS):

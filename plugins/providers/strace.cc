@@ -318,6 +318,22 @@ struct Process {
   Begun call;
 };
 
+// Of calls that overlap, the one that ended first need not have taken effect first. Where the
+// results tell, they count: a name that exists was made before, and who found the end of a file
+// read after those who did not. Such a call is kept back while one like it (the same but for what
+// follows its path or descriptor) is under way, unless its own process goes on.
+struct Late {
+  Process* process = nullptr;
+  std::string text;    // what one like it begins with
+  uint64_t ended = 0;  // the line that it ended in
+  Held held;
+};
+bool came_late(const Call& call, std::string_view text, const feign_activity& a) {
+  if (a.marks & FEIGN_NO_RESULT) return false;
+  return a.result == -EEXIST || (call.effect == Effect::kRead && text.starts_with("read") &&
+                                 a.result >= 0 && static_cast<uint64_t>(a.result) < a.length);
+}
+
 // Calls that take effect when they start, not when they end: those that make a process, give up a
 // descriptor, or wake somebody, who may be seen to go on before the call is seen to end. `text` is
 // the call with its arguments, as far as they are known.
@@ -339,6 +355,11 @@ bool at_start(const Call& call, std::string_view text) {
     default:
       return false;
   }
+}
+
+bool made_before(const Held& made, const Held& late) {
+  return made.a.op == late.a.op && made.a.path == late.a.path && made.a.path2 == late.a.path2 &&
+         made.a.result >= 0 && made.a.start_ns <= late.a.start_ns + late.a.duration_ns;
 }
 
 class Provider;
@@ -372,6 +393,9 @@ class Source {
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
   feign_status bad(const std::string& what);
+  bool keep_back(Process& p, const Call& call, std::string_view text);
+  bool is_under_way(const Late& late) const;
+  void let_go(const Process* of);
   Process& process(int64_t pid);
 
   Provider& provider_;
@@ -380,6 +404,7 @@ class Source {
   int32_t rank_;
   int64_t pid_;  // of lines that name none
   std::deque<Held> queue_;
+  std::vector<Late> late_;
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
@@ -514,6 +539,7 @@ feign_status Source::fill() {
         if (p->call.place == nullptr)
           provider_.host_->left_out(provider_.host_, p->stream, "(call)", "did not return", 0, 0);
       }
+    let_go(nullptr);
   } else if (!queue_.empty() && !queue_.front().complete) {
     queue_.front().complete = true;
     queue_.front().a.marks |= FEIGN_NO_RESULT;
@@ -738,6 +764,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   while (length < text.size() && is_name(text[length])) ++length;
   if (length == 0 || length == text.size() || text[length] != '(')
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(… <unfinished ...>");
+  if (!late_.empty()) let_go(&p);
   p.begun = true;
   unfinished_ = &p;
   p.call.text.assign(text);
@@ -806,6 +833,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     return FEIGN_OK;
   }
 
+  if (!late_.empty()) let_go(&p);
   if (place == nullptr) queue_.emplace_back();
   Held& h = place != nullptr ? *place : queue_.back();
   h.a.op = k.call->op;
@@ -835,11 +863,43 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     }
     p.calls = p.short_ones = 0;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
+    if (!keep_back(p, *k.call, text) && !late_.empty()) let_go(nullptr);
   } else {
     p.calls = p.short_ones = 0;
     place->complete = true;
   }
   return FEIGN_OK;
+}
+
+bool Source::is_under_way(const Late& late) const {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
+    const Process& p = *entry.second;
+    return p.begun && p.call.line < late.ended && p.call.text.starts_with(late.text);
+  });
+}
+
+// Takes the call of `p` that has just ended, the queue's last, out of the queue for the time being.
+bool Source::keep_back(Process& p, const Call& call, std::string_view text) {
+  if (processes_.size() < 2 || !came_late(call, text, queue_.back().a)) return false;
+  size_t end = text.find(call.effect == Effect::kRead ? ',' : '"');
+  if (end != text.npos && text[end] == '"') end = text.find('"', end + 1);
+  if (end == text.npos) return false;
+  Late late{&p, std::string(text.substr(0, end + 1)), lines_->number(), {}};
+  if (!is_under_way(late)) return false;
+  late.held = std::move(queue_.back());
+  queue_.pop_back();
+  late_.push_back(std::move(late));
+  return true;
+}
+
+// What was kept back takes its place: that of process `of`, which goes on; without, that for which
+// nobody is under way any more.
+void Source::let_go(const Process* of) {
+  std::erase_if(late_, [&](Late& late) {
+    if (of != nullptr ? late.process != of : is_under_way(late)) return false;
+    queue_.push_back(std::move(late.held));
+    return true;
+  });
 }
 
 // io_submit's array: each request that was accepted becomes an activity of its own.
@@ -1410,6 +1470,10 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       if (source->empty()) continue;
       if (best == nullptr || source->when() < best->when()) best = source.get();
     }
+    if (best != nullptr && best->front().a.result == -EEXIST)  // as came_late, between files
+      for (auto& source : sources_)
+        if (source.get() != best && !source->empty() && made_before(source->front(), best->front()))
+          best = source.get();
     if (best == nullptr) return FEIGN_END;
     if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
