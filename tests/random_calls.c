@@ -66,6 +66,9 @@ enum { ASK_TABLE = 1, ASK_PATH, ASK_AFTER, ASK_LAST };
 /* What the observer says of a path: the features that it uses, and these. */
 enum { OUTSIDE = 1 << 29, NO_PARENT = 1 << 30 };
 
+/* In place of an actor whose turn it is. */
+#define NOBODY UINT32_MAX
+
 /* The features that a path may turn out to use. */
 enum {
   CHOSEN = LINK_MIDDLE | LINK_DOTDOT | LINK_END | SLASH_END | GONE_BASE | DOT_END | DOT_MISSING |
@@ -874,7 +877,8 @@ static int begins(void) {
     snprintf(number, sizeof number, "%d", process);
     set("execve", -1, -1, -1, -1, 0);
     ask(ASK_LAST);
-    __atomic_store_n(&b->turn, (uint32_t)process, __ATOMIC_RELEASE);
+    /* Nobody's until the new program takes it: the old one's threads live on for a while. */
+    __atomic_store_n(&b->turn, NOBODY, __ATOMIC_RELEASE);
     char *const args[] = {self[0], self[1], number, NULL};
     execve("/proc/self/exe", args, (char *const[]){NULL});
     exit(5);
@@ -945,6 +949,8 @@ int main(int argc, char **argv) {
     me = atoi(argv[2]);
     b = shmat(atoi(argv[1]), NULL, 0);
     if (b == (void *)-1) return 2;
+    uint32_t nobody = NOBODY;
+    __atomic_compare_exchange_n(&b->turn, &nobody, (uint32_t)me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     act();
     return 0;
   }
