@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "trace/tables.h"
 
+#include <cstring>
+
 #include "layers/mpi_ops.h"
 #include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
@@ -12,20 +14,54 @@ namespace feign {
 const feign_activity kBlankActivity{};
 
 Ops::Ops() {
-  ops_.emplace_back(nullptr);
+  ops_.push_back(nullptr);
   add_own(posix_layer(), posix_calls());
   add_own(stdio_layer(), stdio_calls());
   ops_.resize(FEIGN_MPI_FIRST);
-  (void)add(mpi_layer());
+  add_own(mpi_layer());
   ops_.resize(FEIGN_MPIIO_FIRST);
-  (void)add(mpiio_layer());
+  add_own(mpiio_layer());
 }
 
 void Ops::add_own(const feign_layer& layer, std::span<const Call> calls) {
-  (void)add(layer);
+  const uint32_t first = append(layer, false);
+  if (calls.empty()) return;
   calls_.resize(size());
   for (const Call& call : calls)
-    if (call.op != 0) calls_[size() - layer.op_count + call.op - 1] = &call;
+    if (call.op != 0) calls_[first + call.op - 1] = &call;
+}
+
+Ops::Copy::Copy(const feign_op_info& from) : name(from.name), layer(from.layer) {
+  const auto* row = reinterpret_cast<const char*>(from.args);
+  for (uint32_t a = 0; a < from.arg_count; ++a, row += from.arg_stride) {
+    args.push_back(*reinterpret_cast<const feign_arg_info*>(row));
+    arg_names.emplace_back(args.back().name != nullptr ? args.back().name : "");
+  }
+  for (size_t a = 0; a < args.size(); ++a) args[a].name = arg_names[a].c_str();
+}
+
+uint32_t Ops::append(const feign_layer& layer, bool copied) {
+  const uint32_t first = size();
+  feign_op_info* infos =
+      infos_.emplace_back(std::make_unique<feign_op_info[]>(layer.op_count)).get();
+  for (uint32_t i = 0; i < layer.op_count; ++i) {
+    ops_.push_back(nullptr);
+    if (layer.ops[i] == nullptr) continue;  // a number that is not in use
+    feign_op_info& info = infos[i] = *layer.ops[i];
+    info.struct_size = sizeof info;
+    info.id = first + i;
+    info.layer = layer.name;
+    if (copied) {
+      const Copy& copy = *copies_.emplace_back(std::make_unique<Copy>(info));
+      info.name = copy.name.c_str();
+      info.layer = copy.layer.c_str();
+      info.arg_stride = sizeof(feign_arg_info);
+      info.args = copy.args.empty() ? nullptr : copy.args.data();
+    }
+    ops_.back() = &info;
+  }
+  layers_.emplace(layer.name, std::pair{first, layer.op_count});
+  return first;
 }
 
 Result<uint32_t> Ops::add(const feign_layer& layer) {
@@ -33,41 +69,15 @@ Result<uint32_t> Ops::add(const feign_layer& layer) {
     const auto [first, count] = known->second;
     bool same = count == layer.op_count;
     for (uint32_t i = 0; same && i < count; ++i) {
-      const Op* old = ops_[first + i].get();
+      const feign_op_info* old = ops_[first + i];
       same = (old == nullptr) == (layer.ops[i] == nullptr) &&
-             (old == nullptr || old->name == layer.ops[i]->name);
+             (old == nullptr || strcmp(old->name, layer.ops[i]->name) == 0);
     }
     if (same) return first;
     return Error(FEIGN_ERR_PLUGIN,
                  std::string("layer ") + layer.name + ": there is one of that name with other ops");
   }
-  const uint32_t first = size();
-  for (uint32_t i = 0; i < layer.op_count; ++i) {
-    ops_.emplace_back(nullptr);
-    if (layer.ops[i] == nullptr) continue;  // a number that is not in use
-    const feign_op_info& from = *layer.ops[i];
-    auto op = std::make_unique<Op>();
-    op->name = from.name;
-    op->layer = layer.name;
-    const auto* row = reinterpret_cast<const char*>(from.args);
-    for (uint32_t a = 0; a < from.arg_count; ++a, row += from.arg_stride) {
-      op->args.push_back(*reinterpret_cast<const feign_arg_info*>(row));
-      op->arg_names.emplace_back(op->args.back().name != nullptr ? op->args.back().name : "");
-    }
-    for (size_t a = 0; a < op->args.size(); ++a) op->args[a].name = op->arg_names[a].c_str();
-    op->info = {sizeof(feign_op_info),
-                first + i,
-                op->name.c_str(),
-                op->layer.c_str(),
-                from.kind,
-                from.result_kind,
-                from.arg_count,
-                sizeof(feign_arg_info),
-                op->args.empty() ? nullptr : op->args.data()};
-    ops_.back() = std::move(op);
-  }
-  layers_.emplace(layer.name, std::pair{first, layer.op_count});
-  return first;
+  return append(layer, true);
 }
 
 uint32_t Ops::find(std::string_view layer, std::string_view name) const {
@@ -75,7 +85,7 @@ uint32_t Ops::find(std::string_view layer, std::string_view name) const {
   if (known == layers_.end()) return 0;
   const auto [first, count] = known->second;
   for (uint32_t op = first; op < first + count; ++op)
-    if (ops_[op] && name == ops_[op]->name) return op;
+    if (ops_[op] != nullptr && name == ops_[op]->name) return op;
   return 0;
 }
 

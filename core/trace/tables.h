@@ -26,25 +26,26 @@ class Ops {
  public:
   Ops();
   Result<uint32_t> add(const feign_layer& layer);  // the first op's id
-  const feign_op_info* info(uint32_t op) const {
-    return op < ops_.size() && ops_[op] ? &ops_[op]->info : nullptr;
-  }
+  const feign_op_info* info(uint32_t op) const { return op < ops_.size() ? ops_[op] : nullptr; }
   // What resolve and prepare know of an op; null for layers that are not ours.
   const Call* call(uint32_t op) const { return op < calls_.size() ? calls_[op] : nullptr; }
   uint32_t find(std::string_view layer, std::string_view name) const;  // 0 if unknown
   uint32_t size() const { return static_cast<uint32_t>(ops_.size()); }
 
  private:
-  // A copy of a plug-in's description: reports outlive the run that the plug-in was part of.
-  struct Op {
-    feign_op_info info;
+  // A plug-in's description is copied in full: reports outlive the run that it was part of.
+  struct Copy {
     std::string name, layer;
     std::vector<std::string> arg_names;
     std::vector<feign_arg_info> args;
+    explicit Copy(const feign_op_info& from);
   };
-  void add_own(const feign_layer& layer, std::span<const Call> calls);
+  uint32_t append(const feign_layer& layer, bool copied);
+  void add_own(const feign_layer& layer, std::span<const Call> calls = {});
 
-  std::vector<std::unique_ptr<Op>> ops_;  // [0] is null
+  std::vector<const feign_op_info*> ops_;                // [0] is null
+  std::vector<std::unique_ptr<feign_op_info[]>> infos_;  // of each layer
+  std::vector<std::unique_ptr<Copy>> copies_;
   std::vector<const Call*> calls_;
   std::map<std::string, std::pair<uint32_t, uint32_t>, std::less<>> layers_;  // first, count
 };
