@@ -37,6 +37,28 @@ def feign(*args, timeout=120, env=None, stdin=None, cwd=None):
     return Result(done)
 
 
+def sanitized():
+    """Whether the command is built with a sanitizer, which has memory, threads and calls of its own."""
+    with open(os.path.join(BUILD, "build.ninja"), encoding="utf-8") as f:
+        return "-fsanitize" in f.read()
+
+
+def bounded(write, *args, counts=(2000, 200000)):
+    """Memory does not grow with the trace: the peak of `feign args` after write(count) for a small and a large one.
+    (What the test itself holds when it starts the command counts, too: write() keeps nothing.)"""
+    if sanitized():
+        raise Skip("a sanitizer's own memory is counted, too")
+    peak = []
+    for count in counts:
+        write(count)
+        child = subprocess.Popen([FEIGN, *args], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = status
+        assert status == 0
+        peak.append(usage.ru_maxrss)
+    assert peak[1] < peak[0] + 8192, peak
+
+
 def refuses(*args, text, status=2, **how):
     """The command exits with `status` and says something that matches `text`, in few lines."""
     r = feign(*args, **how)

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from harness import BUILD, TOP, Skip, Tmp, main
+from harness import BUILD, TOP, Skip, Tmp, main, sanitized
 
 SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
 
@@ -16,11 +16,6 @@ def run(*command, **how):
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how)
     assert done.returncode == 0, f"{command}:\n{done.stdout[-3000:]}"
     return done.stdout
-
-
-def sanitized():
-    with open(os.path.join(BUILD, "build.ninja"), encoding="utf-8") as f:
-        return "-fsanitize" in f.read()
 
 
 def test_installed_package_and_template():
