@@ -13,10 +13,12 @@ import os
 import random
 import shutil
 import subprocess
+import tempfile
 
 from harness import CORPUS, Skip, Tmp, feign, main, tree
 from property_test import ALL, BIT, STRACE, compiled
 
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # these programs call fsync and sync a lot
 FIRST = int(os.environ.get("FEIGN_SEED", 1))
 # What random_calls.c does that makes no traffic for these modifiers is left out, so that there is more of the rest.
 FEATURES = ALL & ~(BIT["exec"] | BIT["range-unshare"] | BIT["link-dotdot"] | BIT["odd-names"] | BIT["dot-end"] | BIT["dot-missing"] | BIT["bad-base"])
@@ -52,11 +54,12 @@ def replayed(trace, root, with_, *more):
     return contents(root), r.json()
 
 
-def compare(trace, tmp, with_, *more):
+def compare(trace, tmp, with_, *more, base=()):
     """Raises if a replay with these modifiers leaves anything else, or gets other results. Returns (calls without, with)."""
-    base, plain = replayed(trace, os.path.join(tmp, "a"), [], *more)
-    changed, report = replayed(trace, os.path.join(tmp, "b"), with_, *more)
-    differ = {k: (base.get(k), changed.get(k)) for k in sorted(set(base) | set(changed)) if base.get(k) != changed.get(k)}
+    before, plain = replayed(trace, os.path.join(tmp, "a"), base, *more)
+    assert plain["mismatched"] == 0, f"without: {json.dumps(plain['mismatches'][:3])}"
+    after, report = replayed(trace, os.path.join(tmp, "b"), with_, *more)
+    differ = {k: (before.get(k), after.get(k)) for k in sorted(set(before) | set(after)) if before.get(k) != after.get(k)}
     assert not differ, f"{with_} {more}: (without, with) {list(differ.items())[:5]}"
     assert report["mismatched"] == plain["mismatched"], f"{with_} {more}: {json.dumps(report['mismatches'][:3])}, without {json.dumps(plain['mismatches'][:3])}"
     return plain["activities"], report["activities"]
@@ -84,7 +87,7 @@ class MadeUp:
     A little file system tells the results; what comes out is text as strace writes it."""
 
     def __init__(self, seed, count):
-        self.random, self.lines, self.clock = random.Random(seed), [], 1.0
+        self.random, self.lines, self.clock = random.Random(seed), [], 1.7e9
         self.files = {f"/d/f{i}": bytearray() for i in range(3)}  # by name: what it holds (sizes are what matters)
         self.fds, self.next = {}, 3  # (process, fd) -> [file, flags, position, name]; forks share the lists
         self.processes = [100]
@@ -107,7 +110,7 @@ class MadeUp:
 
     def data(self, p, fd, d, how):
         r, size = self.random, self.random.choice((1, 3, 10, 10, 100, 512, 4096))
-        content, flags, at, _ = d
+        content, flags, at = d[:3]
         writes = how in ("write", "writev", "pwrite64", "pwritev")
         at_own = how in ("read", "write", "readv", "writev")
         if not at_own:
@@ -215,16 +218,16 @@ def made_up(tmp, seed, count):
     return trace, ["--cwd", "/"]
 
 
-def holds(make, count, seeds, *pipelines, order=("trace", "depend")):
+def holds(make, count, seeds, *pipelines, order=("trace", "depend"), base=()):
     seeds = int(os.environ.get("FEIGN_SEEDS", seeds))
     calls = [0, 0]
     for seed in range(FIRST, FIRST + seeds):
-        with Tmp() as tmp:
+        with tempfile.TemporaryDirectory(prefix="feign-test.", dir=MEMORY) as tmp:
             trace, more = make(tmp, seed, count)
             try:
                 for with_ in pipelines:
                     for o in order:
-                        without, changed = compare(trace, tmp, with_, "--order", o, *more)
+                        without, changed = compare(trace, tmp, with_, "--order", o, *more, base=base)
                         calls[0] += without
                         calls[1] += changed
             except AssertionError as why:
@@ -244,7 +247,14 @@ def test_coalesce_of_random_programs():
 
 
 def test_depend_before_coalesce():
-    holds(made_up, 150, 6, ["depend", "coalesce"], order=("stream",))
+    holds(made_up, 150, 6, ["depend", "coalesce"], order=("stream",), base=["depend"])
+
+
+def test_prefetch():
+    """Alone, and on either side of coalesce."""
+    for make in (made_up, traced):
+        without, more = holds(make, 150, 3, ["prefetch,fresh=0"], ["prefetch,lead=3ms", "coalesce"], ["coalesce", "prefetch,call=readahead,distance=5"])
+        assert more != without
 
 
 def test_flash_io():

@@ -12,6 +12,8 @@ namespace {
 constexpr uint32_t kMade = 1u << 31;
 // Ids leave room for what modifiers inject between two recorded activities.
 constexpr uint64_t kIdStep = 1u << 16;
+// Merged activities of a stream that are remembered; of older ones, only how late the last was.
+constexpr size_t kMergesKept = 256;
 
 }  // namespace
 
@@ -51,6 +53,17 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
       if (FEIGN_HAS(&api, lookahead_of) && api.lookahead_of != nullptr)
         stage->lookahead = api.lookahead_of(modifier->self());
     }
+    if (modifier != nullptr)
+      modifier->set_merge_sink(
+          [](void* ctx, const feign_activity& a, uint64_t into) {
+            auto& from = *static_cast<Stage*>(ctx);
+            try {
+              from.note_merged(a, into);
+            } catch (const std::bad_alloc&) {
+              (void)from.pipeline->refuse("merged activities, and memory ran out");
+            }
+          },
+          stage.get());
     stages_.push_back(std::move(stage));
   }
   provider_.set_wait_sink(
@@ -60,7 +73,41 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
       this);
 }
 
-Pipeline::~Pipeline() { provider_.set_wait_sink(nullptr, nullptr); }
+Pipeline::~Pipeline() {
+  provider_.set_wait_sink(nullptr, nullptr);
+  for (const auto& stage : stages_)
+    if (stage->modifier != nullptr) stage->modifier->set_merge_sink(nullptr, nullptr);
+}
+
+// What went into an earlier one is done when anybody may ask for it.
+void Pipeline::Stage::note_merged(const feign_activity& a, uint64_t into) {
+  if (into <= a.id) return;
+  merges = true;
+  if (a.stream >= merged.size()) merged.resize(a.stream + size_t{1});
+  MergedOf& of = merged[a.stream];
+  for (Merged& m : of.latest)
+    if (m.into == into) {
+      m.from = std::min(m.from, a.id);
+      return;
+    }
+  if (of.latest.size() < kMergesKept) {
+    of.latest.push_back({a.id, into});
+    return;
+  }
+  Merged& oldest = of.latest[of.next++ % kMergesKept];
+  of.forgotten = std::max(of.forgotten, oldest.into);
+  oldest = {a.id, into};
+}
+
+void Pipeline::Stage::redirect(Dependency& d, uint64_t id) const {
+  if (d.stream >= merged.size()) return;
+  const MergedOf& of = merged[d.stream];
+  uint64_t to = d.id;
+  if (of.forgotten > to && of.forgotten < id) to = of.forgotten;
+  for (const Merged& m : of.latest)
+    if (m.from <= d.id && m.into > to && m.into < id) to = m.into;
+  d.id = to;
+}
 
 feign_activity* Pipeline::make(feign_sink* sink) noexcept {
   auto& stage = *static_cast<Stage*>(sink->ctx);
@@ -174,6 +221,10 @@ void join(std::vector<Dependency>& all, const Dependency& d) {
 
 // After a modifier saw its due activities: what it did not emit is dropped.
 void Pipeline::account(Stage& stage, Stage& next, size_t due) {
+  if (stage.merges) [[unlikely]]
+    for (size_t i = 0; i < due; ++i)
+      if (feign_activity* a = stage.first()[i]; a->marks & FEIGN_DEPENDS)
+        for (Dependency& d : Record::of(a)->depends) stage.redirect(d, a->id);
   if (next.emitted == due && !stage.carries) return;
   for (size_t i = 0; i < due; ++i) {
     feign_activity* a = stage.first()[i];

@@ -56,6 +56,18 @@ class Pipeline {
       uint64_t compute = 0, sync = 0;
       std::vector<Dependency> depends;
     };
+    // What the modifier merged into a later activity, by stream: what depends on the one depends on
+    // the other.
+    struct Merged {
+      uint64_t from, into;
+    };
+    struct MergedOf {
+      std::vector<Merged> latest;  // a ring
+      size_t next = 0;
+      uint64_t forgotten = 0;  // the last that any of those went into that are no longer there
+    };
+    bool merges = false;
+    std::vector<MergedOf> merged;
     bool carries = false;          // there is some
     std::vector<Carried> carried;  // by stream
     // The window: items[head..tail).
@@ -65,6 +77,8 @@ class Pipeline {
     feign_activity** first() { return items.get() + head; }
     void grow();
     void take(size_t n);
+    void note_merged(const feign_activity& a, uint64_t into);
+    void redirect(Dependency& d, uint64_t id) const;
   };
 
   static feign_activity* make(feign_sink* sink) noexcept;

@@ -79,7 +79,7 @@ struct Run {
   uint32_t references = 0;             // by what waits in the window
   uint64_t begin = 0, end = 0;         // in the file
   uint64_t first = 0, last = 0;        // places in the trace, of reads or writes
-  uint64_t last_id = 0;                // activity's
+  uint64_t first_id = 0, last_id = 0;  // activity's
   uint64_t of_all = 0, of_stream = 0;  // what counted then: see Coalesce::open()
 };
 
@@ -225,6 +225,7 @@ class Coalesce {
     run.handle = a.handle;
     run.begin = run.end = a.offset;
     run.first = place;
+    run.first_id = a.id;
     run.of_all = of_all_;
     run.of_stream = of_stream(a.stream);
     file.runs.push_back(number);
@@ -245,6 +246,8 @@ class Coalesce {
       if (here)
         if (const feign_status s = merge(*a, run); s < 0) return s;
     }
+    if (drop && call_of(*a) == run.call)
+      host_->merged(host_, a, writes(run.call) ? run.last_id : run.first_id);
     if (--run.references == 0) free_.push_back(number);
     return drop ? FEIGN_OK : out->emit(out, a);
   }
