@@ -59,6 +59,7 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
             auto& from = *static_cast<Stage*>(ctx);
             try {
               from.note_merged(a, into);
+              if (Explain* explain = from.pipeline->explain_) explain->merged(a.id, into);
             } catch (const std::bad_alloc&) {
               (void)from.pipeline->refuse("merged activities, and memory ran out");
             }
@@ -174,6 +175,7 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
         pool_.recycle(Record::of(a));
         return FEIGN_OK;
       }
+      if (stage.number == 0 && explain_ != nullptr) explain_->provided(*a);
     } else {
       // What is due is in the window before this stage, and not past the last due one.
       if (a->host + 1 != stage.number || a->id > stage.due_id)
@@ -251,6 +253,14 @@ void Pipeline::account(Stage& stage, Stage& next, size_t due) {
   }
 }
 
+void Pipeline::account_and_explain(Stage& stage, Stage& next, size_t due, size_t out_before) {
+  std::vector<bool> emitted(due);
+  for (size_t i = 0; i < due; ++i) emitted[i] = stage.first()[i]->host != stage.number;
+  account(stage, next, due);
+  explain_->after(stage.modifier->name(), stage.first(), emitted, next.first() + out_before,
+                  next.count() - out_before);
+}
+
 Error Pipeline::error_of(Instance& instance, feign_status status) {
   if (!broken_.empty()) return Error(FEIGN_ERR_PLUGIN, instance.name() + ": " + broken_);
   return instance.failure(status);
@@ -270,9 +280,14 @@ Result<void> Pipeline::step(size_t index) {
     next.emitted = 0;
     const feign_window window{sizeof(feign_window), stage.ended ? 1u : 0u, items, due, count};
     const auto& api = stage.modifier->api<feign_modifier>();
+    const size_t out_before = next.count();
+    if (explain_ != nullptr) explain_->before(items, due);
     const feign_status status = api.process(stage.modifier->self(), &window, &next.sink);
     if (status < 0 || !broken_.empty()) return error_of(*stage.modifier, status);
-    account(stage, next, due);
+    if (explain_ != nullptr)
+      account_and_explain(stage, next, due, out_before);
+    else
+      account(stage, next, due);
     stage.take(due);
     if (stage.ended && due == 0) stage.done = next.ended = true;
   }

@@ -17,6 +17,7 @@
 #include "resolve/resolve.h"
 #include "trace/record.h"
 #include "trace/tables.h"
+#include "window/explain.h"
 
 namespace feign {
 
@@ -31,6 +32,9 @@ class Pipeline {
   // records stay the pipeline's). `between` is called once a batch; false ends it early. [stream]
   using Out = std::function<Result<void>(feign_activity* const* items, size_t count)>;
   Result<void> run(const Out& out, const std::function<bool()>& between);
+
+  // Says what it does to each activity; null, as at first: nobody asks.
+  void explain(Explain* explain) { explain_ = explain; }
 
   struct Counts {
     uint64_t provided = 0;
@@ -89,6 +93,7 @@ class Pipeline {
   feign_status refuse(const std::string& why);
   Result<void> step(size_t stage);
   void account(Stage& stage, Stage& next, size_t due);
+  void account_and_explain(Stage& stage, Stage& next, size_t due, size_t out_before);
   Error error_of(Instance& instance, feign_status status);
 
   Tables& tables_;
@@ -99,6 +104,7 @@ class Pipeline {
   size_t emitted_now_ = 0, wanted_now_ = 0;
   std::vector<std::unique_ptr<Stage>> stages_;  // [i] feeds modifier i; the last feeds `out`
   Counts counts_;
+  Explain* explain_ = nullptr;
   std::string broken_;  // a rule that a component broke
 };
 
