@@ -345,6 +345,11 @@ struct feign_host {
    *  activity of the stream gets it as sync_ns; else it is part of the pause. [stream] */
   void (*left_out)(const feign_host *host, uint32_t stream, const char *call, const char *why,
                    uint64_t duration_ns, int waited) FEIGN_NOEXCEPT;
+
+  /** A modifier's: what @p a was to do is done by the activity of its stream with the id @p into, and
+   *  @p a is not emitted. Whatever depends on @p a then waits for that one, if it comes later; so
+   *  nothing that depends on @p a may come before it. Reports say merged, not dropped. [stream] */
+  void (*merged)(const feign_host *host, const feign_activity *a, uint64_t into) FEIGN_NOEXCEPT;
 };
 
 /* ---------------------------------------------------------------------------------------------

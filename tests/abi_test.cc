@@ -206,7 +206,7 @@ constexpr Fact kLayout[] = {
     FIELD(Layer, name, 0),
     FIELD(Layer, intents, 8),
     FIELD(Layer, id, 12),
-    SIZE(feign_host, 120),
+    SIZE(feign_host, 128),
     FIELD(feign_host, struct_size, 0),
     FIELD(feign_host, abi_minor, 4),
     FIELD(feign_host, ctx, 8),
@@ -223,6 +223,7 @@ constexpr Fact kLayout[] = {
     FIELD(feign_host, stream_info, 96),
     FIELD(feign_host, depend, 104),
     FIELD(feign_host, left_out, 112),
+    FIELD(feign_host, merged, 120),
 };
 
 TEST(Abi, FieldsLieWhereTheyWereReleased) {

@@ -114,6 +114,9 @@ class Host {
                          int) noexcept {
       ++of(h).left_out[{call, why}];
     };
+    table_.merged = [](const feign_host* h, const feign_activity* a, uint64_t into) noexcept {
+      of(h).merges.emplace_back(a->id, into);
+    };
     static constexpr std::pair<const char*, uint32_t> kUsual[] = {
         {"open", FEIGN_KIND_OPEN},         {"openat", FEIGN_KIND_OPEN},
         {"close", FEIGN_KIND_CLOSE},       {"read", FEIGN_KIND_READ},
@@ -173,6 +176,7 @@ class Host {
   std::string failure;  // what fail() was told
   std::vector<std::string> logged;
   std::vector<Dependency> dependencies;
+  std::vector<std::pair<uint64_t, uint64_t>> merges;  // which id went into which
   std::map<std::pair<std::string, std::string>, uint64_t> left_out;
   std::map<std::string, const void*> extensions;  // what extension() answers
 

@@ -86,6 +86,7 @@ struct Common {
   std::string cwd, content, max_bytes, ranks;
   int verbose = 0;
   std::string compute;
+  uint64_t explain = 0;
   uint32_t streams_per_core = 0;
   bool pin = false;
 };
@@ -196,7 +197,8 @@ Result<double> parse_share(const std::string& text) {
   return share;
 }
 
-int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
+int run(PipelineOptions& options, Plugins& plugins, const Common& c) {
+  options.explain = c.explain;
   double require = 0;
   if (!c.require.empty()) {
     auto share = parse_share(c.require);
@@ -211,6 +213,13 @@ int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
         [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
   }();
   if (!result) return failed(result.error());
+  if (!result->explanation.empty()) {
+    // Where the report is for a machine, it is left alone.
+    if (c.json)
+      std::cerr << result->explanation;
+    else if (const int status = put(result->explanation + "\n", ""); status != kDone)
+      return status;
+  }
   if (!result->replayed) {
     if (!c.quiet)
       for (const auto& [writer, file] : result->written)
@@ -404,6 +413,14 @@ int main(int argc, char** argv) {
         ->type_name("SHARE");
     verbosity(a);
   };
+  const auto explaining = [&](CLI::App* a) {
+    a->add_option("--explain", c.explain,
+                  "Say, for the first N activities [20], which modifier changed, injected, merged "
+                  "or dropped what")
+        ->type_name("[N]")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))
+        ->expected(1);
+  };
   const auto replaying = [&](CLI::App* a) {
     a->add_option("--root", c.root, "Directory that stands for / ; nothing outside it is touched")
         ->type_name("DIR");
@@ -434,6 +451,7 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 4096));
     a->add_flag("--pin", c.pin, "Keep each thread on one processor");
     a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
+    explaining(a);
     report(a);
   };
   const auto reading = [&](CLI::App* a) {
@@ -498,6 +516,7 @@ int main(int argc, char** argv) {
       ->add_option("--to", c.to,
                    "Write with this writer, instead of the one that OUT's ending names")
       ->type_name("NAME[,key=value…]");
+  explaining(convert);
   verbosity(convert);
 
   CLI::App* inspect = app.add_subcommand("inspect", "What plug-ins there are, and what they offer");
@@ -514,8 +533,17 @@ int main(int argc, char** argv) {
   completion->add_option("SHELL", c.shell, "bash")->required()->check(CLI::IsMember({"bash"}));
   CLI::App* man = app.add_subcommand("man", "Print the manual page (roff)");
 
+  // --explain alone is --explain 20, and does not take a file's name for its number.
+  std::vector<std::string> words(argv, argv + argc);
+  for (size_t i = 1; i < words.size(); ++i)
+    if (words[i] == "--explain" &&
+        (i + 1 == words.size() ||
+         words[i + 1].find_first_not_of("0123456789") != std::string::npos))
+      words[i] = "--explain=20";
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
   try {
-    app.parse(argc, argv);
+    app.parse(argc, pointers.data());
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {

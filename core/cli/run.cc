@@ -211,7 +211,7 @@ Result<Left> make_left(const Line& line, Tables& tables, Extensions& extensions)
 }
 
 // The left half: provider, modifiers, then into the plan and the writers.
-Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions,
+Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions, uint64_t explain,
                             RunResult& result, Tables& tables, const Progress& progress) {
   auto left = make_left(line, tables, extensions);
   if (!left) return std::move(left.error());
@@ -230,6 +230,8 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
   Needs needs(tables);
   const bool watch = plan != nullptr || !writers.empty();
   Pipeline pipeline(tables, *left->provider, left->in_order());
+  Explain explained(tables, explain);
+  if (explain != 0) pipeline.explain(&explained);
   Report& report = result.report;
   uint64_t first = UINT64_MAX, last = 0, passed = 0;
   auto ran = pipeline.run(
@@ -257,6 +259,7 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
         return g_stop_signal.load(std::memory_order_relaxed) == 0;
       });
   if (!ran) return ran;
+  if (explain != 0) result.explanation = explained.text();
   report.dropped = pipeline.counts().dropped;
   report.injected = pipeline.counts().injected;
   if (first != UINT64_MAX) report.recorded_ns = last - first;
@@ -338,7 +341,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
 
   File plan_file;
   std::string plan_name = "plan";
-  if (is_plan_already(*line)) {
+  if (options.explain == 0 && is_plan_already(*line)) {
     plan_name = line->providers.front().spec.options.front().second;
     plan_file.reset(open(plan_name.c_str(), O_RDONLY | O_CLOEXEC));
     if (plan_file.get() < 0) return errno_error("provider feign: open " + plan_name, errno);
@@ -350,8 +353,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
     }
     // The right half gets tables of its own: what only the left half needed is given back.
     auto source = std::make_unique<Tables>();
-    if (auto planned =
-            plan_and_write(*line, plan_file.get(), extensions, result, *source, progress);
+    if (auto planned = plan_and_write(*line, plan_file.get(), extensions, options.explain, result,
+                                      *source, progress);
         !planned)
       return std::move(planned.error());
     report.notes = source->notes;

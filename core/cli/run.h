@@ -52,12 +52,14 @@ struct PipelineOptions {
   std::vector<PluginSpec>
       plugins;  // in order: one provider, modifiers, then a replayer and/or writers
   ReplayOptions replay;
+  uint64_t explain = 0;  // say what modifiers made of so many activities; 0: do not
 };
 
 struct RunResult {
   bool replayed = false;  // report is that of a replay; else only its counts are
   Report report;
   std::vector<std::pair<std::string, std::string>> written;  // writer, file
+  std::string explanation;                                   // if it was asked for
 };
 
 // Runs a pipeline. A replay that ran but was cut short is a result; anything else that fails is an

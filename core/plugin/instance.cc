@@ -91,6 +91,8 @@ struct Instance::Impl {
   void* extension_ctx = nullptr;
   void (*wait_sink)(void* ctx, uint32_t stream, uint64_t ns) = nullptr;
   void* wait_ctx = nullptr;
+  void (*merge_sink)(void* ctx, const feign_activity& a, uint64_t into) = nullptr;
+  void* merge_ctx = nullptr;
 
   std::mutex failure_mutex;
   std::string failure_text;
@@ -267,6 +269,11 @@ struct Instance::Impl {
     }
   }
 
+  static void merged(const feign_host* host, const feign_activity* a, uint64_t into) noexcept {
+    Impl& self = of(host);
+    if (a != nullptr && self.merge_sink != nullptr) self.merge_sink(self.merge_ctx, *a, into);
+  }
+
   feign_status call_create(const void* values) {
     const void* api = component.table->api;
     switch (component.table->role) {
@@ -307,7 +314,7 @@ Result<std::unique_ptr<Instance>> Instance::create(
       sizeof(feign_host),   FEIGN_ABI_MINOR,      &impl,        Impl::log,         Impl::fail,
       Impl::find_extension, Impl::intern,         Impl::text,   Impl::set_values,  Impl::op,
       Impl::op_info,        Impl::register_layer, Impl::stream, Impl::stream_info, Impl::depend,
-      Impl::left_out};
+      Impl::left_out,       Impl::merged};
   // A short-form plug-in's init() had the options; its adapter finds itself by its table.
   const void* values = component.table;
   if (!component.short_form) {
@@ -353,6 +360,12 @@ Error Instance::failure(feign_status status) {
 void Instance::set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns), void* ctx) {
   impl_->wait_sink = sink;
   impl_->wait_ctx = ctx;
+}
+
+void Instance::set_merge_sink(void (*sink)(void* ctx, const feign_activity& a, uint64_t into),
+                              void* ctx) {
+  impl_->merge_sink = sink;
+  impl_->merge_ctx = ctx;
 }
 
 }  // namespace feign

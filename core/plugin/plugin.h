@@ -86,6 +86,8 @@ class Instance {
   Error failure(feign_status status);
   // Gets the time that the component reports as waited through host->left_out().
   void set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns), void* ctx);
+  // Gets what it says through host->merged(); must not throw.
+  void set_merge_sink(void (*sink)(void* ctx, const feign_activity& a, uint64_t into), void* ctx);
 
   struct Impl;
 

@@ -12,6 +12,8 @@ namespace {
 constexpr uint32_t kMade = 1u << 31;
 // Ids leave room for what modifiers inject between two recorded activities.
 constexpr uint64_t kIdStep = 1u << 16;
+// Merged activities of a stream that are remembered; of older ones, only how late the last was.
+constexpr size_t kMergesKept = 256;
 
 }  // namespace
 
@@ -51,6 +53,18 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
       if (FEIGN_HAS(&api, lookahead_of) && api.lookahead_of != nullptr)
         stage->lookahead = api.lookahead_of(modifier->self());
     }
+    if (modifier != nullptr)
+      modifier->set_merge_sink(
+          [](void* ctx, const feign_activity& a, uint64_t into) {
+            auto& from = *static_cast<Stage*>(ctx);
+            try {
+              from.note_merged(a, into);
+              if (Explain* explain = from.pipeline->explain_) explain->merged(a.id, into);
+            } catch (const std::bad_alloc&) {
+              (void)from.pipeline->refuse("merged activities, and memory ran out");
+            }
+          },
+          stage.get());
     stages_.push_back(std::move(stage));
   }
   provider_.set_wait_sink(
@@ -60,7 +74,41 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
       this);
 }
 
-Pipeline::~Pipeline() { provider_.set_wait_sink(nullptr, nullptr); }
+Pipeline::~Pipeline() {
+  provider_.set_wait_sink(nullptr, nullptr);
+  for (const auto& stage : stages_)
+    if (stage->modifier != nullptr) stage->modifier->set_merge_sink(nullptr, nullptr);
+}
+
+// What went into an earlier one is done when anybody may ask for it.
+void Pipeline::Stage::note_merged(const feign_activity& a, uint64_t into) {
+  if (into <= a.id) return;
+  merges = true;
+  if (a.stream >= merged.size()) merged.resize(a.stream + size_t{1});
+  MergedOf& of = merged[a.stream];
+  for (Merged& m : of.latest)
+    if (m.into == into) {
+      m.from = std::min(m.from, a.id);
+      return;
+    }
+  if (of.latest.size() < kMergesKept) {
+    of.latest.push_back({a.id, into});
+    return;
+  }
+  Merged& oldest = of.latest[of.next++ % kMergesKept];
+  of.forgotten = std::max(of.forgotten, oldest.into);
+  oldest = {a.id, into};
+}
+
+void Pipeline::Stage::redirect(Dependency& d, uint64_t id) const {
+  if (d.stream >= merged.size()) return;
+  const MergedOf& of = merged[d.stream];
+  uint64_t to = d.id;
+  if (of.forgotten > to && of.forgotten < id) to = of.forgotten;
+  for (const Merged& m : of.latest)
+    if (m.from <= d.id && m.into > to && m.into < id) to = m.into;
+  d.id = to;
+}
 
 feign_activity* Pipeline::make(feign_sink* sink) noexcept {
   auto& stage = *static_cast<Stage*>(sink->ctx);
@@ -127,6 +175,7 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
         pool_.recycle(Record::of(a));
         return FEIGN_OK;
       }
+      if (stage.number == 0 && explain_ != nullptr) explain_->provided(*a);
     } else {
       // What is due is in the window before this stage, and not past the last due one.
       if (a->host + 1 != stage.number || a->id > stage.due_id)
@@ -174,6 +223,10 @@ void join(std::vector<Dependency>& all, const Dependency& d) {
 
 // After a modifier saw its due activities: what it did not emit is dropped.
 void Pipeline::account(Stage& stage, Stage& next, size_t due) {
+  if (stage.merges) [[unlikely]]
+    for (size_t i = 0; i < due; ++i)
+      if (feign_activity* a = stage.first()[i]; a->marks & FEIGN_DEPENDS)
+        for (Dependency& d : Record::of(a)->depends) stage.redirect(d, a->id);
   if (next.emitted == due && !stage.carries) return;
   for (size_t i = 0; i < due; ++i) {
     feign_activity* a = stage.first()[i];
@@ -200,6 +253,14 @@ void Pipeline::account(Stage& stage, Stage& next, size_t due) {
   }
 }
 
+void Pipeline::account_and_explain(Stage& stage, Stage& next, size_t due, size_t out_before) {
+  std::vector<bool> emitted(due);
+  for (size_t i = 0; i < due; ++i) emitted[i] = stage.first()[i]->host != stage.number;
+  account(stage, next, due);
+  explain_->after(stage.modifier->name(), stage.first(), emitted, next.first() + out_before,
+                  next.count() - out_before);
+}
+
 Error Pipeline::error_of(Instance& instance, feign_status status) {
   if (!broken_.empty()) return Error(FEIGN_ERR_PLUGIN, instance.name() + ": " + broken_);
   return instance.failure(status);
@@ -219,9 +280,14 @@ Result<void> Pipeline::step(size_t index) {
     next.emitted = 0;
     const feign_window window{sizeof(feign_window), stage.ended ? 1u : 0u, items, due, count};
     const auto& api = stage.modifier->api<feign_modifier>();
+    const size_t out_before = next.count();
+    if (explain_ != nullptr) explain_->before(items, due);
     const feign_status status = api.process(stage.modifier->self(), &window, &next.sink);
     if (status < 0 || !broken_.empty()) return error_of(*stage.modifier, status);
-    account(stage, next, due);
+    if (explain_ != nullptr)
+      account_and_explain(stage, next, due, out_before);
+    else
+      account(stage, next, due);
     stage.take(due);
     if (stage.ended && due == 0) stage.done = next.ended = true;
   }

@@ -17,6 +17,7 @@
 #include "resolve/resolve.h"
 #include "trace/record.h"
 #include "trace/tables.h"
+#include "window/explain.h"
 
 namespace feign {
 
@@ -31,6 +32,9 @@ class Pipeline {
   // records stay the pipeline's). `between` is called once a batch; false ends it early. [stream]
   using Out = std::function<Result<void>(feign_activity* const* items, size_t count)>;
   Result<void> run(const Out& out, const std::function<bool()>& between);
+
+  // Says what it does to each activity; null, as at first: nobody asks.
+  void explain(Explain* explain) { explain_ = explain; }
 
   struct Counts {
     uint64_t provided = 0;
@@ -56,6 +60,18 @@ class Pipeline {
       uint64_t compute = 0, sync = 0;
       std::vector<Dependency> depends;
     };
+    // What the modifier merged into a later activity, by stream: what depends on the one depends on
+    // the other.
+    struct Merged {
+      uint64_t from, into;
+    };
+    struct MergedOf {
+      std::vector<Merged> latest;  // a ring
+      size_t next = 0;
+      uint64_t forgotten = 0;  // the last that any of those went into that are no longer there
+    };
+    bool merges = false;
+    std::vector<MergedOf> merged;
     bool carries = false;          // there is some
     std::vector<Carried> carried;  // by stream
     // The window: items[head..tail).
@@ -65,6 +81,8 @@ class Pipeline {
     feign_activity** first() { return items.get() + head; }
     void grow();
     void take(size_t n);
+    void note_merged(const feign_activity& a, uint64_t into);
+    void redirect(Dependency& d, uint64_t id) const;
   };
 
   static feign_activity* make(feign_sink* sink) noexcept;
@@ -75,6 +93,7 @@ class Pipeline {
   feign_status refuse(const std::string& why);
   Result<void> step(size_t stage);
   void account(Stage& stage, Stage& next, size_t due);
+  void account_and_explain(Stage& stage, Stage& next, size_t due, size_t out_before);
   Error error_of(Instance& instance, feign_status status);
 
   Tables& tables_;
@@ -85,6 +104,7 @@ class Pipeline {
   size_t emitted_now_ = 0, wanted_now_ = 0;
   std::vector<std::unique_ptr<Stage>> stages_;  // [i] feeds modifier i; the last feeds `out`
   Counts counts_;
+  Explain* explain_ = nullptr;
   std::string broken_;  // a rule that a component broke
 };
 

@@ -18,6 +18,7 @@
 
 #include "base/output.h"
 #include "feign.h"
+#include "trace/flag_names.h"
 
 namespace {
 
@@ -73,34 +74,6 @@ struct Text {
     line += '"';
   }
 
-  // Names for as many bits as have one: those of several bits first, as they are listed.
-  void flags(const feign_arg_info& arg, uint64_t value) {
-    uint64_t left = value;
-    bool any = false;
-    const auto name = [&](const char* text) {
-      line += any ? "|" : "";
-      line += text;
-      any = true;
-    };
-    if (value == 0) {
-      for (uint32_t i = 0; i < arg.name_count; ++i)
-        if (arg.names[i].value == 0) return name(arg.names[i].name);
-      line += '0';
-      return;
-    }
-    for (int wanted = 63; wanted >= 1; --wanted)
-      for (uint32_t i = 0; i < arg.name_count; ++i) {
-        const uint64_t bits = arg.names[i].value;
-        if (bits == 0 || __builtin_popcountll(bits) != wanted || (left & bits) != bits) continue;
-        name(arg.names[i].name);
-        left &= ~bits;
-      }
-    if (left != 0) {
-      if (any) line += '|';
-      add("0x%" PRIx64, left);
-    }
-  }
-
   void argument(const feign_activity& a, const feign_arg_info& arg) {
     uint64_t value = 0;
     switch (arg.slot) {
@@ -143,7 +116,7 @@ struct Text {
         add("#%" PRIu64, value);
         break;
       case FEIGN_ARG_FLAGS:
-        flags(arg, value);
+        feign::add_flag_names(line, arg, value);
         break;
       case FEIGN_ARG_MODE:
         add("0%" PRIo64, value);

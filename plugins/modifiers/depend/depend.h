@@ -20,11 +20,13 @@
 #include "modifiers/depend/clocks.h"
 #include "modifiers/depend/points.h"
 #include "modifiers/depend/ranges.h"
+#include "modifiers/table.h"
 #include "trace/tables.h"
 
 namespace depend {
 
 using feign::Effect;
+using feign::Table;
 
 struct Options {
   const char* rules;
@@ -123,35 +125,6 @@ struct Futex {
     uint64_t until;
   };
   std::vector<Waiter> early;  // woken by a wake that is seen later
-};
-
-// By number. What was used lately is found without hashing.
-template <typename T>
-class Table {
- public:
-  T& operator[](uint32_t id) {
-    Recent& r = recent_[id % std::size(recent_)];
-    if (r.id != id || r.value == nullptr) r = {id, &all_[id]};
-    return *r.value;
-  }
-  T* find(uint32_t id) {
-    const Recent& r = recent_[id % std::size(recent_)];
-    if (r.id == id && r.value != nullptr) return r.value;
-    const auto at = all_.find(id);
-    return at != all_.end() ? &at->second : nullptr;
-  }
-  void erase(uint32_t id) {
-    recent_[id % std::size(recent_)] = {};
-    all_.erase(id);
-  }
-
- private:
-  struct Recent {
-    uint32_t id = 0;
-    T* value = nullptr;
-  };
-  std::unordered_map<uint32_t, T> all_;  // whose elements stay where they are
-  Recent recent_[64];
 };
 
 // Memory for what never ends is bounded by these; what is over is forgotten, oldest first.

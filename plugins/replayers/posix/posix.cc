@@ -128,7 +128,9 @@ int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing
   feign::Written& written = c.r->written;
   const bool known = a.file != 0 && !(a.marks & (FEIGN_INHERITED | FEIGN_APPENDS));
   const bool from_buffer = doing.kind == FEIGN_KIND_WRITE && doing.effect != Effect::kCopy;
-  if (known && from_buffer) feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
+  // At the end of the file, wherever that is: where it was in the trace.
+  if (from_buffer && a.file != 0)
+    feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
   const int64_t result = doing.make(c, a, fd);
   if (result < 0) return result;
   const auto moved = static_cast<uint64_t>(result);

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT
+// Modifier prefetch: asks for the data of reads before they come, as a program would that knew
+// them.
+//
+// It knows the future: the window shows the reads that come. That makes it an *oracle*, the
+// baseline that no prefetcher on line can beat, and an example of how to write one
+// (docs/what-if.md):
+//  1. look() takes note of each read once, when it comes into view at the window's far end, in a
+//     queue of its stream;
+//  2. when an activity is due, advise() takes from its stream's queue what is near enough by now,
+//     and injects a call before it: that is at the end of the stream's last call, with the think
+//     time still to come;
+//  3. what it may decide by is what lies within `window` activities, so that it comes to the same
+//     however many are due at once.
+// What a read finds in memory anyway is not asked for: what the trace itself read or wrote a short
+// while ago (Fresh).
+#include <fcntl.h>
+#include <linux/fadvise.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/path.h"
+#include "feign.h"
+#include "modifiers/table.h"
+
+namespace {
+
+enum Form : uint32_t { kWindow, kPaper };
+constexpr const char* kForms[] = {"window", "paper", nullptr};
+enum How : uint32_t { kAdvise, kReadahead };
+constexpr const char* kHows[] = {"fadvise", "readahead", nullptr};
+
+struct Options {
+  uint32_t form, call;
+  uint64_t distance, lead, in_flight, budget, fresh, window;
+  const char* const* path;
+};
+constexpr feign_option kOptions[] = {
+    {"distance", FEIGN_OPT_UINT, offsetof(Options, distance), "2", nullptr, 0, 1u << 20,
+     "Ask for the data of so many of the stream's reads ahead."},
+    {"lead", FEIGN_OPT_DURATION, offsetof(Options, lead), "0", nullptr, 0, 0,
+     "Ask for what is read within this much recorded think time, too, however many reads that is."},
+    {"in-flight", FEIGN_OPT_UINT, offsetof(Options, in_flight), "64", nullptr, 1, 1u << 20,
+     "Of each stream, no more reads than this are asked for and not yet done."},
+    {"budget", FEIGN_OPT_SIZE, offsetof(Options, budget), "16m", nullptr, 1, uint64_t{1} << 62,
+     "… and no more bytes."},
+    {"fresh", FEIGN_OPT_SIZE, offsetof(Options, fresh), "256m", nullptr, 0, 0,
+     "Do not ask for what the trace read, wrote or asked for within the last so many bytes; 0: ask "
+     "all the same."},
+    {"call", FEIGN_OPT_ENUM, offsetof(Options, call), "fadvise", kHows, 0, 0,
+     "posix_fadvise(WILLNEED), which does not wait for the data on most file systems; or "
+     "readahead."},
+    {"form", FEIGN_OPT_ENUM, offsetof(Options, form), "window", kForms, 0, 0,
+     "paper: the Feign paper's own rule, for reads that follow an lseek only, two ahead, without "
+     "bounds; distance, lead, in-flight, budget and fresh are not looked at."},
+    {"path", FEIGN_OPT_TEXTS, offsetof(Options, path), nullptr, nullptr, 0, 0,
+     "Globs of files: * within a component, ** across; given none: all."},
+    {"window", FEIGN_OPT_UINT, offsetof(Options, window), "1024", nullptr, 1, 1u << 20,
+     "How many activities, of all streams, it sees ahead."},
+};
+
+// What is likely to be in memory: the blocks that went by last, in a table of fixed size in which
+// newer ones take the place of older ones.
+class Fresh {
+ public:
+  explicit Fresh(uint64_t bytes) : bytes_(bytes), entries_(bytes != 0 ? kEntries : 0) {}
+
+  void add(uint32_t file, uint64_t offset, uint64_t length) {
+    if (bytes_ == 0 || length == 0) return;
+    each(file, offset, length, [&](Entry& e, uint32_t at, uint16_t mask) {
+      if (e.file != file || e.at != at || now_ - e.when > bytes_) e = {file, at, 0, 0};
+      e.mask |= mask;
+      e.when = now_;
+      return true;
+    });
+    now_ += length;
+  }
+  void remove(uint32_t file, uint64_t offset, uint64_t length) {
+    if (bytes_ == 0) return;
+    if (length == 0 || length > kMost) {  // to the end of the file
+      for (Entry& e : entries_)
+        if (e.file == file && (uint64_t{e.at} + 1) * kBlock > offset) e = {};
+      return;
+    }
+    each(file, offset, length, [&](Entry& e, uint32_t at, uint16_t mask) {
+      if (e.file == file && e.at == at) e.mask &= static_cast<uint16_t>(~mask);
+      return true;
+    });
+  }
+  bool has(uint32_t file, uint64_t offset, uint64_t length) {
+    if (bytes_ == 0 || length > kMost) return false;
+    return each(file, offset, length, [&](const Entry& e, uint32_t at, uint16_t mask) {
+      return e.file == file && e.at == at && now_ - e.when <= bytes_ && (e.mask & mask) == mask;
+    });
+  }
+
+ private:
+  static constexpr uint64_t kPage = 4096, kBlock = 16 * kPage, kMost = uint64_t{64} << 20;
+  static constexpr size_t kEntries = size_t{1} << 15;  // 2 GiB in all
+  struct Entry {
+    uint32_t file = 0, at = 0;  // which block of it
+    uint64_t when = 0;          // bytes that had gone by
+    uint16_t mask = 0;          // which pages
+    Entry() = default;
+    Entry(uint32_t f, uint32_t block, uint64_t w, uint16_t m)
+        : file(f), at(block), when(w), mask(m) {}
+  };
+  // Calls what(entry, block, pages) for the blocks of a range until one says false.
+  template <typename What>
+  bool each(uint32_t file, uint64_t offset, uint64_t length, What&& what) {
+    // Of a very long range, the end: the rest would be gone by then.
+    if (length > kMost) offset += length - kMost, length = kMost;
+    const uint64_t last = (offset + length - 1) / kPage;
+    for (uint64_t page = offset / kPage; page <= last;) {
+      const uint64_t block = page / 16, first = page % 16;
+      const uint64_t n = std::min(16 - first, last - page + 1);
+      const auto mask = static_cast<uint16_t>(((1u << n) - 1) << first);
+      const uint64_t hash = (block + (uint64_t{file} << 20)) * 0x9E3779B97F4A7C15u;
+      if (!what(entries_[hash >> 49], static_cast<uint32_t>(block), mask)) return false;
+      page += n;
+    }
+    return true;
+  }
+
+  uint64_t bytes_, now_ = 0;
+  std::vector<Entry> entries_;
+};
+
+class Prefetch {
+ public:
+  Prefetch(const feign_host* host, const Options& o)
+      : host_(host), options_(o), fresh_(o.form == kPaper ? 0 : o.fresh) {
+    if (options_.form == kPaper) {
+      options_.distance = 2;
+      options_.lead = 0;
+      options_.in_flight = options_.budget = UINT64_MAX;
+    }
+    op_ = host->op(host, "posix", options_.call == kAdvise ? "fadvise64" : "readahead");
+  }
+
+  feign_status process(const feign_window& in, feign_sink* out) {
+    for (; seen_ < in.count; ++seen_) look(*in.items[seen_]);
+    for (size_t i = 0; i < in.due; ++i, ++due_) {
+      feign_activity* a = in.items[i];
+      if (const feign_status s = advise(*a, out); s < 0) return s;
+      note(*a);
+      if (const feign_status s = out->emit(out, a); s < 0) return s;
+    }
+    seen_ -= in.due;
+    return FEIGN_OK;
+  }
+  uint32_t window() const { return static_cast<uint32_t>(options_.window); }
+  const feign_host* host() const { return host_; }
+
+ private:
+  struct Read {
+    uint64_t place;     // in the trace
+    uint64_t think_ns;  // of the stream, up to it
+    uint64_t offset, length, source;
+    uint32_t handle, file, path, marks;
+  };
+  struct Stream {
+    std::deque<Read> reads;  // that come, as far as the window shows them
+    size_t asked = 0;        // how many of them are done with: asked for, or not worth it
+    uint64_t in_flight = 0;  // asked for, and their bytes
+    uint64_t bytes = 0;
+    uint64_t think_ns = 0;  // up to the window's far end
+    uint64_t due_think_ns = 0;
+    uint64_t sequential_end = 0;  // behind what was asked for last, and of which handle
+    uint32_t sequential = 0;
+    uint32_t sought = 0;  // the handle, if the stream's last activity in view was an lseek
+  };
+  enum class Call : uint8_t { kUnknown, kRead, kWrite, kSeek, kAdvice, kOpen, kOther };
+
+  // ---- what comes into view
+
+  void look(const feign_activity& a) {
+    const uint64_t place = looked_++;
+    Stream& s = stream_of(a.stream);
+    s.think_ns += a.compute_ns + a.sync_ns;
+    const Call call = call_of(a.op);
+    const uint32_t sought = s.sought;
+    s.sought = call == Call::kSeek ? a.handle : 0;
+    if (call == Call::kOpen && a.handle != 0 && a.result >= 0) {
+      opens_[a.handle] = (a.flags & O_DIRECT) != 0 ? kDirect : place;
+      return;
+    }
+    if (call != Call::kRead || a.result <= 0 || a.handle == 0 || a.file == 0) return;
+    if (a.marks & (FEIGN_NOT_A_FILE | FEIGN_APPENDS | FEIGN_DIRECTORY | FEIGN_NO_RESULT)) return;
+    if (a.offset > INT64_MAX - static_cast<uint64_t>(a.result) || !fits(a.path)) return;
+    if (options_.form == kPaper && sought != a.handle) return;
+    s.reads.push_back({place, s.think_ns, a.offset, static_cast<uint64_t>(a.result), a.place,
+                       a.handle, a.file, a.path, a.marks & (FEIGN_INHERITED | FEIGN_NO_STORAGE)});
+  }
+
+  // ---- what is due
+
+  // Asks, before `a`, for the data of reads of its stream that are near by now.
+  feign_status advise(const feign_activity& a, feign_sink* out) {
+    Stream& s = stream_of(a.stream);
+    s.due_think_ns += a.compute_ns + a.sync_ns;
+    // Its own read is not ahead of it.
+    const bool own = !s.reads.empty() && s.reads.front().place == due_;
+    if (own && s.asked == 0) s.asked = 1;
+    // An activity that lies in another comes right after that.
+    if (FEIGN_DEPTH(a.marks) == 0)
+      for (Extent extent; next(s, own ? 1 : 0, extent);)
+        if (const feign_status status = inject(a, extent, out); status < 0) return status;
+    if (own) {
+      const Read& r = s.reads.front();
+      if (r.length & kAsked) {
+        --s.in_flight;
+        s.bytes -= r.length & ~kAsked;
+      }
+      s.reads.pop_front();
+      --s.asked;
+    }
+    return FEIGN_OK;
+  }
+
+  struct Extent {
+    Read read{};  // the first
+    uint64_t end = 0;
+  };
+  // The next range to ask for: reads that follow each other become one. `first`: which of the
+  // stream's reads counts as one ahead.
+  bool next(Stream& s, size_t first, Extent& extent) {
+    bool some = false;
+    for (; s.asked < s.reads.size(); ++s.asked) {
+      Read& r = s.reads[s.asked];
+      const bool near = s.asked - first < options_.distance ||
+                        (options_.lead != 0 && r.think_ns - s.due_think_ns <= options_.lead);
+      if (!near || r.place - due_ > options_.window) break;
+      if (const uint64_t* open = opens_.find(r.handle); open != nullptr) {
+        if (*open == kDirect) continue;
+        if (*open >= due_) break;  // it is not open yet
+      }
+      if (fresh_.has(r.file, r.offset, r.length)) continue;
+      if (some && (extent.read.handle != r.handle || extent.end != r.offset)) break;
+      if (s.in_flight >= options_.in_flight || s.bytes + r.length > options_.budget) {
+        // What can never be within it is not asked for; all else later.
+        if (r.length > options_.budget) continue;
+        break;
+      }
+      // What goes on where the last request ended is asked for in larger pieces: half of what may
+      // be under way at a time.
+      if (!some && s.sequential == r.handle && s.sequential_end == r.offset &&
+          s.in_flight * 2 > std::min(options_.distance, options_.in_flight))
+        break;
+      if (!some) extent.read = r;
+      some = true;
+      extent.end = r.offset + r.length;
+      fresh_.add(r.file, r.offset, r.length);
+      ++s.in_flight;
+      s.bytes += r.length;
+      r.length |= kAsked;
+    }
+    if (some) {
+      s.sequential = extent.read.handle;
+      s.sequential_end = extent.end;
+    }
+    return some;
+  }
+
+  feign_status inject(const feign_activity& before, const Extent& extent, feign_sink* out) {
+    feign_activity* a = out->make(out);
+    if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
+    a->op = op_;
+    a->stream = before.stream;
+    a->start_ns = before.start_ns - std::min(before.start_ns, before.compute_ns + before.sync_ns);
+    a->handle = extent.read.handle;
+    a->file = extent.read.file;
+    a->path = extent.read.path;
+    a->marks = extent.read.marks;
+    a->place = extent.read.source;
+    a->offset = extent.read.offset;
+    a->length = extent.end - extent.read.offset;
+    if (options_.call == kAdvise) a->flags = POSIX_FADV_WILLNEED;
+    return out->emit(out, a);
+  }
+
+  // Takes note of what the activity brings into memory, or takes out of it.
+  void note(const feign_activity& a) {
+    const Call call = call_of(a.op);
+    if (a.marks & FEIGN_LAST) opens_.erase(a.handle);
+    if (a.file == 0 || (a.marks & FEIGN_NOT_A_FILE)) return;
+    if (call == Call::kAdvice && a.flags == POSIX_FADV_DONTNEED)
+      fresh_.remove(a.file, a.offset, a.length);
+    const bool data = call == Call::kRead || call == Call::kWrite;
+    if (!data || a.result <= 0 || a.offset == FEIGN_NO_OFFSET) return;
+    const uint64_t* open = opens_.find(a.handle);
+    if (open != nullptr && *open == kDirect) return;
+    fresh_.add(a.file, a.offset, static_cast<uint64_t>(a.result));
+  }
+
+  // ---- by number
+
+  Call call_of(uint32_t op) {
+    if (op >= calls_.size()) calls_.resize(op + size_t{1});
+    if (calls_[op] != Call::kUnknown) [[likely]]
+      return calls_[op];
+    const feign_op_info* info = host_->op_info(host_, op);
+    Call call = Call::kOther;
+    if (info != nullptr && strcmp(info->layer, "posix") == 0) {
+      if (info->kind == FEIGN_KIND_READ) call = Call::kRead;
+      if (info->kind == FEIGN_KIND_WRITE && strstr(info->name, "write") != nullptr)
+        call = Call::kWrite;
+      if (info->kind == FEIGN_KIND_SEEK) call = Call::kSeek;
+      if (info->kind == FEIGN_KIND_OPEN) call = Call::kOpen;
+      if (strstr(info->name, "fadvise64") != nullptr) call = Call::kAdvice;
+    }
+    return calls_[op] = call;
+  }
+  Stream& stream_of(uint32_t stream) {
+    if (stream >= streams_.size()) streams_.resize(stream + size_t{1});
+    return streams_[stream];
+  }
+  bool fits(uint32_t path) {
+    if (options_.path[0] == nullptr) return true;
+    if (path >= fits_.size())
+      fits_.resize(std::max<size_t>(path + size_t{1}, fits_.size() * 3 / 2));
+    uint8_t& answer = fits_[path];
+    if (answer == 0) {
+      answer = 1;
+      for (const char* const* glob = options_.path; *glob != nullptr; ++glob)
+        if (feign::glob_fits(*glob, host_->text(host_, path, nullptr))) answer = 2;
+    }
+    return answer == 2;
+  }
+
+  static constexpr uint64_t kAsked = uint64_t{1} << 63;  // in Read::length
+  static constexpr uint64_t kDirect =
+      UINT64_MAX;  // in place of where a handle was opened: past caches
+
+  const feign_host* host_;
+  Options options_;
+  Fresh fresh_;
+  uint32_t op_ = 0;
+  size_t seen_ = 0;                // of the window, from its beginning
+  uint64_t looked_ = 0, due_ = 0;  // places in the trace: next to be looked at, next to be due
+  std::vector<Stream> streams_;
+  feign::Table<uint64_t> opens_;  // by handle: where in the trace it was opened
+  std::vector<Call> calls_;       // by op
+  std::vector<uint8_t> fits_;     // by path: 0 not yet asked, 1 no, 2 yes
+};
+
+feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
+  const auto& o = *static_cast<const Options*>(raw);
+  if (o.form == kWindow && o.distance == 0 && o.lead == 0)
+    return host->fail(host, FEIGN_ERR_ARGUMENT,
+                      "distance=0 and no lead: there is nothing to ask for; want one of them");
+  try {
+    *self = new Prefetch(host, o);
+    return FEIGN_OK;
+  } catch (const std::bad_alloc&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
+  auto& p = *static_cast<Prefetch*>(self);
+  try {
+    return p.process(*in, out);
+  } catch (const std::bad_alloc&) {
+    return p.host()->fail(p.host(), FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+void destroy(void* self) noexcept { delete static_cast<Prefetch*>(self); }
+uint32_t lookahead_of(void* self) noexcept { return static_cast<Prefetch*>(self)->window(); }
+
+constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, lookahead_of};
+constexpr feign_component kComponent = {
+    sizeof kComponent,
+    FEIGN_MODIFIER,
+    "prefetch",
+    "Asks for the data of reads before they come (posix_fadvise): it knows them.",
+    &kApi,
+    kOptions,
+    std::size(kOptions),
+    sizeof(feign_option),
+    sizeof(Options),
+    0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "prefetch", FEIGN_VERSION, "MIT", kComponents};

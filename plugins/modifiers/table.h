@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// What modifiers remember of files and handles, by their numbers.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <unordered_map>
+
+namespace feign {
+
+// By number. What was used lately is found without hashing.
+template <typename T>
+class Table {
+ public:
+  T& operator[](uint32_t id) {
+    Recent& r = recent_[id % std::size(recent_)];
+    if (r.id != id || r.value == nullptr) r = {id, &all_[id]};
+    return *r.value;
+  }
+  T* find(uint32_t id) {
+    const Recent& r = recent_[id % std::size(recent_)];
+    if (r.id == id && r.value != nullptr) return r.value;
+    const auto at = all_.find(id);
+    return at != all_.end() ? &at->second : nullptr;
+  }
+  void erase(uint32_t id) {
+    recent_[id % std::size(recent_)] = {};
+    all_.erase(id);
+  }
+  template <typename Which>
+  void erase_if(Which&& which) {
+    for (Recent& r : recent_) r = {};
+    std::erase_if(all_, [&](const auto& one) { return which(one.second); });
+  }
+
+ private:
+  struct Recent {
+    uint32_t id = 0;
+    T* value = nullptr;
+  };
+  std::unordered_map<uint32_t, T> all_;  // whose elements stay where they are
+  Recent recent_[64];
+};
+
+}  // namespace feign
