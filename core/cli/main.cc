@@ -540,6 +540,9 @@ int main(int argc, char** argv) {
       ->type_name("N");
   lab->add_option("--seed", lab_options.seed, "Instead of the file's `seed`: of the order of runs")
       ->type_name("N");
+  lab->add_option("--html", lab_options.html,
+                  "Write a report with plots, one file; adds a run for each timeline in it")
+      ->type_name("FILE");
   lab->add_flag("--dry-run", lab_options.dry_run, "Say what would be run, and with which command");
   lab->add_flag("--json", lab_options.json, "The summary as one JSON object (docs/lab-format.md)");
   lab->add_option("-o,--output", lab_options.output,

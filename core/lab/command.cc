@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lab/command.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "cli/run.h"
+#include "lab/html.h"
 #include "lab/session.h"
 #include "lab/summary.h"
 #include "report/format.h"
@@ -63,9 +65,58 @@ void tell_others(const LabSummary& summary) {
                             "\" no longer belong to the lab (it was changed): kept, not counted");
 }
 
+HtmlTexts html_texts(const Results& results, const LabSummary& summary) {
+  HtmlTexts t;
+  const Json& head = results.head();
+  const auto text = [&](const Json& of, const char* name) {
+    return of.contains(name) && of[name].is_string() ? of[name].get<std::string>() : std::string();
+  };
+  const std::string file = text(head, "file");
+  t.title = "Feign lab: " + file;
+  const Json machine = head.contains("machine") ? head["machine"] : Json::object();
+  t.about = format_count(summary.runs) + " runs, " + format_count(summary.failed) +
+            " failed; in random order (seed " + std::to_string(summary.seed) + "); on " +
+            text(machine, "host") + ", " + text(machine, "system");
+  if (!results.runs().empty())
+    t.about += "; " + text(results.runs().front(), "started") + " to " +
+               text(results.runs().back(), "started");
+  t.again = "feign lab report " + results.path() + " --html REPORT.html";
+  t.no_timeline = "No timeline was recorded: `feign lab " + file +
+                  " --html REPORT.html` does (unless the lab says `timeline: none`).";
+  return t;
+}
+
+// A run of its own for each timeline: of the baseline and the best of each trace and root, or all.
+Result<bool> run_timelines(const Lab& lab, Session& session, const Results& results) {
+  std::string dir = results.path();
+  if (dir.ends_with(".json")) dir.resize(dir.size() - 5);
+  dir += ".activities";
+  if (mkdir(dir.c_str(), 0777) != 0 && errno != EEXIST) return errno_error("make " + dir, errno);
+  std::vector<std::pair<Cell, std::string>> wanted;
+  const LabSummary summary = summarize(results);
+  for (const Cell& cell : session.cells(lab.configs))
+    for (const LabGroup& g : summary.groups)
+      for (const LabRow& row : g.rows) {
+        if (row.cell != cell.id || row.seconds.empty()) continue;
+        if (lab.timeline != Lab::Timeline::kAll && !row.baseline && &row != g.best()) continue;
+        const std::string file = dir + "/" + cell.id;
+        if (access(file.c_str(), R_OK) != 0) session.forget(cell, 0);
+        if (!session.has(cell, 0)) wanted.emplace_back(cell, file);
+      }
+  session.expect(wanted.size());
+  for (const auto& [cell, file] : wanted) {
+    auto ran = session.run(cell, 0, "timeline", file);
+    if (!ran || !*ran) return ran;
+  }
+  return true;
+}
+
 int finish(const Results& results, const LabOptions& o) {
   const LabSummary summary = summarize(results);
   tell_others(summary);
+  if (!o.html.empty())
+    if (auto done = put(lab_html(summary, results, html_texts(results, summary)), o.html); !done)
+      return failed(done.error());
   if (!o.quiet || !o.output.empty() || o.json)
     if (auto done = put(o.json ? summary_json(summary) : summary_text(summary), o.output); !done)
       return failed(done.error());
@@ -144,6 +195,8 @@ int lab_command(const LabOptions& o) {
         "runs in random order (seed " + std::to_string(lab->seed) + "), results in " + path);
   if (auto begun = session.begin(); !begun) return failed(begun.error());
   auto ran = session.run_all(session.cells(lab->configs), 1, lab->repeats, "lab");
+  if (ran && *ran && !o.html.empty() && lab->timeline != Lab::Timeline::kNone)
+    ran = run_timelines(*lab, session, *results);
   if (!ran) return failed(ran.error());
   const auto ended = session.end();
   const int status = finish(*results, o);

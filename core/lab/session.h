@@ -51,6 +51,8 @@ class Session {
 
   // Whether a good run is there already.
   bool has(const Cell& cell, uint64_t repeat) const { return good_.contains({cell.id, repeat}); }
+  // As if there were none.
+  void forget(const Cell& cell, uint64_t repeat) { good_.erase({cell.id, repeat}); }
   // Does it, unless it is there. `by` says what for: "lab", "search", "serve", "timeline". False if
   // a signal ended it: nothing is written down then. A failed run is a run.
   Result<bool> run(const Cell& cell, uint64_t repeat, const std::string& by,
