@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace feign {
 
@@ -52,6 +54,20 @@ class Histogram {
       }
     }
     return max_;
+  }
+  // Its samples for a plot: buckets 1/4 wide that hold any, as the greatest value of each and how
+  // many.
+  std::vector<std::pair<uint64_t, uint64_t>> coarse() const {
+    std::vector<std::pair<uint64_t, uint64_t>> out;
+    for (size_t r = 0; r < kRows; ++r) {
+      if (!rows_[r]) continue;
+      for (size_t i = 0; i < kSub; i += kSub / 4) {
+        uint64_t n = 0;
+        for (size_t j = 0; j < kSub / 4; ++j) n += (*rows_[r])[i + j];
+        if (n != 0) out.emplace_back(upper(r * kSub + i + kSub / 4 - 1), n);
+      }
+    }
+    return out;
   }
   // How many samples lie in the buckets up to that of `ns`.
   uint64_t up_to(uint64_t ns) const {

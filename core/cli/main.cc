@@ -18,6 +18,7 @@
 #include "cli/cli.h"
 #include "cli/info.h"
 #include "cli/run.h"
+#include "lab/command.h"
 #include "plugin/options.h"
 
 namespace feign {
@@ -89,6 +90,7 @@ struct Common {
   uint64_t explain = 0;
   uint32_t streams_per_core = 0;
   bool pin = false;
+  std::string drop_caches, before, activities;
 };
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
@@ -151,6 +153,9 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
                                         : Compute::kHybrid;
   if (c.streams_per_core != 0) to.streams_per_core = c.streams_per_core;
   if (c.pin) to.pin = true;
+  if (!c.drop_caches.empty()) (void)parse_drop_caches(c.drop_caches, to.drop_caches);
+  to.before = c.before;
+  to.activities = c.activities;
   if (!c.content.empty()) {
     const auto content = Content::parse(c.content);
     if (!content)
@@ -452,6 +457,16 @@ int main(int argc, char** argv) {
     a->add_flag("--pin", c.pin, "Keep each thread on one processor");
     a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
     explaining(a);
+    a->add_option("--drop-caches", c.drop_caches,
+                  "When all is prepared, start cold: all (the machine's caches, where that is "
+                  "permitted) or files (those below the root)")
+        ->check(CLI::IsMember({"all", "files"}));
+    a->add_option("--before", c.before,
+                  "A command for sh, after that and before the first call (FEIGN_ROOT is the root)")
+        ->type_name("COMMAND");
+    a->add_option("--activities", c.activities,
+                  "Write down what was done when, a record an activity (docs/lab-format.md)")
+        ->type_name("FILE");
     report(a);
   };
   const auto reading = [&](CLI::App* a) {
@@ -529,6 +544,31 @@ int main(int argc, char** argv) {
       app.add_subcommand("check", "Prove a plug-in against the contract, in a process of its own");
   check->add_option("PATH", c.file, "The shared object")->required();
 
+  LabOptions lab_options;
+  CLI::App* lab = app.add_subcommand(
+      "lab", "Measure variants against a baseline, as a YAML file says (docs/lab.md)");
+  lab->add_option("FILE", lab_options.files,
+                  "The lab; or `report RESULTS.json`: what its results say, without a run")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("FILE.yaml");
+  lab->add_option("--results", lab_options.results,
+                  "Where results are kept, and found again to go on [FILE.results.json]")
+      ->type_name("FILE");
+  lab->add_option("--repeats", lab_options.repeats, "Instead of the file's `repeats`")
+      ->type_name("N");
+  lab->add_option("--seed", lab_options.seed, "Instead of the file's `seed`: of the order of runs")
+      ->type_name("N");
+  lab->add_option("--html", lab_options.html,
+                  "Write a report with plots, one file; adds a run for each timeline in it")
+      ->type_name("FILE");
+  lab->add_flag("--dry-run", lab_options.dry_run, "Say what would be run, and with which command");
+  lab->add_flag("--json", lab_options.json, "The summary as one JSON object (docs/lab-format.md)");
+  lab->add_option("-o,--output", lab_options.output,
+                  "Where the summary goes, instead of standard output")
+      ->type_name("FILE");
+  verbosity(lab);
+
   CLI::App* completion = app.add_subcommand("completion", "Print a shell completion script");
   completion->add_option("SHELL", c.shell, "bash")->required()->check(CLI::IsMember({"bash"}));
   CLI::App* man = app.add_subcommand("man", "Print the manual page (roff)");
@@ -569,6 +609,10 @@ int main(int argc, char** argv) {
   if (*info) return info_command(c);
   if (*convert) return convert_command(c);
   if (*inspect) return inspect_command(c);
+  if (*lab) {
+    lab_options.quiet = c.quiet;
+    return lab_command(lab_options);
+  }
   if (*check) {
     auto status = check_command(c.file);
     return status ? *status : failed(status.error());

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <unordered_map>
 
@@ -280,6 +282,26 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
   return {};
 }
 
+// What comes between preparing and the first call.
+Result<void> last_steps(const ReplayOptions& options, int root_fd, Report& report) {
+  if (options.drop_caches != DropCaches::kNo && root_fd >= 0) {
+    auto dropped = drop_caches(root_fd, options.root, options.drop_caches);
+    if (!dropped) return std::move(dropped.error()).within("drop caches");
+    report.caches = *dropped;
+  }
+  if (options.before.empty()) return {};
+  setenv("FEIGN_ROOT", options.root.c_str(), 1);
+  // Standard output is the report's.
+  const int status = system(("exec 1>&2; " + options.before).c_str());
+  if (status != 0)
+    return Error(FEIGN_ERR_IO,
+                 "--before \"" + options.before + "\": " +
+                     (status < 0          ? strerror(errno)
+                      : WIFEXITED(status) ? "exit status " + std::to_string(WEXITSTATUS(status))
+                                          : "signal " + std::to_string(WTERMSIG(status))));
+  return {};
+}
+
 }  // namespace
 
 bool parse_order(const std::string& text, Order& order) {
@@ -399,9 +421,18 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
     }
   }
 
+  std::unique_ptr<ActivityLog> activities;
+  if (!options.replay.activities.empty()) {
+    auto created = ActivityLog::create(options.replay.activities);
+    if (!created) return std::move(created.error());
+    activities = std::move(*created);
+  }
+  if (auto ready = last_steps(options.replay, root.get(), report); !ready)
+    return std::move(ready.error());
+
   auto replayer = make(line->replayers.front(), tables, extensions);
   if (!replayer) return std::move(replayer.error());
-  replay(*plan, options.replay, **replayer, root.get(), tables, report, progress);
+  replay(*plan, options.replay, **replayer, root.get(), tables, report, progress, activities.get());
   result.replayed = true;
   return result;
 }

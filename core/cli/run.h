@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "cli/dependencies.h"
 #include "plugin/plugin.h"
+#include "prepare/caches.h"
 #include "report/report.h"
 #include "trace/tables.h"
 
@@ -40,6 +41,9 @@ struct ReplayOptions {
   Content content;                // of what is prepared and written
   std::string content_text = "sparse";
   uint64_t max_bytes = 0;  // to write, prepared files included; 0: most of what is free
+  DropCaches drop_caches = DropCaches::kNo;  // when all is prepared
+  std::string before;      // a command for sh, after that, before the first call; "" if none
+  std::string activities;  // file for what was done, activity by activity; "" if none
 };
 
 // How far it is; called about ten times a second. `done` of `total` (0: not known) activities.

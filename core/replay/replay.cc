@@ -127,13 +127,14 @@ class Worker {
   bool ready_ = false;
   Timeline timeline_;
   WaitLog waited_;
+  std::optional<ActivityLog::Part> activities_;
 };
 
 // What the workers share.
 class Run {
  public:
   Run(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options, Instance& replayer,
-      int root_fd, Tables& tables)
+      int root_fd, Tables& tables, ActivityLog* activities)
       : plan(std::move(plan)),
         options(options),
         replayer(replayer),
@@ -142,6 +143,7 @@ class Run {
         tables(tables),
         pause(options.pace == Pace::kAfap ? Compute::kSleep : options.compute),
         places(tables.streams.size()),
+        activities(activities),
         fork_rule(tables.strings.intern("fork")),
         turn_rule(tables.strings.intern("trace")) {}
 
@@ -204,6 +206,7 @@ class Run {
     std::atomic<uint32_t> by{kNobody};  // the worker that came before
   };
   std::array<Turn, 256> turns;
+  ActivityLog* const activities;  // may be null
   const uint32_t fork_rule, turn_rule;
 
   Gate started;
@@ -482,6 +485,9 @@ Result<void> Worker::loop() {
     } else {
       ++o.replayed;
       s->report.call_ns += latency;
+      if (activities_) [[unlikely]]
+        activities_->add({begin, latency, a.offset, a.length, outcome.result, a.id, a.stream, a.op,
+                          a.file, a.path});
       call_ns_ += latency;
       if (outcome.doing == FEIGN_EMULATED) {
         ++o.emulated;
@@ -530,6 +536,7 @@ void Worker::main() {
   if (run_.options.pin) pin(number_);
   try {
     streams_.resize(numbers_.size());
+    if (run_.activities != nullptr) activities_.emplace(*run_.activities);
     if (auto done = loop(); !done) run_.fail(std::move(done.error()));
   } catch (const std::bad_alloc&) {
     run_.fail(Error(FEIGN_ERR_NOMEM, "replay: out of memory"));
@@ -537,6 +544,7 @@ void Worker::main() {
   if (!ready_) get_ready();
   for (Stream& s : streams_)
     if (s.open) close(s);
+  if (activities_) activities_->flush();
   gate.open(Gate::kAll);
   if (run_.stopping.load()) run_.let_go();
   run_.ended(number_);
@@ -569,9 +577,9 @@ void Worker::merge_into(Report& report, const Tables& tables) {
 
 void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
             Instance& replayer, int root_fd, Tables& tables, Report& report,
-            const Progress& progress) {
+            const Progress& progress, ActivityLog* activities) {
   const uint64_t total = plan->totals().activities;
-  Run run(std::move(plan), options, replayer, root_fd, tables);
+  Run run(std::move(plan), options, replayer, root_fd, tables, activities);
   const uint64_t begin = now_ns();
   if (total != 0) {
     // As fast as possible and in order, there is nothing to do at the same time.
@@ -617,6 +625,12 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
     report.failed = true;
     report.stopped_by = run.failure->text();
   }
+  if (activities != nullptr)
+    if (auto done = activities->finish(tables, std::min(first, last), last);
+        !done && !report.failed) {
+      report.failed = true;
+      report.stopped_by = done.error().text();
+    }
 }
 
 }  // namespace feign

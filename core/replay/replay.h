@@ -12,15 +12,17 @@
 #include "base/error.h"
 #include "cli/run.h"
 #include "plugin/plugin.h"
+#include "replay/activity_log.h"
 #include "report/report.h"
 #include "trace/native.h"
 
 namespace feign {
 
 // Replays all of `plan` and adds to `report` what came of it; also how it ended, where that was
-// early: by g_stop_signal, for want of space, or because something failed (report.failed). [main]
+// early: by g_stop_signal, for want of space, or because something failed (report.failed). Each
+// activity that was replayed goes to `activities`, unless that is null. [main]
 void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
             Instance& replayer, int root_fd, Tables& tables, Report& report,
-            const Progress& progress);
+            const Progress& progress, ActivityLog* activities = nullptr);
 
 }  // namespace feign

@@ -239,6 +239,9 @@ std::string report_text(const Report& r, const Tables& tables) {
                   : "") +
              "), " + format_count(r.prepared_directories) + " directories, " +
              format_count(r.prepared_links) + " links");
+  if (!r.caches.empty())
+    line("caches",
+         r.caches == "all" ? "dropped" : "dropped of " + r.caches + " below the root; names kept");
   for (const std::string& note : r.notes) line("note", note);
 
   std::vector<uint32_t> ids;
@@ -356,6 +359,7 @@ std::string report_json(const Report& r, const Tables& tables) {
                    {"links", r.prepared_links},
                    {"bytes", r.prepared_bytes},
                    {"content", r.prepared_content}};
+  j["caches"] = r.caches.empty() ? "kept" : r.caches;
   j["notes"] = r.notes;
   j["ops"] = Json::object();
   for (uint32_t id = 0; id < r.ops.size(); ++id) {
@@ -366,6 +370,7 @@ std::string report_json(const Report& r, const Tables& tables) {
     to["seconds"] = seconds(o.latency.sum());
     to["recorded_seconds"] = seconds(o.recorded_latency.sum());
     to["latency"] = latency(o.latency);
+    to["latency"]["histogram"] = o.latency.coarse();
     to["recorded_latency"] = latency(o.recorded_latency);
   }
   j["mismatches"] = Json::array();

@@ -81,6 +81,7 @@ struct Report {
   uint64_t prepare_ns = 0, plan_ns = 0;
   uint64_t prepared_files = 0, prepared_directories = 0, prepared_links = 0, prepared_bytes = 0;
   std::string prepared_content;        // "sparse" …
+  std::string caches;                  // what was dropped: "all", "files"; "" if nothing
   std::vector<std::string> notes;      // what plug-ins had to say, once a run
   uint64_t dropped = 0, injected = 0;  // by modifiers
   bool interrupted = false;            // ended before the plan did

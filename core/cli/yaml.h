@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// A YAML file as a tree of nodes that know their line and column.
+#pragma once
+
+#include <yaml.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/input.h"
+
+namespace feign {
+
+class Document {
+ public:
+  // `want`: what the file should hold, for messages.
+  Document(std::string path, std::string want) : path_(std::move(path)), want_(std::move(want)) {}
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+  ~Document() {
+    if (loaded_) yaml_document_delete(&document_);
+  }
+
+  Result<void> load() {
+    // Through Input: directories and unreadable files are told as everywhere else.
+    auto text = head_of(path_, size_t{4} << 20);
+    if (!text) return std::move(text.error());
+    if (text->size() == size_t{4} << 20)
+      return Error(FEIGN_ERR_ARGUMENT, path_ + ": more than 4 MiB, want " + want_);
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser)) return Error(FEIGN_ERR_NOMEM, path_ + ": out of memory");
+    const std::unique_ptr<yaml_parser_t, void (*)(yaml_parser_t*)> owner(&parser,
+                                                                         yaml_parser_delete);
+    yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text->data()),
+                                 text->size());
+    if (!yaml_parser_load(&parser, &document_)) {
+      yaml_mark_t mark = parser.problem_mark;
+      std::string what = parser.problem != nullptr ? parser.problem : "cannot be read";
+      if (parser.error == YAML_READER_ERROR) mark = parser.mark;
+      return Error(FEIGN_ERR_ARGUMENT, at(mark) + ": " + what + ": want YAML");
+    }
+    loaded_ = true;
+    if (yaml_document_get_root_node(&document_) == nullptr)
+      return Error(FEIGN_ERR_ARGUMENT, path_ + ": is empty, want " + want_);
+    return {};
+  }
+
+  std::string at(const yaml_mark_t& m) const {
+    return path_ + ":" + std::to_string(m.line + 1) + ":" + std::to_string(m.column + 1);
+  }
+  std::string at(const yaml_node_t& n) const { return at(n.start_mark); }
+  Error error(const yaml_node_t& n, const std::string& what) const {
+    return {FEIGN_ERR_ARGUMENT, at(n) + ": " + what};
+  }
+  yaml_node_t* root() { return yaml_document_get_root_node(&document_); }
+  yaml_node_t* node(int index) { return yaml_document_get_node(&document_, index); }
+
+  Result<std::string> scalar(const yaml_node_t& n, const std::string& want) const {
+    if (n.type != YAML_SCALAR_NODE) return error(n, "want " + want);
+    return std::string(reinterpret_cast<const char*>(n.data.scalar.value), n.data.scalar.length);
+  }
+  // Key and value of a map, each key once.
+  using Pairs = std::vector<std::pair<std::string, yaml_node_t*>>;
+  Result<Pairs> pairs(const yaml_node_t& n, const std::string& want) {
+    if (n.type != YAML_MAPPING_NODE) return error(n, "want " + want);
+    Pairs out;
+    std::set<std::string> seen;
+    for (auto* p = n.data.mapping.pairs.start; p < n.data.mapping.pairs.top; ++p) {
+      yaml_node_t* key = node(p->key);
+      auto name = scalar(*key, "a name as the key");
+      if (!name) return std::move(name.error());
+      if (!seen.insert(*name).second) return error(*key, "\"" + *name + "\" is there twice");
+      out.emplace_back(*name, node(p->value));
+    }
+    return out;
+  }
+
+ private:
+  std::string path_, want_;
+  yaml_document_t document_{};
+  bool loaded_ = false;
+};
+
+// yes/true/on, no/false/off.
+Result<bool> truth(Document& d, const yaml_node_t& n);
+
+}  // namespace feign

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "lab/command.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "base/output.h"
+#include "cli/run.h"
+#include "lab/html.h"
+#include "lab/session.h"
+#include "lab/summary.h"
+#include "report/format.h"
+
+namespace feign {
+namespace {
+
+constexpr int kDone = 0, kShort = 1, kBad = 2;
+
+int failed(const Error& error) {
+  log(FEIGN_LOG_ERROR, error.text());
+  return kBad;
+}
+
+Result<void> put(const std::string& text, const std::string& output) {
+  if (output.empty() || output == "-") {
+    errno = 0;
+    const bool good =
+        fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
+    if (good || errno == EPIPE) return {};
+    return errno_error("write standard output", errno);
+  }
+  OutputFile file;
+  bool good = file.open(output);
+  for (size_t at = 0; good && at < text.size();) {
+    const ssize_t n = write(file.fd(), text.data() + at, text.size() - at);
+    good = n >= 0;
+    at += static_cast<size_t>(n);
+  }
+  if (!good || !file.finish()) return errno_error("write " + output, errno);
+  return {};
+}
+
+Result<void> number(const std::string& option, const std::string& text, uint64_t least,
+                    uint64_t& to) {
+  if (text.empty()) return {};
+  errno = 0;
+  const unsigned long long v = strtoull(text.c_str(), nullptr, 10);
+  if (text.find_first_not_of("0123456789") != std::string::npos || errno != 0 || v < least ||
+      v > 1'000'000'000)
+    return Error(FEIGN_ERR_ARGUMENT,
+                 option + " " + text + ": want a number, at least " + std::to_string(least));
+  to = v;
+  return {};
+}
+
+// What is said of runs that are in the results, and not in the lab's file.
+void tell_others(const LabSummary& summary) {
+  for (const auto& [label, runs] : summary.others)
+    log(FEIGN_LOG_WARN, summary.file + ": " + std::to_string(runs) +
+                            (runs == 1 ? " run" : " runs") + " of \"" + label +
+                            "\" no longer belong to the lab (it was changed): kept, not counted");
+}
+
+HtmlTexts html_texts(const Results& results, const LabSummary& summary) {
+  HtmlTexts t;
+  const Json& head = results.head();
+  const auto text = [&](const Json& of, const char* name) {
+    return of.contains(name) && of[name].is_string() ? of[name].get<std::string>() : std::string();
+  };
+  const std::string file = text(head, "file");
+  t.title = "Feign lab: " + file;
+  const Json machine = head.contains("machine") ? head["machine"] : Json::object();
+  t.about = format_count(summary.runs) + " runs, " + format_count(summary.failed) +
+            " failed; in random order (seed " + std::to_string(summary.seed) + "); on " +
+            text(machine, "host") + ", " + text(machine, "system");
+  if (!results.runs().empty())
+    t.about += "; " + text(results.runs().front(), "started") + " to " +
+               text(results.runs().back(), "started");
+  t.again = "feign lab report " + results.path() + " --html REPORT.html";
+  t.no_timeline = "No timeline was recorded: `feign lab " + file +
+                  " --html REPORT.html` does (unless the lab says `timeline: none`).";
+  return t;
+}
+
+// A run of its own for each timeline: of the baseline and the best of each trace and root, or all.
+Result<bool> run_timelines(const Lab& lab, Session& session, const Results& results) {
+  std::string dir = results.path();
+  if (dir.ends_with(".json")) dir.resize(dir.size() - 5);
+  dir += ".activities";
+  if (mkdir(dir.c_str(), 0777) != 0 && errno != EEXIST) return errno_error("make " + dir, errno);
+  std::vector<std::pair<Cell, std::string>> wanted;
+  const LabSummary summary = summarize(results);
+  for (const Cell& cell : session.cells(lab.configs))
+    for (const LabGroup& g : summary.groups)
+      for (const LabRow& row : g.rows) {
+        if (row.cell != cell.id || row.seconds.empty()) continue;
+        if (lab.timeline != Lab::Timeline::kAll && !row.baseline && &row != g.best()) continue;
+        const std::string file = dir + "/" + cell.id;
+        if (access(file.c_str(), R_OK) != 0) session.forget(cell, 0);
+        if (!session.has(cell, 0)) wanted.emplace_back(cell, file);
+      }
+  session.expect(wanted.size());
+  for (const auto& [cell, file] : wanted) {
+    auto ran = session.run(cell, 0, "timeline", file);
+    if (!ran || !*ran) return ran;
+  }
+  return true;
+}
+
+int finish(const Results& results, const LabOptions& o) {
+  const LabSummary summary = summarize(results);
+  tell_others(summary);
+  if (!o.html.empty())
+    if (auto done = put(lab_html(summary, results, html_texts(results, summary)), o.html); !done)
+      return failed(done.error());
+  if (!o.quiet || !o.output.empty() || o.json)
+    if (auto done = put(o.json ? summary_json(summary) : summary_text(summary), o.output); !done)
+      return failed(done.error());
+  return summary.failed != 0 ? kShort : kDone;
+}
+
+// Without running anything.
+int report(const std::string& path, const LabOptions& o) {
+  auto results = Results::load(path);
+  if (!results) return failed(results.error());
+  return finish(*results, o);
+}
+
+void print_plan(const Lab& lab, const Session& session) {
+  std::string text;
+  uint64_t left = 0;
+  const std::vector<Cell> cells = session.cells(lab.configs);
+  for (const Cell& cell : cells) {
+    uint64_t done = 0;
+    for (uint64_t r = 1; r <= lab.repeats; ++r) done += session.has(cell, r);
+    left += lab.repeats - done;
+    text += cell.config.label + ", " + cell.trace->name + " on " + cell.root->name + ": " +
+            std::to_string(done) + " of " + std::to_string(lab.repeats) + " done\n  feign";
+    for (const std::string& arg : replay_arguments(lab, *cell.trace, *cell.root, cell.config))
+      text += arg.find_first_not_of(
+                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                  "_-+=,./:%@") == std::string::npos &&
+                      !arg.empty()
+                  ? " " + arg
+                  : " '" + arg + "'";
+    text += "\n";
+  }
+  text += std::to_string(left) + " runs to do, in random order (seed " + std::to_string(lab.seed) +
+          ")\n";
+  (void)put(text, "");
+}
+
+}  // namespace
+
+int lab_command(const LabOptions& o) {
+  std::string file = o.files.front();
+  if (file == "report") {
+    if (o.files.size() != 2)
+      return failed(Error(FEIGN_ERR_ARGUMENT, "lab report: want RESULTS.json"));
+    return report(o.files[1], o);
+  }
+  if (o.files.size() != 1)
+    return failed(Error(FEIGN_ERR_ARGUMENT, "lab: \"" + o.files[1] + "\": want one FILE.yaml"));
+  if (file.ends_with(".json")) return report(file, o);
+
+  Plugins plugins;
+  auto lab = load_lab(file, plugins);
+  if (!lab) return failed(lab.error());
+  if (auto ok = number("--repeats", o.repeats, 1, lab->repeats); !ok) return failed(ok.error());
+  if (auto ok = number("--seed", o.seed, 0, lab->seed); !ok) return failed(ok.error());
+  std::string path = o.results;
+  if (path.empty()) {
+    path = file;
+    for (const char* ending : {".yaml", ".yml"})
+      if (path.ends_with(ending)) path.resize(path.size() - std::string(ending).size());
+    path += ".results.json";
+  }
+  const Json head = Session::head(*lab);
+  auto results = o.dry_run ? Results::look(path, head) : Results::open(path, head);
+  if (!results) return failed(results.error());
+  Session session(*lab, *results, o.quiet);
+  if (o.dry_run) {
+    print_plan(*lab, session);
+    return kDone;
+  }
+  if (!results->runs().empty())
+    log(FEIGN_LOG_WARN, path + ": goes on from the " + std::to_string(results->runs().size()) +
+                            " runs that are there");
+  if (!o.quiet && isatty(STDERR_FILENO))
+    log(FEIGN_LOG_WARN,
+        "runs in random order (seed " + std::to_string(lab->seed) + "), results in " + path);
+  if (auto begun = session.begin(); !begun) return failed(begun.error());
+  auto ran = session.run_all(session.cells(lab->configs), 1, lab->repeats, "lab");
+  if (ran && *ran && !o.html.empty() && lab->timeline != Lab::Timeline::kNone)
+    ran = run_timelines(*lab, session, *results);
+  if (!ran) return failed(ran.error());
+  const auto ended = session.end();
+  const int status = finish(*results, o);
+  if (!ended) return failed(ended.error());
+  if (!*ran) {
+    log(FEIGN_LOG_ERROR, "ended early by signal " + std::to_string(g_stop_signal.load()) +
+                             ": the same command goes on from here");
+    return kShort;
+  }
+  return status;
+}
+
+}  // namespace feign

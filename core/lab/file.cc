@@ -1,0 +1,891 @@
+// SPDX-License-Identifier: MIT
+// The lab's file, read and checked: every mistake is found before the first run.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "cli/run.h"
+#include "cli/yaml.h"
+#include "lab/lab.h"
+#include "plugin/options.h"
+
+namespace feign {
+namespace {
+
+// More points than anybody can wait for are a mistake in a range.
+constexpr size_t kMostValues = 10'000, kMostConfigs = 100'000;
+
+struct Setting {
+  const char* name;
+  const char* want;
+};
+constexpr Setting kSettings[] = {
+    {"pace", "afap, think or timed, or think,scale=FACTOR"},
+    {"order", "trace, depend or stream"},
+    {"compute", "hybrid, sleep or spin"},
+    {"content", Content::kForms},
+    {"streams-per-core", "a number from 1 to 4096"},
+    {"max-bytes", "bytes, such as 500m or 2GiB"},
+    {"pin", "yes or no"},
+    {"replayer", "a replayer, such as posix or null"},
+};
+
+const Setting* setting(const std::string& name) {
+  for (const Setting& s : kSettings)
+    if (name == s.name) return &s;
+  return nullptr;
+}
+
+std::string setting_names() {
+  std::string out;
+  for (const Setting& s : kSettings) out += (out.empty() ? "" : ", ") + std::string(s.name);
+  return out;
+}
+
+bool good_setting(const std::string& name, const std::string& value) {
+  if (name == "pace") return static_cast<bool>(parse_pace(value));
+  Order order;
+  if (name == "order") return parse_order(value, order);
+  if (name == "compute") return value == "hybrid" || value == "sleep" || value == "spin";
+  if (name == "content") return Content::parse(value).has_value();
+  if (name == "pin") return value == "yes" || value == "no";
+  uint64_t n = 0;
+  if (name == "max-bytes") return parse_size(value, n) && n != 0;
+  if (name == "streams-per-core") {
+    char* end = nullptr;
+    const long cores = strtol(value.c_str(), &end, 10);
+    return end != value.c_str() && *end == '\0' && cores >= 1 && cores <= 4096;
+  }
+  return !value.empty();
+}
+
+// A modifier's own opinion of its options counts, too.
+bool fits(const PluginSpec& spec, Plugins& plugins, Error& why) {
+  std::vector<std::string> args;
+  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+  std::optional<Component> component;
+  if (spec.name.find('/') != std::string::npos) {
+    auto all = plugins.open(spec.name, args);
+    if (!all) {
+      why = std::move(all.error());
+      return false;
+    }
+    for (const Component& c : *all)
+      if (c.table->role & (FEIGN_MODIFIER | FEIGN_FILTER | FEIGN_MUTATOR | FEIGN_REPLAYER))
+        component = c;
+  } else {
+    auto found = plugins.find(spec.name, FEIGN_MODIFIER | FEIGN_REPLAYER, args);
+    if (!found) {
+      why = std::move(found.error());
+      return false;
+    }
+    component = *found;
+  }
+  if (!component) {
+    why = Error(FEIGN_ERR_ARGUMENT, spec.name + ": has no modifier");
+    return false;
+  }
+  if (component->short_form) return true;
+  if (component->table->role != FEIGN_MODIFIER) {
+    auto values = OptionValues::parse(*component->table, spec.options);
+    if (!values) why = std::move(values.error()).within(spec.name);
+    return static_cast<bool>(values);
+  }
+  Tables tables;
+  auto instance = Instance::create(*component, spec, tables);
+  if (!instance) why = std::move(instance.error());
+  return static_cast<bool>(instance);
+}
+
+bool has_option(const PluginSpec& spec, const std::string& option, Plugins& plugins) {
+  auto all = spec.name.find('/') != std::string::npos
+                 ? plugins.open(spec.name)
+                 : Result<std::vector<Component>>(std::vector<Component>{});
+  if (all && all->empty())
+    if (auto found = plugins.find(spec.name, FEIGN_MODIFIER)) all->push_back(*found);
+  if (!all) return false;
+  for (const Component& c : *all) {
+    if (c.short_form) return true;
+    for (uint32_t i = 0; i < c.table->option_count; ++i)
+      if (option == option_at(*c.table, i).name) return true;
+  }
+  return false;
+}
+
+// 65536 as "64KiB", so that labels can be read.
+std::string size_text(uint64_t n) {
+  static constexpr std::pair<uint64_t, const char*> kUnits[] = {
+      {uint64_t{1} << 30, "GiB"}, {uint64_t{1} << 20, "MiB"}, {uint64_t{1} << 10, "KiB"}};
+  for (const auto& [unit, name] : kUnits)
+    if (n != 0 && n % unit == 0) return std::to_string(n / unit) + name;
+  return std::to_string(n);
+}
+
+std::string time_text(uint64_t ns) {
+  static constexpr std::pair<uint64_t, const char*> kUnits[] = {
+      {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
+  for (const auto& [unit, name] : kUnits)
+    if (ns != 0 && ns % unit == 0) return std::to_string(ns / unit) + name;
+  return std::to_string(ns) + "ns";
+}
+
+std::string number_text(double v) {
+  char text[40];
+  snprintf(text, sizeof text, "%.12g", v);
+  return text;
+}
+
+std::string joined(const LabValue& value) {
+  std::string out;
+  for (const std::string& v : value) out += (out.empty() ? "" : "+") + v;
+  return out;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, Plugins& plugins)
+      : d_(path, "a map with `traces`, `variants` and `roots`"), plugins_(plugins) {
+    lab_.file = path;
+  }
+
+  Result<Lab> read() {
+    if (auto loaded = d_.load(); !loaded) return std::move(loaded.error());
+    auto top = d_.pairs(*d_.root(), "a map with `traces`, `variants` and `roots`");
+    if (!top) return std::move(top.error());
+    yaml_node_t* variants = nullptr;
+    yaml_node_t* baseline = nullptr;
+    for (auto& [key, value] : *top) {
+      Result<void> done;
+      if (key == "traces" || key == "trace") {
+        done = list(*value, [&](yaml_node_t& n) { return trace(n); });
+      } else if (key == "roots" || key == "root") {
+        done = list(*value, [&](yaml_node_t& n) { return root(n); });
+      } else if (key == "variants") {
+        variants = value;
+      } else if (key == "baseline") {
+        baseline = value;
+      } else if (key == "repeats") {
+        done = number(*value, "repeats", 1, 1'000'000, lab_.repeats);
+      } else if (key == "seed") {
+        done = number(*value, "seed", 0, UINT32_MAX, lab_.seed);
+      } else if (key == "require") {
+        done = share(*value);
+      } else if (key == "timeout") {
+        done = duration(*value, "timeout", lab_.timeout_ns);
+      } else if (key == "timeline") {
+        auto text = d_.scalar(*value, "none, best or all");
+        if (!text) return std::move(text.error());
+        if (*text != "none" && *text != "best" && *text != "all")
+          return d_.error(*value, "timeline: \"" + *text + "\": want none, best or all");
+        lab_.timeline = *text == "none"  ? Lab::Timeline::kNone
+                        : *text == "all" ? Lab::Timeline::kAll
+                                         : Lab::Timeline::kBest;
+      } else if (setting(key) != nullptr) {
+        auto values = settings_values(key, *value);
+        if (!values) return std::move(values.error());
+        common_.emplace_back(key, value);
+      } else {
+        return d_.error(*value, "unknown key \"" + key +
+                                    "\": want traces, roots, variants, baseline, repeats, seed, "
+                                    "require, timeout, timeline, " +
+                                    setting_names());
+      }
+      if (!done) return std::move(done.error());
+    }
+    if (lab_.traces.empty()) return d_.error(*d_.root(), "there is no `traces`");
+    if (lab_.roots.empty()) return d_.error(*d_.root(), "there is no `roots`");
+    if (variants == nullptr) return d_.error(*d_.root(), "there is no `variants`");
+    if (auto done = all_variants(*variants); !done) return std::move(done.error());
+    lab_.baseline = lab_.configs.front().label;
+    if (baseline != nullptr) {
+      auto text = d_.scalar(*baseline, "a variant's name");
+      if (!text) return std::move(text.error());
+      if (lab_.config(*text) == nullptr) {
+        std::string known;
+        for (size_t i = 0; i < lab_.configs.size() && i < 20; ++i)
+          known += (known.empty() ? "" : ", ") + lab_.configs[i].label;
+        return d_.error(*baseline, "baseline: \"" + *text + "\": want one of " + known);
+      }
+      lab_.baseline = *text;
+    }
+    return std::move(lab_);
+  }
+
+ private:
+  // A list, or one item alone.
+  template <typename Each>
+  Result<void> list(yaml_node_t& n, Each each) {
+    if (n.type != YAML_SEQUENCE_NODE) return each(n);
+    for (auto* i = n.data.sequence.items.start; i < n.data.sequence.items.top; ++i)
+      if (auto done = each(*d_.node(*i)); !done) return done;
+    return {};
+  }
+
+  Result<void> number(yaml_node_t& n, const std::string& name, uint64_t least, uint64_t most,
+                      uint64_t& to) {
+    const std::string want =
+        "a number from " + std::to_string(least) + " to " + std::to_string(most);
+    auto text = d_.scalar(n, name + ": " + want);
+    if (!text) return std::move(text.error());
+    char* end = nullptr;
+    errno = 0;
+    const unsigned long long v = strtoull(text->c_str(), &end, 10);
+    if (text->empty() || text->find_first_not_of("0123456789") != std::string::npos || errno != 0 ||
+        v < least || v > most)
+      return d_.error(n, name + ": \"" + *text + "\": want " + want);
+    to = v;
+    return {};
+  }
+
+  Result<void> duration(yaml_node_t& n, const std::string& name, uint64_t& to) {
+    auto text = d_.scalar(n, name + ": want a time, such as 500ms or 2m");
+    if (!text) return std::move(text.error());
+    if (!parse_duration(*text, to))
+      return d_.error(n, name + ": \"" + *text + "\": want a time, such as 500ms or 2m");
+    return {};
+  }
+
+  Result<void> share(yaml_node_t& n) {
+    auto text = d_.scalar(n, "require: want a share such as 0.995 or 99.5%");
+    if (!text) return std::move(text.error());
+    char* end = nullptr;
+    double v = strtod(text->c_str(), &end);
+    if (end != text->c_str() && *end == '%') {
+      v /= 100;
+      ++end;
+    }
+    if (end == text->c_str() || *end != '\0' || !(v >= 0 && v <= 1))
+      return d_.error(n, "require: \"" + *text + "\": want a share such as 0.995 or 99.5%");
+    lab_.require = *text;
+    return {};
+  }
+
+  Result<std::string> name_of(yaml_node_t& n, const char* what, std::set<std::string>& seen,
+                              const std::string& text) {
+    if (text.empty() || text.size() > 200) return d_.error(n, std::string(what) + ": want a name");
+    if (!seen.insert(text).second)
+      return d_.error(n, std::string(what) + " \"" + text +
+                             "\" is there twice: `name:` gives each one of its own");
+    return text;
+  }
+
+  Result<void> trace(yaml_node_t& n) {
+    LabTrace t;
+    const auto add_file = [&](yaml_node_t& f) -> Result<void> {
+      auto text = d_.scalar(f, "a trace file");
+      if (!text) return std::move(text.error());
+      for (const std::string& file : files_of(*text)) {
+        auto sum = checksum(file);
+        if (!sum) return d_.error(f, "trace " + sum.error().text());
+        t.checksum += *sum;
+      }
+      t.files.push_back(*text);
+      return {};
+    };
+    yaml_node_t* place = &n;
+    bool provider = false;
+    if (n.type == YAML_SCALAR_NODE) {
+      if (auto done = add_file(n); !done) return done;
+    } else {
+      auto parts = d_.pairs(n, "a trace file, or a map with `file`");
+      if (!parts) return std::move(parts.error());
+      for (auto& [key, value] : *parts) {
+        if (key == "file" || key == "files") {
+          place = value;
+          if (auto done = list(*value, add_file); !done) return done;
+        } else if (key == "keep-going") {
+          auto yes = truth(d_, *value);
+          if (!yes) return std::move(yes.error());
+          if (*yes) t.options.push_back("--keep-going");
+        } else if (key == "name" || key == "provider" || key == "ranks" || key == "cwd") {
+          auto text = d_.scalar(*value, key + ": want a text");
+          if (!text) return std::move(text.error());
+          if (key == "name") {
+            t.name = *text;
+          } else {
+            provider = provider || key == "provider";
+            t.options.push_back("--" + key);
+            t.options.push_back(*text);
+          }
+        } else {
+          return d_.error(*value, "trace: unknown key \"" + key +
+                                      "\": want file, name, provider, ranks, cwd or keep-going");
+        }
+      }
+    }
+    if (t.files.empty()) return d_.error(n, "trace: want a file");
+    if (!provider) {
+      if (auto known = provider_for(t.files, plugins_); !known)
+        return d_.error(*place, "trace " + known.error().text());
+    }
+    if (t.name.empty()) {
+      t.name = t.files.front();
+      if (const size_t slash = t.name.rfind('/'); slash != std::string::npos)
+        t.name = t.name.substr(slash + 1);
+    }
+    auto name = name_of(n, "trace", trace_names_, t.name);
+    if (!name) return std::move(name.error());
+    if (t.name == "." || t.name == ".." || t.name.find('/') != std::string::npos)
+      return d_.error(n, "trace: name \"" + t.name + "\": want one that can name a directory");
+    lab_.traces.push_back(std::move(t));
+    return {};
+  }
+
+  // Of the size and the ends of a file: enough to notice that it is another one.
+  static Result<std::string> checksum(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno_error(path, errno);
+    struct stat st {};
+    fstat(fd, &st);
+    uint64_t h = 0xcbf29ce484222325;
+    std::vector<char> part(64 << 10);
+    for (const off_t at : {off_t{0}, std::max<off_t>(0, st.st_size - off_t{64 << 10})}) {
+      const ssize_t got = pread(fd, part.data(), part.size(), at);
+      for (ssize_t i = 0; i < got; ++i)
+        h = (h ^ static_cast<unsigned char>(part[static_cast<size_t>(i)])) * 0x100000001b3;
+    }
+    close(fd);
+    if (S_ISDIR(st.st_mode)) return Error(FEIGN_ERR_ARGUMENT, path + ": is a directory");
+    return std::to_string(st.st_size) + "." + std::to_string(h) + " ";
+  }
+
+  Result<void> root(yaml_node_t& n) {
+    LabRoot r;
+    yaml_node_t* place = &n;
+    if (n.type == YAML_SCALAR_NODE) {
+      auto text = d_.scalar(n, "");
+      r.path = *text;
+    } else {
+      auto parts = d_.pairs(n, "a directory, or a map with `path`");
+      if (!parts) return std::move(parts.error());
+      for (auto& [key, value] : *parts) {
+        auto text = d_.scalar(*value, key + ": want a text");
+        if (!text) return std::move(text.error());
+        if (key == "path") {
+          r.path = *text;
+          place = value;
+        } else if (key == "name") {
+          r.name = *text;
+        } else if (key == "setup" || key == "teardown") {
+          (key == "setup" ? r.setup : r.teardown) = *text;
+        } else if (key == "drop-caches") {
+          r.drop_caches = *text == "yes" || *text == "true"   ? "all"
+                          : *text == "false" || text->empty() ? "no"
+                                                              : *text;
+        } else if (key == "settle") {
+          uint64_t ns = 0;
+          const bool time = !text->empty() && (isdigit(static_cast<unsigned char>((*text)[0])));
+          if (time && !parse_duration(*text, ns))
+            return d_.error(*value,
+                            "settle: \"" + *text + "\": want a time, such as 500ms, or a command");
+          r.settle = time ? "sleep " + number_text(static_cast<double>(ns) / 1e9) : *text;
+        } else {
+          return d_.error(*value,
+                          "root: unknown key \"" + key +
+                              "\": want path, name, setup, teardown, drop-caches or settle");
+        }
+      }
+    }
+    if (r.path.empty()) return d_.error(n, "root: want a directory");
+    if (r.name.empty()) r.name = r.path;
+    if (r.setup.empty()) {
+      struct stat st {};
+      if (stat(r.path.c_str(), &st) != 0)
+        return d_.error(*place, errno_error("root " + r.path, errno).text() +
+                                    ": want a directory that is there (or that `setup` makes)");
+      if (!S_ISDIR(st.st_mode))
+        return d_.error(*place, "root " + r.path + ": is no directory, want one");
+    }
+    auto name = name_of(n, "root", root_names_, r.name);
+    if (!name) return std::move(name.error());
+    for (const LabRoot& other : lab_.roots)
+      if (other.path == r.path) return d_.error(*place, "root " + r.path + " is there twice");
+    lab_.roots.push_back(std::move(r));
+    return {};
+  }
+
+  // {from: 1, to: 64, factor: 2}, with numbers, sizes or times.
+  Result<std::vector<LabValue>> range(const std::string& name, yaml_node_t& n) {
+    const std::string form = "want {from, to, step or factor}";
+    auto parts = d_.pairs(n, name + ": " + form);
+    if (!parts) return std::move(parts.error());
+    struct Bound {
+      yaml_node_t* node = nullptr;
+      std::string text;
+    } from, to, step, factor;
+    for (auto& [key, value] : *parts) {
+      Bound* b = key == "from"     ? &from
+                 : key == "to"     ? &to
+                 : key == "step"   ? &step
+                 : key == "factor" ? &factor
+                                   : nullptr;
+      if (b == nullptr) return d_.error(*value, name + ": unknown key \"" + key + "\": " + form);
+      auto text = d_.scalar(*value, name + ": " + key + ": want a number, a size or a time");
+      if (!text) return std::move(text.error());
+      *b = {value, *text};
+    }
+    if (from.node == nullptr || to.node == nullptr ||
+        (step.node == nullptr) == (factor.node == nullptr))
+      return d_.error(n, name + ": " + form);
+    // What kind of value it is, its bounds say.
+    enum { kNumber, kSize, kTime } kind = kNumber;
+    const auto plain = [](const std::string& t, double& v) {
+      char* end = nullptr;
+      v = strtod(t.c_str(), &end);
+      return end != t.c_str() && *end == '\0' && std::isfinite(v);
+    };
+    const auto value = [&](const Bound& b, double& v) {
+      uint64_t u = 0;
+      if (kind == kNumber) return plain(b.text, v);
+      const bool good = kind == kSize ? parse_size(b.text, u) : parse_duration(b.text, u);
+      v = static_cast<double>(u);
+      return good;
+    };
+    double f = 0, t = 0, s = 0;
+    bool good = false;
+    for (const auto k : {kNumber, kSize, kTime}) {
+      kind = k;
+      if (value(from, f) && value(to, t)) {
+        good = true;
+        break;
+      }
+    }
+    if (!good)
+      return d_.error(n, name + ": from " + from.text + " to " + to.text +
+                             ": want two numbers, two sizes or two times");
+    if (f > t) return d_.error(*to.node, name + ": to " + to.text + " is below from " + from.text);
+    if (step.node != nullptr) {
+      if (!value(step, s) || s <= 0)
+        return d_.error(*step.node, name + ": step \"" + step.text + "\": want more than 0");
+    } else {
+      if (!plain(factor.text, s) || s <= 1)
+        return d_.error(*factor.node, name + ": factor \"" + factor.text + "\": want more than 1");
+      if (f <= 0)
+        return d_.error(*from.node,
+                        name + ": from " + from.text + ": with a factor, want more than 0");
+    }
+    std::vector<LabValue> out;
+    std::string last;
+    for (uint64_t i = 0; i <= kMostValues; ++i) {
+      const double v = step.node != nullptr ? f + s * static_cast<double>(i)
+                                            : f * std::pow(s, static_cast<double>(i));
+      if (v > t * (1 + 1e-9)) break;
+      const std::string text = kind == kSize   ? size_text(static_cast<uint64_t>(v + 0.5))
+                               : kind == kTime ? time_text(static_cast<uint64_t>(v + 0.5))
+                                               : number_text(v);
+      if (text != last) out.push_back({text});
+      last = text;
+      if (i == kMostValues)
+        return d_.error(
+            n, name + ": more than " + std::to_string(kMostValues) + " values, want fewer");
+    }
+    return out;
+  }
+
+  // One value, a list of values (of which one may be a list itself), or a range.
+  Result<std::vector<LabValue>> values(const std::string& name, yaml_node_t& n) {
+    if (n.type == YAML_MAPPING_NODE) return range(name, n);
+    std::vector<LabValue> out;
+    const auto one = [&](yaml_node_t& v) -> Result<void> {
+      LabValue several;
+      if (v.type == YAML_SEQUENCE_NODE) {
+        for (auto* i = v.data.sequence.items.start; i < v.data.sequence.items.top; ++i) {
+          auto text = d_.scalar(*d_.node(*i), name + ": want a value");
+          if (!text) return std::move(text.error());
+          several.push_back(*text);
+        }
+        if (several.empty()) return d_.error(v, name + ": want a value");
+      } else {
+        auto text = d_.scalar(v, name + ": want a value, a list or a range");
+        if (!text) return std::move(text.error());
+        several.push_back(*text);
+      }
+      if (std::find(out.begin(), out.end(), several) != out.end())
+        return d_.error(v, name + ": \"" + joined(several) + "\" is there twice");
+      out.push_back(std::move(several));
+      return {};
+    };
+    if (auto done = list(n, one); !done) return std::move(done.error());
+    if (out.empty()) return d_.error(n, name + ": want a value");
+    return out;
+  }
+
+  Result<std::vector<LabValue>> settings_values(const std::string& name, yaml_node_t& n) {
+    auto list = values(name, n);
+    if (!list) return list;
+    for (LabValue& v : *list) {
+      if (name == "pin" && v.size() == 1)
+        v[0] = v[0] == "true" || v[0] == "on"     ? "yes"
+               : v[0] == "false" || v[0] == "off" ? "no"
+                                                  : v[0];
+      if (v.size() != 1 || !good_setting(name, v[0]))
+        return d_.error(n, name + ": \"" + joined(v) + "\": want " + setting(name)->want);
+      if (name == "replayer") {
+        Error why(FEIGN_OK, "");
+        auto spec = parse_plugin_spec(v[0], d_.at(n));
+        if (!spec) return std::move(spec.error());
+        if (!fits(*spec, plugins_, why)) return d_.error(n, why.text());
+      }
+    }
+    return list;
+  }
+
+  Result<void> plugin(LabVariant& v, yaml_node_t& n) {
+    if (n.type == YAML_SCALAR_NODE) {
+      auto text = d_.scalar(n, "");
+      auto spec = parse_plugin_spec(*text, d_.at(n));
+      if (!spec) return std::move(spec.error());
+      v.with.push_back(std::move(*spec));
+      return {};
+    }
+    auto item = d_.pairs(n, "NAME, or NAME: {option: value}");
+    if (!item) return std::move(item.error());
+    if (item->size() != 1) return d_.error(n, "want one NAME: {option: value} an item");
+    auto& [name, options] = item->front();
+    PluginSpec spec;
+    spec.name = name;
+    spec.where = d_.at(n);
+    if (name.empty()) return d_.error(n, "want a plug-in's name");
+    const size_t number = v.with.size();
+    v.with.push_back(std::move(spec));
+    if (options->type == YAML_SCALAR_NODE && options->data.scalar.length == 0) return {};
+    auto list = d_.pairs(*options, "a map of options for " + name);
+    if (!list) return std::move(list.error());
+    for (auto& [key, value] : *list) {
+      auto found = values(key, *value);
+      if (!found) return std::move(found.error());
+      if (found->size() == 1) {
+        for (std::string& text : found->front()) v.with[number].options.emplace_back(key, text);
+      } else {
+        v.parameters.push_back({"", number, key, std::move(*found), d_.at(*value)});
+      }
+    }
+    return {};
+  }
+
+  Result<void> add_setting(LabVariant& v, const std::string& key, yaml_node_t& n) {
+    auto list = settings_values(key, n);
+    if (!list) return std::move(list.error());
+    if (list->size() == 1)
+      v.settings.emplace_back(key, list->front()[0]);
+    else
+      v.parameters.push_back(
+          {"", LabVariant::Parameter::kSetting, key, std::move(*list), d_.at(n)});
+    return {};
+  }
+
+  Result<void> points(LabVariant& v, yaml_node_t& n) {
+    if (n.type != YAML_SEQUENCE_NODE)
+      return d_.error(n, "points: want a list of maps of option and value");
+    for (auto* i = n.data.sequence.items.start; i < n.data.sequence.items.top; ++i) {
+      yaml_node_t& point = *d_.node(*i);
+      auto pairs = d_.pairs(point, "points: want a map of option and value");
+      if (!pairs) return std::move(pairs.error());
+      std::vector<size_t> at(v.parameters.size(), 0);
+      std::set<size_t> given;
+      for (auto& [key, value] : *pairs) {
+        auto text = d_.scalar(*value, key + ": want one value");
+        if (!text) return std::move(text.error());
+        auto p = parameter(v, key, *value);
+        if (!p) return std::move(p.error());
+        if (*p >= at.size()) at.resize(*p + 1, 0);
+        given.insert(*p);
+        std::vector<LabValue>& known = v.parameters[*p].values;
+        const LabValue wanted{*text};
+        auto found = std::find(known.begin(), known.end(), wanted);
+        at[*p] = static_cast<size_t>(found - known.begin());
+        if (found == known.end()) known.push_back(wanted);
+      }
+      if (!v.points.empty() && given != point_names_)
+        return d_.error(point, "points: want the same options in each");
+      point_names_ = given;
+      if (std::find(v.points.begin(), v.points.end(), at) != v.points.end())
+        return d_.error(point, "points: this one is there twice");
+      v.points.push_back(std::move(at));
+    }
+    if (v.points.empty()) return d_.error(n, "points: want at least one");
+    return {};
+  }
+
+  // The parameter that a name in `points` means; a new one where the option had one value or none.
+  Result<size_t> parameter(LabVariant& v, const std::string& name, yaml_node_t& n) {
+    std::string plugin_name, option = name;
+    if (const size_t dot = name.rfind('.'); dot != std::string::npos) {
+      plugin_name = name.substr(0, dot);
+      option = name.substr(dot + 1);
+    }
+    size_t plugin = LabVariant::Parameter::kSetting;
+    if (plugin_name.empty() && setting(option) != nullptr) {
+      if (!good_setting(option, reinterpret_cast<const char*>(n.data.scalar.value)))
+        return d_.error(n, option + ": \"" + reinterpret_cast<const char*>(n.data.scalar.value) +
+                               "\": want " + setting(option)->want);
+    } else {
+      for (size_t i = 0; i < v.with.size(); ++i) {
+        if (plugin_name.empty() ? v.with.size() > 1 && !has_option(v.with[i], option, plugins_)
+                                : v.with[i].name != plugin_name)
+          continue;
+        if (plugin != LabVariant::Parameter::kSetting)
+          return d_.error(n, "points: \"" + name + "\" could be of " + v.with[plugin].name +
+                                 " or of " + v.with[i].name + ": want PLUGIN.OPTION");
+        plugin = i;
+      }
+      if (plugin == LabVariant::Parameter::kSetting)
+        return d_.error(n, "points: \"" + name + "\": no plug-in in `with` that it could be of");
+    }
+    for (size_t i = 0; i < v.parameters.size(); ++i)
+      if (v.parameters[i].plugin == plugin && v.parameters[i].option == option) {
+        if (!from_points_.contains(i))
+          return d_.error(n, "points: \"" + name + "\" has several values in `with` already");
+        return i;
+      }
+    if (plugin != LabVariant::Parameter::kSetting)
+      std::erase_if(v.with[plugin].options, [&](const auto& o) { return o.first == option; });
+    else
+      std::erase_if(v.settings, [&](const auto& o) { return o.first == option; });
+    from_points_.insert(v.parameters.size());
+    v.parameters.push_back({"", plugin, option, {}, d_.at(n)});
+    return v.parameters.size() - 1;
+  }
+
+  Result<void> variant(yaml_node_t& n, const std::string& given_name, yaml_node_t* content) {
+    LabVariant v;
+    v.name = given_name;
+    const bool nothing = content->type == YAML_SCALAR_NODE &&
+                         (content->data.scalar.length == 0 ||
+                          std::string(reinterpret_cast<char*>(content->data.scalar.value)) == "~");
+    yaml_node_t* points_node = nullptr;
+    from_points_.clear();
+    point_names_.clear();
+    std::set<std::string> own;
+    if (!nothing) {
+      auto parts =
+          d_.pairs(*content, "a map of what the variant is: with, points, or " + setting_names());
+      if (!parts) return std::move(parts.error());
+      for (auto& [key, value] : *parts) {
+        Result<void> done;
+        if (key == "name") {
+          auto text = d_.scalar(*value, "a name");
+          if (!text) return std::move(text.error());
+          v.name = *text;
+        } else if (key == "with") {
+          done = list(*value, [&](yaml_node_t& p) { return plugin(v, p); });
+        } else if (key == "points") {
+          points_node = value;
+        } else if (setting(key) != nullptr) {
+          own.insert(key);
+          done = add_setting(v, key, *value);
+        } else {
+          done = d_.error(*value, "variant: unknown key \"" + key +
+                                      "\": want name, with, points, " + setting_names());
+        }
+        if (!done) return done;
+      }
+    }
+    auto name = name_of(n, "variant", variant_names_, v.name);
+    if (!name) return std::move(name.error());
+    for (auto& [key, node] : common_)
+      if (!own.contains(key))
+        if (auto done = add_setting(v, key, *node); !done) return done;
+    if (points_node != nullptr)
+      if (auto done = points(v, *points_node); !done) return done;
+    name_parameters(v);
+    if (auto done = multiply(v, n); !done) return done;
+    for (const std::vector<size_t>& point : v.points) {
+      std::map<std::string, LabValue> chosen;
+      for (size_t i = 0; i < v.parameters.size(); ++i)
+        chosen[v.parameters[i].name] = v.parameters[i].values[point[i]];
+      auto config = make_config(v, chosen, plugins_);
+      if (!config) return std::move(config.error());
+      if (lab_.config(config->label) != nullptr)
+        return d_.error(n, "variant \"" + config->label + "\" is there twice");
+      lab_.configs.push_back(std::move(*config));
+    }
+    lab_.variants.push_back(std::move(v));
+    return {};
+  }
+
+  // The option's name alone, unless that is ambiguous.
+  static void name_parameters(LabVariant& v) {
+    for (LabVariant::Parameter& p : v.parameters) {
+      const auto same = std::count_if(v.parameters.begin(), v.parameters.end(),
+                                      [&](const auto& o) { return o.option == p.option; });
+      const bool own = p.plugin != LabVariant::Parameter::kSetting;
+      p.name = same > 1 && own ? v.with[p.plugin].name + "." + p.option : p.option;
+    }
+    std::set<std::string> seen;  // one plug-in twice
+    for (LabVariant::Parameter& p : v.parameters) {
+      const std::string name = p.name;
+      for (int i = 2; !seen.insert(p.name).second; ++i) p.name = name + "." + std::to_string(i);
+    }
+  }
+
+  // Points that are listed times all values of what has several.
+  Result<void> multiply(LabVariant& v, yaml_node_t& n) {
+    std::vector<std::vector<size_t>> all = std::move(v.points);
+    if (all.empty()) all.emplace_back();
+    for (auto& point : all) point.resize(v.parameters.size(), 0);
+    for (size_t i = 0; i < v.parameters.size(); ++i) {
+      if (from_points_.contains(i)) continue;
+      std::vector<std::vector<size_t>> more;
+      if (all.size() * v.parameters[i].values.size() + lab_.configs.size() > kMostConfigs)
+        return d_.error(n, "variant \"" + v.name + "\": more than " + std::to_string(kMostConfigs) +
+                               " points, want fewer");
+      for (const auto& point : all)
+        for (size_t k = 0; k < v.parameters[i].values.size(); ++k) {
+          more.push_back(point);
+          more.back()[i] = k;
+        }
+      all = std::move(more);
+    }
+    v.points = std::move(all);
+    return {};
+  }
+
+  Result<void> all_variants(yaml_node_t& n) {
+    if (n.type == YAML_MAPPING_NODE) {
+      auto pairs = d_.pairs(n, "a map of variants");
+      if (!pairs) return std::move(pairs.error());
+      for (auto& [name, content] : *pairs)
+        if (auto done = variant(*content, name, content); !done) return done;
+    } else if (n.type == YAML_SEQUENCE_NODE) {
+      for (auto* i = n.data.sequence.items.start; i < n.data.sequence.items.top; ++i) {
+        yaml_node_t& item = *d_.node(*i);
+        if (item.type == YAML_SCALAR_NODE) {
+          auto name = d_.scalar(item, "");
+          yaml_node_t empty{};
+          empty.type = YAML_SCALAR_NODE;
+          empty.start_mark = item.start_mark;
+          if (auto done = variant(item, *name, &empty); !done) return done;
+        } else if (auto done = variant(item, "", &item); !done) {
+          return done;
+        }
+      }
+    } else {
+      return d_.error(n, "variants: want a map of name and variant, or a list");
+    }
+    if (lab_.configs.empty()) return d_.error(n, "variants: want at least one");
+    return {};
+  }
+
+  Document d_;
+  Plugins& plugins_;
+  Lab lab_;
+  std::vector<std::pair<std::string, yaml_node_t*>> common_;  // settings of all variants
+  std::set<std::string> trace_names_, root_names_, variant_names_;
+  std::set<size_t> from_points_, point_names_;  // of the variant that is being read
+};
+
+}  // namespace
+
+Result<Lab> load_lab(const std::string& path, Plugins& plugins) {
+  return Reader(path, plugins).read();
+}
+
+const LabConfig* Lab::config(const std::string& label) const {
+  for (const LabConfig& c : configs)
+    if (c.label == label) return &c;
+  return nullptr;
+}
+
+// Several traces do not share a directory: each would remove what the other needs.
+std::string Lab::root_of(const LabTrace& trace, const LabRoot& root) const {
+  return traces.size() == 1 ? root.path : root.path + "/" + trace.name;
+}
+
+Result<LabConfig> make_config(const LabVariant& variant,
+                              const std::map<std::string, LabValue>& values, Plugins& plugins) {
+  LabConfig c;
+  c.variant = c.label = variant.name;
+  c.with = variant.with;
+  c.settings = variant.settings;
+  for (const LabVariant::Parameter& p : variant.parameters) {
+    const auto given = values.find(p.name);
+    const LabValue& value = given != values.end() ? given->second : p.values.front();
+    c.parameters.emplace_back(p.name, joined(value));
+    c.label += " " + p.name + "=" + joined(value);
+    if (p.plugin != LabVariant::Parameter::kSetting) {
+      for (const std::string& text : value) c.with[p.plugin].options.emplace_back(p.option, text);
+      c.with[p.plugin].where = p.where;
+    } else if (value.size() == 1 && good_setting(p.option, value[0])) {
+      c.settings.emplace_back(p.option, value[0]);
+    } else {
+      return Error(FEIGN_ERR_ARGUMENT, p.where + ": " + p.option + ": \"" + joined(value) +
+                                           "\": want " + setting(p.option)->want);
+    }
+  }
+  for (const auto& [name, value] : values)
+    if (std::none_of(variant.parameters.begin(), variant.parameters.end(),
+                     [&](const auto& p) { return p.name == name; })) {
+      std::string known;
+      for (const auto& p : variant.parameters) known += (known.empty() ? "" : ", ") + p.name;
+      return Error(FEIGN_ERR_ARGUMENT, "variant " + variant.name + " has no parameter \"" + name +
+                                           "\"; it has " + (known.empty() ? "none" : known));
+    }
+  for (const PluginSpec& spec : c.with) {
+    Error why(FEIGN_OK, "");
+    if (!fits(spec, plugins, why)) return std::move(why).within(spec.where);
+  }
+  return c;
+}
+
+std::vector<std::string> replay_arguments(const Lab& lab, const LabTrace& trace,
+                                          const LabRoot& root, const LabConfig& config) {
+  std::vector<std::string> args{"replay"};
+  args.insert(args.end(), trace.files.begin(), trace.files.end());
+  args.insert(args.end(), {"--root", lab.root_of(trace, root)});
+  args.insert(args.end(), trace.options.begin(), trace.options.end());
+  const auto escaped = [](const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+      if (c == ',' || c == '\\') out += '\\';
+      out += c;
+    }
+    return out;
+  };
+  for (const PluginSpec& spec : config.with) {
+    std::string text = escaped(spec.name);
+    for (const auto& [key, value] : spec.options) text += "," + key + "=" + escaped(value);
+    args.insert(args.end(), {"--with", text});
+  }
+  for (const auto& [name, value] : config.settings) {
+    if (name == "pin") {
+      if (value == "yes") args.push_back("--pin");
+      continue;
+    }
+    args.insert(args.end(), {"--" + name, value});
+  }
+  std::string before;
+  if (root.drop_caches == "all" || root.drop_caches == "files")
+    args.insert(args.end(), {"--drop-caches", root.drop_caches});
+  else if (root.drop_caches != "no")
+    before = "{ " + root.drop_caches + "\n}";
+  if (!root.settle.empty()) before += (before.empty() ? "" : " && ") + ("{ " + root.settle) + "\n}";
+  if (!before.empty()) args.insert(args.end(), {"--before", before});
+  if (!lab.require.empty()) args.insert(args.end(), {"--require", lab.require});
+  return args;
+}
+
+std::string cell_id(const Lab& lab, const LabTrace& trace, const LabRoot& root,
+                    const LabConfig& config) {
+  uint64_t h = 0xcbf29ce484222325;
+  const auto add = [&](const std::string& text) {
+    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    h = (h ^ 0xff) * 0x100000001b3;
+  };
+  for (const std::string& arg : replay_arguments(lab, trace, root, config)) add(arg);
+  add(trace.name);
+  add(trace.checksum);
+  add(root.name);
+  add(root.setup);
+  add(config.label);
+  char text[20];
+  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(h));
+  return text;
+}
+
+}  // namespace feign

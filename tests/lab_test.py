@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""feign lab: the file, the runs, the results that survive a crash, the statistics, the search, the protocol."""
+import json
+import math
+import os
+import re
+import signal
+import statistics
+import subprocess
+import time
+
+from harness import FEIGN, TOP, Skip, Tmp, feign, main, refuses
+
+TRACE = """100 1700000000.000000 openat(AT_FDCWD, "/data/a", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3 <0.000010>
+100 1700000000.001000 write(3, "x"..., 4096) = 4096 <0.000010>
+100 1700000000.002000 pread64(3, "x"..., 4096, 0) = 4096 <0.000010>
+100 1700000000.%06d close(3) = 0 <0.000010>
+100 1700000000.900000 +++ exited with 0 +++
+"""
+
+
+def trace(folder, name="t.strace", last_us=3000):
+    """A trace of four calls; with pace think it takes about last_us microseconds."""
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(TRACE % last_us)
+    return path
+
+
+def lab(folder, text, name="x.yaml"):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text.replace("TRACE", os.path.join(folder, "t.strace")).replace("ROOT", os.path.join(folder, "root")))
+    os.makedirs(os.path.join(folder, "root"), exist_ok=True)
+    if not os.path.exists(os.path.join(folder, "t.strace")):
+        trace(folder)
+    return path
+
+
+SMALL = """traces: TRACE
+roots: {path: ROOT, drop-caches: no}
+repeats: 6
+variants:
+  baseline: {pace: think}
+  same: {pace: think}
+  half: {pace: "think,scale=0.2"}
+"""
+LONG = SMALL.replace("repeats: 6", "repeats: 40")
+
+
+def results_of(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+# ---------------------------------------------------------------- runs
+
+
+def test_a_lab_measures_its_variants_against_the_baseline():
+    with Tmp() as t:
+        trace(t, last_us=200000)
+        path = lab(t, SMALL)
+        r = feign("lab", path, "--json")
+        assert r.status == 0, r.err
+        rows = {row["label"]: row for row in r.json()["groups"][0]["rows"]}
+        assert list(rows) == ["baseline", "same", "half"] and rows["baseline"]["baseline"]
+        assert rows["half"]["comparison"]["verdict"] == "faster", rows["half"]
+        assert rows["half"]["comparison"]["ratio"] < 0.5
+        low, high = rows["same"]["comparison"]["interval"]
+        assert low <= rows["same"]["comparison"]["ratio"] <= high
+        assert all(row["runs"] == 6 and row["failed"] == 0 for row in rows.values())
+        text = feign("lab", "report", os.path.join(t, "x.results.json"))
+        assert text.status == 0 and re.search(r"half .*% less time", text.out), text.out
+        document = results_of(os.path.join(t, "x.results.json"))
+        assert document["schema"] == "feign-lab/1" and len(document["runs"]) == 18
+        assert not os.path.exists(os.path.join(t, "x.results.json.lock"))
+
+
+def test_runs_are_interleaved_in_an_order_that_the_seed_gives():
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("repeats: 6", "repeats: 8"))
+        orders = []
+        for seed, name in (("5", "a"), ("5", "b"), ("6", "c")):
+            out = os.path.join(t, name + ".json")
+            assert feign("lab", path, "--seed", seed, "--results", out).status == 0
+            runs = results_of(out)["runs"]
+            orders.append([run["label"] for run in runs])
+            for i in range(0, len(runs), 3):
+                assert sorted(r["label"] for r in runs[i:i + 3]) == ["baseline", "half", "same"]
+                assert {r["repeat"] for r in runs[i:i + 3]} == {i // 3 + 1}
+        assert orders[0] == orders[1] != orders[2]
+        assert len({tuple(orders[0][i:i + 3]) for i in range(0, 24, 3)}) > 1
+
+
+def test_killed_and_interrupted_labs_go_on_where_they_were():
+    with Tmp() as t:
+        trace(t, last_us=60000)
+        path, out = lab(t, LONG), os.path.join(t, "x.results.json")
+        for how in (signal.SIGKILL, signal.SIGINT):
+            before = len(results_of(out)["runs"]) if os.path.exists(out) else 0
+            p = subprocess.Popen([FEIGN, "lab", path, "-q"], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline and (not os.path.exists(out) or len(results_of(out)["runs"]) < before + 3):
+                time.sleep(0.02)
+            p.send_signal(how)
+            err = p.communicate(timeout=30)[1].decode()
+            assert p.returncode == (-9 if how == signal.SIGKILL else 1), (p.returncode, err)
+            assert "Sanitizer" not in err, err
+            runs = results_of(out)["runs"]
+            assert before + 3 <= len(runs) < 120, len(runs)
+            assert all(r["status"] == "ok" for r in runs), "an interrupted run is no run"
+        lab(t, SMALL)  # the same with fewer repeats
+        r = feign("lab", path, "--json")
+        assert r.status == 0, r.err
+        assert "goes on from the" in r.err
+        keys = [(run["cell"], run["repeat"]) for run in results_of(out)["runs"]]
+        assert len(keys) == len(set(keys)), "nothing is done twice"
+
+
+def test_a_torn_end_is_done_again_and_damage_elsewhere_is_an_error():
+    with Tmp() as t:
+        path, out = lab(t, SMALL), os.path.join(t, "x.results.json")
+        assert feign("lab", path).status == 0
+        with open(out, "rb") as f:
+            whole = f.read()
+        last = whole.rindex(b"\n{")
+        for cut in (last + 1, last + 30, len(whole) - 6, len(whole) - 2):
+            with open(out, "wb") as f:
+                f.write(whole[:cut] + (b"\0" * 100 if cut == last + 30 else b""))
+            r = feign("lab", path)
+            assert r.status == 0 and "torn" in r.err, r.err
+            assert len(results_of(out)["runs"]) == 18
+        lines = whole.split(b"\n")
+        lines[6] = lines[6][:50]
+        with open(out, "wb") as f:
+            f.write(b"\n".join(lines))
+        refuses("lab", path, text=r"x\.results\.json:7: is damaged")
+        for bad in (b"", b"{}", b"\xff\xfe", whole[:60]):
+            with open(out, "wb") as f:
+                f.write(bad)
+            refuses("lab", "report", out, text=r"x\.results\.json:\d: ")
+
+
+def test_a_second_lab_on_the_same_results_is_refused():
+    with Tmp() as t:
+        trace(t, last_us=300000)
+        path, out = lab(t, LONG), os.path.join(t, "x.results.json")
+        p = subprocess.Popen([FEIGN, "lab", path, "-q"], stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline and not os.path.exists(out):
+                time.sleep(0.02)
+            refuses("lab", path, text="another `feign lab`")
+        finally:
+            p.send_signal(signal.SIGINT)
+            p.wait(timeout=30)
+
+
+def test_a_changed_lab_says_which_runs_no_longer_belong():
+    with Tmp() as t:
+        path = lab(t, SMALL)
+        assert feign("lab", path).status == 0
+        lab(t, SMALL.replace("0.2", "0.3"))
+        r = feign("lab", path, "--json")
+        assert r.status == 0, r.err
+        assert re.search(r'6 runs of "half" no longer belong', r.err), r.err
+        assert r.json()["no_longer_in_the_lab"] == {"half": 6}
+        assert {row["label"]: row["runs"] for row in r.json()["groups"][0]["rows"]} == {"baseline": 6, "same": 6, "half": 6}
+        # Another trace under the same name is another lab.
+        trace(t, last_us=4000)
+        r = feign("lab", path, "--json")
+        assert r.status == 0 and '12 runs of "half"' in r.err and '6 runs of "baseline"' in r.err, r.err
+
+
+def test_failed_runs_are_shown_and_not_counted():
+    with Tmp() as t:
+        path = lab(t, SMALL + "  fails: {with: {filter: {kind: read}}}\n" + "require: 100%\n")
+        r = feign("lab", path, "--json")
+        assert r.status == 1, r.err
+        rows = {row["label"]: row for row in r.json()["groups"][0]["rows"]}
+        assert rows["fails"]["failed"] == 6 and rows["fails"]["runs"] == 0 and "comparison" not in rows["fails"]
+        assert "fidelity" in rows["fails"]["why"], rows["fails"]
+        assert r.err.count("run failed") == 1, "said once"
+        assert "6 of its runs failed, not counted: fidelity" in feign("lab", "report", os.path.join(t, "x.results.json")).out
+
+
+def test_a_run_that_fails_first_is_done_again_when_the_lab_goes_on():
+    with Tmp() as t:
+        gate = os.path.join(t, "gate")
+        path = lab(t, SMALL.replace("drop-caches: no", f"drop-caches: no, settle: 'test -e {gate}'"))
+        r = feign("lab", path)
+        assert r.status == 1 and "exit status 1" in r.err, r.err
+        open(gate, "w").close()
+        r = feign("lab", path, "--json")
+        assert r.status == 0, r.err
+        assert all(row["runs"] == 6 and row["failed"] == 0 and row["failed_before"] == 6 for row in r.json()["groups"][0]["rows"])
+
+
+def test_a_run_that_hangs_is_ended():
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("repeats: 6", "repeats: 1\ntimeout: 300ms").replace("drop-caches: no", "drop-caches: no, settle: 'sleep 60'"))
+        begin = time.monotonic()
+        r = feign("lab", path)
+        assert r.status == 1 and "timeout" in r.err, r.err
+        assert time.monotonic() - begin < 30
+
+
+def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
+    with Tmp() as t:
+        notes = os.path.join(t, "notes")
+        root = f"{{path: ROOT, name: disk, setup: 'echo setup $FEIGN_ROOT >> {notes}', teardown: 'echo teardown >> {notes}', drop-caches: 'echo drop >> {notes}', settle: 'echo settle >> {notes}'}}"
+        path = lab(t, SMALL.replace("{path: ROOT, drop-caches: no}", root).replace("repeats: 6", "repeats: 1"))
+        assert feign("lab", path).status == 0
+        with open(notes, encoding="utf-8") as f:
+            said = f.read().split("\n")
+        assert said == [f"setup {os.path.join(t, 'root')}"] + ["drop", "settle"] * 3 + ["teardown", ""], said
+        lab(t, SMALL.replace("drop-caches: no", "drop-caches: files").replace("repeats: 6", "repeats: 1"))
+        assert feign("lab", path, "--results", os.path.join(t, "2.json")).status == 0
+        assert {run["caches"] for run in results_of(os.path.join(t, "2.json"))["runs"]} == {"files"}
+        lab(t, SMALL.replace("drop-caches: no", "setup: 'echo no luck >&2; exit 3'"))
+        refuses("lab", path, "--results", os.path.join(t, "3.json"), text=r"setup of root .*exit status 3: no luck")
+
+
+def test_lists_ranges_and_points_give_configurations():
+    with Tmp() as t:
+        path = lab(t, """traces: TRACE
+roots: ROOT
+variants:
+  - baseline
+  - name: list
+    with: [{jitter: {share: [0.1, 0.5], seed: {from: 1, to: 3, step: 1}, max: 1ms}}]
+  - name: factor
+    with: {jitter: {max: {from: 1ms, to: 10ms, factor: 3}}}
+  - name: sizes
+    max-bytes: {from: 1MiB, to: 5m, factor: 2}
+  - name: points
+    with: [{jitter: {share: 0.2}}, filter]
+    points: [{share: 0.1, max: 1ms}, {share: 0.9, jitter.max: 7ms}]
+  - name: pace
+    pace: [afap, think]
+""")
+        r = feign("lab", path, "--dry-run")
+        assert r.status == 0, r.err
+        labels = re.findall(r"^(\S.*), t\.strace on ", r.out, re.M)
+        assert labels == ["baseline"] + [f"list share={s} seed={n}" for s in ("0.1", "0.5") for n in (1, 2, 3)] + [
+            "factor max=1ms", "factor max=3ms", "factor max=9ms", "sizes max-bytes=1MiB", "sizes max-bytes=2MiB", "sizes max-bytes=4MiB",
+            "points share=0.1 max=1ms", "points share=0.9 max=7ms", "pace pace=afap", "pace pace=think"], labels
+        assert "--with jitter,share=0.9,max=7ms --with filter" in r.out, r.out
+        assert not os.path.exists(os.path.join(t, "x.results.json"))
+
+
+def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
+    with Tmp() as t:
+        for text, said in [
+            ("", "is empty|want a map"),
+            ("traces: TRACE\nroots: ROOT\n", "there is no `variants`"),
+            ("traces: TRACE\nvariants: [a]\n", "there is no `roots`"),
+            ("roots: ROOT\nvariants: [a]\n", "there is no `traces`"),
+            ("traces: [", r"x\.yaml:\d+:\d+: .*want YAML"),
+            (SMALL + "speed: 3\n", r"x\.yaml:8:8: unknown key \"speed\": want traces"),
+            (SMALL + "repeats: 3\n", r"x\.yaml:8:1: \"repeats\" is there twice"),
+            (SMALL.replace("repeats: 6", "repeats: six"), r"x\.yaml:3:10: repeats: \"six\": want a number from 1"),
+            (SMALL.replace("repeats: 6", "repeats: 0"), "want a number from 1"),
+            (SMALL.replace("repeats: 6", "repeats: -1"), "want a number from 1"),
+            (SMALL.replace("repeats: 6", "require: 200%"), "require: \"200%\": want a share"),
+            (SMALL.replace("repeats: 6", "timeout: 5"), "timeout: \"5\": want a time"),
+            (SMALL.replace("repeats: 6", "baseline: nobody"), "baseline: \"nobody\": want one of baseline, same, half"),
+            (SMALL.replace("TRACE", "/nowhere/t"), r"x\.yaml:1:9: .*/nowhere/t"),
+            (SMALL.replace("TRACE", "/dev/null"), r"x\.yaml:1:9: "),
+            (SMALL.replace("ROOT", "/nowhere"), r"x\.yaml:2:15: root /nowhere.*want a directory"),
+            (SMALL.replace("drop-caches", "drop"), r"x\.yaml:2:\d+: root: unknown key \"drop\""),
+            (SMALL.replace("pace: think}", "pace: thonk}", 1), r"x\.yaml:5:20: pace: \"thonk\": want afap"),
+            (SMALL + "  more: {with: {fliter: {kind: read}}}\n", r"x\.yaml:8:\d+: .*fliter.*"),
+            (SMALL + "  more: {with: {filter: {kidn: read}}}\n", r"x\.yaml:8:\d+: filter: unknown option \"kidn\""),
+            (SMALL + "  more: {with: {filter: {kind: [read, nonsense]}}}\n", r"x\.yaml:8:\d+: filter: .*nonsense"),
+            (SMALL + "  more: {with: {jitter: {seed: [1, 1]}}}\n", "\"1\" is there twice"),
+            (SMALL + "  more: {with: {jitter: {seed: {from: 1, to: 5}}}}\n", "want {from, to, step or factor}"),
+            (SMALL + "  more: {with: {jitter: {seed: {from: 5, to: 1, step: 1}}}}\n", "to 1 is below from 5"),
+            (SMALL + "  more: {with: {jitter: {seed: {from: 1, to: 5, step: 0}}}}\n", "step \"0\": want more than 0"),
+            (SMALL + "  more: {with: {jitter: {seed: {from: 1, to: 5, factor: 1}}}}\n", "factor \"1\": want more than 1"),
+            (SMALL + "  more: {with: {jitter: {seed: {from: 1, to: 1e9, step: 1}}}}\n", "more than 10000 values"),
+            (SMALL + "  more: {with: {jitter: {seed: {from: 1, to: 5ms, step: 1}}}}\n", "want two numbers, two sizes or two times"),
+            (SMALL + "  more: {with: [jitter], points: [{nothing: 1}]}\n", r"x\.yaml:8:\d+: jitter: unknown option \"nothing\""),
+            (SMALL + "  more: {with: [jitter], points: [{filter.kind: read}]}\n", "no plug-in in `with`"),
+            (SMALL + "  more: {points: []}\n", "points: want at least one"),
+            (SMALL + "  same2: {paces: think}\n", "unknown key \"paces\""),
+            (SMALL.replace("traces: TRACE", "traces: [TRACE, TRACE]"), "is there twice"),
+        ]:
+            path = lab(t, text)
+            r = refuses("lab", path, text=said)
+            assert "x.yaml" in r.err, (text, r.err)
+            assert not os.path.exists(os.path.join(t, "x.results.json")), text
+        refuses("lab", os.path.join(t, "none.yaml"), text="none.yaml")
+        refuses("lab", lab(t, SMALL), "--repeats", "x", text="--repeats x: want a number")
+
+
+def test_several_traces_each_have_a_directory_of_their_own():
+    with Tmp() as t:
+        other = trace(t, "u.strace", 5000)
+        path = lab(t, SMALL.replace("traces: TRACE", f"traces: [TRACE, {{name: other, file: {other}}}]").replace("repeats: 6", "repeats: 1"))
+        r = feign("lab", path, "--json")
+        assert r.status == 0, r.err
+        assert [g["trace"] for g in r.json()["groups"]] == ["t.strace", "other"]
+        assert sorted(os.listdir(os.path.join(t, "root"))) == ["other", "t.strace"]
+
+
+# ---------------------------------------------------------------- statistics
+
+
+class Splitmix:
+    """The documented generator, in Python."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, n):
+        mask = (1 << 64) - 1
+        self.state = (self.state + 0x9E3779B97F4A7C15) & mask
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return ((z ^ (z >> 31)) * n) >> 64
+
+
+def quantile(values, p):
+    at = p * (len(values) - 1)
+    i = int(at)
+    return values[-1] if i + 1 >= len(values) else values[i] + (at - i) * (values[i + 1] - values[i])
+
+
+# Student's t at 0.975, from printed tables, by degrees of freedom.
+T975 = {5: 2.570582, 7: 2.364624, 9: 2.262157, 19: 2.093024}
+
+
+def bootstrap(logs, seed):
+    """The interval as docs/lab.md describes it, written down a second time."""
+    n, random = len(logs), Splitmix(seed)
+    means = sorted(sum(logs[random.below(n)] for _ in range(n)) / n for _ in range(10000))
+    q = statistics.NormalDist().cdf(-T975[n - 1] * math.sqrt(n / (n - 1)))
+    return math.exp(quantile(means, q)), math.exp(quantile(means, 1 - q))
+
+
+def made_up(path, variants, seed=1, failed=()):
+    """Results as a lab would have written them: {label: [seconds]}, the first the baseline."""
+    cells = [{"cell": f"c{i}", "trace": "t", "root": "r", "variant": label, "label": label, "parameters": {}} for i, label in enumerate(variants)]
+    runs = []
+    for i, (label, values) in enumerate(variants.items()):
+        for repeat, seconds in enumerate(values, 1):
+            run = {**cells[i], "repeat": repeat, "by": "lab", "status": "ok", "seconds": seconds, "fidelity": 1.0, "replayed": 10, "emulated": 1,
+                   "bytes_read": 5, "bytes_written": 7, "ops": {}}
+            if (label, repeat) in failed:
+                run["status"], run["why"] = "failed", "made up"
+            runs.append(run)
+    head = {"version": "0", "file": "made.yaml", "seed": seed, "repeats": len(next(iter(variants.values()))), "baseline": next(iter(variants)), "cells": cells}
+    with open(path, "w", encoding="utf-8") as f:
+        f.write('{"schema": "feign-lab/1",\n"lab": ' + json.dumps(head) + ',\n"runs": [\n' + ",\n".join(json.dumps(r) for r in runs) + "\n]}\n")
+
+
+def test_intervals_are_what_an_independent_computation_gives():
+    with Tmp() as t:
+        path, random = os.path.join(t, "made.json"), Splitmix(99)
+        uniform = lambda: random.below(1 << 40) / (1 << 40)
+        for n, seed in ((6, 1), (8, 2), (10, 12345), (20, 7)):
+            base = [1 + uniform() * 0.2 for _ in range(n)]
+            variants = {"base": base, "faster": [b * (0.7 + 0.1 * uniform()) for b in base], "slower": [b * (1.2 + 0.3 * uniform()) for b in base],
+                        "same": [b * (0.8 + 0.45 * uniform()) for b in base]}
+            made_up(path, variants, seed)
+            rows = {r["label"]: r for r in feign("lab", "report", path, "--json").json()["groups"][0]["rows"]}
+            for label in ("faster", "slower", "same"):
+                logs = [math.log(v / b) for v, b in zip(variants[label], base)]
+                c = rows[label]["comparison"]
+                low, high = bootstrap(logs, seed)
+                assert math.isclose(c["ratio"], math.exp(statistics.fmean(logs)), rel_tol=1e-9)
+                assert math.isclose(c["interval"][0], low, rel_tol=1e-6) and math.isclose(c["interval"][1], high, rel_tol=1e-6), (n, label, c, low, high)
+                want = "faster" if high < 1 else "slower" if low > 1 else "no difference measurable"
+                assert c["verdict"] == want, c
+                assert math.isclose(c["resolves"], math.exp(T975[n - 1] * statistics.stdev(logs) / math.sqrt(n)) - 1, rel_tol=1e-5)
+            assert math.isclose(rows["base"]["median"], statistics.median(base))
+            assert rows["faster"]["comparison"]["verdict"] == "faster" and rows["slower"]["comparison"]["verdict"] == "slower"
+
+
+def test_the_interval_holds_the_truth_about_95_times_in_100():
+    """200 labs of 8 repeats whose true ratio is 1, noise as storage has it (long to one side)."""
+    with Tmp() as t:
+        path, random = os.path.join(t, "made.json"), Splitmix(4)
+        noise = lambda: 1 - 0.3 * math.log(1 - random.below(1 << 40) / (1 << 40))
+        variants = {"base": [1.0] * 8}
+        bases = []
+        for i in range(200):
+            bases.append([noise() for _ in range(8)])
+            variants[f"v{i}"] = [noise() / b for b in bases[-1]]
+        made_up(path, variants)
+        rows = feign("lab", "report", path, "--json").json()["groups"][0]["rows"][1:]
+        held = sum(r["comparison"]["verdict"] == "no difference measurable" for r in rows)
+        assert 182 <= held <= 198, held
+
+
+def test_needed_repeats_resolve_what_was_seen_and_drift_cancels_in_pairs():
+    with Tmp() as t:
+        path, random = os.path.join(t, "made.json"), Splitmix(8)
+        uniform = lambda: random.below(1 << 40) / (1 << 40)
+
+        def results(n):
+            base = [1 + 0.3 * i for i in range(n)]  # a machine that gets slower and slower
+            made_up(path, {"base": base, "v": [b * math.exp(0.03 + 0.2 * (uniform() - 0.5)) for b in base]})
+            return feign("lab", "report", path, "--json").json()["groups"][0]["rows"][1]["comparison"]
+        first = results(10)
+        told = results(2 * (first["repeats_needed"] or 400))
+        assert told["verdict"] == "slower", (first, told)
+        made_up(path, {"base": [1.0] * 8, "v": [1.0] * 8})
+        same = feign("lab", "report", path, "--json").json()["groups"][0]["rows"][1]["comparison"]
+        assert same["verdict"] == "no difference measurable" and same["interval"] == [1.0, 1.0]
+        text = feign("lab", "report", path).out
+        assert "no difference measurable" in text and "none was seen" in text, text
+
+
+def test_few_repeats_and_failed_ones_are_never_called_a_difference():
+    with Tmp() as t:
+        path = os.path.join(t, "made.json")
+        made_up(path, {"base": [1.0, 1.1, 1.2, 1.0, 1.05], "v": [0.5, 0.55, 0.6, 0.5, 0.52]})
+        text = feign("lab", "report", path).out
+        assert "too few repeats" in text and "5 repeats cannot exclude chance: 6 may" in text, text
+        base = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07]
+        made_up(path, {"base": base, "v": [b * 9 if i == 3 else b * 0.5 for i, b in enumerate(base)]}, failed={("v", 4), ("base", 1)})
+        r = feign("lab", "report", path, "--json")
+        assert r.status == 1, "a failed run shows in the exit status"
+        row = r.json()["groups"][0]["rows"][1]
+        assert row["comparison"]["pairs"] == 6 and row["failed"] == 1 and math.isclose(row["comparison"]["ratio"], 0.5)
+
+
+if __name__ == "__main__":
+    main(globals())
