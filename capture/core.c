@@ -281,6 +281,12 @@ __attribute__((visibility("default"))) void feign_capture_quiet(int quiet) {
   feign_thread.quiet += quiet ? 1 : -1u;
 }
 
+/* feign_record.h calls it. */
+__attribute__((visibility("default"))) void feign_capture_pause(int paused);
+__attribute__((visibility("default"))) void feign_capture_pause(int paused) {
+  if (feign_capture.control != 0) feign_capture.control->paused = paused != 0;
+}
+
 static void note(unsigned kind, uint16_t op, unsigned field, uint64_t number, const char* text) {
   struct thread* const t = &feign_thread;
   if (feign_capture.control == 0 || feign_capture.off) return;
