@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Makes a layer's tables from its annotated header (the language is described in posix.h).
 
-usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE
+usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE [--capture FILE]
 """
 
 import argparse
@@ -61,6 +61,7 @@ class Arg:
         if rest:
             self.group = rest.pop(0)
         self.name = member or param or self.role
+        self.position, self.type = None, ""   # of the parameter that holds it
 
 
 def arguments(text, param):
@@ -190,6 +191,7 @@ def parse(path):
                 if param == "..." or (text == "length" and "*" in param):
                     name = None   # a text's length goes by its role
                 for arg in arguments(text, name):
+                    arg.position, arg.type = params.index(param), param.rpartition(param.split()[-1].lstrip("*"))[0]
                     if arg.group and arg.group not in layer.groups:
                         raise Bad(f'names "{arg.group}" are not defined')
                     op.args.append(arg)
@@ -351,6 +353,95 @@ def replay(layer):
     return "".join(out)
 
 
+# ---- capture of system calls (capture/hook.c): what is behind `put_…` is there -------------------------
+
+def number(arg, at=None):
+    """A kept number of a system call, as wide as its parameter."""
+    text = f"a[{arg.position if at is None else at}]"
+    if "*" in arg.type or re.search(r"long|size_t|off_t|64|aio_context_t", arg.type):
+        return f"(uint64_t){text}"
+    if re.search(r"unsigned|uint32_t|mode_t", arg.type):
+        return f"(uint32_t){text}"
+    return f"(uint64_t)(int){text}"
+
+
+def put(op, arg, befores):
+    """The statement that keeps an argument of a system call."""
+    i, field = arg.position, "FEIGN_FIELD_" + ROLES[arg.role][2]
+    if arg.form in ("kStruct", "kMember"):
+        value = f"{op.name}_{i}->{arg.member}"
+        return f"if ({op.name}_{i} != 0) " + (
+            f"feign_put_value_at(r, {arg.index}, (uint64_t){value});" if arg.role == "value"
+            else f"feign_put_number(r, {field}, {value});")
+    if arg.role in ("fd", "fd2"):
+        return f"feign_put_fd(r, {field}, (int)a[{i}]);"
+    if arg.role in ("dir", "dir2"):
+        return f"feign_put_dir(r, {field}, (int)a[{i}]);"
+    if arg.role == "path" and op.effect == "getcwd":
+        return f"put_output(r, {field}, a[{i}], result - 1);"
+    if arg.role in ("path", "path2", "text2"):
+        return f"put_string(r, {field}, a[{i}], result);"
+    if arg.role == "readback2":
+        return f"put_output(r, {field}, a[{i}], result);"
+    if arg.role in ("length", "offset"):
+        return f"feign_put_{arg.role}(r, {number(arg)});"
+    if arg.role in ("flags", "mode"):
+        if op.name == "clone":
+            i = 0   # the kernel's order of arguments is not its prototype's
+        elif op.name in ("preadv2", "pwritev2"):
+            i = 5   # a position has two halves
+        return f"feign_put_{arg.role}(r, (uint32_t)a[{i}]);"
+    if arg.role == "value":
+        return f"feign_put_value_at(r, {arg.index}, {number(arg)});"
+    if arg.role == "at" and "off_t" in arg.type:
+        befores.append(i + 1)
+        return f"feign_put_value_at(r, {arg.index}, before[{len(befores) - 1}]);"
+    if arg.role == "at":
+        return f"if (result == 0) feign_put_value_at(r, {arg.index}, *(const uint64_t *)a[{i}]);"
+    if arg.role == "iov":
+        return f"put_iov(r, a[{i}], a[{i + 1}], result);"
+    if arg.role in ("stat", "statx", "fds"):
+        return f"put_{arg.role}(r, a[{i}], result);"
+    if arg.role == "times":
+        form = 1 if "timeval" in arg.type else 2 if "utimbuf" in arg.type else 0
+        return f"put_times(r, a[{i}], result, {form});"
+    return ""
+
+
+def capture(layer):
+    """System calls by number: what is kept of each, and how."""
+    out, rows = [HEAD], []
+    for op in layer.ops:
+        befores, lines = [], []
+        if op.effect in ("fcntl", "bind"):
+            lines = [put(op, a, befores) for a in op.args if a.form == "kPlain"] + [f"put_{op.effect}(r, a, result);"]
+        elif op.effect != "aio":
+            for a in op.args:
+                if a.form == "kStruct":
+                    lines.append(f"STRUCT({op.name}_{a.position}, {a.type.replace('*', '').replace('const ', '').strip()}, a[{a.position}]);")
+                lines.append(put(op, a, befores))
+        flags = [name for name, holds in (
+            ("kState", op.kind in ("open", "close", "dup", "process") or op.effect in ("fcntl", "map", "unmap", "remap")),
+            ("kData", op.kind in ("read", "write")),
+            ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov") for a in op.args)),
+            ("kAlone", op.effect in ("exec", "exit", "exit_group")),
+            ("kAtStart", op.effect in ("close", "send", "write", "pwrite", "pwrite2")),
+            ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone"))) if holds]
+        body = "".join(f"  {line}\n" for line in lines if line)
+        befores = (befores + [0, 0])[:2]
+        out.append(f"#ifdef SYS_{op.name}\nstatic void fill_{op.name}(struct feign_record *r, const long *a, long result, const uint64_t *before) {{\n"
+                   f"  (void)r, (void)a, (void)result, (void)before;\n{body}}}\n#endif\n")
+        rows.append(f"#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{fill_{op.name}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), "
+                    f"{' | '.join(flags) or '0'}, {{{befores[0]}, {befores[1]}}}}},\n#endif\n")
+    out.append("static void fill_nothing(struct feign_record *r, const long *a, long result, const uint64_t *before) {\n"
+               "  (void)r, (void)a, (void)result, (void)before;\n}\n")
+    for i, (name, _, waits) in enumerate(layer.left_out):
+        if waits:
+            rows.append(f"#ifdef SYS_{name}\n    [SYS_{name}] = {{fill_nothing, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, {i}), 0, {{0, 0}}}},\n#endif\n")
+    out.append("static const struct described kDescribed[] = {\n" + "".join(rows) + "};\n")
+    return "".join(out)
+
+
 def page(layer):
     out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"]
     out.append("| op | id | kind | result | prototype |\n|---|---|---|---|---|\n")
@@ -372,12 +463,12 @@ def page(layer):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("header")
-    for name in ("ops-h", "ops-cc", "replay", "page"):
+    for name in ("ops-h", "ops-cc", "replay", "page", "capture"):
         parser.add_argument("--" + name)
     options = parser.parse_args()
     layer = parse(options.header)
     for path, make in ((options.ops_h, ops_h), (options.ops_cc, ops_cc), (options.replay, replay),
-                       (options.page, page)):
+                       (options.page, page), (options.capture, capture)):
         if path:
             try:
                 text = make(layer)
