@@ -111,8 +111,8 @@ static struct node* new_node(struct feign_watch_node* slot) {
   node->log = -1;
   node->shared = watch->per == FEIGN_PER_PROCESS;
   pthread_mutex_init(&node->lock, 0);
-  slot->pid = getpid();
   slot->thread = (int32_t)syscall(SYS_gettid);
+  slot->pid = getpid();
   node->compute_from = now();
   node->cpu_from = cpu_now();
   node->made_from = node->compute_from;
@@ -687,7 +687,10 @@ int feign_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
     snprintf(key, sizeof key, "%.90s#%u", node->slot->key,
              __atomic_add_fetch(&node->slot->threads, 1, __ATOMIC_RELAXED));
     start->slot = new_slot(key, node->slot->rank);
-    if (start->slot != 0) start->slot->pid = getpid();
+    if (start->slot != 0) {
+      start->slot->thread = -1; /* not known yet */
+      start->slot->pid = getpid();
+    }
   }
   const int result = real(thread, attributes, thread_main, start);
   if (result != 0) {

@@ -36,7 +36,7 @@ enum { FEIGN_PER_THREAD = 0, FEIGN_PER_PROCESS = 1 };
 struct feign_watch_node {
   char key[FEIGN_WATCH_KEY]; /* the same in every run: "main", "main/1", "rank:3", "rank:3#2" */
   uint32_t state;
-  int32_t pid, thread;
+  int32_t pid, thread; /* of a thread that has not begun: -1 */
   int32_t rank;      /* -1: none */
   uint32_t children; /* processes, to name the next one */
   uint32_t threads;

@@ -81,9 +81,7 @@ Cpu cpu_of(int32_t pid, int32_t thread) {
 }
 
 // Of a process that has not begun there is the first thread only.
-int32_t thread_of(const feign_watch_node& node) {
-  return node.thread != 0 ? node.thread : node.pid;
-}
+int32_t thread_of(const feign_watch_node& node) { return node.thread > 0 ? node.thread : node.pid; }
 
 // What the watcher remembers of a node while another is held.
 struct Look {
@@ -260,7 +258,7 @@ void Watcher::end_all() {
 bool Watcher::ended(feign_watch_node& node) {
   const uint32_t state = load(node.state);
   if (state == FEIGN_NODE_ENDED || state == FEIGN_NODE_FREE) return true;
-  if (state == FEIGN_NODE_STARTING && node.thread == 0) {
+  if (state == FEIGN_NODE_STARTING && node.thread <= 0) {
     if (node.pid != 0 && kill(node.pid, 0) != 0 && errno == ESRCH) {
       __atomic_store_n(&node.state, FEIGN_NODE_ENDED, __ATOMIC_RELEASE);
       return true;
@@ -303,11 +301,17 @@ bool Watcher::blocked(uint32_t index, uint64_t now) {
     most_cpu = static_cast<double>(limit.cpu_ns) * factor_of(limit);
   const uint64_t need = static_cast<uint64_t>(most) + plan_.floor_ns;
   const uint64_t need_cpu = static_cast<uint64_t>(most_cpu) + plan_.floor_ns;
-  if (now - look.from < std::min(need, need_cpu)) return false;
   // Starting: its maker is in fork() still; or it has not run, or will never say so.
-  if (node.pid == 0) return now - look.from > kStart_ns;
+  if (node.pid == 0 || node.thread < 0) return now - look.from > kStart_ns;
   const Cpu cpu = cpu_of(node.pid, thread_of(node));
   if (cpu.state == 0) return ended(node);
+  if (cpu.state == 'D') {
+    // A device keeps it, not another node: that time does not count.
+    look.from = now;
+    look.cpu = cpu;
+    return false;
+  }
+  if (now - look.from < std::min(need, need_cpu)) return false;
   const uint64_t delayed = cpu.delayed_ns - std::min(cpu.delayed_ns, look.cpu.delayed_ns);
   const uint64_t ran = cpu.ran_ns - std::min(cpu.ran_ns, look.cpu.ran_ns);
   if (cpu.state == 'R') return ran >= need_cpu;
