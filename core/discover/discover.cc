@@ -31,6 +31,8 @@ namespace fs = std::filesystem;
 
 // The first run in which the period halves again and again.
 constexpr uint64_t kFirstStretches = 8;
+// How often all is looked at anew when what was found cannot be.
+constexpr int kAgain = 3;
 // Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
 constexpr uint64_t kFloor = 4'000'000;
 
@@ -110,7 +112,10 @@ class Discovery {
   Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
   Result<void> first_run();
   Result<void> choose_nodes();
+  Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
   Result<void> throttle(uint32_t index);
+  void conclude();
+  bool circular() const;
   Result<void> compare(const RunOutcome& outcome, const std::string& throttled);
   Result<void> write_raw();
   Result<void> merge();
@@ -294,36 +299,39 @@ Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& th
   return {};
 }
 
+// One more run with a node held before these calls.
+Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds) {
+  Node& node = nodes_[index];
+  const uint64_t calls = node.first.calls.size();
+  auto outcome = one_run(node.key, holds);
+  if (!outcome) return std::move(outcome.error());
+  if (auto ok = compare(*outcome, node.key); !ok) return ok;
+  ++report_.nodes[index].runs;
+  for (const Hold& hold : outcome->holds) {
+    std::vector<uint64_t> reach(nodes_.size(), 0);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
+        reach[i] = at->second;
+    node.frontier->add(hold.k, reach);
+  }
+  for (auto& [key, log] : outcome->nodes) {
+    // No run shows less than a node needs, and most show more: it waited for others.
+    Limits& limit = limits_[key];
+    limit.gap_ns = std::min(limit.gap_ns, log.longest_gap_ns);
+    limit.cpu_ns = std::min(limit.cpu_ns, log.longest_cpu_ns);
+    limit.call_ns = std::max(limit.call_ns, log.longest_call_ns);
+  }
+  const auto& log = outcome->nodes[node.key];
+  node.least_gap.resize(calls, UINT64_MAX);
+  for (size_t i = 0; i < calls; ++i)
+    node.least_gap[i] = std::min(node.least_gap[i], log.calls[i].gap_ns - log.calls[i].waited_ns);
+  return {};
+}
+
 Result<void> Discovery::throttle(uint32_t index) {
   Node& node = nodes_[index];
-  NodeReport& report = report_.nodes[index];
   Frontier& frontier = *node.frontier;
   const uint64_t calls = node.first.calls.size();
-  const auto once = [&](const std::vector<uint64_t>& holds) -> Result<void> {
-    auto outcome = one_run(node.key, holds);
-    if (!outcome) return std::move(outcome.error());
-    if (auto ok = compare(*outcome, node.key); !ok) return ok;
-    ++report.runs;
-    for (const Hold& hold : outcome->holds) {
-      std::vector<uint64_t> reach(nodes_.size(), 0);
-      for (size_t i = 0; i < nodes_.size(); ++i)
-        if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
-          reach[i] = at->second;
-      frontier.add(hold.k, reach);
-    }
-    for (auto& [key, log] : outcome->nodes) {
-      // No run shows less than a node needs, and most show more: it waited for others.
-      Limits& limit = limits_[key];
-      limit.gap_ns = std::min(limit.gap_ns, log.longest_gap_ns);
-      limit.cpu_ns = std::min(limit.cpu_ns, log.longest_cpu_ns);
-      limit.call_ns = std::max(limit.call_ns, log.longest_call_ns);
-    }
-    const auto& log = outcome->nodes[node.key];
-    node.least_gap.resize(calls, UINT64_MAX);
-    for (size_t i = 0; i < calls; ++i)
-      node.least_gap[i] = std::min(node.least_gap[i], log.calls[i].gap_ns - log.calls[i].waited_ns);
-    return {};
-  };
   const auto every = [&](uint64_t period) {
     std::vector<uint64_t> holds;
     for (uint64_t k = 0; k < calls; k += period) holds.push_back(k);
@@ -331,26 +339,64 @@ Result<void> Discovery::throttle(uint32_t index) {
   };
   if (options_.adaptive) {
     const uint64_t period = std::max<uint64_t>(1, calls / kFirstStretches);
-    if (auto ok = once(every(period)); !ok) return ok;
+    if (auto ok = once(index, every(period)); !ok) return ok;
     for (auto next = frontier.unclear(true); !next.empty(); next = frontier.unclear(true)) {
       if (!time_left()) {
         report_.out_of_budget = true;
         break;
       }
-      const size_t before = frontier.held();
-      if (auto ok = once(next); !ok) return ok;
-      if (frontier.held() == before) break;  // its delays met their bound: no more to be learnt
+      const size_t before = frontier.held().size();
+      if (auto ok = once(index, next); !ok) return ok;
+      if (frontier.held().size() == before)
+        break;  // its delays met their bound: no more to be learnt
     }
   } else {
     for (uint32_t r = 0; r < options_.repeat; ++r)
-      if (auto ok = once(every(options_.sample_period)); !ok) return ok;
+      if (auto ok = once(index, every(options_.sample_period)); !ok) return ok;
   }
-  report.held_at = frontier.held();
-  report.unclear = frontier.unclear(options_.adaptive).size();
-  report_.corrected += frontier.corrected();
-  for (const Found& f : frontier.found(options_.adaptive))
-    if (f.call < nodes_[f.node].first.calls.size()) report_.edges.push_back({index, f});
   return {};
+}
+
+void Discovery::conclude() {
+  report_.edges.clear();
+  report_.corrected = 0;
+  for (uint32_t j = 0; j < nodes_.size(); ++j) {
+    NodeReport& report = report_.nodes[j];
+    if (!report.throttled) continue;
+    const Frontier& frontier = *nodes_[j].frontier;
+    report.held_at = frontier.held().size();
+    report.unclear = frontier.unclear(options_.adaptive).size();
+    report_.corrected += frontier.corrected();
+    for (const Found& f : frontier.found(options_.adaptive))
+      if (f.call < nodes_[f.node].first.calls.size()) report_.edges.push_back({j, f});
+  }
+}
+
+// Whether calls wait for each other: then somebody was taken for blocked who was not.
+bool Discovery::circular() const {
+  std::vector<std::vector<const Edge*>> waits(nodes_.size());  // by node, then call
+  for (const Edge& e : report_.edges) waits[e.found.node].push_back(&e);
+  for (auto& list : waits)
+    std::sort(list.begin(), list.end(),
+              [](const Edge* a, const Edge* b) { return a->found.call < b->found.call; });
+  // Let everybody run as far as he can, until nobody can go on.
+  std::vector<uint64_t> done(nodes_.size(), 0);
+  std::vector<size_t> next(nodes_.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      while (next[i] < waits[i].size() &&
+             done[waits[i][next[i]]->on] > waits[i][next[i]]->found.on_call)
+        ++next[i];
+      const uint64_t until =
+          next[i] < waits[i].size() ? waits[i][next[i]]->found.call : nodes_[i].first.calls.size();
+      moved |= until != done[i];
+      done[i] = until;
+    }
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (done[i] != nodes_[i].first.calls.size()) return true;
+  return false;
 }
 
 uint64_t Discovery::compute_of(const Node& node, size_t call) const {
@@ -482,6 +528,19 @@ Result<DiscoverReport> Discovery::run() {
   for (uint32_t i = 0; i < nodes_.size(); ++i)
     if (report_.nodes[i].throttled)
       if (auto ok = throttle(i); !ok) return std::move(ok.error());
+  conclude();
+  for (int again = 0; circular(); ++again) {
+    if (again == kAgain)
+      return Error(
+          FEIGN_ERR_IO,
+          "calls were found to wait for each other: nodes were taken for blocked too early, "
+          "again and again; a larger --factor helps on a machine that is busy otherwise");
+    for (auto& [key, limit] : limits_) limit.factor = plan_.factor * (2 << again);
+    for (uint32_t i = 0; i < nodes_.size(); ++i)
+      if (report_.nodes[i].throttled)
+        if (auto ok = once(i, nodes_[i].frontier->held()); !ok) return std::move(ok.error());
+    conclude();
+  }
 
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     NodeReport& r = report_.nodes[i];

@@ -9,6 +9,12 @@ namespace feign::discover {
 Frontier::Frontier(std::vector<uint64_t> calls, uint32_t throttled)
     : calls_(std::move(calls)), throttled_(throttled) {}
 
+std::vector<uint64_t> Frontier::held() const {
+  std::vector<uint64_t> calls;
+  for (const auto& [k, row] : seen_) calls.push_back(k);
+  return calls;
+}
+
 void Frontier::add(uint64_t k, const std::vector<uint64_t>& reached) {
   auto [at, fresh] = seen_.try_emplace(k, calls_.size());
   for (size_t i = 0; i < calls_.size() && i < reached.size(); ++i) {
@@ -21,6 +27,9 @@ void Frontier::add(uint64_t k, const std::vector<uint64_t>& reached) {
 }
 
 namespace {
+
+// Longer stretches are halved before one is looked at call by call.
+constexpr uint64_t kLearn = 256;
 
 // Dependencies that follow each other at equal distances, of one node on the throttled one.
 struct Sequence {
@@ -45,10 +54,14 @@ struct Sequence {
 Frontier::Walk Frontier::walk(bool patterns) const {
   Walk out;
   std::set<uint64_t> unclear;
+  // Whether there is a stretch yet that was looked at call by call, as a pattern is learnt from.
+  bool learnt = !patterns;
+  for (auto at = seen_.begin(); at != seen_.end() && !learnt; ++at)
+    learnt = std::next(at) != seen_.end() && std::next(at)->first == at->first + 1;
   for (uint32_t i = 0; i < calls_.size(); ++i) {
     if (i == throttled_) continue;
     Sequence sequence;
-    bool first = true;
+    bool first = true, first_unclear = true;
     uint64_t best = 0;
     for (auto at = seen_.begin(); at != seen_.end(); ++at) {
       const uint64_t k = at->first;
@@ -85,7 +98,13 @@ Frontier::Walk Frontier::walk(bool patterns) const {
         }
       }
       out.found.push_back({i, best, k, until - 1, lower ? 0 : at->second[i].seen, false});
-      unclear.insert(k + (until - k) / 2);
+      if (!learnt && until - k <= kLearn) {
+        if (first_unclear)
+          for (uint64_t c = k + 1; c < until; ++c) unclear.insert(c);
+      } else {
+        unclear.insert(k + (until - k) / 2);
+      }
+      first_unclear = false;
       first = true;
       sequence = {};
     }

@@ -43,7 +43,8 @@ class Frontier {
   std::vector<uint64_t> unclear(bool patterns) const { return walk(patterns).unclear; }
 
   uint64_t calls() const { return calls_[throttled_]; }
-  size_t held() const { return seen_.size(); }  // at how many different calls
+  // The calls that it was held before.
+  std::vector<uint64_t> held() const;
   // Observations that fell short of what another one showed to be possible.
   uint64_t corrected() const { return corrected_; }
 
