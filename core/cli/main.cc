@@ -18,6 +18,7 @@
 #include "cli/cli.h"
 #include "cli/info.h"
 #include "cli/run.h"
+#include "discover/discover.h"
 #include "lab/command.h"
 #include "plugin/options.h"
 #include "record/record.h"
@@ -380,6 +381,39 @@ int record(const RecordOptions& options) {
   return recorded->status;
 }
 
+// What `feign discover` takes, before durations are understood.
+struct DiscoverCommon {
+  discover::DiscoverOptions options;
+  std::string per = "thread", compute_from = "throttling", timeout, max_delay, budget;
+};
+
+int discover_command(DiscoverCommon& d, const Common& c) {
+  const auto duration = [](const char* name, const std::string& text,
+                           uint64_t& ns) -> Result<void> {
+    if (text.empty() || (parse_duration(text, ns) && ns != 0)) return {};
+    return Error(FEIGN_ERR_ARGUMENT,
+                 name + (" " + text) + ": want a time, such as 500ms, 30s or 10m");
+  };
+  if (auto ok = duration("--timeout", d.timeout, d.options.timeout_ns); !ok)
+    return failed(ok.error());
+  if (auto ok = duration("--max-delay", d.max_delay, d.options.max_delay_ns); !ok)
+    return failed(ok.error());
+  if (auto ok = duration("--budget", d.budget, d.options.budget_ns); !ok) return failed(ok.error());
+  d.options.per_process = d.per == "process";
+  d.options.compute = d.compute_from == "blocking" ? discover::ComputeFrom::kBlocking
+                                                   : discover::ComputeFrom::kThrottling;
+  Plugins plugins;
+  auto report = [&] {
+    ProgressLine line(c.quiet);
+    return discover::discover(
+        d.options, plugins,
+        [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+  }();
+  if (!report) return failed(report.error());
+  if (c.quiet && !c.json) return kDone;
+  return put(c.json ? discover::discover_json(*report) : discover::discover_text(*report), "");
+}
+
 int inspect_command(const Common& c) {
   Plugins plugins;
   std::vector<Component> list;
@@ -574,6 +608,70 @@ int main(int argc, char** argv) {
   explaining(convert);
   verbosity(convert);
 
+  DiscoverCommon d;
+  CLI::App* discover = app.add_subcommand(
+      "discover", "Trace a parallel program with who waits for whom, found by slowing nodes down");
+  discover->add_option("COMMAND", d.options.command, "The program, after --; it is run many times")
+      ->required();
+  discover
+      ->add_option("-o,--output", d.options.output,
+                   "Directory to make: trace.feign, trace.tracetext.N, raw traces, report.json")
+      ->type_name("DIR")
+      ->required();
+  discover->add_option("--nodes", d.options.nodes, "Slow down only so many nodes, or these [all]")
+      ->type_name("N|0,2-5");
+  discover->add_option("--per", d.per, "What a node is [thread]")
+      ->type_name("thread|process")
+      ->check(CLI::IsMember({"thread", "process"}));
+  discover
+      ->add_option("--sample-period", d.options.sample_period,
+                   "Hold a node before every so many of its calls [1]")
+      ->type_name("CALLS")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  discover->add_flag(
+      "--adaptive", d.options.adaptive,
+      "Begin with few delays, and make more only where it is not clear who waits for "
+      "what");
+  discover->add_option("--budget", d.budget, "With --adaptive: begin no run after this time")
+      ->type_name("TIME");
+  discover->add_option("--repeat", d.options.repeat, "Throttle each node in so many runs [1]")
+      ->type_name("RUNS")
+      ->check(CLI::Range(1, 1000));
+  discover
+      ->add_option("--factor", d.options.factor,
+                   "A node that does not move for so many times its longest pause is blocked [2]")
+      ->type_name("F")
+      ->check(CLI::Range(1.0, 1000.0));
+  discover
+      ->add_option(
+          "--compute-from", d.compute_from,
+          "Compute times: by throttling, or what is not in calls that can wait [throttling]")
+      ->type_name("throttling|blocking")
+      ->check(CLI::IsMember({"throttling", "blocking"}));
+  discover->add_flag("--tolerate", d.options.tolerate,
+                     "Names, sizes and results may differ from run to run; the calls may not");
+  discover->add_option("--only", d.options.only, "See only calls on what is below this directory")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
+  discover
+      ->add_option("--exclude", d.options.exclude, "See no calls on what is below this directory")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
+  discover
+      ->add_option("--before", d.options.before,
+                   "Shell command before each run, to tidy up after the last")
+      ->type_name("COMMAND");
+  discover->add_option("--timeout", d.timeout, "End a run that takes longer, and fail [10m]")
+      ->type_name("TIME");
+  discover->add_option("--max-delay", d.max_delay, "Hold no call for longer [10s]")
+      ->type_name("TIME");
+  discover->add_flag("--show-output", d.options.show_output,
+                     "The first run's output, on standard error");
+  discover->add_flag("--json", c.json, "The report as one JSON object");
+  verbosity(discover);
+
   CLI::App* inspect = app.add_subcommand("inspect", "What plug-ins there are, and what they offer");
   inspect->add_option("NAME", c.name,
                       "A plug-in's name, or the path of a shared object; left out: all");
@@ -698,6 +796,7 @@ int main(int argc, char** argv) {
                           "--max-size " + max_size + ": want bytes, such as 500m or 2GiB"));
     return record(r);
   }
+  if (*discover) return discover_command(d, c);
   if (*inspect) return inspect_command(c);
   if (*lab) {
     lab_options.quiet = c.quiet;

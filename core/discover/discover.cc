@@ -1,0 +1,688 @@
+// SPDX-License-Identifier: MIT
+#include "discover/discover.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "discover/run.h"
+#include "nlohmann/json.hpp"
+#include "report/format.h"
+
+namespace feign::discover {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first run in which the period halves again and again.
+constexpr uint64_t kFirstStretches = 8;
+// How often all is looked at anew when what was found cannot be.
+constexpr int kAgain = 3;
+// Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
+constexpr uint64_t kFloor = 4'000'000;
+
+// A folder that is complete under its name, or gone.
+class Folder {
+ public:
+  ~Folder() {
+    std::error_code ignored;
+    if (!part_.empty()) fs::remove_all(part_, ignored);
+  }
+  Result<void> make(const std::string& name) {
+    std::error_code e;
+    const fs::path target = fs::absolute(name, e).lexically_normal();
+    name_ = target.has_filename() ? target : target.parent_path();
+    if (fs::exists(name_, e) && !(fs::is_directory(name_, e) && fs::is_empty(name_, e)))
+      return Error(FEIGN_ERR_ARGUMENT,
+                   "-o " + name + ": is there already, want a new or empty directory");
+    std::string part = name_.string() + ".part.XXXXXX";
+    if (mkdtemp(part.data()) == nullptr) return errno_error("make directory " + part, errno);
+    part_ = part;
+    fs::permissions(part_, fs::perms(0755), e);
+    return {};
+  }
+  Result<void> finish() {
+    if (rename(part_.c_str(), name_.c_str()) != 0)
+      return errno_error("rename " + part_.string() + " to " + name_.string(), errno);
+    part_.clear();
+    return {};
+  }
+  std::string path(const std::string& name) const { return part_.string() + "/" + name; }
+  std::string final_path(const std::string& name) const { return name_.string() + "/" + name; }
+
+ private:
+  fs::path name_, part_;
+};
+
+// "main/10" comes after "main/9".
+bool natural_less(const std::string& a, const std::string& b) {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (isdigit(static_cast<unsigned char>(a[i])) && isdigit(static_cast<unsigned char>(b[j]))) {
+      char *end_a = nullptr, *end_b = nullptr;
+      const unsigned long long x = strtoull(a.c_str() + i, &end_a, 10);
+      const unsigned long long y = strtoull(b.c_str() + j, &end_b, 10);
+      if (x != y) return x < y;
+      i = static_cast<size_t>(end_a - a.c_str());
+      j = static_cast<size_t>(end_b - b.c_str());
+    } else if (a[i] != b[j]) {
+      return a[i] < b[j];
+    } else {
+      ++i, ++j;
+    }
+  }
+  return a.size() - i < b.size() - j;
+}
+
+// What two runs must agree in: with `tolerate`, not in texts and results.
+std::string essence(const std::string& text, bool tolerate) {
+  if (!tolerate) return text;
+  return text.substr(0, text.find('('));
+}
+
+class Discovery {
+ public:
+  Discovery(const DiscoverOptions& options, Plugins& plugins, const Progress& progress)
+      : options_(options), plugins_(plugins), progress_(progress) {}
+  Result<DiscoverReport> run();
+
+ private:
+  struct Node {
+    std::string key;
+    NodeLog first;                    // the unthrottled run
+    std::vector<uint64_t> least_gap;  // of each call, over the runs in which it was throttled
+    std::unique_ptr<Frontier> frontier;
+  };
+
+  Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
+  Result<void> first_run();
+  Result<void> choose_nodes();
+  Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
+  Result<void> throttle(uint32_t index);
+  void conclude();
+  bool circular() const;
+  Result<void> compare(const RunOutcome& outcome, const std::string& throttled);
+  Result<void> write_raw();
+  Result<void> merge();
+  Result<void> write_dependencies();
+  uint64_t compute_of(const Node& node, size_t call) const;
+  bool time_left() const {
+    return options_.budget_ns == 0 || now_ns() - begin_ < options_.budget_ns;
+  }
+
+  const DiscoverOptions& options_;
+  Plugins& plugins_;
+  const Progress& progress_;
+  DiscoverReport report_;
+  Folder folder_;
+  RunPlan plan_;
+  std::map<std::string, Limits> limits_;
+  std::vector<Node> nodes_;
+  uint64_t begin_ = 0;
+  std::vector<std::string> raw_files_;
+};
+
+std::string find_library() {
+  for (const std::string& directory : Plugins::directories())
+    for (const char* place : {"/../capture/discover/", "/discover/"}) {
+      const std::string path = directory + place + "libfeign-discover.so";
+      std::error_code e;
+      if (access(path.c_str(), R_OK) == 0) return fs::canonical(path, e).string();
+    }
+  return "";
+}
+
+Result<RunOutcome> Discovery::one_run(const std::string& throttled,
+                                      const std::vector<uint64_t>& holds) {
+  if (!options_.before.empty()) {
+    const int status = system(options_.before.c_str());
+    if (status != 0)
+      return Error(
+          FEIGN_ERR_ARGUMENT,
+          "--before " + options_.before + ": ended with status " +
+              std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+  }
+  plan_.throttled = throttled;
+  plan_.holds = holds;
+  uint64_t total = 0;
+  for (const Node& n : nodes_) total += n.first.calls.size();
+  const std::string stage = throttled.empty() ? "run"
+                                              : "run " + std::to_string(report_.runs + 1) + ", " +
+                                                    throttled + " throttled";
+  auto outcome =
+      run_watched(plan_, limits_, [&](uint64_t done) { progress_(stage.c_str(), done, total); });
+  if (!outcome)
+    return throttled.empty()
+               ? std::move(outcome.error()).within("unthrottled run")
+               : std::move(outcome.error()).within("run with " + throttled + " throttled");
+  ++report_.runs;
+  report_.holds += outcome->holds.size();
+  report_.cut_short += outcome->cut_short;
+  report_.woke += outcome->woke;
+  report_.held_ns += outcome->held_ns;
+  // MPI programs: the launcher is no part of the application.
+  const auto is_rank = [](const auto& n) { return n.second.rank >= 0; };
+  if (std::any_of(outcome->nodes.begin(), outcome->nodes.end(), is_rank))
+    std::erase_if(outcome->nodes, [&](const auto& n) { return !is_rank(n); });
+  return outcome;
+}
+
+Result<void> Discovery::first_run() {
+  plan_.show_output = options_.show_output;
+  auto outcome = one_run("", {});
+  if (!outcome) return std::move(outcome.error());
+  plan_.show_output = false;
+  report_.first_ns = outcome->wall_ns;
+  report_.status = outcome->status;
+  if (outcome->status != 0)
+    return Error(FEIGN_ERR_ARGUMENT, "the command ended with status " +
+                                         std::to_string(outcome->status) +
+                                         (outcome->status == 127 ? " (not found?)" : "") +
+                                         "; its output: --show-output");
+  if (outcome->nodes.empty())
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "the command made no calls on files that could be seen: is it linked statically, "
+                 "does it use stdio only, or do --only and --exclude leave nothing?");
+  limits_ = outcome->makers;
+  for (auto& [key, log] : outcome->nodes) {
+    Node node;
+    node.key = key;
+    node.first = std::move(log);
+    limits_[key] = {node.first.longest_gap_ns, node.first.longest_cpu_ns,
+                    node.first.longest_call_ns, 0};
+    nodes_.push_back(std::move(node));
+  }
+  std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) {
+    if (a.first.rank != b.first.rank) return a.first.rank < b.first.rank;
+    return natural_less(a.key, b.key);
+  });
+  std::set<int> ranks;
+  for (const Node& n : nodes_) ranks.insert(n.first.rank);
+  const bool ranked = *ranks.begin() >= 0 && ranks.size() == nodes_.size();
+  std::vector<uint64_t> calls;
+  for (const Node& n : nodes_) calls.push_back(n.first.calls.size());
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    NodeReport r;
+    r.key = nodes_[i].key;
+    r.number = ranked ? static_cast<uint32_t>(nodes_[i].first.rank) : i;
+    r.calls = calls[i];
+    report_.nodes.push_back(r);
+    nodes_[i].frontier = std::make_unique<Frontier>(calls, i);
+  }
+  return {};
+}
+
+// "3" is three of them, spread evenly; "0,2-5" names them.
+Result<void> Discovery::choose_nodes() {
+  const std::string& text = options_.nodes;
+  const auto wrong = [&](const std::string& what) {
+    std::string known;
+    for (const NodeReport& n : report_.nodes)
+      if (known.size() < 200)
+        known += (known.empty() ? "" : ", ") + std::to_string(n.number) + " (" + n.key + ")";
+    return Error(FEIGN_ERR_ARGUMENT, "--nodes " + text + ": " + what + "; there are: " + known);
+  };
+  if (text.empty()) {
+    for (NodeReport& n : report_.nodes) n.throttled = true;
+    return {};
+  }
+  if (text.find_first_not_of("0123456789,-") != std::string::npos)
+    return wrong("want a number of nodes, or a list such as 0,2-5");
+  if (text.find_first_of(",-") == std::string::npos) {
+    const unsigned long long n = strtoull(text.c_str(), nullptr, 10);
+    const size_t all = report_.nodes.size();
+    if (n == 0 || n > all) return wrong("want 1 to " + std::to_string(all));
+    for (size_t i = 0; i < n; ++i) report_.nodes[i * all / n].throttled = true;
+    return {};
+  }
+  for (size_t at = 0; at < text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, comma - at);
+    at = comma + 1;
+    if (part.empty()) continue;
+    char* end = nullptr;
+    const unsigned long long first = strtoull(part.c_str(), &end, 10);
+    unsigned long long last = first;
+    if (end == part.c_str() || (*end == '-' && end[1] == 0))
+      return wrong("\"" + part + "\" is no number or range");
+    if (*end == '-') last = strtoull(end + 1, &end, 10);
+    if (*end != 0 || last < first) return wrong("\"" + part + "\" is no number or range");
+    bool any = false;
+    for (NodeReport& n : report_.nodes)
+      if (n.number >= first && n.number <= last) any = n.throttled = true;
+    if (!any) return wrong("no node has number " + part);
+  }
+  return {};
+}
+
+Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& throttled) {
+  const std::string with = " in the run with " + throttled + " throttled";
+  const std::string attempt = "attempt to trace a non-deterministic application: ";
+  const std::string hint = "; if only names or sizes differ, --tolerate goes on";
+  for (const auto& [key, log] : outcome.nodes)
+    if (std::none_of(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; }))
+      return Error(FEIGN_ERR_ARGUMENT, attempt + "node " + key + " is there only" + with);
+  for (const Node& node : nodes_) {
+    const auto at = outcome.nodes.find(node.key);
+    if (at == outcome.nodes.end())
+      return Error(FEIGN_ERR_ARGUMENT, attempt + "node " + node.key + " is not there" + with);
+    const auto& a = node.first.calls;
+    const auto& b = at->second.calls;
+    for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      const bool same =
+          i < a.size() && i < b.size() &&
+          essence(a[i].text, options_.tolerate) == essence(b[i].text, options_.tolerate);
+      if (same) continue;
+      const auto shown = [&](const std::vector<Call>& c) {
+        return i < c.size() ? "\"" + c[i].text + "\"" : std::string("the end");
+      };
+      return Error(FEIGN_ERR_ARGUMENT, attempt + "call " + std::to_string(i) + " of node " +
+                                           node.key + " is " + shown(a) + " at first, and " +
+                                           shown(b) + with + hint);
+    }
+  }
+  return {};
+}
+
+// One more run with a node held before these calls.
+Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds) {
+  Node& node = nodes_[index];
+  const uint64_t calls = node.first.calls.size();
+  auto outcome = one_run(node.key, holds);
+  if (!outcome) return std::move(outcome.error());
+  if (auto ok = compare(*outcome, node.key); !ok) return ok;
+  ++report_.nodes[index].runs;
+  for (const Hold& hold : outcome->holds) {
+    std::vector<uint64_t> reach(nodes_.size(), 0);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
+        reach[i] = at->second;
+    node.frontier->add(hold.k, reach);
+  }
+  for (auto& [key, log] : outcome->nodes) {
+    // No run shows less than a node needs, and most show more: it waited for others.
+    Limits& limit = limits_[key];
+    limit.gap_ns = std::min(limit.gap_ns, log.longest_gap_ns);
+    limit.cpu_ns = std::min(limit.cpu_ns, log.longest_cpu_ns);
+    limit.call_ns = std::max(limit.call_ns, log.longest_call_ns);
+  }
+  const auto& log = outcome->nodes[node.key];
+  node.least_gap.resize(calls, UINT64_MAX);
+  for (size_t i = 0; i < calls; ++i)
+    node.least_gap[i] = std::min(node.least_gap[i], log.calls[i].gap_ns - log.calls[i].waited_ns);
+  return {};
+}
+
+Result<void> Discovery::throttle(uint32_t index) {
+  Node& node = nodes_[index];
+  Frontier& frontier = *node.frontier;
+  const uint64_t calls = node.first.calls.size();
+  const auto every = [&](uint64_t period) {
+    std::vector<uint64_t> holds;
+    for (uint64_t k = 0; k < calls; k += period) holds.push_back(k);
+    return holds;
+  };
+  if (options_.adaptive) {
+    const uint64_t period = std::max<uint64_t>(1, calls / kFirstStretches);
+    if (auto ok = once(index, every(period)); !ok) return ok;
+    for (auto next = frontier.unclear(true); !next.empty(); next = frontier.unclear(true)) {
+      if (!time_left()) {
+        report_.out_of_budget = true;
+        break;
+      }
+      const size_t before = frontier.held().size();
+      if (auto ok = once(index, next); !ok) return ok;
+      if (frontier.held().size() == before)
+        break;  // its delays met their bound: no more to be learnt
+    }
+  } else {
+    for (uint32_t r = 0; r < options_.repeat; ++r)
+      if (auto ok = once(index, every(options_.sample_period)); !ok) return ok;
+  }
+  return {};
+}
+
+void Discovery::conclude() {
+  report_.edges.clear();
+  report_.corrected = 0;
+  for (uint32_t j = 0; j < nodes_.size(); ++j) {
+    NodeReport& report = report_.nodes[j];
+    if (!report.throttled) continue;
+    const Frontier& frontier = *nodes_[j].frontier;
+    report.held_at = frontier.held().size();
+    report.unclear = frontier.unclear(options_.adaptive).size();
+    report_.corrected += frontier.corrected();
+    for (const Found& f : frontier.found(options_.adaptive))
+      if (f.call < nodes_[f.node].first.calls.size()) report_.edges.push_back({j, f});
+  }
+}
+
+// Whether calls wait for each other: then somebody was taken for blocked who was not.
+bool Discovery::circular() const {
+  std::vector<std::vector<const Edge*>> waits(nodes_.size());  // by node, then call
+  for (const Edge& e : report_.edges) waits[e.found.node].push_back(&e);
+  for (auto& list : waits)
+    std::sort(list.begin(), list.end(),
+              [](const Edge* a, const Edge* b) { return a->found.call < b->found.call; });
+  // Let everybody run as far as he can, until nobody can go on.
+  std::vector<uint64_t> done(nodes_.size(), 0);
+  std::vector<size_t> next(nodes_.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      while (next[i] < waits[i].size() &&
+             done[waits[i][next[i]]->on] > waits[i][next[i]]->found.on_call)
+        ++next[i];
+      const uint64_t until =
+          next[i] < waits[i].size() ? waits[i][next[i]]->found.call : nodes_[i].first.calls.size();
+      moved |= until != done[i];
+      done[i] = until;
+    }
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (done[i] != nodes_[i].first.calls.size()) return true;
+  return false;
+}
+
+uint64_t Discovery::compute_of(const Node& node, size_t call) const {
+  const Call& c = node.first.calls[call];
+  const uint64_t blocking = c.gap_ns - c.waited_ns;
+  if (options_.compute == ComputeFrom::kBlocking || node.least_gap.empty()) return blocking;
+  return std::min(blocking, node.least_gap[call]);
+}
+
+// Raw traces "I.J": node I while J was throttled. I.I has its SIGNALs and COMPUTE, the others
+// WAITs.
+Result<void> Discovery::write_raw() {
+  std::error_code e;
+  fs::create_directory(folder_.path("raw"), e);
+  for (uint32_t j = 0; j < nodes_.size(); ++j) {
+    std::vector<const Found*> on_j;
+    for (const Edge& edge : report_.edges)
+      if (edge.on == j) on_j.push_back(&edge.found);
+    for (uint32_t i = 0; i < nodes_.size(); ++i) {
+      if (i != j && !report_.nodes[j].throttled) continue;
+      const std::string path = folder_.path("raw/trace." + std::to_string(report_.nodes[i].number) +
+                                            "." + std::to_string(report_.nodes[j].number));
+      FILE* file = fopen(path.c_str(), "we");
+      if (file == nullptr) return errno_error("open " + path, errno);
+      raw_files_.push_back(path);
+      const auto& calls = nodes_[i].first.calls;
+      fprintf(file, "/* node %u (%s)", report_.nodes[i].number, nodes_[i].key.c_str());
+      if (i != j || report_.nodes[j].throttled)
+        fprintf(file, " while node %u was throttled", report_.nodes[j].number);
+      fprintf(file, " */\n");
+      std::multimap<uint64_t, uint32_t> signals, waits;
+      for (const Found* f : on_j) {
+        if (i == j) signals.emplace(f->on_call, report_.nodes[f->node].number);
+        if (f->node == i) waits.emplace(f->call, report_.nodes[j].number);
+      }
+      for (size_t c = 0; c < calls.size(); ++c) {
+        if (i == j) {
+          const uint64_t ns = compute_of(nodes_[i], c);
+          if (ns != 0)
+            fprintf(file, "COMPUTE(%" PRIu64 ".%09" PRIu64 ")\n", ns / 1000000000, ns % 1000000000);
+        }
+        for (auto [at, end] = waits.equal_range(c); at != end; ++at)
+          fprintf(file, "WAIT(%u)\n", at->second);
+        fprintf(file, "%s\n", calls[c].text.c_str());
+        for (auto [at, end] = signals.equal_range(c); at != end; ++at)
+          fprintf(file, "SIGNAL(%u)\n", at->second);
+      }
+      const bool good = ferror(file) == 0;
+      if (fclose(file) != 0 || !good) return errno_error("write " + path, errno);
+    }
+  }
+  return {};
+}
+
+Result<void> Discovery::merge() {
+  PipelineOptions pipeline;
+  PluginSpec provider, text, native;
+  provider.name = "tracetext";
+  provider.options = {{"merge", "yes"}, {"reduce", "yes"}};
+  for (const std::string& file : raw_files_) provider.options.emplace_back("file", file);
+  text.name = "tracetext";
+  text.options = {{"file", folder_.path("trace.tracetext")}};
+  native.name = "feign";
+  native.options = {{"file", folder_.path("trace.feign")}};
+  pipeline.plugins = {provider, text, native};
+  Tables tables;
+  // What the text leaves out is nothing that it ever had.
+  const int level = log_level();
+  set_log_level(FEIGN_LOG_ERROR);
+  auto result = run_pipeline(pipeline, plugins_, tables, progress_);
+  set_log_level(level);
+  if (!result) return std::move(result.error()).within("merge the raw traces");
+  for (const auto& entry : fs::directory_iterator(folder_.path(""))) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("trace.tracetext")) continue;
+    FILE* file = fopen(entry.path().c_str(), "re");
+    char line[256];
+    while (file != nullptr && fgets(line, sizeof line, file) != nullptr)
+      report_.kept += strncmp(line, "WAIT(", 5) == 0;
+    if (file != nullptr) fclose(file);
+  }
+  report_.trace = folder_.final_path("trace.feign");
+  report_.text = folder_.final_path("trace.tracetext");
+  return {};
+}
+
+// All that were found, before reduction, and how sure each is.
+Result<void> Discovery::write_dependencies() {
+  const std::string path = folder_.path("dependencies");
+  FILE* file = fopen(path.c_str(), "we");
+  if (file == nullptr) return errno_error("open " + path, errno);
+  fprintf(file, "# node call after node call  seen  means  what\n");
+  for (const Edge& e : report_.edges) {
+    const Found& f = e.found;
+    const std::string& text = nodes_[f.node].first.calls[f.call].text;
+    fprintf(file, "%u %" PRIu64 " after %u %" PRIu64 "  %u  %s", report_.nodes[f.node].number,
+            f.call, report_.nodes[e.on].number, f.on_call, f.seen,
+            f.assumed ? "pattern" : "throttling");
+    if (f.latest != f.on_call) fprintf(file, " (up to %" PRIu64 ")", f.latest);
+    fprintf(file, "  %s\n", text.c_str());
+  }
+  const bool good = ferror(file) == 0;
+  if (fclose(file) != 0 || !good) return errno_error("write " + path, errno);
+  return {};
+}
+
+Result<DiscoverReport> Discovery::run() {
+  plan_.library = find_library();
+  if (plan_.library.empty())
+    return Error(FEIGN_ERR_UNSUPPORTED,
+                 "libfeign-discover.so is not there: want it in `discover` beside the plug-ins");
+  if (auto ok = folder_.make(options_.output); !ok) return std::move(ok.error());
+  begin_ = now_ns();
+  report_.noise_ns = measure_noise();
+  plan_.command = options_.command;
+  plan_.folder = folder_.path("logs");
+  plan_.per_process = options_.per_process;
+  plan_.only = options_.only;
+  plan_.exclude = options_.exclude;
+  plan_.timeout_ns = options_.timeout_ns;
+  plan_.max_delay_ns = options_.max_delay_ns;
+  plan_.factor = options_.factor;
+  plan_.floor_ns = kFloor;
+  if (mkdir(plan_.folder.c_str(), 0700) != 0)
+    return errno_error("make directory " + plan_.folder, errno);
+
+  if (auto ok = first_run(); !ok) return std::move(ok.error());
+  if (auto ok = choose_nodes(); !ok) return std::move(ok.error());
+  for (uint32_t i = 0; i < nodes_.size(); ++i)
+    if (report_.nodes[i].throttled)
+      if (auto ok = throttle(i); !ok) return std::move(ok.error());
+  conclude();
+  for (int again = 0; circular(); ++again) {
+    if (again == kAgain)
+      return Error(
+          FEIGN_ERR_IO,
+          "calls were found to wait for each other: nodes were taken for blocked too early, "
+          "again and again; a larger --factor helps on a machine that is busy otherwise");
+    for (auto& [key, limit] : limits_) limit.factor = plan_.factor * (2 << again);
+    for (uint32_t i = 0; i < nodes_.size(); ++i)
+      if (report_.nodes[i].throttled)
+        if (auto ok = once(i, nodes_[i].frontier->held()); !ok) return std::move(ok.error());
+    conclude();
+  }
+
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    NodeReport& r = report_.nodes[i];
+    for (size_t c = 0; c < nodes_[i].first.calls.size(); ++c) {
+      const Call& call = nodes_[i].first.calls[c];
+      r.by_blocking_ns += call.gap_ns - call.waited_ns;
+      r.call_ns += call.call_ns;
+      if (!nodes_[i].least_gap.empty()) r.by_throttling_ns += nodes_[i].least_gap[c];
+    }
+  }
+  if (auto ok = write_raw(); !ok) return std::move(ok.error());
+  if (auto ok = merge(); !ok) return std::move(ok.error());
+  if (auto ok = write_dependencies(); !ok) return std::move(ok.error());
+  report_.all_ns = now_ns() - begin_;
+  std::error_code e;
+  fs::remove_all(plan_.folder, e);
+  OutputFile json;
+  const std::string text = discover_json(report_);
+  if (!json.open(folder_.path("report.json")) ||
+      write(json.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      !json.finish())
+    return errno_error("write " + folder_.path("report.json"), errno);
+  if (auto ok = folder_.finish(); !ok) return std::move(ok.error());
+  return std::move(report_);
+}
+
+double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+}  // namespace
+
+Result<DiscoverReport> discover(const DiscoverOptions& options, Plugins& plugins,
+                                const Progress& progress) {
+  try {
+    Discovery discovery(options, plugins, progress);
+    return discovery.run();
+  } catch (const fs::filesystem_error& e) {
+    return Error(FEIGN_ERR_IO, e.what());
+  }
+}
+
+std::string discover_text(const DiscoverReport& r) {
+  std::string out;
+  char line[512];
+  snprintf(line, sizeof line, "%-20s %8s %6s %8s %9s  %s\n", "node", "calls", "runs", "held at",
+           "waits for", "compute by throttling / by blocking calls");
+  out += line;
+  for (size_t i = 0; i < r.nodes.size(); ++i) {
+    const NodeReport& n = r.nodes[i];
+    uint64_t waits = 0;
+    for (const Edge& e : r.edges) waits += e.found.node == i;
+    char by[40];
+    snprintf(by, sizeof by, n.throttled ? "%.4f s" : "-", seconds(n.by_throttling_ns));
+    snprintf(line, sizeof line,
+             "%3u %-16s %8" PRIu64 " %6u %8" PRIu64 " %9" PRIu64 "  %s / %.4f s\n", n.number,
+             n.key.c_str(), n.calls, n.runs, n.held_at, waits, by, seconds(n.by_blocking_ns));
+    out += line;
+  }
+  uint64_t assumed = 0, unclear = 0, once = 0;
+  for (const Edge& e : r.edges) {
+    assumed += e.found.assumed;
+    once += e.found.seen == 1;
+    unclear += e.found.latest != e.found.on_call;
+  }
+  snprintf(line, sizeof line,
+           "\n%zu dependencies found, %" PRIu64
+           " left after those that follow from others are gone\n",
+           r.edges.size(), r.kept);
+  out += line;
+  if (assumed != 0) {
+    snprintf(line, sizeof line,
+             "  %" PRIu64 " follow from a repeating pattern and were not seen one by one\n",
+             assumed);
+    out += line;
+  }
+  if (unclear != 0) {
+    snprintf(line, sizeof line,
+             "  %" PRIu64
+             " are known to within a sampling period only: they may name too early a call\n",
+             unclear);
+    out += line;
+  }
+  if (r.woke + r.corrected + r.cut_short != 0) {
+    snprintf(line, sizeof line,
+             "  doubtful: %" PRIu64
+             " times a node taken for blocked went on (it was waited for), %" PRIu64
+             " looks were corrected by others, %" PRIu64 " delays met their bound\n",
+             r.woke, r.corrected, r.cut_short);
+    out += line;
+  }
+  snprintf(line, sizeof line,
+           "%" PRIu64 " runs in %.2f s (%.1f times one unthrottled run of %.3f s), %" PRIu64
+           " delays of %.1f ms on average; noise %.2f ms\n",
+           r.runs, seconds(r.all_ns),
+           r.first_ns != 0 ? seconds(r.all_ns) / seconds(r.first_ns) : 0.0, seconds(r.first_ns),
+           r.holds, r.holds != 0 ? seconds(r.held_ns) * 1e3 / static_cast<double>(r.holds) : 0.0,
+           static_cast<double>(r.noise_ns) / 1e6);
+  out += line;
+  if (r.out_of_budget) out += "the time allowed (--budget) ran out before everything was clear\n";
+  out += "wrote " + r.trace + "\nreplay with: feign replay " + r.trace +
+         " --root DIR --order stream --pace think\n";
+  return out;
+}
+
+std::string discover_json(const DiscoverReport& r) {
+  nlohmann::ordered_json j;
+  j["runs"] = r.runs;
+  j["delays"] = r.holds;
+  j["delays_cut_short"] = r.cut_short;
+  j["judged_too_early"] = r.woke;
+  j["corrected"] = r.corrected;
+  j["first_run_s"] = seconds(r.first_ns);
+  j["all_runs_s"] = seconds(r.all_ns);
+  j["held_s"] = seconds(r.held_ns);
+  j["noise_s"] = seconds(r.noise_ns);
+  j["out_of_budget"] = r.out_of_budget;
+  j["dependencies_found"] = r.edges.size();
+  j["dependencies_kept"] = r.kept;
+  j["nodes"] = nlohmann::ordered_json::array();
+  for (const NodeReport& n : r.nodes)
+    j["nodes"].push_back({{"node", n.number},
+                          {"name", n.key},
+                          {"calls", n.calls},
+                          {"throttled", n.throttled},
+                          {"runs", n.runs},
+                          {"held_at", n.held_at},
+                          {"unclear", n.unclear},
+                          {"compute_by_throttling_s", seconds(n.by_throttling_ns)},
+                          {"compute_by_blocking_s", seconds(n.by_blocking_ns)},
+                          {"calls_s", seconds(n.call_ns)}});
+  j["dependencies"] = nlohmann::ordered_json::array();
+  for (const Edge& e : r.edges) {
+    nlohmann::ordered_json d = {{"node", r.nodes[e.found.node].number},
+                                {"call", e.found.call},
+                                {"on_node", r.nodes[e.on].number},
+                                {"on_call", e.found.on_call},
+                                {"seen", e.found.seen},
+                                {"means", e.found.assumed ? "pattern" : "throttling"}};
+    if (e.found.latest != e.found.on_call) d["latest"] = e.found.latest;
+    j["dependencies"].push_back(std::move(d));
+  }
+  j["trace"] = r.trace;
+  return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace feign::discover

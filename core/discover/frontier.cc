@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#include "discover/frontier.h"
+
+#include <algorithm>
+#include <set>
+
+namespace feign::discover {
+
+Frontier::Frontier(std::vector<uint64_t> calls, uint32_t throttled)
+    : calls_(std::move(calls)), throttled_(throttled) {}
+
+std::vector<uint64_t> Frontier::held() const {
+  std::vector<uint64_t> calls;
+  for (const auto& [k, row] : seen_) calls.push_back(k);
+  return calls;
+}
+
+void Frontier::add(uint64_t k, const std::vector<uint64_t>& reached) {
+  auto [at, fresh] = seen_.try_emplace(k, calls_.size());
+  for (size_t i = 0; i < calls_.size() && i < reached.size(); ++i) {
+    Reach& r = at->second[i];
+    const uint64_t calls = std::min(reached[i], calls_[i]);
+    if (!fresh && calls != r.calls) ++corrected_;
+    if (calls > r.calls) r = {calls, 0};
+    if (calls == r.calls) ++r.seen;
+  }
+}
+
+namespace {
+
+// Longer stretches are halved before one is looked at call by call.
+constexpr uint64_t kLearn = 256;
+
+// Dependencies that follow each other at equal distances, of one node on the throttled one.
+struct Sequence {
+  uint64_t call = 0, on_call = 0;       // the last one
+  uint64_t call_step = 0, on_step = 0;  // from the one before it
+  uint32_t equal = 0;                   // steps of that size in a row
+
+  void add(uint64_t next_call, uint64_t next_on, bool first) {
+    const uint64_t a = next_call - call, b = next_on - on_call;
+    equal = first ? 0 : (equal != 0 && a == call_step && b == on_step) ? equal + 1 : 1;
+    call = next_call;
+    on_call = next_on;
+    call_step = a;
+    on_step = b;
+  }
+  // Three dependencies make two equal steps.
+  bool foretells() const { return equal >= 2 && on_step != 0; }
+};
+
+}  // namespace
+
+Frontier::Walk Frontier::walk(bool patterns) const {
+  Walk out;
+  std::set<uint64_t> unclear;
+  // Whether there is a stretch yet that was looked at call by call, as a pattern is learnt from.
+  bool learnt = !patterns;
+  for (auto at = seen_.begin(); at != seen_.end() && !learnt; ++at)
+    learnt = std::next(at) != seen_.end() && std::next(at)->first == at->first + 1;
+  for (uint32_t i = 0; i < calls_.size(); ++i) {
+    if (i == throttled_) continue;
+    Sequence sequence;
+    bool first = true, first_unclear = true;
+    uint64_t best = 0;
+    for (auto at = seen_.begin(); at != seen_.end(); ++at) {
+      const uint64_t k = at->first;
+      const bool lower = at->second[i].calls < best;  // an earlier one saw more
+      best = std::max(best, at->second[i].calls);
+      const auto next = std::next(at);
+      const bool last = next == seen_.end();
+      const uint64_t until = last ? calls_[throttled_] : next->first;
+      const uint64_t after = last ? calls_[i] : std::max(best, next->second[i].calls);
+      if (after <= best || k >= until) continue;
+      if (until == k + 1) {
+        out.found.push_back({i, best, k, k, lower ? 0 : at->second[i].seen, false});
+        sequence.add(best, k, first);
+        first = false;
+        continue;
+      }
+      // Somewhere in [k, until) the node went on, perhaps more than once.
+      if (patterns && sequence.foretells()) {
+        Sequence trial = sequence;
+        std::vector<Found> foretold;
+        uint64_t expected = trial.call + trial.call_step;
+        bool agrees = expected == best && trial.on_call + trial.on_step >= k;
+        while (agrees && trial.on_call + trial.on_step < until) {
+          trial.call += trial.call_step;
+          trial.on_call += trial.on_step;
+          foretold.push_back({i, trial.call, trial.on_call, trial.on_call, 0, true});
+          expected = trial.call + trial.call_step;
+        }
+        if (agrees && expected == after && !foretold.empty()) {
+          if (foretold.front().on_call == k) foretold.front().seen = at->second[i].seen;
+          out.found.insert(out.found.end(), foretold.begin(), foretold.end());
+          sequence = trial;
+          continue;
+        }
+      }
+      out.found.push_back({i, best, k, until - 1, lower ? 0 : at->second[i].seen, false});
+      if (!learnt && until - k <= kLearn) {
+        if (first_unclear)
+          for (uint64_t c = k + 1; c < until; ++c) unclear.insert(c);
+      } else {
+        unclear.insert(k + (until - k) / 2);
+      }
+      first_unclear = false;
+      first = true;
+      sequence = {};
+    }
+  }
+  out.unclear.assign(unclear.begin(), unclear.end());
+  return out;
+}
+
+}  // namespace feign::discover

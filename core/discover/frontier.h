@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// What throttling one node tells: how far each other node gets while the throttled one is held.
+//
+// reach(i, k) is how many calls node i has ended when the throttled node is held before its call k
+// and nobody moves any more. It depends on the program only, never falls as k grows, and is all
+// that i can do without call k. Where it grows from k to k+1, the first call that i could not make
+// before waits for call k (or for what the throttled node did between it and the next one): a
+// dependency.
+//
+// Watching can only err in one way: it can stop looking too early, and see less than i's reach. So
+// the largest number seen for a call, or for one before it, is the best.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace feign::discover {
+
+// "Call `call` of `node` may not start before call `on_call` of the throttled node has ended."
+struct Found {
+  uint32_t node = 0;
+  uint64_t call = 0, on_call = 0;
+  uint64_t latest = 0;   // the call waited for is `on_call`, or one after it up to this
+  uint32_t seen = 0;     // how often the node was seen to be stuck there
+  bool assumed = false;  // follows from a pattern, and was not seen itself
+};
+
+class Frontier {
+ public:
+  // `calls`: how many each node makes, by number; `throttled`: which of them this is about.
+  Frontier(std::vector<uint64_t> calls, uint32_t throttled);
+
+  // The throttled node was held before its call `k`; `reached` has the calls that each node had
+  // ended by then.
+  void add(uint64_t k, const std::vector<uint64_t>& reached);
+
+  // What is known: dependencies by node and call. With `patterns`, those also that arithmetic
+  // sequences of dependencies foretell, as long as what was seen agrees with them.
+  std::vector<Found> found(bool patterns) const { return walk(patterns).found; }
+  // Calls to be held at next, to find out where within a stretch a node went on.
+  std::vector<uint64_t> unclear(bool patterns) const { return walk(patterns).unclear; }
+
+  uint64_t calls() const { return calls_[throttled_]; }
+  // The calls that it was held before.
+  std::vector<uint64_t> held() const;
+  // Observations that fell short of what another one showed to be possible.
+  uint64_t corrected() const { return corrected_; }
+
+ private:
+  struct Reach {
+    uint64_t calls = 0;
+    uint32_t seen = 0;
+  };
+  struct Walk {
+    std::vector<Found> found;
+    std::vector<uint64_t> unclear;
+  };
+  Walk walk(bool patterns) const;
+
+  std::vector<uint64_t> calls_;
+  uint32_t throttled_;
+  std::map<uint64_t, std::vector<Reach>> seen_;
+  uint64_t corrected_ = 0;
+};
+
+}  // namespace feign::discover

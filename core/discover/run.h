@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// One run of the application under the eyes of `feign discover`: starts it with the library of
+// capture/discover, watches its nodes in shared memory, holds the throttled one before the calls
+// that were asked for until nobody else moves, and collects what everybody did. Ends within a
+// bound, whatever the application does, and leaves no process behind.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace feign::discover {
+
+// One I/O call of a node.
+struct Call {
+  std::string text;        // as in //TRACE's text: "write(3, 4096) = 4096"
+  uint64_t gap_ns = 0;     // since the node's call before it
+  uint64_t waited_ns = 0;  // of that, in calls that can wait for others
+  uint64_t call_ns = 0;
+  uint64_t cpu_ns = 0;  // of the gap, the processor's
+};
+
+struct NodeLog {
+  int rank = -1;
+  std::vector<Call> calls;
+  uint64_t longest_gap_ns = 0;  // without what it waited
+  uint64_t longest_cpu_ns = 0;  // of the processor's in a gap
+  uint64_t longest_call_ns = 0;
+};
+
+// How long a node may be in one state before it counts as blocked; found out as runs go by.
+struct Limits {
+  uint64_t gap_ns = 0, cpu_ns = 0, call_ns = 0;
+  double factor = 0;  // 0: the run's
+};
+
+struct Hold {
+  uint64_t k = 0;                         // the throttled node's call
+  std::map<std::string, uint64_t> reach;  // calls that each other node had ended
+  uint64_t delay_ns = 0;
+};
+
+struct RunPlan {
+  std::vector<std::string> command;
+  std::string library, folder;  // folder: for logs; exists, empty
+  bool per_process = false;
+  std::vector<std::string> only, exclude;
+  bool show_output = false;
+  uint64_t timeout_ns = 0, max_delay_ns = 0;
+  double factor = 2;
+  uint64_t floor_ns = 0;        // nothing counts as blocked for less
+  std::string throttled;        // key; "": nobody is
+  std::vector<uint64_t> holds;  // calls before which it is held
+};
+
+struct RunOutcome {
+  std::map<std::string, NodeLog> nodes;  // by key: those that made I/O calls
+  std::map<std::string, Limits> makers;  // those that made none, but processes or threads
+  std::vector<Hold> holds;
+  uint64_t cut_short = 0;  // holds that met the bound of a delay: nothing is known of them
+  uint64_t woke = 0;       // times a node that was taken for blocked went on
+  uint64_t wall_ns = 0, held_ns = 0;
+  int status = 0;  // the command's exit status; 128+N: signal N
+};
+
+// `limits` by key: what is known of other runs; factors grow where a node was judged too early.
+// `progress`: the number of calls ended so far. [main]
+Result<RunOutcome> run_watched(const RunPlan& plan, std::map<std::string, Limits>& limits,
+                               const std::function<void(uint64_t)>& progress);
+
+// How late this machine is: what a sleep of 1 ms takes more, at worst.
+uint64_t measure_noise();
+
+}  // namespace feign::discover

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`feign discover`: programs that synchronise in silence, each with its own log of who waited for whom."""
+import glob
+import os
+import re
+import signal
+import subprocess
+import time
+
+import silent
+from harness import FEIGN, Tmp, feign, main, refuses
+
+
+def discover(out, *command, options=()):
+    r = feign("discover", "-o", out, *options, "--", *command)
+    assert r.status == 0, r.err
+    return silent.load(out)
+
+
+def setup(tmp):
+    return silent.build(tmp), silent.data(os.path.join(tmp, "d"))
+
+
+def check(folder, report, kept=True):
+    missed, wrong, least = silent.compare(folder, report)
+    assert not missed, f"missed {missed[:5]}"
+    assert not wrong, f"false {wrong[:5]}"
+    if kept:
+        assert report["dependencies_kept"] <= 1.2 * least, (report["dependencies_kept"], least)
+    assert not os.path.exists(os.path.join(folder, "broken"))
+
+
+def test_at_period_1_what_is_found_is_what_is_true():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        for mode in silent.MODES:
+            report = discover(os.path.join(tmp, mode), program, mode, folder, "nodes=3", "rounds=2")
+            assert len(report["nodes"]) == 3 and report["runs"] == 4, report
+            check(folder, report)
+
+
+def test_threads_are_nodes_too():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        report = discover(os.path.join(tmp, "o"), program, "pseudosync", folder, "nodes=3", "rounds=2", "as=threads")
+        assert [n["name"] for n in report["nodes"]] == ["main#1", "main#2", "main#3"]
+        check(folder, report)
+
+
+def test_a_node_may_be_a_process_with_all_its_threads():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        report = discover(os.path.join(tmp, "o"), program, "pseudo", folder, "nodes=1", "as=threads", options=["--per", "process"])
+        assert [n["name"] for n in report["nodes"]] == ["main"]
+
+
+def test_nodes_that_sleep_while_they_wait():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        report = discover(os.path.join(tmp, "o"), program, "halo", folder, "nodes=4", "rounds=1", "wait=nap")
+        check(folder, report)
+
+
+def test_a_longer_period_finds_less_and_nothing_false():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        report = discover(os.path.join(tmp, "o"), program, "pseudosync", folder, "nodes=3", "rounds=4", options=["--sample-period", 4])
+        _, wrong, _ = silent.compare(folder, report)
+        assert not wrong, wrong
+        assert report["delays"] <= 3 * 2
+        assert any("latest" in d for d in report["dependencies"])
+
+
+def test_adaptive_finds_the_same_with_fewer_delays():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        for mode, rounds in ("pseudosync", 24), ("fitness", 24):
+            report = discover(os.path.join(tmp, mode), program, mode, folder, "nodes=3", f"rounds={rounds}", "compute=50",
+                              options=["--adaptive"])
+            check(folder, report, kept=mode == "fitness")
+            assert report["delays"] < sum(n["calls"] for n in report["nodes"]) * 2 / 3, report["delays"]
+
+
+def test_budget_ends_the_search_and_says_so():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        r = feign("discover", "-o", os.path.join(tmp, "o"), "--adaptive", "--budget", "1ms", "--", program, "pipeline", folder,
+                  "nodes=2", "rounds=8")
+        assert r.status == 0, r.err
+        assert "--budget" in r.out, r.out
+        _, wrong, _ = silent.compare(folder, silent.load(os.path.join(tmp, "o")))
+        assert not wrong, wrong
+
+
+def test_only_some_nodes_are_slowed_down():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        report = discover(os.path.join(tmp, "a"), program, "pseudosync", folder, "rounds=1", options=["--nodes", "1,3"])
+        assert {d["on_node"] for d in report["dependencies"]} == {1, 3}
+        report = discover(os.path.join(tmp, "b"), program, "pseudosync", folder, "rounds=1", options=["--nodes", 2])
+        assert {d["on_node"] for d in report["dependencies"]} == {0, 2} and report["runs"] == 3
+        for bad, text in ("9", "want 1 to 4"), ("0,7", "no node has number 7"), ("x", "want a number of nodes"), ("3-1", "no number or range"):
+            refuses("discover", "-o", os.path.join(tmp, "c"), "--nodes", bad, "--", program, "pseudo", folder, text=text)
+
+
+def test_the_trace_replays_and_random_delays_break_no_order():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        out, root = os.path.join(tmp, "o"), os.path.join(tmp, "root")
+        discover(out, program, "pipeline", folder, "nodes=3", "rounds=3", "compute=100")
+        trace = os.path.join(out, "trace.feign")
+        os.mkdir(root)
+
+        def replay(source, seed):
+            subprocess.run(["rm", "-rf", root], check=True)
+            os.mkdir(root)
+            return feign("replay", source, "--root", root, "--order", "stream", "--pace", "think", "--with", f"jitter,max=1ms,seed={seed}",
+                         "--require", "1", "-q").status
+
+        assert [replay(trace, seed) for seed in range(12)] == [0] * 12
+        # Without what was found it is right by chance only.
+        for path in glob.glob(os.path.join(out, "trace.tracetext.*")):
+            with open(path, encoding="utf-8") as f:
+                lines = [line for line in f if not re.match(r"WAIT|SIGNAL", line)]
+            with open(os.path.join(tmp, "bare" + path[path.rindex("."):]), "w", encoding="utf-8") as f:
+                f.writelines(lines)
+        assert 1 in [replay(os.path.join(tmp, "bare"), seed) for seed in range(12)]
+
+
+def test_raw_traces_are_those_that_the_provider_merges():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        out = os.path.join(tmp, "o")
+        report = discover(out, program, "pseudosync", folder, "nodes=2", "rounds=2")
+        raw = sorted(glob.glob(os.path.join(out, "raw", "*")))
+        assert [os.path.basename(p) for p in raw] == ["trace.0.0", "trace.0.1", "trace.1.0", "trace.1.1"]
+        r = feign("convert", *raw, os.path.join(tmp, "again.tracetext"))
+        assert r.status == 0, r.err
+        waits = 0
+        for path in glob.glob(os.path.join(tmp, "again.tracetext.*")):
+            with open(path, encoding="utf-8") as f:
+                waits += f.read().count("WAIT(")
+        assert waits == report["dependencies_found"], (waits, report)
+
+
+def test_what_differs_from_run_to_run_is_an_error_that_shows_it():
+    with Tmp() as tmp:
+        script = f"echo x > {tmp}/f.$$"
+        r = refuses("discover", "-o", os.path.join(tmp, "o"), "--", "sh", "-c", script, text="non-deterministic application: call 0 of node main")
+        assert r.err.count(f"{tmp}/f.") == 2 and "--tolerate" in r.err, r.err
+        assert not glob.glob(os.path.join(tmp, "o*"))
+        r = feign("discover", "-o", os.path.join(tmp, "o"), "--tolerate", "--", "sh", "-c", script)
+        assert r.status == 0, r.err
+
+
+def test_before_puts_things_back():
+    with Tmp() as tmp:
+        new = f"set -C; echo x > {tmp}/new"
+        refuses("discover", "-o", os.path.join(tmp, "o"), "--", "sh", "-c", new + "; true", text="non-deterministic")
+        os.unlink(os.path.join(tmp, "new"))
+        r = feign("discover", "-o", os.path.join(tmp, "o"), "--before", f"rm -f {tmp}/new", "--", "sh", "-c", new)
+        assert r.status == 0, r.err
+        refuses("discover", "-o", os.path.join(tmp, "p"), "--before", "exit 3", "--", "true", text="--before exit 3: ended with status 3")
+
+
+def test_a_run_without_end_is_ended_and_says_where_everybody_was():
+    with Tmp() as tmp:
+        os.mkfifo(os.path.join(tmp, "fifo"))
+        begin = time.monotonic()
+        refuses("discover", "-o", os.path.join(tmp, "o"), "--timeout", "500ms", "--", "sh", "-c", f"(echo > {tmp}/fifo) & wait",
+                text="did not end within .*main: in wait.*main/1: in open")
+        assert time.monotonic() - begin < 20
+        assert not glob.glob(os.path.join(tmp, "o*"))
+
+
+def test_a_delay_has_a_bound():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        report = discover(os.path.join(tmp, "o"), program, "pseudosync", folder, "nodes=2", "rounds=1", options=["--max-delay", "1ms"])
+        assert report["delays_cut_short"] > 0 and report["delays"] == 0
+        assert report["dependencies"] == []
+
+
+def running(word):
+    out = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+            if word.encode() in words and not words[0].endswith(b"feign"):
+                out.append(pid)
+        except OSError:
+            pass
+    return out
+
+
+def test_ctrl_c_leaves_nothing_behind():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        p = subprocess.Popen([FEIGN, "discover", "-o", os.path.join(tmp, "o"), "--", program, "pseudosync", folder, "rounds=900"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        end = time.monotonic() + 20
+        while not running(folder) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert running(folder)
+        p.send_signal(signal.SIGINT)
+        err = p.communicate(timeout=30)[1].decode()
+        assert p.returncode == 2 and "interrupted by signal 2" in err, err
+        assert running(folder) == []
+        assert not glob.glob(os.path.join(tmp, "o*"))
+
+
+def test_killed_it_leaves_no_process():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        with subprocess.Popen([FEIGN, "discover", "-o", os.path.join(tmp, "o"), "--", program, "pipeline", folder, "rounds=300"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+            end = time.monotonic() + 20
+            while not running(folder) and time.monotonic() < end:
+                time.sleep(0.01)
+            p.kill()
+        end = time.monotonic() + 30
+        while running(folder) and time.monotonic() < end:  # nobody is held without a watcher
+            time.sleep(0.05)
+        assert running(folder) == []
+
+
+def test_bad_commands():
+    with Tmp() as tmp:
+        out = os.path.join(tmp, "o")
+        refuses("discover", "-o", out, "--", "/no/such/program", text="/no/such/program: No such file")
+        refuses("discover", "-o", out, "--", "sh", "-c", "exit 4", text="ended with status 4")
+        refuses("discover", "-o", out, "--", "true", text="no calls on files")
+        refuses("discover", "-o", out, text="COMMAND")
+        refuses("discover", "--", "true", text="output")
+        refuses("discover", "-o", tmp + "/no/such/o", "--", "true", text="No such file")
+        refuses("discover", "-o", out, "--timeout", "soon", "--", "true", text="--timeout soon: want a time")
+        assert not os.path.exists(out)
+        os.mkdir(out)
+        with open(os.path.join(out, "mine"), "w", encoding="ascii"):
+            pass
+        refuses("discover", "-o", out, "--", "true", text="is there already")
+        assert os.listdir(out) == ["mine"]
+
+
+def test_calls_can_be_left_out_by_directory():
+    with Tmp() as tmp:
+        os.makedirs(os.path.join(tmp, "a"))
+        os.makedirs(os.path.join(tmp, "b"))
+        script = f"echo x > {tmp}/a/f; echo y > {tmp}/b/f"
+        for n, (option, there, gone) in enumerate([("--only", "/a/", "/b/"), ("--exclude", "/b/", "/a/")]):
+            out = os.path.join(tmp, str(n))
+            discover(out, "sh", "-c", script, options=[option, os.path.join(tmp, "a")])
+            with open(glob.glob(os.path.join(out, "trace.tracetext*"))[0], encoding="utf-8") as f:
+                text = f.read()
+            assert tmp + there in text and tmp + gone not in text, text
+
+
+main(globals())
