@@ -8,9 +8,9 @@
  * it. (The ten-line form of the Feign paper works too; it is the last section of this file.)
  *
  * Rules that hold for everything below:
- *  - Growth: a struct starts with `struct_size`; fields are only ever added at its end. Read a
- * field that came with a later minor version only after FEIGN_HAS(). Arrays of structs are arrays
- * of pointers, or say their stride.
+ *  - Growth: a struct starts with `struct_size`; fields are only ever added at its end. Read a field
+ *    that came with a later minor version only after FEIGN_HAS(). Arrays of structs are arrays of
+ *    pointers, or say their stride.
  *  - Ownership: whoever made a thing frees it. A pointer handed to a call is borrowed until the
  *    call returns, unless its comment says otherwise.
  *  - Threads: every function names in brackets who may call it: [main] the thread that set the
@@ -49,12 +49,12 @@ extern "C" {
 /** What a call came to. Zero and above: go on. Below zero: it failed. */
 typedef enum feign_status {
   FEIGN_OK = 0,
-  FEIGN_END = 1,              /**< no more activities, ever */
-  FEIGN_ERR_ARGUMENT = -1,    /**< an option or the trace is wrong: the user's to mend */
-  FEIGN_ERR_IO = -2,          /**< a system call failed: the text says which, on what, and why */
-  FEIGN_ERR_NOMEM = -3,       /**< out of memory */
+  FEIGN_END = 1,            /**< no more activities, ever */
+  FEIGN_ERR_ARGUMENT = -1,  /**< an option or the trace is wrong: the user's to mend */
+  FEIGN_ERR_IO = -2,        /**< a system call failed: the text says which, on what, and why */
+  FEIGN_ERR_NOMEM = -3,     /**< out of memory */
   FEIGN_ERR_UNSUPPORTED = -4, /**< understood, but not to be had here */
-  FEIGN_ERR_PLUGIN = -5       /**< a plug-in broke a rule of this header */
+  FEIGN_ERR_PLUGIN = -5     /**< a plug-in broke a rule of this header */
 } feign_status;
 
 /**
@@ -71,9 +71,9 @@ enum {
   FEIGN_REPLAYER = 1u << 6,        /**< executes activities: `replay` */
   FEIGN_DESTROYER = 1u << 7,       /**< short form: `destroy` */
   FEIGN_PRECREATOR = 1u << 9,      /**< short form: accepted; preparing is the host's work */
-  FEIGN_REPORTER = 1u << 14, /**< short form: `report`, once at the end for each activity kept */
-  FEIGN_MODIFIER = 1u << 16, /**< filters, rewrites, injects, merges, adds dependencies */
-  FEIGN_RANKS = 1u << 17     /**< joins the processes that run one replay together */
+  FEIGN_REPORTER = 1u << 14,       /**< short form: `report`, once at the end for each activity kept */
+  FEIGN_MODIFIER = 1u << 16,       /**< filters, rewrites, injects, merges, adds dependencies */
+  FEIGN_RANKS = 1u << 17           /**< joins the processes that run one replay together */
 };
 
 /* ---------------------------------------------------------------------------------------------
@@ -111,8 +111,8 @@ enum {
   FEIGN_LAST = 1u << 2,
   /** The activity made the name or the file that it names: it was not there before. */
   FEIGN_CREATES = 1u << 3,
-  /** The handle is no file: a pipe, socket, terminal, eventfd …, or not known at all. It is kept
-   * for what it says about order and time, and not replayed. */
+  /** The handle is no file: a pipe, socket, terminal, eventfd …, or not known at all. It is kept for
+   *  what it says about order and time, and not replayed. */
   FEIGN_NOT_A_FILE = 1u << 4,
   /** What is named is a directory. */
   FEIGN_DIRECTORY = 1u << 5,
@@ -133,11 +133,11 @@ enum {
 };
 
 /**
- * How many activities of its stream one lies in, in the top eight bits of marks: MPI_File_open
- * makes calls of MPI and opens the file with open(). A stream has an activity before those that it
- * made, so the one that made this is the last before it whose depth is one less. A replay that does
- * an activity does not do those in it once more; one that cannot (a layer that its replayer does
- * not serve) does what is in it. compute_ns of one in another counts from the start of that other.
+ * How many activities of its stream one lies in, in the top eight bits of marks: MPI_File_open makes
+ * calls of MPI and opens the file with open(). A stream has an activity before those that it made, so
+ * the one that made this is the last before it whose depth is one less. A replay that does an
+ * activity does not do those in it once more; one that cannot (a layer that its replayer does not
+ * serve) does what is in it. compute_ns of one in another counts from the start of that other.
  */
 #define FEIGN_DEPTH(marks) ((uint32_t)(marks) >> 24)
 #define FEIGN_AT_DEPTH(depth) ((uint32_t)(depth) << 24) /**< for marks; depth is 0 to 255 */
@@ -155,41 +155,39 @@ typedef struct feign_activity {
   uint64_t start_ns;    /**< start, ns since the trace began */
   uint64_t duration_ns; /**< as recorded; 0 if unknown */
   uint64_t offset;      /**< where in the file, for data ops; seek: the offset argument */
-  uint64_t length; /**< bytes asked for; stat: the size that was found; truncate: the new size */
-  int64_t result;  /**< as recorded: >= 0, or -errno */
-  uint32_t op;     /**< which call: see feign_op_info */
-  uint32_t stream; /**< which recorded thread of control: see feign_stream_info */
-  uint32_t handle; /**< the open file description used or made; 0 if none */
-  uint32_t file;   /**< the file's identity, which renames do not change; 0 if none */
-  uint32_t path;   /**< string id of the absolute path, also for calls by descriptor; 0 if none */
-  uint32_t flags;  /**< the call's flags argument */
+  uint64_t length;      /**< bytes asked for; stat: the size that was found; truncate: the new size */
+  int64_t result;       /**< as recorded: >= 0, or -errno */
+  uint32_t op;          /**< which call: see feign_op_info */
+  uint32_t stream;      /**< which recorded thread of control: see feign_stream_info */
+  uint32_t handle;      /**< the open file description used or made; 0 if none */
+  uint32_t file;        /**< the file's identity, which renames do not change; 0 if none */
+  uint32_t path;        /**< string id of the absolute path, also for calls by descriptor; 0 if none */
+  uint32_t flags;       /**< the call's flags argument */
 
-  uint64_t id;         /**< place in the order of the trace; grows strictly; the host's */
-  uint64_t compute_ns; /**< think time before the call: computing, kept on replay. From a provider,
-                            before it is resolved: the tracer's own time, to be taken off */
-  uint64_t sync_ns;    /**< think time before the call: waiting for others */
-  const uint64_t* values; /**< rare arguments, as op_info's args say; change by set_values() */
-  uint32_t value_count;   /**< how many values */
-  uint32_t path2;         /**< string id of a second path: rename's new name, a link's target */
-  uint32_t handle2;       /**< a second handle: dup's result, the target of a copy; 0 if none */
-  uint32_t mode;          /**< permission bits asked for; stat: st_mode that was found */
-  uint64_t place;         /**< where in the input: FEIGN_PLACE_SOURCE(), FEIGN_PLACE_LINE() */
-  uint32_t marks;         /**< FEIGN_RESOLVED and the like */
-  uint32_t host;          /**< the host's own: leave it as it is */
+  uint64_t id;          /**< place in the order of the trace; grows strictly; the host's */
+  uint64_t compute_ns;  /**< think time before the call: computing, kept on replay. From a provider,
+                             before it is resolved: the tracer's own time, to be taken off */
+  uint64_t sync_ns;     /**< think time before the call: waiting for others */
+  const uint64_t *values; /**< rare arguments, as op_info's args say; change by set_values() */
+  uint32_t value_count; /**< how many values */
+  uint32_t path2;       /**< string id of a second path: rename's new name, a link's target */
+  uint32_t handle2;     /**< a second handle: dup's result, the target of a copy; 0 if none */
+  uint32_t mode;        /**< permission bits asked for; stat: st_mode that was found */
+  uint64_t place;       /**< where in the input: FEIGN_PLACE_SOURCE(), FEIGN_PLACE_LINE() */
+  uint32_t marks;       /**< FEIGN_RESOLVED and the like */
+  uint32_t host;        /**< the host's own: leave it as it is */
 } feign_activity;
 
-/** @name Descriptor numbers in activities that are not yet resolved: fd plus 1, so that 0 is none.
- */
+/** @name Descriptor numbers in activities that are not yet resolved: fd plus 1, so that 0 is none. */
 #define FEIGN_FD(fd) ((uint32_t)((int32_t)(fd) + 1))
-#define FEIGN_FD_OF(handle) ((int32_t)(handle)-1)
+#define FEIGN_FD_OF(handle) ((int32_t)(handle) - 1)
 #define FEIGN_CWD 0xFFFFFF00u /**< in place of a directory descriptor: the working directory */
 /** In place of a position: the current offset of the descriptor. */
 #define FEIGN_NO_OFFSET UINT64_MAX
 /** In place of a number among the values of layers mpi and mpiio: the trace does not tell it. */
 #define FEIGN_UNKNOWN ((uint64_t)1 << 63)
 
-/** @name feign_activity.place: which input file, counted from 0, and which line or record, from 1.
- */
+/** @name feign_activity.place: which input file, counted from 0, and which line or record, from 1. */
 #define FEIGN_PLACE(source, line) (((uint64_t)(source) << 48) | (uint64_t)(line))
 #define FEIGN_PLACE_SOURCE(place) ((uint32_t)((place) >> 48))
 #define FEIGN_PLACE_LINE(place) ((place)&0xFFFFFFFFFFFFu)
@@ -197,13 +195,13 @@ typedef struct feign_activity {
 /** A recorded thread of control. */
 typedef struct feign_stream_info {
   uint32_t struct_size;
-  uint32_t id;        /**< the host's number, from 1 */
-  uint32_t host;      /**< string id of the host's name; 0: one host, or not known */
-  int32_t rank;       /**< MPI rank, -1 if none */
-  int64_t process;    /**< process id as recorded, -1 if not known */
-  int64_t thread;     /**< thread id as recorded */
-  uint32_t parent;    /**< the stream whose fork or clone made it, 0 if not known */
-  uint32_t again;     /**< how many ended threads had the same recorded ids before */
+  uint32_t id;      /**< the host's number, from 1 */
+  uint32_t host;    /**< string id of the host's name; 0: one host, or not known */
+  int32_t rank;     /**< MPI rank, -1 if none */
+  int64_t process;  /**< process id as recorded, -1 if not known */
+  int64_t thread;   /**< thread id as recorded */
+  uint32_t parent;  /**< the stream whose fork or clone made it, 0 if not known */
+  uint32_t again;   /**< how many ended threads had the same recorded ids before */
   uint64_t parent_id; /**< id of that fork or clone */
 } feign_stream_info;
 
@@ -239,18 +237,18 @@ typedef enum feign_arg_type {
 
 /** A named constant. */
 typedef struct feign_name {
-  const char* name;
+  const char *name;
   uint64_t value;
 } feign_name;
 
 /** One argument of an op. */
 typedef struct feign_arg_info {
-  const char* name;
+  const char *name;
   uint32_t type;  /**< a feign_arg_type */
   uint32_t slot;  /**< a feign_slot */
   uint32_t index; /**< for FEIGN_SLOT_VALUE */
   uint32_t name_count;
-  const feign_name* names; /**< the constants a flags argument is made of */
+  const feign_name *names; /**< the constants a flags argument is made of */
 } feign_arg_info;
 
 /** How the recorded result is compared with the replayed one. A failure always by its errno. */
@@ -263,21 +261,21 @@ typedef enum feign_result_kind {
 typedef struct feign_op_info {
   uint32_t struct_size;
   uint32_t id;          /**< 0 in what a plug-in registers; the host's answer has it */
-  const char* name;     /**< "pread64" */
-  const char* layer;    /**< "posix" */
+  const char *name;     /**< "pread64" */
+  const char *layer;    /**< "posix" */
   uint32_t kind;        /**< a feign_kind */
   uint32_t result_kind; /**< a feign_result_kind */
   uint32_t arg_count;
   uint32_t arg_stride; /**< sizeof(feign_arg_info) */
-  const feign_arg_info* args;
+  const feign_arg_info *args;
 } feign_op_info;
 
 /** A layer: the calls of one interface. */
 typedef struct feign_layer {
   uint32_t struct_size;
   uint32_t op_count;
-  const char* name;
-  const feign_op_info* const* ops; /**< NULL where a number is not in use */
+  const char *name;
+  const feign_op_info *const *ops; /**< NULL where a number is not in use */
 } feign_layer;
 
 /* ---------------------------------------------------------------------------------------------
@@ -298,56 +296,55 @@ enum {
 struct feign_host {
   uint32_t struct_size;
   uint32_t abi_minor;
-  void* ctx; /**< the host's own */
+  void *ctx; /**< the host's own */
 
   /** Say something on standard error, at a FEIGN_LOG_ level. [any thread] */
-  void (*log)(const feign_host* host, int level, const char* text) FEIGN_NOEXCEPT;
+  void (*log)(const feign_host *host, int level, const char *text) FEIGN_NOEXCEPT;
   /** Say why a callback is about to fail; returns @p code. [any thread] */
-  feign_status (*fail)(const feign_host* host, feign_status code, const char* text) FEIGN_NOEXCEPT;
+  feign_status (*fail)(const feign_host *host, feign_status code, const char *text) FEIGN_NOEXCEPT;
   /** An interface that this header does not describe, by name ("vendor.thing/1"); NULL if it is not
    *  offered. [any thread] */
-  const void* (*extension)(const feign_host* host, const char* id)FEIGN_NOEXCEPT;
+  const void *(*extension)(const feign_host *host, const char *id) FEIGN_NOEXCEPT;
 
   /** The id of a string, the same for the same bytes; 0 for the empty string or out of memory. Ids
    *  stay good for the life of the component. [any thread] */
-  uint32_t (*intern)(const feign_host* host, const char* text, size_t length) FEIGN_NOEXCEPT;
-  /** The string of an id, ended by a NUL, its length in @p length unless that is NULL; "" for 0 or
-   * an unknown id. Good for the life of the component. [any thread] */
-  const char* (*text)(const feign_host* host, uint32_t id, size_t* length)FEIGN_NOEXCEPT;
+  uint32_t (*intern)(const feign_host *host, const char *text, size_t length) FEIGN_NOEXCEPT;
+  /** The string of an id, ended by a NUL, its length in @p length unless that is NULL; "" for 0 or an
+   *  unknown id. Good for the life of the component. [any thread] */
+  const char *(*text)(const feign_host *host, uint32_t id, size_t *length) FEIGN_NOEXCEPT;
 
   /** Give @p a a copy of @p count values in place of those it has. [stream] */
-  feign_status (*set_values)(const feign_host* host, feign_activity* a, const uint64_t* values,
+  feign_status (*set_values)(const feign_host *host, feign_activity *a, const uint64_t *values,
                              uint32_t count) FEIGN_NOEXCEPT;
 
   /** The id of an op, 0 if there is none of that name in that layer. [any thread] */
-  uint32_t (*op)(const feign_host* host, const char* layer, const char* name) FEIGN_NOEXCEPT;
+  uint32_t (*op)(const feign_host *host, const char *layer, const char *name) FEIGN_NOEXCEPT;
   /** What an op is; NULL for an unknown id. Good for the life of the host. [any thread] */
-  const feign_op_info* (*op_info)(const feign_host* host, uint32_t op)FEIGN_NOEXCEPT;
+  const feign_op_info *(*op_info)(const feign_host *host, uint32_t op) FEIGN_NOEXCEPT;
   /** Add a layer with ops of its own (or find it there already, by name: then its ops must have the
-   *  same names in the same order). ops[i] gets the id *first + i. The table is borrowed for the
-   * life of the component. [main] */
-  feign_status (*register_layer)(const feign_host* host, const feign_layer* layer,
-                                 uint32_t* first) FEIGN_NOEXCEPT;
+   *  same names in the same order). ops[i] gets the id *first + i. The table is borrowed for the life
+   *  of the component. [main] */
+  feign_status (*register_layer)(const feign_host *host, const feign_layer *layer,
+                                 uint32_t *first) FEIGN_NOEXCEPT;
 
-  /** The number of the stream that these recorded ids (host, rank, thread, again) name, made at
-   * first use; info->id is not looked at, a parent is taken note of. 0 when out of memory. [stream]
-   */
-  uint32_t (*stream)(const feign_host* host, const feign_stream_info* info) FEIGN_NOEXCEPT;
+  /** The number of the stream that these recorded ids (host, rank, thread, again) name, made at first
+   *  use; info->id is not looked at, a parent is taken note of. 0 when out of memory. [stream] */
+  uint32_t (*stream)(const feign_host *host, const feign_stream_info *info) FEIGN_NOEXCEPT;
   /** What is known of a stream. [any thread] */
-  feign_status (*stream_info)(const feign_host* host, uint32_t stream,
-                              feign_stream_info* info) FEIGN_NOEXCEPT;
+  feign_status (*stream_info)(const feign_host *host, uint32_t stream,
+                              feign_stream_info *info) FEIGN_NOEXCEPT;
 
   /** @p a may not start before every activity of @p stream up to and including that with the id
    *  @p id has ended. @p id must be less than a->id (what has no id yet comes after all that was
    *  emitted). @p rule, a short static text, says in reports why. Activities that are dropped later
    *  do not break it. [stream] */
-  feign_status (*depend)(const feign_host* host, feign_activity* a, uint32_t stream, uint64_t id,
-                         const char* rule) FEIGN_NOEXCEPT;
+  feign_status (*depend)(const feign_host *host, feign_activity *a, uint32_t stream, uint64_t id,
+                         const char *rule) FEIGN_NOEXCEPT;
 
   /** Account for a call of the trace that does not become an activity: which, why (a short static
    *  text), and how long it took. If @p waited, that time was waiting for others, and the next
    *  activity of the stream gets it as sync_ns; else it is part of the pause. [stream] */
-  void (*left_out)(const feign_host* host, uint32_t stream, const char* call, const char* why,
+  void (*left_out)(const feign_host *host, uint32_t stream, const char *call, const char *why,
                    uint64_t duration_ns, int waited) FEIGN_NOEXCEPT;
 };
 
@@ -358,23 +355,23 @@ struct feign_host {
 /** Where a component puts the activities that it makes or lets pass. */
 typedef struct feign_sink {
   uint32_t struct_size;
-  void* ctx; /**< the host's own */
+  void *ctx; /**< the host's own */
   /** A zeroed activity, the host's, to be filled and emitted; NULL when out of memory. [stream] */
-  feign_activity* (*make)(struct feign_sink* sink)FEIGN_NOEXCEPT;
+  feign_activity *(*make)(struct feign_sink *sink) FEIGN_NOEXCEPT;
   /** Pass @p a on; from here on it is no longer the caller's. Activities keep their order, and none
    *  is emitted twice. An injected one takes its place after what was emitted before it. Until the
    *  next make(), a->id may be read: what depend() takes; 0 if it turned out to be no activity (a
    *  provider's; the host accounts for it as left out). [stream] */
-  feign_status (*emit)(struct feign_sink* sink, feign_activity* a) FEIGN_NOEXCEPT;
+  feign_status (*emit)(struct feign_sink *sink, feign_activity *a) FEIGN_NOEXCEPT;
 } feign_sink;
 
 /** A modifier's view of the look-ahead buffer. */
 typedef struct feign_window {
   uint32_t struct_size;
   uint32_t at_end; /**< the trace holds nothing past items[count) */
-  feign_activity* const* items;
-  size_t due; /**< items[0..due): yours; emit each, edited or not. Not emitted is dropped, its think
-                   time and dependencies go to the next activity of its stream */
+  feign_activity *const *items;
+  size_t due;   /**< items[0..due): yours; emit each, edited or not. Not emitted is dropped, its think
+                     time and dependencies go to the next activity of its stream */
   size_t count; /**< items[due..count): look, do not touch */
 } feign_window;
 
@@ -383,27 +380,27 @@ typedef struct feign_window {
  * ------------------------------------------------------------------------------------------- */
 
 typedef enum feign_option_type {
-  FEIGN_OPT_BOOL = 1,    /**< uint32_t, 0 or 1; typed yes|no|on|off|true|false|1|0 */
-  FEIGN_OPT_UINT = 2,    /**< uint64_t */
-  FEIGN_OPT_SIZE = 3,    /**< uint64_t, bytes; typed with k, m, g, t (powers of 1024) */
-  FEIGN_OPT_REAL = 4,    /**< double */
-  FEIGN_OPT_TEXT = 5,    /**< const char *, the host's, for the component's life */
-  FEIGN_OPT_ENUM = 6,    /**< uint32_t, an index into choices */
-  FEIGN_OPT_TEXTS = 7,   /**< const char *const *, NULL-ended, the host's, for the component's life;
-                              given several times, each adds one */
-  FEIGN_OPT_DURATION = 8 /**< uint64_t, ns; typed with ns, us, ms, s, m, h */
+  FEIGN_OPT_BOOL = 1,     /**< uint32_t, 0 or 1; typed yes|no|on|off|true|false|1|0 */
+  FEIGN_OPT_UINT = 2,     /**< uint64_t */
+  FEIGN_OPT_SIZE = 3,     /**< uint64_t, bytes; typed with k, m, g, t (powers of 1024) */
+  FEIGN_OPT_REAL = 4,     /**< double */
+  FEIGN_OPT_TEXT = 5,     /**< const char *, the host's, for the component's life */
+  FEIGN_OPT_ENUM = 6,     /**< uint32_t, an index into choices */
+  FEIGN_OPT_TEXTS = 7,    /**< const char *const *, NULL-ended, the host's, for the component's life;
+                               given several times, each adds one */
+  FEIGN_OPT_DURATION = 8  /**< uint64_t, ns; typed with ns, us, ms, s, m, h */
 } feign_option_type;
 
 /** One row of a component's option table. The host parses, checks and prints it. */
 typedef struct feign_option {
-  const char* name;           /**< [a-z][a-z0-9-]* */
+  const char *name;           /**< [a-z][a-z0-9-]* */
   uint32_t type;              /**< a feign_option_type */
   uint32_t offset;            /**< where in the options struct the value goes */
-  const char* fallback;       /**< as a user would type it; NULL: the option is required (TEXTS: may
+  const char *fallback;       /**< as a user would type it; NULL: the option is required (TEXTS: may
                                    be left out, then the list is empty) */
-  const char* const* choices; /**< NULL-ended, for FEIGN_OPT_ENUM */
+  const char *const *choices; /**< NULL-ended, for FEIGN_OPT_ENUM */
   uint64_t min, max;          /**< for UINT, SIZE and DURATION; both 0: unbounded */
-  const char* help;           /**< one sentence */
+  const char *help;           /**< one sentence */
 } feign_option;
 
 /* ---------------------------------------------------------------------------------------------
@@ -414,33 +411,32 @@ typedef struct feign_option {
 typedef struct feign_provider {
   uint32_t struct_size;
   uint32_t reserved;
-  /** Open the trace. @p options: the component's own struct, filled from its table, the host's
-   * until destroy() returns. [main] */
-  feign_status (*create)(const feign_host* host, const void* options, void** self) FEIGN_NOEXCEPT;
-  /** Emit up to @p want activities in the order in which they took effect: most calls when they
-   * ended; a call that makes a process or gives up a descriptor when it started. Returns FEIGN_OK
-   * after at least one, FEIGN_END when there are no more (emitting some with it is fine), or fails
-   * with the file and line at fault. [stream] */
-  feign_status (*next)(void* self, size_t want, feign_sink* out) FEIGN_NOEXCEPT;
+  /** Open the trace. @p options: the component's own struct, filled from its table, the host's until
+   *  destroy() returns. [main] */
+  feign_status (*create)(const feign_host *host, const void *options, void **self) FEIGN_NOEXCEPT;
+  /** Emit up to @p want activities in the order in which they took effect: most calls when they ended;
+   *  a call that makes a process or gives up a descriptor when it started. Returns FEIGN_OK after at
+   *  least one, FEIGN_END when there are no more (emitting some with it is fine), or fails with the
+   *  file and line at fault. [stream] */
+  feign_status (*next)(void *self, size_t want, feign_sink *out) FEIGN_NOEXCEPT;
   /** Called once iff create() returned FEIGN_OK. [main] */
-  void (*destroy)(void* self) FEIGN_NOEXCEPT;
-  /** How sure it is, 0 to 100, that the file @p path, which starts with the @p size bytes at @p
-   * head (decompressed if it was compressed), is one of its own. NULL: never. [main] */
-  int (*probe)(const char* path, const void* head, size_t size) FEIGN_NOEXCEPT;
+  void (*destroy)(void *self) FEIGN_NOEXCEPT;
+  /** How sure it is, 0 to 100, that the file @p path, which starts with the @p size bytes at @p head
+   *  (decompressed if it was compressed), is one of its own. NULL: never. [main] */
+  int (*probe)(const char *path, const void *head, size_t size) FEIGN_NOEXCEPT;
 } feign_provider;
 
 /** Changes activities on their way. */
 typedef struct feign_modifier {
   uint32_t struct_size;
   uint32_t lookahead; /**< how many activities past the due ones it must be able to see */
-  feign_status (*create)(const feign_host* host, const void* options, void** self) FEIGN_NOEXCEPT;
+  feign_status (*create)(const feign_host *host, const void *options, void **self) FEIGN_NOEXCEPT;
   /** Take the due activities of the window. Called with due >= 1, and once more with due == 0 and
    *  at_end when the trace is over. count - due >= lookahead() unless at_end. [stream] */
-  feign_status (*process)(void* self, const feign_window* in, feign_sink* out) FEIGN_NOEXCEPT;
-  void (*destroy)(void* self) FEIGN_NOEXCEPT;
-  /** The look-ahead that this instance needs, if it depends on its options; NULL: as above. [main]
-   */
-  uint32_t (*lookahead_of)(void* self) FEIGN_NOEXCEPT;
+  feign_status (*process)(void *self, const feign_window *in, feign_sink *out) FEIGN_NOEXCEPT;
+  void (*destroy)(void *self) FEIGN_NOEXCEPT;
+  /** The look-ahead that this instance needs, if it depends on its options; NULL: as above. [main] */
+  uint32_t (*lookahead_of)(void *self) FEIGN_NOEXCEPT;
 } feign_modifier;
 
 /** How an activity was done. */
@@ -455,60 +451,60 @@ typedef struct feign_outcome {
   uint32_t struct_size;
   uint32_t doing;  /**< a feign_doing; FEIGN_DONE before the call */
   int64_t result;  /**< >= 0, or -errno */
-  const char* why; /**< for FEIGN_SKIPPED: a short static text */
+  const char *why; /**< for FEIGN_SKIPPED: a short static text */
 } feign_outcome;
 
 /** Where to replay: host->extension(host, "feign.run/1"), a `const feign_run *`. */
 typedef struct feign_run {
   uint32_t struct_size;
-  int32_t root_fd;         /**< the directory that stands for `/`, open with O_PATH; -1 if none */
-  const char* root;        /**< its path, for messages; NULL if none */
-  uint64_t max_length;     /**< the longest read or write of the plan, bytes */
-  uint64_t max_bytes;      /**< write no more than this, 0: no limit */
-  const char* content;     /**< what files hold: "sparse", "zeros", "random" or "ratio=N" */
-  uint32_t rank;           /**< of the processes that run this replay, which one this is … */
-  uint32_t ranks;          /**< … of how many; 1: it is alone */
-  const uint32_t* rank_of; /**< by recorded rank: the process that replays it */
+  int32_t root_fd;      /**< the directory that stands for `/`, open with O_PATH; -1 if none */
+  const char *root;     /**< its path, for messages; NULL if none */
+  uint64_t max_length;  /**< the longest read or write of the plan, bytes */
+  uint64_t max_bytes;   /**< write no more than this, 0: no limit */
+  const char *content;  /**< what files hold: "sparse", "zeros", "random" or "ratio=N" */
+  uint32_t rank;        /**< of the processes that run this replay, which one this is … */
+  uint32_t ranks;       /**< … of how many; 1: it is alone */
+  const uint32_t *rank_of; /**< by recorded rank: the process that replays it */
   uint32_t recorded_ranks; /**< how many rank_of has; 0: the trace tells none */
 } feign_run;
 
 /**
- * What this process is about to replay: host->extension(host, "feign.plan/1"), a `const feign_plan
- * *`, good until create() returns. For a replayer that must get ready for what comes.
+ * What this process is about to replay: host->extension(host, "feign.plan/1"), a `const feign_plan *`,
+ * good until create() returns. For a replayer that must get ready for what comes.
  */
 typedef struct feign_plan feign_plan;
 struct feign_plan {
   uint32_t struct_size;
   uint32_t reserved;
-  void* ctx; /**< the host's own */
-  /** Shows @p look every activity of the layers that the replayer serves, in order, until it
-   * returns another status than FEIGN_OK, which is then the answer. [main] */
-  feign_status (*each)(const feign_plan* plan,
-                       feign_status (*look)(void* ctx, const feign_activity* a) FEIGN_NOEXCEPT,
-                       void* ctx) FEIGN_NOEXCEPT;
+  void *ctx; /**< the host's own */
+  /** Shows @p look every activity of the layers that the replayer serves, in order, until it returns
+   *  another status than FEIGN_OK, which is then the answer. [main] */
+  feign_status (*each)(const feign_plan *plan,
+                       feign_status (*look)(void *ctx, const feign_activity *a) FEIGN_NOEXCEPT,
+                       void *ctx) FEIGN_NOEXCEPT;
 };
 
 /** Executes activities. Streams, pace, order, clocks and statistics are the host's. */
 typedef struct feign_replayer {
   uint32_t struct_size;
   uint32_t needs_root;       /**< 1: it cannot work without a root */
-  const char* const* layers; /**< NULL-ended; the layers that it serves; NULL: all */
-  feign_status (*create)(const feign_host* host, const void* options, void** self) FEIGN_NOEXCEPT;
+  const char *const *layers; /**< NULL-ended; the layers that it serves; NULL: all */
+  feign_status (*create)(const feign_host *host, const void *options, void **self) FEIGN_NOEXCEPT;
   /** A stream begins. @p stream gets what execute() is to be given; NULL is fine. [any thread] */
-  feign_status (*open_stream)(void* self, const feign_stream_info* info,
-                              void** stream) FEIGN_NOEXCEPT;
+  feign_status (*open_stream)(void *self, const feign_stream_info *info,
+                              void **stream) FEIGN_NOEXCEPT;
   /** Do it. A call that fails is an outcome, not an error; an error ends the whole replay. [stream:
    *  one thread at a time for each stream; different streams at once] */
-  feign_status (*execute)(void* self, void* stream, const feign_activity* a,
-                          feign_outcome* outcome) FEIGN_NOEXCEPT;
+  feign_status (*execute)(void *self, void *stream, const feign_activity *a,
+                          feign_outcome *outcome) FEIGN_NOEXCEPT;
   /** A stream has ended. [any thread] */
-  void (*close_stream)(void* self, void* stream) FEIGN_NOEXCEPT;
+  void (*close_stream)(void *self, void *stream) FEIGN_NOEXCEPT;
   /** All streams have ended: close what the trace left open. [main] */
-  void (*destroy)(void* self) FEIGN_NOEXCEPT;
+  void (*destroy)(void *self) FEIGN_NOEXCEPT;
 } feign_replayer;
 
 /** Takes a message that came; @p data is borrowed. */
-typedef void (*feign_take)(void* ctx, uint32_t from, const void* data, size_t size) FEIGN_NOEXCEPT;
+typedef void (*feign_take)(void *ctx, uint32_t from, const void *data, size_t size) FEIGN_NOEXCEPT;
 
 /**
  * Joins the processes that a launcher (mpirun) started to run one replay together: who is who, a
@@ -518,50 +514,47 @@ typedef struct feign_ranks {
   uint32_t struct_size;
   uint32_t reserved;
   /** Join. [main] */
-  feign_status (*create)(const feign_host* host, const void* options, void** self) FEIGN_NOEXCEPT;
+  feign_status (*create)(const feign_host *host, const void *options, void **self) FEIGN_NOEXCEPT;
   /** Which of how many this process is. [any thread] */
-  void (*who)(void* self, uint32_t* rank, uint32_t* ranks) FEIGN_NOEXCEPT;
+  void (*who)(void *self, uint32_t *rank, uint32_t *ranks) FEIGN_NOEXCEPT;
   /** Returns when all have called it, as much at the same time as can be. [main] */
-  feign_status (*barrier)(void* self) FEIGN_NOEXCEPT;
-  /** Hand @p data to another rank; waits for nobody. What one sends to another on a channel (0 to
-   * 7) comes in order. [any thread] */
-  feign_status (*send)(void* self, uint32_t rank, uint32_t channel, const void* data,
+  feign_status (*barrier)(void *self) FEIGN_NOEXCEPT;
+  /** Hand @p data to another rank; waits for nobody. What one sends to another on a channel (0 to 7)
+   *  comes in order. [any thread] */
+  feign_status (*send)(void *self, uint32_t rank, uint32_t channel, const void *data,
                        size_t size) FEIGN_NOEXCEPT;
-  /** Give @p take one message that has come on the channel; FEIGN_END if there is none. [any
-   * thread] */
-  feign_status (*receive)(void* self, uint32_t channel, feign_take take, void* ctx) FEIGN_NOEXCEPT;
+  /** Give @p take one message that has come on the channel; FEIGN_END if there is none. [any thread] */
+  feign_status (*receive)(void *self, uint32_t channel, feign_take take, void *ctx) FEIGN_NOEXCEPT;
   /** End all processes at once, this one with @p status. Does not return. [any thread] */
-  void (*abort)(void* self, int status) FEIGN_NOEXCEPT;
+  void (*abort)(void *self, int status) FEIGN_NOEXCEPT;
   /** Leave, when all that was sent is on its way. [main] */
-  void (*destroy)(void* self) FEIGN_NOEXCEPT;
+  void (*destroy)(void *self) FEIGN_NOEXCEPT;
 } feign_ranks;
 
-/** Stores or exports what comes out of the pipeline. Its option `file` (FEIGN_OPT_TEXT) says where
- * to. */
+/** Stores or exports what comes out of the pipeline. Its option `file` (FEIGN_OPT_TEXT) says where to. */
 typedef struct feign_writer {
   uint32_t struct_size;
   uint32_t reserved;
-  feign_status (*create)(const feign_host* host, const void* options, void** self) FEIGN_NOEXCEPT;
+  feign_status (*create)(const feign_host *host, const void *options, void **self) FEIGN_NOEXCEPT;
   /** Take @p count activities, in order; they are the host's again when it returns. [stream] */
-  feign_status (*write)(void* self, const feign_activity* const* items,
+  feign_status (*write)(void *self, const feign_activity *const *items,
                         size_t count) FEIGN_NOEXCEPT;
   /** The trace is complete: finish the file. Not called after a failure: then nothing half-written
    *  may be left under the final name. [main] */
-  feign_status (*finish)(void* self) FEIGN_NOEXCEPT;
-  void (*destroy)(void* self) FEIGN_NOEXCEPT;
-  /** The ending of file names that it writes (".txt"), so that `feign convert` finds it; NULL:
-   * none. */
-  const char* suffix;
+  feign_status (*finish)(void *self) FEIGN_NOEXCEPT;
+  void (*destroy)(void *self) FEIGN_NOEXCEPT;
+  /** The ending of file names that it writes (".txt"), so that `feign convert` finds it; NULL: none. */
+  const char *suffix;
 } feign_writer;
 
 /** One thing that a plug-in offers. */
 typedef struct feign_component {
   uint32_t struct_size;
-  uint32_t role;    /**< FEIGN_PROVIDER, _MODIFIER, _REPLAYER, _WRITER or _RANKS: what `api` is */
-  const char* name; /**< [a-z][a-z0-9-]*, unique within its role */
-  const char* summary; /**< one line, for `feign inspect` */
-  const void* api;     /**< feign_provider, _modifier, _replayer, _writer or _ranks */
-  const feign_option* options;
+  uint32_t role;       /**< FEIGN_PROVIDER, _MODIFIER, _REPLAYER, _WRITER or _RANKS: what `api` is */
+  const char *name;    /**< [a-z][a-z0-9-]*, unique within its role */
+  const char *summary; /**< one line, for `feign inspect` */
+  const void *api;     /**< feign_provider, _modifier, _replayer, _writer or _ranks */
+  const feign_option *options;
   uint32_t option_count;
   uint32_t option_stride; /**< sizeof(feign_option) */
   uint32_t options_size;  /**< sizeof the component's options struct */
@@ -573,7 +566,7 @@ typedef struct feign_plugin {
   uint32_t struct_size;
   uint32_t abi_minor; /**< FEIGN_ABI_MINOR of the header it was built with */
   const char *name, *version, *license;
-  const feign_component* const* components; /**< NULL-ended */
+  const feign_component *const *components; /**< NULL-ended */
 } feign_plugin;
 
 #ifndef FEIGN_NO_ENTRY
@@ -622,36 +615,35 @@ typedef struct Statistic {
 /**
  * An activity as a short-form plug-in sees it. The first eight fields are those of the paper's
  * implementation, in its order; what follows says what they left out. An activity that provide()
- * returns is the plug-in's own (it may free it in destroy(), which gets every activity it
- * provided); filter(), mutate() and replay() get one of the host's, good until they return.
+ * returns is the plug-in's own (it may free it in destroy(), which gets every activity it provided);
+ * filter(), mutate() and replay() get one of the host's, good until they return.
  */
 typedef struct Activity {
-  int status;       /**< a FEIGN_STATUS_ */
-  int provider;     /**< instance_id of the plug-in that made it, -1 if it is not short-form */
-  long long offset; /**< think time before it, ns */
-  int layer;        /**< the layer's id: layer.id of feign_register_layer(), 13 is POSIX */
-  int size;         /**< bytes asked for, at most INT_MAX */
-  void* data;       /**< the providing plug-in's own */
-  Statistic* stats; /**< NULL */
-  int rank;         /**< MPI rank, else the recorded process id */
+  int status;          /**< a FEIGN_STATUS_ */
+  int provider;        /**< instance_id of the plug-in that made it, -1 if it is not short-form */
+  long long offset;    /**< think time before it, ns */
+  int layer;           /**< the layer's id: layer.id of feign_register_layer(), 13 is POSIX */
+  int size;            /**< bytes asked for, at most INT_MAX */
+  void *data;          /**< the providing plug-in's own */
+  Statistic *stats;    /**< NULL */
+  int rank;            /**< MPI rank, else the recorded process id */
 
-  int op;   /**< which call: feign_op("pread64"); 0: none, replays as nothing */
-  int kind; /**< a feign_kind; for provide() derived from op */
-  const char*
-      path; /**< absolute path, NULL if none; filter() and mutate() may point it elsewhere */
-  const char* path2; /**< second path, NULL if none */
-  int fd; /**< provide(): the recorded descriptor used (or made: result); else the handle */
+  int op;              /**< which call: feign_op("pread64"); 0: none, replays as nothing */
+  int kind;            /**< a feign_kind; for provide() derived from op */
+  const char *path;    /**< absolute path, NULL if none; filter() and mutate() may point it elsewhere */
+  const char *path2;   /**< second path, NULL if none */
+  int fd;              /**< provide(): the recorded descriptor used (or made: result); else the handle */
   unsigned flags, mode;
-  long long position;        /**< offset in the file */
-  long long length;          /**< bytes asked for */
-  long long result;          /**< >= 0, or -errno */
+  long long position;  /**< offset in the file */
+  long long length;    /**< bytes asked for */
+  long long result;    /**< >= 0, or -errno */
   long long start, duration; /**< ns; provide(): start 0 means after the one before it */
 } Activity;
 
 /** A short-form plug-in says who it is. */
 typedef struct Plugin {
-  const char* name;
-  const char* version; /**< may be NULL */
+  const char *name;
+  const char *version; /**< may be NULL */
   int intents;         /**< FEIGN_PROVIDER | … */
   int instance_id;     /**< the host's number for it, from 1 */
   int id;              /**< the same */
@@ -659,29 +651,29 @@ typedef struct Plugin {
 
 /** A layer of a short-form plug-in's own. */
 typedef struct Layer {
-  const char* name;
+  const char *name;
   int intents;
   int id; /**< the host's number for it */
 } Layer;
 
 /** Announce the plug-in: to be called in init(). Returns 0, or -1 if it cannot be. [main] */
-int feign_register_plugin(Plugin* plugin);
+int feign_register_plugin(Plugin *plugin);
 /** Announce a layer: in init(). Sets layer->id and returns it. [main] */
-int feign_register_layer(Layer* layer);
+int feign_register_layer(Layer *layer);
 /** The number of a call of the POSIX layer by its name, 0 if there is none. [any thread] */
-int feign_op(const char* name);
+int feign_op(const char *name);
 
 #ifdef __cplusplus
 /* So that a definition in C++ gets the plain name that the host looks for. */
-FEIGN_EXPORT int init(int argc, char* argv[]);
+FEIGN_EXPORT int init(int argc, char *argv[]);
 FEIGN_EXPORT int finalize(void);
-FEIGN_EXPORT Activity* provide(Activity* activity);
-FEIGN_EXPORT Activity* filter(Activity* activity);
-FEIGN_EXPORT Activity* mutate(Activity* activity);
-FEIGN_EXPORT Activity* replay(Activity* activity);
-FEIGN_EXPORT Activity* destroy(Activity* activity);
-FEIGN_EXPORT Activity* reset(Activity* activity);
-FEIGN_EXPORT Activity* report(Activity* activity);
+FEIGN_EXPORT Activity *provide(Activity *activity);
+FEIGN_EXPORT Activity *filter(Activity *activity);
+FEIGN_EXPORT Activity *mutate(Activity *activity);
+FEIGN_EXPORT Activity *replay(Activity *activity);
+FEIGN_EXPORT Activity *destroy(Activity *activity);
+FEIGN_EXPORT Activity *reset(Activity *activity);
+FEIGN_EXPORT Activity *report(Activity *activity);
 #endif
 #endif /* FEIGN_NO_SHORT_FORM */
 

@@ -410,6 +410,8 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
 // The sums of this rank's row of the report.
 void sum_up(Report& report, const Tables& tables, uint64_t ready_ns, RankReport& to) {
   to.there = true;
+  to.failed = report.failed;
+  to.stopped_by = report.interrupted ? report.stopped_by : std::string();
   to.ready_ns = ready_ns;
   for (uint32_t id = 0; id < report.ops.size(); ++id) {
     if (!report.ops[id]) continue;
@@ -437,10 +439,26 @@ void gather_reports(Ranks& ranks, Report& report) {
     ranks.gather(packed(report), UINT64_MAX, [](uint32_t, const std::string&) {});
     return;
   }
-  const bool whole = !report.interrupted;
-  ranks.gather({}, whole ? UINT64_MAX : kWait_ns, [&](uint32_t rank, const std::string& bytes) {
-    if (rank != 0) (void)add_packed(bytes, report);
-  });
+  ranks.gather({}, report.interrupted ? kWait_ns : UINT64_MAX,
+               [&](uint32_t rank, const std::string& bytes) {
+                 if (rank != 0) (void)add_packed(bytes, report);
+               });
+  // Who ended it: not those that were told of it.
+  for (const RankReport& r : report.ranks) {
+    if (r.rank == 0 || r.stopped_by.empty() || r.stopped_by.starts_with("rank ")) continue;
+    if (report.interrupted && !report.stopped_by.starts_with("rank ")) break;
+    report.interrupted = true;
+    report.failed |= r.failed;
+    report.stopped_by = "rank " + std::to_string(r.rank) + " (" + r.host + "): " + r.stopped_by;
+    break;
+  }
+  const auto silent = std::find_if(report.ranks.begin(), report.ranks.end(),
+                                   [](const RankReport& r) { return !r.there; });
+  if (!report.interrupted && silent != report.ranks.end()) {
+    report.interrupted = true;
+    report.stopped_by = "signal " + std::to_string(g_stop_signal.load()) + ", and rank " +
+                        std::to_string(silent->rank) + " told nothing";
+  }
   std::sort(report.streams.begin(), report.streams.end(),
             [](const StreamReport& a, const StreamReport& b) { return a.stream < b.stream; });
   uint64_t first = UINT64_MAX, last = 0;

@@ -135,6 +135,8 @@ std::string packed(const Report& r) {
   for (const RankReport& rank : r.ranks) {
     if (!rank.there) continue;
     to.number(rank.rank);
+    to.number(rank.failed);
+    to.text(rank.stopped_by);
     for (const auto field : kRankNumbers) to.number(rank.*field);
   }
   return std::move(to.bytes);
@@ -188,6 +190,8 @@ bool add_packed(const std::string& bytes, Report& to) {
   for (uint64_t n = from.number(); n != 0 && !from.bad; --n) {
     const uint64_t rank = from.number();
     if (rank >= to.ranks.size()) return false;
+    to.ranks[rank].failed = from.number() != 0;
+    to.ranks[rank].stopped_by = from.text();
     for (const auto field : kRankNumbers) to.ranks[rank].*field = from.number();
     to.ranks[rank].there = true;
   }

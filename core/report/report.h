@@ -76,6 +76,8 @@ struct RankReport {
   uint32_t rank = 0;
   std::string host;
   bool there = false;  // it told what follows
+  bool failed = false;
+  std::string stopped_by;  // why it ended early, if it did
   uint64_t streams = 0, activities = 0, mismatched = 0;
   uint64_t first_ns = 0, last_ns = 0;  // of its calls, from the common start
   uint64_t io_ns = 0;                  // in calls of all layers but mpi
