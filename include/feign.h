@@ -72,7 +72,8 @@ enum {
   FEIGN_DESTROYER = 1u << 7,       /**< short form: `destroy` */
   FEIGN_PRECREATOR = 1u << 9,      /**< short form: accepted; preparing is the host's work */
   FEIGN_REPORTER = 1u << 14,       /**< short form: `report`, once at the end for each activity kept */
-  FEIGN_MODIFIER = 1u << 16        /**< filters, rewrites, injects, merges, adds dependencies */
+  FEIGN_MODIFIER = 1u << 16,       /**< filters, rewrites, injects, merges, adds dependencies */
+  FEIGN_RANKS = 1u << 17           /**< joins the processes that run one replay together */
 };
 
 /* ---------------------------------------------------------------------------------------------
@@ -466,7 +467,27 @@ typedef struct feign_run {
   uint64_t max_length;  /**< the longest read or write of the plan, bytes */
   uint64_t max_bytes;   /**< write no more than this, 0: no limit */
   const char *content;  /**< what files hold: "sparse", "zeros", "random" or "ratio=N" */
+  uint32_t rank;        /**< of the processes that run this replay, which one this is … */
+  uint32_t ranks;       /**< … of how many; 1: it is alone */
+  const uint32_t *rank_of; /**< by recorded rank: the process that replays it */
+  uint32_t recorded_ranks; /**< how many rank_of has; 0: the trace tells none */
 } feign_run;
+
+/**
+ * What this process is about to replay: host->extension(host, "feign.plan/1"), a `const feign_plan *`,
+ * good until create() returns. For a replayer that must get ready for what comes.
+ */
+typedef struct feign_plan feign_plan;
+struct feign_plan {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void *ctx; /**< the host's own */
+  /** Shows @p look every activity of the layers that the replayer serves, in order, until it returns
+   *  another status than FEIGN_OK, which is then the answer. [main] */
+  feign_status (*each)(const feign_plan *plan,
+                       feign_status (*look)(void *ctx, const feign_activity *a) FEIGN_NOEXCEPT,
+                       void *ctx) FEIGN_NOEXCEPT;
+};
 
 /** Executes activities. Streams, pace, order, clocks and statistics are the host's. */
 typedef struct feign_replayer {
@@ -487,6 +508,34 @@ typedef struct feign_replayer {
   void (*destroy)(void *self) FEIGN_NOEXCEPT;
 } feign_replayer;
 
+/** Takes a message that came; @p data is borrowed. */
+typedef void (*feign_take)(void *ctx, uint32_t from, const void *data, size_t size) FEIGN_NOEXCEPT;
+
+/**
+ * Joins the processes that a launcher (mpirun) started to run one replay together: who is who, a
+ * barrier, and messages. All else that they do together the host builds of these.
+ */
+typedef struct feign_ranks {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /** Join. [main] */
+  feign_status (*create)(const feign_host *host, const void *options, void **self) FEIGN_NOEXCEPT;
+  /** Which of how many this process is. [any thread] */
+  void (*who)(void *self, uint32_t *rank, uint32_t *ranks) FEIGN_NOEXCEPT;
+  /** Returns when all have called it, as much at the same time as can be. [main] */
+  feign_status (*barrier)(void *self) FEIGN_NOEXCEPT;
+  /** Hand @p data to another rank; waits for nobody. What one sends to another on a channel (0 to 7)
+   *  comes in order. [any thread] */
+  feign_status (*send)(void *self, uint32_t rank, uint32_t channel, const void *data,
+                       size_t size) FEIGN_NOEXCEPT;
+  /** Give @p take one message that has come on the channel; FEIGN_END if there is none. [any thread] */
+  feign_status (*receive)(void *self, uint32_t channel, feign_take take, void *ctx) FEIGN_NOEXCEPT;
+  /** End all processes at once, this one with @p status. Does not return. [any thread] */
+  void (*abort)(void *self, int status) FEIGN_NOEXCEPT;
+  /** Leave, when all that was sent is on its way. [main] */
+  void (*destroy)(void *self) FEIGN_NOEXCEPT;
+} feign_ranks;
+
 /** Stores or exports what comes out of the pipeline. Its option `file` (FEIGN_OPT_TEXT) says where to. */
 typedef struct feign_writer {
   uint32_t struct_size;
@@ -506,10 +555,10 @@ typedef struct feign_writer {
 /** One thing that a plug-in offers. */
 typedef struct feign_component {
   uint32_t struct_size;
-  uint32_t role;       /**< FEIGN_PROVIDER, _MODIFIER, _REPLAYER or _WRITER: says what `api` is */
+  uint32_t role;       /**< FEIGN_PROVIDER, _MODIFIER, _REPLAYER, _WRITER or _RANKS: what `api` is */
   const char *name;    /**< [a-z][a-z0-9-]*, unique within its role */
   const char *summary; /**< one line, for `feign inspect` */
-  const void *api;     /**< feign_provider, feign_modifier, feign_replayer or feign_writer */
+  const void *api;     /**< feign_provider, _modifier, _replayer, _writer or _ranks */
   const feign_option *options;
   uint32_t option_count;
   uint32_t option_stride; /**< sizeof(feign_option) */

@@ -159,7 +159,8 @@ Report run(Plan& plan, const ReplayOptions& options, Seen& seen) {
   auto instance = Instance::create(Component{&kTable, nullptr, "", false}, spec, tables);
   EXPECT_TRUE(instance) << instance.error().text();
   Report report;
-  replay(reader, options, **instance, -1, tables, report, [](const char*, uint64_t, uint64_t) {});
+  replay(reader, options, {instance->get()}, -1, tables, report,
+         [](const char*, uint64_t, uint64_t) {});
   return report;
 }
 

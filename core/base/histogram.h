@@ -77,6 +77,26 @@ class Histogram {
       if (rows_[i / kSub]) seen += (*rows_[i / kSub])[i % kSub];
     return seen;
   }
+  // The buckets that hold any, as (number, samples); and such a bucket back, of another process.
+  template <typename Visit>
+  void each(Visit&& visit) const {
+    for (size_t i = 0; i < kBuckets; ++i)
+      if (rows_[i / kSub] && (*rows_[i / kSub])[i % kSub] != 0)
+        visit(i, (*rows_[i / kSub])[i % kSub]);
+  }
+  void add_bucket(size_t i, uint64_t samples) {
+    if (i >= kBuckets) return;
+    auto& row = rows_[i / kSub];
+    if (!row) row = std::make_unique<Row>();
+    (*row)[i % kSub] += samples;
+    count_ += samples;
+  }
+  // What the buckets do not tell.
+  void add_sums(uint64_t sum, uint64_t min, uint64_t max) {
+    sum_ += sum;
+    min_ = std::min(min_, min);
+    max_ = std::max(max_, max);
+  }
 
  private:
   static constexpr unsigned kSubBits = 5;

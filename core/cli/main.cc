@@ -22,6 +22,7 @@
 #include "lab/command.h"
 #include "plugin/options.h"
 #include "record/record.h"
+#include "replay/ranks.h"
 
 namespace feign {
 namespace {
@@ -75,6 +76,7 @@ class ProgressLine {
 };
 
 int failed(const Error& error) {
+  if (launched().rank != 0) return kBad;  // rank 0 says it
   log(FEIGN_LOG_ERROR, error.text());
   return kBad;
 }
@@ -82,11 +84,11 @@ int failed(const Error& error) {
 // What several commands share.
 struct Common {
   std::vector<std::string> plugins, traces, with;
-  std::string provider, replayer = "posix", root, pace, order, output, require, to, file, name,
-                        shell;
+  std::vector<std::string> replayers;
+  std::string provider, root, pace, order, output, require, to, file, name, shell;
   bool no_prepare = false, json = false, quiet = false, dependencies = false, keep_going = false,
        names = false, statistics = false;
-  std::string cwd, content, max_bytes, ranks;
+  std::string cwd, content, max_bytes, ranks, map, layer, patience;
   int verbose = 0;
   std::string compute;
   uint64_t explain = 0;
@@ -147,7 +149,14 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
     to.pace = pace->first;
     to.scale = pace->second;
   }
-  if (!c.order.empty()) (void)parse_order(c.order, to.order);
+  if (!c.order.empty()) {
+    (void)parse_order(c.order, to.order);
+    to.order_given = true;
+  }
+  if (!c.map.empty()) to.map = c.map;
+  if (!c.patience.empty() && (!parse_duration(c.patience, to.patience_ns) || to.patience_ns == 0))
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "--patience " + c.patience + ": want a time, such as 90s or 10m");
   if (c.no_prepare) to.prepare = false;
   if (!c.compute.empty())
     to.compute = c.compute == "spin"    ? Compute::kSpin
@@ -204,6 +213,39 @@ Result<double> parse_share(const std::string& text) {
   return share;
 }
 
+// 0, or 1 if the replay ended early or less came back as recorded than `require`; 2 if it failed.
+int status_of(const Report& report, double require) {
+  if (report.failed) return kBad;
+  return report.interrupted || report.fidelity() < require ? kShort : kDone;
+}
+
+int show(const RunResult& result, const Common& c, double require, const Tables& tables) {
+  if (!result.replayed) {
+    if (!c.quiet)
+      for (const auto& [writer, file] : result.written)
+        if (!file.empty() && file != "-") log(FEIGN_LOG_INFO, writer + ": wrote " + file);
+    return kDone;
+  }
+  const Report& report = result.report;
+  if (!c.quiet || !c.output.empty() || c.json)
+    if (const int status =
+            put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
+        status != kDone)
+      return status;
+  const int status = status_of(report, require);
+  if (report.failed) {
+    log(FEIGN_LOG_ERROR, report.stopped_by);
+  } else if (report.interrupted) {
+    log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
+  } else if (status != kDone) {
+    char text[80];
+    snprintf(text, sizeof text, "fidelity is %.3f %%, required were %.3f %%",
+             report.fidelity() * 100, require * 100);
+    log(FEIGN_LOG_ERROR, text);
+  }
+  return status;
+}
+
 int run(PipelineOptions& options, Plugins& plugins, const Common& c) {
   options.explain = c.explain;
   double require = 0;
@@ -227,31 +269,28 @@ int run(PipelineOptions& options, Plugins& plugins, const Common& c) {
     else if (const int status = put(result->explanation + "\n", ""); status != kDone)
       return status;
   }
-  if (!result->replayed) {
-    if (!c.quiet)
-      for (const auto& [writer, file] : result->written)
-        if (!file.empty() && file != "-") log(FEIGN_LOG_INFO, writer + ": wrote " + file);
-    return kDone;
+  const int status =
+      result->silent ? status_of(result->report, require) : show(*result, c, require, tables);
+  if (result->end_all) result->end_all(status);
+  return status;
+}
+
+// Those that were asked for; else posix, and mpi where it is one of several ranks.
+Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
+  if (!c.replayers.empty()) {
+    if (!c.layer.empty())
+      return Error(FEIGN_ERR_ARGUMENT, "--layer chooses replayers: want it or --replayer");
+    return specs(c.replayers, "--replayer");
   }
-  const Report& report = result->report;
-  if (!c.quiet || !c.output.empty() || c.json)
-    if (const int status =
-            put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
-        status != kDone)
-      return status;
-  if (report.failed) return failed(Error(FEIGN_ERR_IO, report.stopped_by));
-  if (report.interrupted) {
-    log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
-    return kShort;
+  std::vector<PluginSpec> list(1);
+  list[0].name = "posix";
+  if (launched().size > 1 || c.layer == "mpiio") {
+    auto mpi = plugins.find("mpi", FEIGN_REPLAYER);
+    if (!mpi) return std::move(mpi.error());
+    list.emplace_back().name = "mpi";
+    if (c.layer == "posix") list.back().options = {{"io", "order"}};
   }
-  if (report.fidelity() < require) {
-    char text[80];
-    snprintf(text, sizeof text, "fidelity is %.3f %%, required were %.3f %%",
-             report.fidelity() * 100, require * 100);
-    log(FEIGN_LOG_ERROR, text);
-    return kShort;
-  }
-  return kDone;
+  return list;
 }
 
 int replay_command(const Common& c) {
@@ -263,9 +302,9 @@ int replay_command(const Common& c) {
   auto with = modifiers(c);
   if (!with) return failed(with.error());
   for (auto& spec : *with) options.plugins.push_back(std::move(spec));
-  auto last = parse_plugin_spec(c.replayer, "--replayer");
+  auto last = replayers(c, plugins);
   if (!last) return failed(last.error());
-  options.plugins.push_back(std::move(*last));
+  for (auto& spec : *last) options.plugins.push_back(std::move(spec));
   if (auto ok = replay_options(c, options.replay); !ok) return failed(ok.error());
   return run(options, plugins, c);
 }
@@ -428,8 +467,8 @@ int inspect_command(const Common& c) {
     for (const Component& one : plugins.all(&failures))
       if (c.name == one.table->name) list.push_back(one);
     if (list.empty()) {
-      auto found =
-          plugins.find(c.name, FEIGN_PROVIDER | FEIGN_MODIFIER | FEIGN_REPLAYER | FEIGN_WRITER);
+      auto found = plugins.find(
+          c.name, FEIGN_PROVIDER | FEIGN_MODIFIER | FEIGN_REPLAYER | FEIGN_WRITER | FEIGN_RANKS);
       if (!found) return failed(found.error());
       list.push_back(*found);
     }
@@ -451,11 +490,14 @@ int inspect_command(const Common& c) {
                (role == FEIGN_PROVIDER   ? "PROVIDERS"
                 : role == FEIGN_WRITER   ? "WRITERS"
                 : role == FEIGN_REPLAYER ? "REPLAYERS"
+                : role == FEIGN_RANKS    ? "RANKS"
                                          : "MODIFIERS") +
                "\n";
       }
       out += (i ? "\n" : "") + describe(list[i]);
     }
+    if (const std::string left_out = left_out_plugins(); c.name.empty() && !left_out.empty())
+      out += "\nNOT HERE\n\n" + left_out + "\n";
   }
   return put(out, c.output);
 }
@@ -529,6 +571,15 @@ int main(int argc, char** argv) {
                   "Threads a processor; more streams than that share them [256 threads in all]")
         ->check(CLI::Range(1, 4096));
     a->add_flag("--pin", c.pin, "Keep each thread on one processor");
+    a->add_option(
+         "--map", c.map,
+         "Under mpirun: which rank replays which recorded ones: block, cyclic, or a file of "
+         "lines RECORDED[-RECORDED] RANK [rank r replays r]")
+        ->type_name("block|cyclic|FILE");
+    a->add_option("--patience", c.patience,
+                  "Under mpirun: how long a call may wait for other ranks before all is ended [a "
+                  "minute and twice the trace's length]")
+        ->type_name("TIME");
     a->add_flag("--no-prepare", c.no_prepare, "Do not make what must exist before the first call");
     explaining(a);
     a->add_option("--drop-caches", c.drop_caches,
@@ -570,9 +621,18 @@ int main(int argc, char** argv) {
   replay->add_option("TRACE", c.traces, "Trace file; several (one a process or rank) are one trace")
       ->required();
   reading(replay);
-  replay->add_option("--replayer", c.replayer, "Who makes the calls")
+  replay
+      ->add_option(
+          "--replayer", c.replayers,
+          "Who makes the calls; several, each for its layers [posix; under mpirun mpi, too]")
       ->type_name("NAME[,key=value…]")
-      ->capture_default_str();
+      ->expected(1)
+      ->take_all();
+  replay
+      ->add_option("--layer", c.layer,
+                   "Where MPI-IO calls and the posix calls in them were both recorded: make these "
+                   "(the others then only order them) [mpiio under mpirun, else posix]")
+      ->check(CLI::IsMember({"posix", "mpiio"}));
   replaying(replay);
 
   CLI::App* run =

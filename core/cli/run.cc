@@ -2,6 +2,7 @@
 #include "cli/run.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -13,12 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "base/clock.h"
 #include "base/input.h"
 #include "base/workload.h"
 #include "prepare/prepare.h"
+#include "replay/ranks.h"
 #include "replay/replay.h"
 #include "trace/native.h"
 #include "window/pipeline.h"
@@ -96,8 +99,17 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
         "no provider: the first plug-in must be one that reads a trace, such as strace,file=FILE");
   if (line.providers.size() > 1)
     return Error(FEIGN_ERR_ARGUMENT, "two providers (" + names(line.providers) + "): want one");
-  if (line.replayers.size() > 1)
-    return Error(FEIGN_ERR_ARGUMENT, "two replayers (" + names(line.replayers) + "): want one");
+  std::set<std::string> layers;
+  for (const Chosen& c : line.replayers) {
+    const auto& api = *static_cast<const feign_replayer*>(c.component.table->api);
+    const bool all = api.layers == nullptr && line.replayers.size() > 1;
+    bool twice = all;
+    for (const char* const* l = api.layers; l != nullptr && *l != nullptr; ++l)
+      twice |= !layers.insert(*l).second;
+    if (twice || line.replayers.size() > 4)
+      return Error(FEIGN_ERR_ARGUMENT, "several replayers (" + names(line.replayers) +
+                                           ") serve the same layer: want one for each");
+  }
   return line;
 }
 
@@ -114,15 +126,17 @@ Result<void> add_depend(Line& line, PluginSpec spec, Plugins& plugins) {
 
 // What host->extension answers.
 struct Extensions {
-  feign_run run{sizeof(feign_run), -1, nullptr, 0};
+  feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0};
   // For our own plug-in of the native format, which is of the same build.
   std::vector<Needed> needed;
   Tables* tables = nullptr;
+  feign_plan plan{sizeof(feign_plan), 0, nullptr, nullptr};
   static const void* get(void* ctx, const char* id) {
     auto* self = static_cast<Extensions*>(ctx);
     if (std::string_view(id) == "feign.run/1") return &self->run;
     if (std::string_view(id) == "feign.needed/1") return &self->needed;
     if (std::string_view(id) == "feign.tables/1") return self->tables;
+    if (std::string_view(id) == "feign.plan/1" && self->plan.each != nullptr) return &self->plan;
     return nullptr;
   }
 };
@@ -152,16 +166,19 @@ class File {
   int fd_;
 };
 
-// A file without a name, for the plan.
-Result<int> scratch_file() {
+// A file for the plan: without a name, or, where `keep` asks for one, with.
+Result<int> scratch_file(std::string* keep = nullptr) {
   const char* set = getenv("TMPDIR");
   const std::string dir = set != nullptr && *set != '\0' ? set : "/tmp";
-  int fd = open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  int fd = keep != nullptr ? -1 : open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;
   std::string name = dir + "/feign-plan-XXXXXX";
   fd = mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) return errno_error("make the plan in " + dir, errno);
-  unlink(name.c_str());
+  if (keep != nullptr)
+    *keep = name;
+  else
+    unlink(name.c_str());
   return fd;
 }
 
@@ -315,8 +332,174 @@ bool parse_order(const std::string& text, Order& order) {
   return false;
 }
 
-Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins, Tables& tables,
+namespace {
+
+// What a replayer is about to do, shown to it before it starts.
+struct Preview {
+  std::shared_ptr<const NativeReader> plan;
+  const std::vector<uint32_t>* streams;
+  const Tables* tables;
+  const feign_replayer* api;
+  Result<void> failure;
+
+  static feign_status each(const feign_plan* plan,
+                           feign_status (*look)(void* ctx, const feign_activity* a) noexcept,
+                           void* ctx) noexcept {
+    auto& self = *static_cast<Preview*>(plan->ctx);
+    if (self.streams->empty()) return FEIGN_OK;
+    try {
+      const Ops& ops = self.tables->ops;
+      std::vector<bool> wanted(ops.size(), self.api->layers == nullptr);
+      bool any = false;
+      for (uint32_t op = 0; op < ops.size(); ++op) {
+        const feign_op_info* info = ops.info(op);
+        for (const char* const* l = self.api->layers; info != nullptr && l != nullptr && *l; ++l)
+          if (std::string_view(info->layer) == *l) wanted[op] = true;
+        const auto& counts = self.plan->totals().by_op;
+        any |= wanted[op] && op < counts.size() && counts[op] != 0;
+      }
+      if (!any) return FEIGN_OK;
+      NativeReader::Range range;
+      range.streams = *self.streams;
+      NativeReader::Cursor cursor(self.plan, range);
+      Record r{};
+      uint64_t number = 0;
+      while (true) {
+        auto more = cursor.next(r, number);
+        if (!more) {
+          self.failure = std::move(more.error());
+          return FEIGN_ERR_IO;
+        }
+        if (!*more) return FEIGN_OK;
+        if (!wanted[r.a.op]) continue;
+        if (const feign_status status = look(ctx, &r.a); status != FEIGN_OK) return status;
+      }
+    } catch (const std::bad_alloc&) {
+      return FEIGN_ERR_NOMEM;
+    }
+  }
+};
+
+Result<void> set_up_root(const Line& line, const ReplayOptions& options, Extensions& extensions,
+                         File& root, Report& report) {
+  bool needs_root = !options.root.empty();
+  for (const Chosen& c : line.replayers) {
+    report.replayer += (report.replayer.empty() ? "" : ", ") + std::string(c.component.table->name);
+    needs_root |= static_cast<const feign_replayer*>(c.component.table->api)->needs_root != 0;
+  }
+  if (line.replayers.empty() || !needs_root) return {};
+  auto opened = open_root(options.root);
+  if (!opened) return std::move(opened.error());
+  root.reset(*opened);
+  report.root = options.root;
+  feign_run& run = extensions.run;
+  run.root_fd = root.get();
+  run.content = options.content_text.c_str();
+  run.max_bytes = options.max_bytes;
+  if (run.max_bytes == 0) {
+    // A trace that writes and writes must not fill the disk for everybody.
+    struct statvfs fs {};
+    if (fstatvfs(root.get(), &fs) == 0)
+      run.max_bytes = std::max<uint64_t>(1, fs.f_bavail * fs.f_frsize / 20 * 19);
+  }
+  run.root = report.root.c_str();
+  return {};
+}
+
+// Makes what must be below the root; `report` says so if there was no room.
+Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed>& needed,
+                          File& root, feign_run& run, Report& report, const Progress& progress) {
+  if (root.get() < 0 || !options.prepare) return {};
+  const uint64_t begin = now_ns();
+  const PrepareOptions how{options.content, run.max_bytes};
+  auto prepared = prepare(root.get(), report.root, needed, how, [&](uint64_t done) {
+    progress("prepare", done, needed.size());
+    return g_stop_signal.load(std::memory_order_relaxed) == 0;
+  });
+  if (!prepared) return std::move(prepared.error());
+  report.prepare_ns = now_ns() - begin;
+  report.prepared_files = prepared->files;
+  report.prepared_directories = prepared->directories;
+  report.prepared_links = prepared->links;
+  report.prepared_bytes = prepared->bytes;
+  report.prepared_content = options.content_text;
+  const bool writes = options.content.kind != Content::kSparse;
+  if (writes && run.max_bytes != 0) run.max_bytes -= std::min(run.max_bytes - 1, prepared->bytes);
+  if (!prepared->full.empty()) {
+    report.interrupted = true;
+    report.stopped_by = prepared->full;
+  }
+  return {};
+}
+
+// The sums of this rank's row of the report.
+void sum_up(Report& report, const Tables& tables, uint64_t ready_ns, RankReport& to) {
+  to.there = true;
+  to.failed = report.failed;
+  to.stopped_by = report.interrupted ? report.stopped_by : std::string();
+  to.ready_ns = ready_ns;
+  for (uint32_t id = 0; id < report.ops.size(); ++id) {
+    if (!report.ops[id]) continue;
+    const OpReport& op = *report.ops[id];
+    const feign_op_info* info = tables.ops.info(id);
+    const bool message = info != nullptr && std::string_view(info->layer) == "mpi";
+    (message ? to.communication_ns : to.io_ns) += op.latency.sum();
+    to.activities += op.activities;
+    to.mismatched += op.mismatched;
+    to.bytes += op.bytes_read + op.bytes_written;
+  }
+  to.streams = report.streams.size();
+  for (const StreamReport& s : report.streams) {
+    to.pause_ns += s.pause_ns;
+    to.wait_ns += s.wait_ns;
+  }
+  struct rusage used {};
+  if (getrusage(RUSAGE_SELF, &used) == 0) to.memory = static_cast<uint64_t>(used.ru_maxrss) * 1024;
+}
+
+// Rank 0 gets what came of all; of one that ended early, what the others still can tell.
+void gather_reports(Ranks& ranks, Report& report) {
+  constexpr uint64_t kWait_ns = 4'000'000'000;
+  if (ranks.rank() != 0) {
+    ranks.gather(packed(report), UINT64_MAX, [](uint32_t, const std::string&) {});
+    return;
+  }
+  ranks.gather({}, report.interrupted ? kWait_ns : UINT64_MAX,
+               [&](uint32_t rank, const std::string& bytes) {
+                 if (rank != 0) (void)add_packed(bytes, report);
+               });
+  // Who ended it: not those that were told of it.
+  for (const RankReport& r : report.ranks) {
+    if (r.rank == 0 || r.stopped_by.empty() || r.stopped_by.starts_with("rank ")) continue;
+    if (report.interrupted && !report.stopped_by.starts_with("rank ")) break;
+    report.interrupted = true;
+    report.failed |= r.failed;
+    report.stopped_by = "rank " + std::to_string(r.rank) + " (" + r.host + "): " + r.stopped_by;
+    break;
+  }
+  const auto silent = std::find_if(report.ranks.begin(), report.ranks.end(),
+                                   [](const RankReport& r) { return !r.there; });
+  if (!report.interrupted && silent != report.ranks.end()) {
+    report.interrupted = true;
+    report.stopped_by = "signal " + std::to_string(g_stop_signal.load()) + ", and rank " +
+                        std::to_string(silent->rank) + " told nothing";
+  }
+  std::sort(report.streams.begin(), report.streams.end(),
+            [](const StreamReport& a, const StreamReport& b) { return a.stream < b.stream; });
+  uint64_t first = UINT64_MAX, last = 0;
+  for (const RankReport& r : report.ranks) {
+    if (r.last_ns == 0) continue;
+    first = std::min(first, r.first_ns);
+    last = std::max(last, r.last_ns);
+  }
+  if (last != 0) report.wall_ns = last - first;
+}
+
+}  // namespace
+
+Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, Tables& tables,
                                const Progress& progress) {
+  PipelineOptions options = given;
   RunResult result;
   Report& report = result.report;
   const uint64_t begin = now_ns();
@@ -327,6 +510,18 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
         FEIGN_ERR_ARGUMENT,
         "nothing to do with the trace: want a replayer (posix, null) or a writer (feign, text)");
 
+  const Launched by = launched();
+  const bool several = !line->replayers.empty() && by.size > 1;
+  if (several) {
+    if (options.replay.order == Order::kTrace && options.replay.order_given)
+      return Error(FEIGN_ERR_ARGUMENT,
+                   "--order trace: several ranks have no order over all streams; want depend or "
+                   "stream");
+    if (options.replay.order == Order::kTrace) options.replay.order = Order::kStream;
+  } else if (!options.replay.map.empty()) {
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "--map " + options.replay.map + ": there are no ranks: want mpirun -np N feign …");
+  }
   if (options.replay.order == Order::kDepend)
     if (auto added = add_depend(*line, {}, plugins); !added) return std::move(added.error());
 
@@ -336,40 +531,45 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
   report.pace = options.replay.pace == Pace::kThink   ? "think"
                 : options.replay.pace == Pace::kTimed ? "timed"
                                                       : "afap";
+  report.map = options.replay.map;
+
+  // From here on all ranks go the same way, and none ends without the others.
+  std::unique_ptr<Ranks> ranks;
+  if (several) {
+    auto joined = Ranks::join(by, plugins, tables);
+    if (!joined) return std::move(joined.error());
+    ranks = std::move(*joined);
+    result.silent = ranks->rank() != 0;
+    report.ranks.resize(ranks->size());
+    for (uint32_t r = 0; r < ranks->size(); ++r) {
+      report.ranks[r].rank = r;
+      report.ranks[r].host = ranks->hosts()[r];
+    }
+  }
+  const auto together = [&](Result<void> mine) {
+    return ranks ? ranks->agree(std::move(mine)) : std::move(mine);
+  };
+  const bool first = !ranks || ranks->rank() == 0;
 
   Extensions extensions;
   File root;
-  if (!line->replayers.empty()) {
-    report.replayer = line->replayers.front().component.table->name;
-    const auto& api =
-        *static_cast<const feign_replayer*>(line->replayers.front().component.table->api);
-    if (api.needs_root || !options.replay.root.empty()) {
-      auto opened = open_root(options.replay.root);
-      if (!opened) return std::move(opened.error());
-      root.reset(*opened);
-      report.root = options.replay.root;
-      extensions.run.root_fd = root.get();
-      extensions.run.content = options.replay.content_text.c_str();
-      extensions.run.max_bytes = options.replay.max_bytes;
-      if (extensions.run.max_bytes == 0) {
-        // A trace that writes and writes must not fill the disk for everybody.
-        struct statvfs fs {};
-        if (fstatvfs(root.get(), &fs) == 0)
-          extensions.run.max_bytes = std::max<uint64_t>(1, fs.f_bavail * fs.f_frsize / 20 * 19);
-      }
-      extensions.run.root = report.root.c_str();
-    }
-  }
+  if (auto done = together(set_up_root(*line, options.replay, extensions, root, report)); !done)
+    return std::move(done.error());
 
+  // The plan: of one process without a name; else rank 0 makes it, and the others read their parts.
   File plan_file;
-  std::string plan_name = "plan";
-  if (options.explain == 0 && is_plan_already(*line)) {
-    plan_name = line->providers.front().spec.options.front().second;
-    plan_file.reset(open(plan_name.c_str(), O_RDONLY | O_CLOEXEC));
-    if (plan_file.get() < 0) return errno_error("provider feign: open " + plan_name, errno);
-  } else {
+  std::string plan_name = "plan", scratch_name;
+  const bool ready_made = options.explain == 0 && is_plan_already(*line);
+  const auto make_plan = [&]() -> Result<void> {
+    if (ready_made) {
+      plan_name = line->providers.front().spec.options.front().second;
+      plan_file.reset(open(plan_name.c_str(), O_RDONLY | O_CLOEXEC));
+      if (plan_file.get() < 0) return errno_error("provider feign: open " + plan_name, errno);
+      return {};
+    }
+    if (!first) return {};
     if (!line->replayers.empty()) {
-      auto scratch = scratch_file();
+      auto scratch = scratch_file(ranks ? &scratch_name : nullptr);
       if (!scratch) return std::move(scratch.error());
       plan_file.reset(*scratch);
     }
@@ -378,61 +578,144 @@ Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins,
     if (auto planned = plan_and_write(*line, plan_file.get(), extensions, options.explain, result,
                                       *source, progress);
         !planned)
-      return std::move(planned.error());
+      return planned;
     report.notes = source->notes;
     if (line->replayers.empty()) {
       tables.left_out = source->left_out;
       report.left_out = source->left_out;
-      report.plan_ns = now_ns() - begin;
-      return result;
     }
+    return {};
+  };
+  Result<void> made = together(make_plan());
+  if (made && ranks && !ready_made) {
+    auto told = ranks->tell_all(scratch_name);
+    if (!told) return std::move(told.error());
+    if (!first) {
+      plan_file.reset(open(told->c_str(), O_RDONLY | O_CLOEXEC));
+      if (plan_file.get() < 0)
+        made = Error(FEIGN_ERR_IO,
+                     errno_error("open the plan " + *told, errno).text() +
+                         ": want a TMPDIR that all hosts share, or a trace in Feign's own format "
+                         "(feign convert)");
+    }
+    made = together(std::move(made));
   }
+  if (!scratch_name.empty()) unlink(scratch_name.c_str());
+  if (!made) return std::move(made.error());
+  if (line->replayers.empty()) {
+    report.plan_ns = now_ns() - begin;
+    return result;
+  }
+
+  const uint64_t ready_begin = now_ns();
   auto plan = NativeReader::open(plan_file.release(), plan_name, tables);
-  if (!plan) return std::move(plan.error());
+  if (auto done = together(plan ? Result<void>{} : Result<void>(plan.error())); !done)
+    return std::move(done.error());
   const NativeTotals& totals = (*plan)->totals();
   report.left_out = tables.left_out;
   report.recorded_ns = totals.last_ns > totals.first_ns ? totals.last_ns - totals.first_ns : 0;
   extensions.run.max_length = totals.max_length;
   report.plan_ns = now_ns() - begin;
 
-  if (root.get() >= 0 && options.replay.prepare) {
-    const uint64_t prepare_begin = now_ns();
-    const auto& needed = (*plan)->needed();
-    const PrepareOptions how{options.replay.content, extensions.run.max_bytes};
-    auto prepared = prepare(root.get(), report.root, needed, how, [&](uint64_t done) {
-      progress("prepare", done, needed.size());
-      return g_stop_signal.load(std::memory_order_relaxed) == 0;
-    });
-    if (!prepared) return std::move(prepared.error());
-    report.prepare_ns = now_ns() - prepare_begin;
-    report.prepared_files = prepared->files;
-    report.prepared_directories = prepared->directories;
-    report.prepared_links = prepared->links;
-    report.prepared_bytes = prepared->bytes;
-    report.prepared_content = options.replay.content_text;
-    const bool writes = options.replay.content.kind != Content::kSparse;
-    if (writes && extensions.run.max_bytes != 0)
-      extensions.run.max_bytes -= std::min(extensions.run.max_bytes - 1, prepared->bytes);
-    if (!prepared->full.empty()) {
-      report.interrupted = true;
-      report.stopped_by = prepared->full;
-      result.replayed = true;
-      return result;
+  // Which streams are this rank's.
+  RankMap map;
+  std::vector<uint32_t> mine;
+  const auto share_out = [&]() -> Result<void> {
+    if (ranks) {
+      auto mapped = map_ranks(options.replay.map, tables, ranks->size());
+      if (!mapped) return std::move(mapped.error());
+      map = std::move(*mapped);
+      extensions.run.rank = ranks->rank();
+      extensions.run.ranks = ranks->size();
+      extensions.run.rank_of = map.by_recorded.data();
+      extensions.run.recorded_ranks = static_cast<uint32_t>(map.by_recorded.size());
     }
+    for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
+      if (totals.by_stream[s] != 0 && (!ranks || map.by_stream[s] == ranks->rank()))
+        mine.push_back(s);
+    return {};
+  };
+  if (auto done = together(share_out()); !done) return std::move(done.error());
+  if (ranks)
+    if (auto done = together(ranks->link(*plan, mine, map.by_stream)); !done)
+      return std::move(done.error());
+  if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
+    uint64_t messages = 0;
+    for (uint32_t op = 0; op < totals.by_op.size(); ++op)
+      if (totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi")
+        messages += totals.by_op[op];
+    if (messages == 0)
+      report.notes.push_back(
+          "the trace has no MPI calls: ranks wait for each other only where it says so; --order "
+          "depend makes them wait, too, where calls touch the same files");
   }
 
+  if (first)
+    made = prepare_root(options.replay, (*plan)->needed(), root, extensions.run, report, progress);
+  if (auto done = together(std::move(made)); !done) return std::move(done.error());
+  if (ranks) {
+    auto told = ranks->tell_all(report.interrupted ? report.stopped_by : std::string());
+    if (!told) return std::move(told.error());
+    report.interrupted = !told->empty();
+  }
+  if (report.interrupted) {
+    result.replayed = true;
+    return result;
+  }
+
+  if (auto ready =
+          together(first ? last_steps(options.replay, root.get(), report) : Result<void>());
+      !ready)
+    return std::move(ready.error());
   std::unique_ptr<ActivityLog> activities;
-  if (!options.replay.activities.empty()) {
-    auto created = ActivityLog::create(options.replay.activities);
+  const auto log_activities = [&]() -> Result<void> {
+    if (options.replay.activities.empty()) return {};
+    auto created = ActivityLog::create(options.replay.activities +
+                                       (ranks ? "." + std::to_string(ranks->rank()) : ""));
     if (!created) return std::move(created.error());
     activities = std::move(*created);
-  }
-  if (auto ready = last_steps(options.replay, root.get(), report); !ready)
-    return std::move(ready.error());
+    return {};
+  };
+  if (auto done = together(log_activities()); !done) return std::move(done.error());
 
-  auto replayer = make(line->replayers.front(), tables, extensions);
-  if (!replayer) return std::move(replayer.error());
-  replay(*plan, options.replay, **replayer, root.get(), tables, report, progress, activities.get());
+  std::vector<std::unique_ptr<Instance>> replayers;
+  std::vector<Instance*> in_order;
+  const auto make_replayers = [&]() -> Result<void> {
+    for (const Chosen& c : line->replayers) {
+      Preview preview{
+          *plan, &mine, &tables, static_cast<const feign_replayer*>(c.component.table->api), {}};
+      extensions.plan = {sizeof(feign_plan), 0, &preview, Preview::each};
+      auto instance = make(c, tables, extensions);
+      extensions.plan.each = nullptr;
+      if (!preview.failure) return std::move(preview.failure);
+      if (!instance) return std::move(instance.error());
+      replayers.push_back(std::move(*instance));
+      in_order.push_back(replayers.back().get());
+    }
+    return {};
+  };
+  if (auto done = together(make_replayers()); !done) return std::move(done.error());
+  const uint64_t ready_ns = now_ns() - ready_begin;
+  const Team team{*ranks, map};
+  replay(*plan, options.replay, in_order, root.get(), tables, report, progress, activities.get(),
+         ranks ? &team : nullptr);
+  if (ranks) {
+    sum_up(report, tables, ready_ns, report.ranks[ranks->rank()]);
+    gather_reports(*ranks, report);
+    if (report.interrupted && first) {
+      if (const std::string lost = ranks->lost(); !lost.empty())
+        report.stopped_by = lost + "; then " + report.stopped_by;
+    }
+    if (report.interrupted) {
+      // Calls of others may wait for ever for this one's: there is no orderly end. Rank 0 has the
+      // last word, unless it is rank 0 that is lost.
+      result.end_all = [ranks = std::shared_ptr<Ranks>(std::move(ranks))](int status) {
+        if (ranks->rank() != 0) sleep(20);
+        ranks->abort(status);
+      };
+      for (auto& r : replayers) (void)r.release();
+    }
+  }
   result.replayed = true;
   return result;
 }

@@ -33,14 +33,17 @@ struct ReplayOptions {
   std::string root;  // "" if none
   Pace pace = Pace::kAfap;
   Order order = Order::kTrace;
-  double scale = 1.0;  // of think time; of start times
+  bool order_given = false;  // several ranks have no recorded order over all streams
+  double scale = 1.0;        // of think time; of start times
   Compute compute = Compute::kHybrid;
   uint32_t streams_per_core = 0;  // worker threads a processor, 0: up to 256 in all
   bool pin = false;               // each worker to one processor
   bool prepare = true;            // make what must exist
   Content content;                // of what is prepared and written
   std::string content_text = "sparse";
-  uint64_t max_bytes = 0;  // to write, prepared files included; 0: most of what is free
+  std::string map;           // recorded ranks to those that replay: "", "block", "cyclic", a file
+  uint64_t patience_ns = 0;  // a call may wait this long for other ranks; 0: by the trace's length
+  uint64_t max_bytes = 0;    // to write, prepared files included; 0: most of what is free
   DropCaches drop_caches = DropCaches::kNo;  // when all is prepared
   std::string before;      // a command for sh, after that, before the first call; "" if none
   std::string activities;  // file for what was done, activity by activity; "" if none
@@ -61,6 +64,9 @@ struct PipelineOptions {
 
 struct RunResult {
   bool replayed = false;  // report is that of a replay; else only its counts are
+  bool silent = false;    // another rank of the replay prints it
+  // Ends all ranks of a replay that ended early, when the report is out; empty otherwise.
+  std::function<void(int status)> end_all;
   Report report;
   std::vector<std::pair<std::string, std::string>> written;  // writer, file
   std::string explanation;                                   // if it was asked for

@@ -125,6 +125,7 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
     } else if (key == "order") {
       auto text = d.scalar(*value, "trace, depend or stream");
       if (!text) return std::move(text.error());
+      out.replay.order_given = true;
       if (!parse_order(*text, out.replay.order))
         return d.error(*value, "order: \"" + *text + "\": want trace, depend or stream");
     } else if (key == "prepare") {

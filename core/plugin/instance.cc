@@ -283,6 +283,8 @@ struct Instance::Impl {
         return static_cast<const feign_modifier*>(api)->create(&host, values, &self);
       case FEIGN_REPLAYER:
         return static_cast<const feign_replayer*>(api)->create(&host, values, &self);
+      case FEIGN_RANKS:
+        return static_cast<const feign_ranks*>(api)->create(&host, values, &self);
       default:
         return static_cast<const feign_writer*>(api)->create(&host, values, &self);
     }
@@ -297,6 +299,8 @@ struct Instance::Impl {
         return static_cast<const feign_modifier*>(api)->destroy(self);
       case FEIGN_REPLAYER:
         return static_cast<const feign_replayer*>(api)->destroy(self);
+      case FEIGN_RANKS:
+        return static_cast<const feign_ranks*>(api)->destroy(self);
       default:
         return static_cast<const feign_writer*>(api)->destroy(self);
     }

@@ -164,6 +164,17 @@ Result<void> check_api(const feign_component& c) {
                               FEIGN_CALLBACK(api, execute), FEIGN_CALLBACK(api, close_stream),
                               FEIGN_CALLBACK(api, destroy)});
     }
+    case FEIGN_RANKS: {
+      const auto& api = *static_cast<const feign_ranks*>(c.api);
+      if (auto sized = check_size("feign_ranks", api.struct_size, FEIGN_UPTO(feign_ranks, create));
+          !sized)
+        return sized;
+      return check_callbacks(
+          "feign_ranks", api.struct_size,
+          {FEIGN_CALLBACK(api, create), FEIGN_CALLBACK(api, who), FEIGN_CALLBACK(api, barrier),
+           FEIGN_CALLBACK(api, send), FEIGN_CALLBACK(api, receive), FEIGN_CALLBACK(api, abort),
+           FEIGN_CALLBACK(api, destroy)});
+    }
     default: {
       const auto& api = *static_cast<const feign_writer*>(c.api);
       if (auto sized =
@@ -187,10 +198,11 @@ Result<void> check_component(const feign_component& c) {
   if (!is_name(c.name))
     return Error(FEIGN_ERR_PLUGIN, "its name is " + quoted(c.name) + ", want [a-z][a-z0-9-]*");
   if (c.role != FEIGN_PROVIDER && c.role != FEIGN_MODIFIER && c.role != FEIGN_REPLAYER &&
-      c.role != FEIGN_WRITER)
+      c.role != FEIGN_WRITER && c.role != FEIGN_RANKS)
     return Error(FEIGN_ERR_PLUGIN,
                  "role is " + std::to_string(c.role) +
-                     ", want one of FEIGN_PROVIDER, FEIGN_MODIFIER, FEIGN_REPLAYER, FEIGN_WRITER");
+                     ", want one of FEIGN_PROVIDER, FEIGN_MODIFIER, FEIGN_REPLAYER, FEIGN_WRITER, "
+                     "FEIGN_RANKS");
   if (!is_text(c.summary)) return Error(FEIGN_ERR_PLUGIN, "it has no summary");
   if (c.api == nullptr) return Error(FEIGN_ERR_PLUGIN, "api is null");
   if (auto checked = check_api(c); !checked) return checked;
@@ -220,7 +232,8 @@ std::string below_prefix(const std::string& installed) {
 
 std::string role_names(uint32_t roles) {
   std::string text;
-  for (const uint32_t role : {FEIGN_PROVIDER, FEIGN_WRITER, FEIGN_REPLAYER, FEIGN_MODIFIER})
+  for (const uint32_t role :
+       {FEIGN_PROVIDER, FEIGN_WRITER, FEIGN_REPLAYER, FEIGN_MODIFIER, FEIGN_RANKS})
     if (roles & role) text += (text.empty() ? "" : " or ") + std::string(role_name(role));
   return text;
 }
@@ -237,6 +250,8 @@ const char* role_name(uint32_t role) {
       return "replayer";
     case FEIGN_WRITER:
       return "writer";
+    case FEIGN_RANKS:
+      return "joiner of ranks";
     default:
       return "component";
   }
@@ -419,6 +434,8 @@ std::vector<Component> Plugins::all(std::vector<Error>* failures) {
   return found;
 }
 
+const char* left_out_plugins() { return FEIGN_LEFT_OUT; }
+
 Result<Component> Plugins::find(const std::string& name, uint32_t roles,
                                 const std::vector<std::string>& args) {
   const auto wrong_role = [&](const std::string& what, uint32_t has) {
@@ -489,6 +506,10 @@ Result<Component> Plugins::find(const std::string& name, uint32_t roles,
   } else {
     text += "there are: " + known;
   }
+  // One of ours, but not of this build.
+  const std::string_view left_out = left_out_plugins();
+  if (left_out.starts_with(name + ": "))
+    return Error(FEIGN_ERR_UNSUPPORTED, "plug-in " + std::string(left_out));
   return Error(FEIGN_ERR_ARGUMENT, text + did_you_mean(name, names));
 }
 

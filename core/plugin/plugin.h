@@ -96,6 +96,9 @@ class Instance {
   std::unique_ptr<Impl> impl_;
 };
 
+// Plug-ins of ours that are not there, and why: "" or "mpi: Open MPI was not there …".
+const char* left_out_plugins();
+
 // `feign inspect` of a component: summary and option table, as in STYLE.md.
 std::string describe(const Component& component);
 // The same for scripts: a JSON object.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -34,6 +35,10 @@ constexpr uint64_t kLead_ns = 1'000'000;
 // Waits that are kept for the critical path, over all workers.
 constexpr size_t kWaitsKept = size_t{1} << 18;
 constexpr uint32_t kNobody = UINT32_MAX;
+// A replay by several ranks gives a call, or a wait for another rank, at least this long.
+constexpr uint64_t kPatience_ns = 60'000'000'000;
+// How long a rank that has to end waits for its own calls under way.
+constexpr uint64_t kGrace_ns = 2'000'000'000;
 
 // The processors that this process may use.
 std::vector<int> processors() {
@@ -57,6 +62,15 @@ void pin(uint32_t number) {
 
 class Run;
 
+constexpr size_t kMostReplayers = 4;
+
+bool serves(const feign_replayer& api, const char* layer) {
+  if (api.layers == nullptr) return true;
+  for (const char* const* l = api.layers; *l != nullptr; ++l)
+    if (std::string_view(*l) == layer) return true;
+  return false;
+}
+
 // One thread of the replay, with statistics of its own. It takes the activities of its streams in
 // the order of the trace.
 //
@@ -75,6 +89,11 @@ class Worker {
     if (thread_.joinable()) thread_.join();
   }
   void merge_into(Report& report, const Tables& tables);
+  // Since when, by the clock, it has been at one activity, and which; 0: between two.
+  uint64_t busy_since() const { return busy_.since.load(std::memory_order_relaxed); }
+  std::string busy_with(const Tables& tables) const;
+  bool over() const { return over_.load(std::memory_order_acquire); }
+  void leave_behind() { thread_.detach(); }
   WorkerTime time() const { return {first_ns_, last_ns_, last_stream_, &timeline_, &waited_}; }
 
   // Every activity of its streams up to this id has ended.
@@ -82,8 +101,9 @@ class Worker {
 
  private:
   struct Stream {
-    void* context = nullptr;  // the replayer's
+    std::array<void*, kMostReplayers> contexts{};
     bool open = false;
+    size_t told = 0;          // of what other ranks wait for
     uint64_t left = 0;        // activities
     uint64_t last_ns = 0;     // the end of its last activity
     uint64_t skipped_ns = 0;  // recorded time in calls that are not made: part of the next pause
@@ -95,9 +115,13 @@ class Worker {
   Result<void> loop();
   Result<void> open(Stream& s, const feign_activity& a);
   void close(Stream& s);
+  void close(Stream& s, size_t replayer);
   void wait_for(uint32_t worker, uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                 const feign_activity& a);
   void wait_for_turn(uint64_t number, Stream& s, const feign_activity& a);
+  void wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
+                     const feign_activity& a);
+  void tell_ranks(Stream& s, uint32_t stream, uint64_t upto);
   void wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_activity& a);
   void get_ready();
   void mark(uint64_t now) {
@@ -128,24 +152,57 @@ class Worker {
   Timeline timeline_;
   WaitLog waited_;
   std::optional<ActivityLog::Part> activities_;
+  // For the main thread to look at.
+  struct {
+    std::atomic<uint64_t> since{0}, place{0};
+    std::atomic<uint32_t> op{0}, stream{0};
+  } busy_;
+  std::atomic<bool> over_{false};
 };
 
 // What the workers share.
 class Run {
  public:
-  Run(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options, Instance& replayer,
-      int root_fd, Tables& tables, ActivityLog* activities)
+  Run(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
+      const std::vector<Instance*>& replayers, int root_fd, Tables& tables, ActivityLog* activities,
+      const Team* team)
       : plan(std::move(plan)),
         options(options),
-        replayer(replayer),
+        replayers(replayers),
         root_fd(root_fd),
-        api(replayer.api<feign_replayer>()),
         tables(tables),
+        team(team),
         pause(options.pace == Pace::kAfap ? Compute::kSleep : options.compute),
         places(tables.streams.size()),
         activities(activities),
         fork_rule(tables.strings.intern("fork")),
-        turn_rule(tables.strings.intern("trace")) {}
+        turn_rule(tables.strings.intern("trace")) {
+    // MPI's own files lie elsewhere, and its ranks read each other's memory, which the wall
+    // forbids.
+    second_wall = root_fd >= 0;
+    for (const Instance* r : replayers)
+      if (const auto& api = r->api<feign_replayer>(); api.layers != nullptr && serves(api, "mpiio"))
+        second_wall = false;
+    doers.resize(tables.ops.size());
+    for (uint32_t op = 0; op < doers.size(); ++op) doers[op] = doer_of(tables.ops.info(op));
+  }
+
+  // Who does an op: the first replayer that serves its layer; what no one serves, the first skips.
+  struct Doer {
+    decltype(feign_replayer::execute) execute;
+    void* self;
+    uint32_t slot;
+  };
+  Doer doer_of(const feign_op_info* info) const {
+    uint32_t slot = 0;
+    for (uint32_t i = static_cast<uint32_t>(replayers.size()); info != nullptr && i-- > 0;)
+      if (serves(replayers[i]->api<feign_replayer>(), info->layer)) slot = i;
+    return {replayers[slot]->api<feign_replayer>().execute, replayers[slot]->self(), slot};
+  }
+  // Its part of the plan.
+  bool mine(uint32_t stream) const {
+    return team == nullptr || team->map.by_stream[stream] == team->ranks.rank();
+  }
 
   // Ends the replay: everybody who waits is woken.
   void stop(const std::string& why) {
@@ -186,10 +243,12 @@ class Run {
 
   std::shared_ptr<const NativeReader> plan;
   const ReplayOptions& options;
-  Instance& replayer;
-  const int root_fd;  // -1: none
-  const feign_replayer& api;
+  const std::vector<Instance*>& replayers;
+  std::vector<Doer> doers;  // by op
+  const int root_fd;        // -1: none
+  bool second_wall = false;
   Tables& tables;
+  const Team* const team;  // null: alone
   const Pause pause;
 
   // Where a stream is served: by which worker, and which of its streams it is.
@@ -230,7 +289,7 @@ void Run::share(size_t most) {
   const auto& spans = plan->totals().spans;
   std::vector<uint32_t> streams;
   for (uint32_t s = 1; s < counts.size(); ++s)
-    if (counts[s] != 0) streams.push_back(s);
+    if (counts[s] != 0 && mine(s)) streams.push_back(s);
   many = streams.size() > 1;
   std::sort(streams.begin(), streams.end(),
             [&](uint32_t a, uint32_t b) { return spans[a].first < spans[b].first; });
@@ -289,6 +348,7 @@ void Run::start() {
   }
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return getting_ready == 0; });
+  if (team != nullptr) team->ranks.barrier();
   anchor_ns = now_ns() + (options.pace == Pace::kTimed ? kLead_ns : 0);
   started.open(1);
 }
@@ -304,12 +364,15 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
   s.report.stream = a.stream;
   s.left = run_.plan->totals().by_stream[a.stream];
   const feign_stream_info info = run_.tables.streams.info(a.stream);
-  if (run_.api.open_stream != nullptr) {
-    const feign_status status = run_.api.open_stream(run_.replayer.self(), &info, &s.context);
-    if (status < 0) {
-      s.open = false;
-      return run_.replayer.failure(status);
-    }
+  for (size_t i = 0; i < run_.replayers.size(); ++i) {
+    Instance& replayer = *run_.replayers[i];
+    const auto& api = replayer.api<feign_replayer>();
+    if (api.open_stream == nullptr) continue;
+    const feign_status status = api.open_stream(replayer.self(), &info, &s.contexts[i]);
+    if (status >= 0) continue;
+    while (i-- > 0) close(s, i);
+    s.open = false;
+    return replayer.failure(status);
   }
   // Getting ready is not the stream's time.
   now_ = now_ns();
@@ -327,7 +390,53 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
 
 void Worker::close(Stream& s) {
   s.open = false;
-  if (run_.api.close_stream != nullptr) run_.api.close_stream(run_.replayer.self(), s.context);
+  for (size_t i = 0; i < run_.replayers.size(); ++i) close(s, i);
+}
+
+void Worker::close(Stream& s, size_t replayer) {
+  const auto& api = run_.replayers[replayer]->api<feign_replayer>();
+  if (api.close_stream != nullptr)
+    api.close_stream(run_.replayers[replayer]->self(), s.contexts[replayer]);
+}
+
+std::string Worker::busy_with(const Tables& tables) const {
+  const feign_op_info* info = tables.ops.info(busy_.op.load(std::memory_order_relaxed));
+  return "stream " + std::to_string(busy_.stream.load(std::memory_order_relaxed)) + " in " +
+         (info != nullptr ? info->name : "?") + " at " +
+         tables.place(busy_.place.load(std::memory_order_relaxed));
+}
+
+// Another rank waits for some of what has ended.
+inline void Worker::tell_ranks(Stream& s, uint32_t stream, uint64_t upto) {
+  const auto& awaited = run_.team->ranks.awaited(stream);
+  for (; s.told < awaited.size() && awaited[s.told].id <= upto; ++s.told)
+    run_.team->ranks.passed(awaited[s.told].rank, stream, awaited[s.told].id);
+}
+
+// The message may be there already, or come soon; later the processor is left to others.
+void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
+                           const feign_activity& a) {
+  Ranks& ranks = run_.team->ranks;
+  if (run_.plan->totals().by_stream[stream] == 0 || ranks.has_passed(stream, id)) return;
+  const uint64_t from = now_;
+  for (uint32_t tries = 0; !ranks.has_passed(stream, id); ++tries) {
+    if (run_.stopping.load(std::memory_order_relaxed)) break;
+    if (tries < 1000) continue;
+    if (tries < 2000) {
+      sched_yield();
+    } else {
+      const timespec nap{0, 20'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+  now_ = now_ns();
+  s.report.wait_ns += now_ - from;
+  RuleReport& r = rules_[rule];
+  ++r.count;
+  r.wait_ns += now_ - from;
+  r.longest_ns = std::max(r.longest_ns, now_ - from);
+  waited_.add({a.id, id, a.place, from, now_, a.stream, stream, kNobody, rule, a.op});
+  mark(now_);
 }
 
 void Worker::wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_activity& a) {
@@ -399,6 +508,7 @@ Result<void> Worker::loop() {
   const bool thinks = options.pace == Pace::kThink, timed = options.pace == Pace::kTimed;
   const bool paced = thinks || timed;
   const bool in_turn = run_.in_turn, alone = run_.workers.size() == 1;
+  const bool team = run_.team != nullptr;
   // In recorded order a stream waits for the others as such, not for as long as it did then.
   const bool waits_in_order = options.order == Order::kTrace && run_.many;
   const uint64_t rest = paced ? 0 : 255;  // the progress line is told of this many more at once
@@ -426,6 +536,7 @@ Result<void> Worker::loop() {
       if (!s->open)
         if (auto done = open(*s, a); !done) return done;
     }
+    if (team) tell_ranks(*s, a.stream, a.id - 1);
     const feign_op_info* info = run_.tables.ops.info(a.op);
     const bool depends = !r.depends.empty() || (a.marks & FEIGN_DEPENDS) != 0;
 
@@ -449,23 +560,38 @@ Result<void> Worker::loop() {
         mark(now_);
       }
     }
+    if (team) {
+      busy_.op.store(a.op, std::memory_order_relaxed);
+      busy_.stream.store(a.stream, std::memory_order_relaxed);
+      busy_.place.store(a.place, std::memory_order_relaxed);
+      busy_.since.store(now_, std::memory_order_relaxed);
+    }
     if (in_turn) wait_for_turn(number, *s, a);
-    for (const Dependency& d : r.depends)
-      if (d.stream < run_.places.size())
+    for (const Dependency& d : r.depends) {
+      if (d.stream >= run_.places.size()) continue;
+      if (run_.mine(d.stream))
         wait_for(run_.places[d.stream].worker, d.stream, d.id, d.rule, *s, a);
+      else
+        wait_for_rank(d.stream, d.id, d.rule, *s, a);
+    }
     if (run_.stopping.load(std::memory_order_relaxed)) break;
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
-    feign_status status = FEIGN_OK;
     if (done_already) {
       outcome.doing = FEIGN_SKIPPED;
       outcome.why = "done by the call that it is part of";
     } else {
-      status = run_.api.execute(run_.replayer.self(), s->context, &a, &outcome);
+      const Run::Doer& doer = run_.doers[a.op];
+      const feign_status status = doer.execute(doer.self, s->contexts[doer.slot], &a, &outcome);
+      if (status < 0)
+        return run_.replayers[doer.slot]->failure(status).within(run_.tables.place(a.place));
     }
-    if (status < 0) return run_.replayer.failure(status).within(run_.tables.place(a.place));
     const uint64_t end = now_ns();
     if (!alone) gate.open(a.id);
+    if (team) {
+      tell_ranks(*s, a.stream, s->left == 1 ? Gate::kAll : a.id);
+      busy_.since.store(0, std::memory_order_relaxed);
+    }
     if (in_turn) {
       Run::Turn& next = run_.turns[(number + 1) % run_.turns.size()];
       next.by.store(number_, std::memory_order_relaxed);
@@ -532,7 +658,7 @@ void Worker::main() {
   // Modes are as recorded, the recorded umask taken off.
   if (unshare(CLONE_FS) == 0) umask(0);
   // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.
-  if (run_.root_fd >= 0) (void)write_below_only(run_.root_fd);
+  if (run_.second_wall) (void)write_below_only(run_.root_fd);
   if (run_.options.pin) pin(number_);
   try {
     streams_.resize(numbers_.size());
@@ -547,6 +673,7 @@ void Worker::main() {
   if (activities_) activities_->flush();
   gate.open(Gate::kAll);
   if (run_.stopping.load()) run_.let_go();
+  over_.store(true, std::memory_order_release);
   run_.ended(number_);
 }
 
@@ -575,12 +702,70 @@ void Worker::merge_into(Report& report, const Tables& tables) {
 
 }  // namespace
 
+namespace {
+
+// What the others have to do with this rank's run. [main, about ten times a second]
+class Watch {
+ public:
+  Watch(Run& run, uint64_t recorded_ns)
+      : run_(run),
+        ranks_(run.team->ranks),
+        patience_ns_(std::max(kPatience_ns, run.options.patience_ns)) {
+    // A rank may wait for as long as another computes.
+    const double scale = run.options.pace == Pace::kAfap ? 1 : std::max(1.0, run.options.scale);
+    patience_ns_ += static_cast<uint64_t>(2 * scale * static_cast<double>(recorded_ns));
+    if (run.options.patience_ns != 0) patience_ns_ = run.options.patience_ns;
+  }
+  void look() {
+    const uint64_t now = now_ns();
+    if (const std::string who = ranks_.stopped_by(); !who.empty() && !run_.stopping.load()) {
+      ended_elsewhere_ = true;
+      run_.stop(who);
+    }
+    if (!run_.stopping.load())
+      for (const auto& w : run_.workers) {
+        const uint64_t since = w->busy_since();
+        if (since == 0 || now < since + patience_ns_) continue;
+        run_.fail(
+            Error(FEIGN_ERR_IO, w->busy_with(run_.tables) + " has waited " +
+                                    std::to_string((now - since) / 1'000'000'000) +
+                                    " s for other ranks: does the trace lack what it waits for? "
+                                    "(--patience gives more time)"));
+        break;
+      }
+    if (run_.stopping.load() && stopped_ns_ == 0) {
+      stopped_ns_ = now;
+      if (!ended_elsewhere_) {
+        const std::lock_guard lock(run_.mutex);
+        ranks_.stop_all(run_.failure ? run_.failure->text() : run_.stopped_by);
+      }
+    }
+  }
+  // Its own calls may wait for ever for those of a rank that is gone.
+  bool give_up() const { return stopped_ns_ != 0 && now_ns() - stopped_ns_ > kGrace_ns; }
+
+ private:
+  Run& run_;
+  Ranks& ranks_;
+  uint64_t patience_ns_, stopped_ns_ = 0;
+  bool ended_elsewhere_ = false;
+};
+
+}  // namespace
+
 void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
-            Instance& replayer, int root_fd, Tables& tables, Report& report,
-            const Progress& progress, ActivityLog* activities) {
+            const std::vector<Instance*>& replayers, int root_fd, Tables& tables, Report& report,
+            const Progress& progress, ActivityLog* activities, const Team* team) {
   const uint64_t total = plan->totals().activities;
-  Run run(std::move(plan), options, replayer, root_fd, tables, activities);
+  const uint64_t recorded = plan->totals().last_ns - plan->totals().first_ns;
+  // Threads that never come back from a call keep what they use.
+  auto kept =
+      std::make_unique<Run>(std::move(plan), options, replayers, root_fd, tables, activities, team);
+  Run& run = *kept;
+  std::optional<Watch> watch;
+  if (team != nullptr) watch.emplace(run, recorded);
   const uint64_t begin = now_ns();
+  bool left_behind = false;
   if (total != 0) {
     // As fast as possible and in order, there is nothing to do at the same time.
     const bool one = options.pace == Pace::kAfap && options.order == Order::kTrace;
@@ -591,20 +776,28 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
     run.start();
     std::unique_lock lock(run.mutex);
     while (run.running != 0) {
-      run.changed.wait_for(lock, std::chrono::milliseconds(100));
+      run.changed.wait_for(lock, std::chrono::milliseconds(team != nullptr ? 20 : 100));
       lock.unlock();
       if (const int signal = g_stop_signal.load(); signal != 0 && !run.stopping.load())
         run.stop("signal " + std::to_string(signal));
       if (const std::string who = run.waits->stuck(); !who.empty() && !run.stopping.load())
         run.fail(Error(FEIGN_ERR_ARGUMENT, "replay: " + who));
+      if (watch) watch->look();
       progress("replay", run.done.load(std::memory_order_relaxed), total);
       lock.lock();
+      left_behind = watch && watch->give_up();
+      if (left_behind) break;
     }
   }
+  if (watch) watch->look();
   const uint64_t over = now_ns();
   uint64_t first = over, last = begin;
   std::vector<WorkerTime> times;
   for (auto& worker : run.workers) {
+    if (left_behind && !worker->over()) {
+      worker->leave_behind();
+      continue;
+    }
     worker->join();
     worker->merge_into(report, tables);
     times.push_back(worker->time());
@@ -613,7 +806,13 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
   }
   report.wall_ns = last > first ? last - first : 0;
   report.workers = run.workers.size();
-  if (run.workers.size() > 1) {
+  if (team != nullptr && team->ranks.rank() < report.ranks.size()) {
+    RankReport& mine = report.ranks[team->ranks.rank()];
+    if (last > first) {
+      mine.first_ns = first - std::min(first, run.anchor_ns);
+      mine.last_ns = last - std::min(last, run.anchor_ns);
+    }
+  } else if (run.workers.size() > 1) {
     report.path = critical_path(times, first);
     report.concurrency = concurrency(times, first, last);
   }
@@ -631,6 +830,10 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
       report.failed = true;
       report.stopped_by = done.error().text();
     }
+  if (left_behind) {
+    report.left_behind = true;
+    (void)kept.release();
+  }
 }
 
 }  // namespace feign

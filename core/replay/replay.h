@@ -8,21 +8,31 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/run.h"
 #include "plugin/plugin.h"
 #include "replay/activity_log.h"
+#include "replay/ranks.h"
 #include "report/report.h"
 #include "trace/native.h"
 
 namespace feign {
 
-// Replays all of `plan` and adds to `report` what came of it; also how it ended, where that was
-// early: by g_stop_signal, for want of space, or because something failed (report.failed). Each
-// activity that was replayed goes to `activities`, unless that is null. [main]
+// The others that replay the same plan, and which streams are whose.
+struct Team {
+  Ranks& ranks;
+  const RankMap& map;
+};
+
+// Replays all of `plan`, or this rank's part of it, and adds to `report` what came of it; also how
+// it ended, where that was early: by g_stop_signal, for want of space, because something failed
+// (report.failed), here or in another rank. Each activity goes to the first of `replayers` that
+// serves its layer, and once it was replayed to `activities`, unless that is null. [main]
 void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
-            Instance& replayer, int root_fd, Tables& tables, Report& report,
-            const Progress& progress, ActivityLog* activities = nullptr);
+            const std::vector<Instance*>& replayers, int root_fd, Tables& tables, Report& report,
+            const Progress& progress, ActivityLog* activities = nullptr,
+            const Team* team = nullptr);
 
 }  // namespace feign

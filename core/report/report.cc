@@ -103,6 +103,59 @@ std::string streams_text(const Report& r, const Tables& tables) {
   return out;
 }
 
+// Time that a rank spends itself, not waiting for others in messages or dependencies.
+uint64_t own_ns(const RankReport& r) { return r.io_ns + r.pause_ns; }
+
+// The rank that has most to do itself, and by how much that is more than the mean.
+const RankReport* slowest_rank(const Report& r, double& imbalance) {
+  const RankReport* slowest = nullptr;
+  double sum = 0;
+  size_t busy = 0;
+  for (const RankReport& one : r.ranks) {
+    if (!one.there || one.streams == 0) continue;
+    if (slowest == nullptr || own_ns(one) > own_ns(*slowest)) slowest = &one;
+    sum += static_cast<double>(own_ns(one));
+    ++busy;
+  }
+  imbalance =
+      sum > 0 ? static_cast<double>(own_ns(*slowest)) * static_cast<double>(busy) / sum - 1 : 0;
+  return slowest;
+}
+
+std::string ranks_text(const Report& r) {
+  if (r.ranks.empty()) return {};
+  std::string out = "\nby rank\n" + format("  %-24s", "");
+  for (const char* c : {"streams", "count", "I/O", "messages", "pauses", "waiting", "ended at",
+                        "ready in", "memory"})
+    out += format(" %9s", c);
+  out += "\n";
+  constexpr size_t kMost = 32;
+  double imbalance = 0;
+  const RankReport* slowest = slowest_rank(r, imbalance);
+  for (size_t i = 0; i < r.ranks.size(); ++i) {
+    const RankReport& one = r.ranks[i];
+    if (i >= kMost && &one != slowest) continue;
+    out += format("  %-24s", (std::to_string(one.rank) + " on " + one.host).c_str());
+    if (!one.there) {
+      out += "  told nothing: it was still in a call, or is gone\n";
+      continue;
+    }
+    for (const std::string& cell :
+         {format_count(one.streams), format_count(one.activities), format_time(one.io_ns),
+          format_time(one.communication_ns), format_time(one.pause_ns), format_time(one.wait_ns),
+          format_time(one.last_ns), format_time(one.ready_ns), format_bytes(one.memory)})
+      out += format(" %9s", cell.c_str());
+    out += "\n";
+  }
+  if (r.ranks.size() > kMost)
+    out += "  … " + format_count(r.ranks.size() - kMost) + " more (--json has all)\n";
+  if (slowest != nullptr && own_ns(*slowest) != 0)
+    out += "  rank " + std::to_string(slowest->rank) +
+           " has most to do itself (I/O and pauses): " + format_time(own_ns(*slowest)) +
+           format(", %.0f %% more than the mean\n", imbalance * 100);
+  return out;
+}
+
 std::string concurrency_text(const Report& r) {
   const double most =
       r.concurrency.empty() ? 0 : *std::max_element(r.concurrency.begin(), r.concurrency.end());
@@ -225,6 +278,9 @@ std::string report_text(const Report& r, const Tables& tables) {
     line("late", "p50 " + format_time(late.percentile(0.5)) + "   p90 " +
                      format_time(late.percentile(0.9)) + "   p99 " +
                      format_time(late.percentile(0.99)) + "   max " + format_time(late.max()));
+  if (!r.ranks.empty())
+    line("ranks", format_count(r.ranks.size()) +
+                      (r.map.empty() ? ", recorded rank r on rank r" : ", map " + r.map));
   if (r.streams.size() > 1)
     line("streams", format_count(r.streams.size()) + " on " + format_count(r.workers) +
                         (r.workers == 1 ? " thread" : " threads"));
@@ -270,6 +326,7 @@ std::string report_text(const Report& r, const Tables& tables) {
   }
 
   out += lateness_text(r.lateness());
+  out += ranks_text(r);
   out += streams_text(r, tables);
   out += concurrency_text(r);
   out += rules_text(r);
@@ -430,6 +487,30 @@ std::string report_json(const Report& r, const Tables& tables) {
                                              {"place", s.op != 0 ? tables.place(s.place) : ""},
                                              {"waited_for", s.waited_for},
                                              {"rule", tables.strings.text(s.rule)}});
+  if (!r.ranks.empty()) {
+    double imbalance = 0;
+    const RankReport* slowest = slowest_rank(r, imbalance);
+    j["map"] = r.map;
+    j["imbalance"] = imbalance;
+    j["slowest_rank"] = slowest != nullptr ? Json(slowest->rank) : Json(nullptr);
+  }
+  j["ranks"] = Json::array();
+  for (const RankReport& one : r.ranks)
+    j["ranks"].push_back({{"rank", one.rank},
+                          {"host", one.host},
+                          {"there", one.there},
+                          {"streams", one.streams},
+                          {"activities", one.activities},
+                          {"mismatched", one.mismatched},
+                          {"bytes", one.bytes},
+                          {"first_seconds", seconds(one.first_ns)},
+                          {"last_seconds", seconds(one.last_ns)},
+                          {"io_seconds", seconds(one.io_ns)},
+                          {"communication_seconds", seconds(one.communication_ns)},
+                          {"pause_seconds", seconds(one.pause_ns)},
+                          {"wait_seconds", seconds(one.wait_ns)},
+                          {"ready_seconds", seconds(one.ready_ns)},
+                          {"memory", one.memory}});
   j["streams"] = Json::array();
   for (const StreamReport& s : r.streams) {
     const feign_stream_info info = tables.streams.info(s.stream);

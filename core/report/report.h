@@ -71,6 +71,23 @@ struct CriticalPath {
   std::vector<PathStep> longest;  // by time
 };
 
+// One of the processes that replayed together. Times are sums over its streams.
+struct RankReport {
+  uint32_t rank = 0;
+  std::string host;
+  bool there = false;  // it told what follows
+  bool failed = false;
+  std::string stopped_by;  // why it ended early, if it did
+  uint64_t streams = 0, activities = 0, mismatched = 0;
+  uint64_t first_ns = 0, last_ns = 0;  // of its calls, from the common start
+  uint64_t io_ns = 0;                  // in calls of all layers but mpi
+  uint64_t communication_ns = 0;       // in those of layer mpi
+  uint64_t pause_ns = 0, wait_ns = 0;  // computing; for others
+  uint64_t bytes = 0;                  // read and written
+  uint64_t ready_ns = 0;               // from reading the plan to the start
+  uint64_t memory = 0;                 // the most that it took, bytes
+};
+
 struct Report {
   std::string trace;         // as the user named it
   std::string root;          // "" if none
@@ -86,6 +103,7 @@ struct Report {
   uint64_t dropped = 0, injected = 0;  // by modifiers
   bool interrupted = false;            // ended before the plan did
   bool failed = false;                 // … for the replayer failed, or the plan is damaged
+  bool left_behind = false;            // … with threads in calls that do not return
   std::string stopped_by;              // why, if it did ("signal 2", "no space left on device …")
 
   std::vector<std::unique_ptr<OpReport>> ops;  // by op id; null if there was none
@@ -97,12 +115,19 @@ struct Report {
   std::map<std::string, RuleReport> rules;  // that were waited for
   std::vector<double> concurrency;          // streams in calls, mean of each tenth of the run
   CriticalPath path;
+  std::vector<RankReport> ranks;  // empty: one process
+  std::string map;                // as the user said it
 
   Histogram lateness() const;  // over all streams
   OpReport& op(uint32_t id);
   OpReport total() const;   // over all ops
   double fidelity() const;  // matched / (matched + mismatched), 1 if none
 };
+
+// A report of one process as bytes for another, which adds it to its own. Streams and ops are those
+// of one plan. False if the bytes are none.
+std::string packed(const Report& report);
+bool add_packed(const std::string& bytes, Report& to);
 
 std::string report_text(const Report& report, const Tables& tables);
 std::string report_json(const Report& report, const Tables& tables);

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: MIT
+#include "replay/ranks.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "base/clock.h"
+#include "base/input.h"
+#include "cli/run.h"
+
+namespace feign {
+namespace {
+
+constexpr uint64_t kForEver = UINT64_MAX;
+constexpr uint64_t kFarewell_ns = 1'500'000'000;
+
+void nap(uint64_t ns) {
+  const timespec t{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  nanosleep(&t, nullptr);
+}
+
+// A number that fills the text.
+bool parse(std::string_view text, uint32_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// A process that is there, and no zombie.
+bool lives(int64_t process) {
+  FILE* file = fopen(("/proc/" + std::to_string(process) + "/stat").c_str(), "re");
+  if (file == nullptr) return false;
+  char text[512];
+  const size_t n = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  text[n] = '\0';
+  const char* state = strrchr(text, ')');
+  return state != nullptr && state[1] == ' ' && state[2] != 'Z' && state[2] != 'X';
+}
+
+}  // namespace
+
+Launched launched() {
+  // Open MPI's mpirun; srun and others with PMIx or PMI.
+  constexpr const char* kPairs[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                       {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
+                                       {"PMI_RANK", "PMI_SIZE"}};
+  for (const auto& pair : kPairs) {
+    const char *rank = getenv(pair[0]), *size = getenv(pair[1]);
+    Launched l;
+    if (rank == nullptr || size == nullptr || !parse(rank, l.rank) || !parse(size, l.size) ||
+        l.rank >= l.size)
+      continue;
+    l.by = pair[1];
+    return l;
+  }
+  return {};
+}
+
+Ranks::Ranks(std::unique_ptr<Instance> instance)
+    : instance_(std::move(instance)), api_(instance_->api<feign_ranks>()) {
+  api_.who(instance_->self(), &rank_, &size_);
+}
+
+Result<std::unique_ptr<Ranks>> Ranks::join(const Launched& by, Plugins& plugins, Tables& tables) {
+  const auto within = [&](Error error) {
+    return std::move(error).within("started as one of several (" + by.by + "=" +
+                                   std::to_string(by.size) + "), which plug-in mpi would join");
+  };
+  auto found = plugins.find("mpi", FEIGN_RANKS);
+  if (!found) return within(std::move(found.error()));
+  auto instance = Instance::create(*found, {}, tables);
+  if (!instance) return within(std::move(instance.error()));
+  std::unique_ptr<Ranks> ranks(new Ranks(std::move(*instance)));
+
+  char name[256] = "?";
+  gethostname(name, sizeof name - 1);
+  const std::string mine = std::string(name) + " " + std::to_string(getpid());
+  std::vector<std::string> all(ranks->size_);
+  ranks->gather(mine, kForEver, [&](uint32_t rank, const std::string& who) { all[rank] = who; });
+  std::string text;
+  for (const std::string& who : all) text += who + "\n";
+  auto told = ranks->tell_all(text);
+  if (!told) return std::move(told.error());
+  for (size_t at = 0; at < told->size();) {
+    const size_t end = told->find('\n', at), space = told->find(' ', at);
+    ranks->hosts_.push_back(told->substr(at, space - at));
+    ranks->processes_.push_back(ranks->hosts_.back() == name ? atoll(told->c_str() + space + 1)
+                                                             : 0);
+    at = end + 1;
+  }
+  return ranks;
+}
+
+Result<void> Ranks::send(uint32_t rank, Channel channel, const std::string& data) {
+  const feign_status status = api_.send(instance_->self(), rank, channel, data.data(), data.size());
+  if (status < 0) return instance_->failure(status);
+  return {};
+}
+
+bool Ranks::receive(Channel channel, uint32_t& from, std::string& data, uint64_t patience_ns) {
+  struct Got {
+    uint32_t* from;
+    std::string* data;
+  } got{&from, &data};
+  const auto take = [](void* ctx, uint32_t rank, const void* bytes, size_t size) noexcept {
+    auto* g = static_cast<Got*>(ctx);
+    *g->from = rank;
+    g->data->assign(static_cast<const char*>(bytes), size);
+  };
+  const uint64_t begin = now_ns();
+  // Seldom, the longer it takes: the others may be planning or preparing on these processors.
+  for (uint64_t pause = 1'000; true; pause = std::min<uint64_t>(pause * 2, 2'000'000)) {
+    if (api_.receive(instance_->self(), channel, take, &got) == FEIGN_OK) return true;
+    if (now_ns() - begin >= patience_ns) return false;
+    // mpirun asks all to end when one is gone: what it would have said does not come.
+    if (patience_ns == kForEver && g_stop_signal.load(std::memory_order_relaxed) != 0) {
+      patience_ns = now_ns() - begin + kFarewell_ns;
+    }
+    nap(pause);
+  }
+}
+
+Result<void> Ranks::agree(Result<void> mine) {
+  const std::string text = mine ? std::string() : mine.error().text();
+  std::vector<std::string> all(size_);
+  gather(text, kForEver, [&](uint32_t rank, const std::string& said) { all[rank] = said; });
+  std::string verdict;
+  // Where all say the same, it is no rank's own.
+  const bool same = std::all_of(all.begin(), all.end(), [&](const auto& t) { return t == all[0]; });
+  for (uint32_t r = 0; r < size_ && verdict.empty(); ++r)
+    if (!all[r].empty())
+      verdict = (r == 0 || same ? "" : "rank " + std::to_string(r) + ": ") + all[r];
+  auto told = tell_all(verdict);
+  if (!told) return std::move(told.error());
+  if (told->empty()) return {};
+  return Error(mine ? FEIGN_ERR_IO : mine.error().code(), *told);
+}
+
+Result<std::string> Ranks::tell_all(const std::string& text) {
+  if (rank_ == 0) {
+    for (uint32_t r = 1; r < size_; ++r)
+      if (auto sent = send(r, kTell, text); !sent) return std::move(sent.error());
+    return text;
+  }
+  uint32_t from = 0;
+  std::string data;
+  (void)receive(kTell, from, data, kForEver);
+  return data;
+}
+
+void Ranks::barrier() { (void)api_.barrier(instance_->self()); }
+
+void Ranks::gather(const std::string& mine, uint64_t patience_ns,
+                   const std::function<void(uint32_t, const std::string&)>& take) {
+  if (rank_ != 0) {
+    (void)send(0, kGather, mine);
+    return;
+  }
+  take(0, mine);
+  const uint64_t begin = now_ns();
+  for (uint32_t left = size_ - 1; left != 0; --left) {
+    const uint64_t gone = now_ns() - begin;
+    uint32_t from = 0;
+    std::string data;
+    if (!receive(kGather, from, data, patience_ns - std::min(patience_ns, gone))) return;
+    take(from, data);
+  }
+}
+
+void Ranks::stop_all(const std::string& why) {
+  for (uint32_t r = 0; r < size_; ++r)
+    if (r != rank_) (void)send(r, kStop, why);
+}
+
+std::string Ranks::stopped_by() {
+  uint32_t from = 0;
+  std::string data;
+  if (stopped_by_.empty() && receive(kStop, from, data, 0))
+    stopped_by_ = "rank " + std::to_string(from) + " (" + hosts_[from] + "): " + data;
+  return stopped_by_;
+}
+
+std::string Ranks::lost() const {
+  for (uint32_t r = 0; r < size_; ++r)
+    if (processes_[r] != 0 && !lives(processes_[r]))
+      return "rank " + std::to_string(r) + " (process " + std::to_string(processes_[r]) + " on " +
+             hosts_[r] + ") is gone";
+  return {};
+}
+
+void Ranks::abort(int status) {
+  api_.abort(instance_->self(), status);
+  _exit(status);
+}
+
+// ---- dependencies -------------------------------------------------------------------------------
+
+Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
+                         const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of) {
+  const auto& counts = plan->totals().by_stream;
+  struct Need {
+    uint32_t stream, reserved;
+    uint64_t id;
+  };
+  std::vector<std::map<uint32_t, std::vector<uint64_t>>> needs(size_);  // by rank, stream
+  if (!mine.empty()) {
+    NativeReader::Range range;
+    range.streams = mine;
+    NativeReader::Cursor cursor(plan, range);
+    Record r{};
+    uint64_t number = 0;
+    while (true) {
+      auto more = cursor.next(r, number);
+      if (!more) return std::move(more.error());
+      if (!*more) break;
+      for (const Dependency& d : r.depends)
+        if (d.stream < rank_of.size() && rank_of[d.stream] != rank_ && counts[d.stream] != 0)
+          needs[rank_of[d.stream]][d.stream].push_back(d.id);
+    }
+  }
+  streams_ = static_cast<uint32_t>(rank_of.size());
+  awaited_.assign(streams_, {});
+  passed_ = std::make_unique<std::atomic<uint64_t>[]>(streams_);
+  for (uint32_t r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    std::string bytes;
+    for (auto& [stream, ids] : needs[r]) {
+      std::sort(ids.begin(), ids.end());
+      ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+      for (const uint64_t id : ids) {
+        const Need need{stream, 0, id};
+        bytes.append(reinterpret_cast<const char*>(&need), sizeof need);
+      }
+    }
+    if (auto sent = send(r, kLink, bytes); !sent) return sent;
+  }
+  for (uint32_t left = size_ - 1; left != 0; --left) {
+    uint32_t from = 0;
+    std::string bytes;
+    if (!receive(kLink, from, bytes, kForEver)) break;
+    for (size_t at = 0; at + sizeof(Need) <= bytes.size(); at += sizeof(Need)) {
+      Need need;
+      memcpy(&need, bytes.data() + at, sizeof need);
+      if (need.stream < streams_) awaited_[need.stream].push_back({need.id, from});
+    }
+  }
+  for (auto& list : awaited_)
+    std::sort(list.begin(), list.end(),
+              [](const Awaited& a, const Awaited& b) { return a.id < b.id; });
+  return {};
+}
+
+namespace {
+struct Passed {
+  uint32_t stream, reserved;
+  uint64_t id;
+};
+}  // namespace
+
+void Ranks::passed(uint32_t rank, uint32_t stream, uint64_t id) {
+  const Passed message{stream, 0, id};
+  (void)api_.send(instance_->self(), rank, kPassed, &message, sizeof message);
+}
+
+bool Ranks::has_passed(uint32_t stream, uint64_t id) {
+  if (stream >= streams_) return true;
+  if (passed_[stream].load(std::memory_order_acquire) >= id) return true;
+  const auto take = [](void* ctx, uint32_t, const void* data, size_t size) noexcept {
+    auto* self = static_cast<Ranks*>(ctx);
+    Passed message;
+    if (size != sizeof message) return;
+    memcpy(&message, data, sizeof message);
+    if (message.stream >= self->streams_) return;
+    auto& upto = self->passed_[message.stream];
+    uint64_t was = upto.load(std::memory_order_relaxed);
+    while (was < message.id &&
+           !upto.compare_exchange_weak(was, message.id, std::memory_order_acq_rel)) {
+    }
+  };
+  while (api_.receive(instance_->self(), kPassed, take, this) == FEIGN_OK)
+    if (passed_[stream].load(std::memory_order_acquire) >= id) return true;
+  return false;
+}
+
+// ---- which rank does what -----------------------------------------------------------------------
+
+namespace {
+
+// "3" or "0-7".
+bool parse_range(const std::string& text, uint32_t& first, uint32_t& last) {
+  const size_t dash = text.find('-');
+  if (!parse(text.substr(0, dash), first)) return false;
+  last = first;
+  return dash == std::string::npos || (parse(text.substr(dash + 1), last) && first <= last);
+}
+
+Result<std::vector<uint32_t>> map_of_file(const std::string& name, uint32_t recorded,
+                                          uint32_t size) {
+  auto input = Input::open(name);
+  if (!input) return std::move(input.error()).within("--map");
+  std::vector<uint32_t> map(recorded, UINT32_MAX);
+  Lines lines(std::move(*input));
+  std::string_view line;
+  while (true) {
+    auto more = lines.next(line);
+    if (!more) return std::move(more.error()).within("--map");
+    if (!*more) break;
+    const std::string at = name + ":" + std::to_string(lines.number()) + ": ";
+    std::string text(line.substr(0, line.find('#')));
+    const size_t begin = text.find_first_not_of(" \t\r");
+    if (begin == std::string::npos) continue;
+    const size_t space = text.find_first_of(" \t", begin);
+    const size_t second = text.find_first_not_of(" \t", std::min(space, text.size()));
+    const size_t end = text.find_last_not_of(" \t\r");
+    uint32_t first = 0, last = 0, to = 0;
+    if (space == std::string::npos || second == std::string::npos ||
+        !parse_range(text.substr(begin, space - begin), first, last) ||
+        !parse(text.substr(second, end + 1 - second), to))
+      return Error(FEIGN_ERR_ARGUMENT,
+                   at + "\"" + std::string(line) + "\": want RECORDED REPLAY, such as 0-3 0");
+    if (last >= recorded)
+      return Error(FEIGN_ERR_ARGUMENT, at + "recorded rank " + std::to_string(last) +
+                                           ": the trace has 0 to " + std::to_string(recorded - 1));
+    if (to >= size)
+      return Error(FEIGN_ERR_ARGUMENT, at + "replay rank " + std::to_string(to) +
+                                           ": there are 0 to " + std::to_string(size - 1));
+    for (uint32_t r = first; r <= last; ++r) map[r] = to;
+  }
+  for (uint32_t r = 0; r < recorded; ++r)
+    if (map[r] == UINT32_MAX)
+      return Error(FEIGN_ERR_ARGUMENT,
+                   name + ": says nothing of recorded rank " + std::to_string(r));
+  return map;
+}
+
+}  // namespace
+
+Result<RankMap> map_ranks(const std::string& how, const Tables& tables, uint32_t size) {
+  const uint32_t streams = tables.streams.size();
+  // Streams that fork or clone made belong to where the first of them does.
+  std::vector<feign_stream_info> infos(streams);
+  bool any = false;
+  uint32_t recorded = 0;
+  for (uint32_t s = 1; s < streams; ++s) {
+    infos[s] = tables.streams.info(s);
+    if (infos[s].rank < 0) continue;
+    any = true;
+    if (infos[s].rank >= 1 << 20)
+      return Error(FEIGN_ERR_ARGUMENT,
+                   "the trace has a rank " + std::to_string(infos[s].rank) + ": want fewer");
+    recorded = std::max(recorded, static_cast<uint32_t>(infos[s].rank) + 1);
+  }
+  std::vector<uint32_t> unit(streams, 0);
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> processes;
+  for (uint32_t s = 1; s < streams; ++s) {
+    uint32_t at = s;
+    for (uint32_t steps = 0; steps < streams; ++steps) {
+      if (infos[at].rank >= 0 || infos[at].parent == 0 || infos[at].parent >= streams) break;
+      at = infos[at].parent;
+    }
+    if (infos[at].rank >= 0) {
+      unit[s] = static_cast<uint32_t>(infos[at].rank);
+    } else if (!any) {
+      const int64_t process = infos[at].process >= 0 ? infos[at].process : -int64_t{at};
+      const auto next = static_cast<uint32_t>(processes.size());
+      unit[s] = processes.try_emplace({infos[at].host, process}, next).first->second;
+    }
+  }
+  if (!any) recorded = static_cast<uint32_t>(processes.size());
+
+  RankMap map;
+  map.by_recorded.resize(recorded);
+  if (how.empty() && recorded > size)
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "the trace has " + std::to_string(recorded) + (any ? " ranks" : " processes") +
+                     ", and " + std::to_string(size) + " replay it: want mpirun -np " +
+                     std::to_string(recorded) + ", or --map block, cyclic or FILE");
+  if (how.empty()) {
+    for (uint32_t r = 0; r < recorded; ++r) map.by_recorded[r] = r;
+  } else if (how == "block") {
+    for (uint32_t r = 0; r < recorded; ++r)
+      map.by_recorded[r] = static_cast<uint32_t>(uint64_t{r} * size / recorded);
+  } else if (how == "cyclic") {
+    for (uint32_t r = 0; r < recorded; ++r) map.by_recorded[r] = r % size;
+  } else {
+    auto read = map_of_file(how, recorded, size);
+    if (!read) return std::move(read.error());
+    map.by_recorded = std::move(*read);
+  }
+  map.by_stream.resize(streams);
+  for (uint32_t s = 1; s < streams; ++s) map.by_stream[s] = map.by_recorded[unit[s]];
+  if (!any) map.by_recorded.clear();
+  return map;
+}
+
+}  // namespace feign

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// The processes that run one replay together, as mpirun starts them: what they do together is built
+// here from a barrier and messages, which a plug-in (feign_ranks) carries. The core itself knows
+// nothing of MPI. docs/decisions/0016-ranks.md says why.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plugin/plugin.h"
+#include "trace/native.h"
+#include "trace/tables.h"
+
+namespace feign {
+
+// What the environment says of a launcher: which of how many processes this is.
+struct Launched {
+  std::string by;  // the variable that says so; "" if there is none
+  uint32_t rank = 0, size = 1;
+};
+Launched launched();
+
+class Ranks {
+ public:
+  // Joins the others by the plug-in of that role. [main]
+  static Result<std::unique_ptr<Ranks>> join(const Launched& by, Plugins& plugins, Tables& tables);
+
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
+  const std::vector<std::string>& hosts() const { return hosts_; }  // by rank
+
+  // The first failure of any, on all of them, with the rank before it; all must call it. [main]
+  Result<void> agree(Result<void> mine);
+  // The text of rank 0, on all. [main]
+  Result<std::string> tell_all(const std::string& text);
+  void barrier();  // [main]
+  // Rank 0 gets what all the others give; those that have not after `patience_ns` are left out.
+  void gather(const std::string& mine, uint64_t patience_ns,
+              const std::function<void(uint32_t rank, const std::string&)>& take);  // [main]
+
+  // Somebody ends the replay: all others are told why. [any thread]
+  void stop_all(const std::string& why);
+  // Who was it, and why; "" while nobody has. [main]
+  std::string stopped_by();
+  // A rank of this host that is gone without a word; "" if there is none. [main]
+  std::string lost() const;
+  [[noreturn]] void abort(int status);
+
+  // What this rank's streams need of other ranks', and the others of its. All must call it. [main]
+  Result<void> link(const std::shared_ptr<const NativeReader>& plan,
+                    const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of);
+  // Others wait for these of a stream, ids growing.
+  struct Awaited {
+    uint64_t id;
+    uint32_t rank;
+  };
+  const std::vector<Awaited>& awaited(uint32_t stream) const { return awaited_[stream]; }
+  // Everything of the stream up to this id has ended. [the stream's worker]
+  void passed(uint32_t rank, uint32_t stream, uint64_t id);
+  // Whether it is known that another rank's stream has. Looks for news. [any thread]
+  bool has_passed(uint32_t stream, uint64_t id);
+
+ private:
+  enum Channel : uint32_t { kAgree, kTell, kGather, kStop, kLink, kPassed };
+  explicit Ranks(std::unique_ptr<Instance> instance);
+  Result<void> send(uint32_t rank, Channel channel, const std::string& data);
+  // One message; "" and false if none came within the time, or a signal asked for an end.
+  bool receive(Channel channel, uint32_t& from, std::string& data, uint64_t patience_ns);
+
+  std::unique_ptr<Instance> instance_;
+  const feign_ranks& api_;
+  uint32_t rank_ = 0, size_ = 1;
+  std::vector<std::string> hosts_;
+  std::vector<int64_t> processes_;                   // by rank; 0 on other hosts
+  std::vector<std::vector<Awaited>> awaited_;        // by stream
+  std::unique_ptr<std::atomic<uint64_t>[]> passed_;  // by stream of another rank
+  uint32_t streams_ = 0;
+  std::string stopped_by_;
+};
+
+// --map: which replay rank does the streams of which recorded rank. A recorded rank is an MPI rank,
+// or, where the trace has none, a process with all that it made.
+struct RankMap {
+  std::vector<uint32_t> by_stream;    // replay rank
+  std::vector<uint32_t> by_recorded;  // by recorded rank
+};
+// `how`: "" (rank r on rank r), "block", "cyclic", or a file of lines "RECORDED[-RECORDED] REPLAY".
+Result<RankMap> map_ranks(const std::string& how, const Tables& tables, uint32_t size);
+
+}  // namespace feign

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Modifier mpi-hints: changes what an application tells MPI-IO: hints, and whether reads and writes
+// are collective. What if collective buffering were off, or data sieving on?
+#include <fnmatch.h>
+
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "feign.h"
+
+namespace {
+
+enum Collective : uint32_t { kAsRecorded, kYes, kNo };
+
+struct Options {
+  const char* const* set;
+  const char* const* add;
+  const char* const* drop;
+  uint32_t collective;
+};
+
+using Hints = std::vector<std::pair<std::string, std::string>>;
+
+std::string coded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '%')
+      out += "%25";
+    else if (c == '=')
+      out += "%3D";
+    else if (c == ';')
+      out += "%3B";
+    else
+      out += c;
+  }
+  return out;
+}
+
+// Keys and values stay as they are coded in the text.
+Hints parse(std::string_view text) {
+  Hints hints;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(';'), text.size());
+    const std::string_view pair = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && equals != 0)
+      hints.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return hints;
+}
+
+struct Modifier {
+  const feign_host* host = nullptr;
+  Hints set, add;
+  std::vector<std::string> drop;
+  std::vector<std::pair<uint32_t, uint32_t>> ops;   // from, to
+  std::vector<std::pair<uint32_t, uint32_t>> info;  // op, where its info is
+
+  std::string changed(std::string_view text) const {
+    Hints hints = parse(text);
+    std::erase_if(hints, [&](const auto& h) {
+      for (const std::string& pattern : drop)
+        if (fnmatch(pattern.c_str(), h.first.c_str(), 0) == 0) return true;
+      return false;
+    });
+    const auto put = [&](const auto& hint, bool replace) {
+      for (auto& h : hints)
+        if (h.first == hint.first) {
+          if (replace) h.second = hint.second;
+          return;
+        }
+      hints.push_back(hint);
+    };
+    for (const auto& h : set) put(h, true);
+    for (const auto& h : add) put(h, false);
+    std::string out;
+    for (const auto& [key, value] : hints) out += (out.empty() ? "" : ";") + key + "=" + value;
+    return out;
+  }
+
+  feign_status change(feign_activity* a) {
+    for (const auto& [from, to] : ops)
+      if (a->op == from) {
+        a->op = to;
+        return FEIGN_OK;
+      }
+    for (const auto& [op, index] : info) {
+      if (a->op != op) continue;
+      std::vector<uint64_t> values(a->values, a->values + a->value_count);
+      if (index >= values.size()) values.resize(index + size_t{1}, 0);
+      const uint64_t was = values[index] == FEIGN_UNKNOWN ? 0 : values[index];
+      const std::string text = changed(host->text(host, static_cast<uint32_t>(was), nullptr));
+      values[index] = host->intern(host, text.data(), text.size());
+      if (values[index] == was) return FEIGN_OK;
+      return host->set_values(host, a, values.data(), static_cast<uint32_t>(values.size()));
+    }
+    return FEIGN_OK;
+  }
+};
+
+// "key=value" of each; the text of the first that is none in `wrong`.
+Hints hints_of(const char* const* list, std::string& wrong) {
+  Hints hints;
+  for (; *list != nullptr; ++list) {
+    const std::string_view text = *list;
+    const size_t equals = text.find('=');
+    if ((equals == std::string_view::npos || equals == 0) && wrong.empty()) wrong = text;
+    if (equals == std::string_view::npos) continue;
+    hints.emplace_back(coded(text.substr(0, equals)), coded(text.substr(equals + 1)));
+  }
+  return hints;
+}
+
+feign_status create(const feign_host* host, const void* options, void** self) noexcept {
+  try {
+    const auto& o = *static_cast<const Options*>(options);
+    auto m = std::make_unique<Modifier>();
+    m->host = host;
+    std::string wrong;
+    m->set = hints_of(o.set, wrong);
+    m->add = hints_of(o.add, wrong);
+    for (const char* const* d = o.drop; *d != nullptr; ++d) m->drop.emplace_back(*d);
+    if (!wrong.empty())
+      return host->fail(host, FEIGN_ERR_ARGUMENT,
+                        ("\"" + wrong + "\": want KEY=VALUE, such as set=cb_nodes=4").c_str());
+    if (!m->set.empty() || !m->add.empty() || !m->drop.empty())
+      for (const char* name : {"MPI_File_open", "MPI_File_set_view", "MPI_File_set_info"}) {
+        const uint32_t op = host->op(host, "mpiio", name);
+        const feign_op_info* info = host->op_info(host, op);
+        for (uint32_t i = 0; info != nullptr && i < info->arg_count; ++i)
+          if (std::string_view(info->args[i].name) == "info")
+            m->info.emplace_back(op, info->args[i].index);
+      }
+    for (const char* name :
+         {"read", "write", "read_at", "write_at", "iread", "iwrite", "iread_at", "iwrite_at"}) {
+      if (o.collective == kAsRecorded) break;
+      const std::string alone = std::string("MPI_File_") + name, all = alone + "_all";
+      const uint32_t one = host->op(host, "mpiio", alone.c_str());
+      const uint32_t many = host->op(host, "mpiio", all.c_str());
+      m->ops.emplace_back(o.collective == kYes ? one : many, o.collective == kYes ? many : one);
+    }
+    *self = m.release();
+    return FEIGN_OK;
+  } catch (const std::bad_alloc&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
+  auto& m = *static_cast<Modifier*>(self);
+  try {
+    for (size_t i = 0; i < in->due; ++i) {
+      if (const feign_status s = m.change(in->items[i]); s < 0) return s;
+      if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
+    }
+    return FEIGN_OK;
+  } catch (const std::bad_alloc&) {
+    return m.host->fail(m.host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+void destroy(void* self) noexcept { delete static_cast<Modifier*>(self); }
+
+constexpr const char* kCollectives[] = {"as-recorded", "yes", "no", nullptr};
+constexpr feign_option kOptions[] = {
+    {"set", FEIGN_OPT_TEXTS, offsetof(Options, set), nullptr, nullptr, 0, 0,
+     "KEY=VALUE: the hint has this value wherever a file is opened or its view or hints are set."},
+    {"add", FEIGN_OPT_TEXTS, offsetof(Options, add), nullptr, nullptr, 0, 0,
+     "KEY=VALUE: the same, where the application did not give that hint itself."},
+    {"drop", FEIGN_OPT_TEXTS, offsetof(Options, drop), nullptr, nullptr, 0, 0,
+     "Hints of this name are not given; cb_* is all that begin so."},
+    {"collective", FEIGN_OPT_ENUM, offsetof(Options, collective), "as-recorded", kCollectives, 0, 0,
+     "Reads and writes at explicit offsets or the individual file pointer: all collective (then "
+     "all "
+     "ranks that opened the file must make the same number of them), or none."},
+};
+constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
+constexpr feign_component kComponent = {
+    sizeof kComponent,
+    FEIGN_MODIFIER,
+    "mpi-hints",
+    "Changes the hints given to MPI-IO, and what is collective.",
+    &kApi,
+    kOptions,
+    std::size(kOptions),
+    sizeof(feign_option),
+    sizeof(Options),
+    0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "mpi-hints", FEIGN_VERSION, "MIT", kComponents};

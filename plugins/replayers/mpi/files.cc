@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: MIT
+// Layer mpiio: MPI's own files, below the root.
+//
+// MPI opens by name, and knows nothing of a root. So the name is resolved here, by the same rules
+// as for posix, and MPI is given one below /proc/self/fd: the file itself if it is there, else its
+// name in its directory. Neither leads anywhere else, whatever is renamed meanwhile.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "base/jail.h"
+#include "layers/mpiio_ops.h"
+#include "replayers/mpi/state.h"
+
+namespace feign::mpi {
+namespace {
+
+// A name that MPI can open, while this lives; or why there is none.
+class Name {
+ public:
+  Name(int root, const char* path) {
+    fd_ = open_in_root(root, path, O_PATH | O_CLOEXEC, 0);
+    if (fd_ >= 0) {
+      there_ = true;
+      text_ = "/proc/self/fd/" + std::to_string(fd_);
+      return;
+    }
+    error_ = fd_;
+    if (fd_ != -ENOENT) return;
+    std::string directory(path);
+    const size_t slash = directory.rfind('/');
+    const std::string last = directory.substr(slash == std::string::npos ? 0 : slash + 1);
+    directory.resize(slash == std::string::npos ? 0 : slash);
+    if (last.empty() || last == "." || last == "..") return;
+    const int dir = open_in_root(root, directory.empty() ? "/" : directory.c_str(),
+                                 O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0) return;
+    struct stat st;
+    if (fstatat(dir, last.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
+      // A link that leads nowhere: what is opened by it must not come to be elsewhere.
+      close(dir);
+      return;
+    }
+    fd_ = dir;
+    text_ = "/proc/self/fd/" + std::to_string(dir) + "/" + last;
+  }
+  Name(const Name&) = delete;
+  Name& operator=(const Name&) = delete;
+  ~Name() {
+    if (fd_ >= 0) close(fd_);
+  }
+  bool there() const { return there_; }
+  const std::string& text() const { return text_; }  // "": cannot be opened
+  int error() const { return error_; }
+
+ private:
+  int fd_ = -1, error_ = 0;
+  bool there_ = false;
+  std::string text_;
+};
+
+int64_t remove_below(int root, const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash);
+  const int dir = open_in_root(root, directory.empty() ? "/" : directory.c_str(),
+                               O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  if (dir < 0) return dir;
+  const char* last = path.c_str() + (slash == std::string::npos ? 0 : slash + 1);
+  const int64_t result = unlinkat(dir, last, 0) == 0 ? 0 : -errno;
+  close(dir);
+  return result;
+}
+
+void open_file(Stream& s) {
+  Replayer& r = *s.r;
+  const feign_activity& a = *s.a;
+  if (a.path == 0) return s.skip("no path was recorded");
+  const Group* g = s.group(s.args->comm);
+  if (g == nullptr) return s.skip("its communicator is not known");
+  MPI_Comm comm = g->comm;
+  if (!g->apart) {
+    if (r.options.comm == kReal) return s.refuse(*g);
+    comm = MPI_COMM_SELF;  // each on its own, since nobody waits for anybody
+  }
+  if (comm == MPI_COMM_NULL) return s.skip("its communicator does not have this rank");
+  File f;
+  f.group = g;
+  const std::string path = r.text(a.path);
+  int mode = 0;
+  constexpr std::pair<uint32_t, int> kModes[] = {
+      {1, MPI_MODE_CREATE},   {2, MPI_MODE_RDONLY},       {4, MPI_MODE_WRONLY},
+      {8, MPI_MODE_RDWR},     {32, MPI_MODE_UNIQUE_OPEN}, {64, MPI_MODE_EXCL},
+      {128, MPI_MODE_APPEND}, {256, MPI_MODE_SEQUENTIAL}};
+  for (const auto& [recorded, here] : kModes)
+    if (a.flags & recorded) mode |= here;
+  // A name below /proc cannot be removed by MPI.
+  if (a.flags & 16) f.remove = path;
+  const Name name(r.root, path.c_str());
+  // All of them call it or none: one that has no name to give gives one that is nowhere.
+  const std::string nowhere = "/proc/self/fd/none/none";
+  if (name.there()) mode &= ~MPI_MODE_CREATE;
+  if (name.there() && (mode & MPI_MODE_EXCL) && a.result >= 0 && comm != MPI_COMM_SELF)
+    mode &= ~MPI_MODE_EXCL;  // another rank of the same call has just made it
+  if (!(mode & MPI_MODE_CREATE)) mode &= ~MPI_MODE_EXCL;
+  MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
+  // Ranks see the name at different times: whether it is to be made must be one answer.
+  int flags[2] = {mode & (MPI_MODE_CREATE | MPI_MODE_EXCL), 0};
+  MPI_Allreduce(flags, flags + 1, 1, MPI_INT, MPI_BOR, comm);
+  mode = (mode & ~(MPI_MODE_CREATE | MPI_MODE_EXCL)) | (flags[1] & MPI_MODE_CREATE);
+  const int status = MPI_File_open(comm, (name.text().empty() ? nowhere : name.text()).c_str(),
+                                   mode, info, &f.file);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  s.answer(status);
+  if (status != MPI_SUCCESS) {
+    if (name.text().empty() && name.error() != 0) s.outcome->result = name.error();
+    return;
+  }
+  if (a.handle == 0 || a.result < 0) {
+    MPI_File_close(&f.file);
+    return;
+  }
+  const std::lock_guard lock(r.files_mutex);
+  r.files[a.handle] = std::move(f);
+}
+
+int whence_of(uint32_t recorded) {
+  return recorded == 602 ? MPI_SEEK_CUR : recorded == 604 ? MPI_SEEK_END : MPI_SEEK_SET;
+}
+
+// The memory of a read or write, by its datatype where that fits.
+struct Memory {
+  void* at;
+  int count;
+  MPI_Datatype type;
+};
+Memory memory_of(Stream& s, bool writes) {
+  char* base = writes ? s.r->data.get() : s.received.get();
+  const auto room = static_cast<int64_t>(s.r->room);
+  const uint64_t count = s.value(s.args->count);
+  if (s.args->type != kAbsent && count <= INT_MAX) {
+    const Type& t = s.type(s.args->type);
+    const bool same =
+        t.size > 0 && t.size * static_cast<int64_t>(count) == static_cast<int64_t>(s.a->length);
+    if (same && t.type != MPI_DATATYPE_NULL && t.extent >= 0 && t.true_extent >= 0 &&
+        t.extent <= room && t.true_low >= 0 && t.true_low <= room && t.true_extent <= room) {
+      const int64_t last = t.extent * static_cast<int64_t>(count - 1);
+      if (last + t.true_extent + t.true_low <= room) return {base, static_cast<int>(count), t.type};
+    }
+  }
+  return {base, static_cast<int>(std::min<uint64_t>(s.a->length, s.r->room)), MPI_BYTE};
+}
+
+}  // namespace
+
+void close_files(Replayer& r) {
+  // What the trace left open is left open: to close it is a call that all ranks would have to make.
+  for (auto& [handle, f] : r.files)
+    if (f.group == nullptr || !f.group->apart || f.group->ranks.size() == 1)
+      MPI_File_close(&f.file);
+}
+
+void do_mpiio(Stream& s, uint32_t op) {
+  Replayer& r = *s.r;
+  const feign_activity& a = *s.a;
+  const feign_op_info* op_info = r.host->op_info(r.host, op);
+  const std::string_view name = op_info->name;
+  const bool all = name.find("_all") != std::string_view::npos ||
+                   name.find("_ordered") != std::string_view::npos;
+  if (r.options.io != kIoReal) {
+    // The calls in it are made in its place; it says only that all ranks have come this far.
+    const bool meets = all || op == FEIGN_MPIIO_FILE_OPEN || op == FEIGN_MPIIO_FILE_CLOSE ||
+                       op == FEIGN_MPIIO_FILE_SET_VIEW || op == FEIGN_MPIIO_FILE_SET_SIZE ||
+                       op == FEIGN_MPIIO_FILE_PREALLOCATE || op == FEIGN_MPIIO_FILE_SYNC;
+    const Group* g = nullptr;
+    if (op == FEIGN_MPIIO_FILE_OPEN) {
+      g = s.group(s.args->comm);
+      const std::lock_guard lock(r.files_mutex);
+      r.files[a.handle].group = g;
+    } else {
+      const std::lock_guard lock(r.files_mutex);
+      const auto at = r.files.find(a.handle);
+      if (at != r.files.end()) g = at->second.group;
+      if (op == FEIGN_MPIIO_FILE_CLOSE && at != r.files.end()) r.files.erase(at);
+    }
+    if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL)
+      MPI_Barrier(g->comm);
+    return s.skip("left to the posix calls in it");
+  }
+  if (op == FEIGN_MPIIO_FILE_OPEN) return open_file(s);
+  if (op == FEIGN_MPIIO_FILE_DELETE) {
+    if (a.path == 0) return s.skip("no path was recorded");
+    s.outcome->result = remove_below(r.root, r.text(a.path));
+    return;
+  }
+  File file;
+  {
+    const std::lock_guard lock(r.files_mutex);
+    const auto at = r.files.find(a.handle);
+    if (at != r.files.end()) file = at->second;
+  }
+  if (file.file == MPI_FILE_NULL) {
+    if (a.handle == 0 || (a.marks & FEIGN_INHERITED))
+      return s.skip("the trace does not tell its file");
+    s.outcome->result = -EBADF;
+    return;
+  }
+  const MPI_File f = file.file;
+  if (all && !file.group->apart && r.options.comm == kReal) return s.refuse(*file.group);
+  MPI_Status status;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = MPI_SUCCESS;
+  const bool reads = op_info->kind == FEIGN_KIND_READ, writes = op_info->kind == FEIGN_KIND_WRITE;
+  if (reads || writes) {
+    if (writes && r.bytes.fetch_add(a.length, std::memory_order_relaxed) >= r.max_bytes) {
+      s.outcome->result = -EDQUOT;
+      s.outcome->why = "as many bytes are written as --max-bytes allows";
+      return;
+    }
+    const Memory m = memory_of(s, writes);
+    // In etypes of the view, as the program gave it.
+    const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
+    bool later = false, ends = false;
+    switch (op) {
+      case FEIGN_MPIIO_FILE_READ:
+        code = MPI_File_read(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_READ_ALL:
+        code = MPI_File_read_all(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_READ_AT:
+        code = MPI_File_read_at(f, at, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_READ_AT_ALL:
+        code = MPI_File_read_at_all(f, at, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_READ_SHARED:
+        code = MPI_File_read_shared(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_READ_ORDERED:
+        code = MPI_File_read_ordered(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE:
+        code = MPI_File_write(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_ALL:
+        code = MPI_File_write_all(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_AT:
+        code = MPI_File_write_at(f, at, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_AT_ALL:
+        code = MPI_File_write_at_all(f, at, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_SHARED:
+        code = MPI_File_write_shared(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_ORDERED:
+        code = MPI_File_write_ordered(f, m.at, m.count, m.type, &status);
+        break;
+      case FEIGN_MPIIO_FILE_IREAD:
+        code = MPI_File_iread(f, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IREAD_ALL:
+        code = MPI_File_iread_all(f, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IREAD_AT:
+        code = MPI_File_iread_at(f, at, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IREAD_AT_ALL:
+        code = MPI_File_iread_at_all(f, at, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IREAD_SHARED:
+        code = MPI_File_iread_shared(f, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IWRITE:
+        code = MPI_File_iwrite(f, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IWRITE_ALL:
+        code = MPI_File_iwrite_all(f, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IWRITE_AT:
+        code = MPI_File_iwrite_at(f, at, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IWRITE_AT_ALL:
+        code = MPI_File_iwrite_at_all(f, at, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_IWRITE_SHARED:
+        code = MPI_File_iwrite_shared(f, m.at, m.count, m.type, &request);
+        later = true;
+        break;
+      case FEIGN_MPIIO_FILE_READ_ALL_BEGIN:
+        code = MPI_File_read_all_begin(f, m.at, m.count, m.type);
+        break;
+      case FEIGN_MPIIO_FILE_READ_AT_ALL_BEGIN:
+        code = MPI_File_read_at_all_begin(f, at, m.at, m.count, m.type);
+        break;
+      case FEIGN_MPIIO_FILE_READ_ORDERED_BEGIN:
+        code = MPI_File_read_ordered_begin(f, m.at, m.count, m.type);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_ALL_BEGIN:
+        code = MPI_File_write_all_begin(f, m.at, m.count, m.type);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_AT_ALL_BEGIN:
+        code = MPI_File_write_at_all_begin(f, at, m.at, m.count, m.type);
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_ORDERED_BEGIN:
+        code = MPI_File_write_ordered_begin(f, m.at, m.count, m.type);
+        break;
+      case FEIGN_MPIIO_FILE_READ_ALL_END:
+        code = MPI_File_read_all_end(f, m.at, &status);
+        ends = true;
+        break;
+      case FEIGN_MPIIO_FILE_READ_AT_ALL_END:
+        code = MPI_File_read_at_all_end(f, m.at, &status);
+        ends = true;
+        break;
+      case FEIGN_MPIIO_FILE_READ_ORDERED_END:
+        code = MPI_File_read_ordered_end(f, m.at, &status);
+        ends = true;
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_ALL_END:
+        code = MPI_File_write_all_end(f, m.at, &status);
+        ends = true;
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_AT_ALL_END:
+        code = MPI_File_write_at_all_end(f, m.at, &status);
+        ends = true;
+        break;
+      case FEIGN_MPIIO_FILE_WRITE_ORDERED_END:
+        code = MPI_File_write_ordered_end(f, m.at, &status);
+        ends = true;
+        break;
+      default:
+        return s.skip("not a call that is made here");
+    }
+    s.answer(code);
+    if (code != MPI_SUCCESS) return;
+    if (later) remember(s, request);
+    if (later || name.ends_with("_begin")) {
+      // How many bytes it was shows when it is over.
+      s.outcome->result = a.result;
+      return;
+    }
+    (void)ends;
+    MPI_Count moved = 0;
+    MPI_Get_elements_x(&status, MPI_BYTE, &moved);
+    s.outcome->result = moved == MPI_UNDEFINED ? 0 : static_cast<int64_t>(moved);
+    return;
+  }
+  switch (op) {
+    case FEIGN_MPIIO_FILE_CLOSE: {
+      MPI_File closing = f;
+      {
+        const std::lock_guard lock(r.files_mutex);
+        r.files.erase(a.handle);
+      }
+      s.answer(MPI_File_close(&closing));
+      if (!file.remove.empty()) (void)remove_below(r.root, file.remove);
+      return;
+    }
+    case FEIGN_MPIIO_FILE_SEEK:
+    case FEIGN_MPIIO_FILE_SEEK_SHARED: {
+      const bool shared = op == FEIGN_MPIIO_FILE_SEEK_SHARED;
+      const auto to = static_cast<MPI_Offset>(a.offset);
+      const int whence = whence_of(a.flags);
+      code = shared ? MPI_File_seek_shared(f, to, whence) : MPI_File_seek(f, to, whence);
+      s.answer(code);
+      if (code == MPI_SUCCESS) {
+        MPI_Offset at = 0;
+        if (shared)
+          MPI_File_get_position_shared(f, &at);
+        else
+          MPI_File_get_position(f, &at);
+        s.outcome->result = at;
+      }
+      return;
+    }
+    case FEIGN_MPIIO_FILE_SET_VIEW: {
+      // The second of its datatypes is the file's.
+      const Type& etype = s.type(s.args->type);
+      const Type& filetype = s.type(s.args->type2);
+      if (etype.type == MPI_DATATYPE_NULL || filetype.type == MPI_DATATYPE_NULL)
+        return s.skip("its datatypes are not known");
+      MPI_Info info = build_info(r.text(s.known(s.args->info, 0)));
+      code = MPI_File_set_view(f, static_cast<MPI_Offset>(a.offset), etype.type, filetype.type,
+                               "native", info);
+      if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+      return s.answer(code);
+    }
+    case FEIGN_MPIIO_FILE_SET_SIZE:
+      return s.answer(MPI_File_set_size(f, static_cast<MPI_Offset>(a.length)));
+    case FEIGN_MPIIO_FILE_PREALLOCATE:
+      if (a.length > r.max_bytes) {
+        s.outcome->result = -EDQUOT;
+        return;
+      }
+      return s.answer(MPI_File_preallocate(f, static_cast<MPI_Offset>(a.length)));
+    case FEIGN_MPIIO_FILE_SYNC:
+      return s.answer(MPI_File_sync(f));
+    case FEIGN_MPIIO_FILE_GET_SIZE: {
+      MPI_Offset size = 0;
+      return s.answer(MPI_File_get_size(f, &size));
+    }
+    case FEIGN_MPIIO_FILE_GET_POSITION: {
+      MPI_Offset at = 0;
+      return s.answer(MPI_File_get_position(f, &at));
+    }
+    case FEIGN_MPIIO_FILE_GET_POSITION_SHARED: {
+      MPI_Offset at = 0;
+      return s.answer(MPI_File_get_position_shared(f, &at));
+    }
+    case FEIGN_MPIIO_FILE_SET_ATOMICITY:
+      return s.answer(MPI_File_set_atomicity(f, s.known(s.args->flag, 0) != 0));
+    case FEIGN_MPIIO_FILE_SET_INFO: {
+      MPI_Info info = build_info(r.text(s.known(s.args->info, 0)));
+      if (info == MPI_INFO_NULL) return s.emulate();
+      s.answer(MPI_File_set_info(f, info));
+      MPI_Info_free(&info);
+      return;
+    }
+    default:
+      return s.emulate();  // what it answers is the library's own
+  }
+}
+
+}  // namespace feign::mpi

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// What the replay of MPI calls holds: communicators, datatypes, requests, windows, files.
+#pragma once
+
+#include <mpi.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/content.h"
+#include "feign.h"
+#include "replayers/mpi/objects.h"
+#include "replayers/mpi/world.h"
+
+namespace feign::mpi {
+
+enum Comm : uint32_t { kReal, kOrder, kNone };
+enum Io : uint32_t { kIoReal, kIoOrder, kIoNone };
+
+struct Options {
+  uint32_t comm, io;
+};
+
+constexpr uint8_t kAbsent = 255;
+// Where an op keeps what: numbers of values, by the names of layers/mpi.h and mpiio.h.
+struct Args {
+  uint8_t count = kAbsent, type = kAbsent, count2 = kAbsent, type2 = kAbsent, size2 = kAbsent;
+  uint8_t rank = kAbsent, tag = kAbsent, rank2 = kAbsent, tag2 = kAbsent;
+  uint8_t comm = kAbsent, new_comm = kAbsent, request = kAbsent, list = kAbsent;
+  uint8_t reduction = kAbsent, win = kAbsent, info = kAbsent, offset = kAbsent;
+  uint8_t flag = kAbsent, other = kAbsent, other2 = kAbsent;
+};
+
+// A communicator of the trace.
+struct Group {
+  std::string text;
+  std::vector<uint32_t> ranks;  // recorded, in order
+  std::unordered_map<uint32_t, int> place;
+  MPI_Comm comm = MPI_COMM_NULL;  // null where this process is not in it, or it cannot be made
+  bool apart = true;              // every recorded rank has a process of its own
+  uint32_t number = 0;            // the same on all processes
+  int rank_of(uint64_t recorded) const {
+    const auto at = place.find(static_cast<uint32_t>(recorded));
+    return at == place.end() ? MPI_PROC_NULL : at->second;
+  }
+};
+
+struct Type {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  bool made = false;
+  bool basic = false;  // one of MPI's own
+  MPI_Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
+  int64_t size = 0;
+};
+
+struct Window {
+  MPI_Win win = MPI_WIN_NULL;
+  const Group* group = nullptr;
+  std::vector<uint64_t> sizes;  // by place, bytes
+  uint64_t unit = 1;
+};
+
+// What the threads of one recorded rank share.
+struct Owner {
+  std::mutex mutex;
+  struct Pending {
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool persistent = false;
+    bool stand_in = false;  // nothing was begun for it
+  };
+  std::unordered_map<uint64_t, Pending> requests;
+  std::map<uint32_t, Window> windows;  // by string id
+};
+
+struct File {
+  MPI_File file = MPI_FILE_NULL;
+  const Group* group = nullptr;
+  std::string remove;  // when it is closed
+};
+
+// Address space for messages and data of any length; memory only for the first of it, over and
+// over.
+class Space {
+ public:
+  Space() = default;
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+  ~Space() {
+    if (memory_ != nullptr) munmap(memory_, size_);
+  }
+  bool map(size_t size, size_t unit);
+  char* get() const { return memory_; }
+  size_t size() const { return size_; }
+
+ private:
+  char* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+struct Replayer {
+  const feign_host* host = nullptr;
+  Options options{};
+  std::shared_ptr<World> world;
+  int root = -1;
+  uint32_t mpi_first = 0, mpiio_first = 0;
+  uint64_t max_bytes = UINT64_MAX;
+  std::atomic<uint64_t> bytes{0};
+  uint32_t rank = 0, ranks = 1;
+  std::vector<uint32_t> rank_of;
+  std::vector<Args> args;                                       // by op, mpi's then mpiio's
+  std::unordered_map<uint32_t, std::unique_ptr<Group>> groups;  // by string id
+  MPI_Comm pairs = MPI_COMM_NULL;  // messages of ranks that share a process
+  int most_tag = 32767;
+  Space data;  // what is written
+  size_t room = 0;
+
+  std::mutex types_mutex;
+  std::unordered_map<uint32_t, std::unique_ptr<Type>> types;
+  std::mutex owners_mutex;
+  std::map<int64_t, std::unique_ptr<Owner>> owners;
+  std::mutex files_mutex;
+  std::unordered_map<uint32_t, File> files;
+
+  ~Replayer();
+  const char* text(uint64_t id) const {
+    return host->text(host, static_cast<uint32_t>(id), nullptr);
+  }
+  const Args& args_of(uint32_t op) const;
+  const Type& type(uint32_t id);
+  Owner& owner(int64_t rank);
+};
+
+struct Stream {
+  Replayer* r = nullptr;
+  Owner* owner = nullptr;
+  int64_t rank = -1;  // recorded
+  const feign_activity* a = nullptr;
+  feign_outcome* outcome = nullptr;
+  std::string failure;  // what ends the replay
+  const Args* args = nullptr;
+  Space space;     // messages: sent from its first part, received into its second
+  Space received;  // data that is read
+  std::unordered_map<uint32_t, const Type*> types;
+
+  uint64_t value(uint8_t index) const {
+    return index < a->value_count ? a->values[index] : FEIGN_UNKNOWN;
+  }
+  uint64_t known(uint8_t index, uint64_t otherwise) const {
+    const uint64_t v = value(index);
+    return v == FEIGN_UNKNOWN ? otherwise : v;
+  }
+  const Type& type(uint8_t index) {
+    const auto id = static_cast<uint32_t>(known(index, 0));
+    const Type*& at = types[id];
+    if (at == nullptr) at = &r->type(id);
+    return *at;
+  }
+  const Group* group(uint8_t index) const {
+    const auto at = r->groups.find(static_cast<uint32_t>(known(index, 0)));
+    return at == r->groups.end() ? nullptr : at->second.get();
+  }
+  void skip(const char* why) {
+    outcome->doing = FEIGN_SKIPPED;
+    outcome->why = why;
+  }
+  // It came to what was recorded, without the call.
+  void emulate() {
+    outcome->doing = FEIGN_EMULATED;
+    outcome->result = a->result;
+  }
+  // No such call can be made here at all.
+  void refuse(const Group& g);
+  // What a call of MPI's answered.
+  void answer(int status) {
+    outcome->result = status == MPI_SUCCESS ? 0 : -int64_t{errno_of(status)};
+  }
+};
+
+// Marks a request in a list that the call completed (Waitany, Waitsome, Testany, Testsome).
+constexpr uint64_t kCompleted = uint64_t{1} << 62;
+
+// What a call of layer mpi, or mpiio, does here. [the stream]
+void do_mpi(Stream& s, uint32_t op);
+void do_mpiio(Stream& s, uint32_t op);
+void close_files(Replayer& r);
+// A request that a call made, under the number that the trace has for it.
+void remember(Stream& s, MPI_Request request, bool persistent = false, bool stand_in = false);
+
+}  // namespace feign::mpi

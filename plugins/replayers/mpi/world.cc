@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// Joining the processes of one replay by MPI: feign_ranks is a barrier and messages.
+#include "replayers/mpi/world.h"
+
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace feign::mpi {
+namespace {
+
+std::mutex g_mutex;
+std::weak_ptr<World> g_world;
+
+}  // namespace
+
+World::World() {
+  int provided = MPI_THREAD_SINGLE;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) return;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  ok = provided == MPI_THREAD_MULTIPLE && MPI_Comm_dup(MPI_COMM_WORLD, &messages) == MPI_SUCCESS &&
+       MPI_Comm_dup(MPI_COMM_WORLD, &world) == MPI_SUCCESS;
+}
+
+World::~World() {
+  if (messages != MPI_COMM_NULL) MPI_Comm_free(&messages);
+  if (world != MPI_COMM_NULL) MPI_Comm_free(&world);
+  MPI_Finalize();
+}
+
+std::shared_ptr<World> join(const char*& why) {
+  const std::lock_guard lock(g_mutex);
+  if (auto there = g_world.lock()) return there;
+  int before = 0;
+  MPI_Initialized(&before);
+  if (before) {
+    why = "MPI was joined and left before in this process, and can be joined once only";
+    return nullptr;
+  }
+  auto world = std::make_shared<World>();
+  if (!world->ok) {
+    why = "MPI cannot be joined with MPI_THREAD_MULTIPLE";
+    return nullptr;
+  }
+  g_world = world;
+  return world;
+}
+
+namespace {
+
+// What is on its way and too long to be handed over at once.
+struct Sending {
+  std::vector<char> data;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+struct Ranks {
+  const feign_host* host = nullptr;
+  std::shared_ptr<World> world;
+  std::mutex mutex;
+  std::list<Sending> sending;
+
+  ~Ranks() {
+    for (Sending& s : sending) MPI_Wait(&s.request, MPI_STATUS_IGNORE);
+  }
+};
+
+feign_status create(const feign_host* host, const void*, void** self) noexcept {
+  auto ranks = std::unique_ptr<Ranks>(new (std::nothrow) Ranks);
+  if (!ranks) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  const char* why = nullptr;
+  ranks->host = host;
+  ranks->world = join(why);
+  if (!ranks->world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
+  *self = ranks.release();
+  return FEIGN_OK;
+}
+
+void who(void* self, uint32_t* rank, uint32_t* ranks) noexcept {
+  const auto& world = *static_cast<Ranks*>(self)->world;
+  *rank = static_cast<uint32_t>(world.rank);
+  *ranks = static_cast<uint32_t>(world.size);
+}
+
+feign_status barrier(void* self) noexcept {
+  return MPI_Barrier(static_cast<Ranks*>(self)->world->messages) == MPI_SUCCESS ? FEIGN_OK
+                                                                                : FEIGN_ERR_IO;
+}
+
+feign_status send(void* self, uint32_t rank, uint32_t channel, const void* data,
+                  size_t size) noexcept {
+  // Messages up to this are handed over at once by every transport of Open MPI's.
+  constexpr size_t kAtOnce = 1024;
+  auto& r = *static_cast<Ranks*>(self);
+  const int to = static_cast<int>(rank), tag = static_cast<int>(channel);
+  if (size <= kAtOnce)
+    return MPI_Send(data, static_cast<int>(size), MPI_BYTE, to, tag, r.world->messages) ==
+                   MPI_SUCCESS
+               ? FEIGN_OK
+               : r.host->fail(r.host, FEIGN_ERR_IO, "a message to another rank cannot be sent");
+  if (size > INT32_MAX)
+    return r.host->fail(r.host, FEIGN_ERR_UNSUPPORTED, "a message of more than 2 GiB");
+  try {
+    const std::lock_guard lock(r.mutex);
+    r.sending.remove_if([](Sending& s) {
+      int done = 0;
+      return MPI_Test(&s.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+    });
+    Sending& s = r.sending.emplace_back();
+    s.data.assign(static_cast<const char*>(data), static_cast<const char*>(data) + size);
+    if (MPI_Isend(s.data.data(), static_cast<int>(size), MPI_BYTE, to, tag, r.world->messages,
+                  &s.request) == MPI_SUCCESS)
+      return FEIGN_OK;
+    r.sending.pop_back();
+    return r.host->fail(r.host, FEIGN_ERR_IO, "a message to another rank cannot be sent");
+  } catch (const std::bad_alloc&) {
+    return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status receive(void* self, uint32_t channel, feign_take take, void* ctx) noexcept {
+  auto& r = *static_cast<Ranks*>(self);
+  int flag = 0, size = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  if (MPI_Improbe(MPI_ANY_SOURCE, static_cast<int>(channel), r.world->messages, &flag, &message,
+                  &status) != MPI_SUCCESS ||
+      !flag)
+    return FEIGN_END;
+  MPI_Get_count(&status, MPI_BYTE, &size);
+  char few[1024];
+  std::unique_ptr<char[]> many;
+  char* data = few;
+  if (size > static_cast<int>(sizeof few)) {
+    many.reset(new (std::nothrow) char[static_cast<size_t>(size)]);
+    if (!many) return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
+    data = many.get();
+  }
+  MPI_Mrecv(data, size, MPI_BYTE, &message, &status);
+  take(ctx, static_cast<uint32_t>(status.MPI_SOURCE), data, static_cast<size_t>(size));
+  return FEIGN_OK;
+}
+
+void end(void* self, int status) noexcept {
+  MPI_Abort(static_cast<Ranks*>(self)->world->messages, status);
+}
+
+void destroy(void* self) noexcept { delete static_cast<Ranks*>(self); }
+
+constexpr feign_ranks kApi = {sizeof kApi, 0, create, who, barrier, send, receive, end, destroy};
+
+}  // namespace
+
+constexpr feign_component kRanksComponent = {
+    sizeof kRanksComponent,
+    FEIGN_RANKS,
+    "mpi",
+    "Joins the processes that mpirun started to run one replay together.",
+    &kApi,
+    nullptr,
+    0,
+    sizeof(feign_option),
+    0,
+    0};
+
+}  // namespace feign::mpi

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// MPI as this process has joined it: initialised once, for the ranks and for the replayer.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "feign.h"
+
+namespace feign::mpi {
+
+struct World {
+  int rank = 0, size = 1;
+  MPI_Comm messages = MPI_COMM_NULL;  // the host's
+  MPI_Comm world = MPI_COMM_NULL;     // the replay's
+  World();
+  ~World();
+  bool ok = false;
+};
+
+// MPI can be joined once in a process: whoever is first joins, who is last leaves. Null, with the
+// reason in `why`, if it cannot be.
+std::shared_ptr<World> join(const char*& why);
+
+extern const feign_component kRanksComponent;
+extern const feign_component kReplayerComponent;
+
+}  // namespace feign::mpi

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Replay by several ranks under mpirun: recorded traces, hand-made ones, what waits across ranks, what ends all."""
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+import time
+
+from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses, tree
+
+HDTRACE = os.path.join(CORPUS, "hdtrace")
+# Variables that a launcher of the tests themselves may have set.
+QUIET = {k: v for k, v in os.environ.items() if not re.match(r"(OMPI|PMIX|PMI|SLURM)_", k)}
+
+
+def command(ranks, *args, timeout=60):
+    if shutil.which("mpirun") is None:
+        raise Skip("there is no mpirun")
+    if "mpi" not in feign("inspect", "--names").out.split():
+        raise Skip("this feign was built without Open MPI")
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return ["timeout", "-k", "5", str(timeout), "mpirun", *root, "--oversubscribe", "-np", str(ranks), FEIGN, *map(str, args)]
+
+
+class Ran:
+    def __init__(self, done):
+        self.status, self.out, self.err = done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
+        assert self.status not in (124, 137), f"it hung: {self.err[-2000:]}"
+
+    def json(self):
+        return json.loads(self.out)
+
+
+def mpirun(ranks, *args, timeout=60):
+    return Ran(subprocess.run(command(ranks, *args, timeout=timeout), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL, env=QUIET))
+
+
+def replayed(ranks, *args, **how):
+    """The report of a replay that went as recorded."""
+    r = mpirun(ranks, "replay", *args, "--json", "--require", "1", **how)
+    assert r.status == 0, f"status {r.status}: {r.err[-3000:]} {r.out[-2000:]}"
+    return r.json()
+
+
+def corpus(name):
+    path = os.path.join(HDTRACE, name)
+    if not os.path.exists(path):
+        raise Skip(f"there is no {path}")
+    return path
+
+
+def unpacked(tmp, name):
+    with tarfile.open(corpus(name)) as tar:
+        tar.extractall(tmp)
+
+
+def written(project):
+    """How long each file is after the trace, by its own offsets."""
+    with Tmp() as tmp:
+        out = os.path.join(tmp, "x.txt")
+        assert feign("convert", "-q", project, out).status == 0
+        ends = {}
+        with open(out, encoding="utf-8") as f:
+            for line in f:
+                m = re.search(r'mpiio:MPI_File_(?:write|read|i)\w*\(.*\) = (\d+) <[^>]*>.* at=(\d+) .*path="([^"]*)"', line)
+                if m and "File_write" in line:
+                    ends[m[3][1:]] = max(ends.get(m[3][1:], 0), int(m[1]) + int(m[2]))
+        return ends
+
+
+def check_project(project, ranks):
+    with Tmp() as root:
+        report = replayed(ranks, project, "--root", root)
+        io = [o for name, o in report["ops"].items() if name.startswith("mpiio:")]
+        assert report["mismatched"] == 0 and report["bytes_written"] == report["recorded_bytes_written"]
+        assert not io or sum(o["replayed"] for o in io) > 0
+        assert [r["rank"] for r in report["ranks"]] == list(range(ranks))
+        assert sum(r["activities"] for r in report["ranks"]) == report["activities"]
+        assert all(r["there"] for r in report["ranks"])
+        for name, size in written(project).items():
+            assert tree(root)[name][1] >= size, (name, tree(root)[name], size)
+        return report
+
+
+def test_hdtrace_projects_replay_with_their_ranks():
+    with Tmp() as tmp:
+        unpacked(tmp, "partdiff-mpi-io-synced.tgz")
+        unpacked(tmp, "generation1-examples.tgz")
+        report = check_project(f"{tmp}/partdiff-mpi-io-synced/partdiff-par.proj", 5)
+        assert report["bytes_written"] == 262119716 or report["bytes_written"] > 200 << 20
+        check_project(f"{tmp}/partdiff-mpi-io/partdiff-par.xml", 3)
+        check_project(f"{tmp}/mpi-io/mpi-io-test.xml", 3)
+        check_project(f"{tmp}/posix/partdiff-par.xml", 3)
+
+
+def test_a_trace_of_one_rank_needs_no_mpirun():
+    command(1)
+    project = corpus("partdiff-par_eeclust/partdiff-par.proj")
+    with Tmp() as root:
+        r = feign("replay", project, "--root", root, "--replayer", "mpi", "--json", "--require", "1", env={"OMPI_MCA_plm": "isolated"})
+        assert r.status == 0, r.err
+        assert tree(root)["tmp/visualization.dat"][1] == 44
+
+
+def test_without_messages_one_process_does_what_all_ranks_did():
+    with Tmp() as tmp:
+        command(1)
+        unpacked(tmp, "generation1-examples.tgz")
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        r = feign("replay", f"{tmp}/partdiff-mpi-io/partdiff-par.xml", "--root", root, "--replayer", "mpi,comm=none", "--json",
+                  "--require", "1", env={"OMPI_MCA_plm": "isolated"})
+        assert r.status == 0, r.err
+        assert r.json()["bytes_written"] == r.json()["recorded_bytes_written"] > 0
+
+
+# ---- hand-made traces --------------------------------------------------------------------------
+
+def project(folder, *ranks, comms=""):
+    """An HDTrace project of these ranks' calls, each call's time and end filled in."""
+    nodes = "".join(f'<Node name="h"><Node name="{r}"><Node name="0"/></Node></Node>' for r in range(len(ranks)))
+    world = "".join(f'<Rank global="{r}" local="{r}" cid="0"/>' for r in range(len(ranks)))
+    with open(os.path.join(folder, "t.proj"), "w", encoding="utf-8") as f:
+        f.write('<Application name="t">\n<Topology><Level type="Hostname"><Level type="Rank"><Level type="Thread"/></Level></Level>\n'
+                f'{nodes}</Topology><CommunicatorList><Communicator name="WORLD">{world}</Communicator>{comms}</CommunicatorList></Application>\n')
+    for r, calls in enumerate(ranks):
+        with open(os.path.join(folder, f"t_h_{r}_0.trc"), "w", encoding="utf-8") as f:
+            f.write("<Program>\n")
+            for i, call in enumerate(calls):
+                f.write(f"<{call} time='{i}.{r}' end='{i}.{r}5'/>\n")
+            f.write("</Program>\n")
+    return os.path.join(folder, "t.proj")
+
+
+def recv(source, tag=1):
+    return f"Recv fromRank='{source}' fromTag='{tag}' cid='0'"
+
+
+def send(to, size=8, tag=1):
+    return f"Send size='{size}' count='{size}' toRank='{to}' toTag='{tag}' cid='0'"
+
+
+def test_a_receive_without_a_send_ends_all_and_names_the_rank():
+    with Tmp() as tmp:
+        trace = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'", recv(0)])
+        begin = time.monotonic()
+        r = mpirun(2, "replay", trace, "--root", tmp, "--patience", "1s")
+        assert r.status != 0 and time.monotonic() - begin < 40
+        assert re.search(r"rank 1 \(.*\): .*MPI_Recv.*t_h_1_0.trc:3.* waited \d+ s for other ranks", r.err), r.err
+        assert "ENDED" in r.out, r.out
+
+
+def test_ranks_that_share_a_process_send_to_each_other():
+    with Tmp() as tmp:
+        trace = project(tmp, [send(1), recv(3)], [recv(0), send(2, 100000)], [recv(1), send(3, 0)], [recv(2), send(0)])
+        for ranks, how in ((4, None), (2, "block"), (2, "cyclic")):
+            report = replayed(ranks, trace, "--root", tmp, *(["--map", how] if how else []))
+            assert report["replayed"] == 8 and report["emulated"] == 0, report
+            assert report["map"] == (how or "")
+
+
+def test_what_cannot_be_mapped_is_an_error():
+    with Tmp() as tmp:
+        trace = project(tmp, *[["Barrier cid='0'"]] * 3)
+        r = mpirun(2, "replay", trace, "--root", tmp)
+        assert r.status == 2 and "the trace has 3 ranks, and 2 replay it" in r.err and r.err.count("feign:") == 1, r.err
+        r = mpirun(2, "replay", trace, "--root", tmp, "--map", "block")
+        assert r.status == 2 and "MPI_Barrier on WORLD{0-2}: its ranks would need a process each" in r.err, r.err
+        report = replayed(2, trace, "--root", tmp, "--map", "block", "--replayer", "mpi,comm=none")
+        assert report["emulated"] == 3
+        names = os.path.join(tmp, "map")
+        for text, said in (("0-1 0\n2 7\n", r"map:2: replay rank 7: there are 0 to 1"), ("0 0\n", "says nothing of recorded rank 1"),
+                           ("0 x\n", r'map:1: "0 x": want RECORDED REPLAY'), ("0-5 1\n", "the trace has 0 to 2")):
+            with open(names, "w", encoding="utf-8") as f:
+                f.write(text)
+            r = mpirun(2, "replay", trace, "--root", tmp, "--map", names)
+            assert r.status == 2 and re.search(said, r.err), r.err
+        r = mpirun(2, "replay", trace, "--root", tmp, "--map", "block", "--order", "trace")
+        assert r.status == 2 and "--order trace: several ranks have no order" in r.err, r.err
+    refuses("replay", __file__, "--root", ".", "--provider", "tracetext", "--map", "block", text="there are no ranks")
+
+
+def test_an_mpi_file_stays_below_the_root():
+    with Tmp() as tmp:
+        root, outside = os.path.join(tmp, "root"), os.path.join(tmp, "outside")
+        os.mkdir(root)
+        os.mkdir(outside)
+        with open(os.path.join(outside, "victim"), "w", encoding="utf-8") as f:
+            f.write("untouched")
+        os.symlink(os.path.join(outside, "victim"), os.path.join(root, "link"))
+        os.symlink(outside, os.path.join(root, "dir"))
+        calls = []
+        for fid, name in enumerate(("/link", "/dir/new", "/../../outside/victim")):
+            calls += [f"File_open cid='0' name='{name}' flags='5' fid='{fid}'", f"File_write_at fid='{fid}' offset='0' size='9' count='9'",
+                      f"File_close fid='{fid}'"]
+        trace = project(tmp, calls, calls)
+        r = mpirun(2, "replay", trace, "--root", root, "--no-prepare", "--json")
+        assert r.status in (0, 2), r.err
+        with open(os.path.join(outside, "victim"), encoding="utf-8") as f:
+            assert f.read() == "untouched"
+        assert os.listdir(outside) == ["victim"]
+
+
+# ---- dependencies across ranks -------------------------------------------------------------------
+
+def relay(folder, nodes, rounds):
+    """Each node in turn makes a file that the next one needs."""
+    lines = [[] for _ in range(nodes)]
+    for turn in range(rounds * nodes):
+        me = turn % nodes
+        if turn:
+            lines[me] += [f"WAIT({(me - 1) % nodes})", f'open("/r/{turn - 1}", 0, 0) = 3', "read(3, 10) = 10", "close(3) = 0",
+                          f'unlink("/r/{turn - 1}") = 0']
+        lines[me] += [f'open("/r/{turn}", 577, 0644) = 3', "write(3, 10) = 10", "close(3) = 0"]
+        if turn + 1 < rounds * nodes:
+            lines[me] += [f"SIGNAL({(me + 1) % nodes})"]
+    for n, text in enumerate(lines):
+        with open(os.path.join(folder, f"relay.{n}"), "w", encoding="utf-8") as f:
+            f.write("\n".join(text) + "\n")
+    return os.path.join(folder, "relay")
+
+
+def test_ranks_wait_for_each_other_where_the_trace_says_so():
+    with Tmp() as tmp:
+        trace = relay(tmp, 4, 25)
+        native = os.path.join(tmp, "relay.feign")
+        assert feign("convert", "-q", trace, native).status == 0
+        for ranks, how, what in ((4, (), trace), (4, (), native), (2, ("--map", "cyclic"), native)):
+            with Tmp() as root:
+                report = replayed(ranks, what, "--root", root, *how)
+                assert report["replayed"] == report["activities"] == 100 * 7 - 4, report
+                assert [k for k in tree(root) if k.startswith("r/")] == ["r/99"]
+                assert any(w["rule"] == "recorded" and w["count"] > 0 for w in report["waits"])
+
+
+def test_depend_orders_ranks_of_a_trace_without_messages():
+    with Tmp() as tmp:
+        trace = relay(tmp, 3, 10)
+        for n in range(3):
+            path = f"{trace}.{n}"
+            with open(path, encoding="utf-8") as f:
+                text = [line for line in f if not line.startswith(("WAIT", "SIGNAL"))]
+            with open(path, "w", encoding="utf-8") as f:
+                f.writelines(text)
+        with Tmp() as root:
+            r = mpirun(3, "replay", trace, "--provider", "tracetext", "--root", root, "--order", "depend", "--json")
+            assert r.status == 0, r.err
+            assert len(r.json()["ranks"]) == 3
+
+
+def test_the_death_of_a_rank_ends_all():
+    with Tmp() as tmp:
+        trace = project(tmp, *[["Barrier cid='0'"] * 30] * 3)
+        process = subprocess.Popen(command(3, "replay", trace, "--root", tmp, "--pace", "think", timeout=90), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=QUIET, start_new_session=True)
+        try:
+            pids = []
+            for _ in range(300):
+                time.sleep(0.1)
+                pids = [int(p.split("/")[2]) for p in glob.glob("/proc/[0-9]*/environ") if rank_of(p) == (trace, "1")]
+                if pids and threads(pids[0]) > 3:
+                    break
+            assert pids, "no rank 1"
+            time.sleep(1)
+            os.kill(pids[0], signal.SIGKILL)
+            out, err = process.communicate(timeout=40)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        assert process.returncode != 0
+        assert re.search(r"rank 1\b", err.decode() + out.decode()), err
+
+
+def rank_of(environ):
+    """(trace, rank) of a process that replays, by its environment."""
+    try:
+        with open(environ, "rb") as f:
+            variables = dict(v.split("=", 1) for v in f.read().decode("utf-8", "replace").split("\0") if "=" in v)
+        with open(environ.replace("environ", "cmdline"), "rb") as f:
+            arguments = f.read().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return None
+    traces = [a for a in arguments if a.endswith(".proj")]
+    return (traces[0] if traces else None, variables.get("OMPI_COMM_WORLD_RANK"))
+
+
+def threads(pid):
+    return len(os.listdir(f"/proc/{pid}/task")) if os.path.isdir(f"/proc/{pid}/task") else 0
+
+
+if __name__ == "__main__":
+    main(globals())
