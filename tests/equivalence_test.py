@@ -257,6 +257,12 @@ def test_prefetch():
         assert more != without
 
 
+def test_hints():
+    for make in (made_up, traced):
+        without, more = holds(make, 150, 2, ["hints,advice=random,allocate=4k"], ["hints,fsync=fdatasync,sync=remove", "coalesce"], ["coalesce", "prefetch", "hints,advice=sequential,pattern=sequential,sync=add"])
+        assert more != without
+
+
 def test_flash_io():
     """782 writes become fewer than 60 at 1 MiB, and the files are the same at every buffer size."""
     trace = os.path.join(CORPUS, "siox", "flash-io", "activities.dat1743")

@@ -246,7 +246,7 @@ class Coalesce {
       if (here)
         if (const feign_status s = merge(*a, run); s < 0) return s;
     }
-    if (drop && call_of(*a) == run.call)
+    if (drop && call_of(*a) == run.call && FEIGN_HAS(host_, merged))
       host_->merged(host_, a, writes(run.call) ? run.last_id : run.first_id);
     if (--run.references == 0) free_.push_back(number);
     return drop ? FEIGN_OK : out->emit(out, a);
