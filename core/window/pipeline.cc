@@ -86,16 +86,19 @@ void Pipeline::Stage::note_merged(uint32_t stream, uint64_t from, uint64_t into)
   merges = true;
   if (stream >= merged.size()) merged.resize(stream + size_t{1});
   MergedOf& of = merged[stream];
-  for (Merged& m : of.latest)
-    if (m.into == into) {
-      m.from = std::min(m.from, from);
+  if (!of.latest.empty()) {  // mostly, several go into one after each other
+    Merged& last = of.latest[(of.next + of.latest.size() - 1) % of.latest.size()];
+    if (last.into == into) {
+      last.from = std::min(last.from, from);
       return;
     }
+  }
   if (of.latest.size() < kMergesKept) {
     of.latest.push_back({from, into});
     return;
   }
-  Merged& oldest = of.latest[of.next++ % kMergesKept];
+  Merged& oldest = of.latest[of.next];
+  of.next = (of.next + 1) % kMergesKept;
   of.forgotten = std::max(of.forgotten, oldest.into);
   oldest = {from, into};
 }

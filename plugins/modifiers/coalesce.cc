@@ -139,7 +139,7 @@ class Coalesce {
         joined = number;
       else if (is_open && stays(run, a, call))
         plan = number;  // dropped, if the run goes on behind it
-      else if (!is_open || ends(run, a, call))
+      else if (!is_open || (can && follows(run, a, call)) || ends(run, a, call))
         file->runs.erase(file->runs.begin() + static_cast<ptrdiff_t>(i));
     }
     if (joined == 0 && can) joined = begin(a, call, place, *file);
@@ -179,6 +179,11 @@ class Coalesce {
     return run.call == call && run.handle == a.handle && run.stream == a.stream &&
            a.offset == run.end && run.end - run.begin + a.length <= options_.max &&
            run.appends == ((a.marks & FEIGN_APPENDS) != 0);
+  }
+
+  // Of the same kind, elsewhere: a run of its own takes the place of this one.
+  static bool follows(const Run& run, const feign_activity& a, Call call) {
+    return run.call == call && run.handle == a.handle && run.stream == a.stream;
   }
 
   // A seek to where the run is anyway.
