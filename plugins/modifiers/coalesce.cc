@@ -95,7 +95,10 @@ class Coalesce {
   }
 
   feign_status process(const feign_window& in, feign_sink* out) {
-    for (; seen_ < in.count; ++seen_) look(*in.items[seen_]);
+    for (; seen_ < in.count; ++seen_) {
+      if (seen_ + 6 < in.count) __builtin_prefetch(in.items[seen_ + 6]);
+      look(*in.items[seen_]);
+    }
     for (size_t i = 0; i < in.due; ++i, ++due_)
       if (const feign_status s = pass(in.items[i], out); s < 0) return s;
     seen_ -= in.due;
@@ -222,15 +225,15 @@ class Coalesce {
     }
     const uint32_t number = free_.back();
     free_.pop_back();
-    Run& run = runs_[number];
-    run = Run{};
+    Run& run = runs_[number];  // field by field: zeroing it first takes longer than the rest
     run.call = call;
     run.appends = (a.marks & FEIGN_APPENDS) != 0;
     run.stream = a.stream;
     run.handle = a.handle;
+    run.members = run.references = 0;
     run.begin = run.end = a.offset;
-    run.first = place;
-    run.first_id = a.id;
+    run.first = run.last = place;
+    run.first_id = run.last_id = a.id;
     run.of_all = of_all_;
     run.of_stream = of_stream(a.stream);
     file.runs.push_back(number);

@@ -107,11 +107,8 @@ class Fresh {
   static constexpr size_t kEntries = size_t{1} << 15;  // 2 GiB in all
   struct Entry {
     uint32_t file = 0, at = 0;  // which block of it
-    uint64_t when = 0;          // bytes that had gone by
-    uint16_t mask = 0;          // which pages
-    Entry() = default;
-    Entry(uint32_t f, uint32_t block, uint64_t w, uint16_t m)
-        : file(f), at(block), when(w), mask(m) {}
+    uint64_t when : 48 = 0;     // bytes that had gone by
+    uint64_t mask : 16 = 0;     // which pages
   };
   // Calls what(entry, block, pages) for the blocks of a range until one says false.
   template <typename What>
@@ -147,11 +144,15 @@ class Prefetch {
   }
 
   feign_status process(const feign_window& in, feign_sink* out) {
-    for (; seen_ < in.count; ++seen_) look(*in.items[seen_]);
+    for (; seen_ < in.count; ++seen_) {
+      if (seen_ + 6 < in.count) __builtin_prefetch(in.items[seen_ + 6]);
+      look(*in.items[seen_]);
+    }
     for (size_t i = 0; i < in.due; ++i, ++due_) {
       feign_activity* a = in.items[i];
-      if (const feign_status s = advise(*a, out); s < 0) return s;
-      note(*a);
+      bool own = false;
+      if (const feign_status s = advise(*a, own, out); s < 0) return s;
+      if (!own) note(*a);
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
     seen_ -= in.due;
@@ -204,11 +205,12 @@ class Prefetch {
   // ---- what is due
 
   // Asks, before `a`, for the data of reads of its stream that are near by now.
-  feign_status advise(const feign_activity& a, feign_sink* out) {
+  // `own`: it is one that was asked for.
+  feign_status advise(const feign_activity& a, bool& own, feign_sink* out) {
     Stream& s = stream_of(a.stream);
     s.due_think_ns += a.compute_ns + a.sync_ns;
     // Its own read is not ahead of it.
-    const bool own = !s.reads.empty() && s.reads.front().place == due_;
+    own = !s.reads.empty() && s.reads.front().place == due_;
     if (own && s.asked == 0) s.asked = 1;
     // An activity that lies in another comes right after that.
     if (FEIGN_DEPTH(a.marks) == 0)
@@ -219,6 +221,8 @@ class Prefetch {
       if (r.length & kAsked) {
         --s.in_flight;
         s.bytes -= r.length & ~kAsked;
+      } else {
+        own = false;  // nobody took note of it yet
       }
       s.reads.pop_front();
       --s.asked;
