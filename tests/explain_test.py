@@ -91,6 +91,27 @@ def test_replicate():
             replicated(trace, root, plain, one, how)
 
 
+def test_dependencies_follow_what_was_merged():
+    """Process 101 is to read after the first write, which is done with the second one: then it waits for that."""
+    trace = """100 1700000001.000000 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3 <0.000010>
+100 1700000001.001000 fork() = 101 <0.000010>
+101 1700000001.001050 getcwd("/", 4096) = 2 <0.000010>
+100 1700000001.001500 pwrite64(3, ""..., 10, 0) = 10 <0.000010>
+101 1700000001.001600 poll([{fd=5, events=POLLIN}], 1, -1) = 1 <0.198000>
+100 1700000001.200000 pwrite64(3, ""..., 10, 10) = 10 <0.000010>
+101 1700000001.200600 pread64(3, ""..., 10, 0) = 10 <0.000010>
+"""
+    with Tmp() as tmp:
+        path, root, edges = written(tmp, trace), os.path.join(tmp, "root"), os.path.join(tmp, "edges")
+        os.makedirs(root)
+        with open(edges, "w", encoding="ascii") as f:
+            f.write("5 after 3\n")
+        r = feign("replay", path, "--root", root, "--json", "--order", "stream", "--pace", "think", "--with",
+                  f"depend,rules=process+explicit,edges={edges}", "--with", "coalesce")
+        assert r.status == 0, r.err
+        assert r.json()["dropped"] == 1 and r.json()["mismatched"] == 0, (r.json()["dropped"], r.json()["mismatches"])
+
+
 def replicated(trace, root, plain, one, how):
     r = feign("replay", trace, "--root", root, "--json", *how)
     assert r.status == 0, r.err
