@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the core and modifiers cost an activity: pass-through ones, by look-ahead, and ours; beside
-// system calls. usage: pipeline-bench PASS.SO PLUGINS/ [COUNT]
+// system calls. usage: pipeline-bench PASS.SO PLUGINS/ [COUNT [ROWS]]: only rows in
+// whose name that is.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,6 +155,10 @@ int main(int argc, char** argv) {
       {"coalesce, one stream, random blocks", 0, 0, {}, 1, false, "coalesce"},
       {"coalesce, four streams, a file each", 0, 0, {}, 4, true, "coalesce"},
       {"coalesce, four streams, in order", 0, 0, {}, 4, true, "coalesce", true}};
+  if (argc > 4)
+    std::erase_if(rows, [&](const Row& row) {
+      return std::string_view(row.name).find(argv[4]) == std::string_view::npos;
+    });
   std::vector<double> alone;
   for (int r = 0; r < 7; ++r) {  // interleaved
     alone.push_back(provider_alone(plugins, argv[1], count));

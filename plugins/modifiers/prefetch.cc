@@ -71,20 +71,22 @@ constexpr feign_option kOptions[] = {
 // newer ones take the place of older ones.
 class Fresh {
  public:
-  explicit Fresh(uint64_t bytes) : bytes_(bytes), entries_(bytes != 0 ? kEntries : 0) {}
+  explicit Fresh(uint64_t bytes)
+      : blocks_(static_cast<uint32_t>(std::min<uint64_t>((bytes + kBlock - 1) / kBlock, 1u << 30))),
+        entries_(bytes != 0 ? kEntries : 0) {}
 
   void add(uint32_t file, uint64_t offset, uint64_t length) {
-    if (bytes_ == 0 || length == 0) return;
+    if (blocks_ == 0 || length == 0) return;
     each(file, offset, length, [&](Entry& e, uint32_t at, uint16_t mask) {
-      if (e.file != file || e.at != at || now_ - e.when > bytes_) e = {file, at, 0, 0};
+      if (e.file != file || e.at != at || now() - e.when > blocks_) e = {file, at, 0, 0};
       e.mask |= mask;
-      e.when = now_;
+      e.when = now();
       return true;
     });
-    now_ += length;
+    bytes_ += length;
   }
   void remove(uint32_t file, uint64_t offset, uint64_t length) {
-    if (bytes_ == 0) return;
+    if (blocks_ == 0) return;
     if (length == 0 || length > kMost) {  // to the end of the file
       for (Entry& e : entries_)
         if (e.file == file && (uint64_t{e.at} + 1) * kBlock > offset) e = {};
@@ -96,9 +98,9 @@ class Fresh {
     });
   }
   bool has(uint32_t file, uint64_t offset, uint64_t length) {
-    if (bytes_ == 0 || length > kMost) return false;
+    if (blocks_ == 0 || length > kMost) return false;
     return each(file, offset, length, [&](const Entry& e, uint32_t at, uint16_t mask) {
-      return e.file == file && e.at == at && now_ - e.when <= bytes_ && (e.mask & mask) == mask;
+      return e.file == file && e.at == at && now() - e.when <= blocks_ && (e.mask & mask) == mask;
     });
   }
 
@@ -107,8 +109,8 @@ class Fresh {
   static constexpr size_t kEntries = size_t{1} << 15;  // 2 GiB in all
   struct Entry {
     uint32_t file = 0, at = 0;  // which block of it
-    uint64_t when : 48 = 0;     // bytes that had gone by
-    uint64_t mask : 16 = 0;     // which pages
+    uint32_t when = 0;          // how many blocks had gone by
+    uint16_t mask = 0;          // which pages
   };
   // Calls what(entry, block, pages) for the blocks of a range until one says false.
   template <typename What>
@@ -127,7 +129,10 @@ class Fresh {
     return true;
   }
 
-  uint64_t bytes_, now_ = 0;
+  uint32_t now() const { return static_cast<uint32_t>(bytes_ / kBlock); }
+
+  uint32_t blocks_;
+  uint64_t bytes_ = 0;  // that have gone by
   std::vector<Entry> entries_;
 };
 
