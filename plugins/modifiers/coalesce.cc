@@ -99,8 +99,10 @@ class Coalesce {
       if (seen_ + 6 < in.count) __builtin_prefetch(in.items[seen_ + 6]);
       look(*in.items[seen_]);
     }
-    for (size_t i = 0; i < in.due; ++i, ++due_)
+    for (size_t i = 0; i < in.due; ++i, ++due_) {
+      if (i + 6 < in.due) __builtin_prefetch(in.items[i + 6]);
       if (const feign_status s = pass(in.items[i], out); s < 0) return s;
+    }
     seen_ -= in.due;
     return FEIGN_OK;
   }

@@ -122,8 +122,9 @@ class Fresh {
       const uint64_t block = page / 16, first = page % 16;
       const uint64_t n = std::min(16 - first, last - page + 1);
       const auto mask = static_cast<uint16_t>(((1u << n) - 1) << first);
-      const uint64_t hash = (block + (uint64_t{file} << 20)) * 0x9E3779B97F4A7C15u;
-      if (!what(entries_[hash >> 49], static_cast<uint32_t>(block), mask)) return false;
+      // Blocks that follow each other lie side by side.
+      const size_t slot = (block + uint64_t{file} * 0x9E3779B1u) % kEntries;
+      if (!what(entries_[slot], static_cast<uint32_t>(block), mask)) return false;
       page += n;
     }
     return true;
@@ -154,6 +155,7 @@ class Prefetch {
       look(*in.items[seen_]);
     }
     for (size_t i = 0; i < in.due; ++i, ++due_) {
+      if (i + 6 < in.due) __builtin_prefetch(in.items[i + 6]);
       feign_activity* a = in.items[i];
       bool own = false;
       if (const feign_status s = advise(*a, own, out); s < 0) return s;
