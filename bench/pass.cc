@@ -12,6 +12,7 @@ struct CountOptions {
   uint64_t count;
   uint64_t streams;
   uint32_t apart;
+  uint32_t in_order;
 };
 constexpr feign_option kCountOptions[] = {
     {"count", FEIGN_OPT_UINT, offsetof(CountOptions, count), "1000000", nullptr, 0, 0, "How many."},
@@ -19,18 +20,20 @@ constexpr feign_option kCountOptions[] = {
      "Of how many streams."},
     {"apart", FEIGN_OPT_BOOL, offsetof(CountOptions, apart), "no", nullptr, 0, 0,
      "Each stream has a file of its own."},
+    {"in-order", FEIGN_OPT_BOOL, offsetof(CountOptions, in_order), "no", nullptr, 0, 0,
+     "Each stream writes its blocks in order, in place of random ones, read and written."},
 };
 struct Maker {
   const feign_host* host;
   uint64_t left, made = 0;
   uint64_t streams;
-  bool apart;
+  bool apart, in_order;
   uint32_t first = 0, read = 0, write = 0, path = 0;
 };
 
 feign_status make_create(const feign_host* host, const void* raw, void** self) noexcept {
   const auto& o = *static_cast<const CountOptions*>(raw);
-  auto* m = new (std::nothrow) Maker{host, o.count, 0, o.streams, o.apart != 0};
+  auto* m = new (std::nothrow) Maker{host, o.count, 0, o.streams, o.apart != 0, o.in_order != 0};
   if (m == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   for (uint64_t s = 0; s < o.streams; ++s) {
     feign_stream_info info{};
@@ -58,10 +61,10 @@ feign_status make_next(void* self, size_t want, feign_sink* out) noexcept {
     a->start_ns = n * 1000;
     a->duration_ns = 500;
     a->compute_ns = 500;
-    a->offset = (n * 2654435761u % 16384) * 4096;
+    a->offset = (m.in_order ? n / m.streams : n * 2654435761u % 16384) * 4096;
     a->length = 4096;
     a->result = 4096;
-    a->op = n & 1 ? m.write : m.read;
+    a->op = m.in_order || (n & 1) ? m.write : m.read;
     a->stream = m.first + static_cast<uint32_t>(n % m.streams);
     a->handle = a->file = m.apart ? 1 + static_cast<uint32_t>(n % m.streams) : 1;
     a->path = m.path;

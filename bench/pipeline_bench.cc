@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the core and modifiers cost an activity: pass-through ones, by look-ahead, and depend;
-// beside system calls. usage: pipeline-bench PASS.SO DEPEND.SO [COUNT]
+// What the core and modifiers cost an activity: pass-through ones, by look-ahead, and ours; beside
+// system calls. usage: pipeline-bench PASS.SO PLUGINS/ [COUNT [ROWS]]: only rows in
+// whose name that is.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,8 +19,8 @@ namespace {
 using namespace feign;
 
 // ns an activity, from the provider's making it to the far end.
-double once(Plugins& plugins, const std::string& so, const std::string& depend, uint64_t count,
-            uint64_t streams, bool apart, size_t modifiers, uint64_t lookahead) {
+double once(Plugins& plugins, const std::string& so, const std::string& ours, uint64_t count,
+            uint64_t streams, bool apart, bool in_order, size_t modifiers, uint64_t lookahead) {
   auto all = plugins.open(so);
   if (!all) {
     fprintf(stderr, "%s\n", all.error().text().c_str());
@@ -36,15 +37,16 @@ double once(Plugins& plugins, const std::string& so, const std::string& depend, 
   };
   auto provider = make(0, {{"count", std::to_string(count)},
                            {"streams", std::to_string(streams)},
-                           {"apart", apart ? "yes" : "no"}});
+                           {"apart", apart ? "yes" : "no"},
+                           {"in-order", in_order ? "yes" : "no"}});
   std::vector<std::unique_ptr<Instance>> owned;
   std::vector<Instance*> chain;
   for (size_t i = 0; i < modifiers; ++i) {
     owned.push_back(make(1, {{"lookahead", std::to_string(lookahead)}}));
     chain.push_back(owned.back().get());
   }
-  if (!depend.empty()) {
-    auto found = plugins.open(depend);
+  if (!ours.empty()) {
+    auto found = plugins.open(ours);
     if (!found) exit(2);
     auto made = Instance::create(
         found->front(), {}, tables,
@@ -57,17 +59,19 @@ double once(Plugins& plugins, const std::string& so, const std::string& depend, 
     chain.push_back(owned.back().get());
   }
   Pipeline pipeline(tables, *provider, chain);
-  uint64_t sum = 0, seen = 0;
+  uint64_t sum = 0, bytes = 0;
   const uint64_t begin = now_ns();
   auto ran = pipeline.run(
       [&](feign_activity* const* items, size_t n) -> Result<void> {
-        for (size_t i = 0; i < n; ++i) sum += items[i]->offset;
-        seen += n;
+        for (size_t i = 0; i < n; ++i) {
+          sum += items[i]->offset;
+          if (!(items[i]->marks & FEIGN_INJECTED)) bytes += items[i]->length;
+        }
         return {};
       },
       [] { return true; });
   const uint64_t end = now_ns();
-  if (!ran || seen != count || sum == 0) {
+  if (!ran || bytes != count * 4096 || sum == 0) {
     fprintf(stderr, "the work was not done\n");
     exit(1);
   }
@@ -131,25 +135,37 @@ int main(int argc, char** argv) {
     size_t modifiers;
     uint64_t lookahead;
     std::vector<double> runs;
-    uint64_t streams = 0;  // with depend, if not 0
+    uint64_t streams = 1;
     bool apart = false;
+    const char* ours = "";  // modifier
+    bool in_order = false;
   };
-  std::vector<Row> rows = {{"no modifier", 0, 0, {}},
-                           {"three modifiers, window 1024 (341 each)", 3, 341, {}},
-                           {"one modifier, look-ahead 2", 1, 2, {}},
-                           {"one modifier, look-ahead 100", 1, 100, {}},
-                           {"one modifier, look-ahead 1,000", 1, 1000, {}},
-                           {"one modifier, look-ahead 65,536", 1, 65536, {}},
-                           {"depend, one stream, random blocks", 0, 0, {}, 1},
-                           {"depend, four streams, a file each", 0, 0, {}, 4, true},
-                           {"depend, four streams, random blocks, one file", 0, 0, {}, 4}};
+  std::vector<Row> rows = {
+      {"no modifier", 0, 0, {}},
+      {"three modifiers, window 1024 (341 each)", 3, 341, {}},
+      {"one modifier, look-ahead 2", 1, 2, {}},
+      {"one modifier, look-ahead 100", 1, 100, {}},
+      {"one modifier, look-ahead 1,000", 1, 1000, {}},
+      {"one modifier, look-ahead 65,536", 1, 65536, {}},
+      {"depend, one stream, random blocks", 0, 0, {}, 1, false, "depend"},
+      {"depend, four streams, a file each", 0, 0, {}, 4, true, "depend"},
+      {"depend, four streams, random blocks, one file", 0, 0, {}, 4, false, "depend"},
+      {"prefetch, one stream, random blocks", 0, 0, {}, 1, false, "prefetch"},
+      {"prefetch, four streams, a file each", 0, 0, {}, 4, true, "prefetch"},
+      {"coalesce, one stream, random blocks", 0, 0, {}, 1, false, "coalesce"},
+      {"coalesce, four streams, a file each", 0, 0, {}, 4, true, "coalesce"},
+      {"coalesce, four streams, in order", 0, 0, {}, 4, true, "coalesce", true}};
+  if (argc > 4)
+    std::erase_if(rows, [&](const Row& row) {
+      return std::string_view(row.name).find(argv[4]) == std::string_view::npos;
+    });
   std::vector<double> alone;
   for (int r = 0; r < 7; ++r) {  // interleaved
     alone.push_back(provider_alone(plugins, argv[1], count));
     for (Row& row : rows)
-      row.runs.push_back(once(plugins, argv[1], row.streams != 0 ? argv[2] : "", count,
-                              std::max<uint64_t>(1, row.streams), row.apart, row.modifiers,
-                              row.lookahead));
+      row.runs.push_back(once(plugins, argv[1],
+                              *row.ours ? std::string(argv[2]) + row.ours + ".so" : "", count,
+                              row.streams, row.apart, row.in_order, row.modifiers, row.lookahead));
   }
   std::sort(alone.begin(), alone.end());
   const double own = alone[alone.size() / 2];

@@ -364,8 +364,9 @@ typedef struct feign_sink {
   /** A zeroed activity, the host's, to be filled and emitted; NULL when out of memory. [stream] */
   feign_activity *(*make)(struct feign_sink *sink) FEIGN_NOEXCEPT;
   /** Pass @p a on; from here on it is no longer the caller's. Activities keep their order, and none
-   *  is emitted twice. An injected one takes its place after what was emitted before it. Until the
-   *  next make(), a->id may be read: what depend() takes; 0 if it turned out to be no activity (a
+   *  is emitted twice. An injected one takes its place after what was emitted before it; it is marked
+   *  FEIGN_INJECTED, and what comes of it is compared with nothing, unless its marks, copied from a
+   *  recorded one with that one's result, have FEIGN_RESOLVED. Until the next make(), a->id may be read: what depend() takes; 0 if it turned out to be no activity (a
    *  provider's; the host accounts for it as left out). [stream] */
   feign_status (*emit)(struct feign_sink *sink, feign_activity *a) FEIGN_NOEXCEPT;
 } feign_sink;

@@ -118,16 +118,20 @@ class Host {
       of(h).merges.emplace_back(a->id, into);
     };
     static constexpr std::pair<const char*, uint32_t> kUsual[] = {
-        {"open", FEIGN_KIND_OPEN},         {"openat", FEIGN_KIND_OPEN},
-        {"close", FEIGN_KIND_CLOSE},       {"read", FEIGN_KIND_READ},
-        {"write", FEIGN_KIND_WRITE},       {"pread64", FEIGN_KIND_READ},
-        {"pwrite64", FEIGN_KIND_WRITE},    {"lseek", FEIGN_KIND_SEEK},
-        {"stat", FEIGN_KIND_STAT},         {"fstat", FEIGN_KIND_STAT},
-        {"rename", FEIGN_KIND_CHANGE},     {"unlink", FEIGN_KIND_CHANGE},
-        {"mkdir", FEIGN_KIND_CHANGE},      {"symlink", FEIGN_KIND_CHANGE},
-        {"fsync", FEIGN_KIND_FLUSH},       {"dup", FEIGN_KIND_DUP},
-        {"ftruncate", FEIGN_KIND_SIZE},    {"fork", FEIGN_KIND_PROCESS},
-        {"exit_group", FEIGN_KIND_PROCESS}};
+        {"open", FEIGN_KIND_OPEN},          {"openat", FEIGN_KIND_OPEN},
+        {"close", FEIGN_KIND_CLOSE},        {"read", FEIGN_KIND_READ},
+        {"write", FEIGN_KIND_WRITE},        {"pread64", FEIGN_KIND_READ},
+        {"pwrite64", FEIGN_KIND_WRITE},     {"lseek", FEIGN_KIND_SEEK},
+        {"stat", FEIGN_KIND_STAT},          {"fstat", FEIGN_KIND_STAT},
+        {"rename", FEIGN_KIND_CHANGE},      {"unlink", FEIGN_KIND_CHANGE},
+        {"mkdir", FEIGN_KIND_CHANGE},       {"symlink", FEIGN_KIND_CHANGE},
+        {"fsync", FEIGN_KIND_FLUSH},        {"dup", FEIGN_KIND_DUP},
+        {"ftruncate", FEIGN_KIND_SIZE},     {"fork", FEIGN_KIND_PROCESS},
+        {"exit_group", FEIGN_KIND_PROCESS}, {"readv", FEIGN_KIND_READ},
+        {"writev", FEIGN_KIND_WRITE},       {"preadv", FEIGN_KIND_READ},
+        {"pwritev", FEIGN_KIND_WRITE},      {"fdatasync", FEIGN_KIND_FLUSH},
+        {"fallocate", FEIGN_KIND_SIZE},     {"fadvise64", FEIGN_KIND_OTHER},
+        {"readahead", FEIGN_KIND_OTHER},    {"sync", FEIGN_KIND_FLUSH}};
     for (const auto& [name, kind] : kUsual) add_op("posix", name, kind);
     for (int i = 1; i <= 4; ++i) {  // streams 1 to 4: processes 101 to 104, ranks 0 to 3
       feign_stream_info info{};
@@ -275,6 +279,8 @@ struct Act {
   uint32_t stream = 1, handle = 0, file = 0, flags = 0;
   std::string path, path2;
   uint64_t start_ns = 0, duration_ns = 100, compute_ns = 0;
+  uint32_t marks = 0;  // beside FEIGN_RESOLVED
+  std::vector<uint64_t> values;
 };
 inline Act act(std::string op, uint64_t length = 0, std::string path = "/f", uint32_t stream = 1) {
   Act a;
@@ -327,7 +333,10 @@ class ModifierHarness {
       a.flags = x.flags;
       a.path = host.string(x.path);
       a.path2 = host.string(x.path2);
-      a.marks = FEIGN_RESOLVED;
+      a.marks = FEIGN_RESOLVED | x.marks;
+      if (!x.values.empty())
+        host.table()->set_values(host.table(), &a, x.values.data(),
+                                 static_cast<uint32_t>(x.values.size()));
       a.id = (records.size() + 1) << 16;
       records.push_back(a);
       items.push_back(&records.back());
@@ -397,7 +406,7 @@ class ModifierHarness {
         if (&f == a && a->id == 0) {
           known = true;
           a->id = self.last + 1;
-          a->marks |= FEIGN_INJECTED;
+          if (!(a->marks & FEIGN_RESOLVED)) a->marks |= FEIGN_INJECTED | FEIGN_RESOLVED;
           ++self.made;
         }
       if (!known)

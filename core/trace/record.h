@@ -23,8 +23,6 @@ struct alignas(64) Record {
   feign_activity a;
   std::vector<uint64_t> values;  // what a.values points to
   std::vector<Dependency> depends;
-  uint32_t changed_by;  // component that made or last changed it, 0: as recorded
-  uint32_t reserved;
 
   static Record* of(feign_activity* a) { return reinterpret_cast<Record*>(a); }
   static const Record* of(const feign_activity* a) { return reinterpret_cast<const Record*>(a); }
@@ -56,7 +54,6 @@ class RecordPool {
     // The third line is touched only where something is in it.
     if (r->a.value_count != 0) r->values.clear();
     if (r->a.marks & FEIGN_DEPENDS) r->depends.clear();
-    if (r->a.marks & FEIGN_INJECTED) r->changed_by = 0;
     free_.push_back(r);
   }
 

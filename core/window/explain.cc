@@ -67,9 +67,17 @@ void Explain::after(const std::string& modifier, feign_activity* const* items,
                     const std::vector<bool>& emitted, feign_activity* const* out,
                     size_t out_count) {
   for (const auto& [i, was] : before_) {
-    Entry& e = entries_[was.a.id];
+    const auto found = entries_.find(was.a.id);
+    if (found == entries_.end()) continue;
+    Entry& e = found->second;
     if (emitted[i]) {
       const std::string what = changes(was, Copy(*items[i]));
+      if (items[i]->id != was.a.id) {  // moved on, to make room for injected ones
+        auto node = entries_.extract(was.a.id);
+        node.key() = items[i]->id;
+        entries_.insert(std::move(node));
+        last_ = std::max(last_, items[i]->id);
+      }
       if (what.empty()) continue;
       ++changed_;
       e.events.push_back({modifier, what});
@@ -83,7 +91,7 @@ void Explain::after(const std::string& modifier, feign_activity* const* items,
   }
   for (size_t i = 0; i < out_count; ++i) {
     const feign_activity& a = *out[i];
-    if (!(a.marks & FEIGN_INJECTED) || !wants(a.id) || entries_.contains(a.id)) continue;
+    if (!wants(a.id) || entries_.contains(a.id)) continue;
     ++injected_;
     Entry& e = entries_[a.id];
     e.first = Copy(a);
@@ -252,7 +260,7 @@ std::string Explain::text() const {
              event.what + "\n";
     if (e.took_in != 0)
       out += "         " + std::string(width, ' ') + "  does the work of " +
-             std::to_string(e.took_in) + " others that were merged into it\n";
+             std::to_string(e.took_in) + " more, merged into it\n";
     untouched += e.events.empty() && e.took_in == 0;
   }
   out += "\n             " + std::to_string(changed_) + " changed, " + std::to_string(injected_) +

@@ -58,7 +58,7 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
           [](void* ctx, const feign_activity& a, uint64_t into) {
             auto& from = *static_cast<Stage*>(ctx);
             try {
-              from.note_merged(a, into);
+              from.note_merged(a.stream, a.id, into);
               if (Explain* explain = from.pipeline->explain_) explain->merged(a.id, into);
             } catch (const std::bad_alloc&) {
               (void)from.pipeline->refuse("merged activities, and memory ran out");
@@ -81,23 +81,26 @@ Pipeline::~Pipeline() {
 }
 
 // What went into an earlier one is done when anybody may ask for it.
-void Pipeline::Stage::note_merged(const feign_activity& a, uint64_t into) {
-  if (into <= a.id) return;
+void Pipeline::Stage::note_merged(uint32_t stream, uint64_t from, uint64_t into) {
+  if (into <= from) return;
   merges = true;
-  if (a.stream >= merged.size()) merged.resize(a.stream + size_t{1});
-  MergedOf& of = merged[a.stream];
-  for (Merged& m : of.latest)
-    if (m.into == into) {
-      m.from = std::min(m.from, a.id);
+  if (stream >= merged.size()) merged.resize(stream + size_t{1});
+  MergedOf& of = merged[stream];
+  if (!of.latest.empty()) {  // mostly, several go into one after each other
+    Merged& last = of.latest[(of.next + of.latest.size() - 1) % of.latest.size()];
+    if (last.into == into) {
+      last.from = std::min(last.from, from);
       return;
     }
+  }
   if (of.latest.size() < kMergesKept) {
-    of.latest.push_back({a.id, into});
+    of.latest.push_back({from, into});
     return;
   }
-  Merged& oldest = of.latest[of.next++ % kMergesKept];
+  Merged& oldest = of.latest[of.next];
+  of.next = (of.next + 1) % kMergesKept;
   of.forgotten = std::max(of.forgotten, oldest.into);
-  oldest = {a.id, into};
+  oldest = {from, into};
 }
 
 void Pipeline::Stage::redirect(Dependency& d, uint64_t id) const {
@@ -180,9 +183,16 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
       // What is due is in the window before this stage, and not past the last due one.
       if (a->host + 1 != stage.number || a->id > stage.due_id)
         return refuse("emitted an activity that was not its own: twice, or one that was not due");
-      if (a->id <= stage.last_id)
-        return refuse("emitted activity " + std::to_string(a->id) + " after " +
-                      std::to_string(stage.last_id) + ": activities keep their order");
+      if (a->id <= stage.last_id) {
+        const bool only_injected = stage.last_injected == stage.last_id && a->id > stage.floor;
+        if (!only_injected)
+          return refuse("emitted activity " + std::to_string(a->id) + " after " +
+                        std::to_string(stage.last_id) + ": activities keep their order");
+        // There is no number left between: two modifiers injected at the same place.
+        stage.floor = a->id;
+        stages_[stage.number - 1]->note_merged(a->stream, a->id, stage.last_id + 1);
+        a->id = stage.last_injected = stage.last_id + 1;
+      }
       ++stage.emitted;
     }
     if (stage.tail == stage.capacity) stage.grow();
@@ -200,9 +210,10 @@ feign_status Pipeline::injected(Stage& stage, feign_activity* a) {
     return refuse("injected an activity of stream " + std::to_string(a->stream) +
                   ", which does not exist");
   if (a->id != 0) return refuse("injected an activity with an id: ids are the host's");
-  a->id = stage.last_id + 1;
-  a->marks |= FEIGN_INJECTED | FEIGN_RESOLVED;
-  Record::of(a)->changed_by = stage.number;
+  if (stage.last_injected != stage.last_id) stage.floor = stage.last_id;
+  a->id = stage.last_injected = stage.last_id + 1;
+  // A copy of what was recorded says so itself.
+  if (!(a->marks & FEIGN_RESOLVED)) a->marks |= FEIGN_INJECTED | FEIGN_RESOLVED;
   ++counts_.injected;
   return FEIGN_OK;
 }

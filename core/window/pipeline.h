@@ -52,11 +52,14 @@ class Pipeline {
     uint32_t number;     // 0: the provider's sink
     uint32_t lookahead = 0;
     uint64_t last_id = 0;  // of what was emitted into it
-    uint64_t due_id = 0;   // the last that the component before it may emit
-    size_t emitted = 0;    // of what was due to that component, this time
-    bool ended = false;    // no more comes in
-    bool done = false;     // and all went out
-    struct Carried {       // of dropped activities, for their stream's next
+    // Ids of what was due and comes next are above `floor`, even where so much was injected before
+    // that they are no longer above last_id: then they get another.
+    uint64_t floor = 0, last_injected = 0;
+    uint64_t due_id = 0;  // the last that the component before it may emit
+    size_t emitted = 0;   // of what was due to that component, this time
+    bool ended = false;   // no more comes in
+    bool done = false;    // and all went out
+    struct Carried {      // of dropped activities, for their stream's next
       uint64_t compute = 0, sync = 0;
       std::vector<Dependency> depends;
     };
@@ -81,7 +84,7 @@ class Pipeline {
     feign_activity** first() { return items.get() + head; }
     void grow();
     void take(size_t n);
-    void note_merged(const feign_activity& a, uint64_t into);
+    void note_merged(uint32_t stream, uint64_t from, uint64_t into);
     void redirect(Dependency& d, uint64_t id) const;
   };
 

@@ -95,9 +95,14 @@ class Coalesce {
   }
 
   feign_status process(const feign_window& in, feign_sink* out) {
-    for (; seen_ < in.count; ++seen_) look(*in.items[seen_]);
-    for (size_t i = 0; i < in.due; ++i, ++due_)
+    for (; seen_ < in.count; ++seen_) {
+      if (seen_ + 6 < in.count) __builtin_prefetch(in.items[seen_ + 6]);
+      look(*in.items[seen_]);
+    }
+    for (size_t i = 0; i < in.due; ++i, ++due_) {
+      if (i + 6 < in.due) __builtin_prefetch(in.items[i + 6]);
       if (const feign_status s = pass(in.items[i], out); s < 0) return s;
+    }
     seen_ -= in.due;
     return FEIGN_OK;
   }
@@ -139,7 +144,7 @@ class Coalesce {
         joined = number;
       else if (is_open && stays(run, a, call))
         plan = number;  // dropped, if the run goes on behind it
-      else if (!is_open || ends(run, a, call))
+      else if (!is_open || (can && follows(run, a, call)) || ends(run, a, call))
         file->runs.erase(file->runs.begin() + static_cast<ptrdiff_t>(i));
     }
     if (joined == 0 && can) joined = begin(a, call, place, *file);
@@ -181,6 +186,11 @@ class Coalesce {
            run.appends == ((a.marks & FEIGN_APPENDS) != 0);
   }
 
+  // Of the same kind, elsewhere: a run of its own takes the place of this one.
+  static bool follows(const Run& run, const feign_activity& a, Call call) {
+    return run.call == call && run.handle == a.handle && run.stream == a.stream;
+  }
+
   // A seek to where the run is anyway.
   static bool stays(const Run& run, const feign_activity& a, Call call) {
     return call == Call::kSeek && run.handle == a.handle && run.stream == a.stream &&
@@ -217,15 +227,15 @@ class Coalesce {
     }
     const uint32_t number = free_.back();
     free_.pop_back();
-    Run& run = runs_[number];
-    run = Run{};
+    Run& run = runs_[number];  // field by field: zeroing it first takes longer than the rest
     run.call = call;
     run.appends = (a.marks & FEIGN_APPENDS) != 0;
     run.stream = a.stream;
     run.handle = a.handle;
+    run.members = run.references = 0;
     run.begin = run.end = a.offset;
-    run.first = place;
-    run.first_id = a.id;
+    run.first = run.last = place;
+    run.first_id = run.last_id = a.id;
     run.of_all = of_all_;
     run.of_stream = of_stream(a.stream);
     file.runs.push_back(number);
@@ -246,7 +256,7 @@ class Coalesce {
       if (here)
         if (const feign_status s = merge(*a, run); s < 0) return s;
     }
-    if (drop && call_of(*a) == run.call)
+    if (drop && call_of(*a) == run.call && FEIGN_HAS(host_, merged))
       host_->merged(host_, a, writes(run.call) ? run.last_id : run.first_id);
     if (--run.references == 0) free_.push_back(number);
     return drop ? FEIGN_OK : out->emit(out, a);

@@ -71,20 +71,22 @@ constexpr feign_option kOptions[] = {
 // newer ones take the place of older ones.
 class Fresh {
  public:
-  explicit Fresh(uint64_t bytes) : bytes_(bytes), entries_(bytes != 0 ? kEntries : 0) {}
+  explicit Fresh(uint64_t bytes)
+      : blocks_(static_cast<uint32_t>(std::min<uint64_t>((bytes + kBlock - 1) / kBlock, 1u << 30))),
+        entries_(bytes != 0 ? kEntries : 0) {}
 
   void add(uint32_t file, uint64_t offset, uint64_t length) {
-    if (bytes_ == 0 || length == 0) return;
+    if (blocks_ == 0 || length == 0) return;
     each(file, offset, length, [&](Entry& e, uint32_t at, uint16_t mask) {
-      if (e.file != file || e.at != at || now_ - e.when > bytes_) e = {file, at, 0, 0};
+      if (e.file != file || e.at != at || now() - e.when > blocks_) e = {file, at, 0, 0};
       e.mask |= mask;
-      e.when = now_;
+      e.when = now();
       return true;
     });
-    now_ += length;
+    bytes_ += length;
   }
   void remove(uint32_t file, uint64_t offset, uint64_t length) {
-    if (bytes_ == 0) return;
+    if (blocks_ == 0) return;
     if (length == 0 || length > kMost) {  // to the end of the file
       for (Entry& e : entries_)
         if (e.file == file && (uint64_t{e.at} + 1) * kBlock > offset) e = {};
@@ -96,9 +98,9 @@ class Fresh {
     });
   }
   bool has(uint32_t file, uint64_t offset, uint64_t length) {
-    if (bytes_ == 0 || length > kMost) return false;
+    if (blocks_ == 0 || length > kMost) return false;
     return each(file, offset, length, [&](const Entry& e, uint32_t at, uint16_t mask) {
-      return e.file == file && e.at == at && now_ - e.when <= bytes_ && (e.mask & mask) == mask;
+      return e.file == file && e.at == at && now() - e.when <= blocks_ && (e.mask & mask) == mask;
     });
   }
 
@@ -107,11 +109,8 @@ class Fresh {
   static constexpr size_t kEntries = size_t{1} << 15;  // 2 GiB in all
   struct Entry {
     uint32_t file = 0, at = 0;  // which block of it
-    uint64_t when = 0;          // bytes that had gone by
+    uint32_t when = 0;          // how many blocks had gone by
     uint16_t mask = 0;          // which pages
-    Entry() = default;
-    Entry(uint32_t f, uint32_t block, uint64_t w, uint16_t m)
-        : file(f), at(block), when(w), mask(m) {}
   };
   // Calls what(entry, block, pages) for the blocks of a range until one says false.
   template <typename What>
@@ -123,14 +122,18 @@ class Fresh {
       const uint64_t block = page / 16, first = page % 16;
       const uint64_t n = std::min(16 - first, last - page + 1);
       const auto mask = static_cast<uint16_t>(((1u << n) - 1) << first);
-      const uint64_t hash = (block + (uint64_t{file} << 20)) * 0x9E3779B97F4A7C15u;
-      if (!what(entries_[hash >> 49], static_cast<uint32_t>(block), mask)) return false;
+      // Blocks that follow each other lie side by side.
+      const size_t slot = (block + uint64_t{file} * 0x9E3779B1u) % kEntries;
+      if (!what(entries_[slot], static_cast<uint32_t>(block), mask)) return false;
       page += n;
     }
     return true;
   }
 
-  uint64_t bytes_, now_ = 0;
+  uint32_t now() const { return static_cast<uint32_t>(bytes_ / kBlock); }
+
+  uint32_t blocks_;
+  uint64_t bytes_ = 0;  // that have gone by
   std::vector<Entry> entries_;
 };
 
@@ -147,11 +150,16 @@ class Prefetch {
   }
 
   feign_status process(const feign_window& in, feign_sink* out) {
-    for (; seen_ < in.count; ++seen_) look(*in.items[seen_]);
+    for (; seen_ < in.count; ++seen_) {
+      if (seen_ + 6 < in.count) __builtin_prefetch(in.items[seen_ + 6]);
+      look(*in.items[seen_]);
+    }
     for (size_t i = 0; i < in.due; ++i, ++due_) {
+      if (i + 6 < in.due) __builtin_prefetch(in.items[i + 6]);
       feign_activity* a = in.items[i];
-      if (const feign_status s = advise(*a, out); s < 0) return s;
-      note(*a);
+      bool own = false;
+      if (const feign_status s = advise(*a, own, out); s < 0) return s;
+      if (!own) note(*a);
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
     seen_ -= in.due;
@@ -204,11 +212,12 @@ class Prefetch {
   // ---- what is due
 
   // Asks, before `a`, for the data of reads of its stream that are near by now.
-  feign_status advise(const feign_activity& a, feign_sink* out) {
+  // `own`: it is one that was asked for.
+  feign_status advise(const feign_activity& a, bool& own, feign_sink* out) {
     Stream& s = stream_of(a.stream);
     s.due_think_ns += a.compute_ns + a.sync_ns;
     // Its own read is not ahead of it.
-    const bool own = !s.reads.empty() && s.reads.front().place == due_;
+    own = !s.reads.empty() && s.reads.front().place == due_;
     if (own && s.asked == 0) s.asked = 1;
     // An activity that lies in another comes right after that.
     if (FEIGN_DEPTH(a.marks) == 0)
@@ -219,6 +228,8 @@ class Prefetch {
       if (r.length & kAsked) {
         --s.in_flight;
         s.bytes -= r.length & ~kAsked;
+      } else {
+        own = false;  // nobody took note of it yet
       }
       s.reads.pop_front();
       --s.asked;

@@ -18,10 +18,13 @@ class Table {
     return *r.value;
   }
   T* find(uint32_t id) {
-    const Recent& r = recent_[id % std::size(recent_)];
+    Recent& r = recent_[id % std::size(recent_)];
     if (r.id == id && r.value != nullptr) return r.value;
+    if (all_.empty()) return nullptr;
     const auto at = all_.find(id);
-    return at != all_.end() ? &at->second : nullptr;
+    if (at == all_.end()) return nullptr;
+    r = {id, &at->second};
+    return r.value;
   }
   void erase(uint32_t id) {
     recent_[id % std::size(recent_)] = {};
