@@ -543,6 +543,13 @@ int main(int argc, char** argv) {
   lab->add_option("--html", lab_options.html,
                   "Write a report with plots, one file; adds a run for each timeline in it")
       ->type_name("FILE");
+  lab->add_flag("--search", lab_options.search,
+                "Find a good configuration instead of measuring all: successive halving");
+  lab->add_option("--budget", lab_options.budget,
+                  "What --search may take: a number of runs, or a time such as 10m")
+      ->type_name("RUNS|TIME");
+  lab->add_flag("--serve", lab_options.serve,
+                "Let an optimiser outside choose: JSON lines in and out (docs/lab-format.md)");
   lab->add_flag("--dry-run", lab_options.dry_run, "Say what would be run, and with which command");
   lab->add_flag("--json", lab_options.json, "The summary as one JSON object (docs/lab-format.md)");
   lab->add_option("-o,--output", lab_options.output,

@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "cli/run.h"
 #include "lab/html.h"
+#include "lab/search.h"
 #include "lab/session.h"
 #include "lab/summary.h"
 #include "report/format.h"
@@ -111,12 +112,15 @@ Result<bool> run_timelines(const Lab& lab, Session& session, const Results& resu
   return true;
 }
 
+Result<void> page(const Results& results, const LabSummary& summary, const LabOptions& o) {
+  if (o.html.empty()) return {};
+  return put(lab_html(summary, results, html_texts(results, summary)), o.html);
+}
+
 int finish(const Results& results, const LabOptions& o) {
   const LabSummary summary = summarize(results);
   tell_others(summary);
-  if (!o.html.empty())
-    if (auto done = put(lab_html(summary, results, html_texts(results, summary)), o.html); !done)
-      return failed(done.error());
+  if (auto done = page(results, summary, o); !done) return failed(done.error());
   if (!o.quiet || !o.output.empty() || o.json)
     if (auto done = put(o.json ? summary_json(summary) : summary_text(summary), o.output); !done)
       return failed(done.error());
@@ -168,6 +172,15 @@ int lab_command(const LabOptions& o) {
   if (file.ends_with(".json")) return report(file, o);
 
   Plugins plugins;
+  Budget budget;
+  if (o.search && o.serve)
+    return failed(Error(FEIGN_ERR_ARGUMENT, "lab: --search and --serve: want one of them"));
+  if (!o.budget.empty()) {
+    if (!o.search) return failed(Error(FEIGN_ERR_ARGUMENT, "--budget: is for --search"));
+    auto parsed = parse_budget(o.budget);
+    if (!parsed) return failed(parsed.error());
+    budget = *parsed;
+  }
   auto lab = load_lab(file, plugins);
   if (!lab) return failed(lab.error());
   if (auto ok = number("--repeats", o.repeats, 1, lab->repeats); !ok) return failed(ok.error());
@@ -194,12 +207,20 @@ int lab_command(const LabOptions& o) {
     log(FEIGN_LOG_WARN,
         "runs in random order (seed " + std::to_string(lab->seed) + "), results in " + path);
   if (auto begun = session.begin(); !begun) return failed(begun.error());
-  auto ran = session.run_all(session.cells(lab->configs), 1, lab->repeats, "lab");
+  std::string found;
+  Result<bool> ran = o.serve ? serve(*lab, session, *results, plugins)
+                     : o.search
+                         ? search(*lab, session, *results, budget, o.json, found)
+                         : session.run_all(session.cells(lab->configs), 1, lab->repeats, "lab");
   if (ran && *ran && !o.html.empty() && lab->timeline != Lab::Timeline::kNone)
     ran = run_timelines(*lab, session, *results);
   if (!ran) return failed(ran.error());
   const auto ended = session.end();
-  const int status = finish(*results, o);
+  const int status = o.serve || (o.search && *ran) ? kDone : finish(*results, o);
+  if (o.search && *ran) {
+    if (auto done = page(*results, summarize(*results), o); !done) return failed(done.error());
+    if (auto done = put(found, o.output); !done) return failed(done.error());
+  }
   if (!ended) return failed(ended.error());
   if (!*ran) {
     log(FEIGN_LOG_ERROR, "ended early by signal " + std::to_string(g_stop_signal.load()) +
