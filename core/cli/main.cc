@@ -536,6 +536,9 @@ int main(int argc, char** argv) {
   lab->add_option("--results", lab_options.results,
                   "Where results are kept, and found again to go on [FILE.results.json]")
       ->type_name("FILE");
+  lab->add_option("--trace", lab_options.trace, "Instead of the file's trace")->type_name("TRACE");
+  lab->add_option("--root", lab_options.root, "Instead of the path of the file's root")
+      ->type_name("DIR");
   lab->add_option("--repeats", lab_options.repeats, "Instead of the file's `repeats`")
       ->type_name("N");
   lab->add_option("--seed", lab_options.seed, "Instead of the file's `seed`: of the order of runs")

@@ -181,7 +181,7 @@ int lab_command(const LabOptions& o) {
     if (!parsed) return failed(parsed.error());
     budget = *parsed;
   }
-  auto lab = load_lab(file, plugins);
+  auto lab = load_lab(file, plugins, o.trace, o.root);
   if (!lab) return failed(lab.error());
   if (auto ok = number("--repeats", o.repeats, 1, lab->repeats); !ok) return failed(ok.error());
   if (auto ok = number("--seed", o.seed, 0, lab->seed); !ok) return failed(ok.error());

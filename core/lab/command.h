@@ -14,6 +14,7 @@ struct LabOptions {
   std::string output;              // of the summary, "": standard output
   bool json = false, quiet = false, dry_run = false, search = false, serve = false;
   std::string budget, repeats, seed;
+  std::string trace, root;  // in place of the file's; "" if not
 };
 
 // The exit status: 0; 1 if a run failed or the lab was ended early; 2 for bad input.
