@@ -624,6 +624,21 @@ return { names: feign.charts.map(c => c.name).sort(), inks: feign.charts.map(ink
         assert any("</script><b>" in row for row in found["rows"]), found["rows"]
 
 
+def test_a_replay_has_a_page_too():
+    chromium()
+    with Tmp() as t:
+        many_streams(os.path.join(t, "t.strace"), 3, 200)
+        page, root = os.path.join(t, "x.html"), os.path.join(t, "root")
+        os.mkdir(root)
+        r = feign("replay", os.path.join(t, "t.strace"), "--root", root, "--order", "stream", "--html", page)
+        assert r.status == 0 and "fidelity   100.00 %" in r.out, r.err
+        assert sorted(os.listdir(t)) == ["root", "t.strace", "x.html"]
+        found = browsed(page, "return { names: feign.charts.map(c => c.name), text: document.body.innerText };")
+        assert "t.strace" in found["text"] and "603" in found["text"], found["text"]
+        if os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
+            assert {"timeline", "latency", "offsets"} <= set(found["names"])
+
+
 def test_without_the_charting_library_the_page_has_tables_and_says_what_to_install():
     with Tmp() as t:
         path, page = lab(t, SMALL), os.path.join(t, "x.html")

@@ -89,7 +89,7 @@ struct Common {
   std::string compute;
   uint32_t streams_per_core = 0;
   bool pin = false;
-  std::string drop_caches, before, activities;
+  std::string drop_caches, before, activities, html;
 };
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
@@ -154,7 +154,8 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
   if (c.pin) to.pin = true;
   if (!c.drop_caches.empty()) (void)parse_drop_caches(c.drop_caches, to.drop_caches);
   to.before = c.before;
-  to.activities = c.activities;
+  // A page needs them: beside it, until it is written.
+  to.activities = c.html.empty() || !c.activities.empty() ? c.activities : c.html + ".activities";
   if (!c.content.empty()) {
     const auto content = Content::parse(c.content);
     if (!content)
@@ -169,24 +170,9 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
   return {};
 }
 
-// Standard output, or a file that appears when it is complete.
 int put(const std::string& text, const std::string& output) {
-  if (output.empty() || output == "-") {
-    errno = 0;
-    const bool good =
-        fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
-    if (good || errno == EPIPE) return kDone;  // a reader that has seen enough, as head does
-    return failed(errno_error("write standard output", errno));
-  }
-  OutputFile file;
-  bool good = file.open(output);
-  for (size_t at = 0; good && at < text.size();) {
-    const ssize_t n = write(file.fd(), text.data() + at, text.size() - at);
-    good = n >= 0;
-    at += static_cast<size_t>(n);
-  }
-  if (!good || !file.finish()) return failed(errno_error("write " + output, errno));
-  return kDone;
+  auto done = put_text(text, output);
+  return done ? kDone : failed(done.error());
 }
 
 Result<double> parse_share(const std::string& text) {
@@ -223,6 +209,11 @@ int run(const PipelineOptions& options, Plugins& plugins, const Common& c) {
     return kDone;
   }
   const Report& report = result->report;
+  if (!c.html.empty()) {
+    auto done = replay_page(report_json(report, tables), options.replay.activities, c.html);
+    if (c.activities.empty()) unlink(options.replay.activities.c_str());
+    if (!done) return failed(done.error());
+  }
   if (!c.quiet || !c.output.empty() || c.json)
     if (const int status =
             put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
@@ -448,6 +439,8 @@ int main(int argc, char** argv) {
         ->type_name("COMMAND");
     a->add_option("--activities", c.activities,
                   "Write down what was done when, a record an activity (docs/lab-format.md)")
+        ->type_name("FILE");
+    a->add_option("--html", c.html, "The report as a page with plots and timelines (docs/lab.md)")
         ->type_name("FILE");
     report(a);
   };

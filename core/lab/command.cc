@@ -26,25 +26,6 @@ int failed(const Error& error) {
   return kBad;
 }
 
-Result<void> put(const std::string& text, const std::string& output) {
-  if (output.empty() || output == "-") {
-    errno = 0;
-    const bool good =
-        fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
-    if (good || errno == EPIPE) return {};
-    return errno_error("write standard output", errno);
-  }
-  OutputFile file;
-  bool good = file.open(output);
-  for (size_t at = 0; good && at < text.size();) {
-    const ssize_t n = write(file.fd(), text.data() + at, text.size() - at);
-    good = n >= 0;
-    at += static_cast<size_t>(n);
-  }
-  if (!good || !file.finish()) return errno_error("write " + output, errno);
-  return {};
-}
-
 Result<void> number(const std::string& option, const std::string& text, uint64_t least,
                     uint64_t& to) {
   if (text.empty()) return {};
@@ -114,7 +95,7 @@ Result<bool> run_timelines(const Lab& lab, Session& session, const Results& resu
 
 Result<void> page(const Results& results, const LabSummary& summary, const LabOptions& o) {
   if (o.html.empty()) return {};
-  return put(lab_html(summary, results, html_texts(results, summary)), o.html);
+  return put_text(lab_html(summary, results, html_texts(results, summary)), o.html);
 }
 
 int finish(const Results& results, const LabOptions& o) {
@@ -122,7 +103,8 @@ int finish(const Results& results, const LabOptions& o) {
   tell_others(summary);
   if (auto done = page(results, summary, o); !done) return failed(done.error());
   if (!o.quiet || !o.output.empty() || o.json)
-    if (auto done = put(o.json ? summary_json(summary) : summary_text(summary), o.output); !done)
+    if (auto done = put_text(o.json ? summary_json(summary) : summary_text(summary), o.output);
+        !done)
       return failed(done.error());
   return summary.failed != 0 ? kShort : kDone;
 }
@@ -155,10 +137,34 @@ void print_plan(const Lab& lab, const Session& session) {
   }
   text += std::to_string(left) + " runs to do, in random order (seed " + std::to_string(lab.seed) +
           ")\n";
-  (void)put(text, "");
+  (void)put_text(text, "");
 }
 
 }  // namespace
+
+Result<void> replay_page(const std::string& report_text, const std::string& activities,
+                         const std::string& output) {
+  const Json report = Json::parse(report_text);
+  const std::string trace = report["trace"], root = report["root"];
+  Json run = {{"cell", "replay"}, {"trace", trace}, {"root", root},  {"label", "the replay"},
+              {"repeat", 1U},     {"by", "lab"},    {"status", "ok"}};
+  take(report, run);
+  Json line = {{"cell", "replay"},      {"trace", trace}, {"root", root},
+               {"label", "the replay"}, {"repeat", 0U},   {"by", "timeline"},
+               {"status", "ok"},        {"seconds", 0},   {"activities", activities}};
+  Json head = {{"seed", 1U}, {"repeats", 1U}, {"baseline", "the replay"}};
+  head["cells"] = Json::array();
+  head["cells"].push_back(
+      {{"cell", "replay"}, {"trace", trace}, {"root", root}, {"label", "the replay"}});
+  const Results results = Results::of(std::move(head), {std::move(run), std::move(line)});
+  const std::string pace = report["pace"], recorded = format_time(static_cast<uint64_t>(
+                                               report["recorded_seconds"].get<double>() * 1e9));
+  return put_text(
+      lab_html(summarize(results), results,
+               {"Feign replay: " + trace, "pace " + pace + "; recorded in " + recorded,
+                "feign replay " + trace + " … --html " + output, "There is no timeline."}),
+      output);
+}
 
 int lab_command(const LabOptions& o) {
   std::string file = o.files.front();
@@ -219,7 +225,7 @@ int lab_command(const LabOptions& o) {
   const int status = o.serve || (o.search && *ran) ? kDone : finish(*results, o);
   if (o.search && *ran) {
     if (auto done = page(*results, summarize(*results), o); !done) return failed(done.error());
-    if (auto done = put(found, o.output); !done) return failed(done.error());
+    if (auto done = put_text(found, o.output); !done) return failed(done.error());
   }
   if (!ended) return failed(ended.error());
   if (!*ran) {
