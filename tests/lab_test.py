@@ -139,6 +139,13 @@ def test_a_torn_end_is_done_again_and_damage_elsewhere_is_an_error():
         with open(out, "wb") as f:
             f.write(b"\n".join(lines))
         refuses("lab", path, text=r"x\.results\.json:7: is damaged")
+        for kind in (whole.replace(b'"histogram":[', b'"histogram":["x",'), whole.replace(b'"variant":"half"', b'"variant":[7]'),
+                     whole.replace(b'"parameters":{}', b'"parameters":"none"'), whole.replace(b'"ops":{', b'"ops":[],"opz":{'), whole.replace(b'"fidelity":', b'"fidelity":"all","f":'),
+                     whole.replace(b'"count":', b'"count":"many","c":'), whole.replace(b'"replayed":', b'"replayed":-1,"r":')):
+            with open(out, "wb") as f:
+                f.write(kind)
+            r = feign("lab", "report", out, "--html", os.path.join(t, "x.html"), "--json")
+            assert r.status in (0, 2) and (r.status == 0 or "x.results.json" in r.err) and "fault" not in r.err, r.err
         for bad in (b"", b"{}", b"\xff\xfe", whole[:60]):
             with open(out, "wb") as f:
                 f.write(bad)

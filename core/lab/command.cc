@@ -166,7 +166,7 @@ Result<void> replay_page(const std::string& report_text, const std::string& acti
       output);
 }
 
-int lab_command(const LabOptions& o) {
+static int run_lab(const LabOptions& o) {
   std::string file = o.files.front();
   if (file == "report") {
     if (o.files.size() != 2)
@@ -234,6 +234,19 @@ int lab_command(const LabOptions& o) {
     return kShort;
   }
   return status;
+}
+
+int lab_command(const LabOptions& o) {
+  try {
+    return run_lab(o);
+  } catch (const Json::exception& e) {
+    // Results that somebody edited: the line is known, what is in it has the wrong type.
+    return failed(
+        Error(FEIGN_ERR_ARGUMENT, o.files.back() +
+                                      ": results hold a value of another kind than `feign lab` "
+                                      "writes: " +
+                                      e.what()));
+  }
 }
 
 }  // namespace feign

@@ -843,7 +843,7 @@ Result<LabConfig> make_config(const LabVariant& variant,
   }
   for (const auto& [name, value] : values)
     if (std::none_of(variant.parameters.begin(), variant.parameters.end(),
-                     [&](const auto& p) { return p.name == name; })) {
+                     [&name = name](const auto& p) { return p.name == name; })) {
       std::string known;
       for (const auto& p : variant.parameters) known += (known.empty() ? "" : ", ") + p.name;
       return Error(FEIGN_ERR_ARGUMENT, "variant " + variant.name + " has no parameter \"" + name +
