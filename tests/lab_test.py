@@ -232,6 +232,24 @@ def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
         refuses("lab", path, "--results", os.path.join(t, "3.json"), text=r"setup of root .*exit status 3: no luck")
 
 
+def test_caches_that_may_not_be_dropped_are_said_to_be_warm():
+    if os.access("/proc/sys/vm/drop_caches", os.W_OK) and (os.geteuid() != 0 or not shutil.which("setpriv")):
+        raise Skip("caches may be dropped here, and there is no setpriv to give up that right")
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("drop-caches: no", "drop-caches: all").replace("repeats: 6", "repeats: 1"))
+        command = [FEIGN, "lab", path]
+        if os.geteuid() == 0:
+            for folder, dirs, files in os.walk(t):
+                for name in ["."] + files:
+                    os.chown(os.path.join(folder, name), 65534, 65534)
+            command = ["setpriv", "--reuid=65534", "--clear-groups"] + command
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, text=True)
+        if "Permission denied" in p.stderr:
+            raise Skip("another user may not read this build")
+        assert p.returncode == 0 and p.stderr.count("could not be dropped") == 1, p.stderr
+        assert {run["caches"] for run in results_of(os.path.join(t, "x.results.json"))["runs"]} == {"files"}
+
+
 def test_lists_ranges_and_points_give_configurations():
     with Tmp() as t:
         path = lab(t, """traces: TRACE
