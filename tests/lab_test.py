@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """feign lab: the file, the runs, the results that survive a crash, the statistics, the search, the protocol."""
+import http.server
 import json
 import math
 import os
+import queue
 import re
 import shutil
 import signal
@@ -11,6 +13,7 @@ import statistics
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 from harness import FEIGN, TOP, Skip, Tmp, feign, main, refuses
@@ -647,6 +650,66 @@ return { names: feign.charts.map(c => c.name).sort(), inks: feign.charts.map(ink
         assert min(found["inks"]) > 200 and found["points"] == 7 * 6 and found["bold"] == 0, found
         assert found["near"][1] - found["near"][0] < (found["wide"][1] - found["wide"][0]) * 0.5
         assert any("</script><b>" in row for row in found["rows"]), found["rows"]
+
+
+def in_firefox(page, script):
+    """The same in Firefox, which has no --dump-dom: a server of this test gives it the page and gets what it found."""
+    browser = next((b for b in ("firefox-esr", "firefox") if shutil.which(b)), None)
+    if browser is None:
+        raise Skip("no Firefox (Debian: apt-get install firefox-esr)")
+    with open(page, encoding="utf-8") as f:
+        html = f.read()
+    first = "<script>window.problems = []; window.onerror = (m, s, l) => { problems.push(m + ' line ' + l); };</script>"
+    last = ("<script>setTimeout(() => { let found = null; try { found = (() => {" + script + "})(); } catch (e) { problems.push(String(e)); }"
+            "fetch('/found', { method: 'POST', body: JSON.stringify({ problems: problems, found: found }) }); }, 200);</script>")
+    shown = html.replace("<head>", "<head>" + first, 1).replace("</body>", last + "</body>", 1).encode()
+    answers = queue.Queue()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if self.path == "/" else 404)
+            self.end_headers()
+            self.wfile.write(shown if self.path == "/" else b"")
+
+        def do_POST(self):
+            answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    with Tmp() as profile, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        p = subprocess.Popen([browser, "--headless", "--no-remote", "--profile", profile, f"http://127.0.0.1:{server.server_port}/"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": profile}, start_new_session=True)
+        try:
+            answer = answers.get(timeout=90)
+        except queue.Empty:
+            raise AssertionError("Firefox said nothing in 90 s") from None
+        finally:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+            server.shutdown()
+    assert not answer["problems"], answer["problems"]
+    return answer["found"]
+
+
+def test_the_page_is_drawn_and_zooms_in_firefox_too():
+    if not os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
+        raise Skip("no dygraphs (Debian, Ubuntu: apt-get install libjs-dygraphs)")
+    with Tmp() as t:
+        many_streams(os.path.join(t, "t.strace"), 8, 200)
+        page, root = os.path.join(t, "x.html"), os.path.join(t, "root")
+        os.mkdir(root)
+        assert feign("replay", os.path.join(t, "t.strace"), "--root", root, "--order", "stream", "--html", page).status == 0
+        found = in_firefox(page, BROWSER + """
+const t = of('timeline')[0], before = t.graph.xAxisRange(); drag(t, 0.4, 0.6);
+return { inks: feign.charts.map(ink), before: before, near: t.graph.xAxisRange(), ready: feign.ready };
+""")
+        assert found["ready"] and min(found["inks"]) > 300, found
+        share = (found["near"][1] - found["near"][0]) / (found["before"][1] - found["before"][0])
+        assert abs(share - 0.2) < 0.03, found
 
 
 def test_a_replay_has_a_page_too():
