@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """feign lab: the file, the runs, the results that survive a crash, the statistics, the search, the protocol."""
+import http.server
 import json
 import math
 import os
+import queue
 import re
+import shutil
 import signal
 import statistics
+import struct
 import subprocess
+import sys
+import threading
 import time
 
 from harness import FEIGN, TOP, Skip, Tmp, feign, main, refuses
@@ -136,6 +142,13 @@ def test_a_torn_end_is_done_again_and_damage_elsewhere_is_an_error():
         with open(out, "wb") as f:
             f.write(b"\n".join(lines))
         refuses("lab", path, text=r"x\.results\.json:7: is damaged")
+        for kind in (whole.replace(b'"histogram":[', b'"histogram":["x",'), whole.replace(b'"variant":"half"', b'"variant":[7]'),
+                     whole.replace(b'"parameters":{}', b'"parameters":"none"'), whole.replace(b'"ops":{', b'"ops":[],"opz":{'), whole.replace(b'"fidelity":', b'"fidelity":"all","f":'),
+                     whole.replace(b'"count":', b'"count":"many","c":'), whole.replace(b'"replayed":', b'"replayed":-1,"r":')):
+            with open(out, "wb") as f:
+                f.write(kind)
+            r = feign("lab", "report", out, "--html", os.path.join(t, "x.html"), "--json")
+            assert r.status in (0, 2) and (r.status == 0 or "x.results.json" in r.err) and "fault" not in r.err, r.err
         for bad in (b"", b"{}", b"\xff\xfe", whole[:60]):
             with open(out, "wb") as f:
                 f.write(bad)
@@ -220,6 +233,24 @@ def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
         assert {run["caches"] for run in results_of(os.path.join(t, "2.json"))["runs"]} == {"files"}
         lab(t, SMALL.replace("drop-caches: no", "setup: 'echo no luck >&2; exit 3'"))
         refuses("lab", path, "--results", os.path.join(t, "3.json"), text=r"setup of root .*exit status 3: no luck")
+
+
+def test_caches_that_may_not_be_dropped_are_said_to_be_warm():
+    if os.access("/proc/sys/vm/drop_caches", os.W_OK) and (os.geteuid() != 0 or not shutil.which("setpriv")):
+        raise Skip("caches may be dropped here, and there is no setpriv to give up that right")
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("drop-caches: no", "drop-caches: all").replace("repeats: 6", "repeats: 1"))
+        command = [FEIGN, "lab", path]
+        if os.geteuid() == 0:
+            for folder, dirs, files in os.walk(t):
+                for name in ["."] + files:
+                    os.chown(os.path.join(folder, name), 65534, 65534)
+            command = ["setpriv", "--reuid=65534", "--clear-groups"] + command
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, text=True)
+        if "Permission denied" in p.stderr:
+            raise Skip("another user may not read this build")
+        assert p.returncode == 0 and p.stderr.count("could not be dropped") == 1, p.stderr
+        assert {run["caches"] for run in results_of(os.path.join(t, "x.results.json"))["runs"]} == {"files"}
 
 
 def test_lists_ranges_and_points_give_configurations():
@@ -427,6 +458,304 @@ def test_few_repeats_and_failed_ones_are_never_called_a_difference():
         assert r.status == 1, "a failed run shows in the exit status"
         row = r.json()["groups"][0]["rows"][1]
         assert row["comparison"]["pairs"] == 6 and row["failed"] == 1 and math.isclose(row["comparison"]["ratio"], 0.5)
+
+
+# ---------------------------------------------------------------- search
+
+
+PACES = """traces: TRACE
+roots: {path: ROOT, drop-caches: no}
+repeats: 6
+variants:
+  baseline: {pace: think}
+  paced:
+    pace: ["think,scale=0.9", "think,scale=0.8", "think,scale=0.7", "think,scale=0.6", "think,scale=0.1", "think,scale=1.2",
+           "think,scale=1.3", "think,scale=1.4", "think,scale=1.5"]
+"""
+
+
+def test_a_search_finds_the_known_best_within_its_budget():
+    with Tmp() as t:
+        trace(t, last_us=150000)
+        path = lab(t, PACES)
+        for budget, least in (("40", 24), ("60", 40)):
+            out = os.path.join(t, f"{budget}.json")
+            r = feign("lab", path, "--search", "--budget", budget, "--json", "--results", out)
+            assert r.status == 0, r.err
+            found = r.json()
+            assert found["best"]["label"] == "paced pace=think,scale=0.1", found["best"]
+            assert found["best"]["parameters"] == {"pace": "think,scale=0.1"}
+            assert least <= found["runs"] <= int(budget) and found["runs"] == len(results_of(out)["runs"]), found["runs"]
+            sizes = [len(x["configurations"]) for x in found["rounds"]]
+            assert sizes == [9, 3, 1], sizes
+            assert found["best"]["comparison"]["ratio"] < 0.6
+        # It goes on from what is there.
+        again = feign("lab", path, "--search", "--budget", "60", "--json", "--results", out)
+        assert again.status == 0 and again.json()["best"]["label"] == "paced pace=think,scale=0.1"
+        text = feign("lab", path, "--search", "--budget", "8", "--results", os.path.join(t, "few.json"))
+        assert text.status == 0 and "of 9 configurations, chosen at random" in text.out, text.out
+        timed = feign("lab", path, "--search", "--budget", "1s", "--results", os.path.join(t, "timed.json"))
+        assert timed.status == 0 and "found: paced" in timed.out, timed.out + timed.err
+        refuses("lab", path, "--search", "--budget", "1", text="too small to try anything, want at least 2 runs")
+        refuses("lab", path, "--search", "--budget", "soon", text="--budget soon: want a number of runs, or a time")
+        refuses("lab", path, "--budget", "3", text="--budget: is for --search")
+
+
+def served(path, requests, *more):
+    p = subprocess.run([FEIGN, "lab", path, "--serve", *more], input="".join(r if isinstance(r, str) else json.dumps(r) + "\n" for r in requests),
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, text=True)
+    assert p.returncode == 0 and "Sanitizer" not in p.stderr, p.stderr
+    return [json.loads(line) for line in p.stdout.splitlines()]
+
+
+def test_an_optimiser_outside_asks_and_is_answered():
+    with Tmp() as t:
+        trace(t, last_us=100000)
+        path = lab(t, PACES + "  shaken: {with: {jitter: {max: {from: 1ms, to: 9ms, factor: 3}}}, pace: think}\n")
+        hello, first, wild, *wrong = served(path, [
+            {"id": 7, "variant": "paced", "parameters": {"pace": "think,scale=0.25"}, "repeats": 2},
+            {"id": "x", "variant": "shaken", "parameters": {"max": "2ms"}},
+            {"variant": "nobody"}, {"variant": "shaken", "parameters": {"max": "soon"}}, {"variant": "shaken", "parameters": {"least": 1}},
+            {"variant": "paced", "parameters": {"pace": "fast"}}, {"variant": "paced", "repeats": 0}, {"variants": 1}, "{\n", "[]\n", "\n"])
+        assert hello["schema"] == "feign-lab-protocol/1" and hello["baseline"] == "baseline"
+        assert hello["variants"]["shaken"] == {"max": ["1ms", "3ms", "9ms"]} and len(hello["variants"]["paced"]["pace"]) == 9
+        assert first["id"] == 7 and len(first["seconds"]) == 2 and first["failed"] == 0 and first["comparison"]["ratio"] < 0.7, first
+        assert wild["id"] == "x" and wild["label"] == "shaken max=2ms"
+        said = [w["error"] for w in wrong]
+        for text, want in zip(said, ["want one of baseline, paced, shaken", "soon", "no parameter \"least\"; it has max", "want afap", "repeats: want",
+                                     "unknown key \"variants\"", "want a JSON object", "want a JSON object"]):
+            assert want in text, (want, text)
+        runs = results_of(os.path.join(t, "x.results.json"))["runs"]
+        assert len(runs) == 5 and {r["by"] for r in runs} == {"serve"}, "two repeats of two, then one of the third: the baseline is there"
+        report = feign("lab", "report", os.path.join(t, "x.results.json"), "--json").json()
+        assert {row["label"] for row in report["groups"][0]["rows"]} >= {"paced pace=think,scale=0.25", "shaken max=2ms"}
+
+
+def test_optuna_drives_a_lab():
+    python = os.environ.get("FEIGN_OPTUNA_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import optuna"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("Optuna is not installed (pip install optuna in a venv; FEIGN_OPTUNA_PYTHON is its python)")
+    with Tmp() as t:
+        trace(t, last_us=30000)
+        path = lab(t, SMALL + "  shaken: {with: {jitter: {max: {from: 1ms, to: 50ms, factor: 50}, seed: [1, 9]}}, pace: think}\n")
+        p = subprocess.run([python, os.path.join(TOP, "examples", "optuna-search.py"), path, "shaken", "--trials", "12", "--repeats", "2"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, text=True, env={**os.environ, "FEIGN": FEIGN})
+        assert p.returncode == 0, p.stderr
+        best = re.search(r"^best: \{'max': (\d+).*ratio ([\d.]+)", p.stdout, re.M)
+        assert best and int(best[1]) < 10e6 and p.stdout.count(" ratio ") >= 12, p.stdout
+
+
+# ---------------------------------------------------------------- the page
+
+
+def chromium():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(name):
+            return name
+    raise Skip("no Chromium (Debian, Ubuntu: apt-get install chromium)")
+
+
+def browsed(page, script):
+    """What `script` (the body of a function that returns something) finds in a page, in a real browser; errors of the page fail."""
+    with open(page, encoding="utf-8") as f:
+        html = f.read()
+    first = "<script>window.problems = []; window.onerror = (m, s, l) => { problems.push(m + ' line ' + l); };</script>"
+    last = ("<script>setTimeout(() => { let found; try { found = (() => {" + script + "})(); } catch (e) { problems.push(String(e.stack)); }"
+            "document.documentElement.innerHTML = '<pre id=found>' + JSON.stringify({ problems: problems, found: found }).replace(/</g, '&lt;') + '</pre>'; }, 50);</script>")
+    shown = page + ".test.html"
+    with open(shown, "w", encoding="utf-8") as f:
+        f.write(html.replace("<head>", "<head>" + first, 1).replace("</body>", last + "</body>", 1))
+    with Tmp() as profile:
+        p = subprocess.run([chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2000", "--virtual-time-budget=20000", f"--user-data-dir={profile}",
+                            "--dump-dom", "file://" + shown], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120)
+    found = re.search(r"<pre id=\"found\">(.*)</pre>", p.stdout.decode("utf-8", "replace"), re.S)
+    assert found, p.stdout[-2000:]
+    answer = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    assert not answer["problems"], answer["problems"]
+    return answer["found"]
+
+
+def many_streams(path, streams, each):
+    lines = []
+    for s in range(streams):
+        at = 1700000000.0 + s * 0.001
+        lines.append((at, f'{1000 + s} %.6f openat(AT_FDCWD, "/data/f{s % 8}", O_RDWR|O_CREAT, 0644) = 3 <0.000010>'))
+        for i in range(each):
+            at += 0.0001
+            call = "pread64" if i % 3 else "pwrite64"
+            lines.append((at, f'{1000 + s} %.6f {call}(3, "x"..., {4096 << (i % 3)}, {i * 4096}) = {4096 << (i % 3)} <0.000010>'))
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(text % at + "\n" for at, text in sorted(lines))
+
+
+# Ink of a chart's canvas; a drag over it, as a mouse makes it.
+BROWSER = """
+const ink = c => { let n = 0; for (const v of c.graph.graphDiv.querySelectorAll('canvas')) { const d = v.getContext('2d').getImageData(0, 0, v.width, v.height).data; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; } return n; };
+const drag = (c, from, to) => { const e = c.graph.mouseEventElement_, r = e.getBoundingClientRect(), area = c.graph.getArea(); const y = r.top + area.y + area.h / 2;
+  const fire = (on, type, x) => on.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true, view: window, button: 0, detail: 1, screenX: x, screenY: y, clientX: x, clientY: y }));
+  const x = share => r.left + area.x + area.w * share; fire(e, 'mousedown', x(from)); fire(document, 'mousemove', x((from + to) / 2)); fire(document, 'mousemove', x(to)); fire(document, 'mouseup', x(to)); };
+const of = name => feign.charts.filter(c => c.name === name);
+"""
+
+
+def test_the_page_draws_100000_activities_of_64_streams_and_zooms():
+    chromium()
+    if not os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
+        raise Skip("no dygraphs (Debian, Ubuntu: apt-get install libjs-dygraphs)")
+    with Tmp() as t:
+        many_streams(os.path.join(t, "t.strace"), 64, 1562)
+        path, page = lab(t, "traces: TRACE\nroots: {path: ROOT, drop-caches: no}\nrepeats: 1\norder: stream\nvariants: [baseline]\n"), os.path.join(t, "x.html")
+        r = feign("lab", path, "--html", page)
+        assert r.status == 0, r.err
+        found = browsed(page, BROWSER + """
+const t = of('timeline')[0], before = { range: t.graph.xAxisRange(), counted: t.counted(), ink: ink(t) };
+const began = performance.now(); t.graph.updateOptions({}); const took = performance.now() - began;
+drag(t, 0.4, 0.6);
+const zoomed = { range: t.graph.xAxisRange(), counted: t.counted(), ink: ink(t) };
+t.graph.resetZoom();
+return { ready: feign.ready, names: feign.charts.map(c => c.name), inks: feign.charts.map(ink), before: before, zoomed: zoomed, again: t.counted(), took: took,
+  streams: feign.data.timelines[0].streams.length, tables: document.querySelectorAll('table').length, plots: typeof Dygraph };
+""")
+        assert found["ready"] and found["streams"] == 64 and found["tables"] >= 2
+        assert {"timeline", "offsets", "sizes", "latency"} <= set(found["names"]), found["names"]
+        assert min(found["inks"]) > 500, found["inks"]
+        assert found["before"]["counted"] == found["again"] == 64 * 1563, found["before"]
+        width = lambda z: z["range"][1] - z["range"][0]
+        assert abs(width(found["zoomed"]) / width(found["before"]) - 0.2) < 0.03, found
+        assert found["zoomed"]["counted"] < found["before"]["counted"] / 2 and found["zoomed"]["ink"] > 500
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:|//|\.)", text.split("<script>", 1)[0]) and "Dan Vanderkam" in text
+
+
+def test_the_page_compares_variants_and_parameters():
+    chromium()
+    if not os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
+        raise Skip("no dygraphs (Debian, Ubuntu: apt-get install libjs-dygraphs)")
+    with Tmp() as t:
+        path, page = lab(t, SMALL + "  </script><b>: {pace: think}\n  by: {with: {jitter: {max: {from: 1us, to: 100us, factor: 10}}}}\n"), os.path.join(t, "x.html")
+        r = feign("lab", path, "--html", page)
+        assert r.status == 0, r.err
+        runs = results_of(os.path.join(t, "x.results.json"))["runs"]
+        assert sum(run["repeat"] == 0 for run in runs) in (1, 2) and os.listdir(os.path.join(t, "x.results.activities"))
+        # The report can be made again, from anywhere.
+        assert feign("lab", "report", os.path.join(t, "x.results.json"), "--html", page, "-q", cwd="/").status == 0
+        found = browsed(page, BROWSER + """
+const runs = of('runs')[0], wide = runs.graph.xAxisRange(); drag(runs, 0.1, 0.5); const near = runs.graph.xAxisRange();
+const select = document.querySelector('select'); select.selectedIndex = 1; select.onchange();
+return { names: feign.charts.map(c => c.name).sort(), inks: feign.charts.map(ink), rows: [...document.querySelectorAll('table')[0].querySelectorAll('tr')].map(r => r.textContent),
+  points: runs.graph.numRows(), wide: wide, near: near, bold: document.querySelectorAll('b').length };
+""")
+        assert found["names"].count("parameter time") == 1 and {"runs", "ratios", "latency", "timeline"} <= set(found["names"]), found["names"]
+        assert min(found["inks"]) > 200 and found["points"] == 7 * 6 and found["bold"] == 0, found
+        assert found["near"][1] - found["near"][0] < (found["wide"][1] - found["wide"][0]) * 0.5
+        assert any("</script><b>" in row for row in found["rows"]), found["rows"]
+
+
+def in_firefox(page, script):
+    """The same in Firefox, which has no --dump-dom: a server of this test gives it the page and gets what it found."""
+    browser = next((b for b in ("firefox-esr", "firefox") if shutil.which(b)), None)
+    if browser is None:
+        raise Skip("no Firefox (Debian: apt-get install firefox-esr)")
+    with open(page, encoding="utf-8") as f:
+        html = f.read()
+    first = "<script>window.problems = []; window.onerror = (m, s, l) => { problems.push(m + ' line ' + l); };</script>"
+    last = ("<script>setTimeout(() => { let found = null; try { found = (() => {" + script + "})(); } catch (e) { problems.push(String(e)); }"
+            "fetch('/found', { method: 'POST', body: JSON.stringify({ problems: problems, found: found }) }); }, 200);</script>")
+    shown = html.replace("<head>", "<head>" + first, 1).replace("</body>", last + "</body>", 1).encode()
+    answers = queue.Queue()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if self.path == "/" else 404)
+            self.end_headers()
+            self.wfile.write(shown if self.path == "/" else b"")
+
+        def do_POST(self):
+            answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    with Tmp() as profile, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        p = subprocess.Popen([browser, "--headless", "--no-remote", "--profile", profile, f"http://127.0.0.1:{server.server_port}/"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": profile}, start_new_session=True)
+        try:
+            answer = answers.get(timeout=90)
+        except queue.Empty:
+            raise AssertionError("Firefox said nothing in 90 s") from None
+        finally:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+            server.shutdown()
+    assert not answer["problems"], answer["problems"]
+    return answer["found"]
+
+
+def test_the_page_is_drawn_and_zooms_in_firefox_too():
+    if not os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
+        raise Skip("no dygraphs (Debian, Ubuntu: apt-get install libjs-dygraphs)")
+    with Tmp() as t:
+        many_streams(os.path.join(t, "t.strace"), 8, 200)
+        page, root = os.path.join(t, "x.html"), os.path.join(t, "root")
+        os.mkdir(root)
+        assert feign("replay", os.path.join(t, "t.strace"), "--root", root, "--order", "stream", "--html", page).status == 0
+        found = in_firefox(page, BROWSER + """
+const t = of('timeline')[0], before = t.graph.xAxisRange(); drag(t, 0.4, 0.6);
+return { inks: feign.charts.map(ink), before: before, near: t.graph.xAxisRange(), ready: feign.ready };
+""")
+        assert found["ready"] and min(found["inks"]) > 300, found
+        share = (found["near"][1] - found["near"][0]) / (found["before"][1] - found["before"][0])
+        assert abs(share - 0.2) < 0.03, found
+
+
+def test_a_replay_has_a_page_too():
+    chromium()
+    with Tmp() as t:
+        many_streams(os.path.join(t, "t.strace"), 3, 200)
+        page, root = os.path.join(t, "x.html"), os.path.join(t, "root")
+        os.mkdir(root)
+        r = feign("replay", os.path.join(t, "t.strace"), "--root", root, "--order", "stream", "--html", page)
+        assert r.status == 0 and "fidelity   100.00 %" in r.out, r.err
+        assert sorted(os.listdir(t)) == ["root", "t.strace", "x.html"]
+        found = browsed(page, "return { names: feign.charts.map(c => c.name), text: document.body.innerText };")
+        assert "t.strace" in found["text"] and "603" in found["text"], found["text"]
+        if os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
+            assert {"timeline", "latency", "offsets"} <= set(found["names"])
+
+
+def test_without_the_charting_library_the_page_has_tables_and_says_what_to_install():
+    with Tmp() as t:
+        path, page = lab(t, SMALL), os.path.join(t, "x.html")
+        r = feign("lab", path, "--html", page, env={"FEIGN_DYGRAPHS": "/nowhere"})
+        assert r.status == 0 and "apt-get install libjs-dygraphs" in r.err, r.err
+        found = browsed(page, "return { tables: document.querySelectorAll('table').length, text: document.body.innerText };")
+        assert found["tables"] >= 2 and "apt-get install libjs-dygraphs" in found["text"] and "half" in found["text"], found
+
+
+def test_a_replay_writes_down_its_activities():
+    with Tmp() as t:
+        many_streams(os.path.join(t, "t.strace"), 3, 2000)
+        out, root = os.path.join(t, "done"), os.path.join(t, "root")
+        os.mkdir(root)
+        r = feign("replay", os.path.join(t, "t.strace"), "--root", root, "--order", "stream", "--activities", out, "--json")
+        assert r.status == 0, r.err
+        with open(out, "rb") as f:
+            data = f.read()
+        magic, version, size, count, names_at, begin, end = struct.unpack_from("<8sIIQQQQ", data)
+        assert (magic, version, size, count) == (b"FEIGNACT", 1, 64, 3 * 2001), (magic, version, size, count)
+        names = json.loads(data[names_at:])
+        records = [struct.unpack_from("<QQQQqQIIII", data, 48 + 64 * i) for i in range(count)]
+        assert {names["ops"][str(r[7])]["name"] for r in records} == {"openat", "pread64", "pwrite64"}
+        assert {names["paths"][str(r[9])] for r in records} == {"/data/f0", "/data/f1", "/data/f2"}
+        assert all(begin <= r[0] and r[0] + r[1] <= end for r in records) and len({r[5] for r in records}) == count
+        moved = sum(r[4] for r in records if names["ops"][str(r[7])]["name"] != "openat")
+        assert moved == sum(4096 << (i % 3) for i in range(2000)) * 3
+        refuses("replay", os.path.join(t, "t.strace"), "--root", root, "--activities", "/nowhere/x", text="/nowhere/x")
+        refuses("replay", os.path.join(t, "t.strace"), "--root", root, "--before", "exit 4", text="--before \"exit 4\": exit status 4")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
+
 namespace feign {
 
-// Written beside its name, as NAME.part, and put in its place by finish(). What is no regular file (a
-// device, a FIFO) is written to directly, and a symbolic link stays one. Failures are in errno.
+// Written beside its name, as NAME.part, and put in its place by finish(). What is no regular file
+// (a device, a FIFO) is written to directly, and a symbolic link stays one. Failures are in errno.
 class OutputFile {
  public:
   ~OutputFile() {
@@ -52,5 +54,25 @@ class OutputFile {
   std::string name_, part_;
   int fd_ = -1;
 };
+
+// To standard output ("" or "-"), or to a file that appears when it is complete.
+inline Result<void> put_text(const std::string& text, const std::string& output) {
+  if (output.empty() || output == "-") {
+    errno = 0;
+    const bool good =
+        ::fwrite(text.data(), 1, text.size(), stdout) == text.size() && ::fflush(stdout) == 0;
+    if (good || errno == EPIPE) return {};  // a reader that has seen enough, as head does
+    return errno_error("write standard output", errno);
+  }
+  OutputFile file;
+  bool good = file.open(output);
+  for (size_t at = 0; good && at < text.size();) {
+    const ssize_t n = ::write(file.fd(), text.data() + at, text.size() - at);
+    good = n >= 0;
+    at += static_cast<size_t>(n);
+  }
+  if (!good || !file.finish()) return errno_error("write " + output, errno);
+  return {};
+}
 
 }  // namespace feign

@@ -94,7 +94,7 @@ struct Common {
   uint64_t explain = 0;
   uint32_t streams_per_core = 0;
   bool pin = false;
-  std::string drop_caches, before, activities;
+  std::string drop_caches, before, activities, html;
 };
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
@@ -166,7 +166,8 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
   if (c.pin) to.pin = true;
   if (!c.drop_caches.empty()) (void)parse_drop_caches(c.drop_caches, to.drop_caches);
   to.before = c.before;
-  to.activities = c.activities;
+  // A page needs them: beside it, until it is written.
+  to.activities = c.html.empty() || !c.activities.empty() ? c.activities : c.html + ".activities";
   if (!c.content.empty()) {
     const auto content = Content::parse(c.content);
     if (!content)
@@ -181,24 +182,9 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
   return {};
 }
 
-// Standard output, or a file that appears when it is complete.
 int put(const std::string& text, const std::string& output) {
-  if (output.empty() || output == "-") {
-    errno = 0;
-    const bool good =
-        fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
-    if (good || errno == EPIPE) return kDone;  // a reader that has seen enough, as head does
-    return failed(errno_error("write standard output", errno));
-  }
-  OutputFile file;
-  bool good = file.open(output);
-  for (size_t at = 0; good && at < text.size();) {
-    const ssize_t n = write(file.fd(), text.data() + at, text.size() - at);
-    good = n >= 0;
-    at += static_cast<size_t>(n);
-  }
-  if (!good || !file.finish()) return failed(errno_error("write " + output, errno));
-  return kDone;
+  auto done = put_text(text, output);
+  return done ? kDone : failed(done.error());
 }
 
 Result<double> parse_share(const std::string& text) {
@@ -254,6 +240,9 @@ int run(PipelineOptions& options, Plugins& plugins, const Common& c) {
     if (!share) return failed(share.error());
     require = *share;
   }
+  if (!c.html.empty() && launched().size > 1)
+    return failed(Error(FEIGN_ERR_ARGUMENT,
+                        "--html " + c.html + ": want a replay by one process, without mpirun"));
   Tables tables;
   Result<RunResult> result = [&] {
     ProgressLine line(c.quiet);
@@ -268,6 +257,11 @@ int run(PipelineOptions& options, Plugins& plugins, const Common& c) {
       std::cerr << result->explanation;
     else if (const int status = put(result->explanation + "\n", ""); status != kDone)
       return status;
+  }
+  if (result->replayed && !c.html.empty()) {
+    auto done = replay_page(report_json(result->report, tables), options.replay.activities, c.html);
+    if (c.activities.empty()) unlink(options.replay.activities.c_str());
+    if (!done) return failed(done.error());
   }
   const int status =
       result->silent ? status_of(result->report, require) : show(*result, c, require, tables);
@@ -592,6 +586,8 @@ int main(int argc, char** argv) {
     a->add_option("--activities", c.activities,
                   "Write down what was done when, a record an activity (docs/lab-format.md)")
         ->type_name("FILE");
+    a->add_option("--html", c.html, "The report as a page with plots and timelines (docs/lab.md)")
+        ->type_name("FILE");
     report(a);
   };
   const auto reading = [&](CLI::App* a) {
@@ -797,6 +793,9 @@ int main(int argc, char** argv) {
   lab->add_option("--results", lab_options.results,
                   "Where results are kept, and found again to go on [FILE.results.json]")
       ->type_name("FILE");
+  lab->add_option("--trace", lab_options.trace, "Instead of the file's trace")->type_name("TRACE");
+  lab->add_option("--root", lab_options.root, "Instead of the path of the file's root")
+      ->type_name("DIR");
   lab->add_option("--repeats", lab_options.repeats, "Instead of the file's `repeats`")
       ->type_name("N");
   lab->add_option("--seed", lab_options.seed, "Instead of the file's `seed`: of the order of runs")
@@ -804,6 +803,13 @@ int main(int argc, char** argv) {
   lab->add_option("--html", lab_options.html,
                   "Write a report with plots, one file; adds a run for each timeline in it")
       ->type_name("FILE");
+  lab->add_flag("--search", lab_options.search,
+                "Find a good configuration instead of measuring all: successive halving");
+  lab->add_option("--budget", lab_options.budget,
+                  "What --search may take: a number of runs, or a time such as 10m")
+      ->type_name("RUNS|TIME");
+  lab->add_flag("--serve", lab_options.serve,
+                "Let an optimiser outside choose: JSON lines in and out (docs/lab-format.md)");
   lab->add_flag("--dry-run", lab_options.dry_run, "Say what would be run, and with which command");
   lab->add_flag("--json", lab_options.json, "The summary as one JSON object (docs/lab-format.md)");
   lab->add_option("-o,--output", lab_options.output,

@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "cli/run.h"
 #include "lab/html.h"
+#include "lab/search.h"
 #include "lab/session.h"
 #include "lab/summary.h"
 #include "report/format.h"
@@ -23,25 +24,6 @@ constexpr int kDone = 0, kShort = 1, kBad = 2;
 int failed(const Error& error) {
   log(FEIGN_LOG_ERROR, error.text());
   return kBad;
-}
-
-Result<void> put(const std::string& text, const std::string& output) {
-  if (output.empty() || output == "-") {
-    errno = 0;
-    const bool good =
-        fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
-    if (good || errno == EPIPE) return {};
-    return errno_error("write standard output", errno);
-  }
-  OutputFile file;
-  bool good = file.open(output);
-  for (size_t at = 0; good && at < text.size();) {
-    const ssize_t n = write(file.fd(), text.data() + at, text.size() - at);
-    good = n >= 0;
-    at += static_cast<size_t>(n);
-  }
-  if (!good || !file.finish()) return errno_error("write " + output, errno);
-  return {};
 }
 
 Result<void> number(const std::string& option, const std::string& text, uint64_t least,
@@ -111,14 +93,18 @@ Result<bool> run_timelines(const Lab& lab, Session& session, const Results& resu
   return true;
 }
 
+Result<void> page(const Results& results, const LabSummary& summary, const LabOptions& o) {
+  if (o.html.empty()) return {};
+  return put_text(lab_html(summary, results, html_texts(results, summary)), o.html);
+}
+
 int finish(const Results& results, const LabOptions& o) {
   const LabSummary summary = summarize(results);
   tell_others(summary);
-  if (!o.html.empty())
-    if (auto done = put(lab_html(summary, results, html_texts(results, summary)), o.html); !done)
-      return failed(done.error());
+  if (auto done = page(results, summary, o); !done) return failed(done.error());
   if (!o.quiet || !o.output.empty() || o.json)
-    if (auto done = put(o.json ? summary_json(summary) : summary_text(summary), o.output); !done)
+    if (auto done = put_text(o.json ? summary_json(summary) : summary_text(summary), o.output);
+        !done)
       return failed(done.error());
   return summary.failed != 0 ? kShort : kDone;
 }
@@ -151,12 +137,36 @@ void print_plan(const Lab& lab, const Session& session) {
   }
   text += std::to_string(left) + " runs to do, in random order (seed " + std::to_string(lab.seed) +
           ")\n";
-  (void)put(text, "");
+  (void)put_text(text, "");
 }
 
 }  // namespace
 
-int lab_command(const LabOptions& o) {
+Result<void> replay_page(const std::string& report_text, const std::string& activities,
+                         const std::string& output) {
+  const Json report = Json::parse(report_text);
+  const std::string trace = report["trace"], root = report["root"];
+  Json run = {{"cell", "replay"}, {"trace", trace}, {"root", root},  {"label", "the replay"},
+              {"repeat", 1U},     {"by", "lab"},    {"status", "ok"}};
+  take(report, run);
+  Json line = {{"cell", "replay"},      {"trace", trace}, {"root", root},
+               {"label", "the replay"}, {"repeat", 0U},   {"by", "timeline"},
+               {"status", "ok"},        {"seconds", 0},   {"activities", activities}};
+  Json head = {{"seed", 1U}, {"repeats", 1U}, {"baseline", "the replay"}};
+  head["cells"] = Json::array();
+  head["cells"].push_back(
+      {{"cell", "replay"}, {"trace", trace}, {"root", root}, {"label", "the replay"}});
+  const Results results = Results::of(std::move(head), {std::move(run), std::move(line)});
+  const std::string pace = report["pace"], recorded = format_time(static_cast<uint64_t>(
+                                               report["recorded_seconds"].get<double>() * 1e9));
+  return put_text(
+      lab_html(summarize(results), results,
+               {"Feign replay: " + trace, "pace " + pace + "; recorded in " + recorded,
+                "feign replay " + trace + " … --html " + output, "There is no timeline."}),
+      output);
+}
+
+static int run_lab(const LabOptions& o) {
   std::string file = o.files.front();
   if (file == "report") {
     if (o.files.size() != 2)
@@ -168,7 +178,16 @@ int lab_command(const LabOptions& o) {
   if (file.ends_with(".json")) return report(file, o);
 
   Plugins plugins;
-  auto lab = load_lab(file, plugins);
+  Budget budget;
+  if (o.search && o.serve)
+    return failed(Error(FEIGN_ERR_ARGUMENT, "lab: --search and --serve: want one of them"));
+  if (!o.budget.empty()) {
+    if (!o.search) return failed(Error(FEIGN_ERR_ARGUMENT, "--budget: is for --search"));
+    auto parsed = parse_budget(o.budget);
+    if (!parsed) return failed(parsed.error());
+    budget = *parsed;
+  }
+  auto lab = load_lab(file, plugins, o.trace, o.root);
   if (!lab) return failed(lab.error());
   if (auto ok = number("--repeats", o.repeats, 1, lab->repeats); !ok) return failed(ok.error());
   if (auto ok = number("--seed", o.seed, 0, lab->seed); !ok) return failed(ok.error());
@@ -194,12 +213,20 @@ int lab_command(const LabOptions& o) {
     log(FEIGN_LOG_WARN,
         "runs in random order (seed " + std::to_string(lab->seed) + "), results in " + path);
   if (auto begun = session.begin(); !begun) return failed(begun.error());
-  auto ran = session.run_all(session.cells(lab->configs), 1, lab->repeats, "lab");
+  std::string found;
+  Result<bool> ran = o.serve ? serve(*lab, session, *results, plugins)
+                     : o.search
+                         ? search(*lab, session, *results, budget, o.json, found)
+                         : session.run_all(session.cells(lab->configs), 1, lab->repeats, "lab");
   if (ran && *ran && !o.html.empty() && lab->timeline != Lab::Timeline::kNone)
     ran = run_timelines(*lab, session, *results);
   if (!ran) return failed(ran.error());
   const auto ended = session.end();
-  const int status = finish(*results, o);
+  const int status = o.serve || (o.search && *ran) ? kDone : finish(*results, o);
+  if (o.search && *ran) {
+    if (auto done = page(*results, summarize(*results), o); !done) return failed(done.error());
+    if (auto done = put_text(found, o.output); !done) return failed(done.error());
+  }
   if (!ended) return failed(ended.error());
   if (!*ran) {
     log(FEIGN_LOG_ERROR, "ended early by signal " + std::to_string(g_stop_signal.load()) +
@@ -207,6 +234,19 @@ int lab_command(const LabOptions& o) {
     return kShort;
   }
   return status;
+}
+
+int lab_command(const LabOptions& o) {
+  try {
+    return run_lab(o);
+  } catch (const Json::exception& e) {
+    // Results that somebody edited: the line is known, what is in it has the wrong type.
+    return failed(
+        Error(FEIGN_ERR_ARGUMENT, o.files.back() +
+                                      ": results hold a value of another kind than `feign lab` "
+                                      "writes: " +
+                                      e.what()));
+  }
 }
 
 }  // namespace feign

@@ -148,8 +148,12 @@ std::string joined(const LabValue& value) {
 
 class Reader {
  public:
-  Reader(const std::string& path, Plugins& plugins)
-      : d_(path, "a map with `traces`, `variants` and `roots`"), plugins_(plugins) {
+  Reader(const std::string& path, Plugins& plugins, const std::string& trace,
+         const std::string& root)
+      : d_(path, "a map with `traces`, `variants` and `roots`"),
+        plugins_(plugins),
+        own_trace_(trace),
+        own_root_(root) {
     lab_.file = path;
   }
 
@@ -198,6 +202,10 @@ class Reader {
       if (!done) return std::move(done.error());
     }
     if (lab_.traces.empty()) return d_.error(*d_.root(), "there is no `traces`");
+    if (!own_trace_.empty() && lab_.traces.size() > 1)
+      return Error(
+          FEIGN_ERR_ARGUMENT,
+          "--trace: the lab has " + std::to_string(lab_.traces.size()) + " traces, want one");
     if (lab_.roots.empty()) return d_.error(*d_.root(), "there is no `roots`");
     if (variants == nullptr) return d_.error(*d_.root(), "there is no `variants`");
     if (auto done = all_variants(*variants); !done) return std::move(done.error());
@@ -279,9 +287,13 @@ class Reader {
     const auto add_file = [&](yaml_node_t& f) -> Result<void> {
       auto text = d_.scalar(f, "a trace file");
       if (!text) return std::move(text.error());
+      if (!own_trace_.empty()) {
+        if (!t.files.empty()) return {};
+        *text = own_trace_;
+      }
       for (const std::string& file : files_of(*text)) {
         auto sum = checksum(file);
-        if (!sum) return d_.error(f, "trace " + sum.error().text());
+        if (!sum) return wrong(f, "--trace", own_trace_, "trace " + sum.error().text());
         t.checksum += *sum;
       }
       t.files.push_back(*text);
@@ -321,7 +333,7 @@ class Reader {
     if (t.files.empty()) return d_.error(n, "trace: want a file");
     if (!provider) {
       if (auto known = provider_for(t.files, plugins_); !known)
-        return d_.error(*place, "trace " + known.error().text());
+        return wrong(*place, "--trace", own_trace_, "trace " + known.error().text());
     }
     if (t.name.empty()) {
       t.name = t.files.front();
@@ -391,15 +403,17 @@ class Reader {
         }
       }
     }
+    if (!own_root_.empty()) r.path = own_root_;
     if (r.path.empty()) return d_.error(n, "root: want a directory");
     if (r.name.empty()) r.name = r.path;
     if (r.setup.empty()) {
       struct stat st {};
       if (stat(r.path.c_str(), &st) != 0)
-        return d_.error(*place, errno_error("root " + r.path, errno).text() +
-                                    ": want a directory that is there (or that `setup` makes)");
+        return wrong(*place, "--root", own_root_,
+                     errno_error("root " + r.path, errno).text() +
+                         ": want a directory that is there (or that `setup` makes)");
       if (!S_ISDIR(st.st_mode))
-        return d_.error(*place, "root " + r.path + ": is no directory, want one");
+        return wrong(*place, "--root", own_root_, "root " + r.path + ": is no directory, want one");
     }
     auto name = name_of(n, "root", root_names_, r.name);
     if (!name) return std::move(name.error());
@@ -772,8 +786,16 @@ class Reader {
     return {};
   }
 
+  // An error about a value of the file, or about what was given in its place.
+  Error wrong(const yaml_node_t& n, const char* option, const std::string& given,
+              const std::string& what) const {
+    return given.empty() ? d_.error(n, what)
+                         : Error(FEIGN_ERR_ARGUMENT, std::string(option) + ": " + what);
+  }
+
   Document d_;
   Plugins& plugins_;
+  const std::string own_trace_, own_root_;  // "" unless given
   Lab lab_;
   std::vector<std::pair<std::string, yaml_node_t*>> common_;  // settings of all variants
   std::set<std::string> trace_names_, root_names_, variant_names_;
@@ -782,8 +804,9 @@ class Reader {
 
 }  // namespace
 
-Result<Lab> load_lab(const std::string& path, Plugins& plugins) {
-  return Reader(path, plugins).read();
+Result<Lab> load_lab(const std::string& path, Plugins& plugins, const std::string& trace,
+                     const std::string& root) {
+  return Reader(path, plugins, trace, root).read();
 }
 
 const LabConfig* Lab::config(const std::string& label) const {
@@ -820,7 +843,7 @@ Result<LabConfig> make_config(const LabVariant& variant,
   }
   for (const auto& [name, value] : values)
     if (std::none_of(variant.parameters.begin(), variant.parameters.end(),
-                     [&](const auto& p) { return p.name == name; })) {
+                     [&name = name](const auto& p) { return p.name == name; })) {
       std::string known;
       for (const auto& p : variant.parameters) known += (known.empty() ? "" : ", ") + p.name;
       return Error(FEIGN_ERR_ARGUMENT, "variant " + variant.name + " has no parameter \"" + name +

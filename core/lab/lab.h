@@ -76,8 +76,10 @@ struct Lab {
   std::string root_of(const LabTrace& trace, const LabRoot& root) const;  // the directory
 };
 
-// Errors name file, line and column, the value, and what was wanted. Nothing is run.
-Result<Lab> load_lab(const std::string& path, Plugins& plugins);
+// Errors name file, line and column, the value, and what was wanted. Nothing is run. `trace` and
+// `root`, unless "", stand in for the file's (one of each).
+Result<Lab> load_lab(const std::string& path, Plugins& plugins, const std::string& trace,
+                     const std::string& root);
 
 // A point of a variant with these values, whatever the file says they may be; checked like the
 // file's own. Names that are not there take the variant's first value.

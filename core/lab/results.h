@@ -20,6 +20,8 @@ class Results {
   static Result<Results> load(const std::string& path);
   // The same, or none where there is no such file.
   static Result<Results> look(const std::string& path, const Json& head);
+  // In memory only.
+  static Results of(Json head, std::vector<Json> runs);
   // For adding: made with this head if it is not there, and locked against a second lab. The head
   // of one that is there is replaced.
   static Result<Results> open(const std::string& path, const Json& head);

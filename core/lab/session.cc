@@ -63,7 +63,8 @@ std::string ended(const Child& child) {
   return "exit status " + std::to_string(WEXITSTATUS(child.status));
 }
 
-// What a record keeps of a report.
+}  // namespace
+
 void take(const Json& report, Json& run) {
   for (const char* name :
        {"seconds", "recorded_seconds", "plan_seconds", "prepare_seconds", "fidelity", "activities",
@@ -85,8 +86,6 @@ void take(const Json& report, Json& run) {
         {"histogram", latency["histogram"]}};
   }
 }
-
-}  // namespace
 
 Result<Child> run_child(const std::vector<std::string>& argv, uint64_t timeout_ns,
                         bool interruptible, const std::function<void()>& tick) {

@@ -24,6 +24,9 @@ struct Child {
 Result<Child> run_child(const std::vector<std::string>& argv, uint64_t timeout_ns,
                         bool interruptible, const std::function<void()>& tick);
 
+// Puts into a record what it keeps of a replay's report.
+void take(const Json& report, Json& run);
+
 // One thing to measure.
 struct Cell {
   const LabTrace* trace;
