@@ -426,9 +426,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.footer(
       "Each command has its own --help. First steps:\n"
-      "  strace -f -ttt -T -y -o app.strace COMMAND     record\n"
-      "  feign info app.strace                           look at it\n"
-      "  feign replay app.strace --root /mnt/other       do it again below another directory");
+      "  feign record -o app.feign -- COMMAND            record\n"
+      "  feign info app.feign                            look at it\n"
+      "  feign replay app.feign --root /mnt/other        do it again below another directory");
 
   const auto verbosity = [&](CLI::App* a) {
     a->add_flag("-q,--quiet", c.quiet, "No progress line, no report unless it is asked for");

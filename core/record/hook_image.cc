@@ -279,8 +279,9 @@ bool Image::hook(size_t index) {
 Result<HookImage> Image::make(const std::string& folder) {
   if (auto found = find_text(); !found) return std::move(found.error());
   for (const auto& [begin, end] : code_) decode(begin, end);
-  std::sort(all_.begin(), all_.end(),
-            [](const auto& a, const auto& b) { return a.address < b.address; });
+  const auto by_address = [](const auto& a, const auto& b) { return a.address < b.address; };
+  if (!std::is_sorted(all_.begin(), all_.end(), by_address))
+    std::sort(all_.begin(), all_.end(), by_address);
   std::sort(targets_.begin(), targets_.end());
   HookImage out;
   for (size_t i = 0; i < all_.size(); ++i)
