@@ -257,6 +257,8 @@ bool Image::hook(size_t index) {
   const uint64_t stub = stub_address();
   const uint64_t begin = all_[first].address, end = all_[last].address + all_[last].length;
   for (size_t k = first; k < index; ++k) move(all_[k]);
+  put({0x4c, 0x8d, 0x1d});  // lea end(%rip), %r11: where unwinders are to believe it comes from
+  put_distance(end);
   put({0x48, 0x8d, 0x0d});  // lea after(%rip), %rcx
   put_distance(stub_address() + 4 + 6);
   put({0xff, 0x25});  // jmp *hook(%rip)

@@ -79,6 +79,7 @@ class Lane {
   void pop() { queue_.pop_front(); }
   uint64_t when();
   Process& process() { return process_; }
+  int32_t pid() const { return pid_; }
   uint32_t first_stream() const { return stream_of(pid_); }
 
  private:
@@ -131,7 +132,10 @@ class Provider {
   std::vector<Mapped> maps_;
   std::map<std::string, Process> processes_;      // by name of their files, without the last number
   std::unordered_map<int32_t, Process*> by_pid_;  // the latest
+  std::multimap<int32_t, uint64_t> starts_;       // of programs, in ticks
   std::map<std::pair<std::string, uint32_t>, std::unique_ptr<Lane>> lanes_;
+  uint64_t unseen_ = 0;     // programs that were started and recorded nothing
+  std::string unseen_one_;  // the first of them
   std::vector<std::pair<uint64_t, Lane*>> heap_;
   uint32_t firsts_[FEIGN_CAPTURE_THIRD] = {};
 };
@@ -383,6 +387,7 @@ feign_status Provider::read_file(const std::string& path, const std::string& pro
   process.parent = head.parent;
   process.rank = static_cast<int32_t>(head.rank) - 1;
   by_pid_[head.pid] = &process;
+  if (head.exec == 0 && head.number == 0) starts_.emplace(head.pid, head.tick);
   if (head.tick > best_tick_) {
     best_tick_ = head.tick;
     best_ns_ = head.ns;
@@ -498,7 +503,17 @@ void Provider::hints(Process& process, feign_activity& a) {
 
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
-    if (heap_.empty()) return FEIGN_END;
+    if (heap_.empty()) {
+      if (unseen_ != 0)
+        host_->log(host_, FEIGN_LOG_WARN,
+                   (std::to_string(unseen_) +
+                    " programs that were started are not in the trace (static, setuid or ended at "
+                    "once?); the first: " +
+                    unseen_one_)
+                       .c_str());
+      unseen_ = 0;
+      return FEIGN_END;
+    }
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     Lane* const lane = heap_.back().second;
     heap_.pop_back();
@@ -527,7 +542,13 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         hints(process, *a);
         if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
         // Whichever thread calls exec, the process goes on under its own number.
-        if (effect == Effect::kExec && a->result >= 0) a->stream = lane->first_stream();
+        if (effect == Effect::kExec && a->result >= 0) {
+          a->stream = lane->first_stream();
+          const auto [from, to] = starts_.equal_range(lane->pid());
+          if (std::none_of(from, to, [&](const auto& s) { return s.second >= item.start; }) &&
+              unseen_++ == 0)
+            unseen_one_ = host_->text(host_, a->path, nullptr);
+        }
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
       }
       if (!item.values.empty())
