@@ -52,7 +52,7 @@ def compiled(tmp, name, *flags):
 def seen_by_strace(path):
     """{thread: [(call, result)]} of all that a process did once the capture library was in it."""
     names, calls, begun = described(), collections.defaultdict(list), {}
-    state, skip = {}, collections.defaultdict(int)   # a thread: "on", "off", "starting", "listing"
+    state = {}   # a thread: "on", "off", "starting", "listing"
     own = None
     with open(path, encoding="utf-8", errors="replace") as f:
         for line in f:
@@ -81,7 +81,7 @@ def seen_by_strace(path):
                 state[pid] = "off"
                 continue
             if now == "off":
-                if name == "openat" and ".raw/p." in args:
+                if name == "openat" and ".raw/records" in args:
                     state[pid] = "starting"
                 continue
             if now == "starting":
@@ -91,13 +91,6 @@ def seen_by_strace(path):
             if now == "listing":
                 if name == "close":
                     state[pid] = "on"
-                continue
-            # The library's own: a file of a child, which it maps and closes.
-            if name == "openat" and ".raw/p." in args:
-                skip[pid] = 3
-                continue
-            if skip[pid] and name in ("ftruncate", "mmap", "close"):
-                skip[pid] -= 1
                 continue
             if name not in names or result == "?" or (name == "mmap" and "ANONYMOUS" in args):
                 continue

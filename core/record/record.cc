@@ -206,6 +206,14 @@ Result<void> make_control(const std::string& raw, const RecordOptions& o, Contro
         if (name == known) c.layers |= 1u << bit;
     if (c.layers == 0) return Error(FEIGN_ERR_ARGUMENT, "--layer: want posix, stdio, mpi or mpiio");
   }
+  // As large as the file system lets a file be, up to a size that any address space has room for.
+  const std::string records = raw + "/records";
+  const int file = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return errno_error("open " + records, errno);
+  c.size = uint64_t{64} << 30;
+  while (c.size > uint64_t{16} << 20 && ftruncate(file, static_cast<off_t>(c.size)) != 0)
+    c.size /= 2;
+  close(file);
   gethostname(c.host, sizeof c.host - 1);
   moment(c.tick_0, c.ns_0);
   timespec real{};
@@ -279,7 +287,7 @@ void remove_raw(const std::string& raw) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "control" || name.starts_with("p.") || name.starts_with("hook."))
+      if (name == "control" || name == "records" || name.starts_with("hook."))
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
@@ -363,8 +371,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   if (c.dropped != 0)
     r.notes.push_back(
         std::to_string(c.dropped) + " calls found no room (" +
-        (o.max_bytes != 0 ? "--max-size" : "a full disk, or no right to write below the trace") +
-        ")");
+        (o.max_bytes != 0 ? "--max-size" : "a full disk or a limit of address space") + ")");
   return r;
 }
 
