@@ -204,6 +204,26 @@ def test_sqlite():
     both("sqlite", shell="echo 'create table t(a); begin; insert into t values(1),(2); commit; select * from t; vacuum;' | sqlite3 d > out", least=50)
 
 
+def test_streams():
+    """libc's streams at their own layer: the system calls lie in them, and a replay does one of the two."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, text, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt"), os.path.realpath(os.path.join(tmp, "w"))
+        os.mkdir(work)
+        program = compiled(tmp, "streams")
+        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", program, cwd=work)
+        assert r.status == 0, r.err
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        ops = collections.Counter(m[1] for m in (re.match(r"\d+ [\d.]+ \[.*?\] ([\w:]+)\(", line) for line in lines) if m)
+        assert ops["stdio:fprintf"] == 3000 and ops["stdio:getline"] > 3000 and ops["stdio:fopen"] == 4, ops
+        for line in lines:
+            if re.search(r"\] (read|write|lseek|openat)\(", line):
+                assert "depth=1" in line, line
+        replays(trace, tmp, work)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -569,7 +569,7 @@ int main(int argc, char** argv) {
       ->type_name("GLOB")
       ->expected(1)
       ->take_all();
-  recording->add_option("--layer", r.layers, "Record these layers only: posix, stdio, mpi, mpiio")
+  recording->add_option("--layer", r.layers, "Record these layers: posix, stdio, mpi, mpiio; several [posix]")
       ->type_name("NAME")
       ->expected(1)
       ->take_all()

@@ -345,13 +345,16 @@ Result<Recorded> record_command(const RecordOptions& o) {
   }
   g_control = control.map;
   const char* old = getenv("LD_PRELOAD");
-  const std::string preload =
-      library + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
+  // Wrappers of a layer above the system calls, before the library that they are made with.
+  std::string ours = library;
+  if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
+    ours = folder_of(library) + "/libfeign-capture-stdio.so:" + ours;
+  const std::string preload = ours + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);
   auto status = run(*program, o.command);
   if (old != nullptr)
-    setenv("LD_PRELOAD", std::string(preload.substr(library.size() + 1)).c_str(), 1);
+    setenv("LD_PRELOAD", std::string(preload.substr(ours.size() + 1)).c_str(), 1);
   else
     unsetenv("LD_PRELOAD");
   unsetenv("FEIGN_CAPTURE");

@@ -516,9 +516,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       a->start_ns = start;
       a->duration_ns = duration;
       a->marks = FEIGN_AT_DEPTH(item.depth);
+      if (item.code >> 12 <= FEIGN_CAPTURE_STDIO) hints(process, *a);
       if (item.code >> 12 == FEIGN_CAPTURE_POSIX) {
         const Effect effect = feign::posix_calls()[item.code & 0xFFF].effect;
-        hints(process, *a);
         if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
         // Whichever thread calls exec, the process goes on under its own number.
         if (effect == Effect::kExec && a->result >= 0) {
