@@ -6,7 +6,6 @@
  * pages that all processes share. Each jump leads to a stub that knows the way back and jumps on to
  * feign_hook_entry: in the place of an instruction, so that registers, vectors, the red zone and
  * errno are as a system call leaves them. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>

@@ -3,6 +3,7 @@
 """feign record: what it keeps is what strace sees of the same run, call by call; and it replays."""
 import collections
 import os
+import random
 import re
 import shutil
 import signal
@@ -306,6 +307,32 @@ def test_killed_recording_is_readable():
         feign("convert", trace, text)
         with open(text, encoding="utf-8") as f:
             assert '/b"' in f.read()
+
+
+def test_damaged_recording():
+    """Whatever the raw folder holds, reading it ends with a trace or an error."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        r = feign("record", "--keep-raw", "-o", trace, "--", "sh", "-c", "for i in 1 2 3; do echo $i | cat > f$i; done", cwd=tmp)
+        assert r.status == 0, r.err
+        with open(trace + ".raw/records", "rb") as f:
+            good = f.read(300_000)
+        with open(trace + ".raw/control", "rb") as f:
+            control = f.read()
+        rest = random.Random(7)
+        for i in range(25):
+            bad = bytearray(good)
+            for _ in range(rest.choice((1, 10, 300))):
+                bad[rest.randrange(len(bad)) if i % 2 else rest.randrange(0, len(bad), 4096) + rest.randrange(200)] = rest.randrange(256)
+            with open(trace + ".raw/records", "r+b") as f:
+                f.truncate(rest.choice((len(bad), len(bad), 5000)))
+                f.write(bad)
+            assert feign("info", trace + ".raw").status in (0, 2)
+        for bad in (control[:20], b"x" * len(control), control[:8] + b"\xff" * 4 + control[12:]):
+            with open(trace + ".raw/control", "wb") as f:
+                f.write(bad)
+            assert feign("info", trace + ".raw").status == 2
 
 
 if __name__ == "__main__":
