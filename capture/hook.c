@@ -649,7 +649,9 @@ static int object(struct dl_phdr_info* info, size_t size, void* data) {
   if (id == 0 || info->dlpi_name == 0) return 0;
   if (contains(info->dlpi_name, "/libc.so.6")) {
     if (install(info->dlpi_addr, id, id_size)) found->libc = 1;
-  } else if (contains(info->dlpi_name, ".so")) {
+  } else if (contains(info->dlpi_name, "/ld-") || contains(info->dlpi_name, "/libpthread.") ||
+             contains(info->dlpi_name, "/librt.") || contains(info->dlpi_name, "/libaio.") ||
+             contains(info->dlpi_name, "/liburing.")) { /* what core/record/record.cc makes */
     (void)install(info->dlpi_addr, id, id_size);
   }
   return 0;
