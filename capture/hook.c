@@ -592,6 +592,31 @@ static char* hexadecimal(char* to, const uint8_t* bytes, size_t count) {
   return to;
 }
 
+/* A piece of the file at an address. Where the file may not be run from (a file system without
+ * exec), its bytes are copied. */
+static int map_code(uintptr_t address, uint64_t size, int over, long fd, uint64_t offset) {
+  long at = system_call(SYS_mmap, (long)address, (long)size, PROT_READ | PROT_EXEC,
+                        MAP_PRIVATE | (over ? MAP_FIXED : MAP_FIXED_NOREPLACE), fd, (long)offset);
+  if (at == (long)address) return 1;
+  if (at != -EPERM && at != -EACCES) return 0;
+  if (!over &&
+      system_call(SYS_mmap, (long)address, (long)size, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)address)
+    return 0;
+  at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                   0);
+  if (at < 0 && at >= -4095) return 0;
+  for (uint64_t done = 0; done < size;) {
+    const long n = system_call(SYS_pread64, fd, at + (long)done, (long)(size - done),
+                               (long)(offset + done), 0, 0);
+    if (n <= 0) return 0;
+    done += (uint64_t)n;
+  }
+  return system_call(SYS_mprotect, at, (long)size, PROT_READ | PROT_EXEC, 0, 0, 0) == 0 &&
+         system_call(SYS_mremap, at, (long)size, (long)size, 3 /* MAYMOVE, FIXED */, (long)address,
+                     0) == (long)address;
+}
+
 static int install(uintptr_t base, const uint8_t* id, size_t id_size) {
   char path[sizeof feign_capture.folder + 64];
   char* p = path;
@@ -605,18 +630,14 @@ static int install(uintptr_t base, const uint8_t* id, size_t id_size) {
   if (system_call(SYS_pread64, fd, (long)&head, sizeof head, 0, 0, 0) == (long)sizeof head &&
       head.magic == FEIGN_HOOK_MAGIC) {
     const uintptr_t stubs = base + head.text_address - head.distance;
-    long at = system_call(SYS_mmap, (long)stubs, (long)head.stubs_size, PROT_READ | PROT_EXEC,
-                          MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, (long)head.stubs_offset);
-    if (at == (long)stubs) {
+    if (map_code(stubs, head.stubs_size, 0, fd, head.stubs_offset)) {
       const uintptr_t slot = stubs + head.stubs_size;
-      at = system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      const long at = system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
       if (at == (long)slot) {
         *(uintptr_t*)slot = (uintptr_t)feign_hook_entry;
         system_call(SYS_mprotect, (long)slot, 4096, PROT_READ, 0, 0, 0);
-        const long text = (long)(base + head.text_address);
-        good = system_call(SYS_mmap, text, (long)head.text_size, PROT_READ | PROT_EXEC,
-                           MAP_PRIVATE | MAP_FIXED, fd, (long)head.text_offset) == text;
+        good = map_code(base + head.text_address, head.text_size, 1, fd, head.text_offset);
       }
     }
   }

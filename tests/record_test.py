@@ -309,6 +309,24 @@ def test_killed_recording_is_readable():
             assert '/b"' in f.read()
 
 
+def test_limits():
+    """A file system that nothing may be run from, and little address space."""
+    needs_capture()
+    with Tmp() as tmp:
+        mount, trace = os.path.join(tmp, "m"), os.path.join(tmp, "t.feign")
+        done = subprocess.run(["sh", "-c", f"ulimit -v 4000000; exec {FEIGN} record -o {trace} -- cat /etc/passwd"], stdout=subprocess.DEVNULL)
+        assert done.returncode == 0 and "/etc/passwd" in feign("info", trace).out
+        os.mkdir(mount)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "none", mount], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("no mounting here")
+        try:
+            r = feign("record", "-o", mount + "/t.feign", "--", "sh", "-c", "cat /etc/passwd > " + mount + "/a")
+            assert r.status == 0 and not r.err, r.err
+            assert mount + "/a" in feign("info", mount + "/t.feign").out
+        finally:
+            subprocess.run(["umount", mount])
+
+
 def test_damaged_recording():
     """Whatever the raw folder holds, reading it ends with a trace or an error."""
     needs_capture()

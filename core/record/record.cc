@@ -7,6 +7,7 @@
 #include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -211,6 +212,9 @@ Result<void> make_control(const std::string& raw, const RecordOptions& o, Contro
   const int file = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return errno_error("open " + records, errno);
   c.size = uint64_t{64} << 30;
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    c.size = std::min<uint64_t>(c.size, space.rlim_cur / 4) & ~uint64_t{0xFFFF};
   while (c.size > uint64_t{16} << 20 && ftruncate(file, static_cast<off_t>(c.size)) != 0)
     c.size /= 2;
   close(file);
