@@ -14,7 +14,7 @@
 struct capture feign_capture;
 __thread struct thread feign_thread;
 
-enum { kRegion = 256 << 20, kFirstChunk = FEIGN_CAPTURE_UNIT, kChunk = 64 << 10 };
+enum { kFirstChunk = FEIGN_CAPTURE_UNIT, kSecondChunk = 16 << 10, kChunk = 64 << 10 };
 
 static void copy_text(char* to, const char* from, size_t size) {
   size_t i = 0;
@@ -28,109 +28,34 @@ static char* append(char* to, const char* text) {
   return to;
 }
 
-static char* append_number(char* to, uint64_t value) {
-  char digits[20];
-  int n = 0;
-  do {
-    digits[n++] = (char)('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  while (n != 0) *to++ = digits[--n];
-  *to = '\0';
-  return to;
-}
-
-/* One more file of this process, mapped. Its descriptor is closed at once: programs may close all
- * that they find. */
-static int add_file(uint64_t now) {
+void feign_process_begin(uint32_t forked) {
   struct capture* g = &feign_capture;
-  static uint64_t began;
-  if (g->files == 0) began = now;
-  char path[sizeof g->folder + 80];
-  char* end = append(path, g->folder);
-  end = append_number(append(end, "/p."), (uint32_t)g->pid);
-  end = append_number(append(end, "."), began);
-  append_number(append(end, "."), g->files);
-  const long fd = system_call(SYS_openat, AT_FDCWD, (long)path,
-                              O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0);
-  if (fd < 0) return 0;
-  uint64_t size = kRegion;
-  long at = -1;
-  for (; size >= kRegion / 64; size /= 4) { /* limits of address space and file size */
-    if (system_call(SYS_ftruncate, fd, (long)size, 0, 0, 0, 0) < 0) continue;
-    at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at > 0 || at < -4095) break;
-  }
-  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
-  if (at < 0 && at >= -4095) return 0;
-  /* What does not fit on the disk is an error here, and would be a SIGBUS later. */
-  const long populated =
-      system_call(SYS_madvise, at, FEIGN_CAPTURE_UNIT, MADV_POPULATE_WRITE, 0, 0, 0);
-  if (populated < 0 && populated != -22) {
-    system_call(SYS_munmap, at, (long)size, 0, 0, 0, 0);
-    return 0;
-  }
-  struct feign_process_head* head = (struct feign_process_head*)at;
   struct {
     long s, ns;
   } clock = {0, 0};
   system_call(SYS_clock_gettime, 1 /* monotonic */, (long)&clock, 0, 0, 0, 0);
-  head->version = 1;
-  head->pid = g->pid;
-  head->parent = (int32_t)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
-  head->number = g->files++;
-  head->tick = ticks();
-  head->ns = (uint64_t)clock.s * 1000000000u + (uint64_t)clock.ns;
-  head->exec = g->exec;
-  head->unhooked = g->unhooked;
-  head->size = size;
-  head->rank = g->rank;
-  g->head = head;
-  __atomic_store_n(&head->magic, FEIGN_CAPTURE_MAGIC, __ATOMIC_RELEASE);
-  g->region = (uint8_t*)at;
-  g->region_size = size;
-  __atomic_store_n(&g->used, FEIGN_CAPTURE_UNIT, __ATOMIC_RELEASE);
-  return 1;
-}
-
-int feign_process_begin(uint32_t exec) {
-  struct capture* g = &feign_capture;
+  g->began = ticks();
+  g->began_ns = (uint64_t)clock.s * 1000000000u + (uint64_t)clock.ns;
   g->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-  g->files = 0;
+  g->parent = (int32_t)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
   g->lanes = 0;
-  g->exec = exec;
-  g->growing = 0;
-  g->off = !add_file(ticks());
+  g->forked = forked;
+  g->head = 0;
   *g->token = ++g->last_token;
-  if (!g->off) __atomic_fetch_add(&g->control->processes, 1, __ATOMIC_RELAXED);
-  return !g->off;
+  __atomic_fetch_add(&g->control->processes, 1, __ATOMIC_RELAXED);
 }
 
 static uint8_t* take_bytes(uint32_t size) {
   struct capture* g = &feign_capture;
   struct feign_control* c = g->control;
-  if (c->max_bytes != 0 && __atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > c->max_bytes)
-    return 0;
-  for (int tries = 0; tries < 3; ++tries) {
-    uint8_t* const region = __atomic_load_n(&g->region, __ATOMIC_ACQUIRE);
-    const uint64_t at = __atomic_fetch_add(&g->used, size, __ATOMIC_ACQ_REL);
-    if (at + size <= g->region_size && region == __atomic_load_n(&g->region, __ATOMIC_ACQUIRE)) {
-      __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
-      return region + at;
-    }
-    /* One thread makes the next file. It may be this one, under a signal handler: not waited for
-     * long. */
-    if (__atomic_exchange_n(&g->growing, 1, __ATOMIC_ACQUIRE) == 0) {
-      const int good =
-          __atomic_load_n(&g->used, __ATOMIC_RELAXED) + size <= g->region_size || add_file(ticks());
-      __atomic_store_n(&g->growing, 0, __ATOMIC_RELEASE);
-      if (!good) return 0;
-    } else {
-      for (int i = 0; i < 100000 && __atomic_load_n(&g->growing, __ATOMIC_ACQUIRE); ++i)
-        __asm__ volatile("pause");
-    }
-  }
-  return 0;
+  const uint64_t most = c->max_bytes != 0 && c->max_bytes < c->size ? c->max_bytes : c->size;
+  if (__atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > most) return 0;
+  const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
+  if (at + size > most) return 0;
+  /* What does not fit on the disk is an error here, and would be a SIGBUS later. */
+  const long populated =
+      system_call(SYS_madvise, (long)(g->region + at), size, MADV_POPULATE_WRITE, 0, 0, 0);
+  return populated < 0 && populated != -22 ? 0 : g->region + at;
 }
 
 static int next_chunk(struct lane* l, uint64_t start) {
@@ -140,14 +65,12 @@ static int next_chunk(struct lane* l, uint64_t start) {
     l->number = 0;
     l->thread = (int32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     l->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-  } else if (l->number > 1) { /* what is full costs no memory any more */
+  } else if (l->number > 2) { /* what is full costs no memory any more */
     system_call(SYS_madvise, (long)(l->end - kChunk), kChunk, MADV_DONTNEED, 0, 0, 0);
   }
-  const uint32_t size = l->number == 0 ? kFirstChunk : kChunk;
+  const uint32_t size = l->number == 0 ? kFirstChunk : l->number == 1 ? kSecondChunk : kChunk;
   uint8_t* const chunk = take_bytes(size);
   if (chunk == 0) return 0;
-  const long populated = system_call(SYS_madvise, (long)chunk, size, MADV_POPULATE_WRITE, 0, 0, 0);
-  if (populated < 0 && populated != -22) return 0;
   struct feign_chunk_head* head = (struct feign_chunk_head*)chunk;
   head->size = size;
   head->lane = l->id;
@@ -155,6 +78,13 @@ static int next_chunk(struct lane* l, uint64_t start) {
   head->thread = l->thread;
   head->number = l->number++;
   head->tick = start;
+  head->began = g->began;
+  head->began_ns = g->began_ns;
+  head->own_pid = g->pid;
+  head->parent = g->parent;
+  head->rank = g->rank;
+  head->forked = g->forked;
+  if (g->head == 0) g->head = head;
   __atomic_store_n(&head->magic, FEIGN_CAPTURE_CHUNK_MAGIC, __ATOMIC_RELEASE);
   l->at = chunk + sizeof *head;
   l->end = chunk + size;
@@ -163,8 +93,7 @@ static int next_chunk(struct lane* l, uint64_t start) {
 }
 
 static __attribute__((noinline)) int set_up(struct thread* t) {
-  if (*feign_capture.token == 0 && !feign_process_begin(1)) return 0;
-  if (feign_capture.off) return 0;
+  if (*feign_capture.token == 0) feign_process_begin(1);
   t->token = *feign_capture.token;
   t->vforks = 0;
   for (int i = 0; i < FEIGN_LANES; ++i) t->lanes[i].at = t->lanes[i].end = 0;
@@ -362,33 +291,42 @@ static const char* variable(const char* name) {
   return 0;
 }
 
+/* A file of the raw folder. Its descriptor is closed at once: programs may close all that they
+ * find. */
+static void* map_file(const char* name, uint64_t size) {
+  char path[sizeof feign_capture.folder + 16];
+  append(append(path, feign_capture.folder), name);
+  const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+  if (fd < 0) return 0;
+  const long at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_NORESERVE, fd, 0);
+  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+  return at < 0 && at >= -4095 ? 0 : (void*)at;
+}
+
 __attribute__((constructor(101))) static void start(void) {
   struct capture* g = &feign_capture;
   const char* folder = variable("FEIGN_CAPTURE");
   if (folder == 0 || folder[0] != '/') return;
   copy_text(g->folder, folder, sizeof g->folder);
-  char path[sizeof g->folder + 16];
-  append(append(path, g->folder), "/control");
-  const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
-  if (fd < 0) return;
-  const long control = system_call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
-  if (control < 0 && control >= -4095) return;
+  struct feign_control* const control = map_file("/control", 4096);
+  if (control == 0 || control->magic != FEIGN_CAPTURE_MAGIC) return;
+  /* Before the records are mapped, which would take the stubs' place. */
+  const int hooked = feign_hooks_install();
   const long page =
       system_call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page < 0 && page >= -4095) return;
+  g->region = map_file("/records", control->size);
+  if (g->region == 0 || (page < 0 && page >= -4095)) {
+    __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
+    return;
+  }
   system_call(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0);
   g->token = (volatile uint64_t*)page;
-  g->control = (struct feign_control*)control;
-  if (g->control->magic != FEIGN_CAPTURE_MAGIC) {
-    g->control = 0;
-    return;
-  }
-  g->unhooked = !feign_hooks_install();
-  if (g->unhooked) __atomic_fetch_add(&g->control->unhooked, 1, __ATOMIC_RELAXED);
-  if (!feign_process_begin(0)) {
-    __atomic_fetch_add(&g->control->dropped, 1, __ATOMIC_RELAXED);
-    return;
-  }
+  /* No reading ahead: of a hole, that would be megabytes of zeros for the first byte written. */
+  system_call(SYS_madvise, (long)g->region, (long)control->size, MADV_RANDOM, 0, 0, 0);
+  system_call(SYS_madvise, (long)g->region, (long)control->size, MADV_DONTDUMP, 0, 0, 0);
+  if (!hooked) __atomic_fetch_add(&control->unhooked, 1, __ATOMIC_RELAXED);
+  g->control = control;
+  feign_process_begin(0);
   snapshot();
 }

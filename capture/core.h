@@ -47,13 +47,13 @@ struct capture {
   struct feign_control* control; /* 0: nothing is recorded */
   volatile uint64_t* token;      /* in a page that a fork wipes */
   uint64_t last_token;
-  uint8_t* region;
-  uint64_t region_size, used;
-  uint32_t growing, files, lanes;
-  int32_t pid;
-  uint32_t exec, unhooked, layers, off;
-  uint32_t rank; /* and 1; 0: none */
-  struct feign_process_head* head;
+  uint8_t* region; /* the file records */
+  uint64_t began, began_ns;
+  uint32_t lanes;
+  int32_t pid, parent;
+  uint32_t forked, layers, off;
+  uint32_t rank;                 /* and 1; 0: none */
+  struct feign_chunk_head* head; /* of the first chunk */
   char folder[400];
 };
 extern struct capture feign_capture HIDDEN;
@@ -86,7 +86,7 @@ int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, 
                        uint16_t op, uint64_t start, uint64_t end, int64_t result,
                        uint32_t room) HIDDEN;
 void feign_calls_around(struct thread* t, struct feign_call* call, struct flight* flight) HIDDEN;
-int feign_process_begin(uint32_t exec) HIDDEN;
+void feign_process_begin(uint32_t forked) HIDDEN;
 
 /* Whether a record may be written now. */
 static inline int recording(const struct thread* t, uint32_t layer) {

@@ -4,11 +4,11 @@
  * recorded and read by the provider `capture`.
  *
  *   control          one page, shared by all: feign_control
- *   p.PID.START.N    what process PID wrote since it (or its exec) began at START; N counts on when
- *                    one is full: feign_process_head, then chunks
+ *   records          one large sparse file, which all processes map and fill in chunks:
+ *                    feign_chunk_head, and records
  *   hook.BUILD-ID    a library's text with its system calls made jumps (core/record/hook_image.h)
  *
- * A file is mapped whole, sparse, and filled in chunks, each of one lane: a lane belongs to one
+ * A chunk is of one lane, and a lane belongs to one
  * thread and is written by nobody else. (A thread has more than one where a signal handler came in
  * the middle of a record, and while a vfork's child runs on its stack.) Within a lane records are
  * in the order in which their calls ended. A record counts once its length is there, which is
@@ -26,7 +26,7 @@
 
 #define FEIGN_CAPTURE_MAGIC 0x3152544350464531ull /* "1EFPCTR1" */
 #define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
-#define FEIGN_CAPTURE_UNIT 8192u                  /* chunks begin at multiples of this */
+#define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this */
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
 
 /* Numbers of calls: layer << 12 | the op's number in its description. Layers past these are named
@@ -49,6 +49,7 @@ struct feign_control {
   uint64_t tick_1, ns_1; /* … and later */
   uint64_t real_ns;      /* CLOCK_REALTIME at tick_0 */
   uint64_t max_bytes;    /* of all files; 0: no limit */
+  uint64_t size;         /* of the file records */
   uint64_t bytes;        /* given out so far */
   uint64_t dropped;      /* records that found no room */
   uint32_t processes;    /* that were recorded */
@@ -59,18 +60,6 @@ struct feign_control {
   char host[64];
 };
 
-struct feign_process_head {
-  uint64_t magic;
-  uint32_t version;
-  int32_t pid, parent;
-  uint32_t number;   /* of this file of the process */
-  uint64_t tick, ns; /* the same moment by both clocks: when it began */
-  uint32_t exec;     /* 1: the program before it in this process was recorded, too */
-  uint32_t unhooked;
-  uint64_t size; /* of the file */
-  uint32_t rank; /* and 1; 0: none */
-};
-
 struct feign_chunk_head {
   uint32_t magic;
   uint32_t size; /* with this head */
@@ -78,6 +67,11 @@ struct feign_chunk_head {
   int32_t pid, thread;
   uint32_t number; /* within the lane */
   uint64_t tick;   /* the first pause counts from here */
+  /* Of the process: */
+  uint64_t began, began_ns; /* the same moment by both clocks: when it, or its exec, began */
+  int32_t own_pid, parent;  /* own_pid: pid, unless this is a vfork's child in it */
+  uint32_t rank;            /* and 1; 0: none */
+  uint32_t forked;          /* 1: the program before it in this process was recorded, too */
 };
 
 struct feign_record_head {

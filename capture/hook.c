@@ -6,7 +6,6 @@
  * pages that all processes share. Each jump leads to a stub that knows the way back and jumps on to
  * feign_hook_entry: in the place of an instruction, so that registers, vectors, the red zone and
  * errno are as a system call leaves them. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -519,14 +518,16 @@ __asm__(
     ".type feign_hook_entry, @function\n"
     "feign_hook_entry:\n"
     ".cfi_startproc\n"
-    ".cfi_register %rip, %rcx\n"
+    ".cfi_def_cfa %rsp, 0\n"
+    ".cfi_register %rip, %r11\n"
     "  lea -128(%rsp), %rsp\n" /* past the red zone */
-    ".cfi_def_cfa %rsp, 136\n"
-    "  push %rcx\n"
+    ".cfi_adjust_cfa_offset 128\n"
+    "  push %r11\n" /* in libc: for unwinders only (cancellation, exceptions) */
     ".cfi_adjust_cfa_offset 8\n"
-    ".cfi_offset %rip, -144\n"
+    ".cfi_offset %rip, -136\n"
+    "  push %rcx\n"
     "  push %rax\n  push %r9\n  push %r8\n  push %r10\n  push %rdx\n  push %rsi\n  push %rdi\n"
-    ".cfi_adjust_cfa_offset 56\n"
+    ".cfi_adjust_cfa_offset 64\n"
     "  push %rbp\n"
     ".cfi_adjust_cfa_offset 8\n"
     ".cfi_offset %rbp, -208\n"
@@ -542,12 +543,12 @@ __asm__(
     "  jnz 1f\n"
     "  pop %rcx\n" /* the number */
     "  pop %rcx\n"
-    "  lea 128(%rsp), %rsp\n"
+    "  lea 136(%rsp), %rsp\n"
     "  jmp *%rcx\n"
     ".cfi_endproc\n"
     "1:\n"
     "  pop %rax\n"
-    "  lea 136(%rsp), %rsp\n"
+    "  lea 144(%rsp), %rsp\n"
     "  syscall\n"
     "  test %rax, %rax\n"
     "  jnz 2f\n"
@@ -591,6 +592,31 @@ static char* hexadecimal(char* to, const uint8_t* bytes, size_t count) {
   return to;
 }
 
+/* A piece of the file at an address. Where the file may not be run from (a file system without
+ * exec), its bytes are copied. */
+static int map_code(uintptr_t address, uint64_t size, int over, long fd, uint64_t offset) {
+  long at = system_call(SYS_mmap, (long)address, (long)size, PROT_READ | PROT_EXEC,
+                        MAP_PRIVATE | (over ? MAP_FIXED : MAP_FIXED_NOREPLACE), fd, (long)offset);
+  if (at == (long)address) return 1;
+  if (at != -EPERM && at != -EACCES) return 0;
+  if (!over &&
+      system_call(SYS_mmap, (long)address, (long)size, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)address)
+    return 0;
+  at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                   0);
+  if (at < 0 && at >= -4095) return 0;
+  for (uint64_t done = 0; done < size;) {
+    const long n = system_call(SYS_pread64, fd, at + (long)done, (long)(size - done),
+                               (long)(offset + done), 0, 0);
+    if (n <= 0) return 0;
+    done += (uint64_t)n;
+  }
+  return system_call(SYS_mprotect, at, (long)size, PROT_READ | PROT_EXEC, 0, 0, 0) == 0 &&
+         system_call(SYS_mremap, at, (long)size, (long)size, 3 /* MAYMOVE, FIXED */, (long)address,
+                     0) == (long)address;
+}
+
 static int install(uintptr_t base, const uint8_t* id, size_t id_size) {
   char path[sizeof feign_capture.folder + 64];
   char* p = path;
@@ -604,18 +630,14 @@ static int install(uintptr_t base, const uint8_t* id, size_t id_size) {
   if (system_call(SYS_pread64, fd, (long)&head, sizeof head, 0, 0, 0) == (long)sizeof head &&
       head.magic == FEIGN_HOOK_MAGIC) {
     const uintptr_t stubs = base + head.text_address - head.distance;
-    long at = system_call(SYS_mmap, (long)stubs, (long)head.stubs_size, PROT_READ | PROT_EXEC,
-                          MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, (long)head.stubs_offset);
-    if (at == (long)stubs) {
+    if (map_code(stubs, head.stubs_size, 0, fd, head.stubs_offset)) {
       const uintptr_t slot = stubs + head.stubs_size;
-      at = system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      const long at = system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
       if (at == (long)slot) {
         *(uintptr_t*)slot = (uintptr_t)feign_hook_entry;
         system_call(SYS_mprotect, (long)slot, 4096, PROT_READ, 0, 0, 0);
-        const long text = (long)(base + head.text_address);
-        good = system_call(SYS_mmap, text, (long)head.text_size, PROT_READ | PROT_EXEC,
-                           MAP_PRIVATE | MAP_FIXED, fd, (long)head.text_offset) == text;
+        good = map_code(base + head.text_address, head.text_size, 1, fd, head.text_offset);
       }
     }
   }
@@ -648,7 +670,9 @@ static int object(struct dl_phdr_info* info, size_t size, void* data) {
   if (id == 0 || info->dlpi_name == 0) return 0;
   if (contains(info->dlpi_name, "/libc.so.6")) {
     if (install(info->dlpi_addr, id, id_size)) found->libc = 1;
-  } else if (contains(info->dlpi_name, ".so")) {
+  } else if (contains(info->dlpi_name, "/ld-") || contains(info->dlpi_name, "/libpthread.") ||
+             contains(info->dlpi_name, "/librt.") || contains(info->dlpi_name, "/libaio.") ||
+             contains(info->dlpi_name, "/liburing.")) { /* what core/record/record.cc makes */
     (void)install(info->dlpi_addr, id, id_size);
   }
   return 0;

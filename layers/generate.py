@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Makes a layer's tables from its annotated header (the language is described in posix.h).
 
-usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE [--capture FILE]
+usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE [--capture FILE] [--wrappers FILE]
 """
 
 import argparse
@@ -97,6 +97,7 @@ class Op:
         self.result = fields.get("result", "zero")
         self.nofollow = "nofollow" in fields
         self.args, self.replay, self.prototype = [], None, ""
+        self.capture, self.variants = None, []   # of a library's calls: what a wrapper keeps
 
 
 class Layer:
@@ -126,8 +127,13 @@ def parse(path):
                 if word == "replay":
                     op.replay = rest.strip()
                     continue
-                fields = shlex.split(rest)
-                if word == "layer":
+                fields = shlex.split(rest) if word != "variant" else []
+                if word == "capture":
+                    op.capture = {} if fields == ["none"] else dict(f.partition("=")[::2] for f in fields)
+                elif word == "variant":
+                    variant, _, keys = rest.partition("|")
+                    layer.ops[-1].variants.append((variant.strip(), dict(f.partition("=")[::2] for f in shlex.split(keys))))
+                elif word == "layer":
                     layer.name, layer.summary = fields[:2]
                     keys = dict(f.partition("=")[::2] for f in fields[2:])
                     layer.first = int(keys.pop("first", 0))
@@ -169,7 +175,7 @@ def parse(path):
                     for name in fields[2:]:
                         layer.left_out.append((name, fields[1], fields[0] == "waits"))
                 else:
-                    raise Bad(f'annotation "{word}": want layer, names, op, args, more, every, replay, alias or left-out')
+                    raise Bad(f'annotation "{word}": want layer, names, op, args, more, every, replay, capture, variant, alias or left-out')
                 continue
             if stripped.startswith("//") or not stripped:
                 continue
@@ -442,6 +448,81 @@ def capture(layer):
     return "".join(out)
 
 
+# ---- capture of a library's calls: symbol wrappers (capture/capture.h says how they record) ---------------
+
+def wrapper(layer, op, name, prototype, keys):
+    """The definition that a program finds before the library's own."""
+    match = re.match(r"(.*?)\b(\w+)\s*\((.*)\)$", prototype)
+    returns, params = match[1].strip(), [p.strip() for p in match[3].split(",")]
+    params = [] if params == ["void"] else params
+    names = [re.sub(r"\[\d*\]", "", p).split()[-1].lstrip("*") for p in params]
+    variadic = bool(params) and params[-1] == "..."
+    stream = next((n for p, n in zip(params, names) if "FILE *" in p), None)
+    fd = keys.get("fd") or (f"descriptor({stream})" if stream else None)
+    head = f"{returns} wrap_{name}({', '.join(params) or 'void'})"
+    # Under a name of its own: system headers make macros and aliases of the real one.
+    out = [f'EXPORT {head} __asm__("{name}");\n{head} {{\n']
+    real, called = name, f"({', '.join(names)})"
+    if variadic:
+        real, called = re.match(r"(\w+)(\(.*\))$", keys["call"]).groups()
+        types = ", ".join([p.rpartition(n)[0] for p, n in zip(params[:-1], names[:-1])] + ["va_list"])
+    else:
+        types = ", ".join(p.rpartition(n)[0] for p, n in zip(params, names)) or "void"
+    out.append(f"  static {returns} (*real)({types});\n  FIND(real, \"{real}\");\n")
+    puts = []
+    for a in op.args:
+        if a.role == "fd":
+            a_fd = fd if fd else next(n for p, n in zip(params, names) if p.startswith("int "))
+            out.append(f"  const int handle = {a_fd};\n")
+            puts.append("feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);")
+        elif a.role == "fd2":
+            out.append(f"  const int handle2 = descriptor({stream});\n")
+            puts.append("feign_put_fd(&record, FEIGN_FIELD_HANDLE2, handle2);")
+        elif a.role == "path":
+            puts.append(f"if ({a.name} != NULL) feign_put_path(&record, {a.name}, strlen({a.name}));")
+        elif a.role in ("flags", "offset", "mode") or (a.role == "length" and "length" not in keys):
+            parameter = keys.get(a.role) or a.name
+            if a.role == "length" and parameter not in names:
+                parameter = names[-1]
+            puts.append(f"feign_put_{a.role}(&record, {'(uint32_t)' if a.role != 'offset' else '(uint64_t)'}({parameter}));")
+    if "length" in keys:
+        puts.append(f"feign_put_length(&record, (uint64_t)({keys['length']}));")
+    if "before" in keys:
+        out.append(f"  const int64_t before = {keys['before']};\n")
+    out.append("  struct feign_call call;\n  feign_call_begin(&call);\n")
+    if "quiet" in keys:
+        out.append(f"  const int quiet = {keys['quiet']};\n  if (quiet) feign_capture_quiet(1);\n")
+    if variadic:
+        out.append(f"  va_list list;\n  va_start(list, {names[-2]});\n")
+    out.append(f"  {'' if returns == 'void' else 'const ' + returns + ' r = ' if '*' not in returns else returns + ' const r = '}real{called};\n")
+    if variadic:
+        out.append("  va_end(list);\n")
+    out.append("  const int e = errno;\n  (void)e;\n"
+               f"{'  if (quiet) feign_capture_quiet(0);' if 'quiet' in keys else ''}\n  feign_capture_quiet(1);\n"
+               f"  const int64_t result = (int64_t)({keys.get('result', '0')});\n  struct feign_record record;\n"
+               "  feign_capture_quiet(0);\n"
+               f"  if (feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), result, 0)) {{\n")
+    out += [f"    {line}\n" for line in puts]
+    out.append("    feign_record_end(&record);\n  }\n  errno = e;\n")
+    out.append("}\n\n" if returns == "void" else "  return r;\n}\n\n")
+    return "".join(out)
+
+
+def wrappers(layer):
+    out = [HEAD]
+    for op in layer.ops:
+        if not op.capture:
+            continue
+        own = [(op.name, op.prototype, op.capture)]
+        own += [(re.match(r".*?\b(\w+)\s*\(", prototype)[1], prototype, keys) for prototype, keys in op.variants]
+        known = {name for name, _, _ in own}
+        own += [(alias, re.sub(rf"\b{op.name}\b", alias, op.prototype, count=1), op.capture)
+                for alias, described in layer.aliases if described == op.name and alias not in known]
+        for name, prototype, keys in own:
+            out.append(wrapper(layer, op, name, prototype, keys))
+    return "".join(out)
+
+
 def page(layer):
     out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"]
     out.append("| op | id | kind | result | prototype |\n|---|---|---|---|---|\n")
@@ -463,12 +544,13 @@ def page(layer):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("header")
-    for name in ("ops-h", "ops-cc", "replay", "page", "capture"):
+    for name in ("ops-h", "ops-cc", "replay", "page", "capture", "wrappers"):
         parser.add_argument("--" + name)
     options = parser.parse_args()
     layer = parse(options.header)
     for path, make in ((options.ops_h, ops_h), (options.ops_cc, ops_cc), (options.replay, replay),
-                       (options.page, page), (options.capture, capture)):
+                       (options.page, page), (options.capture, capture),
+                       (options.wrappers, wrappers)):
         if path:
             try:
                 text = make(layer)

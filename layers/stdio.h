@@ -7,6 +7,13 @@
  * calls are bytes, not items; results are negative errno values for failures, as in every layer; and
  * where the end of the file was met without a byte, 0. A character has length 1; what is read or
  * written by format, or read up to some character, the length that it came to, and 1 for none.
+ *
+ * For the capture library (docs of `capture` and `variant`: layers/generate.py):
+ *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;
+ *                                  result (r is what was returned, e is errno then), call (of a variadic one);
+ *                                  quiet: when what it does itself is not kept (a flush of all streams: of which?)
+ *   //@ capture none               no wrapper: it does no I/O
+ *   //@ variant PROTOTYPE | KEY=EXPRESSION …   the same under another prototype; behind the op's own
  */
 //@ layer stdio "libc's streams"
 
@@ -19,26 +26,31 @@
 //@ op 1 fopen kind=open effect=fopen result=fd
 //@ args path flags:open
 //@ replay c.fopen(a)
+//@ capture flags=mode_flags(mode) result="r != NULL ? fileno(r) : -e"
 FILE *fopen(const char *pathname, const char *mode);
 
 //@ op 2 fdopen kind=other effect=use result=any
 //@ args fd flags:open
 //@ replay c.on_file(a, [](FILE*) { return 0; })
+//@ capture flags=mode_flags(mode) result="r != NULL ? 0 : -e"
 FILE *fdopen(int fd, const char *mode);
 
 //@ op 3 freopen kind=open effect=freopen result=fd
 //@ args path flags:open fd2
 //@ replay c.freopen(a)
+//@ capture flags=mode_flags(mode) result="r != NULL ? fileno(r) : -e"
 FILE *freopen(const char *pathname, const char *mode, FILE *stream);
 
 //@ op 4 tmpfile kind=open effect=tmpfile result=fd
 //@ args
 //@ replay c.fopen(a)
+//@ capture result="r != NULL ? fileno(r) : -e"
 FILE *tmpfile(void);
 
 //@ op 5 fclose kind=close effect=close result=zero
 //@ args fd
 //@ replay c.close(a)
+//@ capture result="r == 0 ? 0 : -e"
 int fclose(FILE *stream);
 
 // ---- data -----------------------------------------------------------------------------------------
@@ -46,51 +58,78 @@ int fclose(FILE *stream);
 //@ op 10 fread kind=read effect=read result=bytes
 //@ args buf - length fd
 //@ replay c.fread(a)
+//@ capture length="size * bytes" result="r != 0 || !ferror(stream) ? r * size : -e"
 size_t fread(void *ptr, size_t size, size_t bytes, FILE *stream);
+//@ variant size_t __fread_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream) | length="size * bytes" result="r != 0 || !ferror(stream) ? r * size : -e"
 
 //@ op 11 fwrite kind=write effect=write result=bytes
 //@ args buf - length fd
 //@ replay c.fwrite(a)
+//@ capture length="size * bytes" result="r != 0 || size * bytes == 0 ? r * size : -e"
 size_t fwrite(const void *ptr, size_t size, size_t bytes, FILE *stream);
 
 //@ op 12 fgetc kind=read effect=read result=bytes
 //@ args fd
 //@ replay c.gets(a)
+//@ capture length=1 result="r != EOF ? 1 : ferror(stream) ? -e : 0"
 int fgetc(FILE *stream);
+//@ variant int getchar(void) | fd=fileno(stdin) length=1 result="r != EOF ? 1 : 0"
 
 //@ op 13 fgets kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
+//@ capture length="r != NULL && r[0] != 0 ? strlen(r) : 1" result="r != NULL ? strlen(r) : ferror(stream) ? -e : 0"
 char *fgets(char *s, int size, FILE *stream);
+//@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream) | length="r != NULL && r[0] != 0 ? strlen(r) : 1" result="r != NULL ? strlen(r) : ferror(stream) ? -e : 0"
 
 //@ op 14 getline kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
+//@ capture length="r > 0 ? r : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
 ssize_t getline(char **lineptr, size_t *n, FILE *stream);
+//@ variant ssize_t getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream) | length="r > 0 ? r : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
+//@ variant ssize_t __getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream) | length="r > 0 ? r : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
 
 //@ op 15 fscanf kind=read effect=read result=bytes
 //@ args fd - -
 //@ replay c.gets(a)
+//@ capture length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="vfscanf(stream, format, list)"
 int fscanf(FILE *stream, const char *format, ...);
+//@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="__isoc99_vfscanf(stream, format, list)"
+//@ variant int vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
+//@ variant int __isoc99_vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
 
 //@ op 16 fputc kind=write effect=write result=bytes
 //@ args - fd
 //@ replay c.fwrite(a)
+//@ capture length=1 result="r != EOF ? 1 : -e"
 int fputc(int character, FILE *stream);
+//@ variant int putchar(int character) | fd=fileno(stdout) length=1 result="r != EOF ? 1 : -e"
 
 //@ op 17 fputs kind=write effect=write result=bytes
 //@ args length fd
 //@ replay c.fwrite(a)
+//@ capture length=strlen(s) result="r >= 0 ? strlen(s) : -e"
 int fputs(const char *s, FILE *stream);
+//@ variant int puts(const char *s) | fd=fileno(stdout) length="strlen(s) + 1" result="r >= 0 ? strlen(s) + 1 : -e"
 
 //@ op 18 fprintf kind=write effect=write result=bytes
 //@ args fd - length
 //@ replay c.fwrite(a)
+//@ capture length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="vfprintf(stream, format, list)"
 int fprintf(FILE *stream, const char *format, ...);
+//@ variant int vfprintf(FILE *stream, const char *format, va_list list) | length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
+//@ variant int printf(const char *format, ...) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="vprintf(format, list)"
+//@ variant int vprintf(const char *format, va_list list) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
+//@ variant int __fprintf_chk(FILE *stream, int flag, const char *format, ...) | length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="__vfprintf_chk(stream, flag, format, list)"
+//@ variant int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list list) | length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
+//@ variant int __printf_chk(int flag, const char *format, ...) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="__vprintf_chk(flag, format, list)"
+//@ variant int __vprintf_chk(int flag, const char *format, va_list list) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
 
 //@ op 19 ungetc kind=other effect=use result=any
 //@ args - fd
 //@ replay c.nothing(a)
+//@ capture result="r"
 int ungetc(int character, FILE *stream);
 
 // ---- position, buffers, names -----------------------------------------------------------------------
@@ -98,51 +137,65 @@ int ungetc(int character, FILE *stream);
 //@ op 20 fseek kind=seek effect=fseek result=zero
 //@ args fd offset flags:whence
 //@ replay c.fseek(a)
+//@ capture result="r == 0 ? 0 : -e"
 int fseek(FILE *stream, long offset, int whence);
+//@ variant int fseeko(FILE *stream, off_t offset, int whence) | result="r == 0 ? 0 : -e"
+//@ variant int fseeko64(FILE *stream, off_t offset, int whence) | result="r == 0 ? 0 : -e"
 
 //@ op 21 ftell kind=seek effect=ftell result=position
 //@ args fd
 //@ replay c.on_file(a, ::ftello)
+//@ capture result="r >= 0 ? r : -e"
 long ftell(FILE *stream);
+//@ variant off_t ftello(FILE *stream) | result="r >= 0 ? r : -e"
+//@ variant off_t ftello64(FILE *stream) | result="r >= 0 ? r : -e"
 
 //@ op 22 rewind kind=seek effect=fseek result=any
 //@ args fd
 //@ replay c.fseek(a)
+//@ capture result=0
 void rewind(FILE *stream);
 
 //@ op 23 fflush kind=flush effect=use result=zero
 //@ args fd
 //@ replay c.fflush(a)
+//@ capture result="r == 0 ? 0 : -e" quiet="stream == NULL"
 int fflush(FILE *stream);
 
 //@ op 24 setvbuf kind=other effect=use result=zero
 //@ args fd - flags:buffering length
 //@ replay c.setvbuf(a)
+//@ capture result="r == 0 ? 0 : -e"
 int setvbuf(FILE *stream, char *buf, int mode, size_t size);
 
 //@ op 25 fileno kind=other effect=use result=any
 //@ args fd
 //@ replay c.on_file(a, ::fileno)
+//@ capture none
 int fileno(FILE *stream);
 
 //@ op 26 feof kind=other effect=use result=any
 //@ args fd
 //@ replay c.on_file(a, ::feof)
+//@ capture none
 int feof(FILE *stream);
 
 //@ op 27 ferror kind=other effect=use result=any
 //@ args fd
 //@ replay c.on_file(a, ::ferror)
+//@ capture none
 int ferror(FILE *stream);
 
 //@ op 28 clearerr kind=other effect=use result=any
 //@ args fd
 //@ replay c.on_file(a, [](FILE*) { return 0; })
+//@ capture none
 void clearerr(FILE *stream);
 
 //@ op 29 remove kind=change effect=unlink result=zero nofollow
 //@ args path
 //@ replay c.remove(a)
+//@ capture result="r == 0 ? 0 : -e"
 int remove(const char *pathname);
 
 //@ alias fopen64 fopen

@@ -510,9 +510,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.footer(
       "Each command has its own --help. First steps:\n"
-      "  strace -f -ttt -T -y -o app.strace COMMAND     record\n"
-      "  feign info app.strace                           look at it\n"
-      "  feign replay app.strace --root /mnt/other       do it again below another directory");
+      "  feign record -o app.feign -- COMMAND            record\n"
+      "  feign info app.feign                            look at it\n"
+      "  feign replay app.feign --root /mnt/other        do it again below another directory");
 
   const auto verbosity = [&](CLI::App* a) {
     a->add_flag("-q,--quiet", c.quiet, "No progress line, no report unless it is asked for");
@@ -757,7 +757,7 @@ int main(int argc, char** argv) {
       ->type_name("GLOB")
       ->expected(1)
       ->take_all();
-  recording->add_option("--layer", r.layers, "Record these layers only: posix, stdio, mpi, mpiio")
+  recording->add_option("--layer", r.layers, "Record these layers: posix, stdio, mpi, mpiio; several [posix]")
       ->type_name("NAME")
       ->expected(1)
       ->take_all()

@@ -257,6 +257,8 @@ bool Image::hook(size_t index) {
   const uint64_t stub = stub_address();
   const uint64_t begin = all_[first].address, end = all_[last].address + all_[last].length;
   for (size_t k = first; k < index; ++k) move(all_[k]);
+  put({0x4c, 0x8d, 0x1d});  // lea end(%rip), %r11: where unwinders are to believe it comes from
+  put_distance(end);
   put({0x48, 0x8d, 0x0d});  // lea after(%rip), %rcx
   put_distance(stub_address() + 4 + 6);
   put({0xff, 0x25});  // jmp *hook(%rip)
@@ -279,8 +281,9 @@ bool Image::hook(size_t index) {
 Result<HookImage> Image::make(const std::string& folder) {
   if (auto found = find_text(); !found) return std::move(found.error());
   for (const auto& [begin, end] : code_) decode(begin, end);
-  std::sort(all_.begin(), all_.end(),
-            [](const auto& a, const auto& b) { return a.address < b.address; });
+  const auto by_address = [](const auto& a, const auto& b) { return a.address < b.address; };
+  if (!std::is_sorted(all_.begin(), all_.end(), by_address))
+    std::sort(all_.begin(), all_.end(), by_address);
   std::sort(targets_.begin(), targets_.end());
   HookImage out;
   for (size_t i = 0; i < all_.size(); ++i)

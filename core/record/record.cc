@@ -7,6 +7,7 @@
 #include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -206,6 +207,17 @@ Result<void> make_control(const std::string& raw, const RecordOptions& o, Contro
         if (name == known) c.layers |= 1u << bit;
     if (c.layers == 0) return Error(FEIGN_ERR_ARGUMENT, "--layer: want posix, stdio, mpi or mpiio");
   }
+  // As large as the file system lets a file be, up to a size that any address space has room for.
+  const std::string records = raw + "/records";
+  const int file = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return errno_error("open " + records, errno);
+  c.size = uint64_t{64} << 30;
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    c.size = std::min<uint64_t>(c.size, space.rlim_cur / 4) & ~uint64_t{0xFFFF};
+  while (c.size > uint64_t{16} << 20 && ftruncate(file, static_cast<off_t>(c.size)) != 0)
+    c.size /= 2;
+  close(file);
   gethostname(c.host, sizeof c.host - 1);
   moment(c.tick_0, c.ns_0);
   timespec real{};
@@ -279,7 +291,7 @@ void remove_raw(const std::string& raw) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "control" || name.starts_with("p.") || name.starts_with("hook."))
+      if (name == "control" || name == "records" || name.starts_with("hook."))
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
@@ -337,13 +349,16 @@ Result<Recorded> record_command(const RecordOptions& o) {
   }
   g_control = control.map;
   const char* old = getenv("LD_PRELOAD");
-  const std::string preload =
-      library + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
+  // Wrappers of a layer above the system calls, before the library that they are made with.
+  std::string ours = library;
+  if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
+    ours = folder_of(library) + "/libfeign-capture-stdio.so:" + ours;
+  const std::string preload = ours + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);
   auto status = run(*program, o.command);
   if (old != nullptr)
-    setenv("LD_PRELOAD", std::string(preload.substr(library.size() + 1)).c_str(), 1);
+    setenv("LD_PRELOAD", std::string(preload.substr(ours.size() + 1)).c_str(), 1);
   else
     unsetenv("LD_PRELOAD");
   unsetenv("FEIGN_CAPTURE");
@@ -363,8 +378,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   if (c.dropped != 0)
     r.notes.push_back(
         std::to_string(c.dropped) + " calls found no room (" +
-        (o.max_bytes != 0 ? "--max-size" : "a full disk, or no right to write below the trace") +
-        ")");
+        (o.max_bytes != 0 ? "--max-size" : "a full disk or a limit of address space") + ")");
   return r;
 }
 

@@ -163,6 +163,81 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
   }
 }
 
+// A system call that lies in a call which is kept account of itself (fopen's open, fread's read):
+// what it does is what that one did. It is told what it was on, and changes nothing. False: it is
+// none of these.
+bool Resolve::part_of_tracked(feign_activity& a, Thread& t, Effect effect) {
+  const uint32_t depth = FEIGN_DEPTH(a.marks);
+  bool inside = false;
+  for (size_t i = 0; i < depth && i < t.tracked.size(); ++i) inside = inside || t.tracked[i];
+  t.tracked.resize(depth + size_t{1});
+  t.tracked[depth] = tables_.ops.call(a.op) != nullptr;
+  if (!inside) return false;
+  const auto fd = [&]() -> Description* {
+    const auto at = t.table->map.find(FEIGN_FD_OF(a.handle));
+    return at != t.table->map.end() ? at->second.description : nullptr;
+  };
+  const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+  switch (effect) {
+    case Effect::kOpen:
+    case Effect::kCreat: {
+      const uint32_t path = absolute(t, a.handle, a.file, a.path);
+      a.handle = a.result >= 0 ? FEIGN_FD(a.result) : 0;
+      Description* d = fd();
+      fill(a, d);
+      a.path = path;
+      if (d != nullptr) d->below = 0;
+      return true;
+    }
+    case Effect::kClose:
+      a.handle = t.closed;
+      a.file = t.closed_file;
+      return true;
+    case Effect::kRead:
+    case Effect::kWrite:
+      if (Description* d = fd(); d != nullptr) {
+        fill(a, d);
+        a.offset = d->below;
+        d->below += done;
+      } else {
+        a.handle = 0;
+      }
+      return true;
+    case Effect::kSeek:
+      if (Description* d = fd(); d != nullptr) {
+        fill(a, d);
+        if (a.result >= 0) d->below = done;
+      } else {
+        a.handle = 0;
+      }
+      return true;
+    case Effect::kDup:
+    case Effect::kDup2:  // freopen's
+      a.handle = std::exchange(a.handle2, 0);
+      fill(a, fd());
+      return true;
+    case Effect::kStatat:
+      if (a.path != 0) return false;
+      [[fallthrough]];
+    case Effect::kFstat:
+    case Effect::kUse:
+    case Effect::kFlush:
+    case Effect::kPread:
+    case Effect::kPwrite:
+    case Effect::kFcntl:
+      fill(a, fd());
+      return true;
+    case Effect::kUnlink:
+    case Effect::kRmdir:
+    case Effect::kUnlinkat:
+      a.path = absolute(t, a.handle, a.file, a.path);
+      a.handle = a.file = 0;
+      return true;
+    default:
+      return false;
+  }
+}
+
 // ---- descriptors --------------------------------------------------------------------------------
 
 Resolve::Description* Resolve::describe(uint32_t marks, uint32_t path, uint32_t file,
@@ -173,7 +248,7 @@ Resolve::Description* Resolve::describe(uint32_t marks, uint32_t path, uint32_t 
   }
   Description* d = free_.back();
   free_.pop_back();
-  *d = Description{++last_handle_, file, path, flags, 0, marks, 0};
+  *d = Description{++last_handle_, file, path, flags, 0, marks};
   return d;
 }
 
@@ -705,6 +780,7 @@ const char* Resolve::apply(Record& r) {
   a.marks |= FEIGN_RESOLVED;
   Thread& t = thread();
   if (call == nullptr) {
+    (void)part_of_tracked(a, t, effect);
     // Another layer: its handles are its own, its paths and files those of all.
     a.path = absolute(t, FEIGN_CWD, 0, a.path);
     a.path2 = absolute(t, FEIGN_CWD, 0, a.path2);
@@ -714,6 +790,7 @@ const char* Resolve::apply(Record& r) {
   const uint32_t hint = a.file;
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
+  if (part_of_tracked(a, t, effect)) return nullptr;
 
   switch (effect) {
     case Effect::kFreopen: {  // what it takes the place of is closed, whether it can open or not
@@ -744,6 +821,8 @@ const char* Resolve::apply(Record& r) {
       // Linux gives the descriptor up even when close() fails, but not when it was none (EBADF).
       if (d == nullptr || a.result == -EBADF) return nullptr;
       if (d->refs == 1) a.marks |= FEIGN_LAST;
+      t.closed = a.handle;
+      t.closed_file = a.file;
       t.table->map.erase(fd);
       release(d, nullptr);
       return nullptr;

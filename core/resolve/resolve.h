@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "resolve/effects.h"
 #include "resolve/namespace.h"
 #include "trace/record.h"
 #include "trace/tables.h"
@@ -39,6 +40,7 @@ class Resolve {
     uint32_t refs = 0;   // descriptors, over all tables
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY
     uint64_t offset = 0;
+    uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
     bool at_end = false;  // the offset is the end of the file, wherever that is
   };
   struct Descriptor {
@@ -76,6 +78,8 @@ class Resolve {
     uint32_t now = 0;  // the stream's number: another one when the recorded id came back
     uint64_t last_end = 0, begun = 0, waited = 0;
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
+    std::vector<bool> tracked;     // by depth: what the last activity there did is kept account of
+    uint32_t closed = 0, closed_file = 0;  // handle and file that the last close gave up
     std::shared_ptr<Table> table;
     std::shared_ptr<Place> place;
     std::shared_ptr<Memory> memory;
@@ -86,6 +90,7 @@ class Resolve {
   Thread& begin(uint32_t stream);
   void child(Record& r, const Thread& parent, uint64_t shared);
   void pause(feign_activity& a, Thread& t);
+  bool part_of_tracked(feign_activity& a, Thread& t, Effect effect);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
 
   uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);

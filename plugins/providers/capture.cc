@@ -4,7 +4,6 @@
 // Each lane is in the order in which its calls ended; lanes are merged by when their calls took
 // effect. A call that others are in comes before those: its beginning holds its place until its
 // record, which ended after them, is met.
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -63,11 +62,6 @@ struct Process {
   std::map<uint32_t, std::string> layers;              // of third parties
 };
 
-struct Mapped {
-  const uint8_t* data = nullptr;
-  size_t size = 0;
-};
-
 class Lane {
  public:
   Lane(Provider& provider, Process& process) : provider_(provider), process_(process) {}
@@ -79,6 +73,7 @@ class Lane {
   void pop() { queue_.pop_front(); }
   uint64_t when();
   Process& process() { return process_; }
+  int32_t pid() const { return pid_; }
   uint32_t first_stream() const { return stream_of(pid_); }
 
  private:
@@ -102,7 +97,7 @@ class Provider {
  public:
   Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
   ~Provider() {
-    for (const Mapped& m : maps_) munmap(const_cast<uint8_t*>(m.data), m.size);
+    if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
   }
   feign_status open();
   feign_status next(size_t want, feign_sink* out);
@@ -112,7 +107,7 @@ class Provider {
   feign_status fail(const std::string& what, feign_status code = FEIGN_ERR_ARGUMENT) const {
     return host_->fail(host_, code, what.c_str());
   }
-  feign_status read_file(const std::string& path, const std::string& process_name);
+  feign_status read_records(const std::string& path);
   uint64_t time(uint64_t tick) const {
     if (tick <= origin_) return 0;
     return static_cast<uint64_t>(static_cast<double>(tick - origin_) * ns_per_tick_);
@@ -126,12 +121,17 @@ class Provider {
   std::string folder_;
   feign_control control_{};
   double ns_per_tick_ = 1;
-  uint64_t origin_ = 0;                   // ticks: when the first process began
+  uint64_t origin_ = UINT64_MAX;          // ticks: when the first process began
   uint64_t best_tick_ = 0, best_ns_ = 0;  // the latest moment that is known by both clocks
-  std::vector<Mapped> maps_;
-  std::map<std::string, Process> processes_;      // by name of their files, without the last number
+  const uint8_t* data_ = nullptr;         // the file records
+  size_t size_ = 0;
+  using ProcessKey = std::pair<int32_t, uint64_t>;  // process id, and when it began
+  std::map<ProcessKey, Process> processes_;
   std::unordered_map<int32_t, Process*> by_pid_;  // the latest
-  std::map<std::pair<std::string, uint32_t>, std::unique_ptr<Lane>> lanes_;
+  std::multimap<int32_t, uint64_t> starts_;       // of programs, in ticks
+  std::map<std::pair<ProcessKey, uint32_t>, std::unique_ptr<Lane>> lanes_;
+  uint64_t unseen_ = 0;     // programs that were started and recorded nothing
+  std::string unseen_one_;  // the first of them
   std::vector<std::pair<uint64_t, Lane*>> heap_;
   uint32_t firsts_[FEIGN_CAPTURE_THIRD] = {};
 };
@@ -358,56 +358,55 @@ uint64_t Lane::when() {
 // ---- the folder
 // ------------------------------------------------------------------------------------
 
-feign_status Provider::read_file(const std::string& path, const std::string& process_name) {
+feign_status Provider::read_records(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail("open " + path + ": " + strerror(errno), FEIGN_ERR_IO);
   struct stat st {};
   void* map = MAP_FAILED;
-  if (fstat(fd, &st) == 0 && st.st_size >= static_cast<off_t>(kUnit))
+  if (fstat(fd, &st) == 0 && st.st_size > 0)
     map = mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd,
                0);
   if (map == MAP_FAILED) {
     close(fd);
-    return FEIGN_OK;  // killed before it wrote anything
+    return fail("map " + path + ": " + strerror(errno), FEIGN_ERR_IO);
   }
-  const auto* data = static_cast<const uint8_t*>(map);
-  const auto size = static_cast<size_t>(st.st_size);
-  maps_.push_back({data, size});
-  const auto head = load<feign_process_head>(data);
-  if (head.magic != FEIGN_CAPTURE_MAGIC) {
-    close(fd);
-    return FEIGN_OK;
-  }
-  Process& process = processes_[process_name];
-  process.pid = head.pid;
-  process.parent = head.parent;
-  process.rank = static_cast<int32_t>(head.rank) - 1;
-  by_pid_[head.pid] = &process;
-  if (head.tick > best_tick_) {
-    best_tick_ = head.tick;
-    best_ns_ = head.ns;
-  }
+  data_ = static_cast<const uint8_t*>(map);
+  size_ = static_cast<size_t>(st.st_size);
   // Holes are not read: what was never given out is no data.
-  for (off_t from = lseek(fd, static_cast<off_t>(kUnit), SEEK_DATA);
-       from >= 0 && from < st.st_size;) {
+  size_t at = 0;
+  for (off_t from = lseek(fd, 0, SEEK_DATA); from >= 0 && from < st.st_size;) {
     off_t to = lseek(fd, from, SEEK_HOLE);
     if (to < 0) to = st.st_size;
-    for (size_t at = static_cast<size_t>(from) / kUnit * kUnit;
-         at + kUnit <= size && at < static_cast<size_t>(to);) {
-      const auto chunk = load<feign_chunk_head>(data + at);
+    for (at = std::max(at, static_cast<size_t>(from) / kUnit * kUnit);
+         at + kUnit <= size_ && at < static_cast<size_t>(to);) {
+      const auto chunk = load<feign_chunk_head>(data_ + at);
       if (chunk.magic != FEIGN_CAPTURE_CHUNK_MAGIC || chunk.size < kUnit ||
-          chunk.size > size - at) {
+          chunk.size > size_ - at) {
         at += kUnit;
         continue;
       }
-      auto& lane = lanes_[{process_name, chunk.lane}];
-      if (!lane) lane = std::make_unique<Lane>(*this, process);
-      lane->add(data + at, chunk);
+      const ProcessKey key = {chunk.own_pid, chunk.began};
+      Process& process = processes_[key];
+      process.pid = chunk.own_pid;
+      process.parent = chunk.parent;
+      if (chunk.rank != 0) process.rank = static_cast<int32_t>(chunk.rank) - 1;
+      auto& lane = lanes_[{key, chunk.lane}];
+      if (!lane) {
+        lane = std::make_unique<Lane>(*this, process);
+        if (chunk.forked == 0 && chunk.lane == 1) starts_.emplace(chunk.own_pid, chunk.began);
+      }
+      lane->add(data_ + at, chunk);
+      origin_ = std::min(origin_, chunk.began);
+      if (chunk.began > best_tick_) {
+        best_tick_ = chunk.began;
+        best_ns_ = chunk.began_ns;
+      }
       at += (chunk.size + kUnit - 1) / kUnit * kUnit;
     }
     from = lseek(fd, to, SEEK_DATA);
   }
   close(fd);
+  for (auto& [key, process] : processes_) by_pid_[key.first] = &process;
   return FEIGN_OK;
 }
 
@@ -437,22 +436,8 @@ feign_status Provider::open() {
   for (const auto& [number, layer] : kLayers)
     if (const feign_status s = host_->register_layer(host_, &layer, &firsts_[number]); s < 0)
       return s;
-  DIR* d = opendir(folder_.c_str());
-  if (d == nullptr) return fail("open " + folder_ + ": " + strerror(errno), FEIGN_ERR_IO);
-  std::vector<std::string> names;
-  while (const dirent* e = readdir(d))
-    if (strncmp(e->d_name, "p.", 2) == 0) names.emplace_back(e->d_name);
-  closedir(d);
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names)
-    if (const feign_status s = read_file(folder_ + "/" + name, name.substr(0, name.rfind('.')));
-        s < 0)
-      return s;
+  if (const feign_status s = read_records(folder_ + "/records"); s < 0) return s;
   // A recording that was cut off did not say when it ended.
-  uint64_t first = UINT64_MAX;
-  for (const Mapped& m : maps_)
-    if (const auto head = load<feign_process_head>(m.data); head.magic == FEIGN_CAPTURE_MAGIC)
-      first = std::min(first, head.tick);
   if (control_.ended || best_tick_ <= control_.tick_0) {
     best_tick_ = control_.tick_1;
     best_ns_ = control_.ns_1;
@@ -460,7 +445,6 @@ feign_status Provider::open() {
   if (best_tick_ > control_.tick_0 && best_ns_ > control_.ns_0)
     ns_per_tick_ = static_cast<double>(best_ns_ - control_.ns_0) /
                    static_cast<double>(best_tick_ - control_.tick_0);
-  if (first != UINT64_MAX) origin_ = std::max(first, control_.tick_0);
   for (auto& [key, lane] : lanes_) {
     if (const feign_status s = lane->fill(); s < 0) return s;
     if (!lane->empty()) heap_.emplace_back(lane->when(), lane.get());
@@ -498,7 +482,17 @@ void Provider::hints(Process& process, feign_activity& a) {
 
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
-    if (heap_.empty()) return FEIGN_END;
+    if (heap_.empty()) {
+      if (unseen_ != 0)
+        host_->log(host_, FEIGN_LOG_WARN,
+                   (std::to_string(unseen_) +
+                    " programs that were started are not in the trace (static, setuid or ended at "
+                    "once?); the first: " +
+                    unseen_one_)
+                       .c_str());
+      unseen_ = 0;
+      return FEIGN_END;
+    }
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     Lane* const lane = heap_.back().second;
     heap_.pop_back();
@@ -522,12 +516,18 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       a->start_ns = start;
       a->duration_ns = duration;
       a->marks = FEIGN_AT_DEPTH(item.depth);
+      if (item.code >> 12 <= FEIGN_CAPTURE_STDIO) hints(process, *a);
       if (item.code >> 12 == FEIGN_CAPTURE_POSIX) {
         const Effect effect = feign::posix_calls()[item.code & 0xFFF].effect;
-        hints(process, *a);
         if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
         // Whichever thread calls exec, the process goes on under its own number.
-        if (effect == Effect::kExec && a->result >= 0) a->stream = lane->first_stream();
+        if (effect == Effect::kExec && a->result >= 0) {
+          a->stream = lane->first_stream();
+          const auto [from, to] = starts_.equal_range(lane->pid());
+          if (std::none_of(from, to, [&](const auto& s) { return s.second >= item.start; }) &&
+              unseen_++ == 0)
+            unseen_one_ = host_->text(host_, a->path, nullptr);
+        }
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
       }
       if (!item.values.empty())
