@@ -147,7 +147,7 @@ def test_raw_traces_are_those_that_the_provider_merges():
 def test_what_differs_from_run_to_run_is_an_error_that_shows_it():
     with Tmp() as tmp:
         script = f"echo x > {tmp}/f.$$"
-        r = refuses("discover", "-o", os.path.join(tmp, "o"), "--", "sh", "-c", script, text="non-deterministic application: call 0 of node main")
+        r = refuses("discover", "-o", os.path.join(tmp, "o"), "--", "sh", "-c", script, text=r"non-deterministic application: call \d+ of node main")
         assert r.err.count(f"{tmp}/f.") == 2 and "--tolerate" in r.err, r.err
         assert not glob.glob(os.path.join(tmp, "o*"))
         r = feign("discover", "-o", os.path.join(tmp, "o"), "--tolerate", "--", "sh", "-c", script)
@@ -169,7 +169,7 @@ def test_a_run_without_end_is_ended_and_says_where_everybody_was():
         os.mkfifo(os.path.join(tmp, "fifo"))
         begin = time.monotonic()
         refuses("discover", "-o", os.path.join(tmp, "o"), "--timeout", "500ms", "--", "sh", "-c", f"(echo > {tmp}/fifo) & wait",
-                text="did not end within .*main: in wait.*main/1: in open")
+                text="did not end within .*main: in .*main/1: in open")
         assert time.monotonic() - begin < 20
         assert not glob.glob(os.path.join(tmp, "o*"))
 
@@ -232,7 +232,7 @@ def test_bad_commands():
         refuses("discover", "-o", out, "--", "/no/such/program", text="/no/such/program: No such file")
         refuses("discover", "-o", out, "--", "sh", "-c", "exit 4", text="ended with status 4")
         refuses("discover", "-o", out, "--", "true", text="no calls on files")
-        refuses("discover", "-o", out, text="COMMAND")
+        refuses("discover", "-o", out, text="want -- COMMAND")
         refuses("discover", "--", "true", text="output")
         refuses("discover", "-o", tmp + "/no/such/o", "--", "true", text="No such file")
         refuses("discover", "-o", out, "--timeout", "soon", "--", "true", text="--timeout soon: want a time")

@@ -334,6 +334,8 @@ struct DiscoverCommon {
 };
 
 int discover_command(DiscoverCommon& d, const Common& c) {
+  if (d.options.command.empty())
+    return failed(Error(FEIGN_ERR_ARGUMENT, "discover: no program: want -- COMMAND…"));
   const auto duration = [](const char* name, const std::string& text,
                            uint64_t& ns) -> Result<void> {
     if (text.empty() || (parse_duration(text, ns) && ns != 0)) return {};
@@ -537,8 +539,7 @@ int main(int argc, char** argv) {
   DiscoverCommon d;
   CLI::App* discover = app.add_subcommand(
       "discover", "Trace a parallel program with who waits for whom, found by slowing nodes down");
-  discover->add_option("COMMAND", d.options.command, "The program, after --; it is run many times")
-      ->required();
+  discover->add_option("COMMAND", d.options.command, "The program, after --; it is run many times");
   discover
       ->add_option("-o,--output", d.options.output,
                    "Directory to make: trace.feign, trace.tracetext.N, raw traces, report.json")
@@ -612,6 +613,14 @@ int main(int argc, char** argv) {
   completion->add_option("SHELL", c.shell, "bash")->required()->check(CLI::IsMember({"bash"}));
   CLI::App* man = app.add_subcommand("man", "Print the manual page (roff)");
 
+  // What stands after -- is the program's, whatever it looks like.
+  if (argc > 1 && std::string_view(argv[1]) == "discover")
+    for (int i = 2; i < argc; ++i)
+      if (std::string_view(argv[i]) == "--") {
+        d.options.command.assign(argv + i + 1, argv + argc);
+        argc = i;
+      }
+  std::vector<std::string> command = d.options.command;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
@@ -638,6 +647,7 @@ int main(int argc, char** argv) {
   if (*run) return run_command(c);
   if (*info) return info_command(c);
   if (*convert) return convert_command(c);
+  if (!command.empty()) d.options.command = std::move(command);
   if (*discover) return discover_command(d, c);
   if (*inspect) return inspect_command(c);
   if (*check) {

@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first run in which the period halves again and again.
+// Of each node's calls with --adaptive, at first; and calls of such a stretch, at least.
 constexpr uint64_t kFirstStretches = 8;
 // How often all is looked at anew when what was found cannot be.
 constexpr int kAgain = 3;
@@ -338,7 +338,8 @@ Result<void> Discovery::throttle(uint32_t index) {
     return holds;
   };
   if (options_.adaptive) {
-    const uint64_t period = std::max<uint64_t>(1, calls / kFirstStretches);
+    const uint64_t period =
+        calls < 2 * kFirstStretches ? 1 : std::max(kFirstStretches, calls / kFirstStretches);
     if (auto ok = once(index, every(period)); !ok) return ok;
     for (auto next = frontier.unclear(true); !next.empty(); next = frontier.unclear(true)) {
       if (!time_left()) {
