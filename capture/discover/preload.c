@@ -535,7 +535,8 @@ int __openat64_2(int folder, const char* path, int flags) {
 /* ---- calls that can wait ----------------------------------------------------------------------
  */
 
-/* Any call of up to 12 words, whatever they are: more are passed on than it has. */
+/* Any call of up to 12 words, whatever they are: more are passed on than it has. What it does to
+ * files in between is its own business, and no node's. */
 #define WAITS(name)                                                                              \
   long feign_wait_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, \
                          long j, long k, long l) __asm__(#name);                                 \
@@ -550,8 +551,10 @@ int __openat64_2(int folder, const char* path, int flags) {
     struct node* node = self;                                                                    \
     if (node == 0 || inside != 0) return real(a, b, c, d, e, f, g, h, i, j, k, l);               \
     wait_begin(node, #name);                                                                     \
+    ++inside;                                                                                    \
     const long result = real(a, b, c, d, e, f, g, h, i, j, k, l);                                \
     const int error = errno;                                                                     \
+    --inside;                                                                                    \
     wait_end(node);                                                                              \
     errno = error;                                                                               \
     return result;                                                                               \
@@ -584,6 +587,8 @@ WAITS(sigwaitinfo)
 WAITS(sigtimedwait)
 WAITS(sigsuspend)
 WAITS(pause)
+WAITS(MPI_Init)
+WAITS(MPI_Init_thread)
 WAITS(MPI_Barrier)
 WAITS(MPI_Recv)
 WAITS(MPI_Send)
