@@ -287,13 +287,10 @@ static int begins_with(const char* path, const char* prefix) {
 }
 
 static int path_wanted(const char* path) {
-  static const char* const others[] = {"/dev", "/proc", "/sys", "/tmp/ompi.",
-                                       "/tmp/openmpi-sessions-"};
-  if (path[0] == '/') {
-    for (unsigned i = 0; i < sizeof others / sizeof *others; ++i)
-      if (i < 3 ? begins_with(path, others[i]) : strncmp(path, others[i], strlen(others[i])) == 0)
-        return 0;
-  }
+  /* Devices and what the kernel makes up; what launchers of MPI programs keep for themselves. */
+  if ((begins_with(path, "/dev") && !begins_with(path, "/dev/shm")) || begins_with(path, "/proc") ||
+      begins_with(path, "/sys") || strncmp(path, "/tmp/ompi.", 10) == 0)
+    return 0;
   if (watch->only_count == 0 && watch->exclude_count == 0) return 1;
   char whole[PATH_MAX + 256];
   if (path[0] != '/') {
