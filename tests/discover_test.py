@@ -4,12 +4,13 @@
 import glob
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 
 import silent
-from harness import FEIGN, Tmp, feign, main, refuses
+from harness import FEIGN, Skip, Tmp, feign, main, refuses
 
 
 def discover(out, *command, options=()):
@@ -126,6 +127,43 @@ def test_the_trace_replays_and_random_delays_break_no_order():
             with open(os.path.join(tmp, "bare" + path[path.rindex("."):]), "w", encoding="utf-8") as f:
                 f.writelines(lines)
         assert 1 in [replay(os.path.join(tmp, "bare"), seed) for seed in range(12)]
+
+
+MPI = r"""
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  int rank, token = 0, size;
+  char path[4200], block[4096] = {0};
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  snprintf(path, sizeof path, "%s/out.%d", argv[1], rank);
+  if (rank > 0) MPI_Recv(&token, 1, MPI_INT, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (write(fd, block, sizeof block) != sizeof block) return 1;
+  if (rank + 1 < size) MPI_Send(&token, 1, MPI_INT, rank + 1, 0, MPI_COMM_WORLD);
+  close(fd);
+  return MPI_Finalize();
+}
+"""
+
+
+def test_ranks_of_an_mpi_program():
+    if not shutil.which("mpicc") or not shutil.which("mpirun"):
+        raise Skip("mpicc and mpirun are not there")
+    with Tmp() as tmp:
+        with open(os.path.join(tmp, "ring.c"), "w", encoding="ascii") as f:
+            f.write(MPI)
+        subprocess.run(["mpicc", "-o", os.path.join(tmp, "ring"), os.path.join(tmp, "ring.c")], check=True)
+        mpirun = ["mpirun", "--oversubscribe", "-np", "3"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+        report = discover(os.path.join(tmp, "o"), *mpirun, os.path.join(tmp, "ring"), tmp)
+        assert [n["name"] for n in report["nodes"]] == ["rank:0", "rank:1", "rank:2"]
+        assert [n["calls"] for n in report["nodes"]] == [3, 3, 3]
+        assert silent.found(report) == {(1, 0, 0, 1), (2, 0, 0, 1), (2, 0, 1, 1)}, silent.found(report)
+        assert report["dependencies_kept"] == 2
 
 
 def test_raw_traces_are_those_that_the_provider_merges():
