@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import silent
@@ -127,6 +128,32 @@ def test_the_trace_replays_and_random_delays_break_no_order():
             with open(os.path.join(tmp, "bare" + path[path.rindex("."):]), "w", encoding="utf-8") as f:
                 f.writelines(lines)
         assert 1 in [replay(os.path.join(tmp, "bare"), seed) for seed in range(12)]
+
+
+STARTS_OTHERS = """
+import subprocess, sys
+d = sys.argv[1] + "/"
+open(d + "a", "w").write("x" * 100)
+with open(d + "out", "w") as f:
+    subprocess.run(["cat", d + "a"], stdout=f, check=True)
+subprocess.run(["cp", d + "out", d + "b"], check=True)
+open(d + "b").read()
+"""
+
+
+def test_a_program_that_starts_others_is_their_nodes_and_its_own():
+    with Tmp() as tmp:
+        out, root = os.path.join(tmp, "o"), os.path.join(tmp, "root")
+        for name in "d", "root":
+            os.mkdir(os.path.join(tmp, name))
+        folder = os.path.join(tmp, "d")
+        report = discover(out, os.path.realpath(sys.executable), "-S", "-c", STARTS_OTHERS, folder,
+                          options=["--only", folder, "--before", f"rm -f {folder}/*"])
+        assert len(report["nodes"]) == 3, report["nodes"]
+        waits = {(d["node"], d["on_node"]) for d in report["dependencies"]}
+        assert waits >= {(1, 0), (0, 1), (2, 0), (0, 2)}, waits
+        r = feign("replay", os.path.join(out, "trace.feign"), "--root", root, "--order", "stream", "--pace", "think", "--require", "1")
+        assert r.status == 0, r.out + r.err
 
 
 MPI = r"""

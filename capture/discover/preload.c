@@ -133,10 +133,9 @@ static void end_node(void* p) {
 
 static struct node* enter(void) {
   struct node* node = self;
-  if (node == 0 || inside++ != 0) {
-    if (node != 0) --inside;
-    return 0;
-  }
+  /* A child of vfork runs in our memory, and is somebody else. */
+  if (node == 0 || inside != 0 || node->slot->pid != (int32_t)syscall(SYS_getpid)) return 0;
+  ++inside;
   if (node->shared) pthread_mutex_lock(&node->lock);
   return node;
 }
