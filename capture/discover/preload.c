@@ -133,10 +133,9 @@ static void end_node(void* p) {
 
 static struct node* enter(void) {
   struct node* node = self;
-  if (node == 0 || inside++ != 0) {
-    if (node != 0) --inside;
-    return 0;
-  }
+  /* A child of vfork runs in our memory, and is somebody else. */
+  if (node == 0 || inside != 0 || node->slot->pid != (int32_t)syscall(SYS_getpid)) return 0;
+  ++inside;
   if (node->shared) pthread_mutex_lock(&node->lock);
   return node;
 }
@@ -287,13 +286,10 @@ static int begins_with(const char* path, const char* prefix) {
 }
 
 static int path_wanted(const char* path) {
-  static const char* const others[] = {"/dev", "/proc", "/sys", "/tmp/ompi.",
-                                       "/tmp/openmpi-sessions-"};
-  if (path[0] == '/') {
-    for (unsigned i = 0; i < sizeof others / sizeof *others; ++i)
-      if (i < 3 ? begins_with(path, others[i]) : strncmp(path, others[i], strlen(others[i])) == 0)
-        return 0;
-  }
+  /* Devices and what the kernel makes up; what launchers of MPI programs keep for themselves. */
+  if ((begins_with(path, "/dev") && !begins_with(path, "/dev/shm")) || begins_with(path, "/proc") ||
+      begins_with(path, "/sys") || strncmp(path, "/tmp/ompi.", 10) == 0)
+    return 0;
   if (watch->only_count == 0 && watch->exclude_count == 0) return 1;
   char whole[PATH_MAX + 256];
   if (path[0] != '/') {
@@ -535,7 +531,8 @@ int __openat64_2(int folder, const char* path, int flags) {
 /* ---- calls that can wait ----------------------------------------------------------------------
  */
 
-/* Any call of up to 12 words, whatever they are: more are passed on than it has. */
+/* Any call of up to 12 words, whatever they are: more are passed on than it has. What it does to
+ * files in between is its own business, and no node's. */
 #define WAITS(name)                                                                              \
   long feign_wait_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, \
                          long j, long k, long l) __asm__(#name);                                 \
@@ -550,8 +547,10 @@ int __openat64_2(int folder, const char* path, int flags) {
     struct node* node = self;                                                                    \
     if (node == 0 || inside != 0) return real(a, b, c, d, e, f, g, h, i, j, k, l);               \
     wait_begin(node, #name);                                                                     \
+    ++inside;                                                                                    \
     const long result = real(a, b, c, d, e, f, g, h, i, j, k, l);                                \
     const int error = errno;                                                                     \
+    --inside;                                                                                    \
     wait_end(node);                                                                              \
     errno = error;                                                                               \
     return result;                                                                               \
@@ -580,7 +579,12 @@ WAITS(msgrcv)
 WAITS(semop)
 WAITS(mq_receive)
 WAITS(sigwait)
+WAITS(sigwaitinfo)
+WAITS(sigtimedwait)
+WAITS(sigsuspend)
 WAITS(pause)
+WAITS(MPI_Init)
+WAITS(MPI_Init_thread)
 WAITS(MPI_Barrier)
 WAITS(MPI_Recv)
 WAITS(MPI_Send)

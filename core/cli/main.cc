@@ -421,6 +421,8 @@ struct DiscoverCommon {
 };
 
 int discover_command(DiscoverCommon& d, const Common& c) {
+  if (d.options.command.empty())
+    return failed(Error(FEIGN_ERR_ARGUMENT, "discover: no program: want -- COMMAND…"));
   const auto duration = [](const char* name, const std::string& text,
                            uint64_t& ns) -> Result<void> {
     if (text.empty() || (parse_duration(text, ns) && ns != 0)) return {};
@@ -667,8 +669,7 @@ int main(int argc, char** argv) {
   DiscoverCommon d;
   CLI::App* discover = app.add_subcommand(
       "discover", "Trace a parallel program with who waits for whom, found by slowing nodes down");
-  discover->add_option("COMMAND", d.options.command, "The program, after --; it is run many times")
-      ->required();
+  discover->add_option("COMMAND", d.options.command, "The program, after --; it is run many times");
   discover
       ->add_option("-o,--output", d.options.output,
                    "Directory to make: trace.feign, trace.tracetext.N, raw traces, report.json")
@@ -757,7 +758,9 @@ int main(int argc, char** argv) {
       ->type_name("GLOB")
       ->expected(1)
       ->take_all();
-  recording->add_option("--layer", r.layers, "Record these layers: posix, stdio, mpi, mpiio; several [posix]")
+  recording
+      ->add_option("--layer", r.layers,
+                   "Record these layers: posix, stdio, mpi, mpiio; several [posix]")
       ->type_name("NAME")
       ->expected(1)
       ->take_all()
@@ -772,9 +775,7 @@ int main(int argc, char** argv) {
   recording->add_flag("--paused", r.paused, "Begin paused, until SIGUSR1 or feign_record_resume()");
   recording->add_flag("--keep-raw", r.keep_raw,
                       "Keep FILE.feign.raw, from which the trace is made");
-  recording->add_option("COMMAND", r.command, "What to run, behind --")
-      ->required()
-      ->expected(1, -1);
+  recording->add_option("COMMAND", r.command, "What to run, after --");
   recording->positionals_at_end();
   verbosity(recording);
 
@@ -821,8 +822,16 @@ int main(int argc, char** argv) {
   completion->add_option("SHELL", c.shell, "bash")->required()->check(CLI::IsMember({"bash"}));
   CLI::App* man = app.add_subcommand("man", "Print the manual page (roff)");
 
+  std::vector<std::string> words(argv, argv + argc), command;
+  // What stands after -- is another program's, whatever it looks like.
+  if (argc > 1 && (words[1] == "record" || words[1] == "discover")) {
+    const auto at = std::find(words.begin(), words.end(), "--");
+    if (at != words.end()) {
+      command.assign(at + 1, words.end());
+      words.erase(at, words.end());
+    }
+  }
   // --explain alone is --explain 20, and does not take a file's name for its number.
-  std::vector<std::string> words(argv, argv + argc);
   for (size_t i = 1; i < words.size(); ++i)
     if (words[i] == "--explain" &&
         (i + 1 == words.size() ||
@@ -831,7 +840,7 @@ int main(int argc, char** argv) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   try {
-    app.parse(argc, pointers.data());
+    app.parse(static_cast<int>(pointers.size()), pointers.data());
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
@@ -856,7 +865,15 @@ int main(int argc, char** argv) {
   if (*run) return run_command(c);
   if (*info) return info_command(c);
   if (*convert) return convert_command(c);
+  if (!command.empty()) {
+    std::vector<std::string>& whole = *recording ? r.command : d.options.command;
+    if (!whole.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT, whole.front() + ": want the whole command after --"));
+    whole = std::move(command);
+  }
   if (*recording) {
+    if (r.command.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT, "record: no program: want -- COMMAND…"));
     if (!max_size.empty() && (!parse_size(max_size, r.max_bytes) || r.max_bytes == 0))
       return failed(Error(FEIGN_ERR_ARGUMENT,
                           "--max-size " + max_size + ": want bytes, such as 500m or 2GiB"));

@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first run in which the period halves again and again.
+// Of each node's calls with --adaptive, at first; and calls of such a stretch, at least.
 constexpr uint64_t kFirstStretches = 8;
 // How often all is looked at anew when what was found cannot be.
 constexpr int kAgain = 3;
@@ -274,9 +274,10 @@ Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& th
   const std::string with = " in the run with " + throttled + " throttled";
   const std::string attempt = "attempt to trace a non-deterministic application: ";
   const std::string hint = "; if only names or sizes differ, --tolerate goes on";
-  for (const auto& [key, log] : outcome.nodes)
-    if (std::none_of(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; }))
-      return Error(FEIGN_ERR_ARGUMENT, attempt + "node " + key + " is there only" + with);
+  for (const auto& there : outcome.nodes)
+    if (std::none_of(nodes_.begin(), nodes_.end(),
+                     [&](const Node& n) { return n.key == there.first; }))
+      return Error(FEIGN_ERR_ARGUMENT, attempt + "node " + there.first + " is there only" + with);
   for (const Node& node : nodes_) {
     const auto at = outcome.nodes.find(node.key);
     if (at == outcome.nodes.end())
@@ -338,7 +339,8 @@ Result<void> Discovery::throttle(uint32_t index) {
     return holds;
   };
   if (options_.adaptive) {
-    const uint64_t period = std::max<uint64_t>(1, calls / kFirstStretches);
+    const uint64_t period =
+        calls < 2 * kFirstStretches ? 1 : std::max(kFirstStretches, calls / kFirstStretches);
     if (auto ok = once(index, every(period)); !ok) return ok;
     for (auto next = frontier.unclear(true); !next.empty(); next = frontier.unclear(true)) {
       if (!time_left()) {
@@ -598,10 +600,9 @@ std::string discover_text(const DiscoverReport& r) {
              n.key.c_str(), n.calls, n.runs, n.held_at, waits, by, seconds(n.by_blocking_ns));
     out += line;
   }
-  uint64_t assumed = 0, unclear = 0, once = 0;
+  uint64_t assumed = 0, unclear = 0;
   for (const Edge& e : r.edges) {
     assumed += e.found.assumed;
-    once += e.found.seen == 1;
     unclear += e.found.latest != e.found.on_call;
   }
   snprintf(line, sizeof line,

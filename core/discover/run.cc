@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/input.h"
 #include "cli/run.h"
+#include "report/format.h"
 
 extern char** environ;
 

@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kNodes = 16, kFlags = 1024, kEdges = 1 << 14, kBlock = 4096 };
+enum { kNodes = 16, kFlags = 2048, kEdges = 1 << 14, kBlock = 4096 };
 
 struct shared {
   _Atomic uint64_t ended[kNodes];                /* calls that each has ended */
