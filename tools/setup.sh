@@ -2,7 +2,7 @@
 # Sourced by quickstart and run-tests: installs what is missing on Debian and Ubuntu, says what to
 # install elsewhere. Sets nothing but PATH.
 
-feign_need="g++ meson ninja-build pkg-config python3 libyaml-dev libzstd-dev zlib1g-dev nlohmann-json3-dev libcli11-dev"
+feign_need="g++ meson ninja-build pkg-config python3 libyaml-dev libzstd-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libzydis-dev"
 # For the tests alone.
 feign_need_tests="libgtest-dev libgmock-dev strace clang libclang-rt-14-dev"
 feign_nice_tests="libopenmpi-dev openmpi-bin libbenchmark-dev"

@@ -58,7 +58,8 @@ Result<std::string> head_of(const std::string& path, size_t size);
 std::optional<uint64_t> number_of(std::string_view file);
 
 // The files that a name stands for: itself, or, where there is none of that name, all NAME.NUMBER
-// (compressed or not), as strace -ff -o NAME writes them, in order.
+// (compressed or not), as strace -ff -o NAME writes them, in order; of a raw folder of feign record, its
+// file "control".
 std::vector<std::string> files_of(const std::string& name);
 
 }  // namespace feign

@@ -19,6 +19,7 @@
 #include "cli/info.h"
 #include "cli/run.h"
 #include "plugin/options.h"
+#include "record/record.h"
 #include "replay/ranks.h"
 
 namespace feign {
@@ -365,6 +366,45 @@ int convert_command(Common& c) {
   return run(options, plugins, c);
 }
 
+// Runs a command and keeps a trace of it. The status is the command's.
+int record(const RecordOptions& options) {
+  auto recorded = record_command(options);
+  if (!recorded) return failed(std::move(recorded.error()).within("record"));
+  for (const std::string& note : recorded->notes) log(FEIGN_LOG_WARN, "record: " + note);
+  if (!recorded->anything) {
+    remove_raw(recorded->raw);
+    log(FEIGN_LOG_ERROR, "record: nothing was recorded");
+    return recorded->status != 0 ? recorded->status : kBad;
+  }
+  Plugins plugins;
+  PipelineOptions pipeline;
+  auto first = provider_for({recorded->raw}, plugins);
+  if (!first) return failed(first.error());
+  pipeline.plugins.push_back(std::move(*first));
+  for (const auto* globs : {&options.include, &options.exclude}) {
+    if (globs->empty()) continue;
+    PluginSpec filter;
+    filter.name = "filter";
+    filter.where = globs == &options.include ? "--include" : "--exclude";
+    for (const std::string& glob : *globs) filter.options.emplace_back("path", glob);
+    if (globs == &options.exclude) filter.options.emplace_back("drop", "yes");
+    pipeline.plugins.push_back(std::move(filter));
+  }
+  PluginSpec writer;
+  writer.name = "feign";
+  writer.where = "-o " + options.output;
+  writer.options = {{"file", options.output}};
+  pipeline.plugins.push_back(std::move(writer));
+  Tables tables;
+  auto result = run_pipeline(pipeline, plugins, tables, [](const char*, uint64_t, uint64_t) {});
+  if (!result) {
+    log(FEIGN_LOG_ERROR, "record: what was recorded is kept in " + recorded->raw);
+    return failed(result.error());
+  }
+  if (!options.keep_raw) remove_raw(recorded->raw);
+  return recorded->status;
+}
+
 int inspect_command(const Common& c) {
   Plugins plugins;
   std::vector<Component> list;
@@ -428,9 +468,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.footer(
       "Each command has its own --help. First steps:\n"
-      "  strace -f -ttt -T -y -o app.strace COMMAND     record\n"
-      "  feign info app.strace                           look at it\n"
-      "  feign replay app.strace --root /mnt/other       do it again below another directory");
+      "  feign record -o app.feign -- COMMAND            record\n"
+      "  feign info app.feign                            look at it\n"
+      "  feign replay app.feign --root /mnt/other        do it again below another directory");
 
   const auto verbosity = [&](CLI::App* a) {
     a->add_flag("-q,--quiet", c.quiet, "No progress line, no report unless it is asked for");
@@ -566,6 +606,51 @@ int main(int argc, char** argv) {
   inspect->add_flag("--json", c.json, "As a JSON array");
   inspect->add_flag("--names", c.names, "Names only, one a line");
 
+  RecordOptions r;
+  std::string max_size;
+  CLI::App* recording = app.add_subcommand(
+      "record",
+      "Run a command and keep a trace of it (docs/record.md); the status is the command's");
+  recording->add_option("-o,--output", r.output, "The trace")
+      ->type_name("FILE.feign")
+      ->capture_default_str();
+  recording
+      ->add_option("--tracer", r.tracer,
+                   "feign: a library in the program; strace: for what takes none [feign]")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"feign", "strace"}));
+  recording
+      ->add_option("--include", r.include, "Keep only calls on paths that fit this glob; several")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->take_all();
+  recording
+      ->add_option("--exclude", r.exclude, "Leave out calls on paths that fit this glob; several")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->take_all();
+  recording->add_option("--layer", r.layers, "Record these layers only: posix, stdio, mpi, mpiio")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all()
+      ->check(CLI::IsMember({"posix", "stdio", "mpi", "mpiio"}));
+  recording->add_option("--sample", r.sample, "Record one read or write of so many [1]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
+  recording
+      ->add_option("--max-size", max_size,
+                   "Stop at this many bytes of records, before they are compressed")
+      ->type_name("SIZE");
+  recording->add_flag("--mpi", r.mpi, "MPI's calls, too: feign record --mpi -- mpirun -np 8 ./app");
+  recording->add_flag("--paused", r.paused, "Begin paused, until SIGUSR1 or feign_record_resume()");
+  recording->add_flag("--keep-raw", r.keep_raw,
+                      "Keep FILE.feign.raw, from which the trace is made");
+  recording->add_option("COMMAND", r.command, "What to run, behind --")
+      ->required()
+      ->expected(1, -1);
+  recording->positionals_at_end();
+  verbosity(recording);
+
   CLI::App* check =
       app.add_subcommand("check", "Prove a plug-in against the contract, in a process of its own");
   check->add_option("PATH", c.file, "The shared object")->required();
@@ -600,6 +685,12 @@ int main(int argc, char** argv) {
   if (*run) return run_command(c);
   if (*info) return info_command(c);
   if (*convert) return convert_command(c);
+  if (*recording) {
+    if (!max_size.empty() && (!parse_size(max_size, r.max_bytes) || r.max_bytes == 0))
+      return failed(Error(FEIGN_ERR_ARGUMENT,
+                          "--max-size " + max_size + ": want bytes, such as 500m or 2GiB"));
+    return record(r);
+  }
   if (*inspect) return inspect_command(c);
   if (*check) {
     auto status = check_command(c.file);

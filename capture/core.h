@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the capture library share. None of it may use vector registers or libc: it runs
+ * in the place of system calls, wherever those are made. */
+#ifndef FEIGN_CAPTURE_CORE_H
+#define FEIGN_CAPTURE_CORE_H
+
+#include "capture.h"
+
+#define FEIGN_LANES 8     /* two for each level of vfork */
+#define FEIGN_TOUCHED 640 /* bytes that any record without texts and lists fits into */
+#define HIDDEN __attribute__((visibility("hidden")))
+
+struct lane {
+  uint8_t *at, *end; /* of the chunk; both 0: none yet */
+  uint64_t last;     /* ticks: end of the last record */
+  uint32_t id, number;
+  int32_t pid, thread;
+};
+
+struct vfork {
+  uintptr_t back; /* where the parent goes on */
+  uint64_t start;
+  long number;
+};
+
+/* A call under way that took effect when it started: what a signal handler records meanwhile comes
+ * after it. */
+struct flight {
+  uint64_t start;
+  struct flight* outer;
+  uint32_t began, depth;
+};
+
+struct thread {
+  uint64_t token; /* the process's, when this was set up; another one after a fork */
+  uint32_t busy;  /* records that are being written: 2 if a signal handler came in between */
+  uint32_t quiet;
+  uint32_t vforks;
+  uint32_t skipped; /* data calls that sampling left out */
+  struct feign_call* inner;
+  struct flight* flight;
+  struct vfork vfork[FEIGN_LANES / 2];
+  struct lane lanes[FEIGN_LANES];
+};
+
+struct capture {
+  struct feign_control* control; /* 0: nothing is recorded */
+  volatile uint64_t* token;      /* in a page that a fork wipes */
+  uint64_t last_token;
+  uint8_t* region; /* the file records */
+  uint64_t began, began_ns;
+  uint32_t lanes;
+  int32_t pid, parent;
+  uint32_t forked, layers, off;
+  uint32_t rank;                 /* and 1; 0: none */
+  struct feign_chunk_head* head; /* of the first chunk */
+  char folder[400];
+};
+extern struct capture feign_capture HIDDEN;
+extern __thread struct thread feign_thread HIDDEN __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t ticks(void) {
+#if defined(__x86_64__)
+  uint32_t low, high;
+  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+  return (uint64_t)high << 32 | low;
+#else
+#error "the capture library is for x86-64"
+#endif
+}
+
+static inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+/* Begins a record; 0 if there is no room, and the caller forgets it. */
+int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, unsigned depth,
+                       uint16_t op, uint64_t start, uint64_t end, int64_t result,
+                       uint32_t room) HIDDEN;
+void feign_calls_around(struct thread* t, struct feign_call* call, struct flight* flight) HIDDEN;
+void feign_process_begin(uint32_t forked) HIDDEN;
+
+/* Whether a record may be written now. */
+static inline int recording(const struct thread* t, uint32_t layer) {
+  const struct feign_control* c = feign_capture.control;
+  return c != 0 && !feign_capture.off && t->quiet == 0 && (c->layers >> layer & 1) != 0;
+}
+
+#endif

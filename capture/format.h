@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the capture library leaves behind: the raw folder, written by the processes that are
+ * recorded and read by the provider `capture`.
+ *
+ *   control          one page, shared by all: feign_control
+ *   records          one large sparse file, which all processes map and fill in chunks:
+ *                    feign_chunk_head, and records
+ *   hook.BUILD-ID    a library's text with its system calls made jumps (core/record/hook_image.h)
+ *
+ * A chunk is of one lane, and a lane belongs to one
+ * thread and is written by nobody else. (A thread has more than one where a signal handler came in
+ * the middle of a record, and while a vfork's child runs on its stack.) Within a lane records are
+ * in the order in which their calls ended. A record counts once its length is there, which is
+ * written last: a process that is killed loses the record at hand and no more.
+ *
+ * A record: feign_record_head, then the pause before the call and its duration, in ticks (as many
+ * bytes as the head says), then fields: a byte (field << 4 | number of bytes) and that many bytes,
+ * least significant first; texts have two bytes of length in place of a number. Values and texts
+ * among the values are in order, from values[0].
+ */
+#ifndef FEIGN_CAPTURE_FORMAT_H
+#define FEIGN_CAPTURE_FORMAT_H
+
+#include <stdint.h>
+
+#define FEIGN_CAPTURE_MAGIC 0x3152544350464531ull /* "1EFPCTR1" */
+#define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
+#define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this */
+#define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
+
+/* Numbers of calls: layer << 12 | the op's number in its description. Layers past these are named
+ * by a kLayer record. Calls that are left out have the place of their name in the layer's list. */
+enum {
+  FEIGN_CAPTURE_POSIX = 0,
+  FEIGN_CAPTURE_STDIO = 1,
+  FEIGN_CAPTURE_MPI = 2,
+  FEIGN_CAPTURE_MPIIO = 3,
+  FEIGN_CAPTURE_THIRD = 4, /* the first of third parties */
+  FEIGN_CAPTURE_LEFT_OUT = 15
+};
+#define FEIGN_CAPTURE_OP(layer, number) ((uint16_t)((layer) << 12 | (number)))
+
+struct feign_control {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t paused;       /* 1: no more than what later calls need is recorded */
+  uint64_t tick_0, ns_0; /* the same moment by both clocks, when the recording began */
+  uint64_t tick_1, ns_1; /* … and later */
+  uint64_t real_ns;      /* CLOCK_REALTIME at tick_0 */
+  uint64_t max_bytes;    /* of all files; 0: no limit */
+  uint64_t size;         /* of the file records */
+  uint64_t bytes;        /* given out so far */
+  uint64_t dropped;      /* records that found no room */
+  uint32_t processes;    /* that were recorded */
+  uint32_t unhooked;     /* … of which the system calls could not be */
+  uint32_t sample;       /* record one data call in so many; 0 and 1: all */
+  uint32_t ended;        /* 1: tick_1 is the end */
+  uint32_t layers;       /* bits: layers to be recorded */
+  char host[64];
+};
+
+struct feign_chunk_head {
+  uint32_t magic;
+  uint32_t size; /* with this head */
+  uint32_t lane;
+  int32_t pid, thread;
+  uint32_t number; /* within the lane */
+  uint64_t tick;   /* the first pause counts from here */
+  /* Of the process: */
+  uint64_t began, began_ns; /* the same moment by both clocks: when it, or its exec, began */
+  int32_t own_pid, parent;  /* own_pid: pid, unless this is a vfork's child in it */
+  uint32_t rank;            /* and 1; 0: none */
+  uint32_t forked;          /* 1: the program before it in this process was recorded, too */
+};
+
+struct feign_record_head {
+  uint16_t length; /* of all, written last */
+  uint16_t op;
+  uint8_t kind;  /* a kind below << 4 | depth, at most 15 */
+  uint8_t times; /* bytes of the pause << 4 | bytes of the duration */
+};
+
+enum {
+  FEIGN_RECORD_CALL = 0,
+  FEIGN_RECORD_BEGIN = 1,  /* the call at this depth has begun; its record follows what is in it */
+  FEIGN_RECORD_BEGUN = 2,  /* that record */
+  FEIGN_RECORD_CWD = 3,    /* of a process that was not followed to here: a path */
+  FEIGN_RECORD_FD = 4,     /* … a descriptor that it has: a handle, a path */
+  FEIGN_RECORD_LAYER = 5,  /* op: the layer's number << 12; a text: its name */
+  FEIGN_RECORD_STARTED = 6 /* the call has begun and may not return: exec, exit */
+};
+
+/* Slots are those of feign_slot. */
+enum {
+  FEIGN_FIELD_HANDLE = 1,
+  FEIGN_FIELD_HANDLE2 = 2,
+  FEIGN_FIELD_PATH = 3,  /* text */
+  FEIGN_FIELD_PATH2 = 4, /* text */
+  FEIGN_FIELD_OFFSET = 5,
+  FEIGN_FIELD_LENGTH = 6,
+  FEIGN_FIELD_FLAGS = 7,
+  FEIGN_FIELD_MODE = 8,
+  FEIGN_FIELD_VALUE = 9,
+  FEIGN_FIELD_TEXT_VALUE = 10, /* text */
+  FEIGN_FIELD_NOTHING = 11,    /* a value that is not known: 0 stands for it */
+  FEIGN_FIELD_HINT = 12,       /* text: what the handle is */
+  FEIGN_FIELD_RESULT = 14,     /* left out: 0 */
+  FEIGN_FIELD_ERROR = 15       /* the result is this, negative */
+};
+
+#endif

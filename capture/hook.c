@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: MIT */
+/* The posix layer: libc's system calls, which jump here in place of entering the kernel.
+ *
+ * `feign record` makes, once, a copy of libc's text in which each system call instruction is a jump
+ * (core/record/hook_image.cc). A process maps that copy over libc's text as it starts: one mmap,
+ * pages that all processes share. Each jump leads to a stub that knows the way back and jumps on to
+ * feign_hook_entry: in the place of an instruction, so that registers, vectors, the red zone and
+ * errno are as a system call leaves them. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/aio_abi.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <utime.h>
+
+#include "core.h"
+#include "hook_format.h"
+
+struct registers {
+  long a[6]; /* rdi rsi rdx r10 r8 r9 */
+  long number;
+  uintptr_t back;
+};
+
+/* ---- reading what arguments point to
+ * -------------------------------------------------------------------- */
+
+/* A call that failed may have been given any address. */
+static int unsure(long result) {
+  return result < 0 && result >= -4095 && result != -ENOENT && result != -EEXIST &&
+         result != -EAGAIN && result != -EACCES && result != -ENOTDIR && result != -ENODATA &&
+         result != -ECHILD;
+}
+
+static int denied; /* a process may not even look into itself here */
+
+static size_t copy_safely(void* to, const void* from, size_t size) {
+  size_t done = 0;
+  while (done < size) { /* a page at a time: what is before a hole is there */
+    size_t piece = 4096 - ((uintptr_t)from + done) % 4096;
+    if (piece > size - done) piece = size - done;
+    struct iovec ours = {(char*)to + done, piece}, theirs = {(char*)(uintptr_t)from + done, piece};
+    const long n =
+        system_call(SYS_process_vm_readv, feign_capture.pid, (long)&ours, 1, (long)&theirs, 1, 0);
+    if (n <= 0) {
+      if (n == -EPERM || n == -ENOSYS) denied = 1;
+      break;
+    }
+    done += (size_t)n;
+  }
+  return done;
+}
+
+/* A struct behind a pointer: there, or copied if it may not be; 0 if it is not. */
+static const void* behind(long address, long result, void* copy, size_t size) {
+  if (address == 0) return 0;
+  if (!unsure(result)) return (const void*)address;
+  return copy_safely(copy, (const void*)address, size) == size ? copy : 0;
+}
+#define STRUCT(name, type, address) \
+  type name##_copy;                 \
+  const type* const name = behind(address, result, &name##_copy, sizeof name##_copy)
+
+static __attribute__((noinline)) void put_unsure_text(struct feign_record* r, unsigned field,
+                                                      long address) {
+  char copy[4096];
+  const size_t got = copy_safely(copy, (const void*)address, sizeof copy);
+  size_t length = 0;
+  while (length < got && copy[length] != '\0') ++length;
+  if (got != 0) feign_put_text(r, field, copy, length);
+}
+
+static inline void put_string(struct feign_record* r, unsigned field, long address, long result) {
+  if (address == 0) return;
+  if (unsure(result)) {
+    put_unsure_text(r, field, address);
+    return;
+  }
+  const char* text = (const char*)address;
+  size_t length = 0;
+  while (length < 4096 && text[length] != '\0') ++length;
+  feign_put_text(r, field, text, length);
+}
+
+static inline void put_output(struct feign_record* r, unsigned field, long address, long length) {
+  if (address != 0 && length > 0 && length <= 4096)
+    feign_put_text(r, field, (const char*)address, (size_t)length);
+}
+
+/* ---- arguments of some forms: the generated functions call these
+ * ------------------------------------------ */
+
+static void put_iov(struct feign_record* r, long address, long count, long result) {
+  if (count < 0 || count > 1024 || address == 0 || unsure(result)) return;
+  const struct iovec* v = (const struct iovec*)address;
+  uint64_t sum = 0;
+  for (long i = 0; i < count; ++i) {
+    feign_put_value(r, v[i].iov_len);
+    sum += v[i].iov_len;
+  }
+  feign_put_length(r, sum);
+}
+
+static inline void put_stat(struct feign_record* r, long address, long result) {
+  if (result != 0 || address == 0) return;
+  const struct stat* s = (const struct stat*)address;
+  feign_put_mode(r, s->st_mode);
+  feign_put_length(r, (uint64_t)s->st_size);
+}
+
+static inline void put_statx(struct feign_record* r, long address, long result) {
+  if (result != 0 || address == 0) return;
+  const struct statx* s = (const struct statx*)address;
+  feign_put_mode(r, s->stx_mode);
+  feign_put_length(r, s->stx_size);
+}
+
+static inline void put_fds(struct feign_record* r, long address, long result) {
+  if (result != 0 || address == 0) return;
+  feign_put_value(r, (uint64_t)((const int*)address)[0]);
+  feign_put_value(r, (uint64_t)((const int*)address)[1]);
+}
+
+static void put_times(struct feign_record* r, long address, long result, int form) {
+  if (form == 2) { /* struct utimbuf */
+    STRUCT(t, struct utimbuf, address);
+    if (t == 0) return;
+    feign_put_value(r, (uint64_t)t->actime);
+    feign_put_value(r, 0);
+    feign_put_value(r, (uint64_t)t->modtime);
+    feign_put_value(r, 0);
+    return;
+  }
+  struct two {
+    int64_t v[4];
+  };
+  STRUCT(t, struct two, address);
+  if (t == 0) return;
+  for (int i = 0; i < 4; ++i)
+    feign_put_value(
+        r, (uint64_t)(form == 1 && i % 2 == 1 && t->v[i] < 1000000 ? t->v[i] * 1000 : t->v[i]));
+}
+
+/* A position behind a pointer, as it was before the call. */
+static inline uint64_t at_of(long address) {
+  int64_t at = 0;
+  if (address == 0) return UINT64_MAX;
+  if (copy_safely(&at, (const void*)address, sizeof at) == sizeof at) return (uint64_t)at;
+  return denied ? (uint64_t) * (const int64_t*)address : UINT64_MAX;
+}
+
+static void put_fcntl(struct feign_record* r, const long* a, long result) {
+  switch ((int)a[1]) {
+    case F_GETLK:
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW: {
+      STRUCT(lock, struct flock, a[2]);
+      if (lock == 0) return;
+      feign_put_value(r, 0);
+      feign_put_value(r, (uint64_t)lock->l_type);
+      feign_put_value(r, (uint64_t)lock->l_whence);
+      feign_put_value(r, (uint64_t)lock->l_start);
+      feign_put_value(r, (uint64_t)lock->l_len);
+      return;
+    }
+    case F_GETFD:
+    case F_GETFL:
+    case F_GETOWN:
+    case F_GETSIG:
+    case F_GETLEASE:
+    case F_GETPIPE_SZ:
+    case F_GET_SEALS:
+      return;
+    default:
+      feign_put_value(r, (uint64_t)a[2]);
+  }
+}
+
+static void put_bind(struct feign_record* r, const long* a, long result) {
+  const struct sockaddr_un* address = (const struct sockaddr_un*)a[1];
+  if (unsure(result) || address == 0 || a[2] <= (long)offsetof(struct sockaddr_un, sun_path) ||
+      address->sun_family != AF_UNIX || address->sun_path[0] == '\0')
+    return;
+  size_t length = 0;
+  const size_t most = (size_t)a[2] - offsetof(struct sockaddr_un, sun_path);
+  while (length < most && length < sizeof address->sun_path && address->sun_path[length] != '\0')
+    ++length;
+  feign_put_path(r, address->sun_path, length);
+}
+
+/* ---- the table
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Puts the kept arguments of a call. `before` is what at_of() found. */
+typedef void fill_function(struct feign_record* r, const long* a, long result,
+                           const uint64_t* before);
+
+enum {
+  kState = 1, /* recorded while paused, too: later calls mean nothing without it */
+  kData = 2,  /* sampling may leave it out */
+  kTexts = 4, /* or lists: longer than FEIGN_TOUCHED */
+  kAlone = 8, /* exec, exit: recorded before it is made */
+  kAio = 16,
+  kAtStart = 32, /* took effect when it started */
+  kSpecial = 64  /* clone and its like */
+};
+
+struct described {
+  fill_function* fill;
+  uint16_t op;
+  uint8_t flags;
+  uint8_t at[2]; /* arguments that point to positions, from 1 */
+};
+
+#include "posix_capture.inc"
+
+/* ---- exec: the library goes with it
+ * -------------------------------------------------------------------------- */
+
+static int same_start(const char* text, const char* start) {
+  while (*start != '\0')
+    if (*text++ != *start++) return 0;
+  return 1;
+}
+
+static int contains(const char* text, const char* part) {
+  for (; *text != '\0'; ++text)
+    if (same_start(text, part)) return 1;
+  return 0;
+}
+
+extern char feign_capture_library[];
+extern char feign_capture_preload[];
+
+/* The environment with what brings this library into the next program, for programs that took it
+ * out. */
+static __attribute__((noinline)) long exec_with(const struct registers* x, int which, int folder,
+                                                int library) {
+  char* room[4096];
+  char preload[4096];
+  char* const* given = (char* const*)x->a[which];
+  size_t n = 0;
+  char* p = preload;
+  for (const char* t = feign_capture_preload; *t != '\0';) *p++ = *t++;
+  for (; given != 0 && *given != 0; ++given) {
+    if (n + 3 >= sizeof room / sizeof *room)
+      return system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
+    if (same_start(*given, "LD_PRELOAD=") && !library) {
+      *p++ = ':';
+      for (const char* t = *given + 11; *t != '\0' && p < preload + sizeof preload - 1;)
+        *p++ = *t++;
+      continue;
+    }
+    room[n++] = *given;
+  }
+  *p = '\0';
+  if (!library) room[n++] = preload;
+  static char variable[sizeof feign_capture.folder + 16];
+  if (!folder) {
+    char* to = variable;
+    for (const char* t = "FEIGN_CAPTURE="; *t != '\0';) *to++ = *t++;
+    for (const char* t = feign_capture.folder; *t != '\0';) *to++ = *t++;
+    *to = '\0';
+    room[n++] = variable;
+  }
+  room[n] = 0;
+  long a[6];
+  for (int i = 0; i < 6; ++i) a[i] = i == which ? (long)room : x->a[i];
+  return system_call(x->number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static long make_call(const struct registers* x) {
+  if (x->number == SYS_execve || x->number == SYS_execveat) {
+    const int which = x->number == SYS_execve ? 2 : 3;
+    int folder = 0, library = 0;
+    for (char* const* e = (char* const*)x->a[which]; e != 0 && *e != 0; ++e) {
+      if (same_start(*e, "FEIGN_CAPTURE=")) folder = 1;
+      if (same_start(*e, "LD_PRELOAD=") && contains(*e, feign_capture_library)) library = 1;
+    }
+    if (feign_capture.control != 0 && !(folder && library))
+      return exec_with(x, which, folder, library);
+  }
+  return system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
+}
+
+/* ---- io_submit: each request is a call of its own
+ * -------------------------------------------------------------- */
+
+static void submitted(struct thread* t, const struct described* d, const long* a, uint64_t start,
+                      uint64_t end, long result, uint32_t depth) {
+  struct iocb* const* all = (struct iocb* const*)a[2];
+  if (unsure(result)) return;
+  for (long i = 0; i < a[1] && (i == 0 || i < result); ++i) {
+    const struct iocb* one = all[i];
+    struct feign_record r;
+    if (!feign_record_begin(&r, t, FEIGN_RECORD_CALL, depth, d->op, start, end,
+                            result < 0 ? result : 1, FEIGN_TOUCHED))
+      return;
+    uint64_t bytes = one->aio_nbytes;
+    if (one->aio_lio_opcode == 7 || one->aio_lio_opcode == 8) {
+      const struct iovec* v = (const struct iovec*)one->aio_buf;
+      uint64_t sum = 0;
+      for (uint64_t k = 0; k < bytes && k < 1024; ++k) sum += v[k].iov_len;
+      bytes = sum;
+    }
+    feign_put_fd(&r, FEIGN_FIELD_HANDLE, (int)one->aio_fildes);
+    feign_put_offset(&r, (uint64_t)one->aio_offset);
+    feign_put_length(&r, bytes);
+    feign_put_flags(&r, one->aio_lio_opcode);
+    feign_put_value(&r, (uint64_t)a[0]);
+    feign_record_end(&r);
+    start = end;
+  }
+}
+
+/* ---- the hook
+ * --------------------------------------------------------------------------------------------------
+ */
+
+static inline __attribute__((always_inline)) void record(
+    struct thread* t, const struct described* d, unsigned kind, const long* a, uint64_t start,
+    uint64_t end, long result, const uint64_t* before, struct flight* flight) {
+  if (t->inner != 0 || t->flight != flight)
+    feign_calls_around(t, t->inner, flight != 0 ? flight->outer : t->flight);
+  const uint32_t depth = t->inner != 0 ? t->inner->depth + 1 : 0;
+  if (d->flags & kAio) {
+    submitted(t, d, a, start, end, result, depth);
+    return;
+  }
+  struct feign_record r;
+  if (feign_record_begin(&r, t, kind, depth, d->op, start, end, result,
+                         d->flags & kTexts ? 12000 : FEIGN_TOUCHED)) {
+    /* A handler from here on has a lane of its own. */
+    if (flight != 0 && flight->began)
+      ((struct feign_record_head*)r.start)->kind =
+          (uint8_t)(FEIGN_RECORD_BEGUN << 4 | (flight->depth & 15));
+    if (flight != 0) t->flight = flight->outer;
+    d->fill(&r, a, result, before);
+    feign_record_end(&r);
+  } else if (flight != 0) {
+    t->flight = flight->outer;
+  }
+}
+
+/* Where a child goes on: read by feign_hook_entry, written by the parent, into the child's own
+ * storage where the call gives it one. */
+__thread uintptr_t feign_child_back
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+struct outcome {
+  long result, special;
+};
+
+enum { kReturn, kMakeIt };
+
+/* clone, clone3 and vfork, where the child runs in this memory: it must not come back through this
+ * frame, and with vfork it would write over it. */
+static int child_in_memory(struct registers* x) {
+  uint64_t flags, tls = 0;
+  switch (x->number) {
+    case SYS_vfork:
+      flags = CLONE_VM | CLONE_VFORK;
+      break;
+    case SYS_clone:
+      flags = (uint64_t)x->a[0];
+      tls = (uint64_t)x->a[4];
+      break;
+    default: {
+      if (x->a[0] == 0) return 0;
+      flags = ((const struct clone_args*)x->a[0])->flags;
+      tls = ((const struct clone_args*)x->a[0])->tls;
+    }
+  }
+  if ((flags & CLONE_VM) == 0) return 0;
+  struct thread* const t = &feign_thread;
+  if (t->token !=
+      *feign_capture.token) { /* set up by a record; there is always one for this call */
+    struct feign_record r;
+    const uint64_t now = ticks();
+    if (recording(t, 0) &&
+        feign_record_begin(&r, t, FEIGN_RECORD_CWD, 0, 0, now, now, 0, FEIGN_TOUCHED))
+      feign_record_end(&r);
+  }
+  const uint32_t level = t->vforks;
+  if (level + 1 >= FEIGN_LANES / 2) return -1;
+  t->vfork[level].number = x->number;
+  t->vfork[level].back = x->back;
+  t->vfork[level].start = ticks();
+  if (flags & CLONE_SETTLS) {
+    const uintptr_t here = (uintptr_t)&feign_child_back;
+    uintptr_t self;
+    __asm__("mov %%fs:0, %0" : "=r"(self));
+    *(uintptr_t*)(tls + (here - self)) = x->back;
+    t->vfork[level].back |= (uintptr_t)1 << 63; /* its own storage: not a vfork */
+  } else {
+    feign_child_back = x->back;
+    if (!(flags & CLONE_VFORK))
+      t->quiet += 1u << 16; /* two threads with one storage: neither is recorded */
+    t->lanes[level * 2 + 2].at = t->lanes[level * 2 + 2].end = 0;
+    t->lanes[level * 2 + 3].at = t->lanes[level * 2 + 3].end = 0;
+    t->vforks = level + 1;
+  }
+  return 1;
+}
+
+/* In the parent, whose frame is gone by now: where to go on. */
+__attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct registers* x,
+                                                                       long result) {
+  struct thread* const t = &feign_thread;
+  const uint64_t end = ticks();
+  uintptr_t back = t->vfork[t->vforks].back;
+  if (back >> 63) {
+    back &= ~((uintptr_t)1 << 63);
+  } else {
+    --t->vforks;
+    back = t->vfork[t->vforks].back;
+  }
+  const struct described* const d = &kDescribed[t->vfork[t->vforks].number];
+  if (recording(t, 0))
+    record(t, d, FEIGN_RECORD_CALL, x->a, t->vfork[t->vforks].start, end, result, 0, 0);
+  return back;
+}
+
+static inline int sampled_out(struct thread* t) {
+  const uint32_t one_in = feign_capture.control->sample;
+  return one_in > 1 && t->skipped++ % one_in != 0;
+}
+
+__attribute__((used, visibility("hidden"))) struct outcome feign_hook(struct registers* x) {
+  const long number = x->number;
+  long* const a = x->a;
+  struct outcome out = {0, kReturn};
+  const struct described* d = 0;
+  struct thread* const t = &feign_thread;
+  if ((unsigned long)number < sizeof kDescribed / sizeof *kDescribed &&
+      kDescribed[number].fill != 0)
+    d = &kDescribed[number];
+  if (d != 0 && (d->flags & kSpecial)) {
+    const int in_memory = child_in_memory(x);
+    if (in_memory != 0) {
+      out.special = kMakeIt;
+      if (in_memory > 0) return out;
+      out.special = kReturn; /* vforks in vforks in vforks: no program goes that deep */
+      out.result = -EAGAIN;
+      return out;
+    }
+  }
+  const int on =
+      d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));
+  if (!on) {
+    out.result = make_call(x);
+    return out;
+  }
+  uint64_t before[2];
+  if (__builtin_expect(d->at[0] != 0, 0)) {
+    before[0] = at_of(a[d->at[0] - 1]);
+    before[1] = d->at[1] != 0 ? at_of(a[d->at[1] - 1]) : 0;
+  }
+  if (d->flags & kAlone) {
+    const uint64_t now = ticks();
+    record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, 0);
+    if (number == SYS_exit && t->vforks == 0)
+      t->token = 0; /* its storage may become another thread's */
+    const uint64_t start = ticks();
+    out.result = make_call(x);
+    record(t, d, FEIGN_RECORD_CALL, a, start, ticks(), out.result, before,
+           0); /* it came back: it failed */
+    return out;
+  }
+  struct flight flight, *const mine = d->flags & kAtStart ? &flight : 0;
+  if (mine != 0) {
+    struct flight* outer = t->flight;
+    while (outer != 0 && (uintptr_t)outer <= (uintptr_t)mine)
+      outer = outer->outer; /* left by longjmp */
+    flight.outer = outer;
+    flight.began = 0;
+    flight.depth = t->inner != 0 ? t->inner->depth + 1 : 0;
+    flight.start = ticks();
+    t->flight = mine;
+    out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    const uint64_t end = ticks();
+    if ((d->flags & kData) && !flight.began && sampled_out(t))
+      t->flight = outer;
+    else
+      record(t, d, FEIGN_RECORD_CALL, a, flight.start, end, out.result, before, mine);
+    return out;
+  }
+  const uint64_t start = ticks();
+  out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  const uint64_t end = ticks();
+  if ((d->flags & kData) && sampled_out(t)) return out;
+  if ((d->flags & kSpecial) && out.result == 0) return out; /* the child of a fork */
+  record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, 0);
+  return out;
+}
+
+/* From a stub: all registers are the program's but rcx, which a system call overwrites anyway, and
+ * which says where to go on. */
+__asm__(
+    ".text\n"
+    ".globl feign_hook_entry\n"
+    ".hidden feign_hook_entry\n"
+    ".type feign_hook_entry, @function\n"
+    "feign_hook_entry:\n"
+    ".cfi_startproc\n"
+    ".cfi_def_cfa %rsp, 0\n"
+    ".cfi_register %rip, %r11\n"
+    "  lea -128(%rsp), %rsp\n" /* past the red zone */
+    ".cfi_adjust_cfa_offset 128\n"
+    "  push %r11\n" /* in libc: for unwinders only (cancellation, exceptions) */
+    ".cfi_adjust_cfa_offset 8\n"
+    ".cfi_offset %rip, -136\n"
+    "  push %rcx\n"
+    "  push %rax\n  push %r9\n  push %r8\n  push %r10\n  push %rdx\n  push %rsi\n  push %rdi\n"
+    ".cfi_adjust_cfa_offset 64\n"
+    "  push %rbp\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    ".cfi_offset %rbp, -208\n"
+    "  mov %rsp, %rbp\n"
+    ".cfi_def_cfa_register %rbp\n"
+    "  lea 8(%rsp), %rdi\n"
+    "  and $-16, %rsp\n"
+    "  call feign_hook\n"
+    "  mov %rbp, %rsp\n"
+    "  pop %rbp\n"
+    "  test %edx, %edx\n"
+    "  pop %rdi\n  pop %rsi\n  pop %rdx\n  pop %r10\n  pop %r8\n  pop %r9\n"
+    "  jnz 1f\n"
+    "  pop %rcx\n" /* the number */
+    "  pop %rcx\n"
+    "  lea 136(%rsp), %rsp\n"
+    "  jmp *%rcx\n"
+    ".cfi_endproc\n"
+    "1:\n"
+    "  pop %rax\n"
+    "  lea 144(%rsp), %rsp\n"
+    "  syscall\n"
+    "  test %rax, %rax\n"
+    "  jnz 2f\n"
+    "  mov feign_child_back@gottpoff(%rip), %rcx\n"
+    "  mov %fs:(%rcx), %rcx\n"
+    "  jmp *%rcx\n"
+    "2:\n"
+    "  lea -128(%rsp), %rsp\n"
+    "  push %rcx\n"
+    "  push %rax\n  push %r9\n  push %r8\n  push %r10\n  push %rdx\n  push %rsi\n  push %rdi\n"
+    "  push %rbp\n"
+    "  mov %rsp, %rbp\n"
+    "  lea 8(%rsp), %rdi\n"
+    "  mov %rax, %rsi\n"
+    "  and $-16, %rsp\n"
+    "  call feign_hook_after\n"
+    "  mov %rax, %rcx\n"
+    "  mov %rbp, %rsp\n"
+    "  pop %rbp\n"
+    "  pop %rdi\n  pop %rsi\n  pop %rdx\n  pop %r10\n  pop %r8\n  pop %r9\n"
+    "  pop %rax\n"
+    "  lea 136(%rsp), %rsp\n"
+    "  jmp *%rcx\n"
+    ".size feign_hook_entry, . - feign_hook_entry\n");
+extern char feign_hook_entry[] HIDDEN;
+
+/* ---- the mapping
+ * ------------------------------------------------------------------------------------------------
+ */
+
+char feign_capture_library[512];
+char feign_capture_preload[1100];
+
+static char* hexadecimal(char* to, const uint8_t* bytes, size_t count) {
+  static const char digits[] = "0123456789abcdef";
+  for (size_t i = 0; i < count; ++i) {
+    *to++ = digits[bytes[i] >> 4];
+    *to++ = digits[bytes[i] & 15];
+  }
+  *to = '\0';
+  return to;
+}
+
+static int install(uintptr_t base, const uint8_t* id, size_t id_size) {
+  char path[sizeof feign_capture.folder + 64];
+  char* p = path;
+  for (const char* t = feign_capture.folder; *t != '\0';) *p++ = *t++;
+  for (const char* t = "/hook."; *t != '\0';) *p++ = *t++;
+  hexadecimal(p, id, id_size < 20 ? id_size : 20);
+  const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (fd < 0) return 0;
+  struct feign_hook_head head;
+  int good = 0;
+  if (system_call(SYS_pread64, fd, (long)&head, sizeof head, 0, 0, 0) == (long)sizeof head &&
+      head.magic == FEIGN_HOOK_MAGIC) {
+    const uintptr_t stubs = base + head.text_address - head.distance;
+    long at = system_call(SYS_mmap, (long)stubs, (long)head.stubs_size, PROT_READ | PROT_EXEC,
+                          MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, (long)head.stubs_offset);
+    if (at == (long)stubs) {
+      const uintptr_t slot = stubs + head.stubs_size;
+      at = system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      if (at == (long)slot) {
+        *(uintptr_t*)slot = (uintptr_t)feign_hook_entry;
+        system_call(SYS_mprotect, (long)slot, 4096, PROT_READ, 0, 0, 0);
+        const long text = (long)(base + head.text_address);
+        good = system_call(SYS_mmap, text, (long)head.text_size, PROT_READ | PROT_EXEC,
+                           MAP_PRIVATE | MAP_FIXED, fd, (long)head.text_offset) == text;
+      }
+    }
+  }
+  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+  return good;
+}
+
+struct found {
+  int libc;
+};
+
+static int object(struct dl_phdr_info* info, size_t size, void* data) {
+  (void)size;
+  struct found* const found = data;
+  const uint8_t* id = 0;
+  size_t id_size = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* h = &info->dlpi_phdr[i];
+    if (h->p_type != PT_NOTE) continue;
+    const uintptr_t end = info->dlpi_addr + h->p_vaddr + h->p_filesz;
+    for (uintptr_t at = info->dlpi_addr + h->p_vaddr; at + 12 < end;) {
+      const ElfW(Nhdr)* n = (const ElfW(Nhdr)*)at;
+      if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
+        id = (const uint8_t*)(at + 16);
+        id_size = n->n_descsz;
+      }
+      at += 12 + ((n->n_namesz + 3) & ~3u) + ((n->n_descsz + 3) & ~3u);
+    }
+  }
+  if (id == 0 || info->dlpi_name == 0) return 0;
+  if (contains(info->dlpi_name, "/libc.so.6")) {
+    if (install(info->dlpi_addr, id, id_size)) found->libc = 1;
+  } else if (contains(info->dlpi_name, ".so")) {
+    (void)install(info->dlpi_addr, id, id_size);
+  }
+  return 0;
+}
+
+__attribute__((visibility("hidden"))) int feign_hooks_install(void) {
+  Dl_info self;
+  if (dladdr((void*)feign_hook_entry, &self) == 0 || self.dli_fname == 0) return 0;
+  char* to = feign_capture_library;
+  const char* name = self.dli_fname;
+  for (const char* p = name; *p != '\0'; ++p)
+    if (*p == '/') name = p + 1;
+  for (size_t i = 0; name[i] != '\0' && i + 1 < sizeof feign_capture_library; ++i) *to++ = name[i];
+  /* All that is preloaded now goes on being so. */
+  to = feign_capture_preload;
+  extern char** environ;
+  for (char** e = environ; e != 0 && *e != 0; ++e)
+    if (same_start(*e, "LD_PRELOAD="))
+      for (size_t i = 0; (*e)[i] != '\0' && i + 1 < sizeof feign_capture_preload; ++i)
+        *to++ = (*e)[i];
+  struct found found = {0};
+  dl_iterate_phdr(object, &found);
+  return found.libc;
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+#include "record/record.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "capture/format.h"
+#include "record/hook_image.h"
+
+#ifndef FEIGN_CAPTURE_DIR
+#define FEIGN_CAPTURE_DIR "/usr/local/lib/feign"
+#endif
+
+namespace feign {
+namespace {
+
+volatile pid_t g_child = 0;
+feign_control* volatile g_control = nullptr;
+
+void pass_on(int signal) {
+  if (g_child > 0) kill(g_child, signal);
+}
+
+void start_or_stop(int) {
+  if (feign_control* c = g_control; c != nullptr)
+    __atomic_xor_fetch(&c->paused, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t ticks_now() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  return now_ns();
+#endif
+}
+
+// The same moment by both clocks: the closest of some tries.
+void moment(uint64_t& tick, uint64_t& ns) {
+  uint64_t best = UINT64_MAX;
+  for (int i = 0; i < 20; ++i) {
+    const uint64_t before = ticks_now();
+    const uint64_t now = now_ns();
+    const uint64_t after = ticks_now();
+    if (after - before >= best) continue;
+    best = after - before;
+    tick = before + best / 2;
+    ns = now;
+  }
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// libfeign-capture.so: beside the command as it was built or installed, or where it was to be
+// installed.
+std::string capture_library() {
+  std::array<char, 4096> exe{};
+  std::vector<std::string> places;
+  if (readlink("/proc/self/exe", exe.data(), exe.size() - 1) > 0) {
+    const std::string above = folder_of(folder_of(exe.data()));
+    places.push_back(above + "/capture");
+    const std::string installed = FEIGN_CAPTURE_DIR;
+    for (const char* lib : {"/lib", "/lib64"})
+      if (const size_t at = installed.rfind(lib + std::string("/")); at != std::string::npos)
+        places.push_back(above + installed.substr(at));
+  }
+  places.push_back(FEIGN_CAPTURE_DIR);
+  for (const std::string& place : places)
+    if (const std::string path = place + "/libfeign-capture.so"; access(path.c_str(), R_OK) == 0)
+      return path;
+  return {};
+}
+
+Result<std::string> program_of(const std::string& name) {
+  struct stat st {};
+  if (name.find('/') != std::string::npos) {
+    if (stat(name.c_str(), &st) != 0) return errno_error(name, errno);
+    if (access(name.c_str(), X_OK) != 0) return errno_error(name, errno);
+    return name;
+  }
+  const char* path = getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/local/bin:/bin:/usr/bin";
+  while (true) {
+    const size_t colon = rest.find(':');
+    std::string file(rest.substr(0, colon));
+    file += (file.empty() ? "./" : "/") + name;
+    if (stat(file.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(file.c_str(), X_OK) == 0)
+      return file;
+    if (colon == std::string_view::npos) break;
+    rest.remove_prefix(colon + 1);
+  }
+  return Error(FEIGN_ERR_ARGUMENT, name + ": no such program in $PATH");
+}
+
+// Why a program cannot be recorded by a library in it; empty if it can.
+std::string hindrance(const std::string& program, int depth = 0) {
+  const std::string advice = "; --tracer strace records it all the same";
+  struct stat st {};
+  if (stat(program.c_str(), &st) != 0) return {};
+  if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+      (st.st_mode & S_ISGID && st.st_gid != getegid()))
+    return program + " runs as another user (setuid): the system lets no library into it";
+  std::array<char, 4096> head{};
+  const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  const ssize_t size = pread(fd, head.data(), head.size() - 1, 0);
+  close(fd);
+  if (size > 2 && head[0] == '#' && head[1] == '!' && depth < 4) {
+    std::string line(head.data() + 2);
+    line = line.substr(0, line.find('\n'));
+    const size_t begin = line.find_first_not_of(" \t");
+    if (begin == std::string::npos) return {};
+    line = line.substr(begin);
+    return hindrance(line.substr(0, line.find_first_of(" \t")), depth + 1);
+  }
+  Elf64_Ehdr e;
+  if (size < static_cast<ssize_t>(sizeof e)) return {};
+  memcpy(&e, head.data(), sizeof e);
+  if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != EM_X86_64)
+    return program + " is no program for x86-64" + advice;
+  for (uint64_t i = 0;
+       i < e.e_phnum && e.e_phoff + (i + 1) * sizeof(Elf64_Phdr) <= static_cast<uint64_t>(size);
+       ++i) {
+    Elf64_Phdr h;
+    memcpy(&h, head.data() + e.e_phoff + i * sizeof h, sizeof h);
+    if (h.p_type == PT_INTERP) return {};
+  }
+  return program + " is statically linked: no library can be put into it" + advice;
+}
+
+// The libraries whose system calls are hooked: those of this process, which are what others will
+// load.
+std::vector<std::string> libraries() {
+  std::vector<std::string> out;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& list = *static_cast<std::vector<std::string>*>(data);
+        const std::string name = info->dlpi_name != nullptr ? info->dlpi_name : "";
+        if (name.find("/libc.so.6") != std::string::npos ||
+            name.find("/ld-linux") != std::string::npos)
+          list.push_back(name);
+        return 0;
+      },
+      &out);
+  for (const std::string& name : std::vector<std::string>(out))
+    if (name.find("/libc.so.6") != std::string::npos)
+      for (const char* other :
+           {"libpthread.so.0", "librt.so.1", "libaio.so.1", "libaio.so.1t64", "liburing.so.2"})
+        if (const std::string path = folder_of(name) + "/" + other; access(path.c_str(), R_OK) == 0)
+          out.push_back(path);
+  return out;
+}
+
+struct Control {
+  feign_control* map = nullptr;
+  ~Control() {
+    g_control = nullptr;
+    if (map != nullptr) munmap(map, 4096);
+  }
+};
+
+Result<void> make_control(const std::string& raw, const RecordOptions& o, Control& control) {
+  const std::string path = raw + "/control";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return errno_error("open " + path, errno);
+  void* map = MAP_FAILED;
+  if (ftruncate(fd, 4096) == 0)
+    map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const int error = errno;
+  close(fd);
+  if (map == MAP_FAILED) return errno_error("map " + path, error);
+  control.map = static_cast<feign_control*>(map);
+  feign_control& c = *control.map;
+  c.version = 1;
+  c.paused = o.paused;
+  c.max_bytes = o.max_bytes;
+  c.sample = o.sample;
+  c.layers = ~uint32_t{0};
+  if (!o.layers.empty()) {
+    static constexpr std::pair<const char*, uint32_t> kLayers[] = {{"posix", FEIGN_CAPTURE_POSIX},
+                                                                   {"stdio", FEIGN_CAPTURE_STDIO},
+                                                                   {"mpi", FEIGN_CAPTURE_MPI},
+                                                                   {"mpiio", FEIGN_CAPTURE_MPIIO}};
+    c.layers = 0;
+    for (const std::string& name : o.layers)
+      for (const auto& [known, bit] : kLayers)
+        if (name == known) c.layers |= 1u << bit;
+    if (c.layers == 0) return Error(FEIGN_ERR_ARGUMENT, "--layer: want posix, stdio, mpi or mpiio");
+  }
+  // As large as the file system lets a file be, up to a size that any address space has room for.
+  const std::string records = raw + "/records";
+  const int file = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return errno_error("open " + records, errno);
+  c.size = uint64_t{64} << 30;
+  while (c.size > uint64_t{16} << 20 && ftruncate(file, static_cast<off_t>(c.size)) != 0)
+    c.size /= 2;
+  close(file);
+  gethostname(c.host, sizeof c.host - 1);
+  moment(c.tick_0, c.ns_0);
+  timespec real{};
+  clock_gettime(CLOCK_REALTIME, &real);
+  c.real_ns =
+      static_cast<uint64_t>(real.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(real.tv_nsec);
+  c.magic = FEIGN_CAPTURE_MAGIC;
+  return {};
+}
+
+// Runs it, and passes signals on to it.
+Result<int> run(const std::string& program, const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &before);
+  const pid_t child = fork();
+  if (child < 0) return errno_error("fork", errno);
+  if (child == 0) {
+    for (int s = 1; s < 32; ++s) signal(s, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    execv(program.c_str(), argv.data());
+    _exit(errno == ENOENT ? 127 : 126);
+  }
+  g_child = child;
+  struct sigaction act {};
+  act.sa_handler = pass_on;
+  act.sa_flags = SA_RESTART;
+  // From a terminal they reach the command by themselves.
+  for (const int s : {SIGINT, SIGQUIT}) {
+    if (isatty(STDIN_FILENO)) act.sa_handler = SIG_IGN;
+    sigaction(s, &act, nullptr);
+  }
+  act.sa_handler = pass_on;
+  for (const int s : {SIGTERM, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
+  act.sa_handler = start_or_stop;
+  sigaction(SIGUSR1, &act, nullptr);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  g_child = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {
+  auto strace = program_of("strace");
+  if (!strace) return Error(FEIGN_ERR_UNSUPPORTED, "--tracer strace: strace is not installed");
+  Recorded r;
+  r.raw = o.output + ".strace";
+  std::vector<std::string> command = {"strace", "-f", "-ttt",          "-T", "-y",
+                                      "-s",     "0",  "--seccomp-bpf", "-o", r.raw};
+  // Descriptors by name and nothing but what becomes activities or a wait; -qq: no words of its
+  // own.
+  command.insert(command.end(), {"-qq", "--"});
+  command.push_back(program);
+  command.insert(command.end(), o.command.begin() + 1, o.command.end());
+  auto status = run(*strace, command);
+  if (!status) return std::move(status.error());
+  r.status = *status;
+  struct stat st {};
+  r.anything = stat(r.raw.c_str(), &st) == 0 && st.st_size != 0;
+  return r;
+}
+
+}  // namespace
+
+void remove_raw(const std::string& raw) {
+  if (DIR* d = opendir(raw.c_str()); d != nullptr) {
+    while (const dirent* e = readdir(d)) {
+      const std::string name = e->d_name;
+      if (name == "control" || name == "records" || name.starts_with("hook."))
+        unlink((raw + "/" + name).c_str());
+    }
+    closedir(d);
+    rmdir(raw.c_str());
+  } else {
+    unlink(raw.c_str());
+  }
+}
+
+Result<Recorded> record_command(const RecordOptions& o) {
+  auto program = program_of(o.command.front());
+  if (!program) return std::move(program.error());
+  if (o.tracer == "strace") return by_strace(o, *program);
+  if (const std::string why = hindrance(*program); !why.empty())
+    return Error(FEIGN_ERR_UNSUPPORTED, why);
+  const std::string library = capture_library();
+  if (library.empty())
+    return Error(
+        FEIGN_ERR_UNSUPPORTED,
+        "libfeign-capture.so is not there (it is built for x86-64); --tracer strace does without");
+
+  Recorded r;
+  r.raw = o.output + ".raw";
+  if (mkdir(r.raw.c_str(), 0777) != 0) {
+    if (errno == EEXIST)
+      return Error(FEIGN_ERR_ARGUMENT, r.raw +
+                                           ": is there already, from a recording that did not end "
+                                           "or still goes on: \"feign convert " +
+                                           r.raw + " " + o.output +
+                                           "\" makes a trace of it; remove it then");
+    return errno_error("mkdir " + r.raw, errno);
+  }
+  std::array<char, 4096> real{};
+  if (realpath(r.raw.c_str(), real.data()) == nullptr) return errno_error(r.raw, errno);
+  r.raw = real.data();
+  if (r.raw.size() > 380) {
+    remove_raw(r.raw);
+    return Error(FEIGN_ERR_ARGUMENT,
+                 r.raw + ": this path is too long for the capture library (380 bytes)");
+  }
+  Control control;
+  if (auto made = make_control(r.raw, o, control); !made) {
+    remove_raw(r.raw);
+    return std::move(made.error());
+  }
+  for (const std::string& path : libraries()) {
+    auto image = make_hook_image(path, r.raw);
+    if (!image && path.find("/libc.so.6") != std::string::npos) {
+      remove_raw(r.raw);
+      return std::move(image.error());
+    }
+    if (image)
+      log(FEIGN_LOG_DEBUG, "record: " + path + ": " + std::to_string(image->hooked) + " of " +
+                               std::to_string(image->sites) + " system calls are hooked");
+  }
+  g_control = control.map;
+  const char* old = getenv("LD_PRELOAD");
+  std::string wrappers;
+  if (o.mpi) {
+    wrappers = library.substr(0, library.rfind('/') + 1) + "libfeign-capture-mpi.so";
+    if (access(wrappers.c_str(), R_OK) != 0) {
+      remove_raw(r.raw);
+      return Error(FEIGN_ERR_UNSUPPORTED,
+                   "--mpi: " + wrappers + " is not there: feign was built without Open MPI");
+    }
+    wrappers += ":";
+  }
+  const std::string preload =
+      wrappers + library + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
+  setenv("LD_PRELOAD", preload.c_str(), 1);
+  setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);
+  auto status = run(*program, o.command);
+  if (old != nullptr)
+    setenv("LD_PRELOAD", std::string(preload.substr(wrappers.size() + library.size() + 1)).c_str(), 1);
+  else
+    unsetenv("LD_PRELOAD");
+  unsetenv("FEIGN_CAPTURE");
+  if (!status) {
+    remove_raw(r.raw);
+    return std::move(status.error());
+  }
+  r.status = *status;
+  feign_control& c = *control.map;
+  moment(c.tick_1, c.ns_1);
+  c.ended = 1;
+  r.anything = c.processes != 0;
+  if (c.unhooked != 0)
+    r.notes.push_back(
+        std::to_string(c.unhooked) +
+        " programs have another libc than feign: their system calls are not in the trace");
+  if (c.dropped != 0)
+    r.notes.push_back(
+        std::to_string(c.dropped) + " calls found no room (" +
+        (o.max_bytes != 0 ? "--max-size" : "a full disk or a limit of address space") + ")");
+  return r;
+}
+
+}  // namespace feign

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: MIT
+// Provider capture: reads what the capture library left in a raw folder (capture/format.h).
+//
+// Each lane is in the order in which its calls ended; lanes are merged by when their calls took
+// effect. A call that others are in comes before those: its beginning holds its place until its
+// record, which ended after them, is met.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <new>
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/format.h"
+#include "feign.h"
+#include "layers/mpi_ops.h"
+#include "layers/mpiio_ops.h"
+#include "layers/posix_ops.h"
+#include "layers/stdio_ops.h"
+
+namespace {
+
+using feign::Effect;
+
+struct Options {
+  const char* const* file;
+};
+constexpr feign_option kOptions[] = {
+    {"file", FEIGN_OPT_TEXTS, offsetof(Options, file), nullptr, nullptr, 0, 0,
+     "The raw folder's file \"control\"."},
+};
+
+constexpr size_t kMaxHeld = size_t{1} << 18;
+constexpr uint64_t kUnit = FEIGN_CAPTURE_UNIT;
+
+// A record, as far as it is an activity.
+struct Item {
+  feign_activity a{};
+  std::vector<uint64_t> values;
+  uint64_t start = 0, end = 0;  // ticks
+  uint32_t kind = 0, depth = 0, code = 0;
+  bool complete = true;
+};
+
+class Provider;
+
+// What a process has that was not followed to there, and threads of it say no more.
+struct Process {
+  int32_t pid = 0, parent = 0, rank = -1;
+  uint32_t cwd = 0;
+  std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
+  std::map<uint32_t, std::string> layers;              // of third parties
+};
+
+class Lane {
+ public:
+  Lane(Provider& provider, Process& process) : provider_(provider), process_(process) {}
+  void add(const uint8_t* chunk, const feign_chunk_head& head) { chunks_[head.number] = chunk; }
+  // Reads on until the front is complete, or the lane is over.
+  feign_status fill();
+  bool empty() const { return queue_.empty(); }
+  Item& front() { return queue_.front(); }
+  void pop() { queue_.pop_front(); }
+  uint64_t when();
+  Process& process() { return process_; }
+  int32_t pid() const { return pid_; }
+  uint32_t first_stream() const { return stream_of(pid_); }
+
+ private:
+  uint32_t stream_of(int32_t thread) const;
+  bool next(Item& item, bool& any);
+  void give_up(Item& item);
+
+  Provider& provider_;
+  Process& process_;
+  std::map<uint32_t, const uint8_t*> chunks_;
+  std::map<uint32_t, const uint8_t*>::const_iterator chunk_;
+  const uint8_t *at_ = nullptr, *end_ = nullptr;
+  int32_t pid_ = 0, thread_ = 0;
+  uint32_t stream_ = 0;
+  uint64_t last_ = 0, key_ = 0;
+  std::deque<Item> queue_;
+  bool began_ = false, over_ = false;
+};
+
+class Provider {
+ public:
+  Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
+  ~Provider() {
+    if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
+  }
+  feign_status open();
+  feign_status next(size_t want, feign_sink* out);
+
+ private:
+  friend class Lane;
+  feign_status fail(const std::string& what, feign_status code = FEIGN_ERR_ARGUMENT) const {
+    return host_->fail(host_, code, what.c_str());
+  }
+  feign_status read_records(const std::string& path);
+  uint64_t time(uint64_t tick) const {
+    if (tick <= origin_) return 0;
+    return static_cast<uint64_t>(static_cast<double>(tick - origin_) * ns_per_tick_);
+  }
+  uint32_t op(Process& process, uint32_t code);
+  void hints(Process& process, feign_activity& a);
+  uint32_t hint(Process& process, uint32_t handle, int depth = 0);
+
+  const feign_host* host_;
+  Options options_;
+  std::string folder_;
+  feign_control control_{};
+  double ns_per_tick_ = 1;
+  uint64_t origin_ = UINT64_MAX;          // ticks: when the first process began
+  uint64_t best_tick_ = 0, best_ns_ = 0;  // the latest moment that is known by both clocks
+  const uint8_t* data_ = nullptr;         // the file records
+  size_t size_ = 0;
+  using ProcessKey = std::pair<int32_t, uint64_t>;  // process id, and when it began
+  std::map<ProcessKey, Process> processes_;
+  std::unordered_map<int32_t, Process*> by_pid_;  // the latest
+  std::multimap<int32_t, uint64_t> starts_;       // of programs, in ticks
+  std::map<std::pair<ProcessKey, uint32_t>, std::unique_ptr<Lane>> lanes_;
+  uint64_t unseen_ = 0;     // programs that were started and recorded nothing
+  std::string unseen_one_;  // the first of them
+  std::vector<std::pair<uint64_t, Lane*>> heap_;
+  uint32_t firsts_[FEIGN_CAPTURE_THIRD] = {};
+};
+
+// ---- a lane ------------------------------------------------------------------------------------
+
+template <typename T>
+T load(const uint8_t* from) {
+  T value;
+  memcpy(&value, from, sizeof value);
+  return value;
+}
+
+uint64_t load_bytes(const uint8_t* from, unsigned bytes) {
+  uint64_t value = 0;
+  memcpy(&value, from, bytes);
+  return value;
+}
+
+uint32_t Lane::stream_of(int32_t thread) const {
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  info.rank = process_.rank;
+  info.process = pid_;
+  info.thread = thread;
+  return provider_.host_->stream(provider_.host_, &info);
+}
+
+// The next record that becomes an item. False at the end; `any`: whether one was read at all.
+bool Lane::next(Item& item, bool& any) {
+  any = false;
+  while (at_ == nullptr || end_ - at_ < static_cast<ptrdiff_t>(sizeof(feign_record_head)) ||
+         load<uint16_t>(at_) < sizeof(feign_record_head) || load<uint16_t>(at_) > end_ - at_) {
+    if (!began_) {
+      began_ = true;
+      chunk_ = chunks_.begin();
+    } else if (chunk_ != chunks_.end()) {
+      ++chunk_;
+    }
+    if (chunk_ == chunks_.end()) return false;
+    const auto head = load<feign_chunk_head>(chunk_->second);
+    at_ = chunk_->second + sizeof head;
+    end_ = chunk_->second + head.size;
+    last_ = head.tick;
+    if (stream_ == 0 || pid_ != head.pid || thread_ != head.thread) {
+      pid_ = head.pid;
+      thread_ = head.thread;
+      stream_ = stream_of(thread_);
+    }
+  }
+  any = true;
+  const auto head = load<feign_record_head>(at_);
+  const uint8_t* p = at_ + sizeof head;
+  const uint8_t* const end = at_ + head.length;
+  at_ = end;
+  const unsigned pause_bytes = head.times >> 4, duration_bytes = head.times & 15;
+  if (pause_bytes > 8 || duration_bytes > 8 || end - p < pause_bytes + duration_bytes) return true;
+  item.start = last_ + load_bytes(p, pause_bytes);
+  item.end = item.start + load_bytes(p + pause_bytes, duration_bytes);
+  if (item.end < item.start) item.end = item.start;
+  last_ = item.end;
+  p += pause_bytes + duration_bytes;
+  item.kind = head.kind >> 4;
+  item.depth = head.kind & 15;
+  item.code = head.op;
+  feign_activity& a = item.a;
+  a.stream = stream_;
+  const feign_host* host = provider_.host_;
+  while (p < end) {
+    const unsigned field = *p >> 4, bytes = *p & 15;
+    ++p;
+    const bool text = field == FEIGN_FIELD_PATH || field == FEIGN_FIELD_PATH2 ||
+                      field == FEIGN_FIELD_TEXT_VALUE || field == FEIGN_FIELD_HINT;
+    uint64_t value = 0;
+    if (text) {
+      if (end - p < 2) break;
+      const auto length = load<uint16_t>(p);
+      if (end - p - 2 < length) break;
+      value = host->intern(host, reinterpret_cast<const char*>(p + 2), length);
+      p += 2 + length;
+    } else {
+      if (bytes > 8 || end - p < bytes) break;
+      value = load_bytes(p, bytes);
+      p += bytes;
+    }
+    const auto small = static_cast<uint32_t>(value);
+    switch (field) {
+      case FEIGN_FIELD_HANDLE:
+        a.handle = small;
+        break;
+      case FEIGN_FIELD_HANDLE2:
+        a.handle2 = small;
+        break;
+      case FEIGN_FIELD_PATH:
+        a.path = small;
+        break;
+      case FEIGN_FIELD_PATH2:
+        a.path2 = small;
+        break;
+      case FEIGN_FIELD_OFFSET:
+        a.offset = value;
+        break;
+      case FEIGN_FIELD_LENGTH:
+        a.length = value;
+        break;
+      case FEIGN_FIELD_FLAGS:
+        a.flags = small;
+        break;
+      case FEIGN_FIELD_MODE:
+        a.mode = small;
+        break;
+      case FEIGN_FIELD_VALUE:
+      case FEIGN_FIELD_TEXT_VALUE:
+      case FEIGN_FIELD_NOTHING:
+        item.values.push_back(value);
+        break;
+      case FEIGN_FIELD_HINT:
+        a.file = small;
+        break;
+      case FEIGN_FIELD_RESULT:
+        a.result = static_cast<int64_t>(value);
+        break;
+      case FEIGN_FIELD_ERROR:
+        a.result = -static_cast<int64_t>(value);
+        break;
+      default:
+        break;
+    }
+  }
+  return true;
+}
+
+// A call that was begun and never ended: what is in it counts one level less.
+void Lane::give_up(Item& item) {
+  const uint32_t depth = item.depth;
+  bool behind = false;
+  for (Item& other : queue_) {
+    if (&other == &item) {
+      behind = true;
+      continue;
+    }
+    if (!behind) continue;
+    if (other.depth <= depth) break;
+    --other.depth;
+  }
+}
+
+feign_status Lane::fill() {
+  while (true) {
+    while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
+      Item item;
+      bool any = false;
+      if (!next(item, any)) {
+        over_ = true;
+        break;
+      }
+      if (item.kind == FEIGN_RECORD_CWD) {
+        if (item.a.path != 0) process_.cwd = item.a.path;
+      } else if (item.kind == FEIGN_RECORD_FD) {
+        process_.descriptors[item.a.handle] = item.a.path;
+      } else if (item.kind == FEIGN_RECORD_LAYER) {
+        process_.layers[item.code >> 12] =
+            provider_.host_->text(provider_.host_, item.a.path, nullptr);
+      } else if (item.kind == FEIGN_RECORD_BEGIN || item.kind == FEIGN_RECORD_STARTED) {
+        item.complete = false;
+        queue_.push_back(std::move(item));
+      } else if (item.kind == FEIGN_RECORD_BEGUN) {
+        for (auto held = queue_.rbegin(); held != queue_.rend(); ++held)
+          if (!held->complete && held->kind == FEIGN_RECORD_BEGIN && held->depth == item.depth) {
+            *held = std::move(item);
+            break;
+          }
+      } else if (item.kind == FEIGN_RECORD_CALL) {
+        // An exec that came back failed.
+        if (!queue_.empty() && queue_.back().kind == FEIGN_RECORD_STARTED &&
+            queue_.back().code == item.code)
+          queue_.pop_back();
+        queue_.push_back(std::move(item));
+      }
+    }
+    if (queue_.empty()) return FEIGN_OK;
+    Item& front = queue_.front();
+    if (front.complete) return FEIGN_OK;
+    if (front.kind == FEIGN_RECORD_STARTED) {
+      front.complete = true;
+      return FEIGN_OK;
+    }
+    give_up(front);
+    queue_.pop_front();
+  }
+}
+
+// When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
+// somebody or hand over bytes, and those that others are in, when they started.
+uint64_t Lane::when() {
+  const Item& item = queue_.front();
+  uint64_t key = item.end;
+  const uint32_t layer = item.code >> 12;
+  if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
+    key = item.kind == FEIGN_RECORD_CALL ? item.end : item.start;
+  } else if (layer == FEIGN_CAPTURE_POSIX && (item.code & 0xFFF) < feign::posix_calls().size()) {
+    switch (feign::posix_calls()[item.code & 0xFFF].effect) {
+      case Effect::kFork:
+      case Effect::kVfork:
+      case Effect::kClone:
+      case Effect::kClose:
+      case Effect::kSend:
+      case Effect::kWrite:
+        key = item.start;
+        break;
+      case Effect::kFutex: {
+        const uint32_t what = item.a.flags & FUTEX_CMD_MASK;
+        if (what != FUTEX_WAIT && what != FUTEX_WAIT_BITSET && what != FUTEX_LOCK_PI)
+          key = item.start;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return key_ = std::max(key_, key);
+}
+
+// ---- the folder
+// ------------------------------------------------------------------------------------
+
+feign_status Provider::read_records(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail("open " + path + ": " + strerror(errno), FEIGN_ERR_IO);
+  struct stat st {};
+  void* map = MAP_FAILED;
+  if (fstat(fd, &st) == 0 && st.st_size > 0)
+    map = mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd,
+               0);
+  if (map == MAP_FAILED) {
+    close(fd);
+    return fail("map " + path + ": " + strerror(errno), FEIGN_ERR_IO);
+  }
+  data_ = static_cast<const uint8_t*>(map);
+  size_ = static_cast<size_t>(st.st_size);
+  // Holes are not read: what was never given out is no data.
+  size_t at = 0;
+  for (off_t from = lseek(fd, 0, SEEK_DATA); from >= 0 && from < st.st_size;) {
+    off_t to = lseek(fd, from, SEEK_HOLE);
+    if (to < 0) to = st.st_size;
+    for (at = std::max(at, static_cast<size_t>(from) / kUnit * kUnit);
+         at + kUnit <= size_ && at < static_cast<size_t>(to);) {
+      const auto chunk = load<feign_chunk_head>(data_ + at);
+      if (chunk.magic != FEIGN_CAPTURE_CHUNK_MAGIC || chunk.size < kUnit ||
+          chunk.size > size_ - at) {
+        at += kUnit;
+        continue;
+      }
+      const ProcessKey key = {chunk.own_pid, chunk.began};
+      Process& process = processes_[key];
+      process.pid = chunk.own_pid;
+      process.parent = chunk.parent;
+      if (chunk.rank != 0) process.rank = static_cast<int32_t>(chunk.rank) - 1;
+      auto& lane = lanes_[{key, chunk.lane}];
+      if (!lane) {
+        lane = std::make_unique<Lane>(*this, process);
+        if (chunk.forked == 0 && chunk.lane == 1) starts_.emplace(chunk.own_pid, chunk.began);
+      }
+      lane->add(data_ + at, chunk);
+      origin_ = std::min(origin_, chunk.began);
+      if (chunk.began > best_tick_) {
+        best_tick_ = chunk.began;
+        best_ns_ = chunk.began_ns;
+      }
+      at += (chunk.size + kUnit - 1) / kUnit * kUnit;
+    }
+    from = lseek(fd, to, SEEK_DATA);
+  }
+  close(fd);
+  for (auto& [key, process] : processes_) by_pid_[key.first] = &process;
+  return FEIGN_OK;
+}
+
+feign_status Provider::open() {
+  if (options_.file[0] == nullptr) return fail("file: want the file \"control\" of a raw folder");
+  if (options_.file[1] != nullptr)
+    return fail(std::string(options_.file[1]) + ": a second folder: want one");
+  const std::string file = options_.file[0];
+  const size_t slash = file.rfind('/');
+  folder_ = slash == std::string::npos ? "." : file.substr(0, slash + 1);
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail("open " + file + ": " + strerror(errno), FEIGN_ERR_IO);
+  const ssize_t size = read(fd, &control_, sizeof control_);
+  close(fd);
+  if (size != sizeof control_ || control_.magic != FEIGN_CAPTURE_MAGIC)
+    return fail(file + ": is not what feign record leaves behind");
+  if (control_.version != 1)
+    return fail(file + ": is of version " + std::to_string(control_.version) +
+                ", want 1: this feign is older");
+  const struct {
+    uint32_t number;
+    const feign_layer& layer;
+  } kLayers[] = {{FEIGN_CAPTURE_POSIX, feign::posix_layer()},
+                 {FEIGN_CAPTURE_STDIO, feign::stdio_layer()},
+                 {FEIGN_CAPTURE_MPI, feign::mpi_layer()},
+                 {FEIGN_CAPTURE_MPIIO, feign::mpiio_layer()}};
+  for (const auto& [number, layer] : kLayers)
+    if (const feign_status s = host_->register_layer(host_, &layer, &firsts_[number]); s < 0)
+      return s;
+  if (const feign_status s = read_records(folder_ + "/records"); s < 0) return s;
+  // A recording that was cut off did not say when it ended.
+  if (control_.ended || best_tick_ <= control_.tick_0) {
+    best_tick_ = control_.tick_1;
+    best_ns_ = control_.ns_1;
+  }
+  if (best_tick_ > control_.tick_0 && best_ns_ > control_.ns_0)
+    ns_per_tick_ = static_cast<double>(best_ns_ - control_.ns_0) /
+                   static_cast<double>(best_tick_ - control_.tick_0);
+  for (auto& [key, lane] : lanes_) {
+    if (const feign_status s = lane->fill(); s < 0) return s;
+    if (!lane->empty()) heap_.emplace_back(lane->when(), lane.get());
+  }
+  std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+  return FEIGN_OK;
+}
+
+uint32_t Provider::op(Process& process, uint32_t code) {
+  const uint32_t layer = code >> 12, number = code & 0xFFF;
+  if (layer < FEIGN_CAPTURE_THIRD) return number == 0 ? 0 : firsts_[layer] + number - 1;
+  (void)process;
+  return 0;
+}
+
+uint32_t Provider::hint(Process& process, uint32_t handle, int depth) {
+  if (const auto at = process.descriptors.find(handle); at != process.descriptors.end())
+    return at->second;
+  const auto parent = by_pid_.find(process.parent);
+  if (parent == by_pid_.end() || parent->second == &process || depth > 8) return 0;
+  return hint(*parent->second, handle, depth + 1);
+}
+
+// What the process had when it was met, for calls on what nobody was seen to open.
+void Provider::hints(Process& process, feign_activity& a) {
+  if (a.file != 0) return;
+  if (a.path != 0 && (a.handle == 0 || a.handle == FEIGN_CWD)) {
+    size_t length = 0;
+    const char* path = host_->text(host_, a.path, &length);
+    if (length != 0 && path[0] != '/') a.file = process.cwd;
+  } else if (a.handle != 0 && a.handle != FEIGN_CWD) {
+    a.file = hint(process, a.handle);
+  }
+}
+
+feign_status Provider::next(size_t want, feign_sink* out) {
+  for (size_t done = 0; done < want;) {
+    if (heap_.empty()) {
+      if (unseen_ != 0)
+        host_->log(host_, FEIGN_LOG_WARN,
+                   (std::to_string(unseen_) +
+                    " programs that were started are not in the trace (static, setuid or ended at "
+                    "once?); the first: " +
+                    unseen_one_)
+                       .c_str());
+      unseen_ = 0;
+      return FEIGN_END;
+    }
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    Lane* const lane = heap_.back().second;
+    heap_.pop_back();
+    Item item = std::move(lane->front());
+    lane->pop();
+    Process& process = lane->process();
+    const uint64_t start = time(item.start), duration = time(item.end) - start;
+    if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
+      if (const auto all = feign::posix_left_outs(); (item.code & 0xFFF) < all.size()) {
+        const feign::LeftOutCall& l = all[item.code & 0xFFF];
+        host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.waits);
+      }
+    } else if (const uint32_t op = this->op(process, item.code);
+               op != 0 && host_->op_info(host_, op) != nullptr) {
+      feign_activity* a = out->make(out);
+      if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
+      const uint32_t mine = a->host;
+      *a = item.a;
+      a->host = mine;
+      a->op = op;
+      a->start_ns = start;
+      a->duration_ns = duration;
+      a->marks = FEIGN_AT_DEPTH(item.depth);
+      if (item.code >> 12 == FEIGN_CAPTURE_POSIX) {
+        const Effect effect = feign::posix_calls()[item.code & 0xFFF].effect;
+        hints(process, *a);
+        if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
+        // Whichever thread calls exec, the process goes on under its own number.
+        if (effect == Effect::kExec && a->result >= 0) {
+          a->stream = lane->first_stream();
+          const auto [from, to] = starts_.equal_range(lane->pid());
+          if (std::none_of(from, to, [&](const auto& s) { return s.second >= item.start; }) &&
+              unseen_++ == 0)
+            unseen_one_ = host_->text(host_, a->path, nullptr);
+        }
+        if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
+      }
+      if (!item.values.empty())
+        if (const feign_status s = host_->set_values(host_, a, item.values.data(),
+                                                     static_cast<uint32_t>(item.values.size()));
+            s < 0)
+          return s;
+      if (const feign_status s = out->emit(out, a); s < 0) return s;
+      ++done;
+    }
+    if (const feign_status s = lane->fill(); s < 0) return s;
+    if (!lane->empty()) {
+      heap_.emplace_back(lane->when(), lane);
+      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+    }
+  }
+  return FEIGN_OK;
+}
+
+// ---- the table
+// ------------------------------------------------------------------------------------
+
+feign_status create(const feign_host* host, const void* options, void** self) noexcept {
+  try {
+    auto provider = std::make_unique<Provider>(host, *static_cast<const Options*>(options));
+    if (const feign_status status = provider->open(); status < 0) return status;
+    *self = provider.release();
+    return FEIGN_OK;
+  } catch (const std::exception&) {
+    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  }
+}
+
+feign_status next(void* self, size_t want, feign_sink* out) noexcept {
+  try {
+    return static_cast<Provider*>(self)->next(want, out);
+  } catch (const std::exception&) {
+    return FEIGN_ERR_NOMEM;
+  }
+}
+
+void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
+
+int probe(const char*, const void* head, size_t size) noexcept {
+  constexpr uint64_t kMagic = FEIGN_CAPTURE_MAGIC;
+  return size >= sizeof(feign_control) && memcmp(head, &kMagic, sizeof kMagic) == 0 ? 100 : 0;
+}
+
+constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
+constexpr feign_component kComponent = {
+    sizeof kComponent,
+    FEIGN_PROVIDER,
+    "capture",
+    "Reads the raw folder that feign record leaves behind if it is cut off.",
+    &kApi,
+    kOptions,
+    std::size(kOptions),
+    sizeof(feign_option),
+    sizeof(Options),
+    0};
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "capture", FEIGN_VERSION, "MIT", kComponents};

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""feign record: what it keeps is what strace sees of the same run, call by call; and it replays."""
+import collections
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import BUILD, FEIGN, TOP, Skip, Tmp, feign, main, refuses, same_tree, tree
+
+PROGRAMS = os.path.join(TOP, "tests", "record")
+# Not about files, or known to be a file's only by what came before; strace's and ours are compared without.
+NOT_COMPARED = set("""munmap mremap madvise msync ioctl bind futex wait4 waitid recvfrom recvmsg sendto sendmsg socket socketpair accept
+accept4 eventfd2 epoll_create1 timerfd_create signalfd4 inotify_init1 exit exit_group umask io_submit io_getevents
+io_pgetevents semop semtimedop""".split())
+
+
+def described():
+    names = set()
+    with open(os.path.join(TOP, "layers", "posix.h"), encoding="utf-8") as f:
+        for line in f:
+            if m := re.match(r"//@ op \d+ (\w+)", line):
+                names.add(m[1])
+    return names - NOT_COMPARED
+
+
+def needs_strace():
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    done = subprocess.run(["strace", "-o", "/dev/null", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if done.returncode:
+        raise Skip("strace may not trace here")
+
+
+def needs_capture():
+    if not os.path.exists(os.path.join(BUILD, "capture", "libfeign-capture.so")):
+        raise Skip("no capture library on this machine")
+
+
+def compiled(tmp, name, *flags):
+    out = os.path.join(tmp, name)
+    done = subprocess.run(["cc", "-O1", "-w", "-o", out, os.path.join(PROGRAMS, name + ".c"), "-lpthread", "-ldl", *flags],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise Skip(f"{name}.c does not compile here: {done.stdout[-300:]}")
+    return out
+
+
+def seen_by_strace(path):
+    """{thread: [(call, result)]} of all that a process did once the capture library was in it."""
+    names, calls, begun = described(), collections.defaultdict(list), {}
+    state = {}   # a thread: "on", "off", "starting", "listing"
+    own = None
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            m = re.match(r"(\d+) +(.*)\n", line)
+            if not m:
+                continue
+            pid, text = int(m[1]), m[2]
+            own = own or pid
+            if text.endswith("<unfinished ...>"):
+                begun[pid] = text[:-len("<unfinished ...>")]
+                continue
+            if r := re.match(r"<\.\.\. \w+ resumed>(.*)", text):
+                text = begun.pop(pid, "") + r[1]
+            call = re.match(r"(\w+)\((.*)\) += (0x[0-9a-f]+|-?\d+|\?)(?: ([A-Z]+))?", text)
+            if not call:
+                continue
+            name, args, result, error = call.groups()
+            if pid == own:
+                if name in ("clone", "fork", "vfork", "clone3"):
+                    state[int(result)] = "off"
+                continue
+            now = state.setdefault(pid, "on")
+            if name == "execve" and result == "0":
+                if now == "on":
+                    calls[pid].append((name, "0"))
+                state[pid] = "off"
+                continue
+            if now == "off":
+                if name == "openat" and ".raw/records" in args:
+                    state[pid] = "starting"
+                continue
+            if now == "starting":
+                if name == "openat" and "/proc/self/fd" in args:
+                    state[pid] = "listing"
+                continue
+            if now == "listing":
+                if name == "close":
+                    state[pid] = "on"
+                continue
+            if name not in names or result == "?" or (name == "mmap" and "ANONYMOUS" in args):
+                continue
+            if result.startswith("0x") and name != "mmap":
+                result = str(int(result, 16))
+            calls[pid].append((name, "-" + error if error else "mapped" if name == "mmap" else result))
+    return calls
+
+
+def recorded(trace, tmp):
+    text = os.path.join(tmp, "recorded.txt")
+    feign("convert", trace, text)
+    names, calls = described(), collections.defaultdict(list)
+    with open(text, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            m = re.match(r"\d+ [\d.]+ \[\d+ (?:rank \d+ )?\d+/(\d+)\] (\w+)\(.*\) = (-?\w+|\?) <", line)
+            if m and m[2] in names and "depth=" not in line:
+                calls[int(m[1])].append((m[2], "mapped" if m[2] == "mmap" and m[3][0] != "-" else m[3]))
+    return calls
+
+
+def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, least=1):
+    """Runs a command under strace and feign record at once, compares, and replays."""
+    needs_strace()
+    needs_capture()
+    with Tmp() as tmp:
+        work = os.path.join(tmp, "w")
+        os.mkdir(work)
+        if compiled_from:
+            command = [compiled(tmp, compiled_from), *command]
+        if shell:
+            command = ["/bin/sh", "-c", shell]
+        trace, seen = os.path.join(tmp, "t.feign"), os.path.join(tmp, "s.txt")
+        done = subprocess.run(["strace", "-f", "-s", "4096", "-o", seen, FEIGN, "record", "-o", trace, "--", *command], cwd=work,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+                              env={**os.environ, "LC_ALL": "C", "HOME": work})
+        assert done.returncode == status, (done.returncode, done.stdout[-800:])
+        want, got = seen_by_strace(seen), recorded(trace, tmp)
+        total = sum(map(len, want.values()))
+        assert total >= least, (total, done.stdout[-500:])
+        for pid in sorted(set(want) | set(got)):
+            a, b = want.get(pid, []), got.get(pid, [])
+            if not exact:   # a signal came in between a call's end and its record
+                a, b = sorted(a), sorted(b)
+            if a != b:
+                i = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+                raise AssertionError(f"{name}: thread {pid}: {len(a)} calls seen, {len(b)} recorded; at {i}: strace {a[max(0, i - 3):i + 4]}, recorded {b[max(0, i - 3):i + 4]}")
+        replays(trace, tmp, work)
+
+
+def replays(trace, tmp, work, fidelity=0.999):
+    root = os.path.join(tmp, "root")
+    os.mkdir(root)
+    r = feign("replay", trace, "--root", root, "--json", "--require", fidelity)
+    assert r.status == 0, r.err
+    same_tree({k: v for k, v in tree(work).items()}, {os.path.relpath(k, work.lstrip("/")): v for k, v in tree(root).items()
+                                                     if k.startswith(work.lstrip("/") + "/")} if work else {})
+
+
+def plain(name, **how):
+    both(name, compiled_from=name, **how)
+
+
+def test_threads():
+    plain("threads", least=2000)
+
+
+def test_processes():
+    plain("processes", least=100)
+
+
+def test_signals():
+    plain("signals", least=300, exact=False)
+
+
+def test_calls():
+    plain("calls", least=40)
+
+
+def test_crash():
+    plain("crash", status=139, least=15)
+
+
+def test_closes_all():
+    plain("closes_all", least=10)
+
+
+def test_shell():
+    both("shell", shell="for i in 1 2 3; do echo $i | cat > f$i; done; (mkdir e; cd e; ls > /dev/null); cat f1 f2 > g; mkdir d; mv f1 d; rm f2; ls -l d > l", least=50)
+
+
+def test_tar():
+    both("tar", shell="mkdir a; for i in 1 2 3 4 5; do seq $i 3000 > a/$i; done; ln -s 1 a/l; tar cf a.tar a; mkdir o; tar xf a.tar -C o", least=100)
+
+
+def test_git():
+    if not shutil.which("git"):
+        raise Skip("git is not installed")
+    both("git", shell="g='git -c user.name=a -c user.email=a@b -c init.defaultBranch=main'; $g init -q r; cd r; echo x > x; $g add x; $g commit -qm x; cd ..; git clone -q r s", least=500)
+
+
+def test_make():
+    if not shutil.which("make"):
+        raise Skip("make is not installed")
+    both("make", shell="printf 'all: a b c\\n%%: %%.c\\n\\tcc -o $@ $<\\n' > Makefile; for i in a b c; do echo 'int main(void) { return 0; }' > $i.c; done; make -s -j2", least=500)
+
+
+def test_sqlite():
+    if not shutil.which("sqlite3"):
+        raise Skip("sqlite3 is not installed")
+    both("sqlite", shell="echo 'create table t(a); begin; insert into t values(1),(2); commit; select * from t; vacuum;' | sqlite3 d > out", least=50)
+
+
+def test_status_is_the_commands():
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        assert feign("record", "-o", trace, "--", "sh", "-c", "exit 7").status == 7
+        assert feign("record", "-o", trace, "--", "sh", "-c", "kill -9 $$").status == 137
+        assert os.path.exists(trace) and not os.path.exists(trace + ".raw")
+
+
+def test_refusals():
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        refuses("record", "-o", trace, "--", "no-such-program", text="no such program")
+        static = os.path.join(tmp, "static")
+        with open(static + ".c", "w", encoding="utf-8") as f:
+            f.write("int main(void) { return 0; }")
+        if subprocess.run(["cc", "-static", "-o", static, static + ".c"], stderr=subprocess.DEVNULL).returncode == 0:
+            refuses("record", "-o", trace, "--", static, text="statically linked.*strace")
+        os.mkdir(trace + ".raw")
+        refuses("record", "-o", trace, "--", "true", text="is there already")
+        assert not os.path.exists(trace)
+
+
+def test_selection():
+    """Paths, layers, samples, sizes, and a program that pauses its recording."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+
+        def ops(*options, command=("sh", "-c", "cat /etc/passwd > a; cat a > b")):
+            r = feign("record", "-o", trace, *options, "--", *command, cwd=tmp)
+            assert r.status == 0, r.err
+            feign("convert", trace, text)
+            with open(text, encoding="utf-8") as f:
+                return f.read()
+
+        assert '/etc/passwd"' in ops() and '/etc/passwd"' not in ops("--exclude", "/etc/**")
+        only = ops("--include", "**/a")
+        assert '/a"' in only and '/b"' not in only
+        program = compiled(tmp, "pauses", "-I", os.path.join(TOP, "include"))
+        got = ops(command=(program,))
+        assert got.count("write(") == 2 and "count=3" not in got and '"%s/late"' % os.path.realpath(tmp) in got, got
+        assert ops("--paused", command=(program,)).count("write(") == 1
+        loop = ("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done > a")
+        assert ops("--sample", "5", command=loop).count("write(") < ops(command=loop).count("write(") == 10
+        refuses("record", "--max-size", "x", "--", "true", text="--max-size x: want bytes")
+        r = feign("record", "-o", trace, "--max-size", "1", "--", "true", cwd=tmp)
+        assert "max-size" in r.err, r.err
+
+
+def test_by_strace():
+    needs_strace()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        r = feign("record", "--tracer", "strace", "-o", trace, "--", "sh", "-c", "echo a > a; exit 3", cwd=tmp)
+        assert r.status == 3, r.err
+        assert feign("info", trace, "--json").status == 0 and sorted(os.listdir(tmp)) == ["a", "t.feign"]
+
+
+def test_killed_recording_is_readable():
+    """Whoever is killed, the command or feign itself: what was done until then is there."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        p = subprocess.Popen([FEIGN, "record", "-o", trace, "--", "sh", "-c", "echo $$ > pid; echo a > a; echo b > b; exec sleep 60"], cwd=tmp)
+        for _ in range(200):
+            if os.path.exists(os.path.join(tmp, "b")):
+                break
+            time.sleep(0.05)
+        time.sleep(0.2)
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        with open(os.path.join(tmp, "pid"), encoding="utf-8") as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+        info = feign("info", trace + ".raw", "--json")
+        assert info.status == 0, info.err
+        assert feign("convert", trace + ".raw", trace).status == 0
+        text = os.path.join(tmp, "t.txt")
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            assert '/b"' in f.read()
+
+
+if __name__ == "__main__":
+    main(globals())
