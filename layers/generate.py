@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Makes a layer's tables from its annotated header (the language is described in posix.h).
 
-usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE [--capture FILE] [--wrappers FILE]
+usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE
+                   [--capture FILE] [--wrappers FILE] [--mpi-capture FILE]
 """
 
 import argparse
@@ -523,6 +524,191 @@ def wrappers(layer):
     return "".join(out)
 
 
+# ---- capture of MPI (capture/mpi.c) ---------------------------------------------------------------------
+
+# Not in Open MPI any more, or of no use in a trace, or in capture/mpi.c itself.
+NOT_WRAPPED = set("""MPI_Address MPI_Errhandler_create MPI_Errhandler_get MPI_Errhandler_set MPI_Type_extent MPI_Type_hindexed
+MPI_Type_hvector MPI_Type_lb MPI_Type_struct MPI_Type_ub MPI_Pcontrol MPI_Get_address MPI_Get_count MPI_Get_elements
+MPI_Get_elements_x MPI_Initialized MPI_Finalized MPI_Comm_rank MPI_Comm_size""".split())
+# Requests that these are given; others make them.
+TAKES_REQUESTS = set("""MPI_Wait MPI_Test MPI_Start MPI_Cancel MPI_Request_free MPI_Request_get_status MPI_Grequest_complete
+MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Testall MPI_Testany MPI_Testsome MPI_Startall""".split())
+
+
+def mpi_wrapper(layer, op):
+    """One wrapper, or None where a parameter is not understood."""
+    # Names that the wrapper uses itself.
+    prototype = re.sub(r"\b(result|r)(?=[,)\[])", r"\1_given", op.prototype)
+    match = re.match(r"(.*?\b\w+)\s*\((.*)\)$", prototype)
+    params = [] if match[2] == "void" else [p.strip() for p in match[2].split(",")]
+    names = [re.sub(r"\[\d*\]", "", p).split()[-1].lstrip("*") for p in params]
+    pointer = {n: "*" in p or "[" in p for n, p in zip(names, params)}
+    kind = {n: re.sub(r"\bconst\b", "", p).split()[0] for n, p in zip(names, params)}
+    comm = next((n for n in names if kind[n] == "MPI_Comm" and not pointer[n]), None)
+    status = next((n for n in names if kind[n] == "MPI_Status" and pointer[n] and "[" not in params[names.index(n)]), None)
+    if op.name in ("MPI_Waitall", "MPI_Testall", "MPI_Waitsome", "MPI_Testsome"):
+        status = None   # an array
+    counts = [n for n in names if kind[n] in ("int", "MPI_Count") and not pointer[n] and n.endswith("count")]
+    types = [n for n in names if kind[n] == "MPI_Datatype" and not pointer[n]]
+    file = next((n for n in names if kind[n] == "MPI_File" and not pointer[n]), None)
+    moves = op.kind in ("read", "write")
+    before, after, puts, values = [], [], [], {}
+    receives = op.name in ("MPI_Recv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Probe", "MPI_Mprobe")
+
+    def sized(which):
+        if len(counts) > which and types:
+            return f"bytes_of({counts[which]}, {types[min(which, len(types) - 1)]})"
+        return None
+
+    for a in op.args:
+        n = names[a.position] if a.position is not None else None
+        if a.role in ("-", "buf"):
+            continue
+        if a.role == "size" or (a.name == "size" and a.role == "length" and a.position is None) or (a.role == "length" and a.name == "size" and n and kind[n] == "void"):
+            if sized(0):
+                before.append(f"const uint64_t size_ = {sized(0)};")
+                puts.append("feign_put_length(&r, size_);")
+            elif op.name == "MPI_File_open":
+                after.append("size_ = result == MPI_SUCCESS ? file_size(*fh) : 0;")
+                before.append("uint64_t size_ = 0;")
+                puts.append("feign_put_length(&r, size_);")
+            continue
+        if a.role == "length":
+            if n and kind[n] == "MPI_Offset":
+                puts.append(f"feign_put_length(&r, (uint64_t){'*' if pointer[n] else ''}{n});")
+            elif sized(0):
+                before.append(f"const uint64_t size_ = {sized(0)};")
+                puts.append("feign_put_length(&r, size_);")
+        elif a.role == "fd":
+            if not pointer[n]:
+                before.append(f"const uint32_t handle_ = file_handle({n}); const char* path_ = file_path({n});")
+            elif op.name == "MPI_File_close":
+                before.append(f"const uint32_t handle_ = file_handle(*{n}); const char* path_ = file_path(*{n});")
+            else:
+                before.append("uint32_t handle_ = 0;")
+                after.append(f"if (result == MPI_SUCCESS) handle_ = new_file(*{n}, path_);")
+            puts.append("feign_put_handle(&r, handle_);")
+            if op.name != "MPI_File_open":
+                puts.append("feign_put_path(&r, path_, strlen(path_));")
+        elif a.role == "path":
+            before.append(f"ROOM(path); const char* path_ = absolute({n}, &path);")
+            puts.append("feign_put_path(&r, path_, strlen(path_));")
+        elif a.role == "flags":
+            puts.append(f"feign_put_flags(&r, {'whence_of(' + n + ')' if a.group == 'whence' else '(uint32_t)' + n});")
+        elif a.role == "offset":
+            puts.append(f"feign_put_offset(&r, (uint64_t){n});")
+        elif n is None:
+            if a.name == "recv_size" and sized(1):
+                values[a.index] = ("before", f"const uint64_t recv_size_ = {sized(1)};", "feign_put_value(&r, recv_size_);")
+            else:
+                text = a.role in ("text", "comm", "datatype")
+                values[a.index] = (None, None, "put_text(&r, \"\");" if text else "" if a.role == "list" else "feign_put_value(&r, UNKNOWN);")
+        elif a.role == "comm":
+            if not pointer[n] or n == "comm":
+                values[a.index] = ("before", f"const char* {n}_ = comm_text({'*' if pointer[n] else ''}{n});", f"put_text(&r, {n}_);")
+            else:
+                before.append(f'const char* {n}_ = "";')
+                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = {'new_' if op.name != 'MPI_Comm_idup' else ''}comm_text(*{n});", f"put_text(&r, {n}_);")
+        elif a.role == "datatype":
+            if not pointer[n] or n == "type":
+                values[a.index] = ("before", f"const char* {n}_ = type_text({'*' if pointer[n] else ''}{n});", f"put_text(&r, {n}_);")
+            else:
+                before.append(f'const char* {n}_ = "";')
+                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = new_type_text(*{n});", f"put_text(&r, {n}_);")
+        elif a.role == "rank":
+            source = receives and n == "source" and status
+            value = f"world_rank({comm or 'MPI_COMM_NULL'}, {n})" if not source else f"world_rank({comm}, {n} == MPI_ANY_SOURCE && result == MPI_SUCCESS ? {status}->MPI_SOURCE : {n})"
+            before.append(f"uint64_t {n}_ = UNKNOWN;")
+            values[a.index] = ("after" if source else "before", f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
+        elif a.role == "tag":
+            source = receives and n in ("tag", "recvtag") and status
+            value = f"tag_of({n})" if not source else f"tag_of({n} == MPI_ANY_TAG && result == MPI_SUCCESS ? {status}->MPI_TAG : {n})"
+            values[a.index] = (None, None, f"feign_put_value(&r, {value});")
+        elif a.role in ("count", "value") and not pointer[n] and kind[n] in ("int", "MPI_Aint", "MPI_Offset", "MPI_Count"):
+            values[a.index] = (None, None, f"feign_put_value(&r, (uint64_t)(int64_t){n});")
+        elif a.role == "request":
+            star = "*" if pointer[n] else ""
+            before.append(f"uint64_t {n}_ = UNKNOWN;")
+            when = "before" if op.name in TAKES_REQUESTS else "after"
+            value = f"request_number({star}{n})" if when == "before" else f"new_request({star}{n}, {int(op.name.endswith('_init'))})"
+            values[a.index] = (when, f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
+        elif a.role == "list" and kind[n] == "MPI_Request":
+            count = next(c for c in names if c in ("count", "incount"))
+            before.append(f"uint64_t list_[MOST_REQUESTS]; const int list_count = {count} < MOST_REQUESTS ? {count} : MOST_REQUESTS;")
+            done = {"MPI_Waitany": ("result == MPI_SUCCESS", "1", "*index"), "MPI_Testany": ("result == MPI_SUCCESS && *flag", "1", "*index"),
+                    "MPI_Waitsome": ("result == MPI_SUCCESS", "*outcount", "array_of_indices[k]"),
+                    "MPI_Testsome": ("result == MPI_SUCCESS", "*outcount", "array_of_indices[k]")}.get(op.name)
+            if done:
+                after.append(f"if ({done[0]}) for (int k = 0; k < {done[1]}; ++k) if ({done[2]} >= 0 && {done[2]} < list_count) list_[{done[2]}] |= (uint64_t)1 << 62;")
+            values[a.index] = ("before", f"for (int i = 0; i < list_count; ++i) list_[i] = request_number({n}[i]);", "put_requests(&r, list_count, list_);")
+        elif a.role == "list" and kind[n] == "int" and comm:
+            # Counts of each member, where they matter (at the root, or everywhere).
+            values[a.index] = (None, None, "")
+        elif a.role == "text":
+            if kind[n] == "MPI_Info" and not pointer[n]:
+                values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = info_text({n}, &{n}_t);", f"put_text(&r, {n}_);")
+            elif kind[n] == "MPI_Op" and not pointer[n]:
+                values[a.index] = ("before", f"const char* {n}_ = op_text({n});", f"put_text(&r, {n}_);")
+            elif kind[n] == "MPI_Win":
+                fresh = pointer[n] and op.name != "MPI_Win_free"
+                values[a.index] = ("after" if fresh else "before", f"{n}_ = window_text({'*' if pointer[n] else ''}{n}, {int(fresh)}, &{n}_t);", f"put_text(&r, {n}_);")
+                before.append(f'ROOM({n}_t); const char* {n}_ = "";')
+            elif kind[n] == "char" and pointer[n] and "const" in params[a.position]:
+                values[a.index] = (None, None, f"put_text(&r, {n} != NULL ? {n} : \"\");")
+            else:
+                values[a.index] = (None, None, 'put_text(&r, "");')
+        elif a.role in ("value", "count") and a.name == "flag" and pointer[n]:
+            values[a.index] = (None, None, f"feign_put_value(&r, (uint64_t)*{n});")
+        else:
+            values[a.index] = (None, None, "feign_put_value(&r, UNKNOWN);")
+    if moves and file:
+        shared = "shared" in op.name or "ordered" in op.name or op.name.endswith("_end")
+        has = "offset" in names
+        before.append("uint64_t place_ = UINT64_MAX;" + ("" if shared else f" place_ = file_place({file}, {int(has)}, {'offset' if has else '0'});"))
+        puts.append("feign_put_offset(&r, place_);")
+    for index in sorted(values):
+        when, ask, put_ = values[index]
+        if when == "before":
+            before.append(ask)
+        elif when == "after":
+            after.append(ask)
+        puts.append(put_)
+    call = f"P{op.name}({', '.join(names)})"
+    out = [f"EXPORT {prototype} {{\n"]
+    if status:
+        out.append(f"  MPI_Status status_;\n  if ({status} == MPI_STATUS_IGNORE) {status} = &status_;\n")
+    if op.name == "MPI_File_open":
+        before.sort(key=lambda b: "path" not in b)
+    if before:
+        # Declarations and questions; nothing of it is recorded.
+        out.append("  feign_capture_quiet(1);\n  pthread_mutex_lock(&g_mutex);\n")
+        out += [f"  {b}\n" for b in before]
+        out.append("  pthread_mutex_unlock(&g_mutex);\n  feign_capture_quiet(0);\n")
+    begins = op.name in ("MPI_Init", "MPI_Init_thread")
+    out.append("  struct feign_call call;\n  feign_call_begin(&call);\n")
+    out.append(f"  const int result = {call};\n")
+    if begins:
+        out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n")
+    if after:
+        out.append("  ASK(" + " ".join(after) + ");\n")
+    value = "result == MPI_SUCCESS ? 0 : -EIO"
+    if op.result == "bytes":
+        size = "size_" if sized(0) else "0"
+        value = f"moved(result, {status or 'NULL'}, {size})"
+    if op.result == "position":
+        value = "result == MPI_SUCCESS ? (int64_t)offset : -EIO"
+    out.append(f"  const int64_t came_to = {value};\n")
+    out.append("  struct feign_record r;\n"
+               f"  if (feign_call_end(&call, &r, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), came_to, 40000)) {{\n")
+    out += [f"    {p}\n" for p in puts if p]
+    out.append("    feign_record_end(&r);\n  }\n  return result;\n}\n\n")
+    return "".join(out)
+
+
+def mpi_capture(layer):
+    return HEAD + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.name not in NOT_WRAPPED)
+
+
 def page(layer):
     out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"]
     out.append("| op | id | kind | result | prototype |\n|---|---|---|---|---|\n")
@@ -544,13 +730,13 @@ def page(layer):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("header")
-    for name in ("ops-h", "ops-cc", "replay", "page", "capture", "wrappers"):
+    for name in ("ops-h", "ops-cc", "replay", "page", "capture", "wrappers", "mpi-capture"):
         parser.add_argument("--" + name)
     options = parser.parse_args()
     layer = parse(options.header)
     for path, make in ((options.ops_h, ops_h), (options.ops_cc, ops_cc), (options.replay, replay),
-                       (options.page, page), (options.capture, capture),
-                       (options.wrappers, wrappers)):
+                       (options.page, page), (options.capture, capture), (options.wrappers, wrappers),
+                       (options.mpi_capture, mpi_capture)):
         if path:
             try:
                 text = make(layer)

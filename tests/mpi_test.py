@@ -207,6 +207,49 @@ def test_an_mpi_file_stays_below_the_root():
         assert os.listdir(outside) == ["victim"]
 
 
+# ---- programs of our own, recorded --------------------------------------------------------------
+
+def recorded(tmp, name, *arguments, ranks=4):
+    """A trace of tests/apps/NAME.c on these ranks, and the file that it made."""
+    launch = command(ranks)[:-1]
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    program, made, trace = (os.path.join(tmp, n) for n in (name, "data", name + ".feign"))
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "apps", name + ".c")
+    subprocess.run(["mpicc", "-O2", "-o", program, source], check=True)
+    r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, made, *arguments, env={"FEIGN_TESTS": "1"})
+    if "is not there" in r.err:
+        raise Skip(r.err.strip())
+    assert r.status == 0, r.err
+    return trace, made
+
+
+def replays_as_recorded(name, *arguments):
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, name, *arguments)
+        for _ in range(3):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+                assert len([r for r in report["ranks"] if r["streams"]]) == 4, report["ranks"]
+                assert os.path.getsize(root + made) == os.path.getsize(made)
+        return report
+
+
+def test_checkpoint_with_a_barrier_after_each_write():
+    report = replays_as_recorded("checkpoint", 10, 5000)
+    assert report["ops"]["mpiio:MPI_File_write_at"]["matched"] == 40 and report["ops"]["mpi:MPI_Barrier"]["replayed"] == 40
+
+
+def test_ring_of_readers_whose_receives_are_wildcards():
+    report = replays_as_recorded("ring", 8, 5000)
+    assert report["ops"]["mpi:MPI_Recv"]["replayed"] == 31 and report["ops"]["pread64"]["matched"] >= 32
+
+
+def test_solver_with_views_requests_and_collective_checkpoints():
+    report = replays_as_recorded("solver", 8, 64)
+    assert report["ops"]["mpiio:MPI_File_write_all"]["matched"] == 8 and report["ops"]["mpiio:MPI_File_read_all"]["matched"] == 4
+
+
 # ---- dependencies across ranks -------------------------------------------------------------------
 
 def relay(folder, nodes, rounds):

@@ -772,6 +772,7 @@ int main(int argc, char** argv) {
       ->add_option("--max-size", max_size,
                    "Stop at this many bytes of records, before they are compressed")
       ->type_name("SIZE");
+  recording->add_flag("--mpi", r.mpi, "MPI's calls, too: feign record --mpi -- mpirun -np 8 ./app");
   recording->add_flag("--paused", r.paused, "Begin paused, until SIGUSR1 or feign_record_resume()");
   recording->add_flag("--keep-raw", r.keep_raw,
                       "Keep FILE.feign.raw, from which the trace is made");

@@ -349,10 +349,19 @@ Result<Recorded> record_command(const RecordOptions& o) {
   }
   g_control = control.map;
   const char* old = getenv("LD_PRELOAD");
-  // Wrappers of a layer above the system calls, before the library that they are made with.
+  // Wrappers of layers above the system calls, before the library that they are made with.
   std::string ours = library;
   if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
     ours = folder_of(library) + "/libfeign-capture-stdio.so:" + ours;
+  if (o.mpi) {
+    const std::string wrappers = folder_of(library) + "/libfeign-capture-mpi.so";
+    if (access(wrappers.c_str(), R_OK) != 0) {
+      remove_raw(r.raw);
+      return Error(FEIGN_ERR_UNSUPPORTED,
+                   "--mpi: " + wrappers + " is not there: feign was built without Open MPI");
+    }
+    ours = wrappers + ":" + ours;
+  }
   const std::string preload = ours + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);

@@ -17,6 +17,7 @@ struct RecordOptions {
   std::vector<std::string> include, exclude, layers;
   uint64_t max_bytes = 0;
   uint32_t sample = 1;
+  bool mpi = false;  // wrappers of MPI's calls, too
   bool paused = false, keep_raw = false, quiet = false;
 };
 
