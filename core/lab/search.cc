@@ -19,8 +19,6 @@ namespace feign {
 namespace {
 
 constexpr size_t kKeep = 3;  // one of so many goes on
-// Repeats of the last round that are enough to be sure of what was found.
-constexpr uint64_t kLongest = 1u << 20;
 
 // A configuration over all traces and roots, with what was measured of it.
 struct Candidate {
@@ -140,6 +138,7 @@ Result<bool> search(const Lab& lab, Session& session, const Results& results, co
             std::to_string(of_all) + " configurations, chosen at random\n";
 
   uint64_t repeats = 0;
+  const bool by_clock = budget.time_ns != 0;
   const auto spent = [&] { return session.done() - before; };
   for (size_t round = 0;; ++round) {
     const size_t rounds_left = count_rounds - std::min(round, count_rounds - 1);
@@ -148,19 +147,18 @@ Result<bool> search(const Lab& lab, Session& session, const Results& results, co
       // What is left of the budget, in equal parts for each round that is left.
       const uint64_t part = (budget.runs - std::min(budget.runs, spent())) / rounds_left;
       more = std::max<uint64_t>(part / ((left.size() + 1) * places), round == 0 ? 1 : 0);
-    } else if (budget.time_ns == 0 && left.size() == 1) {
+    } else if (left.size() == 1) {
       more = repeats >= lab.repeats ? 0 : lab.repeats - repeats;
     }
     const uint64_t ends_ns = begin + budget.time_ns / count_rounds * (round + 1);
     std::vector<Cell> cells = baseline.cells;
     for (const Candidate& c : left) cells.insert(cells.end(), c.cells.begin(), c.cells.end());
-    for (uint64_t i = 0; i < std::min(more, kLongest); ++i) {
-      // By the clock, a round lasts for its part of it; every configuration gets one run.
-      if (budget.time_ns != 0 && repeats != 0 && now_ns() >= ends_ns) break;
+    for (uint64_t i = 0; by_clock || i < more; ++i) {
+      // By the clock, a round lasts for its part of it; everything gets one run all the same.
+      if (by_clock && repeats != 0 && now_ns() >= ends_ns) break;
       auto ran = session.run_all(cells, repeats + 1, repeats + 1, "search");
       if (!ran || !*ran) return ran;
       ++repeats;
-      if (budget.time_ns != 0 && more < kLongest) ++more;  // until the time is over
     }
     const Times times = times_of(results);
     for (Candidate& c : left) judge(c, baseline.cells, repeats, times);
