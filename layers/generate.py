@@ -436,8 +436,10 @@ def capture(layer):
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone"))) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)
         befores = (befores + [0, 0])[:2]
-        out.append(f"#ifdef SYS_{op.name}\nstatic void fill_{op.name}(struct feign_record *r, const long *a, long result, const uint64_t *before) {{\n"
-                   f"  (void)r, (void)a, (void)result, (void)before;\n{body}}}\n#endif\n")
+        out.append(f"#ifdef SYS_{op.name}\nstatic void fill_{op.name}(struct feign_record *to, const long *a, long result, const uint64_t *before) {{\n"
+                   # A copy stays in registers, which what is written through it could be told to change.
+                   f"  struct feign_record copy = *to, *const r = &copy;\n"
+                   f"  (void)a, (void)result, (void)before;\n{body}  to->at = r->at;\n}}\n#endif\n")
         rows.append(f"#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{fill_{op.name}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), "
                     f"{' | '.join(flags) or '0'}, {{{befores[0]}, {befores[1]}}}}},\n#endif\n")
     out.append("static void fill_nothing(struct feign_record *r, const long *a, long result, const uint64_t *before) {\n"
