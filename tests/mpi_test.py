@@ -250,6 +250,24 @@ def test_solver_with_views_requests_and_collective_checkpoints():
     assert report["ops"]["mpiio:MPI_File_write_all"]["matched"] == 8 and report["ops"]["mpiio:MPI_File_read_all"]["matched"] == 4
 
 
+def test_hints_and_layers_are_one_option():
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "solver", 8, 64)
+        out = os.path.join(tmp, "x.txt")
+        r = feign("convert", "-q", trace, out, "--with", "mpi-hints,drop=cb_*,set=romio_ds_write=enable,collective=no")
+        assert r.status == 0, r.err
+        with open(out, encoding="utf-8") as f:
+            text = f.read()
+        assert 'info="romio_ds_write=enable"' in text and not re.search(r'info="[^"]*cb_nodes', text) and "MPI_File_write_all" not in text
+        assert text.count("mpiio:MPI_File_write(") == 8
+        refuses("convert", trace, out, "--with", "mpi-hints,set=cb_nodes", text='"cb_nodes": want KEY=VALUE')
+        for how in (["--layer", "posix"], ["--replayer", "posix", "--replayer", "mpi,comm=order"]):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *how)
+                assert os.path.getsize(root + made) == os.path.getsize(made)
+                assert (report["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8) == (how[0] != "--layer")
+
+
 # ---- dependencies across ranks -------------------------------------------------------------------
 
 def relay(folder, nodes, rounds):

@@ -107,7 +107,8 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
     for (const char* const* l = api.layers; l != nullptr && *l != nullptr; ++l)
       twice |= !layers.insert(*l).second;
     if (twice || line.replayers.size() > 4)
-      return Error(FEIGN_ERR_ARGUMENT, "several replayers (" + names(line.replayers) +
+      return Error(FEIGN_ERR_ARGUMENT, (line.replayers.size() == 2 ? "two" : "several") +
+                                           (" replayers (" + names(line.replayers)) +
                                            ") serve the same layer: want one for each");
   }
   return line;
