@@ -537,6 +537,12 @@ Result<DiscoverReport> Discovery::run() {
       if (auto ok = throttle(i); !ok) return std::move(ok.error());
   conclude();
   for (int again = 0; circular(); ++again) {
+    for (const Edge& e : report_.edges)
+      if (log_level() >= FEIGN_LOG_DEBUG)
+        log(FEIGN_LOG_DEBUG,
+            format("circular: node %u call %" PRIu64 " after node %u call %" PRIu64 "%s",
+                   report_.nodes[e.found.node].number, e.found.call, report_.nodes[e.on].number,
+                   e.found.on_call, e.found.assumed ? " (pattern)" : ""));
     if (again == kAgain)
       return Error(
           FEIGN_ERR_IO,

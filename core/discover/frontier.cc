@@ -84,7 +84,8 @@ Frontier::Walk Frontier::walk(bool patterns) const {
         continue;
       }
       // Somewhere in [k, until) the node went on, perhaps more than once.
-      if (patterns && sequence.foretells()) {
+      // (Of one that ends in it, the last calls could be a step more, or wait for nothing.)
+      if (patterns && sequence.foretells() && after != calls_[i]) {
         Sequence trial = sequence;
         std::vector<Found> foretold;
         uint64_t expected = trial.call + trial.call_step;
