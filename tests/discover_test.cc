@@ -108,6 +108,21 @@ TEST(Frontier, APatternForetellsWhatSamplesAgreeWith) {
   EXPECT_TRUE(f.found(true).back().assumed || f.found(true)[50].assumed);
 }
 
+TEST(Frontier, APatternDoesNotGoOnToTheEndOfItsNode) {
+  // 20 steps of two calls; the last two calls of all wait for nothing.
+  constexpr uint64_t kCalls = 128, kOthers = 42;
+  const auto reach = [](uint64_t k) { return k / 3 >= 20 ? kOthers : k / 3 * 2; };
+  Frontier f({kCalls, kOthers}, 0);
+  for (uint64_t k = 0; k < kCalls; k += 16) f.add(k, {k, reach(k)});
+
+  for (auto next = f.unclear(true); !next.empty(); next = f.unclear(true))
+    for (const uint64_t k : next) f.add(k, {k, reach(k)});
+
+  Edges want;
+  for (uint64_t n = 1; n <= 20; ++n) want.emplace_back(1, (n - 1) * 2, n * 3 - 1);
+  EXPECT_EQ(edges(f, true), want);
+}
+
 TEST(Frontier, APatternThatEndsIsNotCarriedOn) {
   constexpr uint64_t kCalls = 64;
   const auto reach = [](uint64_t k) { return k < 32 ? k / 2 : 16 + (k - 32) / 3; };

@@ -191,6 +191,7 @@ def test_ranks_of_an_mpi_program():
         assert [n["calls"] for n in report["nodes"]] == [3, 3, 3]
         assert silent.found(report) == {(1, 0, 0, 1), (2, 0, 0, 1), (2, 0, 1, 1)}, silent.found(report)
         assert report["dependencies_kept"] == 2
+        assert {d["stuck_in"] for d in report["dependencies"]} == {"MPI_Recv"}
 
 
 def test_raw_traces_are_those_that_the_provider_merges():

@@ -310,10 +310,14 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
   ++report_.nodes[index].runs;
   for (const Hold& hold : outcome->holds) {
     std::vector<uint64_t> reach(nodes_.size(), 0);
-    for (size_t i = 0; i < nodes_.size(); ++i)
+    std::vector<std::string> stuck_in(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) {
       if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
         reach[i] = at->second;
-    node.frontier->add(hold.k, reach);
+      if (const auto at = hold.stuck_in.find(nodes_[i].key); at != hold.stuck_in.end())
+        stuck_in[i] = at->second;
+    }
+    node.frontier->add(hold.k, reach, stuck_in);
   }
   for (auto& [key, log] : outcome->nodes) {
     // No run shows less than a node needs, and most show more: it waited for others.
@@ -498,6 +502,7 @@ Result<void> Discovery::write_dependencies() {
             f.call, report_.nodes[e.on].number, f.on_call, f.seen,
             f.assumed ? "pattern" : "throttling");
     if (f.latest != f.on_call) fprintf(file, " (up to %" PRIu64 ")", f.latest);
+    if (!f.stuck_in.empty()) fprintf(file, " in %s", f.stuck_in.c_str());
     fprintf(file, "  %s\n", text.c_str());
   }
   const bool good = ferror(file) == 0;
@@ -532,6 +537,12 @@ Result<DiscoverReport> Discovery::run() {
       if (auto ok = throttle(i); !ok) return std::move(ok.error());
   conclude();
   for (int again = 0; circular(); ++again) {
+    for (const Edge& e : report_.edges)
+      if (log_level() >= FEIGN_LOG_DEBUG)
+        log(FEIGN_LOG_DEBUG,
+            format("circular: node %u call %" PRIu64 " after node %u call %" PRIu64 "%s",
+                   report_.nodes[e.found.node].number, e.found.call, report_.nodes[e.on].number,
+                   e.found.on_call, e.found.assumed ? " (pattern)" : ""));
     if (again == kAgain)
       return Error(
           FEIGN_ERR_IO,
@@ -680,6 +691,7 @@ std::string discover_json(const DiscoverReport& r) {
                                 {"seen", e.found.seen},
                                 {"means", e.found.assumed ? "pattern" : "throttling"}};
     if (e.found.latest != e.found.on_call) d["latest"] = e.found.latest;
+    if (!e.found.stuck_in.empty()) d["stuck_in"] = e.found.stuck_in;
     j["dependencies"].push_back(std::move(d));
   }
   j["trace"] = r.trace;

@@ -15,14 +15,17 @@ std::vector<uint64_t> Frontier::held() const {
   return calls;
 }
 
-void Frontier::add(uint64_t k, const std::vector<uint64_t>& reached) {
+void Frontier::add(uint64_t k, const std::vector<uint64_t>& reached,
+                   const std::vector<std::string>& stuck_in) {
   auto [at, fresh] = seen_.try_emplace(k, calls_.size());
   for (size_t i = 0; i < calls_.size() && i < reached.size(); ++i) {
     Reach& r = at->second[i];
     const uint64_t calls = std::min(reached[i], calls_[i]);
     if (!fresh && calls != r.calls) ++corrected_;
-    if (calls > r.calls) r = {calls, 0};
-    if (calls == r.calls) ++r.seen;
+    if (calls > r.calls) r = {calls, 0, {}};
+    if (calls != r.calls) continue;
+    ++r.seen;
+    if (i < stuck_in.size()) r.stuck_in = stuck_in[i];
   }
 }
 
@@ -54,6 +57,7 @@ struct Sequence {
 Frontier::Walk Frontier::walk(bool patterns) const {
   Walk out;
   std::set<uint64_t> unclear;
+  const auto stuck = [](const Reach& r, bool lower) { return lower ? std::string() : r.stuck_in; };
   // Whether there is a stretch yet that was looked at call by call, as a pattern is learnt from.
   bool learnt = !patterns;
   for (auto at = seen_.begin(); at != seen_.end() && !learnt; ++at)
@@ -73,13 +77,15 @@ Frontier::Walk Frontier::walk(bool patterns) const {
       const uint64_t after = last ? calls_[i] : std::max(best, next->second[i].calls);
       if (after <= best || k >= until) continue;
       if (until == k + 1) {
-        out.found.push_back({i, best, k, k, lower ? 0 : at->second[i].seen, false});
+        out.found.push_back(
+            {i, best, k, k, lower ? 0 : at->second[i].seen, stuck(at->second[i], lower), false});
         sequence.add(best, k, first);
         first = false;
         continue;
       }
       // Somewhere in [k, until) the node went on, perhaps more than once.
-      if (patterns && sequence.foretells()) {
+      // (Of one that ends in it, the last calls could be a step more, or wait for nothing.)
+      if (patterns && sequence.foretells() && after != calls_[i]) {
         Sequence trial = sequence;
         std::vector<Found> foretold;
         uint64_t expected = trial.call + trial.call_step;
@@ -87,7 +93,7 @@ Frontier::Walk Frontier::walk(bool patterns) const {
         while (agrees && trial.on_call + trial.on_step < until) {
           trial.call += trial.call_step;
           trial.on_call += trial.on_step;
-          foretold.push_back({i, trial.call, trial.on_call, trial.on_call, 0, true});
+          foretold.push_back({i, trial.call, trial.on_call, trial.on_call, 0, {}, true});
           expected = trial.call + trial.call_step;
         }
         if (agrees && expected == after && !foretold.empty()) {
@@ -97,7 +103,8 @@ Frontier::Walk Frontier::walk(bool patterns) const {
           continue;
         }
       }
-      out.found.push_back({i, best, k, until - 1, lower ? 0 : at->second[i].seen, false});
+      out.found.push_back({i, best, k, until - 1, lower ? 0 : at->second[i].seen,
+                           stuck(at->second[i], lower), false});
       if (!learnt && until - k <= kLearn) {
         if (first_unclear)
           for (uint64_t c = k + 1; c < until; ++c) unclear.insert(c);

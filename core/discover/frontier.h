@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace feign::discover {
@@ -24,6 +25,7 @@ struct Found {
   uint64_t call = 0, on_call = 0;
   uint64_t latest = 0;   // the call waited for is `on_call`, or one after it up to this
   uint32_t seen = 0;     // how often the node was seen to be stuck there
+  std::string stuck_in;  // the call that it waited in, if that can be seen
   bool assumed = false;  // follows from a pattern, and was not seen itself
 };
 
@@ -33,8 +35,9 @@ class Frontier {
   Frontier(std::vector<uint64_t> calls, uint32_t throttled);
 
   // The throttled node was held before its call `k`; `reached` has the calls that each node had
-  // ended by then.
-  void add(uint64_t k, const std::vector<uint64_t>& reached);
+  // ended by then, and `stuck_in` the calls that they are waiting in, or nothing.
+  void add(uint64_t k, const std::vector<uint64_t>& reached,
+           const std::vector<std::string>& stuck_in = {});
 
   // What is known: dependencies by node and call. With `patterns`, those also that arithmetic
   // sequences of dependencies foretell, as long as what was seen agrees with them.
@@ -52,6 +55,7 @@ class Frontier {
   struct Reach {
     uint64_t calls = 0;
     uint32_t seen = 0;
+    std::string stuck_in;
   };
   struct Walk {
     std::vector<Found> found;

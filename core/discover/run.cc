@@ -370,7 +370,12 @@ void Watcher::look_at_hold(feign_watch_node& held) {
     hold.k = k;
     hold.delay_ns = now - hold_begin_;
     for (uint32_t i = 0; i < nodes; ++i)
-      if (&watch_->node[i] != &held) hold.reach[watch_->node[i].key] = watch_->node[i].calls;
+      if (feign_watch_node& node = watch_->node[i]; &node != &held) {
+        hold.reach[node.key] = node.calls;
+        const uint32_t state = load(node.state);
+        if (state == FEIGN_NODE_WAITING || state == FEIGN_NODE_CALLING)
+          hold.stuck_in[node.key] = node.doing;
+      }
     out_.holds.push_back(std::move(hold));
   } else {
     ++out_.cut_short;

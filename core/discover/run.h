@@ -39,8 +39,9 @@ struct Limits {
 };
 
 struct Hold {
-  uint64_t k = 0;                         // the throttled node's call
-  std::map<std::string, uint64_t> reach;  // calls that each other node had ended
+  uint64_t k = 0;                               // the throttled node's call
+  std::map<std::string, uint64_t> reach;        // calls that each other node had ended
+  std::map<std::string, std::string> stuck_in;  // the calls that nodes were waiting in, if any
   uint64_t delay_ns = 0;
 };
 
