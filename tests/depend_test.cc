@@ -382,6 +382,15 @@ TEST(File, AReadThatMetTheEndComesBeforeTheFileGrows) {
   EXPECT_EQ(r.of(1), (Edges{{0, "file"}}));  // it would have seen zeros
   EXPECT_EQ(r.of(2), (Edges{{1, "file"}}));
 }
+TEST(File, AReadOfAHoleComesAfterTheWriteBehindIt) {
+  Call truncate{.stream = 2, .op = "ftruncate", .handle = 2, .file = 1, .length = 10};
+  const Ran r({data(1, "pwrite64", 1, 1, 0, 100), truncate, data(3, "pwrite64", 3, 1, 200, 10),
+               data(4, "pread64", 4, 1, 50, 20), data(4, "pread64", 4, 1, 0, 10)},
+              only("file"));
+
+  EXPECT_TRUE(r.ordered(2, 3));  // without it the file would end at 10
+  EXPECT_TRUE(r.ordered(1, 2));
+}
 TEST(File, FlushesComeAfterTheWritesAndKeepNobodyWaiting) {
   Call fsync{.stream = 2, .op = "fsync", .handle = 2, .file = 1};
   const Ran r({data(1, "pwrite64", 1, 1, 0, 10), data(2, "pread64", 2, 1, 500, 1, 0), fsync,

@@ -78,9 +78,10 @@ void Depend::sizes(File& f) {
 void Depend::set_size(File& f, uint64_t size, uint64_t from) {
   sizes(f);
   if (alone(f))
-    f.bytes.note(from, UINT64_MAX, me_, true);
+    f.bytes.note(from, UINT64_MAX, me_, true, true);
   else
-    f.bytes.write(from, UINT64_MAX, me_, [&](const Points& p) { after(p, kFile); });
+    f.bytes.write(
+        from, UINT64_MAX, me_, [&](const Points& p) { after(p, kFile); }, true);
   f.size = size;
   f.size_known = true;
   f.there = std::min(f.there, size);

@@ -41,9 +41,10 @@ class Ranges {
     return whole;
   }
 
-  // … a write of it must come after.
+  // … a write of it must come after. A change of the size (`cuts`) leaves no bytes: what is read
+  // there is there since somebody wrote behind it.
   template <typename Visit>
-  void write(uint64_t begin, uint64_t end, Point me, Visit&& visit) {
+  void write(uint64_t begin, uint64_t end, Point me, Visit&& visit, bool cuts = false) {
     if (begin >= end) return;
     const size_t first = cut(begin);
     size_t last = first;
@@ -59,14 +60,14 @@ class Ranges {
     keys_[first].begin = begin;
     Segment& s = segment(first);
     s.end = end;
-    s.whole = true;
+    s.whole = !cuts;
     s.writes.only(me);
     s.reads.clear();
     if (keys_.size() > kMost) halve();
   }
 
   // Of a file that one stream alone uses: no more than where, and up to when.
-  void note(uint64_t begin, uint64_t end, Point me, bool writes) {
+  void note(uint64_t begin, uint64_t end, Point me, bool writes, bool cuts = false) {
     if (begin >= end) return;
     if (keys_.empty()) {
       Segment& s = insert(0, begin);
@@ -75,7 +76,8 @@ class Ranges {
     }
     Segment& s = segment(0);
     uint64_t& from = keys_[0].begin;
-    s.whole = s.whole && (writes ? begin <= s.end && end >= from : begin >= from && end <= s.end);
+    s.whole = s.whole && !cuts &&
+              (writes ? begin <= s.end && end >= from : begin >= from && end <= s.end);
     from = std::min(from, begin);
     s.end = std::max(s.end, end);
     (writes ? s.writes : s.reads).add(me);
