@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Man page and shell completion, made by walking the command line's description.
 #include <algorithm>
+#include <map>
 
 #include "cli/cli.h"
 
@@ -52,6 +53,27 @@ std::string joined(const std::vector<std::string>& list) {
   return out;
 }
 
+// Options that take one of a few words, of all commands: what CLI11 says of them is "TEXT:{a,b}".
+std::string choices(const CLI::App& app) {
+  std::map<std::string, std::string> found;
+  std::vector<const CLI::App*> apps{&app};
+  for (const CLI::App* sub : app.get_subcommands({})) apps.push_back(sub);
+  for (const CLI::App* a : apps)
+    for (const CLI::Option* o : a->get_options()) {
+      const std::string type = o->get_type_name();
+      const size_t open = type.find('{'), close = type.find('}');
+      if (open == std::string::npos || close == std::string::npos || o->get_positional()) continue;
+      std::string list = type.substr(open + 1, close - open - 1);
+      std::replace(list.begin(), list.end(), ',', ' ');
+      std::string& all = found["--" + o->get_single_name()];
+      if (all.find(list) == std::string::npos) all += (all.empty() ? "" : " ") + list;
+    }
+  std::string out;
+  for (const auto& [option, list] : found)
+    out += "    " + option + ") COMPREPLY=($(compgen -W '" + list + "' -- \"$cur\")); return;;\n";
+  return out;
+}
+
 }  // namespace
 
 std::string man_page(const CLI::App& app) {
@@ -95,8 +117,8 @@ std::string bash_completion(const CLI::App& app) {
       "      COMPREPLY=($(compgen -W \"$(feign inspect --names 2>/dev/null)\" -- \"$cur\") "
       "$(compgen -f -- \"$cur\")); return;;\n"
       "    --root) COMPREPLY=($(compgen -d -- \"$cur\")); return;;\n"
-      "    --pace) COMPREPLY=($(compgen -W 'afap think' -- \"$cur\")); return;;\n"
-      "    --order) COMPREPLY=($(compgen -W 'trace stream' -- \"$cur\")); return;;\n"
+      "    --pace) COMPREPLY=($(compgen -W 'afap think timed' -- \"$cur\")); return;;\n" +
+      choices(app) +
       "  esac\n  if [[ $cur != -* && -n $sub ]]; then COMPREPLY=($(compgen -f -- \"$cur\")); "
       "return; fi\n"
       "  case $sub in\n";
