@@ -697,9 +697,10 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   };
   if (auto done = together(make_replayers()); !done) return std::move(done.error());
   const uint64_t ready_ns = now_ns() - ready_begin;
-  const Team team{*ranks, map};
+  std::optional<Team> team;
+  if (ranks) team.emplace(Team{*ranks, map});
   replay(*plan, options.replay, in_order, root.get(), tables, report, progress, activities.get(),
-         ranks ? &team : nullptr);
+         team ? &*team : nullptr);
   if (ranks) {
     sum_up(report, tables, ready_ns, report.ranks[ranks->rank()]);
     gather_reports(*ranks, report);
