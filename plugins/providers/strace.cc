@@ -331,7 +331,7 @@ struct Late {
 bool came_late(const Call& call, std::string_view text, const feign_activity& a) {
   if (a.marks & FEIGN_NO_RESULT) return false;
   return a.result == -EEXIST || (call.effect == Effect::kRead && text.starts_with("read") &&
-                                 a.result >= 0 && static_cast<uint64_t>(a.result) < a.length);
+                                 a.result == 0 && a.length != 0);
 }
 
 // Calls that take effect when they start, not when they end: those that make a process, give up a
