@@ -4,7 +4,7 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "trace/flag_names.h"
+#include "trace/words.h"
 
 namespace feign {
 namespace {
@@ -107,42 +107,12 @@ std::string Explain::number_of(uint64_t id) const {
 }
 
 std::string Explain::stream(uint32_t id) const {
-  const feign_stream_info info = tables_.streams.info(id);
-  std::string text = std::to_string(id);
-  if (info.rank >= 0) text += " rank " + std::to_string(info.rank);
-  return text + " " + std::to_string(info.process) + "/" + std::to_string(info.thread);
+  return stream_in_words(id, tables_.streams.info(id));
 }
 
 std::string Explain::argument(const feign_activity& a, const feign_arg_info& arg) const {
   uint64_t value = 0;
-  switch (arg.slot) {
-    case FEIGN_SLOT_HANDLE:
-      value = a.handle;
-      break;
-    case FEIGN_SLOT_HANDLE2:
-      value = a.handle2;
-      break;
-    case FEIGN_SLOT_PATH:
-      value = a.path;
-      break;
-    case FEIGN_SLOT_PATH2:
-      value = a.path2;
-      break;
-    case FEIGN_SLOT_OFFSET:
-      value = a.offset;
-      break;
-    case FEIGN_SLOT_LENGTH:
-      value = a.length;
-      break;
-    case FEIGN_SLOT_FLAGS:
-      value = a.flags;
-      break;
-    case FEIGN_SLOT_MODE:
-      value = a.mode;
-      break;
-    default:
-      return "";  // rare ones, and what is not kept
-  }
+  if (arg.slot == FEIGN_SLOT_VALUE || !value_of(a, arg, value)) return "";  // rare, or not kept
   std::string text;
   char number[24];
   switch (arg.type) {

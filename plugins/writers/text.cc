@@ -18,7 +18,7 @@
 
 #include "base/output.h"
 #include "feign.h"
-#include "trace/flag_names.h"
+#include "trace/words.h"
 
 namespace {
 
@@ -76,37 +76,7 @@ struct Text {
 
   void argument(const feign_activity& a, const feign_arg_info& arg) {
     uint64_t value = 0;
-    switch (arg.slot) {
-      case FEIGN_SLOT_HANDLE:
-        value = a.handle;
-        break;
-      case FEIGN_SLOT_HANDLE2:
-        value = a.handle2;
-        break;
-      case FEIGN_SLOT_PATH:
-        value = a.path;
-        break;
-      case FEIGN_SLOT_PATH2:
-        value = a.path2;
-        break;
-      case FEIGN_SLOT_OFFSET:
-        value = a.offset;
-        break;
-      case FEIGN_SLOT_LENGTH:
-        value = a.length;
-        break;
-      case FEIGN_SLOT_FLAGS:
-        value = a.flags;
-        break;
-      case FEIGN_SLOT_MODE:
-        value = a.mode;
-        break;
-      case FEIGN_SLOT_VALUE:
-        value = arg.index < a.value_count ? a.values[arg.index] : 0;
-        break;
-      default:
-        return;
-    }
+    if (!feign::value_of(a, arg, value)) return;
     switch (arg.type) {
       case FEIGN_ARG_PATH:
       case FEIGN_ARG_STRING:
@@ -146,11 +116,8 @@ struct Text {
     std::string& s = streams[id];
     if (s.empty()) {
       feign_stream_info info{};
-      s = std::to_string(id);
-      if (host->stream_info(host, id, &info) >= 0) {
-        if (info.rank >= 0) s += " rank " + std::to_string(info.rank);
-        s += " " + std::to_string(info.process) + "/" + std::to_string(info.thread);
-      }
+      s = host->stream_info(host, id, &info) >= 0 ? feign::stream_in_words(id, info)
+                                                  : std::to_string(id);
     }
     return s;
   }
