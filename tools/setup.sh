@@ -39,7 +39,7 @@ feign_system() {
 feign: this is not Debian or Ubuntu, so nothing was installed. Needed to build:
   a C++20 compiler (gcc 12 or clang 14, or later), Meson 0.61, Ninja, pkg-config, Python 3,
   libyaml, zstd, zlib, nlohmann-json and CLI11 with their headers; for the tests GoogleTest,
-  strace and clang.
+  strace and clang. For feign record: Zydis; for the plots of pages: dygraphs; for mpirun: Open MPI.
   Fedora:  dnf install gcc-c++ meson ninja-build pkgconf python3 libyaml-devel libzstd-devel zlib-devel json-devel cli11-devel gtest-devel gmock-devel strace clang
   Arch:    pacman -S gcc meson ninja pkgconf python libyaml zstd zlib nlohmann-json cli11 gtest strace clang
 Then run this again with FEIGN_NO_INSTALL=1.
