@@ -90,6 +90,7 @@ class Ran {
       out.insert({(d.id >> 16) - 1, std::string(tables_.strings.text(d.rule))});
     return out;
   }
+  uint64_t compute(size_t i) const { return records_[i].a.compute_ns; }
   size_t edges() const {
     size_t n = 0;
     for (const Record& r : records_) n += r.depends.size();
@@ -457,6 +458,24 @@ TEST(Process, AChildComesAfterItsForkAndAWaitAfterItsEnd) {
   EXPECT_EQ(r.of(1), (Edges{{0, "process"}}));
   EXPECT_EQ(r.of(2), Edges{});
   EXPECT_EQ(r.of(4), (Edges{{3, "process"}}));
+}
+TEST(Process, WhatAnEndTakesIsAPauseOfWhoWaitedForIt) {
+  std::vector<feign_stream_info> streams(2);
+  streams[1].parent = 1;
+  streams[1].parent_id = 1 << 16;
+  const std::vector<Call> calls = {
+      {.stream = 1, .op = "fork", .result = 102, .start_ns = 100},
+      {.stream = 2, .op = "exit_group", .start_ns = 1000, .duration_ns = 0},
+      {.stream = 1, .op = "wait4", .result = 102, .start_ns = 200, .duration_ns = 5000},
+      on_path(1, "stat", "/a"),
+      on_path(1, "stat", "/b")};
+
+  const Ran waits(calls, only("process"), 64, streams);
+  const Ran does_not(calls, only("none"), 64, streams);
+
+  EXPECT_EQ(waits.compute(3), 5200u - 1000u);
+  EXPECT_EQ(waits.compute(4), 0u);
+  EXPECT_EQ(does_not.compute(3), 0u);
 }
 TEST(Process, AfterAVforkTheParentWaitsForTheChildsExec) {
   std::vector<feign_stream_info> streams(2);

@@ -84,7 +84,7 @@ def test_wrong_options_are_named():
         refuses("replay", SHIPPED, "--root", "/tmp", option, value, text=text)
     with Tmp() as tmp:
         name = os.path.join(tmp, "p.yaml")
-        for line, text in (("compute: guess", r"p\.yaml:1:10: compute: \"guess\": want hybrid, sleep or spin"),
+        for line, text in (("compute: guess", r"p\.yaml:1:10: compute: \"guess\": want hybrid, sleep, spin or awake"),
                            ("streams-per-core: many", r"p\.yaml:1:19: streams-per-core: \"many\": want a number from 1 to 4096"),
                            ("pin: perhaps", r"p\.yaml:1:6: \"perhaps\": want yes or no")):
             with open(name, "w", encoding="ascii") as out:

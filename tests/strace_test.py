@@ -220,6 +220,24 @@ def test_the_tracers_own_time():
         refuses("info", path, "--provider", "strace,overhead=5", text="overhead=5: want")
 
 
+def test_the_tracers_own_time_changes_and_is_not_taken_for_computing():
+    # Calls of 10 us with 25 us between them, then of 60 with 90, as where processors fall asleep; in between the program computes.
+    def computed(computing, every):
+        lines, t, wanted = [], 1795229400.0, 0
+        for i in range(2000):
+            call, pause = (10, 25) if i // 250 % 2 == 0 else (60, 90)
+            if i % every == 0 and i:
+                t += computing / 1e6
+                wanted += computing
+            lines.append(f"7 {t:.6f} fsync(9) = 0 <{call / 1e6:.6f}>")
+            t += (call + pause) / 1e6
+        found, _ = text_of(lines)
+        return sum(int(m[1]) for line in found for m in [re.search(r"compute=(\d+)", line)] if m) / 1000 / wanted
+
+    for computing, every, least, most in ((300, 7, 0.95, 1.05), (50, 3, 0.9, 1.1), (100, 1, 0.75, 1.25), (1000, 1, 0.97, 1.03)):
+        assert least < computed(computing, every) < most, (computing, every, computed(computing, every))
+
+
 def test_every_call_is_accounted_for():
     lines = ["7 1.0 " + OPEN, "7 1.05 poll([{fd=4, events=POLLIN}], 1, -1) = 1 <0.01>", "7 1.1 futex(0x1, FUTEX_WAIT, 1, NULL) = 0 <0.05>", "7 1.2 brk(NULL) = 0x1", "7 1.3 some_new_call(1, 2) = 0", "7 1.4 mmap(NULL, 10, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f00",
              "7 1.5 munmap(0x7f00, 10) = 0", "7 1.6 io_uring_enter(4, 1, 1, 0, NULL, 8) = 1", "7 1.7 ioctl(0, TCGETS, {}) = 0"]

@@ -158,10 +158,7 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
     return Error(FEIGN_ERR_ARGUMENT,
                  "--patience " + c.patience + ": want a time, such as 90s or 10m");
   if (c.no_prepare) to.prepare = false;
-  if (!c.compute.empty())
-    to.compute = c.compute == "spin"    ? Compute::kSpin
-                 : c.compute == "sleep" ? Compute::kSleep
-                                        : Compute::kHybrid;
+  if (!c.compute.empty()) (void)parse_compute(c.compute, to.compute);
   if (c.streams_per_core != 0) to.streams_per_core = c.streams_per_core;
   if (c.pin) to.pin = true;
   if (!c.drop_caches.empty()) (void)parse_drop_caches(c.drop_caches, to.drop_caches);
@@ -559,10 +556,11 @@ int main(int argc, char** argv) {
     a->add_option(
         "--max-bytes", c.max_bytes,
         "Write no more than this, prepared files included (default: 95 % of what is free)");
-    a->add_option("--compute", c.compute,
-                  "How pauses are passed: hybrid (asleep, but for the last stretch), sleep or spin "
-                  "[hybrid]")
-        ->check(CLI::IsMember({"hybrid", "sleep", "spin"}));
+    a->add_option(
+         "--compute", c.compute,
+         "How pauses are passed: hybrid (asleep, but for the last stretch), sleep, spin, or "
+         "awake (hybrid, on processors kept from sleeping deeply) [hybrid]")
+        ->check(CLI::IsMember({"hybrid", "sleep", "spin", "awake"}));
     a->add_option("--streams-per-core", c.streams_per_core,
                   "Threads a processor; more streams than that share them [256 threads in all]")
         ->check(CLI::Range(1, 4096));

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -321,6 +322,13 @@ Result<void> last_steps(const ReplayOptions& options, int root_fd, Report& repor
 }
 
 }  // namespace
+
+bool parse_compute(const std::string& text, Compute& compute) {
+  const auto* at = std::find(std::begin(kComputes), std::end(kComputes), text);
+  if (at == std::end(kComputes)) return false;
+  compute = static_cast<Compute>(at - kComputes);
+  return true;
+}
 
 bool parse_order(const std::string& text, Order& order) {
   static constexpr std::pair<std::string_view, Order> kOrders[] = {

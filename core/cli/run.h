@@ -26,8 +26,12 @@ enum class Order { kTrace, kStream, kDepend };
 // "depend"; false if it is none.
 bool parse_order(const std::string& text, Order& order);
 
-// How pauses are passed: asleep, awake, or asleep but for the last stretch.
-enum class Compute { kHybrid, kSleep, kSpin };
+// How pauses are passed: asleep but for the last stretch; asleep; looking at the clock; as the
+// first, with processors that do not sleep deeply meanwhile.
+enum class Compute { kHybrid, kSleep, kSpin, kAwake };
+inline constexpr const char* kComputes[] = {"hybrid", "sleep", "spin", "awake"};
+// "hybrid"; false if it is none.
+bool parse_compute(const std::string& text, Compute& compute);
 
 struct ReplayOptions {
   std::string root;  // "" if none

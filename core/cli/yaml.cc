@@ -133,13 +133,10 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       if (!yes) return std::move(yes.error());
       out.replay.prepare = *yes;
     } else if (key == "compute") {
-      auto text = d.scalar(*value, "hybrid, sleep or spin");
+      auto text = d.scalar(*value, "hybrid, sleep, spin or awake");
       if (!text) return std::move(text.error());
-      if (*text != "hybrid" && *text != "sleep" && *text != "spin")
-        return d.error(*value, "compute: \"" + *text + "\": want hybrid, sleep or spin");
-      out.replay.compute = *text == "spin"    ? Compute::kSpin
-                           : *text == "sleep" ? Compute::kSleep
-                                              : Compute::kHybrid;
+      if (!parse_compute(*text, out.replay.compute))
+        return d.error(*value, "compute: \"" + *text + "\": want hybrid, sleep, spin or awake");
     } else if (key == "streams-per-core") {
       auto text = d.scalar(*value, "a number from 1 to 4096");
       if (!text) return std::move(text.error());

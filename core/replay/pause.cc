@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "replay/pause.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +16,11 @@ namespace {
 
 // A pause is slept in pieces, so that a signal ends it.
 constexpr uint64_t kNap_ns = 200'000'000;
+// What is spent awake of a pause: no less than a sleep costs, no more than makes sense; and, of
+// what is measured to begin with, no more than would burn a sixth of a processor at 300 us a pause.
+constexpr uint64_t kLeast_ns = 5'000, kMost_ns = 500'000, kFirst_ns = 50'000;
+// Where more than that is needed, looking at the clock may take this share of a worker's time.
+constexpr double kShare = 0.12;
 
 void sleep_until(uint64_t due) {
   const timespec t{static_cast<time_t>(due / 1'000'000'000),
@@ -21,10 +28,9 @@ void sleep_until(uint64_t due) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
 }
 
-// How late nearly all sleeps of a usual length end. More than the limit would burn a processor for
-// the few that a busy machine wakes late: 50 us before every call, 300 us apart, are a sixth of it.
+// How late nearly all sleeps of a usual length end: to begin with.
 uint64_t how_late() {
-  constexpr uint64_t kLength_ns = 200'000, kLeast_ns = 5'000, kMost_ns = 50'000;
+  constexpr uint64_t kLength_ns = 200'000;
   const int slack = prctl(PR_GET_TIMERSLACK);
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   std::array<uint64_t, 100> late{};
@@ -36,22 +42,62 @@ uint64_t how_late() {
   }
   if (slack > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack), 0UL, 0UL, 0UL);
   std::sort(late.begin(), late.end());
-  return std::clamp(late[late.size() * 98 / 100], kLeast_ns, kMost_ns);
+  return std::clamp(late[late.size() * 98 / 100], kLeast_ns, kFirst_ns);
+}
+
+// One sleep in a hundred may end later than `awake_ns` allows for: each that does moves it up a
+// step, each that does not a hundredth of a step down. (A sleep that ends very late, on a busy
+// machine, counts no more than any other.) More than to begin with only while that takes little
+// time.
+void learn(Pause::Learnt& l, uint64_t least_ns, bool slept, uint64_t late, uint64_t looked,
+           uint64_t end) {
+  constexpr double kForget = 1.0 / 64;
+  constexpr uint64_t kStep_ns = 2'000;
+  const uint64_t period = end - l.last_ns;
+  const bool first = l.last_ns == 0;
+  l.last_ns = end;
+  if (first) return;
+  l.period_ns += (static_cast<double>(period) - l.period_ns) * kForget;
+  l.looking_ns += (static_cast<double>(looked) - l.looking_ns) * kForget;
+  if (l.looking_ns > kShare * l.period_ns)
+    l.awake_ns = std::max(l.awake_ns - kStep_ns / 4, std::min(l.awake_ns, least_ns));
+  else if (slept)
+    l.awake_ns =
+        std::min(late > l.awake_ns ? l.awake_ns + kStep_ns : l.awake_ns - kStep_ns / 100, kMost_ns);
+  l.awake_ns = std::max(l.awake_ns, kLeast_ns);
 }
 
 }  // namespace
 
 Pause::Pause(Compute how)
-    : awake_ns_(how == Compute::kSpin    ? UINT64_MAX
-                : how == Compute::kSleep ? 0
-                                         : how_late()) {}
-
-uint64_t Pause::until(uint64_t due, const std::atomic<bool>& stop) const {
-  while (true) {
-    const uint64_t now = now_ns();
-    if (now >= due || stop.load(std::memory_order_relaxed)) return now;
-    if (due - now > awake_ns_) sleep_until(std::min(due - awake_ns_, now + kNap_ns));
+    : learns_(how == Compute::kHybrid || how == Compute::kAwake),
+      awake_ns_(how == Compute::kSpin ? UINT64_MAX : 0) {
+  if (how == Compute::kAwake) {
+    // The kernel keeps the wish as long as the file is open.
+    latency_ = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
+    constexpr int32_t kNone_us = 0;
+    if (latency_ < 0 || write(latency_, &kNone_us, sizeof kNone_us) != sizeof kNone_us)
+      doubt_ = "processors may sleep deeply: /dev/cpu_dma_latency cannot be written";
   }
+  if (learns_) awake_ns_ = how_late();
+}
+
+Pause::~Pause() {
+  if (latency_ >= 0) close(latency_);
+}
+
+uint64_t Pause::until(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) const {
+  uint64_t now = now_ns();
+  const uint64_t look = std::max(now, due - std::min(due, learnt.awake_ns));
+  const bool sleeps = look > now;
+  while (now < look && !stop.load(std::memory_order_relaxed)) {
+    sleep_until(std::min(look, now + kNap_ns));
+    now = now_ns();
+  }
+  const uint64_t woke = now;
+  while (now < due && !stop.load(std::memory_order_relaxed)) now = now_ns();
+  if (learns_) learn(learnt, awake_ns_, sleeps, woke - std::min(woke, look), now - woke, now);
+  return now;
 }
 
 }  // namespace feign

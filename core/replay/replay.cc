@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/jail.h"
+#include "base/log.h"
 #include "replay/gate.h"
 #include "replay/nesting.h"
 #include "replay/path.h"
@@ -35,6 +36,9 @@ constexpr uint64_t kLead_ns = 1'000'000;
 // Waits that are kept for the critical path, over all workers.
 constexpr size_t kWaitsKept = size_t{1} << 18;
 constexpr uint32_t kNobody = UINT32_MAX;
+// A sleep ends late by what a processor takes to wake up. The next pauses are shorter for it, or a
+// program with many short ones would seem slower than it is. More is no wake-up but a busy machine.
+constexpr uint64_t kMostMadeUp_ns = 1'000'000;
 // A replay by several ranks gives a call, or a wait for another rank, at least this long.
 constexpr uint64_t kPatience_ns = 60'000'000'000;
 // How long a rank that has to end waits for its own calls under way.
@@ -103,10 +107,11 @@ class Worker {
   struct Stream {
     std::array<void*, kMostReplayers> contexts{};
     bool open = false;
-    size_t told = 0;          // of what other ranks wait for
-    uint64_t left = 0;        // activities
-    uint64_t last_ns = 0;     // the end of its last activity
-    uint64_t skipped_ns = 0;  // recorded time in calls that are not made: part of the next pause
+    size_t told = 0;            // of what other ranks wait for
+    uint64_t left = 0;          // activities
+    uint64_t last_ns = 0;       // the end of its last activity
+    uint64_t skipped_ns = 0;    // recorded time in calls that are not made: part of the next pause
+    uint64_t overslept_ns = 0;  // by which pauses were too long: the next ones make up for it
     Nesting nesting;
     StreamReport report;
   };
@@ -148,6 +153,7 @@ class Worker {
   uint64_t first_ns_ = UINT64_MAX, last_ns_ = 0;  // when its first call began, its last one ended
   uint32_t last_stream_ = 0;
   uint64_t now_ = 0;  // the clock when it was last read
+  Pause::Learnt sleeps_;
   bool ready_ = false;
   Timeline timeline_;
   WaitLog waited_;
@@ -551,10 +557,16 @@ Result<void> Worker::loop() {
         const uint64_t before = a.compute_ns + (depends || waits_in_order ? 0 : a.sync_ns);
         due = s->last_ns + scaled(before + (waits_in_order ? 0 : s->skipped_ns));
         s->skipped_ns = 0;
+        if (due > now_) {
+          const uint64_t less = std::min(s->overslept_ns, due - now_);
+          due -= less;
+          s->overslept_ns -= less;
+        }
       }
       if (due > now_) {
         const uint64_t from = now_;
-        now_ = run_.pause.until(due, run_.stopping);
+        now_ = run_.pause.until(due, run_.stopping, sleeps_);
+        if (now_ > due) s->overslept_ns = std::min(s->overslept_ns + (now_ - due), kMostMadeUp_ns);
         s->report.pause_ns += now_ - from;
         pause_ns_ += now_ - from;
         mark(now_);
@@ -660,6 +672,7 @@ void Worker::main() {
   // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.
   if (run_.second_wall) (void)write_below_only(run_.root_fd);
   if (run_.options.pin) pin(number_);
+  sleeps_ = run_.pause.begin();
   try {
     streams_.resize(numbers_.size());
     if (run_.activities != nullptr) activities_.emplace(*run_.activities);
@@ -762,6 +775,8 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
   auto kept =
       std::make_unique<Run>(std::move(plan), options, replayers, root_fd, tables, activities, team);
   Run& run = *kept;
+  if (run.pause.doubt()[0] != '\0')
+    log(FEIGN_LOG_WARN, std::string("replay: ") + run.pause.doubt());
   std::optional<Watch> watch;
   if (team != nullptr) watch.emplace(run, recorded);
   const uint64_t begin = now_ns();

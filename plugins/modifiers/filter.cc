@@ -291,7 +291,8 @@ feign_status process(void* self, const feign_window* in, feign_sink* out) noexce
     for (size_t i = 0; i < in->due; ++i) {
       feign_activity* a = in->items[i];
       if (f.options.preset == kWorkload && f.is_noise(*a)) {
-        a->compute_ns += a->duration_ns;  // a program takes its time to start, however it does it
+        // A program takes its time to start, however it does it; at a pipe it waits for others.
+        (a->marks & FEIGN_NOT_A_FILE ? a->sync_ns : a->compute_ns) += a->duration_ns;
         continue;
       }
       if (!f.passes(*a)) continue;  // not emitted is dropped

@@ -20,12 +20,14 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/input.h"
 #include "feign.h"
 #include "layers/posix_ops.h"
 #include "plugin/options.h"
+#include "providers/strace_overhead.h"
 
 namespace {
 
@@ -312,8 +314,11 @@ struct Begun {
 
 struct Process {
   uint32_t stream = 0;
-  uint32_t calls = 0;       // since the last that became an activity, itself not counted
-  uint32_t short_ones = 0;  // of them, those whose time is part of the pause
+  uint64_t last_ns = UINT64_MAX;  // how long its last call took
+  // The tracer's own time since the last call that became an activity: in the pauses before calls,
+  // and in calls whose time is part of the pause.
+  uint64_t overhead = 0;
+  uint64_t ended = 0;  // that call
   bool begun = false;
   Begun call;
 };
@@ -374,7 +379,7 @@ class Source {
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
   bool empty() const { return queue_.empty(); }
-  void pauses(uint64_t most_lines, std::vector<uint64_t>& out, std::vector<uint64_t>& durations);
+  uint64_t pauses(uint64_t most_lines, feign::TracerTime& out);
   // When the front took effect, by the clock of the trace.
   uint64_t when() const;
   Held& front() { return queue_.front(); }
@@ -456,8 +461,8 @@ class Provider {
   };
   std::vector<std::unique_ptr<Unknown>> unknown_;
   uint32_t cwd_ = 0;
-  uint64_t overhead_ = 0;       // ns of the pause before each call
-  uint64_t call_overhead_ = 0;  // ns of each call's own time
+  feign::TracerTime tracer_;
+  bool estimated_ = false;  // … from the trace
   std::string scratch_, error_;
   std::string requests_;       // io_submit's array
   int64_t true_result_ = -1;   // behind a pointer
@@ -826,9 +831,12 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   (void)duration_of(text, duration);
   const feign_host* host = provider_.host_;
   const Known k = provider_.known(name);
-  ++p.calls;
+  const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
+  p.overhead += provider_.tracer_.of(quicker);
   if (k.call == nullptr) {
-    if (!k.left_out->waits) ++p.short_ones;
+    // The shortest calls take next to nothing without a tracer.
+    if (!k.left_out->waits && provider_.estimated_)
+      p.overhead += std::min(quicker, provider_.tracer_.of(quicker));
     host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->waits);
     return FEIGN_OK;
   }
@@ -843,7 +851,11 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   h.a.place = FEIGN_PLACE(number_, first_line);
   h.from_start = at_start(*k.call, text);
   // The tracer stopped the process before and after each of them.
-  h.a.compute_ns = p.calls * provider_.overhead_ + p.short_ones * provider_.call_overhead_;
+  // An estimate is right on average: what is more than this pause is taken off the next ones.
+  const uint64_t off = std::min(p.overhead, time - std::min(time, p.ended));
+  h.a.compute_ns = off;
+  const uint64_t left =
+      provider_.estimated_ ? std::min(p.overhead - off, 20 * provider_.tracer_.mean_ns()) : 0;
   if (!provider_.arguments(*k.call, s, h)) {
     if (place != nullptr) {
       place->complete = true;
@@ -861,11 +873,13 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
       host->left_out(host, p.stream, k.call->name, "interrupted", duration, 1);
       return FEIGN_OK;
     }
-    p.calls = p.short_ones = 0;
+    p.overhead = left;
+    p.ended = time + duration;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
     if (!keep_back(p, *k.call, text) && !late_.empty()) let_go(nullptr);
   } else {
-    p.calls = p.short_ones = 0;
+    p.overhead = left;
+    p.ended = time + duration;
     place->complete = true;
   }
   return FEIGN_OK;
@@ -1397,52 +1411,51 @@ feign_status Provider::open() {
   return FEIGN_OK;
 }
 
-// Between two calls of a process that computes nothing, what passes is the tracer's own time: the
-// short pauses of the first calls tell how long that is.
+// strace's own time, from the first calls.
 feign_status Provider::find_overhead(const std::vector<std::string>& files) {
   const std::string_view how = options_.overhead;
   if (how == "none") return FEIGN_OK;
   if (how != "auto") {
-    if (feign::parse_duration(how, overhead_) && overhead_ <= kSecond) return FEIGN_OK;
+    uint64_t given = 0;
+    const bool good = feign::parse_duration(how, given) && given <= kSecond;
+    tracer_.set(given);
+    if (good) return FEIGN_OK;
     return host_->fail(
         host_, FEIGN_ERR_ARGUMENT,
         ("overhead=" + std::string(how) + ": want auto, none or a time up to 1s, such as 20us")
             .c_str());
   }
-  constexpr uint64_t kMostLines = 5'000;
-  constexpr size_t kLeastPauses = 50;
-  std::vector<uint64_t> pauses, durations;
+  constexpr uint64_t kMostLines = 10'000;
+  uint64_t lines = 0;
   for (const std::string& path : files) {
     auto input = feign::Input::open(path);
-    if (!input || pauses.size() >= kMostLines / 2) break;
+    if (!input || lines >= kMostLines) break;
     Source source(*this, std::make_unique<feign::Lines>(std::move(*input)), 0, -1, 1);
-    source.pauses(kMostLines / std::min<size_t>(files.size(), 16), pauses, durations);
+    lines += source.pauses(kMostLines / std::min<size_t>(files.size(), 16), tracer_);
   }
-  if (pauses.size() < kLeastPauses || durations.empty()) return FEIGN_OK;
-  const auto at = pauses.begin() + static_cast<ptrdiff_t>(pauses.size() / 5);
-  std::nth_element(pauses.begin(), at, pauses.end());
-  if (*at > kSecond / 1000) return FEIGN_OK;  // no tracer is that slow: they are pauses indeed
-  overhead_ = *at;
-  // The shortest calls take next to nothing without a tracer.
-  const auto least = durations.begin() + static_cast<ptrdiff_t>(durations.size() / 20);
-  std::nth_element(durations.begin(), least, durations.end());
-  call_overhead_ = std::min(*least, overhead_);
-  char text[120];
+  if (!tracer_.estimate()) return FEIGN_OK;
+  estimated_ = true;
+  char text[140];
   snprintf(text, sizeof text,
-           "think times are without the tracer's own %.1f us a call (estimated; overhead= sets it)",
-           static_cast<double>(overhead_) / 1000);
+           "think times are without the tracer's own time, %.1f us a call on average (estimated; "
+           "overhead= sets it)",
+           static_cast<double>(tracer_.mean_ns()) / 1000);
   host_->log(host_, FEIGN_LOG_INFO, text);
   return FEIGN_OK;
 }
 
-// The pauses between calls that follow each other in a process, without anything in between.
-void Source::pauses(uint64_t most_lines, std::vector<uint64_t>& out,
-                    std::vector<uint64_t>& durations) {
-  std::unordered_map<int64_t, uint64_t> ended;
+// The pauses between calls that follow each other in a process, without anything in between. How
+// many lines were looked at.
+uint64_t Source::pauses(uint64_t most_lines, feign::TracerTime& out) {
+  struct Last {
+    uint64_t end, duration;
+  };
+  std::unordered_map<int64_t, Last> last_of;
   std::string_view text;
-  for (uint64_t i = 0; i < most_lines; ++i) {
+  uint64_t lines = 0;
+  for (; lines < most_lines; ++lines) {
     auto got = lines_->next(text);
-    if (!got || !*got) return;
+    if (!got || !*got) break;
     while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
     Scan s(text);
     int64_t pid;
@@ -1450,15 +1463,16 @@ void Source::pauses(uint64_t most_lines, std::vector<uint64_t>& out,
     if (text.empty() || !prefix(s, pid, time)) continue;
     clock_ = time;
     const std::string_view rest = s.rest();
-    const auto last = ended.find(pid);
-    if (last != ended.end() && time > last->second && is_name(s.peek()))
-      out.push_back(time - last->second);
-    if (rest.starts_with("<... ") || !duration_of(text, duration))
-      ended.erase(pid);
-    else
-      ended[pid] = time + duration;
-    if (duration != 0) durations.push_back(duration);
+    if (rest.starts_with("<... ") || !duration_of(text, duration)) {
+      last_of.erase(pid);
+      continue;
+    }
+    const auto last = last_of.find(pid);
+    if (last != last_of.end() && time > last->second.end && is_name(s.peek()))
+      out.add(time - last->second.end, std::min(duration, last->second.duration));
+    last_of[pid] = {time + duration, duration};
   }
+  return lines;
 }
 
 feign_status Provider::next(size_t want, feign_sink* out) {

@@ -127,8 +127,14 @@ void Depend::activity(feign_activity& a) {
 feign_status Depend::process(const feign_window& in, feign_sink* out) {
   for (size_t i = 0; i < in.due; ++i) {
     feign_activity* a = in.items[i];
+    after_end_ = 0;
     activity(*a);
     if (const feign_status s = emit_edges(*a); s < 0) return s;
+    Stream& stream = streams_[a->stream];
+    if (FEIGN_DEPTH(a->marks) == 0) a->compute_ns += std::exchange(stream.extra, 0);
+    stream.last_end = std::max(stream.last_end, a->start_ns + a->duration_ns);
+    // Without an edge the wait takes its recorded time, this included.
+    if (a->marks & FEIGN_DEPENDS) stream.extra += after_end_;
     if (const feign_status s = out->emit(out, a); s < 0) return s;
   }
   if (in.at_end && in.due == 0 && next_edge_ < edges_.size())

@@ -151,6 +151,8 @@ class Depend {
     uint32_t vforked_by = 0;  // who goes on when this one has memory of its own
     uint64_t group = 0;       // its process
     int64_t thread = 0;
+    uint64_t last_end = 0;                     // of its activities, ns
+    uint64_t extra = 0;                        // ns, to the next pause
     std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after
     std::vector<std::pair<uint32_t, std::vector<uint64_t>>> aio;  // file, ranges under way
     std::vector<std::pair<uint64_t, uint64_t>> calls;             // end and id, for rule window
@@ -240,6 +242,8 @@ class Depend {
   const feign::Tables* tables_ = nullptr;
 
   Point me_;
+  uint64_t group_end_ = 0;  // when the last activity of the process that is waited for ended, ns
+  uint64_t after_end_ = 0;  // how much later the wait did
   uint64_t number_ = 0;
   std::vector<Wanted> wanted_;
   Clocks clocks_;

@@ -37,6 +37,7 @@ void Depend::all_of(uint64_t group, bool ended) {
   if (at == processes_.end()) return;
   for (const uint32_t s : at->second.streams) {
     if (s == me_.stream) continue;
+    group_end_ = std::max(group_end_, streams_[s].last_end);
     clocks_.ended(s);
     after({s, clocks_.last(s)}, kProcess);
   }
@@ -83,7 +84,13 @@ void Depend::processes(const feign_activity& a, Effect effect) {
       info.struct_size = sizeof info;
       if (host_->stream_info(host_, a.stream, &info) < 0) return;
       const auto group = groups_.find({info.host, info.rank, pid});
-      if (group != groups_.end() && group->second != s.group) all_of(group->second, true);
+      if (group == groups_.end() || group->second == s.group) return;
+      group_end_ = 0;
+      all_of(group->second, true);
+      // What passed after the last call of the process was no waiting for anybody who is replayed:
+      // its memory was given back, its parent woken.
+      if (const uint64_t end = a.start_ns + a.duration_ns; FEIGN_DEPTH(a.marks) == 0)
+        after_end_ = end - std::min(end, std::max(a.start_ns, group_end_));
       return;
     }
     default:

@@ -40,7 +40,9 @@ inline int64_t checked(int64_t result) { return result < 0 ? -errno : result; }
 
 thread_local Directories t_directories;
 
-enum Touch : uint32_t { kTouchNone, kTouchRead, kTouchProtection };
+enum Touch : uint32_t { kTouchSmall, kTouchNone, kTouchRead, kTouchProtection };
+// The first access to a mapped file reads so much of it around that page, wherever it is.
+constexpr uint64_t kReadAround = 128 << 10;
 
 struct Options {
   uint32_t touch;
@@ -80,7 +82,7 @@ struct Replayer {
 struct Context {
   Replayer* r = nullptr;
   feign_outcome* outcome = nullptr;
-  char* read_buffer = nullptr;
+  char* read_buffer = nullptr;  // the thread's
   char* fill_buffer = nullptr;  // of its own, if what is written depends on where
   char* out_buffer = nullptr;   // what to write from
   int64_t process = 0;
@@ -93,7 +95,6 @@ struct Context {
   } space;
 
   ~Context() {
-    if (read_buffer != nullptr) munmap(read_buffer, r->buffer_size);
     if (fill_buffer != nullptr) munmap(fill_buffer, r->buffer_size);
   }
 
@@ -593,9 +594,9 @@ struct Context {
     void* memory = ::mmap(nullptr, a.length, protection, flags, fd, static_cast<off_t>(a.offset));
     if (memory == MAP_FAILED) return -errno;
     // Never by hand: what lies behind the end of the file cannot be touched (SIGBUS).
-    const Touch touch = r->options.touch == kTouchNone && (a.flags & MAP_POPULATE)
-                            ? kTouchRead
-                            : static_cast<Touch>(r->options.touch);
+    auto touch = static_cast<Touch>(r->options.touch);
+    if (touch == kTouchSmall) touch = a.length <= kReadAround ? kTouchRead : kTouchNone;
+    if (touch == kTouchNone && (a.flags & MAP_POPULATE)) touch = kTouchRead;
     if (touch != kTouchNone && protection != 0) {
       const bool write = touch == kTouchProtection && shared && (protection & PROT_WRITE);
       (void)::madvise(memory, a.length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);

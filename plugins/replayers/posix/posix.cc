@@ -108,13 +108,36 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   return FEIGN_OK;
 }
 
+// What is read into: of a thread, not of a stream, of which there may be thousands. Null when out
+// of memory.
+char* read_buffer(const Replayer& r) {
+  thread_local struct Buffer {
+    char* memory = nullptr;
+    size_t size = 0, unit = 0;
+    ~Buffer() { unmap(); }
+    void unmap() {
+      if (memory != nullptr) munmap(memory, size);
+      memory = nullptr;
+    }
+  } buffer;
+  const size_t unit = r.options.verify ? SIZE_MAX : kReadMemory;
+  if (buffer.size != r.buffer_size || buffer.unit != unit || buffer.memory == nullptr)
+      [[unlikely]] {
+    buffer.unmap();
+    buffer.size = r.buffer_size;
+    buffer.unit = unit;
+    buffer.memory = map_buffer(buffer.size, unit);
+  }
+  return buffer.memory;
+}
+
 feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
   auto* r = static_cast<Replayer*>(self);
   auto c = std::unique_ptr<Context>(new (std::nothrow) Context);
   if (!c) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
   c->r = r;
   if (info != nullptr) c->process = info->process;
-  c->read_buffer = map_buffer(r->buffer_size, r->options.verify ? SIZE_MAX : kReadMemory);
+  c->read_buffer = read_buffer(*r);
   c->out_buffer = r->write_buffer;
   if (r->options.verify) c->out_buffer = c->fill_buffer = map_buffer(r->buffer_size, SIZE_MAX);
   if (c->read_buffer == nullptr || c->out_buffer == nullptr)
@@ -196,6 +219,8 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   auto& r = *static_cast<Replayer*>(self);
   auto& c = *static_cast<Context*>(stream);
   c.outcome = outcome;
+  c.read_buffer = read_buffer(r);
+  if (c.read_buffer == nullptr) return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
   const Doing* const found = doing_of(r, a->op);
   if (found == nullptr || found->make == nullptr) {
     c.skip("not a call of layer posix or stdio");
@@ -254,11 +279,14 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
 void close_stream(void*, void* stream) noexcept { delete static_cast<Context*>(stream); }
 void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
 
-constexpr const char* kTouches[] = {"none", "read", "protection", nullptr};  // as enum Touch
+constexpr const char* kTouches[] = {"small", "none", "read", "protection",
+                                    nullptr};  // as enum Touch
 constexpr feign_option kOptions[] = {
-    {"touch", FEIGN_OPT_ENUM, offsetof(Options, touch), "none", kTouches, 0, 0,
-     "Pages of mapped files, which no trace of system calls shows: none are touched, all are read, "
-     "or all are read or written as the mapping's protection says."},
+    {"touch", FEIGN_OPT_ENUM, offsetof(Options, touch), "small", kTouches, 0, 0,
+     "Pages of mapped files, which no trace of system calls shows: those of mappings up to 128 "
+     "KiB, "
+     "which any access reads, none, all, or all are read or written as the mapping's protection "
+     "says."},
     {"content", FEIGN_OPT_TEXT, offsetof(Options, content), "", nullptr, 0, 0,
      "What is written: zeros, random or ratio=N (one part in N is random, to compress N:1). Else "
      "as "
