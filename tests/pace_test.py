@@ -67,6 +67,33 @@ def test_waits_are_told_by_rule_and_the_critical_path_leads_to_the_end():
             assert part in text, (part, text)
 
 
+def test_every_wait_is_written_down_with_whom_and_why():
+    with Tmp() as tmp, Tmp() as root:
+        plan, waits = os.path.join(tmp, "p.feign"), os.path.join(tmp, "waits")
+        feign("convert", SHIPPED, plan)
+        r = feign("replay", plan, "--root", root, "--order", "depend", "--pace", "think,scale=0.2", "--waits", waits, "--json").json()
+        text = os.path.join(tmp, "p.txt")
+        feign("convert", plan, text)
+        calls = {}
+        with open(text, encoding="utf-8") as f:
+            for line in f:
+                number, _, stream, call = re.match(r"(\d+) (\S+) \[(\d+) .*?\] (\w+)", line).groups()
+                calls[int(number)] = (stream, call)
+        with open(waits, encoding="utf-8") as f:
+            head, *lines = [line.rstrip("\n").split("\t") for line in f]
+        assert head[:7] == ["since_us", "waited_us", "stream", "call", "for_stream", "for_call", "rule"], head
+        rules = {w["rule"]: w["count"] for w in r["waits"]}
+        assert len(lines) == sum(rules.values()) and {line[6] for line in lines} == set(rules), (len(lines), rules)
+        for line in lines:
+            for stream, call in ((line[2], line[3]), (line[4], line[5])):
+                number, name = call.split()[:2]
+                assert calls[int(number)] == (stream, name), line
+            assert int(line[5].split()[0]) < int(line[3].split()[0]), line
+        total = sum(float(line[1]) for line in lines) / 1e6
+        assert abs(total - sum(w["seconds"] for w in r["waits"])) < 0.05 * total + 1e-3, (total, r["waits"])
+        refuses("replay", plan, "--root", root, "--waits", tmp + "/no/such", text="no/such")
+
+
 def test_a_replayer_that_fails_ends_with_a_report():
     fails = os.path.join(BUILD, "tests", "plugins", "fails-late.so")
     with Tmp() as tmp:

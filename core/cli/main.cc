@@ -94,7 +94,7 @@ struct Common {
   uint64_t explain = 0;
   uint32_t streams_per_core = 0;
   bool pin = false;
-  std::string drop_caches, before, activities, html;
+  std::string drop_caches, before, activities, waits, html;
 };
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
@@ -163,6 +163,7 @@ Result<void> replay_options(const Common& c, ReplayOptions& to) {
   if (c.pin) to.pin = true;
   if (!c.drop_caches.empty()) (void)parse_drop_caches(c.drop_caches, to.drop_caches);
   to.before = c.before;
+  to.waits = c.waits;
   // A page needs them: beside it, until it is written.
   to.activities = c.html.empty() || !c.activities.empty() ? c.activities : c.html + ".activities";
   if (!c.content.empty()) {
@@ -583,6 +584,9 @@ int main(int argc, char** argv) {
     a->add_option("--before", c.before,
                   "A command for sh, after that and before the first call (FEIGN_ROOT is the root)")
         ->type_name("COMMAND");
+    a->add_option("--waits", c.waits,
+                  "Write down every wait: who, how long, for whom, by which rule")
+        ->type_name("FILE");
     a->add_option("--activities", c.activities,
                   "Write down what was done when, a record an activity (docs/lab-format.md)")
         ->type_name("FILE");

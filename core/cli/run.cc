@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/input.h"
+#include "base/output.h"
 #include "base/workload.h"
 #include "prepare/prepare.h"
 #include "replay/ranks.h"
@@ -678,6 +679,11 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     return std::move(ready.error());
   std::unique_ptr<ActivityLog> activities;
   const auto log_activities = [&]() -> Result<void> {
+    if (!options.replay.waits.empty()) {  // written at the end: whether it can be is told now
+      OutputFile file;
+      if (!file.open(options.replay.waits + (ranks ? "." + std::to_string(ranks->rank()) : "")))
+        return errno_error("write " + options.replay.waits, errno);
+    }
     if (options.replay.activities.empty()) return {};
     auto created = ActivityLog::create(options.replay.activities +
                                        (ranks ? "." + std::to_string(ranks->rank()) : ""));

@@ -51,6 +51,7 @@ struct ReplayOptions {
   DropCaches drop_caches = DropCaches::kNo;  // when all is prepared
   std::string before;      // a command for sh, after that, before the first call; "" if none
   std::string activities;  // file for what was done, activity by activity; "" if none
+  std::string waits;       // file for who waited for whom; "" if none
 };
 
 // How far it is; called about ten times a second. `done` of `total` (0: not known) activities.

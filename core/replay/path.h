@@ -52,6 +52,10 @@ class WaitLog {
   // The last one of an activity up to this id; null if there is none.
   const Waited* last_up_to(uint64_t id) const;
   bool complete() const { return added_ <= room_; }
+  template <typename F>
+  void each(F&& f) const {
+    for (size_t i = 0; i < list_.size(); ++i) f(nth(i));
+  }
 
  private:
   const Waited& nth(size_t i) const { return list_[added_ <= room_ ? i : (added_ + i) % room_]; }

@@ -24,6 +24,7 @@
 #include "replay/nesting.h"
 #include "replay/path.h"
 #include "replay/pause.h"
+#include "replay/wait_file.h"
 #include "replay/waits.h"
 
 namespace feign {
@@ -838,6 +839,14 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
   if (run.failure) {
     report.failed = true;
     report.stopped_by = run.failure->text();
+  }
+  if (!options.waits.empty()) {
+    const std::string name =
+        options.waits + (team != nullptr ? "." + std::to_string(team->ranks.rank()) : "");
+    if (auto done = write_waits(name, run.plan, tables, times, first); !done && !report.failed) {
+      report.failed = true;
+      report.stopped_by = done.error().text();
+    }
   }
   if (activities != nullptr)
     if (auto done = activities->finish(tables, std::min(first, last), last);

@@ -586,6 +586,14 @@ struct Context {
 
   // ---- files in memory --------------------------------------------------------------------------
 
+  // Into the page cache, not into the mapping: a program's own faults are in its pauses.
+  static void fetch(int fd, uint64_t offset, uint64_t length) {
+    char one;
+    const auto first = static_cast<off_t>(offset);
+    (void)::readahead(fd, first, length);
+    (void)!::pread(fd, &one, 1, first);
+    if (length > 4096) (void)!::pread(fd, &one, 1, first + static_cast<off_t>(length) - 1);
+  }
   int64_t map(const feign_activity& a, int fd) {
     if (fd < 0) return -EBADF;
     const auto protection = static_cast<int>(value(a, 0)) & (PROT_READ | PROT_WRITE);
@@ -593,11 +601,11 @@ struct Context {
     const int flags = static_cast<int>(a.flags & (MAP_TYPE | MAP_NONBLOCK)) | MAP_NORESERVE;
     void* memory = ::mmap(nullptr, a.length, protection, flags, fd, static_cast<off_t>(a.offset));
     if (memory == MAP_FAILED) return -errno;
-    // Never by hand: what lies behind the end of the file cannot be touched (SIGBUS).
     auto touch = static_cast<Touch>(r->options.touch);
-    if (touch == kTouchSmall) touch = a.length <= kReadAround ? kTouchRead : kTouchNone;
-    if (touch == kTouchNone && (a.flags & MAP_POPULATE)) touch = kTouchRead;
-    if (touch != kTouchNone && protection != 0) {
+    if (touch == kTouchSmall && a.length <= kReadAround) fetch(fd, a.offset, a.length);
+    if (touch <= kTouchNone && (a.flags & MAP_POPULATE)) touch = kTouchRead;
+    // Never by hand: what lies behind the end of the file cannot be touched (SIGBUS).
+    if (touch > kTouchNone && protection != 0) {
       const bool write = touch == kTouchProtection && shared && (protection & PROT_WRITE);
       (void)::madvise(memory, a.length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
     }
