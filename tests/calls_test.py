@@ -7,7 +7,7 @@ import stat
 import subprocess
 import tempfile
 
-from harness import TOP, Skip, feign, main
+from harness import BUILD, TOP, Skip, feign, main, sanitized
 
 
 def with_modes(path):
@@ -79,6 +79,29 @@ def test_all_calls_verified():
 
 def test_all_calls_with_pages_touched():
     replays_all(None, ("-f", "-ttt", "-T", "-y"), "--replayer", "posix,touch=protection")
+
+
+def test_small_mappings_are_read_as_the_programs_faults_did():
+    strace = shutil.which("strace")
+    if not strace or sanitized():
+        raise Skip("there is no strace, or a sanitizer that it disturbs")
+    with tempfile.TemporaryDirectory(prefix="feign-test.") as tmp:
+        trace, calls = os.path.join(tmp, "t.strace"), os.path.join(tmp, "calls")
+        with open(trace, "w", encoding="ascii") as f:
+            for i, size in enumerate((8192, 131072, 131073, 1 << 20)):
+                f.write(f'7 1700000000.{i}00000 openat(AT_FDCWD, "/f{i}", O_RDONLY) = 3 <0.000001>\n'
+                        f'7 1700000000.{i}00010 mmap(NULL, {size}, PROT_READ, MAP_PRIVATE, 3, 0) = 0x7f0000{i}00000 <0.000001>\n'
+                        f'7 1700000000.{i}00020 close(3) = 0 <0.000001>\n')
+        for touch, read in (("small", 2), ("none", 0)):
+            root = os.path.join(tmp, touch)
+            os.mkdir(root)
+            done = subprocess.run([strace, "-f", "-o", calls, "-e", "trace=readahead", os.path.join(BUILD, "core", "feign"), "replay", trace, "--root", root,
+                                   "--replayer", f"posix,touch={touch}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+            if "ptrace" in done.stderr:
+                raise Skip("strace may not trace here")
+            assert done.returncode == 0, done.stderr
+            with open(calls, encoding="utf-8") as f:
+                assert f.read().count("readahead(") == read, touch
 
 
 if __name__ == "__main__":
