@@ -46,6 +46,14 @@ def test_streams_share_threads_when_told_to():
                 assert sum(s["activities"] for s in r["streams"]) == 120
 
 
+def test_awake_says_so_where_it_cannot_be():
+    with Tmp() as root:
+        r = feign("replay", SHIPPED, "--root", root, "--pace", "think,scale=0.1", "--compute", "awake", "--json")
+        assert r.json()["mismatched"] == 0
+        allowed = os.access("/dev/cpu_dma_latency", os.W_OK)
+        assert ("processors may sleep deeply" in r.err) != allowed, r.err
+
+
 def test_one_stream_has_no_sections_about_several():
     with Tmp() as tmp, Tmp() as root:
         text = feign("replay", made_up(tmp, 1, 5), "--root", root, "--order", "stream").out
