@@ -61,7 +61,7 @@ void feign_record_end(struct feign_record* r);
 void feign_capture_quiet(int quiet);
 /** The process's rank in MPI_COMM_WORLD, once it is known; @p name of its host. */
 void feign_capture_rank(int rank);
-/** The number of a third party's layer, for FEIGN_CAPTURE_OP(). */
+/** The number of a third party's layer, for FEIGN_CAPTURE_OP(); 0: it is not being recorded. */
 uint32_t feign_capture_layer(const char* name);
 
 /* Numbers at any address, of any type. */

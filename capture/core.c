@@ -58,7 +58,7 @@ static uint8_t* take_bytes(uint32_t size) {
   return populated < 0 && populated != -22 ? 0 : g->region + at;
 }
 
-static int next_chunk(struct lane* l, uint64_t start) {
+static int next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   struct capture* g = &feign_capture;
   if (l->at == 0) {
     l->id = __atomic_add_fetch(&g->lanes, 1, __ATOMIC_RELAXED);
@@ -68,7 +68,8 @@ static int next_chunk(struct lane* l, uint64_t start) {
   } else if (l->number > 2) { /* what is full costs no memory any more */
     system_call(SYS_madvise, (long)(l->end - kChunk), kChunk, MADV_DONTNEED, 0, 0, 0);
   }
-  const uint32_t size = l->number == 0 ? kFirstChunk : l->number == 1 ? kSecondChunk : kChunk;
+  uint32_t size = l->number == 0 ? kFirstChunk : l->number == 1 ? kSecondChunk : kChunk;
+  while (size < sizeof(struct feign_chunk_head) + room) size *= 4;
   uint8_t* const chunk = take_bytes(size);
   if (chunk == 0) return 0;
   struct feign_chunk_head* head = (struct feign_chunk_head*)chunk;
@@ -116,7 +117,7 @@ int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, 
   t->busy = busy + 1;
   __asm__ volatile("" ::: "memory");
   struct lane* const l = &t->lanes[t->vforks * 2 + busy];
-  if (__builtin_expect((size_t)(l->end - l->at) < room, 0) && !next_chunk(l, start)) {
+  if (__builtin_expect((size_t)(l->end - l->at) < room, 0) && !next_chunk(l, start, room)) {
     t->busy = busy;
     __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     return 0;
@@ -221,13 +222,11 @@ static void note(unsigned kind, uint16_t op, unsigned field, uint64_t number, co
   if (feign_capture.control == 0 || feign_capture.off) return;
   struct feign_record r;
   const uint64_t now = ticks();
-  if (!feign_record_begin(&r, t, kind, 0, op, now, now, 0, 5000)) return;
+  uint32_t length = 0;
+  while (text != 0 && text[length] != '\0') ++length;
+  if (!feign_record_begin(&r, t, kind, 0, op, now, now, 0, FEIGN_TOUCHED + length)) return;
   if (field != 0) feign_put_number(&r, field, number);
-  if (text != 0) {
-    size_t length = 0;
-    while (text[length] != '\0') ++length;
-    feign_put_path(&r, text, length);
-  }
+  if (text != 0) feign_put_path(&r, text, length);
   feign_record_end(&r);
 }
 
@@ -237,11 +236,14 @@ __attribute__((visibility("default"))) void feign_capture_rank(int rank) {
 }
 
 __attribute__((visibility("default"))) uint32_t feign_capture_layer(const char* name) {
-  const uint32_t layer =
-      FEIGN_CAPTURE_THIRD + __atomic_fetch_add(&feign_capture.layers, 1, __ATOMIC_RELAXED);
-  if (layer < FEIGN_CAPTURE_LEFT_OUT)
-    note(FEIGN_RECORD_LAYER, FEIGN_CAPTURE_OP(layer, 0), 0, 0, name);
-  return layer;
+  const struct feign_control* const c = feign_capture.control;
+  for (uint32_t i = 0; c != 0 && i < sizeof c->third / sizeof c->third[0]; ++i) {
+    size_t at = 0;
+    while (name[at] != '\0' && at + 1 < sizeof c->third[0] && c->third[i][at] == name[at]) ++at;
+    const uint32_t layer = FEIGN_CAPTURE_THIRD + i;
+    if (at != 0 && name[at] == c->third[i][at]) return c->layers >> layer & 1 ? layer : 0;
+  }
+  return 0;
 }
 
 /* ---- the start

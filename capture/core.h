@@ -51,7 +51,7 @@ struct capture {
   uint64_t began, began_ns;
   uint32_t lanes;
   int32_t pid, parent;
-  uint32_t forked, layers, off;
+  uint32_t forked, off;
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
   char folder[400];

@@ -6,7 +6,9 @@
  *   control          one page, shared by all: feign_control
  *   records          one large sparse file, which all processes map and fill in chunks:
  *                    feign_chunk_head, and records
- *   hook.BUILD-ID    a library's text with its system calls made jumps (core/record/hook_image.h)
+ *   layers           descriptions of third parties' layers, if there are any
+ * (core/trace/own_layer.h) hook.BUILD-ID    a library's text with its system calls made jumps
+ * (core/record/hook_image.h)
  *
  * A chunk is of one lane, and a lane belongs to one
  * thread and is written by nobody else. (A thread has more than one where a signal handler came in
@@ -29,8 +31,9 @@
 #define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this */
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
 
-/* Numbers of calls: layer << 12 | the op's number in its description. Layers past these are named
- * by a kLayer record. Calls that are left out have the place of their name in the layer's list. */
+/* Numbers of calls: layer << 12 | the op's number in its description. Layers of third parties are
+ * named in feign_control, and described in the file layers. Calls that are left out have the place
+ * of their name in the layer's list. */
 enum {
   FEIGN_CAPTURE_POSIX = 0,
   FEIGN_CAPTURE_STDIO = 1,
@@ -58,6 +61,7 @@ struct feign_control {
   uint32_t ended;        /* 1: tick_1 is the end */
   uint32_t layers;       /* bits: layers to be recorded */
   char host[64];
+  char third[FEIGN_CAPTURE_LEFT_OUT - FEIGN_CAPTURE_THIRD][32]; /* names of third parties' layers */
 };
 
 struct feign_chunk_head {
@@ -87,7 +91,6 @@ enum {
   FEIGN_RECORD_BEGUN = 2,  /* that record */
   FEIGN_RECORD_CWD = 3,    /* of a process that was not followed to here: a path */
   FEIGN_RECORD_FD = 4,     /* … a descriptor that it has: a handle, a path */
-  FEIGN_RECORD_LAYER = 5,  /* op: the layer's number << 12; a text: its name */
   FEIGN_RECORD_STARTED = 6 /* the call has begun and may not return: exec, exit */
 };
 

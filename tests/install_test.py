@@ -55,6 +55,23 @@ def test_installed_package_and_template():
         assert "keep-large" in run(feign, "inspect", "keep-large")
 
 
+def test_generate_from_an_installed_package():
+    if sanitized():
+        raise Skip("a build with sanitizers is not for installing")
+    with Tmp() as tmp:
+        dest = os.path.join(tmp, "dest")
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", dest)
+        feign, shelf = os.path.join(dest, "usr/local/bin/feign"), os.path.join(TOP, "examples/shelf")
+        run("cc", "-shared", "-fPIC", "-o", os.path.join(tmp, "libshelf.so"), os.path.join(shelf, "shelf.c"))
+        run(feign, "generate", os.path.join(shelf, "shelf.h"), "-o", os.path.join(tmp, "made"), "--library", os.path.join(tmp, "libshelf.so"))
+        for source in ("shelf_capture.c", "shelf_replayer.c"):
+            with open(os.path.join(tmp, "made", source), encoding="utf-8") as f:
+                command = next(line for line in f if line.startswith(" *   cc "))[5:]
+            assert TOP + "/include" not in command and dest + "/usr/local/include" in command, command
+            run("sh", "-c", command, cwd=os.path.join(tmp, "made"))
+        assert "0 failed" in run(feign, "check", os.path.join(tmp, "made/shelf.so"))
+
+
 def test_short_form_of_the_readme():
     if sanitized():
         raise Skip("a plain compiler's object in a command with sanitizers")

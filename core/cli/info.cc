@@ -86,6 +86,14 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
                     format_count(s.count).c_str(), s.seconds, s.least, s.greatest, s.mean) +
              s.unit);
 
+  if (t.layers.size() > 1) {
+    out +=
+        "\n" + format("  %-16s %10s %11s  %s\n", "layer", "calls", "time", "not in calls in them");
+    for (const auto& [name, l] : t.layers)
+      out += format("  %-16s %10s %11s  %s\n", name.c_str(), format_count(l.activities).c_str(),
+                    format_time(l.duration_ns).c_str(),
+                    format_time(static_cast<uint64_t>(std::max<int64_t>(l.own_ns, 0))).c_str());
+  }
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < t.ops.size(); ++id)
     if (t.ops[id].count != 0) ids.push_back(id);
@@ -177,6 +185,12 @@ std::string info_json(const TraceInfo& t, const Tables& tables,
                                {"least", s.least},
                                {"mean", s.mean},
                                {"greatest", s.greatest}});
+  j["layers"] = Json::object();
+  for (const auto& [name, l] : t.layers)
+    j["layers"][name] = {
+        {"activities", l.activities},
+        {"seconds", seconds(l.duration_ns)},
+        {"own_seconds", seconds(static_cast<uint64_t>(std::max<int64_t>(l.own_ns, 0)))}};
   j["ops"] = Json::object();
   for (uint32_t id = 0; id < t.ops.size(); ++id) {
     const TraceInfo::Op& o = t.ops[id];

@@ -16,6 +16,7 @@
 #include "base/output.h"
 #include "cli/check.h"
 #include "cli/cli.h"
+#include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/run.h"
 #include "discover/discover.h"
@@ -276,6 +277,17 @@ Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
   }
   std::vector<PluginSpec> list(1);
   list[0].name = "posix";
+  if (!c.layer.empty() && c.layer != "posix" && c.layer != "mpiio") {  // a third party's
+    auto other = parse_plugin_spec(c.layer, "--layer");
+    if (!other) return std::move(other.error());
+    if (other->name.find('/') == std::string::npos)
+      if (auto found = plugins.find(other->name, FEIGN_REPLAYER); !found)
+        return Error(FEIGN_ERR_ARGUMENT,
+                     "--layer " + c.layer +
+                         ": want posix, mpiio, the path of a replayer, or the "
+                         "name of one that is installed or in $FEIGN_PLUGIN_PATH (docs/layers.md)");
+    list.push_back(std::move(*other));
+  }
   if (launched().size > 1 || c.layer == "mpiio") {
     auto mpi = plugins.find("mpi", FEIGN_REPLAYER);
     if (!mpi) return std::move(mpi.error());
@@ -630,9 +642,10 @@ int main(int argc, char** argv) {
       ->take_all();
   replay
       ->add_option("--layer", c.layer,
-                   "Where MPI-IO calls and the posix calls in them were both recorded: make these "
-                   "(the others then only order them) [mpiio under mpirun, else posix]")
-      ->check(CLI::IsMember({"posix", "mpiio"}));
+                   "Where calls of a library and the posix calls in them were both recorded: make "
+                   "these: posix, mpiio (the others then only order them), or a third party's, by "
+                   "the name or path of its replayer [mpiio under mpirun, else posix]")
+      ->type_name("posix|mpiio|NAME");
   replaying(replay);
 
   CLI::App* run =
@@ -762,11 +775,18 @@ int main(int argc, char** argv) {
       ->take_all();
   recording
       ->add_option("--layer", r.layers,
-                   "Record these layers: posix, stdio, mpi, mpiio; several [posix]")
+                   "Record these layers: posix, stdio, mpi, mpiio, those of --with; several "
+                   "[posix, and those of --with]")
       ->type_name("NAME")
       ->expected(1)
-      ->take_all()
-      ->check(CLI::IsMember({"posix", "stdio", "mpi", "mpiio"}));
+      ->take_all();
+  recording
+      ->add_option("--with", r.with,
+                   "A library's calls, too: the capture library that feign generate made the "
+                   "source of; several (docs/layers.md)")
+      ->type_name("LIBRARY.so")
+      ->expected(1)
+      ->take_all();
   recording->add_option("--sample", r.sample, "Record one read or write of so many [1]")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));
@@ -781,6 +801,26 @@ int main(int argc, char** argv) {
   recording->add_option("COMMAND", r.command, "What to run, after --");
   recording->positionals_at_end();
   verbosity(recording);
+
+  GenerateOptions g;
+  CLI::App* generate = app.add_subcommand(
+      "generate",
+      "Make capture library, replayer and reference page of a library's annotated header "
+      "(docs/layers.md)");
+  generate->add_option("HEADER", g.header, "The header, annotated")
+      ->required()
+      ->type_name("FILE.h");
+  generate->add_option("-o,--output", g.output, "Where to [feign-NAME]")->type_name("DIR");
+  generate->add_option("--name", g.name, "The layer's name, instead of the header's")
+      ->type_name("NAME");
+  generate
+      ->add_option("--library", g.library, "The library itself, for the replayer to link [-lNAME]")
+      ->type_name("FILE.so|-lNAME");
+  generate->add_option("--include", g.include, "Where headers are that HEADER includes; several")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
+  verbosity(generate);
 
   CLI::App* check =
       app.add_subcommand("check", "Prove a plug-in against the contract, in a process of its own");
@@ -883,6 +923,11 @@ int main(int argc, char** argv) {
     return record(r);
   }
   if (*discover) return discover_command(d, c);
+  if (*generate) {
+    g.quiet = c.quiet;
+    auto status = generate_command(g);
+    return status ? *status : failed(status.error());
+  }
   if (*inspect) return inspect_command(c);
   if (*lab) {
     lab_options.quiet = c.quiet;

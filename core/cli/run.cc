@@ -813,11 +813,46 @@ uint64_t TraceInfo::Access::size_at(double share) const {
 
 namespace {
 
+// Splits time by layer: a call's own is what is left of it without the calls in it.
+class ByLayer {
+ public:
+  ByLayer(const Tables& tables, TraceInfo& info) : tables_(tables), info_(info) {}
+  void add(const feign_activity& a) {
+    if (a.stream >= around_.size()) around_.resize(a.stream + size_t{1});
+    auto& around = around_[a.stream];
+    const uint32_t depth = FEIGN_DEPTH(a.marks);
+    while (!around.empty() && around.back().first >= depth) around.pop_back();
+    TraceInfo::Layer* const layer = layer_of(a.op);
+    ++layer->activities;
+    layer->own_ns += static_cast<int64_t>(a.duration_ns);
+    if (!around.empty()) around.back().second->own_ns -= static_cast<int64_t>(a.duration_ns);
+    if (std::none_of(around.begin(), around.end(),
+                     [&](const auto& outer) { return outer.second == layer; }))
+      layer->duration_ns += a.duration_ns;
+    around.emplace_back(depth, layer);
+  }
+
+ private:
+  TraceInfo::Layer* layer_of(uint32_t op) {
+    if (op >= by_op_.size()) by_op_.resize(op + size_t{1});
+    if (by_op_[op] == nullptr) {
+      const feign_op_info* info = tables_.ops.info(op);
+      by_op_[op] = &info_.layers[info != nullptr ? info->layer : "?"];
+    }
+    return by_op_[op];
+  }
+  const Tables& tables_;
+  TraceInfo& info_;
+  std::vector<TraceInfo::Layer*> by_op_;
+  std::vector<std::vector<std::pair<uint32_t, TraceInfo::Layer*>>> around_;  // by stream: depth
+};
+
 // Where open files were read and written last, to tell how one call follows another.
 class Patterns {
  public:
   void add(const feign_activity& a, uint64_t bytes, bool reads, TraceInfo::Access& to) {
     to.add_size(bytes);
+    if (a.offset == FEIGN_NO_OFFSET) return;
     const auto [at, first] = last_.try_emplace({a.handle, reads});
     Last& last = at->second;
     const uint64_t stride = a.offset - last.start;
@@ -863,6 +898,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   std::unordered_map<uint32_t, TraceInfo::File> seen;
   std::vector<uint8_t> noisy;  // by path string: 0 not yet known, 1 no, 2 yes
   Patterns patterns;
+  ByLayer by_layer(tables, info);
   const auto o_kind = [&](uint32_t id) {
     const feign_op_info* op = tables.ops.info(id);
     return op != nullptr ? op->kind : uint32_t{FEIGN_KIND_OTHER};
@@ -872,6 +908,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
     for (size_t i = 0; i < count; ++i) {
       const feign_activity& a = *items[i];
       ++info.activities;
+      by_layer.add(a);
       const uint64_t end = a.start_ns + a.duration_ns;
       info.first_ns = std::min(info.first_ns, a.start_ns);
       info.last_ns = std::max(info.last_ns, end);

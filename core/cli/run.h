@@ -102,6 +102,13 @@ struct TraceInfo {
     uint64_t count = 0, failed = 0, bytes = 0, duration_ns = 0, not_a_file = 0;
   };
   std::vector<Op> ops;  // by op id
+  // Calls of one layer: all; the time in those that lie in no other of it, and what of that is not
+  // in calls of other layers in them.
+  struct Layer {
+    uint64_t activities = 0, duration_ns = 0;
+    int64_t own_ns = 0;
+  };
+  std::map<std::string, Layer, std::less<>> layers;
   struct Stream {
     uint64_t activities = 0, first_ns = 0, last_ns = 0;
     uint32_t moved_depth = UINT32_MAX;  // FEIGN_DEPTH of the call whose bytes were counted last

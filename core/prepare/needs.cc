@@ -274,10 +274,39 @@ uint32_t Needs::own(const feign_activity& a) {
   return own_[a.file] = names_.found(a.path, Namespace::Type::kUnknown);
 }
 
+// The last open of a third party's layer, unless the system calls in it tell what it needs.
+void Needs::settle(const feign_activity& next) {
+  const auto at = waiting_.find(next.stream);
+  if (at == waiting_.end()) return;
+  const feign_activity open = at->second;
+  waiting_.erase(at);
+  if (FEIGN_DEPTH(next.marks) <= FEIGN_DEPTH(open.marks) || ops_.call(next.op) == nullptr)
+    other_open(open, O_CREAT | O_RDWR);
+}
+
+void Needs::other_open(const feign_activity& a, uint32_t flags) {
+  feign_activity open = a;
+  open.flags = flags;
+  const uint32_t file = names_.apply(open, Effect::kOpen).file;
+  if (file == 0) return;
+  own_[a.file] = file;
+}
+
 // A call of another layer than posix, by its kind. An open tells in `length` what the file held.
+// What a third party's library keeps in its files nobody knows: a directory is all that an open
+// needs, and a file has as many bytes as calls with an offset say.
 void Needs::other_layer(const feign_activity& a) {
   const feign_op_info* op = ops_.info(a.op);
   if (op == nullptr || a.path == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT)) return;
+  const bool third = !ops_.own(a.op);
+  if (third && op->kind == FEIGN_KIND_OPEN) {
+    waiting_[a.stream] = a;
+    return;
+  }
+  if (third && std::none_of(op->args, op->args + op->arg_count, [](const feign_arg_info& arg) {
+        return arg.slot == FEIGN_SLOT_OFFSET;
+      }))
+    return;
   if (op->kind == FEIGN_KIND_OPEN) {
     feign_activity open = a;
     open.flags = (a.marks & FEIGN_CREATES) != 0 ? O_CREAT | O_RDWR : O_RDWR;
@@ -296,6 +325,7 @@ void Needs::other_layer(const feign_activity& a) {
 
 void Needs::add(const feign_activity& a) {
   const Call* const call = ops_.call(a.op);
+  if (!waiting_.empty()) settle(a);
   if (call == nullptr) return other_layer(a);
   if ((a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
   const Effect effect = opens(call->effect) ? Effect::kOpen : call->effect;
@@ -374,6 +404,7 @@ void Needs::add(const feign_activity& a) {
 }
 
 std::vector<Needed> Needs::finish() {
+  for (const auto& [stream, open] : waiting_) other_open(open, O_CREAT | O_RDWR);
   std::vector<Needed> out;
   std::unordered_set<uint32_t> there, with_children;  // paths
   std::unordered_map<uint32_t, uint32_t> parents;

@@ -58,12 +58,15 @@ class Needs {
   void denied(const feign_activity& a, Effect effect);
   void changes(const feign_activity& a, Effect effect);
   uint32_t own(const feign_activity& a);
+  void settle(const feign_activity& next);
+  void other_open(const feign_activity& a, uint32_t flags);
   void other_layer(const feign_activity& a);
 
   const Ops& ops_;
   Namespace names_;
   Strings& strings_;
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
+  std::unordered_map<uint32_t, feign_activity> waiting_;  // by stream: see settle()
   std::vector<Seen> seen_;
   std::map<uint32_t, Listing> listings_;
   std::unordered_set<uint32_t> changed_;  // paths whose names or attributes the trace changes

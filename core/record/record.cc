@@ -2,6 +2,7 @@
 #include "record/record.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -23,6 +24,7 @@
 #include "base/log.h"
 #include "capture/format.h"
 #include "record/hook_image.h"
+#include "trace/own_layer.h"
 
 #ifndef FEIGN_CAPTURE_DIR
 #define FEIGN_CAPTURE_DIR "/usr/local/lib/feign"
@@ -171,6 +173,58 @@ std::vector<std::string> libraries() {
   return out;
 }
 
+// A third party's layers, by the libraries that `feign generate` made the source of.
+struct Third {
+  std::string preload;             // their paths, each with a colon behind it
+  std::vector<std::string> names;  // of their layers
+  std::string described;           // for the file `layers`
+};
+
+Result<Third> third_parties(const std::vector<std::string>& libraries) {
+  Third out;
+  for (const std::string& given : libraries) {
+    const auto bad = [&](const std::string& why) {
+      return Error(FEIGN_ERR_ARGUMENT, "--with " + given + ": " + why);
+    };
+    std::array<char, 4096> real{};
+    if (realpath(given.c_str(), real.data()) == nullptr) return bad(strerror(errno));
+    const std::string path = real.data();
+    if (path.find_first_of(": ") != std::string::npos)
+      return bad("no library can be preloaded from a path with a colon or blank");
+    void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (library == nullptr) return bad(dlerror());
+    const auto* const layer =
+        static_cast<const feign_layer*>(dlsym(library, "feign_capture_layer_v1"));
+    if (layer == nullptr || layer->struct_size < sizeof(feign_layer))
+      return bad("want a capture library that feign generate made the source of");
+    const std::string name = layer->name;
+    feign_control* const none = nullptr;
+    if (name.empty() || name.size() >= sizeof none->third[0] || layer->op_count > 4095)
+      return bad("layer \"" + name + "\": want a name of 1 to 31 characters, and at most 4095 ops");
+    for (const char* const ours : {"posix", "stdio", "mpi", "mpiio"})
+      if (name == ours) return bad("layer " + name + " is one of feign's own");
+    if (std::find(out.names.begin(), out.names.end(), name) != out.names.end())
+      return bad("layer " + name + " is there already: want each once");
+    if (out.names.size() == std::size(none->third))
+      return bad("want at most " + std::to_string(out.names.size()) + " such libraries");
+    out.preload += path + ":";
+    out.names.push_back(name);
+    out.described += text_of(*layer);
+    dlclose(library);
+  }
+  return out;
+}
+
+Result<void> write_text(const std::string& path, const std::string& text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return errno_error("open " + path, errno);
+  const ssize_t written = write(fd, text.data(), text.size());
+  const int error = errno;
+  close(fd);
+  if (written == static_cast<ssize_t>(text.size())) return {};
+  return errno_error("write " + path, written < 0 ? error : ENOSPC);
+}
+
 struct Control {
   feign_control* map = nullptr;
   ~Control() {
@@ -179,7 +233,32 @@ struct Control {
   }
 };
 
-Result<void> make_control(const std::string& raw, const RecordOptions& o, Control& control) {
+// Which layers are to be recorded, as bits.
+Result<uint32_t> layers_of(const RecordOptions& o, const Third& third) {
+  if (o.layers.empty()) return ~uint32_t{0};
+  std::vector<std::pair<std::string, uint32_t>> known = {{"posix", FEIGN_CAPTURE_POSIX},
+                                                         {"stdio", FEIGN_CAPTURE_STDIO},
+                                                         {"mpi", FEIGN_CAPTURE_MPI},
+                                                         {"mpiio", FEIGN_CAPTURE_MPIIO}};
+  for (uint32_t i = 0; i < third.names.size(); ++i)
+    known.emplace_back(third.names[i], FEIGN_CAPTURE_THIRD + i);
+  uint32_t bits = 0;
+  for (const std::string& name : o.layers) {
+    const auto at =
+        std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
+    if (at == known.end()) {
+      std::string want;
+      for (const auto& k : known) want += (want.empty() ? "" : ", ") + k.first;
+      return Error(FEIGN_ERR_ARGUMENT, "--layer " + name + ": want one of " + want +
+                                           (third.names.empty() ? "; others by --with" : ""));
+    }
+    bits |= 1u << at->second;
+  }
+  return bits;
+}
+
+Result<void> make_control(const std::string& raw, const RecordOptions& o, const Third& third,
+                          uint32_t layers, Control& control) {
   const std::string path = raw + "/control";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error("open " + path, errno);
@@ -195,18 +274,11 @@ Result<void> make_control(const std::string& raw, const RecordOptions& o, Contro
   c.paused = o.paused;
   c.max_bytes = o.max_bytes;
   c.sample = o.sample;
-  c.layers = ~uint32_t{0};
-  if (!o.layers.empty()) {
-    static constexpr std::pair<const char*, uint32_t> kLayers[] = {{"posix", FEIGN_CAPTURE_POSIX},
-                                                                   {"stdio", FEIGN_CAPTURE_STDIO},
-                                                                   {"mpi", FEIGN_CAPTURE_MPI},
-                                                                   {"mpiio", FEIGN_CAPTURE_MPIIO}};
-    c.layers = 0;
-    for (const std::string& name : o.layers)
-      for (const auto& [known, bit] : kLayers)
-        if (name == known) c.layers |= 1u << bit;
-    if (c.layers == 0) return Error(FEIGN_ERR_ARGUMENT, "--layer: want posix, stdio, mpi or mpiio");
-  }
+  c.layers = layers;
+  for (size_t i = 0; i < third.names.size(); ++i)
+    memcpy(c.third[i], third.names[i].c_str(), third.names[i].size() + 1);
+  if (!third.names.empty())
+    if (auto written = write_text(raw + "/layers", third.described); !written) return written;
   // As large as the file system lets a file be, up to a size that any address space has room for.
   const std::string records = raw + "/records";
   const int file = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -291,7 +363,7 @@ void remove_raw(const std::string& raw) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "control" || name == "records" || name.starts_with("hook."))
+      if (name == "control" || name == "records" || name == "layers" || name.starts_with("hook."))
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
@@ -304,7 +376,16 @@ void remove_raw(const std::string& raw) {
 Result<Recorded> record_command(const RecordOptions& o) {
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
-  if (o.tracer == "strace") return by_strace(o, *program);
+  auto third = third_parties(o.with);
+  if (!third) return std::move(third.error());
+  auto layers = layers_of(o, *third);
+  if (!layers) return std::move(layers.error());
+  if (o.tracer == "strace") {
+    if (!o.with.empty())
+      return Error(FEIGN_ERR_ARGUMENT, "--with " + o.with.front() +
+                                           ": --tracer strace puts no library into the program");
+    return by_strace(o, *program);
+  }
   if (const std::string why = hindrance(*program); !why.empty())
     return Error(FEIGN_ERR_UNSUPPORTED, why);
   const std::string library = capture_library();
@@ -333,7 +414,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
                  r.raw + ": this path is too long for the capture library (380 bytes)");
   }
   Control control;
-  if (auto made = make_control(r.raw, o, control); !made) {
+  if (auto made = make_control(r.raw, o, *third, *layers, control); !made) {
     remove_raw(r.raw);
     return std::move(made.error());
   }
@@ -362,6 +443,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     }
     ours = wrappers + ":" + ours;
   }
+  ours = third->preload + ours;
   const std::string preload = ours + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);

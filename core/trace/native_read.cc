@@ -9,6 +9,7 @@
 
 #include "trace/native.h"
 #include "trace/native_format.h"
+#include "trace/own_layer.h"
 
 namespace feign {
 
@@ -88,16 +89,6 @@ struct OpOfFile {
   uint32_t id;           // in the tables
   uint32_t text_values;  // bits of values that are strings
   bool moves;            // data
-};
-
-// A layer that this program does not describe, as a file does.
-struct OwnLayer {
-  std::string name;
-  std::vector<std::unique_ptr<std::string>> texts;
-  std::vector<std::vector<feign_arg_info>> args;
-  std::vector<feign_op_info> infos;
-  std::vector<const feign_op_info*> pointers;
-  feign_layer layer{};
 };
 
 }  // namespace
@@ -228,7 +219,7 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
   struct Described {
     std::string layer, name;
     uint32_t kind, result_kind;
-    std::vector<std::tuple<std::string, uint32_t, uint32_t, uint32_t>> args;
+    std::vector<OwnLayer::Arg> args;
     uint64_t count;
   };
   std::vector<Described> described;
@@ -242,7 +233,7 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
     for (uint64_t args = x.count(4); args != 0; --args) {
       std::string arg(x.text());
       const uint32_t type = x.u32(), slot = x.u32(), index = x.u32();
-      d.args.emplace_back(std::move(arg), type, slot, index);
+      d.args.push_back({std::move(arg), type, slot, index, {}});
     }
     if (x.bad() || d.layer.empty() || d.name.empty() || d.layer.size() > 256 ||
         d.name.size() > 256 || described.size() == kMaxOps)
@@ -258,40 +249,11 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
     ops[i].id = tables->ops.find(d.layer, d.name);
     ops[i].moves = d.kind == FEIGN_KIND_READ || d.kind == FEIGN_KIND_WRITE;
     ops[i].text_values = 0;
-    for (const auto& [arg, type, slot, index] : d.args)
-      if (slot == FEIGN_SLOT_VALUE && index < 32 &&
-          (type == FEIGN_ARG_STRING || type == FEIGN_ARG_PATH))
-        ops[i].text_values |= 1u << index;
+    for (const OwnLayer::Arg& arg : d.args)
+      if (arg.slot == FEIGN_SLOT_VALUE && arg.index < 32 &&
+          (arg.type == FEIGN_ARG_STRING || arg.type == FEIGN_ARG_PATH))
+        ops[i].text_values |= 1u << arg.index;
     if (ops[i].id == 0) unknown[d.layer].push_back(i);
-  }
-  for (const auto& [layer, list] : unknown) {
-    auto own = std::make_unique<OwnLayer>();
-    // An op that a newer description of a layer has and ours has not still gets a place of its own.
-    own->name = tables->ops.find(layer, "read") != 0 || layer == "posix" ? layer + "+" : layer;
-    for (const size_t i : list) {
-      const Described& d = described[i];
-      const auto keep = [&](const std::string& text) {
-        own->texts.push_back(std::make_unique<std::string>(text));
-        return own->texts.back()->c_str();
-      };
-      std::vector<feign_arg_info> args;
-      for (const auto& [arg, type, slot, index] : d.args)
-        args.push_back({keep(arg), type, slot, index, 0, nullptr});
-      own->infos.push_back({sizeof(feign_op_info), 0, keep(d.name), own->name.c_str(), d.kind,
-                            d.result_kind, static_cast<uint32_t>(args.size()),
-                            sizeof(feign_arg_info), nullptr});
-      own->args.push_back(std::move(args));
-    }
-    for (size_t i = 0; i < own->infos.size(); ++i) {
-      own->infos[i].args = own->args[i].empty() ? nullptr : own->args[i].data();
-      own->pointers.push_back(&own->infos[i]);
-    }
-    own->layer = {sizeof(feign_layer), static_cast<uint32_t>(own->pointers.size()),
-                  own->name.c_str(), own->pointers.data()};
-    auto id = tables->ops.add(own->layer);
-    if (!id) return std::move(id.error()).within(name);
-    for (size_t i = 0; i < list.size(); ++i) ops[list[i]].id = *id + static_cast<uint32_t>(i);
-    layers.push_back(std::move(own));
   }
 
   streams.push_back(0);
@@ -341,8 +303,6 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
   totals.max_handle = x.u32();
   totals.max_file = x.u32();
   if (x.bad() || totals.activities != records) return bad("totals that do not add up");
-  totals.by_op.resize(tables->ops.size());
-  for (size_t i = 0; i < ops.size(); ++i) totals.by_op[ops[i].id] += described[i].count;
   totals.by_stream.resize(tables->streams.size());
   totals.spans.resize(tables->streams.size());
   for (size_t i = 1; i < streams.size(); ++i) {
@@ -374,7 +334,31 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
     e.type = static_cast<Needed::Type>(type);
     needed.push_back(std::move(e));
   }
+  for (uint64_t n = !x.bad() && x.left() != 0 ? x.count(4) : 0; n != 0; --n) {
+    const uint64_t op = x.u64(), arg = x.u64();
+    std::string name(x.text());
+    const uint64_t value = x.u64();
+    if (x.bad() || op >= described.size() || arg >= described[op].args.size())
+      return bad("a name of nothing");
+    described[op].args[arg].names.emplace_back(std::move(name), value);
+  }
   if (x.bad() || x.left() != 0) return bad("it ends in the wrong place");
+  for (const auto& [layer, list] : unknown) {
+    // An op that a newer description of a layer has and ours has not still gets a place of its own.
+    auto own = std::make_unique<OwnLayer>(
+        tables->ops.find(layer, "read") != 0 || layer == "posix" ? layer + "+" : layer);
+    uint32_t number = 0;
+    for (const size_t i : list) {
+      const Described& d = described[i];
+      own->add(++number, d.name, d.kind, d.result_kind, d.args);
+    }
+    auto id = tables->ops.add(own->layer());
+    if (!id) return std::move(id.error()).within(name);
+    for (size_t i = 0; i < list.size(); ++i) ops[list[i]].id = *id + static_cast<uint32_t>(i);
+    layers.push_back(std::move(own));
+  }
+  totals.by_op.resize(tables->ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) totals.by_op[ops[i].id] += described[i].count;
   return {};
 }
 

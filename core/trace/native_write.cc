@@ -450,6 +450,26 @@ Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
       x.u64(length);
     }
   }
+  // Names of flags, where this program itself will not know them when it reads the file.
+  struct Name {
+    uint64_t op, arg;
+    const feign_name* name;
+  };
+  std::vector<Name> names;
+  for (size_t i = 0; i < w.ops.size(); ++i) {
+    const feign_op_info* info = w.tables.ops.info(w.ops[i]);
+    if (w.tables.ops.own(w.ops[i])) continue;
+    for (uint32_t a = 0; a < info->arg_count; ++a)
+      for (uint32_t n = 0; n < info->args[a].name_count; ++n)
+        names.push_back({i, a, &info->args[a].names[n]});
+  }
+  if (!names.empty()) x.u64(names.size());
+  for (const Name& n : names) {
+    x.u64(n.op);
+    x.u64(n.arg);
+    x.text(n.name->name);
+    x.u64(n.name->value);
+  }
 
   if (x.size() > kMaxIndex)
     return Error(FEIGN_ERR_UNSUPPORTED, "write " + w.name + ": the index takes " +

@@ -21,6 +21,7 @@ Ops::Ops() {
   add_own(mpi_layer());
   ops_.resize(FEIGN_MPIIO_FIRST);
   add_own(mpiio_layer());
+  others_ = size();
 }
 
 void Ops::add_own(const feign_layer& layer, std::span<const Call> calls) {
@@ -36,8 +37,19 @@ Ops::Copy::Copy(const feign_op_info& from) : name(from.name), layer(from.layer) 
   for (uint32_t a = 0; a < from.arg_count; ++a, row += from.arg_stride) {
     args.push_back(*reinterpret_cast<const feign_arg_info*>(row));
     arg_names.emplace_back(args.back().name != nullptr ? args.back().name : "");
+    if (args.back().names == nullptr) args.back().name_count = 0;
+    for (uint32_t n = 0; n < args.back().name_count; ++n) {
+      texts.emplace_back(args.back().names[n].name);
+      names.push_back(args.back().names[n]);
+    }
   }
-  for (size_t a = 0; a < args.size(); ++a) args[a].name = arg_names[a].c_str();
+  for (size_t n = 0; n < names.size(); ++n) names[n].name = texts[n].c_str();
+  size_t first = 0;
+  for (size_t a = 0; a < args.size(); ++a) {
+    args[a].name = arg_names[a].c_str();
+    args[a].names = args[a].name_count != 0 ? &names[first] : nullptr;
+    first += args[a].name_count;
+  }
 }
 
 uint32_t Ops::append(const feign_layer& layer, bool copied) {

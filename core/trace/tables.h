@@ -31,6 +31,8 @@ class Ops {
   const Call* call(uint32_t op) const { return op < calls_.size() ? calls_[op] : nullptr; }
   uint32_t find(std::string_view layer, std::string_view name) const;  // 0 if unknown
   uint32_t size() const { return static_cast<uint32_t>(ops_.size()); }
+  // Whether it is of layers/*.h; all others are a plug-in's or a file's.
+  bool own(uint32_t op) const { return op < others_; }
 
  private:
   // A plug-in's description is copied in full: reports outlive the run that it was part of.
@@ -38,6 +40,8 @@ class Ops {
     std::string name, layer;
     std::vector<std::string> arg_names;
     std::vector<feign_arg_info> args;
+    std::vector<std::string> texts;  // of names
+    std::vector<feign_name> names;
     explicit Copy(const feign_op_info& from);
   };
   uint32_t append(const feign_layer& layer, bool copied);
@@ -47,6 +51,7 @@ class Ops {
   std::vector<std::unique_ptr<feign_op_info[]>> infos_;  // of each layer
   std::vector<std::unique_ptr<Copy>> copies_;
   std::vector<const Call*> calls_;
+  uint32_t others_ = 0;  // the first op that is not ours
   std::map<std::string, std::pair<uint32_t, uint32_t>, std::less<>> layers_;  // first, count
 };
 

@@ -27,6 +27,7 @@
 #include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
+#include "trace/own_layer.h"
 
 namespace {
 
@@ -42,6 +43,9 @@ constexpr feign_option kOptions[] = {
 
 constexpr size_t kMaxHeld = size_t{1} << 18;
 constexpr uint64_t kUnit = FEIGN_CAPTURE_UNIT;
+// Handles of third parties' layers are numbered apart from descriptors, whose numbers resolve
+// gives.
+constexpr uint32_t kFirstHandle = 1u << 24;
 
 // A record, as far as it is an activity.
 struct Item {
@@ -57,9 +61,12 @@ class Provider;
 // What a process has that was not followed to there, and threads of it say no more.
 struct Process {
   int32_t pid = 0, parent = 0, rank = -1;
+  bool forked = false;  // else it is a program of its own
   uint32_t cwd = 0;
   std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
-  std::map<uint32_t, std::string> layers;              // of third parties
+  // Handles of third parties' layers: their number in the process -> the trace's.
+  std::unordered_map<uint32_t, uint32_t> handles;
+  const Process* made_by = nullptr;  // the program that forked it, if that was recorded
 };
 
 class Lane {
@@ -112,7 +119,10 @@ class Provider {
     if (tick <= origin_) return 0;
     return static_cast<uint64_t>(static_cast<double>(tick - origin_) * ns_per_tick_);
   }
-  uint32_t op(Process& process, uint32_t code);
+  feign_status read_third(const std::string& path);
+  uint32_t op(uint32_t code) const;
+  void third(Process& process, feign_activity& a, const feign_op_info& info);
+  uint32_t handle(Process& process, uint32_t number, bool made);
   void hints(Process& process, feign_activity& a);
   uint32_t hint(Process& process, uint32_t handle, int depth = 0);
 
@@ -133,7 +143,10 @@ class Provider {
   uint64_t unseen_ = 0;     // programs that were started and recorded nothing
   std::string unseen_one_;  // the first of them
   std::vector<std::pair<uint64_t, Lane*>> heap_;
-  uint32_t firsts_[FEIGN_CAPTURE_THIRD] = {};
+  uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
+  std::vector<std::unique_ptr<feign::OwnLayer>> third_;  // layers of third parties
+  uint32_t last_handle_ = kFirstHandle;
+  std::unordered_map<uint32_t, uint32_t> paths_;  // of their handles
 };
 
 // ---- a lane ------------------------------------------------------------------------------------
@@ -292,9 +305,6 @@ feign_status Lane::fill() {
         if (item.a.path != 0) process_.cwd = item.a.path;
       } else if (item.kind == FEIGN_RECORD_FD) {
         process_.descriptors[item.a.handle] = item.a.path;
-      } else if (item.kind == FEIGN_RECORD_LAYER) {
-        process_.layers[item.code >> 12] =
-            provider_.host_->text(provider_.host_, item.a.path, nullptr);
       } else if (item.kind == FEIGN_RECORD_BEGIN || item.kind == FEIGN_RECORD_STARTED) {
         item.complete = false;
         queue_.push_back(std::move(item));
@@ -389,6 +399,7 @@ feign_status Provider::read_records(const std::string& path) {
       Process& process = processes_[key];
       process.pid = chunk.own_pid;
       process.parent = chunk.parent;
+      process.forked = chunk.forked != 0;
       if (chunk.rank != 0) process.rank = static_cast<int32_t>(chunk.rank) - 1;
       auto& lane = lanes_[{key, chunk.lane}];
       if (!lane) {
@@ -406,7 +417,13 @@ feign_status Provider::read_records(const std::string& path) {
     from = lseek(fd, to, SEEK_DATA);
   }
   close(fd);
-  for (auto& [key, process] : processes_) by_pid_[key.first] = &process;
+  for (auto& [key, process] : processes_) {
+    by_pid_[key.first] = &process;
+    // The last program of the parent that had begun by then.
+    auto at = processes_.lower_bound({process.parent, key.second});
+    if (process.forked && at != processes_.begin() && (--at)->first.first == process.parent)
+      process.made_by = &at->second;
+  }
   return FEIGN_OK;
 }
 
@@ -433,9 +450,12 @@ feign_status Provider::open() {
                  {FEIGN_CAPTURE_STDIO, feign::stdio_layer()},
                  {FEIGN_CAPTURE_MPI, feign::mpi_layer()},
                  {FEIGN_CAPTURE_MPIIO, feign::mpiio_layer()}};
-  for (const auto& [number, layer] : kLayers)
+  for (const auto& [number, layer] : kLayers) {
+    ops_[number] = layer.op_count;
     if (const feign_status s = host_->register_layer(host_, &layer, &firsts_[number]); s < 0)
       return s;
+  }
+  if (const feign_status s = read_third(folder_ + "/layers"); s < 0) return s;
   if (const feign_status s = read_records(folder_ + "/records"); s < 0) return s;
   // A recording that was cut off did not say when it ended.
   if (control_.ended || best_tick_ <= control_.tick_0) {
@@ -453,11 +473,75 @@ feign_status Provider::open() {
   return FEIGN_OK;
 }
 
-uint32_t Provider::op(Process& process, uint32_t code) {
+// What feign record wrote down of the layers of third parties, in the order of their numbers.
+feign_status Provider::read_third(const std::string& path) {
+  if (control_.third[0][0] == '\0') return FEIGN_OK;
+  constexpr size_t kMost = size_t{16} << 20;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail("open " + path + ": " + strerror(errno), FEIGN_ERR_IO);
+  std::string text;
+  char buffer[65536];
+  for (ssize_t n = 1; n > 0 && text.size() < kMost;) {
+    n = read(fd, buffer, sizeof buffer);
+    if (n > 0) text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  auto layers = feign::read_layers(text, path);
+  if (!layers) return fail(layers.error().text());
+  third_ = std::move(*layers);
+  for (size_t i = 0; i < third_.size() && i < std::size(control_.third); ++i) {
+    const feign_layer& layer = third_[i]->layer();
+    if (layer.op_count == 0 ||
+        strncmp(layer.name, control_.third[i], sizeof control_.third[i]) != 0)
+      return fail(path + ": layer " + layer.name + ": is not the one that was recorded");
+    const size_t number = FEIGN_CAPTURE_THIRD + i;
+    ops_[number] = layer.op_count;
+    if (const feign_status s = host_->register_layer(host_, &layer, &firsts_[number]); s < 0)
+      return s;
+  }
+  return FEIGN_OK;
+}
+
+uint32_t Provider::op(uint32_t code) const {
   const uint32_t layer = code >> 12, number = code & 0xFFF;
-  if (layer < FEIGN_CAPTURE_THIRD) return number == 0 ? 0 : firsts_[layer] + number - 1;
-  (void)process;
-  return 0;
+  return number != 0 && number <= ops_[layer] ? firsts_[layer] + number - 1 : 0;
+}
+
+// The trace's number of a handle of a third party's layer. A child goes on with what its parent
+// had.
+uint32_t Provider::handle(Process& process, uint32_t number, bool made) {
+  if (number == 0) return 0;
+  uint32_t& mine = process.handles[number];
+  if (mine == 0 && !made) {
+    const Process* from = process.made_by;
+    for (int depth = 0; from != nullptr && mine == 0 && depth < 64; from = from->made_by, ++depth)
+      if (const auto at = from->handles.find(number); at != from->handles.end()) mine = at->second;
+  }
+  if (mine == 0 || made) mine = ++last_handle_;
+  return mine;
+}
+
+// A handle is of the process that made it, in the trace it is of them all; and a call on a handle
+// is one on the path that it was made from.
+void Provider::third(Process& process, feign_activity& a, const feign_op_info& info) {
+  bool has_path = false, makes2 = false, has_offset = false;
+  for (uint32_t i = 0; i < info.arg_count; ++i) {
+    has_path |= info.args[i].slot == FEIGN_SLOT_PATH;
+    has_offset |= info.args[i].slot == FEIGN_SLOT_OFFSET;
+    makes2 |= info.args[i].slot == FEIGN_SLOT_HANDLE2;
+  }
+  const bool opens = info.kind == FEIGN_KIND_OPEN;
+  // Where in the file, its own calls know.
+  if (!has_offset && (info.kind == FEIGN_KIND_READ || info.kind == FEIGN_KIND_WRITE))
+    a.offset = FEIGN_NO_OFFSET;
+  const uint32_t own = a.handle;
+  a.handle = handle(process, own, opens && !makes2);
+  a.handle2 = handle(process, a.handle2, opens && makes2);
+  if (const uint32_t fresh = makes2 ? a.handle2 : a.handle; opens && fresh != 0 && a.path != 0)
+    paths_[fresh] = a.path;
+  if (!has_path && a.handle != 0)
+    if (const auto at = paths_.find(a.handle); at != paths_.end()) a.path = at->second;
+  if (info.kind == FEIGN_KIND_CLOSE && a.result >= 0) paths_.erase(a.handle);
 }
 
 uint32_t Provider::hint(Process& process, uint32_t handle, int depth) {
@@ -505,7 +589,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         const feign::LeftOutCall& l = all[item.code & 0xFFF];
         host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.waits);
       }
-    } else if (const uint32_t op = this->op(process, item.code);
+    } else if (const uint32_t op = this->op(item.code);
                op != 0 && host_->op_info(host_, op) != nullptr) {
       feign_activity* a = out->make(out);
       if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
@@ -517,6 +601,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       a->duration_ns = duration;
       a->marks = FEIGN_AT_DEPTH(item.depth);
       if (item.code >> 12 <= FEIGN_CAPTURE_STDIO) hints(process, *a);
+      if (item.code >> 12 >= FEIGN_CAPTURE_THIRD) third(process, *a, *host_->op_info(host_, op));
       if (item.code >> 12 == FEIGN_CAPTURE_POSIX) {
         const Effect effect = feign::posix_calls()[item.code & 0xFFF].effect;
         if (effect == Effect::kClose) process.descriptors[a->handle] = 0;

@@ -277,12 +277,24 @@ struct Writer {
       if (const uint32_t known = tables.ops.find(info->layer, info->name); known != 0) return known;
       std::vector<const feign_op_info*> all;
       uint32_t first = id;
-      const auto same = [&](uint32_t o) {
-        const feign_op_info* i = host->op_info(host, o);
-        return i != nullptr && strcmp(i->layer, info->layer) == 0;
+      // The others of its layer, with numbers between them that are not in use.
+      const auto each = [&](int step, auto&& take) {
+        constexpr uint32_t kMostUnused = 4096;
+        for (uint32_t o = id, unused = 0; o != 0 && unused < kMostUnused;
+             o += static_cast<uint32_t>(step)) {
+          const feign_op_info* const i = host->op_info(host, o);
+          if (i != nullptr && strcmp(i->layer, info->layer) != 0) return;
+          unused = i != nullptr ? 0 : unused + 1;
+          if (i != nullptr) take(o, i);
+        }
       };
-      while (first > 1 && same(first - 1)) --first;
-      for (uint32_t o = first; same(o); ++o) all.push_back(host->op_info(host, o));
+      each(-1, [&](uint32_t o, const feign_op_info*) { first = o; });
+      const auto place = [&](uint32_t o, const feign_op_info* i) {
+        if (all.size() <= o - first) all.resize(o - first + 1);
+        all[o - first] = i;
+      };
+      each(-1, place);
+      each(1, place);
       const feign_layer layer = {sizeof layer, static_cast<uint32_t>(all.size()), info->layer,
                                  all.data()};
       auto added = tables.ops.add(layer);

@@ -73,6 +73,7 @@ Effect Depend::effect_of(uint32_t op) {
   if (!kind.known) {
     kind.known = true;
     const feign_op_info* info = host_->op_info(host_, op);
+    kind.library = tables_ != nullptr && !tables_->ops.own(op);
     if (info != nullptr && tables_ != nullptr)
       if (const feign::Call* call = tables_->ops.call(op); call != nullptr) {
         kind.effect = call->effect;
@@ -99,7 +100,10 @@ void Depend::activity(feign_activity& a) {
     a.marks &= ~uint32_t{FEIGN_DEPENDS};
   }
   if (on(kProcess)) processes(a, effect);
-  if (on(kHandle) || on(kFile) || on(kChannel)) handles(a, effect);
+  if (effects_[a.op].library)
+    library_call(a);
+  else if (on(kHandle) || on(kFile) || on(kChannel))
+    handles(a, effect);
   const bool on_file = !(a.marks & FEIGN_NOT_A_FILE) || a.path != 0;
   if (on(kPath) && on_file) names(a, effect);
   if (on(kFile)) {

@@ -198,6 +198,7 @@ class Depend {
 
   // ---- rules
   Effect effect_of(uint32_t op);
+  void library_call(const feign_activity& a);
   Stream& stream_of(uint32_t number);
   void activity(feign_activity& a);
   void processes(const feign_activity& a, Effect effect);
@@ -251,8 +252,10 @@ class Depend {
     bool known = false;
     Effect effect = Effect::kNone;
     bool buffered = false;  // what it writes leaves the process later
+    bool library = false;   // of a third party's layer
   };
-  std::vector<Kind> effects_;  // by op
+  std::vector<Kind> effects_;                           // by op
+  std::unordered_map<uint32_t, Shared> library_paths_;  // that calls of such a layer are on
   std::vector<Stream> streams_;
   std::unordered_map<uint64_t, Process> processes_;
   std::map<std::tuple<uint32_t, int32_t, int64_t>, uint64_t> groups_;

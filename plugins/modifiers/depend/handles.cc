@@ -22,6 +22,19 @@ void Depend::gone(uint64_t number) {
   handles_.erase(id);
 }
 
+// A call of a third party's layer, of which nobody knows what it does: calls on one handle, or on
+// one path, keep their order.
+void Depend::library_call(const feign_activity& a) {
+  if (on(kHandle))
+    for (const uint32_t handle : {a.handle, a.handle2})
+      if (handle != 0) change(handles_[handle].access, kHandle);
+  if (on(kPath))
+    for (const uint32_t path : {a.path, a.path2})
+      if (path != 0) change(library_paths_[path], kPath);
+  const feign_op_info* const info = host_->op_info(host_, a.op);
+  if (info != nullptr && info->kind == FEIGN_KIND_CLOSE && a.handle != 0) handles_.erase(a.handle);
+}
+
 void Depend::handles(const feign_activity& a, Effect effect) {
   switch (effect) {
     case Effect::kExec:
