@@ -8,12 +8,14 @@
 
 #define FEIGN_LANES 8     /* two for each level of vfork */
 #define FEIGN_TOUCHED 640 /* bytes that any record without texts and lists fits into */
+#define FEIGN_TEXTS 12000 /* … that any record of a system call fits into */
+#define FEIGN_MOST_ROOM 50000
 #define HIDDEN __attribute__((visibility("hidden")))
 
 struct lane {
-  uint8_t *at, *end; /* of the chunk; both 0: none yet */
-  uint64_t last;     /* ticks: end of the last record */
-  uint32_t id, number;
+  uint8_t *at, *end;         /* of the chunk; both 0: none yet */
+  uint64_t last;             /* ticks: end of the last record */
+  uint32_t id, number, size; /* of the chunk */
   int32_t pid, thread;
 };
 
@@ -52,6 +54,7 @@ struct capture {
   uint32_t lanes;
   int32_t pid, parent;
   uint32_t forked, layers, off;
+  uint32_t random;               /* the records are mapped as not to be read ahead */
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
   char folder[400];
@@ -81,7 +84,7 @@ static inline long system_call(long number, long a, long b, long c, long d, long
   return result;
 }
 
-/* Begins a record; 0 if there is no room, and the caller forgets it. */
+/* Begins a record of at least @p room bytes; 0 if there is none, and the caller forgets it. */
 int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, unsigned depth,
                        uint16_t op, uint64_t start, uint64_t end, int64_t result,
                        uint32_t room) HIDDEN;

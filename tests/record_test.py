@@ -54,7 +54,7 @@ def seen_by_strace(path):
     """{thread: [(call, result)]} of all that a process did once the capture library was in it."""
     names, calls, begun = described(), collections.defaultdict(list), {}
     state = {}   # a thread: "on", "off", "starting", "listing"
-    own = None
+    own, first, opened = None, True, {}
     with open(path, encoding="utf-8", errors="replace") as f:
         for line in f:
             m = re.match(r"(\d+) +(.*)\n", line)
@@ -82,12 +82,12 @@ def seen_by_strace(path):
                 state[pid] = "off"
                 continue
             if now == "off":
-                if name == "openat" and ".raw/records" in args:
-                    state[pid] = "starting"
-                continue
-            if now == "starting":
-                if name == "openat" and "/proc/self/fd" in args:
-                    state[pid] = "listing"
+                # What it says of itself comes last: of where it works, and, once, of its descriptors.
+                if name == "getcwd" and ".raw/records" in opened.get(pid, ""):
+                    state[pid] = "listing" if first else "on"
+                    first = False
+                elif name == "openat":
+                    opened[pid] = args
                 continue
             if now == "listing":
                 if name == "close":
@@ -337,19 +337,19 @@ def test_damaged_recording():
         assert r.status == 0, r.err
         with open(trace + ".raw/records", "rb") as f:
             good = f.read(300_000)
-        with open(trace + ".raw/control", "rb") as f:
-            control = f.read()
+        control, good = good[:4096], good[4096:]
         rest = random.Random(7)
         for i in range(25):
             bad = bytearray(good)
             for _ in range(rest.choice((1, 10, 300))):
                 bad[rest.randrange(len(bad)) if i % 2 else rest.randrange(0, len(bad), 4096) + rest.randrange(200)] = rest.randrange(256)
             with open(trace + ".raw/records", "r+b") as f:
-                f.truncate(rest.choice((len(bad), len(bad), 5000)))
+                f.truncate(4096 + rest.choice((len(bad), len(bad), 900)))
+                f.seek(4096)
                 f.write(bad)
             assert feign("info", trace + ".raw").status in (0, 2)
         for bad in (control[:20], b"x" * len(control), control[:8] + b"\xff" * 4 + control[12:]):
-            with open(trace + ".raw/control", "wb") as f:
+            with open(trace + ".raw/records", "wb") as f:
                 f.write(bad)
             assert feign("info", trace + ".raw").status == 2
 
