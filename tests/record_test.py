@@ -113,7 +113,7 @@ def recorded(trace, tmp):
     return calls
 
 
-def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, least=1):
+def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, least=1, fidelity=0.999):
     """Runs a command under strace and feign record at once, compares, and replays."""
     needs_strace()
     needs_capture()
@@ -139,7 +139,7 @@ def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, l
             if a != b:
                 i = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
                 raise AssertionError(f"{name}: thread {pid}: {len(a)} calls seen, {len(b)} recorded; at {i}: strace {a[max(0, i - 3):i + 4]}, recorded {b[max(0, i - 3):i + 4]}")
-        replays(trace, tmp, work)
+        replays(trace, tmp, work, fidelity)
 
 
 def replays(trace, tmp, work, fidelity=0.999):
@@ -203,6 +203,30 @@ def test_sqlite():
     if not shutil.which("sqlite3"):
         raise Skip("sqlite3 is not installed")
     both("sqlite", shell="echo 'create table t(a); begin; insert into t values(1),(2); commit; select * from t; vacuum;' | sqlite3 d > out", least=50)
+
+
+def test_python():
+    both("python", shell="for i in 1 2 3; do echo x$i > $i; done; python3 -S -c 'import os, shutil, json; shutil.copytree(\".\", \"../w/c\", ignore=lambda *a: [\"c\"]); "
+         "json.dump([1] * 9999, open(\"j\", \"w\")); os.rename(\"1\", \"4\"); print(open(\"2\").read(), file=open(\"p\", \"w\"))'", least=200)
+
+
+def test_small_programs():
+    """find, xargs, sort with its own threads and files, cp, dd, mv, rm: each in the way it asks for."""
+    both("small", shell="mkdir a a/b; for i in 1 2 3 4; do seq $i 997 20000 > a/$i; cp a/$i a/b/x$i; done; find a -type f | xargs cat | sort -S 20k -T . -o s; cp -r a c; "
+         "cp --sparse=always a/1 a/z; dd if=s of=d bs=4k count=9 conv=fsync 2> e; find c -name x1 -delete; mv c m; rm -r a/b; sort s | uniq -c | head -3 > u; touch -d @5 u; "
+         "truncate -s 9999 t; ln s h; chmod 600 h; split -b 9k s p.; wc -l s > l; diff a/1 a/2 > f; tail -c 9 s > g; tee k < g > n", least=800)
+
+
+def test_rsync():
+    if not shutil.which("rsync"):
+        raise Skip("rsync is not installed")
+    both("rsync", shell="mkdir a; for i in 1 2 3 4; do seq $i 3000 > a/$i; done; rsync -a a/ b; echo x >> a/1; touch -d @7 a/2; rsync -a --inplace a/ b", least=300, fidelity=0.99)
+
+
+def test_fio():
+    if not shutil.which("fio"):
+        raise Skip("fio is not installed")
+    both("fio", shell="fio --name=x --thread --numjobs=3 --size=256k --bs=4k --rw=randrw --ioengine=psync --randseed=5 --output=o --filename_format='f.$jobnum'; rm -f o", least=300)
 
 
 def test_streams():
