@@ -390,7 +390,7 @@ static inline __attribute__((always_inline)) void record(
   }
   struct feign_record r;
   for (uint32_t room = FEIGN_TOUCHED;; room = FEIGN_TEXTS) {
-    if (!feign_record_begin(&r, t, kind, depth, d->op, start, end, result, room)) {
+    if (!record_begin(&r, t, kind, depth, d->op, start, end, result, room)) {
       if (flight != 0) t->flight = flight->outer;
       return;
     }
@@ -403,7 +403,7 @@ static inline __attribute__((always_inline)) void record(
     if (__builtin_expect(r.at < r.end || room == FEIGN_TEXTS, 1)) break;
     t->busy = r.busy; /* texts that the chunk's rest has no room for: once more in the next */
   }
-  feign_record_end(&r);
+  record_end(&r);
 }
 
 /* Where a child goes on: read by feign_hook_entry, written by the parent, into the child's own
@@ -490,7 +490,16 @@ static inline int sampled_out(struct thread* t) {
   return one_in > 1 && t->skipped++ % one_in != 0;
 }
 
-__attribute__((used, visibility("hidden"))) struct outcome feign_hook(struct registers* x) {
+/* After a system call the processor has forgotten where functions return to, and guesses wrong:
+ * feign_hook leaves by a jump, which it remembers. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LEAVES_BY_JUMP __attribute__((function_return("thunk-extern")))
+#else
+#define LEAVES_BY_JUMP
+#endif
+
+__attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_hook(
+    struct registers* x) {
   const long number = x->number;
   long* const a = x->a;
   struct outcome out = {0, kReturn};
@@ -584,7 +593,10 @@ __asm__(
     ".cfi_def_cfa_register %rbp\n"
     "  lea 8(%rsp), %rdi\n"
     "  and $-16, %rsp\n"
-    "  call feign_hook\n"
+    "  lea 3f(%rip), %rcx\n"
+    "  push %rcx\n"
+    "  jmp feign_hook\n"
+    "3:\n"
     "  mov %rbp, %rsp\n"
     "  pop %rbp\n"
     "  test %edx, %edx\n"
@@ -621,7 +633,14 @@ __asm__(
     "  pop %rax\n"
     "  lea 136(%rsp), %rsp\n"
     "  jmp *%rcx\n"
-    ".size feign_hook_entry, . - feign_hook_entry\n");
+    ".size feign_hook_entry, . - feign_hook_entry\n"
+    ".globl __x86_return_thunk\n"
+    ".hidden __x86_return_thunk\n"
+    ".type __x86_return_thunk, @function\n"
+    "__x86_return_thunk:\n"
+    "  pop %rcx\n"
+    "  jmp *%rcx\n"
+    ".size __x86_return_thunk, . - __x86_return_thunk\n");
 extern char feign_hook_entry[] HIDDEN;
 
 /* ---- the mapping

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """feign record: what it keeps is what strace sees of the same run, call by call; and it replays."""
 import collections
+import json
 import os
 import random
 import re
@@ -227,6 +228,23 @@ def test_fio():
     if not shutil.which("fio"):
         raise Skip("fio is not installed")
     both("fio", shell="fio --name=x --thread --numjobs=3 --size=256k --bs=4k --rw=randrw --ioengine=psync --randseed=5 --output=o --filename_format='f.$jobnum'; rm -f o", least=300)
+
+
+def test_waits():
+    """Waits that are no I/O are told from computing: here each is 20 ms of the other thread's computing."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        r = feign("record", "-o", trace, "--", compiled(tmp, "waits"))
+        assert r.status == 0, r.err
+        info = json.loads(feign("info", trace, "--json").out)
+        left_out = {c["call"] for c in info["left_out"] if "waits" in c["why"]}
+        assert {"poll", "epoll_wait"} <= left_out and left_out & {"select", "pselect6"}, left_out
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            ops = collections.Counter(m[1] for m in (re.match(r"\d+ [\d.]+ \[.*?\] ([\w:]+)\(", line) for line in f) if m)
+        assert ops["futex"] >= 6 and ops["recvfrom"] == 4 and ops["wait4"] == 1, ops
+        assert info["sync_seconds"] > 0.05 and info["compute_seconds"] > 0.1, info
 
 
 def test_streams():
