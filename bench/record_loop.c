@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* record_loop FILE CALLS THREADS: 1-byte pwrites and preads; prints ns a call, of processor time
- * and of wall time. */
+ * and of wall time, and the memory that the process had at most, in KiB. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -42,7 +42,14 @@ int main(int argc, char** argv) {
   for (long i = 0; i < count; ++i) pthread_create(&threads[i], NULL, work, (void*)i);
   for (long i = 0; i < count; ++i) pthread_join(threads[i], NULL);
   const double all = (double)calls * (double)count;
-  printf("%.2f %.2f\n", (now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / all,
-         (now(CLOCK_MONOTONIC) - wall) / all);
+  const double cpu_ns = (now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / all,
+               wall_ns = (now(CLOCK_MONOTONIC) - wall) / all;
+  long most = 0;
+  char line[256];
+  FILE* status = fopen("/proc/self/status", "r");
+  while (status != NULL && fgets(line, sizeof line, status) != NULL)
+    (void)sscanf(line, "VmHWM: %ld", &most);
+  if (status != NULL) fclose(status);
+  printf("%.2f %.2f %ld\n", cpu_ns, wall_ns, most);
   return 0;
 }

@@ -14,6 +14,7 @@
 struct capture feign_capture;
 __thread struct thread feign_thread;
 
+/* Most processes are small and many. */
 enum { kFirstChunk = FEIGN_CAPTURE_UNIT, kSecondChunk = 16 << 10, kChunk = 64 << 10 };
 
 static void copy_text(char* to, const char* from, size_t size) {
@@ -48,28 +49,37 @@ void feign_process_begin(uint32_t forked) {
 static uint8_t* take_bytes(uint32_t size) {
   struct capture* g = &feign_capture;
   struct feign_control* c = g->control;
-  const uint64_t most = c->max_bytes != 0 && c->max_bytes < c->size ? c->max_bytes : c->size;
+  const uint64_t room = c->max_bytes + FEIGN_CAPTURE_UNIT;
+  const uint64_t most = c->max_bytes != 0 && room < c->size ? room : c->size;
   if (__atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > most) return 0;
   const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
   if (at + size > most) return 0;
+  const int ready = at + size <= __atomic_load_n(&c->ready, __ATOMIC_RELAXED);
+  if (ready && size <= kSecondChunk) return g->region + at;
+  /* No reading ahead: of a hole, that would be megabytes of zeros for the first byte written. */
+  if (!ready && !g->random) {
+    g->random = 1;
+    system_call(SYS_madvise, (long)g->region, (long)c->size, MADV_RANDOM, 0, 0, 0);
+  }
   /* What does not fit on the disk is an error here, and would be a SIGBUS later. */
   const long populated =
       system_call(SYS_madvise, (long)(g->region + at), size, MADV_POPULATE_WRITE, 0, 0, 0);
   return populated < 0 && populated != -22 ? 0 : g->region + at;
 }
 
-static int next_chunk(struct lane* l, uint64_t start, uint32_t room) {
+int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   struct capture* g = &feign_capture;
   if (l->at == 0) {
     l->id = __atomic_add_fetch(&g->lanes, 1, __ATOMIC_RELAXED);
     l->number = 0;
     l->thread = (int32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     l->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-  } else if (l->number > 2) { /* what is full costs no memory any more */
+  } else if (l->size == kChunk) { /* what is full costs no memory any more */
     system_call(SYS_madvise, (long)(l->end - kChunk), kChunk, MADV_DONTNEED, 0, 0, 0);
   }
   uint32_t size = l->number == 0 ? kFirstChunk : l->number == 1 ? kSecondChunk : kChunk;
-  while (size < sizeof(struct feign_chunk_head) + room) size *= 4;
+  if (size < room + sizeof(struct feign_chunk_head))
+    size = room + sizeof(struct feign_chunk_head) <= kSecondChunk ? kSecondChunk : kChunk;
   uint8_t* const chunk = take_bytes(size);
   if (chunk == 0) return 0;
   struct feign_chunk_head* head = (struct feign_chunk_head*)chunk;
@@ -89,11 +99,12 @@ static int next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   __atomic_store_n(&head->magic, FEIGN_CAPTURE_CHUNK_MAGIC, __ATOMIC_RELEASE);
   l->at = chunk + sizeof *head;
   l->end = chunk + size;
+  l->size = size;
   l->last = start;
   return 1;
 }
 
-static __attribute__((noinline)) int set_up(struct thread* t) {
+int feign_set_up(struct thread* t) {
   if (*feign_capture.token == 0) feign_process_begin(1);
   t->token = *feign_capture.token;
   t->vforks = 0;
@@ -101,60 +112,13 @@ static __attribute__((noinline)) int set_up(struct thread* t) {
   return 1;
 }
 
-static inline unsigned bytes_of(uint64_t value) {
-  return value == 0 ? 0 : (unsigned)(71 - __builtin_clzll(value)) / 8;
-}
-
 int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, unsigned depth,
                        uint16_t op, uint64_t start, uint64_t end, int64_t result, uint32_t room) {
-  if (__builtin_expect(t->token != *feign_capture.token || t->token == 0, 0) && !set_up(t))
-    return 0;
-  const uint32_t busy = t->busy;
-  if (busy > 1) {
-    __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
-    return 0;
-  }
-  t->busy = busy + 1;
-  __asm__ volatile("" ::: "memory");
-  struct lane* const l = &t->lanes[t->vforks * 2 + busy];
-  if (__builtin_expect((size_t)(l->end - l->at) < room, 0) && !next_chunk(l, start, room)) {
-    t->busy = busy;
-    __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
-    return 0;
-  }
-  struct feign_record_head* const head = (struct feign_record_head*)l->at;
-  const uint64_t pause = start - l->last, duration = end - start;
-  const unsigned pause_bytes = bytes_of(pause), duration_bytes = bytes_of(duration);
-  head->op = op;
-  head->kind = (uint8_t)(kind << 4 | (depth < 15 ? depth : 15));
-  head->times = (uint8_t)(pause_bytes << 4 | duration_bytes);
-  uint8_t* at = l->at + sizeof *head;
-  *(feign_loose64*)at = pause;
-  at += pause_bytes;
-  *(feign_loose64*)at = duration;
-  at += duration_bytes;
-  r->start = l->at;
-  r->at = at;
-  r->end = l->at + room - 32;
-  r->lane = l;
-  r->ticks = end;
-  r->values = 0;
-  r->busy = busy;
-  if (result != 0)
-    feign_put_number(r, result > 0 || result < -4095 ? FEIGN_FIELD_RESULT : FEIGN_FIELD_ERROR,
-                     result > 0 || result < -4095 ? (uint64_t)result : (uint64_t)-result);
-  return 1;
+  return record_begin(r, t, kind, depth, op, start, end, result, room);
 }
 
 __attribute__((visibility("default"))) void feign_record_end(struct feign_record* r) {
-  struct lane* const l = r->lane;
-  *(feign_loose16*)r->at = 0;        /* the next one's length */
-  __asm__ volatile("" ::: "memory"); /* x86 stores in order */
-  *(volatile feign_loose16*)r->start = (uint16_t)(r->at - r->start);
-  l->at = r->at;
-  l->last = r->ticks;
-  __asm__ volatile("" ::: "memory");
-  feign_thread.busy = r->busy;
+  record_end(r);
 }
 
 /* ---- calls in calls
@@ -249,11 +213,13 @@ __attribute__((visibility("default"))) uint32_t feign_capture_layer(const char* 
 /* ---- the start
  * ---------------------------------------------------------------------------------------- */
 
-/* What a process has that was not followed to here: where it works, and its descriptors. */
-static void snapshot(void) {
+/* What a process has that was not followed to here: where it works, and its descriptors. Those of
+ * one that was are known. */
+static void snapshot(int followed) {
   char path[64], text[4097];
   long n = system_call(SYS_getcwd, (long)text, sizeof text, 0, 0, 0, 0);
   if (n > 1) note(FEIGN_RECORD_CWD, 0, 0, 0, text);
+  if (followed) return;
   const long folder = system_call(SYS_openat, AT_FDCWD, (long)"/proc/self/fd",
                                   O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
   if (folder < 0) return;
@@ -293,42 +259,57 @@ static const char* variable(const char* name) {
   return 0;
 }
 
-/* A file of the raw folder. Its descriptor is closed at once: programs may close all that they
- * find. */
-static void* map_file(const char* name, uint64_t size) {
+/* The file records. Its descriptor is closed at once: programs may close all that they find. */
+static struct feign_control* map_records(void) {
   char path[sizeof feign_capture.folder + 16];
-  append(append(path, feign_capture.folder), name);
+  append(append(path, feign_capture.folder), "/records");
   const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
   if (fd < 0) return 0;
-  const long at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_NORESERVE, fd, 0);
+  const long size = system_call(SYS_lseek, fd, 0, SEEK_END, 0, 0, 0);
+  int whole = 1;
+  long at =
+      system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (at < 0 && at >= -4095) {
+    whole = 0; /* a limit of address space: to be counted, at least */
+    at = system_call(SYS_mmap, 0, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
   system_call(SYS_close, fd, 0, 0, 0, 0, 0);
-  return at < 0 && at >= -4095 ? 0 : (void*)at;
+  if (at < 0 && at >= -4095) return 0;
+  struct feign_control* const control = (struct feign_control*)at;
+  if (control->magic != FEIGN_CAPTURE_MAGIC) return 0;
+  if (whole) return control;
+  __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
+  return 0;
 }
 
+/* Whether the program before this one in this process said that it was calling exec. */
+static int was_followed(struct feign_control* c, int32_t pid) {
+  int32_t expected = pid;
+  return __atomic_compare_exchange_n(&c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS], &expected, 0,
+                                     0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Programs are started by the thousand: each system call and page here counts. */
 __attribute__((constructor(101))) static void start(void) {
   struct capture* g = &feign_capture;
   const char* folder = variable("FEIGN_CAPTURE");
   if (folder == 0 || folder[0] != '/') return;
   copy_text(g->folder, folder, sizeof g->folder);
-  struct feign_control* const control = map_file("/control", 4096);
-  if (control == 0 || control->magic != FEIGN_CAPTURE_MAGIC) return;
   /* Before the records are mapped, which would take the stubs' place. */
   const int hooked = feign_hooks_install();
+  struct feign_control* const control = map_records();
+  if (control == 0) return;
   const long page =
       system_call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  g->region = map_file("/records", control->size);
-  if (g->region == 0 || (page < 0 && page >= -4095)) {
+  if (page < 0 && page >= -4095) {
     __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
     return;
   }
   system_call(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0);
   g->token = (volatile uint64_t*)page;
-  /* No reading ahead: of a hole, that would be megabytes of zeros for the first byte written. */
-  system_call(SYS_madvise, (long)g->region, (long)control->size, MADV_RANDOM, 0, 0, 0);
-  system_call(SYS_madvise, (long)g->region, (long)control->size, MADV_DONTDUMP, 0, 0, 0);
+  g->region = (uint8_t*)control;
   if (!hooked) __atomic_fetch_add(&control->unhooked, 1, __ATOMIC_RELAXED);
   g->control = control;
   feign_process_begin(0);
-  snapshot();
+  snapshot(was_followed(control, g->pid));
 }

@@ -8,12 +8,14 @@
 
 #define FEIGN_LANES 8     /* two for each level of vfork */
 #define FEIGN_TOUCHED 640 /* bytes that any record without texts and lists fits into */
+#define FEIGN_TEXTS 12000 /* … that any record of a system call fits into */
+#define FEIGN_MOST_ROOM 50000
 #define HIDDEN __attribute__((visibility("hidden")))
 
 struct lane {
-  uint8_t *at, *end; /* of the chunk; both 0: none yet */
-  uint64_t last;     /* ticks: end of the last record */
-  uint32_t id, number;
+  uint8_t *at, *end;         /* of the chunk; both 0: none yet */
+  uint64_t last;             /* ticks: end of the last record */
+  uint32_t id, number, size; /* of the chunk */
   int32_t pid, thread;
 };
 
@@ -52,6 +54,7 @@ struct capture {
   uint32_t lanes;
   int32_t pid, parent;
   uint32_t forked, off;
+  uint32_t random;               /* the records are mapped as not to be read ahead */
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
   char folder[400];
@@ -81,7 +84,12 @@ static inline long system_call(long number, long a, long b, long c, long d, long
   return result;
 }
 
-/* Begins a record; 0 if there is no room, and the caller forgets it. */
+/* Off the common way. */
+int feign_set_up(struct thread* t) HIDDEN __attribute__((noinline));
+int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) HIDDEN
+    __attribute__((noinline));
+
+/* Begins a record of at least @p room bytes; 0 if there is none, and the caller forgets it. */
 int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, unsigned depth,
                        uint16_t op, uint64_t start, uint64_t end, int64_t result,
                        uint32_t room) HIDDEN;
@@ -92,6 +100,68 @@ void feign_process_begin(uint32_t forked) HIDDEN;
 static inline int recording(const struct thread* t, uint32_t layer) {
   const struct feign_control* c = feign_capture.control;
   return c != 0 && !feign_capture.off && t->quiet == 0 && (c->layers >> layer & 1) != 0;
+}
+
+/* ---- the common way, inline where it counts (hook.c)
+ * ---------------------------------------------------------------------- */
+
+static inline unsigned bytes_of(uint64_t value) {
+  return value == 0 ? 0 : (unsigned)(71 - __builtin_clzll(value)) / 8;
+}
+
+static inline __attribute__((always_inline)) int record_begin(struct feign_record* r,
+                                                              struct thread* t, unsigned kind,
+                                                              unsigned depth, uint16_t op,
+                                                              uint64_t start, uint64_t end,
+                                                              int64_t result, uint32_t room) {
+  if (__builtin_expect(t->token != *feign_capture.token || t->token == 0, 0) && !feign_set_up(t))
+    return 0;
+  const uint32_t busy = t->busy;
+  if (busy > 1) {
+    __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
+    return 0;
+  }
+  t->busy = busy + 1;
+  __asm__ volatile("" ::: "memory");
+  struct lane* const l = &t->lanes[t->vforks * 2 + busy];
+  if (__builtin_expect((size_t)(l->end - l->at) < room, 0) && !feign_next_chunk(l, start, room)) {
+    t->busy = busy;
+    __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
+    return 0;
+  }
+  struct feign_record_head* const head = (struct feign_record_head*)l->at;
+  const uint64_t pause = start - l->last, duration = end - start;
+  const unsigned pause_bytes = bytes_of(pause), duration_bytes = bytes_of(duration);
+  head->op = op;
+  head->kind = (uint8_t)(kind << 4 | (depth < 15 ? depth : 15));
+  head->times = (uint8_t)(pause_bytes << 4 | duration_bytes);
+  uint8_t* at = l->at + sizeof *head;
+  *(feign_loose64*)at = pause;
+  at += pause_bytes;
+  *(feign_loose64*)at = duration;
+  at += duration_bytes;
+  r->start = l->at;
+  r->at = at;
+  r->end = (size_t)(l->end - l->at) < FEIGN_MOST_ROOM ? l->end - 32 : l->at + FEIGN_MOST_ROOM - 32;
+  r->lane = l;
+  r->ticks = end;
+  r->values = 0;
+  r->busy = busy;
+  if (result != 0)
+    feign_put_number(r, result > 0 || result < -4095 ? FEIGN_FIELD_RESULT : FEIGN_FIELD_ERROR,
+                     result > 0 || result < -4095 ? (uint64_t)result : (uint64_t)-result);
+  return 1;
+}
+
+static inline __attribute__((always_inline)) void record_end(struct feign_record* r) {
+  struct lane* const l = r->lane;
+  *(feign_loose16*)r->at = 0;        /* the next one's length */
+  __asm__ volatile("" ::: "memory"); /* x86 stores in order */
+  *(volatile feign_loose16*)r->start = (uint16_t)(r->at - r->start);
+  l->at = r->at;
+  l->last = r->ticks;
+  __asm__ volatile("" ::: "memory");
+  feign_thread.busy = r->busy;
 }
 
 #endif

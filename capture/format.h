@@ -3,12 +3,10 @@
  * What the capture library leaves behind: the raw folder, written by the processes that are
  * recorded and read by the provider `capture`.
  *
- *   control          one page, shared by all: feign_control
- *   records          one large sparse file, which all processes map and fill in chunks:
- *                    feign_chunk_head, and records
- *   layers           descriptions of third parties' layers, if there are any
- * (core/trace/own_layer.h) hook.BUILD-ID    a library's text with its system calls made jumps
- * (core/record/hook_image.h)
+ *   records   one large sparse file, which all processes map: a page that all share, feign_control,
+ *             and behind it chunks that they fill: feign_chunk_head, and records
+ *   hooks     libraries' texts with their system calls made jumps (capture/hook_format.h)
+ *   layers    descriptions of third parties' layers, if there are any (core/trace/own_layer.h)
  *
  * A chunk is of one lane, and a lane belongs to one
  * thread and is written by nobody else. (A thread has more than one where a signal handler came in
@@ -30,6 +28,7 @@
 #define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
 #define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this */
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
+#define FEIGN_CAPTURE_EXECS 512u
 
 /* Numbers of calls: layer << 12 | the op's number in its description. Layers of third parties are
  * named in feign_control, and described in the file layers. Calls that are left out have the place
@@ -51,9 +50,9 @@ struct feign_control {
   uint64_t tick_0, ns_0; /* the same moment by both clocks, when the recording began */
   uint64_t tick_1, ns_1; /* … and later */
   uint64_t real_ns;      /* CLOCK_REALTIME at tick_0 */
-  uint64_t max_bytes;    /* of all files; 0: no limit */
-  uint64_t size;         /* of the file records */
-  uint64_t bytes;        /* given out so far */
+  uint64_t max_bytes;    /* of records; 0: no limit */
+  uint64_t size;         /* of the file */
+  uint64_t bytes;        /* given out so far, with this page */
   uint64_t dropped;      /* records that found no room */
   uint32_t processes;    /* that were recorded */
   uint32_t unhooked;     /* … of which the system calls could not be */
@@ -62,6 +61,9 @@ struct feign_control {
   uint32_t layers;       /* bits: layers to be recorded */
   char host[64];
   char third[FEIGN_CAPTURE_LEFT_OUT - FEIGN_CAPTURE_THIRD][32]; /* names of third parties' layers */
+  uint64_t ready; /* up to here the file's pages are there: touching them cannot fail */
+  /* Processes that call exec, by their number's last bits: the next program is no stranger. */
+  int32_t execs[FEIGN_CAPTURE_EXECS];
 };
 
 struct feign_chunk_head {

@@ -37,6 +37,8 @@ struct registers {
 /* ---- reading what arguments point to
  * -------------------------------------------------------------------- */
 
+typedef const uint64_t __attribute__((may_alias)) feign_word64;
+
 /* A call that failed may have been given any address. */
 static int unsure(long result) {
   return result < 0 && result >= -4095 && result != -ENOENT && result != -EEXIST &&
@@ -73,13 +75,20 @@ static const void* behind(long address, long result, void* copy, size_t size) {
   type name##_copy;                 \
   const type* const name = behind(address, result, &name##_copy, sizeof name##_copy)
 
+/* A record that has no room for it is told by its end, and made again where there is. */
+static inline int has_room(struct feign_record* r, size_t length) {
+  if (r->at < r->end && (size_t)(r->end - r->at) >= length) return 1;
+  r->at = r->end;
+  return 0;
+}
+
 static __attribute__((noinline)) void put_unsure_text(struct feign_record* r, unsigned field,
                                                       long address) {
   char copy[4096];
   const size_t got = copy_safely(copy, (const void*)address, sizeof copy);
   size_t length = 0;
   while (length < got && copy[length] != '\0') ++length;
-  if (got != 0) feign_put_text(r, field, copy, length);
+  if (got != 0 && has_room(r, length)) feign_put_text(r, field, copy, length);
 }
 
 static inline void put_string(struct feign_record* r, unsigned field, long address, long result) {
@@ -88,14 +97,41 @@ static inline void put_string(struct feign_record* r, unsigned field, long addre
     put_unsure_text(r, field, address);
     return;
   }
+  /* Words as wide as are aligned: none of them reaches into a page where the text is not. */
   const char* text = (const char*)address;
+  if (!has_room(r, 8)) return;
+  const size_t most = r->end - r->at < 4096 ? (size_t)(r->end - r->at) : 4096;
+  uint8_t* const to = r->at + 3;
   size_t length = 0;
-  while (length < 4096 && text[length] != '\0') ++length;
-  feign_put_text(r, field, text, length);
+  for (; ((uintptr_t)(text + length) & 7) != 0; ++length) {
+    to[length] = (uint8_t)text[length];
+    if (text[length] == '\0') goto ended;
+  }
+  for (; length < most; length += 8) {
+    const uint64_t word = *(const feign_word64*)(text + length);
+    *(feign_loose64*)(to + length) = word;
+    const uint64_t zeros = (word - 0x0101010101010101u) & ~word & 0x8080808080808080u;
+    if (zeros != 0) {
+      length += (size_t)__builtin_ctzll(zeros) / 8;
+      break;
+    }
+  }
+  if (length >= most) {
+    if (most < 4096) {
+      r->at = r->end;
+      return;
+    }
+    length = 4096;
+  }
+ended:
+  r->at[0] = (uint8_t)(field << 4);
+  r->at[1] = (uint8_t)length;
+  r->at[2] = (uint8_t)(length >> 8);
+  r->at = to + length;
 }
 
 static inline void put_output(struct feign_record* r, unsigned field, long address, long length) {
-  if (address != 0 && length > 0 && length <= 4096)
+  if (address != 0 && length > 0 && length <= 4096 && has_room(r, (size_t)length))
     feign_put_text(r, field, (const char*)address, (size_t)length);
 }
 
@@ -104,6 +140,7 @@ static inline void put_output(struct feign_record* r, unsigned field, long addre
 
 static void put_iov(struct feign_record* r, long address, long count, long result) {
   if (count < 0 || count > 1024 || address == 0 || unsure(result)) return;
+  if (!has_room(r, 9 * (size_t)count)) return;
   const struct iovec* v = (const struct iovec*)address;
   uint64_t sum = 0;
   for (long i = 0; i < count; ++i) {
@@ -292,8 +329,17 @@ static long make_call(const struct registers* x) {
       if (same_start(*e, "FEIGN_CAPTURE=")) folder = 1;
       if (same_start(*e, "LD_PRELOAD=") && contains(*e, feign_capture_library)) library = 1;
     }
-    if (feign_capture.control != 0 && !(folder && library))
-      return exec_with(x, which, folder, library);
+    struct feign_control* const c = feign_capture.control;
+    if (c != 0) {
+      const int32_t pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+      int32_t* const mark = &c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS];
+      __atomic_store_n(mark, pid, __ATOMIC_RELAXED);
+      const long failed = folder && library ? system_call(x->number, x->a[0], x->a[1], x->a[2],
+                                                          x->a[3], x->a[4], x->a[5])
+                                            : exec_with(x, which, folder, library);
+      __atomic_store_n(mark, 0, __ATOMIC_RELAXED);
+      return failed;
+    }
   }
   return system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
 }
@@ -343,18 +389,21 @@ static inline __attribute__((always_inline)) void record(
     return;
   }
   struct feign_record r;
-  if (feign_record_begin(&r, t, kind, depth, d->op, start, end, result,
-                         d->flags & kTexts ? 12000 : FEIGN_TOUCHED)) {
+  for (uint32_t room = FEIGN_TOUCHED;; room = FEIGN_TEXTS) {
+    if (!record_begin(&r, t, kind, depth, d->op, start, end, result, room)) {
+      if (flight != 0) t->flight = flight->outer;
+      return;
+    }
     /* A handler from here on has a lane of its own. */
     if (flight != 0 && flight->began)
       ((struct feign_record_head*)r.start)->kind =
           (uint8_t)(FEIGN_RECORD_BEGUN << 4 | (flight->depth & 15));
     if (flight != 0) t->flight = flight->outer;
     d->fill(&r, a, result, before);
-    feign_record_end(&r);
-  } else if (flight != 0) {
-    t->flight = flight->outer;
+    if (__builtin_expect(r.at < r.end || room == FEIGN_TEXTS, 1)) break;
+    t->busy = r.busy; /* texts that the chunk's rest has no room for: once more in the next */
   }
+  record_end(&r);
 }
 
 /* Where a child goes on: read by feign_hook_entry, written by the parent, into the child's own
@@ -441,7 +490,16 @@ static inline int sampled_out(struct thread* t) {
   return one_in > 1 && t->skipped++ % one_in != 0;
 }
 
-__attribute__((used, visibility("hidden"))) struct outcome feign_hook(struct registers* x) {
+/* After a system call the processor has forgotten where functions return to, and guesses wrong:
+ * feign_hook leaves by a jump, which it remembers. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LEAVES_BY_JUMP __attribute__((function_return("thunk-extern")))
+#else
+#define LEAVES_BY_JUMP
+#endif
+
+__attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_hook(
+    struct registers* x) {
   const long number = x->number;
   long* const a = x->a;
   struct outcome out = {0, kReturn};
@@ -535,7 +593,10 @@ __asm__(
     ".cfi_def_cfa_register %rbp\n"
     "  lea 8(%rsp), %rdi\n"
     "  and $-16, %rsp\n"
-    "  call feign_hook\n"
+    "  lea 3f(%rip), %rcx\n"
+    "  push %rcx\n"
+    "  jmp feign_hook\n"
+    "3:\n"
     "  mov %rbp, %rsp\n"
     "  pop %rbp\n"
     "  test %edx, %edx\n"
@@ -572,7 +633,14 @@ __asm__(
     "  pop %rax\n"
     "  lea 136(%rsp), %rsp\n"
     "  jmp *%rcx\n"
-    ".size feign_hook_entry, . - feign_hook_entry\n");
+    ".size feign_hook_entry, . - feign_hook_entry\n"
+    ".globl __x86_return_thunk\n"
+    ".hidden __x86_return_thunk\n"
+    ".type __x86_return_thunk, @function\n"
+    "__x86_return_thunk:\n"
+    "  pop %rcx\n"
+    "  jmp *%rcx\n"
+    ".size __x86_return_thunk, . - __x86_return_thunk\n");
 extern char feign_hook_entry[] HIDDEN;
 
 /* ---- the mapping
@@ -581,16 +649,6 @@ extern char feign_hook_entry[] HIDDEN;
 
 char feign_capture_library[512];
 char feign_capture_preload[1100];
-
-static char* hexadecimal(char* to, const uint8_t* bytes, size_t count) {
-  static const char digits[] = "0123456789abcdef";
-  for (size_t i = 0; i < count; ++i) {
-    *to++ = digits[bytes[i] >> 4];
-    *to++ = digits[bytes[i] & 15];
-  }
-  *to = '\0';
-  return to;
-}
 
 /* A piece of the file at an address. Where the file may not be run from (a file system without
  * exec), its bytes are copied. */
@@ -617,74 +675,78 @@ static int map_code(uintptr_t address, uint64_t size, int over, long fd, uint64_
                      0) == (long)address;
 }
 
-static int install(uintptr_t base, const uint8_t* id, size_t id_size) {
-  char path[sizeof feign_capture.folder + 64];
-  char* p = path;
-  for (const char* t = feign_capture.folder; *t != '\0';) *p++ = *t++;
-  for (const char* t = "/hook."; *t != '\0';) *p++ = *t++;
-  hexadecimal(p, id, id_size < 20 ? id_size : 20);
-  const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (fd < 0) return 0;
-  struct feign_hook_head head;
-  int good = 0;
-  if (system_call(SYS_pread64, fd, (long)&head, sizeof head, 0, 0, 0) == (long)sizeof head &&
-      head.magic == FEIGN_HOOK_MAGIC) {
-    const uintptr_t stubs = base + head.text_address - head.distance;
-    if (map_code(stubs, head.stubs_size, 0, fd, head.stubs_offset)) {
-      const uintptr_t slot = stubs + head.stubs_size;
-      const long at = system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-      if (at == (long)slot) {
-        *(uintptr_t*)slot = (uintptr_t)feign_hook_entry;
-        system_call(SYS_mprotect, (long)slot, 4096, PROT_READ, 0, 0, 0);
-        good = map_code(base + head.text_address, head.text_size, 1, fd, head.text_offset);
-      }
-    }
-  }
-  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
-  return good;
+static int install(uintptr_t base, const struct feign_hook_head* head, long fd) {
+  const uintptr_t stubs = base + head->text_address - head->distance;
+  if (!map_code(stubs, head->stubs_size, 0, fd, head->stubs_offset)) return 0;
+  const uintptr_t slot = stubs + head->stubs_size;
+  if (system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)slot)
+    return 0;
+  *(uintptr_t*)slot = (uintptr_t)feign_hook_entry;
+  return map_code(base + head->text_address, head->text_size, 1, fd, head->text_offset);
 }
 
-struct found {
+struct search {
+  struct feign_hooks hooks;
+  long fd;
   int libc;
+  const char* self; /* this library's path */
 };
 
 static int object(struct dl_phdr_info* info, size_t size, void* data) {
   (void)size;
-  struct found* const found = data;
+  struct search* const s = data;
+  if (info->dlpi_name == 0) return 0;
   const uint8_t* id = 0;
   size_t id_size = 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)* h = &info->dlpi_phdr[i];
+    const uintptr_t from = info->dlpi_addr + h->p_vaddr;
+    if (h->p_type == PT_LOAD && (uintptr_t)feign_hook_entry - from < h->p_memsz)
+      s->self = info->dlpi_name;
     if (h->p_type != PT_NOTE) continue;
-    const uintptr_t end = info->dlpi_addr + h->p_vaddr + h->p_filesz;
-    for (uintptr_t at = info->dlpi_addr + h->p_vaddr; at + 12 < end;) {
+    for (uintptr_t at = from; at + 12 < from + h->p_filesz;) {
       const ElfW(Nhdr)* n = (const ElfW(Nhdr)*)at;
       if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4) {
         id = (const uint8_t*)(at + 16);
-        id_size = n->n_descsz;
+        id_size = n->n_descsz < 20 ? n->n_descsz : 20;
       }
       at += 12 + ((n->n_namesz + 3) & ~3u) + ((n->n_descsz + 3) & ~3u);
     }
   }
-  if (id == 0 || info->dlpi_name == 0) return 0;
-  if (contains(info->dlpi_name, "/libc.so.6")) {
-    if (install(info->dlpi_addr, id, id_size)) found->libc = 1;
-  } else if (contains(info->dlpi_name, "/ld-") || contains(info->dlpi_name, "/libpthread.") ||
-             contains(info->dlpi_name, "/librt.") || contains(info->dlpi_name, "/libaio.") ||
-             contains(info->dlpi_name, "/liburing.")) { /* what core/record/record.cc makes */
-    (void)install(info->dlpi_addr, id, id_size);
+  for (uint64_t i = 0; id != 0 && i < s->hooks.count; ++i) {
+    const struct feign_hook_head* const head = &s->hooks.all[i];
+    size_t same = 0;
+    while (same < id_size && head->id[same] == id[same]) ++same;
+    if (same != id_size || head->id_size != id_size) continue;
+    if (install(info->dlpi_addr, head, s->fd) && contains(info->dlpi_name, "/libc.so.6"))
+      s->libc = 1;
   }
   return 0;
 }
 
 __attribute__((visibility("hidden"))) int feign_hooks_install(void) {
-  Dl_info self;
-  if (dladdr((void*)feign_hook_entry, &self) == 0 || self.dli_fname == 0) return 0;
+  char path[sizeof feign_capture.folder + 16];
+  char* p = path;
+  for (const char* t = feign_capture.folder; *t != '\0';) *p++ = *t++;
+  for (const char* t = "/hooks"; *t != '\0';) *p++ = *t++;
+  *p = '\0';
+  struct search s;
+  s.libc = 0;
+  s.self = 0;
+  s.fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (s.fd < 0) return 0;
+  if (system_call(SYS_pread64, s.fd, (long)&s.hooks, sizeof s.hooks, 0, 0, 0) !=
+          (long)sizeof s.hooks ||
+      s.hooks.magic != FEIGN_HOOK_MAGIC || s.hooks.count > FEIGN_HOOK_MOST)
+    s.hooks.count = 0;
+  dl_iterate_phdr(object, &s);
+  system_call(SYS_close, s.fd, 0, 0, 0, 0, 0);
+  if (s.self == 0) return 0;
+  const char* name = s.self;
+  for (const char* t = name; *t != '\0'; ++t)
+    if (*t == '/') name = t + 1;
   char* to = feign_capture_library;
-  const char* name = self.dli_fname;
-  for (const char* p = name; *p != '\0'; ++p)
-    if (*p == '/') name = p + 1;
   for (size_t i = 0; name[i] != '\0' && i + 1 < sizeof feign_capture_library; ++i) *to++ = name[i];
   /* All that is preloaded now goes on being so. */
   to = feign_capture_preload;
@@ -693,7 +755,5 @@ __attribute__((visibility("hidden"))) int feign_hooks_install(void) {
     if (same_start(*e, "LD_PRELOAD="))
       for (size_t i = 0; (*e)[i] != '\0' && i + 1 < sizeof feign_capture_preload; ++i)
         *to++ = (*e)[i];
-  struct found found = {0};
-  dl_iterate_phdr(object, &found);
-  return found.libc;
+  return s.libc;
 }

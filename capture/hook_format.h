@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* A file hook.BUILD-ID of the raw folder: a library's text with jumps in place of its system calls,
- * and the stubs that they lead to. Made by core/record/hook_image.cc, mapped by capture/hook.c. */
+/* The file hooks of the raw folder: libraries' texts with jumps in place of their system calls, and
+ * the stubs that those lead to. Its first page says of which. Made by core/record/hook_image.cc,
+ * mapped by capture/hook.c. */
 #ifndef FEIGN_CAPTURE_HOOK_FORMAT_H
 #define FEIGN_CAPTURE_HOOK_FORMAT_H
 
 #include <stdint.h>
 
-#define FEIGN_HOOK_MAGIC 0x314b4f4f484e4745ull
+#define FEIGN_HOOK_MAGIC 0x324b4f4f484e4745ull
+#define FEIGN_HOOK_MOST 16u /* libraries */
 
 struct feign_hook_head {
-  uint64_t magic;
+  uint8_t id[20]; /* the library's build id, or its beginning */
+  uint32_t id_size;
   uint64_t text_address;           /* in the library, page-aligned */
   uint64_t text_offset, text_size; /* in this file */
   uint64_t stubs_offset,
       stubs_size;    /* in this file; a page with the hook's address follows them in memory */
   uint64_t distance; /* the stubs lie this far below the text */
+};
+
+struct feign_hooks {
+  uint64_t magic;
+  uint64_t count;
+  struct feign_hook_head all[FEIGN_HOOK_MOST];
 };
 
 #endif

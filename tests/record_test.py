@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """feign record: what it keeps is what strace sees of the same run, call by call; and it replays."""
 import collections
+import json
 import os
 import random
 import re
@@ -54,7 +55,7 @@ def seen_by_strace(path):
     """{thread: [(call, result)]} of all that a process did once the capture library was in it."""
     names, calls, begun = described(), collections.defaultdict(list), {}
     state = {}   # a thread: "on", "off", "starting", "listing"
-    own = None
+    own, first, opened = None, True, {}
     with open(path, encoding="utf-8", errors="replace") as f:
         for line in f:
             m = re.match(r"(\d+) +(.*)\n", line)
@@ -82,12 +83,12 @@ def seen_by_strace(path):
                 state[pid] = "off"
                 continue
             if now == "off":
-                if name == "openat" and ".raw/records" in args:
-                    state[pid] = "starting"
-                continue
-            if now == "starting":
-                if name == "openat" and "/proc/self/fd" in args:
-                    state[pid] = "listing"
+                # What it says of itself comes last: of where it works, and, once, of its descriptors.
+                if name == "getcwd" and ".raw/records" in opened.get(pid, ""):
+                    state[pid] = "listing" if first else "on"
+                    first = False
+                elif name == "openat":
+                    opened[pid] = args
                 continue
             if now == "listing":
                 if name == "close":
@@ -113,7 +114,7 @@ def recorded(trace, tmp):
     return calls
 
 
-def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, least=1):
+def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, least=1, fidelity=0.999):
     """Runs a command under strace and feign record at once, compares, and replays."""
     needs_strace()
     needs_capture()
@@ -139,7 +140,7 @@ def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, l
             if a != b:
                 i = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
                 raise AssertionError(f"{name}: thread {pid}: {len(a)} calls seen, {len(b)} recorded; at {i}: strace {a[max(0, i - 3):i + 4]}, recorded {b[max(0, i - 3):i + 4]}")
-        replays(trace, tmp, work)
+        replays(trace, tmp, work, fidelity)
 
 
 def replays(trace, tmp, work, fidelity=0.999):
@@ -203,6 +204,47 @@ def test_sqlite():
     if not shutil.which("sqlite3"):
         raise Skip("sqlite3 is not installed")
     both("sqlite", shell="echo 'create table t(a); begin; insert into t values(1),(2); commit; select * from t; vacuum;' | sqlite3 d > out", least=50)
+
+
+def test_python():
+    both("python", shell="for i in 1 2 3; do echo x$i > $i; done; python3 -S -c 'import os, shutil, json; shutil.copytree(\".\", \"../w/c\", ignore=lambda *a: [\"c\"]); "
+         "json.dump([1] * 9999, open(\"j\", \"w\")); os.rename(\"1\", \"4\"); print(open(\"2\").read(), file=open(\"p\", \"w\"))'", least=200)
+
+
+def test_small_programs():
+    """find, xargs, sort with its own threads and files, cp, dd, mv, rm: each in the way it asks for."""
+    both("small", shell="mkdir a a/b; for i in 1 2 3 4; do seq $i 997 20000 > a/$i; cp a/$i a/b/x$i; done; find a -type f | xargs cat | sort -S 20k -T . -o s; cp -r a c; "
+         "cp --sparse=always a/1 a/z; dd if=s of=d bs=4k count=9 conv=fsync 2> e; find c -name x1 -delete; mv c m; rm -r a/b; sort s | uniq -c | head -3 > u; touch -d @5 u; "
+         "truncate -s 9999 t; ln s h; chmod 600 h; split -b 9k s p.; wc -l s > l; diff a/1 a/2 > f; tail -c 9 s > g; tee k < g > n", least=800)
+
+
+def test_rsync():
+    if not shutil.which("rsync"):
+        raise Skip("rsync is not installed")
+    both("rsync", shell="mkdir a; for i in 1 2 3 4; do seq $i 3000 > a/$i; done; rsync -a a/ b; echo x >> a/1; touch -d @7 a/2; rsync -a --inplace a/ b", least=300, fidelity=0.99)
+
+
+def test_fio():
+    if not shutil.which("fio"):
+        raise Skip("fio is not installed")
+    both("fio", shell="fio --name=x --thread --numjobs=3 --size=256k --bs=4k --rw=randrw --ioengine=psync --randseed=5 --output=o --filename_format='f.$jobnum'; rm -f o", least=300)
+
+
+def test_waits():
+    """Waits that are no I/O are told from computing: here each is 20 ms of the other thread's computing."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        r = feign("record", "-o", trace, "--", compiled(tmp, "waits"))
+        assert r.status == 0, r.err
+        info = json.loads(feign("info", trace, "--json").out)
+        left_out = {c["call"] for c in info["left_out"] if "waits" in c["why"]}
+        assert {"poll", "epoll_wait"} <= left_out and left_out & {"select", "pselect6"}, left_out
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            ops = collections.Counter(m[1] for m in (re.match(r"\d+ [\d.]+ \[.*?\] ([\w:]+)\(", line) for line in f) if m)
+        assert ops["futex"] >= 6 and ops["recvfrom"] == 4 and ops["wait4"] == 1, ops
+        assert info["sync_seconds"] > 0.05 and info["compute_seconds"] > 0.1, info
 
 
 def test_streams():
@@ -337,19 +379,19 @@ def test_damaged_recording():
         assert r.status == 0, r.err
         with open(trace + ".raw/records", "rb") as f:
             good = f.read(300_000)
-        with open(trace + ".raw/control", "rb") as f:
-            control = f.read()
+        control, good = good[:4096], good[4096:]
         rest = random.Random(7)
         for i in range(25):
             bad = bytearray(good)
             for _ in range(rest.choice((1, 10, 300))):
                 bad[rest.randrange(len(bad)) if i % 2 else rest.randrange(0, len(bad), 4096) + rest.randrange(200)] = rest.randrange(256)
             with open(trace + ".raw/records", "r+b") as f:
-                f.truncate(rest.choice((len(bad), len(bad), 5000)))
+                f.truncate(4096 + rest.choice((len(bad), len(bad), 900)))
+                f.seek(4096)
                 f.write(bad)
             assert feign("info", trace + ".raw").status in (0, 2)
         for bad in (control[:20], b"x" * len(control), control[:8] + b"\xff" * 4 + control[12:]):
-            with open(trace + ".raw/control", "wb") as f:
+            with open(trace + ".raw/records", "wb") as f:
                 f.write(bad)
             assert feign("info", trace + ".raw").status == 2
 

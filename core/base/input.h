@@ -59,7 +59,7 @@ std::optional<uint64_t> number_of(std::string_view file);
 
 // The files that a name stands for: itself, or, where there is none of that name, all NAME.NUMBER
 // (compressed or not), as strace -ff -o NAME writes them, in order; of a raw folder of feign record, its
-// file "control".
+// file "records".
 std::vector<std::string> files_of(const std::string& name);
 
 }  // namespace feign

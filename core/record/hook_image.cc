@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/output.h"
-#include "capture/hook_format.h"
 
 #ifdef FEIGN_ZYDIS
 #include <Zydis/Zydis.h>
@@ -24,9 +23,36 @@
 
 namespace feign {
 
+namespace {
+constexpr size_t kPage = 4096;
+static_assert(sizeof(feign_hooks) <= kPage);
+}  // namespace
+
+Result<void> HookImages::write(const std::string& path) {
+  feign_hooks hooks{};
+  hooks.magic = FEIGN_HOOK_MAGIC;
+  hooks.count = heads_.size();
+  std::copy(heads_.begin(), heads_.end(), hooks.all);
+  bytes_.resize(std::max(bytes_.size(), kPage));
+  memcpy(bytes_.data(), &hooks, sizeof hooks);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+  if (fd < 0) return errno_error("open " + path, errno);
+  for (size_t done = 0; done < bytes_.size();) {
+    const ssize_t n = ::write(fd, bytes_.data() + done, bytes_.size() - done);
+    if (n <= 0) {
+      Error error = errno_error("write " + path, errno);
+      close(fd);
+      return error;
+    }
+    done += static_cast<size_t>(n);
+  }
+  close(fd);
+  return {};
+}
+
 #ifndef FEIGN_ZYDIS
 
-Result<HookImage> make_hook_image(const std::string&, const std::string&) {
+Result<HookImage> HookImages::add(const std::string&) {
   return Error(FEIGN_ERR_UNSUPPORTED,
                "this feign was built without Zydis, which finds the system calls in libc");
 }
@@ -35,7 +61,6 @@ Result<HookImage> make_hook_image(const std::string&, const std::string&) {
 
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kDistance = uint64_t{512} << 20;  // within reach of a jump, past all libraries
 constexpr size_t kJump = 5;
 
@@ -61,7 +86,7 @@ class Image {
  public:
   Image(std::vector<uint8_t> file, std::string name)
       : file_(std::move(file)), name_(std::move(name)) {}
-  Result<HookImage> make(const std::string& folder);
+  Result<HookImage> make(std::vector<uint8_t>& out, feign_hook_head& head);
 
  private:
   Error bad(const std::string& what) const {
@@ -278,7 +303,7 @@ bool Image::hook(size_t index) {
   return true;
 }
 
-Result<HookImage> Image::make(const std::string& folder) {
+Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) {
   if (auto found = find_text(); !found) return std::move(found.error());
   for (const auto& [begin, end] : code_) decode(begin, end);
   const auto by_address = [](const auto& a, const auto& b) { return a.address < b.address; };
@@ -297,43 +322,23 @@ Result<HookImage> Image::make(const std::string& folder) {
     const auto d = static_cast<int32_t>(static_cast<int64_t>(slot - (address + 4)));
     memcpy(stubs_.data() + offset, &d, 4);
   }
-  static constexpr char kDigits[] = "0123456789abcdef";
-  for (const uint8_t byte : id_) {
-    out.build_id += kDigits[byte >> 4];
-    out.build_id += kDigits[byte & 15];
-  }
-  feign_hook_head head{};
-  head.magic = FEIGN_HOOK_MAGIC;
+  std::copy(id_.begin(), id_.end(), head.id);
+  head.id_size = static_cast<uint32_t>(id_.size());
+  all.resize(std::max(all.size(), kPage));  // the first page: what is here
   head.text_address = text_address_;
-  head.text_offset = kPage;
+  head.text_offset = all.size();
   head.text_size = text_.size();
-  head.stubs_offset = kPage + text_.size();
+  head.stubs_offset = all.size() + text_.size();
   head.stubs_size = stubs_.size();
   head.distance = kDistance;
-  std::vector<uint8_t> all(kPage);
-  memcpy(all.data(), &head, sizeof head);
   all.insert(all.end(), text_.begin(), text_.end());
   all.insert(all.end(), stubs_.begin(), stubs_.end());
-  const std::string path = folder + "/hook." + out.build_id;
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-  if (fd < 0) return errno_error("open " + path, errno);
-  size_t done = 0;
-  while (done < all.size()) {
-    const ssize_t n = write(fd, all.data() + done, all.size() - done);
-    if (n <= 0) {
-      Error error = errno_error("write " + path, errno);
-      close(fd);
-      return error;
-    }
-    done += static_cast<size_t>(n);
-  }
-  close(fd);
   return out;
 }
 
 }  // namespace
 
-Result<HookImage> make_hook_image(const std::string& library, const std::string& folder) {
+Result<HookImage> HookImages::add(const std::string& library) {
   const int fd = open(library.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno_error("open " + library, errno);
   struct stat st {};
@@ -347,7 +352,12 @@ Result<HookImage> make_hook_image(const std::string& library, const std::string&
   }
   close(fd);
   if (!good) return errno_error("read " + library, errno);
-  return Image(std::move(file), library).make(folder);
+  if (heads_.size() == FEIGN_HOOK_MOST)
+    return Error(FEIGN_ERR_UNSUPPORTED, library + ": too many libraries with system calls");
+  feign_hook_head head{};
+  auto made = Image(std::move(file), library).make(bytes_, head);
+  if (made) heads_.push_back(head);
+  return made;
 }
 
 #endif

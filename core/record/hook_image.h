@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Copies of a library's text in which each system call is a jump (capture/hook.c maps them).
+// Copies of libraries' texts in which each system call is a jump (capture/hook.c maps them).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "capture/hook_format.h"
 
 namespace feign {
 
 struct HookImage {
-  std::string build_id;  // in hexadecimal
   uint32_t sites = 0, hooked = 0;
 };
 
-// Writes FOLDER/hook.BUILD-ID for this library. FEIGN_ERR_UNSUPPORTED: it has no build id, or this
-// feign was built without a disassembler.
-Result<HookImage> make_hook_image(const std::string& library, const std::string& folder);
+// The file hooks of a raw folder.
+class HookImages {
+ public:
+  // FEIGN_ERR_UNSUPPORTED: the library has no build id, or this feign was built without a
+  // disassembler.
+  Result<HookImage> add(const std::string& library);
+  Result<void> write(const std::string& path);
+
+ private:
+  std::vector<uint8_t> bytes_;
+  std::vector<feign_hook_head> heads_;
+};
 
 }  // namespace feign

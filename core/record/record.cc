@@ -16,9 +16,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -32,6 +36,9 @@
 
 namespace feign {
 namespace {
+
+constexpr int kPopulateWrite = 23;                           // MADV_POPULATE_WRITE
+constexpr uint64_t kAhead = 1 << 20, kMostAhead = 64 << 20;  // bytes of records made in advance
 
 volatile pid_t g_child = 0;
 feign_control* volatile g_control = nullptr;
@@ -225,12 +232,42 @@ Result<void> write_text(const std::string& path, const std::string& text) {
   return errno_error("write " + path, written < 0 ? error : ENOSPC);
 }
 
-struct Control {
-  feign_control* map = nullptr;
+// The file records, its control page mapped; and, while a command runs, a thread that makes the
+// file's next pages, so that the program which is recorded finds them made.
+class Control {
+ public:
   ~Control() {
+    stop();
     g_control = nullptr;
-    if (map != nullptr) munmap(map, 4096);
+    if (map_ != nullptr) munmap(map_, FEIGN_CAPTURE_UNIT);
+    if (fd_ >= 0) close(fd_);
   }
+  Result<void> make(const std::string& raw, const RecordOptions& o, const Third& third,
+                    uint32_t layers);
+  feign_control& page() { return *map_; }
+  void start() {
+    ahead_ = std::thread([this] { make_pages(); });
+  }
+  void stop() {
+    if (!ahead_.joinable()) return;
+    {
+      std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    ahead_.join();
+  }
+  bool make_pages(uint64_t until);
+
+ private:
+  void make_pages();
+
+  feign_control* map_ = nullptr;
+  int fd_ = -1;
+  std::thread ahead_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
 };
 
 // Which layers are to be recorded, as bits.
@@ -257,39 +294,73 @@ Result<uint32_t> layers_of(const RecordOptions& o, const Third& third) {
   return bits;
 }
 
-Result<void> make_control(const std::string& raw, const RecordOptions& o, const Third& third,
-                          uint32_t layers, Control& control) {
-  const std::string path = raw + "/control";
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return errno_error("open " + path, errno);
+// False: no more can be made (a full disk, the end of the file); programs find out for themselves.
+bool Control::make_pages(uint64_t until) {
+  constexpr uint64_t kPiece = 256 << 10;
+  feign_control& c = *map_;
+  uint64_t most = c.size;
+  if (c.max_bytes != 0) most = std::min(most, c.max_bytes + FEIGN_CAPTURE_UNIT);
+  until = std::min(until, most);
+  uint64_t ready = std::max(c.ready, __atomic_load_n(&c.bytes, __ATOMIC_RELAXED));
+  ready = ready / FEIGN_CAPTURE_UNIT * FEIGN_CAPTURE_UNIT;
+  while (ready < until) {
+    const uint64_t piece = std::min(kPiece, until - ready);
+    void* at = mmap(nullptr, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_,
+                    static_cast<off_t>(ready));
+    if (at == MAP_FAILED) return false;
+    madvise(at, piece, MADV_RANDOM);
+    const bool made = madvise(at, piece, kPopulateWrite) == 0;
+    munmap(at, piece);
+    if (!made) return false;
+    ready += piece;
+    __atomic_store_n(&c.ready, ready, __ATOMIC_RELEASE);
+  }
+  return true;
+}
+
+void Control::make_pages() {
+  using namespace std::chrono_literals;
+  uint64_t last = 0, margin = kAhead;
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, 5ms, [this] { return over_; })) {
+    const uint64_t bytes = __atomic_load_n(&map_->bytes, __ATOMIC_RELAXED);
+    // What was taken since the last look, four times over.
+    margin = std::clamp((bytes - last) * 4, margin - margin / 8, kMostAhead);
+    margin = std::max(margin, kAhead);
+    last = bytes;
+    if (map_->ready < bytes + margin / 2 && !make_pages(bytes + margin)) return;
+  }
+}
+
+Result<void> Control::make(const std::string& raw, const RecordOptions& o, const Third& third,
+                           uint32_t layers) {
+  // As large as the file system lets a file be, up to a size that any address space has room for.
+  const std::string records = raw + "/records";
+  fd_ = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd_ < 0) return errno_error("open " + records, errno);
+  uint64_t size = uint64_t{64} << 30;
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    size = std::min<uint64_t>(size, space.rlim_cur / 4) & ~uint64_t{0xFFFF};
+  while (size > uint64_t{16} << 20 && ftruncate(fd_, static_cast<off_t>(size)) != 0) size /= 2;
+  const uint64_t none = 0;  // the disk has room for it, or this says not
   void* map = MAP_FAILED;
-  if (ftruncate(fd, 4096) == 0)
-    map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  const int error = errno;
-  close(fd);
-  if (map == MAP_FAILED) return errno_error("map " + path, error);
-  control.map = static_cast<feign_control*>(map);
-  feign_control& c = *control.map;
-  c.version = 1;
+  if (pwrite(fd_, &none, sizeof none, 0) == sizeof none)
+    map = mmap(nullptr, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (map == MAP_FAILED) return errno_error("map " + records, errno);
+  map_ = static_cast<feign_control*>(map);
+  feign_control& c = *map_;
+  c.version = 2;
   c.paused = o.paused;
   c.max_bytes = o.max_bytes;
+  c.size = size;
+  c.bytes = FEIGN_CAPTURE_UNIT;
   c.sample = o.sample;
   c.layers = layers;
   for (size_t i = 0; i < third.names.size(); ++i)
     memcpy(c.third[i], third.names[i].c_str(), third.names[i].size() + 1);
   if (!third.names.empty())
     if (auto written = write_text(raw + "/layers", third.described); !written) return written;
-  // As large as the file system lets a file be, up to a size that any address space has room for.
-  const std::string records = raw + "/records";
-  const int file = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) return errno_error("open " + records, errno);
-  c.size = uint64_t{64} << 30;
-  rlimit space{};
-  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-    c.size = std::min<uint64_t>(c.size, space.rlim_cur / 4) & ~uint64_t{0xFFFF};
-  while (c.size > uint64_t{16} << 20 && ftruncate(file, static_cast<off_t>(c.size)) != 0)
-    c.size /= 2;
-  close(file);
   gethostname(c.host, sizeof c.host - 1);
   moment(c.tick_0, c.ns_0);
   timespec real{};
@@ -301,7 +372,8 @@ Result<void> make_control(const std::string& raw, const RecordOptions& o, const 
 }
 
 // Runs it, and passes signals on to it.
-Result<int> run(const std::string& program, const std::vector<std::string>& command) {
+Result<int> run(const std::string& program, const std::vector<std::string>& command,
+                Control* control = nullptr) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -317,6 +389,7 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
     _exit(errno == ENOENT ? 127 : 126);
   }
   g_child = child;
+  if (control != nullptr) control->start();  // a thread with all signals blocked
   struct sigaction act {};
   act.sa_handler = pass_on;
   act.sa_flags = SA_RESTART;
@@ -334,6 +407,7 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   g_child = 0;
+  if (control != nullptr) control->stop();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -363,7 +437,7 @@ void remove_raw(const std::string& raw) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "control" || name == "records" || name == "layers" || name.starts_with("hook."))
+      if (name == "records" || name == "hooks" || name == "layers")
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
@@ -414,12 +488,13 @@ Result<Recorded> record_command(const RecordOptions& o) {
                  r.raw + ": this path is too long for the capture library (380 bytes)");
   }
   Control control;
-  if (auto made = make_control(r.raw, o, *third, *layers, control); !made) {
+  if (auto made = control.make(r.raw, o, *third, *layers); !made) {
     remove_raw(r.raw);
     return std::move(made.error());
   }
+  HookImages images;
   for (const std::string& path : libraries()) {
-    auto image = make_hook_image(path, r.raw);
+    auto image = images.add(path);
     if (!image && path.find("/libc.so.6") != std::string::npos) {
       remove_raw(r.raw);
       return std::move(image.error());
@@ -428,7 +503,12 @@ Result<Recorded> record_command(const RecordOptions& o) {
       log(FEIGN_LOG_DEBUG, "record: " + path + ": " + std::to_string(image->hooked) + " of " +
                                std::to_string(image->sites) + " system calls are hooked");
   }
-  g_control = control.map;
+  if (auto written = images.write(r.raw + "/hooks"); !written) {
+    remove_raw(r.raw);
+    return std::move(written.error());
+  }
+  (void)control.make_pages(kAhead);
+  g_control = &control.page();
   const char* old = getenv("LD_PRELOAD");
   // Wrappers of layers above the system calls, before the library that they are made with.
   std::string ours = library;
@@ -447,7 +527,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   const std::string preload = ours + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);
-  auto status = run(*program, o.command);
+  auto status = run(*program, o.command, &control);
   if (old != nullptr)
     setenv("LD_PRELOAD", std::string(preload.substr(ours.size() + 1)).c_str(), 1);
   else
@@ -458,7 +538,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     return std::move(status.error());
   }
   r.status = *status;
-  feign_control& c = *control.map;
+  feign_control& c = control.page();
   moment(c.tick_1, c.ns_1);
   c.ended = 1;
   r.anything = c.processes != 0;

@@ -38,7 +38,7 @@ struct Options {
 };
 constexpr feign_option kOptions[] = {
     {"file", FEIGN_OPT_TEXTS, offsetof(Options, file), nullptr, nullptr, 0, 0,
-     "The raw folder's file \"control\"."},
+     "The raw folder's file \"records\"."},
 };
 
 constexpr size_t kMaxHeld = size_t{1} << 18;
@@ -59,7 +59,9 @@ struct Item {
 class Provider;
 
 // What a process has that was not followed to there, and threads of it say no more.
+using ProcessKey = std::pair<int32_t, uint64_t>;  // process id, and when it, or its exec, began
 struct Process {
+  ProcessKey key;
   int32_t pid = 0, parent = 0, rank = -1;
   bool forked = false;  // else it is a program of its own
   uint32_t cwd = 0;
@@ -114,7 +116,7 @@ class Provider {
   feign_status fail(const std::string& what, feign_status code = FEIGN_ERR_ARGUMENT) const {
     return host_->fail(host_, code, what.c_str());
   }
-  feign_status read_records(const std::string& path);
+  feign_status read_records();
   uint64_t time(uint64_t tick) const {
     if (tick <= origin_) return 0;
     return static_cast<uint64_t>(static_cast<double>(tick - origin_) * ns_per_tick_);
@@ -128,14 +130,12 @@ class Provider {
 
   const feign_host* host_;
   Options options_;
-  std::string folder_;
   feign_control control_{};
   double ns_per_tick_ = 1;
   uint64_t origin_ = UINT64_MAX;          // ticks: when the first process began
   uint64_t best_tick_ = 0, best_ns_ = 0;  // the latest moment that is known by both clocks
   const uint8_t* data_ = nullptr;         // the file records
   size_t size_ = 0;
-  using ProcessKey = std::pair<int32_t, uint64_t>;  // process id, and when it began
   std::map<ProcessKey, Process> processes_;
   std::unordered_map<int32_t, Process*> by_pid_;  // the latest
   std::multimap<int32_t, uint64_t> starts_;       // of programs, in ticks
@@ -368,7 +368,8 @@ uint64_t Lane::when() {
 // ---- the folder
 // ------------------------------------------------------------------------------------
 
-feign_status Provider::read_records(const std::string& path) {
+feign_status Provider::read_records() {
+  const std::string path = options_.file[0];
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail("open " + path + ": " + strerror(errno), FEIGN_ERR_IO);
   struct stat st {};
@@ -397,6 +398,7 @@ feign_status Provider::read_records(const std::string& path) {
       }
       const ProcessKey key = {chunk.own_pid, chunk.began};
       Process& process = processes_[key];
+      process.key = key;
       process.pid = chunk.own_pid;
       process.parent = chunk.parent;
       process.forked = chunk.forked != 0;
@@ -428,21 +430,19 @@ feign_status Provider::read_records(const std::string& path) {
 }
 
 feign_status Provider::open() {
-  if (options_.file[0] == nullptr) return fail("file: want the file \"control\" of a raw folder");
+  if (options_.file[0] == nullptr) return fail("file: want the file \"records\" of a raw folder");
   if (options_.file[1] != nullptr)
     return fail(std::string(options_.file[1]) + ": a second folder: want one");
   const std::string file = options_.file[0];
-  const size_t slash = file.rfind('/');
-  folder_ = slash == std::string::npos ? "." : file.substr(0, slash + 1);
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail("open " + file + ": " + strerror(errno), FEIGN_ERR_IO);
   const ssize_t size = read(fd, &control_, sizeof control_);
   close(fd);
   if (size != sizeof control_ || control_.magic != FEIGN_CAPTURE_MAGIC)
     return fail(file + ": is not what feign record leaves behind");
-  if (control_.version != 1)
+  if (control_.version != 2)
     return fail(file + ": is of version " + std::to_string(control_.version) +
-                ", want 1: this feign is older");
+                ", want 2: convert it with the feign that recorded it");
   const struct {
     uint32_t number;
     const feign_layer& layer;
@@ -456,7 +456,7 @@ feign_status Provider::open() {
       return s;
   }
   if (const feign_status s = read_third(folder_ + "/layers"); s < 0) return s;
-  if (const feign_status s = read_records(folder_ + "/records"); s < 0) return s;
+  if (const feign_status s = read_records(); s < 0) return s;
   // A recording that was cut off did not say when it ended.
   if (control_.ended || best_tick_ <= control_.tick_0) {
     best_tick_ = control_.tick_1;
@@ -547,8 +547,13 @@ void Provider::third(Process& process, feign_activity& a, const feign_op_info& i
 uint32_t Provider::hint(Process& process, uint32_t handle, int depth) {
   if (const auto at = process.descriptors.find(handle); at != process.descriptors.end())
     return at->second;
+  // The program before this one in the process had said so, or else the process that made it.
+  if (depth > 64) return 0;
+  if (auto before = processes_.find(process.key); before != processes_.begin())
+    if (--before; before->first.first == process.pid)
+      return hint(before->second, handle, depth + 1);
   const auto parent = by_pid_.find(process.parent);
-  if (parent == by_pid_.end() || parent->second == &process || depth > 8) return 0;
+  if (parent == by_pid_.end() || parent->second == &process) return 0;
   return hint(*parent->second, handle, depth + 1);
 }
 
@@ -658,7 +663,7 @@ void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
 
 int probe(const char*, const void* head, size_t size) noexcept {
   constexpr uint64_t kMagic = FEIGN_CAPTURE_MAGIC;
-  return size >= sizeof(feign_control) && memcmp(head, &kMagic, sizeof kMagic) == 0 ? 100 : 0;
+  return size >= sizeof kMagic && memcmp(head, &kMagic, sizeof kMagic) == 0 ? 100 : 0;
 }
 
 constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
