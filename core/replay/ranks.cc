@@ -211,7 +211,8 @@ void Ranks::abort(int status) {
   _exit(status);
 }
 
-void Ranks::one_thread(bool one) {
+void Ranks::one_thread(bool one, bool alone) {
+  others_ = !one || alone;
   // Elsewhere the main thread must be able to hear that the others end.
   if (stops_ != nullptr && FEIGN_HAS(&api_, threads) && api_.threads != nullptr)
     api_.threads(instance_->self(), one ? 0 : 1);
@@ -220,13 +221,15 @@ void Ranks::one_thread(bool one) {
 // ---- dependencies -------------------------------------------------------------------------------
 
 Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
-                         const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of) {
+                         const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of,
+                         const Tables& tables) {
   const auto& counts = plan->totals().by_stream;
   struct Need {
     uint32_t stream, reserved;
     uint64_t id;
   };
   std::vector<std::map<uint32_t, std::vector<uint64_t>>> needs(size_);  // by rank, stream
+  calls_mpi_.assign(rank_of.size(), 0);
   if (!mine.empty()) {
     NativeReader::Range range;
     range.streams = mine;
@@ -237,6 +240,8 @@ Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
       auto more = cursor.next(r, number);
       if (!more) return std::move(more.error());
       if (!*more) break;
+      if (const feign_op_info* info = tables.ops.info(r.a.op); info != nullptr)
+        calls_mpi_[r.a.stream] |= std::string_view(info->layer).starts_with("mpi");
       for (const Dependency& d : r.depends)
         if (d.stream < rank_of.size() && rank_of[d.stream] != rank_ && counts[d.stream] != 0)
           needs[rank_of[d.stream]][d.stream].push_back(d.id);
@@ -294,6 +299,7 @@ struct Passed {
 }  // namespace
 
 void Ranks::carry_on() {
+  if (!others_) return;
   (void)api_.receive(
       instance_->self(), kNothing, [](void*, uint32_t, const void*, size_t) noexcept {}, nullptr);
 }

@@ -52,11 +52,15 @@ class Ranks {
   [[noreturn]] void abort(int status);
   // From here on one thread of this process is in the plug-in at a time, or no longer so. Nothing
   // below needs it meanwhile, but passed() and has_passed(). [main, while no other thread is in it]
-  void one_thread(bool one);
+  // `alone`: it is the only one that calls carry_on().
+  void one_thread(bool one, bool alone = true);
 
   // What this rank's streams need of other ranks', and the others of its. All must call it. [main]
   Result<void> link(const std::shared_ptr<const NativeReader>& plan,
-                    const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of);
+                    const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of,
+                    const Tables& tables);
+  // Whether an activity of the stream is of MPI's layers.
+  bool calls_mpi(uint32_t stream) const { return calls_mpi_[stream] != 0; }
   // Others wait for these of a stream, ids growing.
   struct Awaited {
     uint64_t id;
@@ -93,6 +97,8 @@ class Ranks {
   Stop* stops_ = nullptr;            // by rank; null, too, if there are several hosts
   std::vector<uint8_t> near_;        // by stream: its rank is of this host
   std::vector<uint8_t> near_ranks_;  // by rank
+  std::vector<uint8_t> calls_mpi_;   // by stream
+  bool others_ = true;               // who waits may be in the plug-in
   std::vector<std::string> hosts_;
   std::vector<int64_t> processes_;                   // by rank; 0 on other hosts
   std::vector<std::vector<Awaited>> awaited_;        // by stream

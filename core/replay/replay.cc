@@ -93,6 +93,7 @@ class Worker {
   // Since when, by the clock, it has been at one activity, and which; 0: between two.
   uint64_t busy_since() const { return busy_.since.load(std::memory_order_relaxed); }
   std::string busy_with(const Tables& tables) const;
+  bool calls_mpi() const;
   bool over() const { return over_.load(std::memory_order_acquire); }
   void leave_behind() { thread_.detach(); }
   WorkerTime time() const { return {first_ns_, last_ns_, last_stream_, &timeline_, &waited_}; }
@@ -353,7 +354,9 @@ void Run::start() {
   if (team != nullptr) {
     team->ranks.barrier();
     // Locks cost more than a short message.
-    if (workers.size() == 1) team->ranks.one_thread(true);
+    size_t callers = 0;
+    for (const auto& w : workers) callers += w->calls_mpi();
+    if (callers <= 1) team->ranks.one_thread(true, workers.size() == 1);
   }
   anchor_ns = now_ns() + (options.pace == Pace::kTimed ? kLead_ns : 0);
   started.open(1);
@@ -410,6 +413,11 @@ std::string Worker::busy_with(const Tables& tables) const {
   return "stream " + std::to_string(busy_.stream.load(std::memory_order_relaxed)) + " in " +
          (info != nullptr ? info->name : "?") + " at " +
          tables.place(busy_.place.load(std::memory_order_relaxed));
+}
+
+bool Worker::calls_mpi() const {
+  return std::any_of(numbers_.begin(), numbers_.end(),
+                     [&](uint32_t s) { return run_.team->ranks.calls_mpi(s); });
 }
 
 // Another rank waits for some of what has ended.

@@ -31,6 +31,9 @@ program fortran
   call MPI_File_open(MPI_COMM_WORLD, trim(name), ior(MPI_MODE_CREATE, MPI_MODE_RDWR), MPI_INFO_NULL, file, error)
   at = rank * 800
   call MPI_File_write_at_all(file, at, values, 100, MPI_DOUBLE_PRECISION, status, error)
+  call MPI_File_sync(file, error)
+  call MPI_Barrier(MPI_COMM_WORLD, error)
+  call MPI_File_sync(file, error)
   call MPI_File_read_at(file, at, values, 100, MPI_DOUBLE_PRECISION, status, error)
   call MPI_Get_count(status, MPI_DOUBLE_PRECISION, got, error)
   if (got /= 100) call MPI_Abort(MPI_COMM_WORLD, 3, error)

@@ -82,8 +82,10 @@ void send(Stream& s, uint32_t op) {
       return s.answer(MPI_Ssend(d.at, d.count, d.type, p.rank, p.tag, p.comm));
     case FEIGN_MPI_RSEND:  // that its receive is there cannot be known here
       return s.answer(MPI_Send(d.at, d.count, d.type, p.rank, p.tag, p.comm));
-    case FEIGN_MPI_ISSEND:
-      return begun(s, MPI_Issend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q), q);
+    case FEIGN_MPI_ISSEND: {
+      const int status = MPI_Issend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q);
+      return begun(s, status, q);
+    }
     case FEIGN_MPI_SEND_INIT:
     case FEIGN_MPI_BSEND_INIT:
     case FEIGN_MPI_RSEND_INIT:
@@ -94,8 +96,10 @@ void send(Stream& s, uint32_t op) {
       s.answer(MPI_Ssend_init(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
       if (q != MPI_REQUEST_NULL) remember(s, q, true);
       return;
-    default:
-      return begun(s, MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q), q);
+    default: {
+      const int status = MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q);
+      return begun(s, status, q);
+    }
   }
 }
 
@@ -122,7 +126,8 @@ void receive(Stream& s, uint32_t op) {
     if (q != MPI_REQUEST_NULL) remember(s, q, true);
     return;
   }
-  begun(s, MPI_Irecv(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q), q);
+  const int status = MPI_Irecv(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q);
+  begun(s, status, q);
 }
 
 void send_receive(Stream& s) {
