@@ -194,6 +194,8 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
       meeting.arrived.push_back(here);
   }
   if (meeting.came >= c.members) c.meetings.erase(number);
+  // Not all of its ranks may be in the trace.
+  if (c.meetings.size() > kMostQueued) c.meetings.erase(c.meetings.begin());
 }
 
 Depend::Request& Depend::request_of(uint32_t stream, uint64_t request) {
