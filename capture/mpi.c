@@ -24,6 +24,12 @@
 #pragma weak ompi_mpi_byte
 #pragma weak ompi_mpi_int
 #pragma weak ompi_request_null
+#pragma weak ompi_mpi_op_max
+#pragma weak ompi_mpi_op_min
+#pragma weak ompi_message_null
+#pragma weak ompi_message_no_proc
+#pragma weak ompi_mpi_group_null
+#pragma weak ompi_mpi_group_empty
 
 #define UNKNOWN ((uint64_t)1 << 63)
 #define EXPORT __attribute__((visibility("default")))
@@ -33,17 +39,19 @@
 struct entry {
   const void* key;
   char* text;
-  int* ranks; /* of a communicator, in MPI_COMM_WORLD */
+  int* ranks; /* of a communicator, in MPI_COMM_WORLD: those that a rank in a call means */
   int size;
   uint64_t number;
-  int keeps; /* a persistent request */
+  int keeps;     /* a persistent request */
+  int wild;      /* a receive by wildcard … */
+  MPI_Comm comm; /* … and where from, or a window's */
 };
 struct table {
   struct entry* entries;
   size_t room, used;
 };
-static struct table g_comms, g_types, g_requests, g_files, g_windows;
-static uint64_t g_next_request, g_next_file, g_next_window, g_next_comm;
+static struct table g_comms, g_types, g_requests, g_files, g_windows, g_messages;
+static uint64_t g_next_request, g_next_file, g_next_window, g_next_comm, g_next_message;
 static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t place_of(const struct table* t, const void* key) {
@@ -89,10 +97,12 @@ static struct entry* enter(struct table* t, const void* key, int fresh) {
 struct text {
   char* at;
   size_t length, room;
+  int cut; /* there was more */
 };
 static void add(struct text* t, const char* what) {
   const size_t n = strlen(what);
-  if (t->length + n >= t->room) return;
+  t->cut |= t->length + n >= t->room;
+  if (t->cut) return;
   memcpy(t->at + t->length, what, n + 1);
   t->length += n;
 }
@@ -102,54 +112,150 @@ static void add_number(struct text* t, long long number) {
   add(t, digits);
 }
 
-/* The ranks of a communicator, "{0-2,5}"; its name or number comes from whoever made it. */
+static void add_ranks(struct text* t, const int* ranks, int size) {
+  for (int i = 0; i < size;) {
+    int last = i;
+    while (last + 1 < size && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (i != 0) add(t, ",");
+    add_number(t, ranks[i]);
+    if (last != i) {
+      add(t, "-");
+      add_number(t, ranks[last]);
+    }
+    i = last + 1;
+  }
+}
+static void add_list(struct text* t, const int* list, int size) {
+  for (int i = 0; i < size; ++i) {
+    if (i != 0) add(t, ",");
+    add_number(t, list[i]);
+  }
+}
+
+/* Ranks of a group in MPI_COMM_WORLD; to be freed. */
+static int* world_ranks(MPI_Group group, int size) {
+  MPI_Group world;
+  int* local = malloc(sizeof(int) * (size_t)(size + 1));
+  int* ranks = malloc(sizeof(int) * (size_t)(size + 1));
+  if (local != NULL && ranks != NULL) {
+    for (int i = 0; i < size; ++i) local[i] = i;
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_translate_ranks(group, size, local, world, ranks);
+    PMPI_Group_free(&world);
+  }
+  free(local);
+  return ranks;
+}
+
+/* Who is whose neighbour, as a name can tell it. Of a distributed graph each member knows its own
+ * part only: they tell each other, if all of them are here (`made`). */
+static void add_neighbours(struct text* t, MPI_Comm comm, int size, int made) {
+  enum { kMostNumbers = 512 };
+  int kind = MPI_UNDEFINED, all[kMostNumbers], more[kMostNumbers];
+  PMPI_Topo_test(comm, &kind);
+  if (kind == MPI_CART) {
+    int dimensions = 0;
+    PMPI_Cartdim_get(comm, &dimensions);
+    if (dimensions > 32) return;
+    PMPI_Cart_get(comm, dimensions, all, more, all + 64);
+    add(t, ":cart(");
+    add_list(t, all, dimensions);
+    add(t, ";");
+    add_list(t, more, dimensions);
+    add(t, ")");
+  } else if (kind == MPI_GRAPH) {
+    int nodes = 0, edges = 0;
+    PMPI_Graphdims_get(comm, &nodes, &edges);
+    if (nodes > kMostNumbers || edges > kMostNumbers) return;
+    PMPI_Graph_get(comm, nodes, edges, all, more);
+    add(t, ":graph(");
+    add_list(t, all, nodes);
+    add(t, ";");
+    add_list(t, more, edges);
+    add(t, ")");
+  } else if (kind == MPI_DIST_GRAPH && made) {
+    int in = 0, out = 0, weighted = 0, mine[2], most = 0;
+    PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    mine[0] = in + out;
+    PMPI_Allreduce(mine, &most, 1, MPI_INT, MPI_MAX, comm);
+    if ((most + 2) > kMostNumbers / (size > 0 ? size : 1)) return;
+    int weights[kMostNumbers], part[kMostNumbers] = {in, out};
+    PMPI_Dist_graph_neighbors(comm, in, part + 2, weights, out, part + 2 + in, weights);
+    PMPI_Allgather(part, most + 2, MPI_INT, all, most + 2, MPI_INT, comm);
+    add(t, ":dist(");
+    for (int r = 0; r < size; ++r) {
+      const int* one = all + r * (most + 2);
+      if (r != 0) add(t, ",");
+      add_list(t, one, 2 + one[0] + one[1]);
+    }
+    add(t, ")");
+  }
+}
+
+/* A communicator's text, "#2.1{0-2,5}"; its name comes from whoever made it. */
 static struct entry* comm_entry(MPI_Comm comm, const char* name) {
   struct entry* e = find(&g_comms, comm);
   if (e != NULL && name == NULL) return e;
-  MPI_Group group, world;
+  MPI_Group group;
   int size = 0, inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
-  if (inter) return NULL;
   PMPI_Comm_size(comm, &size);
-  int* local = malloc(sizeof(int) * (size_t)size);
-  int* ranks = malloc(sizeof(int) * (size_t)size);
+  PMPI_Comm_group(comm, &group);
+  int* ranks = world_ranks(group, size);
+  PMPI_Group_free(&group);
   char* text = malloc(MOST);
   e = enter(&g_comms, comm, 1);
-  if (local == NULL || ranks == NULL || text == NULL || e == NULL) {
-    free(local);
+  if (ranks == NULL || text == NULL || e == NULL) {
     free(ranks);
     free(text);
     return NULL;
   }
-  for (int i = 0; i < size; ++i) local[i] = i;
-  PMPI_Comm_group(comm, &group);
-  PMPI_Comm_group(MPI_COMM_WORLD, &world);
-  PMPI_Group_translate_ranks(group, size, local, world, ranks);
-  PMPI_Group_free(&group);
-  PMPI_Group_free(&world);
-  free(local);
-  struct text t = {text, 0, MOST};
+  struct text t = {text, 0, MOST, 0};
   add(&t, comm == MPI_COMM_WORLD  ? "WORLD"
           : comm == MPI_COMM_SELF ? "SELF"
           : name != NULL          ? name
                                   : "#");
+  if (!inter) add_neighbours(&t, comm, size, name != NULL);
   add(&t, "{");
-  for (int i = 0; i < size;) {
-    int last = i;
-    while (last + 1 < size && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (i != 0) add(&t, ",");
-    add_number(&t, ranks[i]);
-    if (last != i) {
-      add(&t, "-");
-      add_number(&t, ranks[last]);
+  if (inter) {
+    /* Both sides write the same: the one with the lower first rank before the other. */
+    int others = 0;
+    PMPI_Comm_remote_size(comm, &others);
+    PMPI_Comm_remote_group(comm, &group);
+    int* theirs = world_ranks(group, others);
+    PMPI_Group_free(&group);
+    if (theirs == NULL) {
+      free(text);
+      free(ranks);
+      return NULL;
     }
-    i = last + 1;
+    const int mine_first = ranks[0] < theirs[0];
+    add_ranks(&t, mine_first ? ranks : theirs, mine_first ? size : others);
+    add(&t, "|");
+    add_ranks(&t, mine_first ? theirs : ranks, mine_first ? others : size);
+    free(ranks);
+    ranks = theirs;
+    size = others;
+  } else {
+    add_ranks(&t, ranks, size);
   }
   add(&t, "}");
   e->text = text;
   e->ranks = ranks;
   e->size = size;
   return e;
+}
+
+static const char* group_text(MPI_Group group, struct text* t) {
+  int size = 0;
+  if (group == MPI_GROUP_NULL || group == MPI_GROUP_EMPTY) return "{}";
+  PMPI_Group_size(group, &size);
+  int* ranks = world_ranks(group, size);
+  add(t, "{");
+  if (ranks != NULL) add_ranks(t, ranks, size);
+  add(t, "}");
+  free(ranks);
+  return t->at;
 }
 
 static const char* comm_text(MPI_Comm comm) {
@@ -161,26 +267,121 @@ static const char* comm_text(MPI_Comm comm) {
 /* A communicator that all of its members have just made: the first of them names it. */
 static const char* new_comm_text(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return "";
-  int inter = 0;
+  int inter = 0, named[2] = {0, (int)++g_next_comm};
   PMPI_Comm_test_inter(comm, &inter);
-  if (inter) return "";
-  int named[2] = {0, (int)++g_next_comm};
   PMPI_Comm_rank(MPI_COMM_WORLD, &named[0]);
-  PMPI_Bcast(named, 2, MPI_INT, 0, comm);
+  if (inter) {
+    int mine = 0;
+    PMPI_Comm_rank(comm, &mine);
+    MPI_Comm local;
+    PMPI_Intercomm_merge(comm, 0, &local);
+    /* The lowest name of all wins, on both sides. */
+    int low = mine == 0 ? named[0] : INT_MAX, who = 0;
+    PMPI_Allreduce(&low, &who, 1, MPI_INT, MPI_MIN, local);
+    int number = mine == 0 && named[0] == who ? named[1] : 0;
+    PMPI_Allreduce(&number, &named[1], 1, MPI_INT, MPI_MAX, local);
+    named[0] = who;
+    PMPI_Comm_free(&local);
+  } else {
+    PMPI_Bcast(named, 2, MPI_INT, 0, comm);
+  }
   char name[40];
   snprintf(name, sizeof name, "#%d.%d", named[0], named[1]);
   const struct entry* e = comm_entry(comm, name);
   return e != NULL ? e->text : "";
 }
+/* One that is there only later: its members have made as many of its parent so far. */
+static const char* later_comm_text(MPI_Comm parent, MPI_Comm comm) {
+  char name[MOST];
+  struct entry* e = comm_entry(parent, NULL);
+  if (e == NULL || comm == MPI_COMM_NULL) return "";
+  const size_t length = strcspn(e->text, ":{");
+  snprintf(name, sizeof name, "%s%.*s.%llu", e->text[0] == '#' ? "" : "#", (int)length, e->text,
+           (unsigned long long)++e->number);
+  /* Its group may not be known yet either: that of its parent. */
+  const char* ranks = strchr(e->text, '{');
+  struct entry* made = enter(&g_comms, comm, 1);
+  e = find(&g_comms, parent);
+  if (made == NULL || ranks == NULL || strlen(name) + strlen(ranks) >= MOST) return "";
+  strcat(name, strchr(e->text, '{'));
+  made->text = strdup(name);
+  made->ranks = malloc(sizeof(int) * (size_t)(e->size + 1));
+  if (made->text == NULL || made->ranks == NULL) return "";
+  memcpy(made->ranks, e->ranks, sizeof(int) * (size_t)e->size);
+  made->size = e->size;
+  return made->text;
+}
 
 static uint64_t world_rank(MPI_Comm comm, int rank) {
   if (rank == MPI_PROC_NULL) return (uint64_t)-1;
   if (rank == MPI_ANY_SOURCE) return (uint64_t)-2;
-  if (comm == MPI_COMM_NULL) return UNKNOWN;
+  if (comm == NULL || comm == MPI_COMM_NULL) return UNKNOWN;
   const struct entry* e = comm_entry(comm, NULL);
   return e != NULL && rank >= 0 && rank < e->size ? (uint64_t)e->ranks[rank] : UNKNOWN;
 }
+/* Of two groups, MPI_ROOT is this rank itself. */
+static uint64_t root_rank(MPI_Comm comm, int root) {
+  int rank = 0;
+  if (root != MPI_ROOT) return world_rank(comm, root);
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return (uint64_t)rank;
+}
+static int at_root(int root, MPI_Comm comm) {
+  int rank = 0, inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  if (inter || root < 0) return root == MPI_ROOT;
+  PMPI_Comm_rank(comm, &rank);
+  return rank == root;
+}
+/* How many counts a collective call is given. */
+static int members(MPI_Comm comm) {
+  int size = 0, inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  if (inter)
+    PMPI_Comm_remote_size(comm, &size);
+  else
+    PMPI_Comm_size(comm, &size);
+  return size;
+}
+static int degree(MPI_Comm comm, int outgoing) {
+  int kind = MPI_UNDEFINED, in = 0, out = 0, weighted = 0, rank = 0;
+  PMPI_Topo_test(comm, &kind);
+  if (kind == MPI_CART) {
+    PMPI_Cartdim_get(comm, &in);
+    in *= 2;
+  } else if (kind == MPI_GRAPH) {
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Graph_neighbors_count(comm, rank, &in);
+  } else if (kind == MPI_DIST_GRAPH) {
+    PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    if (outgoing) in = out;
+  }
+  return in;
+}
+static int in_degree(MPI_Comm comm) { return degree(comm, 0); }
+static int out_degree(MPI_Comm comm) { return degree(comm, 1); }
 static uint64_t tag_of(int tag) { return tag == MPI_ANY_TAG ? (uint64_t)-1 : (uint64_t)tag; }
+
+/* Regular blocks have regular places: FIRST:STEP:COUNT stands for four numbers and more. */
+static void add_runs(struct text* t, const long long* list, int size) {
+  for (int i = 0; i < size;) {
+    int last = i;
+    while (last + 2 < size && list[last + 2] - list[last + 1] == list[last + 1] - list[last])
+      ++last;
+    const int count = last == i ? 1 : last + 2 - i;
+    if (i != 0) add(t, ",");
+    add_number(t, list[i]);
+    if (count < 4) {
+      ++i;
+      continue;
+    }
+    add(t, ":");
+    add_number(t, list[i + 1] - list[i]);
+    add(t, ":");
+    add_number(t, count);
+    i += count;
+  }
+}
 
 static void write_type(struct text* t, MPI_Datatype type, int depth) {
   int integers = 0, addresses = 0, types = 0, combiner = 0, length = 0;
@@ -210,22 +411,20 @@ static void write_type(struct text* t, MPI_Datatype type, int depth) {
   const char* name = "unknown";
   for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i)
     if (kNames[i].combiner == combiner) name = kNames[i].name;
+  long long* wide =
+      malloc(sizeof *wide * (size_t)((integers > addresses ? integers : addresses) + 1));
   int* i = malloc(sizeof(int) * (size_t)(integers + 1));
   MPI_Aint* a = malloc(sizeof(MPI_Aint) * (size_t)(addresses + 1));
   MPI_Datatype* d = malloc(sizeof(MPI_Datatype) * (size_t)(types + 1));
-  if (i != NULL && a != NULL && d != NULL) {
+  if (wide != NULL && i != NULL && a != NULL && d != NULL) {
     PMPI_Type_get_contents(type, integers, addresses, types, i, a, d);
     add(t, name);
     add(t, "(");
-    for (int k = 0; k < integers; ++k) {
-      if (k != 0) add(t, ",");
-      add_number(t, i[k]);
-    }
+    for (int k = 0; k < integers; ++k) wide[k] = i[k];
+    add_runs(t, wide, integers);
     add(t, ";");
-    for (int k = 0; k < addresses; ++k) {
-      if (k != 0) add(t, ",");
-      add_number(t, (long long)a[k]);
-    }
+    for (int k = 0; k < addresses; ++k) wide[k] = (long long)a[k];
+    add_runs(t, wide, addresses);
     add(t, ";");
     for (int k = 0; k < types; ++k) {
       if (k != 0) add(t, ",");
@@ -236,20 +435,22 @@ static void write_type(struct text* t, MPI_Datatype type, int depth) {
     }
     add(t, ")");
   }
+  free(wide);
   free(i);
   free(a);
   free(d);
 }
 
 static const char* type_text(MPI_Datatype type) {
-  if (type == MPI_DATATYPE_NULL) return "";
+  if (type == NULL || type == MPI_DATATYPE_NULL) return "";
   struct entry* e = find(&g_types, type);
   if (e == NULL || e->text == NULL) {
     e = enter(&g_types, type, 1);
     if (e == NULL || (e->text = malloc(MOST)) == NULL) return "";
     e->text[0] = '\0';
-    struct text t = {e->text, 0, MOST};
+    struct text t = {e->text, 0, MOST, 0};
     write_type(&t, type, 0);
+    if (t.cut) e->text[0] = '\0'; /* half of it would be another type */
   }
   return e->text;
 }
@@ -259,9 +460,21 @@ static const char* new_type_text(MPI_Datatype type) {
 }
 static uint64_t bytes_of(long long count, MPI_Datatype type) {
   int size = 0;
-  if (type == MPI_DATATYPE_NULL || count < 0) return 0;
+  if (type == NULL || type == MPI_DATATYPE_NULL || count < 0) return 0;
   PMPI_Type_size(type, &size);
   return (uint64_t)count * (uint64_t)(size > 0 ? size : 0);
+}
+static uint64_t bytes_of_all(const int* counts, int n, const MPI_Datatype* types,
+                             MPI_Datatype type) {
+  uint64_t sum = 0;
+  for (int i = 0; i < n && counts != NULL; ++i)
+    sum += bytes_of(counts[i], types != NULL ? types[i] : type);
+  return sum;
+}
+#define MOST_MEMBERS 500
+static void bytes_of_each(uint64_t* to, const int* counts, int n, const MPI_Datatype* types) {
+  for (int i = 0; i < n && n < MOST_MEMBERS; ++i)
+    to[i] = counts != NULL ? bytes_of(counts[i], types[i]) : 0;
 }
 
 static const char* info_text(MPI_Info info, struct text* t) {
@@ -310,6 +523,24 @@ static uint64_t request_number(MPI_Request request) {
   return e != NULL ? e->number : UNKNOWN;
 }
 
+/* A receive that the status of whatever completes it says more of. */
+static void receives_from(MPI_Request request, int source, int tag, MPI_Comm comm) {
+  struct entry* e = find(&g_requests, request);
+  if (e == NULL) return;
+  e->wild = source == MPI_ANY_SOURCE || tag == MPI_ANY_TAG;
+  e->comm = comm;
+}
+
+static const char* message_text(MPI_Message message, int fresh, struct text* t) {
+  if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC) return "";
+  struct entry* e = enter(&g_messages, message, fresh);
+  if (e == NULL) return "";
+  if (e->number == 0) e->number = ++g_next_message;
+  add(t, "message ");
+  add_number(t, (long long)e->number);
+  return t->at;
+}
+
 static uint32_t file_handle(MPI_File file) {
   const struct entry* e = find(&g_files, file);
   return e != NULL ? (uint32_t)e->number : 0;
@@ -355,9 +586,37 @@ static uint64_t file_size(MPI_File file) {
 static uint32_t whence_of(int whence) {
   return whence == MPI_SEEK_SET ? 600 : whence == MPI_SEEK_CUR ? 602 : 604;
 }
+/* The errno that is closest to what MPI says. */
+static int64_t failed(int result) {
+  int kind = MPI_ERR_OTHER;
+  PMPI_Error_class(result, &kind);
+  switch (kind) {
+    case MPI_ERR_NO_SUCH_FILE:
+      return -ENOENT;
+    case MPI_ERR_FILE_EXISTS:
+      return -EEXIST;
+    case MPI_ERR_ACCESS:
+      return -EACCES;
+    case MPI_ERR_NO_SPACE:
+      return -ENOSPC;
+    case MPI_ERR_QUOTA:
+      return -EDQUOT;
+    case MPI_ERR_READ_ONLY:
+      return -EROFS;
+    case MPI_ERR_BAD_FILE:
+      return -ENAMETOOLONG;
+    case MPI_ERR_TRUNCATE:
+      return -EMSGSIZE;
+    case MPI_ERR_AMODE:
+    case MPI_ERR_ARG:
+      return -EINVAL;
+    default:
+      return -EIO;
+  }
+}
 static int64_t moved(int result, MPI_Status* status, uint64_t asked) {
   int bytes = 0;
-  if (result != MPI_SUCCESS) return -EIO;
+  if (result != MPI_SUCCESS) return failed(result);
   if (status == NULL) return (int64_t)asked;
   PMPI_Get_count(status, MPI_BYTE, &bytes);
   return bytes == MPI_UNDEFINED ? (int64_t)asked : bytes;
@@ -371,11 +630,20 @@ static const char* window_text(MPI_Win win, int fresh, struct text* t) {
   return t->at;
 }
 
+static void new_window(MPI_Win win, MPI_Comm comm) {
+  struct entry* e = find(&g_windows, win);
+  if (e != NULL) e->comm = comm;
+}
+static uint64_t window_rank(MPI_Win win, int rank) {
+  const struct entry* e = find(&g_windows, win);
+  return e != NULL ? world_rank(e->comm, rank) : UNKNOWN;
+}
+
 /* Texts that a wrapper writes itself have room here. */
 #define ROOM(name)        \
   char name##_room[MOST]; \
   name##_room[0] = '\0';  \
-  struct text name = {name##_room, 0, sizeof name##_room}
+  struct text name = {name##_room, 0, sizeof name##_room, 0}
 #define ASK(what)                   \
   do {                              \
     feign_capture_quiet(1);         \
@@ -391,8 +659,162 @@ static void put_text(struct feign_record* r, const char* text) {
 static void put_requests(struct feign_record* r, int count, const uint64_t* numbers) {
   for (int i = 0; i < count; ++i) feign_put_value(r, numbers[i]);
 }
+static void put_counts(struct feign_record* r, int count, const int* numbers) {
+  for (int i = 0; i < count && numbers != NULL; ++i)
+    feign_put_value(r, (uint64_t)(int64_t)numbers[i]);
+}
 #define MOST_REQUESTS 512
+#define COMPLETED ((uint64_t)1 << 62)
+
+/* ---- what ends requests -----------------------------------------------------------------------
+ * Beside the requests themselves their statuses are of interest: who it was that a wildcard got. */
+
+struct ending {
+  uint64_t numbers[MOST_REQUESTS];
+  uint64_t matched[2 * MOST_REQUESTS];
+  MPI_Comm comms[MOST_REQUESTS]; /* of receives by wildcard, else null */
+  int count, wild, matches;
+};
+static void before_end(struct ending* e, int count, const MPI_Request* requests) {
+  e->count = count < MOST_REQUESTS ? count : MOST_REQUESTS;
+  e->wild = e->matches = 0;
+  for (int i = 0; i < e->count; ++i) {
+    const struct entry* r = requests[i] != MPI_REQUEST_NULL ? find(&g_requests, requests[i]) : NULL;
+    e->numbers[i] = r != NULL ? r->number : UNKNOWN;
+    e->comms[i] = r != NULL && r->wild ? r->comm : MPI_COMM_NULL;
+    e->wild += r != NULL && r->wild;
+  }
+}
+static void ended(struct ending* e, int i, const MPI_Status* status) {
+  if (i < 0 || i >= e->count) return;
+  if (e->comms[i] != MPI_COMM_NULL && status->MPI_SOURCE >= 0) {
+    e->matched[e->matches++] = (uint64_t)1 << 61 | e->numbers[i];
+    e->matched[e->matches++] = (uint64_t)1 << 60 |
+                               (world_rank(e->comms[i], status->MPI_SOURCE) & 0xFFFFFFF) << 32 |
+                               (uint32_t)status->MPI_TAG;
+  }
+  e->numbers[i] |= COMPLETED;
+}
+/* `count` and `flag` less than 0: there is none. */
+static void put_ending(struct feign_call* call, int op, int result, int count, int flag,
+                       const struct ending* e) {
+  struct feign_record r;
+  if (!feign_call_end(call, &r, (uint16_t)FEIGN_CAPTURE_OP(FEIGN_CAPTURE_MPI, op),
+                      result == MPI_SUCCESS ? 0 : failed(result), 40000))
+    return;
+  feign_put_value(&r, count >= 0 ? (uint64_t)count : e->numbers[0] & ~COMPLETED);
+  if (flag >= 0) feign_put_value(&r, (uint64_t)(flag != 0));
+  put_text(&r, "");
+  if (count >= 0) put_requests(&r, e->count, e->numbers);
+  put_requests(&r, e->matches, e->matched);
+  feign_record_end(&r);
+}
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include "layers/mpi_capture.inc"
 #include "layers/mpiio_capture.inc"
+
+EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  MPI_Status own;
+  struct ending e;
+  struct feign_call call;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  ASK(before_end(&e, 1, request));
+  feign_call_begin(&call);
+  const int result = PMPI_Wait(request, status);
+  if (result == MPI_SUCCESS) ASK(ended(&e, 0, status));
+  put_ending(&call, OP_MPI_Wait, result, -1, -1, &e);
+  return result;
+}
+EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  MPI_Status own;
+  struct ending e;
+  struct feign_call call;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  ASK(before_end(&e, 1, request));
+  feign_call_begin(&call);
+  const int result = PMPI_Test(request, flag, status);
+  if (result == MPI_SUCCESS && *flag) ASK(ended(&e, 0, status));
+  put_ending(&call, OP_MPI_Test, result, -1, result == MPI_SUCCESS && *flag, &e);
+  return result;
+}
+
+/* Of all: statuses are looked at if a wildcard is among them. */
+#define OWN_STATUSES(e, statuses)                                                     \
+  MPI_Status own[(e).wild != 0 && (statuses) == MPI_STATUSES_IGNORE ? count + 1 : 1]; \
+  if ((e).wild != 0 && (statuses) == MPI_STATUSES_IGNORE) (statuses) = own;
+EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  struct ending e;
+  struct feign_call call;
+  ASK(before_end(&e, count, requests));
+  OWN_STATUSES(e, statuses)
+  feign_call_begin(&call);
+  const int result = PMPI_Waitall(count, requests, statuses);
+  if (result == MPI_SUCCESS && e.wild != 0)
+    ASK(for (int i = 0; i < e.count; ++i) if (e.comms[i] != MPI_COMM_NULL) {
+      ended(&e, i, &statuses[i]);
+      e.numbers[i] &= ~COMPLETED;
+    });
+  put_ending(&call, OP_MPI_Waitall, result, count, -1, &e);
+  return result;
+}
+EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  struct ending e;
+  struct feign_call call;
+  ASK(before_end(&e, count, requests));
+  OWN_STATUSES(e, statuses)
+  feign_call_begin(&call);
+  const int result = PMPI_Testall(count, requests, flag, statuses);
+  const int all = result == MPI_SUCCESS && *flag;
+  if (all && e.wild != 0)
+    ASK(for (int i = 0; i < e.count; ++i) if (e.comms[i] != MPI_COMM_NULL) {
+      ended(&e, i, &statuses[i]);
+      e.numbers[i] &= ~COMPLETED;
+    });
+  put_ending(&call, OP_MPI_Testall, result, count, all, &e);
+  return result;
+}
+EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  MPI_Status own;
+  struct ending e;
+  struct feign_call call;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  ASK(before_end(&e, count, requests));
+  feign_call_begin(&call);
+  const int result = PMPI_Waitany(count, requests, index, status);
+  if (result == MPI_SUCCESS) ASK(ended(&e, *index, status));
+  put_ending(&call, OP_MPI_Waitany, result, count, -1, &e);
+  return result;
+}
+EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
+                       MPI_Status* status) {
+  MPI_Status own;
+  struct ending e;
+  struct feign_call call;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  ASK(before_end(&e, count, requests));
+  feign_call_begin(&call);
+  const int result = PMPI_Testany(count, requests, index, flag, status);
+  const int any = result == MPI_SUCCESS && *flag;
+  if (any) ASK(ended(&e, *index, status));
+  put_ending(&call, OP_MPI_Testany, result, count, any, &e);
+  return result;
+}
+#define END_SOME(name)                                                                     \
+  EXPORT int MPI_##name(int count, MPI_Request requests[], int* out, int indices[],        \
+                        MPI_Status statuses[]) {                                           \
+    struct ending e;                                                                       \
+    struct feign_call call;                                                                \
+    ASK(before_end(&e, count, requests));                                                  \
+    MPI_Status own[statuses == MPI_STATUSES_IGNORE ? count + 1 : 1];                       \
+    if (statuses == MPI_STATUSES_IGNORE) statuses = own;                                   \
+    feign_call_begin(&call);                                                               \
+    const int result = PMPI_##name(count, requests, out, indices, statuses);               \
+    const int some = result == MPI_SUCCESS && *out != MPI_UNDEFINED ? *out : 0;            \
+    if (some > 0) ASK(for (int k = 0; k < some; ++k) ended(&e, indices[k], &statuses[k])); \
+    put_ending(&call, OP_MPI_##name, result, count,                                        \
+               OP_MPI_##name == OP_MPI_Testsome ? some > 0 : -1, &e);                      \
+    return result;                                                                         \
+  }
+END_SOME(Waitsome)
+END_SOME(Testsome)

@@ -535,6 +535,13 @@ typedef struct feign_ranks {
   void (*abort)(void *self, int status) FEIGN_NOEXCEPT;
   /** Leave, when all that was sent is on its way. [main] */
   void (*destroy)(void *self) FEIGN_NOEXCEPT;
+  /** Zeroed memory of at least @p size bytes that all processes of this host have in common, until
+   *  destroy(); NULL where there is none. All processes must call it; it may be NULL itself. [main] */
+  void *(*share)(void *self, size_t size) FEIGN_NOEXCEPT;
+  /** Until it is called again with another answer, calls of this and of replayers of the same plug-in come
+   *  from one thread at a time (0), or from several at once (1, as in the beginning). May be NULL.
+   *  [main, while no other thread is in such a call] */
+  void (*threads)(void *self, int several) FEIGN_NOEXCEPT;
 } feign_ranks;
 
 /** Stores or exports what comes out of the pipeline. Its option `file` (FEIGN_OPT_TEXT) says where to. */

@@ -655,10 +655,10 @@ def wrappers(layer):
 # Not in Open MPI any more, or of no use in a trace, or in capture/mpi.c itself.
 NOT_WRAPPED = set("""MPI_Address MPI_Errhandler_create MPI_Errhandler_get MPI_Errhandler_set MPI_Type_extent MPI_Type_hindexed
 MPI_Type_hvector MPI_Type_lb MPI_Type_struct MPI_Type_ub MPI_Pcontrol MPI_Get_address MPI_Get_count MPI_Get_elements
-MPI_Get_elements_x MPI_Initialized MPI_Finalized MPI_Comm_rank MPI_Comm_size""".split())
+MPI_Get_elements_x MPI_Initialized MPI_Finalized MPI_Comm_rank MPI_Comm_size
+MPI_Wait MPI_Test MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Testall MPI_Testany MPI_Testsome""".split())
 # Requests that these are given; others make them.
-TAKES_REQUESTS = set("""MPI_Wait MPI_Test MPI_Start MPI_Cancel MPI_Request_free MPI_Request_get_status MPI_Grequest_complete
-MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Testall MPI_Testany MPI_Testsome MPI_Startall""".split())
+TAKES_REQUESTS = set("""MPI_Start MPI_Cancel MPI_Request_free MPI_Request_get_status MPI_Grequest_complete MPI_Startall""".split())
 
 
 def mpi_wrapper(layer, op):
@@ -672,18 +672,50 @@ def mpi_wrapper(layer, op):
     kind = {n: re.sub(r"\bconst\b", "", p).split()[0] for n, p in zip(names, params)}
     comm = next((n for n in names if kind[n] == "MPI_Comm" and not pointer[n]), None)
     status = next((n for n in names if kind[n] == "MPI_Status" and pointer[n] and "[" not in params[names.index(n)]), None)
-    if op.name in ("MPI_Waitall", "MPI_Testall", "MPI_Waitsome", "MPI_Testsome"):
-        status = None   # an array
     counts = [n for n in names if kind[n] in ("int", "MPI_Count") and not pointer[n] and n.endswith("count")]
     types = [n for n in names if kind[n] == "MPI_Datatype" and not pointer[n]]
     file = next((n for n in names if kind[n] == "MPI_File" and not pointer[n]), None)
     moves = op.kind in ("read", "write")
     before, after, puts, values = [], [], [], {}
-    receives = op.name in ("MPI_Recv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Probe", "MPI_Mprobe")
+    # Whose status says what a wildcard got; a probe that may find nothing has a flag.
+    receives = op.name in ("MPI_Recv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Probe", "MPI_Mprobe", "MPI_Iprobe", "MPI_Improbe")
+    got = "result == MPI_SUCCESS" + (" && *flag" if "flag" in names else "")
+    neighbour = op.name.startswith(("MPI_Neighbor", "MPI_Ineighbor"))
+    in_place = "sendbuf" in names and not neighbour
+    lists = [n for n in names if n.endswith("counts") and pointer[n]]
+    each_type = op.name.endswith("alltoallw")   # a datatype for each member
+    # Counts of each member that matter only at the root.
+    at_root = "at_root(root, comm)" if "root" in names else ""
+    members = {"sendcounts": "out_degree(comm)" if neighbour else "members(comm)", "recvcounts": "in_degree(comm)" if neighbour else "members(comm)"}
+
+    def listed(n):
+        kinds = n.replace("counts", "types") if each_type else None
+        one = types[0] if types and (n == "sendcounts" or len(types) == 1) else types[-1] if types else None
+        sum_ = f"bytes_of_all({n}, {members[n]}, {kinds or 'NULL'}, {one or 'MPI_DATATYPE_NULL'})"
+        return f"{at_root} ? {sum_} : 0" if at_root else sum_
 
     def sized(which):
+        if types and "root" in names and len(types) == 2 and at_root:
+            # Only the root's part of one side means anything.
+            side = "send" if which == 0 else "recv"
+            matters = "scatter" in op.name.lower() if side == "send" else "gather" in op.name.lower()
+            if side + "count" in counts:
+                value = f"bytes_of({side}count, {side}type)"
+                if matters:
+                    return f"{at_root} ? {value} : 0"
+                return f"{side}buf == MPI_IN_PLACE ? 0 : {value}"
+            return listed(side + "counts") if side + "counts" in lists else None
+        if which < len(lists) and not counts:
+            return listed(lists[which])
+        if "recvcounts" in lists and which == 1:
+            return listed("recvcounts")
+        if op.name.endswith("educe_scatter_block"):
+            return f"bytes_of(recvcount, datatype) * {'(uint64_t)members(comm)' if which == 0 else '1'}"
         if len(counts) > which and types:
-            return f"bytes_of({counts[which]}, {types[min(which, len(types) - 1)]})"
+            value = f"bytes_of({counts[which]}, {types[min(which, len(types) - 1)]})"
+            if in_place and which == 0 and len(counts) + len(lists) > 1:
+                return f"sendbuf == MPI_IN_PLACE ? {'bytes_of(recvcount, recvtype)' if 'recvcount' in counts else 'UNKNOWN'} : {value}"
+            return value
         return None
 
     for a in op.args:
@@ -723,9 +755,11 @@ def mpi_wrapper(layer, op):
             puts.append(f"feign_put_flags(&r, {'whence_of(' + n + ')' if a.group == 'whence' else '(uint32_t)' + n});")
         elif a.role == "offset":
             puts.append(f"feign_put_offset(&r, (uint64_t){n});")
+        elif a.name == "recv_size" and sized(1):
+            values[a.index] = ("before", f"const uint64_t recv_size_ = {sized(1)};", "feign_put_value(&r, recv_size_);")
         elif n is None:
-            if a.name == "recv_size" and sized(1):
-                values[a.index] = ("before", f"const uint64_t recv_size_ = {sized(1)};", "feign_put_value(&r, recv_size_);")
+            if a.name == "flag":
+                values[a.index] = (None, None, "feign_put_value(&r, result == MPI_SUCCESS && *flag ? 1 : 0);")
             else:
                 text = a.role in ("text", "comm", "datatype")
                 values[a.index] = (None, None, "put_text(&r, \"\");" if text else "" if a.role == "list" else "feign_put_value(&r, UNKNOWN);")
@@ -734,21 +768,31 @@ def mpi_wrapper(layer, op):
                 values[a.index] = ("before", f"const char* {n}_ = comm_text({'*' if pointer[n] else ''}{n});", f"put_text(&r, {n}_);")
             else:
                 before.append(f'const char* {n}_ = "";')
-                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = {'new_' if op.name != 'MPI_Comm_idup' else ''}comm_text(*{n});", f"put_text(&r, {n}_);")
+                made = f"later_comm_text(comm, *{n})" if op.name == "MPI_Comm_idup" else f"new_comm_text(*{n})"
+                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = {made};", f"put_text(&r, {n}_);")
         elif a.role == "datatype":
             if not pointer[n] or n == "type":
-                values[a.index] = ("before", f"const char* {n}_ = type_text({'*' if pointer[n] else ''}{n});", f"put_text(&r, {n}_);")
+                ask = f"type_text({'*' if pointer[n] else ''}{n})"
+                if at_root and n in ("sendtype", "recvtype") and ("gather" if n == "recvtype" else "scatter") in op.name.lower():
+                    ask = f'{at_root} ? {ask} : ""'
+                elif n == "sendtype" and in_place:
+                    ask = f'sendbuf == MPI_IN_PLACE ? "" : {ask}'
+                values[a.index] = ("before", f"const char* {n}_ = {ask};", f"put_text(&r, {n}_);")
             else:
                 before.append(f'const char* {n}_ = "";')
                 values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = new_type_text(*{n});", f"put_text(&r, {n}_);")
         elif a.role == "rank":
             source = receives and n == "source" and status
-            value = f"world_rank({comm or 'MPI_COMM_NULL'}, {n})" if not source else f"world_rank({comm}, {n} == MPI_ANY_SOURCE && result == MPI_SUCCESS ? {status}->MPI_SOURCE : {n})"
+            value = f"world_rank({comm or 'MPI_COMM_NULL'}, {n})" if not source else f"world_rank({comm}, {n} == MPI_ANY_SOURCE && {got} ? {status}->MPI_SOURCE : {n})"
+            if "target_rank" in names or op.name.startswith("MPI_Win"):
+                value = f"window_rank(win, {n})"
+            elif n == "root":
+                value = "root_rank(comm, root)"
             before.append(f"uint64_t {n}_ = UNKNOWN;")
             values[a.index] = ("after" if source else "before", f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
         elif a.role == "tag":
             source = receives and n in ("tag", "recvtag") and status
-            value = f"tag_of({n})" if not source else f"tag_of({n} == MPI_ANY_TAG && result == MPI_SUCCESS ? {status}->MPI_TAG : {n})"
+            value = f"tag_of({n})" if not source else f"tag_of({n} == MPI_ANY_TAG && {got} ? {status}->MPI_TAG : {n})"
             values[a.index] = (None, None, f"feign_put_value(&r, {value});")
         elif a.role in ("count", "value") and not pointer[n] and kind[n] in ("int", "MPI_Aint", "MPI_Offset", "MPI_Count"):
             values[a.index] = (None, None, f"feign_put_value(&r, (uint64_t)(int64_t){n});")
@@ -758,18 +802,23 @@ def mpi_wrapper(layer, op):
             when = "before" if op.name in TAKES_REQUESTS else "after"
             value = f"request_number({star}{n})" if when == "before" else f"new_request({star}{n}, {int(op.name.endswith('_init'))})"
             values[a.index] = (when, f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
+            if op.name in ("MPI_Irecv", "MPI_Recv_init"):
+                values[a.index] = (when, f"{n}_ = {value}; receives_from(*{n}, source, tag, comm);", values[a.index][2])
         elif a.role == "list" and kind[n] == "MPI_Request":
             count = next(c for c in names if c in ("count", "incount"))
             before.append(f"uint64_t list_[MOST_REQUESTS]; const int list_count = {count} < MOST_REQUESTS ? {count} : MOST_REQUESTS;")
-            done = {"MPI_Waitany": ("result == MPI_SUCCESS", "1", "*index"), "MPI_Testany": ("result == MPI_SUCCESS && *flag", "1", "*index"),
-                    "MPI_Waitsome": ("result == MPI_SUCCESS", "*outcount", "array_of_indices[k]"),
-                    "MPI_Testsome": ("result == MPI_SUCCESS", "*outcount", "array_of_indices[k]")}.get(op.name)
-            if done:
-                after.append(f"if ({done[0]}) for (int k = 0; k < {done[1]}; ++k) if ({done[2]} >= 0 && {done[2]} < list_count) list_[{done[2]}] |= (uint64_t)1 << 62;")
             values[a.index] = ("before", f"for (int i = 0; i < list_count; ++i) list_[i] = request_number({n}[i]);", "put_requests(&r, list_count, list_);")
-        elif a.role == "list" and kind[n] == "int" and comm:
-            # Counts of each member, where they matter (at the root, or everywhere).
-            values[a.index] = (None, None, "")
+        elif a.role == "list" and kind[n] == "int" and comm and lists:
+            # Counts of each member, where they matter (at the root, or everywhere); of each_type bytes.
+            sizes = {l: f"{l}, {l}_n_, {l.replace('counts', 'types') if each_type else 'NULL'}" for l in lists}
+            for l in lists:
+                before.append(f"const int {l}_n_ = {at_root + ' ? ' if at_root else ''}{members[l]}{' : 0' if at_root else ''};")
+            if each_type:
+                for l in lists:
+                    before.append(f"uint64_t {l}_bytes_[MOST_MEMBERS]; bytes_of_each({l}_bytes_, {sizes[l]});")
+                values[a.index] = (None, None, " ".join(f"put_requests(&r, {l}_n_ < MOST_MEMBERS ? {l}_n_ : 0, {l}_bytes_);" for l in lists))
+            else:
+                values[a.index] = (None, None, " ".join(f"put_counts(&r, {l}_n_, {l});" for l in lists))
         elif a.role == "text":
             if kind[n] == "MPI_Info" and not pointer[n]:
                 values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = info_text({n}, &{n}_t);", f"put_text(&r, {n}_);")
@@ -777,8 +826,18 @@ def mpi_wrapper(layer, op):
                 values[a.index] = ("before", f"const char* {n}_ = op_text({n});", f"put_text(&r, {n}_);")
             elif kind[n] == "MPI_Win":
                 fresh = pointer[n] and op.name != "MPI_Win_free"
-                values[a.index] = ("after" if fresh else "before", f"{n}_ = window_text({'*' if pointer[n] else ''}{n}, {int(fresh)}, &{n}_t);", f"put_text(&r, {n}_);")
+                ask = f"{n}_ = window_text({'*' if pointer[n] else ''}{n}, {int(fresh)}, &{n}_t);"
+                if fresh:
+                    ask = f"if (result == MPI_SUCCESS) {{ {ask} new_window(*{n}, comm); }}"
+                values[a.index] = ("after" if fresh else "before", ask, f"put_text(&r, {n}_);")
                 before.append(f'ROOM({n}_t); const char* {n}_ = "";')
+            elif kind[n] == "MPI_Group" and not pointer[n]:
+                values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = group_text({n}, &{n}_t);", f"put_text(&r, {n}_);")
+            elif kind[n] == "MPI_Message":
+                before.append(f'ROOM({n}_t); const char* {n}_ = "";')
+                takes = op.name in ("MPI_Mrecv", "MPI_Imrecv")
+                ask = f"{n}_ = message_text(*{n}, {int(not takes)}, &{n}_t);"
+                values[a.index] = ("before" if takes else "after", ask if takes else f"if ({got}) {ask}", f"put_text(&r, {n}_);")
             elif kind[n] == "char" and pointer[n] and "const" in params[a.position]:
                 values[a.index] = (None, None, f"put_text(&r, {n} != NULL ? {n} : \"\");")
             else:
@@ -817,12 +876,12 @@ def mpi_wrapper(layer, op):
         out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n")
     if after:
         out.append("  ASK(" + " ".join(after) + ");\n")
-    value = "result == MPI_SUCCESS ? 0 : -EIO"
+    value = "result == MPI_SUCCESS ? 0 : failed(result)"
     if op.result == "bytes":
         size = "size_" if sized(0) else "0"
         value = f"moved(result, {status or 'NULL'}, {size})"
     if op.result == "position":
-        value = "result == MPI_SUCCESS ? (int64_t)offset : -EIO"
+        value = "result == MPI_SUCCESS ? (int64_t)offset : failed(result)"
     out.append(f"  const int64_t came_to = {value};\n")
     out.append("  struct feign_record r;\n"
                f"  if (feign_call_end(&call, &r, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), came_to, 40000)) {{\n")
@@ -832,7 +891,8 @@ def mpi_wrapper(layer, op):
 
 
 def mpi_capture(layer):
-    return HEAD + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.name not in NOT_WRAPPED)
+    numbers = "".join(f"  OP_{op.name} = {op.number},\n" for op in layer.ops)
+    return HEAD + f"enum {{\n{numbers}}};\n\n" + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.name not in NOT_WRAPPED)
 
 
 def page(layer):

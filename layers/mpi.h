@@ -12,7 +12,15 @@
  *   datatype   a text: a name such as MPI_INT, or how it was made, as MPI_Type_get_contents() tells it:
  *              COMBINER(integers;addresses;datatypes), vector(809,1,810;;MPI_DOUBLE). A bare number
  *              is one that the trace does not explain.
- *   request    a number, the tracer's own; several: a list
+ *              Two groups: #5{0-1|2-3}. Neighbours, where it has them, follow the name: #6:cart(2,2;1,0){0-3},
+ *              graph(index;edges), dist(in,out,sources,destinations of each rank in turn).
+ *   request    a number, the tracer's own; several: a list. Bit 62 says that the call completed it. Two more
+ *              numbers for each receive by wildcard that it completed: bit 61 and the request, bit 60, the
+ *              source << 32 and the tag.
+ *   flag       what a test or probe found: 0 or 1
+ *   list       counts for each member, as given; of alltoallv those sent, then those received; of alltoallw bytes
+ *   group      a text, ranks as in a communicator: {0-2,5}
+ *   message    a text; the same for MPI_Mprobe and the MPI_Mrecv that takes it
  *   info       a text: key=value;key=value with %, = and ; as %25, %3D and %3B
  *   text       the tracer's own name of any other object
  *   site       FILE:LINE of the call in the program
@@ -531,6 +539,7 @@ int MPI_Igatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
 
 //@ op 128 MPI_Improbe result=zero
 //@ args rank tag comm - text -
+//@ more flag=value
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status);
 
 //@ op 129 MPI_Imrecv result=zero
@@ -615,6 +624,7 @@ int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintercomm);
 
 //@ op 149 MPI_Iprobe result=zero
 //@ args rank tag comm - -
+//@ more flag=value
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status);
 
 //@ op 150 MPI_Irecv result=zero
@@ -791,6 +801,7 @@ int MPI_Request_free(MPI_Request *request);
 
 //@ op 193 MPI_Request_get_status result=zero
 //@ args request - -
+//@ more flag=value
 int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
 
 //@ op 194 MPI_Rget result=zero
@@ -806,7 +817,7 @@ int MPI_Rget_accumulate(const void *origin_addr, int origin_count, MPI_Datatype 
 int MPI_Rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_cout, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 
 //@ op 197 MPI_Rsend result=zero
-//@ args buf count datatype rank tag comm
+//@ args size=length count datatype rank tag comm
 int MPI_Rsend(const void *ibuf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 
 //@ op 198 MPI_Rsend_init result=zero
@@ -871,6 +882,7 @@ int MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Cou
 
 //@ op 213 MPI_Test result=zero
 //@ args request - -
+//@ more flag=value matched=list
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
 
 //@ op 214 MPI_Test_cancelled result=zero
@@ -879,14 +891,17 @@ int MPI_Test_cancelled(const MPI_Status *status, int *flag);
 
 //@ op 215 MPI_Testall result=zero
 //@ args count list - -
+//@ more flag=value
 int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]);
 
 //@ op 216 MPI_Testany result=zero
 //@ args count list - - -
+//@ more flag=value
 int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status);
 
 //@ op 217 MPI_Testsome result=zero
 //@ args count list - - -
+//@ more flag=value
 int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status array_of_statuses[]);
 
 //@ op 218 MPI_Topo_test result=zero
@@ -1063,6 +1078,7 @@ int MPI_Unpublish_name(const char *service_name, MPI_Info info, const char *port
 
 //@ op 261 MPI_Wait result=zero
 //@ args request -
+//@ more matched=list
 int MPI_Wait(MPI_Request *request, MPI_Status *status);
 
 //@ op 262 MPI_Waitall result=zero
@@ -1211,6 +1227,7 @@ int MPI_Win_sync(MPI_Win win);
 
 //@ op 298 MPI_Win_test result=zero
 //@ args text -
+//@ more flag=value
 int MPI_Win_test(MPI_Win win, int *flag);
 
 //@ op 299 MPI_Win_unlock result=zero

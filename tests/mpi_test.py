@@ -211,14 +211,14 @@ def test_an_mpi_file_stays_below_the_root():
 
 # ---- programs of our own, recorded --------------------------------------------------------------
 
-def recorded(tmp, name, *arguments, ranks=4):
-    """A trace of tests/apps/NAME.c on these ranks, and the file that it made."""
+def recorded(tmp, name, *arguments, ranks=4, compile=("mpicc", "-O2")):
+    """A trace of a program of tests/apps on these ranks, and the file that it made."""
     launch = command(ranks)[:-1]
-    if shutil.which("mpicc") is None:
-        raise Skip("there is no mpicc")
+    if shutil.which(compile[0]) is None:
+        raise Skip(f"there is no {compile[0]}")
     program, made, trace = (os.path.join(tmp, n) for n in (name, "data", name + ".feign"))
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "apps", name + ".c")
-    subprocess.run(["mpicc", "-O2", "-o", program, source], check=True)
+    source = glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "apps", name + ".*"))[0]
+    subprocess.run([*compile, "-w", "-o", program, source], check=True)
     r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, made, *arguments, env={"FEIGN_TESTS": "1"})
     if "is not there" in r.err:
         raise Skip(r.err.strip())
@@ -271,6 +271,32 @@ def test_hints_and_layers_are_one_option():
 
 
 # ---- dependencies across ranks -------------------------------------------------------------------
+
+def test_without_mpirun_messages_order_the_posix_calls_of_all_ranks():
+    """Who opens and reads what another rank made, with no other rule that would say so."""
+    for name, arguments, ops in (("ring", (20, 5000), {"pread64": 80}), ("checkpoint", (10, 5000), {"pwrite64": 40})):
+        with Tmp() as tmp:
+            trace, made = recorded(tmp, name, *arguments)
+            for seed in range(3):
+                with Tmp() as root:
+                    r = feign("replay", trace, "--root", root, "--json", "--require", "1", "--with",
+                              "filter,preset=workload", "--with", "depend,rules=mpi+process", "--with", f"jitter,max=300us,seed={seed}",
+                              "--order", "stream", "--pace", "think", timeout=60)
+                    assert r.status == 0, r.err + r.out[-3000:]
+                    report = r.json()
+                    assert all(report["ops"][op]["matched"] >= n for op, n in ops.items()), report["ops"]
+                    assert os.path.getsize(root + made) == os.path.getsize(made)
+                    assert any(w["rule"] == "mpi" and w["count"] > 0 for w in report["waits"]), report["waits"]
+
+
+def test_a_barrier_needs_two_dependencies_a_rank():
+    with Tmp() as tmp:
+        trace = project(tmp, *[["Barrier cid='0'", "Barrier cid='0'"]] * 4)
+        r = feign("info", "--dependencies", "--json", trace)
+        assert r.status == 0, r.err
+        kept = r.json()["dependencies"]["rules"]["mpi"]["kept"]
+        assert 6 <= kept <= 2 * 2 * 4, kept
+
 
 def relay(folder, nodes, rounds):
     """Each node in turn makes a file that the next one needs."""

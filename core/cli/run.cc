@@ -127,6 +127,17 @@ Result<void> add_depend(Line& line, PluginSpec spec, Plugins& plugins) {
   return {};
 }
 
+// Messages that are made need no dependencies as well.
+PluginSpec depend_for(const Line& line, bool several) {
+  PluginSpec spec;
+  for (const Chosen& c : line.replayers) {
+    bool makes = several && std::string_view(c.component.table->name) == "mpi";
+    for (const auto& [key, value] : c.spec.options) makes &= key != "comm" || value != "none";
+    if (makes) spec.options.emplace_back("rules", "handle+path+file+process+channel+recorded");
+  }
+  return spec;
+}
+
 // What host->extension answers.
 struct Extensions {
   feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0};
@@ -533,7 +544,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
                  "--map " + options.replay.map + ": there are no ranks: want mpirun -np N feign …");
   }
   if (options.replay.order == Order::kDepend)
-    if (auto added = add_depend(*line, {}, plugins); !added) return std::move(added.error());
+    if (auto added = add_depend(*line, depend_for(*line, several), plugins); !added)
+      return std::move(added.error());
 
   for (const auto& [key, value] : line->providers.front().spec.options)
     if (key == "file") report.trace += (report.trace.empty() ? "" : ", ") + value;
@@ -647,7 +659,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   };
   if (auto done = together(share_out()); !done) return std::move(done.error());
   if (ranks)
-    if (auto done = together(ranks->link(*plan, mine, map.by_stream)); !done)
+    if (auto done = together(ranks->link(*plan, mine, map.by_stream, tables)); !done)
       return std::move(done.error());
   if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
     uint64_t messages = 0;

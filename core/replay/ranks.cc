@@ -176,6 +176,13 @@ void Ranks::gather(const std::string& mine, uint64_t patience_ns,
 }
 
 void Ranks::stop_all(const std::string& why) {
+  if (stops_ != nullptr) {
+    Stop& mine = stops_[rank_];
+    if (mine.said.load(std::memory_order_relaxed) != 0) return;
+    mine.why[why.copy(mine.why, sizeof mine.why - 1)] = '\0';
+    mine.said.store(1, std::memory_order_release);
+    return;
+  }
   for (uint32_t r = 0; r < size_; ++r)
     if (r != rank_) (void)send(r, kStop, why);
 }
@@ -183,7 +190,10 @@ void Ranks::stop_all(const std::string& why) {
 std::string Ranks::stopped_by() {
   uint32_t from = 0;
   std::string data;
-  if (stopped_by_.empty() && receive(kStop, from, data, 0))
+  for (uint32_t r = 0; r < size_ && stops_ != nullptr && stopped_by_.empty(); ++r)
+    if (r != rank_ && stops_[r].said.load(std::memory_order_acquire) != 0)
+      stopped_by_ = "rank " + std::to_string(r) + " (" + hosts_[r] + "): " + stops_[r].why;
+  if (stops_ == nullptr && stopped_by_.empty() && receive(kStop, from, data, 0))
     stopped_by_ = "rank " + std::to_string(from) + " (" + hosts_[from] + "): " + data;
   return stopped_by_;
 }
@@ -201,16 +211,25 @@ void Ranks::abort(int status) {
   _exit(status);
 }
 
+void Ranks::one_thread(bool one, bool alone) {
+  others_ = !one || alone;
+  // Elsewhere the main thread must be able to hear that the others end.
+  if (stops_ != nullptr && FEIGN_HAS(&api_, threads) && api_.threads != nullptr)
+    api_.threads(instance_->self(), one ? 0 : 1);
+}
+
 // ---- dependencies -------------------------------------------------------------------------------
 
 Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
-                         const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of) {
+                         const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of,
+                         const Tables& tables) {
   const auto& counts = plan->totals().by_stream;
   struct Need {
     uint32_t stream, reserved;
     uint64_t id;
   };
   std::vector<std::map<uint32_t, std::vector<uint64_t>>> needs(size_);  // by rank, stream
+  calls_mpi_.assign(rank_of.size(), 0);
   if (!mine.empty()) {
     NativeReader::Range range;
     range.streams = mine;
@@ -221,6 +240,8 @@ Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
       auto more = cursor.next(r, number);
       if (!more) return std::move(more.error());
       if (!*more) break;
+      if (const feign_op_info* info = tables.ops.info(r.a.op); info != nullptr)
+        calls_mpi_[r.a.stream] |= std::string_view(info->layer).starts_with("mpi");
       for (const Dependency& d : r.depends)
         if (d.stream < rank_of.size() && rank_of[d.stream] != rank_ && counts[d.stream] != 0)
           needs[rank_of[d.stream]][d.stream].push_back(d.id);
@@ -255,6 +276,18 @@ Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
   for (auto& list : awaited_)
     std::sort(list.begin(), list.end(),
               [](const Awaited& a, const Awaited& b) { return a.id < b.id; });
+  near_.assign(streams_, 0);
+  for (const std::string& h : hosts_) near_ranks_.push_back(h == hosts_[rank_]);
+  for (uint32_t s = 1; s < streams_; ++s) near_[s] = near_ranks_[rank_of[s]];
+  if (!FEIGN_HAS(&api_, share) || api_.share == nullptr) return {};
+  const size_t stops = size_ * sizeof(Stop);
+  auto* memory = static_cast<char*>(
+      api_.share(instance_->self(), stops + streams_ * sizeof(Upto) + alignof(Stop)));
+  if (memory == nullptr) return {};
+  memory += -reinterpret_cast<uintptr_t>(memory) % alignof(Stop);
+  upto_ = reinterpret_cast<Upto*>(memory + stops);
+  if (std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h == hosts_[0]; }))
+    stops_ = reinterpret_cast<Stop*>(memory);
   return {};
 }
 
@@ -265,13 +298,23 @@ struct Passed {
 };
 }  // namespace
 
+void Ranks::carry_on() {
+  if (!others_) return;
+  (void)api_.receive(
+      instance_->self(), kNothing, [](void*, uint32_t, const void*, size_t) noexcept {}, nullptr);
+}
+
 void Ranks::passed(uint32_t rank, uint32_t stream, uint64_t id) {
+  if (upto_ != nullptr && near_ranks_[rank])
+    return upto_[stream].id.store(id, std::memory_order_release);
   const Passed message{stream, 0, id};
   (void)api_.send(instance_->self(), rank, kPassed, &message, sizeof message);
 }
 
 bool Ranks::has_passed(uint32_t stream, uint64_t id) {
   if (stream >= streams_) return true;
+  if (upto_ != nullptr && near_[stream])
+    return upto_[stream].id.load(std::memory_order_acquire) >= id;
   if (passed_[stream].load(std::memory_order_acquire) >= id) return true;
   const auto take = [](void* ctx, uint32_t, const void* data, size_t size) noexcept {
     auto* self = static_cast<Ranks*>(ctx);

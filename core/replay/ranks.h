@@ -50,10 +50,17 @@ class Ranks {
   // A rank of this host that is gone without a word; "" if there is none. [main]
   std::string lost() const;
   [[noreturn]] void abort(int status);
+  // From here on one thread of this process is in the plug-in at a time, or no longer so. Nothing
+  // below needs it meanwhile, but passed() and has_passed(). [main, while no other thread is in it]
+  // `alone`: it is the only one that calls carry_on().
+  void one_thread(bool one, bool alone = true);
 
   // What this rank's streams need of other ranks', and the others of its. All must call it. [main]
   Result<void> link(const std::shared_ptr<const NativeReader>& plan,
-                    const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of);
+                    const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of,
+                    const Tables& tables);
+  // Whether an activity of the stream is of MPI's layers.
+  bool calls_mpi(uint32_t stream) const { return calls_mpi_[stream] != 0; }
   // Others wait for these of a stream, ids growing.
   struct Awaited {
     uint64_t id;
@@ -64,9 +71,11 @@ class Ranks {
   void passed(uint32_t rank, uint32_t stream, uint64_t id);
   // Whether it is known that another rank's stream has. Looks for news. [any thread]
   bool has_passed(uint32_t stream, uint64_t id);
+  // Who waits lets long messages go on, which others may need. [any thread]
+  void carry_on();
 
  private:
-  enum Channel : uint32_t { kAgree, kTell, kGather, kStop, kLink, kPassed };
+  enum Channel : uint32_t { kAgree, kTell, kGather, kStop, kLink, kPassed, kNothing };
   explicit Ranks(std::unique_ptr<Instance> instance);
   Result<void> send(uint32_t rank, Channel channel, const std::string& data);
   // One message; "" and false if none came within the time, or a signal asked for an end.
@@ -75,6 +84,21 @@ class Ranks {
   std::unique_ptr<Instance> instance_;
   const feign_ranks& api_;
   uint32_t rank_ = 0, size_ = 1;
+  // What ranks of one host tell each other by memory that they share: how far each stream is, each
+  // in a line of the cache of its own, and who ends the replay.
+  struct alignas(64) Upto {
+    std::atomic<uint64_t> id;
+  };
+  struct alignas(64) Stop {
+    std::atomic<uint32_t> said;
+    char why[1020];
+  };
+  Upto* upto_ = nullptr;             // by stream; null: there is no such memory
+  Stop* stops_ = nullptr;            // by rank; null, too, if there are several hosts
+  std::vector<uint8_t> near_;        // by stream: its rank is of this host
+  std::vector<uint8_t> near_ranks_;  // by rank
+  std::vector<uint8_t> calls_mpi_;   // by stream
+  bool others_ = true;               // who waits may be in the plug-in
   std::vector<std::string> hosts_;
   std::vector<int64_t> processes_;                   // by rank; 0 on other hosts
   std::vector<std::vector<Awaited>> awaited_;        // by stream

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -97,6 +98,7 @@ class Worker {
   // Since when, by the clock, it has been at one activity, and which; 0: between two.
   uint64_t busy_since() const { return busy_.since.load(std::memory_order_relaxed); }
   std::string busy_with(const Tables& tables) const;
+  bool calls_mpi() const;
   bool over() const { return over_.load(std::memory_order_acquire); }
   void leave_behind() { thread_.detach(); }
   WorkerTime time() const { return {first_ns_, last_ns_, last_stream_, &timeline_, &waited_}; }
@@ -278,7 +280,8 @@ class Run {
   Gate started;
   uint64_t anchor_ns = 0;  // what start times count from
   std::atomic<bool> stopping{false};
-  std::atomic<uint64_t> done{0};  // activities, for the progress line
+  std::atomic<bool> abandoned{false};  // threads that have not come back from their calls by now
+  std::atomic<uint64_t> done{0};       // activities, for the progress line
   std::optional<Waits> waits;
 
   std::mutex mutex;
@@ -355,7 +358,13 @@ void Run::start() {
   }
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return getting_ready == 0; });
-  if (team != nullptr) team->ranks.barrier();
+  if (team != nullptr) {
+    team->ranks.barrier();
+    // Locks cost more than a short message.
+    size_t callers = 0;
+    for (const auto& w : workers) callers += w->calls_mpi();
+    if (callers <= 1) team->ranks.one_thread(true, workers.size() == 1);
+  }
   anchor_ns = now_ns() + (options.pace == Pace::kTimed ? kLead_ns : 0);
   started.open(1);
 }
@@ -413,6 +422,11 @@ std::string Worker::busy_with(const Tables& tables) const {
          tables.place(busy_.place.load(std::memory_order_relaxed));
 }
 
+bool Worker::calls_mpi() const {
+  return std::any_of(numbers_.begin(), numbers_.end(),
+                     [&](uint32_t s) { return run_.team->ranks.calls_mpi(s); });
+}
+
 // Another rank waits for some of what has ended.
 inline void Worker::tell_ranks(Stream& s, uint32_t stream, uint64_t upto) {
   const auto& awaited = run_.team->ranks.awaited(stream);
@@ -428,6 +442,7 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
   const uint64_t from = now_;
   for (uint32_t tries = 0; !ranks.has_passed(stream, id); ++tries) {
     if (run_.stopping.load(std::memory_order_relaxed)) break;
+    if (tries % 64 == 63) ranks.carry_on();
     if (tries < 1000) continue;
     if (tries < 2000) {
       sched_yield();
@@ -596,6 +611,8 @@ Result<void> Worker::loop() {
     } else {
       const Run::Doer& doer = run_.doers[a.op];
       const feign_status status = doer.execute(doer.self, s->contexts[doer.slot], &a, &outcome);
+      // Left behind in that call: what it was part of is gone.
+      while (run_.abandoned.load(std::memory_order_acquire)) [[unlikely]] pause();
       if (status < 0)
         return run_.replayers[doer.slot]->failure(status).within(run_.tables.place(a.place));
     }
@@ -805,7 +822,11 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
       if (left_behind) break;
     }
   }
-  if (watch) watch->look();
+  if (left_behind) run.abandoned.store(true, std::memory_order_release);
+  if (watch) {
+    watch->look();
+    team->ranks.one_thread(false);
+  }
   const uint64_t over = now_ns();
   uint64_t first = over, last = begin;
   std::vector<WorkerTime> times;

@@ -342,6 +342,8 @@ uint64_t Lane::when() {
   const uint32_t layer = item.code >> 12;
   if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
     key = item.kind == FEIGN_RECORD_CALL ? item.end : item.start;
+  } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
+    key = item.start;  // what a rank sends, or that it has come, others may know before it ends
   } else if (layer == FEIGN_CAPTURE_POSIX && (item.code & 0xFFF) < feign::posix_calls().size()) {
     switch (feign::posix_calls()[item.code & 0xFFF].effect) {
       case Effect::kFork:

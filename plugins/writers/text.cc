@@ -107,7 +107,8 @@ struct Text {
   }
 
   static bool not_told(const feign_activity& a, const feign_arg_info& arg) {
-    if (arg.index >= a.value_count || a.values[arg.index] == FEIGN_UNKNOWN) return true;
+    if (arg.index >= a.value_count) return true;
+    if (a.values[arg.index] == FEIGN_UNKNOWN) return arg.type != FEIGN_ARG_LIST;
     return arg.type == FEIGN_ARG_STRING && a.values[arg.index] == 0;
   }
 

@@ -86,6 +86,7 @@ Effect Depend::effect_of(uint32_t op) {
 void Depend::activity(feign_activity& a) {
   const Effect effect = effect_of(a.op);
   me_ = {a.stream, a.id};
+  const Point here = {a.stream, clocks_.last(a.stream)};
   clocks_.begin(me_);
   Stream& s = stream_of(a.stream);
   for (const auto& [p, rule] : s.owed) after(p, rule);
@@ -100,6 +101,7 @@ void Depend::activity(feign_activity& a) {
     a.marks &= ~uint32_t{FEIGN_DEPENDS};
   }
   if (on(kProcess)) processes(a, effect);
+  if (on(kMpi) && effect == Effect::kNone) mpi(a, here);
   if (effects_[a.op].library)
     library_call(a);
   else if (on(kHandle) || on(kFile) || on(kChannel))
@@ -203,7 +205,7 @@ feign_status Depend::start() {
     const auto* at = std::find(std::begin(kRuleNames), std::end(kRuleNames), one);
     if (at == std::end(kRuleNames))
       return fail("rules=" + std::string(all) + ": no rule \"" + std::string(one) +
-                  "\": want handle, path, file, process, channel, recorded, window, explicit, "
+                  "\": want handle, path, file, process, channel, mpi, recorded, window, explicit, "
                   "trace, with + between, or none");
     rules_ |= 1u << (at - kRuleNames);
     i = end + 1;
@@ -225,9 +227,9 @@ using depend::Depend;
 using depend::Options;
 
 constexpr feign_option kOptions[] = {
-    {"rules", FEIGN_OPT_TEXT, offsetof(Options, rules), "handle+path+file+process+channel+recorded",
-     nullptr, 0, 0,
-     "Which rules make dependencies: some of handle, path, file, process, channel, recorded, "
+    {"rules", FEIGN_OPT_TEXT, offsetof(Options, rules),
+     "handle+path+file+process+channel+mpi+recorded", nullptr, 0, 0,
+     "Which rules make dependencies: some of handle, path, file, process, channel, mpi, recorded, "
      "window, "
      "explicit, trace, with + between; or none."},
     {"window", FEIGN_OPT_DURATION, offsetof(Options, window), "0ns", nullptr, 0, 0,

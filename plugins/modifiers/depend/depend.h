@@ -21,6 +21,7 @@
 #include "modifiers/depend/points.h"
 #include "modifiers/depend/ranges.h"
 #include "modifiers/table.h"
+#include "mpi_args.h"
 #include "trace/tables.h"
 
 namespace depend {
@@ -40,14 +41,16 @@ enum Rule : uint32_t {
   kFile,
   kProcess,
   kChannel,
+  kMpi,
   kRecorded,
   kWindow,
   kExplicit,
   kTrace,
   kRules
 };
-inline constexpr const char* kRuleNames[kRules] = {
-    "handle", "path", "file", "process", "channel", "recorded", "window", "explicit", "trace"};
+inline constexpr const char* kRuleNames[kRules] = {"handle",   "path", "file",     "process",
+                                                   "channel",  "mpi",  "recorded", "window",
+                                                   "explicit", "trace"};
 
 // What one access at a time may change, and many may use.
 struct Shared {
@@ -151,8 +154,9 @@ class Depend {
     uint32_t vforked_by = 0;  // who goes on when this one has memory of its own
     uint64_t group = 0;       // its process
     int64_t thread = 0;
-    uint64_t last_end = 0;                     // of its activities, ns
-    uint64_t extra = 0;                        // ns, to the next pause
+    uint64_t last_end = 0;  // of its activities, ns
+    uint64_t extra = 0;     // ns, to the next pause
+    int32_t rank = -1;
     std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after
     std::vector<std::pair<uint32_t, std::vector<uint64_t>>> aio;  // file, ranges under way
     std::vector<std::pair<uint64_t, uint64_t>> calls;             // end and id, for rule window
@@ -164,6 +168,54 @@ class Depend {
     Point p;
     const char* rule;
   };
+
+  // ---- rule mpi
+  struct Message {  // what an op does to order
+    bool known = false;
+    bool sends = false, receives = false, keeps = false, starts = false, ends = false, any = false;
+    bool collective = false, begins = false, file = false, opens = false, window = false,
+         makes_window = false;
+    int way = 0;
+    feign::mpi::Args args;
+  };
+  struct Meeting {  // one collective call
+    struct Waiter {
+      uint32_t stream;
+      int32_t rank;
+      bool root;
+      uint64_t request;
+    };
+    uint32_t came = 0;
+    std::vector<Point> arrived;
+    std::vector<Waiter> waiters;
+  };
+  struct Comm {
+    bool known = false;
+    uint32_t members = 0;
+    std::unordered_map<int32_t, uint64_t> next;  // by rank
+    std::map<uint64_t, Meeting> meetings;        // not all have come
+  };
+  struct Request {
+    std::vector<Point> after;  // what it ends after
+    uint32_t comm = 0;
+    int peer = -1, tag = -1;
+    bool sends = false, keeps = false, wild = false;
+  };
+  struct Passage {  // messages of one kind between two ranks
+    uint64_t sent = 0, taken = 0;
+    std::map<uint64_t, Point> on_its_way;
+    std::map<uint64_t, std::pair<uint32_t, uint64_t>> waiting;  // stream, request
+  };
+  const Message& message_of(uint32_t op);
+  Comm& comm_of(uint32_t text);
+  void leave(uint32_t stream, Point p);
+  void come(uint32_t comm, const Message& m, const feign_activity& a, int root, Point here,
+            uint64_t request);
+  Request& request_of(uint32_t stream, uint64_t request);
+  Passage& passage(uint32_t comm, int from, int to, int tag);
+  void post(uint32_t comm, int to, int tag, Point here);
+  void take(uint32_t comm, int from, int tag, uint64_t request);
+  void mpi(const feign_activity& a, Point here);
 
   bool on(Rule rule) const { return (rules_ >> rule & 1) != 0; }
   feign_status fail(const std::string& text, feign_status code = FEIGN_ERR_ARGUMENT) {
@@ -268,6 +320,12 @@ class Depend {
   std::unordered_map<uint64_t, Channel> channels_;
   std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
   std::unordered_map<uint64_t, Point> semaphores_;
+  std::vector<Message> messages_;  // by op
+  std::unordered_map<uint32_t, Comm> comms_;
+  std::map<std::pair<int32_t, uint64_t>, Request> requests_;  // by rank and number
+  std::map<std::tuple<uint32_t, int, int, int>, Passage> ways_;
+  std::unordered_map<uint32_t, uint32_t> opened_;             // by handle: its communicator
+  std::map<std::pair<int32_t, uint32_t>, uint32_t> windows_;  // by rank and name
   Point before_;  // the activity before this one, for rule trace
   std::vector<Edge> edges_;
   size_t next_edge_ = 0;

@@ -18,6 +18,7 @@ Depend::Stream& Depend::stream_of(uint32_t number) {
   if (group == 0) group = groups_.size();
   s.group = group;
   s.thread = info.thread;
+  s.rank = info.rank;
   processes_[group].streams.push_back(number);
   threads_[{group, info.thread}] = number;
   if (info.parent != 0) {

@@ -2,8 +2,8 @@
 // Layer mpiio: MPI's own files, below the root.
 //
 // MPI opens by name, and knows nothing of a root. So the name is resolved here, by the same rules
-// as for posix, and MPI is given one below /proc/self/fd: the file itself if it is there, else its
-// name in its directory. Neither leads anywhere else, whatever is renamed meanwhile.
+// as for posix, and MPI is given one below /proc/self/fd, which leads nowhere else, whatever is
+// renamed meanwhile. What is to be made is made here, too.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,48 +19,32 @@
 namespace feign::mpi {
 namespace {
 
-// A name that MPI can open, while this lives; or why there is none.
+// A descriptor, while this lives, and a name by which MPI can open what it stands for.
 class Name {
  public:
-  Name(int root, const char* path) {
-    fd_ = open_in_root(root, path, O_PATH | O_CLOEXEC, 0);
-    if (fd_ >= 0) {
-      there_ = true;
-      text_ = "/proc/self/fd/" + std::to_string(fd_);
-      return;
-    }
-    error_ = fd_;
-    if (fd_ != -ENOENT) return;
-    std::string directory(path);
-    const size_t slash = directory.rfind('/');
-    const std::string last = directory.substr(slash == std::string::npos ? 0 : slash + 1);
-    directory.resize(slash == std::string::npos ? 0 : slash);
-    if (last.empty() || last == "." || last == "..") return;
-    const int dir = open_in_root(root, directory.empty() ? "/" : directory.c_str(),
-                                 O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (dir < 0) return;
-    struct stat st;
-    if (fstatat(dir, last.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
-      // A link that leads nowhere: what is opened by it must not come to be elsewhere.
-      close(dir);
-      return;
-    }
-    fd_ = dir;
-    text_ = "/proc/self/fd/" + std::to_string(dir) + "/" + last;
-  }
+  Name() = default;
   Name(const Name&) = delete;
   Name& operator=(const Name&) = delete;
-  ~Name() {
+  ~Name() { reset(-1); }
+  void reset(int fd) {
     if (fd_ >= 0) close(fd_);
+    fd_ = fd;
   }
-  bool there() const { return there_; }
-  const std::string& text() const { return text_; }  // "": cannot be opened
-  int error() const { return error_; }
+  // A number that is free, and high enough that it may be free in other processes, too.
+  int free_number() const {
+    const int fd = fd_ >= 0 ? fcntl(fd_, F_DUPFD_CLOEXEC, 700) : -1;
+    if (fd >= 0) close(fd);
+    return fd;
+  }
+  // MPI makes names of its own from a file's last one, which has to be the same in all processes.
+  std::string at(int number) {
+    if (fcntl(number, F_GETFD) < 0)
+      if (const int fd = dup3(fd_, number, O_CLOEXEC); fd >= 0) reset(fd);
+    return "/proc/self/fd/" + std::to_string(fd_);
+  }
 
  private:
-  int fd_ = -1, error_ = 0;
-  bool there_ = false;
-  std::string text_;
+  int fd_ = -1;
 };
 
 int64_t remove_below(int root, const std::string& path) {
@@ -99,26 +83,34 @@ void open_file(Stream& s) {
     if (a.flags & recorded) mode |= here;
   // A name below /proc cannot be removed by MPI.
   if (a.flags & 16) f.remove = path;
-  const Name name(r.root, path.c_str());
-  // All of them call it or none: one that has no name to give gives one that is nowhere.
-  const std::string nowhere = "/proc/self/fd/none/none";
-  if (name.there()) mode &= ~MPI_MODE_CREATE;
-  if (name.there() && (mode & MPI_MODE_EXCL) && a.result >= 0 && comm != MPI_COMM_SELF)
-    mode &= ~MPI_MODE_EXCL;  // another rank of the same call has just made it
-  if (!(mode & MPI_MODE_CREATE)) mode &= ~MPI_MODE_EXCL;
-  MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
-  // Ranks see the name at different times: whether it is to be made must be one answer.
-  int flags[2] = {mode & (MPI_MODE_CREATE | MPI_MODE_EXCL), 0};
-  MPI_Allreduce(flags, flags + 1, 1, MPI_INT, MPI_BOR, comm);
-  mode = (mode & ~(MPI_MODE_CREATE | MPI_MODE_EXCL)) | (flags[1] & MPI_MODE_CREATE);
-  const int status = MPI_File_open(comm, (name.text().empty() ? nowhere : name.text()).c_str(),
-                                   mode, info, &f.file);
-  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-  s.answer(status);
-  if (status != MPI_SUCCESS) {
-    if (name.text().empty() && name.error() != 0) s.outcome->result = name.error();
+  // The first of them makes it; ranks that looked by themselves would see it there or not.
+  int me = 0, fd = 0;
+  MPI_Comm_rank(comm, &me);
+  if (mode & MPI_MODE_CREATE) {
+    if (me == 0) {
+      const int how = mode & MPI_MODE_EXCL ? O_CREAT | O_EXCL : O_CREAT;
+      fd = open_in_root(r.root, path.c_str(), how | O_WRONLY | O_CLOEXEC, 0666);
+      if (fd >= 0) close(fd);
+    }
+    MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
+    mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
+  }
+  if (fd >= 0 || fd == -EACCES || fd == -EISDIR)
+    fd = open_in_root(r.root, path.c_str(), O_PATH | O_CLOEXEC, 0);
+  Name name;
+  if (fd >= 0) name.reset(fd);
+  // All of them call it or none.
+  int mine[2] = {fd < 0 ? -fd : 0, name.free_number()}, all[2] = {0, 0};
+  MPI_Allreduce(mine, all, 2, MPI_INT, MPI_MAX, comm);
+  if (all[0] != 0) {
+    s.outcome->result = -all[0];
     return;
   }
+  MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
+  const int status = MPI_File_open(comm, name.at(all[1]).c_str(), mode, info, &f.file);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  s.answer(status);
+  if (status != MPI_SUCCESS) return;
   if (a.handle == 0 || a.result < 0) {
     MPI_File_close(&f.file);
     return;
@@ -223,7 +215,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     const Memory m = memory_of(s, writes);
     // In etypes of the view, as the program gave it.
     const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
-    bool later = false, ends = false;
+    bool later = false;
     switch (op) {
       case FEIGN_MPIIO_FILE_READ:
         code = MPI_File_read(f, m.at, m.count, m.type, &status);
@@ -321,27 +313,21 @@ void do_mpiio(Stream& s, uint32_t op) {
         break;
       case FEIGN_MPIIO_FILE_READ_ALL_END:
         code = MPI_File_read_all_end(f, m.at, &status);
-        ends = true;
         break;
       case FEIGN_MPIIO_FILE_READ_AT_ALL_END:
         code = MPI_File_read_at_all_end(f, m.at, &status);
-        ends = true;
         break;
       case FEIGN_MPIIO_FILE_READ_ORDERED_END:
         code = MPI_File_read_ordered_end(f, m.at, &status);
-        ends = true;
         break;
       case FEIGN_MPIIO_FILE_WRITE_ALL_END:
         code = MPI_File_write_all_end(f, m.at, &status);
-        ends = true;
         break;
       case FEIGN_MPIIO_FILE_WRITE_AT_ALL_END:
         code = MPI_File_write_at_all_end(f, m.at, &status);
-        ends = true;
         break;
       case FEIGN_MPIIO_FILE_WRITE_ORDERED_END:
         code = MPI_File_write_ordered_end(f, m.at, &status);
-        ends = true;
         break;
       default:
         return s.skip("not a call that is made here");
@@ -354,7 +340,6 @@ void do_mpiio(Stream& s, uint32_t op) {
       s.outcome->result = a.result;
       return;
     }
-    (void)ends;
     MPI_Count moved = 0;
     MPI_Get_elements_x(&status, MPI_BYTE, &moved);
     s.outcome->result = moved == MPI_UNDEFINED ? 0 : static_cast<int64_t>(moved);

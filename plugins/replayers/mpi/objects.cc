@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replayers/mpi/objects.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <string>
@@ -72,6 +73,35 @@ const Named* named(std::string_view name) {
 constexpr size_t kMostNumbers = 1 << 20;
 constexpr int kDeepest = 32;
 
+// "3,5,8:4:10": numbers, and those of a run, 8, 12, … by its first, step and count.
+template <typename T>
+bool parse_numbers(std::string_view text, std::vector<T>& to) {
+  while (!text.empty()) {
+    if (text[0] == ',') {
+      text.remove_prefix(1);
+      continue;
+    }
+    int64_t parts[3] = {0, 0, 1};
+    for (int i = 0; i < 3; ++i) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parts[i]);
+      if (error != std::errc()) return false;
+      text.remove_prefix(static_cast<size_t>(end - text.data()));
+      if (!text.starts_with(':')) break;
+      if (i == 2) return false;
+      text.remove_prefix(1);
+    }
+    if (parts[2] < 1 || static_cast<uint64_t>(parts[2]) > kMostNumbers - to.size()) return false;
+    for (int64_t i = 0; i < parts[2]; ++i) {
+      int64_t v = 0;
+      if (__builtin_mul_overflow(parts[1], i, &v) || __builtin_add_overflow(parts[0], v, &v))
+        return false;
+      to.push_back(static_cast<T>(v));
+    }
+    if (to.size() >= kMostNumbers) return false;
+  }
+  return true;
+}
+
 // COMBINER(integers;addresses;datatypes), as MPI_Type_get_contents() tells them.
 class Builder {
  public:
@@ -129,19 +159,9 @@ class Builder {
  private:
   template <typename T>
   bool numbers(std::vector<T>& to, char stop) {
-    while (!left_.empty() && left_[0] != stop) {
-      if (left_[0] == ',') {
-        left_.remove_prefix(1);
-        continue;
-      }
-      long long v = 0;
-      const auto [end, error] = std::from_chars(left_.data(), left_.data() + left_.size(), v);
-      if (error != std::errc() || to.size() >= kMostNumbers) return false;
-      to.push_back(static_cast<T>(v));
-      left_.remove_prefix(static_cast<size_t>(end - left_.data()));
-    }
-    if (left_.empty()) return false;
-    left_.remove_prefix(1);
+    const size_t end = left_.find(stop);
+    if (end == std::string_view::npos || !parse_numbers(left_.substr(0, end), to)) return false;
+    left_.remove_prefix(end + 1);
     return true;
   }
 
@@ -241,8 +261,9 @@ class Builder {
 
 }  // namespace
 
-bool parse_ranks(std::string_view text, std::vector<uint32_t>& ranks) {
-  const size_t open = text.find('{');
+bool parse_ranks(std::string_view text, std::vector<uint32_t>& ranks, size_t& first_group) {
+  first_group = 0;
+  const size_t open = text.rfind('{');
   if (open == std::string_view::npos || !text.ends_with('}')) return false;
   text = text.substr(open + 1, text.size() - open - 2);
   while (!text.empty()) {
@@ -259,9 +280,66 @@ bool parse_ranks(std::string_view text, std::vector<uint32_t>& ranks) {
     }
     if (last < first || last - first > (1u << 20) || ranks.size() > (1u << 20)) return false;
     for (uint32_t r = first; r <= last; ++r) ranks.push_back(r);
-    if (text.starts_with(',')) text.remove_prefix(1);
+    if (text.starts_with('|')) {
+      if (first_group != 0) return false;
+      first_group = ranks.size();
+      text.remove_prefix(1);
+    } else if (text.starts_with(',')) {
+      text.remove_prefix(1);
+    }
   }
-  return !ranks.empty();
+  return !ranks.empty() && first_group != ranks.size();
+}
+
+MPI_Comm with_neighbours(std::string_view text, MPI_Comm comm) {
+  const size_t colon = text.find(':'), open = text.find('('), close = text.find(')');
+  int size = 0, rank = 0;
+  if (colon == std::string_view::npos || open == std::string_view::npos ||
+      close == std::string_view::npos || open < colon || close < open)
+    return comm;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &rank);
+  const std::string_view kind = text.substr(colon + 1, open - colon - 1);
+  const std::string_view inside = text.substr(open + 1, close - open - 1);
+  const size_t half = std::min(inside.find(';'), inside.size());
+  std::vector<int> a, b;
+  if (!parse_numbers(inside.substr(0, half), a) ||
+      !parse_numbers(inside.substr(std::min(half + 1, inside.size())), b))
+    return comm;
+  const auto is_rank = [&](int n) { return n >= 0 && n < size; };
+  MPI_Comm made = MPI_COMM_NULL;
+  if (kind == "cart") {
+    int64_t product = 1;
+    for (const int n : a) product = n > 0 && product <= size ? product * n : 0;
+    if (product != size || a.size() != b.size()) return comm;
+    MPI_Cart_create(comm, static_cast<int>(a.size()), a.data(), b.data(), 0, &made);
+  } else if (kind == "graph") {
+    bool good = static_cast<int>(a.size()) == size && std::is_sorted(a.begin(), a.end()) &&
+                std::all_of(b.begin(), b.end(), is_rank);
+    good = good && !a.empty() && a[0] >= 0 && a.back() == static_cast<int>(b.size());
+    if (!good) return comm;
+    MPI_Graph_create(comm, size, a.data(), b.data(), 0, &made);
+  } else if (kind == "dist") {
+    // Of each rank in turn: how many sources, how many destinations, and who they are.
+    size_t at = 0;
+    for (int r = 0; r < size; ++r) {
+      if (at + 2 > a.size() || a[at] < 0 || a[at + 1] < 0) return comm;
+      const auto in = static_cast<size_t>(a[at]), out = static_cast<size_t>(a[at + 1]);
+      if (in + out > a.size() - at - 2) return comm;
+      const int* const who = a.data() + at + 2;
+      if (!std::all_of(who, who + in + out, is_rank)) return comm;
+      if (r == rank)
+        b.assign(a.begin() + static_cast<ptrdiff_t>(at),
+                 a.begin() + static_cast<ptrdiff_t>(at + 2 + in + out));
+      at += 2 + in + out;
+    }
+    const int in = b[0], out = b[1];
+    MPI_Dist_graph_create_adjacent(comm, in, b.data() + 2, MPI_UNWEIGHTED, out, b.data() + 2 + in,
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made);
+  }
+  if (made == MPI_COMM_NULL) return comm;
+  MPI_Comm_free(&comm);
+  return made;
 }
 
 MPI_Datatype build_type(std::string_view text, bool& made) {

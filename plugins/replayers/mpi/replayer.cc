@@ -58,7 +58,11 @@ const Type& Replayer::type(uint32_t id) {
   if (id == 0) return t;
   t.type = build_type(text(id), t.made);
   if (t.type == MPI_DATATYPE_NULL) return t;
-  t.basic = !t.made;
+  static const MPI_Datatype kWhole[] = {
+      MPI_INT,     MPI_LONG,    MPI_LONG_LONG, MPI_UNSIGNED, MPI_UNSIGNED_LONG,     MPI_SHORT,
+      MPI_INT32_T, MPI_INT64_T, MPI_UINT32_T,  MPI_UINT64_T, MPI_UNSIGNED_LONG_LONG};
+  t.whole = std::find(std::begin(kWhole), std::end(kWhole), t.type) != std::end(kWhole);
+  t.real = t.type == MPI_DOUBLE || t.type == MPI_FLOAT;
   int size = 0;
   MPI_Type_size(t.type, &size);
   t.size = size;
@@ -83,65 +87,39 @@ void Stream::refuse(const Group& g) {
 
 namespace {
 
-// Which arguments an op has, by the names that layers/mpi.h gives them.
-Args args_of_op(const feign_op_info& info) {
-  Args x;
-  bool comm = false, info_seen = false;
-  for (uint32_t i = 0; i < info.arg_count; ++i) {
-    const feign_arg_info& arg = info.args[i];
-    if (arg.slot != FEIGN_SLOT_VALUE || arg.index >= kAbsent) continue;
-    const auto at = static_cast<uint8_t>(arg.index);
-    const std::string_view name = arg.name;
-    const auto is = [&](std::initializer_list<std::string_view> names) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    const auto first = [&](uint8_t& one, uint8_t& two) { (one == kAbsent ? one : two) = at; };
-    if (arg.type == FEIGN_ARG_LIST) {
-      x.list = at;
-    } else if (is({"count", "sendcount", "recvcount", "incount", "origin_count", "target_count"})) {
-      first(x.count, x.count2);
-    } else if (is({"datatype", "type", "sendtype", "recvtype", "origin_datatype", "target_datatype",
-                   "etype", "filetype"})) {
-      first(x.type, x.type2);
-    } else if (is({"recv_size"})) {
-      x.size2 = at;
-    } else if (is({"dest", "source", "root", "target_rank", "rank"})) {
-      first(x.rank, x.rank2);
-    } else if (is({"tag", "sendtag", "recvtag"})) {
-      first(x.tag, x.tag2);
-    } else if (is({"comm", "old_comm", "comm_old"})) {
-      x.comm = at;
-      comm = true;
-    } else if (is({"newcomm", "comm_cart", "new_comm", "comm_graph", "comm_dist_graph"})) {
-      x.new_comm = at;
-    } else if (is({"request"})) {
-      x.request = at;
-    } else if (is({"op"})) {
-      x.reduction = at;
-    } else if (is({"win"})) {
-      x.win = at;
-    } else if (is({"info"}) && !info_seen) {
-      x.info = at;
-      info_seen = true;
-    } else if (is({"offset", "target_disp"})) {
-      x.offset = at;
-    } else if (is({"flag"})) {
-      x.flag = at;
-    } else if (is({"site"})) {
-      continue;
-    } else {
-      first(x.other, x.other2);
-    }
-  }
-  (void)comm;
-  return x;
-}
-
 // What create() learns from the plan.
 struct Look {
   Replayer* r;
   std::set<uint32_t> groups;
   uint64_t longest = 0;
+  uint32_t stream = 0;
+  int64_t rank = -1;  // the stream's
+
+  // Of calls that end requests: what wildcards got. Of others: whether they tell all counts.
+  void counts(const feign_activity& a, const Args& args) {
+    if (a.stream != stream) {
+      feign_stream_info info{};
+      info.struct_size = sizeof info;
+      stream = a.stream;
+      rank = r->host->stream_info(r->host, stream, &info) >= 0 ? info.rank : -1;
+    }
+    if (r->classes[a.op - r->mpi_first] == Class::kRequest) {
+      for (uint32_t i = args.list; i + 1 < a.value_count; ++i) {
+        if (!(a.values[i] & kWildcard) || a.values[i] & (kCompleted | FEIGN_UNKNOWN)) continue;
+        r->matched[{rank, a.values[i] & ~kWildcard}] = {source_of(a.values[i + 1]),
+                                                        tag_of(a.values[i + 1])};
+        ++i;
+      }
+      return;
+    }
+    // Where one rank has a root's counts only, the root must have them.
+    const bool rooted = args.rank != kAbsent;
+    if (rooted && (args.rank >= a.value_count || static_cast<int64_t>(a.values[args.rank]) != rank))
+      return;
+    bool known = a.value_count > args.list;
+    for (uint32_t i = args.list; i < a.value_count; ++i) known &= a.values[i] <= INT32_MAX;
+    r->lists &= known;
+  }
   static feign_status each(void* ctx, const feign_activity* a) noexcept {
     auto& look = *static_cast<Look*>(ctx);
     try {
@@ -149,6 +127,8 @@ struct Look {
       for (const uint8_t index : {args.comm, args.new_comm})
         if (index < a->value_count && a->values[index] != 0 && a->values[index] != FEIGN_UNKNOWN)
           look.groups.insert(static_cast<uint32_t>(a->values[index]));
+      const uint32_t op = a->op;
+      if (args.list != kAbsent && op < look.r->mpiio_first) look.counts(*a, args);
       look.longest = std::max(look.longest, a->length);
       if (args.size2 < a->value_count && a->values[args.size2] != FEIGN_UNKNOWN)
         look.longest = std::max(look.longest, a->values[args.size2]);
@@ -183,6 +163,45 @@ std::vector<std::string> all_texts(const World& world, const std::vector<std::st
   return {set.begin(), set.end()};
 }
 
+// One communicator, by all of its processes: this one's group, and where there are two, the other.
+bool make_group(const Replayer& r, Group& g, MPI_Group everybody, const std::vector<int>& processes,
+                const std::vector<int>& others) {
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Group_incl(everybody, static_cast<int>(processes.size()), processes.data(), &group);
+  const int tag = static_cast<int>(g.number % 32000);
+  const int status = MPI_Comm_create_group(r.world->world, group, tag, &g.comm);
+  MPI_Group_free(&group);
+  if (status != MPI_SUCCESS) return false;
+  MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
+  if (g.first != 0) {
+    MPI_Comm both = MPI_COMM_NULL;
+    if (others.empty() ||
+        MPI_Intercomm_create(g.comm, 0, r.world->world, others[0], tag, &both) != MPI_SUCCESS)
+      return false;
+    MPI_Comm_free(&g.comm);
+    g.comm = both;
+    MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_remote_size(g.comm, &g.size);
+    return true;
+  }
+  g.comm = with_neighbours(g.text, g.comm);
+  MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
+  MPI_Comm_size(g.comm, &g.size);
+  int kind = MPI_UNDEFINED, rank = 0, weighted = 0;
+  MPI_Topo_test(g.comm, &kind);
+  MPI_Comm_rank(g.comm, &rank);
+  if (kind == MPI_CART) {
+    MPI_Cartdim_get(g.comm, &g.in);
+    g.in = g.out = 2 * g.in;
+  } else if (kind == MPI_GRAPH) {
+    MPI_Graph_neighbors_count(g.comm, rank, &g.in);
+    g.out = g.in;
+  } else if (kind == MPI_DIST_GRAPH) {
+    MPI_Dist_graph_neighbors_count(g.comm, &g.in, &g.out, &weighted);
+  }
+  return true;
+}
+
 // Makes every communicator that the trace names, in one order on all processes.
 std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   std::vector<std::string> mine;
@@ -203,14 +222,18 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
     auto g = std::make_unique<Group>();
     g->text = text;
     g->number = ++number;
-    if (!parse_ranks(text, g->ranks)) continue;
-    std::vector<int> processes;
+    if (!parse_ranks(text, g->ranks, g->first)) continue;
+    std::vector<int> processes, others;  // of its own group, or both
     std::set<uint32_t> seen;
     bool in_it = false;
-    for (const uint32_t recorded : g->ranks) {
+    g->places.assign(*std::max_element(g->ranks.begin(), g->ranks.end()) + size_t{1},
+                     MPI_PROC_NULL);
+    for (size_t i = 0; i < g->ranks.size(); ++i) {
+      const uint32_t recorded = g->ranks[i];
+      if (g->first != 0 && i == g->first) processes.swap(others);
       const bool known = recorded < r.rank_of.size();
       const uint32_t process = known ? r.rank_of[recorded] : together ? recorded : 0;
-      g->place[recorded] = static_cast<int>(processes.size());
+      g->places[recorded] = static_cast<int>(i < g->first ? i : i - g->first);
       // A rank that nobody replays: what is done with it cannot be.
       if (process >= r.ranks) {
         g->apart = false;
@@ -221,14 +244,11 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
       processes.push_back(static_cast<int>(process));
     }
     if (g->apart && in_it) {
-      MPI_Group group = MPI_GROUP_NULL;
-      MPI_Group_incl(everybody, static_cast<int>(processes.size()), processes.data(), &group);
-      const int tag = static_cast<int>(number % 32000);
-      if (MPI_Comm_create_group(r.world->world, group, tag, &g->comm) != MPI_SUCCESS)
+      if (std::find(processes.begin(), processes.end(), static_cast<int>(r.rank)) ==
+          processes.end())
+        processes.swap(others);
+      if (!make_group(r, *g, everybody, processes, others))
         failure = "communicator " + text + " cannot be made";
-      else
-        MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
-      MPI_Group_free(&group);
     }
     const uint32_t id = r.host->intern(r.host, text.data(), text.size());
     r.groups[id] = std::move(g);
@@ -256,13 +276,17 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     r->mpi_first = host->op(host, "mpi", "MPI_Abort");
     r->mpiio_first = host->op(host, "mpiio", "MPI_File_call_errhandler");
     r->args.resize(512 + 256);
+    r->classes.resize(512);
     for (uint32_t i = 0; i < r->args.size(); ++i) {
       const uint32_t op = i < 512 ? r->mpi_first + i : r->mpiio_first + i - 512;
       const feign_op_info* info = host->op_info(host, op);
       const std::string_view layer = info != nullptr ? info->layer : "";
       if (layer == (i < 512 ? "mpi" : "mpiio")) r->args[i] = args_of_op(*info);
+      if (layer == "mpi") r->classes[i] = class_of(op, *info, r->args[i]);
     }
-    Look look{r.get(), {}, 0};
+    // Alone, nobody waits for others here: that is up to modifier depend.
+    if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;
+    Look look{r.get(), {}, 0, 0, -1};
     if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
       if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
         return status;
@@ -274,6 +298,9 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
     if (has) r->most_tag = *static_cast<int*>(value);
     r->pairs = r->world->world;
+    int lists = r->lists;
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &lists, 1, MPI_INT, MPI_MIN, r->world->world);
+    r->lists = lists != 0;
     if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
       return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
     // One message, or one read or write, is at most this long.

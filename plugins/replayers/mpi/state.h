@@ -17,6 +17,7 @@
 
 #include "base/content.h"
 #include "feign.h"
+#include "mpi_args.h"
 #include "replayers/mpi/objects.h"
 #include "replayers/mpi/world.h"
 
@@ -29,34 +30,39 @@ struct Options {
   uint32_t comm, io;
 };
 
-constexpr uint8_t kAbsent = 255;
-// Where an op keeps what: numbers of values, by the names of layers/mpi.h and mpiio.h.
-struct Args {
-  uint8_t count = kAbsent, type = kAbsent, count2 = kAbsent, type2 = kAbsent, size2 = kAbsent;
-  uint8_t rank = kAbsent, tag = kAbsent, rank2 = kAbsent, tag2 = kAbsent;
-  uint8_t comm = kAbsent, new_comm = kAbsent, request = kAbsent, list = kAbsent;
-  uint8_t reduction = kAbsent, win = kAbsent, info = kAbsent, offset = kAbsent;
-  uint8_t flag = kAbsent, other = kAbsent, other2 = kAbsent;
+// What kind of call an op of layer mpi is.
+enum class Class : uint8_t {
+  kAsks,
+  kSend,
+  kReceive,
+  kSendReceive,
+  kProbe,
+  kRequest,
+  kCommit,
+  kCollective,
+  kWindow
 };
 
 // A communicator of the trace.
 struct Group {
   std::string text;
-  std::vector<uint32_t> ranks;  // recorded, in order
-  std::unordered_map<uint32_t, int> place;
+  std::vector<uint32_t> ranks;    // recorded, in order; of two groups, one after the other
+  size_t first = 0;               // of two groups, how many are in the first; 0: it is one
+  std::vector<int> places;        // by recorded rank: in its group
   MPI_Comm comm = MPI_COMM_NULL;  // null where this process is not in it, or it cannot be made
   bool apart = true;              // every recorded rank has a process of its own
   uint32_t number = 0;            // the same on all processes
+  int size = 0;                   // of the group that takes part in a collective call
+  int in = 0, out = 0;            // neighbours
   int rank_of(uint64_t recorded) const {
-    const auto at = place.find(static_cast<uint32_t>(recorded));
-    return at == place.end() ? MPI_PROC_NULL : at->second;
+    return recorded < places.size() ? places[recorded] : MPI_PROC_NULL;
   }
 };
 
 struct Type {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   bool made = false;
-  bool basic = false;  // one of MPI's own
+  bool whole = false, real = false;  // numbers that can be combined
   MPI_Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
   int64_t size = 0;
 };
@@ -65,6 +71,7 @@ struct Window {
   MPI_Win win = MPI_WIN_NULL;
   const Group* group = nullptr;
   std::vector<uint64_t> sizes;  // by place, bytes
+  std::vector<uint64_t> units;  // by place
   uint64_t unit = 1;
 };
 
@@ -74,10 +81,12 @@ struct Owner {
   struct Pending {
     MPI_Request request = MPI_REQUEST_NULL;
     bool persistent = false;
-    bool stand_in = false;  // nothing was begun for it
+    bool stand_in = false;        // nothing was begun for it
+    std::unique_ptr<int[]> kept;  // what the call reads until it is over
   };
   std::unordered_map<uint64_t, Pending> requests;
-  std::map<uint32_t, Window> windows;  // by string id
+  std::map<uint32_t, Window> windows;        // by string id
+  std::map<uint32_t, MPI_Message> messages;  // by string id
 };
 
 struct File {
@@ -115,7 +124,11 @@ struct Replayer {
   std::atomic<uint64_t> bytes{0};
   uint32_t rank = 0, ranks = 1;
   std::vector<uint32_t> rank_of;
-  std::vector<Args> args;                                       // by op, mpi's then mpiio's
+  std::vector<Args> args;      // by op, mpi's then mpiio's
+  std::vector<Class> classes;  // by op, mpi's
+  // What receives by wildcard got, by recorded rank and request.
+  std::map<std::pair<int64_t, uint64_t>, std::pair<int, int>> matched;
+  bool lists = true;  // every call that has counts for each member tells them
   std::unordered_map<uint32_t, std::unique_ptr<Group>> groups;  // by string id
   MPI_Comm pairs = MPI_COMM_NULL;  // messages of ranks that share a process
   int most_tag = 32767;
@@ -157,15 +170,28 @@ struct Stream {
     const uint64_t v = value(index);
     return v == FEIGN_UNKNOWN ? otherwise : v;
   }
+  // Programs use one for many calls.
+  uint32_t type_id = 0, group_id = 0, reduction_id = 0;
+  MPI_Op reduction = MPI_OP_NULL;
+  std::vector<MPI_Request> list;
+  const Type* type_at = nullptr;
+  const Group* group_at = nullptr;
   const Type& type(uint8_t index) {
     const auto id = static_cast<uint32_t>(known(index, 0));
+    if (type_at != nullptr && id == type_id) return *type_at;
     const Type*& at = types[id];
     if (at == nullptr) at = &r->type(id);
+    type_id = id;
+    type_at = at;
     return *at;
   }
-  const Group* group(uint8_t index) const {
-    const auto at = r->groups.find(static_cast<uint32_t>(known(index, 0)));
-    return at == r->groups.end() ? nullptr : at->second.get();
+  const Group* group(uint8_t index) {
+    const auto id = static_cast<uint32_t>(known(index, 0));
+    if (group_at != nullptr && id == group_id) return group_at;
+    const auto at = r->groups.find(id);
+    if (at == r->groups.end()) return nullptr;
+    group_id = id;
+    return group_at = at->second.get();
   }
   void skip(const char* why) {
     outcome->doing = FEIGN_SKIPPED;
@@ -184,14 +210,40 @@ struct Stream {
   }
 };
 
-// Marks a request in a list that the call completed (Waitany, Waitsome, Testany, Testsome).
-constexpr uint64_t kCompleted = uint64_t{1} << 62;
+// What an op of layer mpi is.
+Class class_of(uint32_t op, const feign_op_info& info, const Args& args);
 
-// What a call of layer mpi, or mpiio, does here. [the stream]
+// Half of a stream's address space is sent from, half received into.
+constexpr int64_t kHalf = int64_t{1} << 30;
+// As bytes, where both ends must agree on the length without the datatype.
+int length_of(const Stream& s, uint64_t bytes);
+struct Piece {
+  void* at;
+  int count;
+  MPI_Datatype type;
+};
+// The memory that a call moves, by count and datatype where these are known and their layout fits;
+// else as bytes. What the trace does not tell is as much as may come.
+Piece piece(Stream& s, bool from, uint64_t bytes, uint8_t count_at, uint8_t type_at);
+struct Sum {
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+};
+// Numbers are combined as they were; all else as bits.
+Sum sum_of(Stream& s, uint64_t bytes);
+// The communicator of a collective call; null if there is none to call it on.
+const Group* collective(Stream& s);
+
+// What a call does here. [the stream]
 void do_mpi(Stream& s, uint32_t op);
+void collect(Stream& s, uint32_t op);
+void window(Stream& s, uint32_t op);
 void do_mpiio(Stream& s, uint32_t op);
 void close_files(Replayer& r);
 // A request that a call made, under the number that the trace has for it.
-void remember(Stream& s, MPI_Request request, bool persistent = false, bool stand_in = false);
+void remember(Stream& s, MPI_Request request, bool persistent = false, bool stand_in = false,
+              std::unique_ptr<int[]> kept = {});
+void begun(Stream& s, int status, MPI_Request request, std::unique_ptr<int[]> kept = {});
 
 }  // namespace feign::mpi

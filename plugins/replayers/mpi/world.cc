@@ -2,6 +2,8 @@
 // Joining the processes of one replay by MPI: feign_ranks is a barrier and messages.
 #include "replayers/mpi/world.h"
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -64,8 +66,10 @@ struct Ranks {
   std::shared_ptr<World> world;
   std::mutex mutex;
   std::list<Sending> sending;
+  MPI_Win shared = MPI_WIN_NULL;
 
   ~Ranks() {
+    if (shared != MPI_WIN_NULL) MPI_Win_free(&shared);
     for (Sending& s : sending) MPI_Wait(&s.request, MPI_STATUS_IGNORE);
   }
 };
@@ -152,7 +156,35 @@ void end(void* self, int status) noexcept {
 
 void destroy(void* self) noexcept { delete static_cast<Ranks*>(self); }
 
-constexpr feign_ranks kApi = {sizeof kApi, 0, create, who, barrier, send, receive, end, destroy};
+void* share(void* self, size_t size) noexcept {
+  auto& r = *static_cast<Ranks*>(self);
+  MPI_Comm host = MPI_COMM_NULL;
+  if (r.shared != MPI_WIN_NULL || MPI_Comm_split_type(r.world->messages, MPI_COMM_TYPE_SHARED, 0,
+                                                      MPI_INFO_NULL, &host) != MPI_SUCCESS)
+    return nullptr;
+  int rank = 0, unit = 1;
+  MPI_Comm_rank(host, &rank);
+  MPI_Aint mine = rank == 0 ? static_cast<MPI_Aint>(size) : 0, theirs = 0;
+  void* base = nullptr;
+  MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN);
+  if (MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, host, &base, &r.shared) != MPI_SUCCESS ||
+      MPI_Win_shared_query(r.shared, 0, &theirs, &unit, &base) != MPI_SUCCESS)
+    base = nullptr;
+  if (base != nullptr && rank == 0) memset(base, 0, size);
+  MPI_Barrier(host);
+  MPI_Comm_free(&host);
+  return base;
+}
+
+// Initialised for several threads, Open MPI takes its locks whether they are needed or not, which
+// doubles the time of a short message. It asks this variable each time.
+void threads(void*, int several) noexcept {
+  static bool* const uses = static_cast<bool*>(dlsym(RTLD_DEFAULT, "opal_uses_threads"));
+  if (uses != nullptr) *static_cast<volatile bool*>(uses) = several != 0;
+}
+
+constexpr feign_ranks kApi = {sizeof kApi, 0,   create,  who,   barrier, send,
+                              receive,     end, destroy, share, threads};
 
 }  // namespace
 

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+// Rule mpi: what messages and collective calls of MPI order, where they are not made themselves.
+// Who receives goes on when the sender has come to its send: the receiver's next activity (after
+// the receive, or after the call that ended its request) comes after the sender's last one before
+// it. Of a collective call nobody goes on before all have come to it: the last to come is a hub,
+// which comes after all others, and which all wait for; so n ranks need 2 n edges, not n times n.
+//
+// Calls of a communicator's members belong together by their number on it, messages by theirs
+// between two ranks under one tag: MPI keeps these in order.
+#include <string>
+
+#include "layers/mpi_ops.h"
+#include "layers/mpiio_ops.h"
+#include "modifiers/depend/depend.h"
+
+namespace depend {
+
+using feign::mpi::kAbsent;
+using feign::mpi::kCompleted;
+using feign::mpi::kWildcard;
+using feign::mpi::number;
+
+namespace {
+
+enum class Way { kNone, kAll, kFromRoot, kToRoot, kUpwards };
+
+// Who waits for whom in a collective call, by its name; the I of non-blocking ones is left out.
+Way way_of(std::string_view name) {
+  if (!name.starts_with("MPI_")) return Way::kNone;
+  name.remove_prefix(4);
+  const auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (name.starts_with("File_")) {
+    const bool all = name.ends_with("_all") || name.ends_with("_all_begin") ||
+                     name.ends_with("_ordered") || name.ends_with("_ordered_begin");
+    return all || is({"File_open", "File_close", "File_set_view", "File_set_size",
+                      "File_preallocate", "File_sync"})
+               ? Way::kAll
+               : Way::kNone;
+  }
+  if (is({"Comm_dup", "Comm_dup_with_info", "Comm_idup", "Comm_create", "Comm_split",
+          "Comm_split_type", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create",
+          "Dist_graph_create_adjacent", "Win_create", "Win_allocate", "Win_allocate_shared",
+          "Win_create_dynamic"}))
+    return Way::kAll;
+  std::string lower(name);
+  if (lower.size() > 1 && lower[0] == 'I' && lower[1] != 'n') lower.erase(0, 1);
+  lower[0] = static_cast<char>(lower[0] | 32);
+  for (const std::string_view all :
+       {"barrier", "allreduce", "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw",
+        "reduce_scatter", "reduce_scatter_block"})
+    if (lower == all) return Way::kAll;
+  if (lower == "bcast" || lower == "scatter" || lower == "scatterv") return Way::kFromRoot;
+  if (lower == "reduce" || lower == "gather" || lower == "gatherv") return Way::kToRoot;
+  if (lower == "scan" || lower == "exscan") return Way::kUpwards;
+  return Way::kNone;
+}
+
+}  // namespace
+
+const Depend::Message& Depend::message_of(uint32_t op) {
+  if (op >= messages_.size()) messages_.resize(op + size_t{1});
+  Message& m = messages_[op];
+  if (m.known) return m;
+  m.known = true;
+  const feign_op_info* info = host_->op_info(host_, op);
+  const std::string_view layer = info != nullptr ? info->layer : "";
+  if (layer != "mpi" && layer != "mpiio") return m;
+  m.args = feign::mpi::args_of_op(*info);
+  const std::string_view name = info->name;
+  const bool sends = name.ends_with("send") && name != "MPI_Sendrecv";
+  m.collective = way_of(name) != Way::kNone;
+  m.way = static_cast<int>(way_of(name));
+  m.begins = m.args.request != kAbsent;
+  m.file = layer == "mpiio";
+  m.opens = name == "MPI_File_open";
+  if (m.file) return m;
+  m.sends = sends || name.ends_with("send_init") || name.starts_with("MPI_Sendrecv");
+  m.receives = name == "MPI_Recv" || name == "MPI_Irecv" || name == "MPI_Recv_init" ||
+               name.starts_with("MPI_Sendrecv");
+  m.keeps = name.ends_with("_init");
+  m.starts = name == "MPI_Start" || name == "MPI_Startall";
+  m.ends = name.starts_with("MPI_Wait") || name.starts_with("MPI_Test");
+  if (name == "MPI_Test_cancelled") m.ends = false;
+  m.any = name.ends_with("any") || name.ends_with("some");
+  m.window = name == "MPI_Win_fence" || name == "MPI_Win_free";
+  m.makes_window = name.starts_with("MPI_Win_") && m.collective;
+  return m;
+}
+
+// The ranks of a communicator, and which of its calls comes next for each.
+Depend::Comm& Depend::comm_of(uint32_t text) {
+  Comm& c = comms_[text];
+  if (c.known) return c;
+  c.known = true;
+  // "#1.2{0-2,5}"; two groups are one here.
+  std::string_view t = host_->text(host_, text, nullptr);
+  const size_t open = t.rfind('{');
+  if (open == t.npos) return c;
+  uint64_t first = 0, n = 0;
+  bool range = false, digits = false;
+  for (const char ch : t.substr(open + 1)) {
+    if (ch >= '0' && ch <= '9') {
+      n = n * 10 + static_cast<uint64_t>(ch - '0');
+      digits = true;
+      if (n >> 20 != 0) return c;
+      continue;
+    }
+    if (digits && ch == '-') {
+      first = n;
+      range = true;
+    } else if (digits) {
+      c.members += static_cast<uint32_t>(range ? n - std::min(first, n) + 1 : 1);
+      range = false;
+    }
+    n = 0;
+    digits = false;
+  }
+  return c;
+}
+
+void Depend::leave(uint32_t stream, Point p) {
+  if (p.id != 0 && p.stream != stream) streams_[stream].owed.push_back({p, kMpi});
+}
+
+// This rank has come to its next call of a communicator, and goes on when `request` is over, or
+// next.
+void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int root, Point here,
+                  uint64_t request) {
+  Comm& c = comm_of(comm);
+  const int32_t rank = streams_[a.stream].rank;
+  if (c.members < 2 || rank < 0) return;
+  const uint64_t number = c.next[rank]++;
+  Meeting& meeting = c.meetings[number];
+  const auto way = static_cast<Way>(m.way);
+  const bool is_root = root == rank;
+  // Its own arrival.
+  const auto tell = [&](const Meeting::Waiter& w) {
+    if (w.request == 0)
+      leave(w.stream, here);
+    else
+      request_of(w.stream, w.request).after.push_back(here);
+  };
+  const Meeting::Waiter me{a.stream, rank, is_root, request};
+  ++meeting.came;
+  switch (way) {
+    case Way::kAll: {
+      meeting.waiters.push_back(me);
+      if (meeting.came < c.members) {
+        meeting.arrived.push_back(here);
+        break;
+      }
+      // The last one is the hub.
+      for (const Point& p : meeting.arrived) after(p, kRuleNames[kMpi]);
+      here = me_;
+      for (const Meeting::Waiter& w : meeting.waiters)
+        if (w.stream != a.stream) tell(w);
+      break;
+    }
+    case Way::kFromRoot:
+      if (is_root)
+        for (const Meeting::Waiter& w : meeting.waiters) tell(w);
+      if (is_root) meeting.arrived.push_back(here);
+      if (!is_root && meeting.arrived.empty()) meeting.waiters.push_back(me);
+      if (!is_root && !meeting.arrived.empty()) {
+        here = meeting.arrived.front();
+        tell(me);
+      }
+      break;
+    case Way::kToRoot:
+      if (is_root) {
+        for (const Point& p : meeting.arrived) {
+          here = p;
+          tell(me);
+        }
+        meeting.waiters.push_back(me);
+      } else {
+        meeting.arrived.push_back(here);
+        for (const Meeting::Waiter& w : meeting.waiters) tell(w);
+      }
+      break;
+    default:  // each waits for those before it, as far as they have come
+      for (const Meeting::Waiter& w : meeting.waiters)
+        if (w.rank > rank) tell(w);
+      for (size_t i = 0; i < meeting.arrived.size(); ++i)
+        if (meeting.waiters[i].rank < rank) {
+          const Point mine = here;
+          here = meeting.arrived[i];
+          tell(me);
+          here = mine;
+        }
+      meeting.waiters.push_back(me);
+      meeting.arrived.push_back(here);
+  }
+  if (meeting.came >= c.members) c.meetings.erase(number);
+  // Not all of its ranks may be in the trace.
+  if (c.meetings.size() > kMostQueued) c.meetings.erase(c.meetings.begin());
+}
+
+Depend::Request& Depend::request_of(uint32_t stream, uint64_t request) {
+  return requests_[{streams_[stream].rank, request}];
+}
+
+Depend::Passage& Depend::passage(uint32_t comm, int from, int to, int tag) {
+  return ways_[{comm, from, to, tag}];
+}
+
+// A message leaves; who has been waiting for it goes on.
+void Depend::post(uint32_t comm, int to, int tag, Point here) {
+  Passage& w = passage(comm, streams_[me_.stream].rank, to, tag);
+  const uint64_t number = w.sent++;
+  if (const auto at = w.waiting.find(number); at != w.waiting.end()) {
+    const auto [stream, request] = at->second;
+    w.waiting.erase(at);
+    if (request == 0)
+      leave(stream, here);
+    else
+      request_of(stream, request).after.push_back(here);
+    return;
+  }
+  w.on_its_way[number] = here;
+  if (w.on_its_way.size() > kMostQueued) w.on_its_way.erase(w.on_its_way.begin());
+}
+
+// A receive takes the next message of a kind; it goes on, or its request ends, after that.
+void Depend::take(uint32_t comm, int from, int tag, uint64_t request) {
+  Passage& w = passage(comm, from, streams_[me_.stream].rank, tag);
+  const uint64_t number = w.taken++;
+  if (const auto at = w.on_its_way.find(number); at != w.on_its_way.end()) {
+    if (request == 0)
+      leave(me_.stream, at->second);
+    else
+      request_of(me_.stream, request).after.push_back(at->second);
+    w.on_its_way.erase(at);
+    return;
+  }
+  if (number >= w.sent) w.waiting[number] = {me_.stream, request};
+  if (w.waiting.size() > kMostQueued) w.waiting.erase(w.waiting.begin());
+}
+
+// `here`: the stream's last activity before this one.
+void Depend::mpi(const feign_activity& a, Point here) {
+  const Message& m = message_of(a.op);
+  const auto value = [&](uint8_t at) {
+    return at < a.value_count ? a.values[at] : uint64_t{FEIGN_UNKNOWN};
+  };
+  const auto text = [&](uint8_t at) {
+    const uint64_t v = value(at);
+    return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
+  };
+  if (a.result < 0) return;
+  const feign::mpi::Args& x = m.args;
+  const int32_t rank = streams_[a.stream].rank;
+  const uint64_t named = value(x.request);
+  const uint64_t request = m.begins && named != FEIGN_UNKNOWN ? named : 0;
+  if (m.opens) opened_[a.handle] = text(x.comm);
+  if (m.collective) {
+    uint32_t comm = text(x.comm);
+    if (m.file && !m.opens) {
+      const auto at = opened_.find(a.handle);
+      if (at == opened_.end()) return;
+      comm = at->second;
+    }
+    if (m.makes_window) windows_[{rank, text(x.win)}] = comm;
+    const uint64_t root = value(x.rank);
+    return come(comm, m, a, root == FEIGN_UNKNOWN ? 0 : number(root), here, request);
+  }
+  if (m.window) {
+    Message all = m;
+    all.way = static_cast<int>(Way::kAll);
+    if (const auto at = windows_.find({rank, text(x.win)}); at != windows_.end())
+      come(at->second, all, a, 0, here, 0);
+    return;
+  }
+  const uint32_t comm = text(x.comm);
+  if (m.keeps) {
+    const uint64_t peer = value(x.rank), tag = value(x.tag);
+    request_of(a.stream, request) = {{}, comm, number(peer), number(tag), m.sends, true, false};
+    return;
+  }
+  if (m.sends && value(x.rank) != FEIGN_UNKNOWN && number(value(x.rank)) >= 0)
+    post(comm, number(value(x.rank)), number(value(x.tag)), here);
+  if (m.receives) {
+    const bool both = m.sends;
+    const uint64_t peer = value(both ? x.rank2 : x.rank), tag = value(both ? x.tag2 : x.tag);
+    if (peer == FEIGN_UNKNOWN || tag == FEIGN_UNKNOWN) return;
+    const int from = number(peer), with = number(tag);
+    if (from >= 0 && with >= 0)
+      take(comm, from, with, request);
+    else if (from != -1 && request != 0)  // whom it got, says the call that ends it
+      request_of(a.stream, request) = {{}, comm, from, with, false, false, true};
+    return;
+  }
+  if (!m.starts && !m.ends) return;
+  const bool several = x.request == kAbsent;
+  const bool flag_off = x.flag != kAbsent && value(x.flag) == 0;
+  if (m.ends && flag_off) return;
+  const auto each = [&](uint64_t n, uint64_t matched) {
+    const auto at = requests_.find({rank, n});
+    if (at == requests_.end()) return;
+    Request& q = at->second;
+    if (m.starts) {
+      if (q.sends && q.peer >= 0) post(q.comm, q.peer, q.tag, here);
+      if (!q.sends && q.peer >= 0 && q.tag >= 0) take(q.comm, q.peer, q.tag, n);
+      return;
+    }
+    if (q.wild && matched != 0)
+      take(q.comm, feign::mpi::source_of(matched), feign::mpi::tag_of(matched), 0);
+    for (const Point& p : q.after) leave(a.stream, p);
+    q.after.clear();
+    if (!q.keeps) requests_.erase(at);
+  };
+  std::map<uint64_t, uint64_t> matched;
+  std::vector<uint64_t> numbers;
+  if (!several) numbers.push_back(named);
+  for (uint32_t i = x.list; x.list != kAbsent && i < a.value_count; ++i) {
+    const uint64_t n = a.values[i];
+    if ((n & (kWildcard | FEIGN_UNKNOWN)) == kWildcard) {
+      if (++i < a.value_count) matched[n & ~(kWildcard | kCompleted)] = a.values[i];
+    } else if (!(n & FEIGN_UNKNOWN) && (!m.any || n & kCompleted)) {
+      numbers.push_back(n & ~kCompleted);
+    }
+  }
+  for (const uint64_t n : numbers) {
+    const auto at = matched.find(n);
+    each(n, at != matched.end() ? at->second : 0);
+  }
+}
+
+}  // namespace depend

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Where an op of layers mpi and mpiio keeps what: for the replayer that makes the calls, and for
+// the rule of modifier depend that knows who waits for whom.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "feign.h"
+
+namespace feign::mpi {
+
+constexpr uint8_t kAbsent = 255;
+
+// Numbers of values, by the names of layers/mpi.h and mpiio.h.
+struct Args {
+  uint8_t count = kAbsent, type = kAbsent, count2 = kAbsent, type2 = kAbsent, size2 = kAbsent;
+  uint8_t rank = kAbsent, tag = kAbsent, rank2 = kAbsent, tag2 = kAbsent;
+  uint8_t comm = kAbsent, new_comm = kAbsent, request = kAbsent, list = kAbsent;
+  uint8_t reduction = kAbsent, win = kAbsent, info = kAbsent, offset = kAbsent;
+  uint8_t flag = kAbsent, message = kAbsent, group = kAbsent, other = kAbsent, other2 = kAbsent;
+};
+
+// In the lists of calls that end requests (layers/mpi.h): the call completed the request; the
+// number of one that a wildcard began, and in the next entry whom it got.
+constexpr uint64_t kCompleted = uint64_t{1} << 62, kWildcard = uint64_t{1} << 61;
+constexpr int source_of(uint64_t entry) { return static_cast<int>(entry >> 32 & 0xFFFFFFF); }
+constexpr int tag_of(uint64_t entry) { return static_cast<int>(entry & 0xFFFFFFFF); }
+
+// A rank or tag: -1 nobody, -2 anybody, or any tag.
+inline int number(uint64_t value) {
+  return static_cast<int64_t>(value) > INT32_MAX
+             ? static_cast<int32_t>(static_cast<uint32_t>(value))
+             : static_cast<int>(static_cast<int64_t>(value));
+}
+
+// Which arguments an op has, by the names that layers/mpi.h gives them.
+inline Args args_of_op(const feign_op_info& info) {
+  Args x;
+  bool info_seen = false;
+  for (uint32_t i = 0; i < info.arg_count; ++i) {
+    const feign_arg_info& arg = info.args[i];
+    if (arg.slot != FEIGN_SLOT_VALUE || arg.index >= kAbsent) continue;
+    const auto at = static_cast<uint8_t>(arg.index);
+    const std::string_view name = arg.name;
+    const auto is = [&](std::initializer_list<std::string_view> names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    const auto first = [&](uint8_t& one, uint8_t& two) { (one == kAbsent ? one : two) = at; };
+    if (arg.type == FEIGN_ARG_LIST) {
+      x.list = at;
+    } else if (is({"count", "sendcount", "recvcount", "incount", "origin_count", "target_count"})) {
+      first(x.count, x.count2);
+    } else if (is({"datatype", "type", "sendtype", "recvtype", "origin_datatype", "target_datatype",
+                   "etype", "filetype"})) {
+      first(x.type, x.type2);
+    } else if (is({"recv_size"})) {
+      x.size2 = at;
+    } else if (is({"dest", "source", "root", "target_rank", "rank"})) {
+      first(x.rank, x.rank2);
+    } else if (is({"tag", "sendtag", "recvtag"})) {
+      first(x.tag, x.tag2);
+    } else if (is({"comm", "old_comm", "comm_old"})) {
+      x.comm = at;
+    } else if (is({"newcomm", "comm_cart", "new_comm", "comm_graph", "comm_dist_graph"})) {
+      x.new_comm = at;
+    } else if (is({"request"})) {
+      x.request = at;
+    } else if (is({"op"})) {
+      x.reduction = at;
+    } else if (is({"win"})) {
+      x.win = at;
+    } else if (is({"info"}) && !info_seen) {
+      x.info = at;
+      info_seen = true;
+    } else if (is({"offset", "target_disp"})) {
+      x.offset = at;
+    } else if (is({"flag"})) {
+      x.flag = at;
+    } else if (is({"group"})) {
+      x.group = at;
+    } else if (is({"message"})) {
+      x.message = at;
+    } else if (is({"site"})) {
+      continue;
+    } else {
+      first(x.other, x.other2);
+    }
+  }
+  return x;
+}
+
+}  // namespace feign::mpi

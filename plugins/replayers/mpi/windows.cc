@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Layer mpi: windows. Their memory is made anew, as long as it was; what is put and got is as many
+// bytes as were, and only what lies in the target's window.
+#include <algorithm>
+#include <climits>
+
+#include "layers/mpi_ops.h"
+#include "replayers/mpi/state.h"
+
+namespace feign::mpi {
+namespace {
+
+void make_window(Stream& s, uint32_t name) {
+  const Group* g = collective(s);
+  if (g == nullptr) return;
+  Window w;
+  w.group = g;
+  uint64_t size = std::min<uint64_t>(s.known(s.args->other, 0), uint64_t{1} << 32);
+  w.unit = std::clamp<uint64_t>(s.known(s.args->other2, 1), 1, 1 << 20);
+  w.sizes.resize(g->ranks.size());
+  w.units.resize(g->ranks.size());
+  MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, g->comm);
+  MPI_Allgather(&w.unit, 1, MPI_UINT64_T, w.units.data(), 1, MPI_UINT64_T, g->comm);
+  void* base = nullptr;
+  s.answer(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, g->comm, &base, &w.win));
+  if (w.win == MPI_WIN_NULL) return;
+  MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
+  const std::lock_guard lock(s.owner->mutex);
+  s.owner->windows[name] = std::move(w);
+}
+
+// MPI_Win_post and MPI_Win_start: with those that the call names.
+void expose(Stream& s, uint32_t op, const Window& w) {
+  std::vector<uint32_t> recorded;
+  std::vector<int> ranks;
+  size_t first = 0;
+  const char* text = s.r->text(s.known(s.args->group, 0));
+  if (!parse_ranks(text, recorded, first) && std::string_view(text) != "{}")
+    return s.skip("its group is not known");
+  for (const uint32_t r : recorded) {
+    const int place = w.group->rank_of(r);
+    if (place < 0) return s.skip("its group is not in its window");
+    ranks.push_back(place);
+  }
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+  MPI_Comm_group(w.group->comm, &all);
+  MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+  s.answer(op == FEIGN_MPI_WIN_POST ? MPI_Win_post(some, 0, w.win) : MPI_Win_start(some, 0, w.win));
+  if (some != MPI_GROUP_EMPTY) MPI_Group_free(&some);
+  MPI_Group_free(&all);
+}
+
+void access(Stream& s, uint32_t op, const Window& w, int target) {
+  const Args& x = *s.args;
+  const uint64_t there = w.sizes[static_cast<size_t>(target)];
+  const uint64_t unit = w.units[static_cast<size_t>(target)];
+  uint64_t bytes = static_cast<uint64_t>(length_of(s, s.a->length));
+  const Type& t = x.type != kAbsent ? s.type(x.type) : s.type(kAbsent);
+  const bool one = op == FEIGN_MPI_FETCH_AND_OP || op == FEIGN_MPI_COMPARE_AND_SWAP;
+  if (one) {
+    if (!t.whole && !(t.real && op == FEIGN_MPI_FETCH_AND_OP)) return s.emulate();
+    bytes = static_cast<uint64_t>(t.size);
+  }
+  const uint64_t at = s.known(x.offset, 0);
+  if (at > there / unit || bytes > there - at * unit) {
+    if (x.request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+    return s.skip("outside of its target's window");
+  }
+  const int n = static_cast<int>(bytes);
+  const auto place = static_cast<MPI_Aint>(at * unit);
+  char *out = s.space.get(), *in = out + kHalf, *result = in + kHalf / 2;
+  MPI_Request q = MPI_REQUEST_NULL;
+  int status = MPI_SUCCESS;
+  const MPI_Win win = w.win;
+  const auto sum = [&] {
+    Sum d = sum_of(s, s.a->length);
+    if (d.type == MPI_BYTE) d.count = n;
+    const std::string_view name = s.r->text(s.known(x.reduction, 0));
+    if (name == "MPI_REPLACE") d.op = MPI_REPLACE;
+    if (name == "MPI_NO_OP" && op != FEIGN_MPI_ACCUMULATE && op != FEIGN_MPI_RACCUMULATE)
+      d.op = MPI_NO_OP;
+    return d;
+  };
+  switch (op) {
+    case FEIGN_MPI_PUT:
+      return s.answer(MPI_Put(out, n, MPI_BYTE, target, place, n, MPI_BYTE, win));
+    case FEIGN_MPI_GET:
+      return s.answer(MPI_Get(in, n, MPI_BYTE, target, place, n, MPI_BYTE, win));
+    case FEIGN_MPI_RPUT:
+      status = MPI_Rput(out, n, MPI_BYTE, target, place, n, MPI_BYTE, win, &q);
+      return begun(s, status, q);
+    case FEIGN_MPI_RGET:
+      status = MPI_Rget(in, n, MPI_BYTE, target, place, n, MPI_BYTE, win, &q);
+      return begun(s, status, q);
+    case FEIGN_MPI_ACCUMULATE: {
+      const Sum d = sum();
+      return s.answer(
+          MPI_Accumulate(out, d.count, d.type, target, place, d.count, d.type, d.op, win));
+    }
+    case FEIGN_MPI_RACCUMULATE: {
+      const Sum d = sum();
+      status = MPI_Raccumulate(out, d.count, d.type, target, place, d.count, d.type, d.op, win, &q);
+      return begun(s, status, q);
+    }
+    case FEIGN_MPI_GET_ACCUMULATE: {
+      const Sum d = sum();
+      return s.answer(MPI_Get_accumulate(out, d.count, d.type, result, d.count, d.type, target,
+                                         place, d.count, d.type, d.op, win));
+    }
+    case FEIGN_MPI_RGET_ACCUMULATE: {
+      const Sum d = sum();
+      status = MPI_Rget_accumulate(out, d.count, d.type, result, d.count, d.type, target, place,
+                                   d.count, d.type, d.op, win, &q);
+      return begun(s, status, q);
+    }
+    case FEIGN_MPI_FETCH_AND_OP:
+      return s.answer(MPI_Fetch_and_op(out, result, t.type, target, place, sum().op, win));
+    default:
+      return s.answer(MPI_Compare_and_swap(out, in, result, t.type, target, place, win));
+  }
+}
+
+}  // namespace
+
+void window(Stream& s, uint32_t op) {
+  Owner& o = *s.owner;
+  const Args& x = *s.args;
+  const auto name = static_cast<uint32_t>(s.known(x.win, 0));
+  if (op == FEIGN_MPI_WIN_CREATE || op == FEIGN_MPI_WIN_ALLOCATE ||
+      op == FEIGN_MPI_WIN_ALLOCATE_SHARED || op == FEIGN_MPI_WIN_CREATE_DYNAMIC)
+    return make_window(s, name);
+  Window* w = nullptr;
+  {
+    const std::lock_guard lock(o.mutex);
+    const auto at = o.windows.find(name);
+    if (at != o.windows.end()) w = &at->second;
+  }
+  if (w == nullptr) return s.skip("its window is not known");
+  const bool nobody = x.rank != kAbsent && number(s.value(x.rank)) == -1;
+  const int target = x.rank != kAbsent ? w->group->rank_of(s.known(x.rank, UINT32_MAX)) : 0;
+  if (nobody) return s.emulate();
+  if (target < 0) return s.skip("its target is not in its window");
+  switch (op) {
+    case FEIGN_MPI_WIN_FREE: {
+      s.answer(MPI_Win_free(&w->win));
+      const std::lock_guard lock(o.mutex);
+      o.windows.erase(name);
+      return;
+    }
+    case FEIGN_MPI_WIN_FENCE:
+      return s.answer(MPI_Win_fence(0, w->win));
+    case FEIGN_MPI_WIN_POST:
+    case FEIGN_MPI_WIN_START:
+      return expose(s, op, *w);
+    case FEIGN_MPI_WIN_COMPLETE:
+      return s.answer(MPI_Win_complete(w->win));
+    case FEIGN_MPI_WIN_WAIT:
+      return s.answer(MPI_Win_wait(w->win));
+    case FEIGN_MPI_WIN_TEST: {
+      // Not over is over at once; what was over then is waited for.
+      if (s.known(x.flag, 0) == 0) return s.emulate();
+      return s.answer(MPI_Win_wait(w->win));
+    }
+    case FEIGN_MPI_WIN_LOCK: {
+      // MPI_LOCK_EXCLUSIVE is 1 in Open MPI and 234 in MPICH.
+      const uint64_t type = s.known(x.other, 1);
+      return s.answer(MPI_Win_lock(type == 1 || type == 234 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED,
+                                   target, 0, w->win));
+    }
+    case FEIGN_MPI_WIN_UNLOCK:
+      return s.answer(MPI_Win_unlock(target, w->win));
+    case FEIGN_MPI_WIN_LOCK_ALL:
+      return s.answer(MPI_Win_lock_all(0, w->win));
+    case FEIGN_MPI_WIN_UNLOCK_ALL:
+      return s.answer(MPI_Win_unlock_all(w->win));
+    case FEIGN_MPI_WIN_FLUSH:
+      return s.answer(MPI_Win_flush(target, w->win));
+    case FEIGN_MPI_WIN_FLUSH_LOCAL:
+      return s.answer(MPI_Win_flush_local(target, w->win));
+    case FEIGN_MPI_WIN_FLUSH_ALL:
+      return s.answer(MPI_Win_flush_all(w->win));
+    case FEIGN_MPI_WIN_FLUSH_LOCAL_ALL:
+      return s.answer(MPI_Win_flush_local_all(w->win));
+    case FEIGN_MPI_WIN_SYNC:
+      return s.answer(MPI_Win_sync(w->win));
+    case FEIGN_MPI_PUT:
+    case FEIGN_MPI_GET:
+    case FEIGN_MPI_RPUT:
+    case FEIGN_MPI_RGET:
+    case FEIGN_MPI_ACCUMULATE:
+    case FEIGN_MPI_RACCUMULATE:
+    case FEIGN_MPI_GET_ACCUMULATE:
+    case FEIGN_MPI_RGET_ACCUMULATE:
+    case FEIGN_MPI_FETCH_AND_OP:
+    case FEIGN_MPI_COMPARE_AND_SWAP:
+      return access(s, op, *w, target);
+    default:
+      return s.emulate();
+  }
+}
+
+}  // namespace feign::mpi

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* Corners of MPI, one part a run, on 4 ranks: breadth FILE PART. Each part checks what it gets, so
+ * that a recording that changed the program would show. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+static const char* file_name;
+
+#define CHECK(what)                                                                   \
+  do {                                                                                \
+    if (!(what)) {                                                                    \
+      fprintf(stderr, "rank %d, line %d: %s does not hold\n", rank, __LINE__, #what); \
+      MPI_Abort(MPI_COMM_WORLD, 4);                                                   \
+    }                                                                                 \
+  } while (0)
+
+static void one_sided(void) {
+  MPI_Win win;
+  long* base;
+  long mine[8] = {rank, rank, rank, rank}, got[8];
+  MPI_Win_allocate(64 * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+  for (int i = 0; i < 64; ++i) base[i] = -1;
+  MPI_Win_fence(0, win);
+  MPI_Put(mine, 4, MPI_LONG, (rank + 1) % size, 4, 4, MPI_LONG, win);
+  MPI_Win_fence(0, win);
+  CHECK(base[4] == (rank + size - 1) % size);
+  MPI_Get(got, 4, MPI_LONG, (rank + 2) % size, 4, 4, MPI_LONG, win);
+  MPI_Win_fence(0, win);
+  CHECK(got[0] == (rank + 1) % size);
+  /* Locks: all count on rank 0. */
+  base[0] = 0;
+  MPI_Win_fence(0, win);
+  for (int i = 0; i < 3; ++i) {
+    const long one = 1;
+    long before;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Accumulate(&one, 1, MPI_LONG, 0, 0, 1, MPI_LONG, MPI_SUM, win);
+    MPI_Win_unlock(0, win);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, 1, MPI_SUM, win);
+    MPI_Win_flush(0, win);
+    MPI_Get_accumulate(&one, 1, MPI_LONG, &before, 1, MPI_LONG, 0, 2, 1, MPI_LONG, MPI_SUM, win);
+    MPI_Win_unlock(0, win);
+  }
+  MPI_Request request;
+  MPI_Win_lock_all(0, win);
+  MPI_Rput(mine, 4, MPI_LONG, (rank + 1) % size, 32, 4, MPI_LONG, win, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Rget(got, 4, MPI_LONG, (rank + 1) % size, 40, 4, MPI_LONG, win, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Win_flush_all(win);
+  MPI_Win_unlock_all(win);
+  MPI_Win_fence(0, win);
+  CHECK(rank != 0 || base[0] == 3 * size);
+  /* Post, start, complete, wait: even ranks give to odd ones. */
+  MPI_Group all, partner;
+  const int other = rank ^ 1;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, 1, &other, &partner);
+  if (rank % 2) {
+    MPI_Win_post(partner, 0, win);
+    MPI_Win_wait(win);
+    CHECK(base[20] == other);
+  } else {
+    MPI_Win_start(partner, 0, win);
+    MPI_Put(mine, 1, MPI_LONG, other, 20, 1, MPI_LONG, win);
+    MPI_Win_complete(win);
+  }
+  MPI_Group_free(&partner);
+  MPI_Group_free(&all);
+  MPI_Win_free(&win);
+}
+
+static void wildcards(void) {
+  enum { kEach = 10 };
+  int got = 0, seen = 0;
+  MPI_Status status;
+  if (rank == 0) {
+    /* Whoever comes first, by each way to wait. */
+    for (int i = 0; i < kEach * (size - 1); ++i) {
+      MPI_Request one[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+      MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &one[1]);
+      int index = 0, out = 0, indices[2], flag = 0;
+      switch (i % 7) {
+        case 0:
+          MPI_Wait(&one[1], MPI_STATUS_IGNORE);
+          break;
+        case 1:
+          MPI_Waitall(2, one, MPI_STATUSES_IGNORE);
+          break;
+        case 2:
+          MPI_Waitany(2, one, &index, &status);
+          CHECK(index == 1 && status.MPI_SOURCE == got);
+          break;
+        case 3:
+          MPI_Waitsome(2, one, &out, indices, MPI_STATUSES_IGNORE);
+          CHECK(out == 1 && indices[0] == 1);
+          break;
+        case 4:
+          while (!flag) MPI_Test(&one[1], &flag, &status);
+          CHECK(status.MPI_SOURCE == got);
+          break;
+        case 5:
+          while (!flag) MPI_Testany(2, one, &index, &flag, MPI_STATUS_IGNORE);
+          break;
+        default:
+          while (!out) MPI_Testsome(2, one, &out, indices, MPI_STATUSES_IGNORE);
+      }
+      ++seen;
+    }
+    CHECK(seen == kEach * (size - 1));
+  } else {
+    for (int i = 0; i < kEach; ++i) {
+      usleep((unsigned)((rank * 7919 + i * 104729) % 900));
+      MPI_Send(&rank, 1, MPI_INT, 0, 10 * rank + i, MPI_COMM_WORLD);
+    }
+  }
+  /* Probes, and messages that they take out. */
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    char data[512];
+    for (int i = 0; i < 3 * (size - 1); ++i) {
+      int flag = 0, bytes = 0;
+      MPI_Message message;
+      MPI_Request request;
+      if (i % 3 == 0) {
+        MPI_Mprobe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &message, &status);
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        CHECK(bytes == 100 * status.MPI_SOURCE);
+        MPI_Mrecv(data, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+      } else if (i % 3 == 1) {
+        while (!flag) MPI_Improbe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &flag, &message, &status);
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        MPI_Imrecv(data, bytes, MPI_BYTE, &message, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      } else {
+        while (!flag) MPI_Iprobe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &flag, &status);
+        MPI_Recv(data, 512, MPI_BYTE, status.MPI_SOURCE, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+    }
+  } else {
+    char data[512] = "";
+    for (int i = 0; i < 3; ++i) {
+      usleep((unsigned)(rank * 300));
+      MPI_Send(data, 100 * rank, MPI_BYTE, 0, 5, MPI_COMM_WORLD);
+    }
+  }
+  /* Persistent requests, and a request that is given up. */
+  MPI_Request kept[2];
+  int out = rank, in = -1;
+  MPI_Send_init(&out, 1, MPI_INT, (rank + 1) % size, 8, MPI_COMM_WORLD, &kept[0]);
+  MPI_Recv_init(&in, 1, MPI_INT, MPI_ANY_SOURCE, 8, MPI_COMM_WORLD, &kept[1]);
+  for (int i = 0; i < 5; ++i) {
+    MPI_Startall(2, kept);
+    MPI_Waitall(2, kept, MPI_STATUSES_IGNORE);
+    CHECK(in == (rank + size - 1) % size);
+  }
+  MPI_Request_free(&kept[0]);
+  MPI_Request_free(&kept[1]);
+}
+
+static void collectives(void) {
+  int counts[4], places[4], counts2[4], places2[4], many[64], back[64], one = rank;
+  MPI_Request request[3];
+  for (int i = 0; i < 64; ++i) many[i] = rank * 100 + i;
+  int sum = 0;
+  for (int i = 0; i < size; ++i) {
+    counts[i] = i + 1;
+    places[i] = sum;
+    sum += i + 1;
+  }
+  MPI_Allgatherv(many, rank + 1, MPI_INT, back, counts, places, MPI_INT, MPI_COMM_WORLD);
+  CHECK(back[places[2]] == 200);
+  MPI_Iallgatherv(many, rank + 1, MPI_INT, back, counts, places, MPI_INT, MPI_COMM_WORLD,
+                  &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  MPI_Gatherv(many, rank + 1, MPI_INT, back, counts, places, MPI_INT, 2, MPI_COMM_WORLD);
+  MPI_Igatherv(many, rank + 1, MPI_INT, back, counts, places, MPI_INT, 1, MPI_COMM_WORLD,
+               &request[0]);
+  MPI_Iscatterv(many, counts, places, MPI_INT, back + 32, rank + 1, MPI_INT, 0, MPI_COMM_WORLD,
+                &request[1]);
+  MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request[2]);
+  MPI_Waitall(3, request, MPI_STATUSES_IGNORE);
+  CHECK(sum == size * (size - 1) / 2);
+  MPI_Scatterv(many, counts, places, MPI_INT, back, rank + 1, MPI_INT, 3, MPI_COMM_WORLD);
+  for (int i = 0; i < size; ++i) {
+    counts[i] = rank + 1;
+    counts2[i] = i + 1;
+    places[i] = i * 4;
+    places2[i] = i * 4;
+  }
+  MPI_Alltoallv(many, counts, places, MPI_INT, back, counts2, places2, MPI_INT, MPI_COMM_WORLD);
+  CHECK(back[4] == 100 + 4 * rank);
+  MPI_Ialltoallv(many, counts, places, MPI_INT, back, counts2, places2, MPI_INT, MPI_COMM_WORLD,
+                 &request[0]);
+  /* A message meanwhile: nobody may wait for the others when the call begins. */
+  if (rank == 0) MPI_Send(&one, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Recv(&one, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Datatype types[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
+  for (int i = 0; i < size; ++i) places[i] = places2[i] = i * 16;
+  MPI_Alltoallw(many, counts, places, types, back, counts2, places2, types, MPI_COMM_WORLD);
+  MPI_Ialltoallw(many, counts, places, types, back, counts2, places2, types, MPI_COMM_WORLD,
+                 &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  for (int i = 0; i < size; ++i) counts[i] = i + 1;
+  MPI_Reduce_scatter(many, back, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Reduce_scatter_block(many, back, 3, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Ireduce_scatter(many, back, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request[0]);
+  MPI_Ireduce_scatter_block(many, back + 32, 3, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request[1]);
+  MPI_Ibcast(&one, 1, MPI_INT, 2, MPI_COMM_WORLD, &request[2]);
+  MPI_Waitall(3, request, MPI_STATUSES_IGNORE);
+  MPI_Gather(rank == 0 ? MPI_IN_PLACE : many, 2, MPI_INT, back, 2, MPI_INT, 0, MPI_COMM_WORLD);
+  MPI_Scatter(many, 2, MPI_INT, rank == 0 ? MPI_IN_PLACE : back, 2, MPI_INT, 0, MPI_COMM_WORLD);
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, back, 2, MPI_INT, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_BOR, MPI_COMM_WORLD);
+  MPI_Scan(&rank, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Exscan(&rank, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void communicators(void) {
+  MPI_Comm half, dup, cart, row, graph, near, inter, merged, later, some;
+  MPI_Request request;
+  int one = rank, got = 0, in[4], out[4], n[4] = {1, 1, 1, 1}, at[4] = {0, 1, 2, 3};
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  MPI_Allreduce(&one, &got, 1, MPI_INT, MPI_SUM, half);
+  CHECK(got == (rank % 2 ? 4 : 2));
+  MPI_Comm_dup(half, &dup);
+  MPI_Bcast(&got, 1, MPI_INT, 1, dup);
+  MPI_Comm_idup(MPI_COMM_WORLD, &later, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Barrier(later);
+  const int dims[2] = {2, 2}, periods[2] = {1, 0}, keep[2] = {0, 1};
+  MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &cart);
+  MPI_Cart_sub(cart, keep, &row);
+  MPI_Allreduce(&one, &got, 1, MPI_INT, MPI_MAX, row);
+  for (int i = 0; i < 4; ++i) out[i] = rank;
+  MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, cart);
+  CHECK(in[0] == (rank + 2) % 4);
+  MPI_Neighbor_allgather(out, 1, MPI_INT, in, 1, MPI_INT, cart);
+  MPI_Ineighbor_alltoallv(out, n, at, MPI_INT, in, n, at, MPI_INT, cart, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  const int index[4] = {1, 3, 5, 6}, edges[6] = {1, 0, 2, 1, 3, 2};
+  MPI_Graph_create(MPI_COMM_WORLD, 4, index, edges, 0, &graph);
+  MPI_Neighbor_allgatherv(out, 1, MPI_INT, in, n, at, MPI_INT, graph);
+  MPI_Ineighbor_allgather(out, 1, MPI_INT, in, 1, MPI_INT, graph, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  /* A ring in one direction, each giving more than the one before. */
+  const int from = (rank + size - 1) % size, to = (rank + 1) % size;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, &near);
+  const int gives = rank + 1, takes = from + 1;
+  int mine[8] = {0}, theirs[8];
+  MPI_Neighbor_alltoallv(mine, &gives, at, MPI_INT, theirs, &takes, at, MPI_INT, near);
+  MPI_Ineighbor_allgatherv(mine, gives, MPI_INT, theirs, &takes, at, MPI_INT, near, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  /* Two groups. */
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank % 2 ? 2 : 3, 9, &inter);
+  int place;
+  MPI_Comm_rank(half, &place);
+  MPI_Sendrecv(&rank, 1, MPI_INT, place, 4, &got, 1, MPI_INT, place, 4, inter, MPI_STATUS_IGNORE);
+  CHECK(got == (rank ^ 1));
+  MPI_Bcast(&got, 1, MPI_INT, rank % 2 ? 0 : place == 0 ? MPI_ROOT : MPI_PROC_NULL, inter);
+  MPI_Barrier(inter);
+  MPI_Allreduce(&one, &got, 1, MPI_INT, MPI_SUM, inter);
+  MPI_Intercomm_merge(inter, rank % 2, &merged);
+  MPI_Allreduce(&one, &got, 1, MPI_INT, MPI_SUM, merged);
+  CHECK(got == 6);
+  MPI_Group all, three;
+  const int who[3] = {3, 1, 0};
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, 3, who, &three);
+  if (rank != 2) {
+    MPI_Comm_create_group(MPI_COMM_WORLD, three, 1, &some);
+    MPI_Bcast(&got, 1, MPI_INT, 0, some);
+    MPI_Comm_free(&some);
+  }
+  MPI_Group_free(&three);
+  MPI_Group_free(&all);
+  MPI_Comm* const every[] = {&half, &dup, &later, &cart, &row, &graph, &near, &inter, &merged};
+  for (int i = 0; i < 9; ++i) MPI_Comm_free(every[i]);
+}
+
+static void datatypes(void) {
+  enum { kTypes = 10 };
+  MPI_Datatype t[kTypes];
+  const int lengths[3] = {1, 2, 1}, places[3] = {0, 3, 9};
+  const MPI_Aint bytes[3] = {0, 16, 40};
+  const MPI_Datatype mixed[3] = {MPI_INT, MPI_DOUBLE, MPI_CHAR};
+  const int sizes[2] = {8, 8}, part[2] = {4, 4}, start[2] = {2, 2};
+  int many[600], far[600];
+  MPI_Type_vector(4, 2, 5, MPI_INT, &t[0]);
+  MPI_Type_create_hvector(3, 1, 24, MPI_DOUBLE, &t[1]);
+  MPI_Type_indexed(3, lengths, places, MPI_INT, &t[2]);
+  MPI_Type_create_hindexed(3, lengths, bytes, MPI_INT, &t[3]);
+  MPI_Type_create_indexed_block(3, 2, places, MPI_INT, &t[4]);
+  MPI_Type_create_struct(3, lengths, bytes, mixed, &t[5]);
+  MPI_Type_create_subarray(2, sizes, part, start, MPI_ORDER_C, MPI_INT, &t[6]);
+  MPI_Type_contiguous(3, t[2], &t[7]);
+  MPI_Type_create_resized(t[0], 0, 128, &t[8]);
+  /* More blocks than a text has room for, one by one. */
+  for (int i = 0; i < 600; ++i) {
+    many[i] = 1;
+    far[i] = 2 * i;
+  }
+  MPI_Type_indexed(600, many, far, MPI_INT, &t[9]);
+  char *out = calloc(1, 1 << 16), *in = calloc(1, 1 << 16);
+  for (int i = 0; i < kTypes; ++i) {
+    MPI_Type_commit(&t[i]);
+    MPI_Sendrecv(out, 2, t[i], (rank + 1) % size, i, in, 2, t[i], (rank + size - 1) % size, i,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Bcast(out, 1, t[i], i % size, MPI_COMM_WORLD);
+  }
+  /* A view of every other block of the file. */
+  MPI_File file;
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "cb_buffer_size", "65536");
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file);
+  MPI_File_set_view(file, rank * (MPI_Offset)sizeof(int), MPI_INT, t[9], "native", info);
+  MPI_File_write_all(file, out, 600, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", info);
+  MPI_File_write_at(file, 5000 + 512 * rank, out, 1, t[6], MPI_STATUS_IGNORE);
+  MPI_File_read_at_all(file, 100, in, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Info_free(&info);
+  for (int i = 0; i < kTypes; ++i) MPI_Type_free(&t[i]);
+  free(out);
+  free(in);
+}
+
+static void files(void) {
+  enum { kBytes = 3000 };
+  char out[kBytes], in[kBytes];
+  memset(out, 'a' + rank, sizeof out);
+  MPI_File file;
+  MPI_Request request[2];
+  MPI_Status status;
+  MPI_Offset place = 0, length = 0;
+  int moved = 0;
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_set_size(file, 0);
+  /* Shared and ordered pointers. */
+  for (int i = 0; i < 3; ++i) MPI_File_write_shared(file, out, 100 + rank, MPI_BYTE, &status);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_write_ordered(file, out, 200, MPI_BYTE, &status);
+  MPI_File_write_ordered_begin(file, out, 300 - rank, MPI_BYTE);
+  MPI_File_write_ordered_end(file, out, &status);
+  MPI_File_iwrite_shared(file, out, 50, MPI_BYTE, &request[0]);
+  MPI_Wait(&request[0], &status);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_get_position_shared(file, &place);
+  CHECK(place == 3 * (4 * 100 + 6) + 800 + 1194 + 200);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+  MPI_File_read_ordered(file, in, 150, MPI_BYTE, &status);
+  MPI_File_read_shared(file, in, 10, MPI_BYTE, &status);
+  MPI_Get_count(&status, MPI_BYTE, &moved);
+  CHECK(moved == 10);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_read_ordered_begin(file, in, 20, MPI_BYTE);
+  MPI_File_read_ordered_end(file, in, &status);
+  /* Split collective calls, and non-blocking ones. */
+  MPI_File_write_at_all_begin(file, 10000 + rank * kBytes, out, kBytes, MPI_BYTE);
+  MPI_File_write_at_all_end(file, out, &status);
+  MPI_File_read_at_all_begin(file, 10000 + rank * kBytes, in, kBytes, MPI_BYTE);
+  MPI_File_read_at_all_end(file, in, &status);
+  CHECK(in[7] == 'a' + rank);
+  MPI_File_seek(file, 30000 + rank * 500, MPI_SEEK_SET);
+  MPI_File_write_all_begin(file, out, 500, MPI_BYTE);
+  MPI_File_write_all_end(file, out, &status);
+  MPI_File_seek(file, -500, MPI_SEEK_CUR);
+  MPI_File_read_all_begin(file, in, 500, MPI_BYTE);
+  MPI_File_read_all_end(file, in, &status);
+  MPI_File_iwrite_at(file, 40000 + rank * 100, out, 100, MPI_BYTE, &request[0]);
+  MPI_File_iwrite_at_all(file, 50000 + rank * 100, out, 100, MPI_BYTE, &request[1]);
+  MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+  MPI_File_iread_at(file, 40000 + rank * 100, in, 100, MPI_BYTE, &request[0]);
+  MPI_File_iread_at_all(file, 50000 + rank * 100, in + 100, 100, MPI_BYTE, &request[1]);
+  MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+  MPI_File_seek(file, 60000 + 100 * rank, MPI_SEEK_SET);
+  MPI_File_iwrite(file, out, 100, MPI_BYTE, &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  MPI_File_iwrite_all(file, out, 10, MPI_BYTE, &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  MPI_File_sync(file);
+  MPI_File_get_size(file, &length);
+  MPI_File_preallocate(file, 65536);
+  MPI_File_close(&file);
+  /* One for each, gone when it is closed. */
+  char own[4096];
+  snprintf(own, sizeof own, "%s.%d", file_name, rank);
+  MPI_File_open(MPI_COMM_SELF, own, MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_DELETE_ON_CLOSE,
+                MPI_INFO_NULL, &file);
+  MPI_File_write(file, out, 100, MPI_BYTE, &status);
+  MPI_File_close(&file);
+  CHECK(MPI_File_open(MPI_COMM_SELF, "/nowhere/to/be/found", MPI_MODE_RDONLY, MPI_INFO_NULL,
+                      &file) != MPI_SUCCESS);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  if (argc != 3) MPI_Abort(MPI_COMM_WORLD, 2);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  file_name = argv[1];
+  static const struct {
+    const char* name;
+    void (*make)(void);
+  } kParts[] = {{"one-sided", one_sided},     {"wildcards", wildcards},
+                {"collectives", collectives}, {"communicators", communicators},
+                {"datatypes", datatypes},     {"files", files}};
+  for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
+    if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Corners of MPI, recorded from programs of tests/apps on 4 ranks and replayed on 4: every call made, and as recorded."""
+import os
+import re
+
+from harness import Tmp, feign, main
+from mpi_test import recorded, replayed
+
+
+def calls(report, *names):
+    """How many of these were made, none left out or come to otherwise."""
+    ops = [report["ops"]["mpi:" + name] for name in names]
+    assert all(o["skipped"] == o["emulated"] == o["mismatched"] == 0 for o in ops), report["ops"]
+    return [o["matched"] for o in ops]
+
+
+def breadth(part, times=2):
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", part)
+        for _ in range(times):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+                skipped = [name for name, o in report["ops"].items() if name.startswith("mpi") and o["skipped"]]
+                assert not skipped, skipped
+                if os.path.exists(made):
+                    assert os.path.getsize(root + made) == os.path.getsize(made)
+        return report
+
+
+def test_one_sided_calls_by_fence_lock_and_post():
+    report = breadth("one-sided")
+    assert calls(report, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Get_accumulate", "MPI_Rput", "MPI_Rget") == \
+        [6, 4, 12, 12, 12, 4, 4]
+    assert calls(report, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_lock") == [2, 2, 2, 2, 24]
+
+
+def test_wildcards_probes_and_persistent_requests():
+    report = breadth("wildcards", times=5)
+    assert calls(report, "MPI_Irecv", "MPI_Mprobe", "MPI_Mrecv", "MPI_Imrecv", "MPI_Startall") == [30, 3, 3, 3, 20]
+
+
+def test_a_wildcard_receives_what_it_received():
+    """Each way to wait tells whom it was, and the text of the trace shows it."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "wildcards")
+        out = os.path.join(tmp, "x.txt")
+        assert feign("convert", "-q", trace, out).status == 0
+        with open(out, encoding="utf-8") as f:
+            text = f.read()
+        got = set()
+        for numbers in re.findall(r"mpi:MPI_(?:Wait|Test)\w*\((.*?)\) = 0", text):
+            values = [int(n) for n in re.findall(r"\d{15,}", numbers)]
+            got |= {(v >> 32 & 0xFFFFFFF, v & 0xFFFFFFFF) for v in values if v >> 60 == 1}
+        assert {(r, 10 * r + i) for r in (1, 2, 3) for i in range(10)} <= got, got
+
+
+def test_collectives_with_counts_and_non_blocking_ones():
+    report = breadth("collectives")
+    assert calls(report, "MPI_Allgatherv", "MPI_Iallgatherv", "MPI_Igatherv", "MPI_Iscatterv", "MPI_Alltoallv", "MPI_Ialltoallv",
+                 "MPI_Ialltoallw", "MPI_Ireduce_scatter", "MPI_Ireduce_scatter_block", "MPI_Exscan") == [4] * 10
+
+
+def test_communicators_with_neighbours_and_of_two_groups():
+    report = breadth("communicators")
+    assert calls(report, "MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv", "MPI_Ineighbor_alltoallv", "MPI_Ineighbor_allgatherv",
+                 "MPI_Sendrecv", "MPI_Comm_split", "MPI_Comm_idup", "MPI_Bcast") == [4, 4, 4, 4, 4, 4, 4, 11]
+
+
+def test_derived_datatypes_in_messages_and_views():
+    report = breadth("datatypes")
+    assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [40, 40]
+
+
+def check_fortran(*options):
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "fortran", compile=("mpif90", "-cpp", *options))
+        with Tmp() as root:
+            report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+            assert calls(report, "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce") == [20] * 4
+            assert report["ops"]["mpiio:MPI_File_write_at_all"]["matched"] == 4
+            assert os.path.getsize(root + made) == os.path.getsize(made) == 3200
+
+
+def test_a_fortran_program_with_the_module():
+    check_fortran()
+
+
+def test_a_fortran_program_with_the_header():
+    check_fortran("-DHEADER")
+
+
+if __name__ == "__main__":
+    main(globals())
