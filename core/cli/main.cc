@@ -705,6 +705,8 @@ int main(int argc, char** argv) {
           "Compute times: by throttling, or what is not in calls that can wait [throttling]")
       ->type_name("throttling|blocking")
       ->check(CLI::IsMember({"throttling", "blocking"}));
+  discover->add_flag("--mpi", d.options.mpi,
+                     "Look at MPI's calls, too; done by itself if COMMAND is mpirun or the like");
   discover->add_flag("--tolerate", d.options.tolerate,
                      "Names, sizes and results may differ from run to run; the calls may not");
   discover->add_option("--only", d.options.only, "See only calls on what is below this directory")

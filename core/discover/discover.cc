@@ -18,10 +18,13 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/input.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "discover/calls.h"
 #include "discover/run.h"
 #include "nlohmann/json.hpp"
+#include "record/record.h"
 #include "report/format.h"
 
 namespace feign::discover {
@@ -121,6 +124,7 @@ class Discovery {
   Result<void> merge();
   Result<void> write_dependencies();
   uint64_t compute_of(const Node& node, size_t call) const;
+  std::string work(const std::string& name) const { return folder_.path("work/" + name); }
   bool time_left() const {
     return options_.budget_ns == 0 || now_ns() - begin_ < options_.budget_ns;
   }
@@ -135,16 +139,16 @@ class Discovery {
   std::vector<Node> nodes_;
   uint64_t begin_ = 0;
   std::vector<std::string> raw_files_;
+  std::vector<std::string> keys_;  // of the first run's nodes, as that run numbered them
+  bool ranked_ = false;            // nodes are ranks
 };
 
-std::string find_library() {
-  for (const std::string& directory : Plugins::directories())
-    for (const char* place : {"/../capture/discover/", "/discover/"}) {
-      const std::string path = directory + place + "libfeign-discover.so";
-      std::error_code e;
-      if (access(path.c_str(), R_OK) == 0) return fs::canonical(path, e).string();
-    }
-  return "";
+// Launchers of MPI programs, whose calls are not looked into.
+bool launches_mpi(const std::string& program) {
+  const std::string name = fs::path(program).filename();
+  for (const char* known : {"mpirun", "mpiexec", "orterun", "prterun", "srun", "oshrun"})
+    if (name == known) return true;
+  return false;
 }
 
 Result<RunOutcome> Discovery::one_run(const std::string& throttled,
@@ -170,6 +174,11 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
     return throttled.empty()
                ? std::move(outcome.error()).within("unthrottled run")
                : std::move(outcome.error()).within("run with " + throttled + " throttled");
+  if (auto ok = read_run(plan_.raw, throttled.empty() ? work("first.feign") : work("run.feign"),
+                         plugins_, *outcome);
+      !ok)
+    return std::move(ok.error()).within("read what was recorded");
+  remove_raw(plan_.raw, true);
   ++report_.runs;
   report_.holds += outcome->holds.size();
   report_.cut_short += outcome->cut_short;
@@ -177,8 +186,8 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
   report_.held_ns += outcome->held_ns;
   // MPI programs: the launcher is no part of the application.
   const auto is_rank = [](const auto& n) { return n.second.rank >= 0; };
-  if (std::any_of(outcome->nodes.begin(), outcome->nodes.end(), is_rank))
-    std::erase_if(outcome->nodes, [&](const auto& n) { return !is_rank(n); });
+  ranked_ = std::any_of(outcome->nodes.begin(), outcome->nodes.end(), is_rank);
+  if (ranked_) std::erase_if(outcome->nodes, [&](const auto& n) { return !is_rank(n); });
   return outcome;
 }
 
@@ -197,7 +206,8 @@ Result<void> Discovery::first_run() {
   if (outcome->nodes.empty())
     return Error(FEIGN_ERR_ARGUMENT,
                  "the command made no calls on files that could be seen: is it linked statically, "
-                 "does it use stdio only, or do --only and --exclude leave nothing?");
+                 "or do --only and --exclude leave nothing?");
+  keys_ = outcome->keys;
   limits_ = outcome->makers;
   for (auto& [key, log] : outcome->nodes) {
     Node node;
@@ -289,7 +299,7 @@ Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& th
           i < a.size() && i < b.size() &&
           essence(a[i].text, options_.tolerate) == essence(b[i].text, options_.tolerate);
       if (same) continue;
-      const auto shown = [&](const std::vector<Call>& c) {
+      const auto shown = [&](const std::vector<IoCall>& c) {
         return i < c.size() ? "\"" + c[i].text + "\"" : std::string("the end");
       };
       return Error(FEIGN_ERR_ARGUMENT, attempt + "call " + std::to_string(i) + " of node " +
@@ -406,7 +416,7 @@ bool Discovery::circular() const {
 }
 
 uint64_t Discovery::compute_of(const Node& node, size_t call) const {
-  const Call& c = node.first.calls[call];
+  const IoCall& c = node.first.calls[call];
   const uint64_t blocking = c.gap_ns - c.waited_ns;
   if (options_.compute == ComputeFrom::kBlocking || node.least_gap.empty()) return blocking;
   return std::min(blocking, node.least_gap[call]);
@@ -446,7 +456,7 @@ Result<void> Discovery::write_raw() {
         }
         for (auto [at, end] = waits.equal_range(c); at != end; ++at)
           fprintf(file, "WAIT(%u)\n", at->second);
-        fprintf(file, "%s\n", calls[c].text.c_str());
+        fprintf(file, "%s%s\n", calls[c].before.c_str(), calls[c].text.c_str());
         for (auto [at, end] = signals.equal_range(c); at != end; ++at)
           fprintf(file, "SIGNAL(%u)\n", at->second);
       }
@@ -459,15 +469,13 @@ Result<void> Discovery::write_raw() {
 
 Result<void> Discovery::merge() {
   PipelineOptions pipeline;
-  PluginSpec provider, text, native;
+  PluginSpec provider, text;
   provider.name = "tracetext";
   provider.options = {{"merge", "yes"}, {"reduce", "yes"}};
   for (const std::string& file : raw_files_) provider.options.emplace_back("file", file);
   text.name = "tracetext";
   text.options = {{"file", folder_.path("trace.tracetext")}};
-  native.name = "feign";
-  native.options = {{"file", folder_.path("trace.feign")}};
-  pipeline.plugins = {provider, text, native};
+  pipeline.plugins = {provider, text};
   Tables tables;
   // What the text leaves out is nothing that it ever had.
   const int level = log_level();
@@ -484,6 +492,24 @@ Result<void> Discovery::merge() {
       report_.kept += strncmp(line, "WAIT(", 5) == 0;
     if (file != nullptr) fclose(file);
   }
+  TraceParts parts;
+  parts.from = work("first.feign");
+  parts.to = folder_.path("trace.feign");
+  parts.work = folder_.path("work");
+  parts.ranks = ranked_;
+  for (const std::string& key : keys_) {
+    const auto at =
+        std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; });
+    parts.index.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin())
+                                             : UINT32_MAX);
+  }
+  for (const Edge& e : report_.edges)
+    parts.orders.push_back({e.found.node, e.on, e.found.call, e.found.on_call});
+  parts.compute_ns = [this](uint32_t node, uint64_t call) {
+    return call < nodes_[node].first.calls.size() ? compute_of(nodes_[node], call) : 0;
+  };
+  if (auto ok = write_trace(parts, plugins_, report_.contradicted); !ok)
+    return std::move(ok.error()).within("make the trace");
   report_.trace = folder_.final_path("trace.feign");
   report_.text = folder_.final_path("trace.tracetext");
   return {};
@@ -511,15 +537,14 @@ Result<void> Discovery::write_dependencies() {
 }
 
 Result<DiscoverReport> Discovery::run() {
-  plan_.library = find_library();
-  if (plan_.library.empty())
-    return Error(FEIGN_ERR_UNSUPPORTED,
-                 "libfeign-discover.so is not there: want it in `discover` beside the plug-ins");
+  if (const std::string why = why_not_recorded(options_.command[0]); !why.empty())
+    return Error(FEIGN_ERR_UNSUPPORTED, why.substr(0, why.find("; --tracer")));
   if (auto ok = folder_.make(options_.output); !ok) return std::move(ok.error());
   begin_ = now_ns();
   report_.noise_ns = measure_noise();
   plan_.command = options_.command;
-  plan_.folder = folder_.path("logs");
+  plan_.raw = work("raw");
+  plan_.mpi = options_.mpi || launches_mpi(options_.command[0]);
   plan_.per_process = options_.per_process;
   plan_.only = options_.only;
   plan_.exclude = options_.exclude;
@@ -527,8 +552,7 @@ Result<DiscoverReport> Discovery::run() {
   plan_.max_delay_ns = options_.max_delay_ns;
   plan_.factor = options_.factor;
   plan_.floor_ns = kFloor;
-  if (mkdir(plan_.folder.c_str(), 0700) != 0)
-    return errno_error("make directory " + plan_.folder, errno);
+  if (mkdir(work("").c_str(), 0700) != 0) return errno_error("make directory " + work(""), errno);
 
   if (auto ok = first_run(); !ok) return std::move(ok.error());
   if (auto ok = choose_nodes(); !ok) return std::move(ok.error());
@@ -558,7 +582,7 @@ Result<DiscoverReport> Discovery::run() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     NodeReport& r = report_.nodes[i];
     for (size_t c = 0; c < nodes_[i].first.calls.size(); ++c) {
-      const Call& call = nodes_[i].first.calls[c];
+      const IoCall& call = nodes_[i].first.calls[c];
       r.by_blocking_ns += call.gap_ns - call.waited_ns;
       r.call_ns += call.call_ns;
       if (!nodes_[i].least_gap.empty()) r.by_throttling_ns += nodes_[i].least_gap[c];
@@ -569,7 +593,7 @@ Result<DiscoverReport> Discovery::run() {
   if (auto ok = write_dependencies(); !ok) return std::move(ok.error());
   report_.all_ns = now_ns() - begin_;
   std::error_code e;
-  fs::remove_all(plan_.folder, e);
+  fs::remove_all(work(""), e);
   OutputFile json;
   const std::string text = discover_json(report_);
   if (!json.open(folder_.path("report.json")) ||
@@ -634,12 +658,13 @@ std::string discover_text(const DiscoverReport& r) {
              unclear);
     out += line;
   }
-  if (r.woke + r.corrected + r.cut_short != 0) {
+  if (r.woke + r.corrected + r.cut_short + r.contradicted != 0) {
     snprintf(line, sizeof line,
              "  doubtful: %" PRIu64
              " times a node taken for blocked went on (it was waited for), %" PRIu64
-             " looks were corrected by others, %" PRIu64 " delays met their bound\n",
-             r.woke, r.corrected, r.cut_short);
+             " looks were corrected by others, %" PRIu64 " delays met their bound, %" PRIu64
+             " dependencies were seen to be none\n",
+             r.woke, r.corrected, r.cut_short, r.contradicted);
     out += line;
   }
   snprintf(line, sizeof line,
@@ -663,6 +688,7 @@ std::string discover_json(const DiscoverReport& r) {
   j["delays_cut_short"] = r.cut_short;
   j["judged_too_early"] = r.woke;
   j["corrected"] = r.corrected;
+  j["contradicted"] = r.contradicted;
   j["first_run_s"] = seconds(r.first_ns);
   j["all_runs_s"] = seconds(r.all_ns);
   j["held_s"] = seconds(r.held_ns);

@@ -23,6 +23,7 @@ struct DiscoverOptions {
   std::string before;  // shell command before each run: puts things back
   std::string nodes;   // "": all; a number: so many; else a list such as 0,2-5
   bool per_process = false, tolerate = false, adaptive = false, show_output = false;
+  bool mpi = false;  // look at MPI's calls, too; mpirun's like are known
   uint64_t sample_period = 1;
   uint32_t repeat = 1;
   ComputeFrom compute = ComputeFrom::kThrottling;
@@ -53,6 +54,7 @@ struct DiscoverReport {
   std::vector<Edge> edges;
   uint64_t kept = 0;  // after reduction
   uint64_t runs = 0, holds = 0, cut_short = 0, woke = 0, corrected = 0;
+  uint64_t contradicted = 0;  // dependencies that the unthrottled run shows to be none
   uint64_t first_ns = 0, all_ns = 0, held_ns = 0, noise_ns = 0;
   int status = 0;  // of the command
   bool out_of_budget = false;

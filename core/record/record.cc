@@ -171,15 +171,7 @@ std::vector<std::string> libraries() {
   return out;
 }
 
-struct Control {
-  feign_control* map = nullptr;
-  ~Control() {
-    g_control = nullptr;
-    if (map != nullptr) munmap(map, 4096);
-  }
-};
-
-Result<void> make_control(const std::string& raw, const RecordOptions& o, Control& control) {
+Result<void> make_control(const std::string& raw, const RecordOptions& o, feign_control*& control) {
   const std::string path = raw + "/control";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error("open " + path, errno);
@@ -189,8 +181,8 @@ Result<void> make_control(const std::string& raw, const RecordOptions& o, Contro
   const int error = errno;
   close(fd);
   if (map == MAP_FAILED) return errno_error("map " + path, error);
-  control.map = static_cast<feign_control*>(map);
-  feign_control& c = *control.map;
+  control = static_cast<feign_control*>(map);
+  feign_control& c = *control;
   c.version = 1;
   c.paused = o.paused;
   c.max_bytes = o.max_bytes;
@@ -287,18 +279,71 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {
 
 }  // namespace
 
-void remove_raw(const std::string& raw) {
+void remove_raw(const std::string& raw, bool for_use_again) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "control" || name == "records" || name.starts_with("hook."))
+      if (name == "control" || name == "records" || (name.starts_with("hook.") && !for_use_again))
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
-    rmdir(raw.c_str());
+    if (!for_use_again) rmdir(raw.c_str());
   } else {
     unlink(raw.c_str());
   }
+}
+
+Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
+  const std::string library = capture_library();
+  if (library.empty())
+    return Error(
+        FEIGN_ERR_UNSUPPORTED,
+        "libfeign-capture.so is not there (it is built for x86-64); --tracer strace does without");
+  // Wrappers of layers above the system calls, before the library that they are made with.
+  preload = library;
+  if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
+    preload = folder_of(library) + "/libfeign-capture-stdio.so:" + preload;
+  if (o.mpi) {
+    const std::string wrappers = folder_of(library) + "/libfeign-capture-mpi.so";
+    if (access(wrappers.c_str(), R_OK) != 0)
+      return Error(FEIGN_ERR_UNSUPPORTED,
+                   "--mpi: " + wrappers + " is not there: feign was built without Open MPI");
+    preload = wrappers + ":" + preload;
+  }
+  if (const char* old = getenv("LD_PRELOAD"); old != nullptr && *old != '\0')
+    preload += std::string(":") + old;
+  const bool again = mkdir(name.c_str(), 0777) != 0;
+  if (again && errno != EEXIST) return errno_error("mkdir " + name, errno);
+  std::array<char, 4096> real{};
+  if (realpath(name.c_str(), real.data()) == nullptr) return errno_error(name, errno);
+  path = real.data();
+  if (path.size() > 380)
+    return Error(FEIGN_ERR_ARGUMENT,
+                 path + ": this path is too long for the capture library (380 bytes)");
+  if (auto made = make_control(path, o, control); !made) return made;
+  for (const std::string& file : again ? std::vector<std::string>() : libraries()) {
+    auto image = make_hook_image(file, path);
+    if (!image && file.find("/libc.so.6") != std::string::npos) return std::move(image.error());
+    if (image)
+      log(FEIGN_LOG_DEBUG, "record: " + file + ": " + std::to_string(image->hooked) + " of " +
+                               std::to_string(image->sites) + " system calls are hooked");
+  }
+  return {};
+}
+
+void RawFolder::ended() {
+  moment(control->tick_1, control->ns_1);
+  control->ended = 1;
+}
+
+void RawFolder::close() {
+  if (control != nullptr) munmap(control, 4096);
+  control = nullptr;
+}
+
+std::string why_not_recorded(const std::string& name) {
+  auto program = program_of(name);
+  return program ? hindrance(*program) : std::string();
 }
 
 Result<Recorded> record_command(const RecordOptions& o) {
@@ -307,67 +352,31 @@ Result<Recorded> record_command(const RecordOptions& o) {
   if (o.tracer == "strace") return by_strace(o, *program);
   if (const std::string why = hindrance(*program); !why.empty())
     return Error(FEIGN_ERR_UNSUPPORTED, why);
-  const std::string library = capture_library();
-  if (library.empty())
-    return Error(
-        FEIGN_ERR_UNSUPPORTED,
-        "libfeign-capture.so is not there (it is built for x86-64); --tracer strace does without");
 
   Recorded r;
   r.raw = o.output + ".raw";
-  if (mkdir(r.raw.c_str(), 0777) != 0) {
-    if (errno == EEXIST)
-      return Error(FEIGN_ERR_ARGUMENT, r.raw +
-                                           ": is there already, from a recording that did not end "
-                                           "or still goes on: \"feign convert " +
-                                           r.raw + " " + o.output +
-                                           "\" makes a trace of it; remove it then");
-    return errno_error("mkdir " + r.raw, errno);
-  }
-  std::array<char, 4096> real{};
-  if (realpath(r.raw.c_str(), real.data()) == nullptr) return errno_error(r.raw, errno);
-  r.raw = real.data();
-  if (r.raw.size() > 380) {
-    remove_raw(r.raw);
-    return Error(FEIGN_ERR_ARGUMENT,
-                 r.raw + ": this path is too long for the capture library (380 bytes)");
-  }
-  Control control;
-  if (auto made = make_control(r.raw, o, control); !made) {
-    remove_raw(r.raw);
+  if (access(r.raw.c_str(), F_OK) == 0)
+    return Error(FEIGN_ERR_ARGUMENT, r.raw +
+                                         ": is there already, from a recording that did not end "
+                                         "or still goes on: \"feign convert " +
+                                         r.raw + " " + o.output +
+                                         "\" makes a trace of it; remove it then");
+  RawFolder folder;
+  if (auto made = folder.open(r.raw, o); !made) {
+    if (folder.control != nullptr) remove_raw(r.raw);
+    rmdir(r.raw.c_str());  // if it is empty
     return std::move(made.error());
   }
-  for (const std::string& path : libraries()) {
-    auto image = make_hook_image(path, r.raw);
-    if (!image && path.find("/libc.so.6") != std::string::npos) {
-      remove_raw(r.raw);
-      return std::move(image.error());
-    }
-    if (image)
-      log(FEIGN_LOG_DEBUG, "record: " + path + ": " + std::to_string(image->hooked) + " of " +
-                               std::to_string(image->sites) + " system calls are hooked");
-  }
-  g_control = control.map;
+  r.raw = folder.path;
+  g_control = folder.control;
   const char* old = getenv("LD_PRELOAD");
-  // Wrappers of layers above the system calls, before the library that they are made with.
-  std::string ours = library;
-  if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
-    ours = folder_of(library) + "/libfeign-capture-stdio.so:" + ours;
-  if (o.mpi) {
-    const std::string wrappers = folder_of(library) + "/libfeign-capture-mpi.so";
-    if (access(wrappers.c_str(), R_OK) != 0) {
-      remove_raw(r.raw);
-      return Error(FEIGN_ERR_UNSUPPORTED,
-                   "--mpi: " + wrappers + " is not there: feign was built without Open MPI");
-    }
-    ours = wrappers + ":" + ours;
-  }
-  const std::string preload = ours + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
-  setenv("LD_PRELOAD", preload.c_str(), 1);
+  const std::string before = old != nullptr ? old : "";
+  setenv("LD_PRELOAD", folder.preload.c_str(), 1);
   setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);
   auto status = run(*program, o.command);
+  g_control = nullptr;
   if (old != nullptr)
-    setenv("LD_PRELOAD", std::string(preload.substr(ours.size() + 1)).c_str(), 1);
+    setenv("LD_PRELOAD", before.c_str(), 1);
   else
     unsetenv("LD_PRELOAD");
   unsetenv("FEIGN_CAPTURE");
@@ -376,9 +385,8 @@ Result<Recorded> record_command(const RecordOptions& o) {
     return std::move(status.error());
   }
   r.status = *status;
-  feign_control& c = *control.map;
-  moment(c.tick_1, c.ns_1);
-  c.ended = 1;
+  folder.ended();
+  const feign_control& c = *folder.control;
   r.anything = c.processes != 0;
   if (c.unhooked != 0)
     r.notes.push_back(
