@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import shutil
 import subprocess
 
 from harness import Skip, TOP
@@ -10,11 +11,18 @@ from harness import Skip, TOP
 MODES = ["pseudosync", "pseudosyncdat", "pseudo", "fitness", "pipeline", "masterworker", "halo"]
 
 
-def build(folder):
-    """Compiles the programs into `folder`; the path."""
-    program = os.path.join(folder, "silent")
+def mpirun(nodes):
+    """How a program is started on so many ranks."""
+    if not shutil.which("mpicc") or not shutil.which("mpirun"):
+        raise Skip("mpicc and mpirun are not there")
+    return ["mpirun", "--oversubscribe", "-np", str(nodes)] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+
+
+def build(folder, mpi=False):
+    """Compiles the programs into `folder`; the path. With `mpi` they send messages."""
+    program = os.path.join(folder, "silent-mpi" if mpi else "silent")
     try:
-        subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(TOP, "tests", "apps", "silent", "silent.c")],
+        subprocess.run([*(["mpicc", "-DWITH_MPI"] if mpi else ["cc"]), "-O1", "-pthread", "-o", program, os.path.join(TOP, "tests", "apps", "silent", "silent.c")],
                        check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Skip(f"no C compiler: {error}") from None

@@ -676,7 +676,7 @@ int main(int argc, char** argv) {
       ->type_name("DIR")
       ->required();
   discover->add_option("--nodes", d.options.nodes, "Slow down only so many nodes, or these [all]")
-      ->type_name("N|0,2-5");
+      ->type_name("N|0,2-5|none");
   discover->add_option("--per", d.per, "What a node is [thread]")
       ->type_name("thread|process")
       ->check(CLI::IsMember({"thread", "process"}));

@@ -23,6 +23,7 @@
 #include "base/output.h"
 #include "discover/calls.h"
 #include "discover/run.h"
+#include "discover/seen.h"
 #include "nlohmann/json.hpp"
 #include "record/record.h"
 #include "report/format.h"
@@ -139,6 +140,8 @@ class Discovery {
   std::vector<Node> nodes_;
   uint64_t begin_ = 0;
   std::vector<std::string> raw_files_;
+  std::vector<SeenOrder> shown_;   // dependencies that the first run's trace shows
+  std::vector<uint32_t> index_;    // of nodes, by the numbers of the first run
   std::vector<std::string> keys_;  // of the first run's nodes, as that run numbered them
   bool ranked_ = false;            // nodes are ranks
 };
@@ -234,6 +237,15 @@ Result<void> Discovery::first_run() {
     report_.nodes.push_back(r);
     nodes_[i].frontier = std::make_unique<Frontier>(calls, i);
   }
+  for (const std::string& key : keys_) {
+    const auto at =
+        std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; });
+    index_.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin()) : UINT32_MAX);
+  }
+  auto shown = seen_orders(work("first.feign"), work(""), index_, plugins_);
+  if (!shown) return std::move(shown.error()).within("read what was recorded");
+  shown_ = std::move(*shown);
+  for (const SeenOrder& s : shown_) nodes_[s.on].frontier->know(s.node, s.call, s.on_call, s.by);
   return {};
 }
 
@@ -251,8 +263,9 @@ Result<void> Discovery::choose_nodes() {
     for (NodeReport& n : report_.nodes) n.throttled = true;
     return {};
   }
+  if (text == "none") return {};
   if (text.find_first_not_of("0123456789,-") != std::string::npos)
-    return wrong("want a number of nodes, or a list such as 0,2-5");
+    return wrong("want a number of nodes, a list such as 0,2-5, or none");
   if (text.find_first_of(",-") == std::string::npos) {
     const unsigned long long n = strtoull(text.c_str(), nullptr, 10);
     const size_t all = report_.nodes.size();
@@ -386,6 +399,16 @@ void Discovery::conclude() {
     for (const Found& f : frontier.found(options_.adaptive))
       if (f.call < nodes_[f.node].first.calls.size()) report_.edges.push_back({j, f});
   }
+  // What the trace shows, and throttling did not get to see.
+  std::vector<Edge> more;
+  for (const SeenOrder& s : shown_) {
+    const bool there = std::any_of(report_.edges.begin(), report_.edges.end(), [&](const Edge& e) {
+      return e.on == s.on && e.found.node == s.node && e.found.call <= s.call &&
+             e.found.on_call >= s.on_call;
+    });
+    if (!there) more.push_back({s.on, {s.node, s.call, s.on_call, s.on_call, 0, {}, false, s.by}});
+  }
+  report_.edges.insert(report_.edges.end(), more.begin(), more.end());
 }
 
 // Whether calls wait for each other: then somebody was taken for blocked who was not.
@@ -432,7 +455,9 @@ Result<void> Discovery::write_raw() {
     for (const Edge& edge : report_.edges)
       if (edge.on == j) on_j.push_back(&edge.found);
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (i != j && !report_.nodes[j].throttled) continue;
+      if (i != j && !report_.nodes[j].throttled &&
+          std::none_of(on_j.begin(), on_j.end(), [&](const Found* f) { return f->node == i; }))
+        continue;
       const std::string path = folder_.path("raw/trace." + std::to_string(report_.nodes[i].number) +
                                             "." + std::to_string(report_.nodes[j].number));
       FILE* file = fopen(path.c_str(), "we");
@@ -497,12 +522,7 @@ Result<void> Discovery::merge() {
   parts.to = folder_.path("trace.feign");
   parts.work = folder_.path("work");
   parts.ranks = ranked_;
-  for (const std::string& key : keys_) {
-    const auto at =
-        std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; });
-    parts.index.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin())
-                                             : UINT32_MAX);
-  }
+  parts.index = index_;
   for (const Edge& e : report_.edges)
     parts.orders.push_back({e.found.node, e.on, e.found.call, e.found.on_call});
   parts.compute_ns = [this](uint32_t node, uint64_t call) {
@@ -515,6 +535,13 @@ Result<void> Discovery::merge() {
   return {};
 }
 
+// How a dependency is known.
+std::string means(const Found& f) {
+  std::string out = f.assumed ? "pattern" : f.seen != 0 ? "throttling" : "";
+  if (!f.shown_by.empty()) out += out.empty() ? "shown" : "+shown";
+  return out.empty() ? "throttling" : out;  // a look that others corrected
+}
+
 // All that were found, before reduction, and how sure each is.
 Result<void> Discovery::write_dependencies() {
   const std::string path = folder_.path("dependencies");
@@ -525,10 +552,10 @@ Result<void> Discovery::write_dependencies() {
     const Found& f = e.found;
     const std::string& text = nodes_[f.node].first.calls[f.call].text;
     fprintf(file, "%u %" PRIu64 " after %u %" PRIu64 "  %u  %s", report_.nodes[f.node].number,
-            f.call, report_.nodes[e.on].number, f.on_call, f.seen,
-            f.assumed ? "pattern" : "throttling");
+            f.call, report_.nodes[e.on].number, f.on_call, f.seen, means(f).c_str());
     if (f.latest != f.on_call) fprintf(file, " (up to %" PRIu64 ")", f.latest);
     if (!f.stuck_in.empty()) fprintf(file, " in %s", f.stuck_in.c_str());
+    if (!f.shown_by.empty()) fprintf(file, " by %s", f.shown_by.c_str());
     fprintf(file, "  %s\n", text.c_str());
   }
   const bool good = ferror(file) == 0;
@@ -635,9 +662,13 @@ std::string discover_text(const DiscoverReport& r) {
              n.key.c_str(), n.calls, n.runs, n.held_at, waits, by, seconds(n.by_blocking_ns));
     out += line;
   }
-  uint64_t assumed = 0, unclear = 0;
+  uint64_t assumed = 0, unclear = 0, shown = 0, only_shown = 0;
+  std::set<std::string> by;
   for (const Edge& e : r.edges) {
     assumed += e.found.assumed;
+    shown += !e.found.shown_by.empty();
+    only_shown += !e.found.shown_by.empty() && e.found.seen == 0;
+    if (!e.found.shown_by.empty()) by.insert(e.found.shown_by);
     unclear += e.found.latest != e.found.on_call;
   }
   snprintf(line, sizeof line,
@@ -645,6 +676,16 @@ std::string discover_text(const DiscoverReport& r) {
            " left after those that follow from others are gone\n",
            r.edges.size(), r.kept);
   out += line;
+  if (shown != 0) {
+    std::string names;
+    for (const std::string& name : by)
+      if (names.size() < 60) names += (names.empty() ? "" : ", ") + name;
+    snprintf(line, sizeof line,
+             "  %" PRIu64 " are shown by calls that synchronise (%s), %" PRIu64
+             " of them without throttling\n",
+             shown, names.c_str(), only_shown);
+    out += line;
+  }
   if (assumed != 0) {
     snprintf(line, sizeof line,
              "  %" PRIu64 " follow from a repeating pattern and were not seen one by one\n",
@@ -715,7 +756,8 @@ std::string discover_json(const DiscoverReport& r) {
                                 {"on_node", r.nodes[e.on].number},
                                 {"on_call", e.found.on_call},
                                 {"seen", e.found.seen},
-                                {"means", e.found.assumed ? "pattern" : "throttling"}};
+                                {"means", means(e.found)}};
+    if (!e.found.shown_by.empty()) d["shown_by"] = e.found.shown_by;
     if (e.found.latest != e.found.on_call) d["latest"] = e.found.latest;
     if (!e.found.stuck_in.empty()) d["stuck_in"] = e.found.stuck_in;
     j["dependencies"].push_back(std::move(d));

@@ -27,6 +27,7 @@ struct Found {
   uint32_t seen = 0;     // how often the node was seen to be stuck there
   std::string stuck_in;  // the call that it waited in, if that can be seen
   bool assumed = false;  // follows from a pattern, and was not seen itself
+  std::string shown_by;  // the call by which the trace itself shows it: MPI_Recv, futex …
 };
 
 class Frontier {
@@ -38,6 +39,9 @@ class Frontier {
   // ended by then, and `stuck_in` the calls that they are waiting in, or nothing.
   void add(uint64_t k, const std::vector<uint64_t>& reached,
            const std::vector<std::string>& stuck_in = {});
+
+  // A dependency that the trace itself shows. By node, in the order of its calls.
+  void know(uint32_t node, uint64_t call, uint64_t on_call, const std::string& shown_by);
 
   // What is known: dependencies by node and call. With `patterns`, those also that arithmetic
   // sequences of dependencies foretell, as long as what was seen agrees with them.
@@ -61,11 +65,17 @@ class Frontier {
     std::vector<Found> found;
     std::vector<uint64_t> unclear;
   };
+  struct Shown {
+    uint64_t call, on_call;
+    std::string by;
+  };
   Walk walk(bool patterns) const;
+  uint64_t expected(uint32_t node, uint64_t k) const;
 
   std::vector<uint64_t> calls_;
   uint32_t throttled_;
   std::map<uint64_t, std::vector<Reach>> seen_;
+  std::vector<std::vector<Shown>> shown_;  // by node
   uint64_t corrected_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "discover/calls.h"
 #include "trace/native.h"
@@ -17,10 +18,6 @@ namespace feign::discover {
 namespace {
 
 using Clock = std::vector<uint64_t>;  // by node: calls that had ended
-
-void join(Clock& to, const Clock& from) {
-  for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], from[i]);
-}
 
 // What a call of MPI has among its values, by the names of its parameters.
 class Values {
@@ -114,6 +111,15 @@ class Seen {
     size_t number;
   };
 
+  // A call of MPI that a stream is in.
+  struct UnderWay {
+    const char* name = nullptr;
+    std::vector<Posted> received;
+    std::string comm;
+    size_t turn = 0;
+    std::vector<uint64_t> with;  // ranks that it learns from
+  };
+
   Clock& clock(uint32_t stream) {
     if (stream >= clocks_.size()) clocks_.resize(stream + size_t{1});
     if (clocks_[stream].empty()) clocks_[stream].resize(nodes_);
@@ -123,30 +129,30 @@ class Seen {
     const auto at = stream_of_.find(rank);
     return at != stream_of_.end() ? &clock(at->second) : nullptr;
   }
-  void learn(Clock& mine, const Clock& other, const feign_op_info& info, uint32_t stream) {
+  void learn(const Clock& other, const char* by, uint32_t stream) {
+    Clock& mine = clock(stream);
     bool more = false;
     for (size_t i = 0; i < mine.size(); ++i) more |= other[i] > mine[i];
     if (!more) return;
-    join(mine, other);
+    for (size_t i = 0; i < mine.size(); ++i) mine[i] = std::max(mine[i], other[i]);
     if (stream >= by_.size()) by_.resize(stream + size_t{1});
-    by_[stream] = info.name;
+    by_[stream] = by;
   }
-  void received(Clock& mine, const Posted& p, const feign_op_info& info, uint32_t stream) {
-    const auto& sent = sent_[p.channel];
-    // A send that comes later in the trace had begun by now: its rank has done nothing since.
-    if (p.number < sent.size())
-      learn(mine, sent[p.number], info, stream);
-    else if (const Clock* now = of_rank(std::get<0>(p.channel)))
-      learn(mine, Clock(*now), info, stream);
+  // Who has not been met where he sends, or comes to a collective, has done nothing since.
+  void learn(const Clock* told, uint64_t rank, const char* by, uint32_t stream) {
+    if (told == nullptr) told = of_rank(rank);
+    if (told != nullptr) learn(Clock(*told), by, stream);
   }
-  void mpi(const feign_activity& a, const feign_op_info& info, uint64_t rank, Clock& mine);
+  void begin(const feign_activity& a, const feign_op_info& info, uint64_t rank);
+  void end(uint32_t stream);
 
   const Tables& tables_;
   const std::vector<uint32_t>& index_;
   size_t nodes_ = 0;
-  std::vector<Clock> clocks_;    // by stream
-  std::vector<Clock> told_;      // by node: what orders say already
-  std::vector<std::string> by_;  // by stream: what it learnt last by
+  std::vector<Clock> clocks_;        // by stream
+  std::vector<UnderWay> under_way_;  // by stream
+  std::vector<Clock> told_;          // by node: what orders say already
+  std::vector<std::string> by_;      // by stream: what it learnt last by
   std::set<std::pair<uint32_t, uint64_t>> asked_;
   std::map<std::pair<uint32_t, uint64_t>, Clock> kept_;
   std::unordered_map<uint64_t, uint32_t> stream_of_;  // of a rank
@@ -157,24 +163,26 @@ class Seen {
   std::map<std::tuple<std::string, size_t, uint64_t>, Clock> arrived_;
 };
 
-void Seen::mpi(const feign_activity& a, const feign_op_info& info, uint64_t rank, Clock& mine) {
+// What a call of MPI tells others it tells as it begins.
+void Seen::begin(const feign_activity& a, const feign_op_info& info, uint64_t rank) {
   const Values values(a, info, tables_);
   const std::string comm = values.text("comm");
-  const bool later = values.has("request");
   const std::string_view name = info.name;
   const auto tag = [&](const char* of_two) {
     return values.number(values.has(of_two) ? of_two : "tag");
   };
-  const Clock before = mine;
+  if (a.stream >= under_way_.size()) under_way_.resize(a.stream + size_t{1});
+  UnderWay& mine = under_way_[a.stream];
+  mine.name = info.name;
   if (values.has("dest"))
-    sent_[{rank, values.number("dest"), tag("sendtag"), comm}].push_back(before);
+    sent_[{rank, values.number("dest"), tag("sendtag"), comm}].push_back(clock(a.stream));
   if (values.has("source") && name.find("robe") == std::string_view::npos) {
     const Channel channel{values.number("source"), rank, tag("recvtag"), comm};
     const Posted posted{channel, received_[channel]++};
-    if (later)
+    if (values.has("request"))
       posted_[{rank, values.number("request")}] = posted;
     else
-      received(mine, posted, info, a.stream);
+      mine.received.push_back(posted);
   }
   if (name.starts_with("MPI_Wait")) {
     std::vector<uint64_t> requests = values.list("array_of_requests");
@@ -185,40 +193,48 @@ void Seen::mpi(const feign_activity& a, const feign_op_info& info, uint64_t rank
       if (some && (request & kDone) == 0) continue;
       const auto at = posted_.find({rank, request & ~kDone});
       if (at == posted_.end()) continue;
-      received(mine, at->second, info, a.stream);
+      mine.received.push_back(at->second);
       posted_.erase(at);
     }
   }
   const Learns what = learns(name);
   if (what == Learns::kNone || comm.empty()) return;
-  const size_t turn = turn_[{comm, rank}]++;
   const uint64_t root = values.number("root");
-  arrived_[{comm, turn, rank}] = before;
-  const std::vector<int> all = members(comm);
-  const bool from_root = what == Learns::kAllOfRoot;
+  mine.comm = comm;
+  mine.turn = turn_[{comm, rank}]++;
+  arrived_[{comm, mine.turn, rank}] = clock(a.stream);
   if (what == Learns::kRootOfAll && rank != root) return;
-  for (const int member : all) {
+  for (const int member : members(comm)) {
     const auto other = static_cast<uint64_t>(member);
-    if (other == rank || (from_root && other != root)) continue;
-    if (const auto at = arrived_.find({comm, turn, other}); at != arrived_.end())
-      learn(mine, at->second, info, a.stream);
-    else if (const Clock* now = of_rank(other))
-      learn(mine, Clock(*now), info, a.stream);  // it is in it, too, and its record comes later
+    if (other != rank && (what != Learns::kAllOfRoot || other == root)) mine.with.push_back(other);
+  }
+}
+
+// What it learns itself it has learnt when the stream goes on; its record may come before that.
+void Seen::end(uint32_t stream) {
+  if (stream >= under_way_.size() || under_way_[stream].name == nullptr) return;
+  const UnderWay mine = std::exchange(under_way_[stream], {});
+  for (const Posted& p : mine.received) {
+    const auto& sent = sent_[p.channel];
+    learn(p.number < sent.size() ? &sent[p.number] : nullptr, std::get<0>(p.channel), mine.name,
+          stream);
+  }
+  for (const uint64_t other : mine.with) {
+    const auto at = arrived_.find({mine.comm, mine.turn, other});
+    learn(at != arrived_.end() ? &at->second : nullptr, other, mine.name, stream);
   }
 }
 
 void Seen::pass(const Record& r, const feign_op_info& info) {
   const feign_activity& a = r.a;
+  if (FEIGN_DEPTH(a.marks) == 0) end(a.stream);
   for (const Dependency& d : r.depends)
     if (const auto at = kept_.find({d.stream, d.id}); at != kept_.end())
-      learn(clock(a.stream), at->second, info, a.stream);
+      learn(at->second, info.name, a.stream);
   const feign_stream_info stream = tables_.streams.info(a.stream);
-  if (strcmp(info.layer, "mpi") == 0 && stream.rank >= 0) {
-    const auto rank = static_cast<uint64_t>(stream.rank);
-    stream_of_.try_emplace(rank, a.stream);
-    Clock mine = clock(a.stream);
-    mpi(a, info, rank, mine);
-    clock(a.stream) = std::move(mine);
+  if (strcmp(info.layer, "mpi") == 0 && stream.rank >= 0 && FEIGN_DEPTH(a.marks) == 0) {
+    stream_of_.try_emplace(static_cast<uint64_t>(stream.rank), a.stream);
+    begin(a, info, static_cast<uint64_t>(stream.rank));
   }
   uint32_t node = 0;
   uint64_t call = 0;
@@ -230,7 +246,7 @@ void Seen::pass(const Record& r, const feign_op_info& info) {
       orders.push_back(
           {me, i, call, mine[i] - 1, a.stream < by_.size() ? by_[a.stream] : std::string()});
     }
-    join(told_[me], mine);
+    told_[me] = mine;
     mine[me] = std::max(mine[me], call + 1);
   }
   if (asked_.contains({a.stream, a.id})) kept_[{a.stream, a.id}] = clock(a.stream);
