@@ -86,6 +86,17 @@ def test_adaptive_finds_the_same_with_fewer_delays():
             assert report["delays"] < sum(n["calls"] for n in report["nodes"]) * 2 / 3, report["delays"]
 
 
+def test_an_accuracy_that_is_enough_ends_the_search():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        reports = [discover(os.path.join(tmp, share), program, "pseudo", folder, "nodes=2", "rounds=40", "compute=50",
+                            options=["--adaptive", "--accuracy", share]) for share in ("100%", "0")]
+        assert reports[1]["runs"] == 3 < reports[0]["runs"], reports
+        check(folder, reports[0])
+        assert not silent.compare(folder, reports[1])[1]
+        refuses("discover", "-o", os.path.join(tmp, "o"), "--accuracy", "101", "--", "true", text="--accuracy 101: want a percentage")
+
+
 def test_budget_ends_the_search_and_says_so():
     with Tmp() as tmp:
         program, folder = setup(tmp)
@@ -231,6 +242,19 @@ def test_before_puts_things_back():
         r = feign("discover", "-o", os.path.join(tmp, "o"), "--before", f"rm -f {tmp}/new", "--", "sh", "-c", new)
         assert r.status == 0, r.err
         refuses("discover", "-o", os.path.join(tmp, "p"), "--before", "exit 3", "--", "true", text="--before exit 3: ended with status 3")
+
+
+def test_a_run_that_dies_is_an_error_that_says_where():
+    with Tmp() as tmp:
+        with open(os.path.join(tmp, "dies.sh"), "w", encoding="ascii") as f:
+            f.write("n=$(cat $1/n)\necho $((n + 1)) > $1/n\necho x > $1/made\nif [ $n = $2 ]; then eval $3; fi\n")
+        for at, how, text in ((1, "kill -SEGV $$", r"run with main throttled: .*status 139 .*Segmentation.*killed: main: .*after \d+ calls"),
+                              (1, "exit 3", "run with main throttled: .*status 3, and with 0 when nobody was"),
+                              (0, "kill -ABRT $$", r"ended with status 134 .*killed: main: ")):
+            with open(os.path.join(tmp, "n"), "w", encoding="ascii") as f:
+                f.write("0\n")
+            refuses("discover", "-o", os.path.join(tmp, "o"), "--tolerate", "--", "sh", os.path.join(tmp, "dies.sh"), tmp, at, how, text=text)
+            assert not glob.glob(os.path.join(tmp, "o*"))
 
 
 def test_a_run_without_end_is_ended_and_says_where_everybody_was():

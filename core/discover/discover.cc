@@ -33,8 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of each node's calls with --adaptive, at first; and calls of such a stretch, at least.
-constexpr uint64_t kFirstStretches = 8;
+// With --adaptive, no stretch without a look is longer than this share of a node's calls.
+constexpr uint64_t kStretches = 8;
 // How often all is looked at anew when what was found cannot be.
 constexpr int kAgain = 3;
 // Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
@@ -114,9 +114,13 @@ class Discovery {
   };
 
   Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
+  Error failure(const RunOutcome& outcome, const std::string& throttled) const;
   Result<void> first_run();
   Result<void> choose_nodes();
+  void held(uint32_t index, const Hold& hold);
   Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
+  Result<void> explore(uint32_t index);
+  bool accurate(const Frontier& frontier) const;
   Result<void> throttle(uint32_t index);
   void conclude();
   bool circular() const;
@@ -177,6 +181,7 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
     return throttled.empty()
                ? std::move(outcome.error()).within("unthrottled run")
                : std::move(outcome.error()).within("run with " + throttled + " throttled");
+  if (outcome->status != 0) return failure(*outcome, throttled);
   if (auto ok = read_run(plan_.raw, throttled.empty() ? work("first.feign") : work("run.feign"),
                          plugins_, *outcome);
       !ok)
@@ -194,6 +199,20 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
   return outcome;
 }
 
+// A run that did not end well, and where those of its nodes were that were killed.
+Error Discovery::failure(const RunOutcome& outcome, const std::string& throttled) const {
+  const int status = outcome.status;
+  std::string text = throttled.empty() ? "" : "run with " + throttled + " throttled: ";
+  text += "the command ended with status " + std::to_string(status);
+  if (status == 127) text += " (not found?)";
+  if (status > 128 && status < 128 + 65)
+    text += std::string(" (signal: ") + strsignal(status - 128) + ")";
+  text += throttled.empty() ? "; its output: --show-output" : ", and with 0 when nobody was";
+  for (size_t i = 0; i < outcome.died.size() && i < 16; ++i)
+    text += (i == 0 ? "; nodes that were killed: " : ", ") + outcome.died[i];
+  return Error(FEIGN_ERR_ARGUMENT, text);
+}
+
 Result<void> Discovery::first_run() {
   plan_.show_output = options_.show_output;
   auto outcome = one_run("", {});
@@ -201,11 +220,6 @@ Result<void> Discovery::first_run() {
   plan_.show_output = false;
   report_.first_ns = outcome->wall_ns;
   report_.status = outcome->status;
-  if (outcome->status != 0)
-    return Error(FEIGN_ERR_ARGUMENT, "the command ended with status " +
-                                         std::to_string(outcome->status) +
-                                         (outcome->status == 127 ? " (not found?)" : "") +
-                                         "; its output: --show-output");
   if (outcome->nodes.empty())
     return Error(FEIGN_ERR_ARGUMENT,
                  "the command made no calls on files that could be seen: is it linked statically, "
@@ -323,6 +337,25 @@ Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& th
   return {};
 }
 
+// What one hold has told.
+void Discovery::held(uint32_t index, const Hold& hold) {
+  std::vector<uint64_t> reach(nodes_.size(), 0);
+  std::vector<std::string> stuck_in(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
+      reach[i] = at->second;
+    if (const auto at = hold.stuck_in.find(nodes_[i].key); at != hold.stuck_in.end())
+      stuck_in[i] = at->second;
+  }
+  nodes_[index].frontier->add(hold.k, reach, stuck_in);
+  if (log_level() < FEIGN_LOG_DEBUG) return;
+  std::string text = format(
+      "discover: held: node=%u call=%" PRIu64 " ms=%.1f reached=", report_.nodes[index].number,
+      hold.k, static_cast<double>(hold.delay_ns) / 1e6);
+  for (const uint64_t r : reach) text += std::to_string(r) + " ";
+  log(FEIGN_LOG_DEBUG, text);
+}
+
 // One more run with a node held before these calls.
 Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds) {
   Node& node = nodes_[index];
@@ -331,17 +364,8 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
   if (!outcome) return std::move(outcome.error());
   if (auto ok = compare(*outcome, node.key); !ok) return ok;
   ++report_.nodes[index].runs;
-  for (const Hold& hold : outcome->holds) {
-    std::vector<uint64_t> reach(nodes_.size(), 0);
-    std::vector<std::string> stuck_in(nodes_.size());
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
-        reach[i] = at->second;
-      if (const auto at = hold.stuck_in.find(nodes_[i].key); at != hold.stuck_in.end())
-        stuck_in[i] = at->second;
-    }
-    node.frontier->add(hold.k, reach, stuck_in);
-  }
+  if (!plan_.next)
+    for (const Hold& hold : outcome->holds) held(index, hold);
   for (auto& [key, log] : outcome->nodes) {
     // No run shows less than a node needs, and most show more: it waited for others.
     Limits& limit = limits_[key];
@@ -356,6 +380,34 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
   return {};
 }
 
+// A run that looks call by call until it can be foretold how the others go on, then from ever
+// further away, and closely again where that was wrong, and towards the end.
+Result<void> Discovery::explore(uint32_t index) {
+  Frontier& frontier = *nodes_[index].frontier;
+  const uint64_t calls = frontier.calls();
+  uint64_t before = 0, stride = 1;
+  plan_.next = [&](const Hold& hold, bool sure) -> uint64_t {
+    const uint64_t k = hold.k;
+    if (sure) {
+      held(index, hold);
+      const auto unclear = frontier.unclear(true);
+      const bool wrong = std::any_of(unclear.begin(), unclear.end(),
+                                     [&](uint64_t u) { return u > before && u < k; });
+      stride = wrong || (stride == 1 && !frontier.foretells())
+                   ? 1
+                   : std::min(stride * 2, std::max(uint64_t{1}, calls / kStretches));
+    } else {
+      stride = std::max(uint64_t{1}, calls / kStretches);
+    }
+    before = k;
+    if (k + 1 >= calls || !time_left()) return UINT64_MAX;
+    return k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
+  };
+  auto ok = once(index, {0});
+  plan_.next = nullptr;
+  return ok;
+}
+
 Result<void> Discovery::throttle(uint32_t index) {
   Node& node = nodes_[index];
   Frontier& frontier = *node.frontier;
@@ -366,14 +418,13 @@ Result<void> Discovery::throttle(uint32_t index) {
     return holds;
   };
   if (options_.adaptive) {
-    const uint64_t period =
-        calls < 2 * kFirstStretches ? 1 : std::max(kFirstStretches, calls / kFirstStretches);
-    if (auto ok = once(index, every(period)); !ok) return ok;
+    if (auto ok = explore(index); !ok) return ok;
     for (auto next = frontier.unclear(true); !next.empty(); next = frontier.unclear(true)) {
       if (!time_left()) {
         report_.out_of_budget = true;
         break;
       }
+      if (accurate(frontier)) break;
       const size_t before = frontier.held().size();
       if (auto ok = once(index, next); !ok) return ok;
       if (frontier.held().size() == before)
@@ -384,6 +435,14 @@ Result<void> Discovery::throttle(uint32_t index) {
       if (auto ok = once(index, every(options_.sample_period)); !ok) return ok;
   }
   return {};
+}
+
+// Whether enough of what was found is known to the call.
+bool Discovery::accurate(const Frontier& frontier) const {
+  const auto found = frontier.found(true);
+  const auto vague = std::count_if(found.begin(), found.end(),
+                                   [](const Found& f) { return f.latest != f.on_call; });
+  return static_cast<double>(vague) <= (1 - options_.accuracy) * static_cast<double>(found.size());
 }
 
 void Discovery::conclude() {

@@ -31,6 +31,7 @@ struct DiscoverOptions {
   uint64_t timeout_ns = 600'000'000'000, max_delay_ns = 10'000'000'000;
   uint64_t budget_ns = 0;  // adaptive: no new run is begun after this; 0: no limit
   double factor = 2;
+  double accuracy = 1;  // adaptive: enough when this share of what was found is known to the call
 };
 
 struct NodeReport {

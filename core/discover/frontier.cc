@@ -45,6 +45,8 @@ namespace {
 
 // Longer stretches are halved before one is looked at call by call.
 constexpr uint64_t kLearn = 256;
+// Who waited for none of so many calls in a row waits for none of the next, it is assumed.
+constexpr uint64_t kNobody = 8;
 
 // Dependencies that follow each other at equal distances, of one node on the throttled one.
 struct Sequence {
@@ -78,13 +80,16 @@ Frontier::Walk Frontier::walk(bool patterns) const {
     if (i == throttled_) continue;
     Sequence sequence;
     bool first = true, first_unclear = true;
-    uint64_t best = 0;
+    uint64_t best = 0, since = 0;  // since: the first call from which each was looked at
     for (auto at = seen_.begin(); at != seen_.end(); ++at) {
       const uint64_t k = at->first;
       const bool lower = at->second[i].calls < best;  // an earlier one saw more
       best = std::max(best, at->second[i].calls);
       const auto next = std::next(at);
       const bool last = next == seen_.end();
+      if (last && !sequence.foretells() && (shown_[i].empty() || expected(i, k) != best) &&
+          best < calls_[i] && (!first || k - std::min(since, k) < kNobody))
+        out.foretells = false;
       const uint64_t until = last ? calls_[throttled_] : next->first;
       const uint64_t after = last ? calls_[i] : std::max(best, next->second[i].calls);
       if (after <= best || k >= until) continue;
@@ -100,8 +105,8 @@ Frontier::Walk Frontier::walk(bool patterns) const {
         first = false;
         continue;
       }
-      // Somewhere in [k, until) the node went on, perhaps more than once. Where it was stuck at both
-      // ends is where the trace says: then the trace says what is between, too.
+      // Somewhere in [k, until) the node went on, perhaps more than once. Where it was stuck at
+      // both ends is where the trace says: then the trace says what is between, too.
       if (!shown_[i].empty() && expected(i, k) == best && expected(i, until) == after) {
         uint32_t seen = lower ? 0 : at->second[i].seen;
         for (const Shown& s : shown_[i])
@@ -110,6 +115,7 @@ Frontier::Walk Frontier::walk(bool patterns) const {
                 {i, s.call, s.on_call, s.on_call, std::exchange(seen, 0), {}, false, s.by});
         first = true;
         sequence = {};
+        since = until;
         continue;
       }
       // (Of one that ends in it, the last calls could be a step more, or wait for nothing.)
@@ -131,8 +137,14 @@ Frontier::Walk Frontier::walk(bool patterns) const {
           continue;
         }
       }
-      out.found.push_back({i, best, k, until - 1, lower ? 0 : at->second[i].seen,
-                           stuck(at->second[i], lower), false, {}});
+      out.found.push_back({i,
+                           best,
+                           k,
+                           until - 1,
+                           lower ? 0 : at->second[i].seen,
+                           stuck(at->second[i], lower),
+                           false,
+                           {}});
       if (!learnt && until - k <= kLearn) {
         if (first_unclear)
           for (uint64_t c = k + 1; c < until; ++c) unclear.insert(c);
@@ -140,6 +152,7 @@ Frontier::Walk Frontier::walk(bool patterns) const {
         unclear.insert(k + (until - k) / 2);
       }
       first_unclear = false;
+      since = until;
       first = true;
       sequence = {};
     }

@@ -49,6 +49,10 @@ class Frontier {
   // Calls to be held at next, to find out where within a stretch a node went on.
   std::vector<uint64_t> unclear(bool patterns) const { return walk(patterns).unclear; }
 
+  // Whether, at the last call it was held before, it could be foretold how all others go on: by
+  // patterns, or by what the trace shows; or nobody was seen to wait for a while.
+  bool foretells() const { return walk(true).foretells; }
+
   uint64_t calls() const { return calls_[throttled_]; }
   // The calls that it was held before.
   std::vector<uint64_t> held() const;
@@ -64,6 +68,7 @@ class Frontier {
   struct Walk {
     std::vector<Found> found;
     std::vector<uint64_t> unclear;
+    bool foretells = true;
   };
   struct Shown {
     uint64_t call, on_call;

@@ -232,7 +232,8 @@ void Watcher::end_all() {
   reap();
   if (!child_ended_) {
     kill(-child_, SIGTERM);
-    for (int i = 0; i < 250 && !child_ended_; ++i) {
+    // mpirun gives its ranks a second, and removes their shared memory then.
+    for (int i = 0; i < 2500 && !child_ended_; ++i) {
       sleep_ns(2 * kMs);
       reap();
     }
@@ -258,6 +259,16 @@ void Watcher::end_all() {
   child_ = -1;
 }
 
+// What a node is doing, in words.
+std::string doing(const feign_watch_node& node, uint32_t state) {
+  static constexpr const char* kStates[] = {"",    "starting",     "computing", "in ",
+                                            "in ", "held before ", "ended"};
+  std::string text = kStates[std::min<uint32_t>(state, FEIGN_NODE_ENDED)];
+  if (state == FEIGN_NODE_CALLING || state == FEIGN_NODE_WAITING || state == FEIGN_NODE_HELD)
+    text += node.doing;
+  return text + ", after " + std::to_string(node.calls) + " calls";
+}
+
 // A node whose thread is gone did not say so if it was killed.
 bool Watcher::ended(feign_watch_node& node) {
   const uint32_t state = load(node.state);
@@ -271,6 +282,7 @@ bool Watcher::ended(feign_watch_node& node) {
   }
   const Cpu cpu = cpu_of(node.pid, node.thread);
   if (cpu.state != 0 && cpu.state != 'Z' && cpu.state != 'X') return false;
+  out_.died.push_back(std::string(node.key) + ": " + doing(node, state));
   __atomic_store_n(&node.state, FEIGN_NODE_ENDED, __ATOMIC_RELEASE);
   return true;
 }
@@ -368,9 +380,9 @@ void Watcher::look_at_hold(feign_watch_node& held) {
   const bool sure = all && now - still_ >= plan_.floor_ns / 2 + (still_ - quiet_) / 4;
   if (!sure && now - hold_begin_ < plan_.max_delay_ns) return;
   out_.held_ns += now - hold_begin_;
+  Hold hold;
+  hold.k = k;
   if (sure) {
-    Hold hold;
-    hold.k = k;
     hold.delay_ns = now - hold_begin_;
     for (uint32_t i = 0; i < nodes; ++i)
       if (feign_watch_node& node = watch_->node[i]; &node != &held) {
@@ -379,10 +391,13 @@ void Watcher::look_at_hold(feign_watch_node& held) {
         if (state == FEIGN_NODE_WAITING || state == FEIGN_NODE_CALLING)
           hold.stuck_in[node.key] = node.doing;
       }
-    out_.holds.push_back(std::move(hold));
+    out_.holds.push_back(hold);
   } else {
     ++out_.cut_short;
   }
+  if (plan_.next)
+    if (const uint64_t later = plan_.next(hold, sure); later > k && later < FEIGN_WATCH_CALLS)
+      __atomic_fetch_or(&watch_->holds[later / 64], uint64_t{1} << later % 64, __ATOMIC_RELEASE);
   release(held);
 }
 
@@ -395,15 +410,9 @@ Error Watcher::stuck(const std::string& what) {
     const uint32_t state = load(node.state);
     if (state == FEIGN_NODE_ENDED || state == FEIGN_NODE_FREE) continue;
     if (++shown > 16) continue;
-    static constexpr const char* kStates[] = {"",    "starting",     "computing", "in ",
-                                              "in ", "held before ", ""};
     char line[256];
-    snprintf(line, sizeof line, "%s %s: %s%s, after %llu calls, for %.1f s",
-             shown == 1 ? "; nodes:" : ",", node.key, kStates[state],
-             state == FEIGN_NODE_CALLING || state == FEIGN_NODE_WAITING || state == FEIGN_NODE_HELD
-                 ? node.doing
-                 : "",
-             static_cast<unsigned long long>(node.calls),
+    snprintf(line, sizeof line, "%s %s: %s, for %.1f s", shown == 1 ? "; nodes:" : ",", node.key,
+             doing(node, state).c_str(),
              static_cast<double>(now - std::min<uint64_t>(now, node.since)) / 1e9);
     text += line;
   }
@@ -475,6 +484,7 @@ Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
                                         : kMs);
   }
   out_.wall_ns = now_ns() - begin;
+  for (uint32_t i = 0; i < count(); ++i) (void)ended(watch_->node[i]);
   end_all();
   raw_.ended();
   collect(out_);

@@ -57,6 +57,9 @@ struct RunPlan {
   uint64_t floor_ns = 0;        // nothing counts as blocked for less
   std::string throttled;        // key; "": nobody is
   std::vector<uint64_t> holds;  // calls before which it is held
+  // After each hold: a later call to hold it at in this run, or UINT64_MAX. `sure`: it is known how
+  // far the others got.
+  std::function<uint64_t(const Hold& hold, bool sure)> next;
 };
 
 struct RunOutcome {
@@ -68,7 +71,8 @@ struct RunOutcome {
   uint64_t cut_short = 0;  // holds that met the bound of a delay: nothing is known of them
   uint64_t woke = 0;       // times a node that was taken for blocked went on
   uint64_t wall_ns = 0, held_ns = 0;
-  int status = 0;  // the command's exit status; 128+N: signal N
+  int status = 0;                 // the command's exit status; 128+N: signal N
+  std::vector<std::string> died;  // what nodes were doing that were killed: "rank:1: in write, …"
 };
 
 // `limits` by key: what is known of other runs; factors grow where a node was judged too early.
