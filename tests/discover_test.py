@@ -120,6 +120,20 @@ def test_only_some_nodes_are_slowed_down():
                     text=text)
 
 
+def test_no_true_order_is_broken_by_a_replay():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        out, root, log = os.path.join(tmp, "o"), os.path.join(tmp, "root"), os.path.join(tmp, "log")
+        report = discover(out, program, "pseudosync", folder, "nodes=3", "rounds=4", "compute=100")
+        for seed in range(10):
+            subprocess.run(["rm", "-rf", root], check=True)
+            os.mkdir(root)
+            r = feign("replay", os.path.join(out, "trace.feign"), "--root", root, "--order", "stream", "--pace", "think",
+                      "--with", f"jitter,max=1ms,seed={seed}", "--activities", log, "-q")
+            assert r.status == 0, r.err
+            assert not silent.broken(log, silent.truth(folder, report))
+
+
 def test_the_trace_replays_and_random_delays_break_no_order():
     with Tmp() as tmp:
         program, folder = setup(tmp)

@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import shutil
+import struct
 import subprocess
 
 from harness import Skip, TOP
@@ -74,6 +75,21 @@ def truth(folder, report):
     with open(os.path.join(folder, "truth"), encoding="ascii") as f:
         edges = {tuple(map(int, line.split())) for line in f}
     return {e for e in edges if e[1] < calls[e[0]]}
+
+
+def broken(activities, edges):
+    """True orders that a replay broke, by its log of activities (docs/lab-format.md): what was waited for ended later."""
+    with open(activities, "rb") as f:
+        data = f.read()
+    count, names_at = struct.unpack_from("<QQ", data, 16)
+    process = {int(op) for op, what in json.loads(data[names_at:])["ops"].items() if what["kind"] == 12}
+    calls = collections.defaultdict(list)   # by stream; nodes are in the order of streams
+    for i in range(count):
+        start, took, _, _, _, id_, stream, op, _, _ = struct.unpack_from("<QQQQqQIIII", data, 48 + 64 * i)
+        if op not in process:
+            calls[stream].append((id_, start, start + took))
+    nodes = [sorted(calls[stream]) for stream in sorted(calls)]
+    return [e for e in edges if nodes[e[0]][e[1]][1] < nodes[e[2]][e[3]][2]]
 
 
 def compare(folder, report):
