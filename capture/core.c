@@ -339,4 +339,6 @@ __attribute__((constructor(101))) static void start(void) {
   feign_process_begin(0);
   snapshot();
   if (control->watch[0] != '\0') feign_watch_begin(control->watch);
+  if (control->watch[0] != '\0' && g->watch == 0)
+    __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);
 }

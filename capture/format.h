@@ -57,6 +57,7 @@ struct feign_control {
   uint32_t sample;       /* record one data call in so many; 0 and 1: all */
   uint32_t ended;        /* 1: tick_1 is the end */
   uint32_t layers;       /* bits: layers to be recorded */
+  uint32_t unwatched;    /* processes that cannot reach that memory */
   char watch[64];        /* memory that `feign discover` shares (watch.h); empty: none */
   char host[64];
 };

@@ -400,23 +400,24 @@ static __attribute__((noinline)) struct outcome hooked_and_watched(struct regist
 /* ---- the start --------------------------------------------------------------------------------
  */
 
-/* The rank that a launcher gave this process; -1: none. */
-static int rank_given(void) {
-  static const char* const names[] = {"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK="};
+/* A number that a launcher put into the environment, under the first of these names; -1: none. */
+static int number_given(const char* const* names) {
   extern char** environ;
-  for (char** e = environ; e != 0 && *e != 0; ++e)
-    for (unsigned i = 0; i < sizeof names / sizeof *names; ++i)
-      if (same_start(*e, names[i])) {
-        const char* p = *e;
-        while (*p++ != '=') {
-        }
-        int rank = 0;
-        if (*p < '0' || *p > '9') continue;
-        for (; *p >= '0' && *p <= '9'; ++p) rank = rank * 10 + (*p - '0');
-        return rank;
+  for (; *names != 0; ++names)
+    for (char** e = environ; e != 0 && *e != 0; ++e) {
+      if (!same_start(*e, *names)) continue;
+      const char* p = *e;
+      while (*p++ != '=') {
       }
+      int number = 0;
+      if (*p < '0' || *p > '9') continue;
+      for (; *p >= '0' && *p <= '9'; ++p) number = number * 10 + (*p - '0');
+      return number;
+    }
   return -1;
 }
+static const char* const kRank[] = {"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK=", 0};
+static const char* const kRanks[] = {"OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=", 0};
 
 void feign_watch_begin(const char* memory) {
   const long fd = system_call(SYS_openat, AT_FDCWD, (long)memory, O_RDWR | O_CLOEXEC, 0, 0, 0);
@@ -442,7 +443,8 @@ void feign_watch_begin(const char* memory) {
       node = other;
     if (other->pid == parent && above == 0) above = other;
   }
-  const int rank = rank_given();
+  const int rank = number_given(kRank), ranks = number_given(kRanks);
+  if (rank >= 0 && ranks > 0) w->ranks = (uint32_t)ranks;
   if (node != 0 && node->rank < 0 && rank >= 0) {
     /* A launcher's child becomes a rank with its exec. */
     set_state(node, FEIGN_NODE_ENDED, now_ns());

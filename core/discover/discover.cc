@@ -114,6 +114,9 @@ class Discovery {
   };
 
   Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
+  void note_step(uint64_t found) {
+    report_.steps.push_back({now_ns() - begin_, report_.holds, found});
+  }
   Error failure(const RunOutcome& outcome, const std::string& throttled) const;
   Result<void> first_run();
   Result<void> choose_nodes();
@@ -192,6 +195,16 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
   report_.cut_short += outcome->cut_short;
   report_.woke += outcome->woke;
   report_.held_ns += outcome->held_ns;
+  std::set<std::string_view> ranks;
+  for (const std::string& key : outcome->keys)
+    if (key.starts_with("rank:"))
+      ranks.insert(std::string_view(key).substr(0, key.find_first_of("/#")));
+  if (outcome->ranks > ranks.size())
+    return Error(
+        FEIGN_ERR_UNSUPPORTED,
+        format("of %u ranks %zu were seen: the others run on other hosts, or are statically "
+               "linked; all of them must run on this machine",
+               outcome->ranks, ranks.size()));
   // MPI programs: the launcher is no part of the application.
   const auto is_rank = [](const auto& n) { return n.second.rank >= 0; };
   ranked_ = std::any_of(outcome->nodes.begin(), outcome->nodes.end(), is_rank);
@@ -256,9 +269,11 @@ Result<void> Discovery::first_run() {
         std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; });
     index_.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin()) : UINT32_MAX);
   }
+  note_step(0);
   auto shown = seen_orders(work("first.feign"), work(""), index_, plugins_);
   if (!shown) return std::move(shown.error()).within("read what was recorded");
   shown_ = std::move(*shown);
+  report_.steps.back().found = shown_.size();
   for (const SeenOrder& s : shown_) nodes_[s.on].frontier->know(s.node, s.call, s.on_call, s.by);
   return {};
 }
@@ -373,6 +388,9 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
     limit.cpu_ns = std::min(limit.cpu_ns, log.longest_cpu_ns);
     limit.call_ns = std::max(limit.call_ns, log.longest_call_ns);
   }
+  uint64_t found = 0;
+  for (const Node& n : nodes_) found += n.frontier->found(options_.adaptive).size();
+  note_step(std::max<uint64_t>(found, shown_.size()));
   const auto& log = outcome->nodes[node.key];
   node.least_gap.resize(calls, UINT64_MAX);
   for (size_t i = 0; i < calls; ++i)
@@ -401,6 +419,9 @@ Result<void> Discovery::explore(uint32_t index) {
     }
     before = k;
     if (k + 1 >= calls || !time_left()) return UINT64_MAX;
+    const auto unclear = frontier.unclear(true);
+    if (unclear.empty() || unclear.back() < k)  // what the trace shows goes to the end
+      return k + stride;
     return k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
   };
   auto ok = once(index, {0});
@@ -460,11 +481,14 @@ void Discovery::conclude() {
   }
   // What the trace shows, and throttling did not get to see.
   std::vector<Edge> more;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<const Found*>> found;  // by who, on whom
+  for (const Edge& e : report_.edges) found[{e.found.node, e.on}].push_back(&e.found);
   for (const SeenOrder& s : shown_) {
-    const bool there = std::any_of(report_.edges.begin(), report_.edges.end(), [&](const Edge& e) {
-      return e.on == s.on && e.found.node == s.node && e.found.call <= s.call &&
-             e.found.on_call >= s.on_call;
-    });
+    // In the order of their calls, both.
+    const auto& list = found[{s.node, s.on}];
+    auto last = std::upper_bound(list.begin(), list.end(), s.call,
+                                 [](uint64_t call, const Found* f) { return call < f->call; });
+    const bool there = last != list.begin() && (*std::prev(last))->on_call >= s.on_call;
     if (!there) more.push_back({s.on, {s.node, s.call, s.on_call, s.on_call, 0, {}, false, s.by}});
   }
   report_.edges.insert(report_.edges.end(), more.begin(), more.end());
@@ -775,6 +799,17 @@ std::string discover_text(const DiscoverReport& r) {
            r.holds, r.holds != 0 ? seconds(r.held_ns) * 1e3 / static_cast<double>(r.holds) : 0.0,
            static_cast<double>(r.noise_ns) / 1e6);
   out += line;
+  if (r.steps.size() > 1) {
+    out += "found after";
+    // At most eight of them, the last among these.
+    const size_t every = (r.steps.size() + 7) / 8;
+    for (size_t i = (r.steps.size() - 1) % every; i < r.steps.size(); i += every) {
+      snprintf(line, sizeof line, "%s %.2f s: %" PRIu64, i < every ? "" : ",",
+               seconds(r.steps[i].ns), r.steps[i].found);
+      out += line;
+    }
+    out += "\n";
+  }
   if (r.out_of_budget) out += "the time allowed (--budget) ran out before everything was clear\n";
   out += "wrote " + r.trace + "\nreplay with: feign replay " + r.trace +
          " --root DIR --order stream --pace think\n";
@@ -821,6 +856,10 @@ std::string discover_json(const DiscoverReport& r) {
     if (!e.found.stuck_in.empty()) d["stuck_in"] = e.found.stuck_in;
     j["dependencies"].push_back(std::move(d));
   }
+  j["steps"] = nlohmann::ordered_json::array();
+  for (const Step& s : r.steps)
+    j["steps"].push_back(
+        {{"seconds", seconds(s.ns)}, {"delays", s.delays}, {"dependencies", s.found}});
   j["trace"] = r.trace;
   return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

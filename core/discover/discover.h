@@ -50,8 +50,14 @@ struct Edge {
   Found found;      // .node: index of the node that waits
 };
 
+// What was known after a run.
+struct Step {
+  uint64_t ns = 0, delays = 0, found = 0;
+};
+
 struct DiscoverReport {
   std::vector<NodeReport> nodes;
+  std::vector<Step> steps;  // by run
   std::vector<Edge> edges;
   uint64_t kept = 0;  // after reduction
   uint64_t runs = 0, holds = 0, cut_short = 0, woke = 0, corrected = 0;

@@ -421,6 +421,7 @@ Error Watcher::stuck(const std::string& what) {
 }
 
 void Watcher::collect(RunOutcome& out) {
+  out.ranks = watch_->ranks;
   for (uint32_t i = 0; i < count(); ++i) {
     const feign_watch_node& node = watch_->node[i];
     out.keys.emplace_back(node.key);
@@ -444,6 +445,10 @@ Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
     const uint64_t now = now_ns();
     if (const int signal = g_stop_signal.load(); signal != 0)
       return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal));
+    if (raw_.control->unwatched != 0)
+      return Error(FEIGN_ERR_UNSUPPORTED,
+                   "a process of the command does not share this one's memory: it runs on another "
+                   "host or in a container; all of it must run on this machine");
     if (raw_.control->dropped != 0)
       return Error(FEIGN_ERR_IO, "calls found no room in " + raw_.path + " (a full disk?)");
     if (load(watch_->nodes) > FEIGN_WATCH_NODES)

@@ -71,6 +71,7 @@ struct RunOutcome {
   uint64_t cut_short = 0;  // holds that met the bound of a delay: nothing is known of them
   uint64_t woke = 0;       // times a node that was taken for blocked went on
   uint64_t wall_ns = 0, held_ns = 0;
+  uint32_t ranks = 0;             // of MPI that there were, as their launcher says; 0: none
   int status = 0;                 // the command's exit status; 128+N: signal N
   std::vector<std::string> died;  // what nodes were doing that were killed: "rank:1: in write, …"
 };
