@@ -44,6 +44,7 @@ struct feign_call {
   struct feign_call* outer; /* the wrapper around it */
   uint32_t began;           /* what is in it was recorded: its beginning, too */
   uint32_t depth;
+  uint32_t waits; /* feign_call_waits() */
 };
 
 struct feign_record {
@@ -58,6 +59,9 @@ void feign_call_begin(struct feign_call* call);
 int feign_call_end(struct feign_call* call, struct feign_record* r, uint16_t op, int64_t result,
                    uint32_t room);
 void feign_record_end(struct feign_record* r);
+/** After feign_call_begin: other nodes may keep this call waiting, and what it does to files is its
+ * own business (a message, a barrier). `feign discover` takes a node in it for one that waits. */
+void feign_call_waits(struct feign_call* call, const char* name);
 void feign_capture_quiet(int quiet);
 /** The process's rank in MPI_COMM_WORLD, once it is known; @p name of its host. */
 void feign_capture_rank(int rank);

@@ -154,8 +154,16 @@ __attribute__((visibility("default"))) void feign_call_begin(struct feign_call* 
   call->outer = outer;
   call->depth = outer != 0 ? outer->depth + 1 : 0;
   call->began = 0;
+  call->waits = 0;
   t->inner = call;
   call->start = ticks();
+}
+
+__attribute__((visibility("default"))) void feign_call_waits(struct feign_call* call,
+                                                             const char* name) {
+  if (feign_capture.watch == 0) return;
+  call->waits = 1;
+  feign_watch_waits(name);
 }
 
 __attribute__((visibility("default"))) int feign_call_end(struct feign_call* call,
@@ -164,6 +172,7 @@ __attribute__((visibility("default"))) int feign_call_end(struct feign_call* cal
   struct thread* const t = &feign_thread;
   const uint64_t end = ticks();
   t->inner = call->outer;
+  if (call->waits) feign_watch_goes_on();
   if (!recording(t, op >> 12) || (feign_capture.control->paused && !call->began)) return 0;
   feign_calls_around(t, call->outer, t->flight);
   if (room < 12000) room = 12000;
@@ -312,4 +321,7 @@ __attribute__((constructor(101))) static void start(void) {
   g->control = control;
   feign_process_begin(0);
   snapshot(was_followed(control, g->pid));
+  if (control->watch[0] != '\0') feign_watch_begin(control->watch);
+  if (control->watch[0] != '\0' && g->watch == 0)
+    __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);
 }

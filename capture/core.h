@@ -57,6 +57,7 @@ struct capture {
   uint32_t random;               /* the records are mapped as not to be read ahead */
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
+  struct feign_watch* watch;     /* of `feign discover`; 0: nobody watches (watch.c) */
   char folder[400];
 };
 extern struct capture feign_capture HIDDEN;
@@ -95,6 +96,11 @@ int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, 
                        uint32_t room) HIDDEN;
 void feign_calls_around(struct thread* t, struct feign_call* call, struct flight* flight) HIDDEN;
 void feign_process_begin(uint32_t forked) HIDDEN;
+
+/* What watch.c does as programs begin, and in the wrappers of calls that can wait. */
+void feign_watch_begin(const char* memory) HIDDEN;
+void feign_watch_waits(const char* name) HIDDEN;
+void feign_watch_goes_on(void) HIDDEN;
 
 /* Whether a record may be written now. */
 static inline int recording(const struct thread* t, uint32_t layer) {

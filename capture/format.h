@@ -59,6 +59,8 @@ struct feign_control {
   uint32_t sample;       /* record one data call in so many; 0 and 1: all */
   uint32_t ended;        /* 1: tick_1 is the end */
   uint32_t layers;       /* bits: layers to be recorded */
+  uint32_t unwatched;    /* processes that cannot reach that memory */
+  char watch[64];        /* memory that `feign discover` shares (watch.h); empty: none */
   char host[64];
   char third[FEIGN_CAPTURE_LEFT_OUT - FEIGN_CAPTURE_THIRD][32]; /* names of third parties' layers */
   uint64_t ready; /* up to here the file's pages are there: touching them cannot fail */
@@ -98,6 +100,7 @@ enum {
 
 /* Slots are those of feign_slot. */
 enum {
+  FEIGN_FIELD_TRACER = 0, /* ticks of the pause that were the library's own */
   FEIGN_FIELD_HANDLE = 1,
   FEIGN_FIELD_HANDLE2 = 2,
   FEIGN_FIELD_PATH = 3,  /* text */
@@ -110,8 +113,9 @@ enum {
   FEIGN_FIELD_TEXT_VALUE = 10, /* text */
   FEIGN_FIELD_NOTHING = 11,    /* a value that is not known: 0 stands for it */
   FEIGN_FIELD_HINT = 12,       /* text: what the handle is */
-  FEIGN_FIELD_RESULT = 14,     /* left out: 0 */
-  FEIGN_FIELD_ERROR = 15       /* the result is this, negative */
+  FEIGN_FIELD_NODE = 13,   /* `feign discover`: node << 32 | number of its call on files, and 1 */
+  FEIGN_FIELD_RESULT = 14, /* left out: 0 */
+  FEIGN_FIELD_ERROR = 15   /* the result is this, negative */
 };
 
 #endif

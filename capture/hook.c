@@ -264,6 +264,13 @@ struct described {
   uint8_t at[2]; /* arguments that point to positions, from 1 */
 };
 
+/* For `feign discover` (watch.c): a call on files, one that others may keep waiting, and where it
+ * says of which file it is (arguments from 1). */
+struct watched_call {
+  uint8_t file, waits, fd, dir, path;
+  char name[24];
+};
+
 #include "posix_capture.inc"
 
 /* ---- exec: the library goes with it
@@ -378,9 +385,15 @@ static void submitted(struct thread* t, const struct described* d, const long* a
  * --------------------------------------------------------------------------------------------------
  */
 
+/* What `feign discover` wants to know of a call again. */
+struct watched_number {
+  uint64_t number, own;
+};
+
 static inline __attribute__((always_inline)) void record(
     struct thread* t, const struct described* d, unsigned kind, const long* a, uint64_t start,
-    uint64_t end, long result, const uint64_t* before, struct flight* flight) {
+    uint64_t end, long result, const uint64_t* before, struct flight* flight,
+    const struct watched_number* watched) {
   if (t->inner != 0 || t->flight != flight)
     feign_calls_around(t, t->inner, flight != 0 ? flight->outer : t->flight);
   const uint32_t depth = t->inner != 0 ? t->inner->depth + 1 : 0;
@@ -399,6 +412,10 @@ static inline __attribute__((always_inline)) void record(
       ((struct feign_record_head*)r.start)->kind =
           (uint8_t)(FEIGN_RECORD_BEGUN << 4 | (flight->depth & 15));
     if (flight != 0) t->flight = flight->outer;
+    if (watched != 0) {
+      feign_put_number(&r, FEIGN_FIELD_NODE, watched->number);
+      feign_put_number(&r, FEIGN_FIELD_TRACER, watched->own);
+    }
     d->fill(&r, a, result, before);
     if (__builtin_expect(r.at < r.end || room == FEIGN_TEXTS, 1)) break;
     t->busy = r.busy; /* texts that the chunk's rest has no room for: once more in the next */
@@ -410,6 +427,8 @@ static inline __attribute__((always_inline)) void record(
  * storage where the call gives it one. */
 __thread uintptr_t feign_child_back
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static void made_another(long result);
 
 struct outcome {
   long result, special;
@@ -481,7 +500,8 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
   }
   const struct described* const d = &kDescribed[t->vfork[t->vforks].number];
   if (recording(t, 0))
-    record(t, d, FEIGN_RECORD_CALL, x->a, t->vfork[t->vforks].start, end, result, 0, 0);
+    record(t, d, FEIGN_RECORD_CALL, x->a, t->vfork[t->vforks].start, end, result, 0, 0, 0);
+  if (feign_capture.watch != 0) made_another(result);
   return back;
 }
 
@@ -490,16 +510,8 @@ static inline int sampled_out(struct thread* t) {
   return one_in > 1 && t->skipped++ % one_in != 0;
 }
 
-/* After a system call the processor has forgotten where functions return to, and guesses wrong:
- * feign_hook leaves by a jump, which it remembers. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define LEAVES_BY_JUMP __attribute__((function_return("thunk-extern")))
-#else
-#define LEAVES_BY_JUMP
-#endif
-
-__attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_hook(
-    struct registers* x) {
+static inline __attribute__((always_inline)) struct outcome hooked(
+    struct registers* x, const struct watched_number* watched) {
   const long number = x->number;
   long* const a = x->a;
   struct outcome out = {0, kReturn};
@@ -531,13 +543,13 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
   }
   if (d->flags & kAlone) {
     const uint64_t now = ticks();
-    record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, 0);
+    record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, 0, watched);
     if (number == SYS_exit && t->vforks == 0)
       t->token = 0; /* its storage may become another thread's */
     const uint64_t start = ticks();
     out.result = make_call(x);
-    record(t, d, FEIGN_RECORD_CALL, a, start, ticks(), out.result, before,
-           0); /* it came back: it failed */
+    record(t, d, FEIGN_RECORD_CALL, a, start, ticks(), out.result, before, 0,
+           watched); /* it came back: it failed */
     return out;
   }
   struct flight flight, *const mine = d->flags & kAtStart ? &flight : 0;
@@ -555,7 +567,7 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
     if ((d->flags & kData) && !flight.began && sampled_out(t))
       t->flight = outer;
     else
-      record(t, d, FEIGN_RECORD_CALL, a, flight.start, end, out.result, before, mine);
+      record(t, d, FEIGN_RECORD_CALL, a, flight.start, end, out.result, before, mine, watched);
     return out;
   }
   const uint64_t start = ticks();
@@ -563,8 +575,24 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
   const uint64_t end = ticks();
   if ((d->flags & kData) && sampled_out(t)) return out;
   if ((d->flags & kSpecial) && out.result == 0) return out; /* the child of a fork */
-  record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, 0);
+  record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, 0, watched);
   return out;
+}
+
+#include "watch.c"
+
+/* After a system call the processor has forgotten where functions return to, and guesses wrong:
+ * feign_hook leaves by a jump, which it remembers. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LEAVES_BY_JUMP __attribute__((function_return("thunk-extern")))
+#else
+#define LEAVES_BY_JUMP
+#endif
+
+__attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_hook(
+    struct registers* x) {
+  if (__builtin_expect(feign_capture.watch != 0, 0)) return hooked_and_watched(x);
+  return hooked(x, 0);
 }
 
 /* From a stub: all registers are the program's but rcx, which a system call overwrites anyway, and

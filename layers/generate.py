@@ -539,9 +539,14 @@ def put(op, arg, befores):
     return ""
 
 
+# For `feign discover`: calls on files, and calls that others may keep waiting.
+FILE_KINDS = ("open", "close", "read", "write", "seek", "stat", "change", "size", "flush", "dup", "list")
+WAITING_EFFECTS = ("wait", "futex", "receive", "send", "semaphore", "flock", "aio_wait")
+
+
 def capture(layer):
     """System calls by number: what is kept of each, and how."""
-    out, rows = [HEAD], []
+    out, rows, watched = [HEAD], [], []
     for op in layer.ops:
         befores, lines = [], []
         if op.effect in ("fcntl", "bind"):
@@ -560,6 +565,10 @@ def capture(layer):
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone"))) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)
         befores = (befores + [0, 0])[:2]
+        places = [next((a.position + 1 for a in op.args if a.role == role and a.form == "kPlain"), 0) for role in ("fd", "dir", "path")]
+        file = op.kind in FILE_KINDS and op.effect not in ("aio", "bind")
+        waits = op.effect in WAITING_EFFECTS or op.name.startswith("accept")
+        watched.append(f'#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{{int(file)}, {int(waits)}, {places[0]}, {places[1]}, {places[2]}, "{op.name}"}},\n#endif\n')
         out.append(f"#ifdef SYS_{op.name}\nstatic void fill_{op.name}(struct feign_record *to, const long *a, long result, const uint64_t *before) {{\n"
                    # A copy stays in registers, which what is written through it could be told to change.
                    f"  struct feign_record copy = *to, *const r = &copy;\n"
@@ -571,7 +580,9 @@ def capture(layer):
     for i, (name, _, waits) in enumerate(layer.left_out):
         if waits:
             rows.append(f"#ifdef SYS_{name}\n    [SYS_{name}] = {{fill_nothing, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, {i}), 0, {{0, 0}}}},\n#endif\n")
+            watched.append(f'#ifdef SYS_{name}\n    [SYS_{name}] = {{0, 1, 0, 0, 0, "{name}"}},\n#endif\n')
     out.append("static const struct described kDescribed[] = {\n" + "".join(rows) + "};\n")
+    out.append("static const struct watched_call kWatched[] = {\n" + "".join(watched) + "};\n")
     return "".join(out)
 
 
@@ -870,7 +881,8 @@ def mpi_wrapper(layer, op):
         out += [f"  {b}\n" for b in before]
         out.append("  pthread_mutex_unlock(&g_mutex);\n  feign_capture_quiet(0);\n")
     begins = op.name in ("MPI_Init", "MPI_Init_thread")
-    out.append("  struct feign_call call;\n  feign_call_begin(&call);\n")
+    waits = f'  feign_call_waits(&call, "{op.name}");\n' if layer.name == "mpi" else ""
+    out.append(f"  struct feign_call call;\n  feign_call_begin(&call);\n{waits}")
     out.append(f"  const int result = {call};\n")
     if begins:
         out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n")

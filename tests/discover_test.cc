@@ -91,6 +91,27 @@ TEST(Frontier, HalvingFindsEveryStep) {
   EXPECT_LT(looks, 25);
 }
 
+TEST(Frontier, WhatTheTraceShowsNeedsNoLookInBetween) {
+  Frontier f({100, 12}, 0);
+  for (const uint64_t step : {10u, 40u, 45u, 90u}) f.know(1, step / 10, step, "MPI_Recv");
+  f.add(0, {0, 1});
+  f.add(50, {50, 9});
+
+  const auto found = f.found(true);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(edges(f, true), (Edges{{1, 1, 10}, {1, 4, 40}, {1, 4, 45}, {1, 9, 90}}));
+  EXPECT_EQ(found[1].shown_by, "MPI_Recv");
+  EXPECT_TRUE(f.unclear(true).empty());
+}
+
+TEST(Frontier, WhereANodeIsStuckElsewhereThanShownThrottlingGoesOn) {
+  Frontier f({100, 12}, 0);
+  f.know(1, 3, 30, "MPI_Recv");
+  f.add(0, {0, 2});
+
+  EXPECT_FALSE(f.unclear(true).empty());
+}
+
 TEST(Frontier, APatternForetellsWhatSamplesAgreeWith) {
   constexpr uint64_t kCalls = 400, kOthers = 101;
   const auto reach = [](uint64_t k) { return lock_step(k, 4, kOthers); };

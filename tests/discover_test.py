@@ -15,6 +15,8 @@ from harness import FEIGN, Skip, Tmp, feign, main, refuses
 
 
 def discover(out, *command, options=()):
+    if str(command[0]).endswith("silent"):
+        options = [*silent.leave_out(command[2]), *options]
     r = feign("discover", "-o", out, *options, "--", *command)
     assert r.status == 0, r.err
     return silent.load(out)
@@ -84,10 +86,21 @@ def test_adaptive_finds_the_same_with_fewer_delays():
             assert report["delays"] < sum(n["calls"] for n in report["nodes"]) * 2 / 3, report["delays"]
 
 
+def test_an_accuracy_that_is_enough_ends_the_search():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        reports = [discover(os.path.join(tmp, share), program, "pseudo", folder, "nodes=2", "rounds=40", "compute=50",
+                            options=["--adaptive", "--accuracy", share]) for share in ("100%", "0")]
+        assert reports[1]["runs"] == 3 < reports[0]["runs"], reports
+        check(folder, reports[0])
+        assert not silent.compare(folder, reports[1])[1]
+        refuses("discover", "-o", os.path.join(tmp, "o"), "--accuracy", "101", "--", "true", text="--accuracy 101: want a percentage")
+
+
 def test_budget_ends_the_search_and_says_so():
     with Tmp() as tmp:
         program, folder = setup(tmp)
-        r = feign("discover", "-o", os.path.join(tmp, "o"), "--adaptive", "--budget", "1ms", "--", program, "pipeline", folder,
+        r = feign("discover", "-o", os.path.join(tmp, "o"), "--adaptive", "--budget", "1ms", *silent.leave_out(folder), "--", program, "pipeline", folder,
                   "nodes=2", "rounds=8")
         assert r.status == 0, r.err
         assert "--budget" in r.out, r.out
@@ -103,7 +116,22 @@ def test_only_some_nodes_are_slowed_down():
         report = discover(os.path.join(tmp, "b"), program, "pseudosync", folder, "rounds=1", options=["--nodes", 2])
         assert {d["on_node"] for d in report["dependencies"]} == {0, 2} and report["runs"] == 3
         for bad, text in ("9", "want 1 to 4"), ("0,7", "no node has number 7"), ("x", "want a number of nodes"), ("3-1", "no number or range"):
-            refuses("discover", "-o", os.path.join(tmp, "c"), "--nodes", bad, "--", program, "pseudo", folder, text=text)
+            refuses("discover", "-o", os.path.join(tmp, "c"), "--nodes", bad, *silent.leave_out(folder), "--", program, "pseudo", folder,
+                    text=text)
+
+
+def test_no_true_order_is_broken_by_a_replay():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        out, root, log = os.path.join(tmp, "o"), os.path.join(tmp, "root"), os.path.join(tmp, "log")
+        report = discover(out, program, "pseudosync", folder, "nodes=3", "rounds=4", "compute=100")
+        for seed in range(10):
+            subprocess.run(["rm", "-rf", root], check=True)
+            os.mkdir(root)
+            r = feign("replay", os.path.join(out, "trace.feign"), "--root", root, "--order", "stream", "--pace", "think",
+                      "--with", f"jitter,max=1ms,seed={seed}", "--activities", log, "-q")
+            assert r.status == 0, r.err
+            assert not silent.broken(log, silent.truth(folder, report))
 
 
 def test_the_trace_replays_and_random_delays_break_no_order():
@@ -230,6 +258,19 @@ def test_before_puts_things_back():
         refuses("discover", "-o", os.path.join(tmp, "p"), "--before", "exit 3", "--", "true", text="--before exit 3: ended with status 3")
 
 
+def test_a_run_that_dies_is_an_error_that_says_where():
+    with Tmp() as tmp:
+        with open(os.path.join(tmp, "dies.sh"), "w", encoding="ascii") as f:
+            f.write("n=$(cat $1/n)\necho $((n + 1)) > $1/n\necho x > $1/made\nif [ $n = $2 ]; then eval $3; fi\n")
+        for at, how, text in ((1, "kill -SEGV $$", r"run with main throttled: .*status 139 .*Segmentation.*killed: main: .*after \d+ calls"),
+                              (1, "exit 3", "run with main throttled: .*status 3, and with 0 when nobody was"),
+                              (0, "kill -ABRT $$", r"ended with status 134 .*killed: main: ")):
+            with open(os.path.join(tmp, "n"), "w", encoding="ascii") as f:
+                f.write("0\n")
+            refuses("discover", "-o", os.path.join(tmp, "o"), "--tolerate", "--", "sh", os.path.join(tmp, "dies.sh"), tmp, at, how, text=text)
+            assert not glob.glob(os.path.join(tmp, "o*"))
+
+
 def test_a_run_without_end_is_ended_and_says_where_everybody_was():
     with Tmp() as tmp:
         os.mkfifo(os.path.join(tmp, "fifo"))
@@ -308,6 +349,31 @@ def test_bad_commands():
             pass
         refuses("discover", "-o", out, "--", "true", text="is there already")
         assert os.listdir(out) == ["mine"]
+
+
+STREAMS = r"""
+#include <stdio.h>
+int main(int argc, char **argv) {
+  FILE *f = fopen(argv[1], "w");
+  return argc != 2 || fputs("by a stream", f) < 0 || fclose(f) != 0;
+}
+"""
+
+
+def test_calls_inside_libc_are_seen_too():
+    with Tmp() as tmp:
+        source, out = os.path.join(tmp, "streams.c"), os.path.join(tmp, "d")
+        with open(source, "w", encoding="ascii") as f:
+            f.write(STREAMS)
+        os.mkdir(out)
+        try:
+            subprocess.run(["cc", "-o", os.path.join(tmp, "streams"), source], check=True)
+        except OSError as error:
+            raise Skip(f"no C compiler: {error}") from None
+        report = discover(os.path.join(tmp, "o"), os.path.join(tmp, "streams"), out + "/f", options=["--only", out])
+        with open(glob.glob(os.path.join(tmp, "o", "trace.tracetext*"))[0], encoding="utf-8") as f:
+            calls = re.findall(r"^(\w+)\(.*= (\d+)", f.read(), re.M)
+        assert report["nodes"][0]["calls"] == len(calls) and ("write", "11") in calls, calls
 
 
 def test_calls_can_be_left_out_by_directory():

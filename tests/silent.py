@@ -3,6 +3,8 @@
 import collections
 import json
 import os
+import shutil
+import struct
 import subprocess
 
 from harness import Skip, TOP
@@ -10,11 +12,18 @@ from harness import Skip, TOP
 MODES = ["pseudosync", "pseudosyncdat", "pseudo", "fitness", "pipeline", "masterworker", "halo"]
 
 
-def build(folder):
-    """Compiles the programs into `folder`; the path."""
-    program = os.path.join(folder, "silent")
+def mpirun(nodes):
+    """How a program is started on so many ranks."""
+    if not shutil.which("mpicc") or not shutil.which("mpirun"):
+        raise Skip("mpicc and mpirun are not there")
+    return ["mpirun", "--oversubscribe", "-np", str(nodes)] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+
+
+def build(folder, mpi=False):
+    """Compiles the programs into `folder`; the path. With `mpi` they send messages."""
+    program = os.path.join(folder, "silent-mpi" if mpi else "silent")
     try:
-        subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(TOP, "tests", "apps", "silent", "silent.c")],
+        subprocess.run([*(["mpicc", "-DWITH_MPI"] if mpi else ["cc"]), "-O1", "-pthread", "-o", program, os.path.join(TOP, "tests", "apps", "silent", "silent.c")],
                        check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Skip(f"no C compiler: {error}") from None
@@ -68,6 +77,21 @@ def truth(folder, report):
     return {e for e in edges if e[1] < calls[e[0]]}
 
 
+def broken(activities, edges):
+    """True orders that a replay broke, by its log of activities (docs/lab-format.md): what was waited for ended later."""
+    with open(activities, "rb") as f:
+        data = f.read()
+    count, names_at = struct.unpack_from("<QQ", data, 16)
+    process = {int(op) for op, what in json.loads(data[names_at:])["ops"].items() if what["kind"] == 12}
+    calls = collections.defaultdict(list)   # by stream; nodes are in the order of streams
+    for i in range(count):
+        start, took, _, _, _, id_, stream, op, _, _ = struct.unpack_from("<QQQQqQIIII", data, 48 + 64 * i)
+        if op not in process:
+            calls[stream].append((id_, start, start + took))
+    nodes = [sorted(calls[stream]) for stream in sorted(calls)]
+    return [e for e in edges if nodes[e[0]][e[1]][1] < nodes[e[2]][e[3]][2]]
+
+
 def compare(folder, report):
     """True ones that do not follow from those found, false ones among those found, and the least number that says all."""
     ours, real = found(report), truth(folder, report)
@@ -76,6 +100,11 @@ def compare(folder, report):
     wrong = sorted(e for e in ours if not by_real.implies(e))
     least = sum(not Order(real - {e}).implies(e) for e in real)
     return missed, wrong, least
+
+
+def leave_out(folder):
+    """Options: what the program writes about itself is no part of it."""
+    return [word for name in ("truth", "broken") for word in ("--exclude", os.path.join(folder, name))]
 
 
 def load(out):

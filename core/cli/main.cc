@@ -427,7 +427,7 @@ int record(const RecordOptions& options) {
 // What `feign discover` takes, before durations are understood.
 struct DiscoverCommon {
   discover::DiscoverOptions options;
-  std::string per = "thread", compute_from = "throttling", timeout, max_delay, budget;
+  std::string per = "thread", compute_from = "throttling", timeout, max_delay, budget, accuracy;
 };
 
 int discover_command(DiscoverCommon& d, const Common& c) {
@@ -444,6 +444,15 @@ int discover_command(DiscoverCommon& d, const Common& c) {
   if (auto ok = duration("--max-delay", d.max_delay, d.options.max_delay_ns); !ok)
     return failed(ok.error());
   if (auto ok = duration("--budget", d.budget, d.options.budget_ns); !ok) return failed(ok.error());
+  if (!d.accuracy.empty()) {
+    char* end = nullptr;
+    const double percent = strtod(d.accuracy.c_str(), &end);
+    if (end == d.accuracy.c_str() || (*end != '\0' && std::string_view(end) != "%") ||
+        !(percent >= 0 && percent <= 100))
+      return failed(
+          Error(FEIGN_ERR_ARGUMENT, "--accuracy " + d.accuracy + ": want a percentage, 0 to 100"));
+    d.options.accuracy = percent / 100;
+  }
   d.options.per_process = d.per == "process";
   d.options.compute = d.compute_from == "blocking" ? discover::ComputeFrom::kBlocking
                                                    : discover::ComputeFrom::kThrottling;
@@ -691,7 +700,7 @@ int main(int argc, char** argv) {
       ->type_name("DIR")
       ->required();
   discover->add_option("--nodes", d.options.nodes, "Slow down only so many nodes, or these [all]")
-      ->type_name("N|0,2-5");
+      ->type_name("N|0,2-5|none");
   discover->add_option("--per", d.per, "What a node is [thread]")
       ->type_name("thread|process")
       ->check(CLI::IsMember({"thread", "process"}));
@@ -706,6 +715,11 @@ int main(int argc, char** argv) {
       "what");
   discover->add_option("--budget", d.budget, "With --adaptive: begin no run after this time")
       ->type_name("TIME");
+  discover
+      ->add_option("--accuracy", d.accuracy,
+                   "With --adaptive: enough when so many of the dependencies are known to the call "
+                   "[100%]")
+      ->type_name("PERCENT");
   discover->add_option("--repeat", d.options.repeat, "Throttle each node in so many runs [1]")
       ->type_name("RUNS")
       ->check(CLI::Range(1, 1000));
@@ -720,6 +734,8 @@ int main(int argc, char** argv) {
           "Compute times: by throttling, or what is not in calls that can wait [throttling]")
       ->type_name("throttling|blocking")
       ->check(CLI::IsMember({"throttling", "blocking"}));
+  discover->add_flag("--mpi", d.options.mpi,
+                     "Look at MPI's calls, too; done by itself if COMMAND is mpirun or the like");
   discover->add_flag("--tolerate", d.options.tolerate,
                      "Names, sizes and results may differ from run to run; the calls may not");
   discover->add_option("--only", d.options.only, "See only calls on what is below this directory")

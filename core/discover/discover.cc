@@ -18,10 +18,14 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/input.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "discover/calls.h"
 #include "discover/run.h"
+#include "discover/seen.h"
 #include "nlohmann/json.hpp"
+#include "record/record.h"
 #include "report/format.h"
 
 namespace feign::discover {
@@ -29,8 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of each node's calls with --adaptive, at first; and calls of such a stretch, at least.
-constexpr uint64_t kFirstStretches = 8;
+// With --adaptive, no stretch without a look is longer than this share of a node's calls.
+constexpr uint64_t kStretches = 8;
 // How often all is looked at anew when what was found cannot be.
 constexpr int kAgain = 3;
 // Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
@@ -110,9 +114,16 @@ class Discovery {
   };
 
   Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
+  void note_step(uint64_t found) {
+    report_.steps.push_back({now_ns() - begin_, report_.holds, found});
+  }
+  Error failure(const RunOutcome& outcome, const std::string& throttled) const;
   Result<void> first_run();
   Result<void> choose_nodes();
+  void held(uint32_t index, const Hold& hold);
   Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
+  Result<void> explore(uint32_t index);
+  bool accurate(const Frontier& frontier) const;
   Result<void> throttle(uint32_t index);
   void conclude();
   bool circular() const;
@@ -121,6 +132,7 @@ class Discovery {
   Result<void> merge();
   Result<void> write_dependencies();
   uint64_t compute_of(const Node& node, size_t call) const;
+  std::string work(const std::string& name) const { return folder_.path("work/" + name); }
   bool time_left() const {
     return options_.budget_ns == 0 || now_ns() - begin_ < options_.budget_ns;
   }
@@ -135,16 +147,18 @@ class Discovery {
   std::vector<Node> nodes_;
   uint64_t begin_ = 0;
   std::vector<std::string> raw_files_;
+  std::vector<SeenOrder> shown_;   // dependencies that the first run's trace shows
+  std::vector<uint32_t> index_;    // of nodes, by the numbers of the first run
+  std::vector<std::string> keys_;  // of the first run's nodes, as that run numbered them
+  bool ranked_ = false;            // nodes are ranks
 };
 
-std::string find_library() {
-  for (const std::string& directory : Plugins::directories())
-    for (const char* place : {"/../capture/discover/", "/discover/"}) {
-      const std::string path = directory + place + "libfeign-discover.so";
-      std::error_code e;
-      if (access(path.c_str(), R_OK) == 0) return fs::canonical(path, e).string();
-    }
-  return "";
+// Launchers of MPI programs, whose calls are not looked into.
+bool launches_mpi(const std::string& program) {
+  const std::string name = fs::path(program).filename();
+  for (const char* known : {"mpirun", "mpiexec", "orterun", "prterun", "srun", "oshrun"})
+    if (name == known) return true;
+  return false;
 }
 
 Result<RunOutcome> Discovery::one_run(const std::string& throttled,
@@ -170,16 +184,46 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
     return throttled.empty()
                ? std::move(outcome.error()).within("unthrottled run")
                : std::move(outcome.error()).within("run with " + throttled + " throttled");
+  if (outcome->status != 0) return failure(*outcome, throttled);
+  if (auto ok = read_run(plan_.raw, throttled.empty() ? work("first.feign") : work("run.feign"),
+                         plugins_, *outcome);
+      !ok)
+    return std::move(ok.error()).within("read what was recorded");
+  remove_raw(plan_.raw, true);
   ++report_.runs;
   report_.holds += outcome->holds.size();
   report_.cut_short += outcome->cut_short;
   report_.woke += outcome->woke;
   report_.held_ns += outcome->held_ns;
+  std::set<std::string_view> ranks;
+  for (const std::string& key : outcome->keys)
+    if (key.starts_with("rank:"))
+      ranks.insert(std::string_view(key).substr(0, key.find_first_of("/#")));
+  if (outcome->ranks > ranks.size())
+    return Error(
+        FEIGN_ERR_UNSUPPORTED,
+        format("of %u ranks %zu were seen: the others run on other hosts, or are statically "
+               "linked; all of them must run on this machine",
+               outcome->ranks, ranks.size()));
   // MPI programs: the launcher is no part of the application.
   const auto is_rank = [](const auto& n) { return n.second.rank >= 0; };
-  if (std::any_of(outcome->nodes.begin(), outcome->nodes.end(), is_rank))
-    std::erase_if(outcome->nodes, [&](const auto& n) { return !is_rank(n); });
+  ranked_ = std::any_of(outcome->nodes.begin(), outcome->nodes.end(), is_rank);
+  if (ranked_) std::erase_if(outcome->nodes, [&](const auto& n) { return !is_rank(n); });
   return outcome;
+}
+
+// A run that did not end well, and where those of its nodes were that were killed.
+Error Discovery::failure(const RunOutcome& outcome, const std::string& throttled) const {
+  const int status = outcome.status;
+  std::string text = throttled.empty() ? "" : "run with " + throttled + " throttled: ";
+  text += "the command ended with status " + std::to_string(status);
+  if (status == 127) text += " (not found?)";
+  if (status > 128 && status < 128 + 65)
+    text += std::string(" (signal: ") + strsignal(status - 128) + ")";
+  text += throttled.empty() ? "; its output: --show-output" : ", and with 0 when nobody was";
+  for (size_t i = 0; i < outcome.died.size() && i < 16; ++i)
+    text += (i == 0 ? "; nodes that were killed: " : ", ") + outcome.died[i];
+  return Error(FEIGN_ERR_ARGUMENT, text);
 }
 
 Result<void> Discovery::first_run() {
@@ -189,15 +233,11 @@ Result<void> Discovery::first_run() {
   plan_.show_output = false;
   report_.first_ns = outcome->wall_ns;
   report_.status = outcome->status;
-  if (outcome->status != 0)
-    return Error(FEIGN_ERR_ARGUMENT, "the command ended with status " +
-                                         std::to_string(outcome->status) +
-                                         (outcome->status == 127 ? " (not found?)" : "") +
-                                         "; its output: --show-output");
   if (outcome->nodes.empty())
     return Error(FEIGN_ERR_ARGUMENT,
                  "the command made no calls on files that could be seen: is it linked statically, "
-                 "does it use stdio only, or do --only and --exclude leave nothing?");
+                 "or do --only and --exclude leave nothing?");
+  keys_ = outcome->keys;
   limits_ = outcome->makers;
   for (auto& [key, log] : outcome->nodes) {
     Node node;
@@ -224,6 +264,17 @@ Result<void> Discovery::first_run() {
     report_.nodes.push_back(r);
     nodes_[i].frontier = std::make_unique<Frontier>(calls, i);
   }
+  for (const std::string& key : keys_) {
+    const auto at =
+        std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; });
+    index_.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin()) : UINT32_MAX);
+  }
+  note_step(0);
+  auto shown = seen_orders(work("first.feign"), work(""), index_, plugins_);
+  if (!shown) return std::move(shown.error()).within("read what was recorded");
+  shown_ = std::move(*shown);
+  report_.steps.back().found = shown_.size();
+  for (const SeenOrder& s : shown_) nodes_[s.on].frontier->know(s.node, s.call, s.on_call, s.by);
   return {};
 }
 
@@ -241,8 +292,9 @@ Result<void> Discovery::choose_nodes() {
     for (NodeReport& n : report_.nodes) n.throttled = true;
     return {};
   }
+  if (text == "none") return {};
   if (text.find_first_not_of("0123456789,-") != std::string::npos)
-    return wrong("want a number of nodes, or a list such as 0,2-5");
+    return wrong("want a number of nodes, a list such as 0,2-5, or none");
   if (text.find_first_of(",-") == std::string::npos) {
     const unsigned long long n = strtoull(text.c_str(), nullptr, 10);
     const size_t all = report_.nodes.size();
@@ -289,7 +341,7 @@ Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& th
           i < a.size() && i < b.size() &&
           essence(a[i].text, options_.tolerate) == essence(b[i].text, options_.tolerate);
       if (same) continue;
-      const auto shown = [&](const std::vector<Call>& c) {
+      const auto shown = [&](const std::vector<IoCall>& c) {
         return i < c.size() ? "\"" + c[i].text + "\"" : std::string("the end");
       };
       return Error(FEIGN_ERR_ARGUMENT, attempt + "call " + std::to_string(i) + " of node " +
@@ -300,6 +352,25 @@ Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& th
   return {};
 }
 
+// What one hold has told.
+void Discovery::held(uint32_t index, const Hold& hold) {
+  std::vector<uint64_t> reach(nodes_.size(), 0);
+  std::vector<std::string> stuck_in(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
+      reach[i] = at->second;
+    if (const auto at = hold.stuck_in.find(nodes_[i].key); at != hold.stuck_in.end())
+      stuck_in[i] = at->second;
+  }
+  nodes_[index].frontier->add(hold.k, reach, stuck_in);
+  if (log_level() < FEIGN_LOG_DEBUG) return;
+  std::string text = format(
+      "discover: held: node=%u call=%" PRIu64 " ms=%.1f reached=", report_.nodes[index].number,
+      hold.k, static_cast<double>(hold.delay_ns) / 1e6);
+  for (const uint64_t r : reach) text += std::to_string(r) + " ";
+  log(FEIGN_LOG_DEBUG, text);
+}
+
 // One more run with a node held before these calls.
 Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds) {
   Node& node = nodes_[index];
@@ -308,17 +379,8 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
   if (!outcome) return std::move(outcome.error());
   if (auto ok = compare(*outcome, node.key); !ok) return ok;
   ++report_.nodes[index].runs;
-  for (const Hold& hold : outcome->holds) {
-    std::vector<uint64_t> reach(nodes_.size(), 0);
-    std::vector<std::string> stuck_in(nodes_.size());
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end())
-        reach[i] = at->second;
-      if (const auto at = hold.stuck_in.find(nodes_[i].key); at != hold.stuck_in.end())
-        stuck_in[i] = at->second;
-    }
-    node.frontier->add(hold.k, reach, stuck_in);
-  }
+  if (!plan_.next)
+    for (const Hold& hold : outcome->holds) held(index, hold);
   for (auto& [key, log] : outcome->nodes) {
     // No run shows less than a node needs, and most show more: it waited for others.
     Limits& limit = limits_[key];
@@ -326,11 +388,45 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
     limit.cpu_ns = std::min(limit.cpu_ns, log.longest_cpu_ns);
     limit.call_ns = std::max(limit.call_ns, log.longest_call_ns);
   }
+  uint64_t found = 0;
+  for (const Node& n : nodes_) found += n.frontier->found(options_.adaptive).size();
+  note_step(std::max<uint64_t>(found, shown_.size()));
   const auto& log = outcome->nodes[node.key];
   node.least_gap.resize(calls, UINT64_MAX);
   for (size_t i = 0; i < calls; ++i)
     node.least_gap[i] = std::min(node.least_gap[i], log.calls[i].gap_ns - log.calls[i].waited_ns);
   return {};
+}
+
+// A run that looks call by call until it can be foretold how the others go on, then from ever
+// further away, and closely again where that was wrong, and towards the end.
+Result<void> Discovery::explore(uint32_t index) {
+  Frontier& frontier = *nodes_[index].frontier;
+  const uint64_t calls = frontier.calls();
+  uint64_t before = 0, stride = 1;
+  plan_.next = [&](const Hold& hold, bool sure) -> uint64_t {
+    const uint64_t k = hold.k;
+    if (sure) {
+      held(index, hold);
+      const auto unclear = frontier.unclear(true);
+      const bool wrong = std::any_of(unclear.begin(), unclear.end(),
+                                     [&](uint64_t u) { return u > before && u < k; });
+      stride = wrong || (stride == 1 && !frontier.foretells())
+                   ? 1
+                   : std::min(stride * 2, std::max(uint64_t{1}, calls / kStretches));
+    } else {
+      stride = std::max(uint64_t{1}, calls / kStretches);
+    }
+    before = k;
+    if (k + 1 >= calls || !time_left()) return UINT64_MAX;
+    const auto unclear = frontier.unclear(true);
+    if (unclear.empty() || unclear.back() < k)  // what the trace shows goes to the end
+      return k + stride;
+    return k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
+  };
+  auto ok = once(index, {0});
+  plan_.next = nullptr;
+  return ok;
 }
 
 Result<void> Discovery::throttle(uint32_t index) {
@@ -343,14 +439,13 @@ Result<void> Discovery::throttle(uint32_t index) {
     return holds;
   };
   if (options_.adaptive) {
-    const uint64_t period =
-        calls < 2 * kFirstStretches ? 1 : std::max(kFirstStretches, calls / kFirstStretches);
-    if (auto ok = once(index, every(period)); !ok) return ok;
+    if (auto ok = explore(index); !ok) return ok;
     for (auto next = frontier.unclear(true); !next.empty(); next = frontier.unclear(true)) {
       if (!time_left()) {
         report_.out_of_budget = true;
         break;
       }
+      if (accurate(frontier)) break;
       const size_t before = frontier.held().size();
       if (auto ok = once(index, next); !ok) return ok;
       if (frontier.held().size() == before)
@@ -361,6 +456,14 @@ Result<void> Discovery::throttle(uint32_t index) {
       if (auto ok = once(index, every(options_.sample_period)); !ok) return ok;
   }
   return {};
+}
+
+// Whether enough of what was found is known to the call.
+bool Discovery::accurate(const Frontier& frontier) const {
+  const auto found = frontier.found(true);
+  const auto vague = std::count_if(found.begin(), found.end(),
+                                   [](const Found& f) { return f.latest != f.on_call; });
+  return static_cast<double>(vague) <= (1 - options_.accuracy) * static_cast<double>(found.size());
 }
 
 void Discovery::conclude() {
@@ -376,6 +479,19 @@ void Discovery::conclude() {
     for (const Found& f : frontier.found(options_.adaptive))
       if (f.call < nodes_[f.node].first.calls.size()) report_.edges.push_back({j, f});
   }
+  // What the trace shows, and throttling did not get to see.
+  std::vector<Edge> more;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<const Found*>> found;  // by who, on whom
+  for (const Edge& e : report_.edges) found[{e.found.node, e.on}].push_back(&e.found);
+  for (const SeenOrder& s : shown_) {
+    // In the order of their calls, both.
+    const auto& list = found[{s.node, s.on}];
+    auto last = std::upper_bound(list.begin(), list.end(), s.call,
+                                 [](uint64_t call, const Found* f) { return call < f->call; });
+    const bool there = last != list.begin() && (*std::prev(last))->on_call >= s.on_call;
+    if (!there) more.push_back({s.on, {s.node, s.call, s.on_call, s.on_call, 0, {}, false, s.by}});
+  }
+  report_.edges.insert(report_.edges.end(), more.begin(), more.end());
 }
 
 // Whether calls wait for each other: then somebody was taken for blocked who was not.
@@ -406,7 +522,7 @@ bool Discovery::circular() const {
 }
 
 uint64_t Discovery::compute_of(const Node& node, size_t call) const {
-  const Call& c = node.first.calls[call];
+  const IoCall& c = node.first.calls[call];
   const uint64_t blocking = c.gap_ns - c.waited_ns;
   if (options_.compute == ComputeFrom::kBlocking || node.least_gap.empty()) return blocking;
   return std::min(blocking, node.least_gap[call]);
@@ -422,7 +538,9 @@ Result<void> Discovery::write_raw() {
     for (const Edge& edge : report_.edges)
       if (edge.on == j) on_j.push_back(&edge.found);
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (i != j && !report_.nodes[j].throttled) continue;
+      if (i != j && !report_.nodes[j].throttled &&
+          std::none_of(on_j.begin(), on_j.end(), [&](const Found* f) { return f->node == i; }))
+        continue;
       const std::string path = folder_.path("raw/trace." + std::to_string(report_.nodes[i].number) +
                                             "." + std::to_string(report_.nodes[j].number));
       FILE* file = fopen(path.c_str(), "we");
@@ -446,7 +564,7 @@ Result<void> Discovery::write_raw() {
         }
         for (auto [at, end] = waits.equal_range(c); at != end; ++at)
           fprintf(file, "WAIT(%u)\n", at->second);
-        fprintf(file, "%s\n", calls[c].text.c_str());
+        fprintf(file, "%s%s\n", calls[c].before.c_str(), calls[c].text.c_str());
         for (auto [at, end] = signals.equal_range(c); at != end; ++at)
           fprintf(file, "SIGNAL(%u)\n", at->second);
       }
@@ -459,15 +577,13 @@ Result<void> Discovery::write_raw() {
 
 Result<void> Discovery::merge() {
   PipelineOptions pipeline;
-  PluginSpec provider, text, native;
+  PluginSpec provider, text;
   provider.name = "tracetext";
   provider.options = {{"merge", "yes"}, {"reduce", "yes"}};
   for (const std::string& file : raw_files_) provider.options.emplace_back("file", file);
   text.name = "tracetext";
   text.options = {{"file", folder_.path("trace.tracetext")}};
-  native.name = "feign";
-  native.options = {{"file", folder_.path("trace.feign")}};
-  pipeline.plugins = {provider, text, native};
+  pipeline.plugins = {provider, text};
   Tables tables;
   // What the text leaves out is nothing that it ever had.
   const int level = log_level();
@@ -484,9 +600,29 @@ Result<void> Discovery::merge() {
       report_.kept += strncmp(line, "WAIT(", 5) == 0;
     if (file != nullptr) fclose(file);
   }
+  TraceParts parts;
+  parts.from = work("first.feign");
+  parts.to = folder_.path("trace.feign");
+  parts.work = folder_.path("work");
+  parts.ranks = ranked_;
+  parts.index = index_;
+  for (const Edge& e : report_.edges)
+    parts.orders.push_back({e.found.node, e.on, e.found.call, e.found.on_call});
+  parts.compute_ns = [this](uint32_t node, uint64_t call) {
+    return call < nodes_[node].first.calls.size() ? compute_of(nodes_[node], call) : 0;
+  };
+  if (auto ok = write_trace(parts, plugins_, report_.contradicted); !ok)
+    return std::move(ok.error()).within("make the trace");
   report_.trace = folder_.final_path("trace.feign");
   report_.text = folder_.final_path("trace.tracetext");
   return {};
+}
+
+// How a dependency is known.
+std::string means(const Found& f) {
+  std::string out = f.assumed ? "pattern" : f.seen != 0 ? "throttling" : "";
+  if (!f.shown_by.empty()) out += out.empty() ? "shown" : "+shown";
+  return out.empty() ? "throttling" : out;  // a look that others corrected
 }
 
 // All that were found, before reduction, and how sure each is.
@@ -499,10 +635,10 @@ Result<void> Discovery::write_dependencies() {
     const Found& f = e.found;
     const std::string& text = nodes_[f.node].first.calls[f.call].text;
     fprintf(file, "%u %" PRIu64 " after %u %" PRIu64 "  %u  %s", report_.nodes[f.node].number,
-            f.call, report_.nodes[e.on].number, f.on_call, f.seen,
-            f.assumed ? "pattern" : "throttling");
+            f.call, report_.nodes[e.on].number, f.on_call, f.seen, means(f).c_str());
     if (f.latest != f.on_call) fprintf(file, " (up to %" PRIu64 ")", f.latest);
     if (!f.stuck_in.empty()) fprintf(file, " in %s", f.stuck_in.c_str());
+    if (!f.shown_by.empty()) fprintf(file, " by %s", f.shown_by.c_str());
     fprintf(file, "  %s\n", text.c_str());
   }
   const bool good = ferror(file) == 0;
@@ -511,15 +647,14 @@ Result<void> Discovery::write_dependencies() {
 }
 
 Result<DiscoverReport> Discovery::run() {
-  plan_.library = find_library();
-  if (plan_.library.empty())
-    return Error(FEIGN_ERR_UNSUPPORTED,
-                 "libfeign-discover.so is not there: want it in `discover` beside the plug-ins");
+  if (const std::string why = why_not_recorded(options_.command[0]); !why.empty())
+    return Error(FEIGN_ERR_UNSUPPORTED, why.substr(0, why.find("; --tracer")));
   if (auto ok = folder_.make(options_.output); !ok) return std::move(ok.error());
   begin_ = now_ns();
   report_.noise_ns = measure_noise();
   plan_.command = options_.command;
-  plan_.folder = folder_.path("logs");
+  plan_.raw = work("raw");
+  plan_.mpi = options_.mpi || launches_mpi(options_.command[0]);
   plan_.per_process = options_.per_process;
   plan_.only = options_.only;
   plan_.exclude = options_.exclude;
@@ -527,8 +662,7 @@ Result<DiscoverReport> Discovery::run() {
   plan_.max_delay_ns = options_.max_delay_ns;
   plan_.factor = options_.factor;
   plan_.floor_ns = kFloor;
-  if (mkdir(plan_.folder.c_str(), 0700) != 0)
-    return errno_error("make directory " + plan_.folder, errno);
+  if (mkdir(work("").c_str(), 0700) != 0) return errno_error("make directory " + work(""), errno);
 
   if (auto ok = first_run(); !ok) return std::move(ok.error());
   if (auto ok = choose_nodes(); !ok) return std::move(ok.error());
@@ -558,7 +692,7 @@ Result<DiscoverReport> Discovery::run() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     NodeReport& r = report_.nodes[i];
     for (size_t c = 0; c < nodes_[i].first.calls.size(); ++c) {
-      const Call& call = nodes_[i].first.calls[c];
+      const IoCall& call = nodes_[i].first.calls[c];
       r.by_blocking_ns += call.gap_ns - call.waited_ns;
       r.call_ns += call.call_ns;
       if (!nodes_[i].least_gap.empty()) r.by_throttling_ns += nodes_[i].least_gap[c];
@@ -569,7 +703,7 @@ Result<DiscoverReport> Discovery::run() {
   if (auto ok = write_dependencies(); !ok) return std::move(ok.error());
   report_.all_ns = now_ns() - begin_;
   std::error_code e;
-  fs::remove_all(plan_.folder, e);
+  fs::remove_all(work(""), e);
   OutputFile json;
   const std::string text = discover_json(report_);
   if (!json.open(folder_.path("report.json")) ||
@@ -611,9 +745,13 @@ std::string discover_text(const DiscoverReport& r) {
              n.key.c_str(), n.calls, n.runs, n.held_at, waits, by, seconds(n.by_blocking_ns));
     out += line;
   }
-  uint64_t assumed = 0, unclear = 0;
+  uint64_t assumed = 0, unclear = 0, shown = 0, only_shown = 0;
+  std::set<std::string> by;
   for (const Edge& e : r.edges) {
     assumed += e.found.assumed;
+    shown += !e.found.shown_by.empty();
+    only_shown += !e.found.shown_by.empty() && e.found.seen == 0;
+    if (!e.found.shown_by.empty()) by.insert(e.found.shown_by);
     unclear += e.found.latest != e.found.on_call;
   }
   snprintf(line, sizeof line,
@@ -621,6 +759,16 @@ std::string discover_text(const DiscoverReport& r) {
            " left after those that follow from others are gone\n",
            r.edges.size(), r.kept);
   out += line;
+  if (shown != 0) {
+    std::string names;
+    for (const std::string& name : by)
+      if (names.size() < 60) names += (names.empty() ? "" : ", ") + name;
+    snprintf(line, sizeof line,
+             "  %" PRIu64 " are shown by calls that synchronise (%s), %" PRIu64
+             " of them without throttling\n",
+             shown, names.c_str(), only_shown);
+    out += line;
+  }
   if (assumed != 0) {
     snprintf(line, sizeof line,
              "  %" PRIu64 " follow from a repeating pattern and were not seen one by one\n",
@@ -634,12 +782,13 @@ std::string discover_text(const DiscoverReport& r) {
              unclear);
     out += line;
   }
-  if (r.woke + r.corrected + r.cut_short != 0) {
+  if (r.woke + r.corrected + r.cut_short + r.contradicted != 0) {
     snprintf(line, sizeof line,
              "  doubtful: %" PRIu64
              " times a node taken for blocked went on (it was waited for), %" PRIu64
-             " looks were corrected by others, %" PRIu64 " delays met their bound\n",
-             r.woke, r.corrected, r.cut_short);
+             " looks were corrected by others, %" PRIu64 " delays met their bound, %" PRIu64
+             " dependencies were seen to be none\n",
+             r.woke, r.corrected, r.cut_short, r.contradicted);
     out += line;
   }
   snprintf(line, sizeof line,
@@ -650,6 +799,17 @@ std::string discover_text(const DiscoverReport& r) {
            r.holds, r.holds != 0 ? seconds(r.held_ns) * 1e3 / static_cast<double>(r.holds) : 0.0,
            static_cast<double>(r.noise_ns) / 1e6);
   out += line;
+  if (r.steps.size() > 1) {
+    out += "found after";
+    // At most eight of them, the last among these.
+    const size_t every = (r.steps.size() + 7) / 8;
+    for (size_t i = (r.steps.size() - 1) % every; i < r.steps.size(); i += every) {
+      snprintf(line, sizeof line, "%s %.2f s: %" PRIu64, i < every ? "" : ",",
+               seconds(r.steps[i].ns), r.steps[i].found);
+      out += line;
+    }
+    out += "\n";
+  }
   if (r.out_of_budget) out += "the time allowed (--budget) ran out before everything was clear\n";
   out += "wrote " + r.trace + "\nreplay with: feign replay " + r.trace +
          " --root DIR --order stream --pace think\n";
@@ -663,6 +823,7 @@ std::string discover_json(const DiscoverReport& r) {
   j["delays_cut_short"] = r.cut_short;
   j["judged_too_early"] = r.woke;
   j["corrected"] = r.corrected;
+  j["contradicted"] = r.contradicted;
   j["first_run_s"] = seconds(r.first_ns);
   j["all_runs_s"] = seconds(r.all_ns);
   j["held_s"] = seconds(r.held_ns);
@@ -689,11 +850,16 @@ std::string discover_json(const DiscoverReport& r) {
                                 {"on_node", r.nodes[e.on].number},
                                 {"on_call", e.found.on_call},
                                 {"seen", e.found.seen},
-                                {"means", e.found.assumed ? "pattern" : "throttling"}};
+                                {"means", means(e.found)}};
+    if (!e.found.shown_by.empty()) d["shown_by"] = e.found.shown_by;
     if (e.found.latest != e.found.on_call) d["latest"] = e.found.latest;
     if (!e.found.stuck_in.empty()) d["stuck_in"] = e.found.stuck_in;
     j["dependencies"].push_back(std::move(d));
   }
+  j["steps"] = nlohmann::ordered_json::array();
+  for (const Step& s : r.steps)
+    j["steps"].push_back(
+        {{"seconds", seconds(s.ns)}, {"delays", s.delays}, {"dependencies", s.found}});
   j["trace"] = r.trace;
   return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -23,6 +23,7 @@ struct DiscoverOptions {
   std::string before;  // shell command before each run: puts things back
   std::string nodes;   // "": all; a number: so many; else a list such as 0,2-5
   bool per_process = false, tolerate = false, adaptive = false, show_output = false;
+  bool mpi = false;  // look at MPI's calls, too; mpirun's like are known
   uint64_t sample_period = 1;
   uint32_t repeat = 1;
   ComputeFrom compute = ComputeFrom::kThrottling;
@@ -30,6 +31,7 @@ struct DiscoverOptions {
   uint64_t timeout_ns = 600'000'000'000, max_delay_ns = 10'000'000'000;
   uint64_t budget_ns = 0;  // adaptive: no new run is begun after this; 0: no limit
   double factor = 2;
+  double accuracy = 1;  // adaptive: enough when this share of what was found is known to the call
 };
 
 struct NodeReport {
@@ -48,11 +50,18 @@ struct Edge {
   Found found;      // .node: index of the node that waits
 };
 
+// What was known after a run.
+struct Step {
+  uint64_t ns = 0, delays = 0, found = 0;
+};
+
 struct DiscoverReport {
   std::vector<NodeReport> nodes;
+  std::vector<Step> steps;  // by run
   std::vector<Edge> edges;
   uint64_t kept = 0;  // after reduction
   uint64_t runs = 0, holds = 0, cut_short = 0, woke = 0, corrected = 0;
+  uint64_t contradicted = 0;  // dependencies that the unthrottled run shows to be none
   uint64_t first_ns = 0, all_ns = 0, held_ns = 0, noise_ns = 0;
   int status = 0;  // of the command
   bool out_of_budget = false;

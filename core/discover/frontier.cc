@@ -3,11 +3,23 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace feign::discover {
 
 Frontier::Frontier(std::vector<uint64_t> calls, uint32_t throttled)
-    : calls_(std::move(calls)), throttled_(throttled) {}
+    : calls_(std::move(calls)), throttled_(throttled), shown_(calls_.size()) {}
+
+void Frontier::know(uint32_t node, uint64_t call, uint64_t on_call, const std::string& shown_by) {
+  shown_[node].push_back({call, on_call, shown_by});
+}
+
+// How far a node would get if it waited for nothing but what the trace shows.
+uint64_t Frontier::expected(uint32_t node, uint64_t k) const {
+  for (const Shown& s : shown_[node])
+    if (s.on_call >= k) return s.call;
+  return calls_[node];
+}
 
 std::vector<uint64_t> Frontier::held() const {
   std::vector<uint64_t> calls;
@@ -33,6 +45,8 @@ namespace {
 
 // Longer stretches are halved before one is looked at call by call.
 constexpr uint64_t kLearn = 256;
+// Who waited for none of so many calls in a row waits for none of the next, it is assumed.
+constexpr uint64_t kNobody = 8;
 
 // Dependencies that follow each other at equal distances, of one node on the throttled one.
 struct Sequence {
@@ -66,24 +80,44 @@ Frontier::Walk Frontier::walk(bool patterns) const {
     if (i == throttled_) continue;
     Sequence sequence;
     bool first = true, first_unclear = true;
-    uint64_t best = 0;
+    uint64_t best = 0, since = 0;  // since: the first call from which each was looked at
     for (auto at = seen_.begin(); at != seen_.end(); ++at) {
       const uint64_t k = at->first;
       const bool lower = at->second[i].calls < best;  // an earlier one saw more
       best = std::max(best, at->second[i].calls);
       const auto next = std::next(at);
       const bool last = next == seen_.end();
+      if (last && !sequence.foretells() && (shown_[i].empty() || expected(i, k) != best) &&
+          best < calls_[i] && (!first || k - std::min(since, k) < kNobody))
+        out.foretells = false;
       const uint64_t until = last ? calls_[throttled_] : next->first;
       const uint64_t after = last ? calls_[i] : std::max(best, next->second[i].calls);
       if (after <= best || k >= until) continue;
+      const auto shown = [&](uint64_t call, uint64_t on_call) {
+        for (const Shown& s : shown_[i])
+          if (s.call == call && s.on_call >= on_call) return s.by;
+        return std::string();
+      };
       if (until == k + 1) {
-        out.found.push_back(
-            {i, best, k, k, lower ? 0 : at->second[i].seen, stuck(at->second[i], lower), false});
+        out.found.push_back({i, best, k, k, lower ? 0 : at->second[i].seen,
+                             stuck(at->second[i], lower), false, shown(best, k)});
         sequence.add(best, k, first);
         first = false;
         continue;
       }
-      // Somewhere in [k, until) the node went on, perhaps more than once.
+      // Somewhere in [k, until) the node went on, perhaps more than once. Where it was stuck at
+      // both ends is where the trace says: then the trace says what is between, too.
+      if (!shown_[i].empty() && expected(i, k) == best && expected(i, until) == after) {
+        uint32_t seen = lower ? 0 : at->second[i].seen;
+        for (const Shown& s : shown_[i])
+          if (s.on_call >= k && s.on_call < until)
+            out.found.push_back(
+                {i, s.call, s.on_call, s.on_call, std::exchange(seen, 0), {}, false, s.by});
+        first = true;
+        sequence = {};
+        since = until;
+        continue;
+      }
       // (Of one that ends in it, the last calls could be a step more, or wait for nothing.)
       if (patterns && sequence.foretells() && after != calls_[i]) {
         Sequence trial = sequence;
@@ -93,7 +127,7 @@ Frontier::Walk Frontier::walk(bool patterns) const {
         while (agrees && trial.on_call + trial.on_step < until) {
           trial.call += trial.call_step;
           trial.on_call += trial.on_step;
-          foretold.push_back({i, trial.call, trial.on_call, trial.on_call, 0, {}, true});
+          foretold.push_back({i, trial.call, trial.on_call, trial.on_call, 0, {}, true, {}});
           expected = trial.call + trial.call_step;
         }
         if (agrees && expected == after && !foretold.empty()) {
@@ -103,8 +137,14 @@ Frontier::Walk Frontier::walk(bool patterns) const {
           continue;
         }
       }
-      out.found.push_back({i, best, k, until - 1, lower ? 0 : at->second[i].seen,
-                           stuck(at->second[i], lower), false});
+      out.found.push_back({i,
+                           best,
+                           k,
+                           until - 1,
+                           lower ? 0 : at->second[i].seen,
+                           stuck(at->second[i], lower),
+                           false,
+                           {}});
       if (!learnt && until - k <= kLearn) {
         if (first_unclear)
           for (uint64_t c = k + 1; c < until; ++c) unclear.insert(c);
@@ -112,6 +152,7 @@ Frontier::Walk Frontier::walk(bool patterns) const {
         unclear.insert(k + (until - k) / 2);
       }
       first_unclear = false;
+      since = until;
       first = true;
       sequence = {};
     }

@@ -27,6 +27,7 @@ struct Found {
   uint32_t seen = 0;     // how often the node was seen to be stuck there
   std::string stuck_in;  // the call that it waited in, if that can be seen
   bool assumed = false;  // follows from a pattern, and was not seen itself
+  std::string shown_by;  // the call by which the trace itself shows it: MPI_Recv, futex …
 };
 
 class Frontier {
@@ -39,11 +40,18 @@ class Frontier {
   void add(uint64_t k, const std::vector<uint64_t>& reached,
            const std::vector<std::string>& stuck_in = {});
 
+  // A dependency that the trace itself shows. By node, in the order of its calls.
+  void know(uint32_t node, uint64_t call, uint64_t on_call, const std::string& shown_by);
+
   // What is known: dependencies by node and call. With `patterns`, those also that arithmetic
   // sequences of dependencies foretell, as long as what was seen agrees with them.
   std::vector<Found> found(bool patterns) const { return walk(patterns).found; }
   // Calls to be held at next, to find out where within a stretch a node went on.
   std::vector<uint64_t> unclear(bool patterns) const { return walk(patterns).unclear; }
+
+  // Whether, at the last call it was held before, it could be foretold how all others go on: by
+  // patterns, or by what the trace shows; or nobody was seen to wait for a while.
+  bool foretells() const { return walk(true).foretells; }
 
   uint64_t calls() const { return calls_[throttled_]; }
   // The calls that it was held before.
@@ -60,12 +68,19 @@ class Frontier {
   struct Walk {
     std::vector<Found> found;
     std::vector<uint64_t> unclear;
+    bool foretells = true;
+  };
+  struct Shown {
+    uint64_t call, on_call;
+    std::string by;
   };
   Walk walk(bool patterns) const;
+  uint64_t expected(uint32_t node, uint64_t k) const;
 
   std::vector<uint64_t> calls_;
   uint32_t throttled_;
   std::map<uint64_t, std::vector<Reach>> seen_;
+  std::vector<std::vector<Shown>> shown_;  // by node
   uint64_t corrected_ = 0;
 };
 

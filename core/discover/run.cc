@@ -20,10 +20,12 @@
 #include <memory>
 #include <string_view>
 
-#include "../capture/discover/watch.h"
+#include "../capture/format.h"
+#include "../capture/watch.h"
 #include "base/clock.h"
 #include "base/input.h"
 #include "cli/run.h"
+#include "record/record.h"
 #include "report/format.h"
 
 extern char** environ;
@@ -109,7 +111,7 @@ class Watcher {
   void reap();
   void end_all();
   Error stuck(const std::string& what);
-  Result<void> collect(RunOutcome& out);
+  void collect(RunOutcome& out);
   uint32_t count() const { return std::min<uint32_t>(load(watch_->nodes), FEIGN_WATCH_NODES); }
   double factor_of(const Limits& l) const { return l.factor > 0 ? l.factor : plan_.factor; }
 
@@ -117,6 +119,7 @@ class Watcher {
   std::map<std::string, Limits>& limits_;
   feign_watch* watch_ = nullptr;
   int memory_ = -1;
+  RawFolder raw_;
   pid_t child_ = -1;
   bool child_ended_ = false;
   RunOutcome out_;
@@ -149,30 +152,30 @@ Result<void> Watcher::share() {
     watch_->skip_ino[fd] = st.st_ino;
   }
   snprintf(watch_->throttled, sizeof watch_->throttled, "%s", plan_.throttled.c_str());
-  snprintf(watch_->folder, sizeof watch_->folder, "%s", plan_.folder.c_str());
   for (const std::string& p : plan_.only)
     snprintf(watch_->only[watch_->only_count++], sizeof *watch_->only, "%s", p.c_str());
   for (const std::string& p : plan_.exclude)
     snprintf(watch_->exclude[watch_->exclude_count++], sizeof *watch_->exclude, "%s", p.c_str());
   for (const uint64_t k : plan_.holds)
     if (k < FEIGN_WATCH_CALLS) watch_->holds[k / 64] |= uint64_t{1} << k % 64;
+  RecordOptions record;
+  record.mpi = plan_.mpi;
+  record.layers = {"posix", "mpi", "mpiio"};
+  if (auto made = raw_.open(plan_.raw, record); !made) return made;
+  snprintf(raw_.control->watch, sizeof raw_.control->watch, "/proc/%d/fd/%d", getpid(), memory_);
   return {};
 }
 
 Result<void> Watcher::start() {
   // Whoever loses his parent becomes our child, so that nobody is left behind.
   prctl(PR_SET_CHILD_SUBREAPER, 1UL);
-  const std::string shared =
-      FEIGN_WATCH_ENV "=/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory_);
-  std::string preload = "LD_PRELOAD=" + plan_.library;
-  if (const char* before = getenv("LD_PRELOAD"); before != nullptr && *before != 0)
-    preload += std::string(":") + before;
+  std::string shared = "FEIGN_CAPTURE=" + raw_.path, preload = "LD_PRELOAD=" + raw_.preload;
   std::vector<char*> env, args;
   for (char** e = environ; *e != nullptr; ++e)
     if (!std::string_view(*e).starts_with("LD_PRELOAD=") &&
-        !std::string_view(*e).starts_with(FEIGN_WATCH_ENV "="))
+        !std::string_view(*e).starts_with("FEIGN_CAPTURE="))
       env.push_back(*e);
-  env.push_back(const_cast<char*>(shared.c_str()));
+  env.push_back(shared.data());
   env.push_back(preload.data());
   env.push_back(nullptr);
   for (const std::string& word : plan_.command) args.push_back(const_cast<char*>(word.c_str()));
@@ -229,7 +232,8 @@ void Watcher::end_all() {
   reap();
   if (!child_ended_) {
     kill(-child_, SIGTERM);
-    for (int i = 0; i < 250 && !child_ended_; ++i) {
+    // mpirun gives its ranks a second, and removes their shared memory then.
+    for (int i = 0; i < 2500 && !child_ended_; ++i) {
       sleep_ns(2 * kMs);
       reap();
     }
@@ -255,6 +259,16 @@ void Watcher::end_all() {
   child_ = -1;
 }
 
+// What a node is doing, in words.
+std::string doing(const feign_watch_node& node, uint32_t state) {
+  static constexpr const char* kStates[] = {"",    "starting",     "computing", "in ",
+                                            "in ", "held before ", "ended"};
+  std::string text = kStates[std::min<uint32_t>(state, FEIGN_NODE_ENDED)];
+  if (state == FEIGN_NODE_CALLING || state == FEIGN_NODE_WAITING || state == FEIGN_NODE_HELD)
+    text += node.doing;
+  return text + ", after " + std::to_string(node.calls) + " calls";
+}
+
 // A node whose thread is gone did not say so if it was killed.
 bool Watcher::ended(feign_watch_node& node) {
   const uint32_t state = load(node.state);
@@ -268,6 +282,7 @@ bool Watcher::ended(feign_watch_node& node) {
   }
   const Cpu cpu = cpu_of(node.pid, node.thread);
   if (cpu.state != 0 && cpu.state != 'Z' && cpu.state != 'X') return false;
+  out_.died.push_back(std::string(node.key) + ": " + doing(node, state));
   __atomic_store_n(&node.state, FEIGN_NODE_ENDED, __ATOMIC_RELEASE);
   return true;
 }
@@ -306,7 +321,7 @@ bool Watcher::blocked(uint32_t index, uint64_t now) {
   if (node.pid == 0 || node.thread < 0) return now - look.from > kStart_ns;
   const Cpu cpu = cpu_of(node.pid, thread_of(node));
   if (cpu.state == 0) return ended(node);
-  if (cpu.state == 'D') {
+  if (cpu.state == 'D' && state != FEIGN_NODE_WAITING) {
     // A device keeps it, not another node: that time does not count.
     look.from = now;
     look.cpu = cpu;
@@ -365,9 +380,9 @@ void Watcher::look_at_hold(feign_watch_node& held) {
   const bool sure = all && now - still_ >= plan_.floor_ns / 2 + (still_ - quiet_) / 4;
   if (!sure && now - hold_begin_ < plan_.max_delay_ns) return;
   out_.held_ns += now - hold_begin_;
+  Hold hold;
+  hold.k = k;
   if (sure) {
-    Hold hold;
-    hold.k = k;
     hold.delay_ns = now - hold_begin_;
     for (uint32_t i = 0; i < nodes; ++i)
       if (feign_watch_node& node = watch_->node[i]; &node != &held) {
@@ -376,10 +391,13 @@ void Watcher::look_at_hold(feign_watch_node& held) {
         if (state == FEIGN_NODE_WAITING || state == FEIGN_NODE_CALLING)
           hold.stuck_in[node.key] = node.doing;
       }
-    out_.holds.push_back(std::move(hold));
+    out_.holds.push_back(hold);
   } else {
     ++out_.cut_short;
   }
+  if (plan_.next)
+    if (const uint64_t later = plan_.next(hold, sure); later > k && later < FEIGN_WATCH_CALLS)
+      __atomic_fetch_or(&watch_->holds[later / 64], uint64_t{1} << later % 64, __ATOMIC_RELEASE);
   release(held);
 }
 
@@ -392,15 +410,9 @@ Error Watcher::stuck(const std::string& what) {
     const uint32_t state = load(node.state);
     if (state == FEIGN_NODE_ENDED || state == FEIGN_NODE_FREE) continue;
     if (++shown > 16) continue;
-    static constexpr const char* kStates[] = {"",    "starting",     "computing", "in ",
-                                              "in ", "held before ", ""};
     char line[256];
-    snprintf(line, sizeof line, "%s %s: %s%s, after %llu calls, for %.1f s",
-             shown == 1 ? "; nodes:" : ",", node.key, kStates[state],
-             state == FEIGN_NODE_CALLING || state == FEIGN_NODE_WAITING || state == FEIGN_NODE_HELD
-                 ? node.doing
-                 : "",
-             static_cast<unsigned long long>(node.calls),
+    snprintf(line, sizeof line, "%s %s: %s, for %.1f s", shown == 1 ? "; nodes:" : ",", node.key,
+             doing(node, state).c_str(),
              static_cast<double>(now - std::min<uint64_t>(now, node.since)) / 1e9);
     text += line;
   }
@@ -408,46 +420,20 @@ Error Watcher::stuck(const std::string& what) {
   return Error(FEIGN_ERR_IO, text);
 }
 
-Result<void> Watcher::collect(RunOutcome& out) {
+void Watcher::collect(RunOutcome& out) {
+  out.ranks = watch_->ranks;
   for (uint32_t i = 0; i < count(); ++i) {
     const feign_watch_node& node = watch_->node[i];
+    out.keys.emplace_back(node.key);
     if (node.calls == 0 && node.children + node.threads != 0)
-      out.makers[node.key] = {node.longest_gap, node.longest_cpu, 0, 0};
+      out.makers[node.key] = {node.longest_make, node.longest_make_cpu, 0, 0};
     if (node.calls == 0) continue;
     NodeLog& log = out.nodes[node.key];
     log.rank = node.rank;
-    const std::string path = plan_.folder + "/" + std::to_string(i) + ".log";
-    FILE* file = fopen(path.c_str(), "re");
-    if (file == nullptr) return errno_error("open " + path, errno);
-    std::string text(node.log_bytes, '\0');
-    const size_t got = fread(text.data(), 1, text.size(), file);
-    fclose(file);
-    unlink(path.c_str());
-    text.resize(got);
-    size_t at = 0;
-    while (at < text.size()) {
-      size_t end = text.find('\n', at);
-      if (end == std::string::npos) end = text.size();
-      unsigned long long from = 0, arrived = 0, took = 0, waited = 0, ran = 0;
-      int n = 0;
-      const std::string line = text.substr(at, end - at);
-      at = end + 1;
-      if (sscanf(line.c_str(), "%llu %llu %llu %llu %llu %n", &from, &arrived, &took, &waited, &ran,
-                 &n) != 5)
-        continue;  // killed while it wrote this
-      Call call;
-      call.text = line.substr(static_cast<size_t>(n));
-      call.gap_ns = arrived > from ? arrived - from : 0;
-      call.waited_ns = std::min<uint64_t>(waited, call.gap_ns);
-      call.call_ns = took;
-      call.cpu_ns = ran;
-      log.longest_cpu_ns = std::max(log.longest_cpu_ns, call.cpu_ns);
-      log.longest_gap_ns = std::max(log.longest_gap_ns, call.gap_ns - call.waited_ns);
-      log.longest_call_ns = std::max(log.longest_call_ns, call.call_ns);
-      log.calls.push_back(std::move(call));
-    }
+    log.longest_gap_ns = node.longest_gap;
+    log.longest_cpu_ns = node.longest_cpu;
+    log.longest_call_ns = node.longest_call;
   }
-  return {};
 }
 
 Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
@@ -459,9 +445,12 @@ Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
     const uint64_t now = now_ns();
     if (const int signal = g_stop_signal.load(); signal != 0)
       return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal));
-    if (watch_->failed != 0)
-      return errno_error("write the log of a node in " + plan_.folder,
-                         static_cast<int>(watch_->failed));
+    if (raw_.control->unwatched != 0)
+      return Error(FEIGN_ERR_UNSUPPORTED,
+                   "a process of the command does not share this one's memory: it runs on another "
+                   "host or in a container; all of it must run on this machine");
+    if (raw_.control->dropped != 0)
+      return Error(FEIGN_ERR_IO, "calls found no room in " + raw_.path + " (a full disk?)");
     if (load(watch_->nodes) > FEIGN_WATCH_NODES)
       return Error(FEIGN_ERR_UNSUPPORTED,
                    "the command has more than " + std::to_string(FEIGN_WATCH_NODES) +
@@ -500,8 +489,10 @@ Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
                                         : kMs);
   }
   out_.wall_ns = now_ns() - begin;
+  for (uint32_t i = 0; i < count(); ++i) (void)ended(watch_->node[i]);
   end_all();
-  if (auto ok = collect(out_); !ok) return std::move(ok.error());
+  raw_.ended();
+  collect(out_);
   return std::move(out_);
 }
 

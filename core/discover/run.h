@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// One run of the application under the eyes of `feign discover`: starts it with the library of
-// capture/discover, watches its nodes in shared memory, holds the throttled one before the calls
-// that were asked for until nobody else moves, and collects what everybody did. Ends within a
-// bound, whatever the application does, and leaves no process behind.
+// One run of the application under the eyes of `feign discover`: starts it with the capture
+// library, watches its nodes in shared memory, and holds the throttled one before the calls that
+// were asked for until nobody else moves. Ends within a bound, whatever the application does, and
+// leaves no process behind. What the nodes did is in the raw folder afterwards (calls.h reads it).
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 namespace feign::discover {
 
 // One I/O call of a node.
-struct Call {
+struct IoCall {
   std::string text;        // as in //TRACE's text: "write(3, 4096) = 4096"
+  std::string before;      // lines before it: opens a file that the node did not open itself
   uint64_t gap_ns = 0;     // since the node's call before it
   uint64_t waited_ns = 0;  // of that, in calls that can wait for others
   uint64_t call_ns = 0;
-  uint64_t cpu_ns = 0;  // of the gap, the processor's
 };
 
 struct NodeLog {
   int rank = -1;
-  std::vector<Call> calls;
+  std::vector<IoCall> calls;
   uint64_t longest_gap_ns = 0;  // without what it waited
   uint64_t longest_cpu_ns = 0;  // of the processor's in a gap
   uint64_t longest_call_ns = 0;
@@ -47,7 +47,8 @@ struct Hold {
 
 struct RunPlan {
   std::vector<std::string> command;
-  std::string library, folder;  // folder: for logs; exists, empty
+  std::string raw;   // folder to record into
+  bool mpi = false;  // with wrappers of MPI's calls
   bool per_process = false;
   std::vector<std::string> only, exclude;
   bool show_output = false;
@@ -56,16 +57,23 @@ struct RunPlan {
   uint64_t floor_ns = 0;        // nothing counts as blocked for less
   std::string throttled;        // key; "": nobody is
   std::vector<uint64_t> holds;  // calls before which it is held
+  // After each hold: a later call to hold it at in this run, or UINT64_MAX. `sure`: it is known how
+  // far the others got.
+  std::function<uint64_t(const Hold& hold, bool sure)> next;
 };
 
 struct RunOutcome {
-  std::map<std::string, NodeLog> nodes;  // by key: those that made I/O calls
+  std::vector<std::string> keys;  // of all nodes, by their numbers in this run
+  std::map<std::string, NodeLog>
+      nodes;  // by key: those that made I/O calls; calls are not read yet
   std::map<std::string, Limits> makers;  // those that made none, but processes or threads
   std::vector<Hold> holds;
   uint64_t cut_short = 0;  // holds that met the bound of a delay: nothing is known of them
   uint64_t woke = 0;       // times a node that was taken for blocked went on
   uint64_t wall_ns = 0, held_ns = 0;
-  int status = 0;  // the command's exit status; 128+N: signal N
+  uint32_t ranks = 0;             // of MPI that there were, as their launcher says; 0: none
+  int status = 0;                 // the command's exit status; 128+N: signal N
+  std::vector<std::string> died;  // what nodes were doing that were killed: "rank:1: in write, …"
 };
 
 // `limits` by key: what is known of other runs; factors grow where a node was judged too early.

@@ -234,11 +234,10 @@ Result<void> write_text(const std::string& path, const std::string& text) {
 
 // The file records, its control page mapped; and, while a command runs, a thread that makes the
 // file's next pages, so that the program which is recorded finds them made.
-class Control {
+class RawFolder::Control {
  public:
   ~Control() {
     stop();
-    g_control = nullptr;
     if (map_ != nullptr) munmap(map_, FEIGN_CAPTURE_UNIT);
     if (fd_ >= 0) close(fd_);
   }
@@ -295,7 +294,7 @@ Result<uint32_t> layers_of(const RecordOptions& o, const Third& third) {
 }
 
 // False: no more can be made (a full disk, the end of the file); programs find out for themselves.
-bool Control::make_pages(uint64_t until) {
+bool RawFolder::Control::make_pages(uint64_t until) {
   constexpr uint64_t kPiece = 256 << 10;
   feign_control& c = *map_;
   uint64_t most = c.size;
@@ -318,7 +317,7 @@ bool Control::make_pages(uint64_t until) {
   return true;
 }
 
-void Control::make_pages() {
+void RawFolder::Control::make_pages() {
   using namespace std::chrono_literals;
   uint64_t last = 0, margin = kAhead;
   std::unique_lock lock(mutex_);
@@ -332,8 +331,8 @@ void Control::make_pages() {
   }
 }
 
-Result<void> Control::make(const std::string& raw, const RecordOptions& o, const Third& third,
-                           uint32_t layers) {
+Result<void> RawFolder::Control::make(const std::string& raw, const RecordOptions& o,
+                                      const Third& third, uint32_t layers) {
   // As large as the file system lets a file be, up to a size that any address space has room for.
   const std::string records = raw + "/records";
   fd_ = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -373,7 +372,7 @@ Result<void> Control::make(const std::string& raw, const RecordOptions& o, const
 
 // Runs it, and passes signals on to it.
 Result<int> run(const std::string& program, const std::vector<std::string>& command,
-                Control* control = nullptr) {
+                RawFolder* folder = nullptr) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -389,7 +388,7 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
     _exit(errno == ENOENT ? 127 : 126);
   }
   g_child = child;
-  if (control != nullptr) control->start();  // a thread with all signals blocked
+  if (folder != nullptr) folder->make_pages_ahead();  // a thread with all signals blocked
   struct sigaction act {};
   act.sa_handler = pass_on;
   act.sa_flags = SA_RESTART;
@@ -407,7 +406,7 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   g_child = 0;
-  if (control != nullptr) control->stop();
+  if (folder != nullptr) folder->ended();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -433,103 +432,128 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {
 
 }  // namespace
 
-void remove_raw(const std::string& raw) {
+void remove_raw(const std::string& raw, bool for_use_again) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "records" || name == "hooks" || name == "layers")
+      if (name == "records" || name == "layers" || (name == "hooks" && !for_use_again))
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
-    rmdir(raw.c_str());
+    if (!for_use_again) rmdir(raw.c_str());
   } else {
     unlink(raw.c_str());
   }
 }
 
-Result<Recorded> record_command(const RecordOptions& o) {
-  auto program = program_of(o.command.front());
-  if (!program) return std::move(program.error());
+RawFolder::RawFolder() = default;
+RawFolder::~RawFolder() = default;
+
+Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
   auto third = third_parties(o.with);
   if (!third) return std::move(third.error());
   auto layers = layers_of(o, *third);
   if (!layers) return std::move(layers.error());
-  if (o.tracer == "strace") {
-    if (!o.with.empty())
-      return Error(FEIGN_ERR_ARGUMENT, "--with " + o.with.front() +
-                                           ": --tracer strace puts no library into the program");
-    return by_strace(o, *program);
-  }
-  if (const std::string why = hindrance(*program); !why.empty())
-    return Error(FEIGN_ERR_UNSUPPORTED, why);
   const std::string library = capture_library();
   if (library.empty())
     return Error(
         FEIGN_ERR_UNSUPPORTED,
         "libfeign-capture.so is not there (it is built for x86-64); --tracer strace does without");
+  // Wrappers of layers above the system calls, before the library that they are made with.
+  preload = library;
+  if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
+    preload = folder_of(library) + "/libfeign-capture-stdio.so:" + preload;
+  if (o.mpi) {
+    const std::string wrappers = folder_of(library) + "/libfeign-capture-mpi.so";
+    if (access(wrappers.c_str(), R_OK) != 0)
+      return Error(FEIGN_ERR_UNSUPPORTED,
+                   "--mpi: " + wrappers + " is not there: feign was built without Open MPI");
+    preload = wrappers + ":" + preload;
+  }
+  preload = third->preload + preload;
+  if (const char* old = getenv("LD_PRELOAD"); old != nullptr && *old != '\0')
+    preload += std::string(":") + old;
+  const bool again = mkdir(name.c_str(), 0777) != 0;
+  if (again && errno != EEXIST) return errno_error("mkdir " + name, errno);
+  std::array<char, 4096> real{};
+  if (realpath(name.c_str(), real.data()) == nullptr) return errno_error(name, errno);
+  path = real.data();
+  if (path.size() > 380)
+    return Error(FEIGN_ERR_ARGUMENT,
+                 path + ": this path is too long for the capture library (380 bytes)");
+  file_ = std::make_unique<Control>();
+  if (auto made = file_->make(path, o, *third, *layers); !made) return made;
+  control = &file_->page();
+  if (!again) {
+    HookImages images;
+    for (const std::string& file : libraries()) {
+      auto image = images.add(file);
+      if (!image && file.find("/libc.so.6") != std::string::npos) return std::move(image.error());
+      if (image)
+        log(FEIGN_LOG_DEBUG, "record: " + file + ": " + std::to_string(image->hooked) + " of " +
+                                 std::to_string(image->sites) + " system calls are hooked");
+    }
+    if (auto written = images.write(path + "/hooks"); !written) return written;
+  }
+  (void)file_->make_pages(kAhead);
+  return {};
+}
+
+void RawFolder::make_pages_ahead() { file_->start(); }
+
+void RawFolder::ended() {
+  file_->stop();
+  moment(control->tick_1, control->ns_1);
+  control->ended = 1;
+}
+
+void RawFolder::close() {
+  control = nullptr;
+  file_.reset();
+}
+
+std::string why_not_recorded(const std::string& name) {
+  auto program = program_of(name);
+  return program ? hindrance(*program) : std::string();
+}
+
+Result<Recorded> record_command(const RecordOptions& o) {
+  auto program = program_of(o.command.front());
+  if (!program) return std::move(program.error());
+  if (o.tracer == "strace") {
+    if (!o.with.empty())
+      return Error(FEIGN_ERR_ARGUMENT, "--with " + o.with.front() +
+                                           ": --tracer strace puts no library into the program");
+    if (auto layers = layers_of(o, {}); !layers) return std::move(layers.error());
+    return by_strace(o, *program);
+  }
+  if (const std::string why = hindrance(*program); !why.empty())
+    return Error(FEIGN_ERR_UNSUPPORTED, why);
 
   Recorded r;
   r.raw = o.output + ".raw";
-  if (mkdir(r.raw.c_str(), 0777) != 0) {
-    if (errno == EEXIST)
-      return Error(FEIGN_ERR_ARGUMENT, r.raw +
-                                           ": is there already, from a recording that did not end "
-                                           "or still goes on: \"feign convert " +
-                                           r.raw + " " + o.output +
-                                           "\" makes a trace of it; remove it then");
-    return errno_error("mkdir " + r.raw, errno);
-  }
-  std::array<char, 4096> real{};
-  if (realpath(r.raw.c_str(), real.data()) == nullptr) return errno_error(r.raw, errno);
-  r.raw = real.data();
-  if (r.raw.size() > 380) {
-    remove_raw(r.raw);
-    return Error(FEIGN_ERR_ARGUMENT,
-                 r.raw + ": this path is too long for the capture library (380 bytes)");
-  }
-  Control control;
-  if (auto made = control.make(r.raw, o, *third, *layers); !made) {
-    remove_raw(r.raw);
+  if (access(r.raw.c_str(), F_OK) == 0)
+    return Error(FEIGN_ERR_ARGUMENT, r.raw +
+                                         ": is there already, from a recording that did not end "
+                                         "or still goes on: \"feign convert " +
+                                         r.raw + " " + o.output +
+                                         "\" makes a trace of it; remove it then");
+  RawFolder folder;
+  if (auto made = folder.open(r.raw, o); !made) {
+    if (folder.control != nullptr) remove_raw(r.raw);
+    rmdir(r.raw.c_str());  // if it is empty
     return std::move(made.error());
   }
-  HookImages images;
-  for (const std::string& path : libraries()) {
-    auto image = images.add(path);
-    if (!image && path.find("/libc.so.6") != std::string::npos) {
-      remove_raw(r.raw);
-      return std::move(image.error());
-    }
-    if (image)
-      log(FEIGN_LOG_DEBUG, "record: " + path + ": " + std::to_string(image->hooked) + " of " +
-                               std::to_string(image->sites) + " system calls are hooked");
-  }
-  if (auto written = images.write(r.raw + "/hooks"); !written) {
-    remove_raw(r.raw);
-    return std::move(written.error());
-  }
-  (void)control.make_pages(kAhead);
-  g_control = &control.page();
+  r.raw = folder.path;
+  g_control = folder.control;
   const char* old = getenv("LD_PRELOAD");
-  // Wrappers of layers above the system calls, before the library that they are made with.
-  std::string ours = library;
-  if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
-    ours = folder_of(library) + "/libfeign-capture-stdio.so:" + ours;
-  if (o.mpi) {
-    const std::string wrappers = folder_of(library) + "/libfeign-capture-mpi.so";
-    if (access(wrappers.c_str(), R_OK) != 0) {
-      remove_raw(r.raw);
-      return Error(FEIGN_ERR_UNSUPPORTED,
-                   "--mpi: " + wrappers + " is not there: feign was built without Open MPI");
-    }
-    ours = wrappers + ":" + ours;
-  }
-  ours = third->preload + ours;
-  const std::string preload = ours + (old != nullptr && *old != '\0' ? std::string(":") + old : "");
-  setenv("LD_PRELOAD", preload.c_str(), 1);
+  const std::string before = old != nullptr ? old : "";
+  setenv("LD_PRELOAD", folder.preload.c_str(), 1);
   setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);
-  auto status = run(*program, o.command, &control);
+  auto status = run(*program, o.command, &folder);
+  g_control = nullptr;
   if (old != nullptr)
-    setenv("LD_PRELOAD", std::string(preload.substr(ours.size() + 1)).c_str(), 1);
+    setenv("LD_PRELOAD", before.c_str(), 1);
   else
     unsetenv("LD_PRELOAD");
   unsetenv("FEIGN_CAPTURE");
@@ -538,9 +562,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     return std::move(status.error());
   }
   r.status = *status;
-  feign_control& c = control.page();
-  moment(c.tick_1, c.ns_1);
-  c.ended = 1;
+  const feign_control& c = *folder.control;
   r.anything = c.processes != 0;
   if (c.unhooked != 0)
     r.notes.push_back(

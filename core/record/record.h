@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+
+struct feign_control;
 
 namespace feign {
 
@@ -29,9 +32,33 @@ struct Recorded {
   bool anything = false;  // a process was recorded
 };
 
+// A raw folder that is ready for programs to be recorded into (capture/format.h): those that have
+// this LD_PRELOAD, and FEIGN_CAPTURE=path, in their environment.
+struct RawFolder {
+  std::string path, preload;
+  feign_control* control = nullptr;
+
+  RawFolder();
+  RawFolder(const RawFolder&) = delete;
+  RawFolder& operator=(const RawFolder&) = delete;
+  ~RawFolder();
+  // Makes the folder of this name; or uses it again, after remove_raw(name, true).
+  Result<void> open(const std::string& name, const RecordOptions& options);
+  // A thread makes the pages of its file before they are needed, until ended(). Blocks no signals.
+  void make_pages_ahead();
+  void ended();  // says when, for its reader
+  void close();  // the folder remains
+
+ private:
+  class Control;
+  std::unique_ptr<Control> file_;
+};
+// Why a program cannot be recorded by a library in it; empty if it can, or is not found.
+std::string why_not_recorded(const std::string& name);
+
 // Runs the command. An Error is one of before it began.
 Result<Recorded> record_command(const RecordOptions& options);
 // Takes away what record_command() left behind.
-void remove_raw(const std::string& raw);
+void remove_raw(const std::string& raw, bool for_use_again = false);
 
 }  // namespace feign

@@ -51,7 +51,7 @@ constexpr uint32_t kFirstHandle = 1u << 24;
 struct Item {
   feign_activity a{};
   std::vector<uint64_t> values;
-  uint64_t start = 0, end = 0;  // ticks
+  uint64_t start = 0, end = 0, own = 0;  // ticks; own: of the library, before it
   uint32_t kind = 0, depth = 0, code = 0;
   bool complete = true;
 };
@@ -263,6 +263,12 @@ bool Lane::next(Item& item, bool& any) {
         break;
       case FEIGN_FIELD_HINT:
         a.file = small;
+        break;
+      case FEIGN_FIELD_NODE:
+        a.place = FEIGN_PLACE(0, value);
+        break;
+      case FEIGN_FIELD_TRACER:
+        item.own = value;
         break;
       case FEIGN_FIELD_RESULT:
         a.result = static_cast<int64_t>(value);
@@ -606,6 +612,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       a->op = op;
       a->start_ns = start;
       a->duration_ns = duration;
+      a->compute_ns = static_cast<uint64_t>(static_cast<double>(item.own) * ns_per_tick_);
       a->marks = FEIGN_AT_DEPTH(item.depth);
       if (item.code >> 12 <= FEIGN_CAPTURE_STDIO) hints(process, *a);
       if (item.code >> 12 >= FEIGN_CAPTURE_THIRD) third(process, *a, *host_->op_info(host_, op));

@@ -25,6 +25,7 @@
 
 #include "base/input.h"
 #include "layers/posix_ops.h"
+#include "trace/call_text.h"
 #include "trace/record.h"
 #include "writers/descriptors.h"
 #include "writers/lost.h"
@@ -88,8 +89,6 @@ class Writer {
   feign_status put(Node& node, const feign_activity& a);
   feign_status complete(Node& node);
   void print(Node& node, const feign_activity& a, const feign_op_info& info, int64_t result);
-  void print(const feign_arg_info& arg, const feign_activity& a, const feign_op_info& info);
-  void quoted(uint32_t id);
   std::string final_name(const Node& node) const {
     return nodes_.size() == 1 ? name_ : name_ + "." + std::to_string(node.number);
   }
@@ -155,124 +154,16 @@ void Writer::depend(Node& node, uint32_t index, uint32_t stream, uint64_t id) {
 
 // ---- text ---------------------------------------------------------------------------------------
 
-void Writer::quoted(uint32_t id) {
-  size_t length = 0;
-  const char* text = host_->text(host_, id, &length);
-  line_ += '"';
-  for (size_t i = 0; i < length; ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c == '"' || c == '\\') {
-      line_ += '\\';
-      line_ += static_cast<char>(c);
-    } else if (c == '\n') {
-      line_ += "\\n";
-    } else if (c < 0x20 || c == 0x7F) {
-      char hex[8];
-      snprintf(hex, sizeof hex, "\\x%02x", c);
-      line_ += hex;
-    } else {
-      line_ += static_cast<char>(c);
-    }
-  }
-  line_ += '"';
-}
-
-void Writer::print(const feign_arg_info& arg, const feign_activity& a, const feign_op_info& info) {
-  const auto at_value = arg.index < a.value_count ? a.values[arg.index] : 0;
-  int64_t value = 0;
-  switch (arg.slot) {
-    case FEIGN_SLOT_PATH:
-      return quoted(a.path);
-    case FEIGN_SLOT_PATH2:
-      return quoted(a.path2);
-    case FEIGN_SLOT_OFFSET:
-      value = static_cast<int64_t>(a.offset);
-      break;
-    case FEIGN_SLOT_LENGTH:
-      value = static_cast<int64_t>(a.length);
-      break;
-    case FEIGN_SLOT_FLAGS:
-      // A position is sought from one of these, by name; all other flags are numbers.
-      if (info.kind == FEIGN_KIND_SEEK)
-        for (uint32_t i = 0; i < arg.name_count; ++i)
-          if (arg.names[i].value == a.flags) {
-            line_ += arg.names[i].name;
-            return;
-          }
-      value = a.flags;
-      break;
-    case FEIGN_SLOT_MODE:
-      value = a.mode;
-      break;
-    case FEIGN_SLOT_VALUE:
-      if (arg.type == FEIGN_ARG_LIST) {
-        const bool data = info.kind == FEIGN_KIND_READ || info.kind == FEIGN_KIND_WRITE;
-        if (data && a.value_count == 0) {  // only the sum is known
-          value = static_cast<int64_t>(a.length);
-          break;
-        }
-        line_ += '[';
-        for (uint32_t i = arg.index; i < a.value_count; ++i)
-          line_ += (i > arg.index ? ", " : "") + std::to_string(static_cast<int64_t>(a.values[i]));
-        line_ += ']';
-        return;
-      }
-      if (arg.type == FEIGN_ARG_STRING || arg.type == FEIGN_ARG_PATH)
-        return quoted(static_cast<uint32_t>(at_value));
-      if (at_value == FEIGN_NO_OFFSET) {
-        line_ += "NULL";
-        return;
-      }
-      value = static_cast<int64_t>(at_value);
-      break;
-    default:
-      break;
-  }
-  line_ += std::to_string(value);
-}
-
 void Writer::print(Node& node, const feign_activity& a, const feign_op_info& info, int64_t result) {
-  const auto has = [&](uint32_t slot) {
-    for (uint32_t i = 0; i < info.arg_count; ++i)
-      if (info.args[i].slot == slot) return true;
-    return false;
-  };
   line_.clear();
-  line_ += info.name;
-  line_ += '(';
-  bool first = true;
-  for (uint32_t i = 0; i < info.arg_count; ++i) {
-    const feign_arg_info& arg = info.args[i];
-    if (arg.slot == FEIGN_SLOT_NONE) continue;
-    if (!first) line_ += ", ";
-    first = false;
-    // A directory's descriptor went into the absolute path.
-    const bool second = arg.slot == FEIGN_SLOT_HANDLE2;
-    if (arg.slot == FEIGN_SLOT_HANDLE || second) {
-      const uint32_t handle = second ? a.handle2 : a.handle;
-      const bool by_path = has(second ? FEIGN_SLOT_PATH2 : FEIGN_SLOT_PATH);
-      if (by_path && (handle == 0 || info.kind == FEIGN_KIND_OPEN))
-        line_ += "AT_FDCWD";
-      else if (second && info.kind == FEIGN_KIND_DUP)
-        line_ += std::to_string(result);
-      else
-        line_ += std::to_string(handle == 0 ? -1 : node.fds.of(handle, lost_));
-    } else if (arg.slot == FEIGN_SLOT_PATH && a.handle != 0 && info.kind != FEIGN_KIND_OPEN &&
-               has(FEIGN_SLOT_HANDLE)) {
-      line_ += "\"\"";  // of the descriptor's file
-    } else {
-      print(arg, a, info);
-    }
-  }
-  line_ += ") = ";
-  if (a.marks & FEIGN_NO_RESULT) {
-    line_ += '?';
-  } else if (a.result < 0 && a.result > -4096) {
-    const char* name = strerrorname_np(static_cast<int>(-a.result));
-    line_ += name != nullptr ? "-1 " + std::string(name) : std::to_string(a.result);
-  } else {
-    line_ += std::to_string(result);
-  }
+  feign::add_call(
+      line_, a, info, result,
+      [&](uint32_t id) {
+        size_t length = 0;
+        const char* text = host_->text(host_, id, &length);
+        return std::string_view(text, length);
+      },
+      [&](uint32_t handle) { return node.fds.of(handle, lost_); });
   line_ += '\n';
 }
 
@@ -334,9 +225,8 @@ feign_status Writer::put(Node& node, const feign_activity& a) {
   const Head head{a.id, a.compute_ns, static_cast<uint32_t>(node.waits.size()),
                   static_cast<uint32_t>(line_.size())};
   if (fwrite(&head, sizeof head, 1, node.file) != 1 ||
-      (!node.waits.empty() &&
-       fwrite(node.waits.data(), sizeof(uint32_t), node.waits.size(), node.file) !=
-           node.waits.size()) ||
+      (!node.waits.empty() && fwrite(node.waits.data(), sizeof(uint32_t), node.waits.size(),
+                                     node.file) != node.waits.size()) ||
       fwrite(line_.data(), 1, line_.size(), node.file) != line_.size())
     return io_error("write", node.part);
   node.waits.clear();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs with known dependencies that no tracer can see: processes (or threads) that wait for
- * each other by looking at a flag in shared memory only.
+ * each other by looking at a flag in shared memory only. Compiled with -DWITH_MPI they are ranks
+ * that send each other messages instead.
  *
  *   silent MODE FOLDER [nodes=4] [rounds=3] [compute=US] [wait=spin|nap] [as=processes|threads]
  *
@@ -19,6 +20,9 @@
  * made if what a program reads shows that the order was broken.
  */
 #define _GNU_SOURCE
+#ifdef WITH_MPI
+#include <mpi.h>
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -47,11 +51,10 @@ struct shared {
   } edge[kEdges];
 };
 
-static struct shared* s;
+static struct shared* s; /* with MPI: each rank's own */
 static const char *mode, *folder;
 static int nodes = 4, rounds = 3, compute_us = 300, nap, threads;
 static __thread int me;
-static __thread uint64_t seen[kNodes]; /* flags of others that this node has passed */
 
 static void compute(void) {
   struct timespec t;
@@ -60,6 +63,35 @@ static void compute(void) {
   do clock_gettime(CLOCK_MONOTONIC, &t);
   while ((int64_t)t.tv_sec * 1000000000 + t.tv_nsec < end);
 }
+
+static void waited(int from, uint64_t calls) {
+  if (calls == 0) return;
+  const uint32_t i = atomic_fetch_add(&s->edges, 1);
+  if (i >= kEdges) abort();
+  s->edge[i].node = (uint32_t)me;
+  s->edge[i].call = atomic_load(&s->ended[me]); /* the next one */
+  s->edge[i].on = (uint32_t)from;
+  s->edge[i].on_call = calls - 1;
+}
+
+#ifdef WITH_MPI
+static void raise_flag(int to) {
+  const uint64_t calls = atomic_load(&s->ended[me]);
+  MPI_Send(&calls, 1, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
+}
+static void wait_for(int from) {
+  uint64_t calls = 0;
+  MPI_Recv(&calls, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  waited(from, calls);
+}
+static void barrier(void) {
+  uint64_t mine = atomic_load(&s->ended[me]), all[kNodes];
+  MPI_Allgather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, MPI_COMM_WORLD);
+  for (int i = 0; i < nodes; ++i)
+    if (i != me) waited(i, all[i]);
+}
+#else
+static __thread uint64_t seen[kNodes]; /* flags of others that this node has passed */
 
 /* "What I have done is done": to one other. */
 static void raise_flag(int to) {
@@ -77,14 +109,7 @@ static void wait_for(int from) {
     else if (n % 256 == 255)
       sched_yield();
   }
-  const uint64_t calls = atomic_load(&s->told[from][me][want - 1]);
-  if (calls == 0) return;
-  const uint32_t i = atomic_fetch_add(&s->edges, 1);
-  if (i >= kEdges) abort();
-  s->edge[i].node = (uint32_t)me;
-  s->edge[i].call = atomic_load(&s->ended[me]); /* the next one */
-  s->edge[i].on = (uint32_t)from;
-  s->edge[i].on_call = calls - 1;
+  waited(from, atomic_load(&s->told[from][me][want - 1]));
 }
 
 /* Every other's flag is raised for me before I go on; nobody raises it a second time before. */
@@ -94,6 +119,7 @@ static void barrier(void) {
   for (int i = 0; i < nodes; ++i)
     if (i != me) wait_for(i);
 }
+#endif
 
 static void broken(const char* what) {
   char path[4200];
@@ -296,6 +322,27 @@ int main(int argc, char** argv) {
   s = mmap(0, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (s == MAP_FAILED) return 1;
   int status = 0;
+#ifdef WITH_MPI
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &nodes);
+  if (nodes > kNodes) return 2;
+  node_main((void*)(intptr_t)me);
+  /* Rank 0 writes what all have to say. */
+  int bytes = (int)(s->edges * sizeof *s->edge), sizes[kNodes], places[kNodes], sum = 0;
+  MPI_Gather(&bytes, 1, MPI_INT, sizes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  for (int i = 0; me == 0 && i < nodes; ++i) {
+    places[i] = sum;
+    sum += sizes[i];
+  }
+  struct shared* all = calloc(1, sizeof *all);
+  if (all == 0 || sum > (int)sizeof all->edge) return 1;
+  MPI_Gatherv(s->edge, bytes, MPI_BYTE, all->edge, sizes, places, MPI_BYTE, 0, MPI_COMM_WORLD);
+  MPI_Finalize();
+  if (me != 0) return 0;
+  all->edges = (uint32_t)((size_t)sum / sizeof *all->edge);
+  s = all;
+#else
   if (threads) {
     pthread_t thread[kNodes];
     for (int i = 0; i < nodes; ++i) pthread_create(&thread[i], 0, node_main, (void*)(intptr_t)i);
@@ -309,7 +356,8 @@ int main(int argc, char** argv) {
     int ended_with;
     while (wait(&ended_with) > 0) status |= ended_with;
   }
-  /* Written by stdio, which is not looked at: it is no part of the program. */
+#endif
+  /* No part of the program, and to be left out of what is looked at. */
   char path[4200];
   snprintf(path, sizeof path, "%s/truth", folder);
   FILE* f = fopen(path, "w");

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// What the nodes of a run did to files, read from what the capture library recorded; and the trace
+// that is made of the first run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/run.h"
+#include "discover/run.h"
+#include "trace/native.h"
+
+namespace feign::discover {
+
+// What capture/watch.c numbered a call: its node and its place among that node's, from 0.
+bool counted(const feign_activity& a, uint32_t& node, uint64_t& call);
+Result<std::shared_ptr<NativeReader>> open_trace(const std::string& path, Tables& tables);
+// A pipeline without words of its own: what it could say is for traces that users know.
+Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins);
+PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string>> options);
+
+// Makes `trace`, of the native format, from a run's raw folder, and adds to outcome.nodes what each
+// node did.
+Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,
+                      RunOutcome& outcome);
+
+// "Call `call` of `node` may not start before call `on_call` of `on`": indices of nodes.
+struct CallOrder {
+  uint32_t node, on;
+  uint64_t call, on_call;
+};
+
+struct TraceParts {
+  std::string from, to;  // the first run's trace; the file to be made
+  std::string work;      // folder for files in between
+  // By the number that capture gave a node: its index, or UINT32_MAX if it is none.
+  std::vector<uint32_t> index;
+  bool ranks = false;  // other processes are no part of the program
+  std::vector<CallOrder> orders;
+  std::function<uint64_t(uint32_t node, uint64_t call)> compute_ns;
+};
+// The calls of the nodes, and what makes and ends processes, with those pauses and orders.
+// `contradicted`: orders that the first run itself shows to be untrue; they are left out.
+Result<void> write_trace(const TraceParts& parts, Plugins& plugins, uint64_t& contradicted);
+
+}  // namespace feign::discover

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Dependencies that need no throttling: those that synchronisation in the first run's trace shows.
+// Messages and collectives of MPI, pipes, locks, futexes, forks and waits carry with them what the
+// one who woke another had done by then: a vector clock (Fidge 1988, Mattern 1989) over the calls
+// on files of each node. Where a call on files finds that its node's clock has moved on, it comes
+// after those calls.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/run.h"
+
+namespace feign::discover {
+
+struct SeenOrder {
+  uint32_t node = 0, on = 0;  // indices
+  uint64_t call = 0, on_call = 0;
+  std::string by;  // what the node learnt it by: MPI_Recv, read, futex …
+};
+
+// `trace`: the first run's; `work`: folder for files in between; `index`: by the number that
+// capture gave a node its index, or UINT32_MAX.
+Result<std::vector<SeenOrder>> seen_orders(const std::string& trace, const std::string& work,
+                                           const std::vector<uint32_t>& index, Plugins& plugins);
+
+}  // namespace feign::discover

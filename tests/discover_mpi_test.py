@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`feign discover` where calls that synchronise show who waits for whom: MPI, pipes, locks. The programs of
+tests/apps/silent with messages in place of flags, each with its own log of who waited for whom."""
+import os
+import shutil
+import subprocess
+
+import silent
+from harness import Skip, Tmp, feign, main, refuses
+
+
+def discover(tmp, *command, options=(), name="o"):
+    out = os.path.join(tmp, name)
+    r = feign("discover", "-o", out, *options, "--", *command)
+    assert r.status == 0, r.err
+    return silent.load(out)
+
+
+def ranks(tmp, mode, *words, nodes=3, options=()):
+    program = os.path.join(tmp, "silent-mpi")
+    if not os.path.exists(program):
+        program = silent.build(tmp, mpi=True)
+    folder = silent.data(os.path.join(tmp, "d"))
+    report = discover(tmp, *silent.mpirun(nodes), program, mode, folder, *words, options=[*silent.leave_out(folder), *options], name=mode)
+    assert [n["name"] for n in report["nodes"]] == [f"rank:{i}" for i in range(nodes)], report["nodes"]
+    missed, wrong, least = silent.compare(folder, report)
+    assert not missed and not wrong, (mode, missed[:5], wrong[:5])
+    assert report["dependencies_kept"] <= 1.2 * least, (mode, report["dependencies_kept"], least)
+    return report
+
+
+def test_messages_and_collectives_show_every_dependency_in_one_run():
+    with Tmp() as tmp:
+        silent.mpirun(1)
+        for mode in silent.MODES:
+            report = ranks(tmp, mode, "rounds=2", "compute=50", options=["--nodes", "none"])
+            assert report["runs"] == 1 and report["delays"] == 0, report
+            assert {d["means"] for d in report["dependencies"]} == {"shown"}
+
+
+def test_throttling_ranks_finds_the_same():
+    with Tmp() as tmp:
+        silent.mpirun(1)
+        for mode in "pseudosync", "halo":
+            report = ranks(tmp, mode, "rounds=1", "compute=50")
+            assert report["runs"] == 4
+            assert all("throttling" in d["means"] for d in report["dependencies"]), report["dependencies"]
+
+
+def test_what_calls_show_needs_few_delays():
+    with Tmp() as tmp:
+        silent.mpirun(1)
+        report = ranks(tmp, "pseudosync", "rounds=60", "compute=50", options=["--adaptive"])
+        assert report["delays"] < sum(n["calls"] for n in report["nodes"]) / 4, report["delays"]
+
+
+def test_ranks_in_two_network_namespaces():
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        raise Skip("two network namespaces want root and ip")
+    with Tmp() as tmp:
+        mpirun = silent.mpirun(4)
+        name, net = f"feign{os.getpid()}", f"10.{os.getpid() % 200 + 20}.{os.getpid() // 200 % 250}"
+        try:
+            for command in (f"ip netns add {name}", f"ip link add {name}a type veth peer name {name}b", f"ip link set {name}b netns {name}",
+                            f"ip addr add {net}.1/24 dev {name}a", f"ip link set {name}a up", f"ip -n {name} addr add {net}.2/24 dev {name}b",
+                            f"ip -n {name} link set {name}b up", f"ip -n {name} link set lo up"):
+                if subprocess.run(command.split(), stderr=subprocess.PIPE, check=False).returncode != 0:
+                    raise Skip(f"not possible here: {command}")
+            with open(os.path.join(tmp, "rsh"), "w", encoding="ascii") as f:
+                f.write(f"#!/bin/sh\nshift\nexec ip netns exec {name} sh -c \"$*\"\n")
+            os.chmod(os.path.join(tmp, "rsh"), 0o755)
+            mca = f"--mca plm_rsh_agent {tmp}/rsh --mca btl tcp,self --mca oob_tcp_if_include {net}.0/24 --mca btl_tcp_if_include {net}.0/24"
+            command = [*mpirun, *mca.split(), "--host", f"{net}.1:2,{net}.2:2"]
+            if subprocess.run([*command, "true"], timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+                raise Skip("mpirun does not get across network namespaces here")
+            program, folder = silent.build(tmp, mpi=True), silent.data(os.path.join(tmp, "d"))
+            report = discover(tmp, *command, program, "pseudosync", folder, "rounds=1", options=silent.leave_out(folder))
+            missed, wrong, _ = silent.compare(folder, report)
+            assert not missed and not wrong, (missed, wrong)
+        finally:
+            subprocess.run(["ip", "link", "del", f"{name}a"], stderr=subprocess.DEVNULL, check=False)
+            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
+
+
+def test_ranks_that_cannot_be_watched_are_an_error():
+    with Tmp() as tmp:
+        script = f"echo x > {tmp}/f"
+        refuses("discover", "-o", os.path.join(tmp, "o"), "--", "env", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "sh", "-c", script,
+                text="of 2 ranks 1 were seen")
+        assert not os.path.exists(os.path.join(tmp, "o"))
+
+
+def test_a_pipe_shows_who_waits():
+    with Tmp() as tmp:
+        folder = os.path.join(tmp, "d")
+        os.mkdir(folder)
+        script = f"{{ echo a > {folder}/x; echo go; }} | {{ read l; read m < {folder}/x; echo $m > {folder}/y; }}"
+        report = discover(tmp, "sh", "-c", script, options=["--only", folder, "--nodes", "none"])
+        shown = {(d["node"], d["call"], d["on_node"], d["shown_by"]) for d in report["dependencies"]}
+        assert shown == {(1, 0, 0, "read")}, report["dependencies"]
+        assert all(d["on_call"] == report["nodes"][0]["calls"] - 1 for d in report["dependencies"])
+
+
+main(globals())
