@@ -271,7 +271,7 @@ def test_prefetch():
 
 def test_hints():
     for make in (made_up, traced):
-        without, more = holds(make, 150, 2, ["hints,advice=random,allocate=4k"], ["hints,fsync=fdatasync,sync=remove", "coalesce"], ["coalesce", "prefetch", "hints,advice=sequential,pattern=sequential,sync=add"])
+        without, more = holds(make, 150, 2, ["hints,advice=random,allocate=4k"], ["hints,fsync=fdatasync,sync=remove", "coalesce"], ["coalesce", "prefetch", "hints,advice=sequential,pattern=sequential,sync=add"], ["hints,align=4k,buffer=1"])
         assert more != without
 
 

@@ -48,6 +48,9 @@ struct Options {
   const char* content;
 };
 
+// What is mapped behind the buffers: data may lie as much as that past a page's beginning.
+constexpr size_t kPage = 4096;
+
 struct Replayer {
   const feign_host* host = nullptr;
   Options options{};
@@ -71,7 +74,7 @@ struct Replayer {
 
   ~Replayer() {
     for (const auto& [key, context] : aio) syscall(SYS_io_destroy, context);
-    if (write_buffer != nullptr) munmap(write_buffer, buffer_size);
+    if (write_buffer != nullptr) munmap(write_buffer, buffer_size + kPage);
     if (nowhere >= 0) ::close(nowhere);
   }
 };
@@ -92,9 +95,16 @@ struct Context {
     struct statfs statfs;
   } space;
 
+  // Data that the next call moves begins so many bytes later in memory.
+  void move_buffers(ptrdiff_t by) {
+    read_buffer += by;
+    out_buffer += by;
+    if (fill_buffer != nullptr) fill_buffer += by;
+  }
+
   ~Context() {
-    if (read_buffer != nullptr) munmap(read_buffer, r->buffer_size);
-    if (fill_buffer != nullptr) munmap(fill_buffer, r->buffer_size);
+    if (read_buffer != nullptr) munmap(read_buffer, r->buffer_size + kPage);
+    if (fill_buffer != nullptr) munmap(fill_buffer, r->buffer_size + kPage);
   }
 
   int descriptor(uint32_t handle) const { return handle != 0 ? r->descriptors.get(handle) : -1; }
@@ -137,7 +147,7 @@ struct Context {
     return i < a.value_count ? a.values[i] : 0;
   }
   off_t offset2(const feign_activity& a) {
-    return a.mode != 0 ? off_t{-1} : static_cast<off_t>(a.offset);
+    return (a.mode & 1) != 0 ? off_t{-1} : static_cast<off_t>(a.offset);
   }
 
   Where where(uint32_t path) {
