@@ -124,6 +124,57 @@ def test_killed_and_interrupted_labs_go_on_where_they_were():
         assert len(keys) == len(set(keys)), "nothing is done twice"
 
 
+def fits(value, schema, of, at="$"):
+    """Raises where a JSON value does not fit a JSON Schema, of as much of that language as docs/lab.schema.json uses."""
+    known = {"$schema", "$ref", "$defs", "title", "description", "type", "enum", "const", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
+             "minimum", "pattern", "oneOf"}
+    assert set(schema) <= known, set(schema) - known
+    if "$ref" in schema:
+        return fits(value, of["$defs"][schema["$ref"].removeprefix("#/$defs/")], of, at)
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int, "number": (int, float)}
+    wanted = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", [])
+    assert not wanted or any(isinstance(value, kinds[k]) and (k == "boolean" or not isinstance(value, bool)) for k in wanted), (at, wanted, value)
+    assert "enum" not in schema or value in schema["enum"], (at, schema["enum"], value)
+    assert "const" not in schema or value == schema["const"], (at, schema["const"], value)
+    assert "minimum" not in schema or value >= schema["minimum"], (at, value)
+    assert "pattern" not in schema or re.search(schema["pattern"], value), (at, value)
+    if isinstance(value, dict):
+        assert set(schema.get("required", [])) <= set(value), (at, set(schema["required"]) - set(value))
+        for key, of_key in value.items():
+            below = schema.get("properties", {}).get(key, schema.get("additionalProperties", True))
+            assert below is not False, f"{at}: there is \"{key}\""
+            if below is not True:
+                fits(of_key, below, of, f"{at}.{key}")
+    if isinstance(value, list):
+        assert schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)), (at, len(value))
+        for i, item in enumerate(value):
+            fits(item, schema.get("items", {}), of, f"{at}[{i}]")
+    return None
+
+
+def test_what_a_lab_writes_fits_the_schema_in_the_docs():
+    with open(os.path.join(TOP, "docs", "lab.schema.json"), encoding="utf-8") as f:
+        schema = json.load(f)
+    with Tmp() as t:
+        path, out = lab(t, SMALL + "  fails: {with: {filter: {kind: read}}}\n  shaken: {with: {jitter: {max: [1us, 2us]}}}\nrequire: 100%\n"
+                        "curves: {name: elsewhere, variant: shaken, parameter: max, baseline: 2s, points: {1us: 1s, 2us: 1500ms}}\n"), os.path.join(t, "x.results.json")
+        r = feign("lab", path, "--json", "--html", os.path.join(t, "x.html"))
+        assert r.status == 1, r.err
+        assert feign("lab", path, "--search", "--budget", "8", "-q").status == 0
+        served(path, [{"variant": "shaken", "parameters": {"max": "3us"}}])
+        fits(r.json(), schema["$defs"]["summary"], schema)
+        document = results_of(out)
+        fits(document, schema["$defs"]["results"], schema)
+        assert document["lab"]["curves"][0]["points"] == [["1us", 0.5], ["2us", 0.75]]
+        assert {run["by"] for run in document["runs"]} >= {"lab", "timeline", "serve"} and {run["status"] for run in document["runs"]} == {"ok", "failed"}
+        for damage in ({"status": "good"}, {"repeat": -1}, {"speed": 1}):  # the schema can say no
+            try:
+                fits({**document, "runs": [{**document["runs"][0], **damage}]}, schema["$defs"]["results"], schema)
+            except AssertionError:
+                continue
+            raise AssertionError(f"{damage} fits")
+
+
 def test_a_torn_end_is_done_again_and_damage_elsewhere_is_an_error():
     with Tmp() as t:
         path, out = lab(t, SMALL), os.path.join(t, "x.results.json")
@@ -235,6 +286,15 @@ def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
         refuses("lab", path, "--results", os.path.join(t, "3.json"), text=r"setup of root .*exit status 3: no luck")
 
 
+def test_another_root_is_not_set_up():
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("drop-caches: no", "drop-caches: no, setup: 'false', teardown: 'false'").replace("repeats: 6", "repeats: 1"))
+        refuses("lab", path, text="setup of root")
+        os.mkdir(os.path.join(t, "other"))
+        r = feign("lab", path, "--root", os.path.join(t, "other"))
+        assert r.status == 0, r.err
+
+
 def test_caches_that_may_not_be_dropped_are_said_to_be_warm():
     if os.access("/proc/sys/vm/drop_caches", os.W_OK) and (os.geteuid() != 0 or not shutil.which("setpriv")):
         raise Skip("caches may be dropped here, and there is no setpriv to give up that right")
@@ -317,6 +377,9 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             (SMALL + "  more: {points: []}\n", "points: want at least one"),
             (SMALL + "  same2: {paces: think}\n", "unknown key \"paces\""),
             (SMALL.replace("traces: TRACE", "traces: [TRACE, TRACE]"), "is there twice"),
+            (SMALL + "curves: {name: a, variant: nobody, parameter: max, baseline: 1s, points: {1: 1s}}\n", r"x\.yaml:8:\d+: curve: there is no variant \"nobody\""),
+            (SMALL + "  v: {with: {jitter: {seed: [1, 2]}}}\ncurves: {name: a, variant: v, parameter: max, baseline: 1s, points: {1: 1s}}\n", "has no parameter \"max\"; it has seed"),
+            (SMALL + "  v: {with: {jitter: {seed: [1, 2]}}}\ncurves: {name: a, variant: v, parameter: seed, baseline: 1s, points: {1: 1}}\n", "points: 1: \"1\": want a time"),
         ]:
             path = lab(t, text)
             r = refuses("lab", path, text=said)

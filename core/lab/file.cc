@@ -163,6 +163,7 @@ class Reader {
     if (!top) return std::move(top.error());
     yaml_node_t* variants = nullptr;
     yaml_node_t* baseline = nullptr;
+    yaml_node_t* curves = nullptr;
     for (auto& [key, value] : *top) {
       Result<void> done;
       if (key == "traces" || key == "trace") {
@@ -173,6 +174,8 @@ class Reader {
         variants = value;
       } else if (key == "baseline") {
         baseline = value;
+      } else if (key == "curves") {
+        curves = value;
       } else if (key == "repeats") {
         done = number(*value, "repeats", 1, 1'000'000, lab_.repeats);
       } else if (key == "seed") {
@@ -196,7 +199,7 @@ class Reader {
       } else {
         return d_.error(*value, "unknown key \"" + key +
                                     "\": want traces, roots, variants, baseline, repeats, seed, "
-                                    "require, timeout, timeline, " +
+                                    "require, timeout, timeline, curves, " +
                                     setting_names());
       }
       if (!done) return std::move(done.error());
@@ -221,6 +224,9 @@ class Reader {
       }
       lab_.baseline = *text;
     }
+    if (curves != nullptr)
+      if (auto done = list(*curves, [&](yaml_node_t& n) { return curve(n); }); !done)
+        return std::move(done.error());
     return std::move(lab_);
   }
 
@@ -403,7 +409,12 @@ class Reader {
         }
       }
     }
-    if (!own_root_.empty()) r.path = own_root_;
+    if (!own_root_.empty()) {
+      // What the file does for its root, it does not do for another one.
+      r.path = own_root_;
+      r.setup.clear();
+      r.teardown.clear();
+    }
     if (r.path.empty()) return d_.error(n, "root: want a directory");
     if (r.name.empty()) r.name = r.path;
     if (r.setup.empty()) {
@@ -783,6 +794,57 @@ class Reader {
       return d_.error(n, "variants: want a map of name and variant, or a list");
     }
     if (lab_.configs.empty()) return d_.error(n, "variants: want at least one");
+    return {};
+  }
+
+  // {name: …, variant: …, parameter: …, baseline: 2s, points: {64KiB: 1.5s, …}}
+  Result<void> curve(yaml_node_t& n) {
+    const std::string form = "a map of name, variant, parameter, baseline and points";
+    auto parts = d_.pairs(n, form);
+    if (!parts) return std::move(parts.error());
+    LabCurve c;
+    uint64_t baseline = 0;
+    yaml_node_t *points = nullptr, *variant = nullptr, *parameter = nullptr;
+    for (auto& [key, value] : *parts) {
+      if (key == "points") {
+        points = value;
+        continue;
+      }
+      if (key != "name" && key != "variant" && key != "parameter" && key != "baseline")
+        return d_.error(*value, "curve: unknown key \"" + key + "\": want " + form);
+      auto text = d_.scalar(*value, key + ": want a text");
+      if (!text) return std::move(text.error());
+      if (key == "baseline") {
+        if (auto done = duration(*value, "baseline", baseline); !done) return done;
+      } else if (key == "name") {
+        c.name = *text;
+      } else {
+        (key == "variant" ? variant : parameter) = value;
+        (key == "variant" ? c.variant : c.parameter) = *text;
+      }
+    }
+    if (c.name.empty() || variant == nullptr || parameter == nullptr || points == nullptr ||
+        baseline == 0)
+      return d_.error(n, "curve: want " + form + ", and a baseline that takes time");
+    const auto of = std::find_if(lab_.variants.begin(), lab_.variants.end(),
+                                 [&](const LabVariant& v) { return v.name == c.variant; });
+    if (of == lab_.variants.end())
+      return d_.error(*variant, "curve: there is no variant \"" + c.variant + "\"");
+    std::string known;
+    for (const auto& p : of->parameters) known += (known.empty() ? "" : ", ") + p.name;
+    if (std::none_of(of->parameters.begin(), of->parameters.end(),
+                     [&](const auto& p) { return p.name == c.parameter; }))
+      return d_.error(*parameter, "curve: variant " + c.variant + " has no parameter \"" +
+                                      c.parameter + "\"; it has " +
+                                      (known.empty() ? "none" : known));
+    auto list = d_.pairs(*points, "points: a map of value and time");
+    if (!list) return std::move(list.error());
+    for (auto& [value, time] : *list) {
+      uint64_t ns = 0;
+      if (auto done = duration(*time, "points: " + value, ns); !done) return done;
+      c.points.emplace_back(value, static_cast<double>(ns) / static_cast<double>(baseline));
+    }
+    lab_.curves.push_back(std::move(c));
     return {};
   }
 

@@ -185,6 +185,12 @@ Json Session::head(const Lab& lab) {
   head["machine"] = {{"system", std::string(u.sysname) + " " + u.release},
                      {"host", u.nodename},
                      {"processors", std::thread::hardware_concurrency()}};
+  head["curves"] = Json::array();
+  for (const LabCurve& c : lab.curves)
+    head["curves"].push_back({{"name", c.name},
+                              {"variant", c.variant},
+                              {"parameter", c.parameter},
+                              {"points", c.points}});
   head["cells"] = Json::array();
   for (const LabTrace& trace : lab.traces)
     for (const LabRoot& root : lab.roots)
