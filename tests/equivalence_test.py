@@ -228,10 +228,11 @@ def made_up(tmp, seed, count):
 
 
 def holds(make, count, seeds, *pipelines, order=("trace", "depend"), base=()):
-    seeds = int(os.environ.get("FEIGN_SEEDS", seeds))
+    if not isinstance(seeds, range):
+        seeds = range(FIRST, FIRST + int(os.environ.get("FEIGN_SEEDS", seeds)))
     calls = [0, 0]
     unsure.clear()
-    for seed in range(FIRST, FIRST + seeds):
+    for seed in seeds:
         with tempfile.TemporaryDirectory(prefix="feign-test.", dir=MEMORY) as tmp:
             trace, more = make(tmp, seed, count)
             try:
@@ -244,7 +245,7 @@ def holds(make, count, seeds, *pipelines, order=("trace", "depend"), base=()):
                 if keep := os.environ.get("FEIGN_KEEP"):
                     shutil.copy(trace, os.path.join(keep, f"{make.__name__}-{seed}.strace"))
                 raise AssertionError(f"seed {seed}: {why}") from None
-    compared = seeds * len(pipelines) * len(order)
+    compared = len(seeds) * len(pipelines) * len(order)
     assert len(unsure) <= 1 + compared // 10, f"{len(unsure)} of {compared} could not be compared: {unsure[:3]}"
     return calls
 
@@ -273,6 +274,27 @@ def test_hints():
     for make in (made_up, traced):
         without, more = holds(make, 150, 2, ["hints,advice=random,allocate=4k"], ["hints,fsync=fdatasync,sync=remove", "coalesce"], ["coalesce", "prefetch", "hints,advice=sequential,pattern=sequential,sync=add"], ["hints,align=4k,buffer=1"])
         assert more != without
+
+
+def any_order(r):
+    """Modifiers with random options, in a random order, depend among them."""
+    some = [f"coalesce,max={r.choice(('64', '4k', '1m'))},window={r.choice((3, 64, 1024))},what={r.choice(('both', 'both', 'reads', 'writes'))}",
+            f"prefetch,distance={r.choice((1, 2, 9))},lead={r.choice(('0s', '3ms'))},fresh={r.choice(('0', '1m'))},call={r.choice(('fadvise', 'readahead'))}",
+            f"hints,window={r.choice((2, 1024))},min-size={r.choice(('0', '3000'))},advice={r.choice(('random', 'dontneed', 'noreuse'))},allocate={r.choice(('0', '4k'))},"
+            f"fsync={r.choice(('keep', 'fdatasync', 'drop'))},sync={r.choice(('keep', 'remove', 'add'))},buffer={r.choice(('1', '512'))}", "depend"]
+    if r.random() < 0.3:
+        some.append("coalesce,max=512")
+    r.shuffle(some)
+    return some
+
+
+def test_all_of_them_in_any_order():
+    seeds = int(os.environ.get("FEIGN_SEEDS", 6))
+    for make, share in ((made_up, 2), (traced, 3)):
+        for seed in range(FIRST, FIRST + max(1, seeds // share)):
+            r = random.Random(seed)
+            first, second = any_order(r), any_order(r)
+            holds(make, 150, range(seed, seed + 1), first, second, order=("stream",), base=["depend"])
 
 
 def test_flash_io():

@@ -244,7 +244,7 @@ class Reader {
                       uint64_t& to) {
     const std::string want =
         "a number from " + std::to_string(least) + " to " + std::to_string(most);
-    auto text = d_.scalar(n, name + ": " + want);
+    auto text = d_.scalar(n, name + ": want " + want);
     if (!text) return std::move(text.error());
     char* end = nullptr;
     errno = 0;
@@ -299,7 +299,9 @@ class Reader {
       }
       for (const std::string& file : files_of(*text)) {
         auto sum = checksum(file);
-        if (!sum) return wrong(f, "--trace", own_trace_, "trace " + sum.error().text());
+        if (!sum)
+          return wrong(f, "--trace", own_trace_,
+                       "trace " + sum.error().text() + ": want a trace file");
         t.checksum += *sum;
       }
       t.files.push_back(*text);
@@ -327,6 +329,7 @@ class Reader {
             t.name = *text;
           } else {
             provider = provider || key == "provider";
+            if (auto done = of_trace(*value, key, *text); !done) return done;
             t.options.push_back("--" + key);
             t.options.push_back(*text);
           }
@@ -351,6 +354,23 @@ class Reader {
     if (t.name == "." || t.name == ".." || t.name.find('/') != std::string::npos)
       return d_.error(n, "trace: name \"" + t.name + "\": want one that can name a directory");
     lab_.traces.push_back(std::move(t));
+    return {};
+  }
+
+  // What a trace is read with, as far as that can be checked without reading it.
+  Result<void> of_trace(yaml_node_t& n, const std::string& key, const std::string& text) {
+    Error why(FEIGN_OK, "");
+    if (key == "ranks") {
+      auto filter = filter_of_ranks(text);
+      if (!filter) return d_.error(n, "ranks: \"" + text + "\": " + filter.error().text());
+      if (!fits(*filter, plugins_, why)) return d_.error(n, "ranks: " + why.text());
+    } else if (key == "provider") {
+      auto spec = parse_plugin_spec(text, d_.at(n));
+      if (!spec) return std::move(spec.error());
+      if (spec->name.find('/') == std::string::npos)
+        if (auto found = plugins_.find(spec->name, FEIGN_PROVIDER); !found)
+          return d_.error(n, "provider: " + found.error().text());
+    }
     return {};
   }
 
@@ -841,6 +861,12 @@ class Reader {
     if (!list) return std::move(list.error());
     for (auto& [value, time] : *list) {
       uint64_t ns = 0;
+      char* end = nullptr;
+      const double plain = strtod(value.c_str(), &end);
+      const bool number = end != value.c_str() && *end == '\0' && std::isfinite(plain);
+      if (!number && !parse_size(value, ns) && !parse_duration(value, ns))
+        return d_.error(*time, "points: \"" + value +
+                                   "\": want a number, a size or a time, and the time it took");
       if (auto done = duration(*time, "points: " + value, ns); !done) return done;
       c.points.emplace_back(value, static_cast<double>(ns) / static_cast<double>(baseline));
     }
