@@ -286,6 +286,19 @@ def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
         refuses("lab", path, "--results", os.path.join(t, "3.json"), text=r"setup of root .*exit status 3: no luck")
 
 
+def test_runs_before_the_first_are_not_counted():
+    with Tmp() as t:
+        notes = os.path.join(t, "notes")
+        path = lab(t, SMALL.replace("drop-caches: no", f"drop-caches: no, settle: 'echo run >> {notes}'").replace("repeats: 6", "repeats: 1\nwarm-up: 2"))
+        for _ in range(2):  # nothing is warmed up when there is nothing to do
+            r = feign("lab", path, "--json")
+            assert r.status == 0 and [row["runs"] for row in r.json()["groups"][0]["rows"]] == [1, 1, 1], r.err
+            with open(notes, encoding="utf-8") as f:
+                assert f.read() == "run\n" * 5
+        assert len(results_of(os.path.join(t, "x.results.json"))["runs"]) == 3
+        refuses("lab", lab(t, SMALL + "warm-up: yes\n"), text=r"x\.yaml:8:10: warm-up: \"yes\": want a number from 0")
+
+
 def test_another_root_is_not_set_up():
     with Tmp() as t:
         path = lab(t, SMALL.replace("drop-caches: no", "drop-caches: no, setup: 'false', teardown: 'false'").replace("repeats: 6", "repeats: 1"))
@@ -700,7 +713,8 @@ def test_the_page_compares_variants_and_parameters():
     if not os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
         raise Skip("no dygraphs (Debian, Ubuntu: apt-get install libjs-dygraphs)")
     with Tmp() as t:
-        path, page = lab(t, SMALL + "  </script><b>: {pace: think}\n  by: {with: {jitter: {max: {from: 1us, to: 100us, factor: 10}}}}\n"), os.path.join(t, "x.html")
+        path, page = lab(t, SMALL + "  </script><b>: {pace: think}\n  by: {with: {jitter: {max: {from: 1us, to: 100us, factor: 10}}}}\n"
+                         "curves: {name: elsewhere, variant: by, parameter: max, baseline: 1s, points: {1us: 900ms, 50us: 1s, 100us: 2s}}\n"), os.path.join(t, "x.html")
         r = feign("lab", path, "--html", page)
         assert r.status == 0, r.err
         runs = results_of(os.path.join(t, "x.results.json"))["runs"]
@@ -711,12 +725,16 @@ def test_the_page_compares_variants_and_parameters():
 const runs = of('runs')[0], wide = runs.graph.xAxisRange(); drag(runs, 0.1, 0.5); const near = runs.graph.xAxisRange();
 const select = document.querySelector('select'); select.selectedIndex = 1; select.onchange();
 return { names: feign.charts.map(c => c.name).sort(), inks: feign.charts.map(ink), rows: [...document.querySelectorAll('table')[0].querySelectorAll('tr')].map(r => r.textContent),
-  points: runs.graph.numRows(), wide: wide, near: near, bold: document.querySelectorAll('b').length };
+  points: runs.graph.numRows(), wide: wide, near: near, bold: document.querySelectorAll('b').length, ratios: ['ratios', 'parameter ratio'].map(n => of(n)[0].graph.yAxisRange()),
+  beside: of('parameter ratio')[0].graph.getLabels(), both: of('parameter ratio')[0].graph.numRows(), heads: [...document.querySelectorAll('th')].map(e => e.textContent) };
 """)
         assert found["names"].count("parameter time") == 1 and {"runs", "ratios", "latency", "timeline"} <= set(found["names"]), found["names"]
         assert min(found["inks"]) > 200 and found["points"] == 7 * 6 and found["bold"] == 0, found
         assert found["near"][1] - found["near"][0] < (found["wide"][1] - found["wide"][0]) * 0.5
         assert any("</script><b>" in row for row in found["rows"]), found["rows"]
+        assert all(low == 0 and high > 1 for low, high in found["ratios"]) and found["ratios"][1][1] > 2, "1 and what was measured elsewhere are in sight"
+        assert found["beside"] == ["max", "this lab", "elsewhere"] and found["both"] == 4 and "elsewhere" in found["heads"], found
+        assert {"parameter calls", "parameter bytes", "parameter ratio"} <= set(found["names"]), found["names"]
 
 
 def in_firefox(page, script):

@@ -178,6 +178,8 @@ class Reader {
         curves = value;
       } else if (key == "repeats") {
         done = number(*value, "repeats", 1, 1'000'000, lab_.repeats);
+      } else if (key == "warm-up") {
+        done = number(*value, "warm-up", 0, 1000, lab_.warm_up);
       } else if (key == "seed") {
         done = number(*value, "seed", 0, UINT32_MAX, lab_.seed);
       } else if (key == "require") {
@@ -199,7 +201,7 @@ class Reader {
       } else {
         return d_.error(*value, "unknown key \"" + key +
                                     "\": want traces, roots, variants, baseline, repeats, seed, "
-                                    "require, timeout, timeline, curves, " +
+                                    "warm-up, require, timeout, timeline, curves, " +
                                     setting_names());
       }
       if (!done) return std::move(done.error());

@@ -76,6 +76,7 @@ struct Lab {
   std::vector<LabCurve> curves;
   std::string baseline;  // the label of one of them
   uint64_t repeats = 10, seed = 1;
+  uint64_t warm_up = 0;     // runs before the first that counts, of each trace and root
   std::string require;      // a share, "" if none
   uint64_t timeout_ns = 0;  // of a run, 0: none
   enum class Timeline { kNone, kBest, kAll } timeline = Timeline::kBest;
