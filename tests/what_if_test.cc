@@ -306,7 +306,12 @@ TEST_P(WhatIf, HintsAlignReads) {
             (List{"open 0+0", "pread64 4096+4096", "preadv 8192+4096", "pread64 4096+8192",
                   "pread64 0+4096", "lseek 110+0", "read 4096+8192", "pwrite64 100+10"}));
   EXPECT_EQ(last[1].a.result, 914);
+  // What met the end of the file says nothing of how far it goes: prepare goes by that.
+  Act nothing = data("pread64", 5000, 10);
+  nothing.result = 0;
   EXPECT_TRUE(last[1].a.marks & FEIGN_INJECTED);
+  EXPECT_EQ(run("hints", {{"align", "4k"}}, {data("open", 0, 0), nothing}),
+            (List{"open 0+0", "pread64 5000+10"}));
 }
 TEST_P(WhatIf, HintsSayWhereInMemory) {
   run("hints", {{"buffer", "512"}}, {data("open", 0, 0), data("read", 0, 10), other("fsync")});
