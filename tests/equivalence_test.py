@@ -67,7 +67,7 @@ def compare(trace, tmp, with_, *more, base=()):
         for _ in range(20 if "trace" not in more else 0):
             again, said = replayed(trace, os.path.join(tmp, "a"), base, *more)
             if again != before or said["mismatched"] != plain["mismatched"] or said["mismatched"] != 0:
-                unsure.append((trace, more))
+                unsure.append((with_, trace, more))
                 return plain["activities"], report["activities"]
         assert not differ, f"{with_} {more}: (without, with) {list(differ.items())[:5]}"
         assert report["mismatched"] == plain["mismatched"], f"{with_} {more}: {json.dumps(report['mismatches'][:3])}, without {json.dumps(plain['mismatches'][:3])}"
@@ -91,7 +91,7 @@ def traced(tmp, seed, count):
 
 
 class MadeUp:
-    """Processes that share few files, and mostly go on where they were: what there is to merge, and all that forbids it.
+    """Processes and threads that share few files, and mostly go on where they were: what there is to merge, and all that forbids it.
 
     A little file system tells the results; what comes out is text as strace writes it."""
 
@@ -99,7 +99,7 @@ class MadeUp:
         self.random, self.lines, self.clock = random.Random(seed), [], 1.7e9
         self.files = {f"/d/f{i}": bytearray() for i in range(3)}  # by name: what it holds (sizes are what matters)
         self.fds, self.next = {}, 3  # (process, fd) -> [file, flags, position, name]; forks share the lists
-        self.processes = [100]
+        self.tables = {100: 100}  # by thread: the process whose descriptors it has
         self.say(100, 'mkdir("/d", 0777)', 0)
         for _ in range(count):
             self.step()
@@ -114,7 +114,7 @@ class MadeUp:
         if "O_TRUNC" in flags:
             del self.files[name][:]
         self.next += 1
-        self.fds[p, self.next] = [self.files[name], flags, 0, name]
+        self.fds[self.tables[p], self.next] = [self.files[name], flags, 0, name]
         self.say(p, f'openat(AT_FDCWD, "{name}", {flags}|O_CREAT, 0666)', self.next)
 
     def data(self, p, fd, d, how):
@@ -145,12 +145,13 @@ class MadeUp:
         self.say(p, f"{how}({fd}, {vector}" + ("" if at_own else f", {at}") + ")", n)
 
     def step(self):
-        r, p = self.random, self.random.choice(self.processes)
-        mine = [fd for (process, fd) in self.fds if process == p]
+        r, p = self.random, self.random.choice(sorted(self.tables))
+        q = self.tables[p]
+        mine = [fd for (process, fd) in self.fds if process == q]
         if not mine or r.random() < 0.03:
             return self.open(p)
         fd = r.choice(mine)
-        d = self.fds[p, fd]
+        d = self.fds[q, fd]
         if r.random() < 0.8:  # goes on for a while
             how = r.choice(["read", "write", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev"])
             for _ in range(r.choice((1, 2, 3, 8, 20))):
@@ -159,10 +160,10 @@ class MadeUp:
                     d[2] = where
                     self.say(p, f"lseek({fd}, {where}, SEEK_SET)", where)
                 self.data(p, fd, d, how)
-                if r.random() < 0.1 and len(self.processes) > 1:
+                if r.random() < 0.1 and len(self.tables) > 1:
                     break
             return None
-        what = r.choice(["fsync", "fstat", "stat", "close", "dup", "fork", "end", "rename", "ftruncate", "truncate", "sync", "unlink", "read-all", "fadvise", "copy"])
+        what = r.choice(["fsync", "fstat", "stat", "close", "dup", "fork", "thread", "end", "rename", "ftruncate", "truncate", "sync", "unlink", "read-all", "fadvise", "copy"])
         if what == "fsync":
             self.say(p, f"{r.choice(('fsync', 'fdatasync'))}({fd})", 0)
         elif what == "fstat":
@@ -170,19 +171,23 @@ class MadeUp:
         elif what == "stat" and self.files.get(d[3]) is d[0]:
             self.say(p, f'stat("{d[3]}", {{st_mode=S_IFREG|0644, st_size={len(d[0])}, ...}})', 0)
         elif what == "close":
-            del self.fds[p, fd]
+            del self.fds[q, fd]
             self.say(p, f"close({fd})", 0)
         elif what == "dup":
             self.next += 1
-            self.fds[p, self.next] = d
+            self.fds[q, self.next] = d
             self.say(p, f"dup({fd})", self.next)
-        elif what == "fork" and len(self.processes) < 4:
+        elif what == "thread" and len(self.tables) < 5:
+            child = 100 + len(self.lines) + 1
+            self.say(p, "clone(child_stack=0x7f0000000000, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM)", child)
+            self.tables[child] = q
+        elif what == "fork" and len(self.tables) < 5:
             child = 100 + len(self.lines) + 1
             self.say(p, "fork()", child)
             for (process, number), shared in list(self.fds.items()):
-                if process == p:
+                if process == q:
                     self.fds[child, number] = shared
-            self.processes.append(child)
+            self.tables[child] = child
         elif what == "end":
             self.say(p, f"lseek({fd}, 0, SEEK_END)", len(d[0]))
             d[2] = len(d[0])
@@ -207,10 +212,10 @@ class MadeUp:
         elif what == "fadvise":
             self.say(p, f"fadvise64({fd}, 0, 0, {r.choice(('POSIX_FADV_DONTNEED', 'POSIX_FADV_SEQUENTIAL'))})", 0)
         elif what == "copy":
-            other = self.fds[p, r.choice(mine)]
+            other = self.fds[q, r.choice(mine)]
             if other[0] is not d[0] and "O_APPEND" not in other[1] and d[2] < len(d[0]):
                 n = min(500, len(d[0]) - d[2])
-                number = next(k[1] for k, v in self.fds.items() if v is other and k[0] == p)
+                number = next(k[1] for k, v in self.fds.items() if v is other and k[0] == q)
                 if other[2] > len(other[0]):
                     other[0].extend(bytes(other[2] - len(other[0])))
                 other[0][other[2]:other[2] + n] = bytes(n)
@@ -235,7 +240,7 @@ def holds(make, count, seeds, *pipelines, order=("trace", "depend"), base=()):
         with tempfile.TemporaryDirectory(prefix="feign-test.", dir=MEMORY) as tmp:
             trace, more = make(tmp, seed, count)
             try:
-                for with_ in pipelines:
+                for with_ in (p(seed) if callable(p) else p for p in pipelines):
                     for o in order:
                         without, changed = compare(trace, tmp, with_, "--order", o, *more, base=base)
                         calls[0] += without
@@ -271,8 +276,25 @@ def test_prefetch():
 
 def test_hints():
     for make in (made_up, traced):
-        without, more = holds(make, 150, 2, ["hints,advice=random,allocate=4k"], ["hints,fsync=fdatasync,sync=remove", "coalesce"], ["coalesce", "prefetch", "hints,advice=sequential,pattern=sequential,sync=add"])
+        without, more = holds(make, 150, 2, ["hints,advice=random,allocate=4k"], ["hints,fsync=fdatasync,sync=remove", "coalesce"], ["coalesce", "prefetch", "hints,advice=sequential,pattern=sequential,sync=add"], ["hints,align=4k,buffer=1"])
         assert more != without
+
+
+def any_order(r):
+    """Modifiers with random options, in a random order, depend among them."""
+    some = [f"coalesce,max={r.choice(('64', '4k', '1m'))},window={r.choice((3, 64, 1024))},what={r.choice(('both', 'both', 'reads', 'writes'))}",
+            f"prefetch,distance={r.choice((1, 2, 9))},lead={r.choice(('0s', '3ms'))},fresh={r.choice(('0', '1m'))},call={r.choice(('fadvise', 'readahead'))}",
+            f"hints,window={r.choice((2, 1024))},min-size={r.choice(('0', '3000'))},advice={r.choice(('random', 'dontneed', 'noreuse'))},allocate={r.choice(('0', '4k'))},"
+            f"fsync={r.choice(('keep', 'fdatasync', 'drop'))},sync={r.choice(('keep', 'remove', 'add'))},buffer={r.choice(('1', '512'))}", "depend"]
+    if r.random() < 0.3:
+        some.append("coalesce,max=512")
+    r.shuffle(some)
+    return some
+
+
+def test_all_of_them_in_any_order():
+    for make, seeds in ((made_up, 3), (traced, 2)):
+        holds(make, 150, seeds, lambda seed: any_order(random.Random(seed)), lambda seed: any_order(random.Random(-seed)), order=("stream",), base=["depend"])
 
 
 def test_flash_io():

@@ -147,7 +147,7 @@ def test_options_that_are_wrong():
 
 def test_they_keep_the_contract():
     from harness import BUILD
-    for name in ("coalesce", "prefetch", "scale", "hints,advice=random", "replicate,copies=3"):
+    for name in ("coalesce", "prefetch", "scale", "hints,advice=random", "hints,align=4k,buffer=512", "replicate,copies=3", "posix", "null"):
         plugin, _, options = name.partition(",")
         r = feign("check", os.path.join(BUILD, "plugins", plugin + ".so") + ("," + options if options else ""))
         assert r.status == 0, r.out

@@ -124,6 +124,57 @@ def test_killed_and_interrupted_labs_go_on_where_they_were():
         assert len(keys) == len(set(keys)), "nothing is done twice"
 
 
+def fits(value, schema, of, at="$"):
+    """Raises where a JSON value does not fit a JSON Schema, of as much of that language as docs/lab.schema.json uses."""
+    known = {"$schema", "$ref", "$defs", "title", "description", "type", "enum", "const", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
+             "minimum", "pattern", "oneOf"}
+    assert set(schema) <= known, set(schema) - known
+    if "$ref" in schema:
+        return fits(value, of["$defs"][schema["$ref"].removeprefix("#/$defs/")], of, at)
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int, "number": (int, float)}
+    wanted = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", [])
+    assert not wanted or any(isinstance(value, kinds[k]) and (k == "boolean" or not isinstance(value, bool)) for k in wanted), (at, wanted, value)
+    assert "enum" not in schema or value in schema["enum"], (at, schema["enum"], value)
+    assert "const" not in schema or value == schema["const"], (at, schema["const"], value)
+    assert "minimum" not in schema or value >= schema["minimum"], (at, value)
+    assert "pattern" not in schema or re.search(schema["pattern"], value), (at, value)
+    if isinstance(value, dict):
+        assert set(schema.get("required", [])) <= set(value), (at, set(schema["required"]) - set(value))
+        for key, of_key in value.items():
+            below = schema.get("properties", {}).get(key, schema.get("additionalProperties", True))
+            assert below is not False, f"{at}: there is \"{key}\""
+            if below is not True:
+                fits(of_key, below, of, f"{at}.{key}")
+    if isinstance(value, list):
+        assert schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)), (at, len(value))
+        for i, item in enumerate(value):
+            fits(item, schema.get("items", {}), of, f"{at}[{i}]")
+    return None
+
+
+def test_what_a_lab_writes_fits_the_schema_in_the_docs():
+    with open(os.path.join(TOP, "docs", "lab.schema.json"), encoding="utf-8") as f:
+        schema = json.load(f)
+    with Tmp() as t:
+        path, out = lab(t, SMALL + "  fails: {with: {filter: {kind: read}}}\n  shaken: {with: {jitter: {max: [1us, 2us]}}}\nrequire: 100%\n"
+                        "curves: {name: elsewhere, variant: shaken, parameter: max, baseline: 2s, points: {1us: 1s, 2us: 1500ms}}\n"), os.path.join(t, "x.results.json")
+        r = feign("lab", path, "--json", "--html", os.path.join(t, "x.html"))
+        assert r.status == 1, r.err
+        assert feign("lab", path, "--search", "--budget", "8", "-q").status == 0
+        served(path, [{"variant": "shaken", "parameters": {"max": "3us"}}])
+        fits(r.json(), schema["$defs"]["summary"], schema)
+        document = results_of(out)
+        fits(document, schema["$defs"]["results"], schema)
+        assert document["lab"]["curves"][0]["points"] == [["1us", 0.5], ["2us", 0.75]]
+        assert {run["by"] for run in document["runs"]} >= {"lab", "timeline", "serve"} and {run["status"] for run in document["runs"]} == {"ok", "failed"}
+        for damage in ({"status": "good"}, {"repeat": -1}, {"speed": 1}):  # the schema can say no
+            try:
+                fits({**document, "runs": [{**document["runs"][0], **damage}]}, schema["$defs"]["results"], schema)
+            except AssertionError:
+                continue
+            raise AssertionError(f"{damage} fits")
+
+
 def test_a_torn_end_is_done_again_and_damage_elsewhere_is_an_error():
     with Tmp() as t:
         path, out = lab(t, SMALL), os.path.join(t, "x.results.json")
@@ -235,6 +286,28 @@ def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
         refuses("lab", path, "--results", os.path.join(t, "3.json"), text=r"setup of root .*exit status 3: no luck")
 
 
+def test_runs_before_the_first_are_not_counted():
+    with Tmp() as t:
+        notes = os.path.join(t, "notes")
+        path = lab(t, SMALL.replace("drop-caches: no", f"drop-caches: no, settle: 'echo run >> {notes}'").replace("repeats: 6", "repeats: 1\nwarm-up: 2"))
+        for _ in range(2):  # nothing is warmed up when there is nothing to do
+            r = feign("lab", path, "--json")
+            assert r.status == 0 and [row["runs"] for row in r.json()["groups"][0]["rows"]] == [1, 1, 1], r.err
+            with open(notes, encoding="utf-8") as f:
+                assert f.read() == "run\n" * 5
+        assert len(results_of(os.path.join(t, "x.results.json"))["runs"]) == 3
+        refuses("lab", lab(t, SMALL + "warm-up: yes\n"), text=r"x\.yaml:8:10: warm-up: \"yes\": want a number from 0")
+
+
+def test_another_root_is_not_set_up():
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("drop-caches: no", "drop-caches: no, setup: 'false', teardown: 'false'").replace("repeats: 6", "repeats: 1"))
+        refuses("lab", path, text="setup of root")
+        os.mkdir(os.path.join(t, "other"))
+        r = feign("lab", path, "--root", os.path.join(t, "other"))
+        assert r.status == 0, r.err
+
+
 def test_caches_that_may_not_be_dropped_are_said_to_be_warm():
     if os.access("/proc/sys/vm/drop_caches", os.W_OK) and (os.geteuid() != 0 or not shutil.which("setpriv")):
         raise Skip("caches may be dropped here, and there is no setpriv to give up that right")
@@ -299,6 +372,10 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             (SMALL.replace("repeats: 6", "baseline: nobody"), "baseline: \"nobody\": want one of baseline, same, half"),
             (SMALL.replace("TRACE", "/nowhere/t"), r"x\.yaml:1:9: .*/nowhere/t"),
             (SMALL.replace("TRACE", "/dev/null"), r"x\.yaml:1:9: "),
+            (SMALL.replace("traces: TRACE", "traces: {file: TRACE, ranks: a-b}"), r"x\.yaml:1:\d+: ranks: .*rank=a-b: want numbers"),
+            (SMALL.replace("traces: TRACE", "traces: {file: TRACE, ranks: ''}"), r"ranks: \"\": want numbers"),
+            (SMALL.replace("traces: TRACE", "traces: {file: TRACE, provider: nobody}"), r"x\.yaml:1:\d+: provider: .*\"nobody\".*strace"),
+            (SMALL.replace("ROOT", '"a\\0b"'), r"x\.yaml:2:\d+: holds a NUL byte"),
             (SMALL.replace("ROOT", "/nowhere"), r"x\.yaml:2:15: root /nowhere.*want a directory"),
             (SMALL.replace("drop-caches", "drop"), r"x\.yaml:2:\d+: root: unknown key \"drop\""),
             (SMALL.replace("pace: think}", "pace: thonk}", 1), r"x\.yaml:5:20: pace: \"thonk\": want afap"),
@@ -317,6 +394,9 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             (SMALL + "  more: {points: []}\n", "points: want at least one"),
             (SMALL + "  same2: {paces: think}\n", "unknown key \"paces\""),
             (SMALL.replace("traces: TRACE", "traces: [TRACE, TRACE]"), "is there twice"),
+            (SMALL + "curves: {name: a, variant: nobody, parameter: max, baseline: 1s, points: {1: 1s}}\n", r"x\.yaml:8:\d+: curve: there is no variant \"nobody\""),
+            (SMALL + "  v: {with: {jitter: {seed: [1, 2]}}}\ncurves: {name: a, variant: v, parameter: max, baseline: 1s, points: {1: 1s}}\n", "has no parameter \"max\"; it has seed"),
+            (SMALL + "  v: {with: {jitter: {seed: [1, 2]}}}\ncurves: {name: a, variant: v, parameter: seed, baseline: 1s, points: {1: 1}}\n", "points: 1: \"1\": want a time"),
         ]:
             path = lab(t, text)
             r = refuses("lab", path, text=said)
@@ -633,7 +713,8 @@ def test_the_page_compares_variants_and_parameters():
     if not os.path.exists("/usr/share/javascript/dygraphs/dygraph.min.js"):
         raise Skip("no dygraphs (Debian, Ubuntu: apt-get install libjs-dygraphs)")
     with Tmp() as t:
-        path, page = lab(t, SMALL + "  </script><b>: {pace: think}\n  by: {with: {jitter: {max: {from: 1us, to: 100us, factor: 10}}}}\n"), os.path.join(t, "x.html")
+        path, page = lab(t, SMALL + "  </script><b>: {pace: think}\n  by: {with: {jitter: {max: {from: 1us, to: 100us, factor: 10}}}}\n"
+                         "curves: {name: elsewhere, variant: by, parameter: max, baseline: 1s, points: {1us: 900ms, 50us: 1s, 100us: 2s}}\n"), os.path.join(t, "x.html")
         r = feign("lab", path, "--html", page)
         assert r.status == 0, r.err
         runs = results_of(os.path.join(t, "x.results.json"))["runs"]
@@ -644,12 +725,16 @@ def test_the_page_compares_variants_and_parameters():
 const runs = of('runs')[0], wide = runs.graph.xAxisRange(); drag(runs, 0.1, 0.5); const near = runs.graph.xAxisRange();
 const select = document.querySelector('select'); select.selectedIndex = 1; select.onchange();
 return { names: feign.charts.map(c => c.name).sort(), inks: feign.charts.map(ink), rows: [...document.querySelectorAll('table')[0].querySelectorAll('tr')].map(r => r.textContent),
-  points: runs.graph.numRows(), wide: wide, near: near, bold: document.querySelectorAll('b').length };
+  points: runs.graph.numRows(), wide: wide, near: near, bold: document.querySelectorAll('b').length, ratios: ['ratios', 'parameter ratio'].map(n => of(n)[0].graph.yAxisRange()),
+  beside: of('parameter ratio')[0].graph.getLabels(), both: of('parameter ratio')[0].graph.numRows(), heads: [...document.querySelectorAll('th')].map(e => e.textContent) };
 """)
         assert found["names"].count("parameter time") == 1 and {"runs", "ratios", "latency", "timeline"} <= set(found["names"]), found["names"]
         assert min(found["inks"]) > 200 and found["points"] == 7 * 6 and found["bold"] == 0, found
         assert found["near"][1] - found["near"][0] < (found["wide"][1] - found["wide"][0]) * 0.5
         assert any("</script><b>" in row for row in found["rows"]), found["rows"]
+        assert all(low == 0 and high > 1 for low, high in found["ratios"]) and found["ratios"][1][1] > 2, "1 and what was measured elsewhere are in sight"
+        assert found["beside"] == ["max", "this lab", "elsewhere"] and found["both"] == 4 and "elsewhere" in found["heads"], found
+        assert {"parameter calls", "parameter bytes", "parameter ratio"} <= set(found["names"]), found["names"]
 
 
 def in_firefox(page, script):

@@ -265,8 +265,63 @@ TEST_P(WhatIf, HintsGoByPattern) {
   EXPECT_EQ(run("hints", {{"advice", "sequential"}, {"pattern", "sequential"}}, in).size(), 5u);
   EXPECT_EQ(run("hints", {{"advice", "random"}, {"pattern", "random"}}, in).size(), 4u);
 }
+TEST_P(WhatIf, HintsGoByHowLongAFileIs) {
+  // By what was said of it before, and by what comes.
+  Act said = other("fstat", 0);
+  said.length = 5000;
+  said.mode = 0100644;
+  const std::vector<Act> in = {said, data("open", 0, 0), data("read", 0, 10)};
+  EXPECT_EQ(run("hints", {{"advice", "random"}, {"min-size", "5000"}}, in).size(), 4u);
+  EXPECT_EQ(run("hints", {{"advice", "random"}, {"min-size", "5001"}}, in).size(), 3u);
+  EXPECT_EQ(run("hints", {{"advice", "random"}, {"max-size", "4999"}}, in).size(), 3u);
+  EXPECT_EQ(run("hints", {{"advice", "random"}, {"min-size", "9000"}},
+                {data("open", 0, 0), data("pread64", 9000, 10)})
+                .size(),
+            3u);
+}
+TEST_P(WhatIf, HintsTreatAFileFromWhenItIsSeenToFit) {
+  // What the window does not show at the open, it shows later; O_SYNC comes too late by then.
+  EXPECT_EQ(
+      run("hints",
+          {{"advice", "sequential"},
+           {"fsync", "drop"},
+           {"sync", "add"},
+           {"min-size", "30"},
+           {"window", "1"}},
+          {data("open", 0, 0), data("write", 0, 10), other("fsync"), data("write", 10, 10),
+           data("write", 20, 10), other("fsync")}),
+      (List{"open 0+0", "write 0+10", "fsync 0+0", "fadvise64 0+0", "write 10+10", "write 20+10"}));
+  EXPECT_EQ(last[0].a.flags, 0u);
+  EXPECT_EQ(run("hints", {{"advice", "random"}, {"pattern", "random"}, {"window", "1"}},
+                {data("open", 0, 0), data("read", 0, 10), data("read", 10, 10),
+                 data("read", 500, 10), data("read", 300, 10), data("read", 100, 10)}),
+            (List{"open 0+0", "read 0+10", "read 10+10", "fadvise64 0+0", "read 500+10",
+                  "read 300+10", "read 100+10"}));
+}
+TEST_P(WhatIf, HintsAlignReads) {
+  EXPECT_EQ(run("hints", {{"align", "4k"}},
+                {data("open", 0, 0), data("pread64", 5000, 10), data("preadv", 8192, 4096),
+                 data("preadv", 8190, 4), data("read", 100, 10), data("read", 4096, 8192),
+                 data("pwrite64", 100, 10)}),
+            (List{"open 0+0", "pread64 4096+4096", "preadv 8192+4096", "pread64 4096+8192",
+                  "pread64 0+4096", "lseek 110+0", "read 4096+8192", "pwrite64 100+10"}));
+  EXPECT_EQ(last[1].a.result, 914);
+  // What met the end of the file says nothing of how far it goes: prepare goes by that.
+  Act nothing = data("pread64", 5000, 10);
+  nothing.result = 0;
+  EXPECT_TRUE(last[1].a.marks & FEIGN_INJECTED);
+  EXPECT_EQ(run("hints", {{"align", "4k"}}, {data("open", 0, 0), nothing}),
+            (List{"open 0+0", "pread64 5000+10"}));
+}
+TEST_P(WhatIf, HintsSayWhereInMemory) {
+  run("hints", {{"buffer", "512"}}, {data("open", 0, 0), data("read", 0, 10), other("fsync")});
+  EXPECT_EQ(last[0].a.mode, 0u);
+  EXPECT_EQ(last[1].a.mode, 1024u);
+  EXPECT_EQ(last[2].a.mode, 0u);
+}
 TEST_P(WhatIf, HintsWantSomethingToDo) {
   EXPECT_NE(refused("hints", {}).find("nothing to do"), std::string::npos);
+  EXPECT_NE(refused("hints", {{"buffer", "3"}}).find("power of two"), std::string::npos);
   EXPECT_NE(refused("hints", {{"align", "1000"}}).find("power of two"), std::string::npos);
 }
 

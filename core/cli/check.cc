@@ -87,7 +87,11 @@ class Rules {
 struct Place {
   std::string directory;
   std::vector<std::pair<std::string, std::string>> options;  // the user's
-  feign_run run{sizeof(feign_run), -1, nullptr, uint64_t{1} << 20};
+  feign_run run{.struct_size = sizeof(feign_run),
+                .root_fd = -1,
+                .max_length = 1 << 20,
+                .content = "random",
+                .ranks = 1};
   std::vector<Needed> needed;
   const Tables* tables = nullptr;
 

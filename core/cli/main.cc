@@ -112,17 +112,10 @@ Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, con
 Result<std::vector<PluginSpec>> modifiers(const Common& c) {
   auto list = specs(c.with, "--with");
   if (!list || c.ranks.empty()) return list;
-  const bool others = c.ranks.starts_with('^');
-  std::string ranks = c.ranks.substr(others ? 1 : 0);
-  if (ranks.find_first_not_of(",+") == std::string::npos)
-    return Error(FEIGN_ERR_ARGUMENT, "--ranks " + c.ranks + ": want numbers, such as 0,3-5 or ^0");
-  std::replace(ranks.begin(), ranks.end(), ',', '+');
-  PluginSpec filter;
-  filter.name = "filter";
-  filter.where = "--ranks " + c.ranks;
-  filter.options = {{"rank", ranks}};
-  if (others) filter.options.emplace_back("drop", "yes");
-  list->insert(list->begin(), std::move(filter));
+  auto filter = filter_of_ranks(c.ranks);
+  if (!filter) return std::move(filter.error()).within("--ranks " + c.ranks);
+  filter->where = "--ranks " + c.ranks;
+  list->insert(list->begin(), std::move(*filter));
   return list;
 }
 

@@ -748,6 +748,19 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   return result;
 }
 
+Result<PluginSpec> filter_of_ranks(std::string ranks) {
+  const bool others = ranks.starts_with('^');
+  if (others) ranks.erase(0, 1);
+  if (ranks.find_first_not_of(",+") == std::string::npos)
+    return Error(FEIGN_ERR_ARGUMENT, "want numbers, such as 0,3-5 or ^0");
+  std::replace(ranks.begin(), ranks.end(), ',', '+');
+  PluginSpec filter;
+  filter.name = "filter";
+  filter.options = {{"rank", ranks}};
+  if (others) filter.options.emplace_back("drop", "yes");
+  return filter;
+}
+
 Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& plugins) {
   PluginSpec spec;
   std::string names;

@@ -90,6 +90,8 @@ Result<std::pair<Pace, double>> parse_pace(const std::string& text);
 
 // The provider that is surest of this file, by probe; an error that lists what there is if none is.
 Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& plugins);
+// The modifier that "0,3-5", or "^0" for all others, means.
+Result<PluginSpec> filter_of_ranks(std::string ranks);
 // The writer for a file name, by suffix.
 Result<PluginSpec> writer_for(const std::string& file, Plugins& plugins);
 

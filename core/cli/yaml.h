@@ -60,13 +60,16 @@ class Document {
   yaml_node_t* node(int index) { return yaml_document_get_node(&document_, index); }
 
   Result<std::string> scalar(const yaml_node_t& n, const std::string& want) const {
-    if (n.type != YAML_SCALAR_NODE) return error(n, "want " + want);
-    return std::string(reinterpret_cast<const char*>(n.data.scalar.value), n.data.scalar.length);
+    if (n.type != YAML_SCALAR_NODE) return error(n, wanted(want));
+    std::string text(reinterpret_cast<const char*>(n.data.scalar.value), n.data.scalar.length);
+    if (text.find('\0') != std::string::npos)  // which neither a path nor an argument can hold
+      return error(n, "holds a NUL byte: " + wanted(want));
+    return text;
   }
   // Key and value of a map, each key once.
   using Pairs = std::vector<std::pair<std::string, yaml_node_t*>>;
   Result<Pairs> pairs(const yaml_node_t& n, const std::string& want) {
-    if (n.type != YAML_MAPPING_NODE) return error(n, "want " + want);
+    if (n.type != YAML_MAPPING_NODE) return error(n, wanted(want));
     Pairs out;
     std::set<std::string> seen;
     for (auto* p = n.data.mapping.pairs.start; p < n.data.mapping.pairs.top; ++p) {
@@ -80,6 +83,11 @@ class Document {
   }
 
  private:
+  // "repeats: want a number" says so itself.
+  static std::string wanted(const std::string& want) {
+    return want.find("want ") != std::string::npos ? want : "want " + want;
+  }
+
   std::string path_, want_;
   yaml_document_t document_{};
   bool loaded_ = false;

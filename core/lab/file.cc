@@ -164,6 +164,7 @@ class Reader {
     if (!top) return std::move(top.error());
     yaml_node_t* variants = nullptr;
     yaml_node_t* baseline = nullptr;
+    yaml_node_t* curves = nullptr;
     for (auto& [key, value] : *top) {
       Result<void> done;
       if (key == "traces" || key == "trace") {
@@ -174,8 +175,12 @@ class Reader {
         variants = value;
       } else if (key == "baseline") {
         baseline = value;
+      } else if (key == "curves") {
+        curves = value;
       } else if (key == "repeats") {
         done = number(*value, "repeats", 1, 1'000'000, lab_.repeats);
+      } else if (key == "warm-up") {
+        done = number(*value, "warm-up", 0, 1000, lab_.warm_up);
       } else if (key == "seed") {
         done = number(*value, "seed", 0, UINT32_MAX, lab_.seed);
       } else if (key == "require") {
@@ -197,7 +202,7 @@ class Reader {
       } else {
         return d_.error(*value, "unknown key \"" + key +
                                     "\": want traces, roots, variants, baseline, repeats, seed, "
-                                    "require, timeout, timeline, " +
+                                    "warm-up, require, timeout, timeline, curves, " +
                                     setting_names());
       }
       if (!done) return std::move(done.error());
@@ -222,6 +227,9 @@ class Reader {
       }
       lab_.baseline = *text;
     }
+    if (curves != nullptr)
+      if (auto done = list(*curves, [&](yaml_node_t& n) { return curve(n); }); !done)
+        return std::move(done.error());
     return std::move(lab_);
   }
 
@@ -239,7 +247,7 @@ class Reader {
                       uint64_t& to) {
     const std::string want =
         "a number from " + std::to_string(least) + " to " + std::to_string(most);
-    auto text = d_.scalar(n, name + ": " + want);
+    auto text = d_.scalar(n, name + ": want " + want);
     if (!text) return std::move(text.error());
     char* end = nullptr;
     errno = 0;
@@ -294,7 +302,9 @@ class Reader {
       }
       for (const std::string& file : files_of(*text)) {
         auto sum = checksum(file);
-        if (!sum) return wrong(f, "--trace", own_trace_, "trace " + sum.error().text());
+        if (!sum)
+          return wrong(f, "--trace", own_trace_,
+                       "trace " + sum.error().text() + ": want a trace file");
         t.checksum += *sum;
       }
       t.files.push_back(*text);
@@ -322,6 +332,7 @@ class Reader {
             t.name = *text;
           } else {
             provider = provider || key == "provider";
+            if (auto done = of_trace(*value, key, *text); !done) return done;
             t.options.push_back("--" + key);
             t.options.push_back(*text);
           }
@@ -346,6 +357,23 @@ class Reader {
     if (t.name == "." || t.name == ".." || t.name.find('/') != std::string::npos)
       return d_.error(n, "trace: name \"" + t.name + "\": want one that can name a directory");
     lab_.traces.push_back(std::move(t));
+    return {};
+  }
+
+  // What a trace is read with, as far as that can be checked without reading it.
+  Result<void> of_trace(yaml_node_t& n, const std::string& key, const std::string& text) {
+    Error why(FEIGN_OK, "");
+    if (key == "ranks") {
+      auto filter = filter_of_ranks(text);
+      if (!filter) return d_.error(n, "ranks: \"" + text + "\": " + filter.error().text());
+      if (!fits(*filter, plugins_, why)) return d_.error(n, "ranks: " + why.text());
+    } else if (key == "provider") {
+      auto spec = parse_plugin_spec(text, d_.at(n));
+      if (!spec) return std::move(spec.error());
+      if (spec->name.find('/') == std::string::npos)
+        if (auto found = plugins_.find(spec->name, FEIGN_PROVIDER); !found)
+          return d_.error(n, "provider: " + found.error().text());
+    }
     return {};
   }
 
@@ -404,7 +432,12 @@ class Reader {
         }
       }
     }
-    if (!own_root_.empty()) r.path = own_root_;
+    if (!own_root_.empty()) {
+      // What the file does for its root, it does not do for another one.
+      r.path = own_root_;
+      r.setup.clear();
+      r.teardown.clear();
+    }
     if (r.path.empty()) return d_.error(n, "root: want a directory");
     if (r.name.empty()) r.name = r.path;
     if (r.setup.empty()) {
@@ -784,6 +817,63 @@ class Reader {
       return d_.error(n, "variants: want a map of name and variant, or a list");
     }
     if (lab_.configs.empty()) return d_.error(n, "variants: want at least one");
+    return {};
+  }
+
+  // {name: …, variant: …, parameter: …, baseline: 2s, points: {64KiB: 1.5s, …}}
+  Result<void> curve(yaml_node_t& n) {
+    const std::string form = "a map of name, variant, parameter, baseline and points";
+    auto parts = d_.pairs(n, form);
+    if (!parts) return std::move(parts.error());
+    LabCurve c;
+    uint64_t baseline = 0;
+    yaml_node_t *points = nullptr, *variant = nullptr, *parameter = nullptr;
+    for (auto& [key, value] : *parts) {
+      if (key == "points") {
+        points = value;
+        continue;
+      }
+      if (key != "name" && key != "variant" && key != "parameter" && key != "baseline")
+        return d_.error(*value, "curve: unknown key \"" + key + "\": want " + form);
+      auto text = d_.scalar(*value, key + ": want a text");
+      if (!text) return std::move(text.error());
+      if (key == "baseline") {
+        if (auto done = duration(*value, "baseline", baseline); !done) return done;
+      } else if (key == "name") {
+        c.name = *text;
+      } else {
+        (key == "variant" ? variant : parameter) = value;
+        (key == "variant" ? c.variant : c.parameter) = *text;
+      }
+    }
+    if (c.name.empty() || variant == nullptr || parameter == nullptr || points == nullptr ||
+        baseline == 0)
+      return d_.error(n, "curve: want " + form + ", and a baseline that takes time");
+    const auto of = std::find_if(lab_.variants.begin(), lab_.variants.end(),
+                                 [&](const LabVariant& v) { return v.name == c.variant; });
+    if (of == lab_.variants.end())
+      return d_.error(*variant, "curve: there is no variant \"" + c.variant + "\"");
+    std::string known;
+    for (const auto& p : of->parameters) known += (known.empty() ? "" : ", ") + p.name;
+    if (std::none_of(of->parameters.begin(), of->parameters.end(),
+                     [&](const auto& p) { return p.name == c.parameter; }))
+      return d_.error(*parameter, "curve: variant " + c.variant + " has no parameter \"" +
+                                      c.parameter + "\"; it has " +
+                                      (known.empty() ? "none" : known));
+    auto list = d_.pairs(*points, "points: a map of value and time");
+    if (!list) return std::move(list.error());
+    for (auto& [value, time] : *list) {
+      uint64_t ns = 0;
+      char* end = nullptr;
+      const double plain = strtod(value.c_str(), &end);
+      const bool number = end != value.c_str() && *end == '\0' && std::isfinite(plain);
+      if (!number && !parse_size(value, ns) && !parse_duration(value, ns))
+        return d_.error(*time, "points: \"" + value +
+                                   "\": want a number, a size or a time, and the time it took");
+      if (auto done = duration(*time, "points: " + value, ns); !done) return done;
+      c.points.emplace_back(value, static_cast<double>(ns) / static_cast<double>(baseline));
+    }
+    lab_.curves.push_back(std::move(c));
     return {};
   }
 

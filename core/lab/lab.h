@@ -60,14 +60,23 @@ struct LabVariant {
   std::vector<std::vector<size_t>> points;  // a value's number for each parameter
 };
 
+// What was measured elsewhere, to be drawn beside a variant's parameter.
+struct LabCurve {
+  std::string name, variant, parameter;
+  std::vector<std::pair<std::string, double>>
+      points;  // value of the parameter, ratio to a baseline
+};
+
 struct Lab {
   std::string file;
   std::vector<LabTrace> traces;
   std::vector<LabRoot> roots;
   std::vector<LabVariant> variants;
   std::vector<LabConfig> configs;  // all points of all variants
-  std::string baseline;            // the label of one of them
+  std::vector<LabCurve> curves;
+  std::string baseline;  // the label of one of them
   uint64_t repeats = 10, seed = 1;
+  uint64_t warm_up = 0;     // runs before the first that counts, of each trace and root
   std::string require;      // a share, "" if none
   uint64_t timeout_ns = 0;  // of a run, 0: none
   enum class Timeline { kNone, kBest, kAll } timeline = Timeline::kBest;

@@ -185,6 +185,12 @@ Json Session::head(const Lab& lab) {
   head["machine"] = {{"system", std::string(u.sysname) + " " + u.release},
                      {"host", u.nodename},
                      {"processors", std::thread::hardware_concurrency()}};
+  head["curves"] = Json::array();
+  for (const LabCurve& c : lab.curves)
+    head["curves"].push_back({{"name", c.name},
+                              {"variant", c.variant},
+                              {"parameter", c.parameter},
+                              {"points", c.points}});
   head["cells"] = Json::array();
   for (const LabTrace& trace : lab.traces)
     for (const LabRoot& root : lab.roots)
@@ -278,6 +284,8 @@ Result<bool> Session::run(const Cell& cell, uint64_t repeat, const std::string& 
   argv.insert(argv.end(), {"--json", "--quiet"});
   if (!activities.empty()) argv.insert(argv.end(), {"--activities", activities});
 
+  if (auto warm = warm_up(*cell.trace, *cell.root); !warm || !*warm) return warm;
+
   Json run;
   run["cell"] = cell.id;
   run["trace"] = cell.trace->name;
@@ -328,6 +336,25 @@ Result<bool> Session::run(const Cell& cell, uint64_t repeat, const std::string& 
                 : "failed"));
   if (auto added = results_.add(std::move(run)); !added) return std::move(added.error());
   return true;
+}
+
+Result<bool> Session::warm_up(const LabTrace& trace, const LabRoot& root) {
+  if (!warm_.emplace(&trace, &root).second) return true;
+  std::vector<std::string> argv = replay_arguments(lab_, trace, root, *lab_.config(lab_.baseline));
+  argv.insert(argv.begin(), program_);
+  argv.push_back("--quiet");
+  for (uint64_t i = 0; i < lab_.warm_up && g_stop_signal.load() == 0; ++i) {
+    log(FEIGN_LOG_INFO, "warm-up, not counted: " + trace.name + " on " + root.name);
+    // Whatever comes of it: a run that counts says so.
+    if (shows_) {
+      const std::string line =
+          "\rwarm-up, not counted: " + trace.name + " on " + root.name + "\033[K";
+      (void)!write(STDERR_FILENO, line.data(), line.size());
+    }
+    if (auto child = run_child(argv, lab_.timeout_ns, true, {}); !child)
+      return std::move(child.error());
+  }
+  return g_stop_signal.load() == 0;
 }
 
 Result<bool> Session::run_all(const std::vector<Cell>& cells, uint64_t from, uint64_t to,

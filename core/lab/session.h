@@ -69,6 +69,8 @@ class Session {
   uint64_t done() const { return done_; }
 
  private:
+  // Before the first run of a trace on a root. False if a signal ended it.
+  Result<bool> warm_up(const LabTrace& trace, const LabRoot& root);
   void progress(const Cell& cell, uint64_t began_ns);
   double seconds_left(uint64_t began_ns) const;
 
@@ -78,6 +80,7 @@ class Session {
   const std::string program_;
   std::set<std::pair<std::string, uint64_t>> good_;
   std::vector<const LabRoot*> set_up_;
+  std::set<std::pair<const LabTrace*, const LabRoot*>> warm_;
   std::set<std::string> told_;  // what was said once
   uint64_t done_ = 0, expected_ = 0, failed_ = 0;
   uint64_t spent_ns_ = 0;  // on the runs that were done

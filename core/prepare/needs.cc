@@ -68,8 +68,8 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kPread2:
       if (a.marks & FEIGN_APPENDS) return;
       if (done != 0) grew(file, a.offset + done);
-      // The end was met: that is how long it is.
-      if (a.result >= 0 && done < a.length && !(a.marks & FEIGN_INHERITED) &&
+      // The end was met: that is how long it is. (What a modifier made longer met nothing.)
+      if (a.result >= 0 && done < a.length && !(a.marks & (FEIGN_INHERITED | FEIGN_INJECTED)) &&
           (done != 0 || seen(file).now == a.offset))
         seen(file).exact = true;
       return;

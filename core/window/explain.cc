@@ -179,7 +179,11 @@ std::string Explain::changes(const Copy& from, const Copy& to) const {
       new_flags = argument(b, is->args[i]);
     }
   field("flags", old_flags, new_flags);
-  field("mode", std::to_string(a.mode), std::to_string(b.mode));
+  const bool data = is != nullptr && (is->kind == FEIGN_KIND_READ || is->kind == FEIGN_KIND_WRITE);
+  if (data)
+    field("memory, past a page", std::to_string(a.mode / 2), std::to_string(b.mode / 2));
+  else
+    field("mode", std::to_string(a.mode), std::to_string(b.mode));
   field("result", result_of(a), result_of(b));
   field("think time", duration(a.compute_ns), duration(b.compute_ns));
   field("waiting", duration(a.sync_ns), duration(b.sync_ns));

@@ -284,7 +284,7 @@ class Coalesce {
     a.offset = run.begin;
     a.length = run.end - run.begin;
     a.result = static_cast<int64_t>(a.length);
-    a.mode = 0;
+    a.mode &= ~uint32_t{1};  // which was of preadv2 and pwritev2
     return a.value_count != 0 ? host_->set_values(host_, &a, nullptr, 0) : FEIGN_OK;
   }
 
@@ -296,8 +296,8 @@ class Coalesce {
       calls_[a.op] = classify(a.op);
     const Call call = calls_[a.op];
     // Of preadv2 and pwritev2, mode says so (layers/posix.h).
-    if (call == Call::kPread2) return a.mode == 1 ? Call::kRead : Call::kPread;
-    if (call == Call::kPwrite2) return a.mode == 1 ? Call::kWrite : Call::kPwrite;
+    if (call == Call::kPread2) return (a.mode & 1) != 0 ? Call::kRead : Call::kPread;
+    if (call == Call::kPwrite2) return (a.mode & 1) != 0 ? Call::kWrite : Call::kPwrite;
     return call;
   }
   Call classify(uint32_t op) {

@@ -82,7 +82,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       break;
     case Effect::kPread2:
     case Effect::kPwrite2:
-      moves = a.mode != 0;
+      moves = (a.mode & 1) != 0;
       break;
     case Effect::kFcntl:
       moves = a.flags == F_SETFL;

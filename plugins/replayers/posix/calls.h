@@ -50,6 +50,9 @@ struct Options {
   const char* content;
 };
 
+// What is mapped behind the buffers: data may lie as much as that past a page's beginning.
+constexpr size_t kPage = 4096;
+
 struct Replayer {
   const feign_host* host = nullptr;
   Options options{};
@@ -73,7 +76,7 @@ struct Replayer {
 
   ~Replayer() {
     for (const auto& [key, context] : aio) syscall(SYS_io_destroy, context);
-    if (write_buffer != nullptr) munmap(write_buffer, buffer_size);
+    if (write_buffer != nullptr) munmap(write_buffer, buffer_size + kPage);
     if (nowhere >= 0) ::close(nowhere);
   }
 };
@@ -94,8 +97,15 @@ struct Context {
     struct statfs statfs;
   } space;
 
+  // Data that the next call moves begins so many bytes later in memory.
+  void move_buffers(ptrdiff_t by) {
+    read_buffer += by;
+    out_buffer += by;
+    if (fill_buffer != nullptr) fill_buffer += by;
+  }
+
   ~Context() {
-    if (fill_buffer != nullptr) munmap(fill_buffer, r->buffer_size);
+    if (fill_buffer != nullptr) munmap(fill_buffer, r->buffer_size + kPage);
   }
 
   int descriptor(uint32_t handle) const { return handle != 0 ? r->descriptors.get(handle) : -1; }
@@ -138,7 +148,7 @@ struct Context {
     return i < a.value_count ? a.values[i] : 0;
   }
   off_t offset2(const feign_activity& a) {
-    return a.mode != 0 ? off_t{-1} : static_cast<off_t>(a.offset);
+    return (a.mode & 1) != 0 ? off_t{-1} : static_cast<off_t>(a.offset);
   }
 
   Where where(uint32_t path) {

@@ -91,7 +91,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
   r->buffer_size =
       static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
-  r->write_buffer = map_buffer(r->buffer_size, kWriteMemory);
+  r->write_buffer = map_buffer(r->buffer_size + kPage, kWriteMemory);
   if (r->write_buffer == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   // Not zeros: a storage system that compresses or deduplicates must not have it too easy.
   if (content->kind == feign::Content::kRandom)
@@ -108,27 +108,33 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   return FEIGN_OK;
 }
 
-// What is read into: of a thread, not of a stream, of which there may be thousands. Null when out
-// of memory.
-char* read_buffer(const Replayer& r) {
-  thread_local struct Buffer {
-    char* memory = nullptr;
-    size_t size = 0, unit = 0;
-    ~Buffer() { unmap(); }
+// What is read into: of a thread, not of a stream, of which there may be thousands.
+struct ReadBuffer {
+  char* memory;
+  size_t size, unit;
+};
+[[gnu::tls_model("initial-exec")]] thread_local ReadBuffer t_read_buffer;
+
+char* new_read_buffer(size_t size, size_t unit) {
+  thread_local struct Owner {
+    ~Owner() { unmap(); }
     void unmap() {
-      if (memory != nullptr) munmap(memory, size);
-      memory = nullptr;
+      if (t_read_buffer.memory != nullptr) munmap(t_read_buffer.memory, t_read_buffer.size);
+      t_read_buffer.memory = nullptr;
     }
-  } buffer;
-  const size_t unit = r.options.verify ? SIZE_MAX : kReadMemory;
-  if (buffer.size != r.buffer_size || buffer.unit != unit || buffer.memory == nullptr)
-      [[unlikely]] {
-    buffer.unmap();
-    buffer.size = r.buffer_size;
-    buffer.unit = unit;
-    buffer.memory = map_buffer(buffer.size, unit);
-  }
-  return buffer.memory;
+  } owner;
+  owner.unmap();
+  t_read_buffer = {map_buffer(size, unit), size, unit};
+  return t_read_buffer.memory;
+}
+
+// Null when out of memory.
+inline char* read_buffer(const Replayer& r) {
+  const size_t size = r.buffer_size + kPage, unit = r.options.verify ? SIZE_MAX : kReadMemory;
+  const ReadBuffer& b = t_read_buffer;
+  if (b.memory != nullptr && b.size == size && b.unit == unit) [[likely]]
+    return b.memory;
+  return new_read_buffer(size, unit);
 }
 
 feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
@@ -139,7 +145,8 @@ feign_status open_stream(void* self, const feign_stream_info* info, void** strea
   if (info != nullptr) c->process = info->process;
   c->read_buffer = read_buffer(*r);
   c->out_buffer = r->write_buffer;
-  if (r->options.verify) c->out_buffer = c->fill_buffer = map_buffer(r->buffer_size, SIZE_MAX);
+  if (r->options.verify)
+    c->out_buffer = c->fill_buffer = map_buffer(r->buffer_size + kPage, SIZE_MAX);
   if (c->read_buffer == nullptr || c->out_buffer == nullptr)
     return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
   *stream = c.release();
@@ -182,6 +189,21 @@ int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing
   if (from_buffer) written.add(a.file, a.offset, moved);
   if (doing.kind == FEIGN_KIND_READ && !written.same(a.file, a.offset, c.read_buffer, moved))
     return -EBADMSG;
+  return result;
+}
+
+// The call, with its data where in memory a modifier wants it.
+int64_t made(Context& c, const feign_activity& a, int fd, const Doing& doing) {
+  const auto once = [&] {
+    return c.r->options.verify ? verified(c, a, fd, doing) : doing.make(c, a, fd);
+  };
+  const auto past = static_cast<ptrdiff_t>(a.mode / 2 % kPage);
+  const bool data = doing.kind == FEIGN_KIND_READ || doing.kind == FEIGN_KIND_WRITE;
+  if (past == 0 || !data) [[likely]]
+    return once();
+  c.move_buffers(past);
+  const int64_t result = once();
+  c.move_buffers(-past);
   return result;
 }
 
@@ -263,10 +285,10 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     // A write that was cut short: as much as was written, or the rest would come twice.
     feign_activity less = *a;
     less.length = static_cast<uint64_t>(a->result);
-    outcome->result = r.options.verify ? verified(c, less, fd, doing) : doing.make(c, less, fd);
+    outcome->result = made(c, less, fd, doing);
     return FEIGN_OK;
   }
-  outcome->result = r.options.verify ? verified(c, *a, fd, doing) : doing.make(c, *a, fd);
+  outcome->result = made(c, *a, fd, doing);
   if (doing.grows() && outcome->result >= 0) {
     // Told to the others now and then: a limit need not be kept to the byte.
     const bool allocates = doing.effect == Effect::kFallocate && !(a->flags & FALLOC_FL_PUNCH_HOLE);
