@@ -472,6 +472,10 @@ typedef struct feign_run {
   uint32_t ranks;       /**< … of how many; 1: it is alone */
   const uint32_t *rank_of; /**< by recorded rank: the process that replays it */
   uint32_t recorded_ranks; /**< how many rank_of has; 0: the trace tells none */
+  uint32_t reserved;
+  /** 1: this is the only replayer, and one thread does all of its streams. It may unshare(2) the thread's
+   *  descriptors in open_stream(), which makes each call cheaper; they then end with the thread. */
+  uint32_t alone;
 } feign_run;
 
 /**
@@ -584,6 +588,22 @@ typedef struct feign_plugin {
 
 #ifndef FEIGN_NO_ENTRY
 extern FEIGN_EXPORT const feign_plugin feign_plugin_v1;
+#endif
+
+/**
+ * Optional, once in a plug-in: the roles of its components, a mask of feign_role, as an ELF note that
+ * is read without loading it. Every provider is loaded to be asked whose a trace is; a modifier that says
+ * that it is one is not. To be followed by a semicolon.
+ */
+#if defined(__GNUC__) && defined(__ELF__)
+#define FEIGN_ROLES(mask)                                                           \
+  __attribute__((section(".note.feign"), used, aligned(4))) static const struct {   \
+    uint32_t name_size, roles_size, type;                                           \
+    char name[8];                                                                   \
+    uint32_t roles;                                                                 \
+  } feign_roles_note = {6, sizeof(uint32_t), 1, "feign", (mask)}
+#else
+#define FEIGN_ROLES(mask) typedef int feign_roles_note
 #endif
 
 /* ---------------------------------------------------------------------------------------------

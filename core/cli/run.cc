@@ -140,7 +140,7 @@ PluginSpec depend_for(const Line& line, bool several) {
 
 // What host->extension answers.
 struct Extensions {
-  feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0};
+  feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0, 0, 0};
   // For our own plug-in of the native format, which is of the same build.
   std::vector<Needed> needed;
   Tables* tables = nullptr;
@@ -637,6 +637,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   report.left_out = tables.left_out;
   report.recorded_ns = totals.last_ns > totals.first_ns ? totals.last_ns - totals.first_ns : 0;
   extensions.run.max_length = totals.max_length;
+  extensions.run.alone = options.replay.one_thread() && !ranks && line->replayers.size() == 1;
   report.plan_ns = now_ns() - begin;
 
   // Which streams are this rank's.
@@ -765,7 +766,7 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
   PluginSpec spec;
   std::string names;
   std::vector<Error> failures;
-  const std::vector<Component> all = plugins.all(&failures);
+  const std::vector<Component> all = plugins.all(&failures, FEIGN_PROVIDER);
   for (const std::string& name : files)
     for (const std::string& file : files_of(name)) {
       auto head = head_of(file, size_t{64} << 10);
@@ -802,7 +803,7 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
 Result<PluginSpec> writer_for(const std::string& file, Plugins& plugins) {
   std::vector<Error> failures;
   std::string known;
-  for (const Component& c : plugins.all(&failures)) {
+  for (const Component& c : plugins.all(&failures, FEIGN_WRITER)) {
     if (c.table->role != FEIGN_WRITER) continue;
     const auto& api = *static_cast<const feign_writer*>(c.table->api);
     if (!FEIGN_HAS(&api, suffix) || api.suffix == nullptr) continue;

@@ -52,6 +52,9 @@ struct ReplayOptions {
   std::string before;      // a command for sh, after that, before the first call; "" if none
   std::string activities;  // file for what was done, activity by activity; "" if none
   std::string waits;       // file for who waited for whom; "" if none
+
+  // As fast as possible and in order, there is nothing to do at the same time.
+  bool one_thread() const { return pace == Pace::kAfap && order == Order::kTrace; }
 };
 
 // How far it is; called about ten times a second. `done` of `total` (0: not known) activities.

@@ -50,28 +50,70 @@ bool read_at(int fd, void* to, size_t size, uint64_t offset) {
   return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
-// What the dynamic linker would not survive or say badly: "" if the file looks like a whole shared
-// object of this machine's kind.
-std::string fault_of(int fd, uint64_t size) {
+// What a file tells without being loaded.
+struct Outside {
+  std::string fault;   // what the dynamic linker would not survive or say badly; "" if none
+  uint32_t roles = 0;  // of FEIGN_ROLES(); 0 if it does not say
+};
+
+// The roles among the notes of a part of the file, 0 if they are not there.
+uint32_t roles_in(int fd, const ElfW(Phdr) & part) {
+  std::array<char, 4096> notes;
+  const size_t size = std::min<size_t>(part.p_filesz, notes.size());
+  if (!read_at(fd, notes.data(), size, part.p_offset)) return 0;
+  const auto padded = [](uint64_t bytes) { return (bytes + 3) & ~uint64_t{3}; };
+  for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= size;) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, &notes[at], sizeof note);
+    at += sizeof note;
+    const uint64_t told = at + padded(note.n_namesz), next = told + padded(note.n_descsz);
+    if (next > size) return 0;
+    uint32_t roles;
+    if (note.n_namesz == sizeof "feign" && note.n_descsz == sizeof roles && note.n_type == 1 &&
+        std::memcmp(&notes[at], "feign", sizeof "feign") == 0) {
+      std::memcpy(&roles, &notes[told], sizeof roles);
+      return roles;
+    }
+    at = next;
+  }
+  return 0;
+}
+
+Outside look_at(int fd, uint64_t size) {
+  const auto fault = [](std::string why) { return Outside{std::move(why), 0}; };
   ElfW(Ehdr) head;
-  if (size == 0) return "is empty, want a shared object";
+  if (size == 0) return fault("is empty, want a shared object");
   if (!read_at(fd, &head, sizeof head, 0) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
-    return "is no shared object";
+    return fault("is no shared object");
   constexpr unsigned char kClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
   if (head.e_ident[EI_CLASS] != kClass || head.e_type != ET_DYN)
-    return "is no shared object for this kind of machine";
+    return fault("is no shared object for this kind of machine");
   if (head.e_phentsize != sizeof(ElfW(Phdr)))
-    return "is damaged: its program headers are unreadable";
-  for (unsigned i = 0; i < head.e_phnum; ++i) {
-    ElfW(Phdr) part;
-    if (!read_at(fd, &part, sizeof part, head.e_phoff + uint64_t{i} * sizeof part))
-      return "is cut short: its program headers are missing";
+    return fault("is damaged: its program headers are unreadable");
+  std::vector<ElfW(Phdr)> parts(head.e_phnum);
+  if (!read_at(fd, parts.data(), parts.size() * sizeof parts[0], head.e_phoff))
+    return fault("is cut short: its program headers are missing");
+  Outside found;
+  for (const ElfW(Phdr) & part : parts) {
     // Touching a mapped page past the end of a file is a signal, not an error.
     if (part.p_type == PT_LOAD && (part.p_offset > size || part.p_filesz > size - part.p_offset))
-      return "is cut short: it has " + std::to_string(size) + " bytes, and says that it has " +
-             std::to_string(uint64_t{part.p_offset} + part.p_filesz);
+      return fault("is cut short: it has " + std::to_string(size) +
+                   " bytes, and says that it has " +
+                   std::to_string(uint64_t{part.p_offset} + part.p_filesz));
+    if (part.p_type == PT_NOTE && found.roles == 0) found.roles = roles_in(fd, part);
   }
-  return "";
+  return found;
+}
+
+// The roles that a plug-in's file says it has; 0 if it cannot be told.
+uint32_t roles_said(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat st;
+  uint32_t roles = 0;
+  if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+    roles = look_at(fd, static_cast<uint64_t>(st.st_size)).roles;
+  if (fd >= 0) close(fd);
+  return roles;
 }
 
 // dlerror(), without the path that the message already starts with.
@@ -209,6 +251,17 @@ Result<void> check_component(const feign_component& c) {
   return check_options(c);
 }
 
+// What a file says of itself from outside is what it holds.
+Result<void> check_roles_said(const Object& object) {
+  uint32_t roles = 0;
+  for (const feign_component* const* c = object.plugin->components; *c != nullptr; ++c)
+    roles |= (*c)->role;
+  if (object.roles_said == 0 || object.roles_said == roles) return {};
+  return Error(FEIGN_ERR_PLUGIN, object.path + ": FEIGN_ROLES() says " +
+                                     std::to_string(object.roles_said) +
+                                     ", its components' roles are " + std::to_string(roles));
+}
+
 // Names of the shared objects in a directory, sorted.
 std::vector<std::string> objects_in(const std::string& directory) {
   std::vector<std::string> names;
@@ -282,12 +335,13 @@ Result<Object> load_object(const std::string& given, const std::vector<std::stri
   if (!S_ISREG(st.st_mode)) return no_plugin(path, "is no file, want a shared object");
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Error(FEIGN_ERR_ARGUMENT, errno_error("open plug-in " + path, errno).text());
-  const std::string fault = fault_of(fd, static_cast<uint64_t>(st.st_size));
+  const Outside outside = look_at(fd, static_cast<uint64_t>(st.st_size));
   close(fd);
-  if (!fault.empty()) return no_plugin(path, fault);
+  if (!outside.fault.empty()) return no_plugin(path, outside.fault);
 
   Object object;
   object.path = path;
+  object.roles_said = outside.roles;
   object.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object.handle == nullptr) return no_plugin(path, clean_dlerror(path));
   if (const void* at = own_symbol(object.handle, "feign_plugin_v1")) {
@@ -402,6 +456,7 @@ Result<std::vector<Component>> Plugins::open(const std::string& path,
   if (!object) return std::move(object.error());
   if (auto checked = check_plugin(*object->plugin, object->path); !checked)
     return std::move(checked.error());
+  if (auto checked = check_roles_said(*object); !checked) return std::move(checked.error());
   auto loaded = std::make_unique<Impl::Loaded>();
   loaded->object = std::move(*object);
   loaded->asked_for = path;
@@ -414,13 +469,17 @@ Result<std::vector<Component>> Plugins::open(const std::string& path,
   return impl_->loaded.back()->components;
 }
 
-std::vector<Component> Plugins::all(std::vector<Error>* failures) {
+std::vector<Component> Plugins::all(std::vector<Error>* failures, uint32_t roles) {
   std::vector<Component> found;
   std::set<std::string> files;  // the first directory that has a file of a name wins
   for (const std::string& directory : directories()) {
     for (const std::string& file : objects_in(directory)) {
       if (!files.insert(file).second) continue;
-      auto components = open(directory + "/" + file);
+      const std::string path = directory + "/" + file;
+      if (const uint32_t said = roles != kEveryRole ? roles_said(path) : 0;
+          said != 0 && (said & roles) == 0)
+        continue;
+      auto components = open(path);
       if (components)
         found.insert(found.end(), components->begin(), components->end());
       else if (failures != nullptr)

@@ -19,6 +19,7 @@ struct Object {
   std::string path;
   const feign_plugin* plugin = nullptr;   // the exported one, or the short form's
   std::unique_ptr<ShortForm> short_form;  // null if it is not one
+  uint32_t roles_said = 0;                // by FEIGN_ROLES(); 0 if it does not say
 };
 
 // Loads the shared object `path`, and calls init() if it is of the short form. What is no plug-in

@@ -52,8 +52,10 @@ class Plugins {
   Result<std::vector<Component>> open(const std::string& path,
                                       const std::vector<std::string>& args = {});
   // Every component of every plug-in in the directories, by role and name. What could not be loaded
-  // is said in `failures`.
-  std::vector<Component> all(std::vector<Error>* failures);
+  // is said in `failures`. With `roles` (a mask), those are left out unloaded of which
+  // FEIGN_ROLES() says that they have none of them.
+  static constexpr uint32_t kEveryRole = UINT32_MAX;
+  std::vector<Component> all(std::vector<Error>* failures, uint32_t roles = kEveryRole);
 
  private:
   struct Impl;

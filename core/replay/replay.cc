@@ -804,12 +804,10 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
   const uint64_t begin = now_ns();
   bool left_behind = false;
   if (total != 0) {
-    // As fast as possible and in order, there is nothing to do at the same time.
-    const bool one = options.pace == Pace::kAfap && options.order == Order::kTrace;
     const size_t most = options.streams_per_core != 0
                             ? options.streams_per_core * processors().size()
                             : kMostWorkers;
-    run.share(one ? 1 : most);
+    run.share(options.one_thread() ? 1 : most);
     run.start();
     std::unique_lock lock(run.mutex);
     while (run.running != 0) {

@@ -61,5 +61,6 @@ constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
 
+FEIGN_ROLES(FEIGN_MODIFIER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "keep-large", "1.0.0", "MIT", kComponents};

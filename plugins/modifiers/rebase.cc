@@ -164,5 +164,6 @@ constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
 
+FEIGN_ROLES(FEIGN_MODIFIER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "rebase", FEIGN_VERSION, "MIT", kComponents};

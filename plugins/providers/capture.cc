@@ -691,5 +691,6 @@ constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
 
+FEIGN_ROLES(FEIGN_PROVIDER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "capture", FEIGN_VERSION, "MIT", kComponents};

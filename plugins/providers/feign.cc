@@ -427,5 +427,6 @@ constexpr const feign_component* kComponents[] = {&kProvider, &kWriter, nullptr}
 
 }  // namespace
 
+FEIGN_ROLES(FEIGN_PROVIDER | FEIGN_WRITER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "feign", FEIGN_VERSION, "MIT", kComponents};

@@ -816,5 +816,6 @@ constexpr const feign_component* kComponents[] = {&kComponent, &siox::kWriter, n
 
 }  // namespace
 
+FEIGN_ROLES(FEIGN_PROVIDER | FEIGN_WRITER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "siox", FEIGN_VERSION, "MIT", kComponents};

@@ -1600,5 +1600,6 @@ constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
 
+FEIGN_ROLES(FEIGN_PROVIDER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "strace", FEIGN_VERSION, "MIT", kComponents};

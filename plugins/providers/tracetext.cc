@@ -1067,5 +1067,6 @@ constexpr const feign_component* kComponents[] = {&tracetext::kProvider, &tracet
                                                   nullptr};
 }  // namespace
 
+FEIGN_ROLES(FEIGN_PROVIDER | FEIGN_WRITER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "tracetext", FEIGN_VERSION, "MIT", kComponents};

@@ -399,5 +399,6 @@ constexpr const feign_component* kComponents[] = {&feign::mpi::kRanksComponent,
                                                   &feign::mpi::kReplayerComponent, nullptr};
 }  // namespace
 
+FEIGN_ROLES(FEIGN_REPLAYER | FEIGN_RANKS);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "mpi", FEIGN_VERSION, "MIT", kComponents};

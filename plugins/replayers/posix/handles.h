@@ -84,7 +84,11 @@ class ByHandle {
 class Descriptors {
  public:
   bool ok() const { return fds_.ok() && files_.ok(); }
-  ~Descriptors() {
+  ~Descriptors() { close_all(); }
+
+  [[gnu::always_inline]] int get(uint32_t handle) const { return fds_.get(handle) - 1; }
+  // What is left. [one thread, when no other is left]
+  void close_all() {
     if (!ok()) return;
     files_.take_all([this](uint32_t handle, FILE* file) {
       (void)take(handle);  // goes with it
@@ -92,9 +96,8 @@ class Descriptors {
     });
     fds_.take_all([](uint32_t, int fd) { ::close(fd - 1); });
     for (const auto& [handle, fd] : further_) ::close(fd);
+    further_.clear();
   }
-
-  [[gnu::always_inline]] int get(uint32_t handle) const { return fds_.get(handle) - 1; }
   // Takes the descriptor over; false if there is no room.
   bool set(uint32_t handle, int fd) {
     if (!fds_.make_room(handle)) return false;

@@ -6,6 +6,7 @@
 // a link, and only if it is one the whole path is resolved again in the root. So the usual call
 // costs what it cost the application: one system call. Which call is made how comes from
 // layers/posix.h and layers/stdio.h.
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -85,6 +86,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
         (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
             .c_str());
   r->root = run->root_fd;
+  r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
   r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
   r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
   r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -137,11 +139,24 @@ inline char* read_buffer(const Replayer& r) {
   return new_read_buffer(size, unit);
 }
 
+// Descriptors of a thread's own need no lock at each call, but end with it: what the trace left
+// open must be closed before, not by destroy().
+void own_descriptors(Replayer& r) {
+  thread_local struct Owner {
+    Replayer* of = nullptr;
+    ~Owner() {
+      if (of != nullptr) of->descriptors.close_all();
+    }
+  } owner;
+  if (r.alone && owner.of == nullptr && ::unshare(CLONE_FILES) == 0) owner.of = &r;
+}
+
 feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
   auto* r = static_cast<Replayer*>(self);
   auto c = std::unique_ptr<Context>(new (std::nothrow) Context);
   if (!c) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
   c->r = r;
+  own_descriptors(*r);
   if (info != nullptr) c->process = info->process;
   c->read_buffer = read_buffer(*r);
   c->out_buffer = r->write_buffer;
@@ -334,5 +349,6 @@ constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
 
+FEIGN_ROLES(FEIGN_REPLAYER);
 extern "C" const feign_plugin feign_plugin_v1 = {
     sizeof(feign_plugin), FEIGN_ABI_MINOR, "posix", FEIGN_VERSION, "MIT", kComponents};
