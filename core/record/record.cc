@@ -232,11 +232,37 @@ Result<void> write_text(const std::string& path, const std::string& text) {
   return errno_error("write " + path, written < 0 ? error : ENOSPC);
 }
 
+// Which layers are to be recorded, as bits.
+Result<uint32_t> layers_of(const RecordOptions& o, const Third& third) {
+  if (o.layers.empty()) return ~uint32_t{0};
+  std::vector<std::pair<std::string, uint32_t>> known = {{"posix", FEIGN_CAPTURE_POSIX},
+                                                         {"stdio", FEIGN_CAPTURE_STDIO},
+                                                         {"mpi", FEIGN_CAPTURE_MPI},
+                                                         {"mpiio", FEIGN_CAPTURE_MPIIO}};
+  for (uint32_t i = 0; i < third.names.size(); ++i)
+    known.emplace_back(third.names[i], FEIGN_CAPTURE_THIRD + i);
+  uint32_t bits = 0;
+  for (const std::string& name : o.layers) {
+    const auto at =
+        std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
+    if (at == known.end()) {
+      std::string want;
+      for (const auto& k : known) want += (want.empty() ? "" : ", ") + k.first;
+      return Error(FEIGN_ERR_ARGUMENT, "--layer " + name + ": want one of " + want +
+                                           (third.names.empty() ? "; others by --with" : ""));
+    }
+    bits |= 1u << at->second;
+  }
+  return bits;
+}
+
+}  // namespace
+
 // The file records, its control page mapped; and, while a command runs, a thread that makes the
 // file's next pages, so that the program which is recorded finds them made.
-class RawFolder::Control {
+class RecordsFile {
  public:
-  ~Control() {
+  ~RecordsFile() {
     stop();
     if (map_ != nullptr) munmap(map_, FEIGN_CAPTURE_UNIT);
     if (fd_ >= 0) close(fd_);
@@ -269,32 +295,8 @@ class RawFolder::Control {
   bool over_ = false;
 };
 
-// Which layers are to be recorded, as bits.
-Result<uint32_t> layers_of(const RecordOptions& o, const Third& third) {
-  if (o.layers.empty()) return ~uint32_t{0};
-  std::vector<std::pair<std::string, uint32_t>> known = {{"posix", FEIGN_CAPTURE_POSIX},
-                                                         {"stdio", FEIGN_CAPTURE_STDIO},
-                                                         {"mpi", FEIGN_CAPTURE_MPI},
-                                                         {"mpiio", FEIGN_CAPTURE_MPIIO}};
-  for (uint32_t i = 0; i < third.names.size(); ++i)
-    known.emplace_back(third.names[i], FEIGN_CAPTURE_THIRD + i);
-  uint32_t bits = 0;
-  for (const std::string& name : o.layers) {
-    const auto at =
-        std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
-    if (at == known.end()) {
-      std::string want;
-      for (const auto& k : known) want += (want.empty() ? "" : ", ") + k.first;
-      return Error(FEIGN_ERR_ARGUMENT, "--layer " + name + ": want one of " + want +
-                                           (third.names.empty() ? "; others by --with" : ""));
-    }
-    bits |= 1u << at->second;
-  }
-  return bits;
-}
-
 // False: no more can be made (a full disk, the end of the file); programs find out for themselves.
-bool RawFolder::Control::make_pages(uint64_t until) {
+bool RecordsFile::make_pages(uint64_t until) {
   constexpr uint64_t kPiece = 256 << 10;
   feign_control& c = *map_;
   uint64_t most = c.size;
@@ -317,7 +319,7 @@ bool RawFolder::Control::make_pages(uint64_t until) {
   return true;
 }
 
-void RawFolder::Control::make_pages() {
+void RecordsFile::make_pages() {
   using namespace std::chrono_literals;
   uint64_t last = 0, margin = kAhead;
   std::unique_lock lock(mutex_);
@@ -331,8 +333,8 @@ void RawFolder::Control::make_pages() {
   }
 }
 
-Result<void> RawFolder::Control::make(const std::string& raw, const RecordOptions& o,
-                                      const Third& third, uint32_t layers) {
+Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, const Third& third,
+                               uint32_t layers) {
   // As large as the file system lets a file be, up to a size that any address space has room for.
   const std::string records = raw + "/records";
   fd_ = open(records.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -369,6 +371,8 @@ Result<void> RawFolder::Control::make(const std::string& raw, const RecordOption
   c.magic = FEIGN_CAPTURE_MAGIC;
   return {};
 }
+
+namespace {
 
 // Runs it, and passes signals on to it.
 Result<int> run(const std::string& program, const std::vector<std::string>& command,
@@ -481,7 +485,7 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
   if (path.size() > 380)
     return Error(FEIGN_ERR_ARGUMENT,
                  path + ": this path is too long for the capture library (380 bytes)");
-  file_ = std::make_unique<Control>();
+  file_ = std::make_unique<RecordsFile>();
   if (auto made = file_->make(path, o, *third, *layers); !made) return made;
   control = &file_->page();
   if (!again) {

@@ -13,6 +13,8 @@ struct feign_control;
 
 namespace feign {
 
+class RecordsFile;
+
 struct RecordOptions {
   std::vector<std::string> command;
   std::string output = "trace.feign";
@@ -50,8 +52,7 @@ struct RawFolder {
   void close();  // the folder remains
 
  private:
-  class Control;
-  std::unique_ptr<Control> file_;
+  std::unique_ptr<RecordsFile> file_;
 };
 // Why a program cannot be recorded by a library in it; empty if it can, or is not found.
 std::string why_not_recorded(const std::string& name);

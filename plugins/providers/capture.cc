@@ -463,7 +463,9 @@ feign_status Provider::open() {
     if (const feign_status s = host_->register_layer(host_, &layer, &firsts_[number]); s < 0)
       return s;
   }
-  if (const feign_status s = read_third(folder_ + "/layers"); s < 0) return s;
+  const std::string records = options_.file[0];
+  const std::string folder = records.substr(0, records.rfind('/') + 1);  // "" if it is here
+  if (const feign_status s = read_third(folder + "layers"); s < 0) return s;
   if (const feign_status s = read_records(); s < 0) return s;
   // A recording that was cut off did not say when it ended.
   if (control_.ended || best_tick_ <= control_.tick_0) {
