@@ -443,8 +443,8 @@ struct Context {
   // An O_PATH descriptor as a path, for calls that take no descriptor of that kind. This magic link
   // is ours, not the trace's.
   const char* by_descriptor(int fd) {
-    static thread_local char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    static thread_local char path[48];
+    snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
     return path;
   }
 
