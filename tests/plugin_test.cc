@@ -3,10 +3,12 @@
 // TEST_PLUGINS is the directory of the plug-ins built from tests/plugins/.
 #include "plugin/plugin.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -295,6 +297,27 @@ TEST_F(Find, AllIsSortedByRoleAndNameAndSaysWhatFailed) {
   EXPECT_EQ(all[0].table->role, uint32_t{FEIGN_PROVIDER});
   ASSERT_GE(failures.size(), 1u);
   EXPECT_EQ(failures[0].text(), dir_ + "/broken.so: is no shared object");
+}
+
+TEST_F(Find, OneThatSaysItsRolesIsNotLoadedForOthers) {
+  std::vector<Error> failures;
+  const auto path_is = [&](const Component& c) { return c.path == dir_ + "/sample.so"; };
+
+  const auto providers = plugins_.all(&failures, FEIGN_PROVIDER);
+
+  EXPECT_TRUE(std::none_of(providers.begin(), providers.end(), path_is));
+  EXPECT_EQ(dlopen((dir_ + "/sample.so").c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr);
+  const auto modifiers = plugins_.all(&failures, FEIGN_MODIFIER | FEIGN_WRITER);
+  EXPECT_TRUE(std::any_of(modifiers.begin(), modifiers.end(), path_is));
+}
+
+TEST_F(Find, RolesSaidThatAreNotThoseOfItsComponentsAreAnError) {
+  auto found = plugins_.find(test_plugin("bad-wrong-roles"), FEIGN_MODIFIER);
+
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().text().find("FEIGN_ROLES() says provider, its components say modifier"),
+            std::string::npos)
+      << found.error().text();
 }
 
 TEST_F(Find, ABrokenFileOfTheNameIsThatError) {

@@ -251,17 +251,6 @@ Result<void> check_component(const feign_component& c) {
   return check_options(c);
 }
 
-// What a file says of itself from outside is what it holds.
-Result<void> check_roles_said(const Object& object) {
-  uint32_t roles = 0;
-  for (const feign_component* const* c = object.plugin->components; *c != nullptr; ++c)
-    roles |= (*c)->role;
-  if (object.roles_said == 0 || object.roles_said == roles) return {};
-  return Error(FEIGN_ERR_PLUGIN, object.path + ": FEIGN_ROLES() says " +
-                                     std::to_string(object.roles_said) +
-                                     ", its components' roles are " + std::to_string(roles));
-}
-
 // Names of the shared objects in a directory, sorted.
 std::vector<std::string> objects_in(const std::string& directory) {
   std::vector<std::string> names;
@@ -289,6 +278,17 @@ std::string role_names(uint32_t roles) {
        {FEIGN_PROVIDER, FEIGN_WRITER, FEIGN_REPLAYER, FEIGN_MODIFIER, FEIGN_RANKS})
     if (roles & role) text += (text.empty() ? "" : " or ") + std::string(role_name(role));
   return text;
+}
+
+// What a file says of itself from outside is what it holds.
+Result<void> check_roles_said(const Object& object) {
+  uint32_t roles = 0;
+  for (const feign_component* const* c = object.plugin->components; *c != nullptr; ++c)
+    roles |= (*c)->role;
+  if (object.roles_said == 0 || object.roles_said == roles) return {};
+  return Error(FEIGN_ERR_PLUGIN, object.path + ": FEIGN_ROLES() says " +
+                                     role_names(object.roles_said) + ", its components say " +
+                                     role_names(roles));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #define THIEF 12       /* emits what is not due */
 #define SECOND_SYMBOL 13
 #define BAD_CREATE 14 /* fails without a word */
+#define WRONG_ROLES 15
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -117,6 +118,7 @@ FEIGN_EXPORT int second_symbol(void);
 int second_symbol(void) { return 0; }
 #endif
 
+FEIGN_ROLES(BREAK == WRONG_ROLES ? FEIGN_PROVIDER : FEIGN_MODIFIER);
 const feign_plugin feign_plugin_v1 = {sizeof(feign_plugin),
                                       BREAK == LATER_MINOR ? FEIGN_ABI_MINOR + 5 : FEIGN_ABI_MINOR,
                                       "sample",
