@@ -35,6 +35,24 @@ def test_another_opening_begins_anew():
     assert info["reads"]["count"] == 5 and info["reads"]["sequential"] == info["reads"]["elsewhere"] == 0, info["reads"]
 
 
+def test_who_reads_a_trace():
+    """Its name says whom to ask first; its content decides. Others are not loaded for it."""
+    with Tmp() as tmp:
+        def loaded(name):
+            done = feign("info", os.path.join(tmp, name), env={"LD_DEBUG": "files"})
+            assert done.status == 0 and "openat" in done.out, done.err
+            return {plugin for plugin in ("strace", "feign", "hdtrace", "jitter") if f"/{plugin}.so" in done.err}
+
+        text, native = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.feign")
+        with open(text, "w", encoding="ascii") as f:
+            f.write('7 1700000010.000000 openat(AT_FDCWD, "/a", O_RDONLY) = 3 <0.000500>\n')
+        assert feign("convert", text, native).status == 0
+        os.symlink("t.strace", os.path.join(tmp, "t.txt"))
+        os.symlink("t.feign", os.path.join(tmp, "misnamed.strace"))
+        assert loaded("t.strace") == {"strace"} and loaded("t.feign") == {"feign"}
+        assert loaded("t.txt") == loaded("misnamed.strace") == {"strace", "feign", "hdtrace"}
+
+
 def test_many_sizes():
     info = told(['openat(AT_FDCWD, "/a", O_RDONLY) = 3'] + [f'read(3, "", {n}) = {n}' for n in range(1, 9001)])
     assert info["reads"]["count"] == 9000 and info["reads"]["size_p50"] == 4096 and info["reads"]["size_max"] == 9000, info["reads"]

@@ -493,6 +493,12 @@ std::vector<Component> Plugins::all(std::vector<Error>* failures, uint32_t roles
   return found;
 }
 
+bool Plugins::has_file(const std::string& name) {
+  for (const std::string& directory : directories())
+    if (access((directory + "/" + name + ".so").c_str(), F_OK) == 0) return true;
+  return false;
+}
+
 const char* left_out_plugins() { return FEIGN_LEFT_OUT; }
 
 Result<Component> Plugins::find(const std::string& name, uint32_t roles,

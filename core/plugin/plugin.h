@@ -48,6 +48,8 @@ class Plugins {
   // list the known.
   Result<Component> find(const std::string& name, uint32_t roles,
                          const std::vector<std::string>& args = {});
+  // Whether a directory has a NAME.so.
+  static bool has_file(const std::string& name);
   // Every component of a shared object.
   Result<std::vector<Component>> open(const std::string& path,
                                       const std::vector<std::string>& args = {});
