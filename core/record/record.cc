@@ -205,14 +205,13 @@ Result<Third> third_parties(const std::vector<std::string>& libraries) {
     if (layer == nullptr || layer->struct_size < sizeof(feign_layer))
       return bad("want a capture library that feign generate made the source of");
     const std::string name = layer->name;
-    feign_control* const none = nullptr;
-    if (name.empty() || name.size() >= sizeof none->third[0] || layer->op_count > 4095)
+    if (name.empty() || name.size() >= sizeof feign_control::third[0] || layer->op_count > 4095)
       return bad("layer \"" + name + "\": want a name of 1 to 31 characters, and at most 4095 ops");
     for (const char* const ours : {"posix", "stdio", "mpi", "mpiio"})
       if (name == ours) return bad("layer " + name + " is one of feign's own");
     if (std::find(out.names.begin(), out.names.end(), name) != out.names.end())
       return bad("layer " + name + " is there already: want each once");
-    if (out.names.size() == std::size(none->third))
+    if (out.names.size() == sizeof feign_control::third / sizeof feign_control::third[0])
       return bad("want at most " + std::to_string(out.names.size()) + " such libraries");
     out.preload += path + ":";
     out.names.push_back(name);
