@@ -121,22 +121,18 @@ int fcntl(int fd, int cmd, long arg);
 
 //@ op 10 read kind=read effect=read result=bytes
 //@ args fd buf length
-//@ replay moved(SYS_read, fd, c.read_buffer, c.fit(a.length))
 ssize_t read(int fd, void *buf, size_t count);
 
 //@ op 11 write kind=write effect=write result=bytes
 //@ args fd buf length
-//@ replay moved(SYS_write, fd, c.out_buffer, c.fit(a.length))
 ssize_t write(int fd, const void *buf, size_t count);
 
 //@ op 12 pread64 kind=read effect=pread result=bytes
 //@ args fd buf length offset
-//@ replay moved(SYS_pread64, fd, c.read_buffer, c.fit(a.length), a.offset)
 ssize_t pread64(int fd, void *buf, size_t count, off_t offset);
 
 //@ op 13 pwrite64 kind=write effect=pwrite result=bytes
 //@ args fd buf length offset
-//@ replay moved(SYS_pwrite64, fd, c.out_buffer, c.fit(a.length), a.offset)
 ssize_t pwrite64(int fd, const void *buf, size_t count, off_t offset);
 
 //@ op 14 readv kind=read effect=read result=bytes

@@ -38,14 +38,6 @@ namespace feign {
 
 inline int64_t checked(int64_t result) { return result < 0 ? -errno : result; }
 
-// The calls that most of a trace are, past libc's wrappers: those make themselves points of
-// cancellation in a process with several threads, at a price that is felt.
-template <typename... More>
-requires(sizeof(long) == sizeof(off_t)) int64_t
-    moved(long call, int fd, char* memory, size_t length, More... offset) {
-  return ::syscall(call, fd, memory, length, static_cast<off_t>(offset)...);
-}
-
 thread_local Directories t_directories;
 
 enum Touch : uint32_t { kTouchSmall, kTouchNone, kTouchRead, kTouchProtection };
