@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How the calls of a stream are made below the root: by libc's own symbols, so that what interposes on
-// them (a profiler, bench/stamp.c) sees a replay as it sees a program.
+// How the calls of a stream are made below the root: by libc's own symbols, so that what interposes
+// on them (a profiler, bench/stamp.c) sees a replay as it sees a program.
 #pragma once
 
 #include <fcntl.h>
