@@ -12,7 +12,7 @@ from harness import Skip, Tmp, feign, main, refuses
 
 def discover(tmp, *command, options=(), name="o"):
     out = os.path.join(tmp, name)
-    r = feign("discover", "-o", out, *options, "--", *command)
+    r = feign("discover", "-o", out, *options, "--", *command, timeout=400)
     assert r.status == 0, r.err
     return silent.load(out)
 

@@ -17,7 +17,7 @@ from harness import FEIGN, Skip, Tmp, feign, main, refuses
 def discover(out, *command, options=()):
     if str(command[0]).endswith("silent"):
         options = [*silent.leave_out(command[2]), *options]
-    r = feign("discover", "-o", out, *options, "--", *command)
+    r = feign("discover", "-o", out, *options, "--", *command, timeout=400)
     assert r.status == 0, r.err
     return silent.load(out)
 
