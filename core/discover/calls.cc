@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "resolve/effects.h"
 #include "trace/call_text.h"
+#include "trace/descriptors.h"
 #include "trace/native.h"
 
 namespace feign::discover {
@@ -86,36 +87,6 @@ class Pauses {
   std::vector<Stream> streams_;
 };
 
-// Descriptors as each node would have them if it were alone: the lowest that is free. So they do
-// not depend on what other threads do meanwhile.
-class Numbers {
- public:
-  bool has(uint32_t handle) const { return by_handle_.contains(handle); }
-  int of(uint32_t handle) const {
-    const auto at = by_handle_.find(handle);
-    return at != by_handle_.end() ? at->second.front() : -1;
-  }
-  int add(uint32_t handle) {
-    size_t fd = 0;
-    while (fd < used_.size() && used_[fd]) ++fd;
-    if (fd == used_.size()) used_.push_back(false);
-    used_[fd] = true;
-    by_handle_[handle].push_back(static_cast<int>(fd) + 3);
-    return static_cast<int>(fd) + 3;
-  }
-  void remove(uint32_t handle) {
-    const auto at = by_handle_.find(handle);
-    if (at == by_handle_.end()) return;
-    used_[static_cast<size_t>(at->second.front() - 3)] = false;
-    at->second.erase(at->second.begin());
-    if (at->second.empty()) by_handle_.erase(at);
-  }
-
- private:
-  std::unordered_map<uint32_t, std::vector<int>> by_handle_;
-  std::vector<bool> used_;
-};
-
 // A node's calls as text; a file that another node opened is opened before its first use.
 class Texts {
  public:
@@ -129,25 +100,20 @@ class Texts {
 
   void put(uint32_t node, const feign_activity& a, const feign_op_info& info, Effect effect,
            std::string& before, std::string& text) {
-    if (node >= numbers_.size()) numbers_.resize(node + size_t{1});
-    Numbers& fds = numbers_[node];
-    const bool good = a.result >= 0 && (a.marks & FEIGN_NO_RESULT) == 0;
-    const bool opens = info.kind == FEIGN_KIND_OPEN;
-    int64_t result = a.result;
-    if (!opens && a.handle != 0) meet(fds, a, info, before);
-    if (good && a.handle != 0) {
-      if (opens) result = fds.add(a.handle);
-      if (effect == Effect::kDup2 && a.handle2 != 0) fds.remove(a.handle2);
-      if (info.kind == FEIGN_KIND_DUP) result = fds.add(a.handle);
-    }
+    while (node >= descriptors_.size()) descriptors_.emplace_back(false);
+    Descriptors& fds = descriptors_[node];
+    if (info.kind != FEIGN_KIND_OPEN && a.handle != 0) meet(fds, a, info, before);
+    fds.ended(a, effect);
+    const int64_t result = fds.result(a, info.kind, effect, lost_);
     add_call(
         text, a, info, result, [&](uint32_t id) { return tables_.strings.text(id); },
-        [&](uint32_t handle) { return fds.of(handle); });
-    if (effect == Effect::kClose && a.handle != 0 && a.result != -EBADF) fds.remove(a.handle);
+        [&](uint32_t handle) { return fds.of(handle, lost_); });
+    fds.closed(a, effect, lost_);
   }
 
  private:
-  void meet(Numbers& fds, const feign_activity& a, const feign_op_info& info, std::string& before) {
+  void meet(Descriptors& fds, const feign_activity& a, const feign_op_info& info,
+            std::string& before) {
     bool by_fd = false;
     for (uint32_t i = 0; i < info.arg_count; ++i) by_fd |= info.args[i].slot == FEIGN_SLOT_HANDLE;
     if (!by_fd || fds.has(a.handle)) return;
@@ -156,7 +122,7 @@ class Texts {
                            : (a.marks & FEIGN_DIRECTORY) != 0 ? O_RDONLY | O_DIRECTORY
                            : info.kind == FEIGN_KIND_READ     ? O_RDONLY
                                                               : O_RDWR;
-    const int fd = fds.add(a.handle);
+    const int fd = fds.open(a.handle);
     before += "open(";
     add_quoted(before, tables_.strings.text(a.path));
     before += ", " + std::to_string(flags) + ", 0) = " + std::to_string(fd) + "\n";
@@ -167,7 +133,8 @@ class Texts {
   }
 
   const Tables& tables_;
-  std::vector<Numbers> numbers_;
+  std::vector<Descriptors> descriptors_;  // by node
+  Lost lost_;                             // nothing is: all are met
   std::unordered_map<uint32_t, uint32_t> flags_;
 };
 

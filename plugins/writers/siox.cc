@@ -24,14 +24,16 @@
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
 #include "providers/siox_records.h"
+#include "trace/descriptors.h"
+#include "trace/lost.h"
 #include "trace/record.h"
-#include "writers/descriptors.h"
-#include "writers/lost.h"
 
 namespace siox {
 namespace {
 
+using feign::Descriptors;
 using feign::Effect;
+using feign::Lost;
 
 struct Options {
   const char* file;

@@ -26,14 +26,16 @@
 #include "base/input.h"
 #include "layers/posix_ops.h"
 #include "trace/call_text.h"
+#include "trace/descriptors.h"
+#include "trace/lost.h"
 #include "trace/record.h"
-#include "writers/descriptors.h"
-#include "writers/lost.h"
 
 namespace tracetext {
 namespace {
 
+using feign::Descriptors;
 using feign::Effect;
+using feign::Lost;
 
 struct Options {
   const char* file;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Descriptor numbers for writers of formats that have these, where activities have handles: one
-// table a process. Numbers are as recorded where they are free, else the lowest that is.
+// Descriptor numbers for text that has these, where activities have handles: one table a process.
+// Numbers are as recorded where they are free, else the lowest that is; or always the lowest, which
+// does not depend on what others do meanwhile.
 #pragma once
 
 #include <fcntl.h>
@@ -13,10 +14,14 @@
 
 #include "feign.h"
 #include "resolve/effects.h"
-#include "writers/lost.h"
+#include "trace/lost.h"
+
+namespace feign {
 
 class Descriptors {
  public:
+  explicit Descriptors(bool as_recorded = true) : as_recorded_(as_recorded) {}
+
   // A number for a handle; one that this process did not open gets one all the same.
   int of(uint32_t handle, Lost& lost) {
     if (const auto at = by_handle_.find(handle); at != by_handle_.end()) return at->second.front();
@@ -24,10 +29,11 @@ class Descriptors {
     return add(handle, kUnseen);  // out of the way of recorded ones
   }
   bool has(uint32_t handle) const { return by_handle_.contains(handle); }
+  // One that is opened without an activity of its own.
+  int open(uint32_t handle) { return add(handle, -1); }
 
   // The result to write for a call: that of one that makes a descriptor is its number here.
-  int64_t result(const feign_activity& a, uint32_t kind, feign::Effect effect, Lost& lost) {
-    using feign::Effect;
+  int64_t result(const feign_activity& a, uint32_t kind, Effect effect, Lost& lost) {
     if (a.result < 0 || (a.marks & FEIGN_NO_RESULT) || a.handle == 0) return a.result;
     if (kind == FEIGN_KIND_OPEN) return add(a.handle, a.result);
     const bool dup2 = effect == Effect::kDup2;
@@ -44,17 +50,17 @@ class Descriptors {
       remove(a.handle2, fd);
       return add(a.handle, fd);
     }
-    if (dup2 && number < by_number_.size() && by_number_[number] == a.handle) return a.result;
+    if (dup2 && as_recorded_ && number < by_number_.size() && by_number_[number] == a.handle)
+      return a.result;
     return add(a.handle, a.result);
   }
   // After a call was written: it may have closed its descriptor.
-  void closed(const feign_activity& a, feign::Effect effect, Lost& lost) {
-    if (effect == feign::Effect::kClose && a.handle != 0 && a.result != -EBADF)
+  void closed(const feign_activity& a, Effect effect, Lost& lost) {
+    if (effect == Effect::kClose && a.handle != 0 && a.result != -EBADF)
       remove(a.handle, of(a.handle, lost));
   }
   // Before a call that ends the process or its image, or closes many: resolve says which handles.
-  void ended(const feign_activity& a, feign::Effect effect) {
-    using feign::Effect;
+  void ended(const feign_activity& a, Effect effect) {
     if (effect != Effect::kExec && effect != Effect::kExit && effect != Effect::kExitGroup &&
         effect != Effect::kCloseRange)
       return;
@@ -70,6 +76,7 @@ class Descriptors {
 
   int add(uint32_t handle, int64_t wanted) {
     const auto taken = [&](size_t fd) { return fd < by_number_.size() && by_number_[fd] != 0; };
+    if (!as_recorded_) wanted = -1;
     size_t fd =
         wanted >= 0 && static_cast<size_t>(wanted) < kMost ? static_cast<size_t>(wanted) : kFirst;
     if (taken(fd) && wanted != kUnseen) fd = kFirst;
@@ -86,6 +93,9 @@ class Descriptors {
     if (list.empty()) by_handle_.erase(handle);
   }
 
+  bool as_recorded_;
   std::unordered_map<uint32_t, std::vector<int>> by_handle_;
   std::vector<uint32_t> by_number_;  // handles; 0: free
 };
+
+}  // namespace feign

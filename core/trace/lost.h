@@ -9,6 +9,8 @@
 
 #include "feign.h"
 
+namespace feign {
+
 class Lost {
  public:
   void count(std::string_view what, uint64_t n = 1) {
@@ -30,3 +32,5 @@ class Lost {
  private:
   std::map<std::string, uint64_t, std::less<>> counts_;
 };
+
+}  // namespace feign
