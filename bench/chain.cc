@@ -2,10 +2,8 @@
 // For bench/handover and bench/threads: a modifier that makes activities depend on the one before
 // them in the trace, where that is another stream's.
 #include <cstddef>
-#include <iterator>
-#include <new>
 
-#include "feign.h"
+#include "feign.hpp"
 
 namespace {
 
@@ -19,50 +17,35 @@ constexpr feign_option kOptions[] = {
     {"lone", FEIGN_OPT_BOOL, offsetof(Options, lone), "no", nullptr, 0, 0,
      "Of every stream but the first, only one activity is kept, and nothing depends."},
 };
-struct Chain {
-  const feign_host* host;
-  uint64_t every;
-  bool lone;
-  uint64_t seen = 0;
-  uint64_t before = 0;
-  uint32_t stream = 0;
+class Chain {
+ public:
+  Chain(const feign_host* host, const Options& options) : host_(host), options_(options) {}
+
+  feign_status process(const feign_window& in, feign_sink* out) {
+    for (size_t i = 0; i < in.due; ++i) {
+      feign_activity* a = in.items[i];
+      const uint64_t id = a->id;
+      const uint32_t stream = a->stream;
+      if (options_.lone && stream != 1 && ++seen_ > 1) continue;
+      if (!options_.lone && ++seen_ % options_.every == 0 && stream_ != 0 && stream_ != stream)
+        if (const auto s = host_->depend(host_, a, stream_, before_, "chain"); s < 0) return s;
+      before_ = id;
+      stream_ = stream;
+      if (const feign_status s = out->emit(out, a); s < 0) return s;
+    }
+    return FEIGN_OK;
+  }
+
+ private:
+  const feign_host* host_;
+  Options options_;
+  uint64_t seen_ = 0, before_ = 0;
+  uint32_t stream_ = 0;
 };
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const Options*>(raw);
-  auto* c = new (std::nothrow) Chain{host, o.every, o.lone != 0};
-  if (c == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  *self = c;
-  return FEIGN_OK;
-}
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& c = *static_cast<Chain*>(self);
-  for (size_t i = 0; i < in->due; ++i) {
-    feign_activity* a = in->items[i];
-    const uint64_t id = a->id;
-    const uint32_t stream = a->stream;
-    if (c.lone && stream != 1 && ++c.seen > 1) continue;
-    if (!c.lone && ++c.seen % c.every == 0 && c.stream != 0 && c.stream != stream)
-      if (const auto s = c.host->depend(c.host, a, c.stream, c.before, "chain"); s < 0) return s;
-    c.before = id;
-    c.stream = stream;
-    if (const feign_status s = out->emit(out, a); s < 0) return s;
-  }
-  return FEIGN_OK;
-}
-void destroy(void* self) noexcept { delete static_cast<Chain*>(self); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_MODIFIER,
-                                        "chain",
-                                        "Makes activities depend on the one before.",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_modifier kApi = feign::modifier<Chain, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "chain", "Makes activities depend on the one before.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -402,8 +402,8 @@ TEST_P(Header, CompilesWithoutAWarning) {
   for (const char* before : {"", "#define FEIGN_NO_SHORT_FORM\n", "#define FEIGN_NO_ENTRY\n"}) {
     const std::string path =
         source(language.ending,
-               std::string(before) +
-                   "#include <feign.h>\n#include <feign.h>\n"
+               std::string(before) + "#include <feign.h>\n#include <feign.h>\n" +
+                   (language.ending == std::string(".cc") ? "#include <feign.hpp>\n" : "") +
                    "int has(const feign_host *h);\n"
                    "int has(const feign_host *h) { return FEIGN_HAS(h, log) + (int)FEIGN_CWD; }\n");
     std::string text;

@@ -200,6 +200,13 @@ def test_roles():
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "null", "--plugin", "posix", "--root", "/tmp", text="two replayers")
 
 
+def test_plugins_that_throw():
+    plugin = os.path.join(BUILD, "tests", "plugins", "throws.so")
+    for where in ("create", "start", "process"):
+        for what, text in (("memory", "out of memory"), ("error", "this went wrong"), ("number", "threw")):
+            refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", f"{plugin},{where}={what}", "--plugin", "null", text=f"throws: .*{text}")
+
+
 def test_roots():
     refuses("replay", SHIPPED, text="want --root DIR")
     refuses("replay", SHIPPED, "--root", "/no/such/root", text="root /no/such/root: No such file")

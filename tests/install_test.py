@@ -18,13 +18,17 @@ def run(*command, **how):
     return done.stdout
 
 
-def test_installed_package_and_template():
+def install(tmp):
+    """Installs below a directory; the prefix there."""
     if sanitized():
         raise Skip("a build with sanitizers is not for installing")
+    run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", os.path.join(tmp, "dest"))
+    return os.path.join(tmp, "dest/usr/local")
+
+
+def test_installed_package_and_template():
     with Tmp() as tmp:
-        dest = os.path.join(tmp, "dest")
-        run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", dest)
-        prefix = os.path.join(dest, "usr/local")
+        prefix = install(tmp)
         feign = os.path.join(prefix, "bin/feign")
         plugindir = os.path.dirname(glob.glob(prefix + "/lib*/**/feign/1/strace.so", recursive=True)[0])
         # A moved prefix finds its plug-ins beside the command.
@@ -37,7 +41,7 @@ def test_installed_package_and_template():
 
         # The template, against feign.pc alone.
         pc = os.path.dirname(glob.glob(prefix + "/**/feign.pc", recursive=True)[0])
-        env = {**os.environ, "PKG_CONFIG_PATH": pc, "PKG_CONFIG_SYSROOT_DIR": dest}
+        env = {**os.environ, "PKG_CONFIG_PATH": pc, "PKG_CONFIG_SYSROOT_DIR": os.path.join(tmp, "dest")}
         source, build = os.path.join(tmp, "mine"), os.path.join(tmp, "mine/build")
         shutil.copytree(os.path.join(TOP, "examples/plugin-template"), source)
         run("meson", "setup", build, source, env=env)
@@ -56,18 +60,15 @@ def test_installed_package_and_template():
 
 
 def test_generate_from_an_installed_package():
-    if sanitized():
-        raise Skip("a build with sanitizers is not for installing")
     with Tmp() as tmp:
-        dest = os.path.join(tmp, "dest")
-        run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", dest)
-        feign, shelf = os.path.join(dest, "usr/local/bin/feign"), os.path.join(TOP, "examples/shelf")
+        prefix = install(tmp)
+        feign, shelf = os.path.join(prefix, "bin/feign"), os.path.join(TOP, "examples/shelf")
         run("cc", "-shared", "-fPIC", "-o", os.path.join(tmp, "libshelf.so"), os.path.join(shelf, "shelf.c"))
         run(feign, "generate", os.path.join(shelf, "shelf.h"), "-o", os.path.join(tmp, "made"), "--library", os.path.join(tmp, "libshelf.so"))
         for source in ("shelf_capture.c", "shelf_replayer.c"):
             with open(os.path.join(tmp, "made", source), encoding="utf-8") as f:
                 command = next(line for line in f if line.startswith(" *   cc "))[5:]
-            assert TOP + "/include" not in command and dest + "/usr/local/include" in command, command
+            assert TOP + "/include" not in command and prefix + "/include" in command, command
             run("sh", "-c", command, cwd=os.path.join(tmp, "made"))
         assert "0 failed" in run(feign, "check", os.path.join(tmp, "made/shelf.so"))
 

@@ -258,30 +258,19 @@ def test_every_call_is_accounted_for():
 
 
 def test_the_workload_keeps_the_time_of_what_is_left_out():
-    with Tmp() as tmp:
-        trace, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.txt")
-        with open(trace, "w", encoding="ascii") as f:
-            f.write('7 1700000001.000000 openat(AT_FDCWD, "/w/a", O_RDONLY) = 3 <0.000100>\n'
-                    '7 1700000001.000300 openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 4 <0.005000>\n'
-                    '7 1700000001.006000 close(3) = 0 <0.000100>\n')
-        assert feign("convert", trace, out, "--provider", "strace,overhead=none", "--with", "filter,preset=workload").status == 0
-        with open(out, encoding="utf-8") as f:
-            lines = f.read().splitlines()
-        assert len(lines) == 2 and lines[1].endswith("compute=5900000"), lines
+    def workload(*lines):
+        return text_of(["7 1700000001." + line for line in lines], "--provider", "strace,overhead=none", "--with", "filter,preset=workload")[0]
 
-
-def test_the_workload_waits_at_pipes_that_are_left_out():
-    with Tmp() as tmp:
-        trace, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.txt")
-        with open(trace, "w", encoding="ascii") as f:
-            f.write('7 1700000001.000000 openat(AT_FDCWD, "/w/a", O_RDONLY) = 3 <0.000100>\n'
-                    '7 1700000001.000300 pipe2([4, 5], 0) = 0 <0.000100>\n'
-                    '7 1700000001.001000 read(4, "x", 1) = 1 <0.005000>\n'
-                    '7 1700000001.006000 close(3) = 0 <0.000100>\n')
-        assert feign("convert", trace, out, "--provider", "strace,overhead=none", "--with", "filter,preset=workload").status == 0
-        with open(out, encoding="utf-8") as f:
-            lines = f.read().splitlines()
-        assert len(lines) == 3 and lines[2].endswith("compute=600000 sync=5000000"), lines
+    lines = workload('000000 openat(AT_FDCWD, "/w/a", O_RDONLY) = 3 <0.000100>',
+                     '000300 openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 4 <0.005000>',
+                     '006000 close(3) = 0 <0.000100>')
+    assert len(lines) == 2 and lines[1].endswith("compute=5900000"), lines
+    # At a pipe it waits for others.
+    lines = workload('000000 openat(AT_FDCWD, "/w/a", O_RDONLY) = 3 <0.000100>',
+                     "000300 pipe2([4, 5], 0) = 0 <0.000100>",
+                     '001000 read(4, "x", 1) = 1 <0.005000>',
+                     "006000 close(3) = 0 <0.000100>")
+    assert len(lines) == 3 and lines[2].endswith("compute=600000 sync=5000000"), lines
 
 
 def test_what_wakes_others_takes_place_when_it_starts():

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/xml.h"
+#include "feign.hpp"
 #include "hdtrace/names.h"
 #include "hdtrace/project.h"
 #include "hdtrace/relation.h"
@@ -128,8 +129,15 @@ struct Source {
 };
 
 struct Provider {
+  Provider(const feign_host* h, const Options& o)
+      : host(h), options(o), keep_going(o.keep_going != 0), cwd(o.cwd) {}
+  feign_status start();
+  feign_status next(size_t want, feign_sink* out);
+  Result<void> open_all();
+
   const feign_host* host;
-  bool keep_going = false;
+  Options options;
+  bool keep_going;
   std::string cwd;
   Project project;
   std::vector<std::unique_ptr<Source>> sources;
@@ -778,9 +786,10 @@ bool is_statistics(const std::string& path) {
   return path.ends_with(".stat") || path.ends_with(".stat.gz");
 }
 
-Result<void> open_all(Provider& p, const Options& o) {
+Result<void> Provider::open_all() {
+  const Options& o = options;
   auto* tables =
-      const_cast<Tables*>(static_cast<const Tables*>(p.host->extension(p.host, "feign.tables/1")));
+      const_cast<Tables*>(static_cast<const Tables*>(host->extension(host, "feign.tables/1")));
   std::vector<Node> nodes;
   std::vector<std::string> statistics;
   bool have_project = false;
@@ -800,21 +809,21 @@ Result<void> open_all(Provider& p, const Options& o) {
     if (have_project)
       return Error(FEIGN_ERR_ARGUMENT, std::string(*f) + ": a second project: want one");
     have_project = true;
-    auto project = read_project(*f, p.keep_going);
-    if (!project) return std::move(project.error());
-    p.project = std::move(*project);
-    for (const Node& n : p.project.nodes)
+    auto read = read_project(*f, keep_going);
+    if (!read) return std::move(read.error());
+    project = std::move(*read);
+    for (const Node& n : project.nodes)
       if (!n.trace.empty()) nodes.push_back(n);
-    for (const std::string& s : p.project.statistics) statistics.push_back(s);
-    for (const std::string& not_read : p.project.not_read)
-      p.host->log(p.host, FEIGN_LOG_WARN,
-                  (not_read + ": the topology does not have it; it is not read").c_str());
+    for (const std::string& s : project.statistics) statistics.push_back(s);
+    for (const std::string& not_read : project.not_read)
+      host->log(host, FEIGN_LOG_WARN,
+                (not_read + ": the topology does not have it; it is not read").c_str());
   }
   if (!have_project)
     for (const Node& n : nodes)
       if (!n.info.empty())
-        if (auto read = read_info(n, p.project); !read) return read;
-  for (const auto& [name, size] : p.project.initial_size) p.sizes[p.named(name).second] = size;
+        if (auto read = read_info(n, project); !read) return read;
+  for (const auto& [name, size] : project.initial_size) sizes[named(name).second] = size;
 
   // Streams in order of ranks, whatever the order of the topology.
   std::stable_sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
@@ -827,87 +836,69 @@ Result<void> open_all(Provider& p, const Options& o) {
     if (!input) return std::move(input.error());
     source->xml = std::make_unique<Xml>(std::move(*input));
     source->number =
-        static_cast<uint32_t>(tables != nullptr ? tables->sources.size() : p.sources.size());
+        static_cast<uint32_t>(tables != nullptr ? tables->sources.size() : sources.size());
     if (tables != nullptr) tables->sources.push_back(n.trace);
     feign_stream_info info{};
     info.struct_size = sizeof info;
-    info.host = p.intern(n.host);
+    info.host = intern(n.host);
     info.rank = n.rank;
     info.process = -1;
     info.thread = n.thread;
-    source->stream = p.host->stream(p.host, &info);
+    source->stream = host->stream(host, &info);
     if (source->stream == 0) return Error(FEIGN_ERR_NOMEM, "out of memory");
-    source->files = &p.files[{n.host, n.rank >= 0 ? n.rank : -int64_t{source->stream}}];
-    p.sources.push_back(std::move(source));
+    source->files = &files[{n.host, n.rank >= 0 ? n.rank : -int64_t{source->stream}}];
+    sources.push_back(std::move(source));
   }
   auto relations = read_relations(nodes);
   if (!relations) return std::move(relations.error());
-  p.dependences = std::move(*relations);
-  for (Dependence& d : p.dependences) {
-    p.sources[d.parent]->waited_for.push_back(&d);
-    p.sources[d.child]->waits.push_back(&d);
+  dependences = std::move(*relations);
+  for (Dependence& d : dependences) {
+    sources[d.parent]->waited_for.push_back(&d);
+    sources[d.child]->waits.push_back(&d);
   }
   int64_t first = INT64_MAX;
-  for (size_t i = 0; i < p.sources.size(); ++i) {
-    Source& s = *p.sources[i];
-    if (auto begun = p.begin(s); !begun) return begun;
-    if (auto filled = p.fill(s); !filled) return filled;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    Source& s = *sources[i];
+    if (auto begun = begin(s); !begun) return begun;
+    if (auto filled = fill(s); !filled) return filled;
     if (s.next() == nullptr) continue;
     first = std::min(first, s.next()->start);
-    p.push(i);
+    push(i);
   }
-  if (first != INT64_MAX && first >= kEpoch_ns) p.base = first;
+  if (first != INT64_MAX && first >= kEpoch_ns) base = first;
   if (o.statistics)
     for (const std::string& s : statistics)
       if (auto read = read_statistics(s, tables); !read) return read;
   return {};
 }
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const Options*>(raw);
-  if (o.file[0] == nullptr)
+feign_status Provider::start() {
+  if (options.file[0] == nullptr)
     return host->fail(host, FEIGN_ERR_ARGUMENT, "file: want PROJECT.proj, or traces");
-  try {
-    auto p = std::make_unique<Provider>();
-    p->host = host;
-    p->keep_going = o.keep_going != 0;
-    p->cwd = o.cwd;
-    if (auto opened = open_all(*p, o); !opened) return fail(host, opened.error());
-    *self = p.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
+  auto opened = open_all();
+  return opened ? FEIGN_OK : fail(host, opened.error());
 }
 
-feign_status next(void* self, size_t want, feign_sink* out) noexcept {
-  auto& p = *static_cast<Provider*>(self);
-  try {
-    for (size_t i = 0; i < want; ++i) {
-      if (p.heap.empty()) {
-        p.notes();
-        return FEIGN_END;
-      }
-      std::pop_heap(p.heap.begin(), p.heap.end(),
-                    [&](size_t a, size_t b) { return p.later(a, b); });
-      const size_t at = p.heap.back();
-      p.heap.pop_back();
-      Source& s = *p.sources[at];
-      Call& c = s.queue[s.at];
-      s.last_start = std::max(s.last_start, c.start);
-      if (const feign_status status = p.emit(s, c, out); status < 0) return status;
-      ++s.at;
-      if (s.next() == nullptr)
-        if (auto filled = p.fill(s); !filled) return fail(p.host, filled.error());
-      if (s.next() != nullptr) p.push(at);
+feign_status Provider::next(size_t want, feign_sink* out) {
+  for (size_t i = 0; i < want; ++i) {
+    if (heap.empty()) {
+      notes();
+      return FEIGN_END;
     }
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return p.host->fail(p.host, FEIGN_ERR_NOMEM, "out of memory");
+    std::pop_heap(heap.begin(), heap.end(), [&](size_t a, size_t b) { return later(a, b); });
+    const size_t at = heap.back();
+    heap.pop_back();
+    Source& s = *sources[at];
+    Call& c = s.queue[s.at];
+    s.last_start = std::max(s.last_start, c.start);
+    if (const feign_status status = emit(s, c, out); status < 0) return status;
+    ++s.at;
+    if (s.next() == nullptr)
+      if (auto filled = fill(s); !filled) return fail(host, filled.error());
+    if (s.next() != nullptr) push(at);
   }
+  return FEIGN_OK;
 }
-
-void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
 
 int probe(const char* path, const void* head, size_t size) noexcept {
   std::string_view text(static_cast<const char*>(head), size);
@@ -933,20 +924,11 @@ int probe(const char* path, const void* head, size_t size) noexcept {
   return 0;
 }
 
-constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
+constexpr feign_provider kApi = feign::provider<Provider, Options>(probe);
 
 }  // namespace
 
-extern constexpr feign_component kProvider = {
-    sizeof kProvider,
-    FEIGN_PROVIDER,
-    "hdtrace",
-    "Reads HDTrace: MPI and MPI-IO calls of a project's traces.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+extern constexpr feign_component kProvider = feign::component<Options>(
+    kApi, "hdtrace", "Reads HDTrace: MPI and MPI-IO calls of a project's traces.", kOptions);
 
 }  // namespace feign::hdtrace

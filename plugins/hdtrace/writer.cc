@@ -24,6 +24,7 @@
 
 #include "base/output.h"
 #include "base/xml.h"
+#include "feign.hpp"
 #include "hdtrace/names.h"
 #include "hdtrace/project.h"
 #include "hdtrace/provider.h"
@@ -430,6 +431,43 @@ struct Writer {
     return fwrite(whole.data(), 1, whole.size(), out.to) == whole.size();
   }
 
+  Writer(const feign_host* h, const Options& o) : host(h), name(o.file) {}
+
+  feign_status start() {
+    stem = name.ends_with(".proj") ? name.substr(0, name.size() - 5) : name;
+    project = stem.substr(stem.rfind('/') + 1);
+    if (project.empty() || project.find('_') != std::string::npos)
+      return host->fail(host, FEIGN_ERR_ARGUMENT,
+                        ("file=" + name +
+                         ": want a name without \"_\", which ends the project's "
+                         "name in the names of its traces")
+                            .c_str());
+    return file.open(name) ? FEIGN_OK : io_error("open", name);
+  }
+
+  feign_status finish() {
+    for (auto& out : outs) {
+      if (!out) continue;
+      while (!out->held.empty())
+        if (!close_call(*out)) return io_error("write", out->name);
+      const bool good = fputs("</Program>\n", out->to) >= 0;
+      if (fclose(std::exchange(out->to, nullptr)) != 0 || !good)
+        return io_error("write", out->name);
+    }
+    const std::string text = project_text();
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t put = ::write(file.fd(), text.data() + at, text.size() - at);
+      if (put < 0 && errno != EINTR) return io_error("write", name);
+      at += static_cast<size_t>(std::max<ssize_t>(put, 0));
+    }
+    // The project last: it names the others.
+    for (auto& out : outs)
+      if (out && !out->file.finish()) return io_error("write", out->name);
+    if (!file.finish()) return io_error("write", name);
+    say_what_is_lost();
+    return FEIGN_OK;
+  }
+
   feign_status write(const feign_activity& a) {
     const feign_op_info* op = host->op_info(host, a.op);
     if (op == nullptr || (strcmp(op->layer, "mpi") != 0 && strcmp(op->layer, "mpiio") != 0)) {
@@ -690,82 +728,12 @@ struct Writer {
   void warn(const std::string& text) const { host->log(host, FEIGN_LOG_WARN, text.c_str()); }
 };
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  try {
-    auto w = std::make_unique<Writer>();
-    w->host = host;
-    w->name = static_cast<const Options*>(raw)->file;
-    w->stem = w->name.ends_with(".proj") ? w->name.substr(0, w->name.size() - 5) : w->name;
-    w->project = w->stem.substr(w->stem.rfind('/') + 1);
-    if (w->project.empty() || w->project.find('_') != std::string::npos)
-      return host->fail(host, FEIGN_ERR_ARGUMENT,
-                        ("file=" + w->name +
-                         ": want a name without \"_\", which ends the project's "
-                         "name in the names of its traces")
-                            .c_str());
-    if (!w->file.open(w->name)) return w->io_error("open", w->name);
-    *self = w.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
-  auto& w = *static_cast<Writer*>(self);
-  try {
-    for (size_t i = 0; i < count; ++i)
-      if (const feign_status s = w.write(*items[i]); s < 0) return s;
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return w.host->fail(w.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status finish(void* self) noexcept {
-  auto& w = *static_cast<Writer*>(self);
-  try {
-    for (auto& out : w.outs) {
-      if (!out) continue;
-      while (!out->held.empty())
-        if (!w.close_call(*out)) return w.io_error("write", out->name);
-      const bool good = fputs("</Program>\n", out->to) >= 0;
-      if (fclose(std::exchange(out->to, nullptr)) != 0 || !good)
-        return w.io_error("write", out->name);
-    }
-    const std::string text = w.project_text();
-    for (size_t at = 0; at < text.size();) {
-      const ssize_t put = ::write(w.file.fd(), text.data() + at, text.size() - at);
-      if (put < 0 && errno != EINTR) return w.io_error("write", w.name);
-      at += static_cast<size_t>(std::max<ssize_t>(put, 0));
-    }
-    // The project last: it names the others.
-    for (auto& out : w.outs)
-      if (out && !out->file.finish()) return w.io_error("write", out->name);
-    if (!w.file.finish()) return w.io_error("write", w.name);
-    w.say_what_is_lost();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return w.host->fail(w.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Writer*>(self); }
-
-constexpr feign_writer kApi = {sizeof kApi, 0, create, write, finish, destroy, ".proj"};
+constexpr feign_writer kApi = feign::writer<Writer, Options>(".proj");
 
 }  // namespace
 
-extern constexpr feign_component kWriter = {
-    sizeof kWriter,
-    FEIGN_WRITER,
-    "hdtrace",
-    "Writes HDTrace: a project, and a trace of MPI and MPI-IO calls a stream.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+extern constexpr feign_component kWriter = feign::component<Options>(
+    kApi, "hdtrace", "Writes HDTrace: a project, and a trace of MPI and MPI-IO calls a stream.",
+    kOptions);
 
 }  // namespace feign::hdtrace

@@ -26,8 +26,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/path.h"
-#include "feign.h"
+#include "feign.hpp"
+#include "modifiers/globs.h"
 #include "modifiers/table.h"
 
 namespace {
@@ -106,10 +106,7 @@ class Coalesce {
     seen_ -= in.due;
     return FEIGN_OK;
   }
-  uint32_t window() const { return static_cast<uint32_t>(options_.window); }
-  feign_status out_of_memory() const {
-    return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
-  }
+  uint32_t lookahead() const { return static_cast<uint32_t>(options_.window); }
 
  private:
   // ---- what comes into view
@@ -170,7 +167,7 @@ class Coalesce {
     // preadv2 and pwritev2 with flags of their own.
     if (a.flags != 0) return false;
     if (!synced_.empty() && synced_.contains(a.handle)) return false;
-    return fits(a.path);
+    return fits_.fit(a.path);
   }
 
   // Whether it still counts: it began within the window, and nothing that ends all runs, or those
@@ -341,19 +338,6 @@ class Coalesce {
     return of_stream_[stream];
   }
 
-  bool fits(uint32_t path) {
-    if (options_.path[0] == nullptr) return true;
-    if (path >= fits_.size())
-      fits_.resize(std::max<size_t>(path + size_t{1}, fits_.size() * 3 / 2));
-    uint8_t& answer = fits_[path];
-    if (answer == 0) {
-      answer = 1;
-      for (const char* const* glob = options_.path; *glob != nullptr; ++glob)
-        if (feign::glob_fits(*glob, host_->text(host_, path, nullptr))) answer = 2;
-    }
-    return answer == 2;
-  }
-
   void grow() {
     std::vector<uint32_t> larger(std::max<size_t>(1024, plan_.size() * 2));
     for (uint64_t at = due_; at + 1 < looked_; ++at)
@@ -380,42 +364,14 @@ class Coalesce {
   uint64_t of_all_ = 0;                  // grows when all runs end
   std::vector<uint64_t> of_stream_;      // … when those of a stream do
   std::vector<Call> calls_;              // by op
-  std::vector<uint8_t> fits_;            // by path: 0 not yet asked, 1 no, 2 yes
+  feign::Globs fits_{host_, options_.path};
 };
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    *self = new Coalesce(host, *static_cast<const Options*>(options));
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& c = *static_cast<Coalesce*>(self);
-  try {
-    return c.process(*in, out);
-  } catch (const std::bad_alloc&) {
-    return c.out_of_memory();
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Coalesce*>(self); }
-uint32_t lookahead_of(void* self) noexcept { return static_cast<Coalesce*>(self)->window(); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, lookahead_of};
-constexpr feign_component kComponent = {
-    sizeof kComponent,
-    FEIGN_MODIFIER,
-    "coalesce",
+constexpr feign_modifier kApi = feign::modifier<Coalesce, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "coalesce",
     "Merges reads, or writes, that go on where the last one of the handle ended: a buffer.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+    kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "base/workload.h"
-#include "feign.h"
+#include "feign.hpp"
+#include "modifiers/globs.h"
+#include "modifiers/table.h"
 
 namespace {
 
@@ -82,115 +84,6 @@ struct Range {
   int64_t first, last;
 };
 
-enum Answer : uint8_t { kUnknown, kNo, kYes };
-
-struct Filter {
-  const feign_host* host;
-  Options options;
-  std::vector<std::string> ops, globs, kept, noise;
-  std::vector<bool> op_found;
-  uint32_t kinds = 0;  // bits; 0: any
-  std::vector<Range> streams, processes, ranks;
-  std::vector<uint8_t> by_op, by_path, by_stream, kind_of, noise_by_path;
-
-  bool path_fits(uint32_t id) {
-    if (globs.empty()) return true;
-    if (id == 0) return false;
-    if (id >= by_path.size())
-      by_path.resize(std::max<size_t>(id + size_t{1}, by_path.size() * 3 / 2));
-    uint8_t& answer = by_path[id];
-    if (answer == kUnknown) {
-      const char* path = host->text(host, id, nullptr);
-      answer = kNo;
-      for (const std::string& glob : globs)
-        if (feign::glob_fits(glob.c_str(), path)) answer = kYes;
-    }
-    return answer == kYes;
-  }
-
-  // Preset workload: what comes with starting any program, and what is no file at all.
-  bool is_noise(const feign_activity& a) {
-    if (kind(a.op) == FEIGN_KIND_PROCESS) return false;
-    if (a.path == 0) return (a.marks & FEIGN_NOT_A_FILE) != 0;
-    if (a.path >= noise_by_path.size())
-      noise_by_path.resize(std::max<size_t>(a.path + size_t{1}, noise_by_path.size() * 3 / 2));
-    uint8_t& answer = noise_by_path[a.path];
-    if (answer == kUnknown) {
-      const char* path = host->text(host, a.path, nullptr);
-      const auto in = [&](const std::vector<std::string>& list) {
-        return std::any_of(list.begin(), list.end(), [&](const std::string& glob) {
-          return feign::glob_fits(glob.c_str(), path);
-        });
-      };
-      answer = !in(kept) && (in(noise) || feign::is_noise(path)) ? kYes : kNo;
-    }
-    return answer == kYes;
-  }
-
-  bool op_fits(uint32_t op) {
-    if (ops.empty() && kinds == 0) return true;
-    if (op >= by_op.size()) by_op.resize(op + size_t{1});
-    uint8_t& answer = by_op[op];
-    if (answer == kUnknown) {
-      const feign_op_info* info = host->op_info(host, op);
-      const std::string name = info != nullptr ? info->name : "";
-      bool yes = ops.empty();
-      for (const std::string& o : ops)
-        yes = yes || o == name || (info != nullptr && o == std::string(info->layer) + ":" + name);
-      if (kinds != 0 && !(kinds >> kind(op) & 1)) yes = false;
-      answer = yes ? kYes : kNo;
-    }
-    return answer == kYes;
-  }
-
-  uint32_t kind(uint32_t op) {
-    if (op >= kind_of.size()) kind_of.resize(op + size_t{1}, 255);
-    if (kind_of[op] == 255) {
-      const feign_op_info* info = host->op_info(host, op);
-      kind_of[op] = info != nullptr ? static_cast<uint8_t>(info->kind) : 0;
-    }
-    return kind_of[op];
-  }
-
-  static bool in(const std::vector<Range>& list, int64_t n) {
-    for (const Range& r : list)
-      if (n >= r.first && n <= r.last) return true;
-    return list.empty();
-  }
-  bool stream_fits(uint32_t stream) {
-    if (streams.empty() && processes.empty() && ranks.empty()) return true;
-    if (stream >= by_stream.size()) by_stream.resize(stream + size_t{1});
-    uint8_t& answer = by_stream[stream];
-    if (answer == kUnknown) {
-      feign_stream_info info{};
-      const bool known = host->stream_info(host, stream, &info) >= 0;
-      answer = known && in(streams, stream) && in(processes, info.process) && in(ranks, info.rank)
-                   ? kYes
-                   : kNo;
-    }
-    return answer == kYes;
-  }
-
-  bool passes(const feign_activity& a) {
-    const uint32_t k = kind(a.op);
-    const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
-                                                    k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
-    const bool moves = k == FEIGN_KIND_READ || k == FEIGN_KIND_WRITE;
-    const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
-                                                 (a.path2 != 0 && path_fits(a.path2)));
-    const bool single =
-        op_fits(a.op) &&
-        (!moves || (a.length >= options.min_size && a.length <= options.max_size)) &&
-        a.start_ns >= options.after && a.start_ns < options.before;
-    if (!options.drop) return whole && (single || carries);
-    if (only_single) return !single || carries;
-    if (only_whole) return !whole || (k == FEIGN_KIND_PROCESS && !globs.empty());
-    return !(whole && single) || carries;
-  }
-  // Which conditions there are, for drop=yes.
-  bool only_single = false, only_whole = false;
-};
-
 std::vector<std::string> words(const char* const* list) {
   std::vector<std::string> out;
   for (; *list != nullptr; ++list)
@@ -223,16 +116,13 @@ feign_status ranges(const feign_host* host, const char* option, const char* cons
   return FEIGN_OK;
 }
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  try {
-    auto f = std::make_unique<Filter>();
-    f->host = host;
-    const Options& o = *static_cast<const Options*>(raw);
-    f->options = o;
-    if (o.max_size == 0) f->options.max_size = std::numeric_limits<uint64_t>::max();
-    if (o.before == 0) f->options.before = std::numeric_limits<uint64_t>::max();
-    f->ops = words(o.op);
-    for (const std::string& name : f->ops) {
+class Filter {
+ public:
+  Filter(const feign_host* h, const Options& o) : host(h), options(o) {}
+
+  feign_status start() {
+    ops = words(options.op);
+    for (const std::string& name : ops) {
       const size_t colon = name.find(':');
       const std::string layer = colon == std::string::npos ? "posix" : name.substr(0, colon);
       if (host->op(host, layer.c_str(),
@@ -248,7 +138,7 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
           ("op=" + name + ": there is no such call" + (near.empty() ? "" : "; there are: " + near))
               .c_str());
     }
-    for (const std::string& name : words(o.kind)) {
+    for (const std::string& name : words(options.kind)) {
       size_t k = 0;
       while (k < std::size(kKinds) && name != kKinds[k]) ++k;
       if (k == std::size(kKinds)) {
@@ -256,68 +146,127 @@ feign_status create(const feign_host* host, const void* raw, void** self) noexce
         for (const char* kind : kKinds) all += (all.empty() ? "" : "|") + std::string(kind);
         return host->fail(host, FEIGN_ERR_ARGUMENT, ("kind=" + name + ": want " + all).c_str());
       }
-      f->kinds |= 1u << k;
+      kinds |= 1u << k;
     }
-    for (const auto& [list, to] :
-         {std::pair{o.path, &f->globs}, std::pair{o.keep, &f->kept}, std::pair{o.noise, &f->noise}})
+    for (const auto& [list, to] : {std::pair{options.path, &globs}, std::pair{options.keep, &kept},
+                                   std::pair{options.noise, &noise}})
       for (const char* const* p = list; *p != nullptr; ++p)
-        to->push_back(**p == '/' ? *p : "**/" + std::string(*p));
-    if (o.preset == kNone && !(f->kept.empty() && f->noise.empty()))
+        to->add(**p == '/' ? *p : "**/" + std::string(*p));
+    if (options.preset == kNone && !(kept.empty() && noise.empty()))
       return host->fail(host, FEIGN_ERR_ARGUMENT, "keep and noise are of preset=workload");
-    for (const auto& [name, list, to] :
-         {std::tuple{"stream", o.stream, &f->streams},
-          std::tuple{"process", o.process, &f->processes}, std::tuple{"rank", o.rank, &f->ranks}})
+    for (const auto& [name, list, to] : {std::tuple{"stream", options.stream, &streams},
+                                         std::tuple{"process", options.process, &processes},
+                                         std::tuple{"rank", options.rank, &ranks}})
       if (const feign_status s = ranges(host, name, list, *to); s < 0) return s;
-    const bool whole =
-        !f->globs.empty() || !f->streams.empty() || !f->processes.empty() || !f->ranks.empty();
-    const bool single = !f->ops.empty() || f->kinds != 0 || o.min_size != 0 || o.max_size != 0 ||
-                        o.after != 0 || o.before != 0;
-    f->only_single = !whole;
-    f->only_whole = whole && !single;
-    if (o.drop && !whole && !single)
+    const bool whole = !globs.empty() || !streams.empty() || !processes.empty() || !ranks.empty();
+    const bool single = !ops.empty() || kinds != 0 || options.min_size != 0 ||
+                        options.max_size != 0 || options.after != 0 || options.before != 0;
+    only_single = !whole;
+    only_whole = whole && !single;
+    if (options.drop && !whole && !single)
       return host->fail(
           host, FEIGN_ERR_ARGUMENT,
           "drop=yes without a condition would drop everything: want op, kind, path, stream, …");
-    *self = f.release();
+    if (options.max_size == 0) options.max_size = std::numeric_limits<uint64_t>::max();
+    if (options.before == 0) options.before = std::numeric_limits<uint64_t>::max();
     return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   }
-}
 
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& f = *static_cast<Filter*>(self);
-  try {
-    for (size_t i = 0; i < in->due; ++i) {
-      feign_activity* a = in->items[i];
-      if (f.options.preset == kWorkload && f.is_noise(*a)) {
+  feign_status process(const feign_window& in, feign_sink* out) {
+    for (size_t i = 0; i < in.due; ++i) {
+      feign_activity* a = in.items[i];
+      if (options.preset == kWorkload && is_noise(*a)) {
         // A program takes its time to start, however it does it; at a pipe it waits for others.
         (a->marks & FEIGN_NOT_A_FILE ? a->sync_ns : a->compute_ns) += a->duration_ns;
         continue;
       }
-      if (!f.passes(*a)) continue;  // not emitted is dropped
+      if (!passes(*a)) continue;  // not emitted is dropped
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
     return FEIGN_OK;
-  } catch (const std::exception&) {
-    return f.host->fail(f.host, FEIGN_ERR_NOMEM, "out of memory");
   }
-}
 
-void destroy(void* self) noexcept { delete static_cast<Filter*>(self); }
+ private:
+  bool path_fits(uint32_t id) { return globs.empty() || (id != 0 && globs.fit(id)); }
 
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {
-    sizeof kComponent,
-    FEIGN_MODIFIER,
-    "filter",
+  // Preset workload: what comes with starting any program, and what is no file at all.
+  bool is_noise(const feign_activity& a) {
+    if (kind(a.op) == FEIGN_KIND_PROCESS) return false;
+    if (a.path == 0) return (a.marks & FEIGN_NOT_A_FILE) != 0;
+    if (!kept.empty() && kept.fit(a.path)) return false;
+    if (!noise.empty() && noise.fit(a.path)) return true;
+    return is_start.of(a.path, [&] { return feign::is_noise(host->text(host, a.path, nullptr)); });
+  }
+
+  bool op_fits(uint32_t op) {
+    if (ops.empty() && kinds == 0) return true;
+    return by_op.of(op, [&] {
+      const feign_op_info* info = host->op_info(host, op);
+      const std::string name = info != nullptr ? info->name : "";
+      bool yes = ops.empty();
+      for (const std::string& o : ops)
+        yes = yes || o == name || (info != nullptr && o == std::string(info->layer) + ":" + name);
+      return yes && (kinds == 0 || (kinds >> kind(op) & 1) != 0);
+    });
+  }
+
+  uint32_t kind(uint32_t op) {
+    if (op >= kind_of.size()) kind_of.resize(op + size_t{1}, 255);
+    if (kind_of[op] == 255) {
+      const feign_op_info* info = host->op_info(host, op);
+      kind_of[op] = info != nullptr ? static_cast<uint8_t>(info->kind) : 0;
+    }
+    return kind_of[op];
+  }
+
+  static bool in(const std::vector<Range>& list, int64_t n) {
+    for (const Range& r : list)
+      if (n >= r.first && n <= r.last) return true;
+    return list.empty();
+  }
+  bool stream_fits(uint32_t stream) {
+    if (streams.empty() && processes.empty() && ranks.empty()) return true;
+    return by_stream.of(stream, [&] {
+      feign_stream_info info{};
+      return host->stream_info(host, stream, &info) >= 0 && in(streams, stream) &&
+             in(processes, info.process) && in(ranks, info.rank);
+    });
+  }
+
+  bool passes(const feign_activity& a) {
+    const uint32_t k = kind(a.op);
+    const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
+                                                    k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
+    const bool moves = k == FEIGN_KIND_READ || k == FEIGN_KIND_WRITE;
+    const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
+                                                 (a.path2 != 0 && path_fits(a.path2)));
+    const bool single =
+        op_fits(a.op) &&
+        (!moves || (a.length >= options.min_size && a.length <= options.max_size)) &&
+        a.start_ns >= options.after && a.start_ns < options.before;
+    if (!options.drop) return whole && (single || carries);
+    if (only_single) return !single || carries;
+    if (only_whole) return !whole || (k == FEIGN_KIND_PROCESS && !globs.empty());
+    return !(whole && single) || carries;
+  }
+
+  const feign_host* host;
+  Options options;
+  std::vector<std::string> ops;
+  feign::Globs globs{host}, kept{host}, noise{host};
+  uint32_t kinds = 0;  // bits; 0: any
+  std::vector<Range> streams, processes, ranks;
+  feign::Answers by_op, by_stream, is_start;  // the last by path
+  std::vector<uint8_t> kind_of;               // by op
+  // Which conditions there are, for drop=yes.
+  bool only_single = false, only_whole = false;
+};
+
+constexpr feign_modifier kApi = feign::modifier<Filter, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "filter",
     "Lets activities pass by op, kind, path, stream, rank, size or time; drops the rest.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+    kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/path.h"
-#include "feign.h"
+#include "feign.hpp"
+#include "modifiers/globs.h"
 
 namespace {
 
@@ -96,10 +96,26 @@ class Hints {
     lseek_ = op("lseek");
   }
 
+  feign_status start() const {
+    const Options& o = options_;
+    const auto fail = [&](const std::string& why) {
+      return host_->fail(host_, FEIGN_ERR_ARGUMENT, why.c_str());
+    };
+    if (o.advice == kNoAdvice && o.allocate == 0 && o.direct == kKeep && o.sync == kKeep &&
+        o.fsync == kFsyncKeep && o.align == 0 && o.buffer == 0)
+      return fail(
+          "there is nothing to do: want advice, allocate, direct, sync, fsync, align or buffer");
+    for (const auto& [name, value] : {std::pair("align", o.align), std::pair("buffer", o.buffer)})
+      if ((value & (value - 1)) != 0)
+        return fail(std::string(name) + "=" + std::to_string(value) + ": want a power of two");
+    if (o.max_size != 0 && o.max_size < o.min_size)
+      return fail("max-size is less than min-size: no file fits");
+    return FEIGN_OK;
+  }
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       // No farther than it said, even where more can be seen.
-      for (; seen_ < in.count && seen_ <= i + window(); ++seen_) look(*in.items[seen_]);
+      for (; seen_ < in.count && seen_ <= i + lookahead(); ++seen_) look(*in.items[seen_]);
       feign_activity& a = *in.items[i];
       const uint32_t kind = kind_of(a.op);
       if (const feign_status s = one(a, kind, out); s < 0) return s;
@@ -107,8 +123,7 @@ class Hints {
     seen_ -= in.due;
     return FEIGN_OK;
   }
-  uint32_t window() const { return by_use() ? static_cast<uint32_t>(options_.window) : 0; }
-  const feign_host* host() const { return host_; }
+  uint32_t lookahead() const { return by_use() ? static_cast<uint32_t>(options_.window) : 0; }
 
  private:
   // A file of a path that fits, as it was opened.
@@ -198,16 +213,7 @@ class Hints {
 
   bool path_fits(const feign_activity& a) {
     if (a.marks & FEIGN_DIRECTORY) return false;
-    if (options_.path[0] == nullptr) return true;
-    if (a.path >= path_fits_.size())
-      path_fits_.resize(std::max<size_t>(a.path + size_t{1}, path_fits_.size() * 3 / 2));
-    uint8_t& answer = path_fits_[a.path];
-    if (answer == 0) {
-      answer = 1;
-      for (const char* const* glob = options_.path; *glob != nullptr; ++glob)
-        if (feign::glob_fits(*glob, host_->text(host_, a.path, nullptr))) answer = 2;
-    }
-    return answer == 2;
+    return path_fits_.fit(a.path);
   }
 
   // The rest of the rule, as far as is seen by now.
@@ -356,57 +362,15 @@ class Hints {
   std::unordered_map<uint32_t, Handle> handles_;        // open, or to be
   std::unordered_map<uint32_t, uint64_t> sizes_;        // by file, for allocate
   std::unordered_map<uint32_t, uint64_t> sizes_ahead_;  // … with what the window shows
-  std::vector<uint8_t> path_fits_;                      // by path: 0 not yet asked, 1 no, 2 yes
-  std::vector<Reads> reads_;                            // by op
+  feign::Globs path_fits_{host_, options_.path};
+  std::vector<Reads> reads_;  // by op
   std::vector<const feign_op_info*> infos_;
 };
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const Options*>(raw);
-  if (o.advice == kNoAdvice && o.allocate == 0 && o.direct == kKeep && o.sync == kKeep &&
-      o.fsync == kFsyncKeep && o.align == 0 && o.buffer == 0)
-    return host->fail(
-        host, FEIGN_ERR_ARGUMENT,
-        "there is nothing to do: want advice, allocate, direct, sync, fsync, align or buffer");
-  for (const auto& [name, value] : {std::pair("align", o.align), std::pair("buffer", o.buffer)})
-    if ((value & (value - 1)) != 0)
-      return host->fail(
-          host, FEIGN_ERR_ARGUMENT,
-          (std::string(name) + "=" + std::to_string(value) + ": want a power of two").c_str());
-  if (o.max_size != 0 && o.max_size < o.min_size)
-    return host->fail(host, FEIGN_ERR_ARGUMENT, "max-size is less than min-size: no file fits");
-  try {
-    *self = new Hints(host, o);
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& h = *static_cast<Hints*>(self);
-  try {
-    return h.process(*in, out);
-  } catch (const std::bad_alloc&) {
-    return h.host()->fail(h.host(), FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Hints*>(self); }
-uint32_t lookahead_of(void* self) noexcept { return static_cast<Hints*>(self)->window(); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, lookahead_of};
-constexpr feign_component kComponent = {
-    sizeof kComponent,
-    FEIGN_MODIFIER,
-    "hints",
-    "Advice, allocation, open flags and fsync by rule: what one would tell the kernel.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+constexpr feign_modifier kApi = feign::modifier<Hints, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "hints",
+    "Advice, allocation, open flags and fsync by rule: what one would tell the kernel.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -2,10 +2,8 @@
 // Modifier jitter: random pauses in place of the recorded ones, to shake a replay: an order that is
 // kept by chance only is kept no longer. Replay with pace think.
 #include <cstddef>
-#include <iterator>
-#include <new>
 
-#include "feign.h"
+#include "feign.hpp"
 
 namespace {
 
@@ -23,57 +21,47 @@ constexpr feign_option kOptions[] = {
      "The same seed gives the same pauses."},
 };
 
-struct Jitter {
-  Options options;
-  uint64_t state;
-  uint64_t
-  next() {  // Vigna, "An experimental exploration of Marsaglia's xorshift generators" (2016)
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * 0x2545F4914F6CDD1D;
+class Jitter {
+ public:
+  Jitter(const feign_host* host, const Options& o)
+      : host_(host), options_(o), state_((o.seed + 1) * 0x9E3779B97F4A7C15) {
+    if (state_ == 0) state_ = 1;
+  }
+  feign_status start() const {
+    if (options_.share >= 0 && options_.share <= 1) return FEIGN_OK;
+    return host_->fail(host_, FEIGN_ERR_ARGUMENT, "share: want a number from 0 to 1");
+  }
+  feign_status process(const feign_window& in, feign_sink* out) {
+    for (size_t i = 0; i < in.due; ++i) {
+      feign_activity* a = in.items[i];
+      const bool pauses = fraction() < options_.share;
+      a->compute_ns =
+          pauses ? static_cast<uint64_t>(fraction() * static_cast<double>(options_.max)) : 0;
+      a->sync_ns = 0;
+      if (const feign_status s = out->emit(out, a); s < 0) return s;
+    }
+    return FEIGN_OK;
+  }
+
+ private:
+  // Vigna, "An experimental exploration of Marsaglia's xorshift generators" (2016).
+  uint64_t next() {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return state_ * 0x2545F4914F6CDD1D;
   }
   double fraction() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+  const feign_host* host_;
+  Options options_;
+  uint64_t state_;
 };
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const Options*>(raw);
-  if (!(o.share >= 0 && o.share <= 1))
-    return host->fail(host, FEIGN_ERR_ARGUMENT, "share: want a number from 0 to 1");
-  auto* j = new (std::nothrow) Jitter{o, (o.seed + 1) * 0x9E3779B97F4A7C15};
-  if (j == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  if (j->state == 0) j->state = 1;
-  *self = j;
-  return FEIGN_OK;
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& j = *static_cast<Jitter*>(self);
-  for (size_t i = 0; i < in->due; ++i) {
-    feign_activity* a = in->items[i];
-    const bool pauses = j.fraction() < j.options.share;
-    a->compute_ns =
-        pauses ? static_cast<uint64_t>(j.fraction() * static_cast<double>(j.options.max)) : 0;
-    a->sync_ns = 0;
-    if (const feign_status s = out->emit(out, a); s < 0) return s;
-  }
-  return FEIGN_OK;
-}
-
-void destroy(void* self) noexcept { delete static_cast<Jitter*>(self); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_MODIFIER,
-                                        "jitter",
-                                        "Random pauses in place of the recorded ones, to shake a "
-                                        "replay (with pace think).",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_modifier kApi = feign::modifier<Jitter, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "jitter",
+    "Random pauses in place of the recorded ones, to shake a replay (with pace think).", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

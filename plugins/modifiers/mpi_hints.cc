@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "feign.h"
+#include "feign.hpp"
 
 namespace {
 
@@ -54,13 +54,60 @@ Hints parse(std::string_view text) {
   return hints;
 }
 
-struct Modifier {
-  const feign_host* host = nullptr;
-  Hints set, add;
-  std::vector<std::string> drop;
-  std::vector<std::pair<uint32_t, uint32_t>> ops;   // from, to
-  std::vector<std::pair<uint32_t, uint32_t>> info;  // op, where its info is
+// "key=value" of each; the text of the first that is none in `wrong`.
+Hints hints_of(const char* const* list, std::string& wrong) {
+  Hints hints;
+  for (; *list != nullptr; ++list) {
+    const std::string_view text = *list;
+    const size_t equals = text.find('=');
+    if ((equals == std::string_view::npos || equals == 0) && wrong.empty()) wrong = text;
+    if (equals == std::string_view::npos) continue;
+    hints.emplace_back(coded(text.substr(0, equals)), coded(text.substr(equals + 1)));
+  }
+  return hints;
+}
 
+class Modifier {
+ public:
+  Modifier(const feign_host* h, const Options& o) : host(h), options(o) {}
+
+  feign_status start() {
+    std::string wrong;
+    set = hints_of(options.set, wrong);
+    add = hints_of(options.add, wrong);
+    for (const char* const* d = options.drop; *d != nullptr; ++d) drop.emplace_back(*d);
+    if (!wrong.empty())
+      return host->fail(host, FEIGN_ERR_ARGUMENT,
+                        ("\"" + wrong + "\": want KEY=VALUE, such as set=cb_nodes=4").c_str());
+    if (!set.empty() || !add.empty() || !drop.empty())
+      for (const char* name : {"MPI_File_open", "MPI_File_set_view", "MPI_File_set_info"}) {
+        const uint32_t op = host->op(host, "mpiio", name);
+        const feign_op_info* call = host->op_info(host, op);
+        for (uint32_t i = 0; call != nullptr && i < call->arg_count; ++i)
+          if (std::string_view(call->args[i].name) == "info")
+            info.emplace_back(op, call->args[i].index);
+      }
+    for (const char* name :
+         {"read", "write", "read_at", "write_at", "iread", "iwrite", "iread_at", "iwrite_at"}) {
+      if (options.collective == kAsRecorded) break;
+      const std::string alone = std::string("MPI_File_") + name, all = alone + "_all";
+      const uint32_t one = host->op(host, "mpiio", alone.c_str());
+      const uint32_t many = host->op(host, "mpiio", all.c_str());
+      ops.emplace_back(options.collective == kYes ? one : many,
+                       options.collective == kYes ? many : one);
+    }
+    return FEIGN_OK;
+  }
+
+  feign_status process(const feign_window& in, feign_sink* out) {
+    for (size_t i = 0; i < in.due; ++i) {
+      if (const feign_status s = change(in.items[i]); s < 0) return s;
+      if (const feign_status s = out->emit(out, in.items[i]); s < 0) return s;
+    }
+    return FEIGN_OK;
+  }
+
+ private:
   std::string changed(std::string_view text) const {
     Hints hints = parse(text);
     std::erase_if(hints, [&](const auto& h) {
@@ -101,70 +148,14 @@ struct Modifier {
     }
     return FEIGN_OK;
   }
+
+  const feign_host* host;
+  Options options;
+  Hints set, add;
+  std::vector<std::string> drop;
+  std::vector<std::pair<uint32_t, uint32_t>> ops;   // from, to
+  std::vector<std::pair<uint32_t, uint32_t>> info;  // op, where its info is
 };
-
-// "key=value" of each; the text of the first that is none in `wrong`.
-Hints hints_of(const char* const* list, std::string& wrong) {
-  Hints hints;
-  for (; *list != nullptr; ++list) {
-    const std::string_view text = *list;
-    const size_t equals = text.find('=');
-    if ((equals == std::string_view::npos || equals == 0) && wrong.empty()) wrong = text;
-    if (equals == std::string_view::npos) continue;
-    hints.emplace_back(coded(text.substr(0, equals)), coded(text.substr(equals + 1)));
-  }
-  return hints;
-}
-
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    const auto& o = *static_cast<const Options*>(options);
-    auto m = std::make_unique<Modifier>();
-    m->host = host;
-    std::string wrong;
-    m->set = hints_of(o.set, wrong);
-    m->add = hints_of(o.add, wrong);
-    for (const char* const* d = o.drop; *d != nullptr; ++d) m->drop.emplace_back(*d);
-    if (!wrong.empty())
-      return host->fail(host, FEIGN_ERR_ARGUMENT,
-                        ("\"" + wrong + "\": want KEY=VALUE, such as set=cb_nodes=4").c_str());
-    if (!m->set.empty() || !m->add.empty() || !m->drop.empty())
-      for (const char* name : {"MPI_File_open", "MPI_File_set_view", "MPI_File_set_info"}) {
-        const uint32_t op = host->op(host, "mpiio", name);
-        const feign_op_info* info = host->op_info(host, op);
-        for (uint32_t i = 0; info != nullptr && i < info->arg_count; ++i)
-          if (std::string_view(info->args[i].name) == "info")
-            m->info.emplace_back(op, info->args[i].index);
-      }
-    for (const char* name :
-         {"read", "write", "read_at", "write_at", "iread", "iwrite", "iread_at", "iwrite_at"}) {
-      if (o.collective == kAsRecorded) break;
-      const std::string alone = std::string("MPI_File_") + name, all = alone + "_all";
-      const uint32_t one = host->op(host, "mpiio", alone.c_str());
-      const uint32_t many = host->op(host, "mpiio", all.c_str());
-      m->ops.emplace_back(o.collective == kYes ? one : many, o.collective == kYes ? many : one);
-    }
-    *self = m.release();
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& m = *static_cast<Modifier*>(self);
-  try {
-    for (size_t i = 0; i < in->due; ++i) {
-      if (const feign_status s = m.change(in->items[i]); s < 0) return s;
-      if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
-    }
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return m.host->fail(m.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Modifier*>(self); }
 
 constexpr const char* kCollectives[] = {"as-recorded", "yes", "no", nullptr};
 constexpr feign_option kOptions[] = {
@@ -179,18 +170,9 @@ constexpr feign_option kOptions[] = {
      "all "
      "ranks that opened the file must make the same number of them), or none."},
 };
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {
-    sizeof kComponent,
-    FEIGN_MODIFIER,
-    "mpi-hints",
-    "Changes the hints given to MPI-IO, and what is collective.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+constexpr feign_modifier kApi = feign::modifier<Modifier, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "mpi-hints", "Changes the hints given to MPI-IO, and what is collective.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

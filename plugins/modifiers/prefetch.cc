@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "base/path.h"
-#include "feign.h"
+#include "feign.hpp"
+#include "modifiers/globs.h"
 #include "modifiers/table.h"
 
 namespace {
@@ -149,6 +149,11 @@ class Prefetch {
     op_ = host->op(host, "posix", options_.call == kAdvise ? "fadvise64" : "readahead");
   }
 
+  feign_status start() const {
+    if (options_.form != kWindow || options_.distance != 0 || options_.lead != 0) return FEIGN_OK;
+    return host_->fail(host_, FEIGN_ERR_ARGUMENT,
+                       "distance=0 and no lead: there is nothing to ask for; want one of them");
+  }
   feign_status process(const feign_window& in, feign_sink* out) {
     for (; seen_ < in.count; ++seen_) {
       if (seen_ + 6 < in.count) __builtin_prefetch(in.items[seen_ + 6]);
@@ -165,8 +170,7 @@ class Prefetch {
     seen_ -= in.due;
     return FEIGN_OK;
   }
-  uint32_t window() const { return static_cast<uint32_t>(options_.window); }
-  const feign_host* host() const { return host_; }
+  uint32_t lookahead() const { return static_cast<uint32_t>(options_.window); }
 
  private:
   struct Read {
@@ -203,7 +207,7 @@ class Prefetch {
     }
     if (call != Call::kRead || a.result <= 0 || a.handle == 0 || a.file == 0) return;
     if (a.marks & (FEIGN_NOT_A_FILE | FEIGN_APPENDS | FEIGN_DIRECTORY | FEIGN_NO_RESULT)) return;
-    if (a.offset > INT64_MAX - static_cast<uint64_t>(a.result) || !fits(a.path)) return;
+    if (a.offset > INT64_MAX - static_cast<uint64_t>(a.result) || !fits_.fit(a.path)) return;
     if (options_.form == kPaper && sought != a.handle) return;
     s.reads.push_back({place, s.think_ns, a.offset, static_cast<uint64_t>(a.result), a.place,
                        a.handle, a.file, a.path, a.marks & (FEIGN_INHERITED | FEIGN_NO_STORAGE)});
@@ -334,18 +338,6 @@ class Prefetch {
     if (stream >= streams_.size()) streams_.resize(stream + size_t{1});
     return streams_[stream];
   }
-  bool fits(uint32_t path) {
-    if (options_.path[0] == nullptr) return true;
-    if (path >= fits_.size())
-      fits_.resize(std::max<size_t>(path + size_t{1}, fits_.size() * 3 / 2));
-    uint8_t& answer = fits_[path];
-    if (answer == 0) {
-      answer = 1;
-      for (const char* const* glob = options_.path; *glob != nullptr; ++glob)
-        if (feign::glob_fits(*glob, host_->text(host_, path, nullptr))) answer = 2;
-    }
-    return answer == 2;
-  }
 
   static constexpr uint64_t kAsked = uint64_t{1} << 63;  // in Read::length
   static constexpr uint64_t kDirect =
@@ -360,46 +352,13 @@ class Prefetch {
   std::vector<Stream> streams_;
   feign::Table<uint64_t> opens_;  // by handle: where in the trace it was opened
   std::vector<Call> calls_;       // by op
-  std::vector<uint8_t> fits_;     // by path: 0 not yet asked, 1 no, 2 yes
+  feign::Globs fits_{host_, options_.path};
 };
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const Options*>(raw);
-  if (o.form == kWindow && o.distance == 0 && o.lead == 0)
-    return host->fail(host, FEIGN_ERR_ARGUMENT,
-                      "distance=0 and no lead: there is nothing to ask for; want one of them");
-  try {
-    *self = new Prefetch(host, o);
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& p = *static_cast<Prefetch*>(self);
-  try {
-    return p.process(*in, out);
-  } catch (const std::bad_alloc&) {
-    return p.host()->fail(p.host(), FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Prefetch*>(self); }
-uint32_t lookahead_of(void* self) noexcept { return static_cast<Prefetch*>(self)->window(); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, lookahead_of};
-constexpr feign_component kComponent = {
-    sizeof kComponent,
-    FEIGN_MODIFIER,
-    "prefetch",
-    "Asks for the data of reads before they come (posix_fadvise): it knows them.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+constexpr feign_modifier kApi = feign::modifier<Prefetch, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "prefetch", "Asks for the data of reads before they come (posix_fadvise): it knows them.",
+    kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "feign.h"
+#include "feign.hpp"
 #include "trace/record.h"
 
 namespace {
@@ -39,6 +39,11 @@ class Replicate {
  public:
   Replicate(const feign_host* host, const Options& o) : host_(host), options_(o) {}
 
+  feign_status start() const {
+    if (options_.into[0] == '/' && strstr(options_.into, "/../") == nullptr) return FEIGN_OK;
+    return host_->fail(host_, FEIGN_ERR_ARGUMENT,
+                       (std::string("into=") + options_.into + ": want an absolute path").c_str());
+  }
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       feign_activity* a = in.items[i];
@@ -203,42 +208,11 @@ class Replicate {
   std::vector<uint64_t> values_, mapped_;
 };
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const Options*>(raw);
-  if (o.into[0] != '/' || strstr(o.into, "/../") != nullptr)
-    return host->fail(host, FEIGN_ERR_ARGUMENT,
-                      (std::string("into=") + o.into + ": want an absolute path").c_str());
-  try {
-    *self = new Replicate(host, o);
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& r = *static_cast<Replicate*>(self);
-  try {
-    return r.process(*in, out);
-  } catch (const std::bad_alloc&) {
-    return r.no_memory();
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Replicate*>(self); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {
-    sizeof kComponent,
-    FEIGN_MODIFIER,
-    "replicate",
+constexpr feign_modifier kApi = feign::modifier<Replicate, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "replicate",
     "The trace several times at once, each copy in a directory of its own (with order depend).",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+    kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <new>
 #include <vector>
 
-#include "feign.h"
+#include "feign.hpp"
 
 namespace {
 
@@ -39,6 +39,13 @@ class Scale {
     ioctl_ = host->op(host, "posix", "ioctl");
   }
 
+  feign_status start() const {
+    if (!(options_.think >= 0 && options_.think <= 1e9))
+      return host_->fail(host_, FEIGN_ERR_ARGUMENT, "think: want a factor from 0 to 1e9");
+    if (!(options_.size > 0 && options_.size <= 1e6))
+      return host_->fail(host_, FEIGN_ERR_ARGUMENT, "size: want a factor above 0, up to 1e6");
+    return FEIGN_OK;
+  }
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       feign_activity& a = *in.items[i];
@@ -53,7 +60,6 @@ class Scale {
     }
     return FEIGN_OK;
   }
-  const feign_host* host() const { return host_; }
 
  private:
   static uint64_t times(uint64_t n, double factor) {
@@ -162,42 +168,9 @@ class Scale {
   std::vector<uint64_t> values_;
 };
 
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const Options*>(raw);
-  if (!(o.think >= 0 && o.think <= 1e9))
-    return host->fail(host, FEIGN_ERR_ARGUMENT, "think: want a factor from 0 to 1e9");
-  if (!(o.size > 0 && o.size <= 1e6))
-    return host->fail(host, FEIGN_ERR_ARGUMENT, "size: want a factor above 0, up to 1e6");
-  try {
-    *self = new Scale(host, o);
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  auto& s = *static_cast<Scale*>(self);
-  try {
-    return s.process(*in, out);
-  } catch (const std::bad_alloc&) {
-    return s.host()->fail(s.host(), FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Scale*>(self); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_MODIFIER,
-                                        "scale",
-                                        "Longer or shorter pauses, larger or smaller requests.",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_modifier kApi = feign::modifier<Scale, Options>();
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "scale", "Longer or shorter pauses, larger or smaller requests.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

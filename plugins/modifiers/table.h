@@ -2,9 +2,11 @@
 // What modifiers remember of files and handles, by their numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <unordered_map>
+#include <vector>
 
 namespace feign {
 
@@ -43,6 +45,23 @@ class Table {
   };
   std::unordered_map<uint32_t, T> all_;  // whose elements stay where they are
   Recent recent_[64];
+};
+
+// A yes or no by number, asked once each.
+class Answers {
+ public:
+  template <typename Ask>
+  bool of(uint32_t id, Ask&& ask) {
+    if (id >= known_.size()) known_.resize(std::max<size_t>(id + size_t{1}, known_.size() * 3 / 2));
+    if (known_[id] == 0) {
+      const bool yes = ask();  // which may ask for others
+      known_[id] = yes ? 2 : 1;
+    }
+    return known_[id] == 2;
+  }
+
+ private:
+  std::vector<uint8_t> known_;  // 0 not yet asked, 1 no, 2 yes
 };
 
 }  // namespace feign

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "capture/format.h"
-#include "feign.h"
+#include "feign.hpp"
 #include "layers/mpi_ops.h"
 #include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
@@ -108,7 +108,7 @@ class Provider {
   ~Provider() {
     if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
   }
-  feign_status open();
+  feign_status start();
   feign_status next(size_t want, feign_sink* out);
 
  private:
@@ -437,7 +437,7 @@ feign_status Provider::read_records() {
   return FEIGN_OK;
 }
 
-feign_status Provider::open() {
+feign_status Provider::start() {
   if (options_.file[0] == nullptr) return fail("file: want the file \"records\" of a raw folder");
   if (options_.file[1] != nullptr)
     return fail(std::string(options_.file[1]) + ": a second folder: want one");
@@ -651,44 +651,15 @@ feign_status Provider::next(size_t want, feign_sink* out) {
 // ---- the table
 // ------------------------------------------------------------------------------------
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    auto provider = std::make_unique<Provider>(host, *static_cast<const Options*>(options));
-    if (const feign_status status = provider->open(); status < 0) return status;
-    *self = provider.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status next(void* self, size_t want, feign_sink* out) noexcept {
-  try {
-    return static_cast<Provider*>(self)->next(want, out);
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
-
 int probe(const char*, const void* head, size_t size) noexcept {
   constexpr uint64_t kMagic = FEIGN_CAPTURE_MAGIC;
   return size >= sizeof kMagic && memcmp(head, &kMagic, sizeof kMagic) == 0 ? 100 : 0;
 }
 
-constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
-constexpr feign_component kComponent = {
-    sizeof kComponent,
-    FEIGN_PROVIDER,
-    "capture",
-    "Reads the raw folder that feign record leaves behind if it is cut off.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+constexpr feign_provider kApi = feign::provider<Provider, Options>(probe);
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "capture", "Reads the raw folder that feign record leaves behind if it is cut off.",
+    kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -3,7 +3,7 @@
 //
 // Both have tables of their own, as any plug-in would: what the host calls a string, an op or a
 // stream is translated, once each.
-#include "feign.h"
+#include "feign.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -73,17 +73,101 @@ constexpr feign_option kProviderOptions[] = {
      "Only activities on exactly this path; found by the file's index."},
 };
 
-struct Provider {
-  const feign_host* host;
-  std::string name;
-  feign::Tables tables;
-  std::shared_ptr<feign::NativeReader> reader;
-  std::unique_ptr<feign::NativeReader::Cursor> cursor;
-  feign::Record record{};
-  Translation strings, ops, streams;
-  std::vector<uint32_t> texts;  // by op of ours
-  std::vector<uint64_t> values;
+class Provider {
+ public:
+  Provider(const feign_host* h, const ProviderOptions& o) : host(h), options(o) {}
 
+  feign_status start() {
+    if (options.file[0] == nullptr)
+      return host->fail(host, FEIGN_ERR_ARGUMENT, "file: want a trace file");
+    if (options.file[1] != nullptr)
+      return host->fail(host, FEIGN_ERR_ARGUMENT,
+                        (std::string("file=") + options.file[1] +
+                         ": a second file: want one, a native trace holds all streams")
+                            .c_str());
+    name = options.file[0];
+    const int fd = open(options.file[0], O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+      return fail(host, feign::errno_error(std::string("open ") + options.file[0], errno));
+    auto opened = feign::NativeReader::open(fd, options.file[0], tables);
+    if (!opened) return fail(host, opened.error());
+    reader = *opened;
+    // left_out() counts one call at a time, and the file may say any number.
+    if (auto* all = const_cast<feign::Tables*>(
+            static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1")))) {
+      all->sources = tables.sources;
+      for (const auto& [key, l] : tables.left_out) {
+        all->left_out[key].count += l.count;
+        all->left_out[key].duration_ns += l.duration_ns;
+      }
+    } else {
+      for (const auto& [key, l] : tables.left_out)
+        host->left_out(host, 0, key.first.c_str(), key.second.c_str(), l.duration_ns, 0);
+    }
+    const auto& by_op = reader->totals().by_op;
+    for (uint32_t id = 1; id < by_op.size(); ++id)
+      if (by_op[id] != 0 && op(id) == 0) return no_op(id);
+    feign::NativeReader::Range range;
+    range.from = options.from;
+    range.from_ns = options.from_time;
+    if (options.stream != 0) {
+      const bool there = options.stream < tables.streams.size();
+      if (!there)
+        return host->fail(
+            host, FEIGN_ERR_ARGUMENT,
+            ("stream=" + std::to_string(options.stream) + ": the trace has streams 1 to " +
+             std::to_string(tables.streams.size() - 1))
+                .c_str());
+      range.streams = {static_cast<uint32_t>(options.stream)};
+    }
+    range.path = options.path;
+    // Streams in the order of the file, so that numbers in reports are the same.
+    for (uint32_t s = 1; s < tables.streams.size(); ++s) (void)stream(s);
+    cursor = std::make_unique<feign::NativeReader::Cursor>(reader, range);
+    return FEIGN_OK;
+  }
+
+  feign_status next(size_t want, feign_sink* out) {
+    for (size_t i = 0; i < want; ++i) {
+      uint64_t number = 0;
+      auto more = cursor->next(record, number);
+      if (!more) return fail(host, more.error());
+      if (!*more) return FEIGN_END;
+      feign_activity* a = out->make(out);
+      if (a == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+      const uint32_t mine = a->host;
+      const feign_activity& from = record.a;
+      *a = from;
+      a->host = mine;
+      a->values = nullptr;
+      a->value_count = 0;
+      a->op = op(from.op);
+      if (a->op == 0) return no_op(from.op);
+      a->stream = stream(from.stream);
+      a->path = string(from.path);
+      a->path2 = string(from.path2);
+      if (from.value_count != 0) {
+        if (from.op >= texts.size()) texts.resize(tables.ops.size());
+        uint32_t& bits = texts[from.op];
+        if (bits == 0) bits = text_values(tables.ops.info(from.op)) | 1u << 31;
+        values.assign(from.values, from.values + from.value_count);
+        for (uint32_t v = 0; v < from.value_count && v < 31; ++v)
+          if (bits >> v & 1) values[v] = string(static_cast<uint32_t>(values[v]));
+        if (const feign_status s = host->set_values(host, a, values.data(), from.value_count);
+            s < 0)
+          return s;
+      }
+      for (const feign::Dependency& d : record.depends)
+        if (const feign_status s =
+                host->depend(host, a, stream(d.stream), d.id, tables.strings.text(d.rule).data());
+            s < 0)
+          return s;
+      if (const feign_status s = out->emit(out, a); s < 0) return s;
+    }
+    return FEIGN_OK;
+  }
+
+ private:
   uint32_t string(uint32_t id) {
     // The file may not have taken for a string what is one here.
     if (id >= tables.strings.size()) return 0;
@@ -128,111 +212,20 @@ struct Provider {
                        ", which the layer of that name here does not have")
                           .c_str());
   }
+
+  const feign_host* host;
+  ProviderOptions options;
+  std::string name;
+  feign::Tables tables;
+  std::shared_ptr<feign::NativeReader> reader;
+  std::unique_ptr<feign::NativeReader::Cursor> cursor;
+  feign::Record record{};
+  Translation strings, ops, streams;
+  std::vector<uint32_t> texts;  // by op of ours
+  std::vector<uint64_t> values;
 };
 
-feign_status provider_create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const ProviderOptions*>(raw);
-  if (o.file[0] == nullptr) return host->fail(host, FEIGN_ERR_ARGUMENT, "file: want a trace file");
-  if (o.file[1] != nullptr)
-    return host->fail(host, FEIGN_ERR_ARGUMENT,
-                      (std::string("file=") + o.file[1] +
-                       ": a second file: want one, a native trace holds all streams")
-                          .c_str());
-  try {
-    auto p = std::make_unique<Provider>();
-    p->host = host;
-    p->name = o.file[0];
-    const int fd = open(o.file[0], O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail(host, feign::errno_error(std::string("open ") + o.file[0], errno));
-    auto reader = feign::NativeReader::open(fd, o.file[0], p->tables);
-    if (!reader) return fail(host, reader.error());
-    p->reader = *reader;
-    // left_out() counts one call at a time, and the file may say any number.
-    if (auto* tables = const_cast<feign::Tables*>(
-            static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1")))) {
-      tables->sources = p->tables.sources;
-      for (const auto& [key, l] : p->tables.left_out) {
-        tables->left_out[key].count += l.count;
-        tables->left_out[key].duration_ns += l.duration_ns;
-      }
-    } else {
-      for (const auto& [key, l] : p->tables.left_out)
-        host->left_out(host, 0, key.first.c_str(), key.second.c_str(), l.duration_ns, 0);
-    }
-    const auto& by_op = p->reader->totals().by_op;
-    for (uint32_t op = 1; op < by_op.size(); ++op)
-      if (by_op[op] != 0 && p->op(op) == 0) return p->no_op(op);
-    feign::NativeReader::Range range;
-    range.from = o.from;
-    range.from_ns = o.from_time;
-    if (o.stream != 0) {
-      const bool there = o.stream < p->tables.streams.size();
-      if (!there)
-        return host->fail(host, FEIGN_ERR_ARGUMENT,
-                          ("stream=" + std::to_string(o.stream) + ": the trace has streams 1 to " +
-                           std::to_string(p->tables.streams.size() - 1))
-                              .c_str());
-      range.streams = {static_cast<uint32_t>(o.stream)};
-    }
-    range.path = o.path;
-    // Streams in the order of the file, so that numbers in reports are the same.
-    for (uint32_t s = 1; s < p->tables.streams.size(); ++s) (void)p->stream(s);
-    p->cursor = std::make_unique<feign::NativeReader::Cursor>(p->reader, range);
-    *self = p.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status provider_next(void* self, size_t want, feign_sink* out) noexcept {
-  auto& p = *static_cast<Provider*>(self);
-  try {
-    for (size_t i = 0; i < want; ++i) {
-      uint64_t number = 0;
-      auto more = p.cursor->next(p.record, number);
-      if (!more) return fail(p.host, more.error());
-      if (!*more) return FEIGN_END;
-      feign_activity* a = out->make(out);
-      if (a == nullptr) return p.host->fail(p.host, FEIGN_ERR_NOMEM, "out of memory");
-      const uint32_t mine = a->host;
-      const feign_activity& from = p.record.a;
-      *a = from;
-      a->host = mine;
-      a->values = nullptr;
-      a->value_count = 0;
-      a->op = p.op(from.op);
-      if (a->op == 0) return p.no_op(from.op);
-      a->stream = p.stream(from.stream);
-      a->path = p.string(from.path);
-      a->path2 = p.string(from.path2);
-      if (from.value_count != 0) {
-        if (from.op >= p.texts.size()) p.texts.resize(p.tables.ops.size());
-        uint32_t& bits = p.texts[from.op];
-        if (bits == 0) bits = text_values(p.tables.ops.info(from.op)) | 1u << 31;
-        p.values.assign(from.values, from.values + from.value_count);
-        for (uint32_t v = 0; v < from.value_count && v < 31; ++v)
-          if (bits >> v & 1) p.values[v] = p.string(static_cast<uint32_t>(p.values[v]));
-        if (const feign_status s = p.host->set_values(p.host, a, p.values.data(), from.value_count);
-            s < 0)
-          return s;
-      }
-      for (const feign::Dependency& d : p.record.depends)
-        if (const feign_status s = p.host->depend(p.host, a, p.stream(d.stream), d.id,
-                                                  p.tables.strings.text(d.rule).data());
-            s < 0)
-          return s;
-      if (const feign_status s = out->emit(out, a); s < 0) return s;
-    }
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return p.host->fail(p.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-void provider_destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
-
-int provider_probe(const char*, const void* head, size_t size) noexcept {
+int probe(const char*, const void* head, size_t size) noexcept {
   return feign::NativeReader::recognises(head, size) ? 100 : 0;
 }
 
@@ -250,19 +243,73 @@ constexpr feign_option kWriterOptions[] = {
      "How hard zstd tries."},
 };
 
-struct Writer {
-  const feign_host* host;
-  std::string name;
-  feign::OutputFile file;
-  feign::Tables tables;
-  std::unique_ptr<feign::NativeWriter> to;
-  feign::Record record{};
-  Translation strings, ops, streams;
-  uint32_t streams_known = 0;
-  std::vector<uint32_t> texts;
-  std::vector<uint64_t> values;
-  std::vector<std::unique_ptr<feign::Tables>> layers;
+class Writer {
+ public:
+  Writer(const feign_host* h, const WriterOptions& o) : host(h), options(o), name(o.file) {}
 
+  feign_status start() {
+    if (!file.open(name)) return fail(host, feign::errno_error("open " + name, errno));
+    feign::NativeWriter::Options how;
+    how.level = static_cast<int>(options.level);
+    to = std::make_unique<feign::NativeWriter>(file.fd(), name, tables, how);
+    return FEIGN_OK;
+  }
+
+  feign_status write(const feign_activity& from) {
+    feign_activity& a = record.a;
+    streams_up_to(from.stream);
+    a = from;
+    a.op = op(from.op);
+    if (a.op == 0)
+      return host->fail(
+          host, FEIGN_ERR_PLUGIN,
+          ("an activity of op " + std::to_string(from.op) + ", which is unknown").c_str());
+    a.path = string(from.path);
+    a.path2 = string(from.path2);
+    values.assign(from.values, from.values + from.value_count);
+    if (from.value_count != 0) {
+      if (from.op >= texts.size()) texts.resize(from.op + size_t{1});
+      uint32_t& bits = texts[from.op];
+      if (bits == 0) bits = text_values(host->op_info(host, from.op)) | 1u << 31;
+      for (uint32_t v = 0; v < from.value_count && v < 31; ++v)
+        if (bits >> v & 1) values[v] = string(static_cast<uint32_t>(values[v]));
+    }
+    record.set_values(values);
+    // Dependencies are the core's part of an activity; this plug-in comes with the core.
+    record.depends.clear();
+    if (from.marks & FEIGN_DEPENDS) record.depends = feign::Record::of(&from)->depends;
+    for (feign::Dependency& d : record.depends) {
+      streams_up_to(d.stream);
+      d.rule = string(d.rule);
+    }
+    if (auto added = to->add(record); !added) return fail(host, added.error());
+    return FEIGN_OK;
+  }
+
+  feign_status finish() {
+    if (const auto* all =
+            static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1"))) {
+      tables.sources = all->sources;
+      tables.left_out = all->left_out;
+    }
+    // What was not known of a stream when its first activity came: who made it, above all.
+    for (uint32_t s = 1; s <= streams_known; ++s) {
+      feign_stream_info info{};
+      if (host->stream_info(host, s, &info) < 0) continue;
+      streams_up_to(info.parent);
+      tables.streams.set_parent(s, info.parent, info.parent_id);
+      tables.streams.set_process(s, info.process);
+    }
+    static const std::vector<feign::Needed> kNone;
+    const auto* needed =
+        static_cast<const std::vector<feign::Needed>*>(host->extension(host, "feign.needed/1"));
+    if (auto done = to->finish(needed != nullptr ? *needed : kNone); !done)
+      return fail(host, done.error());
+    if (!file.finish()) return fail(host, feign::errno_error("write " + name, errno));
+    return FEIGN_OK;
+  }
+
+ private:
   uint32_t string(uint32_t id) {
     return strings(id, [&] {
       size_t length = 0;
@@ -311,118 +358,28 @@ struct Writer {
       (void)tables.streams.add(info);
     }
   }
+
+  const feign_host* host;
+  WriterOptions options;
+  std::string name;
+  feign::OutputFile file;
+  feign::Tables tables;
+  std::unique_ptr<feign::NativeWriter> to;
+  feign::Record record{};
+  Translation strings, ops, streams;
+  uint32_t streams_known = 0;
+  std::vector<uint32_t> texts;
+  std::vector<uint64_t> values;
+  std::vector<std::unique_ptr<feign::Tables>> layers;
 };
 
-feign_status writer_create(const feign_host* host, const void* raw, void** self) noexcept {
-  const auto& o = *static_cast<const WriterOptions*>(raw);
-  try {
-    auto w = std::make_unique<Writer>();
-    w->host = host;
-    w->name = o.file;
-    if (!w->file.open(w->name)) return fail(host, feign::errno_error("open " + w->name, errno));
-    feign::NativeWriter::Options options;
-    options.level = static_cast<int>(o.level);
-    w->to = std::make_unique<feign::NativeWriter>(w->file.fd(), w->name, w->tables, options);
-    *self = w.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status writer_write(void* self, const feign_activity* const* items, size_t count) noexcept {
-  auto& w = *static_cast<Writer*>(self);
-  try {
-    for (size_t i = 0; i < count; ++i) {
-      const feign_activity& from = *items[i];
-      feign_activity& a = w.record.a;
-      w.streams_up_to(from.stream);
-      a = from;
-      a.op = w.op(from.op);
-      if (a.op == 0)
-        return w.host->fail(
-            w.host, FEIGN_ERR_PLUGIN,
-            ("an activity of op " + std::to_string(from.op) + ", which is unknown").c_str());
-      a.path = w.string(from.path);
-      a.path2 = w.string(from.path2);
-      w.values.assign(from.values, from.values + from.value_count);
-      if (from.value_count != 0) {
-        if (from.op >= w.texts.size()) w.texts.resize(from.op + size_t{1});
-        uint32_t& bits = w.texts[from.op];
-        if (bits == 0) bits = text_values(w.host->op_info(w.host, from.op)) | 1u << 31;
-        for (uint32_t v = 0; v < from.value_count && v < 31; ++v)
-          if (bits >> v & 1) w.values[v] = w.string(static_cast<uint32_t>(w.values[v]));
-      }
-      w.record.set_values(w.values);
-      // Dependencies are the core's part of an activity; this plug-in comes with the core.
-      w.record.depends.clear();
-      if (from.marks & FEIGN_DEPENDS) w.record.depends = feign::Record::of(&from)->depends;
-      for (feign::Dependency& d : w.record.depends) {
-        w.streams_up_to(d.stream);
-        d.rule = w.string(d.rule);
-      }
-      if (auto added = w.to->add(w.record); !added) return fail(w.host, added.error());
-    }
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return w.host->fail(w.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status writer_finish(void* self) noexcept {
-  auto& w = *static_cast<Writer*>(self);
-  try {
-    if (const auto* tables =
-            static_cast<const feign::Tables*>(w.host->extension(w.host, "feign.tables/1"))) {
-      w.tables.sources = tables->sources;
-      w.tables.left_out = tables->left_out;
-    }
-    // What was not known of a stream when its first activity came: who made it, above all.
-    for (uint32_t s = 1; s <= w.streams_known; ++s) {
-      feign_stream_info info{};
-      if (w.host->stream_info(w.host, s, &info) < 0) continue;
-      w.streams_up_to(info.parent);
-      w.tables.streams.set_parent(s, info.parent, info.parent_id);
-      w.tables.streams.set_process(s, info.process);
-    }
-    static const std::vector<feign::Needed> kNone;
-    const auto* needed =
-        static_cast<const std::vector<feign::Needed>*>(w.host->extension(w.host, "feign.needed/1"));
-    if (auto done = w.to->finish(needed != nullptr ? *needed : kNone); !done)
-      return fail(w.host, done.error());
-    if (!w.file.finish()) return fail(w.host, feign::errno_error("write " + w.name, errno));
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return w.host->fail(w.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-void writer_destroy(void* self) noexcept { delete static_cast<Writer*>(self); }
-
-constexpr feign_provider kProviderApi = {
-    sizeof kProviderApi, 0, provider_create, provider_next, provider_destroy, provider_probe};
-constexpr feign_component kProvider = {sizeof kProvider,
-                                       FEIGN_PROVIDER,
-                                       "feign",
-                                       "Reads the native format.",
-                                       &kProviderApi,
-                                       kProviderOptions,
-                                       std::size(kProviderOptions),
-                                       sizeof(feign_option),
-                                       sizeof(ProviderOptions),
-                                       0};
-constexpr feign_writer kWriterApi = {
-    sizeof kWriterApi, 0, writer_create, writer_write, writer_finish, writer_destroy, ".feign"};
-constexpr feign_component kWriter = {sizeof kWriter,
-                                     FEIGN_WRITER,
-                                     "feign",
-                                     "Writes the native format: compact, checked, with an index.",
-                                     &kWriterApi,
-                                     kWriterOptions,
-                                     std::size(kWriterOptions),
-                                     sizeof(feign_option),
-                                     sizeof(WriterOptions),
-                                     0};
+constexpr feign_provider kProviderApi = feign::provider<Provider, ProviderOptions>(probe);
+constexpr feign_component kProvider = feign::component<ProviderOptions>(
+    kProviderApi, "feign", "Reads the native format.", kProviderOptions);
+constexpr feign_writer kWriterApi = feign::writer<Writer, WriterOptions>(".feign");
+constexpr feign_component kWriter = feign::component<WriterOptions>(
+    kWriterApi, "feign", "Writes the native format: compact, checked, with an index.",
+    kWriterOptions);
 constexpr const feign_component* kComponents[] = {&kProvider, &kWriter, nullptr};
 
 }  // namespace

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "base/input.h"
-#include "feign.h"
+#include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
 #include "providers/siox_records.h"
@@ -157,7 +157,7 @@ class Provider {
  public:
   Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
   ~Provider();
-  feign_status open();
+  feign_status start();
   feign_status next(size_t want, feign_sink* out);
 
  private:
@@ -417,7 +417,7 @@ Stream& Provider::stream_of(const ActivityId& id) {
   return s;
 }
 
-feign_status Provider::open() {
+feign_status Provider::start() {
   std::vector<std::string> files;
   for (const char* const* file = options_.file; *file != nullptr; ++file)
     for (std::string& one : feign::files_of(*file)) files.push_back(std::move(one));
@@ -774,44 +774,15 @@ feign_status Provider::next(size_t want, feign_sink* out) {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    auto provider = std::make_unique<Provider>(host, *static_cast<const Options*>(options));
-    if (const feign_status status = provider->open(); status < 0) return status;
-    *self = provider.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status next(void* self, size_t want, feign_sink* out) noexcept {
-  try {
-    return static_cast<Provider*>(self)->next(want, out);
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
-
 int probe(const char*, const void* head, size_t size) noexcept try {
   return siox::form_of({static_cast<const char*>(head), size}) == siox::Form::kNone ? 0 : 95;
 } catch (const std::exception&) {
   return 0;
 }
 
-constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_PROVIDER,
-                                        "siox",
-                                        "Reads traces of SIOX: binary, text archive, printed.",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_provider kApi = feign::provider<Provider, Options>(probe);
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "siox", "Reads traces of SIOX: binary, text archive, printed.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, &siox::kWriter, nullptr};
 
 }  // namespace

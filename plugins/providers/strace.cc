@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "base/input.h"
-#include "feign.h"
+#include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "plugin/options.h"
 #include "providers/strace_overhead.h"
@@ -429,7 +429,7 @@ class Source {
 class Provider {
  public:
   Provider(const feign_host* host, const Options& options);
-  feign_status open();
+  feign_status start();
   feign_status next(size_t want, feign_sink* out);
 
   friend class Source;
@@ -1374,7 +1374,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
 // ---- the provider
 // ---------------------------------------------------------------------------------
 
-feign_status Provider::open() {
+feign_status Provider::start() {
   std::vector<std::string> files;
   for (const char* const* file = options_.file; *file != nullptr; ++file)
     for (std::string& one : feign::files_of(*file)) files.push_back(std::move(one));
@@ -1517,27 +1517,6 @@ feign_status Provider::next(size_t want, feign_sink* out) {
 // ---- the table
 // ------------------------------------------------------------------------------------
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    auto provider = std::make_unique<Provider>(host, *static_cast<const Options*>(options));
-    if (const feign_status status = provider->open(); status < 0) return status;
-    *self = provider.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status next(void* self, size_t want, feign_sink* out) noexcept {
-  try {
-    return static_cast<Provider*>(self)->next(want, out);
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
-
 // A line of strace: an optional process, an optional time, then CALL(…, +++ or ---.
 bool looks_like_strace(std::string_view line) {
   Scan s(line);
@@ -1585,17 +1564,9 @@ int probe(const char*, const void* head, size_t size) noexcept try {
   return 0;
 }
 
-constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_PROVIDER,
-                                        "strace",
-                                        "Reads what strace prints (-f, -ff, -t…, -T, -y…).",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_provider kApi = feign::provider<Provider, Options>(probe);
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "strace", "Reads what strace prints (-f, -ff, -t…, -T, -y…).", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/input.h"
+#include "feign.hpp"
 #include "layers/posix_ops.h"
 
 namespace tracetext {
@@ -316,7 +317,7 @@ struct Known {
 class Provider {
  public:
   Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
-  feign_status open();
+  feign_status start();
   feign_status next(size_t want, feign_sink* out);
 
  private:
@@ -427,7 +428,7 @@ feign_status Provider::number_nodes(const std::vector<std::string>& files) {
   return FEIGN_OK;
 }
 
-feign_status Provider::open() {
+feign_status Provider::start() {
   std::vector<std::string> files;
   for (const char* const* file = options_.file; *file != nullptr; ++file)
     for (std::string& one : feign::files_of(*file)) files.push_back(std::move(one));
@@ -998,27 +999,6 @@ bool Provider::parse(std::string_view text, const Known& call, feign_activity& a
 
 // ---- the table ----------------------------------------------------------------------------------
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    auto provider = std::make_unique<Provider>(host, *static_cast<const Options*>(options));
-    if (const feign_status status = provider->open(); status < 0) return status;
-    *self = provider.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status next(void* self, size_t want, feign_sink* out) noexcept {
-  try {
-    return static_cast<Provider*>(self)->next(want, out);
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Provider*>(self); }
-
 // Calls and comments without a time, and something that only this format has.
 int probe(const char*, const void* head, size_t size) noexcept try {
   std::string_view text(static_cast<const char*>(head), size);
@@ -1045,20 +1025,12 @@ int probe(const char*, const void* head, size_t size) noexcept try {
   return 0;
 }
 
-constexpr feign_provider kApi = {sizeof kApi, 0, create, next, destroy, probe};
+constexpr feign_provider kApi = feign::provider<Provider, Options>(probe);
 
 }  // namespace
 
-constexpr feign_component kProvider = {sizeof kProvider,
-                                       FEIGN_PROVIDER,
-                                       "tracetext",
-                                       "Reads the annotated text of //TRACE, one file a node.",
-                                       &kApi,
-                                       kOptions,
-                                       std::size(kOptions),
-                                       sizeof(feign_option),
-                                       sizeof(Options),
-                                       0};
+constexpr feign_component kProvider = feign::component<Options>(
+    kApi, "tracetext", "Reads the annotated text of //TRACE, one file a node.", kOptions);
 
 }  // namespace tracetext
 

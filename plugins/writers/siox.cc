@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
 #include "providers/siox_records.h"
@@ -101,9 +102,9 @@ struct Program {  // a process
 
 class Writer {
  public:
-  Writer(const feign_host* host, const char* name) : host_(host), name_(name) {}
+  Writer(const feign_host* host, const Options& options) : host_(host), name_(options.file) {}
   ~Writer();
-  feign_status create();
+  feign_status start();
   feign_status write(const feign_activity& a);
   feign_status finish();
 
@@ -174,7 +175,7 @@ Writer::~Writer() {
   rmdir(part_.c_str());
 }
 
-feign_status Writer::create() {
+feign_status Writer::start() {
   struct stat st {};
   if (lstat(name_.c_str(), &st) == 0)
     return host_->fail(host_, FEIGN_ERR_ARGUMENT,
@@ -467,51 +468,11 @@ feign_status Writer::finish() {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    auto writer = std::make_unique<Writer>(host, static_cast<const Options*>(options)->file);
-    if (const feign_status status = writer->create(); status < 0) return status;
-    *self = writer.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
-  auto& writer = *static_cast<Writer*>(self);
-  try {
-    for (size_t i = 0; i < count; ++i)
-      if (const feign_status status = writer.write(*items[i]); status < 0) return status;
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-feign_status finish(void* self) noexcept {
-  try {
-    return static_cast<Writer*>(self)->finish();
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Writer*>(self); }
-
-constexpr feign_writer kApi = {sizeof kApi, 0, create, write, finish, destroy, ".siox"};
+constexpr feign_writer kApi = feign::writer<Writer, Options>(".siox");
 
 }  // namespace
 
-constexpr feign_component kWriter = {sizeof kWriter,
-                                     FEIGN_WRITER,
-                                     "siox",
-                                     "Writes a folder with a binary trace of SIOX.",
-                                     &kApi,
-                                     kOptions,
-                                     std::size(kOptions),
-                                     sizeof(feign_option),
-                                     sizeof(Options),
-                                     0};
+constexpr feign_component kWriter = feign::component<Options>(
+    kApi, "siox", "Writes a folder with a binary trace of SIOX.", kOptions);
 
 }  // namespace siox

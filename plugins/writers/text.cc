@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/output.h"
-#include "feign.h"
+#include "feign.hpp"
 #include "trace/words.h"
 
 namespace {
@@ -30,17 +30,36 @@ constexpr feign_option kOptions[] = {
      "File to write; - is standard output."},
 };
 
-struct Text {
-  const feign_host* host;
-  std::string name;
-  feign::OutputFile file;
-  FILE* to = nullptr;
-  uint64_t number = 0;
-  std::string line;
-  std::vector<std::string> streams;  // by stream: what its column says
-
+class Text {
+ public:
+  Text(const feign_host* h, const Options& o) : host(h), name(o.file) {}
   ~Text() {
     if (to != nullptr && to != stdout) fclose(to);
+  }
+
+  feign_status start() {
+    if (name == "-") {
+      to = stdout;
+      return FEIGN_OK;
+    }
+    if (!file.open(name)) return io_error("open");
+    to = fdopen(file.fd(), "w");
+    if (to == nullptr) return io_error("open");
+    (void)file.keep_fd();
+    return FEIGN_OK;
+  }
+  feign_status write(const feign_activity& a) { return print(a) ? FEIGN_OK : io_error("write"); }
+  feign_status finish() {
+    if (to == stdout) return fflush(to) == 0 ? FEIGN_OK : io_error("write");
+    if (fclose(std::exchange(to, nullptr)) != 0 || !file.finish()) return io_error("write");
+    return FEIGN_OK;
+  }
+
+ private:
+  feign_status io_error(const char* what) const {
+    const int e = errno;
+    return host->fail(host, FEIGN_ERR_IO,
+                      (std::string(what) + " " + name + ": " + strerror(e)).c_str());
   }
 
   void add(const char* how, ...) __attribute__((format(printf, 2, 3))) {
@@ -123,7 +142,7 @@ struct Text {
     return s;
   }
 
-  bool write(const feign_activity& a) {
+  bool print(const feign_activity& a) {
     const feign_op_info* info = host->op_info(host, a.op);
     line.clear();
     add("%" PRIu64 " %" PRIu64 ".%09" PRIu64 " [", number++, a.start_ns / 1000000000,
@@ -182,65 +201,19 @@ struct Text {
     line += '\n';
     return fwrite(line.data(), 1, line.size(), to) == line.size();
   }
+
+  const feign_host* host;
+  std::string name;
+  feign::OutputFile file;
+  FILE* to = nullptr;
+  uint64_t number = 0;
+  std::string line;
+  std::vector<std::string> streams;  // by stream: what its column says
 };
 
-feign_status io_error(Text& t, const char* what) {
-  const int e = errno;
-  return t.host->fail(t.host, FEIGN_ERR_IO,
-                      (std::string(what) + " " + t.name + ": " + strerror(e)).c_str());
-}
-
-feign_status create(const feign_host* host, const void* raw, void** self) noexcept {
-  try {
-    auto t = std::make_unique<Text>();
-    t->host = host;
-    t->name = static_cast<const Options*>(raw)->file;
-    if (t->name == "-") {
-      t->to = stdout;
-    } else {
-      if (!t->file.open(t->name)) return io_error(*t, "open");
-      t->to = fdopen(t->file.fd(), "w");
-      if (t->to == nullptr) return io_error(*t, "open");
-      (void)t->file.keep_fd();
-    }
-    *self = t.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
-  auto& t = *static_cast<Text*>(self);
-  try {
-    for (size_t i = 0; i < count; ++i)
-      if (!t.write(*items[i])) return io_error(t, "write");
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return t.host->fail(t.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status finish(void* self) noexcept {
-  auto& t = *static_cast<Text*>(self);
-  if (t.to == stdout) return fflush(t.to) == 0 ? FEIGN_OK : io_error(t, "write");
-  if (fclose(std::exchange(t.to, nullptr)) != 0 || !t.file.finish()) return io_error(t, "write");
-  return FEIGN_OK;
-}
-
-void destroy(void* self) noexcept { delete static_cast<Text*>(self); }
-
-constexpr feign_writer kApi = {sizeof kApi, 0, create, write, finish, destroy, ".txt"};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_WRITER,
-                                        "text",
-                                        "Writes one readable line an activity.",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_writer kApi = feign::writer<Text, Options>(".txt");
+constexpr feign_component kComponent =
+    feign::component<Options>(kApi, "text", "Writes one readable line an activity.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

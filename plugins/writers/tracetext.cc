@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/input.h"
+#include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "trace/call_text.h"
 #include "trace/descriptors.h"
@@ -75,7 +76,7 @@ struct Node {
 
 class Writer {
  public:
-  Writer(const feign_host* host, const char* name) : host_(host), name_(name) {}
+  Writer(const feign_host* host, const Options& options) : host_(host), name_(options.file) {}
   ~Writer();
   feign_status write(const feign_activity& a);
   feign_status finish();
@@ -318,50 +319,11 @@ feign_status Writer::finish() {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    auto writer = std::make_unique<Writer>(host, static_cast<const Options*>(options)->file);
-    *self = writer.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
-  auto& writer = *static_cast<Writer*>(self);
-  try {
-    for (size_t i = 0; i < count; ++i)
-      if (const feign_status status = writer.write(*items[i]); status < 0) return status;
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-feign_status finish(void* self) noexcept {
-  try {
-    return static_cast<Writer*>(self)->finish();
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Writer*>(self); }
-
-constexpr feign_writer kApi = {sizeof kApi, 0, create, write, finish, destroy, ".tracetext"};
+constexpr feign_writer kApi = feign::writer<Writer, Options>(".tracetext");
 
 }  // namespace
 
-constexpr feign_component kWriter = {sizeof kWriter,
-                                     FEIGN_WRITER,
-                                     "tracetext",
-                                     "Writes the annotated text of //TRACE, one file a process.",
-                                     &kApi,
-                                     kOptions,
-                                     std::size(kOptions),
-                                     sizeof(feign_option),
-                                     sizeof(Options),
-                                     0};
+constexpr feign_component kWriter = feign::component<Options>(
+    kApi, "tracetext", "Writes the annotated text of //TRACE, one file a process.", kOptions);
 
 }  // namespace tracetext

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the reader of the native format: whatever the bytes, an error or activities, never a
-// crash. Run by tests/fuzz/run. The first byte says what the rest is. Even: a file as it stands. Odd: what is behind compression and checksums, which
-// a fuzzer does not get past: how many records, the size of a block, the block, then the index from
-// the ops on; a file with two of that block is made of them.
+// crash. Run by tests/fuzz/run. The first byte says what the rest is. Even: a file as it stands.
+// Odd: what is behind compression and checksums, which a fuzzer does not get past: how many
+// records, the size of a block, the block, then the index from the ops on; a file with two of that
+// block is made of them.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zstd.h>

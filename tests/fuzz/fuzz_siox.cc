@@ -2,27 +2,11 @@
 // Fuzzes what a SIOX trace goes through: its activity file in all forms, its side files, the
 // provider and resolve. Whatever the bytes, an error or activities, never a crash. The first byte
 // chooses: an activity file with good side files, or one of the side files.
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <cstring>
-#include <string>
 
-#include "base/log.h"
-#include "plugin/plugin.h"
-#include "window/pipeline.h"
-
-extern "C" const feign_plugin feign_plugin_v1;
+#include "fuzz/trace.h"
 
 namespace {
-
-int memory_file(std::string_view text) {
-  const int fd = memfd_create("fuzz", MFD_CLOEXEC);
-  if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) abort();
-  return fd;
-}
 
 std::string ontology() {
   static const char* const kNames[] = {"quantity/BytesToRead", "quantity/BytesToWrite",
@@ -73,32 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   PluginSpec spec;
   spec.name = "siox";
   static constexpr const char* kOptions[] = {"file", "ontology", "system-info", "association"};
-  int fds[4];
-  for (int i = 0; i < 4; ++i) {
-    fds[i] = memory_file(files[i]);
-    spec.options.emplace_back(kOptions[i], "/proc/self/fd/" + std::to_string(fds[i]));
-  }
+  MemoryFiles memory;
+  for (int i = 0; i < 4; ++i) spec.options.emplace_back(kOptions[i], memory.add(files[i]));
   if (data[0] & 4) spec.options.emplace_back("layer", "posix");
   if (data[0] & 8) spec.options.emplace_back("print", "/dev/shm/feign-fuzz-siox");
-
-  const Component component{feign_plugin_v1.components[0], &feign_plugin_v1, "siox", false};
-  Tables tables;
-  if (auto provider = Instance::create(component, spec, tables)) {
-    Pipeline pipeline(tables, **provider, {});
-    auto ran = pipeline.run(
-        [&](feign_activity* const* items, size_t count) -> Result<void> {
-          for (size_t i = 0; i < count; ++i) {
-            const feign_activity& a = *items[i];
-            if (!(a.marks & FEIGN_RESOLVED) || a.stream == 0 || a.stream >= tables.streams.size())
-              abort();
-            for (const Dependency& d : Record::of(&a)->depends)
-              if (d.id >= a.id) abort();
-          }
-          return {};
-        },
-        [] { return true; });
-    if (!ran && ran.error().text().empty()) abort();
-  }
-  for (const int fd : fds) close(fd);
+  (void)read_trace(spec);
   return 0;
 }

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "base/input.h"
+#include "feign.hpp"
 #include "trace/record.h"
 
 namespace depend {
@@ -242,39 +243,12 @@ constexpr feign_option kOptions[] = {
      "Leave out what follows from other dependencies and the order within streams."},
 };
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    auto d = std::make_unique<Depend>(host, *static_cast<const Options*>(options));
-    if (const feign_status s = d->start(); s < 0) return s;
-    *self = d.release();
-    return FEIGN_OK;
-  } catch (const std::exception&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
-
-feign_status process(void* self, const feign_window* in, feign_sink* out) noexcept {
-  try {
-    return static_cast<Depend*>(self)->process(*in, out);
-  } catch (const std::exception&) {
-    return FEIGN_ERR_NOMEM;
-  }
-}
-
-void destroy(void* self) noexcept { delete static_cast<Depend*>(self); }
-
-constexpr feign_modifier kApi = {sizeof kApi, 0, create, process, destroy, nullptr};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_MODIFIER,
-                                        "depend",
-                                        "Inserts dependencies, so that streams can run side by "
-                                        "side and nothing overtakes what it needs.",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_modifier kApi = feign::modifier<Depend, Options>();
+constexpr feign_component kComponent =
+    feign::component<Options>(kApi, "depend",
+                              "Inserts dependencies, so that streams can run side by side and "
+                              "nothing overtakes what it needs.",
+                              kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Which paths an option with globs means.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/path.h"
+#include "feign.h"
+#include "modifiers/table.h"
+
+namespace feign {
+
+class Globs {
+ public:
+  explicit Globs(const feign_host* host) : host_(host) {}
+  Globs(const feign_host* host, const char* const* list) : host_(host) {
+    for (; *list != nullptr; ++list) add(*list);
+  }
+  void add(std::string glob) { globs_.push_back(std::move(glob)); }
+  bool empty() const { return globs_.empty(); }
+  // Whether one of them fits a path; with none, all do.
+  bool fit(uint32_t path) {
+    if (globs_.empty()) return true;
+    return answers_.of(path, [&] {
+      const char* text = host_->text(host_, path, nullptr);
+      for (const std::string& glob : globs_)
+        if (glob_fits(glob.c_str(), text)) return true;
+      return false;
+    });
+  }
+
+ private:
+  const feign_host* host_;
+  std::vector<std::string> globs_;
+  Answers answers_;  // by path
+};
+
+}  // namespace feign
