@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/content.h"
+#include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "replayers/posix/calls.h"
 
@@ -335,16 +336,8 @@ constexpr feign_option kOptions[] = {
 constexpr const char* kLayers[] = {"posix", "stdio", nullptr};
 constexpr feign_replayer kApi = {sizeof kApi, 1,       kLayers,      create,
                                  open_stream, execute, close_stream, destroy};
-constexpr feign_component kComponent = {sizeof kComponent,
-                                        FEIGN_REPLAYER,
-                                        "posix",
-                                        "Makes the recorded file system calls below the root.",
-                                        &kApi,
-                                        kOptions,
-                                        std::size(kOptions),
-                                        sizeof(feign_option),
-                                        sizeof(Options),
-                                        0};
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "posix", "Makes the recorded file system calls below the root.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
