@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// feign discover.
+#include "discover/discover.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/common.h"
+#include "plugin/options.h"
+
+namespace feign {
+namespace {
+
+class DiscoverCommand : public Command {
+ public:
+  explicit DiscoverCommand(Common& c) : c_(c) {}
+  void takes(CLI::App& app) override {
+    app.add_option("COMMAND", options_.command, "The program, after --; it is run many times");
+    app.add_option("-o,--output", options_.output,
+                   "Directory to make: trace.feign, trace.tracetext.N, raw traces, report.json")
+        ->type_name("DIR")
+        ->required();
+    app.add_option("--nodes", options_.nodes, "Slow down only so many nodes, or these [all]")
+        ->type_name("N|0,2-5|none");
+    app.add_option("--per", per_, "What a node is [thread]")
+        ->type_name("thread|process")
+        ->check(CLI::IsMember({"thread", "process"}));
+    app.add_option("--sample-period", options_.sample_period,
+                   "Hold a node before every so many of its calls [1]")
+        ->type_name("CALLS")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+    app.add_flag("--adaptive", options_.adaptive,
+                 "Begin with few delays, and make more only where it is not clear who waits for "
+                 "what");
+    app.add_option("--budget", budget_, "With --adaptive: begin no run after this time")
+        ->type_name("TIME");
+    app.add_option("--accuracy", accuracy_,
+                   "With --adaptive: enough when so many of the dependencies are known to the call "
+                   "[100%]")
+        ->type_name("PERCENT");
+    app.add_option("--repeat", options_.repeat, "Throttle each node in so many runs [1]")
+        ->type_name("RUNS")
+        ->check(CLI::Range(1, 1000));
+    app.add_option("--factor", options_.factor,
+                   "A node that does not move for so many times its longest pause is blocked [2]")
+        ->type_name("F")
+        ->check(CLI::Range(1.0, 1000.0));
+    app.add_option(
+           "--compute-from", compute_from_,
+           "Compute times: by throttling, or what is not in calls that can wait [throttling]")
+        ->type_name("throttling|blocking")
+        ->check(CLI::IsMember({"throttling", "blocking"}));
+    app.add_flag("--mpi", options_.mpi,
+                 "Look at MPI's calls, too; done by itself if COMMAND is mpirun or the like");
+    app.add_flag("--tolerate", options_.tolerate,
+                 "Names, sizes and results may differ from run to run; the calls may not");
+    app.add_option("--only", options_.only, "See only calls on what is below this directory")
+        ->type_name("DIR")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--exclude", options_.exclude, "See no calls on what is below this directory")
+        ->type_name("DIR")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--before", options_.before,
+                   "Shell command before each run, to tidy up after the last")
+        ->type_name("COMMAND");
+    app.add_option("--timeout", timeout_, "End a run that takes longer, and fail [10m]")
+        ->type_name("TIME");
+    app.add_option("--max-delay", max_delay_, "Hold no call for longer [10s]")->type_name("TIME");
+    app.add_flag("--show-output", options_.show_output,
+                 "The first run's output, on standard error");
+    app.add_flag("--json", c_.json, "The report as one JSON object");
+    c_.verbosity(app);
+  }
+  int run() override {
+    if (options_.command.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT, "discover: no program: want -- COMMAND…"));
+    const auto duration = [](const char* name, const std::string& text,
+                             uint64_t& ns) -> Result<void> {
+      if (text.empty() || (parse_duration(text, ns) && ns != 0)) return {};
+      return Error(FEIGN_ERR_ARGUMENT,
+                   name + (" " + text) + ": want a time, such as 500ms, 30s or 10m");
+    };
+    if (auto ok = duration("--timeout", timeout_, options_.timeout_ns); !ok)
+      return failed(ok.error());
+    if (auto ok = duration("--max-delay", max_delay_, options_.max_delay_ns); !ok)
+      return failed(ok.error());
+    if (auto ok = duration("--budget", budget_, options_.budget_ns); !ok) return failed(ok.error());
+    if (!accuracy_.empty()) {
+      char* end = nullptr;
+      const double percent = strtod(accuracy_.c_str(), &end);
+      if (end == accuracy_.c_str() || (*end != '\0' && std::string_view(end) != "%") ||
+          !(percent >= 0 && percent <= 100))
+        return failed(
+            Error(FEIGN_ERR_ARGUMENT, "--accuracy " + accuracy_ + ": want a percentage, 0 to 100"));
+      options_.accuracy = percent / 100;
+    }
+    options_.per_process = per_ == "process";
+    options_.compute = compute_from_ == "blocking" ? discover::ComputeFrom::kBlocking
+                                                   : discover::ComputeFrom::kThrottling;
+    Plugins plugins;
+    auto report = [&] {
+      ProgressLine line(c_.quiet);
+      return discover::discover(
+          options_, plugins,
+          [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+    }();
+    if (!report) return failed(report.error());
+    if (c_.quiet && !c_.json) return kDone;
+    return put(c_.json ? discover::discover_json(*report) : discover::discover_text(*report), "");
+  }
+  std::vector<std::string>* program() override { return &options_.command; }
+
+ private:
+  discover::DiscoverOptions options_;
+  // Before they are understood.
+  std::string per_ = "thread", compute_from_ = "throttling", timeout_, max_delay_, budget_,
+              accuracy_;
+  Common& c_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_discover(Common& common) {
+  return std::make_unique<DiscoverCommand>(common);
+}
+
+}  // namespace feign

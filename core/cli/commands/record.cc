@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// feign record, and feign generate, which makes what it takes for more libraries than it knows.
+#include "record/record.h"
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/common.h"
+#include "cli/generate.h"
+#include "plugin/options.h"
+
+namespace feign {
+namespace {
+
+// Runs a command and keeps a trace of it. The status is the command's.
+int record(const RecordOptions& options) {
+  auto recorded = record_command(options);
+  if (!recorded) return failed(std::move(recorded.error()).within("record"));
+  for (const std::string& note : recorded->notes) log(FEIGN_LOG_WARN, "record: " + note);
+  if (!recorded->anything) {
+    remove_raw(recorded->raw);
+    log(FEIGN_LOG_ERROR, "record: nothing was recorded");
+    return recorded->status != 0 ? recorded->status : kBad;
+  }
+  Plugins plugins;
+  PipelineOptions pipeline;
+  auto first = provider_for({recorded->raw}, plugins);
+  if (!first) return failed(first.error());
+  pipeline.plugins.push_back(std::move(*first));
+  for (const auto* globs : {&options.include, &options.exclude}) {
+    if (globs->empty()) continue;
+    PluginSpec filter;
+    filter.name = "filter";
+    filter.where = globs == &options.include ? "--include" : "--exclude";
+    for (const std::string& glob : *globs) filter.options.emplace_back("path", glob);
+    if (globs == &options.exclude) filter.options.emplace_back("drop", "yes");
+    pipeline.plugins.push_back(std::move(filter));
+  }
+  PluginSpec writer;
+  writer.name = "feign";
+  writer.where = "-o " + options.output;
+  writer.options = {{"file", options.output}};
+  pipeline.plugins.push_back(std::move(writer));
+  Tables tables;
+  auto result = run_pipeline(pipeline, plugins, tables, [](const char*, uint64_t, uint64_t) {});
+  if (!result) {
+    log(FEIGN_LOG_ERROR, "record: what was recorded is kept in " + recorded->raw);
+    return failed(result.error());
+  }
+  if (!options.keep_raw) remove_raw(recorded->raw);
+  return recorded->status;
+}
+
+class RecordCommand : public Command {
+ public:
+  explicit RecordCommand(Common& c) : c_(c) {}
+  void takes(CLI::App& app) override {
+    app.add_option("-o,--output", options_.output, "The trace")
+        ->type_name("FILE.feign")
+        ->capture_default_str();
+    app.add_option("--tracer", options_.tracer,
+                   "feign: a library in the program; strace: for what takes none [feign]")
+        ->type_name("NAME")
+        ->check(CLI::IsMember({"feign", "strace"}));
+    app.add_option("--include", options_.include,
+                   "Keep only calls on paths that fit this glob; several")
+        ->type_name("GLOB")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--exclude", options_.exclude,
+                   "Leave out calls on paths that fit this glob; several")
+        ->type_name("GLOB")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--layer", options_.layers,
+                   "Record these layers: posix, stdio, mpi, mpiio, those of --with; several "
+                   "[posix, and those of --with]")
+        ->type_name("NAME")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--with", options_.with,
+                   "A library's calls, too: the capture library that feign generate made the "
+                   "source of; several (docs/layers.md)")
+        ->type_name("LIBRARY.so")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--sample", options_.sample, "Record one read or write of so many [1]")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000000));
+    app.add_option("--max-size", max_size_,
+                   "Stop at this many bytes of records, before they are compressed")
+        ->type_name("SIZE");
+    app.add_flag("--mpi", options_.mpi,
+                 "MPI's calls, too: feign record --mpi -- mpirun -np 8 ./app");
+    app.add_flag("--paused", options_.paused,
+                 "Begin paused, until SIGUSR1 or feign_record_resume()");
+    app.add_flag("--keep-raw", options_.keep_raw,
+                 "Keep FILE.feign.raw, from which the trace is made");
+    app.add_option("COMMAND", options_.command, "What to run, after --");
+    app.positionals_at_end();
+    c_.verbosity(app);
+  }
+  int run() override {
+    if (options_.command.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT, "record: no program: want -- COMMAND…"));
+    if (!max_size_.empty() &&
+        (!parse_size(max_size_, options_.max_bytes) || options_.max_bytes == 0))
+      return failed(Error(FEIGN_ERR_ARGUMENT,
+                          "--max-size " + max_size_ + ": want bytes, such as 500m or 2GiB"));
+    return record(options_);
+  }
+  std::vector<std::string>* program() override { return &options_.command; }
+
+ private:
+  RecordOptions options_;
+  std::string max_size_;
+  Common& c_;
+};
+
+class GenerateCommand : public Command {
+ public:
+  explicit GenerateCommand(Common& c) : c_(c) {}
+  void takes(CLI::App& app) override {
+    app.add_option("HEADER", options_.header, "The header, annotated")
+        ->required()
+        ->type_name("FILE.h");
+    app.add_option("-o,--output", options_.output, "Where to [feign-NAME]")->type_name("DIR");
+    app.add_option("--name", options_.name, "The layer's name, instead of the header's")
+        ->type_name("NAME");
+    app.add_option("--library", options_.library,
+                   "The library itself, for the replayer to link [-lNAME]")
+        ->type_name("FILE.so|-lNAME");
+    app.add_option("--include", options_.include, "Where headers are that HEADER includes; several")
+        ->type_name("DIR")
+        ->expected(1)
+        ->take_all();
+    c_.verbosity(app);
+  }
+  int run() override {
+    options_.quiet = c_.quiet;
+    auto status = generate_command(options_);
+    return status ? *status : failed(status.error());
+  }
+
+ private:
+  GenerateOptions options_;
+  Common& c_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_record(Common& common) {
+  return std::make_unique<RecordCommand>(common);
+}
+std::unique_ptr<Command> make_generate(Common& common) {
+  return std::make_unique<GenerateCommand>(common);
+}
+
+}  // namespace feign

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// Commands that send a trace through a pipeline: replay, run, convert, and the form without a name.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/common.h"
+#include "cli/yaml.h"
+#include "lab/command.h"
+#include "plugin/options.h"
+#include "replay/ranks.h"
+
+namespace feign {
+namespace {
+
+Result<void> replay_options(const Common& c, ReplayOptions& to) {
+  if (!c.root.empty()) to.root = c.root;
+  if (!c.pace.empty()) {
+    auto pace = parse_pace(c.pace);
+    if (!pace) return std::move(pace.error()).within("--pace");
+    to.pace = pace->first;
+    to.scale = pace->second;
+  }
+  if (!c.order.empty()) {
+    (void)parse_order(c.order, to.order);
+    to.order_given = true;
+  }
+  if (!c.map.empty()) to.map = c.map;
+  if (!c.patience.empty() && (!parse_duration(c.patience, to.patience_ns) || to.patience_ns == 0))
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "--patience " + c.patience + ": want a time, such as 90s or 10m");
+  if (c.no_prepare) to.prepare = false;
+  if (!c.compute.empty()) (void)parse_compute(c.compute, to.compute);
+  if (c.streams_per_core != 0) to.streams_per_core = c.streams_per_core;
+  if (c.pin) to.pin = true;
+  if (!c.drop_caches.empty()) (void)parse_drop_caches(c.drop_caches, to.drop_caches);
+  to.before = c.before;
+  to.waits = c.waits;
+  // A page needs them: beside it, until it is written.
+  to.activities = c.html.empty() || !c.activities.empty() ? c.activities : c.html + ".activities";
+  if (!c.content.empty()) {
+    const auto content = Content::parse(c.content);
+    if (!content)
+      return Error(FEIGN_ERR_ARGUMENT, "--content " + c.content + ": want " + Content::kForms);
+    to.content = *content;
+    to.content_text = c.content;
+  }
+  if (!c.max_bytes.empty())
+    if (!parse_size(c.max_bytes, to.max_bytes) || to.max_bytes == 0)
+      return Error(FEIGN_ERR_ARGUMENT,
+                   "--max-bytes " + c.max_bytes + ": want bytes, such as 500m or 2GiB");
+  return {};
+}
+
+Result<double> parse_share(const std::string& text) {
+  char* end = nullptr;
+  double share = strtod(text.c_str(), &end);
+  if (end != text.c_str() && std::string(end) == "%") {
+    share /= 100;
+    ++end;
+  }
+  if (end == text.c_str() || *end != '\0' || !(share >= 0 && share <= 1))
+    return Error(FEIGN_ERR_ARGUMENT, "--require " + text + ": want a share such as 0.995 or 99.5%");
+  return share;
+}
+
+// 0, or 1 if the replay ended early or less came back as recorded than `require`; 2 if it failed.
+int status_of(const Report& report, double require) {
+  if (report.failed) return kBad;
+  return report.interrupted || report.fidelity() < require ? kShort : kDone;
+}
+
+int show(const RunResult& result, const Common& c, double require, const Tables& tables) {
+  if (!result.replayed) {
+    if (!c.quiet)
+      for (const auto& [writer, file] : result.written)
+        if (!file.empty() && file != "-") log(FEIGN_LOG_INFO, writer + ": wrote " + file);
+    return kDone;
+  }
+  const Report& report = result.report;
+  if (!c.quiet || !c.output.empty() || c.json)
+    if (const int status =
+            put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
+        status != kDone)
+      return status;
+  const int status = status_of(report, require);
+  if (report.failed) {
+    log(FEIGN_LOG_ERROR, report.stopped_by);
+  } else if (report.interrupted) {
+    log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
+  } else if (status != kDone) {
+    char text[80];
+    snprintf(text, sizeof text, "fidelity is %.3f %%, required were %.3f %%",
+             report.fidelity() * 100, require * 100);
+    log(FEIGN_LOG_ERROR, text);
+  }
+  return status;
+}
+
+int run_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
+  options.explain = c.explain;
+  double require = 0;
+  if (!c.require.empty()) {
+    auto share = parse_share(c.require);
+    if (!share) return failed(share.error());
+    require = *share;
+  }
+  if (!c.html.empty() && launched().size > 1)
+    return failed(Error(FEIGN_ERR_ARGUMENT,
+                        "--html " + c.html + ": want a replay by one process, without mpirun"));
+  Tables tables;
+  Result<RunResult> result = [&] {
+    ProgressLine line(c.quiet);
+    return run_pipeline(
+        options, plugins, tables,
+        [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
+  }();
+  if (!result) return failed(result.error());
+  if (!result->explanation.empty()) {
+    // Where the report is for a machine, it is left alone.
+    if (c.json)
+      std::cerr << result->explanation;
+    else if (const int status = put(result->explanation + "\n", ""); status != kDone)
+      return status;
+  }
+  if (result->replayed && !c.html.empty()) {
+    auto done = replay_page(report_json(result->report, tables), options.replay.activities, c.html);
+    if (c.activities.empty()) unlink(options.replay.activities.c_str());
+    if (!done) return failed(done.error());
+  }
+  const int status =
+      result->silent ? status_of(result->report, require) : show(*result, c, require, tables);
+  if (result->end_all) result->end_all(status);
+  return status;
+}
+
+// Those that were asked for; else posix, and mpi where it is one of several ranks.
+Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
+  if (!c.replayers.empty()) {
+    if (!c.layer.empty())
+      return Error(FEIGN_ERR_ARGUMENT, "--layer chooses replayers: want it or --replayer");
+    return specs(c.replayers, "--replayer");
+  }
+  std::vector<PluginSpec> list(1);
+  list[0].name = "posix";
+  if (!c.layer.empty() && c.layer != "posix" && c.layer != "mpiio") {  // a third party's
+    auto other = parse_plugin_spec(c.layer, "--layer");
+    if (!other) return std::move(other.error());
+    if (other->name.find('/') == std::string::npos)
+      if (auto found = plugins.find(other->name, FEIGN_REPLAYER); !found)
+        return Error(FEIGN_ERR_ARGUMENT,
+                     "--layer " + c.layer +
+                         ": want posix, mpiio, the path of a replayer, or the "
+                         "name of one that is installed or in $FEIGN_PLUGIN_PATH (docs/layers.md)");
+    list.push_back(std::move(*other));
+  }
+  if (launched().size > 1 || c.layer == "mpiio") {
+    auto mpi = plugins.find("mpi", FEIGN_REPLAYER);
+    if (!mpi) return std::move(mpi.error());
+    list.emplace_back().name = "mpi";
+    if (c.layer == "posix") list.back().options = {{"io", "order"}};
+  }
+  return list;
+}
+
+class ReplayCommand : public Command {
+ public:
+  explicit ReplayCommand(Common& c) : c_(c) {}
+  void takes(CLI::App& app) override {
+    app.add_option("TRACE", c_.traces, "Trace file; several (one a process or rank) are one trace")
+        ->required();
+    c_.reading(app);
+    app.add_option(
+           "--replayer", c_.replayers,
+           "Who makes the calls; several, each for its layers [posix; under mpirun mpi, too]")
+        ->type_name("NAME[,key=value…]")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--layer", c_.layer,
+                   "Where calls of a library and the posix calls in them were both recorded: make "
+                   "these: posix, mpiio (the others then only order them), or a third party's, by "
+                   "the name or path of its replayer [mpiio under mpirun, else posix]")
+        ->type_name("posix|mpiio|NAME");
+    c_.replaying(app);
+  }
+  int run() override {
+    Plugins plugins;
+    PipelineOptions options;
+    auto first = provider(c_, plugins);
+    if (!first) return failed(first.error());
+    options.plugins.push_back(std::move(*first));
+    auto with = modifiers(c_);
+    if (!with) return failed(with.error());
+    for (auto& spec : *with) options.plugins.push_back(std::move(spec));
+    auto last = replayers(c_, plugins);
+    if (!last) return failed(last.error());
+    for (auto& spec : *last) options.plugins.push_back(std::move(spec));
+    if (auto ok = replay_options(c_, options.replay); !ok) return failed(ok.error());
+    return run_it(options, plugins, c_);
+  }
+
+ private:
+  Common& c_;
+};
+
+// --plugin … --plugin …
+class PipelineCommand : public Command {
+ public:
+  explicit PipelineCommand(Common& c) : c_(c) {}
+  void takes(CLI::App& app) override {
+    app.add_option("-p,--plugin", c_.plugins,
+                   "The pipeline, in order: a provider, modifiers, a replayer and writers")
+        ->type_name("NAME-OR-PATH[,key=value…]")
+        ->expected(1)
+        ->take_all();
+    c_.replaying(app);
+  }
+  int run() override {
+    Plugins plugins;
+    PipelineOptions options;
+    auto list = specs(c_.plugins, "--plugin");
+    if (!list) return failed(list.error());
+    options.plugins = std::move(*list);
+    if (auto ok = replay_options(c_, options.replay); !ok) return failed(ok.error());
+    return run_it(options, plugins, c_);
+  }
+
+ private:
+  Common& c_;
+};
+
+class RunCommand : public Command {
+ public:
+  explicit RunCommand(Common& c) : c_(c) {}
+  void takes(CLI::App& app) override {
+    app.add_option("FILE", c_.file, "The pipeline")->required()->type_name("FILE.yaml");
+    c_.replaying(app);
+  }
+  int run() override {
+    Plugins plugins;
+    auto options = load_pipeline(c_.file);
+    if (!options) return failed(options.error());
+    if (auto ok = replay_options(c_, options->replay); !ok) return failed(ok.error());
+    return run_it(*options, plugins, c_);
+  }
+
+ private:
+  Common& c_;
+};
+
+class ConvertCommand : public Command {
+ public:
+  explicit ConvertCommand(Common& c) : c_(c) {}
+  void takes(CLI::App& app) override {
+    app.add_option("FILES", c_.traces,
+                   "IN… OUT: traces to read, and the file to write (its ending says how)")
+        ->required()
+        ->expected(2, -1);
+    c_.reading(app);
+    app.add_option("--to", c_.to,
+                   "Write with this writer, instead of the one that OUT's ending names")
+        ->type_name("NAME[,key=value…]");
+    c_.explaining(app);
+    c_.verbosity(app);
+  }
+  int run() override {
+    if (c_.traces.size() < 2) return failed(Error(FEIGN_ERR_ARGUMENT, "convert: want IN… OUT"));
+    Plugins plugins;
+    const std::string out = c_.traces.back();
+    c_.traces.pop_back();
+    PipelineOptions options;
+    auto first = provider(c_, plugins);
+    if (!first) return failed(first.error());
+    options.plugins.push_back(std::move(*first));
+    auto with = modifiers(c_);
+    if (!with) return failed(with.error());
+    for (auto& spec : *with) options.plugins.push_back(std::move(spec));
+    Result<PluginSpec> writer = PluginSpec{};
+    if (c_.to.empty()) {
+      writer = writer_for(out, plugins);
+    } else {
+      writer = parse_plugin_spec(c_.to, "--to");
+      if (writer) writer->options.emplace_back("file", out);
+    }
+    if (!writer) return failed(writer.error());
+    options.plugins.push_back(std::move(*writer));
+    return run_it(options, plugins, c_);
+  }
+
+ private:
+  Common& c_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_replay(Common& common) {
+  return std::make_unique<ReplayCommand>(common);
+}
+std::unique_ptr<Command> make_pipeline(Common& common) {
+  return std::make_unique<PipelineCommand>(common);
+}
+std::unique_ptr<Command> make_run(Common& common) { return std::make_unique<RunCommand>(common); }
+std::unique_ptr<Command> make_convert(Common& common) {
+  return std::make_unique<ConvertCommand>(common);
+}
+
+}  // namespace feign

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// What commands share: options that several have, errors, exit states, the progress line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/run.h"
+
+namespace feign {
+
+constexpr int kDone = 0, kShort = 1, kBad = 2;
+
+// One line on a terminal, once something takes more than a second.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet);
+  ~ProgressLine() { erase(); }
+  void show(const char* stage, uint64_t done, uint64_t total);
+  void erase();
+
+ private:
+  bool on_, shown_ = false;
+  const char* stage_ = nullptr;
+  uint64_t begin_ = now_ns(), stage_begin_ = begin_, last_ = 0;
+};
+
+// Says what is wrong; the exit status.
+int failed(const Error& error);
+// Puts a text into a file, or on standard output; the exit status.
+int put(const std::string& text, const std::string& output);
+
+struct Common {
+  // Options of these, added to a command.
+  void verbosity(CLI::App& a);
+  void report(CLI::App& a);
+  void explaining(CLI::App& a);
+  void replaying(CLI::App& a);
+  void reading(CLI::App& a);
+
+  std::vector<std::string> plugins, traces, with;
+  std::vector<std::string> replayers;
+  std::string provider, root, pace, order, output, require, to, file, name, shell;
+  bool no_prepare = false, json = false, quiet = false, dependencies = false, keep_going = false,
+       names = false, statistics = false;
+  std::string cwd, content, max_bytes, ranks, map, layer, patience;
+  int verbose = 0;
+  std::string compute;
+  uint64_t explain = 0;
+  uint32_t streams_per_core = 0;
+  bool pin = false;
+  std::string drop_caches, before, activities, waits, html;
+};
+
+Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where);
+// What stands between the trace and what is done with it: --ranks, then --with in its order.
+Result<std::vector<PluginSpec>> modifiers(const Common& c);
+// The provider of the traces that were named.
+Result<PluginSpec> provider(const Common& c, Plugins& plugins);
+
+}  // namespace feign
