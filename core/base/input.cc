@@ -25,7 +25,8 @@ struct Input::Impl {
   bool inflating = false;  // in the middle of a member
   ZSTD_DStream* zstd = nullptr;
   size_t zstd_hint = 0;  // 0: between frames
-  std::vector<char> raw;
+  static constexpr size_t kRaw = size_t{128} << 10;
+  std::unique_ptr<char[]> raw = std::make_unique_for_overwrite<char[]>(kRaw);
   size_t raw_begin = 0, raw_end = 0;
   bool raw_over = false;
 
@@ -40,7 +41,7 @@ struct Input::Impl {
     if (raw_begin < raw_end) return true;
     if (raw_over) return false;
     ssize_t got;
-    do got = ::read(fd, raw.data(), raw.size());
+    do got = ::read(fd, raw.get(), kRaw);
     while (got < 0 && errno == EINTR);
     if (got < 0) return errno_error("read " + path, errno);
     raw_begin = 0;
@@ -65,10 +66,9 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   struct stat st {};
   if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT, path + ": is a directory, want a trace file");
-  impl->raw.resize(size_t{128} << 10);
   auto some = impl->refill();
   if (!some) return std::move(some.error());
-  const auto* head = reinterpret_cast<const unsigned char*>(impl->raw.data());
+  const auto* head = reinterpret_cast<const unsigned char*>(impl->raw.get());
   if (impl->raw_end >= 2 && head[0] == 0x1f && head[1] == 0x8b) {
     impl->kind = Impl::Kind::kGzip;
     if (inflateInit2(&impl->inflate, 15 + 16) != Z_OK)
@@ -91,7 +91,7 @@ Result<size_t> Input::read(char* to, size_t size) {
     if (!more) return std::move(more.error());
     if (in.kind == Impl::Kind::kPlain) {
       const size_t n = std::min(size, in.raw_end - in.raw_begin);
-      memcpy(to, in.raw.data() + in.raw_begin, n);
+      memcpy(to, in.raw.get() + in.raw_begin, n);
       in.raw_begin += n;
       return n;
     }
@@ -104,7 +104,7 @@ Result<size_t> Input::read(char* to, size_t size) {
         if (inflateReset(&in.inflate) != Z_OK) return in.damaged("gzip");
         in.inflating = true;
       }
-      in.inflate.next_in = reinterpret_cast<Bytef*>(in.raw.data() + in.raw_begin);
+      in.inflate.next_in = reinterpret_cast<Bytef*>(in.raw.get() + in.raw_begin);
       in.inflate.avail_in = static_cast<uInt>(in.raw_end - in.raw_begin);
       in.inflate.next_out = reinterpret_cast<Bytef*>(to);
       in.inflate.avail_out = static_cast<uInt>(std::min<size_t>(size, 1u << 30));
@@ -121,7 +121,7 @@ Result<size_t> Input::read(char* to, size_t size) {
       if (in.zstd_hint == 0) return size_t{0};
       return Error(FEIGN_ERR_ARGUMENT, in.path + ": the zstd data ends in the middle");
     }
-    ZSTD_inBuffer from{in.raw.data() + in.raw_begin, in.raw_end - in.raw_begin, 0};
+    ZSTD_inBuffer from{in.raw.get() + in.raw_begin, in.raw_end - in.raw_begin, 0};
     ZSTD_outBuffer out{to, size, 0};
     const size_t status = ZSTD_decompressStream(in.zstd, &out, &from);
     if (ZSTD_isError(status)) return in.damaged("zstd");
@@ -134,9 +134,9 @@ Result<size_t> Input::read(char* to, size_t size) {
 Result<bool> Lines::next(std::string_view& line) {
   size_t scanned = begin_;
   while (true) {
-    if (const void* found = memchr(buffer_.data() + scanned, '\n', end_ - scanned)) {
-      const auto at = static_cast<size_t>(static_cast<const char*>(found) - buffer_.data());
-      line = {buffer_.data() + begin_, at - begin_};
+    if (const void* found = memchr(buffer_.get() + scanned, '\n', end_ - scanned)) {
+      const auto at = static_cast<size_t>(static_cast<const char*>(found) - buffer_.get());
+      line = {buffer_.get() + begin_, at - begin_};
       begin_ = at + 1;
       ++number_;
       complete_ = true;
@@ -144,21 +144,26 @@ Result<bool> Lines::next(std::string_view& line) {
     }
     if (at_end_) {
       if (begin_ == end_) return false;
-      line = {buffer_.data() + begin_, end_ - begin_};
+      line = {buffer_.get() + begin_, end_ - begin_};
       begin_ = end_;
       ++number_;
       complete_ = false;
       return true;
     }
     scanned = end_ - begin_;
-    memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
     if (end_ > kLongest)
       return Error(FEIGN_ERR_ARGUMENT, path() + ":" + std::to_string(number_ + 1) +
                                            ": a line of more than 256 MiB, want text lines");
-    if (buffer_.size() - end_ < kChunk / 2) buffer_.resize(buffer_.size() * 2);
-    auto got = input_->read(buffer_.data() + end_, buffer_.size() - end_);
+    if (size_ - end_ < kChunk / 2) {
+      auto larger = std::make_unique_for_overwrite<char[]>(size_ * 2);
+      memcpy(larger.get(), buffer_.get(), end_);
+      buffer_ = std::move(larger);
+      size_ *= 2;
+    }
+    auto got = input_->read(buffer_.get() + end_, size_ - end_);
     if (!got) return std::move(got.error());
     end_ += *got;
     at_end_ = *got == 0;
@@ -168,10 +173,10 @@ Result<bool> Lines::next(std::string_view& line) {
 Result<std::string> head_of(const std::string& path, size_t size) {
   auto input = Input::open(path);
   if (!input) return std::move(input.error());
-  std::string head(size, '\0');
+  const auto head = std::make_unique_for_overwrite<char[]>(size);
   size_t have = 0;
   while (have < size) {
-    auto got = (*input)->read(head.data() + have, size - have);
+    auto got = (*input)->read(head.get() + have, size - have);
     if (!got) {
       if (have != 0) break;  // what came before the damage still tells what it is
       return std::move(got.error());
@@ -179,8 +184,7 @@ Result<std::string> head_of(const std::string& path, size_t size) {
     if (*got == 0) break;
     have += *got;
   }
-  head.resize(have);
-  return head;
+  return std::string(head.get(), have);
 }
 
 std::optional<uint64_t> number_of(std::string_view file) {

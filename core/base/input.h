@@ -32,7 +32,7 @@ class Input {
 // The lines of an input. Memory: one line, and what is read at once.
 class Lines {
  public:
-  explicit Lines(std::unique_ptr<Input> input) : input_(std::move(input)), buffer_(kChunk) {}
+  explicit Lines(std::unique_ptr<Input> input) : input_(std::move(input)) {}
   // The next line without its newline, good until the next call; false at the end. A line of more
   // than kLongest bytes is an error.
   Result<bool> next(std::string_view& line);
@@ -45,7 +45,9 @@ class Lines {
  private:
   static constexpr size_t kChunk = size_t{128} << 10;
   std::unique_ptr<Input> input_;
-  std::vector<char> buffer_;
+  // Not zeroed first: of a short file few of its pages are touched.
+  std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kChunk);
+  size_t size_ = kChunk;
   size_t begin_ = 0, end_ = 0;
   uint64_t number_ = 0;
   bool complete_ = true, at_end_ = false;
@@ -58,8 +60,8 @@ Result<std::string> head_of(const std::string& path, size_t size);
 std::optional<uint64_t> number_of(std::string_view file);
 
 // The files that a name stands for: itself, or, where there is none of that name, all NAME.NUMBER
-// (compressed or not), as strace -ff -o NAME writes them, in order; of a raw folder of feign record, its
-// file "records".
+// (compressed or not), as strace -ff -o NAME writes them, in order; of a raw folder of feign
+// record, its file "records".
 std::vector<std::string> files_of(const std::string& name);
 
 }  // namespace feign
