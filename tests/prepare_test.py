@@ -55,6 +55,21 @@ def test_sizes_come_from_reads_stats_and_seeks():
         assert not os.path.exists(root.at("new")) and not os.path.exists(root.at("none"))
 
 
+def test_a_directory_that_is_listed_twice_has_its_entries_once():
+    def listing(tmp, *calls):
+        root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', *calls, "close(3) = 0", 'access("/d/one", F_OK) = 0'])
+        report = root()
+        assert report["mismatched"] == 0, report["mismatches"]
+        return os.listdir(root.at("/d"))
+
+    read = "getdents64(3, 0x1 /* 3 entries */, 32768) = 72"
+    end = "getdents64(3, 0x1 /* 0 entries */, 32768) = 0"
+    for calls in ([read, end], [read, "lseek(3, 0, SEEK_SET) = 0", read, end], [read, "lseek(3, 0, SEEK_CUR) = 72", end],
+                  [read, end, "lseek(3, 0, SEEK_SET) = 0", read, end]):
+        with Tmp() as tmp:
+            assert listing(tmp, *calls) == ["one"], calls
+
+
 def test_content():
     with Tmp() as tmp:
         root = Root(tmp, READS)

@@ -66,6 +66,12 @@ def test_calls_in_two_pieces():
         "read(fd=#1, count=10) = 10", 'openat(pathname="/x, <y>", flags=O_RDONLY, mode=00) = -ENOENT', "fsync(fd=#1) = 0"])
 
 
+def test_a_process_that_is_gone_before_its_call_has_a_name():
+    lines, r = text_of(['7 1.000000 openat(AT_FDCWD, "/f", O_RDONLY) = 3', "8 1.000100 ???( <unfinished ...>", "7 1.000200 exit_group(0 <unfinished ...>",
+                        "8 1.000300 <... ??? resumed>) = ?", "9 1.000350 ???() = ?", "7 1.000400 <... exit_group resumed>) = ?"])
+    assert [line.split("(")[0].split()[-1] for line in lines] == ["openat", "exit_group"], lines
+
+
 def test_a_thread_that_calls_execve_becomes_the_process():
     for second in (["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <unfinished ...>", "7 1.4 +++ superseded by execve in pid 8 +++"],
                    ["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <pid changed to 7 ...>", "7 1.4 +++ superseded by execve in pid 8 +++"]):

@@ -60,6 +60,18 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   l.over = a.result == 0;
 }
 
+// A listing that begins anew counts from there; of one that goes on elsewhere it is not known how
+// much was shown twice.
+void Needs::listed_from(const feign_activity& a, uint32_t file) {
+  const auto at = listings_.find(file);
+  if (at == listings_.end() || a.result < 0) return;
+  Listing& l = at->second;
+  if (l.over || l.handle != a.handle || (a.flags == SEEK_CUR && a.offset == 0)) return;
+  l.bytes = 0;
+  l.by_trace = 0;
+  l.over = a.result != 0;
+}
+
 void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file) {
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
   switch (effect) {
@@ -115,6 +127,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
         return;
       }
       if (effect == Effect::kFtell) return;
+      listed_from(a, file);
       if (a.flags == SEEK_DATA || a.flags == SEEK_HOLE) {
         const bool hole = a.flags == SEEK_HOLE;
         if (a.result < 0) {

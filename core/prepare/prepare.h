@@ -54,6 +54,7 @@ class Needs {
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
   void is_directory(uint32_t file);
   void listed(const feign_activity& a, uint32_t file);
+  void listed_from(const feign_activity& a, uint32_t file);
   void attribute(const feign_activity& a, Effect effect, uint32_t file);
   void denied(const feign_activity& a, Effect effect);
   void changes(const feign_activity& a, Effect effect);

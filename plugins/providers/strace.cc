@@ -67,6 +67,17 @@ bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
 }
 
+// What strace prints for the call of a process that is gone when it asks.
+constexpr std::string_view kNoName = "???";
+
+// The name that a call begins with.
+std::string_view name_of_call(std::string_view text) {
+  if (text.starts_with(kNoName)) return kNoName;
+  size_t length = 0;
+  while (length < text.size() && is_name(text[length])) ++length;
+  return text.substr(0, length);
+}
+
 // Reads along a piece of text.
 struct Scan {
   const char* p;
@@ -765,8 +776,7 @@ feign_status Source::line(std::string_view text) {
 
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
   Process& p = process(pid);
-  size_t length = 0;
-  while (length < text.size() && is_name(text[length])) ++length;
+  const size_t length = name_of_call(text).size();
   if (length == 0 || length == text.size() || text[length] != '(')
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(… <unfinished ...>");
   if (!late_.empty()) let_go(&p);
@@ -821,9 +831,9 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
 
 feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                           Held* place) {
+  const std::string_view name = name_of_call(text);
   Scan s(text);
-  while (is_name(s.peek())) ++s.p;
-  const std::string_view name = text.substr(0, static_cast<size_t>(s.p - text.data()));
+  s.p += name.size();
   if (name.empty() || !s.take('('))
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(…) = RESULT");
 
@@ -1002,7 +1012,10 @@ Known Provider::known(std::string_view name) {
   if (const auto at = names_.find(name); at != names_.end()) return at->second;
   auto made = std::make_unique<Unknown>();
   made->name = name;
-  made->call = {made->name.c_str(), "no description of this call", false};
+  made->call = {
+      made->name.c_str(),
+      name == kNoName ? "it was over before strace saw which" : "no description of this call",
+      false};
   Known k;
   k.left_out = &made->call;
   names_[made->name] = k;
