@@ -70,6 +70,16 @@ def test_a_directory_that_is_listed_twice_has_its_entries_once():
             assert listing(tmp, *calls) == ["one"], calls
 
 
+def test_what_failed_for_the_machine_of_then_changes_nothing():
+    with Tmp() as tmp:
+        root = Root(tmp, [*READS, 'newfstatat(AT_FDCWD, "/f", {st_mode=S_IFREG|0755, st_size=200000, ...}, 0) = 0',
+                          'rename("/f", "/other/f") = -1 EXDEV (x)', 'open("/f", O_WRONLY|O_TRUNC) = -1 ETXTBSY (x)', 'open("/f", O_WRONLY|O_TRUNC) = -1 EROFS (x)',
+                          'open("/g", O_WRONLY|O_CREAT, 0644) = -1 ENOSPC (x)', 'access("/g", F_OK) = -1 ENOENT (x)', 'access("/f", F_OK) = 0'])
+        report = root()
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert os.path.getsize(root.at("/f")) == 200000 and not os.path.exists(root.at("/other/f")) and not os.path.exists(root.at("/g"))
+
+
 def test_content():
     with Tmp() as tmp:
         root = Root(tmp, READS)

@@ -224,7 +224,8 @@ int64_t made(Context& c, const feign_activity& a, int fd, const Doing& doing) {
 }
 
 // Failed for a reason that lies in the process or the machine of then, not in the files: made again
-// it would succeed, and change what did not change.
+// it would succeed, and change what did not change. (Of several file systems, or one that could not
+// be written, one is made here; and nothing is executed.)
 bool by_circumstance(int64_t result) {
   switch (-result) {
     case EFAULT:
@@ -236,6 +237,9 @@ bool by_circumstance(int64_t result) {
     case ENOMEM:
     case EMFILE:
     case ENFILE:
+    case EXDEV:
+    case EROFS:
+    case ETXTBSY:
       return true;
     default:
       return -result >= 512;  // ERESTARTSYS and its like
