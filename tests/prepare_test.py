@@ -80,6 +80,30 @@ def test_what_failed_for_the_machine_of_then_changes_nothing():
         assert os.path.getsize(root.at("/f")) == 200000 and not os.path.exists(root.at("/other/f")) and not os.path.exists(root.at("/g"))
 
 
+def test_a_link_nobody_read_that_leads_to_a_directory():
+    with Tmp() as tmp:
+        root = Root(tmp, ['newfstatat(AT_FDCWD, "/l", {st_mode=S_IFLNK|0777, st_size=1, ...}, AT_SYMLINK_NOFOLLOW) = 0',
+                          'openat(AT_FDCWD, "/l", O_RDONLY|O_DIRECTORY) = 3', "close(3) = 0", 'openat(AT_FDCWD, "/l/none", O_RDONLY) = -1 ENOENT (x)'])
+        report = root()
+        assert report["mismatched"] == 0, report["mismatches"]
+
+
+def test_what_cannot_be_there_is_left_out_and_said():
+    lines = [*READS, 'readlink("/l", "l", 100) = 1', 'newfstatat(AT_FDCWD, "/l/x", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
+             'openat(AT_FDCWD, "/d/%s", O_RDONLY) = 4' % ("n" * 300)]
+    with Tmp() as tmp:
+        root = Root(tmp, lines)
+        report = root()
+        assert report["mismatched"] == 2 and os.path.getsize(root.at("/f")) == 104096, report["mismatches"]
+        assert any(re.match("2 of what the trace starts from cannot be there.*: make ", n) for n in report["notes"]), report["notes"]
+    # In a directory of somebody else's it is for him to say.
+    with Tmp() as tmp:
+        root = Root(tmp, lines)
+        with open(root.at("/mine"), "w", encoding="ascii"):
+            pass
+        refuses("replay", root.trace, "--root", root.root, text="Too many levels of symbolic links|File name too long")
+
+
 def test_content():
     with Tmp() as tmp:
         root = Root(tmp, READS)

@@ -496,7 +496,9 @@ std::vector<Needed> Needs::finish() {
     n.changed = seen(id).changed || touched(f.initial_path);
     if (n.path == "/") continue;
     const bool has_children = with_children.contains(f.initial_path);
-    if (f.type == Namespace::Type::kDirectory || (has_children && f.target == 0)) {
+    // A link whose target nobody asked for is made as what it leads to.
+    if (f.type == Namespace::Type::kDirectory ||
+        (f.target == 0 && (has_children || seen(id).directory))) {
       n.type = Needed::kDirectory;
     } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
       n.type = Needed::kSymlink;

@@ -102,12 +102,23 @@ class Maker {
   Result<void> set_state(const std::string& state);
   Result<void> make(const Needed& n);
   Result<void> remove(const Needed& n);
+  // One of these. A trace does not tell all, and may ask for a file here and for what lies below it
+  // there: in a root that is ours that is left out, and counted.
+  Result<void> attempt(Result<void> (Maker::*step)(const Needed&), const Needed& n) {
+    contradiction_ = false;
+    auto result = (this->*step)(n);
+    if (result || !contradiction_ || !ours_) return result;
+    if (done.left_out++ == 0) done.why = result.error().text();
+    cached_ = Fd();
+    return {};
+  }
   Prepared done;
 
  private:
   Error failed(const std::string& what, const std::string& path, int e) {
     Error error = errno_error("prepare " + root_ + ": " + what + " " + path, e);
     if (e == ENOSPC || e == EDQUOT) done.full = error.text();
+    contradiction_ = e == ENOTDIR || e == EISDIR || e == EEXIST || e == ELOOP || e == ENAMETOOLONG;
     return error;
   }
   // The directory that holds `path`, made if it is not there.
@@ -122,7 +133,8 @@ class Maker {
   PrepareOptions options_;
   bool known_ = false;  // the mark says that all is as we made it, but for what the trace changes
   std::vector<char> buffer_;
-  bool ours_ = false;  // the root was empty when we first came
+  bool ours_ = false;           // the root was empty when we first came
+  bool contradiction_ = false;  // why the last step failed
   std::string cached_path_;
   Fd cached_;
 };
@@ -423,7 +435,7 @@ Result<void> make_files(const Maker& maker, const std::vector<const Needed*>& fi
       if (from >= files.size()) break;
       if (first && !go_on(from)) break;
       for (size_t i = from; i < std::min(from + kBatch, files.size()); ++i) {
-        auto made = mine.make(*files[i]);
+        auto made = mine.attempt(&Maker::make, *files[i]);
         if (made) continue;
         const std::lock_guard lock(mutex);
         if (result) result = std::move(made);
@@ -437,7 +449,9 @@ Result<void> make_files(const Maker& maker, const std::vector<const Needed*>& fi
     done.directories += mine.done.directories;
     done.bytes += mine.done.bytes;
     done.removed += mine.done.removed;
+    done.left_out += mine.done.left_out;
     if (done.full.empty()) done.full = mine.done.full;
+    if (done.why.empty()) done.why = mine.done.why;
   };
   std::vector<std::thread> others;
   for (unsigned i = 1; i < threads; ++i) others.emplace_back(work, false);
@@ -489,7 +503,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
         files.push_back(&n);
         continue;
       }
-      if (auto made = (maker.*step)(n); !made) return made;
+      if (auto made = maker.attempt(step, n); !made) return made;
     }
     return {};
   };
