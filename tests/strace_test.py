@@ -192,6 +192,19 @@ def test_asynchronous_requests_are_one_activity_each():
     assert len(full) == 2, full  # the second was not taken
 
 
+def test_requests_that_the_text_does_not_tell_are_not_waited_for():
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(trace, "w", encoding="ascii") as f:
+            f.write("7 1.0 io_setup(8, [0x7f00]) = 0\n" +
+                    "".join(f"7 1.{i + 1} io_submit(0x7f00, 1, [...]) = 1\n7 1.{i + 1}5 io_getevents(0x7f00, 1, 1, [...], NULL) = 1\n" for i in range(5)))
+        r = feign("replay", trace, "--root", root, "--json", timeout=30)
+        report = r.json()
+        assert r.status == 0 and report["mismatched"] == 0, report["mismatches"]
+        assert [(o["call"], o["count"]) for o in report["left_out"]] == [("io_submit", 5)], report["left_out"]
+
+
 def test_times_of_every_form():
     forms = ("[{tv_sec=5, tv_nsec=6} /* 1970-01-01T00:00:05+0000 */, {tv_sec=7, tv_nsec=8}]", "[{5, 6}, {7, 8}]", "{{5, 6}, {7, 8}}")
     for form in forms:

@@ -986,7 +986,13 @@ feign_status Source::requests(Held& first, int64_t accepted) {
     }
     at = all.find('{', at + one.size());
   }
-  if (count == 0) queue_.pop_back();
+  if (count == 0) {
+    provider_.host_->left_out(
+        provider_.host_, first.a.stream, "io_submit",
+        accepted > 0 ? "its requests are not in the text (-s 32 or more)" : "no request",
+        first.a.duration_ns, 0);
+    queue_.pop_back();
+  }
   return FEIGN_OK;
 }
 

@@ -74,10 +74,14 @@ struct Replayer {
   std::atomic<uint64_t> made{1};        // grows when one that was missing may be there
   Missing missing;
   std::mutex aio_mutex;
-  std::map<std::pair<int64_t, uint64_t>, aio_context_t> aio;  // by process and recorded context
+  struct Aio {
+    aio_context_t context = 0;
+    std::atomic<int64_t> under_way{0};  // requests submitted, and not yet waited for
+  };
+  std::map<std::pair<int64_t, uint64_t>, Aio> aio;  // by process and recorded context
 
   ~Replayer() {
-    for (const auto& [key, context] : aio) syscall(SYS_io_destroy, context);
+    for (const auto& [key, one] : aio) syscall(SYS_io_destroy, one.context);
     if (write_buffer != nullptr) munmap(write_buffer, buffer_size + kPage);
     if (nowhere >= 0) ::close(nowhere);
   }
@@ -672,16 +676,16 @@ struct Context {
 
   // ---- asynchronous requests (io_submit(2)) -----------------------------------------------------
 
-  aio_context_t aio_context(const feign_activity& a, unsigned events) {
+  Replayer::Aio& aio(const feign_activity& a) {
     const std::lock_guard lock(r->aio_mutex);
-    aio_context_t& context = r->aio[{process, value(a, 0)}];
-    if (context == 0 && syscall(SYS_io_setup, events, &context) != 0) context = 0;
-    return context;
+    Replayer::Aio& one = r->aio[{process, value(a, 0)}];
+    if (one.context == 0 && syscall(SYS_io_setup, 1024, &one.context) != 0) one.context = 0;
+    return one;
   }
   int64_t aio_setup(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
     errno = 0;
-    return aio_context(a, 1024) != 0 ? 0 : -errno;
+    return aio(a).context != 0 ? 0 : -errno;
   }
   int64_t aio_submit(const feign_activity& a, int fd) {
     iocb request{};
@@ -689,8 +693,8 @@ struct Context {
     const bool reads = a.flags == IOCB_CMD_PREAD || a.flags == IOCB_CMD_PREADV;
     if (!writes && !reads && a.flags != IOCB_CMD_FSYNC && a.flags != IOCB_CMD_FDSYNC)
       return skip("this kind of request is not replayed");
-    const aio_context_t context = aio_context(a, 1024);
-    if (context == 0) return -EAGAIN;
+    Replayer::Aio& to = aio(a);
+    if (to.context == 0) return -EAGAIN;
     request.aio_lio_opcode = static_cast<uint16_t>(a.flags);
     if (reads) request.aio_lio_opcode = IOCB_CMD_PREAD;
     if (writes) request.aio_lio_opcode = IOCB_CMD_PWRITE;
@@ -701,18 +705,27 @@ struct Context {
       request.aio_offset = static_cast<int64_t>(a.offset);
     }
     iocb* requests = &request;
-    return checked(syscall(SYS_io_submit, context, 1L, &requests));
+    to.under_way.fetch_add(1);
+    const int64_t result = checked(syscall(SYS_io_submit, to.context, 1L, &requests));
+    if (result < 1) to.under_way.fetch_sub(1);
+    return result;
   }
-  // Waits for as many as came then, though not for ever: what was to come may have failed.
+  // Waits for as many as came then, as far as there are any: some may have failed to be submitted,
+  // or not be in the trace. (Others may take them meanwhile, so not for ever.)
   int64_t aio_wait(const feign_activity& a) {
     if (a.result <= 0) return emulated(a.result);
-    const aio_context_t context = aio_context(a, 1024);
+    Replayer::Aio& from = aio(a);
+    int64_t left = from.under_way.load();
+    while (left > 0 && !from.under_way.compare_exchange_weak(left, left - std::min(left, a.result)))
+      ;
+    const int64_t wanted = std::min(std::max<int64_t>(left, 0), a.result);
+    if (wanted == 0) return emulated(a.result);
     io_event events[64];
     timespec limit{10, 0};
     int64_t done = 0;
-    while (done < a.result) {
-      const long want = std::min<int64_t>(a.result - done, std::size(events));
-      const long got = syscall(SYS_io_getevents, context, want, want, events, &limit);
+    while (done < wanted) {
+      const long want = std::min<int64_t>(wanted - done, std::size(events));
+      const long got = syscall(SYS_io_getevents, from.context, want, want, events, &limit);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return got < 0 ? -errno : done;
       for (long i = 0; i < got; ++i)
@@ -725,7 +738,7 @@ struct Context {
     const std::lock_guard lock(r->aio_mutex);
     const auto at = r->aio.find({process, value(a, 0)});
     if (at == r->aio.end()) return emulated(a.result);
-    const int64_t result = checked(syscall(SYS_io_destroy, at->second));
+    const int64_t result = checked(syscall(SYS_io_destroy, at->second.context));
     r->aio.erase(at);
     return result;
   }
