@@ -72,6 +72,14 @@ def test_derived_datatypes_in_messages_and_views():
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [40, 40]
 
 
+def test_files_in_every_way():
+    """Shared and ordered pointers, split calls, requests, deletion on close. Open MPI writes some of it by threads of its own."""
+    report = breadth("files")
+    ops = {name[len("mpiio:MPI_"):]: o["matched"] for name, o in report["ops"].items() if name.startswith("mpiio:")}
+    assert ops["File_write_shared"] == 12 and ops["File_write_ordered"] == 4 and ops["File_read_at_all_end"] == 4, ops
+    assert ops["File_iwrite_at_all"] == 4 and ops["File_write_ordered_end"] == 4, ops
+
+
 def check_fortran(*options):
     with Tmp() as tmp:
         trace, made = recorded(tmp, "fortran", compile=("mpif90", "-cpp", *options))

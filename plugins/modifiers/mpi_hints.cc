@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "feign.h"
+#include "layers/mpiio_ops.h"
 
 namespace {
 
@@ -136,13 +137,14 @@ feign_status create(const feign_host* host, const void* options, void** self) no
           if (std::string_view(info->args[i].name) == "info")
             m->info.emplace_back(op, info->args[i].index);
       }
-    for (const char* name :
-         {"read", "write", "read_at", "write_at", "iread", "iwrite", "iread_at", "iwrite_at"}) {
-      if (o.collective == kAsRecorded) break;
-      const std::string alone = std::string("MPI_File_") + name, all = alone + "_all";
-      const uint32_t one = host->op(host, "mpiio", alone.c_str());
-      const uint32_t many = host->op(host, "mpiio", all.c_str());
-      m->ops.emplace_back(o.collective == kYes ? one : many, o.collective == kYes ? many : one);
+    // What has a namesake that all ranks call.
+    for (uint32_t one = FEIGN_MPIIO_FIRST; o.collective != kAsRecorded; ++one) {
+      const feign_op_info* info = host->op_info(host, one);
+      if (info == nullptr || std::string_view(info->layer) != "mpiio") break;
+      if (info->kind != FEIGN_KIND_READ && info->kind != FEIGN_KIND_WRITE) continue;
+      const uint32_t many = host->op(host, "mpiio", (std::string(info->name) + "_all").c_str());
+      if (many != 0)
+        m->ops.emplace_back(o.collective == kYes ? one : many, o.collective == kYes ? many : one);
     }
     *self = m.release();
     return FEIGN_OK;
