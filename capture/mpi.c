@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture.h"
@@ -586,10 +587,10 @@ static uint64_t file_place(MPI_File file, int has_offset, MPI_Offset offset) {
   return PMPI_File_get_byte_offset(file, offset, &place) == MPI_SUCCESS ? (uint64_t)place
                                                                         : UINT64_MAX;
 }
-static uint64_t file_size(MPI_File file) {
-  MPI_Offset size = 0;
-  PMPI_File_get_size(file, &size);
-  return (uint64_t)size;
+/* What a file holds that is about to be opened: later, another rank may have written. */
+static uint64_t size_before(const char* path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 /* Where a seek came to. A shared pointer may have been moved by others since. */
 static int64_t sought(MPI_File file, MPI_Offset offset, int whence, int shared) {

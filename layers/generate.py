@@ -780,8 +780,7 @@ def mpi_wrapper(layer, op):
                 before.append(f"const uint64_t size_ = {sized(0)};")
                 puts.append("feign_put_length(&r, size_);")
             elif op.name == "MPI_File_open":
-                after.append("size_ = result == MPI_SUCCESS ? file_size(*fh) : 0;")
-                before.append("uint64_t size_ = 0;")
+                before.append("const uint64_t size_ = size_before(path_);")
                 puts.append("feign_put_length(&r, size_);")
             continue
         if a.role == "length":
@@ -916,7 +915,7 @@ def mpi_wrapper(layer, op):
     if status:
         out.append(f"  MPI_Status status_;\n  if ({status} == MPI_STATUS_IGNORE) {status} = &status_;\n")
     if op.name == "MPI_File_open":
-        before.sort(key=lambda b: "path" not in b)
+        before.sort(key=lambda b: "ROOM(path)" not in b)
     if before:
         # Declarations and questions; nothing of it is recorded.
         out.append("  feign_capture_quiet(1);\n  pthread_mutex_lock(&g_mutex);\n")

@@ -77,6 +77,7 @@ def test_files_in_every_way():
     report = breadth("files")
     with open(os.path.join(TOP, "layers", "mpiio.h"), encoding="utf-8") as f:
         moves = re.findall(r"^//@ op \d+ (\w+) kind=(?:read|write) ", f.read(), re.M)
+    assert report["ops"]["access"]["mismatched"] == 0, "prepared what MPI_File_open makes"
     # Some of them twice.
     assert {min(n, 4) for n in calls(report, *(name for name in moves), layer="mpiio")} == {4}, report["ops"]
 

@@ -342,6 +342,9 @@ static void files(void) {
   MPI_Status status;
   MPI_Offset place = 0, length = 0;
   int moved = 0;
+  /* What MPI makes is not there before. */
+  CHECK(access(file_name, F_OK) != 0);
+  MPI_Barrier(MPI_COMM_WORLD);
   MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
   MPI_File_set_size(file, 0);
   /* Shared and ordered pointers. */

@@ -59,6 +59,16 @@ int64_t remove_below(int root, const std::string& path) {
   return result;
 }
 
+// The first of them makes it; ranks that looked by themselves would see it there or not.
+int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
+  int me = 0;
+  MPI_Comm_rank(comm, &me);
+  if (me != 0) return 0;
+  const int fd = open_in_root(r.root, path, how | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd >= 0) close(fd);
+  return fd;
+}
+
 void open_file(Stream& s) {
   Replayer& r = *s.r;
   const feign_activity& a = *s.a;
@@ -83,15 +93,9 @@ void open_file(Stream& s) {
     if (a.flags & recorded) mode |= here;
   // A name below /proc cannot be removed by MPI.
   if (a.flags & 16) f.remove = path;
-  // The first of them makes it; ranks that looked by themselves would see it there or not.
-  int me = 0, fd = 0;
-  MPI_Comm_rank(comm, &me);
+  int fd = 0;
   if (mode & MPI_MODE_CREATE) {
-    if (me == 0) {
-      const int how = mode & MPI_MODE_EXCL ? O_CREAT | O_EXCL : O_CREAT;
-      fd = open_in_root(r.root, path.c_str(), how | O_WRONLY | O_CLOEXEC, 0666);
-      if (fd >= 0) close(fd);
-    }
+    fd = make_file(r, comm, path.c_str(), mode & MPI_MODE_EXCL ? O_CREAT | O_EXCL : O_CREAT);
     MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
   }
@@ -190,6 +194,10 @@ void do_mpiio(Stream& s, uint32_t op) {
       if (op == FEIGN_MPIIO_FILE_CLOSE && at != r.files.end()) r.files.erase(at);
     }
     if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
+      // Who opens in there what another makes comes after him: so it is made here.
+      constexpr uint32_t kCreate = 1, kExcl = 64;
+      if (op == FEIGN_MPIIO_FILE_OPEN && (a.flags & (kCreate | kExcl)) == kCreate && a.path != 0)
+        make_file(r, g->comm, r.text(a.path), O_CREAT);
       MPI_Request request = MPI_REQUEST_NULL;
       if (!later)
         MPI_Barrier(g->comm);
