@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture.h"
@@ -531,14 +532,22 @@ static void receives_from(MPI_Request request, int source, int tag, MPI_Comm com
   e->comm = comm;
 }
 
-static const char* message_text(MPI_Message message, int fresh, struct text* t) {
-  if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC) return "";
-  struct entry* e = enter(&g_messages, message, fresh);
+/* "window 3": what of an object only a number is told. */
+static const char* numbered(const char* what, struct table* table, const void* key, int fresh,
+                            uint64_t* next, struct text* t) {
+  struct entry* e = enter(table, key, fresh);
   if (e == NULL) return "";
-  if (e->number == 0) e->number = ++g_next_message;
-  add(t, "message ");
+  if (e->number == 0) e->number = ++*next;
+  add(t, what);
   add_number(t, (long long)e->number);
   return t->at;
+}
+static const char* message_text(MPI_Message message, int fresh, struct text* t) {
+  if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC) return "";
+  return numbered("message ", &g_messages, message, fresh, &g_next_message, t);
+}
+static const char* window_text(MPI_Win win, int fresh, struct text* t) {
+  return numbered("window ", &g_windows, win, fresh, &g_next_window, t);
 }
 
 static uint32_t file_handle(MPI_File file) {
@@ -578,10 +587,17 @@ static uint64_t file_place(MPI_File file, int has_offset, MPI_Offset offset) {
   return PMPI_File_get_byte_offset(file, offset, &place) == MPI_SUCCESS ? (uint64_t)place
                                                                         : UINT64_MAX;
 }
-static uint64_t file_size(MPI_File file) {
-  MPI_Offset size = 0;
-  PMPI_File_get_size(file, &size);
-  return (uint64_t)size;
+/* What a file holds that is about to be opened: later, another rank may have written. */
+static uint64_t size_before(const char* path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+/* Where a seek came to. A shared pointer may have been moved by others since. */
+static int64_t sought(MPI_File file, MPI_Offset offset, int whence, int shared) {
+  MPI_Offset place = 0;
+  if (whence == MPI_SEEK_SET) return offset;
+  if (!shared) PMPI_File_get_position(file, &place);
+  return place;
 }
 static uint32_t whence_of(int whence) {
   return whence == MPI_SEEK_SET ? 600 : whence == MPI_SEEK_CUR ? 602 : 604;
@@ -621,15 +637,6 @@ static int64_t moved(int result, MPI_Status* status, uint64_t asked) {
   PMPI_Get_count(status, MPI_BYTE, &bytes);
   return bytes == MPI_UNDEFINED ? (int64_t)asked : bytes;
 }
-static const char* window_text(MPI_Win win, int fresh, struct text* t) {
-  struct entry* e = enter(&g_windows, win, fresh);
-  if (e == NULL) return "";
-  if (e->number == 0) e->number = ++g_next_window;
-  add(t, "window ");
-  add_number(t, (long long)e->number);
-  return t->at;
-}
-
 static void new_window(MPI_Win win, MPI_Comm comm) {
   struct entry* e = find(&g_windows, win);
   if (e != NULL) e->comm = comm;
@@ -695,6 +702,14 @@ static void ended(struct ending* e, int i, const MPI_Status* status) {
   }
   e->numbers[i] |= COMPLETED;
 }
+/* All of them. */
+static void all_ended(struct ending* e, const MPI_Status* statuses) {
+  for (int i = 0; i < e->count && e->wild != 0; ++i)
+    if (e->comms[i] != MPI_COMM_NULL) {
+      ended(e, i, &statuses[i]);
+      e->numbers[i] &= ~COMPLETED;
+    }
+}
 /* `count` and `flag` less than 0: there is none. */
 static void put_ending(struct feign_call* call, int op, int result, int count, int flag,
                        const struct ending* e) {
@@ -750,11 +765,7 @@ EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
   OWN_STATUSES(e, statuses)
   feign_call_begin(&call);
   const int result = PMPI_Waitall(count, requests, statuses);
-  if (result == MPI_SUCCESS && e.wild != 0)
-    ASK(for (int i = 0; i < e.count; ++i) if (e.comms[i] != MPI_COMM_NULL) {
-      ended(&e, i, &statuses[i]);
-      e.numbers[i] &= ~COMPLETED;
-    });
+  if (result == MPI_SUCCESS) ASK(all_ended(&e, statuses));
   put_ending(&call, OP_MPI_Waitall, result, count, -1, &e);
   return result;
 }
@@ -766,11 +777,7 @@ EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status 
   feign_call_begin(&call);
   const int result = PMPI_Testall(count, requests, flag, statuses);
   const int all = result == MPI_SUCCESS && *flag;
-  if (all && e.wild != 0)
-    ASK(for (int i = 0; i < e.count; ++i) if (e.comms[i] != MPI_COMM_NULL) {
-      ended(&e, i, &statuses[i]);
-      e.numbers[i] &= ~COMPLETED;
-    });
+  if (all) ASK(all_ended(&e, statuses));
   put_ending(&call, OP_MPI_Testall, result, count, all, &e);
   return result;
 }

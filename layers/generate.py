@@ -3,10 +3,11 @@
 """Makes a layer's tables from its annotated header (the language is described in posix.h).
 
 usage: generate.py HEADER --ops-h FILE --ops-cc FILE --replay FILE --page FILE
-                   [--capture FILE] [--wrappers FILE] [--mpi-capture FILE]
+                   [--does FILE] [--capture FILE] [--wrappers FILE] [--mpi-capture FILE]
 """
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -16,6 +17,9 @@ from signature import Bad, Signature
 KINDS = "other open close read write seek stat list change size flush dup process".split()
 RESULTS = {"bytes": "EXACT", "zero": "EXACT", "position": "EXACT", "number": "EXACT",
            "fd": "SUCCESS", "pid": "SUCCESS", "any": "SUCCESS"}
+# What a call does about other ranks (layers/mpi.h), as enum Does has it (core/trace/does.h).
+DOES = """nothing begin send receive send-receive keep-send keep-receive probe start end end-some request meet from-root to-root
+upwards neighbours make-comm make-window meet-window window make-type""".split()
 # role: (C++ Role, feign_arg_type, feign_slot)
 ROLES = {
     "-": ("kSkip", "NUMBER", "NONE"), "fd": ("kFd", "FD", "HANDLE"), "fd2": ("kFd2", "FD", "HANDLE2"),
@@ -106,10 +110,12 @@ class Op:
         self.effect = fields.get("effect")
         self.result = fields.get("result", "zero")
         self.fails = fields.get("fails")
+        self.does = fields.get("does")
         self.nofollow = "nofollow" in fields
         self.args, self.replay, self.prototype = [], None, ""
         self.capture, self.variants = {} if library else None, []   # of a library's calls: what a wrapper keeps
         self.signature = None   # of a third party's
+        self.line = 0
 
 
 class Layer:
@@ -267,11 +273,13 @@ class Parser:
             raise Bad(f'op {fields[1]}: want //@ layer NAME "what it is" above it')
         if not re.fullmatch(r"[0-9]{1,4}", fields[0]) or not 1 <= int(fields[0]) <= 4095:
             raise Bad(f'op "{fields[0]}": want a number from 1 to 4095, which is for ever')
-        keys = keys_of(fields[2:], ("kind=", "result=", "fails=") if self.library else ("kind=", "effect=", "result=", "nofollow"))
+        keys = keys_of(fields[2:], ("kind=", "result=", "fails=") if self.library else ("kind=", "effect=", "does=", "result=", "nofollow"))
         op = Op(int(fields[0]), fields[1], keys, self.library)
         kinds = [k for k in KINDS if k not in ("dup", "process")] if self.library else KINDS
         one_of("kind", op.kind, kinds)
         one_of("result", op.result, self.LIBRARY_RESULTS if self.library else RESULTS)
+        if op.does:
+            one_of("does", op.does, DOES)
         if self.library:
             op.fails = one_of("fails", op.fails or self.fails, self.FAILS)
         if any(o.number == op.number or o.name == op.name for o in self.layer.ops):
@@ -331,14 +339,27 @@ def parse(path, library=False):
             parser.line(line)
         except Bad as error:
             raise Bad(f"{path}:{number}: {error}") from None
+        if parser.op:
+            parser.op.line = number
     if parser.op:
         raise Bad(f"{path}:{number}: op {parser.op.name} has no prototype")
+    for op in parser.layer.ops:
+        if not op.does and any(o.does for o in parser.layer.ops) and concerns_others(op):
+            raise Bad(f"{path}:{op.line}: op {op.name} has a request, or data and a communicator or window: want does={'|'.join(DOES)}")
     parser.layer.ops.sort(key=lambda o: o.number)
     return parser.layer
 
 
+def concerns_others(op):
+    """Whether an op is one of those whose `does` must not be forgotten."""
+    types = {(a.type.strip(), a.role) for a in op.args}
+    with_others = any(kind in ("MPI_Comm", "MPI_Win") for kind, _ in types)
+    return any("MPI_Request" in kind or role == "request" for kind, role in types) or \
+        with_others and any(role == "datatype" for _, role in types)
+
+
 def camel(word):
-    return "k" + "".join(part.capitalize() for part in word.split("_"))
+    return "k" + "".join(part.capitalize() for part in re.split("[_-]", word))
 
 
 def constant(layer, op):
@@ -371,6 +392,17 @@ def ops_h(layer):
     out.append(f"std::span<const CallAlias> {layer.name}_aliases();\n\n")
     out.append("}  // namespace feign\n")
     return "".join(out)
+
+
+def does(layer):
+    by_number = {op.number: op for op in layer.ops}
+    rows = [by_number[i].does if i in by_number else None for i in range(1, layer.ops[-1].number + 1)]
+    name = layer.name.capitalize()
+    return (HEAD + '#pragma once\n#include <cstdint>\n#include <iterator>\n\n#include "trace/does.h"\n\nnamespace feign {\n\n'
+            f"inline constexpr Does k{name}Does[] = {{\n" + "".join(f"    Does::{camel(row or 'nothing')},\n" for row in rows) +
+            f"}};\n// Of any op: nothing, if it is of another layer.\nconstexpr Does {layer.name}_does(uint32_t op) {{\n"
+            f"  const uint32_t at = op - {layer.first + 1};\n"
+            f"  return at < std::size(k{name}Does) ? k{name}Does[at] : Does::kNothing;\n}}\n\n}}  // namespace feign\n")
 
 
 def ops_cc(layer):
@@ -460,9 +492,27 @@ def plain_call(op):
     return f"::{op.name}({', '.join(values)})"
 
 
+def data_calls(layer):
+    """Of a layer of MPI: the calls that move data of a file, by op; the replayer knows what goes in."""
+    given = {"MPI_File": "c.file", "void": "c.at", "int": "c.count", "MPI_Datatype": "c.type", "MPI_Offset": "c.offset",
+             "MPI_Status": "c.status", "MPI_Request": "c.request"}
+    rows, by_number = [], {op.number: op for op in layer.ops}
+    for i in range(1, layer.ops[-1].number + 1):
+        op = by_number.get(i)
+        if not op or op.kind not in ("read", "write"):
+            rows.append("    {nullptr, false},\n")
+            continue
+        kinds = [re.sub(r"\bconst\b", "", p).split()[0].rstrip("*") for p in re.search(r"\((.*)\)$", op.prototype)[1].split(",")]
+        if unknown := set(kinds) - set(given):
+            raise Bad(f"{op.name}: {', '.join(unknown)}: want parameters of the types {', '.join(given)}")
+        rows.append(f"    {{[](Data& c) {{ return {op.name}({', '.join(given[k] for k in kinds)}); }}, "
+                    f"{'true' if 'MPI_Status' in kinds else 'false'}}},\n")
+    return f"constexpr DataCall k{layer.name.capitalize()}Data[] = {{\n" + "".join(rows) + "};\n"
+
+
 def replay(layer):
     if not has_effects(layer):
-        return HEAD  # no replayer of its own here
+        return HEAD + (data_calls(layer) if layer.name == "mpiio" else "")   # the others have no replayer made from here
     out = [HEAD, f"constexpr Doing k{layer.name.capitalize()}Doings[] = {{\n    {{}},\n"]
     by_number = {op.number: op for op in layer.ops}
     for i in range(1, layer.ops[-1].number + 1):
@@ -663,14 +713,6 @@ def wrappers(layer):
 
 # ---- capture of MPI (capture/mpi.c) ---------------------------------------------------------------------
 
-# Not in Open MPI any more, or of no use in a trace, or in capture/mpi.c itself.
-NOT_WRAPPED = set("""MPI_Address MPI_Errhandler_create MPI_Errhandler_get MPI_Errhandler_set MPI_Type_extent MPI_Type_hindexed
-MPI_Type_hvector MPI_Type_lb MPI_Type_struct MPI_Type_ub MPI_Pcontrol MPI_Get_address MPI_Get_count MPI_Get_elements
-MPI_Get_elements_x MPI_Initialized MPI_Finalized MPI_Comm_rank MPI_Comm_size
-MPI_Wait MPI_Test MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Testall MPI_Testany MPI_Testsome""".split())
-# Requests that these are given; others make them.
-TAKES_REQUESTS = set("""MPI_Start MPI_Cancel MPI_Request_free MPI_Request_get_status MPI_Grequest_complete MPI_Startall""".split())
-
 
 def mpi_wrapper(layer, op):
     """One wrapper, or None where a parameter is not understood."""
@@ -689,9 +731,9 @@ def mpi_wrapper(layer, op):
     moves = op.kind in ("read", "write")
     before, after, puts, values = [], [], [], {}
     # Whose status says what a wildcard got; a probe that may find nothing has a flag.
-    receives = op.name in ("MPI_Recv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Probe", "MPI_Mprobe", "MPI_Iprobe", "MPI_Improbe")
+    receives = op.does in ("receive", "send-receive", "probe")
     got = "result == MPI_SUCCESS" + (" && *flag" if "flag" in names else "")
-    neighbour = op.name.startswith(("MPI_Neighbor", "MPI_Ineighbor"))
+    neighbour = op.does == "neighbours"
     in_place = "sendbuf" in names and not neighbour
     lists = [n for n in names if n.endswith("counts") and pointer[n]]
     each_type = op.name.endswith("alltoallw")   # a datatype for each member
@@ -738,8 +780,7 @@ def mpi_wrapper(layer, op):
                 before.append(f"const uint64_t size_ = {sized(0)};")
                 puts.append("feign_put_length(&r, size_);")
             elif op.name == "MPI_File_open":
-                after.append("size_ = result == MPI_SUCCESS ? file_size(*fh) : 0;")
-                before.append("uint64_t size_ = 0;")
+                before.append("const uint64_t size_ = size_before(path_);")
                 puts.append("feign_put_length(&r, size_);")
             continue
         if a.role == "length":
@@ -810,10 +851,10 @@ def mpi_wrapper(layer, op):
         elif a.role == "request":
             star = "*" if pointer[n] else ""
             before.append(f"uint64_t {n}_ = UNKNOWN;")
-            when = "before" if op.name in TAKES_REQUESTS else "after"
-            value = f"request_number({star}{n})" if when == "before" else f"new_request({star}{n}, {int(op.name.endswith('_init'))})"
+            when = "before" if op.does in ("start", "request") else "after"
+            value = f"request_number({star}{n})" if when == "before" else f"new_request({star}{n}, {int(op.does in ('keep-send', 'keep-receive'))})"
             values[a.index] = (when, f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
-            if op.name in ("MPI_Irecv", "MPI_Recv_init"):
+            if op.does in ("receive", "keep-receive") and "source" in names:
                 values[a.index] = (when, f"{n}_ = {value}; receives_from(*{n}, source, tag, comm);", values[a.index][2])
         elif a.role == "list" and kind[n] == "MPI_Request":
             count = next(c for c in names if c in ("count", "incount"))
@@ -846,7 +887,7 @@ def mpi_wrapper(layer, op):
                 values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = group_text({n}, &{n}_t);", f"put_text(&r, {n}_);")
             elif kind[n] == "MPI_Message":
                 before.append(f'ROOM({n}_t); const char* {n}_ = "";')
-                takes = op.name in ("MPI_Mrecv", "MPI_Imrecv")
+                takes = op.does == "receive"
                 ask = f"{n}_ = message_text(*{n}, {int(not takes)}, &{n}_t);"
                 values[a.index] = ("before" if takes else "after", ask if takes else f"if ({got}) {ask}", f"put_text(&r, {n}_);")
             elif kind[n] == "char" and pointer[n] and "const" in params[a.position]:
@@ -874,7 +915,7 @@ def mpi_wrapper(layer, op):
     if status:
         out.append(f"  MPI_Status status_;\n  if ({status} == MPI_STATUS_IGNORE) {status} = &status_;\n")
     if op.name == "MPI_File_open":
-        before.sort(key=lambda b: "path" not in b)
+        before.sort(key=lambda b: "ROOM(path)" not in b)
     if before:
         # Declarations and questions; nothing of it is recorded.
         out.append("  feign_capture_quiet(1);\n  pthread_mutex_lock(&g_mutex);\n")
@@ -893,7 +934,8 @@ def mpi_wrapper(layer, op):
         size = "size_" if sized(0) else "0"
         value = f"moved(result, {status or 'NULL'}, {size})"
     if op.result == "position":
-        value = "result == MPI_SUCCESS ? (int64_t)offset : failed(result)"
+        out.append(f"  int64_t place_ = 0;\n  ASK(if (result == MPI_SUCCESS) place_ = sought({file}, offset, whence, {int('shared' in op.name)}));\n")
+        value = "result == MPI_SUCCESS ? place_ : failed(result)"
     out.append(f"  const int64_t came_to = {value};\n")
     out.append("  struct feign_record r;\n"
                f"  if (feign_call_end(&call, &r, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), came_to, 40000)) {{\n")
@@ -904,14 +946,15 @@ def mpi_wrapper(layer, op):
 
 def mpi_capture(layer):
     numbers = "".join(f"  OP_{op.name} = {op.number},\n" for op in layer.ops)
-    return HEAD + f"enum {{\n{numbers}}};\n\n" + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.name not in NOT_WRAPPED)
+    return HEAD + f"enum {{\n{numbers}}};\n\n" + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
 
 
 def page(layer):
     out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"]
-    out.append("| op | id | kind | result | prototype |\n|---|---|---|---|---|\n")
+    others = any(op.does for op in layer.ops)
+    out.append(f"| op | id | kind |{' does |' if others else ''} result | prototype |\n|---|---|---|---|---|{'---|' if others else ''}\n")
     for op in layer.ops:
-        out.append(f"| {op.name} | {layer.first + op.number} | {op.kind} | {op.result} | `{op.prototype}` |\n")
+        out.append(f"| {op.name} | {layer.first + op.number} | {op.kind} |{f' {op.does or str()} |' if others else ''} {op.result} | `{op.prototype}` |\n")
     if not layer.left_out:
         return "".join(out)
     out.append("\n## Calls that do not become activities\n\n| why | calls |\n|---|---|\n")
@@ -928,7 +971,7 @@ def page(layer):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("header")
-    for name in ("ops-h", "ops-cc", "replay", "page", "capture", "wrappers", "mpi-capture"):
+    for name in ("ops-h", "ops-cc", "replay", "page", "does", "capture", "wrappers", "mpi-capture"):
         parser.add_argument("--" + name)
     options = parser.parse_args()
     try:
@@ -936,15 +979,17 @@ def main():
     except Bad as error:
         sys.exit(str(error))
     for path, make in ((options.ops_h, ops_h), (options.ops_cc, ops_cc), (options.replay, replay),
-                       (options.page, page), (options.capture, capture), (options.wrappers, wrappers),
+                       (options.page, page), (options.does, does), (options.capture, capture), (options.wrappers, wrappers),
                        (options.mpi_capture, mpi_capture)):
         if path:
             try:
                 text = make(layer)
             except Bad as error:
                 sys.exit(f"{options.header}: {error}")
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(text)
+            # What stays the same is left as it is, so that nothing is built again for it.
+            if not os.path.exists(path) or open(path, encoding="utf-8").read() != text:
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(text)
 
 
 if __name__ == "__main__":

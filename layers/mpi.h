@@ -24,6 +24,25 @@
  *   info       a text: key=value;key=value with %, = and ; as %25, %3D and %3B
  *   text       the tracer's own name of any other object
  *   site       FILE:LINE of the call in the program
+ * What a call does about other ranks, `does=`; whoever makes calls or orders them goes by this, not by
+ * names, and a call on a communicator or window that has data or a request must say it:
+ *   send, receive, send-receive   a message; a receive may be that of a message which a probe found
+ *   keep-send, keep-receive       the same, each time that its persistent request is started
+ *   probe                         looks for a message
+ *   begin                         begins something else that its request ends
+ *   start                         starts persistent requests
+ *   end, end-some                 ends its requests: all of them, or those marked as completed
+ *   request                       looks at a request, frees it, cancels it
+ *   meet                          nobody goes on before all of the communicator have come; of a file, all
+ *                                 that opened it. If it has a request, that is what ends then.
+ *   from-root, to-root            nobody goes on before the root has come; the root not before all
+ *   upwards                       nobody goes on before all of lower rank
+ *   neighbours                    nobody goes on before those that are next to it
+ *   make-comm, make-window        as meet; and a communicator or window is made
+ *   meet-window, window           as meet, of a window's ranks; another call on a window
+ *   make-type                     makes a datatype ready to be used
+ *   nothing                       none of this
+ *
  * A number that the trace does not tell is FEIGN_UNKNOWN, a text 0. The result is 0 or -errno. Calls
  * that make, free or change objects, which others need, are of kind process.
  */
@@ -34,7 +53,7 @@
 //@ args comm value
 int MPI_Abort(MPI_Comm comm, int errorcode);
 
-//@ op 2 MPI_Accumulate result=zero
+//@ op 2 MPI_Accumulate does=window result=zero
 //@ args size=length count datatype rank value count datatype text text
 int MPI_Accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 
@@ -51,14 +70,15 @@ int MPI_Add_error_code(int errorclass, int *errorcode);
 int MPI_Add_error_string(int errorcode, const char *string);
 
 //@ op 6 MPI_Address result=zero
+//@ capture none
 //@ args - -
 int MPI_Address(void *location, MPI_Aint *address);
 
-//@ op 7 MPI_Allgather result=zero
+//@ op 7 MPI_Allgather does=meet result=zero
 //@ args size=length count datatype recv_size=value count datatype comm
 int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
-//@ op 8 MPI_Allgatherv result=zero
+//@ op 8 MPI_Allgatherv does=meet result=zero
 //@ args size=length count datatype recv_size=value list - datatype comm
 int MPI_Allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm);
 
@@ -66,19 +86,19 @@ int MPI_Allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, vo
 //@ args value text -
 int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr);
 
-//@ op 10 MPI_Allreduce result=zero
+//@ op 10 MPI_Allreduce does=meet result=zero
 //@ args size=length buf count datatype text comm
 int MPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
 
-//@ op 11 MPI_Alltoall result=zero
+//@ op 11 MPI_Alltoall does=meet result=zero
 //@ args size=length count datatype recv_size=value count datatype comm
 int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
-//@ op 12 MPI_Alltoallv result=zero
+//@ op 12 MPI_Alltoallv does=meet result=zero
 //@ args size=length list - datatype recv_size=value - - datatype comm
 int MPI_Alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm);
 
-//@ op 13 MPI_Alltoallw result=zero
+//@ op 13 MPI_Alltoallw does=meet result=zero
 //@ args size=length list - - recv_size=value - - - comm
 int MPI_Alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
 
@@ -94,19 +114,19 @@ int MPI_Attr_get(MPI_Comm comm, int keyval, void *attribute_val, int *flag);
 //@ args comm value -
 int MPI_Attr_put(MPI_Comm comm, int keyval, void *attribute_val);
 
-//@ op 17 MPI_Barrier result=zero
+//@ op 17 MPI_Barrier does=meet result=zero
 //@ args comm
 int MPI_Barrier(MPI_Comm comm);
 
-//@ op 18 MPI_Bcast result=zero
+//@ op 18 MPI_Bcast does=from-root result=zero
 //@ args size=length count datatype rank comm
 int MPI_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm);
 
-//@ op 19 MPI_Bsend result=zero
+//@ op 19 MPI_Bsend does=send result=zero
 //@ args size=length count datatype rank tag comm
 int MPI_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 
-//@ op 20 MPI_Bsend_init result=zero
+//@ op 20 MPI_Bsend_init does=keep-send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Bsend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
@@ -118,7 +138,7 @@ int MPI_Buffer_attach(void *buffer, int size);
 //@ args - -
 int MPI_Buffer_detach(void *buffer, int *size);
 
-//@ op 23 MPI_Cancel result=zero
+//@ op 23 MPI_Cancel does=request result=zero
 //@ args request
 int MPI_Cancel(MPI_Request *request);
 
@@ -126,7 +146,7 @@ int MPI_Cancel(MPI_Request *request);
 //@ args comm rank value -
 int MPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]);
 
-//@ op 25 MPI_Cart_create kind=process result=zero
+//@ op 25 MPI_Cart_create kind=process does=make-comm result=zero
 //@ args comm value - - value comm
 int MPI_Cart_create(MPI_Comm old_comm, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart);
 
@@ -146,7 +166,7 @@ int MPI_Cart_rank(MPI_Comm comm, const int coords[], int *rank);
 //@ args comm value value - -
 int MPI_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest);
 
-//@ op 30 MPI_Cart_sub kind=process result=zero
+//@ op 30 MPI_Cart_sub kind=process does=make-comm result=zero
 //@ args comm - comm
 int MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *new_comm);
 
@@ -174,7 +194,7 @@ int MPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result);
 //@ args text text rank comm comm
 int MPI_Comm_connect(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm);
 
-//@ op 37 MPI_Comm_create kind=process result=zero
+//@ op 37 MPI_Comm_create kind=process does=make-comm result=zero
 //@ args comm text comm
 int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm);
 
@@ -198,11 +218,11 @@ int MPI_Comm_delete_attr(MPI_Comm comm, int comm_keyval);
 //@ args comm
 int MPI_Comm_disconnect(MPI_Comm *comm);
 
-//@ op 43 MPI_Comm_dup kind=process result=zero
+//@ op 43 MPI_Comm_dup kind=process does=make-comm result=zero
 //@ args comm comm
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm);
 
-//@ op 44 MPI_Comm_dup_with_info kind=process result=zero
+//@ op 44 MPI_Comm_dup_with_info kind=process does=make-comm result=zero
 //@ args comm text comm
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm);
 
@@ -238,7 +258,7 @@ int MPI_Comm_get_parent(MPI_Comm *parent);
 //@ args comm text
 int MPI_Comm_group(MPI_Comm comm, MPI_Group *group);
 
-//@ op 53 MPI_Comm_idup kind=process result=zero
+//@ op 53 MPI_Comm_idup kind=process does=make-comm result=zero
 //@ args comm comm request
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request);
 
@@ -247,6 +267,7 @@ int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request);
 int MPI_Comm_join(int fd, MPI_Comm *intercomm);
 
 //@ op 55 MPI_Comm_rank result=zero
+//@ capture none
 //@ args comm -
 int MPI_Comm_rank(MPI_Comm comm, int *rank);
 
@@ -275,6 +296,7 @@ int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info);
 int MPI_Comm_set_name(MPI_Comm comm, const char *comm_name);
 
 //@ op 62 MPI_Comm_size result=zero
+//@ capture none
 //@ args comm -
 int MPI_Comm_size(MPI_Comm comm, int *size);
 
@@ -286,11 +308,11 @@ int MPI_Comm_spawn(const char *command, char *argv[], int maxprocs, MPI_Info inf
 //@ args count - - - - rank comm comm -
 int MPI_Comm_spawn_multiple(int count, char *array_of_commands[], char **array_of_argv[], const int array_of_maxprocs[], const MPI_Info array_of_info[], int root, MPI_Comm comm, MPI_Comm *intercomm, int array_of_errcodes[]);
 
-//@ op 65 MPI_Comm_split kind=process result=zero
+//@ op 65 MPI_Comm_split kind=process does=make-comm result=zero
 //@ args comm value value comm
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm);
 
-//@ op 66 MPI_Comm_split_type kind=process result=zero
+//@ op 66 MPI_Comm_split_type kind=process does=make-comm result=zero
 //@ args comm value value text comm
 int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm);
 
@@ -298,7 +320,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, M
 //@ args comm -
 int MPI_Comm_test_inter(MPI_Comm comm, int *flag);
 
-//@ op 68 MPI_Compare_and_swap result=zero
+//@ op 68 MPI_Compare_and_swap does=window result=zero
 //@ args size=length - - datatype rank value text
 int MPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win);
 
@@ -306,11 +328,11 @@ int MPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, void
 //@ args value value -
 int MPI_Dims_create(int nnodes, int ndims, int dims[]);
 
-//@ op 70 MPI_Dist_graph_create kind=process result=zero
+//@ op 70 MPI_Dist_graph_create kind=process does=make-comm result=zero
 //@ args comm value - - - - text value comm
 int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int nodes[], const int degrees[], const int targets[], const int weights[], MPI_Info info, int reorder, MPI_Comm *newcomm);
 
-//@ op 71 MPI_Dist_graph_create_adjacent kind=process result=zero
+//@ op 71 MPI_Dist_graph_create_adjacent kind=process does=make-comm result=zero
 //@ args comm value - - value - - text value comm
 int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[], const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
 
@@ -323,6 +345,7 @@ int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int 
 int MPI_Dist_graph_neighbors_count(MPI_Comm comm, int *inneighbors, int *outneighbors, int *weighted);
 
 //@ op 74 MPI_Errhandler_create kind=process result=zero
+//@ capture none
 //@ args - text
 int MPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler);
 
@@ -331,10 +354,12 @@ int MPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhan
 int MPI_Errhandler_free(MPI_Errhandler *errhandler);
 
 //@ op 76 MPI_Errhandler_get result=zero
+//@ capture none
 //@ args comm text
 int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
 
 //@ op 77 MPI_Errhandler_set result=zero
+//@ capture none
 //@ args comm text
 int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
 
@@ -346,11 +371,11 @@ int MPI_Error_class(int errorcode, int *errorclass);
 //@ args value - -
 int MPI_Error_string(int errorcode, char *string, int *resultlen);
 
-//@ op 80 MPI_Exscan result=zero
+//@ op 80 MPI_Exscan does=upwards result=zero
 //@ args size=length buf count datatype text comm
 int MPI_Exscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
 
-//@ op 81 MPI_Fetch_and_op result=zero
+//@ op 81 MPI_Fetch_and_op does=window result=zero
 //@ args size=length - datatype rank value text text
 int MPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win);
 
@@ -358,6 +383,7 @@ int MPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype da
 int MPI_Finalize(void);
 
 //@ op 83 MPI_Finalized kind=process result=zero
+//@ capture none
 //@ args -
 int MPI_Finalized(int *flag);
 
@@ -365,35 +391,39 @@ int MPI_Finalized(int *flag);
 //@ args -
 int MPI_Free_mem(void *base);
 
-//@ op 85 MPI_Gather result=zero
+//@ op 85 MPI_Gather does=to-root result=zero
 //@ args size=length count datatype recv_size=value count datatype rank comm
 int MPI_Gather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
 
-//@ op 86 MPI_Gatherv result=zero
+//@ op 86 MPI_Gatherv does=to-root result=zero
 //@ args size=length count datatype recv_size=value list - datatype rank comm
 int MPI_Gatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm);
 
-//@ op 87 MPI_Get result=zero
+//@ op 87 MPI_Get does=window result=zero
 //@ args size=length count datatype rank value count datatype text
 int MPI_Get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win);
 
-//@ op 88 MPI_Get_accumulate result=zero
+//@ op 88 MPI_Get_accumulate does=window result=zero
 //@ args size=length count datatype - count datatype rank value count datatype text text
 int MPI_Get_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 
 //@ op 89 MPI_Get_address result=zero
+//@ capture none
 //@ args - -
 int MPI_Get_address(const void *location, MPI_Aint *address);
 
 //@ op 90 MPI_Get_count result=zero
+//@ capture none
 //@ args - datatype -
 int MPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count);
 
 //@ op 91 MPI_Get_elements result=zero
+//@ capture none
 //@ args - datatype -
 int MPI_Get_elements(const MPI_Status *status, MPI_Datatype datatype, int *count);
 
 //@ op 92 MPI_Get_elements_x result=zero
+//@ capture none
 //@ args - datatype -
 int MPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count);
 
@@ -409,7 +439,7 @@ int MPI_Get_processor_name(char *name, int *resultlen);
 //@ args - -
 int MPI_Get_version(int *version, int *subversion);
 
-//@ op 96 MPI_Graph_create kind=process result=zero
+//@ op 96 MPI_Graph_create kind=process does=make-comm result=zero
 //@ args comm value - - value comm
 int MPI_Graph_create(MPI_Comm comm_old, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *comm_graph);
 
@@ -433,11 +463,11 @@ int MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 //@ args comm - -
 int MPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges);
 
-//@ op 102 MPI_Grequest_complete result=zero
+//@ op 102 MPI_Grequest_complete does=request result=zero
 //@ args request
 int MPI_Grequest_complete(MPI_Request request);
 
-//@ op 103 MPI_Grequest_start result=zero
+//@ op 103 MPI_Grequest_start does=begin result=zero
 //@ args - - - - request
 int MPI_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn, MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request);
 
@@ -489,80 +519,80 @@ int MPI_Group_translate_ranks(MPI_Group group1, int n, const int ranks1[], MPI_G
 //@ args text text text
 int MPI_Group_union(MPI_Group group1, MPI_Group group2, MPI_Group *newgroup);
 
-//@ op 116 MPI_Iallgather result=zero
+//@ op 116 MPI_Iallgather does=meet result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Iallgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 117 MPI_Iallgatherv result=zero
+//@ op 117 MPI_Iallgatherv does=meet result=zero
 //@ args size=length count datatype recv_size=value list - datatype comm request
 int MPI_Iallgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 118 MPI_Iallreduce result=zero
+//@ op 118 MPI_Iallreduce does=meet result=zero
 //@ args size=length buf count datatype text comm request
 int MPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
-//@ op 119 MPI_Ialltoall result=zero
+//@ op 119 MPI_Ialltoall does=meet result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Ialltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 120 MPI_Ialltoallv result=zero
+//@ op 120 MPI_Ialltoallv does=meet result=zero
 //@ args size=length list - datatype recv_size=value - - datatype comm request
 int MPI_Ialltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 121 MPI_Ialltoallw result=zero
+//@ op 121 MPI_Ialltoallw does=meet result=zero
 //@ args size=length list - - recv_size=value - - - comm request
 int MPI_Ialltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request);
 
-//@ op 122 MPI_Ibarrier result=zero
+//@ op 122 MPI_Ibarrier does=meet result=zero
 //@ args comm request
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request);
 
-//@ op 123 MPI_Ibcast result=zero
+//@ op 123 MPI_Ibcast does=from-root result=zero
 //@ args size=length count datatype rank comm request
 int MPI_Ibcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Request *request);
 
-//@ op 124 MPI_Ibsend result=zero
+//@ op 124 MPI_Ibsend does=send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
-//@ op 125 MPI_Iexscan result=zero
+//@ op 125 MPI_Iexscan does=upwards result=zero
 //@ args size=length buf count datatype text comm request
 int MPI_Iexscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
-//@ op 126 MPI_Igather result=zero
+//@ op 126 MPI_Igather does=to-root result=zero
 //@ args size=length count datatype recv_size=value count datatype rank comm request
 int MPI_Igather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
 
-//@ op 127 MPI_Igatherv result=zero
+//@ op 127 MPI_Igatherv does=to-root result=zero
 //@ args size=length count datatype recv_size=value list - datatype rank comm request
 int MPI_Igatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
 
-//@ op 128 MPI_Improbe result=zero
+//@ op 128 MPI_Improbe does=probe result=zero
 //@ args rank tag comm - text -
 //@ more flag=value
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status);
 
-//@ op 129 MPI_Imrecv result=zero
+//@ op 129 MPI_Imrecv does=receive result=zero
 //@ args size=length count datatype text request
 int MPI_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request);
 
-//@ op 130 MPI_Ineighbor_allgather result=zero
+//@ op 130 MPI_Ineighbor_allgather does=neighbours result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Ineighbor_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 131 MPI_Ineighbor_allgatherv result=zero
+//@ op 131 MPI_Ineighbor_allgatherv does=neighbours result=zero
 //@ args size=length count datatype recv_size=value list - datatype comm request
 int MPI_Ineighbor_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 132 MPI_Ineighbor_alltoall result=zero
+//@ op 132 MPI_Ineighbor_alltoall does=neighbours result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Ineighbor_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 133 MPI_Ineighbor_alltoallv result=zero
+//@ op 133 MPI_Ineighbor_alltoallv does=neighbours result=zero
 //@ args size=length list - datatype recv_size=value - - datatype comm request
 int MPI_Ineighbor_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
 
-//@ op 134 MPI_Ineighbor_alltoallw result=zero
+//@ op 134 MPI_Ineighbor_alltoallw does=neighbours result=zero
 //@ args size=length list - - recv_size=value - - - comm request
 int MPI_Ineighbor_alltoallw(const void *sendbuf, const int sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request);
 
@@ -611,6 +641,7 @@ int MPI_Init(int *argc, char ***argv);
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided);
 
 //@ op 146 MPI_Initialized kind=process result=zero
+//@ capture none
 //@ args -
 int MPI_Initialized(int *flag);
 
@@ -622,28 +653,28 @@ int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm bridge_
 //@ args comm value comm
 int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintercomm);
 
-//@ op 149 MPI_Iprobe result=zero
+//@ op 149 MPI_Iprobe does=probe result=zero
 //@ args rank tag comm - -
 //@ more flag=value
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status);
 
-//@ op 150 MPI_Irecv result=zero
+//@ op 150 MPI_Irecv does=receive result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request);
 
-//@ op 151 MPI_Ireduce result=zero
+//@ op 151 MPI_Ireduce does=to-root result=zero
 //@ args size=length buf count datatype text rank comm request
 int MPI_Ireduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm, MPI_Request *request);
 
-//@ op 152 MPI_Ireduce_scatter result=zero
+//@ op 152 MPI_Ireduce_scatter does=meet result=zero
 //@ args size=length recv_size=value list datatype text comm request
 int MPI_Ireduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
-//@ op 153 MPI_Ireduce_scatter_block result=zero
+//@ op 153 MPI_Ireduce_scatter_block does=meet result=zero
 //@ args size=length recv_size=value count datatype text comm request
 int MPI_Ireduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
-//@ op 154 MPI_Irsend result=zero
+//@ op 154 MPI_Irsend does=send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Irsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
@@ -651,23 +682,23 @@ int MPI_Irsend(const void *buf, int count, MPI_Datatype datatype, int dest, int 
 //@ args -
 int MPI_Is_thread_main(int *flag);
 
-//@ op 156 MPI_Iscan result=zero
+//@ op 156 MPI_Iscan does=upwards result=zero
 //@ args size=length buf count datatype text comm request
 int MPI_Iscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
-//@ op 157 MPI_Iscatter result=zero
+//@ op 157 MPI_Iscatter does=from-root result=zero
 //@ args size=length count datatype recv_size=value count datatype rank comm request
 int MPI_Iscatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
 
-//@ op 158 MPI_Iscatterv result=zero
+//@ op 158 MPI_Iscatterv does=from-root result=zero
 //@ args size=length list - datatype recv_size=value count datatype rank comm request
 int MPI_Iscatterv(const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
 
-//@ op 159 MPI_Isend result=zero
+//@ op 159 MPI_Isend does=send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Isend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
-//@ op 160 MPI_Issend result=zero
+//@ op 160 MPI_Issend does=send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Issend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
@@ -683,31 +714,31 @@ int MPI_Keyval_free(int *keyval);
 //@ args text text -
 int MPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name);
 
-//@ op 164 MPI_Mprobe result=zero
+//@ op 164 MPI_Mprobe does=probe result=zero
 //@ args rank tag comm text -
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status);
 
-//@ op 165 MPI_Mrecv result=zero
+//@ op 165 MPI_Mrecv does=receive result=zero
 //@ args size=length count datatype text -
 int MPI_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status);
 
-//@ op 166 MPI_Neighbor_allgather result=zero
+//@ op 166 MPI_Neighbor_allgather does=neighbours result=zero
 //@ args size=length count datatype recv_size=value count datatype comm
 int MPI_Neighbor_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
-//@ op 167 MPI_Neighbor_allgatherv result=zero
+//@ op 167 MPI_Neighbor_allgatherv does=neighbours result=zero
 //@ args size=length count datatype recv_size=value list - datatype comm
 int MPI_Neighbor_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm);
 
-//@ op 168 MPI_Neighbor_alltoall result=zero
+//@ op 168 MPI_Neighbor_alltoall does=neighbours result=zero
 //@ args size=length count datatype recv_size=value count datatype comm
 int MPI_Neighbor_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
-//@ op 169 MPI_Neighbor_alltoallv result=zero
+//@ op 169 MPI_Neighbor_alltoallv does=neighbours result=zero
 //@ args size=length list - datatype recv_size=value - - datatype comm
 int MPI_Neighbor_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm);
 
-//@ op 170 MPI_Neighbor_alltoallw result=zero
+//@ op 170 MPI_Neighbor_alltoallw does=neighbours result=zero
 //@ args size=length list - - recv_size=value - - - comm
 int MPI_Neighbor_alltoallw(const void *sendbuf, const int sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
 
@@ -727,7 +758,7 @@ int MPI_Op_free(MPI_Op *op);
 //@ args text -
 int MPI_Open_port(MPI_Info info, char *port_name);
 
-//@ op 175 MPI_Pack result=zero
+//@ op 175 MPI_Pack does=nothing result=zero
 //@ args size=length count datatype buf value - comm
 int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize, int *position, MPI_Comm comm);
 
@@ -739,15 +770,16 @@ int MPI_Pack_external(const char datarep[], const void *inbuf, int incount, MPI_
 //@ args - count datatype -
 int MPI_Pack_external_size(const char datarep[], int incount, MPI_Datatype datatype, MPI_Aint *size);
 
-//@ op 178 MPI_Pack_size result=zero
+//@ op 178 MPI_Pack_size does=nothing result=zero
 //@ args count datatype comm -
 int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size);
 
 //@ op 179 MPI_Pcontrol result=zero
+//@ capture none
 //@ args value
 int MPI_Pcontrol(const int level);
 
-//@ op 180 MPI_Probe result=zero
+//@ op 180 MPI_Probe does=probe result=zero
 //@ args rank tag comm -
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status);
 
@@ -755,7 +787,7 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status);
 //@ args text text text
 int MPI_Publish_name(const char *service_name, MPI_Info info, const char *port_name);
 
-//@ op 182 MPI_Put result=zero
+//@ op 182 MPI_Put does=window result=zero
 //@ args size=length count datatype rank value count datatype text
 int MPI_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win);
 
@@ -763,19 +795,19 @@ int MPI_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_datat
 //@ args -
 int MPI_Query_thread(int *provided);
 
-//@ op 184 MPI_Raccumulate result=zero
+//@ op 184 MPI_Raccumulate does=window result=zero
 //@ args size=length count datatype rank value count datatype text text request
 int MPI_Raccumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 
-//@ op 185 MPI_Recv result=zero
+//@ op 185 MPI_Recv does=receive result=zero
 //@ args size=length count datatype rank tag comm -
 int MPI_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status);
 
-//@ op 186 MPI_Recv_init result=zero
+//@ op 186 MPI_Recv_init does=keep-receive result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request);
 
-//@ op 187 MPI_Reduce result=zero
+//@ op 187 MPI_Reduce does=to-root result=zero
 //@ args size=length buf count datatype text rank comm
 int MPI_Reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm);
 
@@ -783,11 +815,11 @@ int MPI_Reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datat
 //@ args size=length buf count datatype text
 int MPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype datatype, MPI_Op op);
 
-//@ op 189 MPI_Reduce_scatter result=zero
+//@ op 189 MPI_Reduce_scatter does=meet result=zero
 //@ args size=length recv_size=value list datatype text comm
 int MPI_Reduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
 
-//@ op 190 MPI_Reduce_scatter_block result=zero
+//@ op 190 MPI_Reduce_scatter_block does=meet result=zero
 //@ args size=length recv_size=value count datatype text comm
 int MPI_Reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
 
@@ -795,76 +827,76 @@ int MPI_Reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, 
 //@ args text - - - -
 int MPI_Register_datarep(const char *datarep, MPI_Datarep_conversion_function *read_conversion_fn, MPI_Datarep_conversion_function *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state);
 
-//@ op 192 MPI_Request_free result=zero
+//@ op 192 MPI_Request_free does=request result=zero
 //@ args request
 int MPI_Request_free(MPI_Request *request);
 
-//@ op 193 MPI_Request_get_status result=zero
+//@ op 193 MPI_Request_get_status does=request result=zero
 //@ args request - -
 //@ more flag=value
 int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
 
-//@ op 194 MPI_Rget result=zero
+//@ op 194 MPI_Rget does=window result=zero
 //@ args size=length count datatype rank value count datatype text request
 int MPI_Rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 
-//@ op 195 MPI_Rget_accumulate result=zero
+//@ op 195 MPI_Rget_accumulate does=window result=zero
 //@ args size=length count datatype - count datatype rank value count datatype text text request
 int MPI_Rget_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 
-//@ op 196 MPI_Rput result=zero
+//@ op 196 MPI_Rput does=window result=zero
 //@ args size=length count datatype rank value value datatype text request
 int MPI_Rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_cout, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 
-//@ op 197 MPI_Rsend result=zero
+//@ op 197 MPI_Rsend does=send result=zero
 //@ args size=length count datatype rank tag comm
 int MPI_Rsend(const void *ibuf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 
-//@ op 198 MPI_Rsend_init result=zero
+//@ op 198 MPI_Rsend_init does=keep-send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Rsend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
-//@ op 199 MPI_Scan result=zero
+//@ op 199 MPI_Scan does=upwards result=zero
 //@ args size=length buf count datatype text comm
 int MPI_Scan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
 
-//@ op 200 MPI_Scatter result=zero
+//@ op 200 MPI_Scatter does=from-root result=zero
 //@ args size=length count datatype recv_size=value count datatype rank comm
 int MPI_Scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
 
-//@ op 201 MPI_Scatterv result=zero
+//@ op 201 MPI_Scatterv does=from-root result=zero
 //@ args size=length list - datatype recv_size=value count datatype rank comm
 int MPI_Scatterv(const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
 
-//@ op 202 MPI_Send result=zero
+//@ op 202 MPI_Send does=send result=zero
 //@ args size=length count datatype rank tag comm
 int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 
-//@ op 203 MPI_Send_init result=zero
+//@ op 203 MPI_Send_init does=keep-send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Send_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
-//@ op 204 MPI_Sendrecv result=zero
+//@ op 204 MPI_Sendrecv does=send-receive result=zero
 //@ args size=length count datatype rank tag recv_size=value count datatype rank tag comm -
 int MPI_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status);
 
-//@ op 205 MPI_Sendrecv_replace result=zero
+//@ op 205 MPI_Sendrecv_replace does=send-receive result=zero
 //@ args size=length count datatype rank tag rank tag comm -
 int MPI_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status);
 
-//@ op 206 MPI_Ssend result=zero
+//@ op 206 MPI_Ssend does=send result=zero
 //@ args size=length count datatype rank tag comm
 int MPI_Ssend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 
-//@ op 207 MPI_Ssend_init result=zero
+//@ op 207 MPI_Ssend_init does=keep-send result=zero
 //@ args size=length count datatype rank tag comm request
 int MPI_Ssend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
-//@ op 208 MPI_Start result=zero
+//@ op 208 MPI_Start does=start result=zero
 //@ args request
 int MPI_Start(MPI_Request *request);
 
-//@ op 209 MPI_Startall result=zero
+//@ op 209 MPI_Startall does=start result=zero
 //@ args count list
 int MPI_Startall(int count, MPI_Request array_of_requests[]);
 
@@ -880,7 +912,8 @@ int MPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count
 //@ args - datatype count
 int MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
 
-//@ op 213 MPI_Test result=zero
+//@ op 213 MPI_Test does=end result=zero
+//@ capture none
 //@ args request - -
 //@ more flag=value matched=list
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
@@ -889,17 +922,20 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
 //@ args - -
 int MPI_Test_cancelled(const MPI_Status *status, int *flag);
 
-//@ op 215 MPI_Testall result=zero
+//@ op 215 MPI_Testall does=end result=zero
+//@ capture none
 //@ args count list - -
 //@ more flag=value
 int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]);
 
-//@ op 216 MPI_Testany result=zero
+//@ op 216 MPI_Testany does=end-some result=zero
+//@ capture none
 //@ args count list - - -
 //@ more flag=value
 int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status);
 
-//@ op 217 MPI_Testsome result=zero
+//@ op 217 MPI_Testsome does=end-some result=zero
+//@ capture none
 //@ args count list - - -
 //@ more flag=value
 int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status array_of_statuses[]);
@@ -908,7 +944,7 @@ int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, in
 //@ args comm -
 int MPI_Topo_test(MPI_Comm comm, int *status);
 
-//@ op 219 MPI_Type_commit kind=process result=zero
+//@ op 219 MPI_Type_commit kind=process does=make-type result=zero
 //@ args datatype
 int MPI_Type_commit(MPI_Datatype *type);
 
@@ -973,6 +1009,7 @@ int MPI_Type_delete_attr(MPI_Datatype type, int type_keyval);
 int MPI_Type_dup(MPI_Datatype type, MPI_Datatype *newtype);
 
 //@ op 235 MPI_Type_extent result=zero
+//@ capture none
 //@ args datatype -
 int MPI_Type_extent(MPI_Datatype type, MPI_Aint *extent);
 
@@ -1017,10 +1054,12 @@ int MPI_Type_get_true_extent(MPI_Datatype datatype, MPI_Aint *true_lb, MPI_Aint 
 int MPI_Type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent);
 
 //@ op 246 MPI_Type_hindexed kind=process result=zero
+//@ capture none
 //@ args count - - datatype datatype
 int MPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
 //@ op 247 MPI_Type_hvector kind=process result=zero
+//@ capture none
 //@ args count value value datatype datatype
 int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
@@ -1029,6 +1068,7 @@ int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype o
 int MPI_Type_indexed(int count, const int array_of_blocklengths[], const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
 //@ op 249 MPI_Type_lb result=zero
+//@ capture none
 //@ args datatype -
 int MPI_Type_lb(MPI_Datatype type, MPI_Aint *lb);
 
@@ -1053,10 +1093,12 @@ int MPI_Type_size(MPI_Datatype type, int *size);
 int MPI_Type_size_x(MPI_Datatype type, MPI_Count *size);
 
 //@ op 255 MPI_Type_struct kind=process result=zero
+//@ capture none
 //@ args count - - - datatype
 int MPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype array_of_types[], MPI_Datatype *newtype);
 
 //@ op 256 MPI_Type_ub result=zero
+//@ capture none
 //@ args datatype -
 int MPI_Type_ub(MPI_Datatype mtype, MPI_Aint *ub);
 
@@ -1064,7 +1106,7 @@ int MPI_Type_ub(MPI_Datatype mtype, MPI_Aint *ub);
 //@ args count value value datatype datatype
 int MPI_Type_vector(int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
-//@ op 258 MPI_Unpack result=zero
+//@ op 258 MPI_Unpack does=nothing result=zero
 //@ args size=length value - buf count datatype comm
 int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount, MPI_Datatype datatype, MPI_Comm comm);
 
@@ -1076,28 +1118,32 @@ int MPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insize
 //@ args text text text
 int MPI_Unpublish_name(const char *service_name, MPI_Info info, const char *port_name);
 
-//@ op 261 MPI_Wait result=zero
+//@ op 261 MPI_Wait does=end result=zero
+//@ capture none
 //@ args request -
 //@ more matched=list
 int MPI_Wait(MPI_Request *request, MPI_Status *status);
 
-//@ op 262 MPI_Waitall result=zero
+//@ op 262 MPI_Waitall does=end result=zero
+//@ capture none
 //@ args count list -
 int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses);
 
-//@ op 263 MPI_Waitany result=zero
+//@ op 263 MPI_Waitany does=end-some result=zero
+//@ capture none
 //@ args count list - -
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status);
 
-//@ op 264 MPI_Waitsome result=zero
+//@ op 264 MPI_Waitsome does=end-some result=zero
+//@ capture none
 //@ args count list - - -
 int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status array_of_statuses[]);
 
-//@ op 265 MPI_Win_allocate kind=process result=zero
+//@ op 265 MPI_Win_allocate kind=process does=make-window result=zero
 //@ args value value text comm - text
 int MPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 
-//@ op 266 MPI_Win_allocate_shared kind=process result=zero
+//@ op 266 MPI_Win_allocate_shared kind=process does=make-window result=zero
 //@ args value value text comm - text
 int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 
@@ -1109,15 +1155,15 @@ int MPI_Win_attach(MPI_Win win, void *base, MPI_Aint size);
 //@ args text value
 int MPI_Win_call_errhandler(MPI_Win win, int errorcode);
 
-//@ op 269 MPI_Win_complete result=zero
+//@ op 269 MPI_Win_complete does=window result=zero
 //@ args text
 int MPI_Win_complete(MPI_Win win);
 
-//@ op 270 MPI_Win_create kind=process result=zero
+//@ op 270 MPI_Win_create kind=process does=make-window result=zero
 //@ args - value value text comm text
 int MPI_Win_create(void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win);
 
-//@ op 271 MPI_Win_create_dynamic kind=process result=zero
+//@ op 271 MPI_Win_create_dynamic kind=process does=make-window result=zero
 //@ args text comm text
 int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win);
 
@@ -1137,27 +1183,27 @@ int MPI_Win_delete_attr(MPI_Win win, int win_keyval);
 //@ args text -
 int MPI_Win_detach(MPI_Win win, const void *base);
 
-//@ op 276 MPI_Win_fence result=zero
+//@ op 276 MPI_Win_fence does=meet-window result=zero
 //@ args value text
 int MPI_Win_fence(int assert, MPI_Win win);
 
-//@ op 277 MPI_Win_flush result=zero
+//@ op 277 MPI_Win_flush does=window result=zero
 //@ args rank text
 int MPI_Win_flush(int rank, MPI_Win win);
 
-//@ op 278 MPI_Win_flush_all result=zero
+//@ op 278 MPI_Win_flush_all does=window result=zero
 //@ args text
 int MPI_Win_flush_all(MPI_Win win);
 
-//@ op 279 MPI_Win_flush_local result=zero
+//@ op 279 MPI_Win_flush_local does=window result=zero
 //@ args rank text
 int MPI_Win_flush_local(int rank, MPI_Win win);
 
-//@ op 280 MPI_Win_flush_local_all result=zero
+//@ op 280 MPI_Win_flush_local_all does=window result=zero
 //@ args text
 int MPI_Win_flush_local_all(MPI_Win win);
 
-//@ op 281 MPI_Win_free kind=process result=zero
+//@ op 281 MPI_Win_free kind=process does=meet-window result=zero
 //@ args text
 int MPI_Win_free(MPI_Win *win);
 
@@ -1185,15 +1231,15 @@ int MPI_Win_get_info(MPI_Win win, MPI_Info *info_used);
 //@ args text - -
 int MPI_Win_get_name(MPI_Win win, char *win_name, int *resultlen);
 
-//@ op 288 MPI_Win_lock result=zero
+//@ op 288 MPI_Win_lock does=window result=zero
 //@ args value rank value text
 int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win);
 
-//@ op 289 MPI_Win_lock_all result=zero
+//@ op 289 MPI_Win_lock_all does=window result=zero
 //@ args value text
 int MPI_Win_lock_all(int assert, MPI_Win win);
 
-//@ op 290 MPI_Win_post result=zero
+//@ op 290 MPI_Win_post does=window result=zero
 //@ args text value text
 int MPI_Win_post(MPI_Group group, int assert, MPI_Win win);
 
@@ -1217,27 +1263,27 @@ int MPI_Win_set_name(MPI_Win win, const char *win_name);
 //@ args text rank - - -
 int MPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr);
 
-//@ op 296 MPI_Win_start result=zero
+//@ op 296 MPI_Win_start does=window result=zero
 //@ args text value text
 int MPI_Win_start(MPI_Group group, int assert, MPI_Win win);
 
-//@ op 297 MPI_Win_sync result=zero
+//@ op 297 MPI_Win_sync does=window result=zero
 //@ args text
 int MPI_Win_sync(MPI_Win win);
 
-//@ op 298 MPI_Win_test result=zero
+//@ op 298 MPI_Win_test does=window result=zero
 //@ args text -
 //@ more flag=value
 int MPI_Win_test(MPI_Win win, int *flag);
 
-//@ op 299 MPI_Win_unlock result=zero
+//@ op 299 MPI_Win_unlock does=window result=zero
 //@ args rank text
 int MPI_Win_unlock(int rank, MPI_Win win);
 
-//@ op 300 MPI_Win_unlock_all result=zero
+//@ op 300 MPI_Win_unlock_all does=window result=zero
 //@ args text
 int MPI_Win_unlock_all(MPI_Win win);
 
-//@ op 301 MPI_Win_wait result=zero
+//@ op 301 MPI_Win_wait does=window result=zero
 //@ args text
 int MPI_Win_wait(MPI_Win win);

@@ -23,7 +23,7 @@
 //@ args fd value
 int MPI_File_call_errhandler(MPI_File fh, int errorcode);
 
-//@ op 2 MPI_File_close kind=close result=zero
+//@ op 2 MPI_File_close kind=close does=meet result=zero
 //@ args fd
 int MPI_File_close(MPI_File *fh);
 
@@ -80,62 +80,62 @@ int MPI_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *exten
 //@ args fd - datatype datatype -
 int MPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep);
 
-//@ op 16 MPI_File_iread kind=read result=bytes
+//@ op 16 MPI_File_iread kind=read does=begin result=bytes
 //@ args fd size=length count datatype request
 //@ more pieces=list
 int MPI_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 17 MPI_File_iread_all kind=read result=bytes
+//@ op 17 MPI_File_iread_all kind=read does=meet result=bytes
 //@ args fd size=length count datatype request
 //@ more pieces=list
 int MPI_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 18 MPI_File_iread_at kind=read result=bytes
+//@ op 18 MPI_File_iread_at kind=read does=begin result=bytes
 //@ args fd value size=length count datatype request
 //@ more pieces=list
 int MPI_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 19 MPI_File_iread_at_all kind=read result=bytes
+//@ op 19 MPI_File_iread_at_all kind=read does=meet result=bytes
 //@ args fd value size=length count datatype request
 //@ more pieces=list
 int MPI_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 20 MPI_File_iread_shared kind=read result=bytes
+//@ op 20 MPI_File_iread_shared kind=read does=begin result=bytes
 //@ args fd size=length count datatype request
 //@ more pieces=list
 int MPI_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 21 MPI_File_iwrite kind=write result=bytes
+//@ op 21 MPI_File_iwrite kind=write does=begin result=bytes
 //@ args fd size=length count datatype request
 //@ more pieces=list
 int MPI_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 22 MPI_File_iwrite_all kind=write result=bytes
+//@ op 22 MPI_File_iwrite_all kind=write does=meet result=bytes
 //@ args fd size=length count datatype request
 //@ more pieces=list
 int MPI_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 23 MPI_File_iwrite_at kind=write result=bytes
+//@ op 23 MPI_File_iwrite_at kind=write does=begin result=bytes
 //@ args fd value size=length count datatype request
 //@ more pieces=list
 int MPI_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 24 MPI_File_iwrite_at_all kind=write result=bytes
+//@ op 24 MPI_File_iwrite_at_all kind=write does=meet result=bytes
 //@ args fd value size=length count datatype request
 //@ more pieces=list
 int MPI_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 25 MPI_File_iwrite_shared kind=write result=bytes
+//@ op 25 MPI_File_iwrite_shared kind=write does=begin result=bytes
 //@ args fd size=length count datatype request
 //@ more pieces=list
 int MPI_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-//@ op 26 MPI_File_open kind=open result=zero
+//@ op 26 MPI_File_open kind=open does=meet result=zero
 //@ args comm path flags:amode text fd
 //@ more size=length file_system=text
 int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 
-//@ op 27 MPI_File_preallocate kind=size result=zero
+//@ op 27 MPI_File_preallocate kind=size does=meet result=zero
 //@ args fd length
 int MPI_File_preallocate(MPI_File fh, MPI_Offset size);
 
@@ -144,12 +144,12 @@ int MPI_File_preallocate(MPI_File fh, MPI_Offset size);
 //@ more pieces=list
 int MPI_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 29 MPI_File_read_all kind=read result=bytes
+//@ op 29 MPI_File_read_all kind=read does=meet result=bytes
 //@ args fd size=length count datatype -
 //@ more pieces=list
 int MPI_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 30 MPI_File_read_all_begin kind=read result=bytes
+//@ op 30 MPI_File_read_all_begin kind=read does=meet result=bytes
 //@ args fd size=length count datatype
 //@ more pieces=list request=request
 int MPI_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
@@ -163,12 +163,12 @@ int MPI_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status);
 //@ more pieces=list
 int MPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 33 MPI_File_read_at_all kind=read result=bytes
+//@ op 33 MPI_File_read_at_all kind=read does=meet result=bytes
 //@ args fd value size=length count datatype -
 //@ more pieces=list
 int MPI_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 34 MPI_File_read_at_all_begin kind=read result=bytes
+//@ op 34 MPI_File_read_at_all_begin kind=read does=meet result=bytes
 //@ args fd value size=length count datatype
 //@ more pieces=list request=request
 int MPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype);
@@ -177,12 +177,12 @@ int MPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int co
 //@ args fd buf -
 int MPI_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status);
 
-//@ op 36 MPI_File_read_ordered kind=read result=bytes
+//@ op 36 MPI_File_read_ordered kind=read does=meet result=bytes
 //@ args fd size=length count datatype -
 //@ more pieces=list
 int MPI_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 37 MPI_File_read_ordered_begin kind=read result=bytes
+//@ op 37 MPI_File_read_ordered_begin kind=read does=meet result=bytes
 //@ args fd size=length count datatype
 //@ more pieces=list request=request
 int MPI_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
@@ -216,15 +216,15 @@ int MPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler);
 //@ args fd text
 int MPI_File_set_info(MPI_File fh, MPI_Info info);
 
-//@ op 45 MPI_File_set_size kind=size result=zero
+//@ op 45 MPI_File_set_size kind=size does=meet result=zero
 //@ args fd length
 int MPI_File_set_size(MPI_File fh, MPI_Offset size);
 
-//@ op 46 MPI_File_set_view result=zero
+//@ op 46 MPI_File_set_view does=meet result=zero
 //@ args fd offset datatype datatype text text
 int MPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep, MPI_Info info);
 
-//@ op 47 MPI_File_sync kind=flush result=zero
+//@ op 47 MPI_File_sync kind=flush does=meet result=zero
 //@ args fd
 int MPI_File_sync(MPI_File fh);
 
@@ -233,12 +233,12 @@ int MPI_File_sync(MPI_File fh);
 //@ more pieces=list
 int MPI_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 49 MPI_File_write_all kind=write result=bytes
+//@ op 49 MPI_File_write_all kind=write does=meet result=bytes
 //@ args fd size=length count datatype -
 //@ more pieces=list
 int MPI_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 50 MPI_File_write_all_begin kind=write result=bytes
+//@ op 50 MPI_File_write_all_begin kind=write does=meet result=bytes
 //@ args fd size=length count datatype
 //@ more pieces=list request=request
 int MPI_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
@@ -252,12 +252,12 @@ int MPI_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 //@ more pieces=list
 int MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 53 MPI_File_write_at_all kind=write result=bytes
+//@ op 53 MPI_File_write_at_all kind=write does=meet result=bytes
 //@ args fd value size=length count datatype -
 //@ more pieces=list
 int MPI_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 54 MPI_File_write_at_all_begin kind=write result=bytes
+//@ op 54 MPI_File_write_at_all_begin kind=write does=meet result=bytes
 //@ args fd value size=length count datatype
 //@ more pieces=list request=request
 int MPI_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype);
@@ -266,12 +266,12 @@ int MPI_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf,
 //@ args fd buf -
 int MPI_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 
-//@ op 56 MPI_File_write_ordered kind=write result=bytes
+//@ op 56 MPI_File_write_ordered kind=write does=meet result=bytes
 //@ args fd size=length count datatype -
 //@ more pieces=list
 int MPI_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-//@ op 57 MPI_File_write_ordered_begin kind=write result=bytes
+//@ op 57 MPI_File_write_ordered_begin kind=write does=meet result=bytes
 //@ args fd size=length count datatype
 //@ more pieces=list request=request
 int MPI_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);

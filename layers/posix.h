@@ -7,17 +7,19 @@
  *
  *   //@ layer NAME "what it is" [first=N]  N is added to the IDs of its ops
  *   //@ names GROUP CONSTANT …             a set of flag names; values come from the system's headers
- *   //@ op ID NAME kind=K effect=E [result=R] [nofollow]
+ *   //@ op ID NAME kind=K effect=E [does=D] [result=R] [nofollow]
  *   //@ args ROLE …                        one for each parameter of the prototype that follows
  *   //@ more NAME=ROLE …                   what else is kept of the call, and is no parameter
  *   //@ every NAME=ROLE …                  the same of every op that follows
  *   //@ replay EXPRESSION                  how to do it; left out: the prototype's call, with the
  *                                          arguments put in by role
+ *   //@ capture none                       no wrapper is made for it (layers mpi, mpiio)
  *   //@ alias NAME OP                      another architecture's, time's or library's name of the same call
  *   //@ left-out pause|waits "why" NAME …  calls that are no activities: what their time was
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
- * about it (core/resolve/effects.h); a layer without any keeps its handles itself. result: `bytes`,
+ * about it (core/resolve/effects.h); a layer without any keeps its handles itself. does: what it is
+ * to other ranks (mpi.h). result: `bytes`,
  * `zero`, `position` and `number` must come back the same; for `fd`, `pid` and `any` every success is
  * as good. nofollow: a symbolic link at the end of the path is used itself, whatever the flags.
  *

@@ -9,8 +9,16 @@
 #include <string_view>
 
 #include "feign.h"
+#include "layers/mpi_does.h"
+#include "layers/mpiio_does.h"
 
 namespace feign::mpi {
+
+// What a call of either layer does about other ranks.
+constexpr Does does_of(uint32_t op) {
+  const Does does = mpi_does(op);
+  return does != Does::kNothing ? does : mpiio_does(op);
+}
 
 constexpr uint8_t kAbsent = 255;
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The generator: a call's description becomes tables; a wrong one is told with file and line."""
 import os
+import re
 import subprocess
 import sys
 
@@ -37,7 +38,7 @@ def generate(text):
         header = os.path.join(tmp, "x.h")
         with open(header, "w") as f:
             f.write(text)
-        outputs = {k: os.path.join(tmp, k) for k in ("ops-h", "ops-cc", "replay", "page")}
+        outputs = {k: os.path.join(tmp, k) for k in ("ops-h", "ops-cc", "replay", "page", "does")}
         done = subprocess.run([sys.executable, GENERATE, header, *(w for k, v in outputs.items() for w in ("--" + k, v))],
                               stderr=subprocess.PIPE, text=True)
         made = {}
@@ -71,6 +72,44 @@ def test_a_layer_without_effects_has_ids_and_arguments_alone():
                                 ("first=1000", "last=1", 'x.h:1: "last": want first=')):
         status, err, _ = generate(PLAIN.replace(before, after))
         assert status != 0 and want in err, (want, err)
+
+
+def header(name):
+    with open(os.path.join(TOP, "layers", name), encoding="utf-8") as f:
+        return f.read()
+
+
+NEW_CALL = """//@ op 400 MPI_Neighbour_meeting does=meet result=zero
+//@ args size=length count datatype comm
+int MPI_Neighbour_meeting(const void *buf, int count, MPI_Datatype datatype, MPI_Comm comm);
+"""
+
+
+def test_what_a_call_does_about_others_is_said_where_it_is_described():
+    """Nowhere else are calls listed: a new one is in the table of both plug-ins by its description alone."""
+    status, err, made = generate(header("mpi.h") + NEW_CALL)
+    assert status == 0, err
+    rows = re.findall(r"    Does::(\w+),\n", made["does"])
+    assert rows[399] == "kMeet" and rows[398] == "kNothing" and len(rows) == 400
+    status, err, _ = generate(header("mpi.h") + NEW_CALL.replace(" does=meet", ""))
+    assert status != 0 and re.search(r"x.h:\d+: op MPI_Neighbour_meeting .*want does=nothing\|begin\|send", err), err
+    status, err, _ = generate(header("mpi.h") + NEW_CALL.replace("does=meet", "does=meat"))
+    assert status != 0 and 'does "meat": want one of nothing, begin, send' in err, err
+
+
+def test_every_call_that_concerns_others_says_how():
+    does = {}
+    for name in ("mpi.h", "mpiio.h"):
+        does |= {m[1]: m[2] for m in re.finditer(r"^//@ op \d+ MPI_(\w+)(?:.* does=(\S+))?", header(name), re.M)}
+    of = lambda pattern: {does[name] for name in does if re.fullmatch(pattern, name)}
+    assert of(r"[BSRI]?[bsr]?send") == {"send"} and of(r"I?m?recv|Recv|Mrecv") == {"receive"}
+    assert of(r"[BSR]?s?end_init") == {"keep-send"} and of(r"I?m?probe|[MP]r?probe") == {"probe"}
+    assert of(r"(Wait|Test)(all)?") == {"end"} and of(r"(Wait|Test)(any|some)") == {"end-some"}
+    assert of(r"I?(barrier|allgatherv?|alltoall[vw]?|allreduce|reduce_scatter(_block)?)|Barrier|All(gatherv?|toall[vw]?|reduce)") == {"meet"}
+    assert of(r"I?([Bb]cast|[Ss]catterv?)") == {"from-root"} and of(r"I?([Rr]educe|[Gg]atherv?)") == {"to-root"}
+    assert of(r"I?([Ss]can|[Ee]xscan)") == {"upwards"} and of(r"(N|In)eighbor_.*") == {"neighbours"}
+    assert of(r"File_.*(_all|_ordered|_begin)") == {"meet"} and of(r"File_i(read|write)(_at|_shared)?") == {"begin"}
+    assert of(r"(R?(put|get|accumulate)|R?get_accumulate|Put|Get|Accumulate|Win_(lock|flush|unlock).*)") == {"window"}
 
 
 def test_what_is_wrong_is_told_with_file_and_line():

@@ -4,13 +4,13 @@
 import os
 import re
 
-from harness import Tmp, feign, main
+from harness import TOP, Tmp, feign, main
 from mpi_test import recorded, replayed
 
 
-def calls(report, *names):
+def calls(report, *names, layer="mpi"):
     """How many of these were made, none left out or come to otherwise."""
-    ops = [report["ops"]["mpi:" + name] for name in names]
+    ops = [report["ops"][f"{layer}:{name}"] for name in names]
     assert all(o["skipped"] == o["emulated"] == o["mismatched"] == 0 for o in ops), report["ops"]
     return [o["matched"] for o in ops]
 
@@ -70,6 +70,16 @@ def test_communicators_with_neighbours_and_of_two_groups():
 def test_derived_datatypes_in_messages_and_views():
     report = breadth("datatypes")
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [40, 40]
+
+
+def test_files_in_every_way():
+    """Shared and ordered pointers, split calls, requests, deletion on close. Open MPI writes some of it by threads of its own."""
+    report = breadth("files")
+    with open(os.path.join(TOP, "layers", "mpiio.h"), encoding="utf-8") as f:
+        moves = re.findall(r"^//@ op \d+ (\w+) kind=(?:read|write) ", f.read(), re.M)
+    assert report["ops"]["access"]["mismatched"] == 0, "prepared what MPI_File_open makes"
+    # Some of them twice.
+    assert {min(n, 4) for n in calls(report, *(name for name in moves), layer="mpiio")} == {4}, report["ops"]
 
 
 def check_fortran(*options):

@@ -273,14 +273,15 @@ def test_hints_and_layers_are_one_option():
 # ---- dependencies across ranks -------------------------------------------------------------------
 
 def test_without_mpirun_messages_order_the_posix_calls_of_all_ranks():
-    """Who opens and reads what another rank made, with no other rule that would say so."""
-    for name, arguments, ops in (("ring", (20, 5000), {"pread64": 80}), ("checkpoint", (10, 5000), {"pwrite64": 40})):
+    """Who opens and reads what another rank made, with no other rule that would say so; inside one MPI_File_open path does."""
+    for name, arguments, ops, rules in (("ring", (20, 5000), {"pread64": 80}, "mpi+process"),
+                                        ("checkpoint", (10, 5000), {"pwrite64": 40}, "mpi+process+path")):
         with Tmp() as tmp:
             trace, made = recorded(tmp, name, *arguments)
             for seed in range(3):
                 with Tmp() as root:
                     r = feign("replay", trace, "--root", root, "--json", "--require", "1", "--with",
-                              "filter,preset=workload", "--with", "depend,rules=mpi+process", "--with", f"jitter,max=300us,seed={seed}",
+                              "filter,preset=workload", "--with", "depend,rules=" + rules, "--with", f"jitter,max=300us,seed={seed}",
                               "--order", "stream", "--pace", "think", timeout=60)
                     assert r.status == 0, r.err + r.out[-3000:]
                     report = r.json()

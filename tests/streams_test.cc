@@ -86,7 +86,7 @@ struct Seen {
   std::vector<uint64_t> order;
   std::set<uint32_t> open;
   size_t most_open = 0, most_threads = 0;
-  uint64_t fail_at = 0, sleep_at = 0, sleep_ns = 0;
+  uint64_t fail_at = 0, sleep_at = 0, sleep_ns = 0, skip_at = 0;
 };
 Seen* g_seen;  // of the test that runs
 
@@ -127,6 +127,7 @@ feign_status execute(void*, void*, const feign_activity* a, feign_outcome* outco
   if (a->id == s.fail_at) return g_host->fail(g_host, FEIGN_ERR_IO, "the device is gone");
   if (a->id == s.sleep_at) std::this_thread::sleep_for(std::chrono::nanoseconds(s.sleep_ns));
   outcome->result = a->result;
+  if (a->id == s.skip_at) outcome->doing = FEIGN_SKIPPED;
   const std::lock_guard lock(s.mutex);
   s.ended.insert(a->id);
   return FEIGN_OK;
@@ -236,6 +237,36 @@ INSTANTIATE_TEST_SUITE_P(Plans, Streams,
                                             ::testing::Values(Pace::kAfap, Pace::kThink,
                                                               Pace::kTimed),
                                             ::testing::Values(0u, 1u, 3u)));
+
+TEST(Inside, WhatAThreadThatACallMadeDoesIsDoneByThatCallUnlessThatWasSkipped) {
+  for (const uint32_t per_core : {0u, 1u})
+    for (const bool skipped : {false, true}) {
+      Plan plan;
+      const uint32_t a = plan.stream(), b = plan.stream(a, id_of(2)), c = plan.stream(b, id_of(4));
+      const auto fork = [](Record& r) {
+        r.a.op = FEIGN_POSIX_CLONE;
+        return &r;
+      };
+      plan.add(a);
+      plan.add(a, 100).a.duration_ns = 1000;
+      fork(plan.add(a, 200))->a.marks |= FEIGN_AT_DEPTH(1);
+      plan.add(a, 2000);
+      fork(plan.add(b, 250));
+      plan.add(b, 5000);
+      plan.add(c, 6000);
+      Seen seen;
+      if (skipped) seen.skip_at = id_of(1);
+
+      const Report report = run(plan, how(Pace::kAfap, Order::kStream, per_core), seen);
+
+      EXPECT_FALSE(report.failed) << report.stopped_by;
+      const std::set<uint64_t> outer{id_of(0), id_of(1), id_of(3)};
+      if (skipped)
+        EXPECT_EQ(seen.ended.size(), plan.size());
+      else
+        EXPECT_EQ(seen.ended, outer);
+    }
+}
 
 TEST(Order, TraceIsKeptOverAllStreamsAtEveryPace) {
   for (const Pace pace : {Pace::kAfap, Pace::kThink, Pace::kTimed}) {

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -110,6 +111,7 @@ class Worker {
   struct Stream {
     std::array<void*, kMostReplayers> contexts{};
     bool open = false;
+    bool inside = false;        // made by a call that was done: all of it is done by that
     size_t told = 0;            // of what other ranks wait for
     uint64_t left = 0;          // activities
     uint64_t last_ns = 0;       // the end of its last activity
@@ -234,6 +236,15 @@ class Run {
     }
     stop("a failure");
   }
+  // A library may have threads of its own: the fork that made them lies in a call that was done.
+  void makes_inside(uint64_t fork) {
+    const std::lock_guard lock(mutex);
+    forks_inside.insert(fork);
+  }
+  bool made_inside(uint64_t fork) {
+    const std::lock_guard lock(mutex);
+    return forks_inside.contains(fork);
+  }
   void share(size_t most);
   void start();
   // A worker is ready; returns when all are.
@@ -289,6 +300,7 @@ class Run {
   size_t running = 0, getting_ready = 0;
   std::optional<Error> failure;
   std::string stopped_by;
+  std::set<uint64_t> forks_inside;
 };
 
 // A stream gets a worker of its own while there may be more of them. Then it goes to the one whose
@@ -395,6 +407,7 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
   // A parent that is not replayed (filtered out), or that the trace shows later, is not waited for.
   if (info.parent < run_.places.size() && info.parent_id < a.id)
     wait_for(run_.places[info.parent].worker, info.parent, info.parent_id, run_.fork_rule, s, a);
+  s.inside = run_.made_inside(info.parent_id);
   s.last_ns = now_;
   if (first_ns_ == UINT64_MAX) {
     first_ns_ = now_;
@@ -562,7 +575,9 @@ Result<void> Worker::loop() {
     const feign_op_info* info = run_.tables.ops.info(a.op);
     const bool depends = !r.depends.empty() || (a.marks & FEIGN_DEPENDS) != 0;
 
-    const bool done_already = s->nesting.done_already(a);
+    const bool done_already = s->inside || s->nesting.done_already(a);
+    if (done_already && info->kind == FEIGN_KIND_PROCESS) [[unlikely]]
+      run_.makes_inside(a.id);
     if (!done_already) s->nesting.before(a, s->skipped_ns);
     uint64_t due = 0;
     if (paced && !done_already) {

@@ -611,7 +611,9 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   } else {
     const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
     a.file = touched.file;
-    if (touched.created) a.marks |= FEIGN_CREATES;
+    // What the call around it made, it made by this one.
+    const bool for_outer = touched.file != 0 && touched.file == t.made && (a.flags & O_CREAT);
+    if (touched.created || (for_outer && a.result >= 0)) a.marks |= FEIGN_CREATES;
     if (touched.file != 0 && a.result >= 0) {
       Namespace::File& f = names_.file(touched.file);
       if (f.type == Namespace::Type::kDirectory) marks |= FEIGN_DIRECTORY;
@@ -779,12 +781,22 @@ const char* Resolve::apply(Record& r) {
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
   Thread& t = thread();
+  if (FEIGN_DEPTH(a.marks) <= t.made_depth) t.made = 0;
   if (call == nullptr) {
     (void)part_of_tracked(a, t, effect);
     // Another layer: its handles are its own, its paths and files those of all.
     a.path = absolute(t, FEIGN_CWD, 0, a.path);
     a.path2 = absolute(t, FEIGN_CWD, 0, a.path2);
-    if (a.file == 0 && a.path != 0) a.file = names_.found(a.path, Namespace::Type::kUnknown);
+    if (a.path != 0 && (a.marks & FEIGN_CREATES) && a.result >= 0) {
+      feign_activity open = a;
+      open.flags = O_CREAT;
+      const uint32_t file = names_.apply(open, Effect::kOpen).file;
+      t.made = file;
+      t.made_depth = FEIGN_DEPTH(a.marks);
+      if (a.file == 0) a.file = file;
+    } else if (a.file == 0 && a.path != 0) {
+      a.file = names_.found(a.path, Namespace::Type::kUnknown);
+    }
     return nullptr;
   }
   const uint32_t hint = a.file;

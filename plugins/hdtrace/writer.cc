@@ -28,6 +28,7 @@
 #include "hdtrace/names.h"
 #include "hdtrace/project.h"
 #include "hdtrace/provider.h"
+#include "layers/mpi_does.h"
 #include "layers/mpiio_ops.h"
 
 namespace feign::hdtrace {
@@ -288,7 +289,8 @@ struct Writer {
     const bool moves = op.kind == FEIGN_KIND_READ || op.kind == FEIGN_KIND_WRITE;
     const bool seeks = argument_of(op, "whence") != nullptr;
     const bool opens = op.id == FEIGN_MPIIO_FILE_OPEN;
-    const bool waits = strncmp(op.name, "MPI_Wait", 8) == 0 || strncmp(op.name, "MPI_Test", 8) == 0;
+    const Does does = mpi_does(op.id);
+    const bool waits = does == Does::kEnd || does == Does::kEndSome;
     const auto value = [&](const feign_arg_info& arg) {
       return arg.index < a.value_count ? a.values[arg.index] : FEIGN_UNKNOWN;
     };

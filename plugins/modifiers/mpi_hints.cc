@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "feign.hpp"
+#include "layers/mpiio_ops.h"
 
 namespace {
 
@@ -87,14 +88,15 @@ class Modifier {
           if (std::string_view(call->args[i].name) == "info")
             info.emplace_back(op, call->args[i].index);
       }
-    for (const char* name :
-         {"read", "write", "read_at", "write_at", "iread", "iwrite", "iread_at", "iwrite_at"}) {
-      if (options.collective == kAsRecorded) break;
-      const std::string alone = std::string("MPI_File_") + name, all = alone + "_all";
-      const uint32_t one = host->op(host, "mpiio", alone.c_str());
-      const uint32_t many = host->op(host, "mpiio", all.c_str());
-      ops.emplace_back(options.collective == kYes ? one : many,
-                       options.collective == kYes ? many : one);
+    // What has a namesake that all ranks call.
+    for (uint32_t one = FEIGN_MPIIO_FIRST; options.collective != kAsRecorded; ++one) {
+      const feign_op_info* call = host->op_info(host, one);
+      if (call == nullptr || std::string_view(call->layer) != "mpiio") break;
+      if (call->kind != FEIGN_KIND_READ && call->kind != FEIGN_KIND_WRITE) continue;
+      const uint32_t many = host->op(host, "mpiio", (std::string(call->name) + "_all").c_str());
+      if (many != 0)
+        ops.emplace_back(options.collective == kYes ? one : many,
+                         options.collective == kYes ? many : one);
     }
     return FEIGN_OK;
   }

@@ -616,6 +616,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       a->duration_ns = duration;
       a->compute_ns = static_cast<uint64_t>(static_cast<double>(item.own) * ns_per_tick_);
       a->marks = FEIGN_AT_DEPTH(item.depth);
+      // MPI_MODE_CREATE, and there was nothing.
+      if (op == FEIGN_MPIIO_FILE_OPEN && (a->flags & 1) != 0 && a->length == 0 && a->result >= 0)
+        a->marks |= FEIGN_CREATES;
       if (item.code >> 12 <= FEIGN_CAPTURE_STDIO) hints(process, *a);
       if (item.code >> 12 >= FEIGN_CAPTURE_THIRD) third(process, *a, *host_->op_info(host_, op));
       if (item.code >> 12 == FEIGN_CAPTURE_POSIX) {

@@ -342,6 +342,9 @@ static void files(void) {
   MPI_Status status;
   MPI_Offset place = 0, length = 0;
   int moved = 0;
+  /* What MPI makes is not there before. */
+  CHECK(access(file_name, F_OK) != 0);
+  MPI_Barrier(MPI_COMM_WORLD);
   MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
   MPI_File_set_size(file, 0);
   /* Shared and ordered pointers. */
@@ -388,6 +391,25 @@ static void files(void) {
   MPI_File_iwrite_all(file, out, 10, MPI_BYTE, &request[0]);
   MPI_Wait(&request[0], MPI_STATUS_IGNORE);
   MPI_File_sync(file);
+  MPI_File_seek(file, 60000 + 100 * rank, MPI_SEEK_SET);
+  MPI_File_iread(file, in, 60, MPI_BYTE, &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  MPI_File_iread_all(file, in, 40, MPI_BYTE, &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  MPI_File_iread_shared(file, in, 30, MPI_BYTE, &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  /* And the plain ones. */
+  MPI_File_write_at(file, 61000 + 100 * rank, out, 100, MPI_BYTE, &status);
+  MPI_File_write_at_all(file, 62000 + 100 * rank, out, 100, MPI_BYTE, &status);
+  MPI_File_seek(file, 63000 + 100 * rank, MPI_SEEK_SET);
+  MPI_File_write_all(file, out, 50, MPI_BYTE, &status);
+  MPI_File_write(file, out, 50, MPI_BYTE, &status);
+  MPI_File_seek(file, -100, MPI_SEEK_CUR);
+  MPI_File_read_all(file, in, 50, MPI_BYTE, &status);
+  MPI_File_read(file, in, 50, MPI_BYTE, &status);
+  MPI_File_read_at(file, 61000 + 100 * rank, in, 100, MPI_BYTE, &status);
+  MPI_File_read_at_all(file, 62000 + 100 * rank, in, 100, MPI_BYTE, &status);
+  CHECK(in[99] == 'a' + rank);
   MPI_File_get_size(file, &length);
   MPI_File_preallocate(file, 65536);
   MPI_File_close(&file);

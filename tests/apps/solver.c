@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* A solver in two phases: halo exchange with neighbours, then a collective checkpoint through a
  * view of the file. It uses what such programs use: a communicator of its own, a derived datatype,
- * requests, persistent requests, hints, collectives. solver FILE STEPS COLUMNS */
+ * requests, persistent requests, hints, collectives.
+ * solver FILE STEPS COLUMNS [US]: with a pause of up to US before each step. */
 #include <mpi.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int main(int argc, char** argv) {
   int rank, size;
   MPI_Init(&argc, &argv);
-  if (argc != 4) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
-  const int steps = atoi(argv[2]), columns = atoi(argv[3]);
+  const int steps = atoi(argv[2]), columns = atoi(argv[3]), us = argc > 4 ? atoi(argv[4]) : 0;
   double* rows = calloc((size_t)columns * 4, sizeof *rows);
   const int up = rank + 1 < size ? rank + 1 : MPI_PROC_NULL;
   const int down = rank > 0 ? rank - 1 : MPI_PROC_NULL;
@@ -37,6 +39,7 @@ int main(int argc, char** argv) {
   MPI_File_set_view(file, 0, MPI_DOUBLE, part, "native", info);
   MPI_Info_free(&info);
   for (int i = 0; i < steps; ++i) {
+    if (us > 0) usleep((unsigned)(us / size * (1 + (rank + i) % size)));
     MPI_Request requests[4];
     MPI_Irecv(rows, columns, MPI_DOUBLE, down, 1, comm, &requests[0]);
     MPI_Irecv(rows + columns, columns, MPI_DOUBLE, up, 2, comm, &requests[1]);

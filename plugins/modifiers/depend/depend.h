@@ -172,10 +172,10 @@ class Depend {
   // ---- rule mpi
   struct Message {  // what an op does to order
     bool known = false;
-    bool sends = false, receives = false, keeps = false, starts = false, ends = false, any = false;
-    bool collective = false, begins = false, file = false, opens = false, window = false,
-         makes_window = false;
-    int way = 0;
+    bool sends = false, receives = false, keeps = false, starts = false, ends = false;
+    bool begins = false, file = false, opens = false;
+    feign::Does does = feign::Does::kNothing;
+    feign::Does meets = feign::Does::kNothing;  // who waits for whom in a collective call
     feign::mpi::Args args;
   };
   struct Meeting {  // one collective call

@@ -9,55 +9,15 @@
 // between two ranks under one tag: MPI keeps these in order.
 #include <string>
 
-#include "layers/mpi_ops.h"
-#include "layers/mpiio_ops.h"
 #include "modifiers/depend/depend.h"
 
 namespace depend {
 
+using feign::Does;
 using feign::mpi::kAbsent;
 using feign::mpi::kCompleted;
 using feign::mpi::kWildcard;
 using feign::mpi::number;
-
-namespace {
-
-enum class Way { kNone, kAll, kFromRoot, kToRoot, kUpwards };
-
-// Who waits for whom in a collective call, by its name; the I of non-blocking ones is left out.
-Way way_of(std::string_view name) {
-  if (!name.starts_with("MPI_")) return Way::kNone;
-  name.remove_prefix(4);
-  const auto is = [&](std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (name.starts_with("File_")) {
-    const bool all = name.ends_with("_all") || name.ends_with("_all_begin") ||
-                     name.ends_with("_ordered") || name.ends_with("_ordered_begin");
-    return all || is({"File_open", "File_close", "File_set_view", "File_set_size",
-                      "File_preallocate", "File_sync"})
-               ? Way::kAll
-               : Way::kNone;
-  }
-  if (is({"Comm_dup", "Comm_dup_with_info", "Comm_idup", "Comm_create", "Comm_split",
-          "Comm_split_type", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create",
-          "Dist_graph_create_adjacent", "Win_create", "Win_allocate", "Win_allocate_shared",
-          "Win_create_dynamic"}))
-    return Way::kAll;
-  std::string lower(name);
-  if (lower.size() > 1 && lower[0] == 'I' && lower[1] != 'n') lower.erase(0, 1);
-  lower[0] = static_cast<char>(lower[0] | 32);
-  for (const std::string_view all :
-       {"barrier", "allreduce", "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw",
-        "reduce_scatter", "reduce_scatter_block"})
-    if (lower == all) return Way::kAll;
-  if (lower == "bcast" || lower == "scatter" || lower == "scatterv") return Way::kFromRoot;
-  if (lower == "reduce" || lower == "gather" || lower == "gatherv") return Way::kToRoot;
-  if (lower == "scan" || lower == "exscan") return Way::kUpwards;
-  return Way::kNone;
-}
-
-}  // namespace
 
 const Depend::Message& Depend::message_of(uint32_t op) {
   if (op >= messages_.size()) messages_.resize(op + size_t{1});
@@ -68,24 +28,31 @@ const Depend::Message& Depend::message_of(uint32_t op) {
   const std::string_view layer = info != nullptr ? info->layer : "";
   if (layer != "mpi" && layer != "mpiio") return m;
   m.args = feign::mpi::args_of_op(*info);
-  const std::string_view name = info->name;
-  const bool sends = name.ends_with("send") && name != "MPI_Sendrecv";
-  m.collective = way_of(name) != Way::kNone;
-  m.way = static_cast<int>(way_of(name));
+  m.does = feign::mpi::does_of(op);
   m.begins = m.args.request != kAbsent;
   m.file = layer == "mpiio";
-  m.opens = name == "MPI_File_open";
-  if (m.file) return m;
-  m.sends = sends || name.ends_with("send_init") || name.starts_with("MPI_Sendrecv");
-  m.receives = name == "MPI_Recv" || name == "MPI_Irecv" || name == "MPI_Recv_init" ||
-               name.starts_with("MPI_Sendrecv");
-  m.keeps = name.ends_with("_init");
-  m.starts = name == "MPI_Start" || name == "MPI_Startall";
-  m.ends = name.starts_with("MPI_Wait") || name.starts_with("MPI_Test");
-  if (name == "MPI_Test_cancelled") m.ends = false;
-  m.any = name.ends_with("any") || name.ends_with("some");
-  m.window = name == "MPI_Win_fence" || name == "MPI_Win_free";
-  m.makes_window = name.starts_with("MPI_Win_") && m.collective;
+  m.opens = m.file && info->kind == FEIGN_KIND_OPEN;
+  switch (m.does) {
+    case Does::kMakeComm:
+    case Does::kMakeWindow:
+    case Does::kMeetWindow:
+      m.meets = Does::kMeet;
+      break;
+    case Does::kMeet:
+    case Does::kFromRoot:
+    case Does::kToRoot:
+    case Does::kUpwards:
+      m.meets = m.does;
+      break;
+    default:
+      break;
+  }
+  m.keeps = m.does == Does::kKeepSend || m.does == Does::kKeepReceive;
+  m.sends = m.does == Does::kSend || m.does == Does::kSendReceive || m.does == Does::kKeepSend;
+  m.receives =
+      m.does == Does::kReceive || m.does == Does::kSendReceive || m.does == Does::kKeepReceive;
+  m.starts = m.does == Does::kStart;
+  m.ends = m.does == Does::kEnd || m.does == Does::kEndSome;
   return m;
 }
 
@@ -133,7 +100,6 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
   if (c.members < 2 || rank < 0) return;
   const uint64_t number = c.next[rank]++;
   Meeting& meeting = c.meetings[number];
-  const auto way = static_cast<Way>(m.way);
   const bool is_root = root == rank;
   // Its own arrival.
   const auto tell = [&](const Meeting::Waiter& w) {
@@ -144,8 +110,8 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
   };
   const Meeting::Waiter me{a.stream, rank, is_root, request};
   ++meeting.came;
-  switch (way) {
-    case Way::kAll: {
+  switch (m.meets) {
+    case Does::kMeet: {
       meeting.waiters.push_back(me);
       if (meeting.came < c.members) {
         meeting.arrived.push_back(here);
@@ -158,7 +124,7 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
         if (w.stream != a.stream) tell(w);
       break;
     }
-    case Way::kFromRoot:
+    case Does::kFromRoot:
       if (is_root)
         for (const Meeting::Waiter& w : meeting.waiters) tell(w);
       if (is_root) meeting.arrived.push_back(here);
@@ -168,7 +134,7 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
         tell(me);
       }
       break;
-    case Way::kToRoot:
+    case Does::kToRoot:
       if (is_root) {
         for (const Point& p : meeting.arrived) {
           here = p;
@@ -255,23 +221,21 @@ void Depend::mpi(const feign_activity& a, Point here) {
   const uint64_t named = value(x.request);
   const uint64_t request = m.begins && named != FEIGN_UNKNOWN ? named : 0;
   if (m.opens) opened_[a.handle] = text(x.comm);
-  if (m.collective) {
+  if (m.does == Does::kMeetWindow) {
+    if (const auto at = windows_.find({rank, text(x.win)}); at != windows_.end())
+      come(at->second, m, a, 0, here, 0);
+    return;
+  }
+  if (m.meets != Does::kNothing) {
     uint32_t comm = text(x.comm);
     if (m.file && !m.opens) {
       const auto at = opened_.find(a.handle);
       if (at == opened_.end()) return;
       comm = at->second;
     }
-    if (m.makes_window) windows_[{rank, text(x.win)}] = comm;
+    if (m.does == Does::kMakeWindow) windows_[{rank, text(x.win)}] = comm;
     const uint64_t root = value(x.rank);
     return come(comm, m, a, root == FEIGN_UNKNOWN ? 0 : number(root), here, request);
-  }
-  if (m.window) {
-    Message all = m;
-    all.way = static_cast<int>(Way::kAll);
-    if (const auto at = windows_.find({rank, text(x.win)}); at != windows_.end())
-      come(at->second, all, a, 0, here, 0);
-    return;
   }
   const uint32_t comm = text(x.comm);
   if (m.keeps) {
@@ -318,7 +282,7 @@ void Depend::mpi(const feign_activity& a, Point here) {
     const uint64_t n = a.values[i];
     if ((n & (kWildcard | FEIGN_UNKNOWN)) == kWildcard) {
       if (++i < a.value_count) matched[n & ~(kWildcard | kCompleted)] = a.values[i];
-    } else if (!(n & FEIGN_UNKNOWN) && (!m.any || n & kCompleted)) {
+    } else if (!(n & FEIGN_UNKNOWN) && (m.does != Does::kEndSome || n & kCompleted)) {
       numbers.push_back(n & ~kCompleted);
     }
   }

@@ -302,6 +302,8 @@ void request(Stream& s, uint32_t op) {
       o.requests.erase(at);
       return;
     }
+    case FEIGN_MPI_REQUEST_GET_STATUS:
+      return look_at(s, {one});
     case FEIGN_MPI_CANCEL: {
       Owner& o = *s.owner;
       const std::lock_guard lock(o.mutex);
@@ -310,7 +312,7 @@ void request(Stream& s, uint32_t op) {
       return s.answer(MPI_Cancel(&at->second.request));
     }
     default:
-      return look_at(s, {one});
+      return s.emulate();
   }
 }
 
@@ -397,99 +399,31 @@ void remember(Stream& s, MPI_Request request, bool persistent, bool stand_in,
   o.requests[n] = {request, persistent, stand_in, std::move(kept)};
 }
 
-Class class_of(uint32_t op, const feign_op_info& info, const Args& args) {
-  switch (op) {
-    case FEIGN_MPI_SEND:
-    case FEIGN_MPI_BSEND:
-    case FEIGN_MPI_SSEND:
-    case FEIGN_MPI_RSEND:
-    case FEIGN_MPI_ISEND:
-    case FEIGN_MPI_IBSEND:
-    case FEIGN_MPI_ISSEND:
-    case FEIGN_MPI_IRSEND:
-    case FEIGN_MPI_SEND_INIT:
-    case FEIGN_MPI_BSEND_INIT:
-    case FEIGN_MPI_SSEND_INIT:
-    case FEIGN_MPI_RSEND_INIT:
-      return Class::kSend;
-    case FEIGN_MPI_RECV:
-    case FEIGN_MPI_IRECV:
-    case FEIGN_MPI_RECV_INIT:
-    case FEIGN_MPI_MRECV:
-    case FEIGN_MPI_IMRECV:
-      return Class::kReceive;
-    case FEIGN_MPI_SENDRECV:
-    case FEIGN_MPI_SENDRECV_REPLACE:
-      return Class::kSendReceive;
-    case FEIGN_MPI_PROBE:
-    case FEIGN_MPI_IPROBE:
-    case FEIGN_MPI_MPROBE:
-    case FEIGN_MPI_IMPROBE:
-      return Class::kProbe;
-    case FEIGN_MPI_WAIT:
-    case FEIGN_MPI_WAITALL:
-    case FEIGN_MPI_WAITANY:
-    case FEIGN_MPI_WAITSOME:
-    case FEIGN_MPI_TEST:
-    case FEIGN_MPI_TESTALL:
-    case FEIGN_MPI_TESTANY:
-    case FEIGN_MPI_TESTSOME:
-    case FEIGN_MPI_START:
-    case FEIGN_MPI_STARTALL:
-    case FEIGN_MPI_REQUEST_FREE:
-    case FEIGN_MPI_CANCEL:
-    case FEIGN_MPI_REQUEST_GET_STATUS:
-      return Class::kRequest;  // of layer mpiio, too
-    case FEIGN_MPI_TYPE_COMMIT:
-      return Class::kCommit;
-    case FEIGN_MPI_COMM_DUP:
-    case FEIGN_MPI_COMM_DUP_WITH_INFO:
-    case FEIGN_MPI_COMM_IDUP:
-    case FEIGN_MPI_COMM_CREATE:
-    case FEIGN_MPI_COMM_SPLIT:
-    case FEIGN_MPI_COMM_SPLIT_TYPE:
-    case FEIGN_MPI_CART_CREATE:
-    case FEIGN_MPI_CART_SUB:
-    case FEIGN_MPI_GRAPH_CREATE:
-    case FEIGN_MPI_DIST_GRAPH_CREATE:
-    case FEIGN_MPI_DIST_GRAPH_CREATE_ADJACENT:
-      return Class::kCollective;
-    case FEIGN_MPI_REDUCE_LOCAL:
-      return Class::kAsks;
-    default:
-      break;
-  }
-  if (args.win != kAbsent) return Class::kWindow;
-  // Calls on a communicator that all of it make.
-  static constexpr std::string_view kCollective[] = {
-      "MPI_Barrier",    "MPI_Ibarrier",  "MPI_Bcast",    "MPI_Ibcast",    "MPI_Gather",
-      "MPI_Igather",    "MPI_Scatter",   "MPI_Iscatter", "MPI_Allgather", "MPI_Iallgather",
-      "MPI_Alltoall",   "MPI_Ialltoall", "MPI_Reduce",   "MPI_Ireduce",   "MPI_Allreduce",
-      "MPI_Iallreduce", "MPI_Scan",      "MPI_Iscan",    "MPI_Exscan",    "MPI_Iexscan",
-      "MPI_Neighbor_",  "MPI_Ineighbor_"};
-  for (const std::string_view prefix : kCollective)
-    if (std::string_view(info.name).starts_with(prefix) && args.comm != kAbsent)
-      return Class::kCollective;
-  return Class::kAsks;
-}
-
 void do_mpi(Stream& s, uint32_t op) {
   // What failed then was not done; and whoever waited for it then does not wait for it now.
   if (s.a->result < 0) return s.emulate();
   const bool none = s.r->options.comm == kNone;
-  switch (s.r->classes[op - s.r->mpi_first]) {
-    case Class::kSend:
-      return none ? stand_in(s) : send(s, op);
-    case Class::kReceive:
-      if (none) return stand_in(s);
+  const Does does = mpi_does(op);
+  if (none && does != Does::kStart && does != Does::kEnd && does != Does::kEndSome &&
+      does != Does::kRequest && does != Does::kMakeType)
+    return stand_in(s);
+  switch (does) {
+    case Does::kSend:
+    case Does::kKeepSend:
+      return send(s, op);
+    case Does::kReceive:
+    case Does::kKeepReceive:
       return s.args->message != kAbsent ? receive_probed(s, op) : receive(s, op);
-    case Class::kSendReceive:
-      return none ? stand_in(s) : send_receive(s);
-    case Class::kProbe:
-      return none ? s.emulate() : probe(s, op);
-    case Class::kRequest:
+    case Does::kSendReceive:
+      return send_receive(s);
+    case Does::kProbe:
+      return probe(s, op);
+    case Does::kStart:
+    case Does::kEnd:
+    case Does::kEndSome:
+    case Does::kRequest:
       return request(s, op);
-    case Class::kCommit: {
+    case Does::kMakeType: {
       bool made = false;
       MPI_Datatype type = build_type(s.r->text(s.known(s.args->type, 0)), made);
       if (!made) return s.emulate();
@@ -497,14 +431,22 @@ void do_mpi(Stream& s, uint32_t op) {
       s.outcome->result = 0;
       return;
     }
-    case Class::kCollective:
-      return none ? stand_in(s) : collect(s, op);
-    case Class::kWindow:
-      return none ? stand_in(s) : window(s, op);
-    case Class::kAsks:
+    case Does::kMeet:
+    case Does::kFromRoot:
+    case Does::kToRoot:
+    case Does::kUpwards:
+    case Does::kNeighbours:
+    case Does::kMakeComm:
+      return collect(s, op, does);
+    case Does::kMakeWindow:
+    case Does::kMeetWindow:
+    case Does::kWindow:
+      return window(s, op, does);
+    case Does::kNothing:
+    case Does::kBegin:
       break;
   }
-  return none ? stand_in(s) : s.emulate();
+  s.emulate();
 }
 
 }  // namespace feign::mpi

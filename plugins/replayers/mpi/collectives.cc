@@ -186,7 +186,7 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
 
 }  // namespace
 
-void collect(Stream& s, uint32_t op) {
+void collect(Stream& s, uint32_t op, Does does) {
   const Group* g = collective(s);
   if (g == nullptr) return;
   char *out = s.space.get(), *in = out + kHalf;
@@ -195,6 +195,15 @@ void collect(Stream& s, uint32_t op) {
   const int size = g->size, most = most_each(size);
   int root = 0;
   bool is_root = false;
+  if (does == Does::kMakeComm) {
+    // What they made is there since before the start; to make another costs what it cost.
+    MPI_Comm made = MPI_COMM_NULL;
+    s.answer(MPI_Comm_dup(comm, &made));
+    if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+    if (x.request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+    return;
+  }
+  if (does == Does::kNeighbours && g->in + g->out != 0) return neighbours(s, op, *g);
   if (x.rank != kAbsent && !root_of(s, *g, root, is_root))
     return s.skip("its root is not in its communicator");
   // Of what each rank sends, or gets.
@@ -323,26 +332,8 @@ void collect(Stream& s, uint32_t op) {
               : MPI_Iscatterv(out, p.out, p.out_at, MPI_BYTE, in, mine, MPI_BYTE, root, comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
-    case FEIGN_MPI_COMM_DUP:
-    case FEIGN_MPI_COMM_DUP_WITH_INFO:
-    case FEIGN_MPI_COMM_IDUP:
-    case FEIGN_MPI_COMM_CREATE:
-    case FEIGN_MPI_COMM_SPLIT:
-    case FEIGN_MPI_COMM_SPLIT_TYPE:
-    case FEIGN_MPI_CART_CREATE:
-    case FEIGN_MPI_CART_SUB:
-    case FEIGN_MPI_GRAPH_CREATE:
-    case FEIGN_MPI_DIST_GRAPH_CREATE:
-    case FEIGN_MPI_DIST_GRAPH_CREATE_ADJACENT: {
-      // What they made is there since before the start; to make another costs what it cost.
-      MPI_Comm made = MPI_COMM_NULL;
-      s.answer(MPI_Comm_dup(comm, &made));
-      if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
-      if (x.request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
-      return;
-    }
     default:
-      if (g->in + g->out != 0) return neighbours(s, op, *g);
+      break;
   }
   // Of others only the waiting for all is left.
   if (x.request == kAbsent) return s.answer(MPI_Barrier(comm));

@@ -59,6 +59,16 @@ int64_t remove_below(int root, const std::string& path) {
   return result;
 }
 
+// The first of them makes it; ranks that looked by themselves would see it there or not.
+int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
+  int me = 0;
+  MPI_Comm_rank(comm, &me);
+  if (me != 0) return 0;
+  const int fd = open_in_root(r.root, path, how | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd >= 0) close(fd);
+  return fd;
+}
+
 void open_file(Stream& s) {
   Replayer& r = *s.r;
   const feign_activity& a = *s.a;
@@ -83,15 +93,9 @@ void open_file(Stream& s) {
     if (a.flags & recorded) mode |= here;
   // A name below /proc cannot be removed by MPI.
   if (a.flags & 16) f.remove = path;
-  // The first of them makes it; ranks that looked by themselves would see it there or not.
-  int me = 0, fd = 0;
-  MPI_Comm_rank(comm, &me);
+  int fd = 0;
   if (mode & MPI_MODE_CREATE) {
-    if (me == 0) {
-      const int how = mode & MPI_MODE_EXCL ? O_CREAT | O_EXCL : O_CREAT;
-      fd = open_in_root(r.root, path.c_str(), how | O_WRONLY | O_CLOEXEC, 0666);
-      if (fd >= 0) close(fd);
-    }
+    fd = make_file(r, comm, path.c_str(), mode & MPI_MODE_EXCL ? O_CREAT | O_EXCL : O_CREAT);
     MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
   }
@@ -118,6 +122,22 @@ void open_file(Stream& s) {
   const std::lock_guard lock(r.files_mutex);
   r.files[a.handle] = std::move(f);
 }
+
+// What goes into a call that moves data, whatever its name.
+struct Data {
+  MPI_File file;
+  MPI_Offset offset;
+  void* at;
+  int count;
+  MPI_Datatype type;
+  MPI_Status* status;
+  MPI_Request* request;
+};
+struct DataCall {
+  int (*call)(Data&);
+  bool tells;  // how many bytes it moved; others have only begun
+};
+#include "layers/mpiio_replay.inc"
 
 int whence_of(uint32_t recorded) {
   return recorded == 602 ? MPI_SEEK_CUR : recorded == 604 ? MPI_SEEK_END : MPI_SEEK_SET;
@@ -159,14 +179,9 @@ void do_mpiio(Stream& s, uint32_t op) {
   Replayer& r = *s.r;
   const feign_activity& a = *s.a;
   const feign_op_info* op_info = r.host->op_info(r.host, op);
-  const std::string_view name = op_info->name;
-  const bool all = name.find("_all") != std::string_view::npos ||
-                   name.find("_ordered") != std::string_view::npos;
+  const bool meets = mpiio_does(op) == Does::kMeet, later = s.args->request != kAbsent;
   if (r.options.io != kIoReal) {
     // The calls in it are made in its place; it says only that all ranks have come this far.
-    const bool meets = all || op == FEIGN_MPIIO_FILE_OPEN || op == FEIGN_MPIIO_FILE_CLOSE ||
-                       op == FEIGN_MPIIO_FILE_SET_VIEW || op == FEIGN_MPIIO_FILE_SET_SIZE ||
-                       op == FEIGN_MPIIO_FILE_PREALLOCATE || op == FEIGN_MPIIO_FILE_SYNC;
     const Group* g = nullptr;
     if (op == FEIGN_MPIIO_FILE_OPEN) {
       g = s.group(s.args->comm);
@@ -178,8 +193,17 @@ void do_mpiio(Stream& s, uint32_t op) {
       if (at != r.files.end()) g = at->second.group;
       if (op == FEIGN_MPIIO_FILE_CLOSE && at != r.files.end()) r.files.erase(at);
     }
-    if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL)
-      MPI_Barrier(g->comm);
+    if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
+      // Who opens in there what another makes comes after him: so it is made here.
+      constexpr uint32_t kCreate = 1, kExcl = 64;
+      if (op == FEIGN_MPIIO_FILE_OPEN && (a.flags & (kCreate | kExcl)) == kCreate && a.path != 0)
+        make_file(r, g->comm, r.text(a.path), O_CREAT);
+      MPI_Request request = MPI_REQUEST_NULL;
+      if (!later)
+        MPI_Barrier(g->comm);
+      else if (MPI_Ibarrier(g->comm, &request) == MPI_SUCCESS)
+        remember(s, request);
+    }
     return s.skip("left to the posix calls in it");
   }
   if (op == FEIGN_MPIIO_FILE_OPEN) return open_file(s);
@@ -201,7 +225,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     return;
   }
   const MPI_File f = file.file;
-  if (all && !file.group->apart && r.options.comm == kReal) return s.refuse(*file.group);
+  if (meets && !file.group->apart && r.options.comm == kReal) return s.refuse(*file.group);
   MPI_Status status;
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_SUCCESS;
@@ -215,127 +239,13 @@ void do_mpiio(Stream& s, uint32_t op) {
     const Memory m = memory_of(s, writes);
     // In etypes of the view, as the program gave it.
     const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
-    bool later = false;
-    switch (op) {
-      case FEIGN_MPIIO_FILE_READ:
-        code = MPI_File_read(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_READ_ALL:
-        code = MPI_File_read_all(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_READ_AT:
-        code = MPI_File_read_at(f, at, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_READ_AT_ALL:
-        code = MPI_File_read_at_all(f, at, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_READ_SHARED:
-        code = MPI_File_read_shared(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_READ_ORDERED:
-        code = MPI_File_read_ordered(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE:
-        code = MPI_File_write(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_ALL:
-        code = MPI_File_write_all(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_AT:
-        code = MPI_File_write_at(f, at, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_AT_ALL:
-        code = MPI_File_write_at_all(f, at, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_SHARED:
-        code = MPI_File_write_shared(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_ORDERED:
-        code = MPI_File_write_ordered(f, m.at, m.count, m.type, &status);
-        break;
-      case FEIGN_MPIIO_FILE_IREAD:
-        code = MPI_File_iread(f, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IREAD_ALL:
-        code = MPI_File_iread_all(f, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IREAD_AT:
-        code = MPI_File_iread_at(f, at, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IREAD_AT_ALL:
-        code = MPI_File_iread_at_all(f, at, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IREAD_SHARED:
-        code = MPI_File_iread_shared(f, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IWRITE:
-        code = MPI_File_iwrite(f, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IWRITE_ALL:
-        code = MPI_File_iwrite_all(f, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IWRITE_AT:
-        code = MPI_File_iwrite_at(f, at, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IWRITE_AT_ALL:
-        code = MPI_File_iwrite_at_all(f, at, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_IWRITE_SHARED:
-        code = MPI_File_iwrite_shared(f, m.at, m.count, m.type, &request);
-        later = true;
-        break;
-      case FEIGN_MPIIO_FILE_READ_ALL_BEGIN:
-        code = MPI_File_read_all_begin(f, m.at, m.count, m.type);
-        break;
-      case FEIGN_MPIIO_FILE_READ_AT_ALL_BEGIN:
-        code = MPI_File_read_at_all_begin(f, at, m.at, m.count, m.type);
-        break;
-      case FEIGN_MPIIO_FILE_READ_ORDERED_BEGIN:
-        code = MPI_File_read_ordered_begin(f, m.at, m.count, m.type);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_ALL_BEGIN:
-        code = MPI_File_write_all_begin(f, m.at, m.count, m.type);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_AT_ALL_BEGIN:
-        code = MPI_File_write_at_all_begin(f, at, m.at, m.count, m.type);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_ORDERED_BEGIN:
-        code = MPI_File_write_ordered_begin(f, m.at, m.count, m.type);
-        break;
-      case FEIGN_MPIIO_FILE_READ_ALL_END:
-        code = MPI_File_read_all_end(f, m.at, &status);
-        break;
-      case FEIGN_MPIIO_FILE_READ_AT_ALL_END:
-        code = MPI_File_read_at_all_end(f, m.at, &status);
-        break;
-      case FEIGN_MPIIO_FILE_READ_ORDERED_END:
-        code = MPI_File_read_ordered_end(f, m.at, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_ALL_END:
-        code = MPI_File_write_all_end(f, m.at, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_AT_ALL_END:
-        code = MPI_File_write_at_all_end(f, m.at, &status);
-        break;
-      case FEIGN_MPIIO_FILE_WRITE_ORDERED_END:
-        code = MPI_File_write_ordered_end(f, m.at, &status);
-        break;
-      default:
-        return s.skip("not a call that is made here");
-    }
+    const DataCall& call = kMpiioData[op - FEIGN_MPIIO_FIRST];
+    Data data{f, at, m.at, m.count, m.type, &status, &request};
+    code = call.call(data);
     s.answer(code);
     if (code != MPI_SUCCESS) return;
     if (later) remember(s, request);
-    if (later || name.ends_with("_begin")) {
+    if (!call.tells) {
       // How many bytes it was shows when it is over.
       s.outcome->result = a.result;
       return;
@@ -364,11 +274,9 @@ void do_mpiio(Stream& s, uint32_t op) {
       code = shared ? MPI_File_seek_shared(f, to, whence) : MPI_File_seek(f, to, whence);
       s.answer(code);
       if (code == MPI_SUCCESS) {
-        MPI_Offset at = 0;
-        if (shared)
-          MPI_File_get_position_shared(f, &at);
-        else
-          MPI_File_get_position(f, &at);
+        // A shared pointer may have been moved by others since.
+        MPI_Offset at = whence == MPI_SEEK_SET ? to : a.result;
+        if (!shared) MPI_File_get_position(f, &at);
         s.outcome->result = at;
       }
       return;

@@ -103,7 +103,8 @@ struct Look {
       stream = a.stream;
       rank = r->host->stream_info(r->host, stream, &info) >= 0 ? info.rank : -1;
     }
-    if (r->classes[a.op - r->mpi_first] == Class::kRequest) {
+    const Does does = mpi_does(a.op);
+    if (does == Does::kStart || does == Does::kEnd || does == Does::kEndSome) {
       for (uint32_t i = args.list; i + 1 < a.value_count; ++i) {
         if (!(a.values[i] & kWildcard) || a.values[i] & (kCompleted | FEIGN_UNKNOWN)) continue;
         r->matched[{rank, a.values[i] & ~kWildcard}] = {source_of(a.values[i + 1]),
@@ -276,13 +277,11 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     r->mpi_first = host->op(host, "mpi", "MPI_Abort");
     r->mpiio_first = host->op(host, "mpiio", "MPI_File_call_errhandler");
     r->args.resize(512 + 256);
-    r->classes.resize(512);
     for (uint32_t i = 0; i < r->args.size(); ++i) {
       const uint32_t op = i < 512 ? r->mpi_first + i : r->mpiio_first + i - 512;
       const feign_op_info* info = host->op_info(host, op);
       const std::string_view layer = info != nullptr ? info->layer : "";
       if (layer == (i < 512 ? "mpi" : "mpiio")) r->args[i] = args_of_op(*info);
-      if (layer == "mpi") r->classes[i] = class_of(op, *info, r->args[i]);
     }
     // Alone, nobody waits for others here: that is up to modifier depend.
     if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;

@@ -30,19 +30,6 @@ struct Options {
   uint32_t comm, io;
 };
 
-// What kind of call an op of layer mpi is.
-enum class Class : uint8_t {
-  kAsks,
-  kSend,
-  kReceive,
-  kSendReceive,
-  kProbe,
-  kRequest,
-  kCommit,
-  kCollective,
-  kWindow
-};
-
 // A communicator of the trace.
 struct Group {
   std::string text;
@@ -124,8 +111,7 @@ struct Replayer {
   std::atomic<uint64_t> bytes{0};
   uint32_t rank = 0, ranks = 1;
   std::vector<uint32_t> rank_of;
-  std::vector<Args> args;      // by op, mpi's then mpiio's
-  std::vector<Class> classes;  // by op, mpi's
+  std::vector<Args> args;  // by op, mpi's then mpiio's
   // What receives by wildcard got, by recorded rank and request.
   std::map<std::pair<int64_t, uint64_t>, std::pair<int, int>> matched;
   bool lists = true;  // every call that has counts for each member tells them
@@ -210,9 +196,6 @@ struct Stream {
   }
 };
 
-// What an op of layer mpi is.
-Class class_of(uint32_t op, const feign_op_info& info, const Args& args);
-
 // Half of a stream's address space is sent from, half received into.
 constexpr int64_t kHalf = int64_t{1} << 30;
 // As bytes, where both ends must agree on the length without the datatype.
@@ -237,8 +220,8 @@ const Group* collective(Stream& s);
 
 // What a call does here. [the stream]
 void do_mpi(Stream& s, uint32_t op);
-void collect(Stream& s, uint32_t op);
-void window(Stream& s, uint32_t op);
+void collect(Stream& s, uint32_t op, Does does);
+void window(Stream& s, uint32_t op, Does does);
 void do_mpiio(Stream& s, uint32_t op);
 void close_files(Replayer& r);
 // A request that a call made, under the number that the trace has for it.

@@ -122,13 +122,11 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
 
 }  // namespace
 
-void window(Stream& s, uint32_t op) {
+void window(Stream& s, uint32_t op, Does does) {
   Owner& o = *s.owner;
   const Args& x = *s.args;
   const auto name = static_cast<uint32_t>(s.known(x.win, 0));
-  if (op == FEIGN_MPI_WIN_CREATE || op == FEIGN_MPI_WIN_ALLOCATE ||
-      op == FEIGN_MPI_WIN_ALLOCATE_SHARED || op == FEIGN_MPI_WIN_CREATE_DYNAMIC)
-    return make_window(s, name);
+  if (does == Does::kMakeWindow) return make_window(s, name);
   Window* w = nullptr;
   {
     const std::lock_guard lock(o.mutex);
