@@ -243,10 +243,6 @@ static void put_bind(struct feign_record* r, const long* a, long result) {
 /* ---- the table
  * ---------------------------------------------------------------------------------------------- */
 
-/* Puts the kept arguments of a call. `before` is what at_of() found. */
-typedef void fill_function(struct feign_record* r, const long* a, long result,
-                           const uint64_t* before);
-
 enum {
   kState = 1, /* recorded while paused, too: later calls mean nothing without it */
   kData = 2,  /* sampling may leave it out */
@@ -258,7 +254,7 @@ enum {
 };
 
 struct described {
-  fill_function* fill;
+  uint16_t fill; /* for fill(), which puts the kept arguments; 0: no such call */
   uint16_t op;
   uint8_t flags;
   uint8_t at[2]; /* arguments that point to positions, from 1 */
@@ -416,7 +412,7 @@ static inline __attribute__((always_inline)) void record(
       feign_put_number(&r, FEIGN_FIELD_NODE, watched->number);
       feign_put_number(&r, FEIGN_FIELD_TRACER, watched->own);
     }
-    d->fill(&r, a, result, before);
+    fill(d->fill, &r, a, result, before);
     if (__builtin_expect(r.at < r.end || room == FEIGN_TEXTS, 1)) break;
     t->busy = r.busy; /* texts that the chunk's rest has no room for: once more in the next */
   }
@@ -678,19 +674,24 @@ extern char feign_hook_entry[] HIDDEN;
 char feign_capture_library[512];
 char feign_capture_preload[1100];
 
-/* A piece of the file at an address. Where the file may not be run from (a file system without
- * exec), its bytes are copied. */
-static int map_code(uintptr_t address, uint64_t size, int over, long fd, uint64_t offset) {
-  long at = system_call(SYS_mmap, (long)address, (long)size, PROT_READ | PROT_EXEC,
-                        MAP_PRIVATE | (over ? MAP_FIXED : MAP_FIXED_NOREPLACE), fd, (long)offset);
-  if (at == (long)address) return 1;
-  if (at != -EPERM && at != -EACCES) return 0;
-  if (!over &&
-      system_call(SYS_mmap, (long)address, (long)size, PROT_NONE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)address)
+/* A piece of the file at an address; stubs get the hook's address into their last bytes. Where the
+ * file may not be run from (a file system without exec), its bytes are copied. */
+static int map_code(uintptr_t address, uint64_t size, int stubs, long fd, uint64_t offset) {
+  const long code = PROT_READ | PROT_EXEC, data = PROT_READ | PROT_WRITE;
+  const uint64_t slot = size - sizeof(uintptr_t);
+  long at =
+      system_call(SYS_mmap, (long)address, (long)size, stubs ? data : code,
+                  MAP_PRIVATE | (stubs ? MAP_FIXED_NOREPLACE : MAP_FIXED) |
+                      (stubs && size == 4096 ? MAP_POPULATE : 0),
+                  fd, (long)offset);
+  if (at == (long)address) {
+    if (!stubs) return 1;
+    *(uintptr_t*)(address + slot) = (uintptr_t)feign_hook_entry;
+    if (system_call(SYS_mprotect, at, (long)size, code, 0, 0, 0) == 0) return 1;
+  } else if (stubs || (at != -EPERM && at != -EACCES)) {
     return 0;
-  at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                   0);
+  }
+  at = system_call(SYS_mmap, 0, (long)size, data, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at < 0 && at >= -4095) return 0;
   for (uint64_t done = 0; done < size;) {
     const long n = system_call(SYS_pread64, fd, at + (long)done, (long)(size - done),
@@ -698,20 +699,16 @@ static int map_code(uintptr_t address, uint64_t size, int over, long fd, uint64_
     if (n <= 0) return 0;
     done += (uint64_t)n;
   }
-  return system_call(SYS_mprotect, at, (long)size, PROT_READ | PROT_EXEC, 0, 0, 0) == 0 &&
+  if (stubs) *(uintptr_t*)((uintptr_t)at + slot) = (uintptr_t)feign_hook_entry;
+  return system_call(SYS_mprotect, at, (long)size, code, 0, 0, 0) == 0 &&
          system_call(SYS_mremap, at, (long)size, (long)size, 3 /* MAYMOVE, FIXED */, (long)address,
                      0) == (long)address;
 }
 
 static int install(uintptr_t base, const struct feign_hook_head* head, long fd) {
-  const uintptr_t stubs = base + head->text_address - head->distance;
-  if (!map_code(stubs, head->stubs_size, 0, fd, head->stubs_offset)) return 0;
-  const uintptr_t slot = stubs + head->stubs_size;
-  if (system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)slot)
-    return 0;
-  *(uintptr_t*)slot = (uintptr_t)feign_hook_entry;
-  return map_code(base + head->text_address, head->text_size, 1, fd, head->text_offset);
+  const uintptr_t text = base + head->text_address;
+  return map_code(text - head->distance, head->stubs_size, 1, fd, head->stubs_offset) &&
+         map_code(text, head->text_size, 0, fd, head->text_offset);
 }
 
 struct search {
