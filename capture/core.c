@@ -49,7 +49,7 @@ void feign_process_begin(uint32_t forked) {
 static uint8_t* take_bytes(uint32_t size) {
   struct capture* g = &feign_capture;
   struct feign_control* c = g->control;
-  const uint64_t room = c->max_bytes + FEIGN_CAPTURE_UNIT;
+  const uint64_t room = c->max_bytes + c->first;
   const uint64_t most = c->max_bytes != 0 && room < c->size ? room : c->size;
   if (__atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > most) return 0;
   const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
@@ -256,7 +256,7 @@ static void snapshot(int followed) {
   system_call(SYS_close, folder, 0, 0, 0, 0, 0);
 }
 
-extern int feign_hooks_install(void) HIDDEN;
+extern int feign_hooks_install(long fd) HIDDEN;
 extern char** environ;
 
 static const char* variable(const char* name) {
@@ -268,12 +268,15 @@ static const char* variable(const char* name) {
   return 0;
 }
 
-/* The file records. Its descriptor is closed at once: programs may close all that they find. */
-static struct feign_control* map_records(void) {
+/* The file records, and what is hooked by what is in it. Its descriptor is closed at once: programs
+ * may close all that they find. */
+static struct feign_control* map_records(int* hooked) {
   char path[sizeof feign_capture.folder + 16];
   append(append(path, feign_capture.folder), "/records");
   const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
   if (fd < 0) return 0;
+  /* Before the records are mapped, which would take the stubs' place. */
+  *hooked = feign_hooks_install(fd);
   const long size = system_call(SYS_lseek, fd, 0, SEEK_END, 0, 0, 0);
   int whole = 1;
   long at =
@@ -303,14 +306,13 @@ static volatile uint64_t token_page[512]
     __attribute__((aligned(4096), section(".token,\"aw\",@nobits#")));
 
 /* Programs are started by the thousand: each system call and page here counts. */
-__attribute__((constructor(101))) static void start(void) {
+static void start(void) {
   struct capture* g = &feign_capture;
   const char* folder = variable("FEIGN_CAPTURE");
   if (folder == 0 || folder[0] != '/') return;
   copy_text(g->folder, folder, sizeof g->folder);
-  /* Before the records are mapped, which would take the stubs' place. */
-  const int hooked = feign_hooks_install();
-  struct feign_control* const control = map_records();
+  int hooked = 0;
+  struct feign_control* const control = map_records(&hooked);
   if (control == 0) return;
   system_call(SYS_madvise, (long)token_page, sizeof token_page, MADV_WIPEONFORK, 0, 0, 0);
   g->token = token_page;
@@ -323,3 +325,7 @@ __attribute__((constructor(101))) static void start(void) {
   if (control->watch[0] != '\0' && g->watch == 0)
     __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);
 }
+
+/* Before other constructors; and all that is written at the start in one page, which begins here. */
+static void (*const first_of_all)(void)
+    __attribute__((used, section(".init_array.00101"), aligned(4096))) = start;

@@ -4,7 +4,8 @@
  * recorded and read by the provider `capture`.
  *
  *   records   one large sparse file, which all processes map: a page that all share, feign_control,
- *             and behind it chunks that they fill: feign_chunk_head, and records
+ *             behind it what is in hooks (one file to open as a program starts), and chunks that
+ *             they fill: feign_chunk_head, and records
  *   hooks     libraries' texts with their system calls made jumps (capture/hook_format.h)
  *   layers    descriptions of third parties' layers, if there are any (core/trace/own_layer.h)
  *
@@ -52,7 +53,7 @@ struct feign_control {
   uint64_t real_ns;      /* CLOCK_REALTIME at tick_0 */
   uint64_t max_bytes;    /* of records; 0: no limit */
   uint64_t size;         /* of the file */
-  uint64_t bytes;        /* given out so far, with this page */
+  uint64_t bytes;        /* given out so far, with all before the first chunk */
   uint64_t dropped;      /* records that found no room */
   uint32_t processes;    /* that were recorded */
   uint32_t unhooked;     /* … of which the system calls could not be */
@@ -66,6 +67,7 @@ struct feign_control {
   uint64_t ready; /* up to here the file's pages are there: touching them cannot fail */
   /* Processes that call exec, by their number's last bits: the next program is no stranger. */
   int32_t execs[FEIGN_CAPTURE_EXECS];
+  uint64_t first; /* where the first chunk is */
 };
 
 struct feign_chunk_head {

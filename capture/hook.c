@@ -506,6 +506,8 @@ static inline int sampled_out(struct thread* t) {
   return one_in > 1 && t->skipped++ % one_in != 0;
 }
 
+#include "uring.c"
+
 static inline __attribute__((always_inline)) struct outcome hooked(
     struct registers* x, const struct watched_number* watched) {
   const long number = x->number;
@@ -525,6 +527,14 @@ static inline __attribute__((always_inline)) struct outcome hooked(
       out.result = -EAGAIN;
       return out;
     }
+  }
+  if (__builtin_expect((unsigned long)(number - SYS_io_uring_setup) <= 2, 0)) {
+    out.result = uring_call(x, t);
+    return out;
+  }
+  if (__builtin_expect(rings != 0, 0)) {
+    if (number == SYS_close) closes_ring(t, a[0]);
+    if (number == SYS_exit_group) (void)look_at_rings(t, ticks());
   }
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));
@@ -707,8 +717,9 @@ static int map_code(uintptr_t address, uint64_t size, int stubs, long fd, uint64
 
 static int install(uintptr_t base, const struct feign_hook_head* head, long fd) {
   const uintptr_t text = base + head->text_address;
-  return map_code(text - head->distance, head->stubs_size, 1, fd, head->stubs_offset) &&
-         map_code(text, head->text_size, 0, fd, head->text_offset);
+  return map_code(text - head->distance, head->stubs_size, 1, fd,
+                  FEIGN_CAPTURE_UNIT + head->stubs_offset) &&
+         map_code(text, head->text_size, 0, fd, FEIGN_CAPTURE_UNIT + head->text_offset);
 }
 
 struct search {
@@ -750,23 +761,17 @@ static int object(struct dl_phdr_info* info, size_t size, void* data) {
   return 0;
 }
 
-__attribute__((visibility("hidden"))) int feign_hooks_install(void) {
-  char path[sizeof feign_capture.folder + 16];
-  char* p = path;
-  for (const char* t = feign_capture.folder; *t != '\0';) *p++ = *t++;
-  for (const char* t = "/hooks"; *t != '\0';) *p++ = *t++;
-  *p = '\0';
+/* @p fd: of the file records. */
+__attribute__((visibility("hidden"))) int feign_hooks_install(long fd) {
   struct search s;
   s.libc = 0;
   s.self = 0;
-  s.fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (s.fd < 0) return 0;
-  if (system_call(SYS_pread64, s.fd, (long)&s.hooks, sizeof s.hooks, 0, 0, 0) !=
+  s.fd = fd;
+  if (system_call(SYS_pread64, fd, (long)&s.hooks, sizeof s.hooks, FEIGN_CAPTURE_UNIT, 0, 0) !=
           (long)sizeof s.hooks ||
       s.hooks.magic != FEIGN_HOOK_MAGIC || s.hooks.count > FEIGN_HOOK_MOST)
     s.hooks.count = 0;
   dl_iterate_phdr(object, &s);
-  system_call(SYS_close, s.fd, 0, 0, 0, 0, 0);
   if (s.self == 0) return 0;
   const char* name = s.self;
   for (const char* t = name; *t != '\0'; ++t)

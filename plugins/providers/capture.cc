@@ -393,7 +393,7 @@ feign_status Provider::read_records() {
   size_ = static_cast<size_t>(st.st_size);
   // Holes are not read: what was never given out is no data.
   size_t at = 0;
-  for (off_t from = lseek(fd, 0, SEEK_DATA); from >= 0 && from < st.st_size;) {
+  for (off_t from = lseek(fd, static_cast<off_t>(control_.first), SEEK_DATA); from >= 0 && from < st.st_size;) {
     off_t to = lseek(fd, from, SEEK_HOLE);
     if (to < 0) to = st.st_size;
     for (at = std::max(at, static_cast<size_t>(from) / kUnit * kUnit);
@@ -448,9 +448,9 @@ feign_status Provider::open() {
   close(fd);
   if (size != sizeof control_ || control_.magic != FEIGN_CAPTURE_MAGIC)
     return fail(file + ": is not what feign record leaves behind");
-  if (control_.version != 2)
+  if (control_.version != 3)
     return fail(file + ": is of version " + std::to_string(control_.version) +
-                ", want 2: convert it with the feign that recorded it");
+                ", want 3: convert it with the feign that recorded it");
   const struct {
     uint32_t number;
     const feign_layer& layer;
