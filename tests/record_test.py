@@ -247,6 +247,37 @@ def test_waits():
         assert info["sync_seconds"] > 0.05 and info["compute_seconds"] > 0.1, info
 
 
+def test_io_uring():
+    """Requests in memory that the kernel shares are the calls that they stand for; also where no call submits them."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = compiled(tmp, "uring", "-luring")
+        for mode in ([], ["sqpoll"]):
+            trace, text, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt"), os.path.realpath(os.path.join(tmp, "w"))
+            os.mkdir(work)
+            r = feign("record", "-o", trace, "--", program, *mode, cwd=work)
+            if r.status == 77:
+                raise Skip("the kernel lets nobody use io_uring")
+            assert r.status == 0, r.err
+            feign("convert", trace, text)
+            with open(text, encoding="utf-8") as f:
+                calls = [(m[1], m[2], m[3]) for m in (re.match(r"\d+ [\d.]+ \[.*?\] (\w+)\((.*)\) = (-?\w+)", line) for line in f) if m]
+            calls = [(name, args.replace(work, ""), result) for name, args, result in calls if name != "mmap" and "uring" not in name]
+            at = next(i for i, call in enumerate(calls) if '"/a"' in call[1])
+            calls = calls[at:]
+            names = [name for name, _, _ in calls]
+            want = ["openat"] + ["pwrite64"] * 8 + ["pread64", "pwritev", "preadv", "fdatasync", "pread64", "statx", "openat", "close", "mkdirat",
+                                                    "renameat2", "openat", "fallocate", "close", "unlinkat", "close"]
+            assert names == want, (mode, names)
+            assert {args for name, args, _ in calls if name == "pwrite64"} == {f"fd=#2, count=4096, offset={4096 * i}" for i in range(8)}, calls
+            results = [result for name, _, result in calls if name not in ("openat", "pwrite64")]
+            assert results == "100 1500 1500 0 123 0 0 0 0 0 0 0 0".split() and ("openat", 'pathname="/none", flags=O_RDONLY, mode=00', "-ENOENT") in calls, calls
+            replays(trace, tmp, work)
+            shutil.rmtree(work)
+            shutil.rmtree(os.path.join(tmp, "root"))
+            os.unlink(trace)
+
+
 def test_streams():
     """libc's streams at their own layer: the system calls lie in them, and a replay does one of the two."""
     needs_capture()
