@@ -344,6 +344,13 @@ def test_selection():
         assert ops("--paused", command=(program,)).count("write(") == 1
         loop = ("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done > a")
         assert ops("--sample", "5", command=loop).count("write(") < ops(command=loop).count("write(") == 10
+        sizes = ("sh", "-c", "dd if=/dev/zero of=z bs=100 count=3 2> e; dd if=/dev/zero of=z bs=5000 count=2 2> e; dd if=/dev/zero of=z bs=70000 count=1 2> e")
+        for given, want in (("1k-8k", [5000, 5000]), ("6k-", [70000]), ("100-100", [100, 100, 100])):
+            kept = [int(n) for n in re.findall(r'write\(fd=\S+ count=(\d+)\).*/z"', ops("--sizes", given, command=sizes))]
+            assert kept == want, (given, kept)
+        assert "openat(" in ops("--sizes", "1g-", command=sizes)
+        for bad in ("4k", "-", "x-", "9-3"):
+            refuses("record", "--sizes", bad, "--", "true", text="--sizes " + bad + ": want MIN-MAX")
         refuses("record", "--max-size", "x", "--", "true", text="--max-size x: want bytes")
         r = feign("record", "-o", trace, "--max-size", "1", "--", "true", cwd=tmp)
         assert "max-size" in r.err, r.err

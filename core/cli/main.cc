@@ -402,6 +402,16 @@ int record(const RecordOptions& options) {
     if (globs == &options.exclude) filter.options.emplace_back("drop", "yes");
     pipeline.plugins.push_back(std::move(filter));
   }
+  if (!options.sizes.empty()) {
+    PluginSpec filter;
+    filter.name = "filter";
+    filter.where = "--sizes";
+    const size_t dash = options.sizes.find('-');
+    if (dash != 0) filter.options.emplace_back("min-size", options.sizes.substr(0, dash));
+    if (dash + 1 != options.sizes.size())
+      filter.options.emplace_back("max-size", options.sizes.substr(dash + 1));
+    pipeline.plugins.push_back(std::move(filter));
+  }
   PluginSpec writer;
   writer.name = "feign";
   writer.where = "-o " + options.output;
@@ -783,6 +793,11 @@ int main(int argc, char** argv) {
       ->expected(1)
       ->take_all();
   recording
+      ->add_option("--sizes", r.sizes,
+                   "Keep only reads and writes of so many bytes: 4k-1m, 64k-, -512; what is no read "
+                   "or write stays")
+      ->type_name("MIN-MAX");
+  recording
       ->add_option("--layer", r.layers,
                    "Record these layers: posix, stdio, mpi, mpiio, those of --with; several "
                    "[posix, and those of --with]")
@@ -929,6 +944,18 @@ int main(int argc, char** argv) {
     if (!max_size.empty() && (!parse_size(max_size, r.max_bytes) || r.max_bytes == 0))
       return failed(Error(FEIGN_ERR_ARGUMENT,
                           "--max-size " + max_size + ": want bytes, such as 500m or 2GiB"));
+    if (!r.sizes.empty()) {
+      const size_t dash = r.sizes.find('-');
+      uint64_t least = 0, most = UINT64_MAX;
+      const std::string low = r.sizes.substr(0, dash);
+      const std::string high = dash == std::string::npos ? "" : r.sizes.substr(dash + 1);
+      if (dash == std::string::npos || (low.empty() && high.empty()) ||
+          (!low.empty() && !parse_size(low, least)) ||
+          (!high.empty() && (!parse_size(high, most) || most == 0)) || least > most)
+        return failed(Error(FEIGN_ERR_ARGUMENT, "--sizes " + r.sizes +
+                                                    ": want MIN-MAX, bytes such as 4k-1m, 64k- or "
+                                                    "-512"));
+    }
     return record(r);
   }
   if (*discover) return discover_command(d, c);
