@@ -3,9 +3,11 @@
  * or anything else that a program could notice. format.h says what comes out. */
 #include "core.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -208,6 +210,10 @@ __attribute__((visibility("default"))) void feign_capture_rank(int rank) {
   if (feign_capture.head != 0) feign_capture.head->rank = feign_capture.rank;
 }
 
+__attribute__((visibility("default"))) struct feign_control* feign_capture_control(void) {
+  return feign_capture.control;
+}
+
 __attribute__((visibility("default"))) uint32_t feign_capture_layer(const char* name) {
   const struct feign_control* const c = feign_capture.control;
   for (uint32_t i = 0; c != 0 && i < sizeof c->third / sizeof c->third[0]; ++i) {
@@ -268,6 +274,74 @@ static const char* variable(const char* name) {
   return 0;
 }
 
+static struct feign_control* map_whole(long fd) {
+  const long size = system_call(SYS_lseek, fd, 0, SEEK_END, 0, 0, 0);
+  int whole = 1;
+  long at =
+      system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (at < 0 && at >= -4095) {
+    whole = 0; /* a limit of address space: to be counted, at least */
+    at = system_call(SYS_mmap, 0, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  if (at < 0 && at >= -4095) return 0;
+  struct feign_control* const control = (struct feign_control*)at;
+  if (control->magic != FEIGN_CAPTURE_MAGIC) return 0;
+  if (whole) return control;
+  __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
+  return 0;
+}
+
+static int same_host(const char* a, const char* b) {
+  size_t i = 0;
+  while (i < 62 && a[i] != '\0' && a[i] == b[i]) ++i; /* as much as feign record keeps */
+  return i == 62 || a[i] == b[i];
+}
+
+/* The records of this host, which is another one: memory is not shared with it. The first process
+ * makes the file. */
+static __attribute__((noinline)) struct feign_control* records_here(long main, const char* records,
+                                                                    const char* host) {
+  char path[sizeof feign_capture.folder + 96], making[sizeof path + 24];
+  char* to = append(append(path, records), ".");
+  for (size_t i = 0; i < 63 && host[i] != '\0'; ++i) *to++ = host[i] == '/' ? '_' : host[i];
+  *to = '\0';
+  long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+  if (fd == -ENOENT) {
+    char* digit = append(append(making, path), ".");
+    for (long n = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0); n != 0; n /= 10)
+      *digit++ = (char)('0' + n % 10);
+    *digit = '\0';
+    struct feign_control c;
+    fd = system_call(SYS_openat, AT_FDCWD, (long)making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                     0666, 0, 0);
+    if (fd < 0 || system_call(SYS_pread64, main, (long)&c, sizeof c, 0, 0, 0) != (long)sizeof c)
+      return 0;
+    copy_text(c.host, host, sizeof c.host - 1);
+    c.first = c.bytes = FEIGN_CAPTURE_UNIT;
+    c.ready = c.dropped = c.processes = c.unhooked = c.unwatched = 0;
+    c.ended = 0;
+    for (int i = 0; i < (int)FEIGN_CAPTURE_EXECS; ++i) c.execs[i] = 0;
+    struct {
+      long s, ns;
+    } real = {0, 0}, now = {0, 0};
+    system_call(SYS_clock_gettime, 0, (long)&real, 0, 0, 0, 0);
+    system_call(SYS_clock_gettime, 1, (long)&now, 0, 0, 0, 0);
+    c.tick_0 = ticks();
+    c.ns_0 = (uint64_t)now.s * 1000000000u + (uint64_t)now.ns;
+    c.real_ns = (uint64_t)real.s * 1000000000u + (uint64_t)real.ns;
+    if (system_call(SYS_ftruncate, fd, (long)c.size, 0, 0, 0, 0) == 0 &&
+        system_call(SYS_pwrite64, fd, (long)&c, sizeof c, 0, 0, 0) == (long)sizeof c)
+      system_call(SYS_linkat, AT_FDCWD, (long)making, AT_FDCWD, (long)path, 0, 0);
+    system_call(SYS_unlinkat, AT_FDCWD, (long)making, 0, 0, 0, 0);
+    system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+  }
+  if (fd < 0) return 0;
+  struct feign_control* const control = map_whole(fd);
+  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+  return control;
+}
+
 /* The file records, and what is hooked by what is in it. Its descriptor is closed at once: programs
  * may close all that they find. */
 static struct feign_control* map_records(int* hooked) {
@@ -277,21 +351,15 @@ static struct feign_control* map_records(int* hooked) {
   if (fd < 0) return 0;
   /* Before the records are mapped, which would take the stubs' place. */
   *hooked = feign_hooks_install(fd);
-  const long size = system_call(SYS_lseek, fd, 0, SEEK_END, 0, 0, 0);
-  int whole = 1;
-  long at =
-      system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (at < 0 && at >= -4095) {
-    whole = 0; /* a limit of address space: to be counted, at least */
-    at = system_call(SYS_mmap, 0, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  struct feign_control* control = map_whole(fd);
+  struct utsname here;
+  if (control != 0 && system_call(SYS_uname, (long)&here, 0, 0, 0, 0, 0) == 0 &&
+      !same_host(control->host, here.nodename)) {
+    system_call(SYS_munmap, (long)control, (long)control->size, 0, 0, 0, 0);
+    control = records_here(fd, path, here.nodename);
   }
   system_call(SYS_close, fd, 0, 0, 0, 0, 0);
-  if (at < 0 && at >= -4095) return 0;
-  struct feign_control* const control = (struct feign_control*)at;
-  if (control->magic != FEIGN_CAPTURE_MAGIC) return 0;
-  if (whole) return control;
-  __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
-  return 0;
+  return control;
 }
 
 /* Whether the program before this one in this process said that it was calling exec. */
@@ -326,6 +394,7 @@ static void start(void) {
     __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);
 }
 
-/* Before other constructors; and all that is written at the start in one page, which begins here. */
+/* Before other constructors; and all that is written at the start in one page, which begins here.
+ */
 static void (*const first_of_all)(void)
     __attribute__((used, section(".init_array.00101"), aligned(4096))) = start;

@@ -7,6 +7,7 @@
  *             behind it what is in hooks (one file to open as a program starts), and chunks that
  *             they fill: feign_chunk_head, and records
  *   hooks     libraries' texts with their system calls made jumps (capture/hook_format.h)
+ *   records.HOST   the same of another host, made by the first process there: control page, chunks
  *   layers    descriptions of third parties' layers, if there are any (core/trace/own_layer.h)
  *
  * A chunk is of one lane, and a lane belongs to one
@@ -68,6 +69,12 @@ struct feign_control {
   /* Processes that call exec, by their number's last bits: the next program is no stranger. */
   int32_t execs[FEIGN_CAPTURE_EXECS];
   uint64_t first; /* where the first chunk is */
+  /* Of another host than the one that `feign record` runs on: the same moments by its counter and
+   * by that of `reference`, a host; measured by messages as MPI begins, and as it ends. */
+  char reference[64];
+  struct {
+    uint64_t tick, theirs, bound; /* theirs: give or take `bound`; all 0: not measured */
+  } aligned[2];
 };
 
 struct feign_chunk_head {

@@ -689,11 +689,10 @@ char feign_capture_preload[1100];
 static int map_code(uintptr_t address, uint64_t size, int stubs, long fd, uint64_t offset) {
   const long code = PROT_READ | PROT_EXEC, data = PROT_READ | PROT_WRITE;
   const uint64_t slot = size - sizeof(uintptr_t);
-  long at =
-      system_call(SYS_mmap, (long)address, (long)size, stubs ? data : code,
-                  MAP_PRIVATE | (stubs ? MAP_FIXED_NOREPLACE : MAP_FIXED) |
-                      (stubs && size == 4096 ? MAP_POPULATE : 0),
-                  fd, (long)offset);
+  long at = system_call(SYS_mmap, (long)address, (long)size, stubs ? data : code,
+                        MAP_PRIVATE | (stubs ? MAP_FIXED_NOREPLACE : MAP_FIXED) |
+                            (stubs && size == 4096 ? MAP_POPULATE : 0),
+                        fd, (long)offset);
   if (at == (long)address) {
     if (!stubs) return 1;
     *(uintptr_t*)(address + slot) = (uintptr_t)feign_hook_entry;

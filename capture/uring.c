@@ -15,11 +15,11 @@ struct request {
   uint16_t number; /* of the system call; 0: the slot is free, or the request is none */
   uint16_t used;   /* of what follows */
   uint8_t taken;
-  char kept[];     /* what arguments pointed to */
+  char kept[]; /* what arguments pointed to */
 };
 
 struct ring {
-  int fd;     /* and 1; 0: no ring */
+  int fd; /* and 1; 0: no ring */
   int busy;
   uint32_t flags, entries, requests;
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
@@ -253,8 +253,8 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
   int made = 0;
   if (__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE)) return 0; /* the next look sees it, too */
   /* A thread of the kernel takes them from the queue when it likes; until then they are there. */
-  const uint32_t submitted = __atomic_load_n(
-      r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head, __ATOMIC_ACQUIRE);
+  const uint32_t submitted =
+      __atomic_load_n(r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head, __ATOMIC_ACQUIRE);
   if (submitted - r->seen > r->entries) r->seen = submitted - r->entries;
   for (; r->seen != submitted; ++r->seen) {
     if (r->end - r->first == r->requests) { /* never ended */
@@ -282,8 +282,8 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
     const uint64_t now = ticks();
     for (; r->done != completed; ++r->done) {
       const struct io_uring_cqe* const c =
-          (const struct io_uring_cqe*)(r->completion + (size_t)(r->done & r->completed_mask) *
-                                                           r->completion_size);
+          (const struct io_uring_cqe*)(r->completion +
+                                       (size_t)(r->done & r->completed_mask) * r->completion_size);
       for (uint32_t i = r->first; i != r->end; ++i) {
         struct request* const q = slot(r, i);
         if (!q->taken || q->user_data != c->user_data) continue;
@@ -342,8 +342,7 @@ static void fixed_files(const struct registers* x, long result) {
 static __attribute__((noinline)) long uring_call(struct registers* x, struct thread* t) {
   const struct described* const d = &kDescribed[x->number];
   const uint64_t start = ticks();
-  const long result =
-      system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
+  const long result = system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
   const uint64_t end = ticks();
   if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return result;
   if (x->number == SYS_io_uring_register && rings != 0) fixed_files(x, result);
@@ -359,17 +358,17 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
 
 /* liburing's functions that submit or wait: with a thread of the kernel at work, a program need not
  * enter the kernel itself. */
-#define THROUGH(name)                                                                   \
+#define THROUGH(name)                                                                      \
   __attribute__((visibility("default"))) long name(long a, long b, long c, long d, long e, \
-                                                   long f);                             \
-  long name(long a, long b, long c, long d, long e, long f) {                           \
-    static long (*next)(long, long, long, long, long, long);                            \
-    if (next == 0) *(void**)&next = dlsym(RTLD_NEXT, #name);                            \
-    if (next == 0) return -ENOSYS;                                                      \
-    const uint64_t start = ticks();                                                     \
-    const long result = next(a, b, c, d, e, f);                                         \
-    if (rings != 0) (void)look_at_rings(&feign_thread, start);                          \
-    return result;                                                                      \
+                                                   long f);                                \
+  long name(long a, long b, long c, long d, long e, long f) {                              \
+    static long (*next)(long, long, long, long, long, long);                               \
+    if (next == 0) *(void**)&next = dlsym(RTLD_NEXT, #name);                               \
+    if (next == 0) return -ENOSYS;                                                         \
+    const uint64_t start = ticks();                                                        \
+    const long result = next(a, b, c, d, e, f);                                            \
+    if (rings != 0) (void)look_at_rings(&feign_thread, start);                             \
+    return result;                                                                         \
   }
 THROUGH(io_uring_submit)
 THROUGH(io_uring_submit_and_wait)

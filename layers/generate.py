@@ -886,9 +886,12 @@ def mpi_wrapper(layer, op):
     begins = op.name in ("MPI_Init", "MPI_Init_thread")
     waits = f'  feign_call_waits(&call, "{op.name}");\n' if layer.name == "mpi" else ""
     out.append(f"  struct feign_call call;\n  feign_call_begin(&call);\n{waits}")
+    if op.name == "MPI_Finalize":
+        out.append("  ASK(clocks_end());\n")
     out.append(f"  const int result = {call};\n")
     if begins:
-        out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n")
+        out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n"
+                   "  ASK(if (result == MPI_SUCCESS) clocks_begin());\n")
     if after:
         out.append("  ASK(" + " ".join(after) + ");\n")
     value = "result == MPI_SUCCESS ? 0 : failed(result)"

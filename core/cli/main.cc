@@ -793,9 +793,10 @@ int main(int argc, char** argv) {
       ->expected(1)
       ->take_all();
   recording
-      ->add_option("--sizes", r.sizes,
-                   "Keep only reads and writes of so many bytes: 4k-1m, 64k-, -512; what is no read "
-                   "or write stays")
+      ->add_option(
+          "--sizes", r.sizes,
+          "Keep only reads and writes of so many bytes: 4k-1m, 64k-, -512; what is no read "
+          "or write stays")
       ->type_name("MIN-MAX");
   recording
       ->add_option("--layer", r.layers,

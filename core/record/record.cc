@@ -467,7 +467,8 @@ void remove_raw(const std::string& raw, bool for_use_again) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "records" || name == "layers" || (name == "hooks" && !for_use_again))
+      if (name == "records" || name.rfind("records.", 0) == 0 || name == "layers" ||
+          (name == "hooks" && !for_use_again))
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
