@@ -113,7 +113,7 @@ class Lane {
   void pop() { queue_.pop_front(); }
   uint64_t when();
   Process& process() { return process_; }
-  Pid pid() const { return process_.pid; }
+  Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   uint32_t first_stream() const { return stream_of(pid_); }
 
  private:
