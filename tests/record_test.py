@@ -218,6 +218,24 @@ def test_small_programs():
          "truncate -s 9999 t; ln s h; chmod 600 h; split -b 9k s p.; wc -l s > l; diff a/1 a/2 > f; tail -c 9 s > g; tee k < g > n", least=800)
 
 
+def test_more_programs():
+    """Copies with all attributes, pipelines and process substitution, processes and threads of one interpreter, mappings, archives."""
+    both("cp -a", shell="mkdir a a/b; for i in 1 2 3; do seq $i 3000 > a/b/$i; ln -s $i a/b/l$i; done; cp -a a c; cp -l a/b/1 h; cp --reflink=auto a/b/2 k; mv c e; rm -r a; "
+         "tar cf - e | tar xf - -C . --transform s/e/f/; tar czf e.tgz e; find . -newer e/b/1 -print0 | xargs -0 stat -c %s > s; md5sum e/b/? > m; md5sum -c m > c; chmod -R g+w e", least=500)
+    if shutil.which("bash"):
+        both("bash", shell="bash -c 'for i in 1 2 3; do seq $i 500 | sort -rn | tee f$i | grep 7 | wc -l >> n; done; cat <(cat f1) <(cat f2) > both; exec 5<> rw; echo a >&5; exec 5>&-; "
+             "cat <<< hello > h; (cd /; pwd) > p'", least=200)
+    if shutil.which("perl"):
+        both("perl", shell="perl -e 'for (1..20) { open(F, \">\", \"f$_\") or die; print F \"x\" x ($_ * 100); close F } opendir(D, \".\"); my @l = readdir D; rename \"f1\", \"g1\"; "
+             "unlink \"f2\"; open(P, \"ls|\"); my @x = <P>; truncate \"f3\", 7; my $p = fork; if (!$p) { open(Z, \">>z\"); print Z 1; exit 0 } waitpid $p, 0'", least=100)
+    both("python", shell="python3 -S -c \"import multiprocessing as m, threading, mmap, os, subprocess\nopen('a', 'w').write('x' * 10000)\ndef f(i): open('p%d' % i, 'w').write('y' * i)\n"
+         "ps = [m.get_context('fork').Process(target=f, args=(i,)) for i in range(3)] + [threading.Thread(target=f, args=(10 + i,)) for i in range(3)]\n[p.start() for p in ps]; [p.join() for p in ps]\n"
+         "subprocess.run(['cp', 'a', 'b'])\nfd = os.open('a', os.O_RDWR)\nmm = mmap.mmap(fd, 10000); mm[5:8] = b'xxx'; mm.flush(); mm.close()\n"
+         "os.sendfile(os.open('c', os.O_WRONLY | os.O_CREAT), fd, 0, 5000)\nos.copy_file_range(fd, os.open('d', os.O_WRONLY | os.O_CREAT), 5000)\"", least=100)
+    if shutil.which("zip") and shutil.which("unzip"):
+        both("zip", shell="mkdir a; for i in 1 2 3; do seq $i 9000 > a/$i; done; zip -q -r z.zip a; mkdir o; cd o; unzip -q ../z.zip; gzip -k a/1; xz -k -T2 a/3", least=100)
+
+
 def test_rsync():
     if not shutil.which("rsync"):
         raise Skip("rsync is not installed")
