@@ -385,6 +385,7 @@ static void start(void) {
   system_call(SYS_madvise, (long)token_page, sizeof token_page, MADV_WIPEONFORK, 0, 0, 0);
   g->token = token_page;
   g->region = (uint8_t*)control;
+  g->long_pause = control->long_pause != 0 ? control->long_pause : UINT64_MAX;
   if (!hooked) __atomic_fetch_add(&control->unhooked, 1, __ATOMIC_RELAXED);
   g->control = control;
   feign_process_begin(0);

@@ -43,6 +43,8 @@ enum {
   FEIGN_CAPTURE_THIRD = 4, /* the first of third parties */
   FEIGN_CAPTURE_LEFT_OUT = 15
 };
+#define FEIGN_CAPTURE_IDLE 0xFFFu /* of FEIGN_CAPTURE_LEFT_OUT: no call, but not computing either \
+                                   */
 #define FEIGN_CAPTURE_OP(layer, number) ((uint16_t)((layer) << 12 | (number)))
 
 struct feign_control {
@@ -75,6 +77,10 @@ struct feign_control {
   struct {
     uint64_t tick, theirs, bound; /* theirs: give or take `bound`; all 0: not measured */
   } aligned[2];
+  /* Of pauses longer than so many ticks, how long the thread was not computing; 0: not asked for.
+   */
+  uint64_t long_pause;
+  uint64_t rate; /* ticks a nanosecond << 20 */
 };
 
 struct feign_chunk_head {

@@ -386,6 +386,26 @@ struct watched_number {
   uint64_t number, own;
 };
 
+/* Of a long pause, what the thread was not on a processor for: at least as long as it lasted, less
+ * all that the thread computed since the last such pause. Calls and short pauses in between count
+ * as computing, so that no clock has to be read as they begin and end. */
+static __attribute__((noinline)) void idle(struct thread* t, uint64_t pause, uint64_t start) {
+  struct {
+    uint64_t s, ns;
+  } clock = {0, 0};
+  system_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&clock, 0, 0, 0, 0);
+  const uint64_t cpu = clock.s * 1000000000u + clock.ns, before = t->cpu;
+  t->cpu = cpu;
+  if (before == 0 || cpu < before) return; /* the first, or of another process now */
+  const uint64_t used = (cpu - before) * feign_capture.control->rate >> 20;
+  if (used >= pause) return;
+  struct feign_record r;
+  if (record_begin(&r, t, FEIGN_RECORD_CALL, 0,
+                   FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE),
+                   start - (pause - used), start, 0, FEIGN_TOUCHED))
+    record_end(&r);
+}
+
 static inline __attribute__((always_inline)) void record(
     struct thread* t, const struct described* d, unsigned kind, const long* a, uint64_t start,
     uint64_t end, long result, const uint64_t* before, struct flight* flight,
@@ -397,6 +417,11 @@ static inline __attribute__((always_inline)) void record(
     submitted(t, d, a, start, end, result, depth);
     return;
   }
+  const struct lane* const lane = &t->lanes[t->vforks * 2];
+  if (__builtin_expect(start - lane->last > feign_capture.long_pause, 0) && start > lane->last &&
+      lane->at != 0 && t->busy == 0 && t->token == *feign_capture.token &&
+      kind == FEIGN_RECORD_CALL)
+    idle(t, start - lane->last, start);
   struct feign_record r;
   for (uint32_t room = FEIGN_TOUCHED;; room = FEIGN_TEXTS) {
     if (!record_begin(&r, t, kind, depth, d->op, start, end, result, room)) {

@@ -265,6 +265,27 @@ def test_waits():
         assert info["sync_seconds"] > 0.05 and info["compute_seconds"] > 0.1, info
 
 
+def test_cpu_time():
+    """Two programs on one processor: half of each pause is waiting, which no call tells."""
+    needs_capture()
+    if not shutil.which("taskset"):
+        raise Skip("taskset is not installed")
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "p"), os.path.join(tmp, "t.feign")
+        with open(program + ".c", "w", encoding="utf-8") as f:
+            f.write("#include <unistd.h>\n#include <time.h>\nint main(void) { for (int i = 0; i < 6; ++i) { volatile long n = 0; clock_t e = clock() + CLOCKS_PER_SEC / 12; "
+                    "while (clock() < e) ++n; if (write(1, \"x\", 1) != 1) return 1; } return 0; }\n")
+        if subprocess.run(["cc", "-O1", "-o", program, program + ".c"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no C compiler")
+        got = {}
+        for options in ((), ("--cpu-time",)):
+            r = feign("record", "-o", trace, *options, "--", "taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", f"{program} > a & {program} > b & wait", cwd=tmp)
+            assert r.status == 0, r.err
+            info = json.loads(feign("info", trace, "--json").out)
+            got[options] = sum(l["seconds"] for l in info["left_out"] if l["call"] == "no call")
+        assert got[()] == 0 and 0.2 < got["--cpu-time",] < 60, got
+
+
 def test_io_uring():
     """Requests in memory that the kernel shares are the calls that they stand for; also where no call submits them."""
     needs_capture()

@@ -39,6 +39,7 @@ namespace {
 
 constexpr int kPopulateWrite = 23;                           // MADV_POPULATE_WRITE
 constexpr uint64_t kAhead = 1 << 20, kMostAhead = 64 << 20;  // bytes of records made in advance
+constexpr uint64_t kLongPause = 50'000;  // ns: what a look at the thread's clock is 1 % of
 
 volatile pid_t g_child = 0;
 feign_control* volatile g_control = nullptr;
@@ -395,6 +396,14 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   clock_gettime(CLOCK_REALTIME, &real);
   c.real_ns =
       static_cast<uint64_t>(real.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(real.tv_nsec);
+  if (o.cpu_time) {
+    // How fast its counter is, to a thousandth.
+    uint64_t tick = 0, ns = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    moment(tick, ns);
+    c.rate = ((tick - c.tick_0) << 20) / std::max<uint64_t>(ns - c.ns_0, 1);
+    c.long_pause = (kLongPause * c.rate) >> 20;
+  }
   c.magic = FEIGN_CAPTURE_MAGIC;
   return {};
 }

@@ -25,6 +25,7 @@ struct RecordOptions {
   uint64_t max_bytes = 0;
   uint32_t sample = 1;
   bool mpi = false;  // wrappers of MPI's calls, too
+  bool cpu_time = false;  // of long pauses, how long the thread computed
   bool paused = false, keep_raw = false, quiet = false;
 };
 

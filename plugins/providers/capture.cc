@@ -731,7 +731,10 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     lane->pop();
     Process& process = lane->process();
     const uint64_t start = time(item.start), duration = time(item.end) - start;
-    if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
+    if (item.code == FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE)) {
+      host_->left_out(host_, item.a.stream, "no call",
+                      "waits for a processor or a page (feign record --cpu-time)", duration, 1);
+    } else if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
       if (const auto all = feign::posix_left_outs(); (item.code & 0xFFF) < all.size()) {
         const feign::LeftOutCall& l = all[item.code & 0xFFF];
         host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.waits);
