@@ -254,7 +254,7 @@ enum {
 };
 
 struct described {
-  uint16_t fill; /* for fill(), which puts the kept arguments; 0: no such call */
+  uint16_t fill; /* place in fill_table; 0: no such call */
   uint16_t op;
   uint8_t flags;
   uint8_t at[2]; /* arguments that point to positions, from 1 */
@@ -268,6 +268,17 @@ struct watched_call {
 };
 
 #include "posix_capture.inc"
+
+/* Puts the kept arguments of a call. `before` is what at_of() found. */
+typedef void fill_function(struct feign_record* r, const long* a, long result,
+                           const uint64_t* before);
+extern const int32_t fill_table[] HIDDEN;
+static inline void fill(const struct described* d, struct feign_record* r, const long* a,
+                        long result, const uint64_t* before) {
+  if (d->fill <= kFills)
+    ((fill_function*)((uintptr_t)fill_table + (uintptr_t)(intptr_t)fill_table[d->fill]))(
+        r, a, result, before);
+}
 
 /* ---- exec: the library goes with it
  * -------------------------------------------------------------------------- */
@@ -437,7 +448,7 @@ static inline __attribute__((always_inline)) void record(
       feign_put_number(&r, FEIGN_FIELD_NODE, watched->number);
       feign_put_number(&r, FEIGN_FIELD_TRACER, watched->own);
     }
-    fill(d->fill, &r, a, result, before);
+    fill(d, &r, a, result, before);
     if (__builtin_expect(r.at < r.end || room == FEIGN_TEXTS, 1)) break;
     t->busy = r.busy; /* texts that the chunk's rest has no room for: once more in the next */
   }

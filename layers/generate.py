@@ -569,17 +569,18 @@ def capture(layer):
         file = op.kind in FILE_KINDS and op.effect not in ("aio", "bind")
         waits = op.effect in WAITING_EFFECTS or op.name.startswith("accept")
         watched.append(f'#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{{int(file)}, {int(waits)}, {places[0]}, {places[1]}, {places[2]}, "{op.name}"}},\n#endif\n')
-        out.append(f"#ifdef SYS_{op.name}\nstatic __attribute__((noinline)) void fill_{op.name}(struct feign_record *to, const long *a, long result, const uint64_t *before) {{\n"
+        out.append(f"#ifdef SYS_{op.name}\nstatic __attribute__((used)) void fill_{op.name}(struct feign_record *to, const long *a, long result, const uint64_t *before) {{\n"
                    # A copy stays in registers, which what is written through it could be told to change.
                    f"  struct feign_record copy = *to, *const r = &copy;\n"
                    f"  (void)a, (void)result, (void)before;\n{body}  to->at = r->at;\n}}\n#endif\n")
         fills.append(op.name)
         rows.append(f"#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{{len(fills)}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), "
                     f"{' | '.join(flags) or '0'}, {{{befores[0]}, {befores[1]}}}}},\n#endif\n")
-    # By number: pointers in a table would have the loader write to its pages as each program starts.
-    out.append("static void fill(unsigned which, struct feign_record *r, const long *a, long result, const uint64_t *before) {\n  switch (which) {\n" +
-               "".join(f"#ifdef SYS_{name}\n    case {i + 1}: fill_{name}(r, a, result, before); return;\n#endif\n" for i, name in enumerate(fills)) +
-               "    default: return;\n  }\n}\n")
+    # By distance: pointers in a table would have the loader write to its pages as each program starts.
+    out.append('__asm__(".pushsection .rodata\\n.balign 4\\nfill_table:\\n.long 0\\n"\n' +
+               "".join(f'#ifdef SYS_{name}\n    ".long fill_{name} - fill_table\\n"\n#else\n    ".long 0\\n"\n#endif\n' for name in fills) +
+               '    ".popsection");\n'
+               f"enum {{ kFills = {len(fills)} }};\n")
     for i, (name, _, waits) in enumerate(layer.left_out):
         if waits:
             rows.append(f"#ifdef SYS_{name}\n    [SYS_{name}] = {{{len(fills) + 1}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, {i}), 0, {{0, 0}}}},\n#endif\n")

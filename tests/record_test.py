@@ -455,17 +455,30 @@ def test_damaged_recording():
         r = feign("record", "--keep-raw", "-o", trace, "--", "sh", "-c", "for i in 1 2 3; do echo $i | cat > f$i; done", cwd=tmp)
         assert r.status == 0, r.err
         with open(trace + ".raw/records", "rb") as f:
+            control = f.read(4096)
+            first = int.from_bytes(control[2648:2656], "little")  # behind what is hooked
+            f.seek(first)
             good = f.read(300_000)
-        control, good = good[:4096], good[4096:]
+        assert good[:4] == b"CHNK"
         rest = random.Random(7)
         for i in range(25):
             bad = bytearray(good)
             for _ in range(rest.choice((1, 10, 300))):
                 bad[rest.randrange(len(bad)) if i % 2 else rest.randrange(0, len(bad), 4096) + rest.randrange(200)] = rest.randrange(256)
             with open(trace + ".raw/records", "r+b") as f:
-                f.truncate(4096 + rest.choice((len(bad), len(bad), 900)))
-                f.seek(4096)
+                f.truncate(first + rest.choice((len(bad), len(bad), 900)))
+                f.seek(first)
                 f.write(bad)
+            assert feign("info", trace + ".raw").status in (0, 2)
+        # Another host's file, whose clocks may be said to be anything.
+        for i in range(20):
+            bad = bytearray(control)
+            for _ in range(1 + i % 5):
+                bad[rest.choice((rest.randrange(16, 72), rest.randrange(2648, 2784)))] = rest.randrange(256)
+            bad[176:240] = b"other".ljust(64, b"\0")
+            bad[2656:2720] = control[176:240]
+            with open(trace + ".raw/records.other", "wb") as f:
+                f.write(bytes(bad) + bytes(first - 4096) + good)
             assert feign("info", trace + ".raw").status in (0, 2)
         for bad in (control[:20], b"x" * len(control), control[:8] + b"\xff" * 4 + control[12:]):
             with open(trace + ".raw/records", "wb") as f:

@@ -61,6 +61,11 @@ struct Item {
 
 class Provider;
 
+// Whatever a damaged file says.
+int64_t whole(double value) {
+  return value > -9e18 && value < 9e18 ? static_cast<int64_t>(value) : 0;
+}
+
 // One of the files records.
 struct Host {
   feign_control control{};
@@ -73,7 +78,7 @@ struct Host {
   uint64_t to_main(uint64_t t) const {
     if (name == 0 || (tick == main_tick && ratio == 1)) return t;
     const double away = t >= tick ? static_cast<double>(t - tick) : -static_cast<double>(tick - t);
-    return main_tick + static_cast<uint64_t>(static_cast<int64_t>(away * ratio));
+    return main_tick + static_cast<uint64_t>(whole(away * ratio));
   }
   double ns_per_tick() const {
     const bool known = best_tick > control.tick_0 && best_ns > control.ns_0;
@@ -481,7 +486,7 @@ void Provider::align() {
   const auto by_day = [&](const Host& h) {
     const double ns = static_cast<double>(static_cast<int64_t>(h.control.real_ns) -
                                           static_cast<int64_t>(main.control.real_ns));
-    return main.control.tick_0 + static_cast<uint64_t>(static_cast<int64_t>(ns / ns_per_tick_));
+    return main.control.tick_0 + static_cast<uint64_t>(whole(ns / ns_per_tick_));
   };
   const auto named = [&](const char* name) -> Host* {
     for (Host& h : hosts_)
@@ -718,7 +723,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
           if (lane->process().host == host) {
             host_->left_out(host_, lane->first_stream(), "clock",
                             (std::string(host->control.host) + ": " + how).c_str(),
-                            static_cast<uint64_t>(bound), 0);
+                            static_cast<uint64_t>(whole(bound)), 0);
             break;
           }
       aligned_.clear();
