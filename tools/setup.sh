@@ -4,7 +4,7 @@
 
 feign_need="g++ meson ninja-build pkg-config python3 libyaml-dev libzstd-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libjs-dygraphs libzydis-dev"
 # For the tests alone.
-feign_need_tests="libgtest-dev libgmock-dev strace clang libclang-rt-14-dev"
+feign_need_tests="libgtest-dev libgmock-dev liburing-dev strace clang libclang-rt-14-dev"
 feign_nice_tests="libopenmpi-dev openmpi-bin libbenchmark-dev chromium"
 
 feign_setup() {

@@ -821,7 +821,7 @@ int main(int argc, char** argv) {
       ->type_name("SIZE");
   recording->add_flag("--mpi", r.mpi, "MPI's calls, too: feign record --mpi -- mpirun -np 8 ./app");
   recording->add_flag("--cpu-time", r.cpu_time,
-                      "Tell computing from waiting within pauses longer than 50 us, too");
+                      "Tell computing from waiting within pauses longer than 100 us, too");
   recording->add_flag("--paused", r.paused, "Begin paused, until SIGUSR1 or feign_record_resume()");
   recording->add_flag("--keep-raw", r.keep_raw,
                       "Keep FILE.feign.raw, from which the trace is made");

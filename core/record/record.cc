@@ -39,7 +39,7 @@ namespace {
 
 constexpr int kPopulateWrite = 23;                           // MADV_POPULATE_WRITE
 constexpr uint64_t kAhead = 1 << 20, kMostAhead = 64 << 20;  // bytes of records made in advance
-constexpr uint64_t kLongPause = 50'000;  // ns: what a look at the thread's clock is 1 % of
+constexpr uint64_t kLongPause = 100'000;  // ns: what a look at the thread's clock is 1 % of
 
 volatile pid_t g_child = 0;
 feign_control* volatile g_control = nullptr;
