@@ -63,8 +63,10 @@ void feign_record_end(struct feign_record* r);
  * own business (a message, a barrier). `feign discover` takes a node in it for one that waits. */
 void feign_call_waits(struct feign_call* call, const char* name);
 void feign_capture_quiet(int quiet);
-/** The process's rank in MPI_COMM_WORLD, once it is known; @p name of its host. */
+/** The process's rank in MPI_COMM_WORLD, once it is known; */
 void feign_capture_rank(int rank);
+/** What is known of this recording on this host; 0: nothing is being recorded. */
+struct feign_control* feign_capture_control(void);
 /** The number of a third party's layer, for FEIGN_CAPTURE_OP(); 0: it is not being recorded. */
 uint32_t feign_capture_layer(const char* name);
 

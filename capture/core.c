@@ -3,9 +3,11 @@
  * or anything else that a program could notice. format.h says what comes out. */
 #include "core.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -49,7 +51,7 @@ void feign_process_begin(uint32_t forked) {
 static uint8_t* take_bytes(uint32_t size) {
   struct capture* g = &feign_capture;
   struct feign_control* c = g->control;
-  const uint64_t room = c->max_bytes + FEIGN_CAPTURE_UNIT;
+  const uint64_t room = c->max_bytes + c->first;
   const uint64_t most = c->max_bytes != 0 && room < c->size ? room : c->size;
   if (__atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > most) return 0;
   const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
@@ -208,6 +210,10 @@ __attribute__((visibility("default"))) void feign_capture_rank(int rank) {
   if (feign_capture.head != 0) feign_capture.head->rank = feign_capture.rank;
 }
 
+__attribute__((visibility("default"))) struct feign_control* feign_capture_control(void) {
+  return feign_capture.control;
+}
+
 __attribute__((visibility("default"))) uint32_t feign_capture_layer(const char* name) {
   const struct feign_control* const c = feign_capture.control;
   for (uint32_t i = 0; c != 0 && i < sizeof c->third / sizeof c->third[0]; ++i) {
@@ -256,7 +262,7 @@ static void snapshot(int followed) {
   system_call(SYS_close, folder, 0, 0, 0, 0, 0);
 }
 
-extern int feign_hooks_install(void) HIDDEN;
+extern int feign_hooks_install(long fd) HIDDEN;
 extern char** environ;
 
 static const char* variable(const char* name) {
@@ -268,12 +274,7 @@ static const char* variable(const char* name) {
   return 0;
 }
 
-/* The file records. Its descriptor is closed at once: programs may close all that they find. */
-static struct feign_control* map_records(void) {
-  char path[sizeof feign_capture.folder + 16];
-  append(append(path, feign_capture.folder), "/records");
-  const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
-  if (fd < 0) return 0;
+static struct feign_control* map_whole(long fd) {
   const long size = system_call(SYS_lseek, fd, 0, SEEK_END, 0, 0, 0);
   int whole = 1;
   long at =
@@ -282,13 +283,83 @@ static struct feign_control* map_records(void) {
     whole = 0; /* a limit of address space: to be counted, at least */
     at = system_call(SYS_mmap, 0, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
   if (at < 0 && at >= -4095) return 0;
   struct feign_control* const control = (struct feign_control*)at;
   if (control->magic != FEIGN_CAPTURE_MAGIC) return 0;
   if (whole) return control;
   __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
   return 0;
+}
+
+static int same_host(const char* a, const char* b) {
+  size_t i = 0;
+  while (i < 62 && a[i] != '\0' && a[i] == b[i]) ++i; /* as much as feign record keeps */
+  return i == 62 || a[i] == b[i];
+}
+
+/* The records of this host, which is another one: memory is not shared with it. The first process
+ * makes the file. */
+static __attribute__((noinline)) struct feign_control* records_here(long main, const char* records,
+                                                                    const char* host) {
+  char path[sizeof feign_capture.folder + 96], making[sizeof path + 24];
+  char* to = append(append(path, records), ".");
+  for (size_t i = 0; i < 63 && host[i] != '\0'; ++i) *to++ = host[i] == '/' ? '_' : host[i];
+  *to = '\0';
+  long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+  if (fd == -ENOENT) {
+    char* digit = append(append(making, path), ".");
+    for (long n = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0); n != 0; n /= 10)
+      *digit++ = (char)('0' + n % 10);
+    *digit = '\0';
+    struct feign_control c;
+    fd = system_call(SYS_openat, AT_FDCWD, (long)making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                     0666, 0, 0);
+    if (fd < 0 || system_call(SYS_pread64, main, (long)&c, sizeof c, 0, 0, 0) != (long)sizeof c)
+      return 0;
+    copy_text(c.host, host, sizeof c.host - 1);
+    c.first = c.bytes = FEIGN_CAPTURE_UNIT;
+    c.ready = c.dropped = c.processes = c.unhooked = c.unwatched = 0;
+    c.ended = 0;
+    for (int i = 0; i < (int)FEIGN_CAPTURE_EXECS; ++i) c.execs[i] = 0;
+    struct {
+      long s, ns;
+    } real = {0, 0}, now = {0, 0};
+    system_call(SYS_clock_gettime, 0, (long)&real, 0, 0, 0, 0);
+    system_call(SYS_clock_gettime, 1, (long)&now, 0, 0, 0, 0);
+    c.tick_0 = ticks();
+    c.ns_0 = (uint64_t)now.s * 1000000000u + (uint64_t)now.ns;
+    c.real_ns = (uint64_t)real.s * 1000000000u + (uint64_t)real.ns;
+    if (system_call(SYS_ftruncate, fd, (long)c.size, 0, 0, 0, 0) == 0 &&
+        system_call(SYS_pwrite64, fd, (long)&c, sizeof c, 0, 0, 0) == (long)sizeof c)
+      system_call(SYS_linkat, AT_FDCWD, (long)making, AT_FDCWD, (long)path, 0, 0);
+    system_call(SYS_unlinkat, AT_FDCWD, (long)making, 0, 0, 0, 0);
+    system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+  }
+  if (fd < 0) return 0;
+  struct feign_control* const control = map_whole(fd);
+  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+  return control;
+}
+
+/* The file records, and what is hooked by what is in it. Its descriptor is closed at once: programs
+ * may close all that they find. */
+static struct feign_control* map_records(int* hooked) {
+  char path[sizeof feign_capture.folder + 16];
+  append(append(path, feign_capture.folder), "/records");
+  const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+  if (fd < 0) return 0;
+  /* Before the records are mapped, which would take the stubs' place. */
+  *hooked = feign_hooks_install(fd);
+  struct feign_control* control = map_whole(fd);
+  struct utsname here;
+  if (control != 0 && system_call(SYS_uname, (long)&here, 0, 0, 0, 0, 0) == 0 &&
+      !same_host(control->host, here.nodename)) {
+    system_call(SYS_munmap, (long)control, (long)control->size, 0, 0, 0, 0);
+    control = records_here(fd, path, here.nodename);
+  }
+  system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+  return control;
 }
 
 /* Whether the program before this one in this process said that it was calling exec. */
@@ -298,25 +369,23 @@ static int was_followed(struct feign_control* c, int32_t pid) {
                                      0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+/* Behind all else, so that what comes before it fits into the page of the library's data. */
+static volatile uint64_t token_page[512]
+    __attribute__((aligned(4096), section(".token,\"aw\",@nobits#")));
+
 /* Programs are started by the thousand: each system call and page here counts. */
-__attribute__((constructor(101))) static void start(void) {
+static void start(void) {
   struct capture* g = &feign_capture;
   const char* folder = variable("FEIGN_CAPTURE");
   if (folder == 0 || folder[0] != '/') return;
   copy_text(g->folder, folder, sizeof g->folder);
-  /* Before the records are mapped, which would take the stubs' place. */
-  const int hooked = feign_hooks_install();
-  struct feign_control* const control = map_records();
+  int hooked = 0;
+  struct feign_control* const control = map_records(&hooked);
   if (control == 0) return;
-  const long page =
-      system_call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page < 0 && page >= -4095) {
-    __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
-    return;
-  }
-  system_call(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0);
-  g->token = (volatile uint64_t*)page;
+  system_call(SYS_madvise, (long)token_page, sizeof token_page, MADV_WIPEONFORK, 0, 0, 0);
+  g->token = token_page;
   g->region = (uint8_t*)control;
+  g->long_pause = control->long_pause != 0 ? control->long_pause : UINT64_MAX;
   if (!hooked) __atomic_fetch_add(&control->unhooked, 1, __ATOMIC_RELAXED);
   g->control = control;
   feign_process_begin(0);
@@ -325,3 +394,8 @@ __attribute__((constructor(101))) static void start(void) {
   if (control->watch[0] != '\0' && g->watch == 0)
     __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);
 }
+
+/* Before other constructors; and all that is written at the start in one page, which begins here.
+ */
+static void (*const first_of_all)(void)
+    __attribute__((used, section(".init_array.00101"), aligned(4096))) = start;

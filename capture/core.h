@@ -39,6 +39,7 @@ struct thread {
   uint32_t quiet;
   uint32_t vforks;
   uint32_t skipped; /* data calls that sampling left out */
+  uint64_t cpu;     /* ns that the thread had computed at the end of the last long pause */
   struct feign_call* inner;
   struct flight* flight;
   struct vfork vfork[FEIGN_LANES / 2];
@@ -58,6 +59,7 @@ struct capture {
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
   struct feign_watch* watch;     /* of `feign discover`; 0: nobody watches (watch.c) */
+  uint64_t long_pause;           /* of feign_control; UINT64_MAX: not asked for */
   char folder[400];
 };
 extern struct capture feign_capture HIDDEN;

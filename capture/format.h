@@ -4,8 +4,10 @@
  * recorded and read by the provider `capture`.
  *
  *   records   one large sparse file, which all processes map: a page that all share, feign_control,
- *             and behind it chunks that they fill: feign_chunk_head, and records
+ *             behind it what is in hooks (one file to open as a program starts), and chunks that
+ *             they fill: feign_chunk_head, and records
  *   hooks     libraries' texts with their system calls made jumps (capture/hook_format.h)
+ *   records.HOST   the same of another host, made by the first process there: control page, chunks
  *   layers    descriptions of third parties' layers, if there are any (core/trace/own_layer.h)
  *
  * A chunk is of one lane, and a lane belongs to one
@@ -41,6 +43,8 @@ enum {
   FEIGN_CAPTURE_THIRD = 4, /* the first of third parties */
   FEIGN_CAPTURE_LEFT_OUT = 15
 };
+#define FEIGN_CAPTURE_IDLE 0xFFFu /* of FEIGN_CAPTURE_LEFT_OUT: no call, but not computing either \
+                                   */
 #define FEIGN_CAPTURE_OP(layer, number) ((uint16_t)((layer) << 12 | (number)))
 
 struct feign_control {
@@ -52,7 +56,7 @@ struct feign_control {
   uint64_t real_ns;      /* CLOCK_REALTIME at tick_0 */
   uint64_t max_bytes;    /* of records; 0: no limit */
   uint64_t size;         /* of the file */
-  uint64_t bytes;        /* given out so far, with this page */
+  uint64_t bytes;        /* given out so far, with all before the first chunk */
   uint64_t dropped;      /* records that found no room */
   uint32_t processes;    /* that were recorded */
   uint32_t unhooked;     /* … of which the system calls could not be */
@@ -66,6 +70,17 @@ struct feign_control {
   uint64_t ready; /* up to here the file's pages are there: touching them cannot fail */
   /* Processes that call exec, by their number's last bits: the next program is no stranger. */
   int32_t execs[FEIGN_CAPTURE_EXECS];
+  uint64_t first; /* where the first chunk is */
+  /* Of another host than the one that `feign record` runs on: the same moments by its counter and
+   * by that of `reference`, a host; measured by messages as MPI begins, and as it ends. */
+  char reference[64];
+  struct {
+    uint64_t tick, theirs, bound; /* theirs: give or take `bound`; all 0: not measured */
+  } aligned[2];
+  /* Of pauses longer than so many ticks, how long the thread was not computing; 0: not asked for.
+   */
+  uint64_t long_pause;
+  uint64_t rate; /* ticks a nanosecond << 20 */
 };
 
 struct feign_chunk_head {

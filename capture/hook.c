@@ -243,10 +243,6 @@ static void put_bind(struct feign_record* r, const long* a, long result) {
 /* ---- the table
  * ---------------------------------------------------------------------------------------------- */
 
-/* Puts the kept arguments of a call. `before` is what at_of() found. */
-typedef void fill_function(struct feign_record* r, const long* a, long result,
-                           const uint64_t* before);
-
 enum {
   kState = 1, /* recorded while paused, too: later calls mean nothing without it */
   kData = 2,  /* sampling may leave it out */
@@ -258,7 +254,7 @@ enum {
 };
 
 struct described {
-  fill_function* fill;
+  uint16_t fill; /* place in fill_table; 0: no such call */
   uint16_t op;
   uint8_t flags;
   uint8_t at[2]; /* arguments that point to positions, from 1 */
@@ -272,6 +268,17 @@ struct watched_call {
 };
 
 #include "posix_capture.inc"
+
+/* Puts the kept arguments of a call. `before` is what at_of() found. */
+typedef void fill_function(struct feign_record* r, const long* a, long result,
+                           const uint64_t* before);
+extern const int32_t fill_table[] HIDDEN;
+static inline void fill(const struct described* d, struct feign_record* r, const long* a,
+                        long result, const uint64_t* before) {
+  if (d->fill <= kFills)
+    ((fill_function*)((uintptr_t)fill_table + (uintptr_t)(intptr_t)fill_table[d->fill]))(
+        r, a, result, before);
+}
 
 /* ---- exec: the library goes with it
  * -------------------------------------------------------------------------- */
@@ -390,6 +397,26 @@ struct watched_number {
   uint64_t number, own;
 };
 
+/* Of a long pause, what the thread was not on a processor for: at least as long as it lasted, less
+ * all that the thread computed since the last such pause. Calls and short pauses in between count
+ * as computing, so that no clock has to be read as they begin and end. */
+static __attribute__((noinline)) void idle(struct thread* t, uint64_t pause, uint64_t start) {
+  struct {
+    uint64_t s, ns;
+  } clock = {0, 0};
+  system_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&clock, 0, 0, 0, 0);
+  const uint64_t cpu = clock.s * 1000000000u + clock.ns, before = t->cpu;
+  t->cpu = cpu;
+  if (before == 0 || cpu < before) return; /* the first, or of another process now */
+  const uint64_t used = (cpu - before) * feign_capture.control->rate >> 20;
+  if (used >= pause) return;
+  struct feign_record r;
+  if (record_begin(&r, t, FEIGN_RECORD_CALL, 0,
+                   FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE),
+                   start - (pause - used), start, 0, FEIGN_TOUCHED))
+    record_end(&r);
+}
+
 static inline __attribute__((always_inline)) void record(
     struct thread* t, const struct described* d, unsigned kind, const long* a, uint64_t start,
     uint64_t end, long result, const uint64_t* before, struct flight* flight,
@@ -401,6 +428,11 @@ static inline __attribute__((always_inline)) void record(
     submitted(t, d, a, start, end, result, depth);
     return;
   }
+  const struct lane* const lane = &t->lanes[t->vforks * 2];
+  if (__builtin_expect(start - lane->last > feign_capture.long_pause, 0) && start > lane->last &&
+      lane->at != 0 && t->busy == 0 && t->token == *feign_capture.token &&
+      kind == FEIGN_RECORD_CALL)
+    idle(t, start - lane->last, start);
   struct feign_record r;
   for (uint32_t room = FEIGN_TOUCHED;; room = FEIGN_TEXTS) {
     if (!record_begin(&r, t, kind, depth, d->op, start, end, result, room)) {
@@ -416,7 +448,7 @@ static inline __attribute__((always_inline)) void record(
       feign_put_number(&r, FEIGN_FIELD_NODE, watched->number);
       feign_put_number(&r, FEIGN_FIELD_TRACER, watched->own);
     }
-    d->fill(&r, a, result, before);
+    fill(d, &r, a, result, before);
     if (__builtin_expect(r.at < r.end || room == FEIGN_TEXTS, 1)) break;
     t->busy = r.busy; /* texts that the chunk's rest has no room for: once more in the next */
   }
@@ -510,6 +542,8 @@ static inline int sampled_out(struct thread* t) {
   return one_in > 1 && t->skipped++ % one_in != 0;
 }
 
+#include "uring.c"
+
 static inline __attribute__((always_inline)) struct outcome hooked(
     struct registers* x, const struct watched_number* watched) {
   const long number = x->number;
@@ -529,6 +563,14 @@ static inline __attribute__((always_inline)) struct outcome hooked(
       out.result = -EAGAIN;
       return out;
     }
+  }
+  if (__builtin_expect((unsigned long)(number - SYS_io_uring_setup) <= 2, 0)) {
+    out.result = uring_call(x, t);
+    return out;
+  }
+  if (__builtin_expect(rings != 0, 0)) {
+    if (number == SYS_close) closes_ring(t, a[0]);
+    if (number == SYS_exit_group) (void)look_at_rings(t, ticks());
   }
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));
@@ -678,19 +720,23 @@ extern char feign_hook_entry[] HIDDEN;
 char feign_capture_library[512];
 char feign_capture_preload[1100];
 
-/* A piece of the file at an address. Where the file may not be run from (a file system without
- * exec), its bytes are copied. */
-static int map_code(uintptr_t address, uint64_t size, int over, long fd, uint64_t offset) {
-  long at = system_call(SYS_mmap, (long)address, (long)size, PROT_READ | PROT_EXEC,
-                        MAP_PRIVATE | (over ? MAP_FIXED : MAP_FIXED_NOREPLACE), fd, (long)offset);
-  if (at == (long)address) return 1;
-  if (at != -EPERM && at != -EACCES) return 0;
-  if (!over &&
-      system_call(SYS_mmap, (long)address, (long)size, PROT_NONE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)address)
+/* A piece of the file at an address; stubs get the hook's address into their last bytes. Where the
+ * file may not be run from (a file system without exec), its bytes are copied. */
+static int map_code(uintptr_t address, uint64_t size, int stubs, long fd, uint64_t offset) {
+  const long code = PROT_READ | PROT_EXEC, data = PROT_READ | PROT_WRITE;
+  const uint64_t slot = size - sizeof(uintptr_t);
+  long at = system_call(SYS_mmap, (long)address, (long)size, stubs ? data : code,
+                        MAP_PRIVATE | (stubs ? MAP_FIXED_NOREPLACE : MAP_FIXED) |
+                            (stubs && size == 4096 ? MAP_POPULATE : 0),
+                        fd, (long)offset);
+  if (at == (long)address) {
+    if (!stubs) return 1;
+    *(uintptr_t*)(address + slot) = (uintptr_t)feign_hook_entry;
+    if (system_call(SYS_mprotect, at, (long)size, code, 0, 0, 0) == 0) return 1;
+  } else if (stubs || (at != -EPERM && at != -EACCES)) {
     return 0;
-  at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                   0);
+  }
+  at = system_call(SYS_mmap, 0, (long)size, data, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at < 0 && at >= -4095) return 0;
   for (uint64_t done = 0; done < size;) {
     const long n = system_call(SYS_pread64, fd, at + (long)done, (long)(size - done),
@@ -698,20 +744,17 @@ static int map_code(uintptr_t address, uint64_t size, int over, long fd, uint64_
     if (n <= 0) return 0;
     done += (uint64_t)n;
   }
-  return system_call(SYS_mprotect, at, (long)size, PROT_READ | PROT_EXEC, 0, 0, 0) == 0 &&
+  if (stubs) *(uintptr_t*)((uintptr_t)at + slot) = (uintptr_t)feign_hook_entry;
+  return system_call(SYS_mprotect, at, (long)size, code, 0, 0, 0) == 0 &&
          system_call(SYS_mremap, at, (long)size, (long)size, 3 /* MAYMOVE, FIXED */, (long)address,
                      0) == (long)address;
 }
 
 static int install(uintptr_t base, const struct feign_hook_head* head, long fd) {
-  const uintptr_t stubs = base + head->text_address - head->distance;
-  if (!map_code(stubs, head->stubs_size, 0, fd, head->stubs_offset)) return 0;
-  const uintptr_t slot = stubs + head->stubs_size;
-  if (system_call(SYS_mmap, (long)slot, 4096, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)slot)
-    return 0;
-  *(uintptr_t*)slot = (uintptr_t)feign_hook_entry;
-  return map_code(base + head->text_address, head->text_size, 1, fd, head->text_offset);
+  const uintptr_t text = base + head->text_address;
+  return map_code(text - head->distance, head->stubs_size, 1, fd,
+                  FEIGN_CAPTURE_UNIT + head->stubs_offset) &&
+         map_code(text, head->text_size, 0, fd, FEIGN_CAPTURE_UNIT + head->text_offset);
 }
 
 struct search {
@@ -753,23 +796,17 @@ static int object(struct dl_phdr_info* info, size_t size, void* data) {
   return 0;
 }
 
-__attribute__((visibility("hidden"))) int feign_hooks_install(void) {
-  char path[sizeof feign_capture.folder + 16];
-  char* p = path;
-  for (const char* t = feign_capture.folder; *t != '\0';) *p++ = *t++;
-  for (const char* t = "/hooks"; *t != '\0';) *p++ = *t++;
-  *p = '\0';
+/* @p fd: of the file records. */
+__attribute__((visibility("hidden"))) int feign_hooks_install(long fd) {
   struct search s;
   s.libc = 0;
   s.self = 0;
-  s.fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (s.fd < 0) return 0;
-  if (system_call(SYS_pread64, s.fd, (long)&s.hooks, sizeof s.hooks, 0, 0, 0) !=
+  s.fd = fd;
+  if (system_call(SYS_pread64, fd, (long)&s.hooks, sizeof s.hooks, FEIGN_CAPTURE_UNIT, 0, 0) !=
           (long)sizeof s.hooks ||
       s.hooks.magic != FEIGN_HOOK_MAGIC || s.hooks.count > FEIGN_HOOK_MOST)
     s.hooks.count = 0;
   dl_iterate_phdr(object, &s);
-  system_call(SYS_close, s.fd, 0, 0, 0, 0, 0);
   if (s.self == 0) return 0;
   const char* name = s.self;
   for (const char* t = name; *t != '\0'; ++t)

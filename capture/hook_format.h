@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define FEIGN_HOOK_MAGIC 0x324b4f4f484e4745ull
+#define FEIGN_HOOK_MAGIC 0x334b4f4f484e4745ull
 #define FEIGN_HOOK_MOST 16u /* libraries */
 
 struct feign_hook_head {
@@ -16,7 +16,7 @@ struct feign_hook_head {
   uint64_t text_address;           /* in the library, page-aligned */
   uint64_t text_offset, text_size; /* in this file */
   uint64_t stubs_offset,
-      stubs_size;    /* in this file; a page with the hook's address follows them in memory */
+      stubs_size;    /* in this file; in memory their last 8 bytes are the hook's address */
   uint64_t distance; /* the stubs lie this far below the text */
 };
 

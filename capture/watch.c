@@ -409,9 +409,9 @@ static __attribute__((noinline)) struct outcome hooked_and_watched(struct regist
  */
 
 /* A number that a launcher put into the environment, under the first of these names; -1: none. */
-static int number_given(const char* const* names) {
+static int number_given(const char (*names)[24]) {
   extern char** environ;
-  for (; *names != 0; ++names)
+  for (; (*names)[0] != '\0'; ++names)
     for (char** e = environ; e != 0 && *e != 0; ++e) {
       if (!same_start(*e, *names)) continue;
       const char* p = *e;
@@ -424,8 +424,8 @@ static int number_given(const char* const* names) {
     }
   return -1;
 }
-static const char* const kRank[] = {"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK=", 0};
-static const char* const kRanks[] = {"OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=", 0};
+static const char kRank[][24] = {"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK=", ""};
+static const char kRanks[][24] = {"OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=", ""};
 
 void feign_watch_begin(const char* memory) {
   const long fd = system_call(SYS_openat, AT_FDCWD, (long)memory, O_RDWR | O_CLOEXEC, 0, 0, 0);

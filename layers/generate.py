@@ -596,7 +596,7 @@ WAITING_EFFECTS = ("wait", "futex", "receive", "send", "semaphore", "flock", "ai
 
 def capture(layer):
     """System calls by number: what is kept of each, and how."""
-    out, rows, watched = [HEAD], [], []
+    out, rows, watched, fills = [HEAD], [], [], []
     for op in layer.ops:
         befores, lines = [], []
         if op.effect in ("fcntl", "bind"):
@@ -619,17 +619,21 @@ def capture(layer):
         file = op.kind in FILE_KINDS and op.effect not in ("aio", "bind")
         waits = op.effect in WAITING_EFFECTS or op.name.startswith("accept")
         watched.append(f'#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{{int(file)}, {int(waits)}, {places[0]}, {places[1]}, {places[2]}, "{op.name}"}},\n#endif\n')
-        out.append(f"#ifdef SYS_{op.name}\nstatic void fill_{op.name}(struct feign_record *to, const long *a, long result, const uint64_t *before) {{\n"
+        out.append(f"#ifdef SYS_{op.name}\nstatic __attribute__((used)) void fill_{op.name}(struct feign_record *to, const long *a, long result, const uint64_t *before) {{\n"
                    # A copy stays in registers, which what is written through it could be told to change.
                    f"  struct feign_record copy = *to, *const r = &copy;\n"
                    f"  (void)a, (void)result, (void)before;\n{body}  to->at = r->at;\n}}\n#endif\n")
-        rows.append(f"#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{fill_{op.name}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), "
+        fills.append(op.name)
+        rows.append(f"#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{{len(fills)}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), "
                     f"{' | '.join(flags) or '0'}, {{{befores[0]}, {befores[1]}}}}},\n#endif\n")
-    out.append("static void fill_nothing(struct feign_record *r, const long *a, long result, const uint64_t *before) {\n"
-               "  (void)r, (void)a, (void)result, (void)before;\n}\n")
+    # By distance: pointers in a table would have the loader write to its pages as each program starts.
+    out.append('__asm__(".pushsection .rodata\\n.balign 4\\nfill_table:\\n.long 0\\n"\n' +
+               "".join(f'#ifdef SYS_{name}\n    ".long fill_{name} - fill_table\\n"\n#else\n    ".long 0\\n"\n#endif\n' for name in fills) +
+               '    ".popsection");\n'
+               f"enum {{ kFills = {len(fills)} }};\n")
     for i, (name, _, waits) in enumerate(layer.left_out):
         if waits:
-            rows.append(f"#ifdef SYS_{name}\n    [SYS_{name}] = {{fill_nothing, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, {i}), 0, {{0, 0}}}},\n#endif\n")
+            rows.append(f"#ifdef SYS_{name}\n    [SYS_{name}] = {{{len(fills) + 1}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, {i}), 0, {{0, 0}}}},\n#endif\n")
             watched.append(f'#ifdef SYS_{name}\n    [SYS_{name}] = {{0, 1, 0, 0, 0, "{name}"}},\n#endif\n')
     out.append("static const struct described kDescribed[] = {\n" + "".join(rows) + "};\n")
     out.append("static const struct watched_call kWatched[] = {\n" + "".join(watched) + "};\n")
@@ -924,9 +928,12 @@ def mpi_wrapper(layer, op):
     begins = op.name in ("MPI_Init", "MPI_Init_thread")
     waits = f'  feign_call_waits(&call, "{op.name}");\n' if layer.name == "mpi" else ""
     out.append(f"  struct feign_call call;\n  feign_call_begin(&call);\n{waits}")
+    if op.name == "MPI_Finalize":
+        out.append("  ASK(clocks_end());\n")
     out.append(f"  const int result = {call};\n")
     if begins:
-        out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n")
+        out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n"
+                   "  ASK(if (result == MPI_SUCCESS) clocks_begin());\n")
     if after:
         out.append("  ASK(" + " ".join(after) + ");\n")
     value = "result == MPI_SUCCESS ? 0 : failed(result)"

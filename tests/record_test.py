@@ -218,6 +218,24 @@ def test_small_programs():
          "truncate -s 9999 t; ln s h; chmod 600 h; split -b 9k s p.; wc -l s > l; diff a/1 a/2 > f; tail -c 9 s > g; tee k < g > n", least=800)
 
 
+def test_more_programs():
+    """Copies with all attributes, pipelines and process substitution, processes and threads of one interpreter, mappings, archives."""
+    both("cp -a", shell="mkdir a a/b; for i in 1 2 3; do seq $i 3000 > a/b/$i; ln -s $i a/b/l$i; done; cp -a a c; cp -l a/b/1 h; cp --reflink=auto a/b/2 k; mv c e; rm -r a; "
+         "tar cf - e | tar xf - -C . --transform s/e/f/; tar czf e.tgz e; find . -newer e/b/1 -print0 | xargs -0 stat -c %s > s; md5sum e/b/? > m; md5sum -c m > c; chmod -R g+w e", least=500)
+    if shutil.which("bash"):
+        both("bash", shell="bash -c 'for i in 1 2 3; do seq $i 500 | sort -rn | tee f$i | grep 7 | wc -l >> n; done; cat <(cat f1) <(cat f2) > both; exec 5<> rw; echo a >&5; exec 5>&-; "
+             "cat <<< hello > h; (cd /; pwd) > p'", least=200)
+    if shutil.which("perl"):
+        both("perl", shell="perl -e 'for (1..20) { open(F, \">\", \"f$_\") or die; print F \"x\" x ($_ * 100); close F } opendir(D, \".\"); my @l = readdir D; rename \"f1\", \"g1\"; "
+             "unlink \"f2\"; open(P, \"ls|\"); my @x = <P>; truncate \"f3\", 7; my $p = fork; if (!$p) { open(Z, \">>z\"); print Z 1; exit 0 } waitpid $p, 0'", least=100)
+    both("python", shell="python3 -S -c \"import multiprocessing as m, threading, mmap, os, subprocess\nopen('a', 'w').write('x' * 10000)\ndef f(i): open('p%d' % i, 'w').write('y' * i)\n"
+         "ps = [m.get_context('fork').Process(target=f, args=(i,)) for i in range(3)] + [threading.Thread(target=f, args=(10 + i,)) for i in range(3)]\n[p.start() for p in ps]; [p.join() for p in ps]\n"
+         "subprocess.run(['cp', 'a', 'b'])\nfd = os.open('a', os.O_RDWR)\nmm = mmap.mmap(fd, 10000); mm[5:8] = b'xxx'; mm.flush(); mm.close()\n"
+         "os.sendfile(os.open('c', os.O_WRONLY | os.O_CREAT), fd, 0, 5000)\nos.copy_file_range(fd, os.open('d', os.O_WRONLY | os.O_CREAT), 5000)\"", least=100)
+    if shutil.which("zip") and shutil.which("unzip"):
+        both("zip", shell="mkdir a; for i in 1 2 3; do seq $i 9000 > a/$i; done; zip -q -r z.zip a; mkdir o; cd o; unzip -q ../z.zip; gzip -k a/1; xz -k -T2 a/3", least=100)
+
+
 def test_rsync():
     if not shutil.which("rsync"):
         raise Skip("rsync is not installed")
@@ -245,6 +263,58 @@ def test_waits():
             ops = collections.Counter(m[1] for m in (re.match(r"\d+ [\d.]+ \[.*?\] ([\w:]+)\(", line) for line in f) if m)
         assert ops["futex"] >= 6 and ops["recvfrom"] == 4 and ops["wait4"] == 1, ops
         assert info["sync_seconds"] > 0.05 and info["compute_seconds"] > 0.1, info
+
+
+def test_cpu_time():
+    """Two programs on one processor: half of each pause is waiting, which no call tells."""
+    needs_capture()
+    if not shutil.which("taskset"):
+        raise Skip("taskset is not installed")
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "p"), os.path.join(tmp, "t.feign")
+        with open(program + ".c", "w", encoding="utf-8") as f:
+            f.write("#include <unistd.h>\n#include <time.h>\nint main(void) { for (int i = 0; i < 6; ++i) { volatile long n = 0; clock_t e = clock() + CLOCKS_PER_SEC / 12; "
+                    "while (clock() < e) ++n; if (write(1, \"x\", 1) != 1) return 1; } return 0; }\n")
+        if subprocess.run(["cc", "-O1", "-o", program, program + ".c"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no C compiler")
+        got = {}
+        for options in ((), ("--cpu-time",)):
+            r = feign("record", "-o", trace, *options, "--", "taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", f"{program} > a & {program} > b & wait", cwd=tmp)
+            assert r.status == 0, r.err
+            info = json.loads(feign("info", trace, "--json").out)
+            got[options] = sum(l["seconds"] for l in info["left_out"] if l["call"] == "no call")
+        assert got[()] == 0 and 0.2 < got["--cpu-time",] < 60, got
+
+
+def test_io_uring():
+    """Requests in memory that the kernel shares are the calls that they stand for; also where no call submits them."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = compiled(tmp, "uring", "-luring")
+        for mode in ([], ["sqpoll"]):
+            trace, text, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt"), os.path.realpath(os.path.join(tmp, "w"))
+            os.mkdir(work)
+            r = feign("record", "-o", trace, "--", program, *mode, cwd=work)
+            if r.status == 77:
+                raise Skip("the kernel lets nobody use io_uring")
+            assert r.status == 0, r.err
+            feign("convert", trace, text)
+            with open(text, encoding="utf-8") as f:
+                calls = [(m[1], m[2], m[3]) for m in (re.match(r"\d+ [\d.]+ \[.*?\] (\w+)\((.*)\) = (-?\w+)", line) for line in f) if m]
+            calls = [(name, args.replace(work, ""), result) for name, args, result in calls if name != "mmap" and "uring" not in name]
+            at = next(i for i, call in enumerate(calls) if '"/a"' in call[1])
+            calls = calls[at:]
+            names = [name for name, _, _ in calls]
+            want = ["openat"] + ["pwrite64"] * 8 + ["pread64", "pwritev", "preadv", "fdatasync", "pread64", "statx", "openat", "close", "mkdirat",
+                                                    "renameat2", "openat", "fallocate", "close", "unlinkat", "close"]
+            assert names == want, (mode, names)
+            assert {args for name, args, _ in calls if name == "pwrite64"} == {f"fd=#2, count=4096, offset={4096 * i}" for i in range(8)}, calls
+            results = [result for name, _, result in calls if name not in ("openat", "pwrite64")]
+            assert results == "100 1500 1500 0 123 0 0 0 0 0 0 0 0".split() and ("openat", 'pathname="/none", flags=O_RDONLY, mode=00', "-ENOENT") in calls, calls
+            replays(trace, tmp, work)
+            shutil.rmtree(work)
+            shutil.rmtree(os.path.join(tmp, "root"))
+            os.unlink(trace)
 
 
 def test_streams():
@@ -313,6 +383,13 @@ def test_selection():
         assert ops("--paused", command=(program,)).count("write(") == 1
         loop = ("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done > a")
         assert ops("--sample", "5", command=loop).count("write(") < ops(command=loop).count("write(") == 10
+        sizes = ("sh", "-c", "dd if=/dev/zero of=z bs=100 count=3 2> e; dd if=/dev/zero of=z bs=5000 count=2 2> e; dd if=/dev/zero of=z bs=70000 count=1 2> e")
+        for given, want in (("1k-8k", [5000, 5000]), ("6k-", [70000]), ("100-100", [100, 100, 100])):
+            kept = [int(n) for n in re.findall(r'write\(fd=\S+ count=(\d+)\).*/z"', ops("--sizes", given, command=sizes))]
+            assert kept == want, (given, kept)
+        assert "openat(" in ops("--sizes", "1g-", command=sizes)
+        for bad in ("4k", "-", "x-", "9-3"):
+            refuses("record", "--sizes", bad, "--", "true", text="--sizes " + bad + ": want MIN-MAX")
         refuses("record", "--max-size", "x", "--", "true", text="--max-size x: want bytes")
         r = feign("record", "-o", trace, "--max-size", "1", "--", "true", cwd=tmp)
         assert "max-size" in r.err, r.err
@@ -378,17 +455,30 @@ def test_damaged_recording():
         r = feign("record", "--keep-raw", "-o", trace, "--", "sh", "-c", "for i in 1 2 3; do echo $i | cat > f$i; done", cwd=tmp)
         assert r.status == 0, r.err
         with open(trace + ".raw/records", "rb") as f:
+            control = f.read(4096)
+            first = int.from_bytes(control[2648:2656], "little")  # behind what is hooked
+            f.seek(first)
             good = f.read(300_000)
-        control, good = good[:4096], good[4096:]
+        assert good[:4] == b"CHNK"
         rest = random.Random(7)
         for i in range(25):
             bad = bytearray(good)
             for _ in range(rest.choice((1, 10, 300))):
                 bad[rest.randrange(len(bad)) if i % 2 else rest.randrange(0, len(bad), 4096) + rest.randrange(200)] = rest.randrange(256)
             with open(trace + ".raw/records", "r+b") as f:
-                f.truncate(4096 + rest.choice((len(bad), len(bad), 900)))
-                f.seek(4096)
+                f.truncate(first + rest.choice((len(bad), len(bad), 900)))
+                f.seek(first)
                 f.write(bad)
+            assert feign("info", trace + ".raw").status in (0, 2)
+        # Another host's file, whose clocks may be said to be anything.
+        for i in range(20):
+            bad = bytearray(control)
+            for _ in range(1 + i % 5):
+                bad[rest.choice((rest.randrange(16, 72), rest.randrange(2648, 2784)))] = rest.randrange(256)
+            bad[176:240] = b"other".ljust(64, b"\0")
+            bad[2656:2720] = control[176:240]
+            with open(trace + ".raw/records.other", "wb") as f:
+                f.write(bytes(bad) + bytes(first - 4096) + good)
             assert feign("info", trace + ".raw").status in (0, 2)
         for bad in (control[:20], b"x" * len(control), control[:8] + b"\xff" * 4 + control[12:]):
             with open(trace + ".raw/records", "wb") as f:

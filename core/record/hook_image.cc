@@ -316,9 +316,9 @@ Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) 
       ++out.sites;
       out.hooked += hook(i);
     }
-  stubs_.resize((stubs_.size() + kPage - 1) & ~(kPage - 1), 0xcc);
+  stubs_.resize((stubs_.size() + sizeof(uint64_t) + kPage - 1) & ~(kPage - 1), 0xcc);
   for (const auto& [address, offset] : slots_) {
-    const uint64_t slot = text_address_ - kDistance + stubs_.size();
+    const uint64_t slot = text_address_ - kDistance + stubs_.size() - sizeof(uint64_t);
     const auto d = static_cast<int32_t>(static_cast<int64_t>(slot - (address + 4)));
     memcpy(stubs_.data() + offset, &d, 4);
   }
@@ -356,7 +356,7 @@ Result<HookImage> HookImages::add(const std::string& library) {
     return Error(FEIGN_ERR_UNSUPPORTED, library + ": too many libraries with system calls");
   feign_hook_head head{};
   auto made = Image(std::move(file), library).make(bytes_, head);
-  if (made) heads_.push_back(head);
+  if (made && made->hooked != 0) heads_.push_back(head);
   return made;
 }
 

@@ -39,6 +39,7 @@ namespace {
 
 constexpr int kPopulateWrite = 23;                           // MADV_POPULATE_WRITE
 constexpr uint64_t kAhead = 1 << 20, kMostAhead = 64 << 20;  // bytes of records made in advance
+constexpr uint64_t kLongPause = 100'000;  // ns: what a look at the thread's clock is 1 % of
 
 volatile pid_t g_child = 0;
 feign_control* volatile g_control = nullptr;
@@ -285,6 +286,7 @@ class RecordsFile {
 
  private:
   void make_pages();
+  Result<uint64_t> copy_hooks(const std::string& path);
 
   feign_control* map_ = nullptr;
   int fd_ = -1;
@@ -299,7 +301,7 @@ bool RecordsFile::make_pages(uint64_t until) {
   constexpr uint64_t kPiece = 256 << 10;
   feign_control& c = *map_;
   uint64_t most = c.size;
-  if (c.max_bytes != 0) most = std::min(most, c.max_bytes + FEIGN_CAPTURE_UNIT);
+  if (c.max_bytes != 0) most = std::min(most, c.max_bytes + c.first);
   until = std::min(until, most);
   uint64_t ready = std::max(c.ready, __atomic_load_n(&c.bytes, __ATOMIC_RELAXED));
   ready = ready / FEIGN_CAPTURE_UNIT * FEIGN_CAPTURE_UNIT;
@@ -332,6 +334,31 @@ void RecordsFile::make_pages() {
   }
 }
 
+// Behind the control page; how many bytes, whole pages, it was.
+Result<uint64_t> RecordsFile::copy_hooks(const std::string& path) {
+  const int from = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (from < 0) return errno_error("open " + path, errno);
+  std::vector<char> buffer(1 << 20);
+  uint64_t done = 0;
+  ssize_t n = 0;
+  while ((n = read(from, buffer.data(), buffer.size())) > 0)
+    for (ssize_t at = 0; at < n;) {
+      const ssize_t put = pwrite(fd_, buffer.data() + at, static_cast<size_t>(n - at),
+                                 static_cast<off_t>(FEIGN_CAPTURE_UNIT + done));
+      if (put <= 0) {
+        const int error = put < 0 ? errno : ENOSPC;
+        close(from);
+        return errno_error("write what is in " + path, error);
+      }
+      at += put;
+      done += static_cast<uint64_t>(put);
+    }
+  const int error = errno;
+  close(from);
+  if (n < 0) return errno_error("read " + path, error);
+  return (done + FEIGN_CAPTURE_UNIT - 1) / FEIGN_CAPTURE_UNIT * FEIGN_CAPTURE_UNIT;
+}
+
 Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, const Third& third,
                                uint32_t layers) {
   // As large as the file system lets a file be, up to a size that any address space has room for.
@@ -350,11 +377,13 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   if (map == MAP_FAILED) return errno_error("map " + records, errno);
   map_ = static_cast<feign_control*>(map);
   feign_control& c = *map_;
-  c.version = 2;
+  c.version = 3;
   c.paused = o.paused;
   c.max_bytes = o.max_bytes;
   c.size = size;
-  c.bytes = FEIGN_CAPTURE_UNIT;
+  auto hooks = copy_hooks(raw + "/hooks");
+  if (!hooks) return std::move(hooks.error());
+  c.first = c.bytes = FEIGN_CAPTURE_UNIT + *hooks;
   c.sample = o.sample;
   c.layers = layers;
   for (size_t i = 0; i < third.names.size(); ++i)
@@ -367,6 +396,14 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   clock_gettime(CLOCK_REALTIME, &real);
   c.real_ns =
       static_cast<uint64_t>(real.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(real.tv_nsec);
+  if (o.cpu_time) {
+    // How fast its counter is, to a thousandth.
+    uint64_t tick = 0, ns = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    moment(tick, ns);
+    c.rate = ((tick - c.tick_0) << 20) / std::max<uint64_t>(ns - c.ns_0, 1);
+    c.long_pause = (kLongPause * c.rate) >> 20;
+  }
   c.magic = FEIGN_CAPTURE_MAGIC;
   return {};
 }
@@ -439,7 +476,8 @@ void remove_raw(const std::string& raw, bool for_use_again) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "records" || name == "layers" || (name == "hooks" && !for_use_again))
+      if (name == "records" || name.rfind("records.", 0) == 0 || name == "layers" ||
+          (name == "hooks" && !for_use_again))
         unlink((raw + "/" + name).c_str());
     }
     closedir(d);
@@ -484,9 +522,6 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
   if (path.size() > 380)
     return Error(FEIGN_ERR_ARGUMENT,
                  path + ": this path is too long for the capture library (380 bytes)");
-  file_ = std::make_unique<RecordsFile>();
-  if (auto made = file_->make(path, o, *third, *layers); !made) return made;
-  control = &file_->page();
   if (!again) {
     HookImages images;
     for (const std::string& file : libraries()) {
@@ -498,7 +533,10 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
     }
     if (auto written = images.write(path + "/hooks"); !written) return written;
   }
-  (void)file_->make_pages(kAhead);
+  file_ = std::make_unique<RecordsFile>();
+  if (auto made = file_->make(path, o, *third, *layers); !made) return made;
+  control = &file_->page();
+  (void)file_->make_pages(control->first + kAhead);
   return {};
 }
 
@@ -543,7 +581,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
                                          "\" makes a trace of it; remove it then");
   RawFolder folder;
   if (auto made = folder.open(r.raw, o); !made) {
-    if (folder.control != nullptr) remove_raw(r.raw);
+    if (!folder.path.empty()) remove_raw(r.raw);
     rmdir(r.raw.c_str());  // if it is empty
     return std::move(made.error());
   }

@@ -21,9 +21,11 @@ struct RecordOptions {
   std::string tracer = "feign";
   std::vector<std::string> include, exclude, layers;
   std::vector<std::string> with;  // capture libraries of third parties' libraries
+  std::string sizes;              // of reads and writes to keep: MIN-MAX, one of them may lack
   uint64_t max_bytes = 0;
   uint32_t sample = 1;
   bool mpi = false;  // wrappers of MPI's calls, too
+  bool cpu_time = false;  // of long pauses, how long the thread computed
   bool paused = false, keep_raw = false, quiet = false;
 };
 

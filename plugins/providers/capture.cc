@@ -4,6 +4,7 @@
 // Each lane is in the order in which its calls ended; lanes are merged by when their calls took
 // effect. A call that others are in comes before those: its beginning holds its place until its
 // record, which ended after them, is met.
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -58,11 +61,44 @@ struct Item {
 
 class Provider;
 
+// Whatever a damaged file says.
+int64_t whole(double value) {
+  return value > -9e18 && value < 9e18 ? static_cast<int64_t>(value) : 0;
+}
+
+// One of the files records.
+struct Host {
+  feign_control control{};
+  uint32_t name = 0;  // 0: there is but one
+  // Moments by its counter in moments by that of the host that feign record ran on.
+  uint64_t tick = 0, main_tick = 0;
+  double ratio = 1;
+  uint64_t best_tick = 0, best_ns = 0;  // the latest moment that is known by both its clocks
+
+  uint64_t to_main(uint64_t t) const {
+    if (name == 0 || (tick == main_tick && ratio == 1)) return t;
+    const double away = t >= tick ? static_cast<double>(t - tick) : -static_cast<double>(tick - t);
+    return main_tick + static_cast<uint64_t>(whole(away * ratio));
+  }
+  double ns_per_tick() const {
+    const bool known = best_tick > control.tick_0 && best_ns > control.ns_0;
+    return known ? static_cast<double>(best_ns - control.ns_0) /
+                       static_cast<double>(best_tick - control.tick_0)
+                 : 1;
+  }
+};
+
 // What a process has that was not followed to there, and threads of it say no more.
-using ProcessKey = std::pair<int32_t, uint64_t>;  // process id, and when it, or its exec, began
+using Pid = int64_t;                          // of all hosts: the host's place, and the number
+using ProcessKey = std::pair<Pid, uint64_t>;  // and when it, or its exec, began
+Pid pid_on(size_t host, int32_t pid) {
+  return static_cast<Pid>(host) << 32 | static_cast<uint32_t>(pid);
+}
 struct Process {
   ProcessKey key;
-  int32_t pid = 0, parent = 0, rank = -1;
+  const Host* host = nullptr;
+  Pid pid = 0, parent = 0;
+  int32_t rank = -1;
   bool forked = false;  // else it is a program of its own
   uint32_t cwd = 0;
   std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
@@ -82,7 +118,7 @@ class Lane {
   void pop() { queue_.pop_front(); }
   uint64_t when();
   Process& process() { return process_; }
-  int32_t pid() const { return pid_; }
+  Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   uint32_t first_stream() const { return stream_of(pid_); }
 
  private:
@@ -106,7 +142,7 @@ class Provider {
  public:
   Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
   ~Provider() {
-    if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
+    for (const auto& [data, size] : maps_) munmap(data, size);
   }
   feign_status start();
   feign_status next(size_t want, feign_sink* out);
@@ -116,7 +152,9 @@ class Provider {
   feign_status fail(const std::string& what, feign_status code = FEIGN_ERR_ARGUMENT) const {
     return host_->fail(host_, code, what.c_str());
   }
-  feign_status read_records();
+  feign_status read_control(const std::string& path, feign_control& c) const;
+  feign_status read_records(const std::string& path, size_t host);
+  void align();
   uint64_t time(uint64_t tick) const {
     if (tick <= origin_) return 0;
     return static_cast<uint64_t>(static_cast<double>(tick - origin_) * ns_per_tick_);
@@ -131,14 +169,19 @@ class Provider {
   const feign_host* host_;
   Options options_;
   feign_control control_{};
+  std::deque<Host> hosts_;  // the first: that of `feign record`
   double ns_per_tick_ = 1;
-  uint64_t origin_ = UINT64_MAX;          // ticks: when the first process began
-  uint64_t best_tick_ = 0, best_ns_ = 0;  // the latest moment that is known by both clocks
-  const uint8_t* data_ = nullptr;         // the file records
-  size_t size_ = 0;
+  uint64_t origin_ = UINT64_MAX;  // ticks: when the first process began
+  std::vector<std::pair<void*, size_t>> maps_;
   std::map<ProcessKey, Process> processes_;
-  std::unordered_map<int32_t, Process*> by_pid_;  // the latest
-  std::multimap<int32_t, uint64_t> starts_;       // of programs, in ticks
+  std::unordered_map<Pid, Process*> by_pid_;  // the latest
+  std::multimap<Pid, uint64_t> starts_;       // of programs, in ticks
+  struct Aligned {
+    const Host* host;
+    std::string how;
+    double bound;  // in ns
+  };
+  std::vector<Aligned> aligned_;
   std::map<std::pair<ProcessKey, uint32_t>, std::unique_ptr<Lane>> lanes_;
   uint64_t unseen_ = 0;     // programs that were started and recorded nothing
   std::string unseen_one_;  // the first of them
@@ -167,6 +210,7 @@ uint64_t load_bytes(const uint8_t* from, unsigned bytes) {
 uint32_t Lane::stream_of(int32_t thread) const {
   feign_stream_info info{};
   info.struct_size = sizeof info;
+  info.host = process_.host->name;
   info.rank = process_.rank;
   info.process = pid_;
   info.thread = thread;
@@ -206,6 +250,8 @@ bool Lane::next(Item& item, bool& any) {
   item.end = item.start + load_bytes(p + pause_bytes, duration_bytes);
   if (item.end < item.start) item.end = item.start;
   last_ = item.end;
+  item.start = process_.host->to_main(item.start);
+  item.end = process_.host->to_main(item.end);
   p += pause_bytes + duration_bytes;
   item.kind = head.kind >> 4;
   item.depth = head.kind & 15;
@@ -376,8 +422,8 @@ uint64_t Lane::when() {
 // ---- the folder
 // ------------------------------------------------------------------------------------
 
-feign_status Provider::read_records() {
-  const std::string path = options_.file[0];
+feign_status Provider::read_records(const std::string& path, size_t number) {
+  Host& host = hosts_[number];
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail("open " + path + ": " + strerror(errno), FEIGN_ERR_IO);
   struct stat st {};
@@ -389,51 +435,119 @@ feign_status Provider::read_records() {
     close(fd);
     return fail("map " + path + ": " + strerror(errno), FEIGN_ERR_IO);
   }
-  data_ = static_cast<const uint8_t*>(map);
-  size_ = static_cast<size_t>(st.st_size);
+  const auto* const data = static_cast<const uint8_t*>(map);
+  const auto size = static_cast<size_t>(st.st_size);
+  maps_.emplace_back(map, size);
   // Holes are not read: what was never given out is no data.
   size_t at = 0;
-  for (off_t from = lseek(fd, 0, SEEK_DATA); from >= 0 && from < st.st_size;) {
+  for (off_t from = lseek(fd, static_cast<off_t>(host.control.first), SEEK_DATA);
+       from >= 0 && from < st.st_size;) {
     off_t to = lseek(fd, from, SEEK_HOLE);
     if (to < 0) to = st.st_size;
     for (at = std::max(at, static_cast<size_t>(from) / kUnit * kUnit);
-         at + kUnit <= size_ && at < static_cast<size_t>(to);) {
-      const auto chunk = load<feign_chunk_head>(data_ + at);
+         at + kUnit <= size && at < static_cast<size_t>(to);) {
+      const auto chunk = load<feign_chunk_head>(data + at);
       if (chunk.magic != FEIGN_CAPTURE_CHUNK_MAGIC || chunk.size < kUnit ||
-          chunk.size > size_ - at) {
+          chunk.size > size - at) {
         at += kUnit;
         continue;
       }
-      const ProcessKey key = {chunk.own_pid, chunk.began};
+      const ProcessKey key = {pid_on(number, chunk.own_pid), chunk.began};
       Process& process = processes_[key];
       process.key = key;
-      process.pid = chunk.own_pid;
-      process.parent = chunk.parent;
+      process.host = &host;
+      process.pid = key.first;
+      process.parent = pid_on(number, chunk.parent);
       process.forked = chunk.forked != 0;
       if (chunk.rank != 0) process.rank = static_cast<int32_t>(chunk.rank) - 1;
       auto& lane = lanes_[{key, chunk.lane}];
       if (!lane) {
         lane = std::make_unique<Lane>(*this, process);
-        if (chunk.forked == 0 && chunk.lane == 1) starts_.emplace(chunk.own_pid, chunk.began);
+        if (chunk.forked == 0 && chunk.lane == 1) starts_.emplace(key.first, chunk.began);
       }
-      lane->add(data_ + at, chunk);
-      origin_ = std::min(origin_, chunk.began);
-      if (chunk.began > best_tick_) {
-        best_tick_ = chunk.began;
-        best_ns_ = chunk.began_ns;
+      lane->add(data + at, chunk);
+      if (chunk.began > host.best_tick) {
+        host.best_tick = chunk.began;
+        host.best_ns = chunk.began_ns;
       }
       at += (chunk.size + kUnit - 1) / kUnit * kUnit;
     }
     from = lseek(fd, to, SEEK_DATA);
   }
   close(fd);
-  for (auto& [key, process] : processes_) {
-    by_pid_[key.first] = &process;
-    // The last program of the parent that had begun by then.
-    auto at = processes_.lower_bound({process.parent, key.second});
-    if (process.forked && at != processes_.begin() && (--at)->first.first == process.parent)
-      process.made_by = &at->second;
-  }
+  return FEIGN_OK;
+}
+
+// The counters of all hosts, by that of the first. Between hosts that no message went between, what
+// they took the time of day for says more than nothing.
+void Provider::align() {
+  const Host& main = hosts_.front();
+  ns_per_tick_ = main.ns_per_tick();
+  const auto by_day = [&](const Host& h) {
+    const double ns = static_cast<double>(static_cast<int64_t>(h.control.real_ns) -
+                                          static_cast<int64_t>(main.control.real_ns));
+    return main.control.tick_0 + static_cast<uint64_t>(whole(ns / ns_per_tick_));
+  };
+  const auto named = [&](const char* name) -> Host* {
+    for (Host& h : hosts_)
+      if (strncmp(h.control.host, name, sizeof h.control.host) == 0) return &h;
+    return nullptr;
+  };
+  for (int round = 0; round < 2; ++round)  // references first
+    for (size_t i = 1; i < hosts_.size(); ++i) {
+      Host& h = hosts_[i];
+      const auto& [first, last] = h.control.aligned;
+      const Host* const reference =
+          h.control.reference[0] != '\0' && first.tick != 0 ? named(h.control.reference) : nullptr;
+      if ((reference != nullptr) != (round == 1)) continue;
+      h.ratio = h.ns_per_tick() / ns_per_tick_;
+      if (reference == nullptr || reference == &h) {
+        h.tick = h.control.tick_0;
+        h.main_tick = by_day(h);
+        aligned_.push_back({&h, "by the time of day, nothing was measured", 0});
+        continue;
+      }
+      const auto theirs = [&](uint64_t t) { return reference->to_main(t); };
+      h.tick = first.tick;
+      h.main_tick = theirs(first.theirs);
+      const double apart =
+          (static_cast<double>(h.control.real_ns) - static_cast<double>(main.control.real_ns)) -
+          (static_cast<double>(h.to_main(h.control.tick_0)) -
+           static_cast<double>(main.control.tick_0)) *
+              ns_per_tick_;
+      std::array<char, 200> text{};
+      uint64_t bound = first.bound;
+      const double span = static_cast<double>(last.tick > first.tick ? last.tick - first.tick : 0);
+      // Of a shorter while its clocks say better how fast they are.
+      if (span * h.ns_per_tick() > 50e6) {
+        bound = std::max(bound, last.bound);
+        const double all = static_cast<double>(theirs(last.theirs) - theirs(first.theirs));
+        const double clocks = h.ratio;
+        h.ratio = all / span;
+        snprintf(text.data(), text.size(),
+                 "measured at both ends: time of day %+.3f ms, drift %+.2f ppm, exact to %.1f us",
+                 apart / 1e6, (h.ratio / clocks - 1) * 1e6,
+                 static_cast<double>(bound) * ns_per_tick_ / 1e3);
+      } else {
+        snprintf(text.data(), text.size(),
+                 "measured once: time of day %+.3f ms, exact to %.1f us when MPI began",
+                 apart / 1e6, static_cast<double>(bound) * ns_per_tick_ / 1e3);
+      }
+      aligned_.push_back({&h, text.data(), static_cast<double>(bound) * ns_per_tick_});
+    }
+}
+
+feign_status Provider::read_control(const std::string& file, feign_control& c) const {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail("open " + file + ": " + strerror(errno), FEIGN_ERR_IO);
+  const ssize_t size = read(fd, &c, sizeof c);
+  close(fd);
+  if (size != sizeof c || c.magic != FEIGN_CAPTURE_MAGIC)
+    return fail(file + ": is not what feign record leaves behind");
+  if (c.version != 3)
+    return fail(file + ": is of version " + std::to_string(c.version) +
+                ", want 3: convert it with the feign that recorded it");
+  c.host[sizeof c.host - 1] = c.reference[sizeof c.reference - 1] = '\0';
   return FEIGN_OK;
 }
 
@@ -442,15 +556,7 @@ feign_status Provider::start() {
   if (options_.file[1] != nullptr)
     return fail(std::string(options_.file[1]) + ": a second folder: want one");
   const std::string file = options_.file[0];
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail("open " + file + ": " + strerror(errno), FEIGN_ERR_IO);
-  const ssize_t size = read(fd, &control_, sizeof control_);
-  close(fd);
-  if (size != sizeof control_ || control_.magic != FEIGN_CAPTURE_MAGIC)
-    return fail(file + ": is not what feign record leaves behind");
-  if (control_.version != 2)
-    return fail(file + ": is of version " + std::to_string(control_.version) +
-                ", want 2: convert it with the feign that recorded it");
+  if (const feign_status s = read_control(file, control_); s < 0) return s;
   const struct {
     uint32_t number;
     const feign_layer& layer;
@@ -466,15 +572,37 @@ feign_status Provider::start() {
   const std::string records = options_.file[0];
   const std::string folder = records.substr(0, records.rfind('/') + 1);  // "" if it is here
   if (const feign_status s = read_third(folder + "layers"); s < 0) return s;
-  if (const feign_status s = read_records(); s < 0) return s;
-  // A recording that was cut off did not say when it ended.
-  if (control_.ended || best_tick_ <= control_.tick_0) {
-    best_tick_ = control_.tick_1;
-    best_ns_ = control_.ns_1;
+  hosts_.emplace_back().control = control_;
+  std::vector<std::string> files = {records};
+  if (DIR* d = opendir(folder.empty() ? "." : folder.c_str()); d != nullptr) {
+    while (const dirent* e = readdir(d))
+      if (strncmp(e->d_name, "records.", 8) == 0) files.push_back(folder + e->d_name);
+    closedir(d);
   }
-  if (best_tick_ > control_.tick_0 && best_ns_ > control_.ns_0)
-    ns_per_tick_ = static_cast<double>(best_ns_ - control_.ns_0) /
-                   static_cast<double>(best_tick_ - control_.tick_0);
+  std::sort(files.begin() + 1, files.end());
+  for (size_t i = 1; i < files.size(); ++i)
+    if (const feign_status s = read_control(files[i], hosts_.emplace_back().control); s < 0)
+      return s;
+  for (Host& h : hosts_) h.name = host_->intern(host_, h.control.host, strlen(h.control.host));
+  for (size_t i = 0; i < files.size(); ++i)
+    if (const feign_status s = read_records(files[i], i); s < 0) return s;
+  for (auto& [key, process] : processes_) {
+    by_pid_[key.first] = &process;
+    // The last program of the parent that had begun by then.
+    auto at = processes_.lower_bound({process.parent, key.second});
+    if (process.forked && at != processes_.begin() && (--at)->first.first == process.parent)
+      process.made_by = &at->second;
+  }
+  for (Host& h : hosts_) {
+    // A recording that was cut off did not say when it ended.
+    if (h.control.ended || h.best_tick <= h.control.tick_0) {
+      h.best_tick = h.control.tick_1;
+      h.best_ns = h.control.ns_1;
+    }
+  }
+  align();
+  for (const auto& [key, process] : processes_)
+    origin_ = std::min(origin_, process.host->to_main(key.second));
   for (auto& [key, lane] : lanes_) {
     if (const feign_status s = lane->fill(); s < 0) return s;
     if (!lane->empty()) heap_.emplace_back(lane->when(), lane.get());
@@ -590,6 +718,15 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                     unseen_one_)
                        .c_str());
       unseen_ = 0;
+      for (const auto& [host, how, bound] : aligned_)
+        for (const auto& [key, lane] : lanes_)
+          if (lane->process().host == host) {
+            host_->left_out(host_, lane->first_stream(), "clock",
+                            (std::string(host->control.host) + ": " + how).c_str(),
+                            static_cast<uint64_t>(whole(bound)), 0);
+            break;
+          }
+      aligned_.clear();
       return FEIGN_END;
     }
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
@@ -599,7 +736,10 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     lane->pop();
     Process& process = lane->process();
     const uint64_t start = time(item.start), duration = time(item.end) - start;
-    if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
+    if (item.code == FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE)) {
+      host_->left_out(host_, item.a.stream, "no call",
+                      "waits for a processor or a page (feign record --cpu-time)", duration, 1);
+    } else if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
       if (const auto all = feign::posix_left_outs(); (item.code & 0xFFF) < all.size()) {
         const feign::LeftOutCall& l = all[item.code & 0xFFF];
         host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.waits);
@@ -628,7 +768,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         if (effect == Effect::kExec && a->result >= 0) {
           a->stream = lane->first_stream();
           const auto [from, to] = starts_.equal_range(lane->pid());
-          if (std::none_of(from, to, [&](const auto& s) { return s.second >= item.start; }) &&
+          if (std::none_of(
+                  from, to,
+                  [&](const auto& s) { return process.host->to_main(s.second) >= item.start; }) &&
               unseen_++ == 0)
             unseen_one_ = host_->text(host_, a->path, nullptr);
         }

@@ -35,6 +35,16 @@ int record(const RecordOptions& options) {
     if (globs == &options.exclude) filter.options.emplace_back("drop", "yes");
     pipeline.plugins.push_back(std::move(filter));
   }
+  if (!options.sizes.empty()) {
+    PluginSpec filter;
+    filter.name = "filter";
+    filter.where = "--sizes";
+    const size_t dash = options.sizes.find('-');
+    if (dash != 0) filter.options.emplace_back("min-size", options.sizes.substr(0, dash));
+    if (dash + 1 != options.sizes.size())
+      filter.options.emplace_back("max-size", options.sizes.substr(dash + 1));
+    pipeline.plugins.push_back(std::move(filter));
+  }
   PluginSpec writer;
   writer.name = "feign";
   writer.where = "-o " + options.output;
@@ -48,6 +58,21 @@ int record(const RecordOptions& options) {
   }
   if (!options.keep_raw) remove_raw(recorded->raw);
   return recorded->status;
+}
+
+// "MIN-MAX", either of which may be left out; or nothing.
+Result<void> check_sizes(const std::string& text) {
+  if (text.empty()) return {};
+  const size_t dash = text.find('-');
+  uint64_t least = 0, most = UINT64_MAX;
+  const std::string low = text.substr(0, dash);
+  const std::string high = dash == std::string::npos ? "" : text.substr(dash + 1);
+  if (dash == std::string::npos || (low.empty() && high.empty()) ||
+      (!low.empty() && !parse_size(low, least)) ||
+      (!high.empty() && (!parse_size(high, most) || most == 0)) || least > most)
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "--sizes " + text + ": want MIN-MAX, bytes such as 4k-1m, 64k- or -512");
+  return {};
 }
 
 class RecordCommand : public Command {
@@ -71,6 +96,10 @@ class RecordCommand : public Command {
         ->type_name("GLOB")
         ->expected(1)
         ->take_all();
+    app.add_option("--sizes", options_.sizes,
+                   "Keep only reads and writes of so many bytes: 4k-1m, 64k-, -512; what is no "
+                   "read or write stays")
+        ->type_name("MIN-MAX");
     app.add_option("--layer", options_.layers,
                    "Record these layers: posix, stdio, mpi, mpiio, those of --with; several "
                    "[posix, and those of --with]")
@@ -91,6 +120,8 @@ class RecordCommand : public Command {
         ->type_name("SIZE");
     app.add_flag("--mpi", options_.mpi,
                  "MPI's calls, too: feign record --mpi -- mpirun -np 8 ./app");
+    app.add_flag("--cpu-time", options_.cpu_time,
+                 "Tell computing from waiting within pauses longer than 100 us, too");
     app.add_flag("--paused", options_.paused,
                  "Begin paused, until SIGUSR1 or feign_record_resume()");
     app.add_flag("--keep-raw", options_.keep_raw,
@@ -106,6 +137,7 @@ class RecordCommand : public Command {
         (!parse_size(max_size_, options_.max_bytes) || options_.max_bytes == 0))
       return failed(Error(FEIGN_ERR_ARGUMENT,
                           "--max-size " + max_size_ + ": want bytes, such as 500m or 2GiB"));
+    if (auto ok = check_sizes(options_.sizes); !ok) return failed(ok.error());
     return record(options_);
   }
   std::vector<std::string>* program() override { return &options_.command; }

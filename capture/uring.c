@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* io_uring: its requests are put into memory that program and kernel share, and so are their
+ * results. This looks at the same memory whenever the program enters the kernel for it, or goes
+ * through liburing (which, where a thread of the kernel looks for requests, enters it seldom): a
+ * request that has come to its end is recorded as the system call that it stands for, from when it
+ * was seen to be submitted to when its result was seen. Part of hook.c. */
+#include <linux/io_uring.h>
+
+enum { kRings = 16, kRequest = 1024, kMostRequests = 8192, kFixedFiles = 1024 };
+
+/* One under way, in a slot of kRequest bytes. */
+struct request {
+  uint64_t user_data, start;
+  long a[6];
+  uint16_t number; /* of the system call; 0: the slot is free, or the request is none */
+  uint16_t used;   /* of what follows */
+  uint8_t taken;
+  char kept[]; /* what arguments pointed to */
+};
+
+struct ring {
+  int fd; /* and 1; 0: no ring */
+  int busy;
+  uint32_t flags, entries, requests;
+  uint32_t first, end; /* slots in use lie between these, in the order of submission */
+  uint32_t seen, done; /* of the queues */
+  volatile uint32_t *head, *tail, *completed;
+  const uint32_t* order; /* 0: entries are taken in order */
+  uint32_t mask, completed_mask, entry_size, completion_size;
+  const uint8_t *entry, *completion;
+  uint8_t* slots;
+  struct {
+    long at, size;
+  } map[4];
+  uint32_t fixed;
+  int file[kFixedFiles];
+};
+
+/* None, as long as the process makes none; a child of fork has none. */
+static struct ring* rings;
+
+static void forget(struct ring* r) {
+  for (int i = 0; i < 4; ++i)
+    if (r->map[i].size != 0) system_call(SYS_munmap, r->map[i].at, r->map[i].size, 0, 0, 0, 0);
+  for (size_t i = 0; i < sizeof r->map / sizeof r->map[0]; ++i) r->map[i].size = 0;
+  r->fd = 0;
+}
+
+static uint8_t* see(struct ring* r, int which, long size, long offset) {
+  const int own = offset < 0; /* memory for this */
+  const long at = system_call(SYS_mmap, 0, size, PROT_READ | (own ? PROT_WRITE : 0),
+                              own ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED,
+                              own ? -1 : r->fd - 1, own ? 0 : offset);
+  if (at < 0 && at >= -4095) return 0;
+  system_call(SYS_madvise, at, size, MADV_DONTFORK, 0, 0, 0);
+  r->map[which].at = at;
+  r->map[which].size = size;
+  return (uint8_t*)at;
+}
+
+static struct ring* ring_of(long fd) {
+  for (int i = 0; rings != 0 && i < kRings; ++i)
+    if (rings[i].fd == fd + 1) return &rings[i];
+  return 0;
+}
+
+static __attribute__((noinline)) void new_ring(long fd, const struct io_uring_params* p) {
+  if (rings == 0) {
+    const long at = system_call(SYS_mmap, 0, sizeof(struct ring) * kRings, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at < 0 && at >= -4095) return;
+    rings = (struct ring*)at;
+  }
+  struct ring* r = ring_of(fd);
+  if (r != 0) forget(r);
+  r = ring_of(-1);
+  if (r == 0) return;
+  r->fd = (int)fd + 1;
+  r->busy = 0;
+  r->flags = p->flags;
+  r->entries = p->sq_entries;
+  r->first = r->end = r->fixed = 0;
+  r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
+  r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
+  const int in_order = (p->flags & 1u << 16 /* IORING_SETUP_NO_SQARRAY */) != 0;
+  uint8_t *queue = 0, *completions = 0;
+  if (p->flags & 1u << 14 /* IORING_SETUP_NO_MMAP: the program's own memory */) {
+    completions = queue = (uint8_t*)p->cq_off.resv2;
+    r->entry = (const uint8_t*)p->sq_off.resv2;
+  } else {
+    queue = see(r, 0, in_order ? 4096 : (long)(p->sq_off.array + p->sq_entries * 4),
+                IORING_OFF_SQ_RING);
+    completions = see(r, 1, (long)p->cq_off.cqes + (long)p->cq_entries * r->completion_size,
+                      IORING_OFF_CQ_RING);
+    r->entry = see(r, 2, (long)p->sq_entries * r->entry_size, IORING_OFF_SQES);
+  }
+  /* As many can be under way as the queue of completions has room for, and those in hand. */
+  r->requests = p->cq_entries < kMostRequests / 2 ? p->cq_entries * 2 : kMostRequests;
+  r->slots = see(r, 3, (long)r->requests * kRequest, -1);
+  if (queue == 0 || completions == 0 || r->entry == 0 || r->slots == 0) {
+    forget(r);
+    return;
+  }
+  r->head = (volatile uint32_t*)(queue + p->sq_off.head);
+  r->tail = (volatile uint32_t*)(queue + p->sq_off.tail);
+  r->mask = *(const uint32_t*)(queue + p->sq_off.ring_mask);
+  r->order = in_order ? 0 : (const uint32_t*)(queue + p->sq_off.array);
+  r->completed = (volatile uint32_t*)(completions + p->cq_off.tail);
+  r->completed_mask = *(const uint32_t*)(completions + p->cq_off.ring_mask);
+  r->completion = completions + p->cq_off.cqes;
+  r->seen = *r->head;
+  r->done = *r->completed;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------
+ */
+
+/* What an argument points to, kept for as long as the request is under way. */
+static void keep(struct request* q, int which, size_t size, int text) {
+  const size_t room = kRequest - offsetof(struct request, kept) - q->used;
+  char* const to = q->kept + q->used;
+  size_t got = copy_safely(to, (const void*)q->a[which], text || size > room ? room : size);
+  q->a[which] = 0;
+  if (text) {
+    size_t length = 0;
+    while (length < got && to[length] != '\0') ++length;
+    if (length == got) return;
+    size = length + 1;
+  }
+  if (got < size) return;
+  q->a[which] = (long)to;
+  q->used = (uint16_t)(q->used + ((size + 7) & ~(size_t)7));
+}
+
+static void be(struct request* q, long number, long a, long b, long c, long d, long e, long f) {
+  q->number = (uint16_t)number;
+  q->a[0] = a, q->a[1] = b, q->a[2] = c, q->a[3] = d, q->a[4] = e, q->a[5] = f;
+}
+
+/* The system call that a request stands for; none for what is not about files, and where a file
+ * gets no descriptor. */
+static void translate(struct request* q, const struct io_uring_sqe* e, const struct ring* r) {
+  q->number = 0;
+  q->used = 0;
+  q->user_data = e->user_data;
+  const long off = (long)e->off, addr = (long)e->addr, len = (long)e->len;
+  const long flags = (long)(uint32_t)e->rw_flags;
+  long fd = e->fd;
+  if (e->flags & IOSQE_FIXED_FILE) {
+    if ((uint32_t)fd >= r->fixed) return;
+    fd = r->file[fd];
+  }
+  switch (e->opcode) {
+    case IORING_OP_READ:
+    case IORING_OP_READ_FIXED:
+      be(q, off == -1 ? SYS_read : SYS_pread64, fd, addr, len, off, 0, 0);
+      break;
+    case IORING_OP_WRITE:
+    case IORING_OP_WRITE_FIXED:
+      be(q, off == -1 ? SYS_write : SYS_pwrite64, fd, addr, len, off, 0, 0);
+      break;
+    case IORING_OP_READV:
+    case IORING_OP_WRITEV: {
+      const int writes = e->opcode == IORING_OP_WRITEV;
+      be(q, writes ? SYS_pwritev2 : SYS_preadv2, fd, addr, len, off, 0, flags);
+      if (flags == 0) q->number = writes ? SYS_pwritev : SYS_preadv;
+      if (flags == 0 && off == -1) q->number = writes ? SYS_writev : SYS_readv;
+      keep(q, 1, (size_t)len * sizeof(struct iovec), 0);
+      if (q->a[1] == 0) q->number = 0;
+      break;
+    }
+    case IORING_OP_FSYNC:
+      be(q, flags & IORING_FSYNC_DATASYNC ? SYS_fdatasync : SYS_fsync, fd, 0, 0, 0, 0, 0);
+      break;
+    case IORING_OP_SYNC_FILE_RANGE:
+      be(q, SYS_sync_file_range, fd, off, len, flags, 0, 0);
+      break;
+    case IORING_OP_FALLOCATE:
+      be(q, SYS_fallocate, fd, len, off, addr, 0, 0);
+      break;
+    case IORING_OP_FADVISE:
+      be(q, SYS_fadvise64, fd, off, len, flags, 0, 0);
+      break;
+    case IORING_OP_OPENAT:
+      if (e->file_index != 0) return;
+      be(q, SYS_openat, fd, addr, flags, len, 0, 0);
+      keep(q, 1, 0, 1);
+      break;
+    case IORING_OP_OPENAT2:
+      if (e->file_index != 0) return;
+      be(q, SYS_openat2, fd, addr, off, len, 0, 0);
+      keep(q, 2, sizeof(struct open_how), 0);
+      keep(q, 1, 0, 1);
+      break;
+    case IORING_OP_CLOSE:
+      if (e->file_index == 0) be(q, SYS_close, fd, 0, 0, 0, 0, 0);
+      break;
+    case IORING_OP_STATX:
+      be(q, SYS_statx, fd, addr, flags, len, 0, 0);
+      keep(q, 1, 0, 1);
+      break;
+    case IORING_OP_RENAMEAT:
+      be(q, SYS_renameat2, fd, addr, (int)len, off, flags, 0);
+      keep(q, 1, 0, 1);
+      keep(q, 3, 0, 1);
+      break;
+    case IORING_OP_UNLINKAT:
+      be(q, SYS_unlinkat, fd, addr, flags, 0, 0, 0);
+      keep(q, 1, 0, 1);
+      break;
+    case IORING_OP_MKDIRAT:
+      be(q, SYS_mkdirat, fd, addr, len, 0, 0, 0);
+      keep(q, 1, 0, 1);
+      break;
+    case IORING_OP_SYMLINKAT:
+      be(q, SYS_symlinkat, addr, fd, off, 0, 0, 0);
+      keep(q, 0, 0, 1);
+      keep(q, 2, 0, 1);
+      break;
+    case IORING_OP_LINKAT:
+      be(q, SYS_linkat, fd, addr, (int)len, off, flags, 0);
+      keep(q, 1, 0, 1);
+      keep(q, 3, 0, 1);
+      break;
+    case 55 /* IORING_OP_FTRUNCATE */:
+      be(q, SYS_ftruncate, fd, off, 0, 0, 0, 0);
+      break;
+    case IORING_OP_ACCEPT:
+      if (e->file_index == 0) be(q, SYS_accept4, fd, 0, 0, flags, 0, 0);
+      break;
+    default:
+      break;
+  }
+}
+
+static int ended(struct thread* t, const struct request* q, uint64_t end, long result) {
+  const struct described* const d = &kDescribed[q->number];
+  if (q->number == 0 || d->fill == 0 || !recording(t, 0) ||
+      (feign_capture.control->paused && !(d->flags & kState)))
+    return 0;
+  if ((d->flags & kData) && sampled_out(t)) return 0;
+  const uint64_t before[2] = {UINT64_MAX, UINT64_MAX};
+  record(t, d, FEIGN_RECORD_CALL, q->a, q->start, end, result, before, 0, 0);
+  return 1;
+}
+
+static struct request* slot(const struct ring* r, uint32_t number) {
+  return (struct request*)(r->slots + (size_t)(number % r->requests) * kRequest);
+}
+
+/* What was submitted until now, and what has ended; how many records that made. */
+static int look(struct ring* r, struct thread* t, uint64_t start) {
+  int made = 0;
+  if (__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE)) return 0; /* the next look sees it, too */
+  /* A thread of the kernel takes them from the queue when it likes; until then they are there. */
+  const uint32_t submitted =
+      __atomic_load_n(r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head, __ATOMIC_ACQUIRE);
+  if (submitted - r->seen > r->entries) r->seen = submitted - r->entries;
+  for (; r->seen != submitted; ++r->seen) {
+    if (r->end - r->first == r->requests) { /* never ended */
+      __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
+      ++r->first;
+    }
+    const uint32_t at = r->seen & r->mask;
+    const uint32_t index = r->order != 0 ? r->order[at] & r->mask : at;
+    struct request* const q = slot(r, r->end);
+    const struct io_uring_sqe* const e =
+        (const struct io_uring_sqe*)(r->entry + (size_t)index * r->entry_size);
+    translate(q, e, r);
+    q->start = start;
+    if (e->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) {
+      const int data = (kDescribed[q->number].flags & kData) != 0;
+      made += ended(t, q, ticks(), data ? q->a[2] : 0);
+      continue;
+    }
+    q->taken = 1;
+    ++r->end;
+  }
+  const uint32_t completed = __atomic_load_n(r->completed, __ATOMIC_ACQUIRE);
+  if (completed - r->done > r->completed_mask + 1) r->done = completed - r->completed_mask - 1;
+  if (r->done != completed) {
+    const uint64_t now = ticks();
+    for (; r->done != completed; ++r->done) {
+      const struct io_uring_cqe* const c =
+          (const struct io_uring_cqe*)(r->completion +
+                                       (size_t)(r->done & r->completed_mask) * r->completion_size);
+      for (uint32_t i = r->first; i != r->end; ++i) {
+        struct request* const q = slot(r, i);
+        if (!q->taken || q->user_data != c->user_data) continue;
+        made += ended(t, q, now, c->res);
+        if (!(c->flags & IORING_CQE_F_MORE)) q->taken = 0;
+        break;
+      }
+      while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
+    }
+  }
+  __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
+  return made;
+}
+
+static __attribute__((noinline)) int look_at_rings(struct thread* t, uint64_t start) {
+  if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return 0;
+  if (*feign_capture.token == 0) { /* a child, in which the memory is not */
+    rings = 0;
+    return 0;
+  }
+  int made = 0;
+  for (int i = 0; i < kRings; ++i)
+    if (rings[i].fd != 0) made += look(&rings[i], t, start);
+  return made;
+}
+
+static void closes_ring(struct thread* t, long fd) {
+  (void)look_at_rings(t, ticks());
+  struct ring* const r = ring_of(fd);
+  if (r != 0) forget(r); /* or it would live on in what is mapped here */
+}
+
+/* Files that requests name by their place in a table. */
+static void fixed_files(const struct registers* x, long result) {
+  struct ring* const r = ring_of(x->a[0]);
+  if (r == 0 || result < 0) return;
+  const int* from = (const int*)x->a[2];
+  uint32_t at = 0;
+  const uint32_t count = (uint32_t)x->a[3];
+  if (x->a[1] == IORING_UNREGISTER_FILES) {
+    r->fixed = 0;
+  } else if (x->a[1] == IORING_REGISTER_FILES || x->a[1] == IORING_REGISTER_FILES_UPDATE) {
+    if (x->a[1] == IORING_REGISTER_FILES_UPDATE) {
+      const struct io_uring_files_update* const u = (const struct io_uring_files_update*)x->a[2];
+      from = (const int*)(uintptr_t)u->fds;
+      at = u->offset;
+    }
+    for (uint32_t i = 0; i < count && at + i < kFixedFiles; ++i) {
+      r->file[at + i] = from[i];
+      if (at + i + 1 > r->fixed) r->fixed = at + i + 1;
+    }
+  }
+}
+
+/* io_uring_setup, _enter and _register. */
+static __attribute__((noinline)) long uring_call(struct registers* x, struct thread* t) {
+  const struct described* const d = &kDescribed[x->number];
+  const uint64_t start = ticks();
+  const long result = system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
+  const uint64_t end = ticks();
+  if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return result;
+  if (x->number == SYS_io_uring_register && rings != 0) fixed_files(x, result);
+  /* The time of what came to its end here is that of those calls. */
+  const int said = x->number == SYS_io_uring_enter && rings != 0 && look_at_rings(t, start) != 0;
+  if (!said && d->fill != 0 && recording(t, 0) &&
+      (!feign_capture.control->paused || (d->flags & kState)))
+    record(t, d, FEIGN_RECORD_CALL, x->a, start, end, result, 0, 0, 0);
+  if (x->number == SYS_io_uring_setup && result >= 0 && *feign_capture.token != 0)
+    new_ring(result, (const struct io_uring_params*)x->a[1]);
+  return result;
+}
+
+/* liburing's functions that submit or wait: with a thread of the kernel at work, a program need not
+ * enter the kernel itself. */
+#define THROUGH(name)                                                                      \
+  __attribute__((visibility("default"))) long name(long a, long b, long c, long d, long e, \
+                                                   long f);                                \
+  long name(long a, long b, long c, long d, long e, long f) {                              \
+    static long (*next)(long, long, long, long, long, long);                               \
+    if (next == 0) *(void**)&next = dlsym(RTLD_NEXT, #name);                               \
+    if (next == 0) return -ENOSYS;                                                         \
+    const uint64_t start = ticks();                                                        \
+    const long result = next(a, b, c, d, e, f);                                            \
+    if (rings != 0) (void)look_at_rings(&feign_thread, start);                             \
+    return result;                                                                         \
+  }
+THROUGH(io_uring_submit)
+THROUGH(io_uring_submit_and_wait)
+THROUGH(io_uring_submit_and_wait_timeout)
+THROUGH(io_uring_submit_and_get_events)
+THROUGH(io_uring_wait_cqes)
+THROUGH(io_uring_wait_cqe_timeout)
+THROUGH(io_uring_peek_batch_cqe)
+THROUGH(__io_uring_get_cqe)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* uring [sqpoll]: files by io_uring's requests, through liburing. 77: the kernel lets nobody. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct io_uring ring;
+
+static struct io_uring_sqe* entry;
+static struct io_uring_sqe* next(void) {
+  entry = io_uring_get_sqe(&ring);
+  if (entry == NULL) abort();
+  return entry;
+}
+static struct io_uring_sqe* last(void) { return entry; }
+
+/* Submits all that is in the queue, and takes `count` results: the last one's. */
+static int done(int count) {
+  int result = 0;
+  if (io_uring_submit(&ring) < 0) abort();
+  for (int i = 0; i < count; ++i) {
+    struct io_uring_cqe* c;
+    if (io_uring_wait_cqe(&ring, &c) != 0) abort();
+    result = c->res;
+    io_uring_cqe_seen(&ring, c);
+  }
+  return result;
+}
+
+int main(int argc, char** argv) {
+  static char data[8][4096];
+  const int sqpoll = argc > 1 && strcmp(argv[1], "sqpoll") == 0;
+  if (io_uring_queue_init(16, &ring, sqpoll ? IORING_SETUP_SQPOLL : 0) != 0) return 77;
+
+  io_uring_prep_nop(next());
+  io_uring_sqe_set_data64(last(), 0);
+  io_uring_prep_openat(next(), AT_FDCWD, "a", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  io_uring_sqe_set_data64(last(), 7);
+  int fd = -1;
+  if (io_uring_submit(&ring) < 0) abort();
+  for (int i = 0; i < 2; ++i) {
+    struct io_uring_cqe* c;
+    if (io_uring_wait_cqe(&ring, &c) != 0) abort();
+    if (c->user_data == 7) fd = c->res;
+    io_uring_cqe_seen(&ring, c);
+  }
+  if (fd < 0) abort();
+  /* Eight at once, and one that is too short. */
+  for (int i = 0; i < 8; ++i) {
+    memset(data[i], 'a' + i, sizeof data[i]);
+    io_uring_prep_write(next(), fd, data[i], sizeof data[i], (unsigned)i * sizeof data[i]);
+    io_uring_sqe_set_data64(last(), 100 + (unsigned)i);
+  }
+  done(8);
+  io_uring_prep_read(next(), fd, data[0], sizeof data[0], 8 * sizeof data[0] - 100);
+  if (done(1) != 100) abort();
+  struct iovec two[2] = {{data[0], 1000}, {data[1], 500}};
+  io_uring_prep_writev(next(), fd, two, 2, 40000);
+  if (done(1) != 1500) abort();
+  io_uring_prep_readv(next(), fd, two, 2, 40000);
+  if (done(1) != 1500) abort();
+  io_uring_prep_fsync(next(), fd, IORING_FSYNC_DATASYNC);
+  if (done(1) != 0) abort();
+  /* By its place in a table. */
+  if (io_uring_register_files(&ring, &fd, 1) != 0) abort();
+  io_uring_prep_read(next(), 0, data[0], 123, 0);
+  last()->flags |= IOSQE_FIXED_FILE;
+  if (done(1) != 123) abort();
+  if (io_uring_unregister_files(&ring) != 0) abort();
+  struct statx st;
+  io_uring_prep_statx(next(), AT_FDCWD, "a", 0, STATX_SIZE, &st);
+  if (done(1) != 0 || st.stx_size != 41500) abort();
+  io_uring_prep_openat(next(), AT_FDCWD, "none", O_RDONLY, 0);
+  if (done(1) != -2) abort();
+  io_uring_prep_close(next(), fd);
+  if (done(1) != 0) abort();
+  io_uring_prep_mkdirat(next(), AT_FDCWD, "d", 0755);
+  if (done(1) != 0) abort();
+  io_uring_prep_renameat(next(), AT_FDCWD, "a", AT_FDCWD, "d/b", 0);
+  if (done(1) != 0) abort();
+  fd = open("c", O_WRONLY | O_CREAT, 0600);
+  io_uring_prep_fallocate(next(), fd, 0, 0, 5000);
+  if (done(1) != 0) abort();
+  close(fd);
+  io_uring_prep_unlinkat(next(), AT_FDCWD, "c", 0);
+  if (done(1) != 0) abort();
+  io_uring_queue_exit(&ring);
+  return 0;
+}

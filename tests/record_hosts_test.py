@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""feign record --mpi over several hosts: each has its records, and its clock is brought to the first one's."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+
+from harness import BUILD, FEIGN, Skip, Tmp, feign, main, sanitized
+
+PROGRAM = """#include <mpi.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 10; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    usleep(10000);
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def recorded(tmp):
+    """A raw folder of four ranks on two hosts: what mpirun takes for another one is this under another name."""
+    if not shutil.which("mpirun") or not shutil.which("mpicc"):
+        raise Skip("no Open MPI")
+    if not os.path.exists(os.path.join(BUILD, "capture", "libfeign-capture-mpi.so")) or sanitized():
+        raise Skip("no capture library for MPI in this build")
+    if subprocess.run(["unshare", "--uts", "hostname", "other"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no host names of one's own without root")
+    program, agent, trace = (os.path.join(tmp, name) for name in ("program", "agent", "t.feign"))
+    with open(program + ".c", "w", encoding="ascii") as f:
+        f.write(PROGRAM)
+    subprocess.run(["mpicc", "-o", program, program + ".c"], check=True)
+    with open(agent, "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\nh=$1; shift\nexec unshare --uts sh -c \"hostname $h; exec $*\"\n")
+    os.chmod(agent, 0o755)
+    command = [FEIGN, "record", "--mpi", "--keep-raw", "-o", trace, "--", "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", agent,
+               "--mca", "mpi_yield_when_idle", "1", "--host", os.uname().nodename + ":2,feign-other:2", "-np", "4", program]
+    try:
+        done = subprocess.run(command, cwd=tmp, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90, check=False)
+    except subprocess.TimeoutExpired as e:
+        raise Skip("mpirun does not come up with two hosts here") from e
+    if done.returncode and not os.path.exists(trace + ".raw/records.feign-other"):
+        raise Skip("mpirun does not run on two hosts here: " + done.stdout[-200:])
+    assert done.returncode == 0, done.stdout[-500:]
+    return trace
+
+
+def firsts(path):
+    info = json.loads(feign("info", path, "--json").out)
+    return {(s["host"], s["rank"], s["thread"], s["stream"]): s["first_seconds"] for s in info["streams"]}, info
+
+
+def test_hosts():
+    with Tmp() as tmp:
+        trace = recorded(tmp)
+        before, info = firsts(trace)
+        here = os.uname().nodename
+        assert {(host, rank) for host, rank, _, _ in before if rank >= 0} == {(here, 0), (here, 1), ("feign-other", 2), ("feign-other", 3)}, before
+        clock = [l["why"] for l in info["left_out"] if l["call"] == "clock"]
+        assert len(clock) == 1 and clock[0].startswith("feign-other: measured at both ends") and "exact to" in clock[0], info["left_out"]
+        # As if that host's counter were another one: no moment may move.
+        shift = 123456789012
+        with open(trace + ".raw/records.feign-other", "r+b") as f:
+            control = bytearray(f.read(4096))
+            for at in (16, 2720, 2744):   # tick_0, aligned[].tick
+                struct.pack_into("<Q", control, at, struct.unpack_from("<Q", control, at)[0] + shift)
+            f.seek(0)
+            f.write(control)
+            at = first = struct.unpack_from("<Q", control, 2648)[0]
+            used = struct.unpack_from("<Q", control, 72)[0]
+            chunks = 0
+            while at < used:
+                f.seek(at)
+                head = bytearray(f.read(64))
+                magic, size = struct.unpack_from("<II", head)
+                if magic != 0x4b4e4843:
+                    at += 4096
+                    continue
+                for field in (24, 32):    # tick, began
+                    struct.pack_into("<Q", head, field, struct.unpack_from("<Q", head, field)[0] + shift)
+                f.seek(at)
+                f.write(head)
+                chunks += 1
+                at += (size + 4095) // 4096 * 4096
+            assert first == 4096 and chunks > 4, (first, chunks)
+        after, _ = firsts(trace + ".raw")
+        assert before.keys() == after.keys()
+        assert all(abs(after[k] - before[k]) < 1e-6 for k in before), [(k, before[k], after[k]) for k in before if abs(after[k] - before[k]) >= 1e-6][:3]
+
+
+if __name__ == "__main__":
+    main(globals())
