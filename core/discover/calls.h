@@ -19,6 +19,10 @@ namespace feign::discover {
 // What capture/watch.c numbered a call: its node and its place among that node's, from 0.
 bool counted(const feign_activity& a, uint32_t& node, uint64_t& call);
 Result<std::shared_ptr<NativeReader>> open_trace(const std::string& path, Tables& tables);
+// All activities of a trace, in its order, with what their ops are; `what` may be null.
+using Visit = std::function<Result<void>(Record& r, const feign_op_info& info, const Call* what)>;
+Result<void> each_activity(const std::shared_ptr<NativeReader>& trace, const Tables& tables,
+                           const Visit& visit);
 // A pipeline without words of its own: what it could say is for traces that users know.
 Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins);
 PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string>> options);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cli/run.h"
 #include "discover/frontier.h"
+#include "discover/patterns.h"
 
 namespace feign::discover {
 
@@ -59,7 +60,9 @@ struct DiscoverReport {
   std::vector<NodeReport> nodes;
   std::vector<Step> steps;  // by run
   std::vector<Edge> edges;
-  uint64_t kept = 0;  // after reduction
+  std::vector<Pattern> patterns;
+  uint64_t settled = 0;  // edges not known to the call whose order random delays did not change
+  uint64_t kept = 0;     // after reduction
   uint64_t runs = 0, holds = 0, cut_short = 0, woke = 0, corrected = 0;
   uint64_t contradicted = 0;  // dependencies that the unthrottled run shows to be none
   uint64_t first_ns = 0, all_ns = 0, held_ns = 0, noise_ns = 0;

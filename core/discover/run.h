@@ -17,8 +17,9 @@ namespace feign::discover {
 
 // One I/O call of a node.
 struct IoCall {
-  std::string text;        // as in //TRACE's text: "write(3, 4096) = 4096"
-  std::string before;      // lines before it: opens a file that the node did not open itself
+  std::string text;    // as in //TRACE's text: "write(3, 4096) = 4096"
+  std::string before;  // lines before it: opens a file that the node did not open itself
+  uint64_t start_ns = 0;
   uint64_t gap_ns = 0;     // since the node's call before it
   uint64_t waited_ns = 0;  // of that, in calls that can wait for others
   uint64_t call_ns = 0;

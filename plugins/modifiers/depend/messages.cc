@@ -69,7 +69,7 @@ const Depend::Message& Depend::message_of(uint32_t op) {
   if (layer != "mpi" && layer != "mpiio") return m;
   m.args = feign::mpi::args_of_op(*info);
   const std::string_view name = info->name;
-  const bool sends = name.ends_with("send") && name != "MPI_Sendrecv";
+  const bool sends = name == "MPI_Send" || name == "MPI_Send_init" || name.ends_with("send");
   m.collective = way_of(name) != Way::kNone;
   m.way = static_cast<int>(way_of(name));
   m.begins = m.args.request != kAbsent;
