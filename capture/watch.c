@@ -287,6 +287,12 @@ void feign_watch_goes_on(void) {
 static void hold(struct feign_watch_node* node, uint64_t number) {
   const struct feign_watch* const w = feign_capture.watch;
   set_state(node, FEIGN_NODE_HELD, now_ns());
+  /* Other threads of the node may say what they do, too, or be held as well: the last call counts,
+   * with which those before it are released. */
+  uint64_t held = __atomic_load_n(&node->held, __ATOMIC_RELAXED);
+  while (held < number + 1 && !__atomic_compare_exchange_n(&node->held, &held, number + 1, 0,
+                                                           __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
   while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
     const uint64_t released = __atomic_load_n(&node->released, __ATOMIC_ACQUIRE);
     if (released > number || system_call(SYS_kill, w->owner, 0, 0, 0, 0, 0) == -ESRCH) break;
@@ -295,6 +301,8 @@ static void hold(struct feign_watch_node* node, uint64_t number) {
     system_call(SYS_futex, (long)&node->released, 0 /* FUTEX_WAIT */, (long)(uint32_t)released,
                 (long)&nap, 0, 0);
   }
+  held = number + 1;
+  __atomic_compare_exchange_n(&node->held, &held, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static __attribute__((noinline)) struct outcome io_call(struct watching* me, struct registers* x,

@@ -39,12 +39,13 @@ struct feign_watch_node {
   int32_t rank;        /* -1: none */
   uint32_t children;   /* processes, to name the next one */
   uint32_t threads;
-  uint32_t waits;                    /* calls that can wait, begun */
-  uint64_t begun;                    /* I/O calls that have begun: the next one's number */
-  uint64_t calls;                    /* … that have ended */
-  uint64_t steps;                    /* I/O calls begun and ended, added up */
-  uint64_t since;                    /* ns, CLOCK_MONOTONIC: when it came to its state */
-  uint64_t released;                 /* held before a call of a lower number no longer */
+  uint32_t waits;    /* calls that can wait, begun */
+  uint64_t begun;    /* I/O calls that have begun: the next one's number */
+  uint64_t calls;    /* … that have ended */
+  uint64_t steps;    /* I/O calls begun and ended, added up */
+  uint64_t since;    /* ns, CLOCK_MONOTONIC: when it came to its state */
+  uint64_t held;     /* 1 + the number of the call before which it is held; 0: none */
+  uint64_t released; /* held before a call of a lower number no longer */
   uint64_t longest_gap, longest_cpu; /* ns between I/O calls, and of the processor's in that time */
   uint64_t longest_call;             /* ns */
   uint64_t longest_make, longest_make_cpu; /* between the processes and threads that it makes */

@@ -59,6 +59,48 @@ def test_a_node_may_be_a_process_with_all_its_threads():
         assert [n["name"] for n in report["nodes"]] == ["main"]
 
 
+THREADS = r"""
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+static atomic_int done;
+static void *writes(void *name) {
+  int fd = open(name, O_CREAT | O_WRONLY, 0644);
+  for (int i = 0; i < 8; ++i) if (write(fd, "x", 1) != 1) return name;
+  close(fd);
+  ++done;
+  return 0;
+}
+int main(int argc, char **argv) {
+  pthread_t thread;
+  char name[4096];
+  snprintf(name, sizeof name, "%s/file", argv[1]);
+  pthread_create(&thread, 0, writes, name);
+  while (!done) poll(0, 0, 1);
+  pthread_join(thread, 0);
+  return argc != 2;
+}
+"""
+
+
+def test_a_thread_goes_on_while_its_process_is_held():
+    with Tmp() as tmp:
+        source, program, out = (os.path.join(tmp, name) for name in ("threads.c", "threads", "o"))
+        with open(source, "w", encoding="ascii") as f:
+            f.write(THREADS)
+        try:
+            subprocess.run(["cc", "-pthread", "-o", program, source], check=True)
+        except OSError:
+            raise Skip("no C compiler") from None
+        r = feign("discover", "-o", out, "--per", "process", "--only", tmp, "--timeout", "60s", "--", program, tmp, timeout=400)
+        assert r.status == 0, r.err
+        report = silent.load(out)
+        assert [n["calls"] for n in report["nodes"]] == [10] and report["delays"] == 10, report
+
+
 def test_nodes_that_sleep_while_they_wait():
     with Tmp() as tmp:
         program, folder = setup(tmp)

@@ -335,14 +335,15 @@ bool Watcher::blocked(uint32_t index, uint64_t now) {
 }
 
 void Watcher::release(feign_watch_node& held) {
-  __atomic_store_n(&held.released, held.calls + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&held.released, holding_ + 1, __ATOMIC_RELEASE);
   syscall(SYS_futex, &held.released, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   holding_ = UINT64_MAX;
   still_ = 0;
 }
 
 void Watcher::look_at_hold(feign_watch_node& held) {
-  const uint64_t now = now_ns(), k = held.calls;
+  const uint64_t now = now_ns(), k = load(held.held) - 1;
+  if (k == UINT64_MAX) return;
   const uint32_t nodes = count();
   if (looks_.size() < nodes) looks_.resize(nodes);
   uint64_t sum = nodes;
@@ -465,7 +466,7 @@ Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
       if (state == FEIGN_NODE_FREE || state == FEIGN_NODE_ENDED) continue;
       if (slowly && ended(node)) continue;
       alive = true;
-      if (state == FEIGN_NODE_HELD && load(node.released) <= node.calls) held = &node;
+      if (load(node.released) < load(node.held)) held = &node;
     }
     if (slowly) {
       looked = now;
