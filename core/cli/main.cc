@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -20,6 +21,7 @@
 #include "cli/info.h"
 #include "cli/run.h"
 #include "discover/discover.h"
+#include "discover/hosts.h"
 #include "lab/command.h"
 #include "plugin/options.h"
 #include "record/record.h"
@@ -744,6 +746,15 @@ int main(int argc, char** argv) {
       ->add_option("--before", d.options.before,
                    "Shell command before each run, to tidy up after the last")
       ->type_name("COMMAND");
+  discover
+      ->add_option("--hosts", d.options.hosts,
+                   "Other hosts that the command runs on; feign is there, too")
+      ->type_name("A,B…")
+      ->delimiter(',');
+  discover
+      ->add_option("--reach", d.options.reach,
+                   "How a command is started there: gets a host and the command [ssh]")
+      ->type_name("COMMAND");
   discover->add_option("--timeout", d.timeout, "End a run that takes longer, and fail [10m]")
       ->type_name("TIME");
   discover->add_option("--max-delay", d.max_delay, "Hold no call for longer [10s]")
@@ -752,6 +763,12 @@ int main(int argc, char** argv) {
                      "The first run's output, on standard error");
   discover->add_flag("--json", c.json, "The report as one JSON object");
   verbosity(discover);
+
+  // What --hosts starts.
+  std::array<std::string, 3> post;
+  CLI::App* keeps_post = app.add_subcommand("discover-post", "")->group("");
+  for (std::string& word : post)
+    keeps_post->add_option("WORD" + std::to_string(&word - post.data()), word)->required();
 
   CLI::App* inspect = app.add_subcommand("inspect", "What plug-ins there are, and what they offer");
   inspect->add_option("NAME", c.name,
@@ -932,6 +949,10 @@ int main(int argc, char** argv) {
     return record(r);
   }
   if (*discover) return discover_command(d, c);
+  if (*keeps_post) {
+    auto kept = discover::keep_post(post[0], post[1], post[2]);
+    return kept ? kDone : failed(kept.error());
+  }
   if (*generate) {
     g.quiet = c.quiet;
     auto status = generate_command(g);

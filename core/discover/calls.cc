@@ -199,7 +199,7 @@ PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string
 }
 
 Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,
-                      RunOutcome& outcome) {
+                      const std::vector<std::string>& keys, std::map<std::string, NodeLog>& nodes) {
   if (auto made = quiet_pipeline(
           {spec("capture", {{"file", raw + "/records"}}), spec("feign", {{"file", trace}})},
           plugins);
@@ -214,11 +214,11 @@ Result<void> read_run(const std::string& raw, const std::string& trace, Plugins&
     texts.see(r.a, info);
     uint32_t node = 0;
     uint64_t place = 0;
-    if (!counted(r.a, node, place) || node >= outcome.keys.size()) {
+    if (!counted(r.a, node, place) || node >= keys.size()) {
       pauses.add(r.a, info, what);
       return {};
     }
-    NodeLog& log = outcome.nodes[outcome.keys[node]];
+    NodeLog& log = nodes[keys[node]];
     IoCall call;
     const auto pause = pauses.take(r.a);
     call.gap_ns = pause.compute_ns + pause.waited_ns;

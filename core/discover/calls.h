@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,10 +28,10 @@ Result<void> each_activity(const std::shared_ptr<NativeReader>& trace, const Tab
 Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins);
 PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string>> options);
 
-// Makes `trace`, of the native format, from a run's raw folder, and adds to outcome.nodes what each
-// node did.
+// Makes `trace`, of the native format, from a host's raw folder, and adds to `nodes` what those of
+// that host did; `keys`: theirs, by their numbers.
 Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,
-                      RunOutcome& outcome);
+                      const std::vector<std::string>& keys, std::map<std::string, NodeLog>& nodes);
 
 // "Call `call` of `node` may not start before call `on_call` of `on`": indices of nodes.
 struct CallOrder {

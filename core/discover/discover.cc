@@ -23,8 +23,10 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "discover/calls.h"
+#include "discover/hosts.h"
 #include "discover/order.h"
 #include "discover/patterns.h"
+#include "discover/post.h"
 #include "discover/run.h"
 #include "discover/seen.h"
 #include "nlohmann/json.hpp"
@@ -114,6 +116,9 @@ class Discovery {
  public:
   Discovery(const DiscoverOptions& options, Plugins& plugins, const Progress& progress)
       : options_(options), plugins_(plugins), progress_(progress) {}
+  ~Discovery() {
+    if (hosts_.size() != 0 && !plan_.raw.empty()) remove_raw(plan_.raw);
+  }
   Result<DiscoverReport> run();
 
  private:
@@ -157,6 +162,8 @@ class Discovery {
   const Progress& progress_;
   DiscoverReport report_;
   Folder folder_;
+  Post post_{""};
+  Hosts hosts_;
   RunPlan plan_;
   std::map<std::string, Limits> limits_;
   std::vector<Node> nodes_;
@@ -200,10 +207,15 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
                ? std::move(outcome.error()).within("unthrottled run")
                : std::move(outcome.error()).within("run with " + throttled + " throttled");
   if (outcome->status != 0) return failure(*outcome, throttled);
-  if (auto ok = read_run(plan_.raw, throttled.empty() ? work("first.feign") : work("run.feign"),
-                         plugins_, *outcome);
-      !ok)
-    return std::move(ok.error()).within("read what was recorded");
+  for (size_t h = 0; h < outcome->keys.size(); ++h) {
+    if (h != 0)
+      if (auto ok = hosts_.fetch(h - 1, work("far")); !ok) return std::move(ok.error());
+    const std::string trace = throttled.empty() && h == 0 ? work("first.feign") : work("run.feign");
+    if (auto ok = read_run(h == 0 ? plan_.raw : work("far"), trace, plugins_, outcome->keys[h],
+                           outcome->nodes);
+        !ok)
+      return std::move(ok.error()).within("read what was recorded");
+  }
   remove_raw(plan_.raw, true);
   ++report_.runs;
   report_.holds += outcome->holds.size();
@@ -211,14 +223,15 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
   report_.woke += outcome->woke;
   report_.held_ns += outcome->held_ns;
   std::set<std::string_view> ranks;
-  for (const std::string& key : outcome->keys)
-    if (key.starts_with("rank:"))
-      ranks.insert(std::string_view(key).substr(0, key.find_first_of("/#")));
+  for (const auto& keys : outcome->keys)
+    for (const std::string& key : keys)
+      if (key.starts_with("rank:"))
+        ranks.insert(std::string_view(key).substr(0, key.find_first_of("/#")));
   if (outcome->ranks > ranks.size())
     return Error(
         FEIGN_ERR_UNSUPPORTED,
-        format("of %u ranks %zu were seen: the others run on other hosts, or are statically "
-               "linked; all of them must run on this machine",
+        format("of %u ranks %zu were seen: the others run on other hosts (--hosts), or are "
+               "statically linked",
                outcome->ranks, ranks.size()));
   // MPI programs: the launcher is no part of the application.
   const auto is_rank = [](const auto& n) { return n.second.rank >= 0; };
@@ -252,7 +265,7 @@ Result<void> Discovery::first_run() {
     return Error(FEIGN_ERR_ARGUMENT,
                  "the command made no calls on files that could be seen: is it linked statically, "
                  "or do --only and --exclude leave nothing?");
-  keys_ = outcome->keys;
+  keys_ = outcome->keys[0];
   limits_ = outcome->makers;
   for (auto& [key, log] : outcome->nodes) {
     Node node;
@@ -285,6 +298,7 @@ Result<void> Discovery::first_run() {
     index_.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin()) : UINT32_MAX);
   }
   note_step(0);
+  if (hosts_.size() != 0) return {};  // its trace is this host's part
   auto shown = seen_orders(work("first.feign"), work(""), index_, plugins_);
   if (!shown) return std::move(shown.error()).within("read what was recorded");
   shown_ = std::move(*shown);
@@ -705,6 +719,15 @@ Result<void> Discovery::merge() {
       report_.kept += strncmp(line, "WAIT(", 5) == 0;
     if (file != nullptr) fclose(file);
   }
+  report_.trace = folder_.final_path("trace.feign");
+  report_.text = folder_.final_path("trace.tracetext");
+  if (hosts_.size() != 0) {
+    auto made = quiet_pipeline({spec("tracetext", {{"file", folder_.path("trace.tracetext")}}),
+                                spec("feign", {{"file", folder_.path("trace.feign")}})},
+                               plugins_);
+    if (!made) return std::move(made.error()).within("make the trace");
+    return {};
+  }
   TraceParts parts;
   parts.from = work("first.feign");
   parts.to = folder_.path("trace.feign");
@@ -718,8 +741,6 @@ Result<void> Discovery::merge() {
   };
   if (auto ok = write_trace(parts, plugins_, report_.contradicted); !ok)
     return std::move(ok.error()).within("make the trace");
-  report_.trace = folder_.final_path("trace.feign");
-  report_.text = folder_.final_path("trace.tracetext");
   return {};
 }
 
@@ -759,6 +780,17 @@ Result<DiscoverReport> Discovery::run() {
   report_.noise_ns = measure_noise();
   plan_.command = options_.command;
   plan_.raw = work("raw");
+  plan_.posts.push_back([this](const nlohmann::json& q) { return post_.answer(q); });
+  if (!options_.hosts.empty()) {
+    if (auto ok = hosts_.open(options_.hosts, options_.reach); !ok) return std::move(ok.error());
+    for (size_t h = 0; h < hosts_.size(); ++h)
+      plan_.posts.push_back([this, h](const nlohmann::json& q) { return hosts_.ask(h, q); });
+    plan_.spared = hosts_.processes();
+    // One name on all hosts, and on each a folder of its own.
+    const char* tmp = getenv("TMPDIR");
+    plan_.raw =
+        format("%s/feign-discover.%d.%" PRIx64, tmp != nullptr ? tmp : "/tmp", getpid(), begin_);
+  }
   plan_.mpi = options_.mpi || launches_mpi(options_.command[0]);
   plan_.per_process = options_.per_process;
   plan_.only = options_.only;

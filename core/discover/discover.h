@@ -29,6 +29,8 @@ struct DiscoverOptions {
   uint32_t repeat = 1;
   ComputeFrom compute = ComputeFrom::kThrottling;
   std::vector<std::string> only, exclude;
+  std::vector<std::string> hosts;  // others that the command runs on
+  std::string reach = "ssh";       // how a command is started there
   uint64_t timeout_ns = 600'000'000'000, max_delay_ns = 10'000'000'000;
   uint64_t budget_ns = 0;  // adaptive: no new run is begun after this; 0: no limit
   double factor = 2;
