@@ -78,6 +78,7 @@ bool receive_line(int fd, std::string& buffer, json& to, bool stops = false) {
 void at_once(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);  // the other host may go without a word
   const timeval patience{kAnswer_s, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }

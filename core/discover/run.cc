@@ -81,6 +81,15 @@ Result<void> Watcher::start() {
   env.push_back(nullptr);
   for (const std::string& word : plan_.command) args.push_back(const_cast<char*>(word.c_str()));
   args.push_back(nullptr);
+  // It does one way or the other: where the command says it by -x, so must this.
+  std::vector<std::string> handed{"-x", "LD_PRELOAD", "-x", "FEIGN_CAPTURE"};
+  if (plan_.posts.size() > 1 &&
+      std::find(plan_.command.begin(), plan_.command.end(), "-x") != plan_.command.end()) {
+    std::erase(env, ompi.data());
+    size_t at = 1;
+    for (std::string& word : handed)
+      args.insert(args.begin() + static_cast<ptrdiff_t>(at++), word.data());
+  }
 
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
