@@ -4,10 +4,12 @@
 tests/apps/silent with messages in place of flags, each with its own log of who waited for whom."""
 import os
 import shutil
+import signal
 import subprocess
+import time
 
 import silent
-from harness import Skip, Tmp, feign, main, refuses
+from harness import FEIGN, Skip, Tmp, feign, main, refuses
 
 
 def discover(tmp, *command, options=(), name="o"):
@@ -159,6 +161,25 @@ def test_two_hosts_each_with_a_watchdog():
         os.mkdir(root)
         r = feign("replay", os.path.join(tmp, "o", "trace.feign"), "--root", root, "--order", "stream", "--pace", "think", "--require", "1")
         assert r.status == 0, r.out + r.err
+
+
+def test_ctrl_c_leaves_nothing_on_either_host():
+    with Tmp() as tmp, TwoHosts(tmp) as hosts:
+        program, folder = silent.build(tmp, mpi=True), silent.data(os.path.join(tmp, "d"))
+        there = [hosts.reach, "far", "pgrep -x silent-mpi"]
+        command = [FEIGN, "discover", "-q", "-o", os.path.join(tmp, "o"), "--hosts", f"{hosts.net}.2", "--reach", hosts.reach, "--",
+                   *hosts.mpirun(), program, "pseudosync", folder, "rounds=1000"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": hosts.scratch}) as p:
+            end = time.monotonic() + 20
+            while subprocess.run(there, stdout=subprocess.DEVNULL, check=False).returncode != 0 and time.monotonic() < end:
+                time.sleep(0.05)
+            p.send_signal(signal.SIGINT)
+            err = p.communicate(timeout=60)[1].decode()
+        if "interrupted by signal 2" not in err:
+            raise Skip(f"mpirun does not get across namespaces here: {err[-200:]}")
+        assert p.returncode == 2
+        assert hosts.left() == [] and os.listdir(tmp + "/d") and not os.path.exists(os.path.join(tmp, "o"))
+        assert not [name for name in os.listdir(hosts.scratch) if "feign-discover" in name]
 
 
 def test_ranks_that_cannot_be_watched_are_an_error():
