@@ -83,8 +83,19 @@ static struct feign_watch_node* new_node(const char* key, char mark, uint32_t nu
   return node;
 }
 
+/* Whether process ids mean here what they mean to the watcher. */
+static int in_pid_space(void) {
+  struct stat st;
+  return system_call(SYS_stat, (long)"/proc/self/ns/pid", (long)&st, 0, 0, 0, 0) == 0 &&
+         (uint64_t)st.st_ino == feign_capture.watch->pid_space;
+}
+
 /* This thread is that node, from now on. */
 static void be_node(struct watching* me, struct feign_watch_node* node) {
+  if (node != 0 && !in_pid_space()) {
+    set_state(node, FEIGN_NODE_ENDED, now_ns());
+    node = 0;
+  }
   me->node = node;
   me->begun = 1;
   me->waiting = 0;

@@ -61,6 +61,7 @@ struct feign_watch {
   uint32_t nodes; /* slots taken; more than FEIGN_WATCH_NODES: too many */
   uint32_t ranks; /* that there are, as launchers tell; 0: none */
   uint32_t only_count, exclude_count;
+  uint64_t pid_space; /* inode of the watcher's namespace of process ids: others' tell it nothing */
   uint64_t skip_dev[3], skip_ino[3]; /* what the watcher's own descriptors 0 to 2 are */
   char throttled[FEIGN_WATCH_KEY];   /* key of the node that is held; empty: none */
   char only[FEIGN_WATCH_PREFIXES][256], exclude[FEIGN_WATCH_PREFIXES][256];

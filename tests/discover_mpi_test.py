@@ -4,10 +4,12 @@
 tests/apps/silent with messages in place of flags, each with its own log of who waited for whom."""
 import os
 import shutil
+import signal
 import subprocess
+import time
 
 import silent
-from harness import Skip, Tmp, feign, main, refuses
+from harness import FEIGN, Skip, Tmp, feign, main, refuses
 
 
 def discover(tmp, *command, options=(), name="o"):
@@ -81,6 +83,103 @@ def test_ranks_in_two_network_namespaces():
         finally:
             subprocess.run(["ip", "link", "del", f"{name}a"], stderr=subprocess.DEVNULL, check=False)
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
+
+
+class TwoHosts:
+    """This host and one with processes, network, names and memory of its own; files are shared, but for `scratch` and
+    /dev/shm. `reach` starts a command there, in an environment of its own."""
+
+    def __init__(self, tmp):
+        self.tmp, self.scratch, self.name, self.holder = tmp, os.path.join(tmp, "scratch"), f"f{os.getpid()}", None
+        self.net = f"10.{os.getpid() % 200 + 20}.{os.getpid() // 200 % 250}"
+
+    def __enter__(self):
+        if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("nsenter"):
+            raise Skip("two hosts in namespaces want root, ip and nsenter")
+        os.mkdir(self.scratch)
+        script = f"mount -t tmpfs tmp {self.scratch} && mount -t tmpfs shm /dev/shm && hostname far && echo ready && exec sleep 1000"
+        self.holder = subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--ipc", "--uts", "--net",
+                                        "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            if self.holder.stdout.readline() != b"ready\n":
+                raise Skip("namespaces are not permitted here")
+            with open(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children", encoding="ascii") as f:
+                inside = f.read().split()[0]
+            enter = f"nsenter -t {inside} -m -p -i -u -n"
+            for command in (f"ip link add {self.name}a type veth peer name {self.name}b", f"ip link set {self.name}b netns {inside}",
+                            f"ip addr add {self.net}.1/24 dev {self.name}a", f"ip link set {self.name}a up",
+                            f"{enter} ip addr add {self.net}.2/24 dev {self.name}b", f"{enter} ip link set {self.name}b up", f"{enter} ip link set lo up"):
+                if subprocess.run(command.split(), stderr=subprocess.PIPE, check=False).returncode != 0:
+                    raise Skip(f"not possible here: {command}")
+        except BaseException:
+            self.__exit__()
+            raise
+        self.reach = os.path.join(self.tmp, "reach")
+        kept = " ".join(f"{k}={os.environ[k]}" for k in ("PATH", "HOME", "LD_LIBRARY_PATH") if k in os.environ)
+        with open(self.reach, "w", encoding="ascii") as f:
+            f.write(f"#!/bin/sh\nshift\nexec {enter} env -i {kept} TMPDIR={self.scratch} sh -c \"$*\"\n")
+        os.chmod(self.reach, 0o755)
+        return self
+
+    def mpirun(self):
+        mca = f"--mca plm_rsh_agent {self.reach} --mca btl tcp,self --mca oob_tcp_if_include {self.net}.0/24 --mca btl_tcp_if_include {self.net}.0/24"
+        return [*silent.mpirun(4), *mca.split(), "--host", f"{self.net}.1:2,{self.net}.2:2"]
+
+    def left(self):
+        """What feign left there."""
+        done = subprocess.run([self.reach, "far", "ls", self.scratch, "/dev/shm"], stdout=subprocess.PIPE, check=True)
+        return [word for word in done.stdout.decode().split() if "feign-discover" in word]
+
+    def __exit__(self, *_):
+        subprocess.run(["ip", "link", "del", f"{self.name}a"], stderr=subprocess.DEVNULL, check=False)
+        self.holder.kill()
+        self.holder.wait()
+
+
+def test_two_hosts_each_with_a_watchdog():
+    with Tmp() as tmp, TwoHosts(tmp) as hosts:
+        command = hosts.mpirun()
+        if subprocess.run([*command, "true"], timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            raise Skip("mpirun does not get across namespaces here")
+        program, folder = silent.build(tmp, mpi=True), silent.data(os.path.join(tmp, "d"))
+        os.environ["TMPDIR"] = hosts.scratch
+        try:
+            words = [*command, program, "pseudosync", folder, "rounds=2"]
+            refuses("discover", "-o", os.path.join(tmp, "one"), *silent.leave_out(folder), "--", *words, text="runs on another host .--hosts. or in a container")
+            words[1:1] = ["-x", "PATH"]  # its own way of handing the environment on
+            report = discover(tmp, *words, options=[*silent.leave_out(folder), "--hosts", f"{hosts.net}.2", "--reach", hosts.reach])
+            refuses("discover", "-o", os.path.join(tmp, "no"), "--hosts", "far", "--reach", "false", "--", *words, text="host far: false ended before")
+        finally:
+            del os.environ["TMPDIR"]
+        assert [n["name"] for n in report["nodes"]] == [f"rank:{i}" for i in range(4)], report["nodes"]
+        missed, wrong, least = silent.compare(folder, report)
+        assert not missed and not wrong, (missed, wrong)
+        assert report["dependencies_kept"] <= 1.2 * least
+        assert len(os.listdir(os.path.join(tmp, "o", "raw"))) == 16
+        assert hosts.left() == [] and not [name for name in os.listdir(hosts.scratch) if "feign-discover" in name]
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        r = feign("replay", os.path.join(tmp, "o", "trace.feign"), "--root", root, "--order", "stream", "--pace", "think", "--require", "1")
+        assert r.status == 0, r.out + r.err
+
+
+def test_ctrl_c_leaves_nothing_on_either_host():
+    with Tmp() as tmp, TwoHosts(tmp) as hosts:
+        program, folder = silent.build(tmp, mpi=True), silent.data(os.path.join(tmp, "d"))
+        there = [hosts.reach, "far", "pgrep -x silent-mpi"]
+        command = [FEIGN, "discover", "-q", "-o", os.path.join(tmp, "o"), "--hosts", f"{hosts.net}.2", "--reach", hosts.reach, "--",
+                   *hosts.mpirun(), program, "pseudosync", folder, "rounds=1000"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": hosts.scratch}) as p:
+            end = time.monotonic() + 20
+            while subprocess.run(there, stdout=subprocess.DEVNULL, check=False).returncode != 0 and time.monotonic() < end:
+                time.sleep(0.05)
+            p.send_signal(signal.SIGINT)
+            err = p.communicate(timeout=60)[1].decode()
+        if "interrupted by signal 2" not in err:
+            raise Skip(f"mpirun does not get across namespaces here: {err[-200:]}")
+        assert p.returncode == 2
+        assert hosts.left() == [] and os.listdir(tmp + "/d") and not os.path.exists(os.path.join(tmp, "o"))
+        assert not [name for name in os.listdir(hosts.scratch) if "feign-discover" in name]
 
 
 def test_ranks_that_cannot_be_watched_are_an_error():

@@ -128,13 +128,33 @@ def test_adaptive_finds_the_same_with_fewer_delays():
             assert report["delays"] < sum(n["calls"] for n in report["nodes"]) * 2 / 3, report["delays"]
 
 
+def test_patterns_have_names_and_say_what_was_checked():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        for mode, pattern in ("pseudosync", "barrier"), ("fitness", "ring"), ("masterworker", "master/worker"), ("halo", "lock-step"):
+            report = discover(os.path.join(tmp, mode), program, mode, folder, "nodes=3", "rounds=24", "compute=50", options=["--adaptive"])
+            found = {p["pattern"]: p for p in report["patterns"]}
+            assert sorted(found[pattern]["nodes"]) == [0, 1, 2], found
+            assert found[pattern]["checked"] > 0, found
+            if mode == "pseudosync":
+                assert found[pattern]["checked"] + found[pattern]["assumed"] == 24 and found[pattern]["assumed"] > 0, found
+
+
+def test_one_barrier_is_found_where_the_first_node_showed_it():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        report = discover(os.path.join(tmp, "o"), program, "pseudo", folder, "nodes=3", "rounds=60", "compute=50", options=["--adaptive"])
+        check(folder, report)
+        assert all(n["held_at"] <= 8 for n in report["nodes"][1:]), report["nodes"]
+
+
 def test_an_accuracy_that_is_enough_ends_the_search():
     with Tmp() as tmp:
         program, folder = setup(tmp)
-        reports = [discover(os.path.join(tmp, share), program, "pseudo", folder, "nodes=2", "rounds=40", "compute=50",
+        reports = [discover(os.path.join(tmp, share), program, "halo", folder, "nodes=3", "rounds=40", "compute=50",
                             options=["--adaptive", "--accuracy", share]) for share in ("100%", "0")]
-        assert reports[1]["runs"] == 3 < reports[0]["runs"], reports
-        check(folder, reports[0])
+        assert reports[1]["runs"] == 4 < reports[0]["runs"], reports
+        check(folder, reports[0], kept=False)
         assert not silent.compare(folder, reports[1])[1]
         refuses("discover", "-o", os.path.join(tmp, "o"), "--accuracy", "101", "--", "true", text="--accuracy 101: want a percentage")
 

@@ -26,6 +26,6 @@ class Command {
 // What several commands share stands in `common`, which outlives them.
 using MakeCommand = std::unique_ptr<Command>(Common& common);
 MakeCommand make_pipeline, make_replay, make_run, make_info, make_convert, make_discover,
-    make_inspect, make_record, make_generate, make_check, make_lab;
+    make_discover_post, make_inspect, make_record, make_generate, make_check, make_lab;
 
 }  // namespace feign

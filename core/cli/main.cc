@@ -24,7 +24,7 @@ void on_signal(int signal) {
 }
 
 struct Entry {
-  const char *name, *summary;
+  const char *name, *summary;  // no summary: not for people
   MakeCommand* make;
 };
 constexpr Entry kCommands[] = {
@@ -34,6 +34,7 @@ constexpr Entry kCommands[] = {
     {"convert", "Write a trace in another format", make_convert},
     {"discover", "Trace a parallel program with who waits for whom, found by slowing nodes down",
      make_discover},
+    {"discover-post", nullptr, make_discover_post},
     {"inspect", "What plug-ins there are, and what they offer", make_inspect},
     {"record", "Run a command and keep a trace of it (docs/record.md); the status is the command's",
      make_record},
@@ -73,8 +74,8 @@ int main(int argc, char** argv) {
   };
   std::vector<Taken> commands;
   for (const Entry& e : kCommands) {
-    if (chosen != std::end(kCommands) && chosen != &e) continue;
-    CLI::App* const sub = app.add_subcommand(e.name, e.summary);
+    if (chosen != std::end(kCommands) ? chosen != &e : e.summary == nullptr) continue;
+    CLI::App* const sub = app.add_subcommand(e.name, e.summary != nullptr ? e.summary : "");
     commands.push_back({sub, e.make(common)});
     commands.back().command->takes(*sub);
   }

@@ -8,6 +8,9 @@
 namespace feign {
 namespace {
 
+// Not what other commands start.
+bool shown(const CLI::App* sub) { return !sub->get_group().empty(); }
+
 std::string roff(std::string text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -43,7 +46,7 @@ std::vector<std::string> words(const CLI::App& app) {
   std::vector<std::string> out;
   for (const CLI::Option* o : app.get_options())
     for (const std::string& name : o->get_lnames()) out.push_back("--" + name);
-  for (const CLI::App* sub : app.get_subcommands({})) out.push_back(sub->get_name());
+  for (const CLI::App* sub : app.get_subcommands(shown)) out.push_back(sub->get_name());
   return out;
 }
 
@@ -57,7 +60,7 @@ std::string joined(const std::vector<std::string>& list) {
 std::string choices(const CLI::App& app) {
   std::map<std::string, std::string> found;
   std::vector<const CLI::App*> apps{&app};
-  for (const CLI::App* sub : app.get_subcommands({})) apps.push_back(sub);
+  for (const CLI::App* sub : app.get_subcommands(shown)) apps.push_back(sub);
   for (const CLI::App* a : apps)
     for (const CLI::Option* o : a->get_options()) {
       const std::string type = o->get_type_name();
@@ -81,7 +84,7 @@ std::string man_page(const CLI::App& app) {
                     "\" \"User Commands\"\n.SH NAME\nfeign \\- " +
                     roff("replay what an application did to storage, and change it on the way") +
                     "\n.SH SYNOPSIS\n.B feign\n\\-\\-plugin NAME[,key=value...] ...\n.br\n";
-  for (const CLI::App* sub : app.get_subcommands({})) {
+  for (const CLI::App* sub : app.get_subcommands(shown)) {
     out += ".B feign " + roff(sub->get_name()) + "\n";
     for (const CLI::Option* o : sub->get_options())
       if (o->get_positional())
@@ -90,7 +93,7 @@ std::string man_page(const CLI::App& app) {
   }
   out += ".SH DESCRIPTION\n" + roff(app.get_description()) + "\n.SH OPTIONS OF THE PIPELINE FORM\n";
   options(app, out);
-  for (const CLI::App* sub : app.get_subcommands({})) {
+  for (const CLI::App* sub : app.get_subcommands(shown)) {
     std::string title = "feign " + sub->get_name();
     std::transform(title.begin(), title.end(), title.begin(),
                    [](unsigned char c) { return std::toupper(c); });
@@ -122,7 +125,7 @@ std::string bash_completion(const CLI::App& app) {
       "  esac\n  if [[ $cur != -* && -n $sub ]]; then COMPREPLY=($(compgen -f -- \"$cur\")); "
       "return; fi\n"
       "  case $sub in\n";
-  for (const CLI::App* sub : app.get_subcommands({}))
+  for (const CLI::App* sub : app.get_subcommands(shown))
     out += "    " + sub->get_name() + ") COMPREPLY=($(compgen -W '" + joined(words(*sub)) +
            "' -- \"$cur\"));;\n";
   out += "    *) COMPREPLY=($(compgen -W '" + joined(words(app)) +

@@ -163,6 +163,21 @@ Result<std::shared_ptr<NativeReader>> open_trace(const std::string& path, Tables
   return NativeReader::open(fd, path, tables);
 }
 
+Result<void> each_activity(const std::shared_ptr<NativeReader>& trace, const Tables& tables,
+                           const Visit& visit) {
+  NativeReader::Cursor cursor(trace, {});
+  Record r;
+  uint64_t number = 0;
+  while (true) {
+    auto more = cursor.next(r, number);
+    if (!more) return std::move(more.error());
+    if (!*more) return {};
+    const feign_op_info* info = tables.ops.info(r.a.op);
+    if (info == nullptr) continue;
+    if (auto ok = visit(r, *info, tables.ops.call(r.a.op)); !ok) return ok;
+  }
+}
+
 // A pipeline without words of its own: what it could say is for traces that users know.
 Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins) {
   PipelineOptions pipeline;
@@ -184,7 +199,7 @@ PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string
 }
 
 Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,
-                      RunOutcome& outcome) {
+                      const std::vector<std::string>& keys, std::map<std::string, NodeLog>& nodes) {
   if (auto made = quiet_pipeline(
           {spec("capture", {{"file", raw + "/records"}}), spec("feign", {{"file", trace}})},
           plugins);
@@ -193,35 +208,28 @@ Result<void> read_run(const std::string& raw, const std::string& trace, Plugins&
   Tables tables;
   auto reader = open_trace(trace, tables);
   if (!reader) return std::move(reader.error());
-  NativeReader::Cursor cursor(*reader, {});
-  Record r;
-  uint64_t number = 0;
   Pauses pauses;
   Texts texts(tables);
-  while (true) {
-    auto more = cursor.next(r, number);
-    if (!more) return std::move(more.error());
-    if (!*more) break;
-    const feign_op_info* info = tables.ops.info(r.a.op);
-    const Call* what = tables.ops.call(r.a.op);
-    if (info == nullptr) continue;
-    texts.see(r.a, *info);
+  const auto read = [&](Record& r, const feign_op_info& info, const Call* what) -> Result<void> {
+    texts.see(r.a, info);
     uint32_t node = 0;
     uint64_t place = 0;
-    if (!counted(r.a, node, place) || node >= outcome.keys.size()) {
-      pauses.add(r.a, *info, what);
-      continue;
+    if (!counted(r.a, node, place) || node >= keys.size()) {
+      pauses.add(r.a, info, what);
+      return {};
     }
-    NodeLog& log = outcome.nodes[outcome.keys[node]];
+    NodeLog& log = nodes[keys[node]];
     IoCall call;
     const auto pause = pauses.take(r.a);
     call.gap_ns = pause.compute_ns + pause.waited_ns;
     call.waited_ns = pause.waited_ns;
+    call.start_ns = r.a.start_ns;
     call.call_ns = r.a.duration_ns;
-    texts.put(node, r.a, *info, effect_of(what), call.before, call.text);
+    texts.put(node, r.a, info, effect_of(what), call.before, call.text);
     log.calls.push_back(std::move(call));
-  }
-  return {};
+    return {};
+  };
+  return each_activity(*reader, tables, read);
 }
 
 Result<void> write_trace(const TraceParts& parts, Plugins& plugins, uint64_t& contradicted) {
@@ -235,22 +243,14 @@ Result<void> write_trace(const TraceParts& parts, Plugins& plugins, uint64_t& co
     file.fd = open(kept.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (file.fd < 0) return errno_error("open " + kept, errno);
     NativeWriter writer(file.fd, kept, tables, {});
-    NativeReader::Cursor cursor(*reader, {});
-    Record r;
-    uint64_t number = 0, written = 0;
+    uint64_t written = 0;
     Pauses pauses;
-    while (true) {
-      auto more = cursor.next(r, number);
-      if (!more) return std::move(more.error());
-      if (!*more) break;
-      const feign_op_info* info = tables.ops.info(r.a.op);
-      const Call* what = tables.ops.call(r.a.op);
-      if (info == nullptr) continue;
+    const auto keep = [&](Record& r, const feign_op_info& info, const Call* what) -> Result<void> {
       uint32_t node = 0;
       uint64_t call = 0;
       const bool counts =
           counted(r.a, node, call) && node < parts.index.size() && parts.index[node] != UINT32_MAX;
-      const bool process = !counts && info->kind == FEIGN_KIND_PROCESS &&
+      const bool process = !counts && info.kind == FEIGN_KIND_PROCESS &&
                            FEIGN_DEPTH(r.a.marks) == 0 &&
                            (!parts.ranks || tables.streams.info(r.a.stream).rank >= 0) &&
                            (effect_of(what) == Effect::kFork || effect_of(what) == Effect::kVfork ||
@@ -258,8 +258,8 @@ Result<void> write_trace(const TraceParts& parts, Plugins& plugins, uint64_t& co
                             effect_of(what) == Effect::kExec || effect_of(what) == Effect::kExit ||
                             effect_of(what) == Effect::kExitGroup);
       if (!counts && !process) {
-        pauses.add(r.a, *info, what);
-        continue;
+        pauses.add(r.a, info, what);
+        return {};
       }
       const auto pause = pauses.take(r.a);
       r.a.compute_ns = pause.compute_ns;
@@ -274,7 +274,9 @@ Result<void> write_trace(const TraceParts& parts, Plugins& plugins, uint64_t& co
       }
       if (auto ok = writer.add(r); !ok) return ok;
       ++written;
-    }
+      return {};
+    };
+    if (auto ok = each_activity(*reader, tables, keep); !ok) return ok;
     if (auto ok = writer.finish({}); !ok) return ok;
   }
   FILE* file = fopen(edges.c_str(), "we");

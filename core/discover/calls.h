@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,14 +20,18 @@ namespace feign::discover {
 // What capture/watch.c numbered a call: its node and its place among that node's, from 0.
 bool counted(const feign_activity& a, uint32_t& node, uint64_t& call);
 Result<std::shared_ptr<NativeReader>> open_trace(const std::string& path, Tables& tables);
+// All activities of a trace, in its order, with what their ops are; `what` may be null.
+using Visit = std::function<Result<void>(Record& r, const feign_op_info& info, const Call* what)>;
+Result<void> each_activity(const std::shared_ptr<NativeReader>& trace, const Tables& tables,
+                           const Visit& visit);
 // A pipeline without words of its own: what it could say is for traces that users know.
 Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins);
 PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string>> options);
 
-// Makes `trace`, of the native format, from a run's raw folder, and adds to outcome.nodes what each
-// node did.
+// Makes `trace`, of the native format, from a host's raw folder, and adds to `nodes` what those of
+// that host did; `keys`: theirs, by their numbers.
 Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,
-                      RunOutcome& outcome);
+                      const std::vector<std::string>& keys, std::map<std::string, NodeLog>& nodes);
 
 // "Call `call` of `node` may not start before call `on_call` of `on`": indices of nodes.
 struct CallOrder {

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <random>
 #include <set>
 
 #include "base/clock.h"
@@ -22,6 +23,10 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "discover/calls.h"
+#include "discover/hosts.h"
+#include "discover/order.h"
+#include "discover/patterns.h"
+#include "discover/post.h"
 #include "discover/run.h"
 #include "discover/seen.h"
 #include "nlohmann/json.hpp"
@@ -37,6 +42,14 @@ namespace fs = std::filesystem;
 constexpr uint64_t kStretches = 8;
 // How often all is looked at anew when what was found cannot be.
 constexpr int kAgain = 3;
+// Replays under random delays show whether it matters where in a stretch a node went on: so many,
+// in each of which a node is late by so many runs.
+constexpr size_t kReplays = 256;
+constexpr uint64_t kLate = 100;
+// Of the pauses in the unthrottled run, so many of a node's longest may have been waits.
+constexpr size_t kLongest = 2;
+// Beyond so much work patterns are not looked for.
+constexpr uint64_t kMostPatterns = uint64_t{1} << 24;
 // Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
 constexpr uint64_t kFloor = 4'000'000;
 
@@ -103,6 +116,9 @@ class Discovery {
  public:
   Discovery(const DiscoverOptions& options, Plugins& plugins, const Progress& progress)
       : options_(options), plugins_(plugins), progress_(progress) {}
+  ~Discovery() {
+    if (hosts_.size() != 0 && !plan_.raw.empty()) remove_raw(plan_.raw);
+  }
   Result<DiscoverReport> run();
 
  private:
@@ -122,11 +138,15 @@ class Discovery {
   Result<void> choose_nodes();
   void held(uint32_t index, const Hold& hold);
   Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
+  std::set<uint64_t> likely(uint32_t index, bool found) const;
   Result<void> explore(uint32_t index);
-  bool accurate(const Frontier& frontier) const;
+  Result<void> refine(uint32_t index, const std::vector<uint64_t>& holds);
+  std::set<std::pair<uint32_t, uint64_t>> moved_by_delays(uint32_t index);
+  bool accurate(const Frontier& frontier, const Frontier::Matters& matters) const;
   Result<void> throttle(uint32_t index);
   void conclude();
-  bool circular() const;
+  Order order() const;
+  void find_patterns();
   Result<void> compare(const RunOutcome& outcome, const std::string& throttled);
   Result<void> write_raw();
   Result<void> merge();
@@ -142,6 +162,8 @@ class Discovery {
   const Progress& progress_;
   DiscoverReport report_;
   Folder folder_;
+  Post post_{""};
+  Hosts hosts_;
   RunPlan plan_;
   std::map<std::string, Limits> limits_;
   std::vector<Node> nodes_;
@@ -185,10 +207,15 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
                ? std::move(outcome.error()).within("unthrottled run")
                : std::move(outcome.error()).within("run with " + throttled + " throttled");
   if (outcome->status != 0) return failure(*outcome, throttled);
-  if (auto ok = read_run(plan_.raw, throttled.empty() ? work("first.feign") : work("run.feign"),
-                         plugins_, *outcome);
-      !ok)
-    return std::move(ok.error()).within("read what was recorded");
+  for (size_t h = 0; h < outcome->keys.size(); ++h) {
+    if (h != 0)
+      if (auto ok = hosts_.fetch(h - 1, work("far")); !ok) return std::move(ok.error());
+    const std::string trace = throttled.empty() && h == 0 ? work("first.feign") : work("run.feign");
+    if (auto ok = read_run(h == 0 ? plan_.raw : work("far"), trace, plugins_, outcome->keys[h],
+                           outcome->nodes);
+        !ok)
+      return std::move(ok.error()).within("read what was recorded");
+  }
   remove_raw(plan_.raw, true);
   ++report_.runs;
   report_.holds += outcome->holds.size();
@@ -196,14 +223,15 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
   report_.woke += outcome->woke;
   report_.held_ns += outcome->held_ns;
   std::set<std::string_view> ranks;
-  for (const std::string& key : outcome->keys)
-    if (key.starts_with("rank:"))
-      ranks.insert(std::string_view(key).substr(0, key.find_first_of("/#")));
+  for (const auto& keys : outcome->keys)
+    for (const std::string& key : keys)
+      if (key.starts_with("rank:"))
+        ranks.insert(std::string_view(key).substr(0, key.find_first_of("/#")));
   if (outcome->ranks > ranks.size())
     return Error(
         FEIGN_ERR_UNSUPPORTED,
-        format("of %u ranks %zu were seen: the others run on other hosts, or are statically "
-               "linked; all of them must run on this machine",
+        format("of %u ranks %zu were seen: the others run on other hosts (--hosts), or are "
+               "statically linked",
                outcome->ranks, ranks.size()));
   // MPI programs: the launcher is no part of the application.
   const auto is_rank = [](const auto& n) { return n.second.rank >= 0; };
@@ -237,7 +265,7 @@ Result<void> Discovery::first_run() {
     return Error(FEIGN_ERR_ARGUMENT,
                  "the command made no calls on files that could be seen: is it linked statically, "
                  "or do --only and --exclude leave nothing?");
-  keys_ = outcome->keys;
+  keys_ = outcome->keys[0];
   limits_ = outcome->makers;
   for (auto& [key, log] : outcome->nodes) {
     Node node;
@@ -270,6 +298,7 @@ Result<void> Discovery::first_run() {
     index_.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin()) : UINT32_MAX);
   }
   note_step(0);
+  if (hosts_.size() != 0) return {};  // its trace is this host's part
   auto shown = seen_orders(work("first.feign"), work(""), index_, plugins_);
   if (!shown) return std::move(shown.error()).within("read what was recorded");
   shown_ = std::move(*shown);
@@ -398,16 +427,54 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
   return {};
 }
 
+// Places where it may be worth to hold a node, and the next: where somebody waits, as the runs of
+// other nodes found, for the throttled one waits there, too, or does what they do; or where nodes
+// paused for long in the unthrottled run.
+std::set<uint64_t> Discovery::likely(uint32_t index, bool found) const {
+  std::set<uint64_t> out;
+  const uint64_t calls = nodes_[index].frontier->calls();
+  const auto between = [&](uint64_t call) {  // this call and the one before it
+    if (call != 0 && call < calls) out.insert({call - 1, call});
+  };
+  for (uint32_t i = 0; i < nodes_.size() && found; ++i)
+    for (const Found& f : nodes_[i].frontier->found(true)) {
+      if (i == index || f.latest != f.on_call) continue;
+      if (f.node == index) between(f.call);
+      between(f.on_call + 1);
+    }
+  for (uint32_t i = 0; i < nodes_.size() && !found; ++i) {
+    const auto& log = nodes_[i].first.calls;
+    std::vector<size_t> longest;
+    for (size_t c = 1; c < log.size(); ++c) longest.push_back(c);
+    const size_t n = std::min(kLongest, longest.size());
+    std::partial_sort(longest.begin(), longest.begin() + static_cast<ptrdiff_t>(n), longest.end(),
+                      [&](size_t a, size_t b) { return log[a].gap_ns > log[b].gap_ns; });
+    const auto& own = nodes_[index].first.calls;
+    for (size_t l = 0; l < n; ++l)
+      between(static_cast<uint64_t>(std::partition_point(own.begin(), own.end(),
+                                                         [&](const IoCall& c) {
+                                                           return c.start_ns + c.call_ns <=
+                                                                  log[longest[l]].start_ns;
+                                                         }) -
+                                    own.begin()));
+  }
+  if (out.size() > calls / kStretches) out.clear();  // it is everywhere: patterns say more
+  return out;
+}
+
 // A run that looks call by call until it can be foretold how the others go on, then from ever
-// further away, and closely again where that was wrong, and towards the end.
+// further away, and closely again where that was wrong, and towards the end. Where others' runs
+// say where to look, it looks there first.
 Result<void> Discovery::explore(uint32_t index) {
   Frontier& frontier = *nodes_[index].frontier;
   const uint64_t calls = frontier.calls();
+  const std::set<uint64_t> found = likely(index, true), paused = likely(index, false);
   uint64_t before = 0, stride = 1;
   plan_.next = [&](const Hold& hold, bool sure) -> uint64_t {
     const uint64_t k = hold.k;
     if (sure) {
       held(index, hold);
+      if (frontier.all_ended()) return UINT64_MAX;
       const auto unclear = frontier.unclear(true);
       const bool wrong = std::any_of(unclear.begin(), unclear.end(),
                                      [&](uint64_t u) { return u > before && u < k; });
@@ -419,50 +486,106 @@ Result<void> Discovery::explore(uint32_t index) {
     }
     before = k;
     if (k + 1 >= calls || !time_left()) return UINT64_MAX;
+    if (const auto next = found.upper_bound(k); next != found.end()) return *next;
     const auto unclear = frontier.unclear(true);
-    if (unclear.empty() || unclear.back() < k)  // what the trace shows goes to the end
-      return k + stride;
-    return k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
+    uint64_t next = k + stride;
+    if (!unclear.empty() && unclear.back() >= k)  // what the trace shows goes to the end
+      next = k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
+    const auto pause = paused.upper_bound(k);
+    return pause != paused.end() ? std::min(next, *pause) : next;
   };
   auto ok = once(index, {0});
   plan_.next = nullptr;
   return ok;
 }
 
+// A run with holds at those of these calls that can tell something still when they come.
+Result<void> Discovery::refine(uint32_t index, const std::vector<uint64_t>& holds) {
+  const Frontier& frontier = *nodes_[index].frontier;
+  plan_.next = [&](const Hold& hold, bool sure) -> uint64_t {
+    if (sure) held(index, hold);
+    const auto found = frontier.found(true);
+    for (const uint64_t k : holds)
+      if (k > hold.k && std::any_of(found.begin(), found.end(),
+                                    [&](const Found& f) { return k > f.on_call && k <= f.latest; }))
+        return k;
+    return UINT64_MAX;
+  };
+  auto ok = once(index, {holds.front()});
+  plan_.next = nullptr;
+  return ok;
+}
+
+// Of the dependencies on a node that are not known to the call, those (by node and call) that do
+// not come after all of the stretch in some replay under random delays. For each there is a replay,
+// in which the node is late by more than a whole run just there.
+std::set<std::pair<uint32_t, uint64_t>> Discovery::moved_by_delays(uint32_t index) {
+  std::set<std::pair<uint32_t, uint64_t>> moved;
+  std::vector<Found> vague;
+  for (const Found& f : nodes_[index].frontier->found(true))
+    if (f.latest != f.on_call && f.call < nodes_[f.node].first.calls.size()) vague.push_back(f);
+  if (vague.empty()) return moved;
+  conclude();
+  const Order known = order();
+  const bool circular = known.circular();  // nothing is sure then
+  std::mt19937_64 random(1);
+  for (size_t replay = 0; replay < vague.size(); ++replay) {
+    if (circular || replay >= kReplays) {
+      moved.emplace(vague[replay].node, vague[replay].call);
+      continue;
+    }
+    const auto times = known.play(
+        [&](uint32_t node, uint64_t call) {
+          const uint64_t most = limits_[nodes_[node].key].gap_ns;
+          const bool late = node == index && call == vague[replay].latest;
+          return compute_of(nodes_[node], call) + random() % (most + 1) +
+                 (late ? kLate * report_.first_ns : 0);
+        },
+        [&](uint32_t node, uint64_t call) { return nodes_[node].first.calls[call].call_ns; });
+    for (const Found& f : vague)
+      if (times[f.node][f.call].start < times[index][f.latest].end) moved.emplace(f.node, f.call);
+  }
+  return moved;
+}
+
 Result<void> Discovery::throttle(uint32_t index) {
   Node& node = nodes_[index];
   Frontier& frontier = *node.frontier;
   const uint64_t calls = node.first.calls.size();
-  const auto every = [&](uint64_t period) {
+  if (!options_.adaptive) {
     std::vector<uint64_t> holds;
-    for (uint64_t k = 0; k < calls; k += period) holds.push_back(k);
-    return holds;
-  };
-  if (options_.adaptive) {
-    if (auto ok = explore(index); !ok) return ok;
-    for (auto next = frontier.unclear(true); !next.empty(); next = frontier.unclear(true)) {
-      if (!time_left()) {
-        report_.out_of_budget = true;
-        break;
-      }
-      if (accurate(frontier)) break;
-      const size_t before = frontier.held().size();
-      if (auto ok = once(index, next); !ok) return ok;
-      if (frontier.held().size() == before)
-        break;  // its delays met their bound: no more to be learnt
-    }
-  } else {
+    for (uint64_t k = 0; k < calls; k += options_.sample_period) holds.push_back(k);
     for (uint32_t r = 0; r < options_.repeat; ++r)
-      if (auto ok = once(index, every(options_.sample_period)); !ok) return ok;
+      if (auto ok = once(index, holds); !ok) return ok;
+    return {};
+  }
+  if (auto ok = explore(index); !ok) return ok;
+  while (true) {
+    const auto moved = moved_by_delays(index);
+    const auto matters = [&](const Found& f) { return moved.contains({f.node, f.call}); };
+    // As many delays in a run as take as long as one more run would.
+    const uint64_t delay =
+        report_.holds != 0 ? std::max<uint64_t>(1, report_.held_ns / report_.holds) : 1;
+    const uint64_t pieces = 1 + std::clamp<uint64_t>(report_.first_ns / delay, 1, 64);
+    const auto next = frontier.unclear(true, pieces, matters);
+    if (next.empty() || accurate(frontier, matters)) break;
+    if (!time_left()) {
+      report_.out_of_budget = true;
+      break;
+    }
+    const size_t before = frontier.held().size();
+    if (auto ok = refine(index, next); !ok) return ok;
+    if (frontier.held().size() == before) break;  // delays met their bound: no more to be learnt
   }
   return {};
 }
 
-// Whether enough of what was found is known to the call.
-bool Discovery::accurate(const Frontier& frontier) const {
+// Whether enough of what was found is known to the call, or as closely as matters.
+bool Discovery::accurate(const Frontier& frontier, const Frontier::Matters& matters) const {
   const auto found = frontier.found(true);
-  const auto vague = std::count_if(found.begin(), found.end(),
-                                   [](const Found& f) { return f.latest != f.on_call; });
+  const auto vague = std::count_if(found.begin(), found.end(), [&](const Found& f) {
+    return f.latest != f.on_call && matters(f);
+  });
   return static_cast<double>(vague) <= (1 - options_.accuracy) * static_cast<double>(found.size());
 }
 
@@ -494,31 +617,27 @@ void Discovery::conclude() {
   report_.edges.insert(report_.edges.end(), more.begin(), more.end());
 }
 
-// Whether calls wait for each other: then somebody was taken for blocked who was not.
-bool Discovery::circular() const {
-  std::vector<std::vector<const Edge*>> waits(nodes_.size());  // by node, then call
-  for (const Edge& e : report_.edges) waits[e.found.node].push_back(&e);
-  for (auto& list : waits)
-    std::sort(list.begin(), list.end(),
-              [](const Edge* a, const Edge* b) { return a->found.call < b->found.call; });
-  // Let everybody run as far as he can, until nobody can go on.
-  std::vector<uint64_t> done(nodes_.size(), 0);
-  std::vector<size_t> next(nodes_.size(), 0);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      while (next[i] < waits[i].size() &&
-             done[waits[i][next[i]]->on] > waits[i][next[i]]->found.on_call)
-        ++next[i];
-      const uint64_t until =
-          next[i] < waits[i].size() ? waits[i][next[i]]->found.call : nodes_[i].first.calls.size();
-      moved |= until != done[i];
-      done[i] = until;
-    }
+Order Discovery::order() const {
+  std::vector<uint64_t> calls;
+  for (const Node& n : nodes_) calls.push_back(n.first.calls.size());
+  std::vector<CallOrder> waits;
+  for (const Edge& e : report_.edges)
+    waits.push_back({e.found.node, e.on, e.found.call, e.found.on_call});
+  return Order(calls, waits);
+}
+
+void Discovery::find_patterns() {
+  if (report_.edges.size() * nodes_.size() > kMostPatterns) return;
+  const std::vector<bool> needed = order().needed();
+  std::vector<CallOrder> waits;
+  std::vector<bool> assumed;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const Edge& e = report_.edges[i];
+    if (!needed[i] || e.found.latest != e.found.on_call) continue;
+    waits.push_back({e.found.node, e.on, e.found.call, e.found.on_call});
+    assumed.push_back(e.found.assumed && e.found.seen == 0);
   }
-  for (size_t i = 0; i < nodes_.size(); ++i)
-    if (done[i] != nodes_[i].first.calls.size()) return true;
-  return false;
+  report_.patterns = patterns(static_cast<uint32_t>(nodes_.size()), waits, assumed);
 }
 
 uint64_t Discovery::compute_of(const Node& node, size_t call) const {
@@ -600,6 +719,15 @@ Result<void> Discovery::merge() {
       report_.kept += strncmp(line, "WAIT(", 5) == 0;
     if (file != nullptr) fclose(file);
   }
+  report_.trace = folder_.final_path("trace.feign");
+  report_.text = folder_.final_path("trace.tracetext");
+  if (hosts_.size() != 0) {
+    auto made = quiet_pipeline({spec("tracetext", {{"file", folder_.path("trace.tracetext")}}),
+                                spec("feign", {{"file", folder_.path("trace.feign")}})},
+                               plugins_);
+    if (!made) return std::move(made.error()).within("make the trace");
+    return {};
+  }
   TraceParts parts;
   parts.from = work("first.feign");
   parts.to = folder_.path("trace.feign");
@@ -613,8 +741,6 @@ Result<void> Discovery::merge() {
   };
   if (auto ok = write_trace(parts, plugins_, report_.contradicted); !ok)
     return std::move(ok.error()).within("make the trace");
-  report_.trace = folder_.final_path("trace.feign");
-  report_.text = folder_.final_path("trace.tracetext");
   return {};
 }
 
@@ -654,6 +780,17 @@ Result<DiscoverReport> Discovery::run() {
   report_.noise_ns = measure_noise();
   plan_.command = options_.command;
   plan_.raw = work("raw");
+  plan_.posts.push_back([this](const nlohmann::json& q) { return post_.answer(q); });
+  if (!options_.hosts.empty()) {
+    if (auto ok = hosts_.open(options_.hosts, options_.reach); !ok) return std::move(ok.error());
+    for (size_t h = 0; h < hosts_.size(); ++h)
+      plan_.posts.push_back([this, h](const nlohmann::json& q) { return hosts_.ask(h, q); });
+    plan_.spared = hosts_.processes();
+    // One name on all hosts, and on each a folder of its own.
+    const char* tmp = getenv("TMPDIR");
+    plan_.raw =
+        format("%s/feign-discover.%d.%" PRIx64, tmp != nullptr ? tmp : "/tmp", getpid(), begin_);
+  }
   plan_.mpi = options_.mpi || launches_mpi(options_.command[0]);
   plan_.per_process = options_.per_process;
   plan_.only = options_.only;
@@ -670,7 +807,7 @@ Result<DiscoverReport> Discovery::run() {
     if (report_.nodes[i].throttled)
       if (auto ok = throttle(i); !ok) return std::move(ok.error());
   conclude();
-  for (int again = 0; circular(); ++again) {
+  for (int again = 0; order().circular(); ++again) {
     for (const Edge& e : report_.edges)
       if (log_level() >= FEIGN_LOG_DEBUG)
         log(FEIGN_LOG_DEBUG,
@@ -689,6 +826,12 @@ Result<DiscoverReport> Discovery::run() {
     conclude();
   }
 
+  find_patterns();
+  for (uint32_t i = 0; i < nodes_.size() && options_.adaptive; ++i) {
+    const auto moved = moved_by_delays(i);
+    for (const Found& f : nodes_[i].frontier->found(true))
+      report_.settled += f.latest != f.on_call && !moved.contains({f.node, f.call});
+  }
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     NodeReport& r = report_.nodes[i];
     for (size_t c = 0; c < nodes_[i].first.calls.size(); ++c) {
@@ -781,6 +924,24 @@ std::string discover_text(const DiscoverReport& r) {
              " are known to within a sampling period only: they may name too early a call\n",
              unclear);
     out += line;
+    if (r.settled != 0) {
+      snprintf(line, sizeof line,
+               "    %" PRIu64
+               " of these came in the same order in all replays under random delays\n",
+               r.settled);
+      out += line;
+    }
+  }
+  for (const Pattern& p : r.patterns) {
+    std::string who;
+    for (const uint32_t n : p.nodes)
+      if (who.size() < 60) who += (who.empty() ? "" : ", ") + std::to_string(r.nodes[n].number);
+    snprintf(line, sizeof line,
+             "  %s of %zu nodes (%s): %" PRIu64 " times, %" PRIu64 " of them checked, %" PRIu64
+             " assumed\n",
+             p.name.c_str(), p.nodes.size(), who.c_str(), p.checked + p.assumed, p.checked,
+             p.assumed);
+    out += line;
   }
   if (r.woke + r.corrected + r.cut_short + r.contradicted != 0) {
     snprintf(line, sizeof line,
@@ -855,6 +1016,14 @@ std::string discover_json(const DiscoverReport& r) {
     if (e.found.latest != e.found.on_call) d["latest"] = e.found.latest;
     if (!e.found.stuck_in.empty()) d["stuck_in"] = e.found.stuck_in;
     j["dependencies"].push_back(std::move(d));
+  }
+  j["unchanged_by_delays"] = r.settled;
+  j["patterns"] = nlohmann::ordered_json::array();
+  for (const Pattern& p : r.patterns) {
+    nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+    for (const uint32_t n : p.nodes) nodes.push_back(r.nodes[n].number);
+    j["patterns"].push_back(
+        {{"pattern", p.name}, {"nodes", nodes}, {"checked", p.checked}, {"assumed", p.assumed}});
   }
   j["steps"] = nlohmann::ordered_json::array();
   for (const Step& s : r.steps)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cli/run.h"
 #include "discover/frontier.h"
+#include "discover/patterns.h"
 
 namespace feign::discover {
 
@@ -28,6 +29,8 @@ struct DiscoverOptions {
   uint32_t repeat = 1;
   ComputeFrom compute = ComputeFrom::kThrottling;
   std::vector<std::string> only, exclude;
+  std::vector<std::string> hosts;  // others that the command runs on
+  std::string reach = "ssh";       // how a command is started there
   uint64_t timeout_ns = 600'000'000'000, max_delay_ns = 10'000'000'000;
   uint64_t budget_ns = 0;  // adaptive: no new run is begun after this; 0: no limit
   double factor = 2;
@@ -59,7 +62,9 @@ struct DiscoverReport {
   std::vector<NodeReport> nodes;
   std::vector<Step> steps;  // by run
   std::vector<Edge> edges;
-  uint64_t kept = 0;  // after reduction
+  std::vector<Pattern> patterns;
+  uint64_t settled = 0;  // edges not known to the call whose order random delays did not change
+  uint64_t kept = 0;     // after reduction
   uint64_t runs = 0, holds = 0, cut_short = 0, woke = 0, corrected = 0;
   uint64_t contradicted = 0;  // dependencies that the unthrottled run shows to be none
   uint64_t first_ns = 0, all_ns = 0, held_ns = 0, noise_ns = 0;

@@ -46,7 +46,7 @@ namespace {
 // Longer stretches are halved before one is looked at call by call.
 constexpr uint64_t kLearn = 256;
 // Who waited for none of so many calls in a row waits for none of the next, it is assumed.
-constexpr uint64_t kNobody = 8;
+constexpr uint64_t kNobody = 4;
 
 // Dependencies that follow each other at equal distances, of one node on the throttled one.
 struct Sequence {
@@ -70,16 +70,14 @@ struct Sequence {
 
 Frontier::Walk Frontier::walk(bool patterns) const {
   Walk out;
-  std::set<uint64_t> unclear;
   const auto stuck = [](const Reach& r, bool lower) { return lower ? std::string() : r.stuck_in; };
-  // Whether there is a stretch yet that was looked at call by call, as a pattern is learnt from.
-  bool learnt = !patterns;
-  for (auto at = seen_.begin(); at != seen_.end() && !learnt; ++at)
-    learnt = std::next(at) != seen_.end() && std::next(at)->first == at->first + 1;
+  out.learnt = !patterns;
+  for (auto at = seen_.begin(); at != seen_.end() && !out.learnt; ++at)
+    out.learnt = std::next(at) != seen_.end() && std::next(at)->first == at->first + 1;
   for (uint32_t i = 0; i < calls_.size(); ++i) {
     if (i == throttled_) continue;
     Sequence sequence;
-    bool first = true, first_unclear = true;
+    bool first = true;
     uint64_t best = 0, since = 0;  // since: the first call from which each was looked at
     for (auto at = seen_.begin(); at != seen_.end(); ++at) {
       const uint64_t k = at->first;
@@ -145,20 +143,35 @@ Frontier::Walk Frontier::walk(bool patterns) const {
                            stuck(at->second[i], lower),
                            false,
                            {}});
-      if (!learnt && until - k <= kLearn) {
-        if (first_unclear)
-          for (uint64_t c = k + 1; c < until; ++c) unclear.insert(c);
-      } else {
-        unclear.insert(k + (until - k) / 2);
-      }
-      first_unclear = false;
       since = until;
       first = true;
       sequence = {};
     }
   }
-  out.unclear.assign(unclear.begin(), unclear.end());
   return out;
+}
+
+std::vector<uint64_t> Frontier::unclear(bool patterns, uint64_t pieces,
+                                        const Matters& matters) const {
+  const Walk now = walk(patterns);
+  std::set<uint64_t> out;
+  uint32_t learns = UINT32_MAX;  // the node whose first such stretch is looked at call by call
+  for (const Found& f : now.found) {
+    const uint64_t length = f.latest - f.on_call + 1;
+    if (length == 1 || (matters && !matters(f))) continue;
+    const bool learn = !now.learnt && length <= kLearn;
+    if (learn && std::exchange(learns, f.node) == f.node) continue;
+    const uint64_t parts = learn ? length : std::min(pieces, length);
+    for (uint64_t i = 1; i < parts; ++i) out.insert(f.on_call + length * i / parts);
+  }
+  return {out.begin(), out.end()};
+}
+
+bool Frontier::all_ended() const {
+  if (seen_.empty()) return false;
+  for (uint32_t i = 0; i < calls_.size(); ++i)
+    if (i != throttled_ && seen_.rbegin()->second[i].calls != calls_[i]) return false;
+  return true;
 }
 
 }  // namespace feign::discover

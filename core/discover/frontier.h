@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -46,12 +47,17 @@ class Frontier {
   // What is known: dependencies by node and call. With `patterns`, those also that arithmetic
   // sequences of dependencies foretell, as long as what was seen agrees with them.
   std::vector<Found> found(bool patterns) const { return walk(patterns).found; }
-  // Calls to be held at next, to find out where within a stretch a node went on.
-  std::vector<uint64_t> unclear(bool patterns) const { return walk(patterns).unclear; }
+  // Calls to be held at next, to find out where within a stretch a node went on; at most `pieces`
+  // are made of a stretch, but for one to learn a pattern from. `matters`: whether it is worth it.
+  using Matters = std::function<bool(const Found&)>;
+  std::vector<uint64_t> unclear(bool patterns, uint64_t pieces = 2,
+                                const Matters& matters = {}) const;
 
   // Whether, at the last call it was held before, it could be foretold how all others go on: by
   // patterns, or by what the trace shows; or nobody was seen to wait for a while.
   bool foretells() const { return walk(true).foretells; }
+  // Whether every other node had made all of its calls then.
+  bool all_ended() const;
 
   uint64_t calls() const { return calls_[throttled_]; }
   // The calls that it was held before.
@@ -67,8 +73,8 @@ class Frontier {
   };
   struct Walk {
     std::vector<Found> found;
-    std::vector<uint64_t> unclear;
     bool foretells = true;
+    bool learnt = true;  // there is a stretch that was looked at call by call
   };
   struct Shown {
     uint64_t call, on_call;

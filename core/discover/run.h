@@ -5,6 +5,8 @@
 // leaves no process behind. What the nodes did is in the raw folder afterwards (calls.h reads it).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,13 +14,16 @@
 #include <vector>
 
 #include "base/error.h"
+#include "discover/post.h"
+#include "nlohmann/json.hpp"
 
 namespace feign::discover {
 
 // One I/O call of a node.
 struct IoCall {
-  std::string text;        // as in //TRACE's text: "write(3, 4096) = 4096"
-  std::string before;      // lines before it: opens a file that the node did not open itself
+  std::string text;    // as in //TRACE's text: "write(3, 4096) = 4096"
+  std::string before;  // lines before it: opens a file that the node did not open itself
+  uint64_t start_ns = 0;
   uint64_t gap_ns = 0;     // since the node's call before it
   uint64_t waited_ns = 0;  // of that, in calls that can wait for others
   uint64_t call_ns = 0;
@@ -32,12 +37,6 @@ struct NodeLog {
   uint64_t longest_call_ns = 0;
 };
 
-// How long a node may be in one state before it counts as blocked; found out as runs go by.
-struct Limits {
-  uint64_t gap_ns = 0, cpu_ns = 0, call_ns = 0;
-  double factor = 0;  // 0: the run's
-};
-
 struct Hold {
   uint64_t k = 0;                               // the throttled node's call
   std::map<std::string, uint64_t> reach;        // calls that each other node had ended
@@ -45,9 +44,14 @@ struct Hold {
   uint64_t delay_ns = 0;
 };
 
+// What a host's post answers (post.h).
+using Ask = std::function<Result<nlohmann::json>(const nlohmann::json& question)>;
+
 struct RunPlan {
+  std::vector<Ask> posts;     // this host's first
+  std::vector<pid_t> spared;  // processes of ours that are no part of a run
   std::vector<std::string> command;
-  std::string raw;   // folder to record into
+  std::string raw;   // folder to record into, on each host
   bool mpi = false;  // with wrappers of MPI's calls
   bool per_process = false;
   std::vector<std::string> only, exclude;
@@ -63,7 +67,8 @@ struct RunPlan {
 };
 
 struct RunOutcome {
-  std::vector<std::string> keys;  // of all nodes, by their numbers in this run
+  // By host: of all nodes, by their numbers in this run.
+  std::vector<std::vector<std::string>> keys;
   std::map<std::string, NodeLog>
       nodes;  // by key: those that made I/O calls; calls are not read yet
   std::map<std::string, Limits> makers;  // those that made none, but processes or threads

@@ -2,11 +2,14 @@
 // feign discover.
 #include "discover/discover.h"
 
+#include <array>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "cli/command.h"
 #include "cli/common.h"
+#include "discover/hosts.h"
 #include "plugin/options.h"
 
 namespace feign {
@@ -66,6 +69,13 @@ class DiscoverCommand : public Command {
     app.add_option("--before", options_.before,
                    "Shell command before each run, to tidy up after the last")
         ->type_name("COMMAND");
+    app.add_option("--hosts", options_.hosts,
+                   "Other hosts that the command runs on; feign is there, too")
+        ->type_name("A,B…")
+        ->delimiter(',');
+    app.add_option("--reach", options_.reach,
+                   "How a command is started there: gets a host and the command [ssh]")
+        ->type_name("COMMAND");
     app.add_option("--timeout", timeout_, "End a run that takes longer, and fail [10m]")
         ->type_name("TIME");
     app.add_option("--max-delay", max_delay_, "Hold no call for longer [10s]")->type_name("TIME");
@@ -121,10 +131,30 @@ class DiscoverCommand : public Command {
   Common& c_;
 };
 
+// What --hosts starts there.
+class DiscoverPostCommand : public Command {
+ public:
+  explicit DiscoverPostCommand(Common&) {}
+  void takes(CLI::App& app) override {
+    for (std::string& word : words_)
+      app.add_option("WORD" + std::to_string(&word - words_.data()), word)->required();
+  }
+  int run() override {
+    auto kept = discover::keep_post(words_[0], words_[1], words_[2]);
+    return kept ? kDone : failed(kept.error());
+  }
+
+ private:
+  std::array<std::string, 3> words_;
+};
+
 }  // namespace
 
 std::unique_ptr<Command> make_discover(Common& common) {
   return std::make_unique<DiscoverCommand>(common);
+}
+std::unique_ptr<Command> make_discover_post(Common& common) {
+  return std::make_unique<DiscoverPostCommand>(common);
 }
 
 }  // namespace feign
