@@ -14,6 +14,8 @@ struct Common;
 
 class Command {
  public:
+  // What several commands share outlives them.
+  explicit Command(Common& common) : c_(common) {}
   virtual ~Command() = default;
   // Its options, which parsing sets; help, man page and completion come of these, too.
   virtual void takes(CLI::App& app) = 0;
@@ -21,9 +23,11 @@ class Command {
   virtual int run() = 0;
   // Where the words after -- go, which are another program's; null: they are like any others.
   virtual std::vector<std::string>* program() { return nullptr; }
+
+ protected:
+  Common& c_;
 };
 
-// What several commands share stands in `common`, which outlives them.
 using MakeCommand = std::unique_ptr<Command>(Common& common);
 MakeCommand make_pipeline, make_replay, make_run, make_info, make_convert, make_discover,
     make_discover_post, make_inspect, make_record, make_generate, make_check, make_lab;

@@ -159,30 +159,29 @@ Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, con
   return out;
 }
 
-Result<std::vector<PluginSpec>> modifiers(const Common& c) {
-  auto list = specs(c.with, "--with");
-  if (!list || c.ranks.empty()) return list;
-  auto filter = filter_of_ranks(c.ranks);
-  if (!filter) return std::move(filter.error()).within("--ranks " + c.ranks);
-  filter->where = "--ranks " + c.ranks;
-  list->insert(list->begin(), std::move(*filter));
-  return list;
-}
-
-Result<PluginSpec> provider(const Common& c, Plugins& plugins) {
-  Result<PluginSpec> spec = PluginSpec{};
+Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
+  Result<PluginSpec> first = PluginSpec{};
   if (c.provider.empty()) {
-    spec = provider_for(c.traces, plugins);
+    first = provider_for(c.traces, plugins);
   } else {
-    spec = parse_plugin_spec(c.provider, "--provider");
-    if (spec)
-      for (const std::string& trace : c.traces) spec->options.emplace_back("file", trace);
+    first = parse_plugin_spec(c.provider, "--provider");
+    if (first)
+      for (const std::string& trace : c.traces) first->options.emplace_back("file", trace);
   }
-  if (!spec) return spec;
-  if (c.keep_going) spec->options.emplace_back("keep-going", "yes");
-  if (c.statistics) spec->options.emplace_back("statistics", "yes");
-  if (!c.cwd.empty()) spec->options.emplace_back("cwd", c.cwd);
-  return spec;
+  if (!first) return std::move(first.error());
+  if (c.keep_going) first->options.emplace_back("keep-going", "yes");
+  if (c.statistics) first->options.emplace_back("statistics", "yes");
+  if (!c.cwd.empty()) first->options.emplace_back("cwd", c.cwd);
+  auto list = specs(c.with, "--with");
+  if (!list) return list;
+  if (!c.ranks.empty()) {
+    auto filter = filter_of_ranks(c.ranks);
+    if (!filter) return std::move(filter.error()).within("--ranks " + c.ranks);
+    filter->where = "--ranks " + c.ranks;
+    list->insert(list->begin(), std::move(*filter));
+  }
+  list->insert(list->begin(), std::move(*first));
+  return list;
 }
 
 }  // namespace feign

@@ -56,9 +56,7 @@ struct Common {
 };
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where);
-// What stands between the trace and what is done with it: --ranks, then --with in its order.
-Result<std::vector<PluginSpec>> modifiers(const Common& c);
-// The provider of the traces that were named.
-Result<PluginSpec> provider(const Common& c, Plugins& plugins);
+// What stands before what is done with the traces that were named: their provider, --ranks, --with.
+Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins);
 
 }  // namespace feign

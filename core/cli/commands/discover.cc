@@ -17,7 +17,7 @@ namespace {
 
 class DiscoverCommand : public Command {
  public:
-  explicit DiscoverCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("COMMAND", options_.command, "The program, after --; it is run many times");
     app.add_option("-o,--output", options_.output,
@@ -128,13 +128,12 @@ class DiscoverCommand : public Command {
   // Before they are understood.
   std::string per_ = "thread", compute_from_ = "throttling", timeout_, max_delay_, budget_,
               accuracy_;
-  Common& c_;
 };
 
 // What --hosts starts there.
 class DiscoverPostCommand : public Command {
  public:
-  explicit DiscoverPostCommand(Common&) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     for (std::string& word : words_)
       app.add_option("WORD" + std::to_string(&word - words_.data()), word)->required();

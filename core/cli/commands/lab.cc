@@ -9,7 +9,7 @@ namespace {
 
 class LabCommand : public Command {
  public:
-  explicit LabCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("FILE", options_.files,
                    "The lab; or `report RESULTS.json`: what its results say, without a run")
@@ -50,7 +50,6 @@ class LabCommand : public Command {
 
  private:
   LabOptions options_;
-  Common& c_;
 };
 
 }  // namespace

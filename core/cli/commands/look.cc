@@ -15,7 +15,7 @@ namespace {
 
 class InfoCommand : public Command {
  public:
-  explicit InfoCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("TRACE", c_.traces, "Trace file, or several that are one trace")->required();
     c_.reading(app);
@@ -32,18 +32,13 @@ class InfoCommand : public Command {
   }
   int run() override {
     Plugins plugins;
-    std::vector<PluginSpec> list;
-    auto first = provider(c_, plugins);
-    if (!first) return failed(first.error());
-    list.push_back(std::move(*first));
-    auto with = modifiers(c_);
-    if (!with) return failed(with.error());
-    for (auto& spec : *with) list.push_back(std::move(spec));
+    auto list = reading(c_, plugins);
+    if (!list) return failed(list.error());
     Tables tables;
     Result<TraceInfo> info = [&] {
       ProgressLine line(c_.quiet);
       return trace_info(
-          list, plugins, tables,
+          *list, plugins, tables,
           [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
     }();
     if (!info) return failed(info.error());
@@ -51,7 +46,7 @@ class InfoCommand : public Command {
     if (c_.dependencies) {
       ProgressLine line(c_.quiet);
       auto found = dependency_info(
-          list, plugins,
+          *list, plugins,
           [&](const char* stage, uint64_t done, uint64_t total) { line.show(stage, done, total); });
       if (!found) return failed(found.error());
       dependencies = std::move(*found);
@@ -59,14 +54,11 @@ class InfoCommand : public Command {
     const DependencyInfo* d = dependencies ? &*dependencies : nullptr;
     return put(c_.json ? info_json(*info, tables, d) : info_text(*info, tables, d), c_.output);
   }
-
- private:
-  Common& c_;
 };
 
 class InspectCommand : public Command {
  public:
-  explicit InspectCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("NAME", c_.name,
                    "A plug-in's name, or the path of a shared object; left out: all");
@@ -121,14 +113,11 @@ class InspectCommand : public Command {
     }
     return put(out, c_.output);
   }
-
- private:
-  Common& c_;
 };
 
 class CheckCommand : public Command {
  public:
-  explicit CheckCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("PATH", c_.file, "The shared object")->required();
   }
@@ -136,9 +125,6 @@ class CheckCommand : public Command {
     auto status = check_command(c_.file);
     return status ? *status : failed(status.error());
   }
-
- private:
-  Common& c_;
 };
 
 }  // namespace

@@ -77,7 +77,7 @@ Result<void> check_sizes(const std::string& text) {
 
 class RecordCommand : public Command {
  public:
-  explicit RecordCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("-o,--output", options_.output, "The trace")
         ->type_name("FILE.feign")
@@ -145,12 +145,11 @@ class RecordCommand : public Command {
  private:
   RecordOptions options_;
   std::string max_size_;
-  Common& c_;
 };
 
 class GenerateCommand : public Command {
  public:
-  explicit GenerateCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("HEADER", options_.header, "The header, annotated")
         ->required()
@@ -175,7 +174,6 @@ class GenerateCommand : public Command {
 
  private:
   GenerateOptions options_;
-  Common& c_;
 };
 
 }  // namespace

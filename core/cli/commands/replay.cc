@@ -169,7 +169,7 @@ Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
 
 class ReplayCommand : public Command {
  public:
-  explicit ReplayCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("TRACE", c_.traces, "Trace file; several (one a process or rank) are one trace")
         ->required();
@@ -190,27 +190,21 @@ class ReplayCommand : public Command {
   int run() override {
     Plugins plugins;
     PipelineOptions options;
-    auto first = provider(c_, plugins);
-    if (!first) return failed(first.error());
-    options.plugins.push_back(std::move(*first));
-    auto with = modifiers(c_);
-    if (!with) return failed(with.error());
-    for (auto& spec : *with) options.plugins.push_back(std::move(spec));
+    auto from = reading(c_, plugins);
+    if (!from) return failed(from.error());
+    options.plugins = std::move(*from);
     auto last = replayers(c_, plugins);
     if (!last) return failed(last.error());
     for (auto& spec : *last) options.plugins.push_back(std::move(spec));
     if (auto ok = replay_options(c_, options.replay); !ok) return failed(ok.error());
     return run_it(options, plugins, c_);
   }
-
- private:
-  Common& c_;
 };
 
 // --plugin … --plugin …
 class PipelineCommand : public Command {
  public:
-  explicit PipelineCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("-p,--plugin", c_.plugins,
                    "The pipeline, in order: a provider, modifiers, a replayer and writers")
@@ -228,14 +222,11 @@ class PipelineCommand : public Command {
     if (auto ok = replay_options(c_, options.replay); !ok) return failed(ok.error());
     return run_it(options, plugins, c_);
   }
-
- private:
-  Common& c_;
 };
 
 class RunCommand : public Command {
  public:
-  explicit RunCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("FILE", c_.file, "The pipeline")->required()->type_name("FILE.yaml");
     c_.replaying(app);
@@ -247,14 +238,11 @@ class RunCommand : public Command {
     if (auto ok = replay_options(c_, options->replay); !ok) return failed(ok.error());
     return run_it(*options, plugins, c_);
   }
-
- private:
-  Common& c_;
 };
 
 class ConvertCommand : public Command {
  public:
-  explicit ConvertCommand(Common& c) : c_(c) {}
+  using Command::Command;
   void takes(CLI::App& app) override {
     app.add_option("FILES", c_.traces,
                    "IN… OUT: traces to read, and the file to write (its ending says how)")
@@ -273,12 +261,9 @@ class ConvertCommand : public Command {
     const std::string out = c_.traces.back();
     c_.traces.pop_back();
     PipelineOptions options;
-    auto first = provider(c_, plugins);
-    if (!first) return failed(first.error());
-    options.plugins.push_back(std::move(*first));
-    auto with = modifiers(c_);
-    if (!with) return failed(with.error());
-    for (auto& spec : *with) options.plugins.push_back(std::move(spec));
+    auto from = reading(c_, plugins);
+    if (!from) return failed(from.error());
+    options.plugins = std::move(*from);
     Result<PluginSpec> writer = PluginSpec{};
     if (c_.to.empty()) {
       writer = writer_for(out, plugins);
@@ -290,9 +275,6 @@ class ConvertCommand : public Command {
     options.plugins.push_back(std::move(*writer));
     return run_it(options, plugins, c_);
   }
-
- private:
-  Common& c_;
 };
 
 }  // namespace
