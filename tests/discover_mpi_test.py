@@ -145,7 +145,7 @@ def test_two_hosts_each_with_a_watchdog():
         os.environ["TMPDIR"] = hosts.scratch
         try:
             words = [*command, program, "pseudosync", folder, "rounds=2"]
-            refuses("discover", "-o", os.path.join(tmp, "one"), *silent.leave_out(folder), "--", *words, text="runs on another host .--hosts. or in a container")
+            refuses("discover", "-o", os.path.join(tmp, "one"), *silent.leave_out(folder), "--", *words, text="other hosts .--hosts.|another host .--hosts.")
             words[1:1] = ["-x", "PATH"]  # its own way of handing the environment on
             report = discover(tmp, *words, options=[*silent.leave_out(folder), "--hosts", f"{hosts.net}.2", "--reach", hosts.reach])
             refuses("discover", "-o", os.path.join(tmp, "no"), "--hosts", "far", "--reach", "false", "--", *words, text="host far: false ended before")
