@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "../plugins/mpi_args.h"
+#include "trace/mpi_args.h"
 #include "discover/calls.h"
 #include "trace/native.h"
 

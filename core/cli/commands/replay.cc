@@ -167,6 +167,11 @@ Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
   return list;
 }
 
+int replay_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
+  if (auto ok = replay_options(c, options.replay); !ok) return failed(ok.error());
+  return run_it(options, plugins, c);
+}
+
 class ReplayCommand : public Command {
  public:
   using Command::Command;
@@ -196,8 +201,7 @@ class ReplayCommand : public Command {
     auto last = replayers(c_, plugins);
     if (!last) return failed(last.error());
     for (auto& spec : *last) options.plugins.push_back(std::move(spec));
-    if (auto ok = replay_options(c_, options.replay); !ok) return failed(ok.error());
-    return run_it(options, plugins, c_);
+    return replay_it(options, plugins, c_);
   }
 };
 
@@ -219,8 +223,7 @@ class PipelineCommand : public Command {
     auto list = specs(c_.plugins, "--plugin");
     if (!list) return failed(list.error());
     options.plugins = std::move(*list);
-    if (auto ok = replay_options(c_, options.replay); !ok) return failed(ok.error());
-    return run_it(options, plugins, c_);
+    return replay_it(options, plugins, c_);
   }
 };
 
@@ -235,8 +238,7 @@ class RunCommand : public Command {
     Plugins plugins;
     auto options = load_pipeline(c_.file);
     if (!options) return failed(options.error());
-    if (auto ok = replay_options(c_, options->replay); !ok) return failed(ok.error());
-    return run_it(*options, plugins, c_);
+    return replay_it(*options, plugins, c_);
   }
 };
 

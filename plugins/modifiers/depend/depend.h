@@ -21,7 +21,7 @@
 #include "modifiers/depend/points.h"
 #include "modifiers/depend/ranges.h"
 #include "modifiers/table.h"
-#include "mpi_args.h"
+#include "trace/mpi_args.h"
 #include "trace/tables.h"
 
 namespace depend {

@@ -17,7 +17,7 @@
 
 #include "base/content.h"
 #include "feign.h"
-#include "mpi_args.h"
+#include "trace/mpi_args.h"
 #include "replayers/mpi/objects.h"
 #include "replayers/mpi/world.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where an op of layers mpi and mpiio keeps what: for the replayer that makes the calls, and for
-// the rule of modifier depend that knows who waits for whom.
+// the rule of modifier depend that knows who waits for whom, and discover, which says by which
+// call.
 #pragma once
 
 #include <algorithm>
