@@ -205,6 +205,24 @@ def test_requests_that_the_text_does_not_tell_are_not_waited_for():
         assert [(o["call"], o["count"]) for o in report["left_out"]] == [("io_submit", 5)], report["left_out"]
 
 
+def test_a_thread_that_waits_for_anothers_requests_waits_for_them():
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        n = 6000  # more than a context holds
+        lines = ['7 1.000000 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3', "7 1.000001 io_setup(128, [0x7f00]) = 0",
+                 "7 1.000002 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8"]
+        for i in range(n):
+            lines += [f"7 2.{20 * i:06} io_submit(0x7f00, 1, [{{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_nbytes=512, aio_offset={512 * i}}}]) = 1",
+                      f"8 2.{20 * i + 9:06} io_getevents(0x7f00, 1, 1, [...], NULL) = 1"]
+        with open(trace, "w", encoding="ascii") as f:
+            f.write("\n".join(lines) + "\n")
+        for order in ("trace", "depend", "stream"):
+            r = feign("replay", trace, "--root", root, "--json", "--order", order, timeout=60)
+            assert r.status == 0 and r.json()["mismatched"] == 0, (order, r.json()["mismatches"])
+        assert os.path.getsize(root + "/f") == 512 * n
+
+
 def test_times_of_every_form():
     forms = ("[{tv_sec=5, tv_nsec=6} /* 1970-01-01T00:00:05+0000 */, {tv_sec=7, tv_nsec=8}]", "[{5, 6}, {7, 8}]", "{{5, 6}, {7, 8}}")
     for form in forms:

@@ -76,7 +76,8 @@ struct Replayer {
   std::mutex aio_mutex;
   struct Aio {
     aio_context_t context = 0;
-    std::atomic<int64_t> under_way{0};  // requests submitted, and not yet waited for
+    std::atomic<int64_t> under_way{0};    // requests submitted, whose end nobody has got
+    std::atomic<bool> incomplete{false};  // what others were to submit did not come
   };
   std::map<std::pair<int64_t, uint64_t>, Aio> aio;  // by process and recorded context
 
@@ -710,29 +711,31 @@ struct Context {
     if (result < 1) to.under_way.fetch_sub(1);
     return result;
   }
-  // Waits for as many as came then, as far as there are any: some may have failed to be submitted,
-  // or not be in the trace. (Others may take them meanwhile, so not for ever.)
+  // Waits for as many as came then. What is not under way another thread will submit, but for
+  // requests that failed or that the trace does not tell: for these it waits once, longer than the
+  // recorded call, and from then on for what is under way.
   int64_t aio_wait(const feign_activity& a) {
     if (a.result <= 0) return emulated(a.result);
     Replayer::Aio& from = aio(a);
-    int64_t left = from.under_way.load();
-    while (left > 0 && !from.under_way.compare_exchange_weak(left, left - std::min(left, a.result)))
-      ;
-    const int64_t wanted = std::min(std::max<int64_t>(left, 0), a.result);
-    if (wanted == 0) return emulated(a.result);
     io_event events[64];
-    timespec limit{10, 0};
     int64_t done = 0;
-    while (done < wanted) {
-      const long want = std::min<int64_t>(wanted - done, std::size(events));
+    while (done < a.result) {
+      const int64_t under_way = from.under_way.load();
+      int64_t want = std::min<int64_t>(a.result - done, std::size(events));
+      if (from.incomplete.load()) want = std::min(want, under_way);
+      if (want <= 0) break;
+      timespec limit{under_way >= want ? 60 : static_cast<time_t>(1 + a.duration_ns / 500'000'000),
+                     0};
       const long got = syscall(SYS_io_getevents, from.context, want, want, events, &limit);
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return got < 0 ? -errno : done;
+      if (got < 0) return -errno;
+      from.under_way.fetch_sub(got);
+      if (got < want) from.incomplete = true;
       for (long i = 0; i < got; ++i)
         if (events[i].res < 0) return events[i].res;
       done += got;
     }
-    return done;
+    return done != 0 ? done : emulated(a.result);
   }
   int64_t aio_destroy(const feign_activity& a) {
     const std::lock_guard lock(r->aio_mutex);
