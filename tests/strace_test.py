@@ -223,6 +223,21 @@ def test_a_thread_that_waits_for_anothers_requests_waits_for_them():
         assert os.path.getsize(root + "/f") == 512 * n
 
 
+def test_more_requests_than_a_context_holds_may_be_under_way():
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        n = 9000
+        lines = ['7 1.000000 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3', "7 1.000001 io_setup(16384, [0x7f00]) = 0"]
+        lines += [f"7 2.{i:06} io_submit(0x7f00, 1, [{{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_nbytes=512, aio_offset={512 * i}}}]) = 1" for i in range(n)]
+        lines += [f"7 3.{i:06} io_getevents(0x7f00, 1, 90, [...], NULL) = 90" for i in range(n // 90)]
+        with open(trace, "w", encoding="ascii") as f:
+            f.write("\n".join(lines) + "\n")
+        r = feign("replay", trace, "--root", root, "--json", timeout=60)
+        assert r.status == 0 and r.json()["mismatched"] == 0, r.json()["mismatches"]
+        assert os.path.getsize(root + "/f") == 512 * n
+
+
 def test_times_of_every_form():
     forms = ("[{tv_sec=5, tv_nsec=6} /* 1970-01-01T00:00:05+0000 */, {tv_sec=7, tv_nsec=8}]", "[{5, 6}, {7, 8}]", "{{5, 6}, {7, 8}}")
     for form in forms:

@@ -77,6 +77,8 @@ struct Replayer {
   struct Aio {
     aio_context_t context = 0;
     std::atomic<int64_t> under_way{0};    // requests submitted, whose end nobody has got
+    std::atomic<int64_t> got{0};          // ends that a full context made its submitter get
+    std::atomic<int64_t> failed{0};       // -errno of one of these
     std::atomic<bool> incomplete{false};  // what others were to submit did not come
   };
   std::map<std::pair<int64_t, uint64_t>, Aio> aio;  // by process and recorded context
@@ -688,6 +690,8 @@ struct Context {
     errno = 0;
     return aio(a).context != 0 ? 0 : -errno;
   }
+  // A context that is full, as a replay may be ahead of the thread that gets the ends, gives up one
+  // end for each request: what is left fills it, so that nobody who waits lacks any.
   int64_t aio_submit(const feign_activity& a, int fd) {
     iocb request{};
     const bool writes = a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV;
@@ -707,7 +711,19 @@ struct Context {
     }
     iocb* requests = &request;
     to.under_way.fetch_add(1);
-    const int64_t result = checked(syscall(SYS_io_submit, to.context, 1L, &requests));
+    int64_t result = checked(syscall(SYS_io_submit, to.context, 1L, &requests));
+    while (result == -EAGAIN && a.result > 0) {
+      io_event event{};
+      timespec limit{60, 0};
+      if (syscall(SYS_io_getevents, to.context, 1L, 1L, &event, &limit) == 1) {
+        if (event.res < 0) to.failed = event.res;
+        to.under_way.fetch_sub(1);
+        to.got.fetch_add(1);
+      } else if (errno != EINTR) {
+        break;
+      }
+      result = checked(syscall(SYS_io_submit, to.context, 1L, &requests));
+    }
     if (result < 1) to.under_way.fetch_sub(1);
     return result;
   }
@@ -718,7 +734,10 @@ struct Context {
     if (a.result <= 0) return emulated(a.result);
     Replayer::Aio& from = aio(a);
     io_event events[64];
-    int64_t done = 0;
+    int64_t there = from.got.load();
+    while (!from.got.compare_exchange_weak(there, there - std::min(there, a.result))) continue;
+    int64_t done = std::min(there, a.result);
+    if (const int64_t failed = done != 0 ? from.failed.exchange(0) : 0; failed < 0) return failed;
     while (done < a.result) {
       const int64_t under_way = from.under_way.load();
       int64_t want = std::min<int64_t>(a.result - done, std::size(events));
