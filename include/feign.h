@@ -143,6 +143,15 @@ enum {
 #define FEIGN_AT_DEPTH(depth) ((uint32_t)(depth) << 24) /**< for marks; depth is 0 to 255 */
 
 /**
+ * By how many components the program named path and path2, in bits 13 to 20 of marks: these its kernel
+ * looked up for the call, where it may not remember them (FUSE, NFS). 1 is a name in the working
+ * directory or below a descriptor; 15 is a whole path from the root, or 15 and more; 0 is not known.
+ */
+#define FEIGN_NAMED_BY(marks) ((uint32_t)(marks) >> 13 & 15)
+#define FEIGN_NAMED_BY2(marks) ((uint32_t)(marks) >> 17 & 15)
+#define FEIGN_AS_NAMED(by, by2) ((uint32_t)(by) << 13 | (uint32_t)(by2) << 17) /**< for marks */
+
+/**
  * One recorded call. 128 bytes; what most modifiers look at is in the first 64. Only the host makes
  * one (feign_sink.make), so it can grow at its end.
  *

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Every call of layer posix, made by a program, replayed, and the trees compared, modes included."""
+import json
 import os
 import shutil
 import stat
@@ -102,6 +103,32 @@ def test_small_mappings_are_read_as_the_programs_faults_did():
             assert done.returncode == 0, done.stderr
             with open(calls, encoding="utf-8") as f:
                 assert f.read().count("readahead(") == read, touch
+
+
+def test_names_are_looked_up_as_far_as_the_program_named_them():
+    strace = shutil.which("strace")
+    if not strace or sanitized():
+        raise Skip("there is no strace, or a sanitizer that it disturbs")
+    with tempfile.TemporaryDirectory(prefix="feign-test.") as tmp:
+        trace, calls, asked = os.path.join(tmp, "t.strace"), os.path.join(tmp, "calls"), {}
+        with open(trace, "w", encoding="ascii") as f:
+            for i, call in enumerate(('openat(AT_FDCWD</w>, "a/b/c/f", O_RDONLY) = 3</w/a/b/c/f>', 'access("./a//b/c/f", F_OK) = 0', 'access("f", F_OK) = -1 ENOENT (x)',
+                                      'access("/w/a/b/c/f", F_OK) = 0', 'access("../w/a/b/c/f", F_OK) = 0', 'rename("a/b/c/f", "a/g") = 0')):
+                f.write(f"7 1700000000.{i}00000 {call}\n")
+        for lookup in ("nearest", "named"):
+            root = os.path.join(tmp, lookup)
+            os.mkdir(root)
+            done = subprocess.run([strace, "-f", "-o", calls, "-e", "trace=openat2", os.path.join(BUILD, "core", "feign"), "replay", trace, "--root", root,
+                                   "--replayer", f"posix,lookup={lookup}", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+            if "ptrace" in done.stderr:
+                raise Skip("strace may not trace here")
+            assert done.returncode == 0 and json.loads(done.stdout)["mismatched"] == 0, done.stdout + done.stderr
+            with open(calls, encoding="utf-8") as f:
+                text = f.read()
+            if "openat2(" not in text:
+                raise Skip("the kernel has no openat2")
+            asked[lookup] = {path: text.count(f', "{path}", ') for path in ("a/b/c", "a", "w/a/b/c")}
+        assert {path: n - asked["nearest"][path] for path, n in asked["named"].items()} == {"a/b/c": 3, "a": 1, "w/a/b/c": 2}, asked
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import pwd
 import random
 import re
 import shutil
@@ -246,6 +247,27 @@ def test_fio():
     if not shutil.which("fio"):
         raise Skip("fio is not installed")
     both("fio", shell="fio --name=x --thread --numjobs=3 --size=256k --bs=4k --rw=randrw --ioengine=psync --randseed=5 --output=o --filename_format='f.$jobnum'; rm -f o", least=300)
+
+
+def test_redis():
+    if not shutil.which("redis-server") or not shutil.which("redis-cli"):
+        raise Skip("redis is not installed")
+    both("redis", shell="redis-server --port 0 --unixsocket \"$PWD/s\" --appendonly yes --save 3600 1 --logfile log & while ! redis-cli -s s ping > p; do sleep 0.1; done 2> e; "
+         "for i in 1 2 3 4 5 6; do redis-cli -s s set k$i $i > q; done; redis-cli -s s bgrewriteaof > r; sleep 0.5; redis-cli -s s set a b > t; redis-cli -s s save > u; "
+         "redis-cli -s s shutdown; wait; rm -f p e", least=500, fidelity=0.99)
+
+
+def test_postgres():
+    bins = sorted(f"/usr/lib/postgresql/{v}/bin" for v in (os.listdir("/usr/lib/postgresql") if os.path.isdir("/usr/lib/postgresql") else ()))
+    if not bins or os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("postgresql is not installed, or this is not root")
+    try:
+        who = pwd.getpwnam("postgres")
+    except KeyError:
+        raise Skip("there is no user postgres") from None
+    both("postgres", shell=f"chown {who.pw_uid} .. .; exec setpriv --reuid {who.pw_uid} --regid {who.pw_gid} --clear-groups sh -c 'PATH={bins[-1]}:$PATH; export PGHOST=$PWD PGPORT=54329; "
+         "initdb -D d -A trust -N > init; pg_ctl -D d -w -l log -o \"-k $PWD -h \\\"\\\"\" start > start; pgbench -q -i -s 1 postgres 2> i; pgbench -t 20 -c 2 postgres > b 2>&1; "
+         "pg_ctl -D d -m fast -w stop > stop'", least=5000, exact=False, fidelity=0.99)
 
 
 def test_waits():

@@ -415,6 +415,19 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
   return joined;
 }
 
+// How many names of a path the kernel looks up, as FEIGN_NAMED_BY has it.
+static uint32_t components(std::string_view path) {
+  constexpr uint32_t kMost = 15;
+  if (path.starts_with('/')) return kMost;
+  uint32_t n = 0;
+  while (!path.empty() && n < kMost) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (!name.empty() && name != "." && name != "..") ++n;
+    path.remove_prefix(std::min(name.size() + 1, path.size()));
+  }
+  return n;
+}
+
 // Whether a directory descriptor is none: paths from it are refused, whatever they are.
 bool Resolve::no_directory(const Thread& t, uint32_t handle) {
   if (handle == 0 || handle == FEIGN_CWD) return false;
@@ -594,6 +607,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   const bool up = text.find("..") != std::string_view::npos;
   const bool odd =
       (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, Effect::kOpen, text);
+  a.marks |= FEIGN_AS_NAMED(components(text), 0);
   a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
   if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
     a.path = 0;  // ".." behind a name that is not there
@@ -659,9 +673,13 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.marks |= FEIGN_NOT_A_FILE;
     return;
   }
-  if (effect == Effect::kLink || effect == Effect::kRename)
+  const std::string_view text = tables_.strings.text(a.path);
+  const bool up = text.find("..") != std::string_view::npos;
+  a.marks |= FEIGN_AS_NAMED(components(text), 0);
+  if (effect == Effect::kLink || effect == Effect::kRename) {
+    a.marks |= FEIGN_AS_NAMED(0, components(tables_.strings.text(a.path2)));
     a.path2 = absolute(t, a.handle2, 0, a.path2);
-  const bool up = tables_.strings.text(a.path).find("..") != std::string_view::npos;
+  }
   a.path = absolute(t, a.handle, hint, a.path);
   a.handle = a.handle2 = 0;
   if (up && a.result == -ENOENT && names_.at(a.path) != 0) {  // behind a name that is not there

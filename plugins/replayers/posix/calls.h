@@ -45,8 +45,11 @@ enum Touch : uint32_t { kTouchSmall, kTouchNone, kTouchRead, kTouchProtection };
 // The first access to a mapped file reads so much of it around that page, wherever it is.
 constexpr uint64_t kReadAround = 128 << 10;
 
+enum Lookup : uint32_t { kLookupAuto, kLookupNamed, kLookupNearest };
+
 struct Options {
   uint32_t touch;
+  uint32_t lookup;
   uint32_t verify;
   const char* content;
 };
@@ -59,7 +62,8 @@ struct Replayer {
   Options options{};
   uint32_t stdio = 0;  // the id of the first op of layer stdio
   int root = -1;
-  bool alone = false;  // one thread does it all, and nothing else does any
+  bool asks_again = false;  // names are looked up for each call, as far as the program named them
+  bool alone = false;       // one thread does it all, and nothing else does any
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
   int nowhere = -1;              // /dev/null, for what went into a pipe or socket
@@ -163,6 +167,16 @@ struct Context {
   Where where(uint32_t path) {
     return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire),
                               r->made.load(std::memory_order_acquire), r->missing, r);
+  }
+  // The names that the program's kernel looked up before the last one of each path.
+  void look_up(const feign_activity& a) {
+    const uint64_t generation = r->generation.load(std::memory_order_acquire);
+    const auto again = [&](uint32_t path, uint32_t components) {
+      if (path != 0 && components > 1)
+        t_directories.look_up(text(path), components, r->root, generation, r);
+    };
+    again(a.path, FEIGN_NAMED_BY(a.marks));
+    again(a.path2, FEIGN_NAMED_BY2(a.marks));
   }
   const char* text(uint32_t path) { return r->host->text(r->host, path, nullptr); }
   // The file behind a path, every link followed within the root, as an O_PATH descriptor or -errno.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,11 +58,7 @@ class Directories {
   // `generation` grows when a directory's or link's name changes, `made` when there is a new one.
   Where find(const feign_host* host, int root, uint32_t path, uint64_t generation, uint64_t made,
              Missing& missing, const void* owner) {
-    if (generation != generation_ || owner != owner_) {
-      clear();
-      generation_ = generation;
-      owner_ = owner;
-    }
+    of(generation, owner);
     if (made != made_) {
       for (const uint32_t one : without_) places_[one] = {};
       without_.clear();
@@ -85,7 +82,6 @@ class Directories {
     } else if (missing_.contains(above)) {
       return is_missing(path);
     } else {
-      if (fds_.size() >= most_) clear();
       const int fd = open(root, above);
       if (fd == -ENOENT && missing_.size() < 10'000) {
         missing.add(above);
@@ -93,18 +89,55 @@ class Directories {
         return is_missing(path);
       }
       if (fd < 0) return {fd, nullptr};
-      dir = static_cast<uint32_t>(fds_.size());
-      fds_.push_back(fd);
-      by_path_.emplace(above, dir);
+      dir = keep(above, fd);
     }
     place(path) = {name, dir, 0};
     return {fds_[dir], name};
   }
 
+  // Looks up the directories again that a program names which names a file by that many components
+  // (FEIGN_NAMED_BY). What comes of it, the call itself will find.
+  void look_up(std::string_view path, uint32_t components, int root, uint64_t generation,
+               const void* owner) {
+    of(generation, owner);
+    const std::string_view above = path.substr(0, path.rfind('/'));
+    std::string_view from = above;
+    for (uint32_t i = 1; i < components && !from.empty(); ++i)
+      from = components == 15 ? "" : from.substr(0, from.rfind('/'));
+    if (from.size() == above.size()) return;
+    int start = root;
+    if (!from.empty()) {
+      const auto at = by_path_.find(from);
+      start = at != by_path_.end() ? fds_[at->second] : open(root, from);
+      if (start < 0) return;
+      if (at == by_path_.end()) keep(from, start);
+    }
+    const int fd = open_in_root(start, std::string(above.substr(from.size() + 1)).c_str(), kHow, 0,
+                                RESOLVE_NO_SYMLINKS);
+    if (fd < 0) return;
+    if (by_path_.contains(above))
+      ::close(fd);
+    else
+      keep(above, fd);
+  }
+
  private:
+  static constexpr int kHow = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  void of(uint64_t generation, const void* owner) {
+    if (generation == generation_ && owner == owner_) return;
+    clear();
+    generation_ = generation;
+    owner_ = owner;
+  }
+  uint32_t keep(std::string_view path, int fd) {
+    if (fds_.size() >= most_) clear();
+    const auto at = static_cast<uint32_t>(fds_.size());
+    fds_.push_back(fd);
+    by_path_.emplace(path, at);
+    return at;
+  }
   // From the directory that it lies in, if that is open and it is no link; else from the root.
   int open(int root, std::string_view path) {
-    constexpr int kHow = O_PATH | O_DIRECTORY | O_CLOEXEC;
     const size_t slash = path.rfind('/');
     const auto above = by_path_.find(slash == 0 ? "/" : path.substr(0, slash));
     if (above != by_path_.end() && slash + 1 < path.size()) {

@@ -66,6 +66,27 @@ const Doing* doing_of(const Replayer& r, uint32_t op) {
   return op >= r.stdio && stdio < std::size(kStdioDoings) ? &kStdioDoings[stdio] : nullptr;
 }
 
+// On these the kernel asks the file system, or another machine, for names that it was told before.
+// (statfs(2); the cluster file systems' numbers are from their own sources)
+bool may_forget_names(int root) {
+  constexpr long kTypes[] = {0x65735546 /* FUSE */,
+                             0x6969 /* NFS */,
+                             0xFE534D42 /* SMB2 */,
+                             0xFF534D42 /* CIFS */,
+                             0x517B /* SMB */,
+                             0x01021997 /* 9p */,
+                             0x00C36400 /* Ceph */,
+                             0x0BD00BD0 /* Lustre */,
+                             0x47504653 /* GPFS */,
+                             0x5346414F /* AFS */,
+                             0x73757245 /* Coda */,
+                             0x7461636F /* OCFS2 */,
+                             0x01161970 /* GFS2 */};
+  struct statfs fs;
+  return ::fstatfs(root, &fs) == 0 &&
+         std::find(std::begin(kTypes), std::end(kTypes), fs.f_type) != std::end(kTypes);
+}
+
 feign_status create(const feign_host* host, const void* options, void** self) noexcept {
   const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
   if (run == nullptr || run->root_fd < 0)
@@ -87,6 +108,8 @@ feign_status create(const feign_host* host, const void* options, void** self) no
         (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
             .c_str());
   r->root = run->root_fd;
+  r->asks_again = r->options.lookup == kLookupNamed ||
+                  (r->options.lookup == kLookupAuto && may_forget_names(r->root));
   r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
   r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
   r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
@@ -210,6 +233,7 @@ int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing
 
 // The call, with its data where in memory a modifier wants it.
 int64_t made(Context& c, const feign_activity& a, int fd, const Doing& doing) {
+  if (c.r->asks_again) c.look_up(a);
   const auto once = [&] {
     return c.r->options.verify ? verified(c, a, fd, doing) : doing.make(c, a, fd);
   };
@@ -322,8 +346,14 @@ void close_stream(void*, void* stream) noexcept { delete static_cast<Context*>(s
 void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
 
 constexpr const char* kTouches[] = {"small", "none", "read", "protection",
-                                    nullptr};  // as enum Touch
+                                    nullptr};                              // as enum Touch
+constexpr const char* kLookups[] = {"auto", "named", "nearest", nullptr};  // as enum Lookup
 constexpr feign_option kOptions[] = {
+    {"lookup", FEIGN_OPT_ENUM, offsetof(Options, lookup), "auto", kLookups, 0, 0,
+     "Which names of a path are looked up for a call: as many as the program named it by, only the "
+     "last one in a directory that is kept open, or auto: the first where the kernel may have to "
+     "ask "
+     "for names again (FUSE, NFS and other file systems over a network)."},
     {"touch", FEIGN_OPT_ENUM, offsetof(Options, touch), "small", kTouches, 0, 0,
      "Pages of mapped files, which no trace of system calls shows: those of mappings up to 128 "
      "KiB, "
