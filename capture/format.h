@@ -43,8 +43,9 @@ enum {
   FEIGN_CAPTURE_THIRD = 4, /* the first of third parties */
   FEIGN_CAPTURE_LEFT_OUT = 15
 };
-#define FEIGN_CAPTURE_IDLE 0xFFFu /* of FEIGN_CAPTURE_LEFT_OUT: no call, but not computing either \
-                                   */
+#define FEIGN_CAPTURE_IDLE                                               \
+  0xFFFu /* of FEIGN_CAPTURE_LEFT_OUT: no call, but not computing either \
+          */
 #define FEIGN_CAPTURE_OP(layer, number) ((uint16_t)((layer) << 12 | (number)))
 
 struct feign_control {
@@ -81,6 +82,10 @@ struct feign_control {
    */
   uint64_t long_pause;
   uint64_t rate; /* ticks a nanosecond << 20 */
+  /* Whose the file is, and 1; 0 if every user may write to it. Programs that others start cannot
+   * be recorded. */
+  uint32_t owner;
+  uint32_t strangers;
 };
 
 struct feign_chunk_head {

@@ -39,11 +39,35 @@ struct registers {
 
 typedef const uint64_t __attribute__((may_alias)) feign_word64;
 
-/* A call that failed may have been given any address. */
+/* A call that failed may have been given any address; but with these the kernel had read what it
+ * was given. Asking first takes a system call, and programs fail often: each path is made sure of
+ * by a readlink for each directory in it. */
 static int unsure(long result) {
-  return result < 0 && result >= -4095 && result != -ENOENT && result != -EEXIST &&
-         result != -EAGAIN && result != -EACCES && result != -ENOTDIR && result != -ENODATA &&
-         result != -ECHILD;
+  if (result >= 0 || result < -4095) return 0;
+  switch (-result) {
+    case ENOENT:
+    case EEXIST:
+    case EAGAIN:
+    case EACCES:
+    case ENOTDIR:
+    case ENODATA:
+    case ECHILD:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENOTEMPTY:
+    case EISDIR:
+    case EXDEV:
+    case EOPNOTSUPP:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
+/* EINVAL is what is said of a file that is no link; of a size it is said before the path is read.
+ */
+static inline long of_readlink(long result, long size) {
+  return result == -EINVAL && (int)size > 0 ? -ENOENT : result;
 }
 
 static int denied; /* a process may not even look into itself here */
@@ -85,9 +109,13 @@ static inline int has_room(struct feign_record* r, size_t length) {
 static __attribute__((noinline)) void put_unsure_text(struct feign_record* r, unsigned field,
                                                       long address) {
   char copy[4096];
-  const size_t got = copy_safely(copy, (const void*)address, sizeof copy);
-  size_t length = 0;
-  while (length < got && copy[length] != '\0') ++length;
+  size_t got = 0, length = 0;
+  while (length == got && got < sizeof copy) {
+    const size_t more = copy_safely(copy + got, (const char*)address + got, 256);
+    got += more;
+    while (length < got && copy[length] != '\0') ++length;
+    if (more < 256) break;
+  }
   if (got != 0 && has_room(r, length)) feign_put_text(r, field, copy, length);
 }
 
@@ -348,10 +376,14 @@ static long make_call(const struct registers* x) {
       const int32_t pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
       int32_t* const mark = &c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS];
       __atomic_store_n(mark, pid, __ATOMIC_RELAXED);
+      const uint32_t user = (uint32_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+      const int stranger = c->owner != 0 && user != 0 && user + 1 != c->owner;
+      if (stranger) __atomic_fetch_add(&c->strangers, 1, __ATOMIC_RELAXED);
       const long failed = folder && library ? system_call(x->number, x->a[0], x->a[1], x->a[2],
                                                           x->a[3], x->a[4], x->a[5])
                                             : exec_with(x, which, folder, library);
       __atomic_store_n(mark, 0, __ATOMIC_RELAXED);
+      if (stranger) __atomic_fetch_sub(&c->strangers, 1, __ATOMIC_RELAXED);
       return failed;
     }
   }

@@ -560,6 +560,8 @@ def put(op, arg, befores):
         return f"feign_put_dir(r, {field}, (int)a[{i}]);"
     if arg.role == "path" and op.effect == "getcwd":
         return f"put_output(r, {field}, a[{i}], result - 1);"
+    if op.effect == "readlink" and arg.role == "path":
+        return f"put_string(r, {field}, a[{i}], of_readlink(result, a[{i + 2}]));"
     if arg.role in ("path", "path2", "text2"):
         return f"put_string(r, {field}, a[{i}], result);"
     if arg.role == "readback2":

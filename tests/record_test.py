@@ -115,7 +115,7 @@ def recorded(trace, tmp):
     return calls
 
 
-def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, least=1, fidelity=0.999):
+def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, least=1, fidelity=0.999, options=()):
     """Runs a command under strace and feign record at once, compares, and replays."""
     needs_strace()
     needs_capture()
@@ -127,7 +127,7 @@ def both(name, *command, status=0, shell=None, compiled_from=None, exact=True, l
         if shell:
             command = ["/bin/sh", "-c", shell]
         trace, seen = os.path.join(tmp, "t.feign"), os.path.join(tmp, "s.txt")
-        done = subprocess.run(["strace", "-f", "-s", "4096", "-o", seen, FEIGN, "record", "-o", trace, "--", *command], cwd=work,
+        done = subprocess.run(["strace", "-f", "-s", "4096", "-o", seen, FEIGN, "record", "-o", trace, *options, "--", *command], cwd=work,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
                               env={**os.environ, "LC_ALL": "C", "HOME": work, "ASAN_OPTIONS": "detect_leaks=0"})  # not below ptrace
         assert done.returncode == status, (done.returncode, done.stdout[-800:])
@@ -267,7 +267,39 @@ def test_postgres():
         raise Skip("there is no user postgres") from None
     both("postgres", shell=f"chown {who.pw_uid} .. .; exec setpriv --reuid {who.pw_uid} --regid {who.pw_gid} --clear-groups sh -c 'PATH={bins[-1]}:$PATH; export PGHOST=$PWD PGPORT=54329; "
          "initdb -D d -A trust -N > init; pg_ctl -D d -w -l log -o \"-k $PWD -h \\\"\\\"\" start > start; pgbench -q -i -s 1 postgres 2> i; pgbench -t 20 -c 2 postgres > b 2>&1; "
-         "pg_ctl -D d -m fast -w stop > stop'", least=5000, exact=False, fidelity=0.99)
+         "pg_ctl -D d -m fast -w stop > stop'", least=5000, exact=False, fidelity=0.99, options=("--all-users",))
+
+
+def test_other_users():
+    """Who has changed its user cannot write into the recording; that is said, or asked for."""
+    needs_capture()
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("there is no setpriv, or this is not root")
+    with Tmp() as tmp:
+        os.chmod(tmp, 0o755)
+        for options, seen in ((), 0), (("--all-users",), 1):
+            trace = os.path.join(tmp, f"t{seen}.feign")
+            r = feign("record", "-o", trace, *options, "--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c", "cat < /etc/hostname; exit 0")
+            assert r.status == 0 and ("not in it: programs of another user" in r.err) == (not seen), r.err
+            text = os.path.join(tmp, "t.txt")
+            feign("convert", trace, text)
+            with open(text, encoding="utf-8") as f:
+                assert ("/etc/hostname" in f.read()) == bool(seen), seen
+
+
+def test_paths_of_failed_calls_cost_no_system_call():
+    """Each path is made sure of by a readlink of each directory in it, which fails; what it was given must not be asked the kernel for."""
+    needs_strace()
+    needs_capture()
+    with Tmp() as tmp:
+        os.makedirs(os.path.join(tmp, "a/b/c"))
+        seen = os.path.join(tmp, "s.txt")
+        done = subprocess.run(["strace", "-f", "-e", "trace=readlink,readlinkat,process_vm_readv", "-o", seen, FEIGN, "record", "-o", os.path.join(tmp, "t.feign"), "--",
+                               "realpath", os.path.join(tmp, "a/b/c")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        with open(seen, encoding="utf-8") as f:
+            text = f.read()
+        assert text.count("EINVAL") >= 3 and "process_vm_readv" not in text, text
 
 
 def test_waits():

@@ -378,6 +378,9 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   map_ = static_cast<feign_control*>(map);
   feign_control& c = *map_;
   c.version = 3;
+  if (o.all_users && (fchmod(fd_, 0666) != 0 || chmod(raw.c_str(), 0755) != 0))
+    return errno_error("chmod " + records, errno);
+  c.owner = o.all_users ? 0 : geteuid() + 1;
   c.paused = o.paused;
   c.max_bytes = o.max_bytes;
   c.size = size;
@@ -609,6 +612,10 @@ Result<Recorded> record_command(const RecordOptions& o) {
     r.notes.push_back(
         std::to_string(c.unhooked) +
         " programs have another libc than feign: their system calls are not in the trace");
+  if (c.strangers != 0)
+    r.notes.push_back(
+        "not in it: programs of another user, who may not write into the recording (" +
+        std::to_string(c.strangers) + ", and what they started): --all-users lets them");
   if (c.dropped != 0)
     r.notes.push_back(
         std::to_string(c.dropped) + " calls found no room (" +

@@ -26,6 +26,7 @@ struct RecordOptions {
   uint32_t sample = 1;
   bool mpi = false;  // wrappers of MPI's calls, too
   bool cpu_time = false;  // of long pauses, how long the thread computed
+  bool all_users = false;  // processes of every user may write into the recording
   bool paused = false, keep_raw = false, quiet = false;
 };
 

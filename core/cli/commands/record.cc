@@ -120,6 +120,10 @@ class RecordCommand : public Command {
         ->type_name("SIZE");
     app.add_flag("--mpi", options_.mpi,
                  "MPI's calls, too: feign record --mpi -- mpirun -np 8 ./app");
+    app.add_flag(
+        "--all-users", options_.all_users,
+        "Record programs that a daemon or su starts as another user, too: while it runs, every "
+        "user of this machine may write into the recording.");
     app.add_flag("--cpu-time", options_.cpu_time,
                  "Tell computing from waiting within pauses longer than 100 us, too");
     app.add_flag("--paused", options_.paused,
