@@ -367,12 +367,7 @@ def running(word):
 def test_ctrl_c_leaves_nothing_behind():
     with Tmp() as tmp:
         program, folder = setup(tmp)
-        p = subprocess.Popen([FEIGN, "discover", "-o", os.path.join(tmp, "o"), "--", program, "pseudosync", folder, "rounds=900"],
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        end = time.monotonic() + 20
-        while not running(folder) and time.monotonic() < end:
-            time.sleep(0.01)
-        assert running(folder)
+        p = begin(program, tmp, folder)
         p.send_signal(signal.SIGINT)
         err = p.communicate(timeout=30)[1].decode()
         assert p.returncode == 2 and "interrupted by signal 2" in err, err
@@ -380,19 +375,58 @@ def test_ctrl_c_leaves_nothing_behind():
         assert not glob.glob(os.path.join(tmp, "o*"))
 
 
-def test_killed_it_leaves_no_process():
+def begin(program, tmp, folder, *options):
+    """discover in the middle of a run that takes long."""
+    p = subprocess.Popen([FEIGN, "discover", *options, "-o", os.path.join(tmp, "o"), "--", program, "pseudosync", folder, "rounds=900"],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    end = time.monotonic() + 20
+    while not running(folder) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert running(folder)
+    return p
+
+
+def nothing_is_left(tmp, folder):
+    end = time.monotonic() + 30
+    while (running(folder) or glob.glob(os.path.join(tmp, "o*"))) and time.monotonic() < end:
+        time.sleep(0.05)
+    return running(folder) == [] and not glob.glob(os.path.join(tmp, "o*"))
+
+
+def test_killed_it_leaves_nothing_behind():
     with Tmp() as tmp:
         program, folder = setup(tmp)
-        with subprocess.Popen([FEIGN, "discover", "-o", os.path.join(tmp, "o"), "--", program, "pipeline", folder, "rounds=300"],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
-            end = time.monotonic() + 20
-            while not running(folder) and time.monotonic() < end:
-                time.sleep(0.01)
+        with begin(program, tmp, folder) as p:
             p.kill()
-        end = time.monotonic() + 30
-        while running(folder) and time.monotonic() < end:  # nobody is held without a watcher
-            time.sleep(0.05)
-        assert running(folder) == []
+        assert nothing_is_left(tmp, folder)
+
+
+def test_who_presses_ctrl_c_twice_leaves_nothing_either():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        with begin(program, tmp, folder) as p:
+            for _ in range(3):
+                p.send_signal(signal.SIGINT)
+                time.sleep(0.02)
+        assert p.returncode == 2
+        assert nothing_is_left(tmp, folder)
+
+
+def test_what_a_killed_one_left_the_next_takes_away():
+    with Tmp() as tmp:
+        program, folder = setup(tmp)
+        with begin(program, tmp, folder) as p:
+            with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as f:
+                worker = int(f.read().split()[0])
+            os.kill(worker, signal.SIGKILL)
+            assert p.wait() == 2 and b"was killed" in p.stderr.read()
+        left = glob.glob(os.path.join(tmp, "o.part.*"))
+        assert len(left) == 1
+        mine = os.path.join(tmp, "o.part.mine00")   # no folder of discover's
+        os.mkdir(mine)
+        discover(os.path.join(tmp, "o"), program, "pseudo", folder, "nodes=2", "rounds=1")
+        assert glob.glob(os.path.join(tmp, "o*")) in ([os.path.join(tmp, "o"), mine], [mine, os.path.join(tmp, "o")])
+        assert "owner" not in os.listdir(os.path.join(tmp, "o"))
 
 
 def test_bad_commands():

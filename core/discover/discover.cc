@@ -2,6 +2,7 @@
 #include "discover/discover.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,12 +54,14 @@ constexpr uint64_t kMostPatterns = uint64_t{1} << 24;
 // Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
 constexpr uint64_t kFloor = 4'000'000;
 
-// A folder that is complete under its name, or gone.
+// A folder that is complete under its name, or gone. What one leaves behind whose owner was killed,
+// the next of the same name takes away: nobody has its lock.
 class Folder {
  public:
   ~Folder() {
     std::error_code ignored;
     if (!part_.empty()) fs::remove_all(part_, ignored);
+    if (lock_ >= 0) close(lock_);
   }
   Result<void> make(const std::string& name) {
     std::error_code e;
@@ -67,13 +70,25 @@ class Folder {
     if (fs::exists(name_, e) && !(fs::is_directory(name_, e) && fs::is_empty(name_, e)))
       return Error(FEIGN_ERR_ARGUMENT,
                    "-o " + name + ": is there already, want a new or empty directory");
-    std::string part = name_.string() + ".part.XXXXXX";
+    for (const auto& there : fs::directory_iterator(name_.parent_path(), e)) {
+      const std::string path = there.path();
+      if (!path.starts_with(name_.string() + kPart) ||
+          path.size() != name_.string().size() + strlen(kPart) + 6)
+        continue;
+      const int left = lock(path, 0);
+      std::error_code ignored;
+      if (left >= 0) fs::remove_all(path, ignored);
+      if (left >= 0) close(left);
+    }
+    std::string part = name_.string() + kPart + "XXXXXX";
     if (mkdtemp(part.data()) == nullptr) return errno_error("make directory " + part, errno);
     part_ = part;
+    lock_ = lock(part_, O_CREAT);
     fs::permissions(part_, fs::perms(0755), e);
     return {};
   }
   Result<void> finish() {
+    unlink(path(kOwner).c_str());
     if (rename(part_.c_str(), name_.c_str()) != 0)
       return errno_error("rename " + part_.string() + " to " + name_.string(), errno);
     part_.clear();
@@ -83,7 +98,17 @@ class Folder {
   std::string final_path(const std::string& name) const { return name_.string() + "/" + name; }
 
  private:
+  static constexpr const char *kPart = ".part.", *kOwner = "owner";
+  // -1: somebody has it, or there is none.
+  static int lock(const std::string& folder, int flags) {
+    const int fd = open((folder + "/" + kOwner).c_str(), O_RDWR | O_CLOEXEC | flags, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    close(fd);
+    return -1;
+  }
+
   fs::path name_, part_;
+  int lock_ = -1;
 };
 
 // "main/10" comes after "main/9".
@@ -127,6 +152,7 @@ class Discovery {
     NodeLog first;                    // the unthrottled run
     std::vector<uint64_t> least_gap;  // of each call, over the runs in which it was throttled
     std::unique_ptr<Frontier> frontier;
+    std::vector<Order::Times> last;  // of its calls in the last run
   };
 
   Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
@@ -139,6 +165,7 @@ class Discovery {
   void held(uint32_t index, const Hold& hold);
   Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
   std::set<uint64_t> likely(uint32_t index, bool found) const;
+  uint64_t at_latest(uint32_t index, uint32_t other, uint64_t call) const;
   Result<void> explore(uint32_t index);
   Result<void> refine(uint32_t index, const std::vector<uint64_t>& holds);
   std::set<std::pair<uint32_t, uint64_t>> moved_by_delays(uint32_t index);
@@ -169,10 +196,10 @@ class Discovery {
   std::vector<Node> nodes_;
   uint64_t begin_ = 0;
   std::vector<std::string> raw_files_;
-  std::vector<SeenOrder> shown_;   // dependencies that the first run's trace shows
-  std::vector<uint32_t> index_;    // of nodes, by the numbers of the first run
-  std::vector<std::string> keys_;  // of the first run's nodes, as that run numbered them
-  bool ranked_ = false;            // nodes are ranks
+  std::vector<SeenOrder> shown_;  // dependencies that the first run's trace shows
+  Numbers numbers_;               // of the first run
+  std::vector<uint32_t> index_;   // of nodes, by these
+  bool ranked_ = false;           // nodes are ranks
 };
 
 // Launchers of MPI programs, whose calls are not looked into.
@@ -200,6 +227,8 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
   const std::string stage = throttled.empty() ? "run"
                                               : "run " + std::to_string(report_.runs + 1) + ", " +
                                                     throttled + " throttled";
+  for (size_t h = 0; h < hosts_.size(); ++h)
+    if (auto ok = hosts_.read_clock(h, false); !ok) return std::move(ok.error());
   auto outcome =
       run_watched(plan_, limits_, [&](uint64_t done) { progress_(stage.c_str(), done, total); });
   if (!outcome)
@@ -207,15 +236,17 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
                ? std::move(outcome.error()).within("unthrottled run")
                : std::move(outcome.error()).within("run with " + throttled + " throttled");
   if (outcome->status != 0) return failure(*outcome, throttled);
-  for (size_t h = 0; h < outcome->keys.size(); ++h) {
-    if (h != 0)
-      if (auto ok = hosts_.fetch(h - 1, work("far")); !ok) return std::move(ok.error());
-    const std::string trace = throttled.empty() && h == 0 ? work("first.feign") : work("run.feign");
-    if (auto ok = read_run(h == 0 ? plan_.raw : work("far"), trace, plugins_, outcome->keys[h],
-                           outcome->nodes);
-        !ok)
-      return std::move(ok.error()).within("read what was recorded");
+  Numbers numbers;
+  for (size_t h = 0; h < outcome->keys.size(); ++h)
+    numbers.add(h == 0 ? "" : hosts_.name(h - 1), outcome->keys[h]);
+  for (size_t h = 0; h < hosts_.size(); ++h) {
+    if (auto ok = hosts_.read_clock(h, true); !ok) return std::move(ok.error());
+    if (auto ok = hosts_.fetch(h, plan_.raw); !ok) return std::move(ok.error());
   }
+  const std::string trace = work(throttled.empty() ? "first.feign" : "run.feign");
+  if (auto ok = read_run(plan_.raw, trace, plugins_, numbers, outcome->nodes); !ok)
+    return std::move(ok.error()).within("read what was recorded");
+  if (throttled.empty()) numbers_ = std::move(numbers);
   remove_raw(plan_.raw, true);
   ++report_.runs;
   report_.holds += outcome->holds.size();
@@ -265,7 +296,6 @@ Result<void> Discovery::first_run() {
     return Error(FEIGN_ERR_ARGUMENT,
                  "the command made no calls on files that could be seen: is it linked statically, "
                  "or do --only and --exclude leave nothing?");
-  keys_ = outcome->keys[0];
   limits_ = outcome->makers;
   for (auto& [key, log] : outcome->nodes) {
     Node node;
@@ -292,14 +322,13 @@ Result<void> Discovery::first_run() {
     report_.nodes.push_back(r);
     nodes_[i].frontier = std::make_unique<Frontier>(calls, i);
   }
-  for (const std::string& key : keys_) {
+  for (const std::string& key : numbers_.keys) {
     const auto at =
         std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; });
     index_.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin()) : UINT32_MAX);
   }
   note_step(0);
-  if (hosts_.size() != 0) return {};  // its trace is this host's part
-  auto shown = seen_orders(work("first.feign"), work(""), index_, plugins_);
+  auto shown = seen_orders(work("first.feign"), work(""), numbers_, index_, plugins_);
   if (!shown) return std::move(shown.error()).within("read what was recorded");
   shown_ = std::move(*shown);
   report_.steps.back().found = shown_.size();
@@ -420,6 +449,11 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
   uint64_t found = 0;
   for (const Node& n : nodes_) found += n.frontier->found(options_.adaptive).size();
   note_step(std::max<uint64_t>(found, shown_.size()));
+  for (Node& n : nodes_) {
+    n.last.clear();
+    for (const IoCall& c : outcome->nodes[n.key].calls)
+      n.last.push_back({c.start_ns, c.start_ns + c.call_ns});
+  }
   const auto& log = outcome->nodes[node.key];
   node.least_gap.resize(calls, UINT64_MAX);
   for (size_t i = 0; i < calls; ++i)
@@ -462,6 +496,31 @@ std::set<uint64_t> Discovery::likely(uint32_t index, bool found) const {
   return out;
 }
 
+// What a node's call waits for had ended when it was made, in any run: the last call of the
+// throttled node for which that holds, or UINT64_MAX if there is none. Mostly it is the one, where
+// the throttled node was late.
+uint64_t Discovery::at_latest(uint32_t index, uint32_t other, uint64_t call) const {
+  const auto& theirs = nodes_[other].first.calls;
+  const auto& own = nodes_[index].first.calls;
+  if (call >= theirs.size()) return UINT64_MAX;
+  uint64_t ended = static_cast<uint64_t>(std::partition_point(own.begin(), own.end(),
+                                                              [&](const IoCall& c) {
+                                                                return c.start_ns + c.call_ns <=
+                                                                       theirs[call].start_ns;
+                                                              }) -
+                                         own.begin());
+  if (report_.nodes[index].runs != 0) {
+    const auto& last = nodes_[index].last;
+    const uint64_t start = nodes_[other].last[call].start;
+    ended = std::min(ended, static_cast<uint64_t>(std::partition_point(last.begin(), last.end(),
+                                                                       [&](const Order::Times& t) {
+                                                                         return t.end <= start;
+                                                                       }) -
+                                                  last.begin()));
+  }
+  return ended - 1;
+}
+
 // A run that looks call by call until it can be foretold how the others go on, then from ever
 // further away, and closely again where that was wrong, and towards the end. Where others' runs
 // say where to look, it looks there first.
@@ -491,6 +550,12 @@ Result<void> Discovery::explore(uint32_t index) {
     uint64_t next = k + stride;
     if (!unclear.empty() && unclear.back() >= k)  // what the trace shows goes to the end
       next = k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
+    // Of those of whom it is not foretold where they go on, by when they do.
+    const std::vector<bool> foretold = frontier.foretold();
+    for (uint32_t i = 0; i < nodes_.size() && sure; ++i)
+      if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end() && !foretold[i])
+        if (const uint64_t m = at_latest(index, i, at->second); m != UINT64_MAX && m >= k)
+          next = std::min(next, std::max(m, k + 1));
     const auto pause = paused.upper_bound(k);
     return pause != paused.end() ? std::min(next, *pause) : next;
   };
@@ -567,7 +632,13 @@ Result<void> Discovery::throttle(uint32_t index) {
     const uint64_t delay =
         report_.holds != 0 ? std::max<uint64_t>(1, report_.held_ns / report_.holds) : 1;
     const uint64_t pieces = 1 + std::clamp<uint64_t>(report_.first_ns / delay, 1, 64);
-    const auto next = frontier.unclear(true, pieces, matters);
+    auto next = frontier.unclear(true, pieces, matters);
+    for (const Found& f : frontier.found(true))
+      if (f.latest != f.on_call && !next.empty() && matters(f))
+        if (const uint64_t m = at_latest(index, f.node, f.call); m != UINT64_MAX)
+          for (const uint64_t k : {m, m + 1})
+            if (k > f.on_call && k <= f.latest) next.push_back(k);
+    std::sort(next.begin(), next.end());
     if (next.empty() || accurate(frontier, matters)) break;
     if (!time_left()) {
       report_.out_of_budget = true;
@@ -721,18 +792,12 @@ Result<void> Discovery::merge() {
   }
   report_.trace = folder_.final_path("trace.feign");
   report_.text = folder_.final_path("trace.tracetext");
-  if (hosts_.size() != 0) {
-    auto made = quiet_pipeline({spec("tracetext", {{"file", folder_.path("trace.tracetext")}}),
-                                spec("feign", {{"file", folder_.path("trace.feign")}})},
-                               plugins_);
-    if (!made) return std::move(made.error()).within("make the trace");
-    return {};
-  }
   TraceParts parts;
   parts.from = work("first.feign");
   parts.to = folder_.path("trace.feign");
   parts.work = folder_.path("work");
   parts.ranks = ranked_;
+  parts.numbers = &numbers_;
   parts.index = index_;
   for (const Edge& e : report_.edges)
     parts.orders.push_back({e.found.node, e.on, e.found.call, e.found.on_call});
@@ -785,6 +850,8 @@ Result<DiscoverReport> Discovery::run() {
     if (auto ok = hosts_.open(options_.hosts, options_.reach); !ok) return std::move(ok.error());
     for (size_t h = 0; h < hosts_.size(); ++h)
       plan_.posts.push_back([this, h](const nlohmann::json& q) { return hosts_.ask(h, q); });
+  }
+  if (hosts_.size() != 0) {
     plan_.spared = hosts_.processes();
     // One name on all hosts, and on each a folder of its own.
     const char* tmp = getenv("TMPDIR");

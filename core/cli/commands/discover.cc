@@ -2,8 +2,16 @@
 // feign discover.
 #include "discover/discover.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +22,43 @@
 
 namespace feign {
 namespace {
+
+volatile pid_t g_worker = 0;
+void pass_on(int signal) { kill(g_worker, signal); }
+void stop(int signal) { g_stop_signal.store(signal); }
+
+// Does it in a process of its own. However this one ends, by a second Ctrl-C or SIGKILL too, that
+// one is told, and puts away what it has started and made.
+int apart(const std::function<int()>& work) {
+  constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  sigset_t all, before;
+  sigemptyset(&all);
+  for (const int s : kSignals) sigaddset(&all, s);
+  sigprocmask(SIG_BLOCK, &all, &before);
+  const pid_t self = getpid();
+  g_worker = fork();
+  if (g_worker == 0) {
+    setpgid(0, 0);  // what ends the other's group is not to end this one
+    for (const int s : kSignals) signal(s, stop);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != self) stop(SIGTERM);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    exit(work());
+  }
+  if (g_worker < 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    return work();
+  }
+  for (const int s : kSignals) signal(s, pass_on);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  while (waitpid(g_worker, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  return failed(Error(FEIGN_ERR_IO, std::string("discover: was killed: ") +
+                                        strsignal(WTERMSIG(status)) +
+                                        "; the next with the same -o removes what it left"));
+}
 
 class DiscoverCommand : public Command {
  public:
@@ -110,6 +155,12 @@ class DiscoverCommand : public Command {
     options_.per_process = per_ == "process";
     options_.compute = compute_from_ == "blocking" ? discover::ComputeFrom::kBlocking
                                                    : discover::ComputeFrom::kThrottling;
+    return apart([this] { return find(); });
+  }
+  std::vector<std::string>* program() override { return &options_.command; }
+
+ private:
+  int find() {
     Plugins plugins;
     auto report = [&] {
       ProgressLine line(c_.quiet);
@@ -121,9 +172,7 @@ class DiscoverCommand : public Command {
     if (c_.quiet && !c_.json) return kDone;
     return put(c_.json ? discover::discover_json(*report) : discover::discover_text(*report), "");
   }
-  std::vector<std::string>* program() override { return &options_.command; }
 
- private:
   discover::DiscoverOptions options_;
   // Before they are understood.
   std::string per_ = "thread", compute_from_ = "throttling", timeout_, max_delay_, budget_,
