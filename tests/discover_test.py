@@ -308,6 +308,9 @@ def test_what_differs_from_run_to_run_is_an_error_that_shows_it():
         assert not glob.glob(os.path.join(tmp, "o*"))
         r = feign("discover", "-o", os.path.join(tmp, "o"), "--tolerate", "--", "sh", "-c", script)
         assert r.status == 0, r.err
+        script = f"test -e {tmp}/g && echo more >> {tmp}/g; echo x > {tmp}/g"
+        r = refuses("discover", "-o", os.path.join(tmp, "p"), "--tolerate", "--", "sh", "-c", script, text="non-deterministic application: call")
+        assert "--tolerate" not in r.err, r.err
 
 
 def test_before_puts_things_back():

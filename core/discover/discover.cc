@@ -40,7 +40,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // With --adaptive, no stretch without a look is longer than this share of a node's calls.
-constexpr uint64_t kStretches = 8;
+constexpr uint64_t kStretches = 4;
+// Where more than this share of a node's calls are likely places, patterns say more.
+constexpr uint64_t kEverywhere = 8;
 // How often all is looked at anew when what was found cannot be.
 constexpr int kAgain = 3;
 // Replays under random delays show whether it matters where in a stretch a node went on: so many,
@@ -49,6 +51,8 @@ constexpr size_t kReplays = 256;
 constexpr uint64_t kLate = 100;
 // Of the pauses in the unthrottled run, so many of a node's longest may have been waits.
 constexpr size_t kLongest = 2;
+// A place that is known to so many calls is looked at call by call.
+constexpr int64_t kNear = 4;
 // Beyond so much work patterns are not looked for.
 constexpr uint64_t kMostPatterns = uint64_t{1} << 24;
 // Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
@@ -153,6 +157,7 @@ class Discovery {
     std::vector<uint64_t> least_gap;  // of each call, over the runs in which it was throttled
     std::unique_ptr<Frontier> frontier;
     std::vector<Order::Times> last;  // of its calls in the last run
+    uint64_t usual_gap = 0;          // before a call, in the unthrottled run: the median
   };
 
   Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
@@ -165,7 +170,7 @@ class Discovery {
   void held(uint32_t index, const Hold& hold);
   Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
   std::set<uint64_t> likely(uint32_t index, bool found) const;
-  uint64_t at_latest(uint32_t index, uint32_t other, uint64_t call) const;
+  std::pair<uint64_t, uint64_t> likely_wait(uint32_t index, uint32_t other, uint64_t call) const;
   Result<void> explore(uint32_t index);
   Result<void> refine(uint32_t index, const std::vector<uint64_t>& holds);
   std::set<std::pair<uint32_t, uint64_t>> moved_by_delays(uint32_t index);
@@ -301,6 +306,11 @@ Result<void> Discovery::first_run() {
     Node node;
     node.key = key;
     node.first = std::move(log);
+    std::vector<uint64_t> gaps;
+    for (const IoCall& c : node.first.calls) gaps.push_back(c.gap_ns);
+    std::nth_element(gaps.begin(), gaps.begin() + static_cast<ptrdiff_t>(gaps.size() / 2),
+                     gaps.end());
+    if (!gaps.empty()) node.usual_gap = gaps[gaps.size() / 2];
     limits_[key] = {node.first.longest_gap_ns, node.first.longest_cpu_ns,
                     node.first.longest_call_ns, 0};
     nodes_.push_back(std::move(node));
@@ -383,7 +393,8 @@ Result<void> Discovery::choose_nodes() {
 Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& throttled) {
   const std::string with = " in the run with " + throttled + " throttled";
   const std::string attempt = "attempt to trace a non-deterministic application: ";
-  const std::string hint = "; if only names or sizes differ, --tolerate goes on";
+  const std::string hint =
+      options_.tolerate ? "" : "; if only names or sizes differ, --tolerate goes on";
   for (const auto& there : outcome.nodes)
     if (std::none_of(nodes_.begin(), nodes_.end(),
                      [&](const Node& n) { return n.key == there.first; }))
@@ -492,33 +503,39 @@ std::set<uint64_t> Discovery::likely(uint32_t index, bool found) const {
                                                          }) -
                                     own.begin()));
   }
-  if (out.size() > calls / kStretches) out.clear();  // it is everywhere: patterns say more
+  if (out.size() > calls / kEverywhere) out.clear();
   return out;
 }
 
 // What a node's call waits for had ended when it was made, in any run: the last call of the
-// throttled node for which that holds, or UINT64_MAX if there is none. Mostly it is the one, where
-// the throttled node was late.
-uint64_t Discovery::at_latest(uint32_t index, uint32_t other, uint64_t call) const {
-  const auto& theirs = nodes_[other].first.calls;
-  const auto& own = nodes_[index].first.calls;
-  if (call >= theirs.size()) return UINT64_MAX;
-  uint64_t ended = static_cast<uint64_t>(std::partition_point(own.begin(), own.end(),
-                                                              [&](const IoCall& c) {
-                                                                return c.start_ns + c.call_ns <=
-                                                                       theirs[call].start_ns;
-                                                              }) -
-                                         own.begin());
-  if (report_.nodes[index].runs != 0) {
-    const auto& last = nodes_[index].last;
-    const uint64_t start = nodes_[other].last[call].start;
-    ended = std::min(ended, static_cast<uint64_t>(std::partition_point(last.begin(), last.end(),
-                                                                       [&](const Order::Times& t) {
-                                                                         return t.end <= start;
-                                                                       }) -
-                                                  last.begin()));
+// throttled node for which that holds is the latest that it can be. It waited before it computed:
+// the last that had ended by then is the earliest that is likely.
+std::pair<uint64_t, uint64_t> Discovery::likely_wait(uint32_t index, uint32_t other,
+                                                     uint64_t call) const {
+  const Node &own = nodes_[index], &theirs = nodes_[other];
+  if (call >= theirs.first.calls.size()) return {UINT64_MAX, UINT64_MAX};
+  const IoCall& c = theirs.first.calls[call];
+  const auto ended_by = [&](uint64_t when) {
+    return std::partition_point(
+               own.first.calls.begin(), own.first.calls.end(),
+               [&](const IoCall& mine) { return mine.start_ns + mine.call_ns <= when; }) -
+           own.first.calls.begin();
+  };
+  auto from = ended_by(c.start_ns - std::min({c.gap_ns, theirs.usual_gap, c.start_ns}));
+  auto to = ended_by(c.start_ns);
+  if (report_.nodes[index].runs != 0) {  // in which it was late, and most waited for it
+    const auto ended = [&](uint64_t when) {
+      return std::partition_point(own.last.begin(), own.last.end(),
+                                  [&](const Order::Times& t) { return t.end <= when; }) -
+             own.last.begin();
+    };
+    const uint64_t start = theirs.last[call].start;
+    from = ended(start - std::min(theirs.usual_gap, start));
+    to = std::min(to, ended(start));
   }
-  return ended - 1;
+  from = std::min(from, to);
+  if (to - from > kNear) from = to;
+  return {static_cast<uint64_t>(from) - 1, static_cast<uint64_t>(to) - 1};
 }
 
 // A run that looks call by call until it can be foretold how the others go on, then from ever
@@ -554,8 +571,8 @@ Result<void> Discovery::explore(uint32_t index) {
     const std::vector<bool> foretold = frontier.foretold();
     for (uint32_t i = 0; i < nodes_.size() && sure; ++i)
       if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end() && !foretold[i])
-        if (const uint64_t m = at_latest(index, i, at->second); m != UINT64_MAX && m >= k)
-          next = std::min(next, std::max(m, k + 1));
+        if (const auto [from, to] = likely_wait(index, i, at->second); to + 1 > k && to + 1 != 0)
+          next = std::min(next, from + 1 > k + 1 ? from : k + 1);
     const auto pause = paused.upper_bound(k);
     return pause != paused.end() ? std::min(next, *pause) : next;
   };
@@ -635,9 +652,8 @@ Result<void> Discovery::throttle(uint32_t index) {
     auto next = frontier.unclear(true, pieces, matters);
     for (const Found& f : frontier.found(true))
       if (f.latest != f.on_call && !next.empty() && matters(f))
-        if (const uint64_t m = at_latest(index, f.node, f.call); m != UINT64_MAX)
-          for (const uint64_t k : {m, m + 1})
-            if (k > f.on_call && k <= f.latest) next.push_back(k);
+        for (auto [k, to] = likely_wait(index, f.node, f.call); k + 1 <= to + 2; ++k)
+          if (k > f.on_call && k <= f.latest) next.push_back(k);
     std::sort(next.begin(), next.end());
     if (next.empty() || accurate(frontier, matters)) break;
     if (!time_left()) {
