@@ -51,6 +51,8 @@ constexpr size_t kReplays = 256;
 constexpr uint64_t kLate = 100;
 // Of the pauses in the unthrottled run, so many of a node's longest may have been waits.
 constexpr size_t kLongest = 2;
+// When nobody has gone on at so many places in a row, it leaps to where somebody is likely to.
+constexpr uint64_t kStays = 2;
 // A place that is known to so many calls is looked at call by call.
 constexpr int64_t kNear = 4;
 // Beyond so much work patterns are not looked for.
@@ -370,6 +372,8 @@ Result<void> Discovery::choose_nodes() {
     for (size_t i = 0; i < n; ++i) report_.nodes[i * all / n].throttled = true;
     return {};
   }
+  if (text.find_first_of("0123456789") == std::string::npos)
+    return wrong("want a number of nodes, a list such as 0,2-5, or none");
   for (size_t at = 0; at < text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string part = text.substr(at, comma - at);
@@ -545,7 +549,9 @@ Result<void> Discovery::explore(uint32_t index) {
   Frontier& frontier = *nodes_[index].frontier;
   const uint64_t calls = frontier.calls();
   const std::set<uint64_t> found = likely(index, true), paused = likely(index, false);
-  uint64_t before = 0, stride = 1;
+  uint64_t before = 0, stride = 1, stays = 0;  // stays: looks in a row at which all were as before
+  bool leaps = true;                           // unless it was wrong to
+  std::map<std::string, uint64_t> reached;
   plan_.next = [&](const Hold& hold, bool sure) -> uint64_t {
     const uint64_t k = hold.k;
     if (sure) {
@@ -554,6 +560,9 @@ Result<void> Discovery::explore(uint32_t index) {
       const auto unclear = frontier.unclear(true);
       const bool wrong = std::any_of(unclear.begin(), unclear.end(),
                                      [&](uint64_t u) { return u > before && u < k; });
+      leaps = leaps && !wrong;
+      stays = hold.reach == reached ? stays + 1 : 0;
+      reached = hold.reach;
       stride = wrong || (stride == 1 && !frontier.foretells())
                    ? 1
                    : std::min(stride * 2, std::max(uint64_t{1}, calls / kStretches));
@@ -567,12 +576,16 @@ Result<void> Discovery::explore(uint32_t index) {
     uint64_t next = k + stride;
     if (!unclear.empty() && unclear.back() >= k)  // what the trace shows goes to the end
       next = k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
-    // Of those of whom it is not foretold where they go on, by when they do.
+    // Where the first goes on of those of whom it is not foretold.
     const std::vector<bool> foretold = frontier.foretold();
+    uint64_t first = UINT64_MAX;
     for (uint32_t i = 0; i < nodes_.size() && sure; ++i)
       if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end() && !foretold[i])
         if (const auto [from, to] = likely_wait(index, i, at->second); to + 1 > k && to + 1 != 0)
-          next = std::min(next, from + 1 > k + 1 ? from : k + 1);
+          first = std::min(first, from + 1 > k + 1 ? from : k + 1);
+    const bool all_open = std::find(foretold.begin(), foretold.end(), true) == foretold.end();
+    if (first != UINT64_MAX && stays >= kStays && leaps && all_open) return first;
+    next = std::min(next, first);
     const auto pause = paused.upper_bound(k);
     return pause != paused.end() ? std::min(next, *pause) : next;
   };

@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
 
+#include "../capture/watch.h"
 #include "cli/command.h"
 #include "cli/common.h"
 #include "discover/hosts.h"
@@ -58,6 +60,24 @@ int apart(const std::function<int()>& work) {
   return failed(Error(FEIGN_ERR_IO, std::string("discover: was killed: ") +
                                         strsignal(WTERMSIG(status)) +
                                         "; the next with the same -o removes what it left"));
+}
+
+// As the capture library compares them.
+Result<void> absolute(const std::string& option, std::vector<std::string>& folders) {
+  if (folders.size() > FEIGN_WATCH_PREFIXES)
+    return Error(FEIGN_ERR_ARGUMENT, option + ": given " + std::to_string(folders.size()) +
+                                         " times, want at most " +
+                                         std::to_string(FEIGN_WATCH_PREFIXES));
+  for (std::string& folder : folders) {
+    std::error_code e;
+    std::string path = std::filesystem::absolute(folder, e).lexically_normal();
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    if (folder.empty() || path.size() >= FEIGN_WATCH_PREFIX)
+      return Error(FEIGN_ERR_ARGUMENT, option + " " + folder + ": want a directory of 1 to " +
+                                           std::to_string(FEIGN_WATCH_PREFIX - 1) + " bytes");
+    folder = path;
+  }
+  return {};
 }
 
 class DiscoverCommand : public Command {
@@ -143,6 +163,11 @@ class DiscoverCommand : public Command {
     if (auto ok = duration("--max-delay", max_delay_, options_.max_delay_ns); !ok)
       return failed(ok.error());
     if (auto ok = duration("--budget", budget_, options_.budget_ns); !ok) return failed(ok.error());
+    if (options_.output.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT, "-o: want a directory to make"));
+    for (const auto& [name, folders] :
+         {std::pair{"--only", &options_.only}, std::pair{"--exclude", &options_.exclude}})
+      if (auto ok = absolute(name, *folders); !ok) return failed(ok.error());
     if (!accuracy_.empty()) {
       char* end = nullptr;
       const double percent = strtod(accuracy_.c_str(), &end);
