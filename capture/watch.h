@@ -17,7 +17,8 @@ enum {
   FEIGN_WATCH_NODES = 1024,
   FEIGN_WATCH_CALLS = 1 << 20, /* no call past this one is held */
   FEIGN_WATCH_KEY = 112,
-  FEIGN_WATCH_PREFIXES = 8
+  FEIGN_WATCH_PREFIXES = 8,
+  FEIGN_WATCH_PREFIX = 1024
 };
 
 enum {
@@ -64,7 +65,8 @@ struct feign_watch {
   uint64_t pid_space; /* inode of the watcher's namespace of process ids: others' tell it nothing */
   uint64_t skip_dev[3], skip_ino[3]; /* what the watcher's own descriptors 0 to 2 are */
   char throttled[FEIGN_WATCH_KEY];   /* key of the node that is held; empty: none */
-  char only[FEIGN_WATCH_PREFIXES][256], exclude[FEIGN_WATCH_PREFIXES][256];
+  char only[FEIGN_WATCH_PREFIXES][FEIGN_WATCH_PREFIX],
+      exclude[FEIGN_WATCH_PREFIXES][FEIGN_WATCH_PREFIX];
   uint64_t holds[FEIGN_WATCH_CALLS / 64]; /* bits: hold before this call */
   struct feign_watch_node node[FEIGN_WATCH_NODES];
 };

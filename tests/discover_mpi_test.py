@@ -121,9 +121,27 @@ class TwoHosts:
         os.chmod(self.reach, 0o755)
         return self
 
-    def mpirun(self):
-        mca = f"--mca plm_rsh_agent {self.reach} --mca btl tcp,self --mca oob_tcp_if_include {self.net}.0/24 --mca btl_tcp_if_include {self.net}.0/24"
-        return [*silent.mpirun(4), *mca.split(), "--host", f"{self.net}.1:2,{self.net}.2:2"]
+    def mpirun(self, reach=None):
+        mca = f"--mca btl tcp,self --mca oob_tcp_if_include {self.net}.0/24 --mca btl_tcp_if_include {self.net}.0/24"
+        command = [*silent.mpirun(4), *mca.split(), "--mca", "plm_rsh_agent", reach or self.reach, "--host", f"{self.net}.1:2,{self.net}.2:2"]
+        if subprocess.run([*command, "true"], timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            raise Skip("mpirun does not get across namespaces here")
+        return command
+
+    def ssh(self):
+        """An sshd there, with keys of its own; how it is reached."""
+        sshd = shutil.which("sshd") or "/usr/sbin/sshd"
+        if not shutil.which("ssh") or not os.path.exists(sshd):
+            raise Skip("sshd is not there")
+        for key in "key", "hostkey":
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", os.path.join(self.tmp, key)], check=True)
+        config = os.path.join(self.tmp, "sshd_config")
+        with open(config, "w", encoding="ascii") as f:
+            f.write(f"Port 2222\nListenAddress {self.net}.2\nHostKey {self.tmp}/hostkey\nAuthorizedKeysFile {self.tmp}/key.pub\nPidFile none\n"
+                    f"UsePAM no\nStrictModes no\nPermitRootLogin yes\nSetEnv TMPDIR={self.scratch}\n")
+        subprocess.run([self.reach, "far", f"mkdir -p /run/sshd && {sshd} -f {config} -E {self.tmp}/sshd.log"], check=True)
+        return (f"ssh -F none -p 2222 -i {self.tmp}/key -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
+                "-o LogLevel=ERROR -o ConnectTimeout=10")
 
     def left(self):
         """What feign left there."""
@@ -139,15 +157,18 @@ class TwoHosts:
 def test_two_hosts_each_with_a_watchdog():
     with Tmp() as tmp, TwoHosts(tmp) as hosts:
         command = hosts.mpirun()
-        if subprocess.run([*command, "true"], timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
-            raise Skip("mpirun does not get across namespaces here")
         program, folder = silent.build(tmp, mpi=True), silent.data(os.path.join(tmp, "d"))
         os.environ["TMPDIR"] = hosts.scratch
         try:
             words = [*command, program, "pseudosync", folder, "rounds=2"]
             refuses("discover", "-o", os.path.join(tmp, "one"), *silent.leave_out(folder), "--", *words, text="other hosts .--hosts.|another host .--hosts.")
             words[1:1] = ["-x", "PATH"]  # its own way of handing the environment on
-            report = discover(tmp, *words, options=[*silent.leave_out(folder), "--hosts", f"{hosts.net}.2", "--reach", hosts.reach])
+            options = [*silent.leave_out(folder), "--hosts", f"{hosts.net}.2", "--reach", hosts.reach]
+            shown = discover(tmp, *words, options=[*options, "--nodes", "none"], name="shown")
+            missed, wrong, _ = silent.compare(folder, shown)
+            assert not missed and not wrong, (missed, wrong)
+            assert shown["runs"] == 1 and {d["means"] for d in shown["dependencies"]} == {"shown"}, shown
+            report = discover(tmp, *words, options=options)
             refuses("discover", "-o", os.path.join(tmp, "no"), "--hosts", "far", "--reach", "false", "--", *words, text="host far: false ended before")
         finally:
             del os.environ["TMPDIR"]
@@ -155,12 +176,45 @@ def test_two_hosts_each_with_a_watchdog():
         missed, wrong, least = silent.compare(folder, report)
         assert not missed and not wrong, (missed, wrong)
         assert report["dependencies_kept"] <= 1.2 * least
+        assert {d["means"] for d in report["dependencies"]} == {"throttling+shown"}, report["dependencies"]
         assert len(os.listdir(os.path.join(tmp, "o", "raw"))) == 16
         assert hosts.left() == [] and not [name for name in os.listdir(hosts.scratch) if "feign-discover" in name]
         root = os.path.join(tmp, "root")
         os.mkdir(root)
         r = feign("replay", os.path.join(tmp, "o", "trace.feign"), "--root", root, "--order", "stream", "--pace", "think", "--require", "1")
         assert r.status == 0, r.out + r.err
+
+
+def test_hosts_are_reached_by_a_real_ssh():
+    with Tmp() as tmp, TwoHosts(tmp) as hosts:
+        ssh = hosts.ssh()
+        command = hosts.mpirun(ssh)
+        program, folder = silent.build(tmp, mpi=True), silent.data(os.path.join(tmp, "d"))
+        os.environ["TMPDIR"] = hosts.scratch
+        try:
+            words = [*command, program, "pipeline", folder, "rounds=2"]
+            report = discover(tmp, *words, options=[*silent.leave_out(folder), "--hosts", f"{hosts.net}.2", "--reach", ssh, "--nodes", "1"])
+            refuses("discover", "-o", os.path.join(tmp, "no"), "--hosts", f"{hosts.net}.2", "--reach", ssh.replace("-p 2222", "-p 2223"), "--", *words,
+                    text="(?s)refused.*host .*: ssh .* ended before a post was there")
+        finally:
+            del os.environ["TMPDIR"]
+        missed, wrong, _ = silent.compare(folder, report)
+        assert not missed, missed
+        assert report["runs"] == 2 and report["delays"] > 0, report
+        assert hosts.left() == [] and not [name for name in os.listdir(hosts.scratch) if "feign-discover" in name]
+
+
+def test_this_host_may_be_among_the_hosts():
+    with Tmp() as tmp:
+        reach, folder = os.path.join(tmp, "reach"), os.path.join(tmp, "d")
+        os.mkdir(folder)
+        with open(reach, "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\nshift\nexec sh -c \"$*\"\n")
+        os.chmod(reach, 0o755)
+        r = feign("discover", "-o", os.path.join(tmp, "o"), "--only", folder, "--hosts", "localhost", "--reach", reach, "--",
+                  "sh", "-c", f"echo x > {folder}/f")
+        assert r.status == 0 and "localhost: is this host" in r.err, r.err
+        assert not [name for name in os.listdir(tmp) if "feign-discover" in name]
 
 
 def test_ctrl_c_leaves_nothing_on_either_host():

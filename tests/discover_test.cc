@@ -54,6 +54,14 @@ TEST(Frontier, WhatWasSeenToBePossibleCorrectsALookThatWasTooShort) {
   EXPECT_EQ(f.corrected(), 1u);
 }
 
+TEST(Frontier, APatternForetellsWhereItsNodeGoesOnAndAStuckOneIsNotForetold) {
+  Frontier f({40, 20, 20}, 0);
+
+  for (uint64_t k = 0; k < 7; ++k) f.add(k, {k, lock_step(k, 2, 20), 7});
+
+  EXPECT_EQ(f.foretold(), (std::vector<bool>{false, true, false}));
+}
+
 TEST(Frontier, RepeatedSightingsAreCounted) {
   Frontier f({1, 2}, 0);
 

@@ -149,10 +149,26 @@ Effect effect_of(const Call* call) { return call != nullptr ? call->effect : Eff
 
 }  // namespace
 
-bool counted(const feign_activity& a, uint32_t& node, uint64_t& call) {
+void Numbers::add(const std::string& host, const std::vector<std::string>& its_keys) {
+  parts.push_back(
+      {host, static_cast<uint32_t>(keys.size()), static_cast<uint32_t>(its_keys.size())});
+  keys.insert(keys.end(), its_keys.begin(), its_keys.end());
+}
+
+bool Numbers::counted(const Tables& tables, const feign_activity& a, uint32_t& node,
+                      uint64_t& call) const {
   const uint64_t number = FEIGN_PLACE_LINE(a.place);
-  if (number == 0) return false;
-  node = static_cast<uint32_t>(number >> 32);
+  if (number == 0 || parts.empty()) return false;
+  const Part* part = &parts[0];
+  if (parts.size() > 1) {
+    // As the recording calls them, which has no room for long ones.
+    const std::string_view host = tables.strings.text(tables.streams.info(a.stream).host);
+    for (const Part& p : parts)
+      if (!p.host.empty() && !host.empty() && p.host.starts_with(host)) part = &p;
+  }
+  const uint64_t own = number >> 32;
+  if (own >= part->count) return false;
+  node = part->first + static_cast<uint32_t>(own);
   call = (number & UINT32_MAX) - 1;
   return true;
 }
@@ -199,7 +215,7 @@ PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string
 }
 
 Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,
-                      const std::vector<std::string>& keys, std::map<std::string, NodeLog>& nodes) {
+                      const Numbers& numbers, std::map<std::string, NodeLog>& nodes) {
   if (auto made = quiet_pipeline(
           {spec("capture", {{"file", raw + "/records"}}), spec("feign", {{"file", trace}})},
           plugins);
@@ -214,11 +230,11 @@ Result<void> read_run(const std::string& raw, const std::string& trace, Plugins&
     texts.see(r.a, info);
     uint32_t node = 0;
     uint64_t place = 0;
-    if (!counted(r.a, node, place) || node >= keys.size()) {
+    if (!numbers.counted(tables, r.a, node, place)) {
       pauses.add(r.a, info, what);
       return {};
     }
-    NodeLog& log = nodes[keys[node]];
+    NodeLog& log = nodes[numbers.keys[node]];
     IoCall call;
     const auto pause = pauses.take(r.a);
     call.gap_ns = pause.compute_ns + pause.waited_ns;
@@ -249,7 +265,7 @@ Result<void> write_trace(const TraceParts& parts, Plugins& plugins, uint64_t& co
       uint32_t node = 0;
       uint64_t call = 0;
       const bool counts =
-          counted(r.a, node, call) && node < parts.index.size() && parts.index[node] != UINT32_MAX;
+          parts.numbers->counted(tables, r.a, node, call) && parts.index[node] != UINT32_MAX;
       const bool process = !counts && info.kind == FEIGN_KIND_PROCESS &&
                            FEIGN_DEPTH(r.a.marks) == 0 &&
                            (!parts.ranks || tables.streams.info(r.a.stream).rank >= 0) &&

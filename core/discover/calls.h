@@ -17,8 +17,19 @@
 
 namespace feign::discover {
 
-// What capture/watch.c numbered a call: its node and its place among that node's, from 0.
-bool counted(const feign_activity& a, uint32_t& node, uint64_t& call);
+// The nodes of a run. Each host numbers its own; here all are in one list, host by host.
+struct Numbers {
+  struct Part {
+    std::string host;  // "": this one
+    uint32_t first = 0, count = 0;
+  };
+  std::vector<std::string> keys;
+  std::vector<Part> parts;
+
+  void add(const std::string& host, const std::vector<std::string>& its_keys);
+  // Which call of which node an activity is, from 0; false if it is none that counts.
+  bool counted(const Tables& tables, const feign_activity& a, uint32_t& node, uint64_t& call) const;
+};
 Result<std::shared_ptr<NativeReader>> open_trace(const std::string& path, Tables& tables);
 // All activities of a trace, in its order, with what their ops are; `what` may be null.
 using Visit = std::function<Result<void>(Record& r, const feign_op_info& info, const Call* what)>;
@@ -28,10 +39,9 @@ Result<void> each_activity(const std::shared_ptr<NativeReader>& trace, const Tab
 Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins);
 PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string>> options);
 
-// Makes `trace`, of the native format, from a host's raw folder, and adds to `nodes` what those of
-// that host did; `keys`: theirs, by their numbers.
+// Makes `trace`, of the native format, from a raw folder, and adds to `nodes` what they did.
 Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,
-                      const std::vector<std::string>& keys, std::map<std::string, NodeLog>& nodes);
+                      const Numbers& numbers, std::map<std::string, NodeLog>& nodes);
 
 // "Call `call` of `node` may not start before call `on_call` of `on`": indices of nodes.
 struct CallOrder {
@@ -42,9 +52,9 @@ struct CallOrder {
 struct TraceParts {
   std::string from, to;  // the first run's trace; the file to be made
   std::string work;      // folder for files in between
-  // By the number that capture gave a node: its index, or UINT32_MAX if it is none.
-  std::vector<uint32_t> index;
-  bool ranks = false;  // other processes are no part of the program
+  const Numbers* numbers = nullptr;
+  std::vector<uint32_t> index;  // by number; UINT32_MAX: none that counts
+  bool ranks = false;           // other processes are no part of the program
   std::vector<CallOrder> orders;
   std::function<uint64_t(uint32_t node, uint64_t call)> compute_ns;
 };

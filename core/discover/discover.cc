@@ -2,6 +2,7 @@
 #include "discover/discover.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +40,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // With --adaptive, no stretch without a look is longer than this share of a node's calls.
-constexpr uint64_t kStretches = 8;
+constexpr uint64_t kStretches = 4;
+// Where more than this share of a node's calls are likely places, patterns say more.
+constexpr uint64_t kEverywhere = 8;
 // How often all is looked at anew when what was found cannot be.
 constexpr int kAgain = 3;
 // Replays under random delays show whether it matters where in a stretch a node went on: so many,
@@ -48,17 +51,23 @@ constexpr size_t kReplays = 256;
 constexpr uint64_t kLate = 100;
 // Of the pauses in the unthrottled run, so many of a node's longest may have been waits.
 constexpr size_t kLongest = 2;
+// When nobody has gone on at so many places in a row, it leaps to where somebody is likely to.
+constexpr uint64_t kStays = 2;
+// A place that is known to so many calls is looked at call by call.
+constexpr int64_t kNear = 4;
 // Beyond so much work patterns are not looked for.
 constexpr uint64_t kMostPatterns = uint64_t{1} << 24;
 // Nothing counts as blocked for less: some looks, and some ticks by which the kernel counts.
 constexpr uint64_t kFloor = 4'000'000;
 
-// A folder that is complete under its name, or gone.
+// A folder that is complete under its name, or gone. What one leaves behind whose owner was killed,
+// the next of the same name takes away: nobody has its lock.
 class Folder {
  public:
   ~Folder() {
     std::error_code ignored;
     if (!part_.empty()) fs::remove_all(part_, ignored);
+    if (lock_ >= 0) close(lock_);
   }
   Result<void> make(const std::string& name) {
     std::error_code e;
@@ -67,13 +76,25 @@ class Folder {
     if (fs::exists(name_, e) && !(fs::is_directory(name_, e) && fs::is_empty(name_, e)))
       return Error(FEIGN_ERR_ARGUMENT,
                    "-o " + name + ": is there already, want a new or empty directory");
-    std::string part = name_.string() + ".part.XXXXXX";
+    for (const auto& there : fs::directory_iterator(name_.parent_path(), e)) {
+      const std::string path = there.path();
+      if (!path.starts_with(name_.string() + kPart) ||
+          path.size() != name_.string().size() + strlen(kPart) + 6)
+        continue;
+      const int left = lock(path, 0);
+      std::error_code ignored;
+      if (left >= 0) fs::remove_all(path, ignored);
+      if (left >= 0) close(left);
+    }
+    std::string part = name_.string() + kPart + "XXXXXX";
     if (mkdtemp(part.data()) == nullptr) return errno_error("make directory " + part, errno);
     part_ = part;
+    lock_ = lock(part_, O_CREAT);
     fs::permissions(part_, fs::perms(0755), e);
     return {};
   }
   Result<void> finish() {
+    unlink(path(kOwner).c_str());
     if (rename(part_.c_str(), name_.c_str()) != 0)
       return errno_error("rename " + part_.string() + " to " + name_.string(), errno);
     part_.clear();
@@ -83,7 +104,17 @@ class Folder {
   std::string final_path(const std::string& name) const { return name_.string() + "/" + name; }
 
  private:
+  static constexpr const char *kPart = ".part.", *kOwner = "owner";
+  // -1: somebody has it, or there is none.
+  static int lock(const std::string& folder, int flags) {
+    const int fd = open((folder + "/" + kOwner).c_str(), O_RDWR | O_CLOEXEC | flags, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    close(fd);
+    return -1;
+  }
+
   fs::path name_, part_;
+  int lock_ = -1;
 };
 
 // "main/10" comes after "main/9".
@@ -127,6 +158,8 @@ class Discovery {
     NodeLog first;                    // the unthrottled run
     std::vector<uint64_t> least_gap;  // of each call, over the runs in which it was throttled
     std::unique_ptr<Frontier> frontier;
+    std::vector<Order::Times> last;  // of its calls in the last run
+    uint64_t usual_gap = 0;          // before a call, in the unthrottled run: the median
   };
 
   Result<RunOutcome> one_run(const std::string& throttled, const std::vector<uint64_t>& holds);
@@ -139,6 +172,7 @@ class Discovery {
   void held(uint32_t index, const Hold& hold);
   Result<void> once(uint32_t index, const std::vector<uint64_t>& holds);
   std::set<uint64_t> likely(uint32_t index, bool found) const;
+  std::pair<uint64_t, uint64_t> likely_wait(uint32_t index, uint32_t other, uint64_t call) const;
   Result<void> explore(uint32_t index);
   Result<void> refine(uint32_t index, const std::vector<uint64_t>& holds);
   std::set<std::pair<uint32_t, uint64_t>> moved_by_delays(uint32_t index);
@@ -169,10 +203,10 @@ class Discovery {
   std::vector<Node> nodes_;
   uint64_t begin_ = 0;
   std::vector<std::string> raw_files_;
-  std::vector<SeenOrder> shown_;   // dependencies that the first run's trace shows
-  std::vector<uint32_t> index_;    // of nodes, by the numbers of the first run
-  std::vector<std::string> keys_;  // of the first run's nodes, as that run numbered them
-  bool ranked_ = false;            // nodes are ranks
+  std::vector<SeenOrder> shown_;  // dependencies that the first run's trace shows
+  Numbers numbers_;               // of the first run
+  std::vector<uint32_t> index_;   // of nodes, by these
+  bool ranked_ = false;           // nodes are ranks
 };
 
 // Launchers of MPI programs, whose calls are not looked into.
@@ -200,6 +234,8 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
   const std::string stage = throttled.empty() ? "run"
                                               : "run " + std::to_string(report_.runs + 1) + ", " +
                                                     throttled + " throttled";
+  for (size_t h = 0; h < hosts_.size(); ++h)
+    if (auto ok = hosts_.read_clock(h, false); !ok) return std::move(ok.error());
   auto outcome =
       run_watched(plan_, limits_, [&](uint64_t done) { progress_(stage.c_str(), done, total); });
   if (!outcome)
@@ -207,15 +243,17 @@ Result<RunOutcome> Discovery::one_run(const std::string& throttled,
                ? std::move(outcome.error()).within("unthrottled run")
                : std::move(outcome.error()).within("run with " + throttled + " throttled");
   if (outcome->status != 0) return failure(*outcome, throttled);
-  for (size_t h = 0; h < outcome->keys.size(); ++h) {
-    if (h != 0)
-      if (auto ok = hosts_.fetch(h - 1, work("far")); !ok) return std::move(ok.error());
-    const std::string trace = throttled.empty() && h == 0 ? work("first.feign") : work("run.feign");
-    if (auto ok = read_run(h == 0 ? plan_.raw : work("far"), trace, plugins_, outcome->keys[h],
-                           outcome->nodes);
-        !ok)
-      return std::move(ok.error()).within("read what was recorded");
+  Numbers numbers;
+  for (size_t h = 0; h < outcome->keys.size(); ++h)
+    numbers.add(h == 0 ? "" : hosts_.name(h - 1), outcome->keys[h]);
+  for (size_t h = 0; h < hosts_.size(); ++h) {
+    if (auto ok = hosts_.read_clock(h, true); !ok) return std::move(ok.error());
+    if (auto ok = hosts_.fetch(h, plan_.raw); !ok) return std::move(ok.error());
   }
+  const std::string trace = work(throttled.empty() ? "first.feign" : "run.feign");
+  if (auto ok = read_run(plan_.raw, trace, plugins_, numbers, outcome->nodes); !ok)
+    return std::move(ok.error()).within("read what was recorded");
+  if (throttled.empty()) numbers_ = std::move(numbers);
   remove_raw(plan_.raw, true);
   ++report_.runs;
   report_.holds += outcome->holds.size();
@@ -265,12 +303,16 @@ Result<void> Discovery::first_run() {
     return Error(FEIGN_ERR_ARGUMENT,
                  "the command made no calls on files that could be seen: is it linked statically, "
                  "or do --only and --exclude leave nothing?");
-  keys_ = outcome->keys[0];
   limits_ = outcome->makers;
   for (auto& [key, log] : outcome->nodes) {
     Node node;
     node.key = key;
     node.first = std::move(log);
+    std::vector<uint64_t> gaps;
+    for (const IoCall& c : node.first.calls) gaps.push_back(c.gap_ns);
+    std::nth_element(gaps.begin(), gaps.begin() + static_cast<ptrdiff_t>(gaps.size() / 2),
+                     gaps.end());
+    if (!gaps.empty()) node.usual_gap = gaps[gaps.size() / 2];
     limits_[key] = {node.first.longest_gap_ns, node.first.longest_cpu_ns,
                     node.first.longest_call_ns, 0};
     nodes_.push_back(std::move(node));
@@ -292,14 +334,13 @@ Result<void> Discovery::first_run() {
     report_.nodes.push_back(r);
     nodes_[i].frontier = std::make_unique<Frontier>(calls, i);
   }
-  for (const std::string& key : keys_) {
+  for (const std::string& key : numbers_.keys) {
     const auto at =
         std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.key == key; });
     index_.push_back(at != nodes_.end() ? static_cast<uint32_t>(at - nodes_.begin()) : UINT32_MAX);
   }
   note_step(0);
-  if (hosts_.size() != 0) return {};  // its trace is this host's part
-  auto shown = seen_orders(work("first.feign"), work(""), index_, plugins_);
+  auto shown = seen_orders(work("first.feign"), work(""), numbers_, index_, plugins_);
   if (!shown) return std::move(shown.error()).within("read what was recorded");
   shown_ = std::move(*shown);
   report_.steps.back().found = shown_.size();
@@ -331,6 +372,8 @@ Result<void> Discovery::choose_nodes() {
     for (size_t i = 0; i < n; ++i) report_.nodes[i * all / n].throttled = true;
     return {};
   }
+  if (text.find_first_of("0123456789") == std::string::npos)
+    return wrong("want a number of nodes, a list such as 0,2-5, or none");
   for (size_t at = 0; at < text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string part = text.substr(at, comma - at);
@@ -354,7 +397,8 @@ Result<void> Discovery::choose_nodes() {
 Result<void> Discovery::compare(const RunOutcome& outcome, const std::string& throttled) {
   const std::string with = " in the run with " + throttled + " throttled";
   const std::string attempt = "attempt to trace a non-deterministic application: ";
-  const std::string hint = "; if only names or sizes differ, --tolerate goes on";
+  const std::string hint =
+      options_.tolerate ? "" : "; if only names or sizes differ, --tolerate goes on";
   for (const auto& there : outcome.nodes)
     if (std::none_of(nodes_.begin(), nodes_.end(),
                      [&](const Node& n) { return n.key == there.first; }))
@@ -420,6 +464,11 @@ Result<void> Discovery::once(uint32_t index, const std::vector<uint64_t>& holds)
   uint64_t found = 0;
   for (const Node& n : nodes_) found += n.frontier->found(options_.adaptive).size();
   note_step(std::max<uint64_t>(found, shown_.size()));
+  for (Node& n : nodes_) {
+    n.last.clear();
+    for (const IoCall& c : outcome->nodes[n.key].calls)
+      n.last.push_back({c.start_ns, c.start_ns + c.call_ns});
+  }
   const auto& log = outcome->nodes[node.key];
   node.least_gap.resize(calls, UINT64_MAX);
   for (size_t i = 0; i < calls; ++i)
@@ -458,8 +507,39 @@ std::set<uint64_t> Discovery::likely(uint32_t index, bool found) const {
                                                          }) -
                                     own.begin()));
   }
-  if (out.size() > calls / kStretches) out.clear();  // it is everywhere: patterns say more
+  if (out.size() > calls / kEverywhere) out.clear();
   return out;
+}
+
+// What a node's call waits for had ended when it was made, in any run: the last call of the
+// throttled node for which that holds is the latest that it can be. It waited before it computed:
+// the last that had ended by then is the earliest that is likely.
+std::pair<uint64_t, uint64_t> Discovery::likely_wait(uint32_t index, uint32_t other,
+                                                     uint64_t call) const {
+  const Node &own = nodes_[index], &theirs = nodes_[other];
+  if (call >= theirs.first.calls.size()) return {UINT64_MAX, UINT64_MAX};
+  const IoCall& c = theirs.first.calls[call];
+  const auto ended_by = [&](uint64_t when) {
+    return std::partition_point(
+               own.first.calls.begin(), own.first.calls.end(),
+               [&](const IoCall& mine) { return mine.start_ns + mine.call_ns <= when; }) -
+           own.first.calls.begin();
+  };
+  auto from = ended_by(c.start_ns - std::min({c.gap_ns, theirs.usual_gap, c.start_ns}));
+  auto to = ended_by(c.start_ns);
+  if (report_.nodes[index].runs != 0) {  // in which it was late, and most waited for it
+    const auto ended = [&](uint64_t when) {
+      return std::partition_point(own.last.begin(), own.last.end(),
+                                  [&](const Order::Times& t) { return t.end <= when; }) -
+             own.last.begin();
+    };
+    const uint64_t start = theirs.last[call].start;
+    from = ended(start - std::min(theirs.usual_gap, start));
+    to = std::min(to, ended(start));
+  }
+  from = std::min(from, to);
+  if (to - from > kNear) from = to;
+  return {static_cast<uint64_t>(from) - 1, static_cast<uint64_t>(to) - 1};
 }
 
 // A run that looks call by call until it can be foretold how the others go on, then from ever
@@ -469,7 +549,9 @@ Result<void> Discovery::explore(uint32_t index) {
   Frontier& frontier = *nodes_[index].frontier;
   const uint64_t calls = frontier.calls();
   const std::set<uint64_t> found = likely(index, true), paused = likely(index, false);
-  uint64_t before = 0, stride = 1;
+  uint64_t before = 0, stride = 1, stays = 0;  // stays: looks in a row at which all were as before
+  bool leaps = true;                           // unless it was wrong to
+  std::map<std::string, uint64_t> reached;
   plan_.next = [&](const Hold& hold, bool sure) -> uint64_t {
     const uint64_t k = hold.k;
     if (sure) {
@@ -478,6 +560,9 @@ Result<void> Discovery::explore(uint32_t index) {
       const auto unclear = frontier.unclear(true);
       const bool wrong = std::any_of(unclear.begin(), unclear.end(),
                                      [&](uint64_t u) { return u > before && u < k; });
+      leaps = leaps && !wrong;
+      stays = hold.reach == reached ? stays + 1 : 0;
+      reached = hold.reach;
       stride = wrong || (stride == 1 && !frontier.foretells())
                    ? 1
                    : std::min(stride * 2, std::max(uint64_t{1}, calls / kStretches));
@@ -491,8 +576,25 @@ Result<void> Discovery::explore(uint32_t index) {
     uint64_t next = k + stride;
     if (!unclear.empty() && unclear.back() >= k)  // what the trace shows goes to the end
       next = k + std::min(stride, std::max(uint64_t{1}, (calls - 1 - k) / 2));
+    // Where the first goes on of those of whom it is not foretold.
+    const std::vector<bool> foretold = frontier.foretold();
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < nodes_.size() && sure; ++i)
+      if (const auto at = hold.reach.find(nodes_[i].key); at != hold.reach.end() && !foretold[i])
+        if (const auto [from, to] = likely_wait(index, i, at->second); to + 1 > k && to + 1 != 0)
+          first = std::min(first, from + 1 > k + 1 ? from : k + 1);
+    const bool all_open = std::find(foretold.begin(), foretold.end(), true) == foretold.end();
+    if (first != UINT64_MAX && stays >= kStays && leaps && all_open) return first;
+    next = std::min(next, first);
+    // Long pauses say nothing where it is known how all go on.
+    const bool known = std::all_of(hold.reach.begin(), hold.reach.end(), [&](const auto& r) {
+      for (uint32_t i = 0; i < nodes_.size(); ++i)
+        if (nodes_[i].key == r.first)
+          return foretold[i] || r.second == nodes_[i].first.calls.size();
+      return true;
+    });
     const auto pause = paused.upper_bound(k);
-    return pause != paused.end() ? std::min(next, *pause) : next;
+    return pause != paused.end() && !(sure && known) ? std::min(next, *pause) : next;
   };
   auto ok = once(index, {0});
   plan_.next = nullptr;
@@ -567,7 +669,12 @@ Result<void> Discovery::throttle(uint32_t index) {
     const uint64_t delay =
         report_.holds != 0 ? std::max<uint64_t>(1, report_.held_ns / report_.holds) : 1;
     const uint64_t pieces = 1 + std::clamp<uint64_t>(report_.first_ns / delay, 1, 64);
-    const auto next = frontier.unclear(true, pieces, matters);
+    auto next = frontier.unclear(true, pieces, matters);
+    for (const Found& f : frontier.found(true))
+      if (f.latest != f.on_call && !next.empty() && matters(f))
+        for (auto [k, to] = likely_wait(index, f.node, f.call); k + 1 <= to + 2; ++k)
+          if (k > f.on_call && k <= f.latest) next.push_back(k);
+    std::sort(next.begin(), next.end());
     if (next.empty() || accurate(frontier, matters)) break;
     if (!time_left()) {
       report_.out_of_budget = true;
@@ -721,18 +828,12 @@ Result<void> Discovery::merge() {
   }
   report_.trace = folder_.final_path("trace.feign");
   report_.text = folder_.final_path("trace.tracetext");
-  if (hosts_.size() != 0) {
-    auto made = quiet_pipeline({spec("tracetext", {{"file", folder_.path("trace.tracetext")}}),
-                                spec("feign", {{"file", folder_.path("trace.feign")}})},
-                               plugins_);
-    if (!made) return std::move(made.error()).within("make the trace");
-    return {};
-  }
   TraceParts parts;
   parts.from = work("first.feign");
   parts.to = folder_.path("trace.feign");
   parts.work = folder_.path("work");
   parts.ranks = ranked_;
+  parts.numbers = &numbers_;
   parts.index = index_;
   for (const Edge& e : report_.edges)
     parts.orders.push_back({e.found.node, e.on, e.found.call, e.found.on_call});
@@ -785,6 +886,8 @@ Result<DiscoverReport> Discovery::run() {
     if (auto ok = hosts_.open(options_.hosts, options_.reach); !ok) return std::move(ok.error());
     for (size_t h = 0; h < hosts_.size(); ++h)
       plan_.posts.push_back([this, h](const nlohmann::json& q) { return hosts_.ask(h, q); });
+  }
+  if (hosts_.size() != 0) {
     plan_.spared = hosts_.processes();
     // One name on all hosts, and on each a folder of its own.
     const char* tmp = getenv("TMPDIR");

@@ -74,6 +74,7 @@ Frontier::Walk Frontier::walk(bool patterns) const {
   out.learnt = !patterns;
   for (auto at = seen_.begin(); at != seen_.end() && !out.learnt; ++at)
     out.learnt = std::next(at) != seen_.end() && std::next(at)->first == at->first + 1;
+  out.foretold.resize(calls_.size());
   for (uint32_t i = 0; i < calls_.size(); ++i) {
     if (i == throttled_) continue;
     Sequence sequence;
@@ -85,9 +86,11 @@ Frontier::Walk Frontier::walk(bool patterns) const {
       best = std::max(best, at->second[i].calls);
       const auto next = std::next(at);
       const bool last = next == seen_.end();
-      if (last && !sequence.foretells() && (shown_[i].empty() || expected(i, k) != best) &&
-          best < calls_[i] && (!first || k - std::min(since, k) < kNobody))
-        out.foretells = false;
+      if (last) {
+        out.foretold[i] = sequence.foretells() || (!shown_[i].empty() && expected(i, k) == best);
+        if (!out.foretold[i] && best < calls_[i] && (!first || k - std::min(since, k) < kNobody))
+          out.foretells = false;
+      }
       const uint64_t until = last ? calls_[throttled_] : next->first;
       const uint64_t after = last ? calls_[i] : std::max(best, next->second[i].calls);
       if (after <= best || k >= until) continue;

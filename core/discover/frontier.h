@@ -56,6 +56,8 @@ class Frontier {
   // Whether, at the last call it was held before, it could be foretold how all others go on: by
   // patterns, or by what the trace shows; or nobody was seen to wait for a while.
   bool foretells() const { return walk(true).foretells; }
+  // By node: whether patterns or the trace foretell where it goes on.
+  std::vector<bool> foretold() const { return walk(true).foretold; }
   // Whether every other node had made all of its calls then.
   bool all_ended() const;
 
@@ -74,7 +76,8 @@ class Frontier {
   struct Walk {
     std::vector<Found> found;
     bool foretells = true;
-    bool learnt = true;  // there is a stretch that was looked at call by call
+    std::vector<bool> foretold;  // by node
+    bool learnt = true;          // there is a stretch that was looked at call by call
   };
   struct Shown {
     uint64_t call, on_call;

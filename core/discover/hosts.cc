@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,8 +28,10 @@
 
 #include "../capture/format.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "cli/run.h"
 #include "discover/post.h"
+#include "record/record.h"
 
 namespace feign::discover {
 namespace {
@@ -37,6 +40,7 @@ using nlohmann::json;
 
 constexpr uint64_t kConnect_ns = 60'000'000'000;  // until all posts are there
 constexpr int kAnswer_s = 60;                     // until one has answered
+constexpr int kClock = 24;                        // questions for the time: the fastest counts
 constexpr size_t kMostLine = size_t{64} << 20;
 
 bool send_all(int fd, const char* data, size_t size) {
@@ -103,6 +107,15 @@ std::string own_addresses() {
   return out;
 }
 
+// What this host is to one that watches: the same name means the same processes.
+std::string self_name() {
+  std::array<char, 64> boot{};
+  (void)read_small("/proc/sys/kernel/random/boot_id", boot.data(), boot.size());
+  struct stat space {};
+  (void)stat("/proc/self/ns/pid", &space);
+  return std::string(boot.data(), strcspn(boot.data(), "\n")) + "/" + std::to_string(space.st_ino);
+}
+
 std::string quoted(const std::string& word) {
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -125,8 +138,9 @@ Result<pid_t> reach_out(const std::string& reach, const std::string& host,
   if (pipe2(input, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
   const pid_t child = fork();
   if (child == 0) {
-    setpgid(0, 0);
-    for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) ::signal(signal, SIG_DFL);
+    setsid();  // without a terminal there is nobody whom ssh could ask: it says what is wrong
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP, SIGQUIT}) ::signal(signal, SIG_DFL);
     dup2(input[0], STDIN_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execvp(args[0], args.data());
@@ -188,7 +202,7 @@ Result<void> Hosts::open(const std::vector<std::string>& names, const std::strin
   const std::string where = own_addresses() + " " + std::to_string(ntohs(any.sin_port)) + " ";
   Result<void> result = {};
   for (const std::string& name : names) {
-    far_.push_back({name, {}, -1, -1});
+    far_.emplace_back().name = name;
     auto process =
         reach_out(reach, name, quoted(self) + " discover-post " + where + quoted(name), secret);
     if (!process) {
@@ -231,6 +245,14 @@ Result<void> Hosts::open(const std::vector<std::string>& names, const std::strin
       ::close(fd);
       continue;
     }
+    if (hello.value("self", "") == self_name()) {
+      log(FEIGN_LOG_WARN,
+          "discover: --hosts " + who->name + ": is this host, which is watched as it is: left out");
+      ::close(fd);
+      (void)waitpid(who->process, nullptr, 0);
+      far_.erase(who);
+      continue;
+    }
     who->socket = fd;
     if (hello.value("version", "") != FEIGN_VERSION)
       result = Error(FEIGN_ERR_UNSUPPORTED, "host " + who->name + ": feign " +
@@ -251,15 +273,26 @@ Result<json> Hosts::ask(size_t i, const json& question) {
   return answer["answer"];
 }
 
+Result<void> Hosts::read_clock(size_t i, bool over) {
+  auto& best = far_[i].clock[over ? 1 : 0];
+  best = {0, 0, UINT64_MAX};
+  for (int n = 0; n < kClock; ++n) {
+    const uint64_t before = record_ticks();
+    auto answer = ask(i, {{"ask", "clock"}});
+    const uint64_t half = (record_ticks() - before) / 2;
+    if (!answer) return std::move(answer.error());
+    if (half < best.bound) best = {answer->at("tick"), before + half, half};
+  }
+  return {};
+}
+
 Result<void> Hosts::fetch(size_t i, const std::string& raw) {
   auto answer = ask(i, {{"ask", "records"}});
   if (!answer) return std::move(answer.error());
   Far& f = far_[i];
   const uint64_t bytes = answer->at("bytes"), size = answer->at("size");
-  std::error_code ignored;
-  std::filesystem::create_directory(raw, ignored);
-  const std::string path = raw + "/records";
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const std::string path = raw + "/records." + std::to_string(i);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return errno_error("open " + path, errno);
   bool good = ftruncate(fd, static_cast<off_t>(size)) == 0;
   for (uint64_t got = 0; got < bytes;) {
@@ -272,6 +305,18 @@ Result<void> Hosts::fetch(size_t i, const std::string& raw) {
     f.buffer.erase(0, n);
     got += n;
   }
+  // It is called as it was here, and its clock is known by what was asked; what ranks measured as
+  // MPI began may be about others.
+  feign_control own{}, control{};
+  good = good && pread(fd, &control, sizeof control, 0) == static_cast<ssize_t>(sizeof control);
+  const int here = ::open((raw + "/records").c_str(), O_RDONLY | O_CLOEXEC);
+  good = good && here >= 0 && read(here, &own, sizeof own) == static_cast<ssize_t>(sizeof own);
+  if (here >= 0) ::close(here);
+  snprintf(control.host, sizeof control.host, "%s", f.name.c_str());
+  memcpy(control.reference, own.host, sizeof control.reference);
+  for (int n = 0; n < 2; ++n)
+    control.aligned[n] = {f.clock[n].tick, f.clock[n].ours, f.clock[n].bound};
+  good = good && pwrite(fd, &control, sizeof control, 0) == static_cast<ssize_t>(sizeof control);
   if (::close(fd) != 0 || !good) return errno_error("write " + path, errno);
   return {};
 }
@@ -335,7 +380,8 @@ Result<void> keep_post(const std::string& addresses, const std::string& port,
   Post post(name);
   std::string buffer;
   json question;
-  bool good = send_line(fd, {{"secret", secret}, {"host", name}, {"version", FEIGN_VERSION}});
+  bool good = send_line(
+      fd, {{"secret", secret}, {"host", name}, {"version", FEIGN_VERSION}, {"self", self_name()}});
   while (good && g_stop_signal.load() == 0 && receive_line(fd, buffer, question, true)) {
     if (question.value("ask", "") == "records") {
       good = send_records(fd, post.raw());

@@ -27,7 +27,9 @@ class Hosts {
   size_t size() const { return far_.size(); }
   const std::string& name(size_t i) const { return far_[i].name; }
   Result<nlohmann::json> ask(size_t i, const nlohmann::json& question);
-  // Makes `raw` a raw folder with what was recorded there.
+  // The same moment by the counters of both hosts; once as a run begins, and once when it is over.
+  Result<void> read_clock(size_t i, bool over);
+  // Brings what was recorded there into this host's raw folder, as that host's part of it.
   Result<void> fetch(size_t i, const std::string& raw);
   // Processes of this host that keep the others' posts.
   std::vector<pid_t> processes() const;
@@ -37,6 +39,9 @@ class Hosts {
     std::string name, buffer;
     pid_t process = -1;
     int socket = -1;
+    struct {
+      uint64_t tick = 0, ours = 0, bound = 0;  // give or take `bound`
+    } clock[2];                                // as a run begins, and when it is over
   };
   std::vector<Far> far_;
 };

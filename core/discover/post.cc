@@ -324,6 +324,7 @@ void Post::end_nodes() {
 Result<json> Post::answer(const json& question) {
   const std::string ask = question.at("ask");
   if (ask == "begin") return begin(question);
+  if (ask == "clock") return json{{"tick", record_ticks()}};
   if (watch_ == nullptr) return Error(FEIGN_ERR_IO, "no run has begun");
   if (ask == "look") return look(question);
   if (ask == "nodes") return nodes();

@@ -8,6 +8,7 @@
 //   {"ask": "release", "later": k}             lets the held node go on; holds it again before call
 //   k
 //   {"ask": "nodes"}                           what each is doing
+//   {"ask": "clock"}                           the counter by which times are recorded there
 //   {"ask": "end"}                             the run is over: lets all go on; who was killed
 #pragma once
 

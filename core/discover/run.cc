@@ -375,7 +375,7 @@ Result<RunOutcome> run_watched(const RunPlan& plan, std::map<std::string, Limits
 
 uint64_t measure_noise() {
   uint64_t worst = 0;
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 10; ++i) {
     const uint64_t from = now_ns();
     sleep_ns(kMs);
     worst = std::max(worst, now_ns() - from - std::min(now_ns() - from, kMs));

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/mpi_args.h"
 #include "discover/calls.h"
+#include "trace/mpi_args.h"
 #include "trace/native.h"
 
 namespace feign::discover {
@@ -30,7 +30,8 @@ bool join(Clock& mine, const Clock& other) {
 
 class Seen {
  public:
-  Seen(const Tables& tables, const std::vector<uint32_t>& index) : tables_(tables), index_(index) {
+  Seen(const Tables& tables, const Numbers& numbers, const std::vector<uint32_t>& index)
+      : tables_(tables), numbers_(numbers), index_(index) {
     for (const uint32_t i : index)
       if (i != UINT32_MAX) nodes_ = std::max<size_t>(nodes_, i + size_t{1});
     told_.resize(nodes_, Clock(nodes_));
@@ -74,6 +75,7 @@ class Seen {
   }
 
   const Tables& tables_;
+  const Numbers& numbers_;
   const std::vector<uint32_t>& index_;
   size_t nodes_ = 0;
   std::vector<Stream> streams_;
@@ -101,7 +103,7 @@ void Seen::pass(const Record& r, const feign_op_info& info) {
   }
   uint32_t node = 0;
   uint64_t call = 0;
-  if (counted(a, node, call) && node < index_.size() && index_[node] != UINT32_MAX) {
+  if (numbers_.counted(tables_, a, node, call) && index_[node] != UINT32_MAX) {
     const uint32_t me = index_[node];
     for (uint32_t i = 0; i < nodes_; ++i)
       if (i != me && mine.clock[i] > told_[me][i])
@@ -121,6 +123,7 @@ void Seen::pass(const Record& r, const feign_op_info& info) {
 }  // namespace
 
 Result<std::vector<SeenOrder>> seen_orders(const std::string& trace, const std::string& work,
+                                           const Numbers& numbers,
                                            const std::vector<uint32_t>& index, Plugins& plugins) {
   const std::string ordered = work + "/seen.feign";
   if (auto made = quiet_pipeline(
@@ -132,7 +135,7 @@ Result<std::vector<SeenOrder>> seen_orders(const std::string& trace, const std::
   Tables tables;
   auto reader = open_trace(ordered, tables);
   if (!reader) return std::move(reader.error());
-  Seen seen(tables, index);
+  Seen seen(tables, numbers, index);
   for (const bool asking : {true, false})
     if (auto ok =
             each_activity(*reader, tables,

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "cli/run.h"
+#include "discover/calls.h"
 
 namespace feign::discover {
 
@@ -21,9 +22,10 @@ struct SeenOrder {
   std::string by;  // what the node learnt it by: MPI_Recv, read, futex …
 };
 
-// `trace`: the first run's; `work`: folder for files in between; `index`: by the number that
-// capture gave a node its index, or UINT32_MAX.
+// `trace`: the first run's; `work`: folder for files in between; `index`: of a node by its number,
+// UINT32_MAX if it is none that counts.
 Result<std::vector<SeenOrder>> seen_orders(const std::string& trace, const std::string& work,
+                                           const Numbers& numbers,
                                            const std::vector<uint32_t>& index, Plugins& plugins);
 
 }  // namespace feign::discover

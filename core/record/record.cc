@@ -53,21 +53,13 @@ void start_or_stop(int) {
     __atomic_xor_fetch(&c->paused, 1, __ATOMIC_RELAXED);
 }
 
-uint64_t ticks_now() {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#else
-  return now_ns();
-#endif
-}
-
 // The same moment by both clocks: the closest of some tries.
 void moment(uint64_t& tick, uint64_t& ns) {
   uint64_t best = UINT64_MAX;
   for (int i = 0; i < 20; ++i) {
-    const uint64_t before = ticks_now();
+    const uint64_t before = record_ticks();
     const uint64_t now = now_ns();
-    const uint64_t after = ticks_now();
+    const uint64_t after = record_ticks();
     if (after - before >= best) continue;
     best = after - before;
     tick = before + best / 2;
@@ -488,6 +480,14 @@ void remove_raw(const std::string& raw, bool for_use_again) {
   } else {
     unlink(raw.c_str());
   }
+}
+
+uint64_t record_ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  return now_ns();
+#endif
 }
 
 RawFolder::RawFolder() = default;

@@ -57,6 +57,8 @@ struct RawFolder {
  private:
   std::unique_ptr<RecordsFile> file_;
 };
+// The counter by which a raw folder's times are.
+uint64_t record_ticks();
 // Why a program cannot be recorded by a library in it; empty if it can, or is not found.
 std::string why_not_recorded(const std::string& name);
 

@@ -2,11 +2,21 @@
 // feign discover.
 #include "discover/discover.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
+#include "../capture/watch.h"
 #include "cli/command.h"
 #include "cli/common.h"
 #include "discover/hosts.h"
@@ -14,6 +24,61 @@
 
 namespace feign {
 namespace {
+
+volatile pid_t g_worker = 0;
+void pass_on(int signal) { kill(g_worker, signal); }
+void stop(int signal) { g_stop_signal.store(signal); }
+
+// Does it in a process of its own. However this one ends, by a second Ctrl-C or SIGKILL too, that
+// one is told, and puts away what it has started and made.
+int apart(const std::function<int()>& work) {
+  constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  sigset_t all, before;
+  sigemptyset(&all);
+  for (const int s : kSignals) sigaddset(&all, s);
+  sigprocmask(SIG_BLOCK, &all, &before);
+  const pid_t self = getpid();
+  g_worker = fork();
+  if (g_worker == 0) {
+    setpgid(0, 0);  // what ends the other's group is not to end this one
+    for (const int s : kSignals) signal(s, stop);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != self) stop(SIGTERM);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    exit(work());
+  }
+  if (g_worker < 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    return work();
+  }
+  for (const int s : kSignals) signal(s, pass_on);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  while (waitpid(g_worker, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  return failed(Error(FEIGN_ERR_IO, std::string("discover: was killed: ") +
+                                        strsignal(WTERMSIG(status)) +
+                                        "; the next with the same -o removes what it left"));
+}
+
+// As the capture library compares them.
+Result<void> absolute(const std::string& option, std::vector<std::string>& folders) {
+  if (folders.size() > FEIGN_WATCH_PREFIXES)
+    return Error(FEIGN_ERR_ARGUMENT, option + ": given " + std::to_string(folders.size()) +
+                                         " times, want at most " +
+                                         std::to_string(FEIGN_WATCH_PREFIXES));
+  for (std::string& folder : folders) {
+    std::error_code e;
+    std::string path = std::filesystem::absolute(folder, e).lexically_normal();
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    if (folder.empty() || path.size() >= FEIGN_WATCH_PREFIX)
+      return Error(FEIGN_ERR_ARGUMENT, option + " " + folder + ": want a directory of 1 to " +
+                                           std::to_string(FEIGN_WATCH_PREFIX - 1) + " bytes");
+    folder = path;
+  }
+  return {};
+}
 
 class DiscoverCommand : public Command {
  public:
@@ -98,6 +163,11 @@ class DiscoverCommand : public Command {
     if (auto ok = duration("--max-delay", max_delay_, options_.max_delay_ns); !ok)
       return failed(ok.error());
     if (auto ok = duration("--budget", budget_, options_.budget_ns); !ok) return failed(ok.error());
+    if (options_.output.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT, "-o: want a directory to make"));
+    for (const auto& [name, folders] :
+         {std::pair{"--only", &options_.only}, std::pair{"--exclude", &options_.exclude}})
+      if (auto ok = absolute(name, *folders); !ok) return failed(ok.error());
     if (!accuracy_.empty()) {
       char* end = nullptr;
       const double percent = strtod(accuracy_.c_str(), &end);
@@ -110,6 +180,12 @@ class DiscoverCommand : public Command {
     options_.per_process = per_ == "process";
     options_.compute = compute_from_ == "blocking" ? discover::ComputeFrom::kBlocking
                                                    : discover::ComputeFrom::kThrottling;
+    return apart([this] { return find(); });
+  }
+  std::vector<std::string>* program() override { return &options_.command; }
+
+ private:
+  int find() {
     Plugins plugins;
     auto report = [&] {
       ProgressLine line(c_.quiet);
@@ -121,9 +197,7 @@ class DiscoverCommand : public Command {
     if (c_.quiet && !c_.json) return kDone;
     return put(c_.json ? discover::discover_json(*report) : discover::discover_text(*report), "");
   }
-  std::vector<std::string>* program() override { return &options_.command; }
 
- private:
   discover::DiscoverOptions options_;
   // Before they are understood.
   std::string per_ = "thread", compute_from_ = "throttling", timeout_, max_delay_, budget_,
