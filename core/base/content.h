@@ -41,11 +41,19 @@ struct Content {
     uint64_t x = seed * 0x9E3779B97F4A7C15u + 0x2545F4914F6CDD1Du;
     for (size_t block = 0; block < size; block += kBlock) {
       const size_t length = std::min(kBlock, size - block), random = length / ratio;
-      for (size_t i = 0; i < random; i += 8) {
+      const auto next = [&x] {
         x ^= x << 13;
         x ^= x >> 7;
-        x ^= x << 17;
-        memcpy(to + block + i, &x, std::min<size_t>(8, length - i));
+        return x ^= x << 17;
+      };
+      size_t i = 0;
+      for (; i + 8 <= random; i += 8) {
+        const uint64_t word = next();
+        memcpy(to + block + i, &word, 8);
+      }
+      if (i < random) {
+        const uint64_t word = next();
+        memcpy(to + block + i, &word, std::min<size_t>(8, length - i));
       }
       if (random < length) {
         const size_t from = std::min(length, (random + 7) / 8 * 8);

@@ -36,18 +36,24 @@ struct Input::Impl {
     if (fd >= 0) close(fd);
   }
 
+  // What the file has next; 0 at its end.
+  Result<size_t> some(char* to, size_t size) {
+    ssize_t got;
+    do got = ::read(fd, to, size);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return errno_error("read " + path, errno);
+    return static_cast<size_t>(got);
+  }
   // More compressed bytes; false at the end of the file.
   Result<bool> refill() {
     if (raw_begin < raw_end) return true;
     if (raw_over) return false;
-    ssize_t got;
-    do got = ::read(fd, raw.get(), kRaw);
-    while (got < 0 && errno == EINTR);
-    if (got < 0) return errno_error("read " + path, errno);
+    auto got = some(raw.get(), kRaw);
+    if (!got) return std::move(got.error());
     raw_begin = 0;
-    raw_end = static_cast<size_t>(got);
-    raw_over = got == 0;
-    return got != 0;
+    raw_end = *got;
+    raw_over = *got == 0;
+    return *got != 0;
   }
   Error damaged(const char* what) {
     return {FEIGN_ERR_ARGUMENT, path + ": damaged " + what + " data"};
@@ -86,6 +92,8 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
 
 Result<size_t> Input::read(char* to, size_t size) {
   Impl& in = *impl_;
+  if (in.kind == Impl::Kind::kPlain && in.raw_begin == in.raw_end && !in.raw_over)
+    return in.some(to, size);
   while (true) {
     auto more = in.refill();
     if (!more) return std::move(more.error());

@@ -259,8 +259,11 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
   }
 
   std::unique_ptr<NativeWriter> plan;
-  if (plan_fd >= 0)
-    plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, NativeWriter::Options{});
+  if (plan_fd >= 0) {
+    NativeWriter::Options how;
+    how.plain = uint64_t{64} << 20;
+    plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, how);
+  }
   Needs needs(tables);
   const bool watch = plan != nullptr || !writers.empty();
   Pipeline pipeline(tables, *left->provider, left->in_order());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replay/replay.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -195,7 +196,13 @@ class Run {
       if (const auto& api = r->api<feign_replayer>(); api.layers != nullptr && serves(api, "mpiio"))
         second_wall = false;
     doers.resize(tables.ops.size());
-    for (uint32_t op = 0; op < doers.size(); ++op) doers[op] = doer_of(tables.ops.info(op));
+    const char* layer = nullptr;  // of the op before: mostly the same
+    for (uint32_t op = 0; op < doers.size(); ++op) {
+      const feign_op_info* const info = tables.ops.info(op);
+      const bool same = info != nullptr && info->layer == layer;
+      doers[op] = same ? doers[op - 1] : doer_of(info);
+      layer = info != nullptr ? info->layer : nullptr;
+    }
   }
 
   // Who does an op: the first replayer that serves its layer; what no one serves, the first skips.
@@ -825,6 +832,9 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
                             ? options.streams_per_core * processors().size()
                             : kMostWorkers;
     run.share(options.one_thread() ? 1 : most);
+    // A single one shares memory with this thread, which only waits: what planning used is there
+    // already, where new memory takes a fault a page.
+    if (run.workers.size() == 1) (void)mallopt(M_ARENA_MAX, 1);
     run.start();
     std::unique_lock lock(run.mutex);
     while (run.running != 0) {

@@ -71,19 +71,19 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
       out.resize(slash == std::string::npos ? 0 : slash);
       continue;
     }
-    const std::string next = out + "/" + std::string(part);
+    const size_t above = out.size();
+    out += '/';
+    out += part;
     const bool last = todo.find_first_not_of('/') == std::string_view::npos;
-    const File& f = files_[slots_[slot_of_text(next)].file];  // files_[0] is of no type
+    const File& f = files_[slots_[slot_of_text(out)].file];  // files_[0] is of no type
     if (f.type == Type::kSymlink && f.target != 0 && (follow || !last)) {
       if (++links > kMostLinks) break;
       const std::string_view target = strings_.text(f.target);
-      if (target.starts_with('/')) out.clear();
+      out.resize(target.starts_with('/') ? 0 : above);
       text = std::string(target) + "/" + std::string(todo);
       todo = text;
       if (out.size() + todo.size() > (size_t{16} << 10)) return path;  // no path is that long
-      continue;
     }
-    out = next;
   }
   const uint32_t result = links > kMostLinks ? path : strings_.intern(out.empty() ? "/" : out);
   return canonical_[key] = result;

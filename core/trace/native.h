@@ -51,6 +51,8 @@ class NativeWriter {
  public:
   struct Options {
     int level = 1;  // zstd
+    // So many bytes at first are not compressed: of a file that is read again soon, and once.
+    uint64_t plain = 0;
     // Activities buffered over all streams are written out before they take more than this.
     size_t memory = size_t{8} << 20;
   };

@@ -131,8 +131,10 @@ struct NativeWriter::Impl {
 
   Result<size_t> pack(const void* data, size_t size) {
     packed.resize(ZSTD_compressBound(size));
-    const size_t n =
-        ZSTD_compressCCtx(zstd, packed.data(), packed.size(), data, size, options.level);
+    // The fastest of all levels finds next to nothing, and what it stores is read as fast as
+    // copied.
+    const int level = offset < options.plain ? ZSTD_minCLevel() : options.level;
+    const size_t n = ZSTD_compressCCtx(zstd, packed.data(), packed.size(), data, size, level);
     if (ZSTD_isError(n))
       return Error(FEIGN_ERR_NOMEM, "write " + name + ": " + ZSTD_getErrorName(n));
     return n;

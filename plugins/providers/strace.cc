@@ -104,11 +104,27 @@ struct Scan {
   std::string_view rest() const { return {p, static_cast<size_t>(end - p)}; }
   // Decimal digits; false if there are none, or more than a time or an id can have.
   bool digits(uint64_t& value) {
-    const char* start = p;
-    value = 0;
-    while (p != end && is_digit(*p) && p - start < 18)
-      value = value * 10 + static_cast<uint64_t>(*p++ - '0');
-    return p != start && !is_digit(peek());
+    const char* const start = p;
+    const char* at = p;
+    uint64_t v = 0;
+    for (; at != end && is_digit(*at); ++at) v = v * 10 + static_cast<uint64_t>(*at - '0');
+    p = at;
+    value = v;
+    return at != start && at - start <= 18;
+  }
+  // The digits after a point, as nanoseconds; what is finer is left out.
+  uint64_t nanoseconds() {
+    constexpr uint64_t kUnits[] = {1'000'000'000, 100'000'000, 10'000'000, 1'000'000, 100'000,
+                                   10'000,        1'000,       100,        10,        1};
+    const char* const start = p;
+    const char* const most = end - p > 9 ? p + 9 : end;
+    const char* at = p;
+    uint64_t v = 0;
+    for (; at != most && is_digit(*at); ++at) v = v * 10 + static_cast<uint64_t>(*at - '0');
+    v *= kUnits[at - start];
+    while (at != end && is_digit(*at)) ++at;
+    p = at;
+    return v;
   }
 
   // A C number: decimal, octal (leading 0), hexadecimal, with a sign. False if there is none.
@@ -242,9 +258,7 @@ bool duration_of(std::string_view text, uint64_t& ns) {
   Scan d(text.substr(open + 1));
   uint64_t whole = 0;
   if (!d.digits(whole) || !d.take('.') || whole >= 1'000'000'000) return false;
-  ns = whole * kSecond;
-  uint64_t unit = kSecond / 10;
-  for (; is_digit(d.peek()); ++d.p, unit /= 10) ns += static_cast<uint64_t>(*d.p - '0') * unit;
+  ns = whole * kSecond + d.nanoseconds();
   return true;
 }
 
@@ -603,11 +617,7 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
           whole = whole * 60 + sixty;
         }
       }
-      if (s.take('.')) {
-        uint64_t unit = kSecond / 10;
-        for (; is_digit(s.peek()); ++s.p, unit /= 10)
-          ns += static_cast<uint64_t>(*s.p - '0') * unit;
-      }
+      if (s.take('.')) ns = s.nanoseconds();
       if (whole > uint64_t{1} << 33) return false;
       uint64_t t = whole * kSecond + ns + shift_;
       if (of_day) {

@@ -64,6 +64,7 @@ struct Replayer {
   int root = -1;
   bool asks_again = false;  // names are looked up for each call, as far as the program named them
   bool alone = false;       // one thread does it all, and nothing else does any
+  bool in_memory = false;   // the root's file system: nothing there has to be fetched
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
   int nowhere = -1;              // /dev/null, for what went into a pipe or socket
@@ -635,7 +636,8 @@ struct Context {
     void* memory = ::mmap(nullptr, a.length, protection, flags, fd, static_cast<off_t>(a.offset));
     if (memory == MAP_FAILED) return -errno;
     auto touch = static_cast<Touch>(r->options.touch);
-    if (touch == kTouchSmall && a.length <= kReadAround) fetch(fd, a.offset, a.length);
+    if (touch == kTouchSmall && a.length <= kReadAround && !r->in_memory)
+      fetch(fd, a.offset, a.length);
     if (touch <= kTouchNone && (a.flags & MAP_POPULATE)) touch = kTouchRead;
     // Never by hand: what lies behind the end of the file cannot be touched (SIGBUS).
     if (touch > kTouchNone && protection != 0) {

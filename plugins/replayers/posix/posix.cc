@@ -6,6 +6,7 @@
 // a link, and only if it is one the whole path is resolved again in the root. So the usual call
 // costs what it cost the application: one system call. Which call is made how comes from
 // layers/posix.h and layers/stdio.h.
+#include <linux/magic.h>
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -111,6 +112,9 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   r->asks_again = r->options.lookup == kLookupNamed ||
                   (r->options.lookup == kLookupAuto && may_forget_names(r->root));
   r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
+  struct statfs fs {};
+  r->in_memory =
+      ::fstatfs(r->root, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
   r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
   r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
   r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
