@@ -275,6 +275,13 @@ def test_what_ranks_that_share_a_process_cannot_do_is_an_error():
         assert r.status == 2 and "its ranks would need a process each: want mpirun with as many" in r.err, r.err[-2000:]
 
 
+def test_one_process_has_no_collective_calls():
+    with Tmp() as tmp:
+        trace = project(tmp, *[["Barrier cid='0'"]] * 3)
+        r = feign("replay", trace, "--root", tmp, "--replayer", "mpi", env={"OMPI_MCA_plm": "isolated"}, timeout=60)
+        assert r.status == 2 and "MPI_Barrier on WORLD{0-2}: its ranks would need a process each" in r.err, r.err
+
+
 def test_hints_and_layers_are_one_option():
     with Tmp() as tmp:
         trace, made = recorded(tmp, "solver", 8, 64)

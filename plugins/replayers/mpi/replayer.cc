@@ -275,7 +275,8 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
       if (!make_group(r, *g, everybody, processes, others))
         failure = "communicator " + text + " cannot be made";
     }
-    if (!g->apart && all_there && in_it && g->first == 0 &&
+    // A process that is alone has nobody who would end a wait that does not end.
+    if (together && !g->apart && all_there && in_it && g->first == 0 &&
         !make_meeting(r, *g, everybody, distinct, here))
       failure = "communicator " + text + " cannot be made";
     const uint32_t id = r.host->intern(r.host, text.data(), text.size());
