@@ -172,8 +172,8 @@ def test_what_cannot_be_mapped_is_an_error():
         trace = project(tmp, *[["Barrier cid='0'"]] * 3)
         r = mpirun(2, "replay", trace, "--root", tmp)
         assert r.status == 2 and "the trace has 3 ranks, and 2 replay it" in r.err and r.err.count("feign:") == 1, r.err
-        r = mpirun(2, "replay", trace, "--root", tmp, "--map", "block")
-        assert r.status == 2 and "MPI_Barrier on WORLD{0-2}: its ranks would need a process each" in r.err, r.err
+        report = replayed(2, trace, "--root", tmp, "--map", "block")
+        assert report["replayed"] == 3 and report["emulated"] == 0
         report = replayed(2, trace, "--root", tmp, "--map", "block", "--replayer", "mpi,comm=none")
         assert report["emulated"] == 3
         names = os.path.join(tmp, "map")
@@ -250,6 +250,36 @@ def test_ring_of_readers_whose_receives_are_wildcards():
 def test_solver_with_views_requests_and_collective_checkpoints():
     report = replays_as_recorded("solver", 8, 64)
     assert report["ops"]["mpiio:MPI_File_write_all"]["matched"] == 8 and report["ops"]["mpiio:MPI_File_read_all"]["matched"] == 4
+
+
+def test_ranks_that_share_a_process_meet_in_it():
+    for name, arguments in (("checkpoint", (10, 5000)), ("ring", (8, 5000)), ("solver", (8, 64))):
+        with Tmp() as tmp:
+            trace, made = recorded(tmp, name, *arguments)
+            names = os.path.join(tmp, "map")
+            with open(names, "w", encoding="utf-8") as f:
+                f.write("0 1\n1-2 0\n3 1\n")
+            for ranks, how, layer in ((2, "block", "mpiio"), (2, "block", "posix"), (3, "cyclic", "mpiio"), (2, names, "mpiio")):
+                with Tmp() as root:
+                    report = replayed(ranks, trace, "--root", root, "--map", how, "--layer", layer, "--with", "filter,preset=workload")
+                    assert report["mismatched"] == 0 and os.path.getsize(root + made) == os.path.getsize(made)
+                    meetings = [o for op, o in report["ops"].items() if op in ("mpi:MPI_Barrier", "mpi:MPI_Allreduce")]
+                    assert all(o["replayed"] == o["activities"] and o["emulated"] == 0 for o in meetings), meetings
+                    assert meetings or name == "ring"
+
+
+def test_what_ranks_that_share_a_process_cannot_do_is_an_error():
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "one-sided")
+        r = mpirun(2, "replay", trace, "--root", tmp, "--map", "block", "--with", "filter,preset=workload")
+        assert r.status == 2 and "its ranks would need a process each: want mpirun with as many" in r.err, r.err[-2000:]
+
+
+def test_one_process_has_no_collective_calls():
+    with Tmp() as tmp:
+        trace = project(tmp, *[["Barrier cid='0'"]] * 3)
+        r = feign("replay", trace, "--root", tmp, "--replayer", "mpi", env={"OMPI_MCA_plm": "isolated"}, timeout=60)
+        assert r.status == 2 and "MPI_Barrier on WORLD{0-2}: its ranks would need a process each" in r.err, r.err
 
 
 def test_hints_and_layers_are_one_option():

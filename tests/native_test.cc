@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <map>
 #include <random>
 
 #include "layers/posix_ops.h"
@@ -61,6 +62,7 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
   options.memory = memory;
   NativeWriter writer(w->file.fd, "test", w->tables, options);
   uint64_t id = 0, clock = 0;
+  std::map<uint32_t, std::vector<uint64_t>> last_values;
   const uint32_t ops[] = {FEIGN_POSIX_READ,   FEIGN_POSIX_WRITE, FEIGN_POSIX_OPENAT,
                           FEIGN_POSIX_RENAME, FEIGN_POSIX_READV, FEIGN_POSIX_CLOSE};
   for (size_t i = 0; i < count; ++i) {
@@ -90,8 +92,12 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
     a.marks = FEIGN_RESOLVED | (below(9) ? 0u : uint32_t{FEIGN_INJECTED});
     if (a.op == FEIGN_POSIX_READV) {
       std::vector<uint64_t> values;
-      for (uint64_t v = below(40); v != 0; --v) values.push_back(random());
+      // Of any length; and every other time those that the op had last.
+      for (uint64_t v = below(40); v != 0; --v) values.push_back(random() >> below(64));
+      std::vector<uint64_t>& last = last_values[a.op];
+      if (below(2) == 0 && !last.empty()) values = last;
       r->set_values(values);
+      last = values;
     }
     if (below(10) == 0 && id > 1) {
       a.marks |= FEIGN_DEPENDS;

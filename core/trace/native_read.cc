@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <queue>
 
@@ -25,6 +26,18 @@ class Take {
   Take(const unsigned char* p, size_t n) : p_(p), end_(p + n) {}
   // Inlined, so that a copy of this lives in registers.
   [[gnu::always_inline]] uint64_t u64() {
+    if (left() >= kLongest) [[likely]] {
+      const unsigned char c = *p_;
+      if (c < 0x80) {
+        ++p_;
+        return c;
+      }
+      const Number n = number(p_);
+      if (n.size <= kLongest) [[likely]] {
+        p_ += n.size;
+        return n.value;
+      }
+    }
     uint64_t v = 0;
     for (unsigned shift = 0; p_ != end_ && shift < 64; shift += 7) {
       const unsigned char c = *p_++;
@@ -69,11 +82,38 @@ class Take {
     memcpy(to, p_, n);
     p_ += n;
   }
+  // Passes over bytes that are these.
+  bool same(const unsigned char* bytes, size_t n) {
+    if (n > left() || memcmp(p_, bytes, n) != 0) return false;
+    p_ += n;
+    return true;
+  }
+  const unsigned char* at() const { return p_; }
   size_t left() const { return static_cast<size_t>(end_ - p_); }
   bool bad() const { return bad_ != 0; }
   void spoil() { bad_ = 1; }
 
  private:
+  static constexpr size_t kLongest = 10;
+  struct Number {
+    uint64_t value, size;
+  };
+  // Seven bits of each byte, of all bytes at once: what the trace does not tell has ten of them.
+  [[gnu::noinline, gnu::pure]] static Number number(const unsigned char* p) {
+    constexpr uint64_t kMore = 0x8080808080808080;
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    const uint64_t ends = ~v & kMore;
+    v &= (ends ^ (ends - 1)) & ~kMore;
+    v = (v & 0x007F007F007F007F) | (v & 0x7F007F007F007F00) >> 1;
+    v = (v & 0x00003FFF00003FFF) | (v & 0x3FFF00003FFF0000) >> 2;
+    v = (v & 0x000000000FFFFFFF) | (v & 0x0FFFFFFF00000000) >> 4;
+    if (ends != 0) return {v, static_cast<uint64_t>(std::countr_zero(ends)) / 8 + 1};
+    v |= static_cast<uint64_t>(p[8] & 0x7F) << 56;
+    if (p[8] < 0x80) return {v, 9};
+    return {v | static_cast<uint64_t>(p[9]) << 63, p[9] < 0x80 ? kLongest : kLongest + 1};
+  }
+
   const unsigned char *p_ = nullptr, *end_ = nullptr;
   uint64_t bad_ = 0;  // no bool: padding makes copies slow
 };
@@ -367,6 +407,14 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
 
 namespace {
 
+// The values that an op had last: a loop's calls have the same again and again.
+struct LastValues {
+  const unsigned char* bytes = nullptr;  // in the block
+  size_t size = 0;
+  std::vector<uint64_t> values;
+};
+constexpr size_t kMostKept = 32;
+
 // Reads the blocks of one stream, a record at a time.
 struct StreamCursor {
   uint32_t stream = 0;           // of the file
@@ -376,7 +424,8 @@ struct StreamCursor {
   std::vector<unsigned char> raw;
   std::vector<uint32_t> strings;  // of the block -> id
   std::vector<LikeOp> like;
-  uint32_t left = 0;  // records in the block
+  std::vector<LastValues> values;  // by op
+  uint32_t left = 0;               // records in the block
   uint64_t block_offset = 0;
   struct {
     uint64_t id, offset, length, place;
@@ -420,6 +469,7 @@ struct NativeReader::Cursor::Impl {
     s.raw = {};
     s.strings = {};
     s.like = {};
+    s.values = {};
   }
   Result<bool> load(StreamCursor& s);  // the next block; false: no more
   Result<bool> peek(StreamCursor& s);  // head() of the next record, if there is one
@@ -500,6 +550,7 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
   s.before_op = 0;
   s.first = true;
   s.like.assign(f.ops.size(), {});
+  s.values.assign(f.ops.size(), {});
   return true;
 }
 
@@ -560,14 +611,25 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   a.marks = (mask & kMarks) ? x.u32() : like.marks;
   a.stream = f.streams[s.stream];
   if (mask & kValues) {
-    const uint64_t n = x.count(1);
-    out.values.resize(n);
-    for (uint64_t i = 0; i < n; ++i) {
-      const uint64_t v = x.u64();
-      out.values[i] = i < 32 && (kind.text_values >> i & 1) ? text(v) : v;
+    LastValues& last = s.values[op];
+    if (last.size != 0 && x.same(last.bytes, last.size)) {
+      out.values.assign(last.values.begin(), last.values.end());
+    } else {
+      const unsigned char* const bytes = x.at();
+      const uint64_t n = x.count(1);
+      out.values.resize(n);
+      for (uint64_t i = 0; i < n; ++i) {
+        const uint64_t v = x.u64();
+        out.values[i] = i < 32 && (kind.text_values >> i & 1) ? text(v) : v;
+      }
+      if (n <= kMostKept && !x.bad()) {
+        last.bytes = bytes;
+        last.size = static_cast<size_t>(x.at() - bytes);
+        last.values.assign(out.values.begin(), out.values.end());
+      }
     }
     a.values = out.values.data();
-    a.value_count = static_cast<uint32_t>(n);
+    a.value_count = static_cast<uint32_t>(out.values.size());
   } else {
     a.values = nullptr;
     a.value_count = 0;

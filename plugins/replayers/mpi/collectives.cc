@@ -184,11 +184,8 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
   }
 }
 
-}  // namespace
-
-void collect(Stream& s, uint32_t op, Does does) {
-  const Group* g = collective(s);
-  if (g == nullptr) return;
+// A call that its communicator can make.
+void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
   char *out = s.space.get(), *in = out + kHalf;
   const MPI_Comm comm = g->comm;
   const Args& x = *s.args;
@@ -339,6 +336,53 @@ void collect(Stream& s, uint32_t op, Does does) {
   if (x.request == kAbsent) return s.answer(MPI_Barrier(comm));
   status = MPI_Ibarrier(comm, &q);
   begun(s, status, q);
+}
+
+}  // namespace
+
+void meet(Stream& s, const Group& g, const std::function<void()>& call) {
+  Meeting& m = *g.meeting;
+  // Only the root knows what it sends, or gets.
+  const uint64_t root = s.args->rank != kAbsent ? s.value(s.args->rank) : FEIGN_UNKNOWN;
+  const bool rooted = root != FEIGN_UNKNOWN && m.processes.rank_of(root) >= 0 &&
+                      s.r->process_of(static_cast<uint32_t>(root)) == s.r->rank;
+  std::unique_lock lock(m.mutex);
+  const uint64_t round = m.round;
+  const bool last = ++m.come == m.here;
+  if (last) m.changed.notify_all();
+  if (rooted ? static_cast<int64_t>(root) != s.rank : !last) {
+    m.changed.wait(lock, [&] { return m.round != round; });
+    s.outcome->result = m.result;
+    return;
+  }
+  m.changed.wait(lock, [&] { return m.come == m.here; });
+  lock.unlock();
+  call();
+  lock.lock();
+  m.result = s.outcome->result;
+  m.come = 0;
+  ++m.round;
+  m.changed.notify_all();
+}
+
+bool meet(Stream& s, const Group& g) {
+  if (!g.meeting) return false;
+  meet(s, g, [&] { s.answer(MPI_Barrier(g.meeting->processes.comm)); });
+  return true;
+}
+
+void collect(Stream& s, uint32_t op, Does does) {
+  const Group* g = s.group(s.args->comm);
+  if (g != nullptr && g->meeting && s.args->request == kAbsent) {
+    // A length for each member is none for each process: only the waiting is left.
+    if (s.args->list != kAbsent || does == Does::kNeighbours)
+      (void)meet(s, *g);
+    else
+      meet(s, *g, [&] { collect_on(s, &g->meeting->processes, op, does); });
+    return;
+  }
+  g = collective(s);
+  if (g != nullptr) collect_on(s, g, op, does);
 }
 
 }  // namespace feign::mpi

@@ -77,8 +77,8 @@ void open_file(Stream& s) {
   if (g == nullptr) return s.skip("its communicator is not known");
   MPI_Comm comm = g->comm;
   if (!g->apart) {
-    if (r.options.comm == kReal) return s.refuse(*g);
-    comm = MPI_COMM_SELF;  // each on its own, since nobody waits for anybody
+    if (r.options.comm != kNone && !g->meeting) return s.refuse(*g);
+    comm = MPI_COMM_SELF;  // each on its own: MPI counts a process once
   }
   if (comm == MPI_COMM_NULL) return s.skip("its communicator does not have this rank");
   File f;
@@ -95,10 +95,12 @@ void open_file(Stream& s) {
   if (a.flags & 16) f.remove = path;
   int fd = 0;
   if (mode & MPI_MODE_CREATE) {
-    fd = make_file(r, comm, path.c_str(), mode & MPI_MODE_EXCL ? O_CREAT | O_EXCL : O_CREAT);
+    const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && g->apart;
+    fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
     MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
   }
+  if (!g->apart && r.options.comm != kNone) (void)meet(s, *g);
   if (fd >= 0 || fd == -EACCES || fd == -EISDIR)
     fd = open_in_root(r.root, path.c_str(), O_PATH | O_CLOEXEC, 0);
   Name name;
@@ -121,6 +123,11 @@ void open_file(Stream& s) {
   }
   const std::lock_guard lock(r.files_mutex);
   r.files[a.handle] = std::move(f);
+}
+
+// The pointer of a file that each has by itself is nobody else's.
+bool of_shared_pointer(std::string_view name) {
+  return name.find("_shared") != name.npos || name.find("_ordered") != name.npos;
 }
 
 // What goes into a call that moves data, whatever its name.
@@ -193,11 +200,17 @@ void do_mpiio(Stream& s, uint32_t op) {
       if (at != r.files.end()) g = at->second.group;
       if (op == FEIGN_MPIIO_FILE_CLOSE && at != r.files.end()) r.files.erase(at);
     }
-    if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
-      // Who opens in there what another makes comes after him: so it is made here.
-      constexpr uint32_t kCreate = 1, kExcl = 64;
-      if (op == FEIGN_MPIIO_FILE_OPEN && (a.flags & (kCreate | kExcl)) == kCreate && a.path != 0)
-        make_file(r, g->comm, r.text(a.path), O_CREAT);
+    // Who opens in there what another makes comes after him: so it is made here.
+    constexpr uint32_t kCreate = 1, kExcl = 64;
+    const bool makes =
+        op == FEIGN_MPIIO_FILE_OPEN && a.path != 0 && (a.flags & (kCreate | kExcl)) == kCreate;
+    if (r.options.io == kIoOrder && meets && g != nullptr && g->meeting &&
+        r.options.comm != kNone) {
+      if (later) return s.refuse(*g);
+      if (makes) make_file(r, MPI_COMM_SELF, r.text(a.path), O_CREAT);
+      (void)meet(s, *g);
+    } else if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
+      if (makes) make_file(r, g->comm, r.text(a.path), O_CREAT);
       MPI_Request request = MPI_REQUEST_NULL;
       if (!later)
         MPI_Barrier(g->comm);
@@ -225,7 +238,13 @@ void do_mpiio(Stream& s, uint32_t op) {
     return;
   }
   const MPI_File f = file.file;
-  if (meets && !file.group->apart && r.options.comm == kReal) return s.refuse(*file.group);
+  // Ranks that share a process have a file each: they wait for each other, and then each makes what
+  // all would have made.
+  const bool meeting = meets && !later && file.group->meeting && r.options.comm != kNone;
+  if (!file.group->apart && r.options.comm != kNone &&
+      (!file.group->meeting || of_shared_pointer(op_info->name)))
+    return s.refuse(*file.group);
+  if (meeting && !meet(s, *file.group)) return;
   MPI_Status status;
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_SUCCESS;
@@ -294,7 +313,10 @@ void do_mpiio(Stream& s, uint32_t op) {
       return s.answer(code);
     }
     case FEIGN_MPIIO_FILE_SET_SIZE:
-      return s.answer(MPI_File_set_size(f, static_cast<MPI_Offset>(a.length)));
+      s.answer(MPI_File_set_size(f, static_cast<MPI_Offset>(a.length)));
+      // What one writes then, another must not cut off.
+      if (meeting) (void)meet(s, *file.group);
+      return;
     case FEIGN_MPIIO_FILE_PREALLOCATE:
       if (a.length > r.max_bytes) {
         s.outcome->result = -EDQUOT;

@@ -33,6 +33,9 @@ bool Space::map(size_t size, size_t unit) {
   return good;
 }
 
+Group::Group() = default;
+Group::~Group() = default;
+
 Replayer::~Replayer() {
   if (!world) return;
   close_files(*this);
@@ -203,6 +206,22 @@ bool make_group(const Replayer& r, Group& g, MPI_Group everybody, const std::vec
   return true;
 }
 
+// Where ranks share processes: a communicator of these, and where each rank is in it.
+bool make_meeting(const Replayer& r, Group& g, MPI_Group everybody,
+                  const std::vector<int>& processes, size_t here) {
+  g.meeting = std::make_unique<Meeting>();
+  g.meeting->here = here;
+  Group& m = g.meeting->processes;
+  m.text = "";
+  m.number = g.number;
+  m.places.assign(g.places.size(), MPI_PROC_NULL);
+  for (const uint32_t recorded : g.ranks)
+    m.places[recorded] = static_cast<int>(
+        std::find(processes.begin(), processes.end(), static_cast<int>(r.process_of(recorded))) -
+        processes.begin());
+  return make_group(r, m, everybody, processes, {});
+}
+
 // Makes every communicator that the trace names, in one order on all processes.
 std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   std::vector<std::string> mine;
@@ -226,21 +245,26 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
     if (!parse_ranks(text, g->ranks, g->first)) continue;
     std::vector<int> processes, others;  // of its own group, or both
     std::set<uint32_t> seen;
-    bool in_it = false;
+    std::vector<int> distinct;  // processes
+    size_t here = 0;
+    bool in_it = false, all_there = true;
     g->places.assign(*std::max_element(g->ranks.begin(), g->ranks.end()) + size_t{1},
                      MPI_PROC_NULL);
     for (size_t i = 0; i < g->ranks.size(); ++i) {
       const uint32_t recorded = g->ranks[i];
       if (g->first != 0 && i == g->first) processes.swap(others);
-      const bool known = recorded < r.rank_of.size();
-      const uint32_t process = known ? r.rank_of[recorded] : together ? recorded : 0;
+      const uint32_t process = r.process_of(recorded);
       g->places[recorded] = static_cast<int>(i < g->first ? i : i - g->first);
       // A rank that nobody replays: what is done with it cannot be.
       if (process >= r.ranks) {
-        g->apart = false;
+        g->apart = all_there = false;
         continue;
       }
-      g->apart &= seen.insert(process).second;
+      if (seen.insert(process).second)
+        distinct.push_back(static_cast<int>(process));
+      else
+        g->apart = false;
+      here += process == r.rank;
       in_it |= process == r.rank;
       processes.push_back(static_cast<int>(process));
     }
@@ -251,6 +275,10 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
       if (!make_group(r, *g, everybody, processes, others))
         failure = "communicator " + text + " cannot be made";
     }
+    // A process that is alone has nobody who would end a wait that does not end.
+    if (together && !g->apart && all_there && in_it && g->first == 0 &&
+        !make_meeting(r, *g, everybody, distinct, here))
+      failure = "communicator " + text + " cannot be made";
     const uint32_t id = r.host->intern(r.host, text.data(), text.size());
     r.groups[id] = std::move(g);
   }

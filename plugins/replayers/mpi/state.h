@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,9 +19,9 @@
 
 #include "base/content.h"
 #include "feign.h"
-#include "trace/mpi_args.h"
 #include "replayers/mpi/objects.h"
 #include "replayers/mpi/world.h"
+#include "trace/mpi_args.h"
 
 namespace feign::mpi {
 
@@ -30,20 +32,37 @@ struct Options {
   uint32_t comm, io;
 };
 
+// Recorded ranks that share a process, where they call something together: all of them come, and
+// one makes the call for them.
+struct Meeting;
+
 // A communicator of the trace.
 struct Group {
   std::string text;
-  std::vector<uint32_t> ranks;    // recorded, in order; of two groups, one after the other
-  size_t first = 0;               // of two groups, how many are in the first; 0: it is one
-  std::vector<int> places;        // by recorded rank: in its group
-  MPI_Comm comm = MPI_COMM_NULL;  // null where this process is not in it, or it cannot be made
-  bool apart = true;              // every recorded rank has a process of its own
-  uint32_t number = 0;            // the same on all processes
-  int size = 0;                   // of the group that takes part in a collective call
-  int in = 0, out = 0;            // neighbours
+  std::vector<uint32_t> ranks;       // recorded, in order; of two groups, one after the other
+  size_t first = 0;                  // of two groups, how many are in the first; 0: it is one
+  std::vector<int> places;           // by recorded rank: in its group
+  MPI_Comm comm = MPI_COMM_NULL;     // null where this process is not in it, or it cannot be made
+  bool apart = true;                 // every recorded rank has a process of its own
+  uint32_t number = 0;               // the same on all processes
+  int size = 0;                      // of the group that takes part in a collective call
+  int in = 0, out = 0;               // neighbours
+  std::unique_ptr<Meeting> meeting;  // where they are not apart, and can meet
+  Group();
+  ~Group();
   int rank_of(uint64_t recorded) const {
     return recorded < places.size() ? places[recorded] : MPI_PROC_NULL;
   }
+};
+
+struct Meeting {
+  Group processes;  // each of their processes once
+  size_t here = 0;  // ranks in this process
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t come = 0;
+  uint64_t round = 0;
+  int64_t result = 0;  // of the last round
 };
 
 struct Type {
@@ -132,6 +151,11 @@ struct Replayer {
   const char* text(uint64_t id) const {
     return host->text(host, static_cast<uint32_t>(id), nullptr);
   }
+  // Which process replays a recorded rank.
+  uint32_t process_of(uint32_t recorded) const {
+    if (recorded < rank_of.size()) return rank_of[recorded];
+    return ranks > 1 ? recorded : 0;
+  }
   const Args& args_of(uint32_t op) const;
   const Type& type(uint32_t id);
   Owner& owner(int64_t rank);
@@ -217,6 +241,12 @@ struct Sum {
 Sum sum_of(Stream& s, uint64_t bytes);
 // The communicator of a collective call; null if there is none to call it on.
 const Group* collective(Stream& s);
+
+// Waits until all ranks of a group that are in this process have come; then one of them makes the
+// call, the root if it is here, and all have its result.
+void meet(Stream& s, const Group& g, const std::function<void()>& call);
+// They wait for each other, and for those in other processes; false where they cannot.
+bool meet(Stream& s, const Group& g);
 
 // What a call does here. [the stream]
 void do_mpi(Stream& s, uint32_t op);
