@@ -43,6 +43,15 @@ def needs_capture():
         raise Skip("no capture library on this machine")
 
 
+def needs_user(uid):
+    """That this user can be changed to, and reads what is built here."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("there is no setpriv, or this is not root")
+    library = os.path.join(BUILD, "capture", "libfeign-capture.so")
+    if subprocess.run(["setpriv", "--reuid", str(uid), "--clear-groups", "test", "-r", library], check=False).returncode != 0:
+        raise Skip(f"user {uid} may not read {library}")
+
+
 def compiled(tmp, name, *flags):
     out = os.path.join(tmp, name)
     done = subprocess.run(["cc", "-O1", "-w", "-o", out, os.path.join(PROGRAMS, name + ".c"), "-lpthread", "-ldl", *flags],
@@ -259,12 +268,13 @@ def test_redis():
 
 def test_postgres():
     bins = sorted(f"/usr/lib/postgresql/{v}/bin" for v in (os.listdir("/usr/lib/postgresql") if os.path.isdir("/usr/lib/postgresql") else ()))
-    if not bins or os.geteuid() != 0 or not shutil.which("setpriv"):
-        raise Skip("postgresql is not installed, or this is not root")
     try:
         who = pwd.getpwnam("postgres")
     except KeyError:
-        raise Skip("there is no user postgres") from None
+        who = None
+    if not bins or who is None:
+        raise Skip("postgresql is not installed")
+    needs_user(who.pw_uid)
     both("postgres", shell=f"chown {who.pw_uid} .. .; exec setpriv --reuid {who.pw_uid} --regid {who.pw_gid} --clear-groups sh -c 'PATH={bins[-1]}:$PATH; export PGHOST=$PWD PGPORT=54329; "
          "initdb -D d -A trust -N > init; pg_ctl -D d -w -l log -o \"-k $PWD -h \\\"\\\"\" start > start; pgbench -q -i -s 1 postgres 2> i; pgbench -t 20 -c 2 postgres > b 2>&1; "
          "pg_ctl -D d -m fast -w stop > stop'", least=5000, exact=False, fidelity=0.99, options=("--all-users",))
@@ -273,8 +283,7 @@ def test_postgres():
 def test_other_users():
     """Who has changed its user cannot write into the recording; that is said, or asked for."""
     needs_capture()
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        raise Skip("there is no setpriv, or this is not root")
+    needs_user(65534)
     with Tmp() as tmp:
         os.chmod(tmp, 0o755)
         for options, seen in ((), 0), (("--all-users",), 1):
