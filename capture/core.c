@@ -369,9 +369,14 @@ static int was_followed(struct feign_control* c, int32_t pid) {
                                      0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Behind all else, so that what comes before it fits into the page of the library's data. */
-static volatile uint64_t token_page[512]
-    __attribute__((aligned(4096), section(".token,\"aw\",@nobits#")));
+/* Behind all else, so that what comes before it fits into the page of the library's data; and in no
+ * file, or the kernel would not wipe it. clang knows by the name, for gcc it is said to `as`. */
+#ifdef __clang__
+#define TOKEN_SECTION ".bss.token"
+#else
+#define TOKEN_SECTION ".token,\"aw\",@nobits#"
+#endif
+static volatile uint64_t token_page[512] __attribute__((aligned(4096), section(TOKEN_SECTION)));
 
 /* Programs are started by the thousand: each system call and page here counts. */
 static void start(void) {

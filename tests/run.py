@@ -24,8 +24,8 @@ BUILDS = {
     "asan": (dict(CC="gcc", CXX="g++"), [*CHECKED, "-Db_sanitize=address,undefined"]),
     "tsan": (dict(CC="gcc", CXX="g++"), [*CHECKED, "-Db_sanitize=thread"]),
 }
-# What runs where: "unit" is GoogleTest, "all" also the tests of whole commands, "threads" those of
-# them that run streams on threads in recorded order. (Without an order, a trace's own calls race for
+# What runs where: "unit" is GoogleTest, and what depends on the compiler as the capture library does, which is
+# half sections and assembly; "all" also the tests of whole commands, "threads" those of them that run streams on threads in recorded order. (Without an order, a trace's own calls race for
 # its own descriptors, and ThreadSanitizer says so.)
 STEPS = [("gcc", "all"), ("clang", "unit"), ("asan", "all"), ("tsan", "threads")]
 
@@ -136,6 +136,8 @@ def main():
                    if s.endswith("_test.py") and (name == "gcc" or s not in ONCE)]
         if what == "threads":
             programs.append(([sys.executable, os.path.join(TOP, "tests", "replay_test.py"), *THREADED], "replay_test.py"))
+        if what == "unit":
+            programs.append(([sys.executable, os.path.join(TOP, "tests", "record_test.py")], "record_test.py"))
         if what == "all":
             programs += sorted(scripts, key=lambda s: s[1] not in LONG)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:  # most wait for what they started
