@@ -43,9 +43,8 @@ enum {
   FEIGN_CAPTURE_THIRD = 4, /* the first of third parties */
   FEIGN_CAPTURE_LEFT_OUT = 15
 };
-#define FEIGN_CAPTURE_IDLE                                               \
-  0xFFFu /* of FEIGN_CAPTURE_LEFT_OUT: no call, but not computing either \
-          */
+/* Of FEIGN_CAPTURE_LEFT_OUT: no call, but not computing either. */
+#define FEIGN_CAPTURE_IDLE 0xFFFu
 #define FEIGN_CAPTURE_OP(layer, number) ((uint16_t)((layer) << 12 | (number)))
 
 struct feign_control {

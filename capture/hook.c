@@ -376,8 +376,9 @@ static long make_call(const struct registers* x) {
       const int32_t pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
       int32_t* const mark = &c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS];
       __atomic_store_n(mark, pid, __ATOMIC_RELAXED);
-      const uint32_t user = (uint32_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
-      const int stranger = c->owner != 0 && user != 0 && user + 1 != c->owner;
+      const uint32_t user =
+          c->owner != 0 ? (uint32_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) : 0;
+      const int stranger = user != 0 && user + 1 != c->owner;
       if (stranger) __atomic_fetch_add(&c->strangers, 1, __ATOMIC_RELAXED);
       const long failed = folder && library ? system_call(x->number, x->a[0], x->a[1], x->a[2],
                                                           x->a[3], x->a[4], x->a[5])

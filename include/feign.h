@@ -145,10 +145,12 @@ enum {
 /**
  * By how many components the program named path and path2, in bits 13 to 20 of marks: these its kernel
  * looked up for the call, where it may not remember them (FUSE, NFS). 1 is a name in the working
- * directory or below a descriptor; 15 is a whole path from the root, or 15 and more; 0 is not known.
+ * directory or below a descriptor; FEIGN_NAMED_WHOLE is a path from the root, or as many and more; 0
+ * is not known.
  */
-#define FEIGN_NAMED_BY(marks) ((uint32_t)(marks) >> 13 & 15)
-#define FEIGN_NAMED_BY2(marks) ((uint32_t)(marks) >> 17 & 15)
+#define FEIGN_NAMED_WHOLE 15u
+#define FEIGN_NAMED_BY(marks) ((uint32_t)(marks) >> 13 & FEIGN_NAMED_WHOLE)
+#define FEIGN_NAMED_BY2(marks) ((uint32_t)(marks) >> 17 & FEIGN_NAMED_WHOLE)
 #define FEIGN_AS_NAMED(by, by2) ((uint32_t)(by) << 13 | (uint32_t)(by2) << 17) /**< for marks */
 
 /**

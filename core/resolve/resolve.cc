@@ -417,10 +417,9 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
 
 // How many names of a path the kernel looks up, as FEIGN_NAMED_BY has it.
 static uint32_t components(std::string_view path) {
-  constexpr uint32_t kMost = 15;
-  if (path.starts_with('/')) return kMost;
+  if (path.starts_with('/')) return FEIGN_NAMED_WHOLE;
   uint32_t n = 0;
-  while (!path.empty() && n < kMost) {
+  while (!path.empty() && n < FEIGN_NAMED_WHOLE) {
     const std::string_view name = path.substr(0, path.find('/'));
     if (!name.empty() && name != "." && name != "..") ++n;
     path.remove_prefix(std::min(name.size() + 1, path.size()));

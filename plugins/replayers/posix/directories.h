@@ -101,9 +101,9 @@ class Directories {
                const void* owner) {
     of(generation, owner);
     const std::string_view above = path.substr(0, path.rfind('/'));
-    std::string_view from = above;
+    std::string_view from = components < FEIGN_NAMED_WHOLE ? above : "";
     for (uint32_t i = 1; i < components && !from.empty(); ++i)
-      from = components == 15 ? "" : from.substr(0, from.rfind('/'));
+      from = from.substr(0, from.rfind('/'));
     if (from.size() == above.size()) return;
     int start = root;
     if (!from.empty()) {

@@ -69,7 +69,7 @@ const Doing* doing_of(const Replayer& r, uint32_t op) {
 
 // On these the kernel asks the file system, or another machine, for names that it was told before.
 // (statfs(2); the cluster file systems' numbers are from their own sources)
-bool may_forget_names(int root) {
+bool may_forget_names(const struct statfs& fs) {
   constexpr long kTypes[] = {0x65735546 /* FUSE */,
                              0x6969 /* NFS */,
                              0xFE534D42 /* SMB2 */,
@@ -83,9 +83,7 @@ bool may_forget_names(int root) {
                              0x73757245 /* Coda */,
                              0x7461636F /* OCFS2 */,
                              0x01161970 /* GFS2 */};
-  struct statfs fs;
-  return ::fstatfs(root, &fs) == 0 &&
-         std::find(std::begin(kTypes), std::end(kTypes), fs.f_type) != std::end(kTypes);
+  return std::find(std::begin(kTypes), std::end(kTypes), fs.f_type) != std::end(kTypes);
 }
 
 feign_status create(const feign_host* host, const void* options, void** self) noexcept {
@@ -109,12 +107,12 @@ feign_status create(const feign_host* host, const void* options, void** self) no
         (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
             .c_str());
   r->root = run->root_fd;
-  r->asks_again = r->options.lookup == kLookupNamed ||
-                  (r->options.lookup == kLookupAuto && may_forget_names(r->root));
-  r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
   struct statfs fs {};
-  r->in_memory =
-      ::fstatfs(r->root, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+  if (::fstatfs(r->root, &fs) != 0) fs = {};
+  r->asks_again = r->options.lookup == kLookupNamed ||
+                  (r->options.lookup == kLookupAuto && may_forget_names(fs));
+  r->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+  r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
   r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
   r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
   r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
