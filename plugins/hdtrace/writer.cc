@@ -243,14 +243,14 @@ struct Writer {
   void counts(const feign_activity& a, const feign_arg_info& arg, bool sends, uint64_t type_id,
               Out& out) {
     const std::string_view type_text = text(type_id);
-    const auto unit = type_text.empty() ? std::nullopt : datatype_size(type_text);
+    const uint64_t unit = type_text.empty() ? 0 : datatype_size(type_text).value_or(0);
     uint64_t sum = 0;
     for (uint32_t i = arg.index; i < a.value_count; ++i)
-      if (unit && a.values[i] != FEIGN_UNKNOWN) sum += a.values[i] * *unit;
+      if (a.values[i] != FEIGN_UNKNOWN) sum += a.values[i] * unit;
     for (uint32_t i = arg.index; i < a.value_count; ++i) {
       const bool known = a.values[i] != FEIGN_UNKNOWN;
       // Where sizes do not follow from counts, their sum is the first one's.
-      const uint64_t size = sum == a.length  ? (known && unit ? a.values[i] * *unit : 0)
+      const uint64_t size = sum == a.length  ? (known ? a.values[i] * unit : 0)
                             : i == arg.index ? a.length
                                              : 0;
       children += sends ? "<Send" : "<Recv";
