@@ -12,8 +12,13 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/aio_abi.h>
+#include <linux/netlink.h>
 #include <linux/openat2.h>
+#include <linux/rtnetlink.h>
 #include <linux/sched.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -266,6 +271,142 @@ static void put_bind(struct feign_record* r, const long* a, long result) {
   while (length < most && length < sizeof address->sun_path && address->sun_path[length] != '\0')
     ++length;
   feign_put_path(r, address->sun_path, length);
+}
+
+/* Which connection a socket is an end of: told as strace -yy tells it, as resolve reads it. */
+
+static char* put_decimal(char* to, uint32_t n) {
+  char digits[10];
+  int count = 0;
+  do {
+    digits[count++] = (char)('0' + n % 10);
+    n /= 10;
+  } while (n != 0);
+  while (count > 0) *to++ = digits[--count];
+  return to;
+}
+
+union any_address {
+  struct sockaddr any;
+  struct sockaddr_in v4;
+  struct sockaddr_in6 v6;
+};
+
+static char* put_address(char* to, const union any_address* at) {
+  static const char kHex[] = "0123456789abcdef";
+  uint16_t port;
+  if (at->any.sa_family == AF_INET) {
+    const uint8_t* b = (const uint8_t*)&at->v4.sin_addr;
+    for (int i = 0; i < 4; ++i) {
+      if (i != 0) *to++ = '.';
+      to = put_decimal(to, b[i]);
+    }
+    port = at->v4.sin_port;
+  } else {
+    const uint8_t* b = at->v6.sin6_addr.s6_addr;
+    *to++ = '[';
+    for (int i = 0; i < 16; ++i) {
+      if (i != 0 && i % 2 == 0) *to++ = ':';
+      *to++ = kHex[b[i] >> 4];
+      *to++ = kHex[b[i] & 15];
+    }
+    *to++ = ']';
+    port = at->v6.sin6_port;
+  }
+  *to++ = ':';
+  return put_decimal(to, (uint32_t)(port >> 8 | (port & 255) << 8));
+}
+
+/* An IPv4 address that IPv6 is used for: the other end may not know. */
+static void plain_address(union any_address* at) {
+  static const uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255};
+  if (at->any.sa_family != AF_INET6) return;
+  for (int i = 0; i < 12; ++i)
+    if (at->v6.sin6_addr.s6_addr[i] != kMapped[i]) return;
+  uint32_t v4;
+  __builtin_memcpy(&v4, at->v6.sin6_addr.s6_addr + 12, sizeof v4);
+  const uint16_t port = at->v6.sin6_port;
+  at->v4.sin_family = AF_INET;
+  at->v4.sin_addr.s_addr = v4;
+  at->v4.sin_port = port;
+}
+
+/* The number of the socket that a UNIX socket is connected to: sock_diag(7). 0: not to be had. */
+static uint32_t other_end(uint32_t number) {
+  struct {
+    struct nlmsghdr head;
+    struct unix_diag_req what;
+  } ask = {{sizeof ask, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0},
+           {AF_UNIX, 0, 0, ~0u, number, UDIAG_SHOW_PEER, {~0u, ~0u}}};
+  struct {
+    struct nlmsghdr head;
+    struct unix_diag_msg what;
+    struct rtattr peer;
+    uint32_t number;
+    char more[64];
+  } told;
+  const long s =
+      system_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG, 0, 0, 0);
+  if (s < 0) return 0;
+  long got = system_call(SYS_sendto, s, (long)&ask, sizeof ask, 0, 0, 0);
+  if (got == (long)sizeof ask)
+    got = system_call(SYS_recvfrom, s, (long)&told, sizeof told, MSG_DONTWAIT, 0, 0);
+  (void)system_call(SYS_close, s, 0, 0, 0, 0, 0);
+  if (got < (long)offsetof(__typeof__(told), more) ||
+      told.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || told.peer.rta_type != UNIX_DIAG_PEER)
+    return 0;
+  return told.number;
+}
+
+static char* put_start(char* to, const char* text) {
+  while (*text != '\0') *to++ = *text++;
+  return to;
+}
+
+/* @p wanted: the address that a connect, which may still go on, was given. */
+static void put_end(struct feign_record* r, long fd, const union any_address* wanted) {
+  char text[128], *to = text;
+  union any_address own, other;
+  int size = sizeof own, type = 0, type_size = sizeof type;
+  if (system_call(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, (long)&type, (long)&type_size, 0) != 0 ||
+      (type != SOCK_STREAM && type != SOCK_SEQPACKET) ||
+      system_call(SYS_getsockname, fd, (long)&own, (long)&size, 0, 0, 0) != 0)
+    return;
+  if (own.any.sa_family == AF_UNIX) {
+    struct stat s;
+    if (system_call(SYS_fstat, fd, (long)&s, 0, 0, 0, 0) != 0) return;
+    const uint32_t peer = wanted == 0 ? other_end((uint32_t)s.st_ino) : 0;
+    if (wanted == 0 && peer == 0) return;
+    to = put_decimal(put_start(to, "UNIX-STREAM:["), (uint32_t)s.st_ino);
+    if (peer != 0) to = put_decimal(put_start(to, "->"), peer);
+  } else if (type == SOCK_STREAM &&
+             (own.any.sa_family == AF_INET || own.any.sa_family == AF_INET6)) {
+    size = sizeof other;
+    if (system_call(SYS_getpeername, fd, (long)&other, (long)&size, 0, 0, 0) != 0) {
+      if (wanted == 0 || wanted->any.sa_family != own.any.sa_family) return;
+      if (own.any.sa_family == AF_INET)
+        other.v4 = wanted->v4;
+      else
+        other.v6 = wanted->v6;
+    }
+    plain_address(&own);
+    plain_address(&other);
+    to = put_address(put_start(put_address(put_start(to, "TCP:["), &own), "->"), &other);
+  } else {
+    return;
+  }
+  *to++ = ']';
+  if (has_room(r, (size_t)(to - text)))
+    feign_put_text(r, FEIGN_FIELD_HINT, text, (size_t)(to - text));
+}
+
+static void put_connect(struct feign_record* r, const long* a, long result) {
+  if (result == 0 || result == -EINPROGRESS) put_end(r, a[0], (const union any_address*)a[1]);
+}
+
+static void put_accept(struct feign_record* r, const long* a, long result) {
+  (void)a;
+  if (result >= 0) put_end(r, result, 0);
 }
 
 /* ---- the table

@@ -129,7 +129,10 @@ enum {
   /** What is named is a device, or made up by the kernel: below /dev, /proc or /sys. */
   FEIGN_NO_STORAGE = 1u << 11,
   /** At the end of the file, wherever that was then; offset is what is known of it. */
-  FEIGN_APPENDS = 1u << 12
+  FEIGN_APPENDS = 1u << 12,
+  /** The handle is one end of a connection, and file is that connection: what is read from it was
+   *  written to its other end, where the trace has that. (Bits 13 to 20: FEIGN_AS_NAMED.) */
+  FEIGN_BOTH_WAYS = 1u << 21
 };
 
 /**

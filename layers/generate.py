@@ -593,7 +593,7 @@ def put(op, arg, befores):
 
 # For `feign discover`: calls on files, and calls that others may keep waiting.
 FILE_KINDS = ("open", "close", "read", "write", "seek", "stat", "change", "size", "flush", "dup", "list")
-WAITING_EFFECTS = ("wait", "futex", "receive", "send", "semaphore", "flock", "aio_wait")
+WAITING_EFFECTS = ("wait", "futex", "connect", "accept", "receive", "send", "semaphore", "flock", "aio_wait")
 
 
 def capture(layer):
@@ -601,7 +601,7 @@ def capture(layer):
     out, rows, watched, fills = [HEAD], [], [], []
     for op in layer.ops:
         befores, lines = [], []
-        if op.effect in ("fcntl", "bind"):
+        if op.effect in ("fcntl", "bind", "connect", "accept"):
             lines = [put(op, a, befores) for a in op.args if a.form == "kPlain"] + [f"put_{op.effect}(r, a, result);"]
         elif op.effect != "aio":
             for a in op.args:
@@ -613,13 +613,13 @@ def capture(layer):
             ("kData", op.kind in ("read", "write")),
             ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov") for a in op.args)),
             ("kAlone", op.effect in ("exec", "exit", "exit_group")),
-            ("kAtStart", op.effect in ("close", "send", "write", "pwrite", "pwrite2")),
+            ("kAtStart", op.effect in ("close", "connect", "send", "write", "pwrite", "pwrite2")),
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone"))) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)
         befores = (befores + [0, 0])[:2]
         places = [next((a.position + 1 for a in op.args if a.role == role and a.form == "kPlain"), 0) for role in ("fd", "dir", "path")]
         file = op.kind in FILE_KINDS and op.effect not in ("aio", "bind")
-        waits = op.effect in WAITING_EFFECTS or op.name.startswith("accept")
+        waits = op.effect in WAITING_EFFECTS
         watched.append(f'#ifdef SYS_{op.name}\n    [SYS_{op.name}] = {{{int(file)}, {int(waits)}, {places[0]}, {places[1]}, {places[2]}, "{op.name}"}},\n#endif\n')
         out.append(f"#ifdef SYS_{op.name}\nstatic __attribute__((used)) void fill_{op.name}(struct feign_record *to, const long *a, long result, const uint64_t *before) {{\n"
                    # A copy stays in registers, which what is written through it could be told to change.

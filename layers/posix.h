@@ -72,6 +72,13 @@
 //@ names madvise MADV_NORMAL=0 MADV_RANDOM=1 MADV_SEQUENTIAL=2 MADV_WILLNEED=3 MADV_DONTNEED=4 MADV_FREE=8 MADV_REMOVE=9 MADV_DONTFORK=10 MADV_DOFORK=11 MADV_MERGEABLE=12 MADV_UNMERGEABLE=13 MADV_HUGEPAGE=14 MADV_NOHUGEPAGE=15 MADV_DONTDUMP=16 MADV_DODUMP=17 MADV_WIPEONFORK=18 MADV_KEEPONFORK=19 MADV_COLD=20 MADV_PAGEOUT=21 MADV_POPULATE_READ=22 MADV_POPULATE_WRITE=23
 //@ names clone CLONE_VM=0x100 CLONE_FS=0x200 CLONE_FILES=0x400 CLONE_SIGHAND=0x800 CLONE_VFORK=0x4000 CLONE_THREAD=0x10000 CLONE_PARENT=0x8000 CLONE_PIDFD=0x1000 CLONE_NEWNS=0x20000 CLONE_SYSVSEM=0x40000 CLONE_SETTLS=0x80000 CLONE_PARENT_SETTID=0x100000 CLONE_CHILD_CLEARTID=0x200000 CLONE_CHILD_SETTID=0x1000000 CLONE_PTRACE=0x2000 CLONE_IO=0x80000000 SIGCHLD=0
 
+//@ names socket SOCK_CLOEXEC=02000000 SOCK_NONBLOCK=04000 SOCK_STREAM=1 SOCK_DGRAM=2 SOCK_RAW=3 SOCK_SEQPACKET=5
+//@ names eventfd EFD_CLOEXEC=02000000 EFD_NONBLOCK=04000 EFD_SEMAPHORE=1
+//@ names epoll EPOLL_CLOEXEC=02000000
+//@ names timerfd TFD_CLOEXEC=02000000 TFD_NONBLOCK=04000
+//@ names signalfd SFD_CLOEXEC=02000000 SFD_NONBLOCK=04000
+//@ names inotify IN_CLOEXEC=02000000 IN_NONBLOCK=04000
+
 // ---- open and close -----------------------------------------------------------------------------
 
 //@ op 1 open kind=open effect=open result=fd
@@ -667,47 +674,47 @@ int pipe(int pipefd[2]);
 int pipe2(int pipefd[2], int flags);
 
 //@ op 112 socket kind=process effect=channel result=fd
-//@ args - flags: -
+//@ args - flags:socket -
 //@ replay c.nothing(a)
 int socket(int domain, int type, int protocol);
 
 //@ op 113 socketpair kind=process effect=socketpair result=zero
-//@ args - flags: - fds
+//@ args - flags:socket - fds
 //@ replay c.nothing(a)
 int socketpair(int domain, int type, int protocol, int sv[2]);
 
-//@ op 114 accept kind=process effect=channel result=fd
+//@ op 114 accept kind=process effect=accept result=fd
 //@ args - - -
-//@ replay c.nothing(a)
+//@ replay c.waits(a)
 int accept(int sockfd, struct sockaddr *addr, socklen_t *addrlen);
 
-//@ op 115 accept4 kind=process effect=channel result=fd
-//@ args - - - flags:
-//@ replay c.nothing(a)
+//@ op 115 accept4 kind=process effect=accept result=fd
+//@ args - - - flags:socket
+//@ replay c.waits(a)
 int accept4(int sockfd, struct sockaddr *addr, socklen_t *addrlen, int flags);
 
 //@ op 116 eventfd2 kind=process effect=eventfd result=fd
-//@ args - flags:
+//@ args - flags:eventfd
 //@ replay c.nothing(a)
 int eventfd2(unsigned int initval, int flags);
 
 //@ op 117 epoll_create1 kind=process effect=channel result=fd
-//@ args flags:
+//@ args flags:epoll
 //@ replay c.nothing(a)
 int epoll_create1(int flags);
 
 //@ op 118 timerfd_create kind=process effect=channel result=fd
-//@ args - flags:
+//@ args - flags:timerfd
 //@ replay c.nothing(a)
 int timerfd_create(int clockid, int flags);
 
 //@ op 119 signalfd4 kind=process effect=channel result=fd
-//@ args - - - flags:
+//@ args - - - flags:signalfd
 //@ replay c.nothing(a)
 int signalfd4(int fd, const sigset_t *mask, size_t sizemask, int flags);
 
 //@ op 120 inotify_init1 kind=process effect=channel result=fd
-//@ args flags:
+//@ args flags:inotify
 //@ replay c.nothing(a)
 int inotify_init1(int flags);
 
@@ -843,6 +850,11 @@ ssize_t sendto(int sockfd, const void *buf, size_t len, int flags, const struct 
 //@ replay c.wakes(a)
 ssize_t sendmsg(int sockfd, const struct msghdr *msg, int flags);
 
+//@ op 179 connect kind=process effect=connect result=zero
+//@ args fd - -
+//@ replay c.waits(a)
+int connect(int sockfd, const struct sockaddr *addr, socklen_t addrlen);
+
 //@ op 177 semop kind=process effect=semaphore result=zero
 //@ args value:0 - -
 //@ replay c.waits(a)
@@ -894,7 +906,7 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 
 // ---- what is no activity --------------------------------------------------------------------------
 
-//@ left-out waits "waits for others" futex_wait futex_wake futex_requeue futex_waitv poll ppoll ppoll_time64 select _newselect pselect6 pselect6_time64 epoll_wait epoll_pwait epoll_pwait2 pause sigsuspend rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 recvmmsg recvmmsg_time64 connect msgrcv mq_timedreceive mq_timedreceive_time64
+//@ left-out waits "waits for others" futex_wait futex_wake futex_requeue futex_waitv poll ppoll ppoll_time64 select _newselect pselect6 pselect6_time64 epoll_wait epoll_pwait epoll_pwait2 pause sigsuspend rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 recvmmsg recvmmsg_time64 msgrcv mq_timedreceive mq_timedreceive_time64
 //@ left-out waits "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_enter
 //@ left-out pause "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_register
 //@ left-out pause "a pause" nanosleep clock_nanosleep clock_nanosleep_time64 sched_yield alarm setitimer restart_syscall

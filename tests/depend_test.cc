@@ -534,15 +534,23 @@ TEST(Channel, TheEndOfAPipeComesAfterTheCloseOfItsOtherEnd) {
 
   EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
 }
-TEST(Channel, ASocketpairHasTwoWays) {
-  Call pair{
-      .stream = 1, .op = "socketpair", .file = 9, .marks = FEIGN_NOT_A_FILE, .values = {3, 4}};
-  const Ran r({pair, pipe_end(1, "sendto", 1, 10), pipe_end(2, "sendto", 2, 10),
-               pipe_end(1, "recvfrom", 1, 10), pipe_end(2, "recvfrom", 2, 10)},
+Call socket_end(uint32_t stream, const char* op, uint32_t handle, int64_t bytes) {
+  Call c = pipe_end(stream, op, handle, bytes);
+  c.marks |= FEIGN_BOTH_WAYS;
+  return c;
+}
+TEST(Channel, AConnectionHasTwoWays) {
+  const Ran r({socket_end(1, "sendto", 1, 10), socket_end(2, "sendto", 2, 10),
+               socket_end(1, "recvfrom", 1, 10), socket_end(2, "recvfrom", 2, 10)},
               only("channel"));
 
-  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
-  EXPECT_EQ(r.of(4), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(3), (Edges{{0, "channel"}}));
+}
+TEST(Channel, WhoAcceptsComesAfterWhoConnects) {
+  const Ran r({socket_end(1, "connect", 1, 0), socket_end(2, "accept4", 2, 7)}, only("channel"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
 }
 TEST(Channel, AnEventfdIsReadAsAWhole) {
   Call made{.stream = 1, .op = "eventfd2", .handle = 5, .marks = FEIGN_NOT_A_FILE};

@@ -211,6 +211,24 @@ def test_files_of_two_ranks_keep_their_ranks_and_their_order():
         assert sorted(s["rank"] for s in r["streams"]) == [0, 1], r["streams"]
 
 
+def test_streams_may_rename_directories_side_by_side():
+    """Each in its own: what one renames must not change where another's names lie."""
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "trace")
+        with open(trace, "w", encoding="ascii") as f:
+            t = 0
+            for i in range(-2, 2000):
+                for s in range(4):
+                    of, to = ("a", "b") if i % 2 == 0 else ("b", "a")
+                    call = {-2: f'mkdir("/d/{s}", 0777)', -1: f'mkdir("/d/{s}/a", 0777)'}.get(i, f'rename("/d/{s}/{of}", "/d/{s}/{to}")')
+                    f.write(f"{100 + s} {1795229220 + t / 1e6:.6f} {call} = 0 <0.000002>\n")
+                    t += 10
+        for i in range(5):
+            os.mkdir(os.path.join(tmp, f"r{i}"))
+            r = feign("replay", trace, "--root", os.path.join(tmp, f"r{i}"), "--order", "stream", "--json").json()
+            assert r["mismatched"] == 0, r["mismatches"]
+
+
 def test_program_with_pipes_and_processes():
     replays_program("seq 1 20000 | sort -r | tee sorted | wc -l > count; (sleep 0.05; echo late > late) & wait; cat sorted count late > all")
 

@@ -72,6 +72,18 @@ def test_a_process_that_is_gone_before_its_call_has_a_name():
     assert [line.split("(")[0].split()[-1] for line in lines] == ["openat", "exit_group"], lines
 
 
+def test_what_execve_closes():
+    """Sockets and the like, too: what their number is after it, was another file's."""
+    made = ["socket(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0) = 3", "accept4(9, NULL, NULL, SOCK_CLOEXEC|SOCK_NONBLOCK) = 3", "eventfd2(0, EFD_CLOEXEC) = 3",
+            "epoll_create1(EPOLL_CLOEXEC) = 3", "timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC) = 3", "signalfd4(-1, [], 8, SFD_CLOEXEC) = 3",
+            "inotify_init1(IN_CLOEXEC) = 3"]
+    for one in made:
+        rest = ['execve("/bin/a", ["a"], []) = 0', 'read(3, "x", 1) = 1']
+        assert "#2" in calls([one, *rest])[2], one
+        kept = re.sub(r"[\w|]*CLOEXEC[\w|]*", "0", one)
+        assert "#1" in calls([kept, *rest])[2], kept
+
+
 def test_a_thread_that_calls_execve_becomes_the_process():
     for second in (["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <unfinished ...>", "7 1.4 +++ superseded by execve in pid 8 +++"],
                    ["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <pid changed to 7 ...>", "7 1.4 +++ superseded by execve in pid 8 +++"]):

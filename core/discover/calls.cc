@@ -30,6 +30,8 @@ bool can_wait(const feign_activity& a, const feign_op_info& info, const Call* ca
   switch (call != nullptr ? call->effect : Effect::kUse) {
     case Effect::kWait:
     case Effect::kFutex:
+    case Effect::kConnect:
+    case Effect::kAccept:
     case Effect::kReceive:
     case Effect::kSend:
     case Effect::kSemaphore:

@@ -67,6 +67,8 @@ enum class Effect : uint8_t {
   kGetcwd,   // tells the working directory
   kPipe,     // two descriptors that are no files
   kChannel,  // one
+  kConnect,  // a socket gets another end
+  kAccept,   // … and here is that end: one descriptor
   kMap,      // a file's bytes become memory
   kUnmap,
   kRemap,
@@ -95,7 +97,7 @@ inline bool opens(Effect e) {
 // Whether the time of such a call is waiting for others.
 inline bool waits(Effect effect) {
   return effect == Effect::kWait || effect == Effect::kFutex || effect == Effect::kSemaphore ||
-         effect == Effect::kReceive;
+         effect == Effect::kReceive || effect == Effect::kConnect || effect == Effect::kAccept;
 }
 
 }  // namespace feign

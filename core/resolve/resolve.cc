@@ -271,9 +271,13 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   const int32_t fd = FEIGN_FD_OF(handle);
   if (handle == 0 || handle == FEIGN_CWD || fd < 0) return nullptr;
   const auto at = t.table->map.find(fd);
-  if (at != t.table->map.end()) return at->second.description;
-  if (!found_open_) return nullptr;  // the kernel said that it is none
   const std::string_view what = tables_.strings.text(hint);
+  if (at != t.table->map.end()) {
+    Description* const d = at->second.description;
+    if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE) && !what.empty()) connected(*d, what);
+    return d;
+  }
+  if (!found_open_) return nullptr;  // the kernel said that it is none
   feign_activity device{};
   const bool file =
       !what.empty() && what[0] == '/' && !what.starts_with("/memfd:") && !no_storage(device, hint);
@@ -289,7 +293,53 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
       describe(FEIGN_INHERITED | device.marks | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
                what.empty() || what[0] != '/' ? 0 : hint, identity, 0);
   install(t, fd, d, false);
+  if (identity == 0) connected(*d, what);
   return d;
+}
+
+// Which connection a socket is an end of, by what the tracer says (strace -yy, our own capture):
+// "TCP:[10.0.0.1:40000->10.0.0.2:80]", "TCPv6:[[::1]:40000->[::1]:80]", or, by the numbers of both
+// ends' sockets, "UNIX-STREAM:[12->34,"/run/name"]"; of one that nobody accepted yet, the first of
+// them alone.
+void Resolve::connected(Description& d, std::string_view what) {
+  constexpr size_t kMostEnds = size_t{1} << 17;  // then all are forgotten
+  const bool internet = what.starts_with("TCP");
+  if (!internet && !what.starts_with("UNIX-STREAM:") && !what.starts_with("UNIX-SEQPACKET:"))
+    return;
+  const size_t begin = what.find(":["), end = what.rfind(']');
+  if (begin == what.npos || end == what.npos || end <= begin + 2) return;
+  what = what.substr(begin + 2, end - begin - 2);
+  if (!internet) what = what.substr(0, what.find(','));
+  const size_t arrow = what.find("->");
+  if (internet && arrow == what.npos) return;  // it listens, or is not connected yet
+  const auto name = [](std::string_view text) {
+    constexpr std::string_view kMapped = "[::ffff:";  // the other end may be an IPv4 socket
+    if (text.starts_with(kMapped) && text.find('.') != text.npos) {
+      std::string plain(text.substr(kMapped.size()));
+      if (const size_t bracket = plain.find(']'); bracket != plain.npos) plain.erase(bracket, 1);
+      return plain;
+    }
+    return std::string(text);
+  };
+  std::string own = name(what.substr(0, arrow)), other;
+  if (arrow != what.npos) {
+    other = name(what.substr(arrow + 2));
+    if (internet) {  // the same address may be an end of many
+      const std::string both = own + '>' + other;
+      other = other + '>' + own;
+      own = both;
+    }
+  }
+  if (ends_.size() > kMostEnds) ends_.clear();
+  End& mine = ends_[own];
+  if (mine.identity == 0 || (internet && mine.taken)) {  // new, or the addresses came again
+    const auto theirs = internet || other.empty() ? ends_.end() : ends_.find(other);
+    mine.identity = theirs != ends_.end() ? theirs->second.identity : names_.nameless();
+    if (!other.empty() && theirs == ends_.end()) ends_[other] = {mine.identity, false};
+  }
+  mine.taken = true;
+  d.file = mine.identity;
+  d.marks |= FEIGN_BOTH_WAYS;
 }
 
 void Resolve::fill(feign_activity& a, const Description* d) {
@@ -1114,18 +1164,27 @@ const char* Resolve::apply(Record& r) {
       a.marks |= FEIGN_NOT_A_FILE;
       if (!ok || a.value_count < 2) return nullptr;
       a.file = names_.nameless();  // both ends are of one thing
+      if (effect == Effect::kSocketpair) a.marks |= FEIGN_BOTH_WAYS;
       for (uint32_t i = 0; i < 2; ++i)
-        install(t, static_cast<int32_t>(a.values[i]), describe(FEIGN_NOT_A_FILE, 0, a.file, 0),
+        install(t, static_cast<int32_t>(a.values[i]),
+                describe(a.marks & (FEIGN_NOT_A_FILE | FEIGN_BOTH_WAYS), 0, a.file, 0),
                 (a.flags & O_CLOEXEC) != 0);
       return nullptr;
+    case Effect::kConnect:
+      fill(a, find(t, a.handle, ok || a.result == -EINPROGRESS ? hint : 0));
+      return nullptr;
+    case Effect::kAccept:
     case Effect::kChannel:
     case Effect::kEventfd:
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
       if (ok) {
         Description* d = describe(FEIGN_NOT_A_FILE, 0, 0, 0);
+        if (effect == Effect::kAccept) connected(*d, tables_.strings.text(hint));
         install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
         a.handle = d->handle;
+        a.file = d->file;
+        a.marks |= d->marks;
       }
       return nullptr;
     default:

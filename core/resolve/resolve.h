@@ -38,7 +38,7 @@ class Resolve {
     uint32_t path = 0;  // string id of the absolute path it was opened by
     uint32_t flags = 0;
     uint32_t refs = 0;   // descriptors, over all tables
-    uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY
+    uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY, FEIGN_BOTH_WAYS
     uint64_t offset = 0;
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
     bool at_end = false;  // the offset is the end of the file, wherever that is
@@ -46,6 +46,10 @@ class Resolve {
   struct Descriptor {
     Description* description = nullptr;
     bool close_on_exec = false;
+  };
+  struct End {  // of a connection
+    uint32_t identity = 0;
+    bool taken = false;  // by a description
   };
   struct Table {  // a process's descriptors; shared with CLONE_FILES
     std::unordered_map<int32_t, Descriptor> map;
@@ -96,6 +100,7 @@ class Resolve {
 
   uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
+  void connected(Description& d, std::string_view what);
   void fill(feign_activity& a, const Description* d);
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void release(Description* d, std::vector<uint64_t>* ended);
@@ -121,6 +126,7 @@ class Resolve {
   std::vector<Thread> threads_;                    // by the provider's stream number
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
   std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
+  std::unordered_map<std::string, End> ends_;      // of sockets, as the tracer names them
   std::vector<uint32_t> cleaned_;                  // absolute path as recorded -> clean
   std::vector<std::unique_ptr<Description>> pool_;
   std::vector<Description*> free_;

@@ -402,6 +402,7 @@ uint64_t Lane::when() {
       case Effect::kVfork:
       case Effect::kClone:
       case Effect::kClose:
+      case Effect::kConnect:
       case Effect::kSend:
       case Effect::kWrite:
         key = item.start;
@@ -701,7 +702,10 @@ void Provider::hints(Process& process, feign_activity& a) {
   if (a.path != 0 && (a.handle == 0 || a.handle == FEIGN_CWD)) {
     size_t length = 0;
     const char* path = host_->text(host_, a.path, &length);
-    if (length != 0 && path[0] != '/') a.file = process.cwd;
+    if (length == 0 || path[0] == '/') return;
+    const Process* from = &process;  // or whoever forked it, if nobody moved since
+    for (int i = 0; i < 64 && from->cwd == 0 && from->made_by != nullptr; ++i) from = from->made_by;
+    a.file = from->cwd;
   } else if (a.handle != 0 && a.handle != FEIGN_CWD) {
     a.file = hint(process, a.handle);
   }

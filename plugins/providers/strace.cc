@@ -373,6 +373,7 @@ bool at_start(const Call& call, std::string_view text) {
     case Effect::kVfork:
     case Effect::kClone:
     case Effect::kClose:
+    case Effect::kConnect:
     case Effect::kSend:
       return true;
     case Effect::kFutex:
@@ -1387,6 +1388,12 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
     } else if (!name.empty()) {
       a.marks |= FEIGN_NO_RESULT;
     }
+  }
+  if (call.effect == Effect::kAccept && s.peek() == '<') {  // which connection it is
+    const char* start = s.p + 1;
+    if (s.skip_angle())
+      a.file = hint(static_cast<int32_t>(result),
+                    {start, static_cast<size_t>(s.p - start) - 1});
   }
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;

@@ -95,9 +95,6 @@ void Depend::channels(const feign_activity& a, Effect effect) {
     case Effect::kFcntl:
     case Effect::kFlock:
       return locks(a, effect);
-    case Effect::kSocketpair:
-      if (a.file != 0) channels_[a.file].both_ways = true;
-      return;
     case Effect::kEventfd:
       if (a.handle != 0) channels_[kByHandle | a.handle].counter = true;
       return;
@@ -108,14 +105,21 @@ void Depend::channels(const feign_activity& a, Effect effect) {
 
   Channel* c = nullptr;
   if (a.file != 0) {
+    if (channels_.size() > kMostChannels) channels_.clear();
     c = &channels_[a.file];
   } else if (const auto at = channels_.find(kByHandle | a.handle); at != channels_.end()) {
     c = &at->second;
   } else {
     return;
   }
+  if (a.marks & FEIGN_BOTH_WAYS) c->both_ways = true;
   const auto bytes = static_cast<uint64_t>(std::max<int64_t>(a.result, 0));
   switch (effect) {
+    case Effect::kConnect:
+      c->connect = me_;
+      return;
+    case Effect::kAccept:
+      return after(c->connect, kChannel);
     case Effect::kWrite:
     case Effect::kSend:
       if (bytes != 0) sent(*c, a.handle, bytes);
@@ -133,7 +137,10 @@ void Depend::channels(const feign_activity& a, Effect effect) {
     case Effect::kClose:
       if (!(a.marks & FEIGN_LAST)) return;
       c->closes.add(me_);
-      if (a.file == 0) channels_.erase(kByHandle | a.handle);
+      if (a.file == 0)
+        channels_.erase(kByHandle | a.handle);
+      else if (++c->closed == 2 && a.path == 0)  // a FIFO may be opened again
+        channels_.erase(a.file);
       return;
     default:
       return;

@@ -107,8 +107,10 @@ struct Queue {
   std::deque<std::pair<uint64_t, Point>> writes;  // up to which byte
 };
 struct Channel {
-  bool both_ways = false;  // a socketpair
+  bool both_ways = false;  // a socket and its other end
   bool counter = false;    // an eventfd: a read takes all
+  Point connect;           // that was, or will be, accepted
+  uint32_t closed = 0;     // ends
   std::vector<Queue> queues;
   Points closes;
   // Who read what no write was seen to bring: the write ends later than the read.
@@ -131,7 +133,8 @@ struct Futex {
 };
 
 // Memory for what never ends is bounded by these; what is over is forgotten, oldest first.
-inline constexpr size_t kMostQueued = 4096, kMostWanted = 64, kMostFutexes = size_t{1} << 16;
+inline constexpr size_t kMostQueued = 4096, kMostWanted = 64, kMostFutexes = size_t{1} << 16,
+                        kMostChannels = size_t{1} << 16;
 inline constexpr size_t kMostCalls = 1024;  // of a stream, for rule window
 
 struct Edge {

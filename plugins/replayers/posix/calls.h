@@ -169,6 +169,14 @@ struct Context {
     return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire),
                               r->made.load(std::memory_order_acquire), r->missing, r);
   }
+  // Both at once: finding one may close the directory that the other was found in.
+  std::pair<Where, Where> where(uint32_t path, uint32_t path2) {
+    for (;;) {
+      const uint64_t before = t_directories.emptied();
+      const std::pair<Where, Where> found{where(path), where(path2)};
+      if (t_directories.emptied() == before) return found;
+    }
+  }
   // The names that the program's kernel looked up before the last one of each path.
   void look_up(const feign_activity& a) {
     const uint64_t generation = r->generation.load(std::memory_order_acquire);
@@ -398,13 +406,9 @@ struct Context {
 
   int64_t rename(const feign_activity& a) {
     if (a.path == 0 || a.path2 == 0) return skip("no path was recorded");
-    // Once more at the end: finding the second may have emptied a full cache.
-    Where from = where(a.path);
+    const auto [from, to] = where(a.path, a.path2);
     if (from.dir < 0 || from.name == nullptr) return from.dir < 0 ? from.dir : -EBUSY;
-    const Where to = where(a.path2);
     if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EBUSY;
-    from = where(a.path);
-    if (from.dir < 0) return from.dir;
     const int64_t result = checked(::renameat2(from.dir, from.name, to.dir, to.name, a.flags & 7));
     if (result == 0 && (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK))) names_changed();
     return made(a.path2, result);
@@ -426,7 +430,7 @@ struct Context {
       return checked(::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name, AT_SYMLINK_FOLLOW));
     }
     if (a.path == 0 || a.path2 == 0) return skip("no path was recorded");
-    const Where to = where(a.path2);
+    const auto [from, to] = where(a.path, a.path2);
     if (to.dir < 0 || to.name == nullptr) {
       // The kernel looks for the file first: if that is missing, too, it says so.
       const int file = (a.flags & AT_SYMLINK_FOLLOW) ? target(a.path) : no_follow(a.path);
@@ -435,15 +439,13 @@ struct Context {
       return to.dir < 0 ? to.dir : -EEXIST;
     }
     if (a.flags & AT_SYMLINK_FOLLOW) {
+      const Where& made = to;
       return at_target(a.path, [&](int at) {
-        return ::linkat(AT_FDCWD, by_descriptor(at), to.dir, to.name, AT_SYMLINK_FOLLOW);
+        return ::linkat(AT_FDCWD, by_descriptor(at), made.dir, made.name, AT_SYMLINK_FOLLOW);
       });
     }
-    const Where from = where(a.path);
     if (from.dir < 0 || from.name == nullptr) return from.dir < 0 ? from.dir : -EPERM;
-    const Where again = where(a.path2);
-    if (again.dir < 0) return again.dir;
-    return checked(::linkat(from.dir, from.name, again.dir, again.name, 0));
+    return checked(::linkat(from.dir, from.name, to.dir, to.name, 0));
   }
 
   int64_t symlink(const feign_activity& a) {

@@ -95,6 +95,9 @@ class Directories {
     return {fds_[dir], name};
   }
 
+  // How often what find() told was closed.
+  uint64_t emptied() const { return emptied_; }
+
   // Looks up the directories again that a program names which names a file by that many components
   // (FEIGN_NAMED_BY). What comes of it, the call itself will find.
   void look_up(std::string_view path, uint32_t components, int root, uint64_t generation,
@@ -165,6 +168,7 @@ class Directories {
     return {-ENOENT, nullptr};
   }
   void clear() {
+    ++emptied_;
     for (const int fd : fds_) ::close(fd);
     fds_.clear();
     by_path_.clear();
@@ -181,7 +185,7 @@ class Directories {
   std::unordered_set<std::string, Hash, std::equal_to<>>
       missing_;                    // directories that are not there
   std::vector<uint32_t> without_;  // paths of places_ that have none
-  uint64_t generation_ = 0, made_ = 0;
+  uint64_t generation_ = 0, made_ = 0, emptied_ = 0;
   const void* owner_ = nullptr;
 };
 
