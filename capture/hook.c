@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/aio_abi.h>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/openat2.h>
 #include <linux/rtnetlink.h>

@@ -302,6 +302,22 @@ def test_raw_traces_are_those_that_the_provider_merges():
         assert waits == report["dependencies_found"], (waits, report)
 
 
+def test_questions_to_what_is_no_device_do_not_count():
+    """isatty() of each file that is opened, as interpreters ask; and what a connection brings needs no delay."""
+    program = (sys.executable, "-S", os.path.join(os.path.dirname(os.path.abspath(__file__)), "record", "connections.py"))
+    with Tmp() as tmp:
+        for kind in ("unix", "tcp", "mapped"):
+            for nodes, means in (("all", "throttling+shown"), ("none", "shown")):
+                folder, out = os.path.join(tmp, kind + nodes), os.path.join(tmp, kind + nodes + ".out")
+                os.mkdir(folder)
+                options = ["--nodes", nodes] if nodes == "none" else ["--before", "rm -f name wish question answer last"]
+                r = feign("discover", "-o", out, "--only", ".", *options, "--", *program, kind, cwd=folder)
+                assert r.status == 0, r.err
+                with open(os.path.join(out, "dependencies"), encoding="utf-8") as f:
+                    found = [line.split() for line in f if not line.startswith("#")]
+                assert [line[6] for line in found] == [means] * 4 and sum("accept4" in line for line in found) == 1, found
+
+
 def test_what_differs_from_run_to_run_is_an_error_that_shows_it():
     with Tmp() as tmp:
         script = f"echo x > {tmp}/f.$$"

@@ -75,6 +75,7 @@ Effect Depend::effect_of(uint32_t op) {
     kind.known = true;
     const feign_op_info* info = host_->op_info(host_, op);
     kind.library = tables_ != nullptr && !tables_->ops.own(op);
+    kind.mpi = info != nullptr && strncmp(info->layer, "mpi", 3) == 0;
     if (info != nullptr && tables_ != nullptr)
       if (const feign::Call* call = tables_->ops.call(op); call != nullptr) {
         kind.effect = call->effect;
@@ -117,7 +118,12 @@ void Depend::activity(feign_activity& a) {
       for (const auto& [file, range] : done) write(files_[file], range[0], range[1], false);
     }
   }
-  if (on(kChannel)) channels(a, effect);
+  // What MPI reads from connections of its own may be for a message that nobody asked for yet.
+  const uint32_t depth = FEIGN_DEPTH(a.marks);
+  if (depth <= streams_[a.stream].mpi)
+    streams_[a.stream].mpi = effects_[a.op].mpi ? depth : UINT32_MAX;
+  const bool mpis_own = depth > streams_[a.stream].mpi && (a.marks & FEIGN_BOTH_WAYS);
+  if (on(kChannel) && !mpis_own) channels(a, effect);
   if (on(kTrace)) {
     after(before_, kTrace);
     before_ = me_;

@@ -160,6 +160,7 @@ class Depend {
     uint64_t last_end = 0;  // of its activities, ns
     uint64_t extra = 0;     // ns, to the next pause
     int32_t rank = -1;
+    uint32_t mpi = UINT32_MAX;  // depth of the call of MPI that what comes now may lie in
     std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after
     std::vector<std::pair<uint32_t, std::vector<uint64_t>>> aio;  // file, ranges under way
     std::vector<std::pair<uint64_t, uint64_t>> calls;             // end and id, for rule window
@@ -307,6 +308,7 @@ class Depend {
     bool known = false;
     Effect effect = Effect::kNone;
     bool buffered = false;  // what it writes leaves the process later
+    bool mpi = false;
     bool library = false;   // of a third party's layer
   };
   std::vector<Kind> effects_;                           // by op
