@@ -534,6 +534,15 @@ TEST(Channel, TheEndOfAPipeComesAfterTheCloseOfItsOtherEnd) {
 
   EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
 }
+TEST(Channel, WhoEndsClosesItsEnd) {
+  Call exit{.stream = 1, .op = "exit_group", .values = {1}};
+  Call end = pipe_end(2, "read", 2, 0);
+  end.length = 10;
+  const Ran r({pipe_end(1, "write", 1, 5), pipe_end(2, "read", 2, 5), exit, end}, only("channel"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+}
 Call socket_end(uint32_t stream, const char* op, uint32_t handle, int64_t bytes) {
   Call c = pipe_end(stream, op, handle, bytes);
   c.marks |= FEIGN_BOTH_WAYS;

@@ -254,7 +254,8 @@ Resolve::Description* Resolve::describe(uint32_t marks, uint32_t path, uint32_t 
 
 void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
   if (--d->refs != 0) return;
-  if (ended != nullptr && !(d->marks & FEIGN_NOT_A_FILE)) ended->push_back(d->handle);
+  if (ended != nullptr && (!(d->marks & FEIGN_NOT_A_FILE) || d->file != 0))
+    ended->push_back(d->handle);
   free_.push_back(d);
 }
 

@@ -82,6 +82,15 @@ void Depend::received(Channel& c, uint32_t reader, uint64_t bytes) {
     c.wanted.push_back({me_.stream, static_cast<uint32_t>(i), q.read});
 }
 
+void Depend::closed(Ends::iterator end) {
+  const auto [file, fifo] = end->second;
+  ends_.erase(end);
+  const auto c = channels_.find(file);
+  if (c == channels_.end()) return;
+  c->second.closes.add(me_);
+  if (++c->second.closed == 2 && !fifo) channels_.erase(c);  // a FIFO may be opened again
+}
+
 void Depend::channels(const feign_activity& a, Effect effect) {
   constexpr uint64_t kByHandle = uint64_t{1} << 32;
   switch (effect) {
@@ -95,6 +104,13 @@ void Depend::channels(const feign_activity& a, Effect effect) {
     case Effect::kFcntl:
     case Effect::kFlock:
       return locks(a, effect);
+    case Effect::kExec:
+    case Effect::kExit:
+    case Effect::kExitGroup:
+    case Effect::kCloseRange:
+      for (uint32_t i = 0; i < a.value_count; ++i)
+        if (const auto at = ends_.find(a.values[i]); at != ends_.end()) closed(at);
+      return;
     case Effect::kEventfd:
       if (a.handle != 0) channels_[kByHandle | a.handle].counter = true;
       return;
@@ -105,8 +121,12 @@ void Depend::channels(const feign_activity& a, Effect effect) {
 
   Channel* c = nullptr;
   if (a.file != 0) {
-    if (channels_.size() > kMostChannels) channels_.clear();
+    if (channels_.size() > kMostChannels) {
+      channels_.clear();
+      ends_.clear();
+    }
     c = &channels_[a.file];
+    ends_[a.handle] = {a.file, a.path != 0};
   } else if (const auto at = channels_.find(kByHandle | a.handle); at != channels_.end()) {
     c = &at->second;
   } else {
@@ -136,11 +156,10 @@ void Depend::channels(const feign_activity& a, Effect effect) {
       return;
     case Effect::kClose:
       if (!(a.marks & FEIGN_LAST)) return;
-      c->closes.add(me_);
       if (a.file == 0)
         channels_.erase(kByHandle | a.handle);
-      else if (++c->closed == 2 && a.path == 0)  // a FIFO may be opened again
-        channels_.erase(a.file);
+      else
+        closed(ends_.find(a.handle));
       return;
     default:
       return;

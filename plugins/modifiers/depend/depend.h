@@ -261,6 +261,12 @@ class Depend {
   void handles(const feign_activity& a, Effect effect);
   void names(const feign_activity& a, Effect effect);
   void bytes(const feign_activity& a, Effect effect);
+  struct End {
+    uint32_t file;
+    bool fifo;
+  };
+  using Ends = std::unordered_map<uint64_t, End>;  // of channels, by handle
+  void closed(Ends::iterator end);
   void channels(const feign_activity& a, Effect effect);
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
@@ -323,6 +329,7 @@ class Depend {
   Table<File> files_;
   Table<Handle> handles_;
   std::unordered_map<uint64_t, Channel> channels_;
+  Ends ends_;
   std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
   std::unordered_map<uint64_t, Point> semaphores_;
   std::vector<Message> messages_;  // by op
