@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import time
 
-from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses, tree
+from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses, sanitized, tree
 
 HDTRACE = os.path.join(CORPUS, "hdtrace")
 # Variables that a launcher of the tests themselves may have set.
@@ -165,6 +165,26 @@ def test_ranks_that_share_a_process_send_to_each_other():
             report = replayed(ranks, trace, "--root", tmp, *(["--map", how] if how else []))
             assert report["replayed"] == 8 and report["emulated"] == 0, report
             assert report["map"] == (how or "")
+
+
+def test_what_is_received_lies_elsewhere_than_what_is_sent():
+    with Tmp() as tmp:
+        call = "Sendrecv size='8' count='8' toRank='{0}' toTag='1' fromRank='{0}' fromTag='1' cid='0'"
+        trace = project(tmp, [call.format(1)], [call.format(0)])
+        source, library = os.path.join(tmp, "same.c"), os.path.join(tmp, "same.so")
+        launch = command(2, "replay", trace, "--root", tmp, "--json", "--require", "1")
+        if shutil.which("mpicc") is None or sanitized():
+            raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("#include <mpi.h>\n"
+                    "int MPI_Sendrecv(const void *out, int n, MPI_Datatype t, int to, int tag, void *in, int m, MPI_Datatype u, int from,\n"
+                    "                 int tag2, MPI_Comm c, MPI_Status *s) {\n"
+                    "  *(volatile char *)out = 1;\n  *(volatile char *)in = 2;\n  if (*(volatile char *)out != 1) return MPI_ERR_BUFFER;\n"
+                    "  return PMPI_Sendrecv(out, n, t, to, tag, in, m, u, from, tag2, c, s);\n}\n")
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
+        at = launch.index("-np")
+        r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+        assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
 
 
 def test_what_cannot_be_mapped_is_an_error():

@@ -475,6 +475,8 @@ struct NativeReader::Cursor::Impl {
   Result<bool> peek(StreamCursor& s);  // head() of the next record, if there is one
   // These say what is wrong with the block, null if nothing is.
   const char* head(StreamCursor& s);  // s.number and s.mask of the block's next record
+  // Most records say nothing but times, place and values: kPlain asks for no more.
+  template <bool kPlain>
   const char* decode(StreamCursor& s, Record& out);
 };
 
@@ -572,43 +574,45 @@ Result<bool> NativeReader::Cursor::Impl::peek(StreamCursor& s) {
   return true;
 }
 
+template <bool kPlain>
 const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   const auto& f = file();
   Take x = s.take;  // in registers
   const uint32_t mask = s.mask;
+  const auto has = [mask](uint32_t field) { return !kPlain && (mask & field) != 0; };
   feign_activity& a = out.a;
-  const auto b = s.before;
+  auto& b = s.before;
   a.start_ns = s.before_end + static_cast<uint64_t>(x.i64());
   a.duration_ns = x.u64();
-  const uint32_t op = (mask & kOp) ? x.u32() : s.before_op;
+  const uint32_t op = has(kOp) ? x.u32() : s.before_op;
   if (op >= f.ops.size()) return "an op that the index does not have";
   const OpOfFile& kind = f.ops[op];
   LikeOp& like = s.like[op];
   a.op = kind.id;
   const uint64_t id_predicted =
       s.first ? (s.number + 1) << 16 : b.id + ((s.number - s.last_number) << 16);
-  a.id = id_predicted + ((mask & kId) ? static_cast<uint64_t>(x.i64()) : 0);
-  a.offset = (mask & kOffset) ? b.offset + static_cast<uint64_t>(x.i64())
-                              : b.offset + (kind.moves ? b.length : 0);
-  a.length = (mask & kLength) ? x.u64() : like.length;
-  a.result = (mask & kResult) ? x.i64() : kind.moves ? static_cast<int64_t>(a.length) : 0;
-  a.handle = (mask & kHandle) ? x.u32() : b.handle;
-  a.file = (mask & kFile) ? x.u32() : b.file;
+  a.id = id_predicted + (has(kId) ? static_cast<uint64_t>(x.i64()) : 0);
+  a.offset = has(kOffset) ? b.offset + static_cast<uint64_t>(x.i64())
+                          : b.offset + (kind.moves ? b.length : 0);
+  a.length = has(kLength) ? x.u64() : like.length;
+  a.result = has(kResult) ? x.i64() : kind.moves ? static_cast<int64_t>(a.length) : 0;
+  a.handle = has(kHandle) ? x.u32() : b.handle;
+  a.file = has(kFile) ? x.u32() : b.file;
   const auto text = [&](uint64_t local) -> uint32_t {
     if (local < s.strings.size()) return s.strings[local];
     x.spoil();
     return 0;
   };
-  a.path = (mask & kPath) ? text(x.u64()) : b.path;
-  a.flags = (mask & kFlags) ? x.u32() : like.flags;
-  a.mode = (mask & kMode) ? x.u32() : like.mode;
-  a.path2 = (mask & kPath2) ? text(x.u64()) : 0;
-  a.handle2 = (mask & kHandle2) ? x.u32() : 0;
-  a.sync_ns = (mask & kSync) ? x.u64() : 0;
+  a.path = has(kPath) ? text(x.u64()) : b.path;
+  a.flags = has(kFlags) ? x.u32() : like.flags;
+  a.mode = has(kMode) ? x.u32() : like.mode;
+  a.path2 = has(kPath2) ? text(x.u64()) : 0;
+  a.handle2 = has(kHandle2) ? x.u32() : 0;
+  a.sync_ns = has(kSync) ? x.u64() : 0;
   const uint64_t gap = a.start_ns > s.before_end ? a.start_ns - s.before_end : 0;
-  a.compute_ns = (mask & kCompute) ? x.u64() : gap - std::min(gap, a.sync_ns);
+  a.compute_ns = has(kCompute) ? x.u64() : gap - std::min(gap, a.sync_ns);
   a.place = (mask & kPlace) ? b.place + static_cast<uint64_t>(x.i64()) : b.place + 1;
-  a.marks = (mask & kMarks) ? x.u32() : like.marks;
+  a.marks = has(kMarks) ? x.u32() : like.marks;
   a.stream = f.streams[s.stream];
   if (mask & kValues) {
     LastValues& last = s.values[op];
@@ -635,7 +639,7 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
     a.value_count = 0;
   }
   if (!out.depends.empty()) out.depends.clear();
-  if (mask & kDepends) {
+  if (has(kDepends)) {
     for (uint64_t n = x.count(3); n != 0; --n) {
       Dependency d{};
       const uint32_t stream = x.u32();
@@ -649,16 +653,25 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   }
   if (x.bad()) return "a record does not fit its block";
   if (a.id <= s.last_id) return "ids that do not grow";
-  if (std::max(a.handle, a.handle2) > f.totals.max_handle || a.file > f.totals.max_file)
+  if (!kPlain &&
+      (std::max(a.handle, a.handle2) > f.totals.max_handle || a.file > f.totals.max_file))
     return "a handle or file past the greatest";
   s.take = x;
   s.last_id = a.id;
-  s.before = {a.id, a.offset, a.length, a.place, a.handle, a.file, a.path};
-  s.before_op = op;
+  b.id = a.id;
+  b.offset = a.offset;
+  b.length = a.length;
+  b.place = a.place;
+  if (!kPlain) {
+    b.handle = a.handle;
+    b.file = a.file;
+    b.path = a.path;
+    s.before_op = op;
+    like = {a.length, a.flags, a.mode, a.marks};
+  }
   s.before_end = a.start_ns + a.duration_ns;
   s.last_number = s.number;
   s.first = false;
-  like = {a.length, a.flags, a.mode, a.marks};
   --s.left;
   return nullptr;
 }
@@ -681,7 +694,9 @@ Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
     }
     StreamCursor& s = *c.now;
     number = s.number;
-    if (const char* why = c.decode(s, out)) return c.file().damaged(s.block_offset, why);
+    const bool plain = (s.mask & ~(kNumber | kPlace | kValues)) == 0;
+    if (const char* why = plain ? c.decode<true>(s, out) : c.decode<false>(s, out))
+      return c.file().damaged(s.block_offset, why);
     const feign_activity& a = out.a;
     // What comes next, and whose turn it is. A block not yet begun waits under its first number.
     if (s.left == 0 && s.next_block < s.blocks.size()) {

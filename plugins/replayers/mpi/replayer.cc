@@ -371,7 +371,10 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   s.args = &r.args_of(a->op);
   if (s.space.get() == nullptr) {
     // Sent from the first half, received into the second; a receive may not know how long it is.
-    constexpr size_t kMemory = size_t{1} << 24, kLongest = size_t{1} << 31;
+    // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
+    // to is the one that the other reads from.
+    constexpr size_t kMemory = size_t{24} << 20, kLongest = size_t{1} << 31;
+    static_assert(kHalf % kMemory >= kMemory / 2);
     if (!s.space.map(kLongest, kMemory) || !s.received.map(r.room, kMemory))
       return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
   }
