@@ -240,6 +240,20 @@ def test_ctrl_c_ends_a_replay_with_a_report():
         assert 0 < r["replayed"] < 200, r["replayed"]
 
 
+def test_a_directory_that_was_missing_comes_under_another_name():
+    calls = ('mkdir("/w", 0755) = 0', 'symlink("f", "/w/l") = 0', 'mkdir("/w/l/d", 0755) = -1 ENOENT (No such file or directory)',
+             'openat(AT_FDCWD, "/w/f", O_WRONLY|O_CREAT, 0644) = 3', 'mkdir("/w/l/d", 0755) = -1 ENOTDIR (Not a directory)',
+             'mkdir("/w/n/d", 0755) = -1 ENOENT (No such file or directory)', 'link("/w/f", "/w/n") = 0',
+             'mkdir("/w/n/d", 0755) = -1 ENOTDIR (Not a directory)', 'unlink("/w/f") = 0', 'mkdir("/w/f", 0755) = 0',
+             'mkdir("/w/l/d", 0755) = 0')
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
+        r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
+        assert r["matched"] == len(calls), r["mismatches"]
+
+
 def test_a_long_trace_goes_on_where_what_was_read_ahead_ends():
     with Tmp() as tmp:
         trace = os.path.join(tmp, "long.strace")

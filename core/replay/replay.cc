@@ -85,8 +85,8 @@ bool serves(const feign_replayer& api, const char* layer) {
   return false;
 }
 
-// A worker's activities, in order. Reading one from the plan takes a tenth of what a short call takes, so
-// that the first of them are read before they are needed.
+// A worker's activities, in order. Reading one from the plan takes a tenth of what a short call
+// takes, so that the first of them are read before the clock starts.
 class Feed {
  public:
   Feed(std::shared_ptr<const NativeReader> plan, NativeReader::Range range)
@@ -95,7 +95,7 @@ class Feed {
   Result<void> read_ahead(size_t count) {
     ahead_.reserve(count);
     numbers_.reserve(count);
-    // All of that memory at once: a fault a page would take longer than reading does.
+    // All of that memory at once: by a fault a page, it would take longer than reading does.
     const auto at = reinterpret_cast<uintptr_t>(ahead_.data()) & ~uintptr_t{kPage - 1};
     (void)madvise(reinterpret_cast<void*>(at), count * sizeof(Record), MADV_POPULATE_WRITE);
     while (ahead_.size() < count) {
@@ -446,7 +446,7 @@ void Run::start() {
 
 void Worker::get_ready() {
   ready_ = true;
-  // What statistics will need of the heap: a fault for each new page would fall into the calls' time.
+  // What statistics will need of the heap: a fault for each new page would be in the calls' time.
   if (auto* const room = static_cast<volatile char*>(malloc(kReadyHeap)); room != nullptr) {
     for (size_t at = 0; at < kReadyHeap; at += kPage) room[at] = 0;
     free(const_cast<char*>(room));

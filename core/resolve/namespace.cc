@@ -57,8 +57,8 @@ uint32_t Namespace::slot_of_text(std::string_view clean) {
   return slot;
 }
 
-// The same by way of the directory, whose own is mostly known; 0 if the name in it is a link to follow,
-// or none to go by.
+// canonical() by way of the directory, whose own is mostly known; 0 if the name in it is a link to
+// follow, or none to go by.
 uint32_t Namespace::by_directory(uint32_t path, bool follow) {
   const std::string_view text = strings_.text(path);
   const size_t slash = text.rfind('/');

@@ -423,7 +423,8 @@ struct Context {
       if (fd < 0) return -EBADF;
       const Where to = where(a.path2);
       if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EEXIST;
-      return checked(::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name, AT_SYMLINK_FOLLOW));
+      return made(a.path2, checked(::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name,
+                                            AT_SYMLINK_FOLLOW)));
     }
     if (a.path == 0 || a.path2 == 0) return skip("no path was recorded");
     const Where to = where(a.path2);
@@ -435,15 +436,16 @@ struct Context {
       return to.dir < 0 ? to.dir : -EEXIST;
     }
     if (a.flags & AT_SYMLINK_FOLLOW) {
-      return at_target(a.path, [&](int at) {
+      const int64_t result = at_target(a.path, [&](int at) {
         return ::linkat(AT_FDCWD, by_descriptor(at), to.dir, to.name, AT_SYMLINK_FOLLOW);
       });
+      return made(a.path2, result);
     }
     const Where from = where(a.path);
     if (from.dir < 0 || from.name == nullptr) return from.dir < 0 ? from.dir : -EPERM;
     const Where again = where(a.path2);
     if (again.dir < 0) return again.dir;
-    return checked(::linkat(from.dir, from.name, again.dir, again.name, 0));
+    return made(a.path2, checked(::linkat(from.dir, from.name, again.dir, again.name, 0)));
   }
 
   int64_t symlink(const feign_activity& a) {

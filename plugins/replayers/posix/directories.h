@@ -83,7 +83,7 @@ class Directories {
       return is_missing(path);
     } else {
       const int fd = open(root, above);
-      if (fd == -ENOENT && missing_.size() < 10'000) {
+      if (fd == -ENOENT && missing_.size() < 10'000 && is_by_name(root, above)) {
         missing.add(above);
         missing_.emplace(above);
         return is_missing(path);
@@ -146,6 +146,12 @@ class Directories {
       if (fd >= 0 || (errno != ELOOP && errno != ENOTDIR)) return fd >= 0 ? fd : -errno;
     }
     return open_in_root(root, std::string(path).c_str(), kHow, 0);
+  }
+  // What is missing is so under its own name: behind a link, who makes it may call it otherwise.
+  static bool is_by_name(int root, std::string_view path) {
+    const int fd = open_in_root(root, std::string(path).c_str(), kHow, 0, RESOLVE_NO_SYMLINKS);
+    if (fd >= 0) ::close(fd);
+    return fd == -ENOENT;
   }
   // All threads together keep some thousands open.
   static inline std::atomic<size_t> users_{0};
