@@ -245,7 +245,8 @@ def test_a_directory_that_was_missing_comes_under_another_name():
              'openat(AT_FDCWD, "/w/f", O_WRONLY|O_CREAT, 0644) = 3', 'mkdir("/w/l/d", 0755) = -1 ENOTDIR (Not a directory)',
              'mkdir("/w/n/d", 0755) = -1 ENOENT (No such file or directory)', 'link("/w/f", "/w/n") = 0',
              'mkdir("/w/n/d", 0755) = -1 ENOTDIR (Not a directory)', 'unlink("/w/f") = 0', 'mkdir("/w/f", 0755) = 0',
-             'mkdir("/w/l/d", 0755) = 0')
+             'mkdir("/w/l/d", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = -1 ENOENT (No such file or directory)',
+             'mkdir("/w/l/e", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = 0')
     with Tmp() as tmp:
         trace = os.path.join(tmp, "t.strace")
         with open(trace, "w", encoding="ascii") as f:
