@@ -406,7 +406,9 @@ struct Context {
     from = where(a.path);
     if (from.dir < 0) return from.dir;
     const int64_t result = checked(::renameat2(from.dir, from.name, to.dir, to.name, a.flags & 7));
-    if (result == 0 && (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK))) names_changed();
+    // What changes places with it may be a directory.
+    const bool other = (a.flags & RENAME_EXCHANGE) != 0;
+    if (result == 0 && (other || (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)))) names_changed();
     return made(a.path2, result);
   }
 
