@@ -490,6 +490,9 @@ typedef struct feign_run {
   /** 1: this is the only replayer, and one thread does all of its streams. It may unshare(2) the thread's
    *  descriptors in open_stream(), which makes each call cheaper; they then end with the thread. */
   uint32_t alone;
+  /** 1: nobody asks for the pauses between calls, so that a provider need not find out what of them was
+   *  the tracer's own (feign_activity.compute_ns). */
+  uint32_t no_pauses;
 } feign_run;
 
 /**

@@ -142,6 +142,7 @@ constexpr Fact kLayout[] = {
     FIELD(feign_run, recorded_ranks, 56),
     FIELD(feign_run, reserved, 60),
     FIELD(feign_run, alone, 64),
+    FIELD(feign_run, no_pauses, 68),
     SIZE(feign_plan, 24),
     FIELD(feign_plan, struct_size, 0),
     FIELD(feign_plan, ctx, 8),

@@ -258,6 +258,39 @@ def test_ctrl_c_ends_a_replay_with_a_report():
         assert 0 < r["replayed"] < 200, r["replayed"]
 
 
+def test_a_directory_that_was_missing_comes_under_another_name():
+    calls = ('mkdir("/w", 0755) = 0', 'symlink("f", "/w/l") = 0', 'mkdir("/w/l/d", 0755) = -1 ENOENT (No such file or directory)',
+             'openat(AT_FDCWD, "/w/f", O_WRONLY|O_CREAT, 0644) = 3', 'mkdir("/w/l/d", 0755) = -1 ENOTDIR (Not a directory)',
+             'mkdir("/w/n/d", 0755) = -1 ENOENT (No such file or directory)', 'link("/w/f", "/w/n") = 0',
+             'mkdir("/w/n/d", 0755) = -1 ENOTDIR (Not a directory)', 'unlink("/w/f") = 0', 'mkdir("/w/f", 0755) = 0',
+             'mkdir("/w/l/d", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = -1 ENOENT (No such file or directory)',
+             'mkdir("/w/l/e", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = 0')
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
+        r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
+        assert r["matched"] == len(calls), r["mismatches"]
+
+
+def test_a_long_trace_goes_on_where_what_was_read_ahead_ends():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "long.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            for pid in (7, 8):
+                f.write(f'{pid} 1000.00000{pid} openat(AT_FDCWD, "/{pid}", O_RDWR|O_CREAT, 0644) = 3 <0.000001>\n')
+            at = 0
+            for i in range(20_000):  # each position tells what was written before it
+                vector = ", ".join(f'{{iov_base="x", iov_len={n}}}' for n in range(i % 4 + 1))
+                at += sum(range(i % 4 + 1))
+                for pid in (7, 8):
+                    f.write(f"{pid} 1001.{i * 40 + pid:06d} writev(3, [{vector}], {i % 4 + 1}) = {sum(range(i % 4 + 1))} <0.000001>\n")
+                    f.write(f"{pid} 1001.{i * 40 + 20 + pid:06d} lseek(3, 0, SEEK_CUR) = {at} <0.000001>\n")
+        for order in ("trace", "stream"):
+            r = feign("replay", trace, "--root", fresh(tmp, order), "--json", "--order", order).json()
+            assert r["matched"] == r["replayed"] == 80_002, r
+
+
 def test_full_root_is_reported_with_how_far_it_came():
     with Tmp() as tmp:
         root = fresh(tmp, "small")

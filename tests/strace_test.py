@@ -280,6 +280,10 @@ def test_the_tracers_own_time():
         with open(path, "w", encoding="ascii") as f:
             f.write("\n".join(lines) + "\n")
         assert re.search(r"note .*20\.0 us a call", feign("info", path).out)
+        # Where nobody asks for pauses, there is no need to know.
+        for pace, said in (("afap", False), ("think", True)):
+            notes = feign("replay", path, "--replayer", "null", "--pace", pace, "--json").json().get("notes", [])
+            assert any("20.0 us a call" in note for note in notes) == said, (pace, notes)
         refuses("info", path, "--provider", "strace,overhead=often", text="overhead=often: want auto, none or a time")
         refuses("info", path, "--provider", "strace,overhead=5", text="overhead=5: want")
 

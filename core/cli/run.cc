@@ -141,7 +141,7 @@ PluginSpec depend_for(const Line& line, bool several) {
 
 // What host->extension answers.
 struct Extensions {
-  feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0, 0, 0};
+  feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0, 0, 0, 0};
   // For our own plug-in of the native format, which is of the same build.
   std::vector<Needed> needed;
   Tables* tables = nullptr;
@@ -586,6 +586,10 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   File root;
   if (auto done = together(set_up_root(*line, options.replay, extensions, root, report)); !done)
     return std::move(done.error());
+
+  extensions.run.no_pauses = options.replay.pace == Pace::kAfap && options.explain == 0 &&
+                             !line->replayers.empty() && line->modifiers.empty() &&
+                             line->writers.empty();
 
   // The plan: of one process without a name; else rank 0 makes it, and the others read their parts.
   File plan_file;

@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -45,6 +47,10 @@ constexpr uint32_t kNobody = UINT32_MAX;
 constexpr uint64_t kMostMadeUp_ns = 1'000'000;
 // A replay by several ranks gives a call, or a wait for another rank, at least this long.
 constexpr uint64_t kPatience_ns = 60'000'000'000;
+// So many activities, over all workers, are read before the clock starts.
+constexpr size_t kReadAhead = size_t{1} << 15;
+constexpr size_t kPage = 4096;
+constexpr size_t kReadyHeap = 96 << 10;  // less than what malloc() gives back at once
 // How long a rank that has to end waits for its own calls under way.
 constexpr uint64_t kGrace_ns = 2'000'000'000;
 
@@ -78,6 +84,55 @@ bool serves(const feign_replayer& api, const char* layer) {
     if (std::string_view(*l) == layer) return true;
   return false;
 }
+
+// A worker's activities, in order. Reading one from the plan takes a tenth of what a short call
+// takes, so that the first of them are read before the clock starts.
+class Feed {
+ public:
+  Feed(std::shared_ptr<const NativeReader> plan, NativeReader::Range range)
+      : cursor_(std::move(plan), std::move(range)) {}
+  // Reads as many ahead, if there are.
+  Result<void> read_ahead(size_t count) {
+    ahead_.reserve(count);
+    numbers_.reserve(count);
+    // All of that memory at once: by a fault a page, it would take longer than reading does.
+    const auto at = reinterpret_cast<uintptr_t>(ahead_.data()) & ~uintptr_t{kPage - 1};
+    (void)madvise(reinterpret_cast<void*>(at), count * sizeof(Record), MADV_POPULATE_WRITE);
+    while (ahead_.size() < count) {
+      auto more = cursor_.next(ahead_.emplace_back(), numbers_.emplace_back());
+      if (!more) return std::move(more.error());
+      if (!*more) {
+        ahead_.pop_back();
+        break;
+      }
+    }
+    return {};
+  }
+  // The next one; null at the end. Valid until the next call.
+  Result<const Record*> next() {
+    if (at_ < ahead_.size()) {
+      number_ = numbers_[at_];
+      const Record* const r = &ahead_[at_++];
+      // The next one comes into the cache while this call is made.
+      __builtin_prefetch(&r[1].a);
+      __builtin_prefetch(&r[1].a.id);
+      return r;
+    }
+    auto more = cursor_.next(record_, number_);
+    if (!more) return std::move(more.error());
+    return *more ? &record_ : nullptr;
+  }
+  // Of that one, in the whole trace.
+  uint64_t number() const { return number_; }
+
+ private:
+  NativeReader::Cursor cursor_;
+  std::vector<Record> ahead_;
+  std::vector<uint64_t> numbers_;
+  size_t at_ = 0;
+  Record record_{};
+  uint64_t number_ = 0;
+};
 
 // One thread of the replay, with statistics of its own. It takes the activities of its streams in
 // the order of the trace.
@@ -129,6 +184,7 @@ class Worker {
   void close(Stream& s, size_t replayer);
   void wait_for(uint32_t worker, uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                 const feign_activity& a);
+  void wait_for_others(const Record& r, Stream& s);
   void wait_for_turn(uint64_t number, Stream& s, const feign_activity& a);
   void wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                      const feign_activity& a);
@@ -390,6 +446,11 @@ void Run::start() {
 
 void Worker::get_ready() {
   ready_ = true;
+  // What statistics will need of the heap: a fault for each new page would be in the calls' time.
+  if (auto* const room = static_cast<volatile char*>(malloc(kReadyHeap)); room != nullptr) {
+    for (size_t at = 0; at < kReadyHeap; at += kPage) room[at] = 0;
+    free(const_cast<char*>(room));
+  }
   run_.ready();
 }
 
@@ -514,6 +575,16 @@ inline void Worker::wait_for(uint32_t worker, uint32_t stream, uint64_t id, uint
   mark(now_);
 }
 
+inline void Worker::wait_for_others(const Record& r, Stream& s) {
+  for (const Dependency& d : r.depends) {
+    if (d.stream >= run_.places.size()) continue;
+    if (run_.mine(d.stream))
+      wait_for(run_.places[d.stream].worker, d.stream, d.id, d.rule, s, r.a);
+    else
+      wait_for_rank(d.stream, d.id, d.rule, s, r.a);
+  }
+}
+
 // Waits until everything before `number`, over all streams, has ended.
 void Worker::wait_for_turn(uint64_t number, Stream& s, const feign_activity& a) {
   Run::Turn& turn = run_.turns[number % run_.turns.size()];
@@ -545,7 +616,7 @@ void Worker::wrong(const Record& r, const feign_outcome& outcome) {
 Result<void> Worker::loop() {
   NativeReader::Range range;
   range.streams = numbers_;
-  NativeReader::Cursor cursor(run_.plan, range);
+  Feed feed(run_.plan, range);
   const ReplayOptions& options = run_.options;
   const bool thinks = options.pace == Pace::kThink, timed = options.pace == Pace::kTimed;
   const bool paced = thinks || timed;
@@ -559,17 +630,20 @@ Result<void> Worker::loop() {
     return static_cast<uint64_t>(static_cast<double>(ns) * options.scale);
   };
 
-  Record r{};
-  const feign_activity& a = r.a;
-  uint64_t number = 0;
-  auto more = cursor.next(r, number);  // the first block is read before the clock starts
+  uint64_t mine = 0;
+  for (const uint32_t stream : numbers_) mine += run_.plan->totals().by_stream[stream];
+  if (auto done = feed.read_ahead(std::min(mine, kReadAhead / run_.workers.size() + 1)); !done)
+    return done;
   get_ready();
   now_ = now_ns();
   uint32_t current = 0;
   Stream* s = nullptr;
-  for (; true; more = cursor.next(r, number)) {
-    if (!more) return std::move(more.error());
-    if (!*more || run_.stopping.load(std::memory_order_relaxed)) break;
+  while (true) {
+    auto next = feed.next();
+    if (!next) return std::move(next.error());
+    if (*next == nullptr || run_.stopping.load(std::memory_order_relaxed)) break;
+    const Record& r = **next;
+    const feign_activity& a = r.a;
     // There may be ids between the last one and this: of what was dropped.
     if (!alone) gate.open(a.id - 1);
     if (a.stream != current) {
@@ -580,7 +654,7 @@ Result<void> Worker::loop() {
     }
     if (team) tell_ranks(*s, a.stream, a.id - 1);
     const feign_op_info* info = run_.tables.ops.info(a.op);
-    const bool depends = !r.depends.empty() || (a.marks & FEIGN_DEPENDS) != 0;
+    const bool depends = (a.marks & FEIGN_DEPENDS) != 0;
 
     const bool done_already = s->inside || s->nesting.done_already(a);
     if (done_already && info->kind == FEIGN_KIND_PROCESS) [[unlikely]]
@@ -616,18 +690,12 @@ Result<void> Worker::loop() {
       busy_.place.store(a.place, std::memory_order_relaxed);
       busy_.since.store(now_, std::memory_order_relaxed);
     }
-    if (in_turn) wait_for_turn(number, *s, a);
-    for (const Dependency& d : r.depends) {
-      if (d.stream >= run_.places.size()) continue;
-      if (run_.mine(d.stream))
-        wait_for(run_.places[d.stream].worker, d.stream, d.id, d.rule, *s, a);
-      else
-        wait_for_rank(d.stream, d.id, d.rule, *s, a);
-    }
+    if (in_turn) wait_for_turn(feed.number(), *s, a);
+    if (depends) wait_for_others(r, *s);
     if (run_.stopping.load(std::memory_order_relaxed)) break;
     // In the log no call starts before what it waits for ended, though that was in between the
     // clock's last reading and the look at it.
-    if (activities_ && !r.depends.empty()) [[unlikely]]
+    if (activities_ && depends) [[unlikely]]
       now_ = now_ns();
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
@@ -649,9 +717,9 @@ Result<void> Worker::loop() {
       busy_.since.store(0, std::memory_order_relaxed);
     }
     if (in_turn) {
-      Run::Turn& next = run_.turns[(number + 1) % run_.turns.size()];
-      next.by.store(number_, std::memory_order_relaxed);
-      next.gate.open(number + 1);
+      Run::Turn& turn = run_.turns[(feed.number() + 1) % run_.turns.size()];
+      turn.by.store(number_, std::memory_order_relaxed);
+      turn.gate.open(feed.number() + 1);
     }
     const uint64_t begin = now_, latency = end - begin;
     now_ = s->last_ns = last_ns_ = end;

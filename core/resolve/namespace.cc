@@ -57,11 +57,33 @@ uint32_t Namespace::slot_of_text(std::string_view clean) {
   return slot;
 }
 
+// canonical() by way of the directory, whose own is mostly known; 0 if the name in it is a link to
+// follow, or none to go by.
+uint32_t Namespace::by_directory(uint32_t path, bool follow) {
+  const std::string_view text = strings_.text(path);
+  const size_t slash = text.rfind('/');
+  if (slash == 0 || slash == text.npos) return 0;
+  const std::string_view name = text.substr(slash + 1);
+  if (name.empty() || name == "." || name == "..") return 0;
+  const uint32_t above = strings_.intern(text.substr(0, slash)), there = canonical(above, true);
+  uint32_t found = path;
+  if (there != above) {
+    const std::string_view directory = strings_.text(there);
+    std::string moved(directory == "/" ? std::string_view() : directory);
+    moved.append("/").append(name);
+    found = strings_.intern(moved);
+  }
+  const File& f = files_[slots_[slot_of(found)].file];
+  return f.type == Type::kSymlink && f.target != 0 && follow ? 0 : found;
+}
+
 uint32_t Namespace::canonical(uint32_t path, bool follow) {
   constexpr int kMostLinks = 40;  // as the kernel: then it is a circle
   if (links_ == 0) return path;
   const uint64_t key = uint64_t{path} << 1 | (follow ? 1 : 0);
   if (const auto at = canonical_.find(key); at != canonical_.end()) return at->second;
+  if (const uint32_t known = by_directory(path, follow); known != 0)
+    return canonical_[key] = known;
   std::string out, text(strings_.text(path));
   int links = 0;
   std::string_view todo = text;

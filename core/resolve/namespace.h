@@ -94,6 +94,7 @@ class Namespace {
     bool born = false;  // the trace made it, and it was not there before
   };
 
+  uint32_t by_directory(uint32_t path, bool follow);
   uint32_t slot_of(uint32_t path);
   uint32_t slot_of_text(std::string_view clean);
   uint32_t new_file(Type type, bool created, bool certain);

@@ -640,6 +640,7 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   }
   if (!out.depends.empty()) out.depends.clear();
   if (has(kDepends)) {
+    a.marks |= FEIGN_DEPENDS;
     for (uint64_t n = x.count(3); n != 0; --n) {
       Dependency d{};
       const uint32_t stream = x.u32();

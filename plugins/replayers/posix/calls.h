@@ -410,7 +410,9 @@ struct Context {
     if (from.dir < 0 || from.name == nullptr) return from.dir < 0 ? from.dir : -EBUSY;
     if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EBUSY;
     const int64_t result = checked(::renameat2(from.dir, from.name, to.dir, to.name, a.flags & 7));
-    if (result == 0 && (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK))) names_changed();
+    // What changes places with it may be a directory.
+    const bool other = (a.flags & RENAME_EXCHANGE) != 0;
+    if (result == 0 && (other || (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)))) names_changed();
     return made(a.path2, result);
   }
 
@@ -427,7 +429,8 @@ struct Context {
       if (fd < 0) return -EBADF;
       const Where to = where(a.path2);
       if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EEXIST;
-      return checked(::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name, AT_SYMLINK_FOLLOW));
+      return made(a.path2, checked(::linkat(AT_FDCWD, by_descriptor(fd), to.dir, to.name,
+                                            AT_SYMLINK_FOLLOW)));
     }
     if (a.path == 0 || a.path2 == 0) return skip("no path was recorded");
     const auto [from, to] = where(a.path, a.path2);
@@ -439,13 +442,14 @@ struct Context {
       return to.dir < 0 ? to.dir : -EEXIST;
     }
     if (a.flags & AT_SYMLINK_FOLLOW) {
-      const Where& made = to;
-      return at_target(a.path, [&](int at) {
-        return ::linkat(AT_FDCWD, by_descriptor(at), made.dir, made.name, AT_SYMLINK_FOLLOW);
+      const Where& there = to;
+      const int64_t result = at_target(a.path, [&](int at) {
+        return ::linkat(AT_FDCWD, by_descriptor(at), there.dir, there.name, AT_SYMLINK_FOLLOW);
       });
+      return made(a.path2, result);
     }
     if (from.dir < 0 || from.name == nullptr) return from.dir < 0 ? from.dir : -EPERM;
-    return checked(::linkat(from.dir, from.name, to.dir, to.name, 0));
+    return made(a.path2, checked(::linkat(from.dir, from.name, to.dir, to.name, 0)));
   }
 
   int64_t symlink(const feign_activity& a) {

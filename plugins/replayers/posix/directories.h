@@ -28,21 +28,25 @@ struct Where {
 };
 
 // Which names threads have found to be no directories, so that making one of them is noticed: a
-// Bloom filter that nothing is taken from. [any thread]
+// Bloom filter that nothing is taken from. By the last component: the ones before it may lead there
+// by other names. [any thread]
 class Missing {
  public:
   void add(std::string_view path) {
     any_.store(true, std::memory_order_release);
-    const size_t h = std::hash<std::string_view>{}(path);
+    const size_t h = hash(path);
     bits_[h / 64 % kWords].fetch_or(uint64_t{1} << h % 64, std::memory_order_acq_rel);
   }
   bool any() const { return any_.load(std::memory_order_acquire); }
   bool may_have(std::string_view path) const {
-    const size_t h = std::hash<std::string_view>{}(path);
+    const size_t h = hash(path);
     return (bits_[h / 64 % kWords].load(std::memory_order_acquire) >> h % 64 & 1) != 0;
   }
 
  private:
+  static size_t hash(std::string_view path) {
+    return std::hash<std::string_view>{}(path.substr(path.rfind('/') + 1));
+  }
   static constexpr size_t kWords = 1024;
   std::atomic<uint64_t> bits_[kWords]{};
   std::atomic<bool> any_{false};
@@ -83,7 +87,7 @@ class Directories {
       return is_missing(path);
     } else {
       const int fd = open(root, above);
-      if (fd == -ENOENT && missing_.size() < 10'000) {
+      if (fd == -ENOENT && missing_.size() < 10'000 && is_by_name(root, above)) {
         missing.add(above);
         missing_.emplace(above);
         return is_missing(path);
@@ -149,6 +153,12 @@ class Directories {
       if (fd >= 0 || (errno != ELOOP && errno != ENOTDIR)) return fd >= 0 ? fd : -errno;
     }
     return open_in_root(root, std::string(path).c_str(), kHow, 0);
+  }
+  // What is missing is so under its own name: behind a link, who makes it may call it otherwise.
+  static bool is_by_name(int root, std::string_view path) {
+    const int fd = open_in_root(root, std::string(path).c_str(), kHow, 0, RESOLVE_NO_SYMLINKS);
+    if (fd >= 0) ::close(fd);
+    return fd == -ENOENT;
   }
   // All threads together keep some thousands open.
   static inline std::atomic<size_t> users_{0};

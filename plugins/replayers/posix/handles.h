@@ -84,6 +84,8 @@ class ByHandle {
 class Descriptors {
  public:
   bool ok() const { return fds_.ok() && files_.ok(); }
+  // ok(), and the first of them have room already.
+  bool ready() { return ok() && fds_.make_room(0); }
   ~Descriptors() { close_all(); }
 
   [[gnu::always_inline]] int get(uint32_t handle) const { return fds_.get(handle) - 1; }

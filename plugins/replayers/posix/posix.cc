@@ -56,6 +56,8 @@ struct Doing {
 
 // Memory behind a buffer; longer ones are the same over and over.
 constexpr size_t kWriteMemory = size_t{1} << 22, kReadMemory = size_t{1} << 24;
+// So much of what is read into is there before the first call.
+constexpr size_t kReadyMemory = size_t{1} << 18;
 
 #include "layers/posix_replay.inc"
 #include "layers/stdio_replay.inc"
@@ -92,7 +94,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     return host->fail(host, FEIGN_ERR_ARGUMENT,
                       "there is no root to replay below: want --root DIR");
   auto r = std::unique_ptr<Replayer>(new (std::nothrow) Replayer);
-  if (!r || !r->descriptors.ok()) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  if (!r || !r->descriptors.ready()) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   r->host = host;
   r->options = *static_cast<const Options*>(options);
   r->stdio = host->op(host, "stdio", "fopen");
@@ -153,6 +155,9 @@ char* new_read_buffer(size_t size, size_t unit) {
   } owner;
   owner.unmap();
   t_read_buffer = {map_buffer(size, unit), size, unit};
+  // Its first pages now: a fault in a call takes as long as the call.
+  if (t_read_buffer.memory != nullptr)
+    (void)madvise(t_read_buffer.memory, std::min(size, kReadyMemory), MADV_POPULATE_WRITE);
   return t_read_buffer.memory;
 }
 
