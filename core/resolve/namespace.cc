@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "base/path.h"
 
@@ -62,7 +63,7 @@ uint32_t Namespace::slot_of_text(std::string_view clean) {
 uint32_t Namespace::by_directory(uint32_t path, bool follow) {
   const std::string_view text = strings_.text(path);
   const size_t slash = text.rfind('/');
-  if (slash == 0 || slash == text.npos) return 0;
+  if (slash == 0 || slash == text.npos || text.size() > PATH_MAX) return 0;
   const std::string_view name = text.substr(slash + 1);
   if (name.empty() || name == "." || name == "..") return 0;
   const uint32_t above = strings_.intern(text.substr(0, slash)), there = canonical(above, true);

@@ -132,7 +132,9 @@ class Filter {
       for (uint32_t op = 1; op < 4096; ++op)
         if (const feign_op_info* info = host->op_info(host, op))
           if (std::string(info->name).find(name.substr(0, 4)) != std::string::npos)
-            near += (near.empty() ? "" : ", ") + std::string(info->name);
+            near += (near.empty() ? "" : ", ") +
+                    (strcmp(info->layer, "posix") == 0 ? "" : std::string(info->layer) + ":") +
+                    info->name;
       return host->fail(
           host, FEIGN_ERR_ARGUMENT,
           ("op=" + name + ": there is no such call" + (near.empty() ? "" : "; there are: " + near))
