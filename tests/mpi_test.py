@@ -288,6 +288,32 @@ def test_ranks_that_share_a_process_meet_in_it():
                     assert meetings or name == "ring"
 
 
+def test_ranks_that_share_a_process_open_files_at_the_same_time():
+    """Each by a number of its own: one that two had taken was closed under the other's hands, and the others waited for ever."""
+    with Tmp() as tmp:
+        calls = [[call for i in range(100) for call in (
+            f"File_open cid='0' name='/f{i}' flags='5' fid='{i}'", f"File_write_at fid='{i}' offset='{r}' size='{i + 1}' count='{i + 1}'",
+            f"File_close fid='{i}'")] for r in range(8)]
+        trace = project(tmp, *calls)
+        for _ in range(3):
+            with Tmp() as root:
+                report = replayed(2, trace, "--root", root, "--map", "block", "--order", "stream", "--pace", "afap", "--no-prepare")
+                assert report["ops"]["mpiio:MPI_File_open"]["matched"] == 800 and report["mismatched"] == 0
+                assert all(os.path.getsize(f"{root}/f{i}") == i + 8 for i in range(100))
+
+
+def test_a_file_that_one_of_them_cannot_open_keeps_nobody_waiting():
+    with Tmp() as tmp, Tmp() as root:
+        read_and_write = 2 + 8  # MPI allows one of them
+        trace = project(tmp, *[[f"File_open cid='0' name='/f' flags='{flags}' fid='1'", "File_write_at_all fid='1' offset='0' size='9' count='9'",
+                                "File_set_size fid='1' size='5'", "File_close fid='1'", "Barrier cid='0'"] for flags in (5, read_and_write, 5)])
+        r = mpirun(2, "replay", trace, "--root", root, "--map", "block", "--order", "stream", "--no-prepare", "--json")
+        ops = r.json()["ops"]
+        assert r.status == 0 and ops["mpi:MPI_Barrier"]["matched"] == 3, r.err + r.out
+        for op in ("open", "write_at_all", "set_size", "close"):
+            assert (ops[f"mpiio:MPI_File_{op}"]["matched"], ops[f"mpiio:MPI_File_{op}"]["mismatched"]) == (2, 1), ops
+
+
 def test_what_ranks_that_share_a_process_cannot_do_is_an_error():
     with Tmp() as tmp:
         trace, _ = recorded(tmp, "breadth", "one-sided")

@@ -30,22 +30,34 @@ class Name {
     if (fd_ >= 0) close(fd_);
     fd_ = fd;
   }
-  // A number that is free, and high enough that it may be free in other processes, too.
-  int free_number() const {
-    const int fd = fd_ >= 0 ? fcntl(fd_, F_DUPFD_CLOEXEC, 700) : -1;
-    if (fd >= 0) close(fd);
-    return fd;
+  // Its number, from now on no lower than that, as far as the process may have such.
+  int number(int least) {
+    if (fd_ >= 0 && fd_ < least)
+      if (const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, least); fd >= 0) reset(fd);
+    return fd_;
   }
-  // MPI makes names of its own from a file's last one, which has to be the same in all processes.
-  std::string at(int number) {
-    if (fcntl(number, F_GETFD) < 0)
-      if (const int fd = dup3(fd_, number, O_CLOEXEC); fd >= 0) reset(fd);
-    return "/proc/self/fd/" + std::to_string(fd_);
-  }
+  std::string text() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:
   int fd_ = -1;
 };
+
+// MPI makes names of its own from a file's last one, which has to be the same in all processes: a
+// number that is free in each, looked for from where it mostly is. All of them find the file, or
+// none, and the first error is everybody's: 0, or an errno.
+int agree(MPI_Comm comm, Name& name, int error) {
+  int least = 700;
+  for (int round = 0; round < 16; ++round) {
+    const int number = error == 0 ? name.number(least) : 0;
+    const int mine[3] = {error, number, -number};
+    int all[3] = {0, 0, 0};
+    MPI_Allreduce(mine, all, 3, MPI_INT, MPI_MAX, comm);
+    if (all[0] != 0) return all[0];
+    if (all[1] == -all[2]) return 0;
+    least = all[1];
+  }
+  return 0;
+}
 
 int64_t remove_below(int root, const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -97,7 +109,7 @@ void open_file(Stream& s) {
   if (mode & MPI_MODE_CREATE) {
     const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && g->apart;
     fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
-    MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
+    if (comm != MPI_COMM_SELF) MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
   }
   if (!g->apart && r.options.comm != kNone) (void)meet(s, *g);
@@ -105,24 +117,25 @@ void open_file(Stream& s) {
     fd = open_in_root(r.root, path.c_str(), O_PATH | O_CLOEXEC, 0);
   Name name;
   if (fd >= 0) name.reset(fd);
-  // All of them call it or none.
-  int mine[2] = {fd < 0 ? -fd : 0, name.free_number()}, all[2] = {0, 0};
-  MPI_Allreduce(mine, all, 2, MPI_INT, MPI_MAX, comm);
-  if (all[0] != 0) {
-    s.outcome->result = -all[0];
-    return;
+  // MPI allows a communicator one collective call at a time.
+  std::unique_lock alone(r.self_mutex, std::defer_lock);
+  if (comm == MPI_COMM_SELF) alone.lock();
+  if (const int error = agree(comm, name, fd < 0 ? -fd : 0); error != 0) {
+    s.outcome->result = -error;
+  } else {
+    MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
+    s.answer(MPI_File_open(comm, name.text().c_str(), mode, info, &f.file));
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   }
-  MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
-  const int status = MPI_File_open(comm, name.at(all[1]).c_str(), mode, info, &f.file);
-  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-  s.answer(status);
-  if (status != MPI_SUCCESS) return;
-  if (a.handle == 0 || a.result < 0) {
-    MPI_File_close(&f.file);
-    return;
+  if (alone) alone.unlock();
+  // One that could not be opened is remembered where others may wait for this rank at its calls.
+  const bool open = f.file != MPI_FILE_NULL, wanted = a.handle != 0 && a.result >= 0;
+  if (!wanted) {
+    if (open) MPI_File_close(&f.file);
+  } else if (open || !g->apart) {
+    const std::lock_guard lock(r.files_mutex);
+    r.files[a.handle] = std::move(f);
   }
-  const std::lock_guard lock(r.files_mutex);
-  r.files[a.handle] = std::move(f);
 }
 
 // The pointer of a file that each has by itself is nobody else's.
@@ -178,7 +191,8 @@ Memory memory_of(Stream& s, bool writes) {
 void close_files(Replayer& r) {
   // What the trace left open is left open: to close it is a call that all ranks would have to make.
   for (auto& [handle, f] : r.files)
-    if (f.group == nullptr || !f.group->apart || f.group->ranks.size() == 1)
+    if (f.file != MPI_FILE_NULL &&
+        (f.group == nullptr || !f.group->apart || f.group->ranks.size() == 1))
       MPI_File_close(&f.file);
 }
 
@@ -231,7 +245,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     const auto at = r.files.find(a.handle);
     if (at != r.files.end()) file = at->second;
   }
-  if (file.file == MPI_FILE_NULL) {
+  if (file.file == MPI_FILE_NULL && file.group == nullptr) {
     if (a.handle == 0 || (a.marks & FEIGN_INHERITED))
       return s.skip("the trace does not tell its file");
     s.outcome->result = -EBADF;
@@ -245,6 +259,15 @@ void do_mpiio(Stream& s, uint32_t op) {
       (!file.group->meeting || of_shared_pointer(op_info->name)))
     return s.refuse(*file.group);
   if (meeting && !meet(s, *file.group)) return;
+  if (f == MPI_FILE_NULL) {
+    if (meeting && op == FEIGN_MPIIO_FILE_SET_SIZE) (void)meet(s, *file.group);
+    if (op == FEIGN_MPIIO_FILE_CLOSE) {
+      const std::lock_guard lock(r.files_mutex);
+      r.files.erase(a.handle);
+    }
+    s.outcome->result = -EBADF;
+    return;
+  }
   MPI_Status status;
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_SUCCESS;

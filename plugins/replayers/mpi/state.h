@@ -144,6 +144,7 @@ struct Replayer {
   std::unordered_map<uint32_t, std::unique_ptr<Type>> types;
   std::mutex owners_mutex;
   std::map<int64_t, std::unique_ptr<Owner>> owners;
+  std::mutex self_mutex;  // of MPI_COMM_SELF
   std::mutex files_mutex;
   std::unordered_map<uint32_t, File> files;
 
