@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Whole replays: shipped and real traces, and programs traced here, against the trees they leave."""
+import json
 import os
 import re
 import shutil
@@ -319,6 +320,57 @@ def test_a_root_that_was_not_empty_is_not_cleaned():
             f.write("x")
         refuses("replay", SHIPPED, "--root", root, text="/srv/lab/w/r is there and must not be")
         assert os.path.exists(os.path.join(root, "srv/lab/w/r/mine"))
+
+
+LOCKS = '''
+import os, struct, sys
+from fcntl import fcntl, F_SETLK, F_GETLK, F_RDLCK, F_WRLCK, F_UNLCK
+def lock(fd, kind, start=0, length=0, how=F_SETLK, whence=0):
+    try: fcntl(fd, how, struct.pack("hhqqi", kind, whence, start, length, 0))
+    except OSError as e: return e.errno
+    return 0
+def child(what):
+    pid = os.fork()
+    if pid == 0: os._exit(0 if what() else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+a = os.open("f", os.O_RDWR | os.O_CREAT); b = os.open("f", os.O_RDWR); r = os.open("f", os.O_RDONLY)
+assert lock(a, F_WRLCK, 0, 10) == 0 and lock(b, F_WRLCK, 5, 10) == 0 and lock(b, F_UNLCK, 0, 5) == 0   # one process, two descriptors
+assert lock(r, F_WRLCK) == 9 and lock(r, F_RDLCK, 100, 1) == 0
+os.lseek(b, 50, os.SEEK_SET); assert lock(b, F_WRLCK, 0, 1, whence=1) == 0
+child(lambda: lock(a, F_WRLCK, 7, 1) == 11 and lock(b, F_RDLCK, 50, 1) == 11 and lock(a, F_WRLCK, 0, 1) == 0 and lock(a, F_WRLCK, 0, 1, F_GETLK) == 0)
+assert lock(a, F_WRLCK, 0, 1) == 0    # the child's went with it, though its descriptors were ours
+os.close(r)                           # and all of ours with that
+child(lambda: lock(b, F_WRLCK) == 0 and os.close(a) is None and lock(b, F_WRLCK) == 0)
+assert lock(b, F_WRLCK) == 0
+up, down, d = os.pipe(), os.pipe(), os.dup(b)
+if os.fork() == 0:                    # keeps all of them open meanwhile
+    assert lock(a, F_WRLCK) == 11
+    os.write(up[1], b"1"); os.read(down[0], 1); os._exit(0)
+os.read(up[0], 1)
+os.close(d)                           # a copy does it, too
+child(lambda: lock(b, F_WRLCK) == 0)
+os.write(down[1], b"1"); os.wait()
+assert lock(a, F_RDLCK) == 0
+child(lambda: lock(b, F_RDLCK) == 0 and lock(b, F_WRLCK) == 11)
+'''
+
+
+def test_record_locks_are_of_processes():
+    """fcntl's: not of descriptors, not inherited, gone when any descriptor of the file is closed."""
+    if shutil.which("strace") is None:
+        raise Skip("strace is not installed")
+    with Tmp() as tmp:
+        work = os.path.join(tmp, "w")
+        os.mkdir(work)
+        trace = os.path.join(tmp, "t.strace")
+        done = subprocess.run(["strace", "-f", "-ttt", "-T", "-y", "-o", trace, sys.executable, "-c", LOCKS], cwd=work,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout
+        for how in ("--order", "trace"), ("--pace", "think,scale=0.01"), ("--order", "depend"):
+            with Tmp() as root:
+                r = feign("replay", trace, "--root", root, "--cwd", work, *how, "--with", "filter,preset=workload", "--json", "--require", "1")
+                report = r.json()
+                assert r.status == 0 and report["ops"]["fcntl"]["matched"] >= 20, str(how) + r.err + json.dumps(report["mismatches"])
 
 
 if __name__ == "__main__":

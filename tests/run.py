@@ -72,12 +72,15 @@ def build(name):
 def run(command, counts, name, env=None, limit=900):
     """Runs one test program; reads its counts from what it prints."""
     begin = time.monotonic()
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit,
-                              env={**os.environ, **(env or {})}, cwd=TOP, stdin=subprocess.DEVNULL)
-        text, status = done.stdout.decode("utf-8", "replace"), done.returncode
-    except subprocess.TimeoutExpired as late:
-        text, status = (late.stdout or b"").decode("utf-8", "replace") + "\n(took too long)", -1
+    # Temporary files of its own: two mpirun that make their common directory at once may fail.
+    with tempfile.TemporaryDirectory(prefix="feign-tests.", ignore_cleanup_errors=True) as tmp:
+        os.chmod(tmp, 0o755)  # some tests are another user for a while
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit,
+                                  env={**os.environ, "TMPDIR": tmp, **(env or {})}, cwd=TOP, stdin=subprocess.DEVNULL)
+            text, status = done.stdout.decode("utf-8", "replace"), done.returncode
+        except subprocess.TimeoutExpired as late:
+            text, status = (late.stdout or b"").decode("utf-8", "replace") + "\n(took too long)", -1
     gtest = re.findall(r"\[  PASSED  \] (\d+) tests?", text)
     plain = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", text, re.M)
     if gtest:

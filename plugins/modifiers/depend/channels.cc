@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "modifiers/depend/depend.h"
@@ -41,6 +42,20 @@ void Depend::locks(const feign_activity& a, Effect effect) {
     f.locks->write(begin, end, me_, come_after);
   else
     f.locks->read(begin, end, me_, come_after);
+  if (got && (a.flags == F_SETLK || a.flags == F_SETLKW) && effect == Effect::kFcntl && !releases) {
+    auto& files = locked_[streams_[a.stream].group];
+    if (std::find(files.begin(), files.end(), a.file) == files.end()) files.push_back(a.file);
+  }
+}
+
+// The process closed a descriptor of the file, whichever: its record locks of it are gone
+// (fcntl_locking(2)).
+void Depend::unlocked(uint32_t file) {
+  const auto mine = locked_.find(streams_[me_.stream].group);
+  if (mine == locked_.end() || std::erase(mine->second, file) == 0) return;
+  if (mine->second.empty()) locked_.erase(mine);
+  if (File* const f = files_.find(file); f != nullptr && f->locks)
+    f->locks->write(0, UINT64_MAX, me_, [&](const Points& p) { after(p, kChannel); });
 }
 
 void Depend::sent(Channel& c, uint32_t writer, uint64_t bytes) {
@@ -104,9 +119,16 @@ void Depend::channels(const feign_activity& a, Effect effect) {
     case Effect::kFcntl:
     case Effect::kFlock:
       return locks(a, effect);
+    case Effect::kClose:
+      if (!locked_.empty() && a.file != 0) unlocked(a.file);
+      break;
+    case Effect::kExitGroup:
+      for (auto at = locked_.find(streams_[a.stream].group); at != locked_.end();
+           at = locked_.find(streams_[a.stream].group))
+        unlocked(at->second.back());
+      [[fallthrough]];
     case Effect::kExec:
     case Effect::kExit:
-    case Effect::kExitGroup:
     case Effect::kCloseRange:
       for (uint32_t i = 0; i < a.value_count; ++i)
         if (const auto at = ends_.find(a.values[i]); at != ends_.end()) closed(at);

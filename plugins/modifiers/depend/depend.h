@@ -270,6 +270,7 @@ class Depend {
   void channels(const feign_activity& a, Effect effect);
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
+  void unlocked(uint32_t file);
   void window(const feign_activity& a);
 
   uint32_t name_of(uint32_t path);
@@ -330,6 +331,7 @@ class Depend {
   Table<Handle> handles_;
   std::unordered_map<uint64_t, Channel> channels_;
   Ends ends_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> locked_;  // files, by process: record locks
   std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
   std::unordered_map<uint64_t, Point> semaphores_;
   std::vector<Message> messages_;  // by op

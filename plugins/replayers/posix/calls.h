@@ -33,6 +33,7 @@
 #include "feign.h"
 #include "replayers/posix/directories.h"
 #include "replayers/posix/handles.h"
+#include "replayers/posix/locks.h"
 #include "replayers/posix/written.h"
 
 namespace feign {
@@ -72,6 +73,7 @@ struct Replayer {
   uint64_t tell = 0;               // a stream says what it wrote when it is this much
   std::atomic<uint64_t> bytes{0};  // written, less what the streams have not yet said
   Descriptors descriptors;
+  Locks locks{descriptors};
   Mappings mappings;
   feign::Written written;
   std::mutex open_mutex;                // opening what was open before the trace
@@ -234,8 +236,10 @@ struct Context {
   }
 
   int64_t close(const feign_activity& a) {
-    if (const int further = r->descriptors.take_further(a.handle); further >= 0)
-      return checked(::close(further));
+    const int further = r->descriptors.take_further(a.handle);
+    if (r->locks.any())
+      r->locks.closes(process, a.file, a.handle, further < 0 && (a.marks & FEIGN_LAST) != 0);
+    if (further >= 0) return checked(::close(further));
     if (a.marks & FEIGN_LAST) return checked(r->descriptors.close(a.handle));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
@@ -279,12 +283,14 @@ struct Context {
                     static_cast<int>(argument & (O_APPEND | O_NONBLOCK | O_NOATIME | O_DIRECT))));
       case F_SETLK:
       case F_SETLKW:
+        return lock(a, fd, F_OFD_SETLK, a.file);
+      case F_GETLK:
+        return lock(a, fd, F_OFD_GETLK, a.file);
       case F_OFD_SETLK:
       case F_OFD_SETLKW:
-        return lock(a, fd, F_OFD_SETLK);
-      case F_GETLK:
+        return lock(a, fd, F_OFD_SETLK, 0);
       case F_OFD_GETLK:
-        return lock(a, fd, F_OFD_GETLK);
+        return lock(a, fd, F_OFD_GETLK, 0);
       case F_GETOWN:
       case F_GETSIG:
       case F_GETLEASE:
@@ -313,17 +319,16 @@ struct Context {
     }
   }
 
-  // All recorded processes are one here, and a process has no conflict with itself; so that locks
-  // belong to open files instead (fcntl(2), open file description locks). Never waits: who has it
-  // may be a stream that waits for this one.
-  int64_t lock(const feign_activity& a, int fd, int command) {
+  // A lock of the process on that file, or, without, of the open file. Never waits: who has it may
+  // be a stream that waits for this one.
+  int64_t lock(const feign_activity& a, int fd, int command, uint32_t file) {
     struct flock l {};
     const auto value = [&](uint32_t i) { return i < a.value_count ? a.values[i] : 0; };
     l.l_type = static_cast<short>(value(1));
     l.l_whence = static_cast<short>(value(2));
     l.l_start = static_cast<off_t>(value(3));
     l.l_len = static_cast<off_t>(value(4));
-    const int64_t result = checked(::fcntl(fd, command, &l));
+    const int64_t result = r->locks.call(process, file, a.handle, fd, command, l);
     const bool waited = a.flags == F_SETLKW || a.flags == F_OFD_SETLKW;
     if (waited && (result == -EAGAIN || result == -EACCES) && a.result == 0) return emulated(0);
     return result == -EAGAIN && a.result == -EACCES ? -EACCES : result;
@@ -907,6 +912,7 @@ struct Context {
 
   // Process structure is the streams' here; what it closed is closed, what it unmapped is gone.
   int64_t ends(const feign_activity& a) {
+    if (a.op == FEIGN_POSIX_EXIT_GROUP && r->locks.any()) r->locks.ends(process);
     for (uint32_t i = 0; i < a.value_count; ++i) {
       const auto handle = static_cast<uint32_t>(a.values[i]);
       give_up(handle, true);

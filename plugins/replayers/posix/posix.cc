@@ -176,7 +176,9 @@ void own_descriptors(Replayer& r) {
   thread_local struct Owner {
     Replayer* of = nullptr;
     ~Owner() {
-      if (of != nullptr) of->descriptors.close_all();
+      if (of == nullptr) return;
+      of->locks.close_all();
+      of->descriptors.close_all();
     }
   } owner;
   if (r.alone && owner.of == nullptr && ::unshare(CLONE_FILES) == 0) owner.of = &r;
