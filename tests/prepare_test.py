@@ -55,6 +55,28 @@ def test_sizes_come_from_reads_stats_and_seeks():
         assert not os.path.exists(root.at("new")) and not os.path.exists(root.at("none"))
 
 
+def test_an_empty_root_is_not_asked_what_is_there():
+    """On slow storage each question is a message; a used root is asked once for a directory that is missing."""
+    if shutil.which("strace") is None or sanitized():
+        raise Skip("strace is not installed, or would see a sanitizer's own calls")
+    with Tmp() as tmp:
+        root = Root(tmp, [line for i in range(100) for line in (f'access("/d/e/f{i}", F_OK) = 0', f'access("/none/at/all/{i}", F_OK) = -1 ENOENT (x)')])
+        calls = os.path.join(tmp, "calls")
+
+        def asked():
+            done = subprocess.run(["strace", "-f", "-qq", "-o", calls, "-e", "trace=newfstatat,openat2,readlinkat", FEIGN, "replay", root.trace,
+                                   "--root", root.root, "--replayer", "null"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            if b"ptrace" in done.stdout or b"PTRACE" in done.stdout:
+                raise Skip("no process may be traced here")
+            assert done.returncode == 0, done.stdout
+            with open(calls, encoding="utf-8") as f:
+                return [line for line in f if '"/d' in line or '"/none' in line or '"f' in line]
+        assert len(asked()) <= 4 and len(os.listdir(root.at("/d/e"))) == 100, asked()
+        os.remove(root.at("/d/e/f7"))
+        os.truncate(root.at(".feign"), os.path.getsize(root.at(".feign")) - 20)  # as after another trace's replay
+        assert len([line for line in asked() if '"/none' in line]) <= 2 and len(os.listdir(root.at("/d/e"))) == 100
+
+
 def test_a_directory_that_is_listed_twice_has_its_entries_once():
     def listing(tmp, *calls):
         root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', *calls, "close(3) = 0", 'access("/d/one", F_OK) = 0'])

@@ -91,6 +91,7 @@ class Maker {
     Maker m(root_fd_, root_, options_);
     m.ours_ = ours_;
     m.known_ = known_;
+    m.empty_ = empty_;
     return m;
   }
 
@@ -123,7 +124,7 @@ class Maker {
   }
   // The directory that holds `path`, made if it is not there.
   Result<int> parent_of(const std::string& path);
-  Result<void> directories(const std::string& path, int depth);
+  Result<Fd> directories(const std::string& path, int depth);
   Result<void> in_the_way(int parent, const std::string& name, const std::string& path);
   int remove_tree(int parent, const char* name, int depth);
   Result<void> content(int fd, const Needed& n);
@@ -134,9 +135,11 @@ class Maker {
   bool known_ = false;  // the mark says that all is as we made it, but for what the trace changes
   std::vector<char> buffer_;
   bool ours_ = false;           // the root was empty when we first came
+  bool empty_ = false;          // it was empty just now: what is there was made since
   bool contradiction_ = false;  // why the last step failed
   std::string cached_path_;
   Fd cached_;
+  std::string gone_;  // a directory that is not there
 };
 
 Result<void> Maker::begin() {
@@ -162,7 +165,7 @@ Result<void> Maker::begin() {
     unlinkat(root_fd_, kMark, 0);
     return failed("write", kMark, e);
   }
-  ours_ = true;
+  ours_ = empty_ = true;
   return {};
 }
 
@@ -238,27 +241,26 @@ Result<void> Maker::content(int fd, const Needed& n) {
   return {};
 }
 
-Result<void> Maker::directories(const std::string& path, int depth) {
+// Opens a directory; makes it, and those above it, if they are not there.
+Result<Fd> Maker::directories(const std::string& path, int depth) {
   if (depth > 300) return failed("make directory", path, ELOOP);
-  const int there = open_in_root(root_fd_, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-  if (there >= 0) {
-    close(there);
-    return {};
-  }
-  if (there != -ENOENT) return failed("make directory", path, -there);
+  Fd there(open_in_root(root_fd_, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  if (there.ok()) return there;
+  if (there.get() != -ENOENT) return failed("make directory", path, -there.get());
   const size_t slash = path.rfind('/');
   const std::string above = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
   const std::string name = path.substr(slash + 1);
-  if (auto made = directories(above, depth + 1); !made) return made;
-  const Fd parent(open_in_root(root_fd_, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
-  if (!parent.ok()) return failed("make directory", path, -parent.get());
-  if (mkdirat(parent.get(), name.c_str(), 0755) == 0) {
+  auto parent = directories(above, depth + 1);
+  if (!parent) return parent;
+  if (mkdirat(parent->get(), name.c_str(), 0755) == 0) {
     ++done.directories;
-    return {};
+    Fd made(openat(parent->get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!made.ok()) return failed("open", path, errno);
+    return made;
   }
   if (errno != EEXIST) return failed("make directory", path, errno);
   char target[PATH_MAX];
-  const ssize_t length = readlinkat(parent.get(), name.c_str(), target, sizeof target - 1);
+  const ssize_t length = readlinkat(parent->get(), name.c_str(), target, sizeof target - 1);
   if (length < 0) return failed("make directory", path, EEXIST);
   // What ".." leads up from has to be there, too.
   std::string_view text(target, static_cast<size_t>(length));
@@ -280,10 +282,9 @@ Result<int> Maker::parent_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string above = slash == 0 ? "/" : path.substr(0, slash);
   if (cached_.ok() && cached_path_ == above) return cached_.get();
-  if (auto made = directories(above, 0); !made) return std::move(made.error());
-  Fd parent(open_in_root(root_fd_, above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-  if (!parent.ok()) return failed("open", above, -open_in_root(root_fd_, above.c_str(), O_PATH, 0));
-  cached_ = std::move(parent);
+  auto parent = directories(above, 0);
+  if (!parent) return std::move(parent.error());
+  cached_ = std::move(*parent);
   cached_path_ = above;
   return cached_.get();
 }
@@ -322,12 +323,17 @@ Result<void> Maker::in_the_way(int parent, const std::string& name, const std::s
 }
 
 Result<void> Maker::remove(const Needed& n) {
+  if (empty_) return {};
   const size_t slash = n.path.rfind('/');
   const std::string above = slash == 0 ? "/" : n.path.substr(0, slash);
   const std::string name = n.path.substr(slash + 1);
   if (!cached_.ok() || cached_path_ != above) {
+    if (!gone_.empty() && (above == gone_ || above.starts_with(gone_ + "/"))) return {};
     Fd parent(open_in_root(root_fd_, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
-    if (!parent.ok()) return {};  // no directory, no entry
+    if (!parent.ok()) {  // no directory, no entry
+      if (parent.get() == -ENOENT) gone_ = above;
+      return {};
+    }
     cached_ = std::move(parent);
     cached_path_ = above;
   }
@@ -340,13 +346,28 @@ Result<void> Maker::make(const Needed& n) {
   auto parent = parent_of(n.path);
   if (!parent) return std::move(parent.error());
   const std::string name = n.path.substr(n.path.rfind('/') + 1);
+  if (empty_ && n.type == Needed::kDirectory && mkdirat(*parent, name.c_str(), 0755) == 0) {
+    ++done.directories;
+    return {};
+  }
+  // Whoever replays must be able to open it, whatever the recorded mode says, unless that decided
+  // a result.
+  const mode_t all = n.mode != 0 ? (n.mode & 0777) | 0600 : 0644;
+  const mode_t mode = all & ~((n.denied & 7) * 0111);
+  constexpr int kHow = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd file;
+  if (empty_ && n.type == Needed::kFile)
+    file = Fd(openat(*parent, name.c_str(), kHow | O_EXCL, mode | 0600));
   struct stat st {};
-  const bool there = fstatat(*parent, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool there = !file.ok() && fstatat(*parent, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
   const mode_t want = n.type == Needed::kFile        ? S_IFREG
                       : n.type == Needed::kDirectory ? S_IFDIR
                       : n.type == Needed::kFifo      ? S_IFIFO
                                                      : S_IFLNK;
-  if (there && n.type == Needed::kDirectory && S_ISLNK(st.st_mode)) return directories(n.path, 0);
+  if (there && n.type == Needed::kDirectory && S_ISLNK(st.st_mode)) {
+    if (auto made = directories(n.path, 0); !made) return std::move(made.error());
+    return {};
+  }
   bool fresh = !there;
   if (there && (st.st_mode & S_IFMT) != want) {
     if (auto removed = in_the_way(*parent, name, n.path); !removed) return removed;
@@ -381,10 +402,6 @@ Result<void> Maker::make(const Needed& n) {
     default:
       break;
   }
-  // Whoever replays must be able to open it, whatever the recorded mode says, unless that decided
-  // a result.
-  const mode_t all = n.mode != 0 ? (n.mode & 0777) | 0600 : 0644;
-  const mode_t mode = all & ~((n.denied & 7) * 0111);
   const bool good_mode =
       n.mode == 0 && n.denied == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
   // The bytes of a file that was written to are not those that it began with, and those of one that
@@ -400,12 +417,12 @@ Result<void> Maker::make(const Needed& n) {
     if (unlinkat(*parent, name.c_str(), 0) != 0) return failed("remove", n.path, errno);
   }
   if (!fresh && (st.st_mode & 0200) == 0) (void)fchmodat(*parent, name.c_str(), 0600, 0);
-  const Fd file(openat(*parent, name.c_str(),
-                       O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode | 0600));
+  if (!file.ok()) file = Fd(openat(*parent, name.c_str(), kHow, mode | 0600));
   if (!file.ok()) return failed("make", n.path, errno);
   if (n.size > static_cast<uint64_t>(INT64_MAX)) return failed("make", n.path, EFBIG);
   if (!fresh && ftruncate(file.get(), 0) != 0) return failed("truncate", n.path, errno);
-  if (ftruncate(file.get(), static_cast<off_t>(n.size)) != 0) return failed("make", n.path, errno);
+  if (n.size != 0 && ftruncate(file.get(), static_cast<off_t>(n.size)) != 0)
+    return failed("make", n.path, errno);
   if (!fresh) no_attributes(file.get());
   if (auto filled = content(file.get(), n); !filled) return filled;
   if ((!fresh && !good_mode) || n.mode != 0 || n.denied != 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // fcntl's record locks as the recorded processes had them: of a process and a file, whatever the
-// descriptor, and gone when the process closes any descriptor of the file, or ends (fcntl_locking(2)).
-// All recorded processes are one here, so that each has an open file description for each file it
-// locks, to which the locks belong (F_OFD_SETLK).
+// descriptor, and gone when the process closes any descriptor of the file, or ends
+// (fcntl_locking(2)). All recorded processes are one here, so that each has an open file
+// description for each file it locks, to which the locks belong (F_OFD_SETLK).
 #pragma once
 
 #include <fcntl.h>
