@@ -29,18 +29,50 @@ def command(ranks, *args, timeout=60):
     return ["timeout", "-k", "5", str(timeout), "mpirun", *root, "--oversubscribe", "-np", str(ranks), FEIGN, *map(str, args)]
 
 
+def stuck(top):
+    """What each thread below that process is doing, as far as may be seen: for whoever looks for why it hangs."""
+    def read(path):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as f:
+                return f.read().replace("\0", " ").strip()
+        except OSError:
+            return "?"
+    pids = [top]
+    for pid in pids:
+        pids += map(int, read(f"/proc/{pid}/task/{pid}/children").replace("?", "").split())
+    said = []
+    for pid in pids[1:]:
+        said.append(f"{pid} {read(f'/proc/{pid}/cmdline')[:200]}")
+        if shutil.which("gdb"):
+            done = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all backtrace 15"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True)
+            said += [line[:160] for line in done.stdout.splitlines() if line.startswith(("#", "Thread"))]
+            continue
+        for task in os.listdir(f"/proc/{pid}/task") if os.path.exists(f"/proc/{pid}") else ():
+            at = f"/proc/{pid}/task/{task}"
+            said.append(f"    {task} in {read(at + '/wchan')}, system call {read(at + '/syscall')}, {' '.join(read(at + '/stat').split()[13:15])} ticks")
+    return "\n".join(said)
+
+
 class Ran:
-    def __init__(self, done):
+    def __init__(self, done, hung=""):
         self.status, self.out, self.err = done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
-        assert self.status not in (124, 137), f"it hung: {self.err[-2000:]}"
+        assert self.status not in (124, 137), f"it hung: {self.err[-2000:]}\n{hung}"
 
     def json(self):
         return json.loads(self.out)
 
 
 def mpirun(ranks, *args, timeout=60):
-    return Ran(subprocess.run(command(ranks, *args, timeout=timeout), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              stdin=subprocess.DEVNULL, env=QUIET))
+    hung = ""
+    with subprocess.Popen(command(ranks, *args, timeout=timeout), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, env=QUIET) as p:
+        try:
+            out, err = p.communicate(timeout=timeout * 0.9)
+        except subprocess.TimeoutExpired:
+            hung = stuck(p.pid)
+            out, err = p.communicate()
+    return Ran(subprocess.CompletedProcess(p.args, p.returncode, out, err), hung)
 
 
 def replayed(ranks, *args, **how):
