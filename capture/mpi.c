@@ -5,6 +5,7 @@
  * also loaded into programs that have none (the launcher, shells), where none of it is ever called.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <mpi.h>
@@ -17,20 +18,34 @@
 
 #include "capture.h"
 
-#pragma weak ompi_mpi_comm_world
-#pragma weak ompi_mpi_comm_self
-#pragma weak ompi_mpi_comm_null
-#pragma weak ompi_mpi_datatype_null
-#pragma weak ompi_mpi_info_null
-#pragma weak ompi_mpi_byte
-#pragma weak ompi_mpi_int
-#pragma weak ompi_request_null
-#pragma weak ompi_mpi_op_max
-#pragma weak ompi_mpi_op_min
-#pragma weak ompi_message_null
-#pragma weak ompi_message_no_proc
-#pragma weak ompi_mpi_group_null
-#pragma weak ompi_mpi_group_empty
+/* What Open MPI's constants stand for: addresses in its library, looked up when that is there. */
+#define KNOWN(X)                                                                                  \
+  X(ompi_mpi_comm_world)                                                                          \
+  X(ompi_mpi_comm_self) X(ompi_mpi_comm_null) X(ompi_mpi_datatype_null) X(ompi_mpi_info_null)     \
+      X(ompi_mpi_byte) X(ompi_mpi_int) X(ompi_request_null) X(ompi_mpi_op_max) X(ompi_mpi_op_min) \
+          X(ompi_message_null) X(ompi_message_no_proc) X(ompi_mpi_group_null)                     \
+              X(ompi_mpi_group_empty)
+#define X(name) static void* g_##name;
+KNOWN(X)
+#undef X
+#undef OMPI_PREDEFINED_GLOBAL
+#define OMPI_PREDEFINED_GLOBAL(type, name) ((type)g_##name)
+static void know(void) {
+#define X(name) g_##name = dlsym(RTLD_DEFAULT, #name);
+  KNOWN(X)
+#undef X
+}
+
+/* Interpreters load MPI late and for themselves, where neither the wrappers nor they would find it
+ * (mpi4py asks which MPI is there before it loads one, and finds wrappers). So a process that a
+ * launcher started as a rank has it from the beginning. */
+__attribute__((constructor)) static void load(void) {
+  know();
+  if (g_ompi_mpi_comm_world != NULL || getenv("OMPI_COMM_WORLD_RANK") == NULL) return;
+  feign_capture_quiet(1);
+  if (dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL) != NULL) know();
+  feign_capture_quiet(0);
+}
 
 #define UNKNOWN ((uint64_t)1 << 63)
 #define EXPORT __attribute__((visibility("default")))
@@ -317,8 +332,8 @@ static const char* later_comm_text(MPI_Comm parent, MPI_Comm comm) {
  */
 
 enum { kRounds = 100 };
-static MPI_Comm g_clocks = MPI_COMM_NULL; /* where ranks are on several hosts */
-static int g_reference, *g_leaders;       /* the first rank of each other host; ends with -1 */
+static MPI_Comm g_clocks;           /* where ranks are on several hosts; else null */
+static int g_reference, *g_leaders; /* the first rank of each other host; ends with -1 */
 static char g_reference_host[64];
 
 static uint64_t counter(void) {
@@ -364,7 +379,15 @@ static void measure_clocks(int which) {
   }
 }
 
-/* After MPI_Init; all ranks take part. */
+/* After MPI_Init: the rank. */
+static int begun(void) {
+  int rank = 0;
+  if (g_ompi_mpi_comm_world == NULL) know();
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+/* The same; all ranks take part. */
 static void clocks_begin(void) {
   struct {
     char host[64];
@@ -399,7 +422,7 @@ static void clocks_begin(void) {
 }
 
 static void clocks_end(void) {
-  if (g_clocks == MPI_COMM_NULL) return;
+  if (g_clocks == NULL) return;
   measure_clocks(1);
   PMPI_Comm_free(&g_clocks);
 }

@@ -934,7 +934,7 @@ def mpi_wrapper(layer, op):
         out.append("  ASK(clocks_end());\n")
     out.append(f"  const int result = {call};\n")
     if begins:
-        out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) PMPI_Comm_rank(MPI_COMM_WORLD, &rank_));\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n"
+        out.append("  int rank_ = 0;\n  ASK(if (result == MPI_SUCCESS) rank_ = begun());\n  if (result == MPI_SUCCESS) feign_capture_rank(rank_);\n"
                    "  ASK(if (result == MPI_SUCCESS) clocks_begin());\n")
     if after:
         out.append("  ASK(" + " ".join(after) + ");\n")

@@ -304,6 +304,24 @@ def test_solver_with_views_requests_and_collective_checkpoints():
     assert report["ops"]["mpiio:MPI_File_write_all"]["matched"] == 8 and report["ops"]["mpiio:MPI_File_read_all"]["matched"] == 4
 
 
+def test_programs_that_load_mpi_late_are_recorded_as_others_are():
+    launch = command(3)[:-1]
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    with Tmp() as tmp, Tmp() as root:
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "record", "late_mpi.c")
+        program, extension, made, trace = (os.path.join(tmp, n) for n in ("late", "extension.so", "data", "t.feign"))
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-DEXTENSION", "-o", extension, source], check=True)
+        subprocess.run(["cc", "-o", program, source, "-ldl"], check=True)
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, extension, made, env={"FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 0, r.err
+        ops = replayed(3, trace, "--root", root, "--with", "filter,preset=workload")["ops"]
+        assert ops["mpi:MPI_Allreduce"]["matched"] == 3 and ops["mpiio:MPI_File_write_at_all"]["matched"] == 3, ops
+        assert os.path.getsize(root + made) == os.path.getsize(made) == 12
+
+
 def test_ranks_that_share_a_process_meet_in_it():
     for name, arguments in (("checkpoint", (10, 5000)), ("ring", (8, 5000)), ("solver", (8, 64))):
         with Tmp() as tmp:

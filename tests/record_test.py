@@ -65,14 +65,19 @@ def seen_by_strace(path):
     """{thread: [(call, result)]} of all that a process did once the capture library was in it."""
     names, calls, begun = described(), collections.defaultdict(list), {}
     state = {}   # a thread: "on", "off", "starting", "listing"
-    own, first, opened = None, True, {}
+    first, opened = True, {}
     with open(path, encoding="utf-8", errors="replace") as f:
-        for line in f:
+        lines = f.readlines()
+        own = int(lines[0].split()[0])
+        # feign's threads, and the command: that may be seen to begin before it is seen to be made.
+        for line in lines:
+            if m := re.match(rf"{own} +(?:clone3?|v?fork|<\.\.\. (?:clone3?|v?fork) resumed>).* = (\d+)$", line):
+                state[int(m[1])] = "off"
+        for line in lines:
             m = re.match(r"(\d+) +(.*)\n", line)
             if not m:
                 continue
             pid, text = int(m[1]), m[2]
-            own = own or pid
             if text.endswith("<unfinished ...>"):
                 begun[pid] = text[:-len("<unfinished ...>")]
                 continue
@@ -83,8 +88,6 @@ def seen_by_strace(path):
                 continue
             name, args, result, error = call.groups()
             if pid == own:
-                if name in ("clone", "fork", "vfork", "clone3"):
-                    state[int(result)] = "off"
                 continue
             now = state.setdefault(pid, "on")
             if name == "execve" and result == "0":
