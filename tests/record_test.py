@@ -545,6 +545,19 @@ def test_limits():
             subprocess.run(["umount", mount])
 
 
+def test_a_recording_names_itself_where_something_is_wrong():
+    """Not the raw folder, which is gone."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.feign"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        assert feign("record", "-o", trace, "--", "cat", "/etc/passwd").status == 0
+        report = feign("replay", trace, "--root", root, "--no-prepare", "--json").json()
+        assert {m["first"]["source"] for m in report["mismatches"]} == {trace}, report["mismatches"]
+        text = feign("replay", trace, "--root", root, "--no-prepare").out
+        assert f"first {trace} /etc/passwd" in text, text
+
+
 def test_damaged_recording():
     """Whatever the raw folder holds, reading it ends with a trace or an error."""
     needs_capture()

@@ -244,13 +244,22 @@ Result<Left> make_left(const Line& line, Tables& tables, Extensions& extensions)
   return left;
 }
 
+// What activities say where they are from. The raw folder of a recording goes: the trace stays.
+std::string source_of(const std::string& provider, std::string file) {
+  if (provider == "capture")
+    for (const std::string_view end : {"/records", ".raw"})
+      if (file.ends_with(end)) file.resize(file.size() - end.size());
+  return file;
+}
+
 // The left half: provider, modifiers, then into the plan and the writers.
 Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions, uint64_t explain,
                             RunResult& result, Tables& tables, const Progress& progress) {
   auto left = make_left(line, tables, extensions);
   if (!left) return std::move(left.error());
   for (const auto& [key, value] : line.providers.front().spec.options)
-    if (key == "file" && left->provider->name() != "feign") tables.sources.push_back(value);
+    if (key == "file" && left->provider->name() != "feign")
+      tables.sources.push_back(source_of(left->provider->name(), value));
   std::vector<std::unique_ptr<Instance>> writers;
   for (const Chosen& c : line.writers) {
     auto made = make(c, tables, extensions);

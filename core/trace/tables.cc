@@ -164,7 +164,8 @@ void Streams::set_process(uint32_t stream, int64_t process) {
 std::string Tables::place(uint64_t place) const {
   const uint32_t source = FEIGN_PLACE_SOURCE(place);
   const std::string name = source < sources.size() ? sources[source] : "trace";
-  return name + ":" + std::to_string(FEIGN_PLACE_LINE(place));
+  const uint64_t line = FEIGN_PLACE_LINE(place);
+  return line != 0 ? name + ":" + std::to_string(line) : name;  // recordings have no lines
 }
 
 }  // namespace feign
