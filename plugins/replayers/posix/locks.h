@@ -11,10 +11,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "replayers/posix/handles.h"
 
@@ -23,44 +25,50 @@ namespace feign {
 class Locks {
  public:
   explicit Locks(const Descriptors& descriptors) : descriptors_(descriptors) {}
-  Locks(const Locks&) = delete;
-  Locks& operator=(const Locks&) = delete;
-  ~Locks() { close_all(); }
 
   // F_OFD_SETLK or F_OFD_GETLK for a process, by one of its handles of the file, open as `fd`; 0 or
-  // -errno. [any thread]
+  // -errno. Without a file: of that open file itself. [any thread]
   int64_t call(int64_t process, uint32_t file, uint32_t handle, int fd, int command,
                struct flock& lock) {
     if (file == 0 || handle == 0) return result(::fcntl(fd, command, &lock));
-    {
-      const std::shared_lock shared(mutex_);
-      const auto at = all_.find({process, file});
-      if (at != all_.end())
-        if (const int there = fd_of(at->second); there >= 0) return by(there, fd, command, lock);
+    const Entry e = take(process, file, handle, fd);
+    int there = e.fd(descriptors_);
+    if (there < 0 || there == fd) return result(::fcntl(fd, command, &lock));
+    // By that description, if a lock of this type may be had by the descriptor that was named.
+    if (command == F_OFD_SETLK && lock.l_type != F_UNLCK) {
+      const int refused = lock.l_type == F_WRLCK ? O_RDONLY : O_WRONLY;
+      if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == refused) return -EBADF;
+      if ((::fcntl(there, F_GETFL) & O_ACCMODE) == refused) there = fd;
     }
-    const std::unique_lock alone(mutex_);
-    const int own = take(process, file, handle, fd);
-    return by(own >= 0 ? own : fd, fd, command, lock);
+    // From where the descriptor that was named is.
+    if (lock.l_whence == SEEK_CUR) {
+      const off_t at = ::lseek(fd, 0, SEEK_CUR);
+      if (at < 0) return -errno;
+      lock.l_start += at;
+      lock.l_whence = SEEK_SET;
+    }
+    return result(::fcntl(there, command, &lock));
   }
 
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
   // The process closes a descriptor of the file; `goes`: with it the open file description that the
   // handle stands for. [any thread]
   void closes(int64_t process, uint32_t file, uint32_t handle, bool goes) {
-    const std::unique_lock alone(mutex_);
-    const auto at = all_.find({process, file});
-    if (at != all_.end()) drop(at, goes && !at->second.own() && at->second.handle == handle);
+    const Entry e = drop({process, file});
+    if (!goes || e.handle != handle) unlock(e);
   }
   // The process ends. [any thread]
   void ends(int64_t process) {
-    const std::unique_lock alone(mutex_);
-    for (auto at = all_.begin(); at != all_.end();)
-      at = at->first.process == process ? drop(at, false) : std::next(at);
+    std::vector<Key> of;
+    {
+      const std::lock_guard guard(mutex_);
+      for (const auto& [key, e] : all_)
+        if (key.process == process) of.push_back(key);
+    }
+    for (const Key& key : of) unlock(drop(key));
   }
   // What is left. [one thread, when no other is left]
-  void close_all() {
-    for (auto at = all_.begin(); at != all_.end();) at = drop(at, true);
-  }
+  void close_all() { all_.clear(); }
 
  private:
   struct Key {
@@ -73,75 +81,67 @@ class Locks {
       return std::hash<uint64_t>{}(static_cast<uint64_t>(k.process) * 0x9E3779B97F4A7C15u ^ k.file);
     }
   };
+  struct Own {
+    explicit Own(int number) : fd(number) {}
+    Own(const Own&) = delete;
+    Own& operator=(const Own&) = delete;
+    ~Own() { ::close(fd); }
+    const int fd;
+  };
   // The description is that of a handle, or, where another process has its locks there, one made
   // for it.
   struct Entry {
-    uint32_t handle;
-    int fd;
-    bool own() const { return fd >= 0; }
+    uint32_t handle = 0;
+    std::shared_ptr<const Own> own;
+    int fd(const Descriptors& descriptors) const {
+      return own ? own->fd : handle != 0 ? descriptors.get(handle) : -1;
+    }
   };
-  using All = std::unordered_map<Key, Entry, Hash>;
 
   static int64_t result(int value) { return value < 0 ? -errno : value; }
-  int fd_of(const Entry& e) const { return e.own() ? e.fd : descriptors_.get(e.handle); }
 
-  // By that description, if a lock of this type may be had by the descriptor that was named.
-  int64_t by(int there, int fd, int command, struct flock& lock) const {
-    if (there != fd && command == F_OFD_SETLK && lock.l_type != F_UNLCK) {
-      const int refused = lock.l_type == F_WRLCK ? O_RDONLY : O_WRONLY;
-      if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == refused) return -EBADF;
-      if ((::fcntl(there, F_GETFL) & O_ACCMODE) == refused) there = fd;
-    }
-    // From where the descriptor that was named is.
-    if (there != fd && lock.l_whence == SEEK_CUR) {
-      const off_t at = ::lseek(fd, 0, SEEK_CUR);
-      if (at < 0) return -errno;
-      lock.l_start += at;
-      lock.l_whence = SEEK_SET;
-    }
-    return result(::fcntl(there, command, &lock));
-  }
-
-  // The process' first lock of the file, or the first since the handle went; -1: nothing is kept.
-  int take(int64_t process, uint32_t file, uint32_t handle, int fd) {
-    const auto [at, fresh] = all_.try_emplace({process, file}, Entry{handle, -1});
-    if (!fresh) {
-      if (const int there = fd_of(at->second); there >= 0) return there;
-      at->second = {handle, -1};
-    }
+  // Made with the process' first lock of the file, or the first since the handle went.
+  Entry take(int64_t process, uint32_t file, uint32_t handle, int fd) {
+    const std::lock_guard guard(mutex_);
+    Entry& e = all_[{process, file}];
+    if (e.fd(descriptors_) >= 0) return e;
+    e = {handle, nullptr};
     count_.store(all_.size(), std::memory_order_release);
     const auto [of, first] = taken_.try_emplace(handle, process);
-    if (first || of->second == process) return fd;
-    const int flags = ::fcntl(fd, F_GETFL);
+    if (first || of->second == process) return e;
     // A thread may have descriptors of its own.
     const std::string name = "/proc/thread-self/fd/" + std::to_string(fd);
-    for (const int access : {O_RDWR, flags & O_ACCMODE})
-      if (at->second.fd < 0) at->second.fd = ::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK);
-    if (at->second.own()) return at->second.fd;
-    (void)drop(at, true);
-    return -1;
+    for (const int access : {O_RDWR, ::fcntl(fd, F_GETFL) & O_ACCMODE})
+      if (const int own = e.own ? -1 : ::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK);
+          own >= 0)
+        e.own = std::make_shared<const Own>(own);
+    if (!e.own) e.handle = 0;  // then locks belong to the open file
+    return e;
   }
 
-  All::iterator drop(All::iterator at, bool unlocked) {
-    const Entry& e = at->second;
-    if (e.own()) {
-      ::close(e.fd);
-    } else {
-      struct flock all {};
-      all.l_type = F_UNLCK;
-      if (const int fd = unlocked ? -1 : descriptors_.get(e.handle); fd >= 0)
-        (void)::fcntl(fd, F_OFD_SETLK, &all);
-      const auto of = taken_.find(e.handle);
-      if (of != taken_.end() && of->second == at->first.process) taken_.erase(of);
-    }
-    const auto next = all_.erase(at);
+  Entry drop(const Key& key) {
+    const std::lock_guard guard(mutex_);
+    const auto at = all_.find(key);
+    if (at == all_.end()) return {};
+    const Entry e = std::move(at->second);
+    all_.erase(at);
     count_.store(all_.size(), std::memory_order_release);
-    return next;
+    const auto of = taken_.find(e.handle);
+    if (of != taken_.end() && of->second == key.process) taken_.erase(of);
+    return e;
+  }
+
+  // What a description of its own has goes with it.
+  void unlock(const Entry& e) const {
+    struct flock all {};
+    all.l_type = F_UNLCK;
+    if (const int fd = e.own ? -1 : e.fd(descriptors_); fd >= 0)
+      (void)::fcntl(fd, F_OFD_SETLK, &all);
   }
 
   const Descriptors& descriptors_;
-  mutable std::shared_mutex mutex_;
-  All all_;
+  std::mutex mutex_;
+  std::unordered_map<Key, Entry, Hash> all_;
   std::unordered_map<uint32_t, int64_t> taken_;  // whose locks a handle's description has
   std::atomic<size_t> count_{0};
 };
