@@ -739,15 +739,15 @@ struct Context {
     iocb* requests = &request;
     to.under_way.fetch_add(1);
     int64_t result = checked(syscall(SYS_io_submit, to.context, 1L, &requests));
-    while (result == -EAGAIN && a.result > 0) {
+    // Who waits may take all ends before this thread comes to take one: it looks for a moment only,
+    // and tries again.
+    for (int tries = 0; result == -EAGAIN && a.result > 0 && tries < 60'000; ++tries) {
       io_event event{};
-      timespec limit{60, 0};
+      timespec limit{0, 1'000'000};
       if (syscall(SYS_io_getevents, to.context, 1L, 1L, &event, &limit) == 1) {
         if (event.res < 0) to.failed = event.res;
         to.under_way.fetch_sub(1);
         to.got.fetch_add(1);
-      } else if (errno != EINTR) {
-        break;
       }
       result = checked(syscall(SYS_io_submit, to.context, 1L, &requests));
     }
@@ -760,26 +760,33 @@ struct Context {
   int64_t aio_wait(const feign_activity& a) {
     if (a.result <= 0) return emulated(a.result);
     Replayer::Aio& from = aio(a);
+    constexpr uint64_t kSecond = 1'000'000'000, kLook = kSecond / 10;
     io_event events[64];
-    int64_t there = from.got.load();
-    while (!from.got.compare_exchange_weak(there, there - std::min(there, a.result))) continue;
-    int64_t done = std::min(there, a.result);
-    if (const int64_t failed = done != 0 ? from.failed.exchange(0) : 0; failed < 0) return failed;
-    while (done < a.result) {
+    int64_t done = 0;
+    for (uint64_t waited = 0;;) {
+      // While this thread waits, a submitter may have got what it waits for.
+      int64_t there = from.got.load();
+      while (!from.got.compare_exchange_weak(there, there - std::min(there, a.result - done)))
+        continue;
+      there = std::min(there, a.result - done);
+      if (const int64_t failed = there != 0 ? from.failed.exchange(0) : 0; failed < 0)
+        return failed;
+      done += there;
       const int64_t under_way = from.under_way.load();
       int64_t want = std::min<int64_t>(a.result - done, std::size(events));
       if (from.incomplete.load()) want = std::min(want, under_way);
       if (want <= 0) break;
-      timespec limit{under_way >= want ? 60 : static_cast<time_t>(1 + a.duration_ns / 500'000'000),
-                     0};
+      const uint64_t patience = under_way >= want ? 60 * kSecond : kSecond + 2 * a.duration_ns;
+      timespec limit{0, static_cast<long>(kLook)};
       const long got = syscall(SYS_io_getevents, from.context, want, want, events, &limit);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return -errno;
       from.under_way.fetch_sub(got);
-      if (got < want) from.incomplete = true;
       for (long i = 0; i < got; ++i)
         if (events[i].res < 0) return events[i].res;
       done += got;
+      waited = got != 0 ? 0 : waited + kLook;
+      if (waited >= patience) from.incomplete = true;
     }
     return done != 0 ? done : emulated(a.result);
   }
