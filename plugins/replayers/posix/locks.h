@@ -11,12 +11,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "replayers/posix/handles.h"
 
@@ -59,28 +59,22 @@ class Locks {
   }
   // The process ends. [any thread]
   void ends(int64_t process) {
-    std::vector<Key> of;
-    {
-      const std::lock_guard guard(mutex_);
-      for (const auto& [key, e] : all_)
-        if (key.process == process) of.push_back(key);
+    for (;;) {
+      Key key;
+      {
+        const std::lock_guard guard(mutex_);
+        const auto at = all_.lower_bound({process, 0});
+        if (at == all_.end() || at->first.first != process) return;
+        key = at->first;
+      }
+      unlock(drop(key));
     }
-    for (const Key& key : of) unlock(drop(key));
   }
   // What is left. [one thread, when no other is left]
   void close_all() { all_.clear(); }
 
  private:
-  struct Key {
-    int64_t process;
-    uint32_t file;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    size_t operator()(const Key& k) const {
-      return std::hash<uint64_t>{}(static_cast<uint64_t>(k.process) * 0x9E3779B97F4A7C15u ^ k.file);
-    }
-  };
+  using Key = std::pair<int64_t, uint32_t>;  // process, file
   struct Own {
     explicit Own(int number) : fd(number) {}
     Own(const Own&) = delete;
@@ -127,7 +121,7 @@ class Locks {
     all_.erase(at);
     count_.store(all_.size(), std::memory_order_release);
     const auto of = taken_.find(e.handle);
-    if (of != taken_.end() && of->second == key.process) taken_.erase(of);
+    if (of != taken_.end() && of->second == key.first) taken_.erase(of);
     return e;
   }
 
@@ -141,7 +135,7 @@ class Locks {
 
   const Descriptors& descriptors_;
   std::mutex mutex_;
-  std::unordered_map<Key, Entry, Hash> all_;
+  std::map<Key, Entry> all_;
   std::unordered_map<uint32_t, int64_t> taken_;  // whose locks a handle's description has
   std::atomic<size_t> count_{0};
 };
