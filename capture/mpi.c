@@ -458,6 +458,11 @@ static int members(MPI_Comm comm) {
     PMPI_Comm_size(comm, &size);
   return size;
 }
+static int own_members(MPI_Comm comm) {
+  int size = 0;
+  PMPI_Comm_size(comm, &size);
+  return size;
+}
 static int degree(MPI_Comm comm, int outgoing) {
   int kind = MPI_UNDEFINED, in = 0, out = 0, weighted = 0, rank = 0;
   PMPI_Topo_test(comm, &kind);

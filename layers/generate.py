@@ -742,10 +742,15 @@ def mpi_wrapper(layer, op):
     neighbour = op.does == "neighbours"
     in_place = "sendbuf" in names and not neighbour
     lists = [n for n in names if n.endswith("counts") and pointer[n]]
-    each_type = op.name.endswith("alltoallw")   # a datatype for each member
+    each_type = op.name.lower().endswith("alltoallw")   # a datatype for each member
     # Counts of each member that matter only at the root.
     at_root = "at_root(root, comm)" if "root" in names else ""
-    members = {"sendcounts": "out_degree(comm)" if neighbour else "members(comm)", "recvcounts": "in_degree(comm)" if neighbour else "members(comm)"}
+    # What is left after reducing goes to one's own group, of two.
+    all_ = "own_members(comm)" if "educe_scatter" in op.name else "members(comm)"
+    members = {"sendcounts": "out_degree(comm)" if neighbour else all_, "recvcounts": "in_degree(comm)" if neighbour else all_}
+    if in_place and "sendcounts" in lists and "recvcounts" in lists:
+        # What is sent is what is received; the arguments that MPI does not look at may be anything.
+        before.append("if (sendbuf == MPI_IN_PLACE) sendcounts = recvcounts, " + ("sendtypes = recvtypes;" if each_type else "sendtype = recvtype;"))
 
     def listed(n):
         kinds = n.replace("counts", "types") if each_type else None
@@ -769,7 +774,7 @@ def mpi_wrapper(layer, op):
         if "recvcounts" in lists and which == 1:
             return listed("recvcounts")
         if op.name.endswith("educe_scatter_block"):
-            return f"bytes_of(recvcount, datatype) * {'(uint64_t)members(comm)' if which == 0 else '1'}"
+            return f"bytes_of(recvcount, datatype) * {'(uint64_t)own_members(comm)' if which == 0 else '1'}"
         if len(counts) > which and types:
             value = f"bytes_of({counts[which]}, {types[min(which, len(types) - 1)]})"
             if in_place and which == 0 and len(counts) + len(lists) > 1:
@@ -833,7 +838,7 @@ def mpi_wrapper(layer, op):
                 ask = f"type_text({'*' if pointer[n] else ''}{n})"
                 if at_root and n in ("sendtype", "recvtype") and ("gather" if n == "recvtype" else "scatter") in op.name.lower():
                     ask = f'{at_root} ? {ask} : ""'
-                elif n == "sendtype" and in_place:
+                elif n == "sendtype" and in_place and "sendcounts" not in lists:
                     ask = f'sendbuf == MPI_IN_PLACE ? "" : {ask}'
                 values[a.index] = ("before", f"const char* {n}_ = {ask};", f"put_text(&r, {n}_);")
             else:

@@ -67,6 +67,22 @@ def test_communicators_with_neighbours_and_of_two_groups():
                  "MPI_Sendrecv", "MPI_Comm_split", "MPI_Comm_idup", "MPI_Bcast") == [4, 4, 4, 4, 4, 4, 4, 11]
 
 
+def test_groups_that_send_unequal_amounts_and_what_is_received_in_place():
+    report = breadth("two-groups", times=5)
+    assert calls(report, "MPI_Allgather", "MPI_Iallgather", "MPI_Alltoall", "MPI_Ialltoall", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+                 "MPI_Comm_idup", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Ialltoallw") == [4] * 10
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "two-groups")
+        out = os.path.join(tmp, "x.txt")
+        assert feign("convert", "-q", trace, out).status == 0
+        with open(out, encoding="utf-8") as f:
+            lines = [line for line in f if " rank 1 " in line]
+        # What goes to each, in elements, or in bytes; then the same from each.
+        assert re.findall(r"Alltoallv\(size=(\d+), sendcounts=\[(.*?)\]", "".join(lines)) == [("40", "1 2 3 4 1 2 3 4")]
+        assert re.findall(r"lltoallw\(size=(\d+), sendcounts=\[(.*?)\]", "".join(lines)) == [("64", "4 16 12 32 4 16 12 32")] * 2
+        assert re.findall(r"Reduce_scatter\(size=(\d+), recv_size=\d+, recvcounts=\[(.*?)\]", "".join(lines)) == [("24", "1 2 3")]
+
+
 def test_derived_datatypes_in_messages_and_views():
     report = breadth("datatypes")
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [40, 40]

@@ -285,6 +285,51 @@ static void communicators(void) {
   for (int i = 0; i < 9; ++i) MPI_Comm_free(every[i]);
 }
 
+/* Two groups of unequal size, each sending what it likes; and what is received in place of what is
+ * sent, where the arguments for sending are nobody's business. */
+static void two_groups(void) {
+  MPI_Comm own, both, later;
+  MPI_Request request;
+  const int left = rank == 0;
+  char *out = calloc(1, 60000), *in = calloc(1, 60000);
+  MPI_Comm_split(MPI_COMM_WORLD, left, rank, &own);
+  MPI_Intercomm_create(own, 0, MPI_COMM_WORLD, left ? 1 : 0, 7, &both);
+  MPI_Allgather(out, left ? 0 : 100, MPI_BYTE, in, left ? 100 : 0, MPI_BYTE, both);
+  MPI_Iallgather(out, left ? 300 : 100, MPI_BYTE, in, left ? 100 : 300, MPI_BYTE, both, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Alltoall(out, left ? 0 : 100, MPI_BYTE, in, left ? 100 : 0, MPI_BYTE, both);
+  MPI_Ialltoall(out, left ? 5000 : 9000, MPI_BYTE, in, left ? 9000 : 5000, MPI_BYTE, both, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  const int six = 6, one_to_three[3] = {1, 2, 3};
+  MPI_Reduce_scatter(out, in, left ? &six : one_to_three, MPI_INT, MPI_SUM, both);
+  MPI_Reduce_scatter_block(out, in, left ? 6 : 2, MPI_INT, MPI_SUM, both);
+  /* Nobody waits for rank 0 when this begins. */
+  if (left)
+    for (int i = 1; i < size; ++i)
+      MPI_Recv(in, 1, MPI_BYTE, i, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Comm_idup(MPI_COMM_WORLD, &later, &request);
+  if (!left) MPI_Ssend(out, 1, MPI_BYTE, 0, 5, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  int counts[4], places[4];
+  MPI_Datatype types[4];
+  for (int i = 0; i < size; ++i) {
+    counts[i] = (i + rank) % 5;
+    places[i] = i * 40;
+    types[i] = (i + rank) % 2 ? MPI_INT : MPI_DOUBLE;
+  }
+  int* const nowhere = (int*)8;
+  MPI_Alltoallv(MPI_IN_PLACE, nowhere, nowhere, MPI_DATATYPE_NULL, in, counts, places, MPI_INT, later);
+  MPI_Alltoallw(MPI_IN_PLACE, nowhere, nowhere, (MPI_Datatype*)8, in, counts, places, types, later);
+  MPI_Ialltoallw(MPI_IN_PLACE, nowhere, nowhere, (MPI_Datatype*)8, in, counts, places, types, later,
+                 &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&later);
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&own);
+  free(out);
+  free(in);
+}
+
 static void datatypes(void) {
   enum { kTypes = 10 };
   MPI_Datatype t[kTypes];
@@ -435,7 +480,8 @@ int main(int argc, char** argv) {
     void (*make)(void);
   } kParts[] = {{"one-sided", one_sided},     {"wildcards", wildcards},
                 {"collectives", collectives}, {"communicators", communicators},
-                {"datatypes", datatypes},     {"files", files}};
+                {"two-groups", two_groups},   {"datatypes", datatypes},
+                {"files", files}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

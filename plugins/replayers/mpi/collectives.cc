@@ -189,15 +189,23 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
   char *out = s.space.get(), *in = out + kHalf;
   const MPI_Comm comm = g->comm;
   const Args& x = *s.args;
-  const int size = g->size, most = most_each(size);
+  // Of two groups, those of the other one.
+  const int size = g->size;
+  // The same on all of them, or what one sends would not be what another gets.
+  const int most = most_each(std::max(size, static_cast<int>(g->ranks.size())));
   int root = 0;
   bool is_root = false;
   if (does == Does::kMakeComm) {
-    // What they made is there since before the start; to make another costs what it cost.
+    // What they made is there since before the start; to make another costs what it cost. Where
+    // they do not wait for each other in the call, they do in the one that ends its request.
+    if (x.request != kAbsent) {
+      MPI_Request all_there = MPI_REQUEST_NULL;
+      const int status = MPI_Ibarrier(comm, &all_there);
+      return begun(s, status, all_there);
+    }
     MPI_Comm made = MPI_COMM_NULL;
     s.answer(MPI_Comm_dup(comm, &made));
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
-    if (x.request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
     return;
   }
   if (does == Does::kNeighbours && g->in + g->out != 0) return neighbours(s, op, *g);
@@ -206,6 +214,8 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
   // Of what each rank sends, or gets.
   const int bytes = std::min(length_of(s, s.a->length), most);
   const int got = std::min(length_of(s, s.known(x.size2, s.a->length)), most);
+  // Within one group as much comes from each as goes to each; of two groups each sends its own.
+  const int each = g->first != 0 ? got : bytes;
   MPI_Request q = MPI_REQUEST_NULL;
   int status = MPI_SUCCESS;
   const auto size_of = [&](uint8_t type) { return type != kAbsent ? s.type(type).size : 0; };
@@ -239,7 +249,9 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       return begun(s, status, q);
     case FEIGN_MPI_REDUCE_SCATTER:
     case FEIGN_MPI_IREDUCE_SCATTER: {
-      std::vector<int> all = listed(s, 0, size, size_of(x.type));
+      int own = 0;
+      MPI_Comm_size(comm, &own);
+      std::vector<int> all = listed(s, 0, own, size_of(x.type));
       if (!s.r->lists || all.empty()) all = asked(*g, got);
       Parts p(all, {});
       if (op == FEIGN_MPI_REDUCE_SCATTER)
@@ -248,9 +260,9 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       return begun(s, status, q, std::move(p.all));
     }
     case FEIGN_MPI_ALLGATHER:
-      return s.answer(MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm));
+      return s.answer(MPI_Allgather(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm));
     case FEIGN_MPI_IALLGATHER:
-      status = MPI_Iallgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm, &q);
+      status = MPI_Iallgather(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm, &q);
       return begun(s, status, q);
     case FEIGN_MPI_ALLGATHERV:
     case FEIGN_MPI_IALLGATHERV: {
@@ -267,9 +279,9 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       return begun(s, status, q, std::move(p.all));
     }
     case FEIGN_MPI_ALLTOALL:
-      return s.answer(MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm));
+      return s.answer(MPI_Alltoall(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm));
     case FEIGN_MPI_IALLTOALL:
-      status = MPI_Ialltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm, &q);
+      status = MPI_Ialltoall(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm, &q);
       return begun(s, status, q);
     case FEIGN_MPI_ALLTOALLV:
     case FEIGN_MPI_ALLTOALLW:
