@@ -48,6 +48,35 @@ void feign_process_begin(uint32_t forked) {
   __atomic_fetch_add(&g->control->processes, 1, __ATOMIC_RELAXED);
 }
 
+/* All of the file, from its control page on. */
+static uint8_t* map_all(void) {
+  const struct feign_control* c = feign_capture.control;
+  const long at = system_call(SYS_mremap, (long)c, 0, (long)c->size, MREMAP_MAYMOVE, 0, 0);
+  return at < 0 && at >= -4095 ? 0 : (uint8_t*)at;
+}
+
+void feign_map_whole(void) {
+  struct capture* g = &feign_capture;
+  if (g->control != 0 && g->whole == 0) g->whole = map_all();
+}
+
+/* That piece of the file. Its descriptor is gone, since programs may close all that they find: the
+ * control page is mapped once more, and that mapping turned to another place of the file. All of it
+ * at once would be 64 GiB of address space, which a program may limit (setrlimit), or want in
+ * memory (mlockall). */
+static uint8_t* map_piece(uint64_t at, uint32_t size) {
+  struct capture* g = &feign_capture;
+  if (g->whole == 0) {
+    const long to = system_call(SYS_mremap, (long)g->control, 0, size, MREMAP_MAYMOVE, 0, 0);
+    if (to < 0 && to >= -4095) return 0;
+    if (system_call(SYS_remap_file_pages, to, size, 0, (long)(at / 4096), 0, 0) == 0)
+      return (uint8_t*)to;
+    system_call(SYS_munmap, to, size, 0, 0, 0, 0);
+    feign_map_whole();
+  }
+  return g->whole != 0 ? g->whole + at : 0;
+}
+
 static uint8_t* take_bytes(uint32_t size) {
   struct capture* g = &feign_capture;
   struct feign_control* c = g->control;
@@ -56,17 +85,35 @@ static uint8_t* take_bytes(uint32_t size) {
   if (__atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > most) return 0;
   const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
   if (at + size > most) return 0;
+  uint8_t* const chunk = map_piece(at, size);
+  if (chunk == 0) return 0;
   const int ready = at + size <= __atomic_load_n(&c->ready, __ATOMIC_RELAXED);
-  if (ready && size <= kSecondChunk) return g->region + at;
+  if (ready && size <= kSecondChunk) return chunk;
   /* No reading ahead: of a hole, that would be megabytes of zeros for the first byte written. */
-  if (!ready && !g->random) {
+  if (!ready && g->whole == 0) system_call(SYS_madvise, (long)chunk, size, MADV_RANDOM, 0, 0, 0);
+  if (!ready && g->whole != 0 && !g->random) {
     g->random = 1;
-    system_call(SYS_madvise, (long)g->region, (long)c->size, MADV_RANDOM, 0, 0, 0);
+    system_call(SYS_madvise, (long)g->whole, (long)c->size, MADV_RANDOM, 0, 0, 0);
   }
   /* What does not fit on the disk is an error here, and would be a SIGBUS later. */
-  const long populated =
-      system_call(SYS_madvise, (long)(g->region + at), size, MADV_POPULATE_WRITE, 0, 0, 0);
-  return populated < 0 && populated != -22 ? 0 : g->region + at;
+  const long populated = system_call(SYS_madvise, (long)chunk, size, MADV_POPULATE_WRITE, 0, 0, 0);
+  return populated < 0 && populated != -22 ? 0 : chunk;
+}
+
+/* What is full, or nobody's any more, costs no memory. */
+static void give_back(struct lane* l) {
+  struct capture* g = &feign_capture;
+  uint8_t* const chunk = l->end - l->size;
+  if (g->whole != 0 && chunk >= g->whole && chunk < g->whole + g->control->size) {
+    if (l->size == kChunk) system_call(SYS_madvise, (long)chunk, kChunk, MADV_DONTNEED, 0, 0, 0);
+  } else if (chunk != (uint8_t*)g->head) { /* that of the process's first chunk stays (its rank) */
+    system_call(SYS_munmap, (long)chunk, l->size, 0, 0, 0, 0);
+  }
+}
+
+void feign_lane_ends(struct lane* l) {
+  if (l->end != 0) give_back(l);
+  l->at = l->end = 0;
 }
 
 int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
@@ -76,8 +123,8 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
     l->number = 0;
     l->thread = (int32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     l->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-  } else if (l->size == kChunk) { /* what is full costs no memory any more */
-    system_call(SYS_madvise, (long)(l->end - kChunk), kChunk, MADV_DONTNEED, 0, 0, 0);
+  } else {
+    give_back(l);
   }
   uint32_t size = l->number == 0 ? kFirstChunk : l->number == 1 ? kSecondChunk : kChunk;
   if (size < room + sizeof(struct feign_chunk_head))
@@ -110,7 +157,8 @@ int feign_set_up(struct thread* t) {
   if (*feign_capture.token == 0) feign_process_begin(1);
   t->token = *feign_capture.token;
   t->vforks = 0;
-  for (int i = 0; i < FEIGN_LANES; ++i) t->lanes[i].at = t->lanes[i].end = 0;
+  /* Of a thread that this one is a fork of. */
+  for (int i = 0; i < FEIGN_LANES; ++i) feign_lane_ends(&t->lanes[i]);
   return 1;
 }
 
@@ -274,21 +322,13 @@ static const char* variable(const char* name) {
   return 0;
 }
 
-static struct feign_control* map_whole(long fd) {
-  const long size = system_call(SYS_lseek, fd, 0, SEEK_END, 0, 0, 0);
-  int whole = 1;
-  long at =
-      system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (at < 0 && at >= -4095) {
-    whole = 0; /* a limit of address space: to be counted, at least */
-    at = system_call(SYS_mmap, 0, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
+/* The control page: the rest piece by piece, as it is written. */
+static struct feign_control* map_control(long fd) {
+  const long at =
+      system_call(SYS_mmap, 0, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at < 0 && at >= -4095) return 0;
   struct feign_control* const control = (struct feign_control*)at;
-  if (control->magic != FEIGN_CAPTURE_MAGIC) return 0;
-  if (whole) return control;
-  __atomic_fetch_add(&control->dropped, 1, __ATOMIC_RELAXED);
-  return 0;
+  return control->magic == FEIGN_CAPTURE_MAGIC ? control : 0;
 }
 
 static int same_host(const char* a, const char* b) {
@@ -337,7 +377,7 @@ static __attribute__((noinline)) struct feign_control* records_here(long main, c
     fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
   }
   if (fd < 0) return 0;
-  struct feign_control* const control = map_whole(fd);
+  struct feign_control* const control = map_control(fd);
   system_call(SYS_close, fd, 0, 0, 0, 0, 0);
   return control;
 }
@@ -351,11 +391,11 @@ static struct feign_control* map_records(int* hooked) {
   if (fd < 0) return 0;
   /* Before the records are mapped, which would take the stubs' place. */
   *hooked = feign_hooks_install(fd);
-  struct feign_control* control = map_whole(fd);
+  struct feign_control* control = map_control(fd);
   struct utsname here;
   if (control != 0 && system_call(SYS_uname, (long)&here, 0, 0, 0, 0, 0) == 0 &&
       !same_host(control->host, here.nodename)) {
-    system_call(SYS_munmap, (long)control, (long)control->size, 0, 0, 0, 0);
+    system_call(SYS_munmap, (long)control, FEIGN_CAPTURE_UNIT, 0, 0, 0, 0);
     control = records_here(fd, path, here.nodename);
   }
   system_call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -389,7 +429,6 @@ static void start(void) {
   if (control == 0) return;
   system_call(SYS_madvise, (long)token_page, sizeof token_page, MADV_WIPEONFORK, 0, 0, 0);
   g->token = token_page;
-  g->region = (uint8_t*)control;
   g->long_pause = control->long_pause != 0 ? control->long_pause : UINT64_MAX;
   if (!hooked) __atomic_fetch_add(&control->unhooked, 1, __ATOMIC_RELAXED);
   g->control = control;

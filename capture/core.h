@@ -50,12 +50,12 @@ struct capture {
   struct feign_control* control; /* 0: nothing is recorded */
   volatile uint64_t* token;      /* in a page that a fork wipes */
   uint64_t last_token;
-  uint8_t* region; /* the file records */
+  uint8_t* whole; /* the file records, where it is not mapped piece by piece (take_bytes) */
   uint64_t began, began_ns;
   uint32_t lanes;
   int32_t pid, parent;
   uint32_t forked, off;
-  uint32_t random;               /* the records are mapped as not to be read ahead */
+  uint32_t random;               /* all of it is mapped as not to be read ahead */
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
   struct feign_watch* watch;     /* of `feign discover`; 0: nobody watches (watch.c) */
@@ -98,6 +98,10 @@ int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, 
                        uint32_t room) HIDDEN;
 void feign_calls_around(struct thread* t, struct feign_call* call, struct flight* flight) HIDDEN;
 void feign_process_begin(uint32_t forked) HIDDEN;
+/* What follows may need calls that will be forbidden soon: no piece is mapped any more. */
+void feign_map_whole(void) HIDDEN;
+/* The thread writes no more: its memory is given back. */
+void feign_lane_ends(struct lane* l) HIDDEN;
 
 /* What watch.c does as programs begin, and in the wrappers of calls that can wait. */
 void feign_watch_begin(const char* memory) HIDDEN;

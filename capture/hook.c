@@ -22,6 +22,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -78,18 +79,26 @@ static inline long of_readlink(long result, long size) {
 
 static int denied; /* a process may not even look into itself here */
 
+/* Bytes of this process, one or more of each of @p theirs; how many, or -errno. */
+static long read_here(void* to, size_t size, const struct iovec* theirs, size_t count) {
+  const struct iovec ours = {to, size};
+  /* The child of a fork may have recorded nothing yet. */
+  const long pid =
+      *feign_capture.token != 0 ? feign_capture.pid : system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+  const long n =
+      system_call(SYS_process_vm_readv, pid, (long)&ours, 1, (long)theirs, (long)count, 0);
+  if (n == -EPERM || n == -ENOSYS) denied = 1;
+  return n;
+}
+
 static size_t copy_safely(void* to, const void* from, size_t size) {
   size_t done = 0;
   while (done < size) { /* a page at a time: what is before a hole is there */
     size_t piece = 4096 - ((uintptr_t)from + done) % 4096;
     if (piece > size - done) piece = size - done;
-    struct iovec ours = {(char*)to + done, piece}, theirs = {(char*)(uintptr_t)from + done, piece};
-    const long n =
-        system_call(SYS_process_vm_readv, feign_capture.pid, (long)&ours, 1, (long)&theirs, 1, 0);
-    if (n <= 0) {
-      if (n == -EPERM || n == -ENOSYS) denied = 1;
-      break;
-    }
+    const struct iovec theirs = {(char*)(uintptr_t)from + done, piece};
+    const long n = read_here((char*)to + done, piece, &theirs, 1);
+    if (n <= 0) break;
     done += (size_t)n;
   }
   return done;
@@ -125,11 +134,14 @@ static __attribute__((noinline)) void put_unsure_text(struct feign_record* r, un
   if (got != 0 && has_room(r, length)) feign_put_text(r, field, copy, length);
 }
 
+/* For a result: the call is yet to be made, and may be refused for what it is given. */
+enum { NOT_MADE = -4095 };
+
 static inline void put_string(struct feign_record* r, unsigned field, long address, long result) {
   if (address == 0) return;
   if (unsure(result)) {
     put_unsure_text(r, field, address);
-    return;
+    if (result != NOT_MADE || !denied) return;
   }
   /* Words as wide as are aligned: none of them reaches into a page where the text is not. */
   const char* text = (const char*)address;
@@ -353,8 +365,8 @@ static uint32_t other_end(uint32_t number) {
   if (got == (long)sizeof ask)
     got = system_call(SYS_recvfrom, s, (long)&told, sizeof told, MSG_DONTWAIT, 0, 0);
   (void)system_call(SYS_close, s, 0, 0, 0, 0, 0);
-  if (got < (long)offsetof(__typeof__(told), more) ||
-      told.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || told.peer.rta_type != UNIX_DIAG_PEER)
+  if (got < (long)offsetof(__typeof__(told), more) || told.head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+      told.peer.rta_type != UNIX_DIAG_PEER)
     return 0;
   return told.number;
 }
@@ -505,8 +517,26 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
   return system_call(x->number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+/* Whether these are texts that can be read, as far as their first bytes tell. */
+static __attribute__((noinline)) int readable(char* const* texts) {
+  enum { MOST = 256 };
+  char* some[MOST];
+  char first[MOST];
+  for (size_t at = 0; texts != 0; at += MOST) {
+    const size_t got = copy_safely(some, texts + at, sizeof some) / sizeof *some;
+    struct iovec theirs[MOST];
+    size_t n = 0;
+    for (; n < got && some[n] != 0; ++n) theirs[n] = (struct iovec){some[n], 1};
+    if (n != 0 && read_here(first, sizeof first, theirs, n) != (long)n) return denied;
+    if (n < got) return 1; /* its end */
+    if (got < MOST) return denied;
+  }
+  return 1;
+}
+
 static long make_call(const struct registers* x) {
-  if (x->number == SYS_execve || x->number == SYS_execveat) {
+  if ((x->number == SYS_execve && readable((char* const*)x->a[2])) ||
+      (x->number == SYS_execveat && readable((char* const*)x->a[3]))) {
     const int which = x->number == SYS_execve ? 2 : 3;
     int folder = 0, library = 0;
     for (char* const* e = (char* const*)x->a[which]; e != 0 && *e != 0; ++e) {
@@ -623,7 +653,7 @@ static inline __attribute__((always_inline)) void record(
       feign_put_number(&r, FEIGN_FIELD_NODE, watched->number);
       feign_put_number(&r, FEIGN_FIELD_TRACER, watched->own);
     }
-    fill(d, &r, a, result, before);
+    fill(d, &r, a, kind == FEIGN_RECORD_STARTED ? NOT_MADE : result, before);
     if (__builtin_expect(r.at < r.end || room == FEIGN_TEXTS, 1)) break;
     t->busy = r.busy; /* texts that the chunk's rest has no room for: once more in the next */
   }
@@ -643,25 +673,33 @@ struct outcome {
 
 enum { kReturn, kMakeIt };
 
-/* clone, clone3 and vfork, where the child runs in this memory: it must not come back through this
- * frame, and with vfork it would write over it. */
+/* clone, clone3 and vfork, where the child has another stack, or this memory: it must not come back
+ * through this frame, which with vfork it would write over. */
 static int child_in_memory(struct registers* x) {
-  uint64_t flags, tls = 0;
+  uint64_t flags, tls = 0, stack = 0;
   switch (x->number) {
     case SYS_vfork:
       flags = CLONE_VM | CLONE_VFORK;
       break;
     case SYS_clone:
       flags = (uint64_t)x->a[0];
+      stack = (uint64_t)x->a[1];
       tls = (uint64_t)x->a[4];
       break;
     default: {
-      if (x->a[0] == 0) return 0;
-      flags = ((const struct clone_args*)x->a[0])->flags;
-      tls = ((const struct clone_args*)x->a[0])->tls;
+      struct clone_args given;
+      enum { FIRST = 64 }; /* bytes: what the first kernels with it had */
+      if (x->a[0] == 0 || x->a[1] < FIRST) return 0;
+      if (copy_safely(&given, (const void*)x->a[0], FIRST) != FIRST) {
+        if (!denied) return 0;
+        given = *(const struct clone_args*)x->a[0];
+      }
+      flags = given.flags;
+      stack = given.stack;
+      tls = given.tls;
     }
   }
-  if ((flags & CLONE_VM) == 0) return 0;
+  if ((flags & CLONE_VM) == 0 && stack == 0) return 0;
   struct thread* const t = &feign_thread;
   if (t->token !=
       *feign_capture.token) { /* set up by a record; there is always one for this call */
@@ -684,10 +722,10 @@ static int child_in_memory(struct registers* x) {
     t->vfork[level].back |= (uintptr_t)1 << 63; /* its own storage: not a vfork */
   } else {
     feign_child_back = x->back;
-    if (!(flags & CLONE_VFORK))
+    if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM)
       t->quiet += 1u << 16; /* two threads with one storage: neither is recorded */
-    t->lanes[level * 2 + 2].at = t->lanes[level * 2 + 2].end = 0;
-    t->lanes[level * 2 + 3].at = t->lanes[level * 2 + 3].end = 0;
+    feign_lane_ends(&t->lanes[level * 2 + 2]); /* of the child before */
+    feign_lane_ends(&t->lanes[level * 2 + 3]);
     t->vforks = level + 1;
   }
   return 1;
@@ -750,6 +788,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));
   if (!on) {
+    if (number == SYS_seccomp || (number == SYS_prctl && a[0] == PR_SET_SECCOMP)) feign_map_whole();
     out.result = make_call(x);
     return out;
   }
@@ -761,8 +800,11 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   if (d->flags & kAlone) {
     const uint64_t now = ticks();
     record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, 0, watched);
-    if (number == SYS_exit && t->vforks == 0)
+    if (number == SYS_exit && t->vforks == 0) {
       t->token = 0; /* its storage may become another thread's */
+      feign_lane_ends(&t->lanes[0]);
+      feign_lane_ends(&t->lanes[1]);
+    }
     const uint64_t start = ticks();
     out.result = make_call(x);
     record(t, d, FEIGN_RECORD_CALL, a, start, ticks(), out.result, before, 0,

@@ -545,6 +545,27 @@ def test_limits():
             subprocess.run(["umount", mount])
 
 
+def test_what_a_recording_must_not_change():
+    """Also: of a process's records no more is mapped than it writes to."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text = compiled(tmp, "corners", "-lpthread"), os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        plain, work = os.path.join(tmp, "plain"), os.path.join(tmp, "work")
+        for folder in (plain, work):
+            os.mkdir(folder)
+        alone = subprocess.run([program], cwd=plain, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True, timeout=60)
+        r = feign("record", "-q", "-o", trace, "--", program, cwd=work)
+        assert r.status == 0 and r.out == alone.stdout, (r.status, r.out, r.err)
+        # The control page, hooks, and pieces of one thread: nothing is left of 50 threads and 20 children.
+        assert 0 < int(r.err) < 12, r.err
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        assert sum(' write(' in line and '"' + work + '/thread"' in line for line in lines) == 50 + 20 + 3000
+        assert sum(' write(' in line and '"' + work + '/child"' in line for line in lines) == 3
+        assert sum(bool(re.search(r" (clone3|execve)\(.*= -EFAULT", line)) for line in lines) == 4
+
+
 def test_a_recording_names_itself_where_something_is_wrong():
     """Not the raw folder, which is gone."""
     needs_capture()

@@ -298,7 +298,8 @@ static void two_groups(void) {
   MPI_Iallgather(out, left ? 300 : 100, MPI_BYTE, in, left ? 100 : 300, MPI_BYTE, both, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Alltoall(out, left ? 0 : 100, MPI_BYTE, in, left ? 100 : 0, MPI_BYTE, both);
-  MPI_Ialltoall(out, left ? 5000 : 9000, MPI_BYTE, in, left ? 9000 : 5000, MPI_BYTE, both, &request);
+  MPI_Ialltoall(out, left ? 5000 : 9000, MPI_BYTE, in, left ? 9000 : 5000, MPI_BYTE, both,
+                &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   const int six = 6, one_to_three[3] = {1, 2, 3};
   MPI_Reduce_scatter(out, in, left ? &six : one_to_three, MPI_INT, MPI_SUM, both);
@@ -318,7 +319,8 @@ static void two_groups(void) {
     types[i] = (i + rank) % 2 ? MPI_INT : MPI_DOUBLE;
   }
   int* const nowhere = (int*)8;
-  MPI_Alltoallv(MPI_IN_PLACE, nowhere, nowhere, MPI_DATATYPE_NULL, in, counts, places, MPI_INT, later);
+  MPI_Alltoallv(MPI_IN_PLACE, nowhere, nowhere, MPI_DATATYPE_NULL, in, counts, places, MPI_INT,
+                later);
   MPI_Alltoallw(MPI_IN_PLACE, nowhere, nowhere, (MPI_Datatype*)8, in, counts, places, types, later);
   MPI_Ialltoallw(MPI_IN_PLACE, nowhere, nowhere, (MPI_Datatype*)8, in, counts, places, types, later,
                  &request);
@@ -478,9 +480,12 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*make)(void);
-  } kParts[] = {{"one-sided", one_sided},     {"wildcards", wildcards},
-                {"collectives", collectives}, {"communicators", communicators},
-                {"two-groups", two_groups},   {"datatypes", datatypes},
+  } kParts[] = {{"one-sided", one_sided},
+                {"wildcards", wildcards},
+                {"collectives", collectives},
+                {"communicators", communicators},
+                {"two-groups", two_groups},
+                {"datatypes", datatypes},
                 {"files", files}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
