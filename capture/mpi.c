@@ -24,7 +24,7 @@
   X(ompi_mpi_comm_self) X(ompi_mpi_comm_null) X(ompi_mpi_datatype_null) X(ompi_mpi_info_null)     \
       X(ompi_mpi_byte) X(ompi_mpi_int) X(ompi_request_null) X(ompi_mpi_op_max) X(ompi_mpi_op_min) \
           X(ompi_message_null) X(ompi_message_no_proc) X(ompi_mpi_group_null)                     \
-              X(ompi_mpi_group_empty)
+              X(ompi_mpi_group_empty) X(ompi_request_empty)
 #define X(name) static void* g_##name;
 KNOWN(X)
 #undef X
@@ -630,8 +630,37 @@ static const char* op_text(MPI_Op op) {
 /* ---- numbers ----------------------------------------------------------------------------------
  */
 
+/* Requests that were over as they began (a short send, often) have one handle, all of them. Their
+ * numbers, oldest first: of several in a list the oldest ones are meant. */
+static struct {
+  uint64_t* numbers;
+  size_t count, room;
+} g_over;
+
+static void add_over(uint64_t number) {
+  if (g_over.count == g_over.room) {
+    uint64_t* const more = realloc(g_over.numbers, (g_over.room * 2 + 64) * sizeof *more);
+    if (more == NULL) return;
+    g_over.numbers = more;
+    g_over.room = g_over.room * 2 + 64;
+  }
+  g_over.numbers[g_over.count++] = number;
+}
+static void take_over(uint64_t number) {
+  for (size_t i = 0; i < g_over.count; ++i)
+    if (g_over.numbers[i] == number) {
+      memmove(&g_over.numbers[i], &g_over.numbers[i + 1],
+              (--g_over.count - i) * sizeof *g_over.numbers);
+      return;
+    }
+}
+
 static uint64_t new_request(MPI_Request request, int keeps) {
   if (request == MPI_REQUEST_NULL) return UNKNOWN;
+  if (request == (MPI_Request)g_ompi_request_empty) {
+    add_over(++g_next_request);
+    return g_next_request;
+  }
   struct entry* e = enter(&g_requests, request, 1);
   if (e == NULL) return UNKNOWN;
   e->keeps = keeps;
@@ -639,6 +668,8 @@ static uint64_t new_request(MPI_Request request, int keeps) {
 }
 static uint64_t request_number(MPI_Request request) {
   if (request == MPI_REQUEST_NULL) return UNKNOWN;
+  if (request == (MPI_Request)g_ompi_request_empty)
+    return g_over.count != 0 ? g_over.numbers[0] : UNKNOWN;
   const struct entry* e = find(&g_requests, request);
   return e != NULL ? e->number : UNKNOWN;
 }
@@ -724,7 +755,8 @@ static uint32_t whence_of(int whence) {
 /* The errno that is closest to what MPI says. */
 static int64_t failed(int result) {
   int kind = MPI_ERR_OTHER;
-  PMPI_Error_class(result, &kind);
+  /* Others are none of MPI's: asking it for them would end the program. */
+  if (result > 0) PMPI_Error_class(result, &kind);
   switch (kind) {
     case MPI_ERR_NO_SUCH_FILE:
       return -ENOENT;
@@ -804,7 +836,13 @@ struct ending {
 static void before_end(struct ending* e, int count, const MPI_Request* requests) {
   e->count = count < MOST_REQUESTS ? count : MOST_REQUESTS;
   e->wild = e->matches = 0;
+  size_t over = 0;
   for (int i = 0; i < e->count; ++i) {
+    if (requests[i] == (MPI_Request)g_ompi_request_empty) {
+      e->numbers[i] = over < g_over.count ? g_over.numbers[over++] : UNKNOWN;
+      e->comms[i] = MPI_COMM_NULL;
+      continue;
+    }
     const struct entry* r = requests[i] != MPI_REQUEST_NULL ? find(&g_requests, requests[i]) : NULL;
     e->numbers[i] = r != NULL ? r->number : UNKNOWN;
     e->comms[i] = r != NULL && r->wild ? r->comm : MPI_COMM_NULL;
@@ -819,10 +857,12 @@ static void ended(struct ending* e, int i, const MPI_Status* status) {
                                (world_rank(e->comms[i], status->MPI_SOURCE) & 0xFFFFFFF) << 32 |
                                (uint32_t)status->MPI_TAG;
   }
+  take_over(e->numbers[i]);
   e->numbers[i] |= COMPLETED;
 }
 /* All of them. */
 static void all_ended(struct ending* e, const MPI_Status* statuses) {
+  for (int i = 0; i < e->count && g_over.count != 0; ++i) take_over(e->numbers[i]);
   for (int i = 0; i < e->count && e->wild != 0; ++i)
     if (e->comms[i] != MPI_COMM_NULL) {
       ended(e, i, &statuses[i]);

@@ -83,6 +83,20 @@ def test_groups_that_send_unequal_amounts_and_what_is_received_in_place():
         assert re.findall(r"Reduce_scatter\(size=(\d+), recv_size=\d+, recvcounts=\[(.*?)\]", "".join(lines)) == [("24", "1 2 3")]
 
 
+def test_buffered_sends_wait_for_nobody():
+    report = breadth("buffered", times=3)
+    assert calls(report, "MPI_Bsend", "MPI_Ibsend", "MPI_Start", "MPI_Buffer_detach") == [8, 8, 8, 4]
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "buffered")
+        out = os.path.join(tmp, "x.txt")
+        assert feign("convert", "-q", trace, out).status == 0
+        with open(out, encoding="utf-8") as f:
+            text = f.read()
+        # Short sends are over at once, and then have one handle in Open MPI: each keeps a number of its own.
+        lists = re.findall(r"MPI_Waitall\(count=3, array_of_requests=\[(\d+) (\d+) (\d+)\]", text)
+        assert len(lists) == 4 and all(len(set(numbers)) == 3 for numbers in lists), lists
+
+
 def test_derived_datatypes_in_messages_and_views():
     report = breadth("datatypes")
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [40, 40]

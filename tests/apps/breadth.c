@@ -332,6 +332,43 @@ static void two_groups(void) {
   free(in);
 }
 
+/* Sends that are over before anybody receives, requests that are over as they begin, and messages
+ * from nobody. */
+static void buffered(void) {
+  enum { kLarge = 100000 };
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  char *out = calloc(1, kLarge), *in = malloc(kLarge), *buffer;
+  int room = 12 * (kLarge + MPI_BSEND_OVERHEAD);
+  MPI_Request request[3];
+  MPI_Buffer_attach(malloc(room), room);
+  MPI_Bsend_init(out, kLarge, MPI_BYTE, to, 3, MPI_COMM_WORLD, &request[0]);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Bsend(out, kLarge, MPI_BYTE, to, 1, MPI_COMM_WORLD);
+    MPI_Ibsend(out, kLarge, MPI_BYTE, to, 2, MPI_COMM_WORLD, &request[1]);
+    MPI_Wait(&request[1], MPI_STATUS_IGNORE);
+    MPI_Start(&request[0]);
+    MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int tag = 3; tag > 0; --tag)
+      MPI_Recv(in, kLarge, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  MPI_Request_free(&request[0]);
+  MPI_Buffer_detach(&buffer, &room);
+  free(buffer);
+  for (int i = 0; i < 3; ++i) MPI_Isend(out, 4, MPI_BYTE, to, 4 + i, MPI_COMM_WORLD, &request[i]);
+  MPI_Waitall(3, request, MPI_STATUSES_IGNORE);
+  for (int i = 2; i >= 0; --i)
+    MPI_Recv(in, 4, MPI_BYTE, from, 4 + i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Message message;
+  MPI_Mprobe(MPI_PROC_NULL, 1, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  MPI_Mrecv(in, 4, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  MPI_Mprobe(MPI_PROC_NULL, 1, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  MPI_Imrecv(in, 4, MPI_BYTE, &message, &request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  free(out);
+  free(in);
+}
+
 static void datatypes(void) {
   enum { kTypes = 10 };
   MPI_Datatype t[kTypes];
@@ -480,13 +517,10 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*make)(void);
-  } kParts[] = {{"one-sided", one_sided},
-                {"wildcards", wildcards},
-                {"collectives", collectives},
-                {"communicators", communicators},
-                {"two-groups", two_groups},
-                {"datatypes", datatypes},
-                {"files", files}};
+  } kParts[] = {{"one-sided", one_sided},     {"wildcards", wildcards},
+                {"collectives", collectives}, {"communicators", communicators},
+                {"two-groups", two_groups},   {"buffered", buffered},
+                {"datatypes", datatypes},     {"files", files}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

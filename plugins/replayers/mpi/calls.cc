@@ -69,14 +69,49 @@ void stand_in(Stream& s) {
   if (s.args->request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
 }
 
+// A buffered send is over at once, whether its message is received or not. What it would copy is
+// of no interest, so there is no buffer: only nobody waits for it.
+void buffered(Stream& s, const Peer& p, const Piece& d) {
+  MPI_Request q = MPI_REQUEST_NULL;
+  s.answer(MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
+  if (s.args->request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+  if (q == MPI_REQUEST_NULL) return;
+  constexpr size_t kMany = 64;
+  Owner& o = *s.owner;
+  const std::lock_guard lock(o.mutex);
+  o.buffered.push_back(q);
+  if (o.buffered.size() % kMany != 0) return;
+  std::vector<int> over(o.buffered.size());
+  int count = 0;
+  MPI_Testsome(static_cast<int>(o.buffered.size()), o.buffered.data(), &count, over.data(),
+               MPI_STATUSES_IGNORE);
+  std::erase(o.buffered, MPI_REQUEST_NULL);
+}
+
+// The buffer is wanted back: what is in it must be received first.
+void wait_for_buffered(Stream& s) {
+  Owner& o = *s.owner;
+  std::vector<MPI_Request> list;
+  {
+    const std::lock_guard lock(o.mutex);
+    list.swap(o.buffered);
+    for (auto& [number, pending] : o.requests)
+      if (pending.buffered) list.push_back(pending.request);
+  }
+  // Those that are persistent stay.
+  s.answer(MPI_Waitall(static_cast<int>(list.size()), list.data(), MPI_STATUSES_IGNORE));
+}
+
 void send(Stream& s, uint32_t op) {
   Peer p{};
   if (!peer(s, false, s.value(s.args->rank), s.value(s.args->tag), p)) return;
   const Piece d = piece(s, true, s.a->length, s.args->count, s.args->type);
   MPI_Request q = MPI_REQUEST_NULL;
   switch (op) {
+    case FEIGN_MPI_BSEND:
+    case FEIGN_MPI_IBSEND:
+      return buffered(s, p, d);
     case FEIGN_MPI_SEND:
-    case FEIGN_MPI_BSEND:  // buffered or not, it must not wait for more than it did
       return s.answer(MPI_Send(d.at, d.count, d.type, p.rank, p.tag, p.comm));
     case FEIGN_MPI_SSEND:
       return s.answer(MPI_Ssend(d.at, d.count, d.type, p.rank, p.tag, p.comm));
@@ -90,7 +125,12 @@ void send(Stream& s, uint32_t op) {
     case FEIGN_MPI_BSEND_INIT:
     case FEIGN_MPI_RSEND_INIT:
       s.answer(MPI_Send_init(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
-      if (q != MPI_REQUEST_NULL) remember(s, q, true);
+      if (q == MPI_REQUEST_NULL) return;
+      remember(s, q, true);
+      if (op == FEIGN_MPI_BSEND_INIT) {
+        const std::lock_guard lock(s.owner->mutex);
+        s.owner->requests[s.value(s.args->request)].buffered = true;
+      }
       return;
     case FEIGN_MPI_SSEND_INIT:
       s.answer(MPI_Ssend_init(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
@@ -165,10 +205,12 @@ void receive_probed(Stream& s, uint32_t op) {
     const std::lock_guard lock(s.owner->mutex);
     auto& messages = s.owner->messages;
     const auto at = messages.find(static_cast<uint32_t>(s.known(s.args->message, 0)));
-    if (at == messages.end()) return stand_in(s);
-    message = at->second;
-    messages.erase(at);
+    if (at != messages.end()) {
+      message = at->second;
+      messages.erase(at);
+    }
   }
+  if (message == MPI_MESSAGE_NULL) return stand_in(s);  // from nobody, for one
   const Piece d = s.r->options.comm == kOrder
                       ? Piece{s.space.get() + kHalf, 16, MPI_BYTE}
                       : piece(s, false, s.a->length, s.args->count, s.args->type);
@@ -191,7 +233,7 @@ void wait_for(Stream& s, std::span<const uint64_t> numbers) {
     const std::lock_guard lock(o.mutex);
     for (const uint64_t n : numbers) {
       const auto at = o.requests.find(n);
-      if (at == o.requests.end()) continue;
+      if (at == o.requests.end() || at->second.buffered) continue;
       if (at->second.request != MPI_REQUEST_NULL) list.push_back(at->second.request);
       if (at->second.kept) kept.push_back(std::move(at->second.kept));
       if (!at->second.persistent) o.requests.erase(at);
@@ -254,15 +296,19 @@ void wait_any(Stream& s) {
 
 void start(Stream& s, const std::vector<uint64_t>& numbers) {
   Owner& o = *s.owner;
-  std::vector<MPI_Request> list;
+  std::vector<MPI_Request> list, again;
   {
     const std::lock_guard lock(o.mutex);
     for (const uint64_t n : numbers) {
       const auto at = o.requests.find(n);
-      if (at != o.requests.end() && at->second.persistent) list.push_back(at->second.request);
+      if (at == o.requests.end() || !at->second.persistent) continue;
+      list.push_back(at->second.request);
+      if (at->second.buffered) again.push_back(at->second.request);
     }
   }
   if (list.empty()) return s.emulate();
+  if (!again.empty())
+    MPI_Waitall(static_cast<int>(again.size()), again.data(), MPI_STATUSES_IGNORE);
   s.answer(MPI_Startall(static_cast<int>(list.size()), list.data()));
 }
 
@@ -396,7 +442,7 @@ void remember(Stream& s, MPI_Request request, bool persistent, bool stand_in,
   const uint64_t n = s.value(s.args->request);
   Owner& o = *s.owner;
   const std::lock_guard lock(o.mutex);
-  o.requests[n] = {request, persistent, stand_in, std::move(kept)};
+  o.requests[n] = {request, persistent, stand_in, false, std::move(kept)};
 }
 
 void do_mpi(Stream& s, uint32_t op) {
@@ -446,6 +492,7 @@ void do_mpi(Stream& s, uint32_t op) {
     case Does::kBegin:
       break;
   }
+  if (op == FEIGN_MPI_BUFFER_DETACH) return wait_for_buffered(s);
   s.emulate();
 }
 

@@ -41,9 +41,11 @@ Replayer::~Replayer() {
   close_files(*this);
   for (auto& [id, t] : types)
     if (t->made) MPI_Type_free(&t->type);
-  for (auto& [rank, o] : owners)
+  for (auto& [rank, o] : owners) {
     for (auto& [number, pending] : o->requests)
       if (pending.request != MPI_REQUEST_NULL) MPI_Request_free(&pending.request);
+    for (MPI_Request& request : o->buffered) MPI_Request_free(&request);
+  }
 }
 
 const Args& Replayer::args_of(uint32_t op) const {
@@ -390,7 +392,16 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   }
 }
 
-void close_stream(void*, void* stream) noexcept { delete static_cast<Stream*>(stream); }
+// A request may be over later than the thread that began it.
+void close_stream(void*, void* stream) noexcept {
+  const std::unique_ptr<Stream> s(static_cast<Stream*>(stream));
+  if (s->owner == nullptr || s->space.get() == nullptr) return;
+  Owner& o = *s->owner;
+  const std::lock_guard lock(o.mutex);
+  if (o.requests.empty() && o.buffered.empty()) return;
+  o.spaces.push_back(std::move(s->space));
+  o.spaces.push_back(std::move(s->received));
+}
 void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
 
 constexpr const char* kComms[] = {"real", "order", "none", nullptr};

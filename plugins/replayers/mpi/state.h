@@ -81,33 +81,13 @@ struct Window {
   uint64_t unit = 1;
 };
 
-// What the threads of one recorded rank share.
-struct Owner {
-  std::mutex mutex;
-  struct Pending {
-    MPI_Request request = MPI_REQUEST_NULL;
-    bool persistent = false;
-    bool stand_in = false;        // nothing was begun for it
-    std::unique_ptr<int[]> kept;  // what the call reads until it is over
-  };
-  std::unordered_map<uint64_t, Pending> requests;
-  std::map<uint32_t, Window> windows;        // by string id
-  std::map<uint32_t, MPI_Message> messages;  // by string id
-};
-
-struct File {
-  MPI_File file = MPI_FILE_NULL;
-  const Group* group = nullptr;
-  std::string remove;  // when it is closed
-};
-
 // Address space for messages and data of any length; memory only for the first of it, over and
 // over.
 class Space {
  public:
   Space() = default;
-  Space(const Space&) = delete;
-  Space& operator=(const Space&) = delete;
+  Space(Space&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), size_(other.size_) {}
   ~Space() {
     if (memory_ != nullptr) munmap(memory_, size_);
   }
@@ -118,6 +98,29 @@ class Space {
  private:
   char* memory_ = nullptr;
   size_t size_ = 0;
+};
+
+// What the threads of one recorded rank share.
+struct Owner {
+  std::mutex mutex;
+  struct Pending {
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool persistent = false;
+    bool stand_in = false;        // nothing was begun for it
+    bool buffered = false;        // nobody waits for it who does not want the buffer
+    std::unique_ptr<int[]> kept;  // what the call reads until it is over
+  };
+  std::unordered_map<uint64_t, Pending> requests;
+  std::vector<MPI_Request> buffered;         // sends under way that nobody waits for
+  std::vector<Space> spaces;                 // of streams that ended before their requests did
+  std::map<uint32_t, Window> windows;        // by string id
+  std::map<uint32_t, MPI_Message> messages;  // by string id
+};
+
+struct File {
+  MPI_File file = MPI_FILE_NULL;
+  const Group* group = nullptr;
+  std::string remove;  // when it is closed
 };
 
 struct Replayer {
