@@ -85,6 +85,8 @@ struct feign_control {
    * be recorded. */
   uint32_t owner;
   uint32_t strangers;
+  uint32_t silent; /* threads that could not be recorded from some call on */
+  uint32_t nothing;
 };
 
 struct feign_chunk_head {

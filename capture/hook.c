@@ -16,6 +16,7 @@
 #include <linux/netlink.h>
 #include <linux/openat2.h>
 #include <linux/rtnetlink.h>
+#include <linux/seccomp.h>
 #include <linux/sched.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
@@ -673,6 +674,12 @@ struct outcome {
 
 enum { kReturn, kMakeIt };
 
+static void fall_silent(struct thread* t) {
+  if (feign_capture.control != 0 && t->quiet < 1u << 16)
+    __atomic_fetch_add(&feign_capture.control->silent, 1, __ATOMIC_RELAXED);
+  t->quiet |= 1u << 16;
+}
+
 /* clone, clone3 and vfork, where the child has another stack, or this memory: it must not come back
  * through this frame, which with vfork it would write over. */
 static int child_in_memory(struct registers* x) {
@@ -722,8 +729,8 @@ static int child_in_memory(struct registers* x) {
     t->vfork[level].back |= (uintptr_t)1 << 63; /* its own storage: not a vfork */
   } else {
     feign_child_back = x->back;
-    if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM)
-      t->quiet += 1u << 16; /* two threads with one storage: neither is recorded */
+    /* Two threads with one storage: neither is recorded. */
+    if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM) fall_silent(t);
     feign_lane_ends(&t->lanes[level * 2 + 2]); /* of the child before */
     feign_lane_ends(&t->lanes[level * 2 + 3]);
     t->vforks = level + 1;
@@ -790,6 +797,12 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   if (!on) {
     if (number == SYS_seccomp || (number == SYS_prctl && a[0] == PR_SET_SECCOMP)) feign_map_whole();
     out.result = make_call(x);
+    /* Where the processor's counter may not be read any more, nothing can be recorded. */
+    if (out.result == 0 &&
+        ((number == SYS_prctl && a[0] == PR_SET_SECCOMP && a[1] == SECCOMP_MODE_STRICT) ||
+         (number == SYS_seccomp && a[0] == SECCOMP_SET_MODE_STRICT) ||
+         (number == SYS_prctl && a[0] == PR_SET_TSC && a[1] == PR_TSC_SIGSEGV)))
+      fall_silent(t);
     return out;
   }
   uint64_t before[2];

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from harness import BUILD, FEIGN, TOP, Skip, Tmp, feign, main, refuses, same_tree, sanitized, tree
@@ -564,6 +565,71 @@ def test_what_a_recording_must_not_change():
         assert sum(' write(' in line and '"' + work + '/thread"' in line for line in lines) == 50 + 20 + 3000
         assert sum(' write(' in line and '"' + work + '/child"' in line for line in lines) == 3
         assert sum(bool(re.search(r" (clone3|execve)\(.*= -EFAULT", line)) for line in lines) == 4
+
+
+def test_what_was_refused_is_not_done():
+    """Made again, such calls would succeed, and the files would be others."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, plain = compiled(tmp, "refused"), os.path.join(tmp, "plain")
+        os.mkdir(plain)
+        subprocess.run([program], cwd=plain, check=True)
+        left = {name: os.lstat(os.path.join(plain, name)).st_size for name in os.listdir(plain)}
+        for by in "feign", "strace":
+            if by == "strace" and shutil.which("strace") is None:
+                continue
+            work, trace = os.path.join(tmp, by), os.path.join(tmp, by + ".trace")
+            os.mkdir(work)
+            start = ("strace", "-f", "-y", "-ttt", "-T", "-o", trace) if by == "strace" else (FEIGN, "record", "-q", "-o", trace, "--")
+            subprocess.run([*start, program], cwd=work, check=True)
+            for order in "trace", "depend":
+                root = os.path.join(tmp, "root")
+                os.mkdir(root)
+                r = feign("replay", trace, "--root", root, "--cwd", work, "--order", order, "--json") if by == "strace" else \
+                    feign("replay", trace, "--root", root, "--order", order, "--json")
+                report = r.json()
+                assert r.status == 0 and report["mismatched"] == 0, report["mismatches"]
+                assert {name: os.lstat(root + work + "/" + name).st_size for name in os.listdir(root + work)} == left
+                shutil.rmtree(root)
+
+
+WRAPS = """
+import os, sys
+def next_is(pid):
+    with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+        f.write(str(pid - 1))
+for i in range(5):
+    if sys.argv[1] == "lower":
+        next_is(max(300, os.getpid() - 2000 + 50 * i))
+    pid = os.fork()
+    if pid == 0:
+        with open("file%d" % i, "w") as f:
+            f.write("x")
+        os._exit(0)
+    assert sys.argv[1] != "lower" or pid < os.getpid()
+    os.waitpid(pid, 0)
+"""
+
+
+def test_a_child_may_have_a_lower_number_than_its_parent():
+    """Numbers begin anew at some time; who forked whom stays known."""
+    needs_capture()
+    if not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
+        raise Skip("the next process's number cannot be chosen here")
+    with Tmp() as tmp:
+        edges = []
+        for how in "higher", "lower":
+            trace = os.path.join(tmp, how + ".feign")
+            command = [sys.executable, "-c", WRAPS, how]
+            # A number that leaves room for lower ones.
+            start = "echo 20000 > /proc/sys/kernel/ns_last_pid; exec \"$@\""
+            done = subprocess.run(["sh", "-c", start, "sh", FEIGN, "record", "-q", "-o", trace, "--", *command], cwd=tmp, stderr=subprocess.PIPE, text=True)
+            if done.returncode != 0 and "AssertionError" in done.stderr:
+                raise Skip("another process had that number")
+            assert done.returncode == 0, done.stderr
+            out = feign("info", trace, "--dependencies").out
+            edges.append(re.search(r"process +(\d+)", out)[1])
+        assert edges[0] == edges[1] and int(edges[0]) >= 10, edges
 
 
 def test_a_recording_names_itself_where_something_is_wrong():

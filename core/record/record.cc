@@ -369,7 +369,7 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   if (map == MAP_FAILED) return errno_error("map " + records, errno);
   map_ = static_cast<feign_control*>(map);
   feign_control& c = *map_;
-  c.version = 3;
+  c.version = 4;
   if (o.all_users && (fchmod(fd_, 0666) != 0 || chmod(raw.c_str(), 0755) != 0))
     return errno_error("chmod " + records, errno);
   c.owner = o.all_users ? 0 : geteuid() + 1;
@@ -450,8 +450,7 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {
   if (!strace) return Error(FEIGN_ERR_UNSUPPORTED, "--tracer strace: strace is not installed");
   Recorded r;
   r.raw = o.output + ".strace";
-  std::vector<std::string> command = {"strace", "-f", "-ttt",          "-T", "-y",
-                                      "-s",     "0",  "--seccomp-bpf", "-o", r.raw};
+  std::vector<std::string> command = {"strace", "-f", "-ttt", "-T", "-y", "-s", "0", "-o", r.raw};
   // Descriptors by name and nothing but what becomes activities or a wait; -qq: no words of its
   // own.
   command.insert(command.end(), {"-qq", "--"});
@@ -612,6 +611,10 @@ Result<Recorded> record_command(const RecordOptions& o) {
     r.notes.push_back(
         std::to_string(c.unhooked) +
         " programs have another libc than feign: their system calls are not in the trace");
+  if (c.silent != 0)
+    r.notes.push_back(std::to_string(c.silent) +
+                      " threads are not recorded to their end: they share their storage with another "
+                      "(clone), or may not read the processor's counter (seccomp, prctl)");
   if (c.strangers != 0)
     r.notes.push_back(
         "not in it: programs of another user, who may not write into the recording (" +

@@ -545,7 +545,7 @@ feign_status Provider::read_control(const std::string& file, feign_control& c) c
   close(fd);
   if (size != sizeof c || c.magic != FEIGN_CAPTURE_MAGIC)
     return fail(file + ": is not what feign record leaves behind");
-  if (c.version != 3)
+  if (c.version != 4)
     return fail(file + ": is of version " + std::to_string(c.version) +
                 ", want 3: convert it with the feign that recorded it");
   c.host[sizeof c.host - 1] = c.reference[sizeof c.reference - 1] = '\0';

@@ -14,6 +14,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/output.h"
@@ -31,6 +32,7 @@ class Translation {
     if (to_[from] == 0) to_[from] = make();
     return to_[from];
   }
+  bool has(uint32_t from) const { return from < to_.size() && to_[from] != 0; }
 
  private:
   std::vector<uint32_t> to_;
@@ -176,14 +178,23 @@ class Provider {
       return host->intern(host, text.data(), text.size());
     });
   }
-  // A parent's number comes before its child's in the file, so this ends.
-  uint32_t stream(uint32_t id, int depth = 0) {
-    return streams(id, [&]() -> uint32_t {
-      feign_stream_info info = tables.streams.info(id);
-      info.host = string(info.host);
-      info.parent = info.parent < id && depth < 100000 ? stream(info.parent, depth + 1) : 0;
-      return host->stream(host, &info);
-    });
+  // After its parents, whatever their numbers: a system's process numbers begin anew at some time.
+  uint32_t stream(uint32_t id) {
+    std::vector<uint32_t> line;
+    std::unordered_set<uint32_t> seen;  // no file that we wrote has a circle
+    for (uint32_t at = id; at != 0 && !streams.has(at) && seen.insert(at).second;) {
+      line.push_back(at);
+      at = tables.streams.info(at).parent;
+      if (at >= tables.streams.size()) break;
+    }
+    for (; !line.empty(); line.pop_back())
+      streams(line.back(), [&] {
+        feign_stream_info info = tables.streams.info(line.back());
+        info.host = string(info.host);
+        info.parent = streams.has(info.parent) ? streams(info.parent, [] { return 0u; }) : 0;
+        return host->stream(host, &info);
+      });
+    return streams(id, [] { return 0u; });
   }
   uint32_t op(uint32_t id) {
     return ops(id, [&]() -> uint32_t {

@@ -1263,7 +1263,8 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       for (size_t at = text.find("iov_len="); at != std::string_view::npos;
            at = text.find("iov_len=")) {
         Scan len(text.substr(at + 8));
-        if (!len.number(number) || number < 0) return wrong("want iov_len=BYTES");
+        if (!len.number(number)) return wrong("want iov_len=BYTES");
+        number = std::max<int64_t>(number, 0);  // no length that any call takes: it failed
         held.values.push_back(static_cast<uint64_t>(number));
         a.length += static_cast<uint64_t>(number);
         text = len.rest();

@@ -65,6 +65,7 @@ struct Replayer {
   int root = -1;
   bool asks_again = false;  // names are looked up for each call, as far as the program named them
   bool alone = false;       // one thread does it all, and nothing else does any
+  bool may_all = false;     // nothing is refused to root
   bool in_memory = false;   // the root's file system: nothing there has to be fetched
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
@@ -551,8 +552,9 @@ struct Context {
     return result;
   }
   int64_t mknod(const feign_activity& a) {
-    const mode_t type = a.mode & S_IFMT;
-    if (type == S_IFCHR || type == S_IFBLK) return skip("devices are never made");
+    mode_t type = a.mode & S_IFMT;
+    // No device is ever made; but something has that name, which is renamed, listed and removed.
+    if (type == S_IFCHR || type == S_IFBLK) type = S_IFSOCK;
     const Where w = where(a.path);
     if (w.dir < 0) return w.dir;
     if (w.name == nullptr) return -EEXIST;
@@ -617,7 +619,8 @@ struct Context {
     off64_t* const at_in = a.value_count > 0 && a.values[0] != FEIGN_NO_OFFSET ? &in : nullptr;
     off64_t* const at_out = a.value_count > 1 && a.values[1] != FEIGN_NO_OFFSET ? &out : nullptr;
     if (fd >= 0 && fd2 >= 0) return checked(call(fd, at_in, fd2, at_out, length, a.flags));
-    // A pipe or socket takes as much as it has room for.
+    // A pipe or socket takes, or gives, as much as it did then; if that was nothing, no file moved.
+    if (a.result < 0 || (a.result == 0 && fd < 0)) return emulated(a.result);
     const size_t moved = a.result > 0 ? static_cast<size_t>(a.result) : length;
     if (fd >= 0) return checked(::sendfile(r->nowhere, fd, at_in, moved));
     return checked(at_out != nullptr ? ::pwrite(fd2, r->write_buffer, fit(moved), out)

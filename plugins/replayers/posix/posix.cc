@@ -113,6 +113,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   if (::fstatfs(r->root, &fs) != 0) fs = {};
   r->asks_again = r->options.lookup == kLookupNamed ||
                   (r->options.lookup == kLookupAuto && may_forget_names(fs));
+  r->may_all = ::geteuid() == 0;
   r->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
   r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
   r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
@@ -127,8 +128,13 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   if (content->kind == feign::Content::kRandom)
     content->fill(r->write_buffer, std::min(r->buffer_size, kWriteMemory), 1);
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    // All recorded processes' descriptors are this one's. Who may have more, has them (as many as the
+    // kernel gives a process if nobody says otherwise).
+    rlimit more = {rlim_t{1} << 20, rlim_t{1} << 20};
+    if (limit.rlim_max >= more.rlim_max || setrlimit(RLIMIT_NOFILE, &more) != 0)
+      more = {limit.rlim_max, limit.rlim_max};
+    limit = more;
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   // The kernel's table of descriptors grows now: once there are threads, that takes milliseconds.
@@ -273,9 +279,33 @@ bool by_circumstance(int64_t result) {
     case EXDEV:
     case EROFS:
     case ETXTBSY:
+    case E2BIG:
+    case EBUSY:
+    case EDEADLK:
+    case EOPNOTSUPP:
       return true;
     default:
       return -result >= 512;  // ERESTARTSYS and its like
+  }
+}
+
+// Refused for its arguments, not all of which are in a trace (flags that the kernel does not know,
+// a descriptor that is none, an address), or for what the recorded process might not do, and this
+// one may. What is EINVAL of a name or position is asked for again.
+bool by_arguments(const Replayer& r, const feign_activity& a, const Doing& doing) {
+  switch (-a.result) {
+    case EBADF:
+      return a.handle == 0;
+    case EINVAL:
+      return doing.kind != FEIGN_KIND_SEEK && a.op != FEIGN_POSIX_READLINK &&
+             a.op != FEIGN_POSIX_READLINKAT;
+    case EEXIST:
+      return a.op == FEIGN_POSIX_MMAP;  // MAP_FIXED_NOREPLACE
+    case EACCES:
+    case EPERM:
+      return r.may_all;
+    default:
+      return false;
   }
 }
 
@@ -327,8 +357,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     outcome->why = "as many bytes are written as --max-bytes allows";
     return FEIGN_OK;
   }
-  if (a->result < 0 &&
-      (by_circumstance(a->result) || (a->result == -EBADF && a->path == 0 && a->handle == 0))) {
+  if (a->result < 0 && (by_circumstance(a->result) || by_arguments(r, *a, doing))) {
     outcome->result = c.emulated(a->result);
     return FEIGN_OK;
   }
