@@ -16,8 +16,8 @@
 #include <linux/netlink.h>
 #include <linux/openat2.h>
 #include <linux/rtnetlink.h>
-#include <linux/seccomp.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <netinet/in.h>

@@ -486,7 +486,9 @@ typedef struct feign_run {
   uint32_t ranks;       /**< … of how many; 1: it is alone */
   const uint32_t *rank_of; /**< by recorded rank: the process that replays it */
   uint32_t recorded_ranks; /**< how many rank_of has; 0: the trace tells none */
-  uint32_t reserved;
+  /** 1: max_bytes is nobody's wish, but most of what the root's file system had room for. What is written over
+   *  and over takes no more of that. */
+  uint32_t room;
   /** 1: this is the only replayer, and one thread does all of its streams. It may unshare(2) the thread's
    *  descriptors in open_stream(), which makes each call cheaper; they then end with the thread. */
   uint32_t alone;

@@ -140,7 +140,7 @@ constexpr Fact kLayout[] = {
     FIELD(feign_run, ranks, 44),
     FIELD(feign_run, rank_of, 48),
     FIELD(feign_run, recorded_ranks, 56),
-    FIELD(feign_run, reserved, 60),
+    FIELD(feign_run, room, 60),
     FIELD(feign_run, alone, 64),
     FIELD(feign_run, no_pauses, 68),
     SIZE(feign_plan, 24),

@@ -292,6 +292,25 @@ def test_a_long_trace_goes_on_where_what_was_read_ahead_ends():
             assert r["matched"] == r["replayed"] == 80_002, r
 
 
+def test_what_is_written_over_and_over_needs_no_more_room():
+    """Unless --max-bytes says how many bytes may be written."""
+    with Tmp() as tmp:
+        root, trace = fresh(tmp, "small"), os.path.join(tmp, "again.strace")
+        with open(trace, "w") as f:
+            f.write('1000.000000 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n')
+            for i in range(500):
+                f.write(f'1000.{i * 2 + 1:06d} pwrite64(3, "x"..., 65536, 0) = 65536 <0.000001>\n')
+                f.write(f'1000.{i * 2 + 2:06d} fallocate(3, 0, 0, 65536) = 0 <0.000001>\n')
+        assert feign("replay", trace, "--root", root, "--max-bytes", "1m").status == 1
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", root], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("mounting a small tmpfs is not permitted")
+        try:
+            r = feign("replay", trace, "--root", root, "--json", "--require", "1")
+            assert r.status == 0 and r.json()["replayed"] == 1001, r.err
+        finally:
+            subprocess.run(["umount", root], check=True)
+
+
 def test_full_root_is_reported_with_how_far_it_came():
     with Tmp() as tmp:
         root = fresh(tmp, "small")

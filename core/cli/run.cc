@@ -433,6 +433,7 @@ Result<void> set_up_root(const Line& line, const ReplayOptions& options, Extensi
   if (run.max_bytes == 0) {
     // A trace that writes and writes must not fill the disk for everybody.
     struct statvfs fs {};
+    run.room = 1;
     if (fstatvfs(root.get(), &fs) == 0)
       run.max_bytes = std::max<uint64_t>(1, fs.f_bavail * fs.f_frsize / 20 * 19);
   }

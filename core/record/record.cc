@@ -612,9 +612,10 @@ Result<Recorded> record_command(const RecordOptions& o) {
         std::to_string(c.unhooked) +
         " programs have another libc than feign: their system calls are not in the trace");
   if (c.silent != 0)
-    r.notes.push_back(std::to_string(c.silent) +
-                      " threads are not recorded to their end: they share their storage with another "
-                      "(clone), or may not read the processor's counter (seccomp, prctl)");
+    r.notes.push_back(
+        std::to_string(c.silent) +
+        " threads are not recorded to their end: they share their storage with another "
+        "(clone), or may not read the processor's counter (seccomp, prctl)");
   if (c.strangers != 0)
     r.notes.push_back(
         "not in it: programs of another user, who may not write into the recording (" +

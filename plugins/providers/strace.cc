@@ -1393,8 +1393,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
   if (call.effect == Effect::kAccept && s.peek() == '<') {  // which connection it is
     const char* start = s.p + 1;
     if (s.skip_angle())
-      a.file = hint(static_cast<int32_t>(result),
-                    {start, static_cast<size_t>(s.p - start) - 1});
+      a.file = hint(static_cast<int32_t>(result), {start, static_cast<size_t>(s.p - start) - 1});
   }
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;

@@ -171,7 +171,7 @@ struct Memory {
 };
 Memory memory_of(Stream& s, bool writes) {
   char* base = writes ? s.r->data.get() : s.received.get();
-  const auto room = static_cast<int64_t>(s.r->room);
+  const auto room = static_cast<int64_t>(s.r->longest);
   const uint64_t count = s.value(s.args->count);
   if (s.args->type != kAbsent && count <= INT_MAX) {
     const Type& t = s.type(s.args->type);
@@ -183,7 +183,7 @@ Memory memory_of(Stream& s, bool writes) {
       if (last + t.true_extent + t.true_low <= room) return {base, static_cast<int>(count), t.type};
     }
   }
-  return {base, static_cast<int>(std::min<uint64_t>(s.a->length, s.r->room)), MPI_BYTE};
+  return {base, static_cast<int>(std::min<uint64_t>(s.a->length, s.r->longest)), MPI_BYTE};
 }
 
 }  // namespace
@@ -273,11 +273,12 @@ void do_mpiio(Stream& s, uint32_t op) {
   int code = MPI_SUCCESS;
   const bool reads = op_info->kind == FEIGN_KIND_READ, writes = op_info->kind == FEIGN_KIND_WRITE;
   if (reads || writes) {
-    if (writes && r.bytes.fetch_add(a.length, std::memory_order_relaxed) >= r.max_bytes) {
+    if (writes && r.room.full(0)) {
       s.outcome->result = -EDQUOT;
       s.outcome->why = "as many bytes are written as --max-bytes allows";
       return;
     }
+    if (writes) r.room.add(a.length);
     const Memory m = memory_of(s, writes);
     // In etypes of the view, as the program gave it.
     const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
@@ -341,7 +342,7 @@ void do_mpiio(Stream& s, uint32_t op) {
       if (meeting) (void)meet(s, *file.group);
       return;
     case FEIGN_MPIIO_FILE_PREALLOCATE:
-      if (a.length > r.max_bytes) {
+      if (a.length > r.room.most()) {
         s.outcome->result = -EDQUOT;
         return;
       }

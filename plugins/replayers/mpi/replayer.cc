@@ -298,7 +298,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
       return host->fail(host, FEIGN_ERR_ARGUMENT,
                         "there is no root to replay below: want --root DIR");
     r->root = run->root_fd;
-    r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
+    r->room = Room(run);
     if (FEIGN_HAS(run, recorded_ranks)) {
       r->rank = run->rank;
       r->ranks = run->ranks;
@@ -333,14 +333,15 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
       return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
     // One message, or one read or write, is at most this long.
-    r->room = static_cast<size_t>(std::clamp<uint64_t>(look.longest, 1 << 16, INT32_MAX));
+    r->longest = static_cast<size_t>(std::clamp<uint64_t>(look.longest, 1 << 16, INT32_MAX));
     auto content = feign::Content::parse(run->content != nullptr ? run->content : "random");
     if (content && content->kind == feign::Content::kSparse)
       content->kind = feign::Content::kRandom;
     constexpr size_t kMemory = size_t{1} << 22;
-    if (!r->data.map(r->room, kMemory)) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+    if (!r->data.map(r->longest, kMemory))
+      return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
     if (content && content->kind == feign::Content::kRandom)
-      content->fill(r->data.get(), std::min(r->room, kMemory), 1);
+      content->fill(r->data.get(), std::min(r->longest, kMemory), 1);
     *self = r.release();
     return FEIGN_OK;
   } catch (const std::bad_alloc&) {
@@ -377,7 +378,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     // to is the one that the other reads from.
     constexpr size_t kMemory = size_t{24} << 20, kLongest = size_t{1} << 31;
     static_assert(kHalf % kMemory >= kMemory / 2);
-    if (!s.space.map(kLongest, kMemory) || !s.received.map(r.room, kMemory))
+    if (!s.space.map(kLongest, kMemory) || !s.received.map(r.longest, kMemory))
       return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
   }
   try {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/content.h"
+#include "base/room.h"
 #include "feign.h"
 #include "replayers/mpi/objects.h"
 #include "replayers/mpi/world.h"
@@ -129,8 +130,7 @@ struct Replayer {
   std::shared_ptr<World> world;
   int root = -1;
   uint32_t mpi_first = 0, mpiio_first = 0;
-  uint64_t max_bytes = UINT64_MAX;
-  std::atomic<uint64_t> bytes{0};
+  Room room;
   uint32_t rank = 0, ranks = 1;
   std::vector<uint32_t> rank_of;
   std::vector<Args> args;  // by op, mpi's then mpiio's
@@ -141,7 +141,7 @@ struct Replayer {
   MPI_Comm pairs = MPI_COMM_NULL;  // messages of ranks that share a process
   int most_tag = 32767;
   Space data;  // what is written
-  size_t room = 0;
+  size_t longest = 0;
 
   std::mutex types_mutex;
   std::unordered_map<uint32_t, std::unique_ptr<Type>> types;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "base/jail.h"
+#include "base/room.h"
 #include "feign.h"
 #include "replayers/posix/directories.h"
 #include "replayers/posix/handles.h"
@@ -70,9 +71,8 @@ struct Replayer {
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
   int nowhere = -1;              // /dev/null, for what went into a pipe or socket
-  uint64_t max_bytes = UINT64_MAX;
-  uint64_t tell = 0;               // a stream says what it wrote when it is this much
-  std::atomic<uint64_t> bytes{0};  // written, less what the streams have not yet said
+  Room room;
+  uint64_t tell = 0;  // a stream says what it wrote when it is this much
   Descriptors descriptors;
   Locks locks{descriptors};
   Mappings mappings;

@@ -116,8 +116,8 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   r->may_all = ::geteuid() == 0;
   r->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
   r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
-  r->max_bytes = run->max_bytes != 0 ? run->max_bytes : UINT64_MAX;
-  r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->max_bytes / 64);
+  r->room = Room(run);
+  r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->room.most() / 64);
   r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
   r->buffer_size =
@@ -129,8 +129,8 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     content->fill(r->write_buffer, std::min(r->buffer_size, kWriteMemory), 1);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    // All recorded processes' descriptors are this one's. Who may have more, has them (as many as the
-    // kernel gives a process if nobody says otherwise).
+    // All recorded processes' descriptors are this one's. Who may have more, has them (as many as
+    // the kernel gives a process if nobody says otherwise).
     rlimit more = {rlim_t{1} << 20, rlim_t{1} << 20};
     if (limit.rlim_max >= more.rlim_max || setrlimit(RLIMIT_NOFILE, &more) != 0)
       more = {limit.rlim_max, limit.rlim_max};
@@ -295,12 +295,16 @@ bool by_circumstance(int64_t result) {
 bool by_arguments(const Replayer& r, const feign_activity& a, const Doing& doing) {
   switch (-a.result) {
     case EBADF:
-      return a.handle == 0;
+      return true;
     case EINVAL:
       return doing.kind != FEIGN_KIND_SEEK && a.op != FEIGN_POSIX_READLINK &&
              a.op != FEIGN_POSIX_READLINKAT;
     case EEXIST:
       return a.op == FEIGN_POSIX_MMAP;  // MAP_FIXED_NOREPLACE
+    case EAGAIN:
+      return doing.kind == FEIGN_KIND_OPEN;  // another process's lease
+    case ENOENT:                             // of an open directory: an empty path
+      return a.handle != 0 && a.op != FEIGN_POSIX_GETDENTS && a.op != FEIGN_POSIX_GETDENTS64;
     case EACCES:
     case EPERM:
       return r.may_all;
@@ -352,7 +356,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     outcome->result = -EBADF;
     return FEIGN_OK;
   }
-  if (doing.grows() && r.bytes.load(std::memory_order_relaxed) + c.bytes >= r.max_bytes) {
+  if (doing.grows() && r.room.full(c.bytes)) {
     outcome->result = -EDQUOT;
     outcome->why = "as many bytes are written as --max-bytes allows";
     return FEIGN_OK;
@@ -375,7 +379,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     // Told to the others now and then: a limit need not be kept to the byte.
     const bool allocates = doing.effect == Effect::kFallocate && !(a->flags & FALLOC_FL_PUNCH_HOLE);
     c.bytes += allocates ? a->length : static_cast<uint64_t>(outcome->result);
-    if (c.bytes >= r.tell) r.bytes.fetch_add(std::exchange(c.bytes, 0), std::memory_order_relaxed);
+    if (c.bytes >= r.tell) r.room.add(std::exchange(c.bytes, 0));
   }
   return FEIGN_OK;
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// How much a replay may write, and how much it has written.
+#pragma once
+
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "feign.h"
+
+namespace feign {
+
+class Room {
+ public:
+  explicit Room(const feign_run* run = nullptr) {
+    if (run == nullptr) return;
+    root_ = run->root_fd;
+    if (run->max_bytes != 0) most_ = run->max_bytes;
+    if (FEIGN_HAS(run, room) && run->room != 0) free_ = left();
+  }
+  Room& operator=(const Room& other) {
+    root_ = other.root_, most_ = other.most_, free_ = other.free_;
+    return *this;
+  }
+  uint64_t most() const { return most_; }
+  // Bytes that were written. [any thread]
+  void add(uint64_t bytes) { written_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Whether that was, with `more`, all that may be. [any thread]
+  bool full(uint64_t more) {
+    return written_.load(std::memory_order_relaxed) + more >= most_ && !regained();
+  }
+
+ private:
+  uint64_t left() const {
+    struct statfs fs {};
+    if (::fstatfs(root_, &fs) != 0) return 0;
+    return static_cast<uint64_t>(fs.f_bavail) * static_cast<uint64_t>(fs.f_bsize);
+  }
+  // Where the limit is the room that there was: what was written over and over, or removed, takes
+  // none, and from here on what is taken counts.
+  bool regained() {
+    if (free_ == 0) return false;
+    const uint64_t taken = free_ - std::min(free_, left());
+    written_.store(taken, std::memory_order_relaxed);
+    return taken < most_;
+  }
+
+  int root_ = -1;
+  uint64_t most_ = UINT64_MAX;
+  uint64_t free_ = 0;                 // of the root's file system at first, if that is the limit
+  std::atomic<uint64_t> written_{0};  // what streams have told
+};
+
+}  // namespace feign
