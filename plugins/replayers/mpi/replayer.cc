@@ -393,13 +393,13 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   }
 }
 
-// A request may be over later than the thread that began it.
+// A request, or what was put into a window, may be over later than the thread that began it.
 void close_stream(void*, void* stream) noexcept {
   const std::unique_ptr<Stream> s(static_cast<Stream*>(stream));
   if (s->owner == nullptr || s->space.get() == nullptr) return;
   Owner& o = *s->owner;
   const std::lock_guard lock(o.mutex);
-  if (o.requests.empty() && o.buffered.empty()) return;
+  if (o.requests.empty() && o.buffered.empty() && o.windows.empty()) return;
   o.spaces.push_back(std::move(s->space));
   o.spaces.push_back(std::move(s->received));
 }
