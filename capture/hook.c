@@ -105,6 +105,13 @@ static size_t copy_safely(void* to, const void* from, size_t size) {
   return done;
 }
 
+/* Whether that may be read. The kernel copies the set of signals before it looks at what is to be
+ * done with it; this costs a tenth of what process_vm_readv does. */
+static int is_there(uintptr_t address) {
+  return system_call(SYS_rt_sigprocmask, -1, (long)(address & ~(uintptr_t)7), 0, 8, 0, 0) !=
+         -EFAULT;
+}
+
 /* A struct behind a pointer: there, or copied if it may not be; 0 if it is not. */
 static const void* behind(long address, long result, void* copy, size_t size) {
   if (address == 0) return 0;
@@ -140,7 +147,10 @@ enum { NOT_MADE = -4095 };
 
 static inline void put_string(struct feign_record* r, unsigned field, long address, long result) {
   if (address == 0) return;
-  if (unsure(result)) {
+  /* A path reaches into one page more at most. */
+  const int there =
+      result == NOT_MADE && is_there((uintptr_t)address) && is_there((uintptr_t)address + 4095);
+  if (!there && unsure(result)) {
     put_unsure_text(r, field, address);
     if (result != NOT_MADE || !denied) return;
   }
@@ -519,18 +529,14 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
 }
 
 /* Whether these are texts that can be read, as far as their first bytes tell. */
-static __attribute__((noinline)) int readable(char* const* texts) {
-  enum { MOST = 256 };
-  char* some[MOST];
-  char first[MOST];
-  for (size_t at = 0; texts != 0; at += MOST) {
-    const size_t got = copy_safely(some, texts + at, sizeof some) / sizeof *some;
-    struct iovec theirs[MOST];
-    size_t n = 0;
-    for (; n < got && some[n] != 0; ++n) theirs[n] = (struct iovec){some[n], 1};
-    if (n != 0 && read_here(first, sizeof first, theirs, n) != (long)n) return denied;
-    if (n < got) return 1; /* its end */
-    if (got < MOST) return denied;
+static int readable(char* const* texts) {
+  uintptr_t list = 0, text = 0; /* pages that were looked at last */
+  for (; texts != 0; ++texts) {
+    if ((uintptr_t)texts >> 12 != list && !is_there((uintptr_t)texts)) return 0;
+    list = (uintptr_t)texts >> 12;
+    if (*texts == 0) return 1;
+    if ((uintptr_t)*texts >> 12 != text && !is_there((uintptr_t)*texts)) return 0;
+    text = (uintptr_t)*texts >> 12;
   }
   return 1;
 }
@@ -694,16 +700,14 @@ static int child_in_memory(struct registers* x) {
       tls = (uint64_t)x->a[4];
       break;
     default: {
-      struct clone_args given;
+      const struct clone_args* const given = (const struct clone_args*)x->a[0];
       enum { FIRST = 64 }; /* bytes: what the first kernels with it had */
-      if (x->a[0] == 0 || x->a[1] < FIRST) return 0;
-      if (copy_safely(&given, (const void*)x->a[0], FIRST) != FIRST) {
-        if (!denied) return 0;
-        given = *(const struct clone_args*)x->a[0];
-      }
-      flags = given.flags;
-      stack = given.stack;
-      tls = given.tls;
+      if (given == 0 || x->a[1] < FIRST || !is_there((uintptr_t)given) ||
+          !is_there((uintptr_t)given + FIRST - 1))
+        return 0;
+      flags = given->flags;
+      stack = given->stack;
+      tls = given->tls;
     }
   }
   if ((flags & CLONE_VM) == 0 && stack == 0) return 0;
