@@ -530,7 +530,7 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
 
 /* Whether these are texts that can be read, as far as their first bytes tell. */
 static int readable(char* const* texts) {
-  uintptr_t list = 0, text = 0; /* pages that were looked at last */
+  uintptr_t list = UINTPTR_MAX, text = UINTPTR_MAX; /* pages that were looked at last */
   for (; texts != 0; ++texts) {
     if ((uintptr_t)texts >> 12 != list && !is_there((uintptr_t)texts)) return 0;
     list = (uintptr_t)texts >> 12;
