@@ -86,7 +86,6 @@ struct feign_control {
   uint32_t owner;
   uint32_t strangers;
   uint32_t silent; /* threads that could not be recorded from some call on */
-  uint32_t nothing;
 };
 
 struct feign_chunk_head {

@@ -80,26 +80,20 @@ static inline long of_readlink(long result, long size) {
 
 static int denied; /* a process may not even look into itself here */
 
-/* Bytes of this process, one or more of each of @p theirs; how many, or -errno. */
-static long read_here(void* to, size_t size, const struct iovec* theirs, size_t count) {
-  const struct iovec ours = {to, size};
+static size_t copy_safely(void* to, const void* from, size_t size) {
+  size_t done = 0;
   /* The child of a fork may have recorded nothing yet. */
   const long pid =
       *feign_capture.token != 0 ? feign_capture.pid : system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-  const long n =
-      system_call(SYS_process_vm_readv, pid, (long)&ours, 1, (long)theirs, (long)count, 0);
-  if (n == -EPERM || n == -ENOSYS) denied = 1;
-  return n;
-}
-
-static size_t copy_safely(void* to, const void* from, size_t size) {
-  size_t done = 0;
   while (done < size) { /* a page at a time: what is before a hole is there */
     size_t piece = 4096 - ((uintptr_t)from + done) % 4096;
     if (piece > size - done) piece = size - done;
-    const struct iovec theirs = {(char*)(uintptr_t)from + done, piece};
-    const long n = read_here((char*)to + done, piece, &theirs, 1);
-    if (n <= 0) break;
+    struct iovec ours = {(char*)to + done, piece}, theirs = {(char*)(uintptr_t)from + done, piece};
+    const long n = system_call(SYS_process_vm_readv, pid, (long)&ours, 1, (long)&theirs, 1, 0);
+    if (n <= 0) {
+      if (n == -EPERM || n == -ENOSYS) denied = 1;
+      break;
+    }
     done += (size_t)n;
   }
   return done;

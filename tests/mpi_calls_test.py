@@ -28,6 +28,16 @@ def breadth(part, times=2):
         return report
 
 
+def told(part):
+    """The trace of it as text."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", part)
+        out = os.path.join(tmp, "x.txt")
+        assert feign("convert", "-q", trace, out).status == 0
+        with open(out, encoding="utf-8") as f:
+            return f.read()
+
+
 def test_one_sided_calls_by_fence_lock_and_post():
     report = breadth("one-sided")
     assert calls(report, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Get_accumulate", "MPI_Rput", "MPI_Rget") == \
@@ -42,17 +52,12 @@ def test_wildcards_probes_and_persistent_requests():
 
 def test_a_wildcard_receives_what_it_received():
     """Each way to wait tells whom it was, and the text of the trace shows it."""
-    with Tmp() as tmp:
-        trace, _ = recorded(tmp, "breadth", "wildcards")
-        out = os.path.join(tmp, "x.txt")
-        assert feign("convert", "-q", trace, out).status == 0
-        with open(out, encoding="utf-8") as f:
-            text = f.read()
-        got = set()
-        for numbers in re.findall(r"mpi:MPI_(?:Wait|Test)\w*\((.*?)\) = 0", text):
-            values = [int(n) for n in re.findall(r"\d{15,}", numbers)]
-            got |= {(v >> 32 & 0xFFFFFFF, v & 0xFFFFFFFF) for v in values if v >> 60 == 1}
-        assert {(r, 10 * r + i) for r in (1, 2, 3) for i in range(10)} <= got, got
+    text = told("wildcards")
+    got = set()
+    for numbers in re.findall(r"mpi:MPI_(?:Wait|Test)\w*\((.*?)\) = 0", text):
+        values = [int(n) for n in re.findall(r"\d{15,}", numbers)]
+        got |= {(v >> 32 & 0xFFFFFFF, v & 0xFFFFFFFF) for v in values if v >> 60 == 1}
+    assert {(r, 10 * r + i) for r in (1, 2, 3) for i in range(10)} <= got, got
 
 
 def test_collectives_with_counts_and_non_blocking_ones():
@@ -71,30 +76,21 @@ def test_groups_that_send_unequal_amounts_and_what_is_received_in_place():
     report = breadth("two-groups", times=5)
     assert calls(report, "MPI_Allgather", "MPI_Iallgather", "MPI_Alltoall", "MPI_Ialltoall", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
                  "MPI_Comm_idup", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Ialltoallw") == [4] * 10
-    with Tmp() as tmp:
-        trace, _ = recorded(tmp, "breadth", "two-groups")
-        out = os.path.join(tmp, "x.txt")
-        assert feign("convert", "-q", trace, out).status == 0
-        with open(out, encoding="utf-8") as f:
-            lines = [line for line in f if " rank 1 " in line]
-        # What goes to each, in elements, or in bytes; then the same from each.
-        assert re.findall(r"Alltoallv\(size=(\d+), sendcounts=\[(.*?)\]", "".join(lines)) == [("40", "1 2 3 4 1 2 3 4")]
-        assert re.findall(r"lltoallw\(size=(\d+), sendcounts=\[(.*?)\]", "".join(lines)) == [("64", "4 16 12 32 4 16 12 32")] * 2
-        assert re.findall(r"Reduce_scatter\(size=(\d+), recv_size=\d+, recvcounts=\[(.*?)\]", "".join(lines)) == [("24", "1 2 3")]
+    text = told("two-groups")
+    lines = "".join(line for line in text.splitlines() if " rank 1 " in line)
+    # What goes to each, in elements, or in bytes; then the same from each.
+    assert re.findall(r"Alltoallv\(size=(\d+), sendcounts=\[(.*?)\]", lines) == [("40", "1 2 3 4 1 2 3 4")]
+    assert re.findall(r"lltoallw\(size=(\d+), sendcounts=\[(.*?)\]", lines) == [("64", "4 16 12 32 4 16 12 32")] * 2
+    assert re.findall(r"Reduce_scatter\(size=(\d+), recv_size=\d+, recvcounts=\[(.*?)\]", lines) == [("24", "1 2 3")]
 
 
 def test_buffered_sends_wait_for_nobody():
     report = breadth("buffered", times=3)
     assert calls(report, "MPI_Bsend", "MPI_Ibsend", "MPI_Start", "MPI_Buffer_detach") == [8, 8, 8, 4]
-    with Tmp() as tmp:
-        trace, _ = recorded(tmp, "breadth", "buffered")
-        out = os.path.join(tmp, "x.txt")
-        assert feign("convert", "-q", trace, out).status == 0
-        with open(out, encoding="utf-8") as f:
-            text = f.read()
-        # Short sends are over at once, and then have one handle in Open MPI: each keeps a number of its own.
-        lists = re.findall(r"MPI_Waitall\(count=3, array_of_requests=\[(\d+) (\d+) (\d+)\]", text)
-        assert len(lists) == 4 and all(len(set(numbers)) == 3 for numbers in lists), lists
+    text = told("buffered")
+    # Short sends are over at once, and then have one handle in Open MPI: each keeps a number of its own.
+    lists = re.findall(r"MPI_Waitall\(count=3, array_of_requests=\[(\d+) (\d+) (\d+)\]", text)
+    assert len(lists) == 4 and all(len(set(numbers)) == 3 for numbers in lists), lists
 
 
 def test_derived_datatypes_in_messages_and_views():

@@ -14,15 +14,11 @@ namespace feign {
 
 class Room {
  public:
-  explicit Room(const feign_run* run = nullptr) {
-    if (run == nullptr) return;
-    root_ = run->root_fd;
-    if (run->max_bytes != 0) most_ = run->max_bytes;
-    if (FEIGN_HAS(run, room) && run->room != 0) free_ = left();
-  }
-  Room& operator=(const Room& other) {
-    root_ = other.root_, most_ = other.most_, free_ = other.free_;
-    return *this;
+  // Before the first call. [one thread]
+  void limit(const feign_run& run) {
+    root_ = run.root_fd;
+    if (run.max_bytes != 0) most_ = run.max_bytes;
+    if (FEIGN_HAS(&run, room) && run.room != 0) free_ = left();
   }
   uint64_t most() const { return most_; }
   // Bytes that were written. [any thread]

@@ -298,7 +298,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
       return host->fail(host, FEIGN_ERR_ARGUMENT,
                         "there is no root to replay below: want --root DIR");
     r->root = run->root_fd;
-    r->room = Room(run);
+    r->room.limit(*run);
     if (FEIGN_HAS(run, recorded_ranks)) {
       r->rank = run->rank;
       r->ranks = run->ranks;

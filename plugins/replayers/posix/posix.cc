@@ -116,7 +116,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   r->may_all = ::geteuid() == 0;
   r->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
   r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
-  r->room = Room(run);
+  r->room.limit(*run);
   r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->room.most() / 64);
   r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
@@ -279,6 +279,7 @@ bool by_circumstance(int64_t result) {
     case EXDEV:
     case EROFS:
     case ETXTBSY:
+    case EBADF:
     case E2BIG:
     case EBUSY:
     case EDEADLK:
@@ -290,21 +291,18 @@ bool by_circumstance(int64_t result) {
 }
 
 // Refused for its arguments, not all of which are in a trace (flags that the kernel does not know,
-// a descriptor that is none, an address), or for what the recorded process might not do, and this
-// one may. What is EINVAL of a name or position is asked for again.
+// an address, a descriptor that is none), or for what the recorded process might not do, and this
+// one may. Of links and positions EINVAL is a usual answer, which programs ask for.
 bool by_arguments(const Replayer& r, const feign_activity& a, const Doing& doing) {
   switch (-a.result) {
-    case EBADF:
-      return true;
     case EINVAL:
-      return doing.kind != FEIGN_KIND_SEEK && a.op != FEIGN_POSIX_READLINK &&
-             a.op != FEIGN_POSIX_READLINKAT;
+      return doing.kind != FEIGN_KIND_SEEK && doing.effect != Effect::kReadlink;
     case EEXIST:
-      return a.op == FEIGN_POSIX_MMAP;  // MAP_FIXED_NOREPLACE
+      return doing.effect == Effect::kMap;  // MAP_FIXED_NOREPLACE
     case EAGAIN:
       return doing.kind == FEIGN_KIND_OPEN;  // another process's lease
-    case ENOENT:                             // of an open directory: an empty path
-      return a.handle != 0 && a.op != FEIGN_POSIX_GETDENTS && a.op != FEIGN_POSIX_GETDENTS64;
+    case ENOENT:
+      return a.handle != 0 && doing.kind != FEIGN_KIND_LIST;  // an empty path
     case EACCES:
     case EPERM:
       return r.may_all;
