@@ -8,14 +8,14 @@
 namespace {
 
 struct Options {
-  uint64_t every;
-  uint32_t lone;
+  uint64_t every, others;
 };
+constexpr uint64_t kAll = uint64_t{1} << 62;
 constexpr feign_option kOptions[] = {
     {"every", FEIGN_OPT_UINT, offsetof(Options, every), "1", nullptr, 1, 1u << 24,
      "One of this many activities."},
-    {"lone", FEIGN_OPT_BOOL, offsetof(Options, lone), "no", nullptr, 0, 0,
-     "Of every stream but the first, only one activity is kept, and nothing depends."},
+    {"others", FEIGN_OPT_UINT, offsetof(Options, others), "4611686018427387904", nullptr, 0, kAll,
+     "Of the streams but the first so many activities are kept; if not all, nothing depends."},
 };
 class Chain {
  public:
@@ -26,8 +26,9 @@ class Chain {
       feign_activity* a = in.items[i];
       const uint64_t id = a->id;
       const uint32_t stream = a->stream;
-      if (options_.lone && stream != 1 && ++seen_ > 1) continue;
-      if (!options_.lone && ++seen_ % options_.every == 0 && stream_ != 0 && stream_ != stream)
+      const bool all = options_.others == kAll;
+      if (!all && stream != 1 && ++seen_ > options_.others) continue;
+      if (all && ++seen_ % options_.every == 0 && stream_ != 0 && stream_ != stream)
         if (const auto s = host_->depend(host_, a, stream_, before_, "chain"); s < 0) return s;
       before_ = id;
       stream_ = stream;
