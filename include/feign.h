@@ -132,7 +132,9 @@ enum {
   FEIGN_APPENDS = 1u << 12,
   /** The handle is one end of a connection, and file is that connection: what is read from it was
    *  written to its other end, where the trace has that. (Bits 13 to 20: FEIGN_AS_NAMED.) */
-  FEIGN_BOTH_WAYS = 1u << 21
+  FEIGN_BOTH_WAYS = 1u << 21,
+  /** Most of compute_ns was slept: no processor was kept busy. */
+  FEIGN_ASLEEP = 1u << 22
 };
 
 /**
@@ -205,6 +207,13 @@ typedef struct feign_activity {
 #define FEIGN_PLACE(source, line) (((uint64_t)(source) << 48) | (uint64_t)(line))
 #define FEIGN_PLACE_SOURCE(place) ((uint32_t)((place) >> 48))
 #define FEIGN_PLACE_LINE(place) ((place)&0xFFFFFFFFFFFFu)
+
+/** How the time of a call passed that is no activity: host->left_out(). */
+typedef enum feign_passed {
+  FEIGN_COMPUTED = 0, /**< as the rest of the pause that it lies in */
+  FEIGN_WAITED = 1,   /**< waiting for others */
+  FEIGN_SLEPT = 2     /**< asleep, for as long as was asked for */
+} feign_passed;
 
 /** A recorded thread of control. */
 typedef struct feign_stream_info {
@@ -356,10 +365,10 @@ struct feign_host {
                          const char *rule) FEIGN_NOEXCEPT;
 
   /** Account for a call of the trace that does not become an activity: which, why (a short static
-   *  text), and how long it took. If @p waited, that time was waiting for others, and the next
-   *  activity of the stream gets it as sync_ns; else it is part of the pause. [stream] */
+   *  text), how long it took, and how that time passed (feign_passed): what was waited the next
+   *  activity of the stream gets as sync_ns, all else is part of its compute_ns. [stream] */
   void (*left_out)(const feign_host *host, uint32_t stream, const char *call, const char *why,
-                   uint64_t duration_ns, int waited) FEIGN_NOEXCEPT;
+                   uint64_t duration_ns, int passed) FEIGN_NOEXCEPT;
 
   /** A modifier's: what @p a was to do is done by the activity of its stream with the id @p into, and
    *  @p a is not emitted. Whatever depends on @p a then waits for that one, if it comes later; so

@@ -261,10 +261,10 @@ class Parser:
                 raise Bad(f'alias "{name}": want a name that is not described yet')
             layer.aliases.append((name, described))
         elif word == "left-out":
-            if fields[0] not in ("pause", "waits"):
-                raise Bad(f'left-out {fields[0]}: want pause|waits')
+            if fields[0] not in PASSED:
+                raise Bad(f'left-out {fields[0]}: want {"|".join(PASSED)}')
             for name in fields[2:]:
-                layer.left_out.append((name, fields[1], fields[0] == "waits"))
+                layer.left_out.append((name, fields[1], fields[0]))
 
     def described(self, fields):
         if self.op:
@@ -461,8 +461,8 @@ def ops_cc(layer):
             out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {args}}},\n')
         out.append("};\n")
     out.append(f"constexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
-    for name, why, waits in layer.left_out:
-        out.append(f'    {{"{name}", "{why}", {"true" if waits else "false"}}},\n')
+    for name, why, passed in layer.left_out:
+        out.append(f'    {{"{name}", "{why}", {PASSED[passed][0]}}},\n')
     out.append(f"}}}};\nconstexpr std::array<CallAlias, {len(layer.aliases)}> kAliases = {{{{\n")
     numbers = {op.name: layer.first + op.number for op in layer.ops}
     for name, described in layer.aliases:
@@ -593,6 +593,10 @@ def put(op, arg, befores):
 
 # For `feign discover`: calls on files, and calls that others may keep waiting.
 FILE_KINDS = ("open", "close", "read", "write", "seek", "stat", "change", "size", "flush", "dup", "list")
+# How the time of calls that are no activities passed: for the core, and for the reference.
+PASSED = {"pause": ("FEIGN_COMPUTED", "time is part of the pause"),
+          "waits": ("FEIGN_WAITED", "time is waiting for others"),
+          "sleeps": ("FEIGN_SLEPT", "time is part of the pause, which is slept")}
 WAITING_EFFECTS = ("wait", "futex", "connect", "accept", "receive", "send", "semaphore", "flock", "aio_wait")
 
 
@@ -633,9 +637,10 @@ def capture(layer):
                "".join(f'#ifdef SYS_{name}\n    ".long fill_{name} - fill_table\\n"\n#else\n    ".long 0\\n"\n#endif\n' for name in fills) +
                '    ".popsection");\n'
                f"enum {{ kFills = {len(fills)} }};\n")
-    for i, (name, _, waits) in enumerate(layer.left_out):
-        if waits:
+    for i, (name, _, passed) in enumerate(layer.left_out):
+        if passed != "pause":
             rows.append(f"#ifdef SYS_{name}\n    [SYS_{name}] = {{{len(fills) + 1}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, {i}), 0, {{0, 0}}}},\n#endif\n")
+        if passed == "waits":
             watched.append(f'#ifdef SYS_{name}\n    [SYS_{name}] = {{0, 1, 0, 0, 0, "{name}"}},\n#endif\n')
     out.append("static const struct described kDescribed[] = {\n" + "".join(rows) + "};\n")
     out.append("static const struct watched_call kWatched[] = {\n" + "".join(watched) + "};\n")
@@ -973,11 +978,10 @@ def page(layer):
         return "".join(out)
     out.append("\n## Calls that do not become activities\n\n| why | calls |\n|---|---|\n")
     reasons = {}
-    for name, why, waits in layer.left_out:
-        reasons.setdefault((why, waits), []).append(name)
-    for (why, waits), names in reasons.items():
-        time = "time is waiting for others" if waits else "time is part of the pause"
-        out.append(f"| {why} ({time}) | {', '.join(names)} |\n")
+    for name, why, passed in layer.left_out:
+        reasons.setdefault((why, passed), []).append(name)
+    for (why, passed), names in reasons.items():
+        out.append(f"| {why} ({PASSED[passed][1]}) | {', '.join(names)} |\n")
     out.append("\nA call that is in neither table is left out as \"no description\", and counted.\n")
     return "".join(out)
 

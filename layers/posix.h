@@ -15,7 +15,7 @@
  *                                          arguments put in by role
  *   //@ capture none                       no wrapper is made for it (layers mpi, mpiio)
  *   //@ alias NAME OP                      another architecture's, time's or library's name of the same call
- *   //@ left-out pause|waits "why" NAME …  calls that are no activities: what their time was
+ *   //@ left-out pause|waits|sleeps "why" NAME …  calls that are no activities: what their time was
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
  * about it (core/resolve/effects.h); a layer without any keeps its handles itself. does: what it is
@@ -909,7 +909,8 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ left-out waits "waits for others" futex_wait futex_wake futex_requeue futex_waitv poll ppoll ppoll_time64 select _newselect pselect6 pselect6_time64 epoll_wait epoll_pwait epoll_pwait2 pause sigsuspend rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 recvmmsg recvmmsg_time64 msgrcv mq_timedreceive mq_timedreceive_time64
 //@ left-out waits "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_enter
 //@ left-out pause "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_register
-//@ left-out pause "a pause" nanosleep clock_nanosleep clock_nanosleep_time64 sched_yield alarm setitimer restart_syscall
+//@ left-out sleeps "a pause" nanosleep clock_nanosleep clock_nanosleep_time64 restart_syscall
+//@ left-out pause "a pause" sched_yield alarm setitimer
 //@ left-out pause "network" listen sendmmsg setsockopt getsockopt getsockname getpeername shutdown socketcall sethostname setdomainname
 //@ left-out pause "messages between processes" msgget msgsnd msgctl semget semctl ipc mq_unlink mq_timedsend mq_timedsend_time64 mq_notify mq_getsetattr process_vm_readv process_vm_writev
 //@ left-out pause "memory" brk mprotect mlock mlock2 munlock mlockall munlockall mincore mbind set_mempolicy get_mempolicy set_mempolicy_home_node migrate_pages move_pages pkey_alloc pkey_free pkey_mprotect shmget shmat shmdt shmctl membarrier process_madvise process_mrelease remap_file_pages map_shadow_stack mseal cachestat

@@ -157,16 +157,18 @@ def test_without_messages_one_process_does_what_all_ranks_did():
 # ---- hand-made traces --------------------------------------------------------------------------
 
 def project(folder, *ranks, comms=""):
-    """An HDTrace project of these ranks' calls, each call's time and end filled in."""
-    nodes = "".join(f'<Node name="h"><Node name="{r}"><Node name="0"/></Node></Node>' for r in range(len(ranks)))
+    """An HDTrace project of these ranks' calls, or of lists of them, by thread; each call's time and end filled in."""
+    threads = [r if r and isinstance(r[0], list) else [r] for r in ranks]
+    names = ["".join(f'<Node name="{t}"/>' for t in range(len(lists))) for lists in threads]
+    nodes = "".join(f'<Node name="h"><Node name="{r}">{n}</Node></Node>' for r, n in enumerate(names))
     world = "".join(f'<Rank global="{r}" local="{r}" cid="0"/>' for r in range(len(ranks)))
     with open(os.path.join(folder, "t.proj"), "w", encoding="utf-8") as f:
         f.write('<Application name="t">\n<Topology><Level type="Hostname"><Level type="Rank"><Level type="Thread"/></Level></Level>\n'
                 f'{nodes}</Topology><CommunicatorList><Communicator name="WORLD">{world}</Communicator>{comms}</CommunicatorList></Application>\n')
-    for r, calls in enumerate(ranks):
-        with open(os.path.join(folder, f"t_h_{r}_0.trc"), "w", encoding="utf-8") as f:
+    for r, t in ((r, t) for r in range(len(ranks)) for t in range(len(threads[r]))):
+        with open(os.path.join(folder, f"t_h_{r}_{t}.trc"), "w", encoding="utf-8") as f:
             f.write("<Program>\n")
-            for i, call in enumerate(calls):
+            for i, call in enumerate(threads[r][t]):
                 f.write(f"<{call} time='{i}.{r}' end='{i}.{r}5'/>\n")
             f.write("</Program>\n")
     return os.path.join(folder, "t.proj")
@@ -197,6 +199,14 @@ def test_ranks_that_share_a_process_send_to_each_other():
             report = replayed(ranks, trace, "--root", tmp, *(["--map", how] if how else []))
             assert report["replayed"] == 8 and report["emulated"] == 0, report
             assert report["map"] == (how or "")
+
+
+def test_threads_of_a_rank_that_nothing_orders_are_said():
+    with Tmp() as tmp:
+        trace = project(tmp, [recv(1), recv(1, 2)], [[send(0)], [send(0, tag=2)]])
+        for options, said in (((), 1), (("--order", "depend"), 0), (("--order", "stream"), 0)):
+            notes = replayed(2, trace, "--root", tmp, *options)["notes"]
+            assert sum("several threads of a rank call MPI (rank 1): " in n for n in notes) == said, (options, notes)
 
 
 def test_what_is_received_lies_elsewhere_than_what_is_sent():

@@ -3,6 +3,7 @@
 """Paces, threads and what the report says of them, as commands. (streams_test.cc has the engine.)"""
 import os
 import re
+import resource
 
 from harness import BUILD, TOP, Tmp, feign, main, refuses
 
@@ -52,6 +53,29 @@ def test_awake_says_so_where_it_cannot_be():
         assert r.json()["mismatched"] == 0
         allowed = os.access("/dev/cpu_dma_latency", os.W_OK)
         assert ("processors may sleep deeply" in r.err) != allowed, r.err
+
+
+def test_what_computed_keeps_a_processor_busy_and_what_slept_does_not():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="ascii") as out:
+            out.write('100 1795229210.0 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3 <0.000001>\n'
+                      "100 1795229210.000010 clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0, tv_nsec=600000000}, NULL) = 0 <0.600000>\n"
+                      '100 1795229210.600020 pwrite64(3, "x"..., 100, 0) = 100 <0.000001>\n'
+                      '100 1795229211.200020 pwrite64(3, "x"..., 100, 0) = 100 <0.000001>\n')
+        assert feign("convert", trace, tmp + "/t.txt").status == 0
+        with open(tmp + "/t.txt", encoding="utf-8") as f:
+            assert [" [asleep]" in line for line in f if " pwrite64(" in line] == [True, False]
+        used = {}
+        for compute in ("hybrid", None, "spin") * 2:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            with Tmp() as root:
+                r = feign("replay", trace, "--root", root, "--pace", "think", "--json", *(["--compute", compute] if compute else [])).json()
+                assert r["mismatched"] == 0 and r["seconds"] >= 1.1, r
+            spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            used[compute] = min(used.get(compute, spent), spent)
+        # Seconds of a processor, on a machine that may be busy with other things.
+        assert used["hybrid"] + 0.2 < used[None] < used["spin"] - 0.2, used
 
 
 def test_one_stream_has_no_sections_about_several():
@@ -119,7 +143,7 @@ def test_wrong_options_are_named():
         refuses("replay", SHIPPED, "--root", "/tmp", option, value, text=text)
     with Tmp() as tmp:
         name = os.path.join(tmp, "p.yaml")
-        for line, text in (("compute: guess", r"p\.yaml:1:10: compute: \"guess\": want hybrid, sleep, spin or awake"),
+        for line, text in (("compute: guess", r"p\.yaml:1:10: compute: \"guess\": want hybrid, sleep, spin, awake or busy"),
                            ("streams-per-core: many", r"p\.yaml:1:19: streams-per-core: \"many\": want a number from 1 to 4096"),
                            ("pin: perhaps", r"p\.yaml:1:6: \"perhaps\": want yes or no")):
             with open(name, "w", encoding="ascii") as out:

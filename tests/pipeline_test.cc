@@ -170,6 +170,28 @@ TEST_P(Window, ADroppedActivityLosesNoNeighbourAndLeavesItsThinkTime) {
   }
 }
 
+TEST_P(Window, APauseIsAsleepIfMostOfItIsWithWhatWasDropped) {
+  Behaviour asleep, b;  // every third activity's pause is, of 90 ns as all are
+  asleep.process = [](const feign_host* h, const feign_window* in, feign_sink* out) {
+    for (size_t i = 0; i < in->due; ++i)
+      if (in->items[i]->offset % 3 == 0) in->items[i]->marks |= FEIGN_ASLEEP;
+    return pass(h, in, out);
+  };
+  b.process = [](const feign_host*, const feign_window* in, feign_sink* out) {
+    for (size_t i = 0; i < in->due; ++i) {
+      feign_activity* a = in->items[i];
+      if (a->offset % 3 == 0) a->compute_ns = a->offset < 150 ? 1000 : 90;
+      if (a->offset % 3 == 2)
+        if (const feign_status s = out->emit(out, a); s < 0) return s;
+    }
+    return FEIGN_OK;
+  };
+  const Ran r = run(300, GetParam(), {asleep, b});
+  ASSERT_EQ(r.out.size(), 100u);
+  for (const feign_activity& a : r.out)
+    EXPECT_EQ((a.marks & FEIGN_ASLEEP) != 0, a.offset < 150) << a.offset;
+}
+
 TEST_P(Window, ThinkTimeStaysInItsStream) {
   Behaviour b;
   b.process = [](const feign_host*, const feign_window* in, feign_sink* out) {

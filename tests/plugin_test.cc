@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "cli/check.h"
 #include "layers/posix_ops.h"
@@ -467,19 +468,22 @@ TEST_F(Host, WhatIsLeftOutDoesNotGrowWithoutBound) {
   EXPECT_EQ(count, 10000u);
 }
 
-TEST_F(Host, WaitingIsCreditedToItsStream) {
-  std::vector<std::pair<uint32_t, uint64_t>> waits;
+TEST_F(Host, WaitingAndSleepingAreCreditedToTheirStream) {
+  using Passed = std::tuple<uint32_t, uint64_t, feign_passed>;
+  std::vector<Passed> all;
   instance_->set_wait_sink(
-      [](void* ctx, uint32_t stream, uint64_t ns) {
-        static_cast<decltype(waits)*>(ctx)->emplace_back(stream, ns);
+      [](void* ctx, uint32_t stream, uint64_t ns, feign_passed how) {
+        static_cast<decltype(all)*>(ctx)->emplace_back(stream, ns, how);
       },
-      &waits);
+      &all);
 
-  host_->left_out(host_, stream_, "futex", "waits", 50, 1);
-  host_->left_out(host_, stream_, "mmap", "no I/O", 60, 0);
+  host_->left_out(host_, stream_, "futex", "waits", 50, FEIGN_WAITED);
+  host_->left_out(host_, stream_, "mmap", "no I/O", 60, FEIGN_COMPUTED);
+  host_->left_out(host_, stream_, "nanosleep", "a pause", 70, FEIGN_SLEPT);
 
-  ASSERT_EQ(waits.size(), 1u);
-  EXPECT_EQ(waits[0], std::pair(stream_, uint64_t{50}));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0], Passed(stream_, 50, FEIGN_WAITED));
+  EXPECT_EQ(all[1], Passed(stream_, 70, FEIGN_SLEPT));
 }
 
 TEST_F(Host, AFailureIsSaidOnceWithinTheName) {

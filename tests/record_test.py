@@ -385,6 +385,19 @@ def test_cpu_time():
         assert got[()] == 0 and 0.2 < got["--cpu-time",] < 60, got
 
 
+def test_sleeping_is_told_from_computing():
+    needs_capture()
+    program = "import os, time\nfor i in range(5):\n  os.write(1, b'x')\n  time.sleep(0.02)\n  os.write(1, b'y')\n  e = time.perf_counter() + 0.01\n  while time.perf_counter() < e: pass\n"
+    with Tmp() as tmp:
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        with open(os.path.join(tmp, "out"), "wb") as out:
+            subprocess.run([FEIGN, "record", "-o", trace, "--", "python3", "-S", "-c", program], stdout=out, stderr=subprocess.PIPE, check=True)
+        assert feign("convert", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            writes = [" [asleep]" in line for line in f if " write(" in line and '/out"' in line]
+        assert writes == [False, True] * 5, writes
+
+
 def test_io_uring():
     """Requests in memory that the kernel shares are the calls that they stand for; also where no call submits them."""
     needs_capture()

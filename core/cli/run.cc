@@ -348,7 +348,7 @@ Result<void> last_steps(const ReplayOptions& options, int root_fd, Report& repor
 
 }  // namespace
 
-bool parse_compute(const std::string& text, Compute& compute) {
+bool parse_compute(const std::string& text, std::optional<Compute>& compute) {
   const auto* at = std::find(std::begin(kComputes), std::end(kComputes), text);
   if (at == std::end(kComputes)) return false;
   compute = static_cast<Compute>(at - kComputes);
@@ -694,6 +694,15 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
       report.notes.push_back(
           "the trace has no MPI calls: ranks wait for each other only where it says so; --order "
           "depend makes them wait, too, where calls touch the same files");
+    uint32_t racing = UINT32_MAX;
+    ranks->gather(ranks->race(mine, map) ? "1" : "", UINT64_MAX,
+                  [&](uint32_t rank, const std::string& race) {
+                    if (!race.empty()) racing = std::min(racing, rank);
+                  });
+    if (racing != UINT32_MAX)
+      report.notes.push_back(
+          "several threads of a rank call MPI (rank " + std::to_string(racing) +
+          "): only --order depend keeps them as recorded; without it they may wait for ever");
   }
 
   if (first)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,12 @@ enum class Order { kTrace, kStream, kDepend };
 bool parse_order(const std::string& text, Order& order);
 
 // How pauses are passed: asleep but for the last stretch; asleep; looking at the clock; as the
-// first, with processors that do not sleep deeply meanwhile.
-enum class Compute { kHybrid, kSleep, kSpin, kAwake };
-inline constexpr const char* kComputes[] = {"hybrid", "sleep", "spin", "awake"};
+// first, with processors that do not sleep deeply meanwhile; what was computing looking at the
+// clock, on as many processors as there are, and the rest as the first.
+enum class Compute { kHybrid, kSleep, kSpin, kAwake, kBusy };
+inline constexpr const char* kComputes[] = {"hybrid", "sleep", "spin", "awake", "busy"};
 // "hybrid"; false if it is none.
-bool parse_compute(const std::string& text, Compute& compute);
+bool parse_compute(const std::string& text, std::optional<Compute>& compute);
 
 struct ReplayOptions {
   std::string root;  // "" if none
@@ -39,7 +41,7 @@ struct ReplayOptions {
   Order order = Order::kTrace;
   bool order_given = false;  // several ranks have no recorded order over all streams
   double scale = 1.0;        // of think time; of start times
-  Compute compute = Compute::kHybrid;
+  std::optional<Compute> compute;  // none: busy at pace think, else hybrid
   uint32_t streams_per_core = 0;  // worker threads a processor, 0: up to 256 in all
   bool pin = false;               // each worker to one processor
   bool prepare = true;            // make what must exist
@@ -53,6 +55,10 @@ struct ReplayOptions {
   std::string activities;  // file for what was done, activity by activity; "" if none
   std::string waits;       // file for who waited for whom; "" if none
 
+  Compute passing() const {
+    if (pace == Pace::kAfap) return Compute::kSleep;  // there is nothing to pass
+    return compute.value_or(pace == Pace::kThink ? Compute::kBusy : Compute::kHybrid);
+  }
   // As fast as possible and in order, there is nothing to do at the same time.
   bool one_thread() const { return pace == Pace::kAfap && order == Order::kTrace; }
 };

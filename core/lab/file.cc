@@ -27,7 +27,7 @@ struct Setting {
 constexpr Setting kSettings[] = {
     {"pace", "afap, think or timed, or think,scale=FACTOR"},
     {"order", "trace, depend or stream"},
-    {"compute", "hybrid, sleep, spin or awake"},
+    {"compute", "hybrid, sleep, spin, awake or busy"},
     {"content", Content::kForms},
     {"streams-per-core", "a number from 1 to 4096"},
     {"max-bytes", "bytes, such as 500m or 2GiB"},
@@ -51,7 +51,7 @@ bool good_setting(const std::string& name, const std::string& value) {
   if (name == "pace") return static_cast<bool>(parse_pace(value));
   Order order;
   if (name == "order") return parse_order(value, order);
-  Compute compute;
+  std::optional<Compute> compute;
   if (name == "compute") return parse_compute(value, compute);
   if (name == "content") return Content::parse(value).has_value();
   if (name == "pin") return value == "yes" || value == "no";

@@ -89,7 +89,7 @@ struct Instance::Impl {
   bool created = false;
   const void* (*extension)(void* ctx, const char* id) = nullptr;
   void* extension_ctx = nullptr;
-  void (*wait_sink)(void* ctx, uint32_t stream, uint64_t ns) = nullptr;
+  void (*wait_sink)(void* ctx, uint32_t stream, uint64_t ns, feign_passed how) = nullptr;
   void* wait_ctx = nullptr;
   void (*merge_sink)(void* ctx, const feign_activity& a, uint64_t into) = nullptr;
   void* merge_ctx = nullptr;
@@ -257,13 +257,15 @@ struct Instance::Impl {
   }
 
   static void left_out(const feign_host* host, uint32_t stream, const char* call, const char* why,
-                       uint64_t duration_ns, int waited) noexcept {
+                       uint64_t duration_ns, int passed) noexcept {
     Impl& self = of(host);
     try {
       LeftOut& entry = self.left_out_entry(call == nullptr ? "" : call, why == nullptr ? "" : why);
       ++entry.count;
       entry.duration_ns += duration_ns;
-      if (waited && self.wait_sink != nullptr) self.wait_sink(self.wait_ctx, stream, duration_ns);
+      if (passed != FEIGN_COMPUTED && self.wait_sink != nullptr)
+        self.wait_sink(self.wait_ctx, stream, duration_ns,
+                       passed == FEIGN_SLEPT ? FEIGN_SLEPT : FEIGN_WAITED);
     } catch (const std::exception&) {
       // Not counted: there is no memory to count in.
     }
@@ -361,7 +363,9 @@ Error Instance::failure(feign_status status) {
   return Error(code, text).within(impl_->name);
 }
 
-void Instance::set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns), void* ctx) {
+void Instance::set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns,
+                                          feign_passed how),
+                             void* ctx) {
   impl_->wait_sink = sink;
   impl_->wait_ctx = ctx;
 }

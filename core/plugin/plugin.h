@@ -88,8 +88,9 @@ class Instance {
   // What the component said through host->fail() since the last call of this, as an Error of that
   // code, within its name; a text of its own if it said nothing.
   Error failure(feign_status status);
-  // Gets the time that the component reports as waited through host->left_out().
-  void set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns), void* ctx);
+  // Gets the time that the component reports as waited or slept through host->left_out().
+  void set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns, feign_passed how),
+                     void* ctx);
   // Gets what it says through host->merged(); must not throw.
   void set_merge_sink(void (*sink)(void* ctx, const feign_activity& a, uint64_t into), void* ctx);
 

@@ -69,8 +69,9 @@ void learn(Pause::Learnt& l, uint64_t least_ns, bool slept, uint64_t late, uint6
 
 }  // namespace
 
-Pause::Pause(Compute how)
-    : learns_(how == Compute::kHybrid || how == Compute::kAwake),
+Pause::Pause(Compute how, uint32_t busy)
+    : learns_(how == Compute::kHybrid || how == Compute::kAwake || how == Compute::kBusy),
+      most_busy_(how == Compute::kBusy ? busy : 0),
       awake_ns_(how == Compute::kSpin ? UINT64_MAX : 0) {
   if (how == Compute::kAwake) {
     // The kernel keeps the wish as long as the file is open.
@@ -84,6 +85,18 @@ Pause::Pause(Compute how)
 
 Pause::~Pause() {
   if (latency_ >= 0) close(latency_);
+}
+
+uint64_t Pause::compute(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) {
+  uint64_t now = now_ns();
+  if (busy_.fetch_add(1, std::memory_order_relaxed) < most_busy_) {
+    while (now < due && !stop.load(std::memory_order_relaxed)) now = now_ns();
+    learnt.last_ns = now;
+  } else {
+    now = until(due, stop, learnt);
+  }
+  busy_.fetch_sub(1, std::memory_order_relaxed);
+  return now;
 }
 
 uint64_t Pause::until(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) const {

@@ -16,7 +16,8 @@ class Pause {
  public:
   // `hybrid` measures here how late sleeps end on this machine, which takes some milliseconds.
   // `awake` does, too, and keeps processors from sleeping deeply as long as this lives.
-  explicit Pause(Compute how);
+  // `busy`: how many threads may compute() at a time, for as many processors as are theirs.
+  Pause(Compute how, uint32_t busy);
   ~Pause();
   Pause(const Pause&) = delete;
   Pause& operator=(const Pause&) = delete;
@@ -39,11 +40,17 @@ class Pause {
   // [any thread]
   uint64_t until(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) const;
 
+  // The same of time that was spent computing: it keeps a processor busy, unless as many do already.
+  // [any thread]
+  uint64_t compute(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt);
+
   // What is not as was asked for; empty if all is.
   const char* doubt() const { return doubt_; }
 
  private:
   bool learns_;
+  const uint32_t most_busy_;
+  std::atomic<uint32_t> busy_ = 0;
   uint64_t awake_ns_;
   int latency_ = -1;  // /dev/cpu_dma_latency, as long as it counts
   const char* doubt_ = "";

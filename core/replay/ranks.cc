@@ -242,9 +242,13 @@ Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
       if (!*more) break;
       if (const feign_op_info* info = tables.ops.info(r.a.op); info != nullptr)
         calls_mpi_[r.a.stream] |= std::string_view(info->layer).starts_with("mpi");
-      for (const Dependency& d : r.depends)
-        if (d.stream < rank_of.size() && rank_of[d.stream] != rank_ && counts[d.stream] != 0)
+      for (const Dependency& d : r.depends) {
+        if (d.stream >= rank_of.size()) continue;
+        if (rank_of[d.stream] == rank_)
+          ordered_ = true;
+        else if (counts[d.stream] != 0)
           needs[rank_of[d.stream]][d.stream].push_back(d.id);
+      }
     }
   }
   streams_ = static_cast<uint32_t>(rank_of.size());
@@ -289,6 +293,12 @@ Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
   if (std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h == hosts_[0]; }))
     stops_ = reinterpret_cast<Stop*>(memory);
   return {};
+}
+
+bool Ranks::race(const std::vector<uint32_t>& mine, const RankMap& map) const {
+  const auto callers =
+      std::count_if(mine.begin(), mine.end(), [&](uint32_t s) { return calls_mpi(s); });
+  return !ordered_ && callers > std::count(map.by_recorded.begin(), map.by_recorded.end(), rank_);
 }
 
 namespace {

@@ -25,6 +25,13 @@ struct Launched {
 };
 Launched launched();
 
+// --map: which replay rank does the streams of which recorded rank. A recorded rank is an MPI rank,
+// or, where the trace has none, a process with all that it made.
+struct RankMap {
+  std::vector<uint32_t> by_stream;    // replay rank
+  std::vector<uint32_t> by_recorded;  // by recorded rank
+};
+
 class Ranks {
  public:
   // Joins the others by the plug-in of that role. [main]
@@ -61,6 +68,8 @@ class Ranks {
                     const Tables& tables);
   // Whether an activity of the stream is of MPI's layers.
   bool calls_mpi(uint32_t stream) const { return calls_mpi_[stream] != 0; }
+  // Whether several threads of a recorded rank call MPI, and nothing orders them.
+  bool race(const std::vector<uint32_t>& mine, const RankMap& map) const;
   // Others wait for these of a stream, ids growing.
   struct Awaited {
     uint64_t id;
@@ -98,6 +107,7 @@ class Ranks {
   std::vector<uint8_t> near_;        // by stream: its rank is of this host
   std::vector<uint8_t> near_ranks_;  // by rank
   std::vector<uint8_t> calls_mpi_;   // by stream
+  bool ordered_ = false;             // some stream of this rank depends on another of it
   bool others_ = true;               // who waits may be in the plug-in
   std::vector<std::string> hosts_;
   std::vector<int64_t> processes_;                   // by rank; 0 on other hosts
@@ -107,13 +117,7 @@ class Ranks {
   std::string stopped_by_;
 };
 
-// --map: which replay rank does the streams of which recorded rank. A recorded rank is an MPI rank,
-// or, where the trace has none, a process with all that it made.
-struct RankMap {
-  std::vector<uint32_t> by_stream;    // replay rank
-  std::vector<uint32_t> by_recorded;  // by recorded rank
-};
-// `how`: "" (rank r on rank r), "block", "cyclic", or a file of lines "RECORDED[-RECORDED] REPLAY".
+// `how`, of --map: "" (rank r on rank r), "block", "cyclic", or a file of lines "RECORDED[-RECORDED] REPLAY".
 Result<RankMap> map_ranks(const std::string& how, const Tables& tables, uint32_t size);
 
 }  // namespace feign

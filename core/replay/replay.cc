@@ -65,6 +65,16 @@ std::vector<int> processors() {
   return list;
 }
 
+// … and which are not other ranks': how many.
+uint32_t own_processors(const Team* team) {
+  size_t ranks = 1;
+  if (team != nullptr) {
+    const auto& hosts = team->ranks.hosts();
+    ranks = static_cast<size_t>(std::count(hosts.begin(), hosts.end(), hosts[team->ranks.rank()]));
+  }
+  return static_cast<uint32_t>(processors().size() / ranks);
+}
+
 // This thread runs on one of them only.
 void pin(uint32_t number) {
   const std::vector<int> list = processors();
@@ -240,7 +250,7 @@ class Run {
         root_fd(root_fd),
         tables(tables),
         team(team),
-        pause(options.pace == Pace::kAfap ? Compute::kSleep : options.compute),
+        pause(options.passing(), own_processors(team)),
         places(tables.streams.size()),
         activities(activities),
         fork_rule(tables.strings.intern("fork")),
@@ -332,7 +342,7 @@ class Run {
   bool second_wall = false;
   Tables& tables;
   const Team* const team;  // null: alone
-  const Pause pause;
+  Pause pause;
 
   // Where a stream is served: by which worker, and which of its streams it is.
   struct Place {
@@ -619,7 +629,7 @@ Result<void> Worker::loop() {
   Feed feed(run_.plan, range);
   const ReplayOptions& options = run_.options;
   const bool thinks = options.pace == Pace::kThink, timed = options.pace == Pace::kTimed;
-  const bool paced = thinks || timed;
+  const bool paced = thinks || timed, busy = options.passing() == Compute::kBusy;
   const bool in_turn = run_.in_turn, alone = run_.workers.size() == 1;
   const bool team = run_.team != nullptr;
   // In recorded order a stream waits for the others as such, not for as long as it did then.
@@ -677,7 +687,10 @@ Result<void> Worker::loop() {
       }
       if (due > now_) {
         const uint64_t from = now_;
-        now_ = run_.pause.until(due, run_.stopping, sleeps_);
+        const uint64_t computes = (a.marks & FEIGN_ASLEEP) ? 0 : scaled(a.compute_ns);
+        if (!busy || due - now_ > computes)
+          now_ = run_.pause.until(busy ? due - computes : due, run_.stopping, sleeps_);
+        if (now_ < due) now_ = run_.pause.compute(due, run_.stopping, sleeps_);
         if (now_ > due) s->overslept_ns = std::min(s->overslept_ns + (now_ - due), kMostMadeUp_ns);
         s->report.pause_ns += now_ - from;
         pause_ns_ += now_ - from;

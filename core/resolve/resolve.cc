@@ -93,8 +93,9 @@ Resolve::Thread& Resolve::begin(uint32_t stream) {
   return t;
 }
 
-void Resolve::waited(uint32_t stream, uint64_t ns) {
-  if (Thread& t = thread_of(stream); t.known && !t.ended) t.waited += ns;
+void Resolve::passed(uint32_t stream, uint64_t ns, feign_passed how) {
+  if (Thread& t = thread_of(stream); t.known && !t.ended)
+    (how == FEIGN_SLEPT ? t.slept : t.waited) += ns;
 }
 
 // The pause before a call: what of it was waiting (as far as calls that we saw tell), and the rest.
@@ -107,6 +108,7 @@ void Resolve::pause(feign_activity& a, Thread& t) {
   a.sync_ns = std::min(gap, t.waited);
   a.compute_ns = gap - a.sync_ns;
   t.waited = 0;
+  set_asleep(a, std::exchange(t.slept, 0));
   t.last_end = std::max(t.last_end, a.start_ns + a.duration_ns);
 }
 

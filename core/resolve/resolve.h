@@ -27,8 +27,8 @@ class Resolve {
   // come in the order in which they took effect, with their ids. If it turns out that it is none,
   // says why, for the account of what was left out; null otherwise. [stream]
   const char* apply(Record& record);
-  // Time that a stream spent waiting in a call that is no activity.
-  void waited(uint32_t stream, uint64_t ns);
+  // Time that a stream spent waiting or asleep in a call that is no activity.
+  void passed(uint32_t stream, uint64_t ns, feign_passed how);
 
  private:
   // An open file description.
@@ -80,7 +80,7 @@ class Resolve {
   struct Thread {
     bool known = false, ended = false;
     uint32_t now = 0;  // the stream's number: another one when the recorded id came back
-    uint64_t last_end = 0, begun = 0, waited = 0;
+    uint64_t last_end = 0, begun = 0, waited = 0, slept = 0;
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
     std::vector<bool> tracked;     // by depth: what the last activity there did is kept account of
     uint32_t closed = 0, closed_file = 0;  // handle and file that the last close gave up

@@ -68,7 +68,7 @@ struct Call {
 struct LeftOutCall {
   const char* name;
   const char* why;
-  bool waits;
+  feign_passed passed;  // how its time did
 };
 
 // Another name of a call.

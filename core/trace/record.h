@@ -35,6 +35,12 @@ struct alignas(64) Record {
 static_assert(offsetof(Record, a) == 0);
 static_assert(sizeof(Record) == 192);
 
+// So much of its compute_ns was slept.
+inline void set_asleep(feign_activity& a, uint64_t ns) {
+  a.marks &= ~uint32_t{FEIGN_ASLEEP};
+  if (ns > a.compute_ns / 2) a.marks |= FEIGN_ASLEEP;
+}
+
 // What a new activity starts as. Copied from memory, since compilers make a slow `rep stos` of
 // zeroing.
 extern const feign_activity kBlankActivity;

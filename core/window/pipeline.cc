@@ -68,8 +68,8 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
     stages_.push_back(std::move(stage));
   }
   provider_.set_wait_sink(
-      [](void* ctx, uint32_t stream, uint64_t ns) {
-        static_cast<Pipeline*>(ctx)->resolve_.waited(stream, ns);
+      [](void* ctx, uint32_t stream, uint64_t ns, feign_passed how) {
+        static_cast<Pipeline*>(ctx)->resolve_.passed(stream, ns, how);
       },
       this);
 }
@@ -247,6 +247,7 @@ void Pipeline::account(Stage& stage, Stage& next, size_t due) {
     Stage::Carried& carried = stage.carried[a->stream];
     if (dropped) {
       carried.compute += a->compute_ns;
+      if (a->marks & FEIGN_ASLEEP) carried.asleep += a->compute_ns;
       carried.sync += a->sync_ns;
       if (a->marks & FEIGN_DEPENDS)
         for (const Dependency& d : Record::of(a)->depends) join(carried.depends, d);
@@ -254,7 +255,9 @@ void Pipeline::account(Stage& stage, Stage& next, size_t due) {
       ++counts_.dropped;
       pool_.recycle(Record::of(a));
     } else {
+      if (a->marks & FEIGN_ASLEEP) carried.asleep += a->compute_ns;
       a->compute_ns += std::exchange(carried.compute, 0);
+      set_asleep(*a, std::exchange(carried.asleep, 0));
       a->sync_ns += std::exchange(carried.sync, 0);
       if (carried.depends.empty()) continue;
       a->marks |= FEIGN_DEPENDS;

@@ -746,7 +746,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     } else if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
       if (const auto all = feign::posix_left_outs(); (item.code & 0xFFF) < all.size()) {
         const feign::LeftOutCall& l = all[item.code & 0xFFF];
-        host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.waits);
+        host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.passed);
       }
     } else if (const uint32_t op = this->op(item.code);
                op != 0 && host_->op_info(host_, op) != nullptr) {

@@ -856,9 +856,10 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   p.overhead += provider_.tracer_.of(quicker);
   if (k.call == nullptr) {
     // The shortest calls take next to nothing without a tracer.
-    if (!k.left_out->waits && provider_.estimated_)
+    if (k.left_out->passed != FEIGN_WAITED && provider_.estimated_)
       p.overhead += std::min(quicker, provider_.tracer_.of(quicker));
-    host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->waits);
+    host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration,
+                   k.left_out->passed);
     return FEIGN_OK;
   }
 
@@ -891,7 +892,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
         k.call->effect != Effect::kExitGroup) {
       // Interrupted, to be restarted or never to return: the call that counts is another one.
       queue_.pop_back();
-      host->left_out(host, p.stream, k.call->name, "interrupted", duration, 1);
+      host->left_out(host, p.stream, k.call->name, "interrupted", duration, FEIGN_WAITED);
       return FEIGN_OK;
     }
     p.overhead = left;
@@ -1032,7 +1033,7 @@ Known Provider::known(std::string_view name) {
   made->call = {
       made->name.c_str(),
       name == kNoName ? "it was over before strace saw which" : "no description of this call",
-      false};
+      FEIGN_COMPUTED};
   Known k;
   k.left_out = &made->call;
   names_[made->name] = k;

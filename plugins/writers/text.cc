@@ -194,6 +194,7 @@ class Text {
     }
     if (FEIGN_DEPTH(a.marks) != 0) add(" depth=%u", FEIGN_DEPTH(a.marks));
     if (a.compute_ns != 0) add(" compute=%" PRIu64, a.compute_ns);
+    if (a.marks & FEIGN_ASLEEP) line += " [asleep]";
     if (a.sync_ns != 0) add(" sync=%" PRIu64, a.sync_ns);
     if (a.marks & FEIGN_INJECTED) line += " [injected]";
     if (a.marks & FEIGN_NOT_A_FILE) line += " [not a file]";
