@@ -614,15 +614,41 @@ TEST(Channel, ALockIsHandedOverAndSharedOnesAreShared) {
   EXPECT_EQ(r.of(5), Edges{});
   EXPECT_EQ(r.of(6), (Edges{{3, "channel"}, {5, "channel"}}));
 }
+Call lock(uint32_t stream, uint64_t type, uint64_t start, int64_t result = 0) {
+  return {.stream = stream,
+          .op = "fcntl",
+          .handle = stream,
+          .file = 1,
+          .result = result,
+          .flags = F_SETLK,
+          .values = {0, type, SEEK_SET, start, 10}};
+}
+TEST(Channel, WhoSharesWhatItHeldAloneComesBeforeThoseThatShareIt) {
+  const Ran r({lock(1, F_WRLCK, 0), lock(1, F_RDLCK, 0), lock(2, F_RDLCK, 0), lock(3, F_RDLCK, 0),
+               lock(2, F_UNLCK, 0), lock(1, F_WRLCK, 0)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(3), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(4), Edges{});
+  EXPECT_EQ(r.of(5), (Edges{{3, "channel"}, {4, "channel"}}));
+}
+TEST(Channel, WhoIsRefusedALockComesBeforeThoseThatShareItGiveItUp) {
+  const Ran r({lock(1, F_RDLCK, 0), lock(2, F_WRLCK, 0, -EAGAIN), lock(1, F_UNLCK, 0),
+               lock(2, F_WRLCK, 0)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+}
+TEST(Channel, ALockMayBeGivenUpByAnotherThreadOfTheProcess) {
+  const Ran r({lock(1, F_WRLCK, 0), lock(2, F_UNLCK, 0), lock(3, F_RDLCK, 0)}, only("channel"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+}
 TEST(Channel, RecordLocksOfOtherBytesAreApart) {
-  const auto lock = [](uint32_t stream, uint64_t type, uint64_t start) {
-    return Call{.stream = stream,
-                .op = "fcntl",
-                .handle = stream,
-                .file = 1,
-                .flags = F_SETLK,
-                .values = {0, type, SEEK_SET, start, 10}};
-  };
   const Ran r({lock(1, F_WRLCK, 0), lock(2, F_WRLCK, 10), lock(1, F_UNLCK, 0), lock(3, F_WRLCK, 5)},
               only("channel"));
 

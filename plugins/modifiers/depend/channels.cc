@@ -13,16 +13,16 @@ namespace depend {
 
 void Depend::locks(const feign_activity& a, Effect effect) {
   if (a.file == 0 || a.handle == 0 || (a.marks & FEIGN_NOT_A_FILE)) return;
-  bool exclusive, releases;
+  bool exclusive, releases, asks = false;
   uint64_t begin = 0, end = UINT64_MAX;
   if (effect == Effect::kFcntl) {
     if (a.flags != F_SETLK && a.flags != F_SETLKW && a.flags != F_OFD_SETLK &&
         a.flags != F_OFD_SETLKW && a.flags != F_GETLK && a.flags != F_OFD_GETLK)
       return;
     const auto value = [&](uint32_t i) { return i < a.value_count ? a.values[i] : 0; };
-    const bool asks = a.flags == F_GETLK || a.flags == F_OFD_GETLK;
-    exclusive = !asks && value(1) == F_WRLCK;
-    releases = !asks && value(1) == F_UNLCK;
+    asks = a.flags == F_GETLK || a.flags == F_OFD_GETLK;
+    exclusive = value(1) == F_WRLCK;
+    releases = value(1) == F_UNLCK;
     if (value(2) == SEEK_SET && static_cast<int64_t>(value(3)) >= 0 &&
         static_cast<int64_t>(value(4)) >= 0) {
       begin = value(3);
@@ -36,10 +36,13 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   if (!f.locks) f.locks = std::make_unique<Ranges>();
   handles_[a.handle].locked = true;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
-  const bool got = a.result >= 0;
-  // Giving up what others may hold, too, is no change for them.
-  if (got && (exclusive || (releases && f.locks->written_by(begin, end, a.stream))))
-    f.locks->write(begin, end, me_, come_after);
+  const bool got = a.result >= 0 && !asks;
+  const bool alone = f.locks->written(begin, end);  // somebody holds some of it alone
+  // A change for others: to hold it alone, or to be refused that, which comes before those that keep
+  // it give it up; to give it up, or to share it from now on. (To give up what others may hold, too,
+  // is none.)
+  if (!asks && (exclusive || (got && alone)))
+    f.locks->write(begin, end, me_, come_after, !(got ? exclusive : alone));
   else
     f.locks->read(begin, end, me_, come_after);
   if (got && (a.flags == F_SETLK || a.flags == F_SETLKW) && effect == Effect::kFcntl && !releases) {
@@ -55,7 +58,7 @@ void Depend::unlocked(uint32_t file) {
   if (mine == locked_.end() || std::erase(mine->second, file) == 0) return;
   if (mine->second.empty()) locked_.erase(mine);
   if (File* const f = files_.find(file); f != nullptr && f->locks)
-    f->locks->write(0, UINT64_MAX, me_, [&](const Points& p) { after(p, kChannel); });
+    f->locks->write(0, UINT64_MAX, me_, [&](const Points& p) { after(p, kChannel); }, true);
 }
 
 void Depend::sent(Channel& c, uint32_t writer, uint64_t bytes) {

@@ -88,15 +88,11 @@ class Ranges {
   void writes(Visit&& visit) {
     for (size_t i = 0; i < keys_.size(); ++i) visit(segment(i).writes);
   }
-  // Whether the last to write into the range was this stream alone.
-  bool written_by(uint64_t begin, uint64_t end, uint32_t stream) {
-    bool any = false;
-    for (size_t i = 0; i < keys_.size(); ++i)
-      if (keys_[i].begin < end && segment(i).end > begin && !segment(i).writes.empty()) {
-        if (!segment(i).writes.only_of(stream)) return false;
-        any = true;
-      }
-    return any;
+  // Whether some of the range was written, and not cut since.
+  bool written(uint64_t begin, uint64_t end) {
+    for (size_t i = 0; i < keys_.size() && keys_[i].begin < end; ++i)
+      if (segment(i).end > begin && segment(i).whole) return true;
+    return false;
   }
   void shrink(size_t most) {
     if (keys_.size() <= most) return;
