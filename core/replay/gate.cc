@@ -21,6 +21,7 @@ void Gate::wake(uint64_t id) {
   while (!sleepers_.empty() && sleepers_.begin()->first <= id) {
     std::atomic<uint32_t>* word = sleepers_.begin()->second;
     sleepers_.erase(sleepers_.begin());
+    woken_.fetch_add(1, std::memory_order_relaxed);
     word->store(1, std::memory_order_release);
     // It may have gone by now: then this wakes nobody.
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
@@ -43,11 +44,14 @@ void Gate::sleep(uint64_t id) {
   fence();
   if (passed(id)) {
     lock.lock();
-    if (word.load(std::memory_order_relaxed) == 0) sleepers_.erase(self);
-    return;
+    if (word.load(std::memory_order_relaxed) == 0) {
+      sleepers_.erase(self);
+      return;
+    }
   }
   while (word.load(std::memory_order_acquire) == 0)
     syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  woken_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace feign

@@ -33,6 +33,9 @@ class alignas(64) Gate {
   void sleep(uint64_t id);
 
   static constexpr uint64_t kAll = UINT64_MAX;
+  // Threads that were woken and have no processor yet, over all gates: who only looks at the clock
+  // lets them have its own.
+  static bool any_woken() { return woken_.load(std::memory_order_relaxed) != 0; }
 
  private:
   static void fence() {
@@ -45,6 +48,7 @@ class alignas(64) Gate {
   }
   void wake(uint64_t id);
 
+  static inline std::atomic<uint32_t> woken_{0};
   std::atomic<uint64_t> upto_{0};
   std::atomic<uint64_t> wanted_{kAll};  // the least id of a sleeper
   std::atomic<bool> fence_;             // open() has a fence …

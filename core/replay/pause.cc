@@ -2,6 +2,7 @@
 #include "replay/pause.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <array>
 
 #include "base/clock.h"
+#include "replay/gate.h"
 
 namespace feign {
 namespace {
@@ -90,7 +92,10 @@ Pause::~Pause() {
 uint64_t Pause::compute(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) {
   uint64_t now = now_ns();
   if (busy_.fetch_add(1, std::memory_order_relaxed) < most_busy_) {
-    while (now < due && !stop.load(std::memory_order_relaxed)) now = now_ns();
+    // The kernel lets a thread that was woken wait for milliseconds behind one that computes. In
+    // the program the one that woke it was mostly over then.
+    for (; now < due && !stop.load(std::memory_order_relaxed); now = now_ns())
+      if (Gate::any_woken()) sched_yield();
     learnt.last_ns = now;
   } else {
     now = until(due, stop, learnt);
