@@ -634,9 +634,9 @@ TEST(Channel, WhoSharesWhatItHeldAloneComesBeforeThoseThatShareIt) {
   EXPECT_EQ(r.of(5), (Edges{{3, "channel"}, {4, "channel"}}));
 }
 TEST(Channel, WhoIsRefusedALockComesBeforeThoseThatShareItGiveItUp) {
-  const Ran r({lock(1, F_RDLCK, 0), lock(2, F_WRLCK, 0, -EAGAIN), lock(1, F_UNLCK, 0),
-               lock(2, F_WRLCK, 0)},
-              only("channel"));
+  const Ran r(
+      {lock(1, F_RDLCK, 0), lock(2, F_WRLCK, 0, -EAGAIN), lock(1, F_UNLCK, 0), lock(2, F_WRLCK, 0)},
+      only("channel"));
 
   EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
   EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));

@@ -99,10 +99,11 @@ void Common::replaying(CLI::App& a) {
       "or ratio=N (to compress N:1)");
   a.add_option("--max-bytes", max_bytes,
                "Write no more than this, prepared files included (default: 95 % of what is free)");
-  a.add_option("--compute", compute,
-               "How pauses are passed: busy (what was computing keeps a processor busy, the rest is "
-               "slept), hybrid (asleep, but for the last stretch), sleep, spin, or awake (hybrid, on "
-               "processors kept from sleeping deeply) [think: busy, timed: hybrid]")
+  a.add_option(
+       "--compute", compute,
+       "How pauses are passed: busy (what was computing keeps a processor busy, the rest is "
+       "slept), hybrid (asleep, but for the last stretch), sleep, spin, or awake (hybrid, on "
+       "processors kept from sleeping deeply) [think: busy, timed: hybrid]")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kComputes), std::end(kComputes))));
   a.add_option("--streams-per-core", streams_per_core,
                "Threads a processor; more streams than that share them [256 threads in all]")

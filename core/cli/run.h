@@ -39,13 +39,13 @@ struct ReplayOptions {
   std::string root;  // "" if none
   Pace pace = Pace::kAfap;
   Order order = Order::kTrace;
-  bool order_given = false;  // several ranks have no recorded order over all streams
-  double scale = 1.0;        // of think time; of start times
+  bool order_given = false;        // several ranks have no recorded order over all streams
+  double scale = 1.0;              // of think time; of start times
   std::optional<Compute> compute;  // none: busy at pace think, else hybrid
-  uint32_t streams_per_core = 0;  // worker threads a processor, 0: up to 256 in all
-  bool pin = false;               // each worker to one processor
-  bool prepare = true;            // make what must exist
-  Content content;                // of what is prepared and written
+  uint32_t streams_per_core = 0;   // worker threads a processor, 0: up to 256 in all
+  bool pin = false;                // each worker to one processor
+  bool prepare = true;             // make what must exist
+  Content content;                 // of what is prepared and written
   std::string content_text = "sparse";
   std::string map;           // recorded ranks to those that replay: "", "block", "cyclic", a file
   uint64_t patience_ns = 0;  // a call may wait this long for other ranks; 0: by the trace's length

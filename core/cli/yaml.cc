@@ -136,7 +136,8 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       auto text = d.scalar(*value, "hybrid, sleep, spin, awake or busy");
       if (!text) return std::move(text.error());
       if (!parse_compute(*text, out.replay.compute))
-        return d.error(*value, "compute: \"" + *text + "\": want hybrid, sleep, spin, awake or busy");
+        return d.error(*value,
+                       "compute: \"" + *text + "\": want hybrid, sleep, spin, awake or busy");
     } else if (key == "streams-per-core") {
       auto text = d.scalar(*value, "a number from 1 to 4096");
       if (!text) return std::move(text.error());

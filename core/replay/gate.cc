@@ -19,39 +19,39 @@ Gate::Gate() {
 void Gate::wake(uint64_t id) {
   const std::lock_guard lock(mutex_);
   while (!sleepers_.empty() && sleepers_.begin()->first <= id) {
-    std::atomic<uint32_t>* word = sleepers_.begin()->second;
+    Sleeper* const sleeper = sleepers_.begin()->second;
     sleepers_.erase(sleepers_.begin());
-    woken_.fetch_add(1, std::memory_order_relaxed);
-    word->store(1, std::memory_order_release);
+    if (sleeper->first) woken_.fetch_add(1, std::memory_order_relaxed);
+    sleeper->awake.store(1, std::memory_order_release);
     // It may have gone by now: then this wakes nobody.
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    syscall(SYS_futex, &sleeper->awake, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
   wanted_.store(sleepers_.empty() ? kAll : sleepers_.begin()->first, std::memory_order_seq_cst);
 }
 
-void Gate::sleep(uint64_t id) {
+void Gate::sleep(uint64_t id, bool first) {
   if (passed(id)) return;
   if (!fenced_.load(std::memory_order_acquire)) {
     fence_.store(true, std::memory_order_seq_cst);
     syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
     fenced_.store(true, std::memory_order_release);
   }
-  std::atomic<uint32_t> word{0};
+  Sleeper self{.first = first};
   std::unique_lock lock(mutex_);
-  const auto self = sleepers_.emplace(id, &word);
+  const auto at = sleepers_.emplace(id, &self);
   wanted_.store(sleepers_.begin()->first, std::memory_order_seq_cst);
   lock.unlock();
   fence();
   if (passed(id)) {
     lock.lock();
-    if (word.load(std::memory_order_relaxed) == 0) {
-      sleepers_.erase(self);
+    if (self.awake.load(std::memory_order_relaxed) == 0) {
+      sleepers_.erase(at);
       return;
     }
   }
-  while (word.load(std::memory_order_acquire) == 0)
-    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
-  woken_.fetch_sub(1, std::memory_order_relaxed);
+  while (self.awake.load(std::memory_order_acquire) == 0)
+    syscall(SYS_futex, &self.awake, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  if (first) woken_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace feign

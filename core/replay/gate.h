@@ -29,13 +29,13 @@ class alignas(64) Gate {
       wake(id);
   }
   bool passed(uint64_t id) const { return upto_.load(std::memory_order_acquire) >= id; }
-  // Returns when passed(id). [any thread]
-  void sleep(uint64_t id);
+  // Returns when passed(id); as `first`, it gets a processor before those that only look at the
+  // clock (first_woken). [any thread]
+  void sleep(uint64_t id, bool first = false);
 
   static constexpr uint64_t kAll = UINT64_MAX;
-  // Threads that were woken and have no processor yet, over all gates: who only looks at the clock
-  // lets them have its own.
-  static bool any_woken() { return woken_.load(std::memory_order_relaxed) != 0; }
+  // Whether such a thread was woken, over all gates, and has no processor yet.
+  static bool first_woken() { return woken_.load(std::memory_order_relaxed) != 0; }
 
  private:
   static void fence() {
@@ -48,15 +48,18 @@ class alignas(64) Gate {
   }
   void wake(uint64_t id);
 
+  struct Sleeper {
+    std::atomic<uint32_t> awake{0};  // the word on which it sleeps until it is 1
+    bool first;
+  };
   static inline std::atomic<uint32_t> woken_{0};
   std::atomic<uint64_t> upto_{0};
   std::atomic<uint64_t> wanted_{kAll};  // the least id of a sleeper
   std::atomic<bool> fence_;             // open() has a fence …
   std::atomic<bool> fenced_;            // … every one that is under way
   std::mutex mutex_;                    // of those below
-  // By what they wait for: the word on which each sleeps until it is 1. So nobody is woken too
-  // early: hundreds may wait for forks of one stream.
-  std::multimap<uint64_t, std::atomic<uint32_t>*> sleepers_;
+  // By what they wait for. So nobody is woken too early: hundreds may wait for forks of one stream.
+  std::multimap<uint64_t, Sleeper*> sleepers_;
 };
 
 }  // namespace feign

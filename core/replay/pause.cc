@@ -92,10 +92,10 @@ Pause::~Pause() {
 uint64_t Pause::compute(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) {
   uint64_t now = now_ns();
   if (busy_.fetch_add(1, std::memory_order_relaxed) < most_busy_) {
-    // The kernel lets a thread that was woken wait for milliseconds behind one that computes. In
-    // the program the one that woke it was mostly over then.
+    // The kernel may let a thread that was woken wait for milliseconds behind one that computes.
+    // Not if it begins or its child has ended: there the one that woke it leaves the processor.
     for (; now < due && !stop.load(std::memory_order_relaxed); now = now_ns())
-      if (Gate::any_woken()) sched_yield();
+      if (Gate::first_woken()) sched_yield();
     learnt.last_ns = now;
   } else {
     now = until(due, stop, learnt);

@@ -40,8 +40,8 @@ class Pause {
   // [any thread]
   uint64_t until(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) const;
 
-  // The same of time that was spent computing: it keeps a processor busy, unless as many do already.
-  // [any thread]
+  // The same of time that was spent computing: it keeps a processor busy, unless as many do
+  // already. [any thread]
   uint64_t compute(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt);
 
   // What is not as was asked for; empty if all is.

@@ -117,7 +117,8 @@ class Ranks {
   std::string stopped_by_;
 };
 
-// `how`, of --map: "" (rank r on rank r), "block", "cyclic", or a file of lines "RECORDED[-RECORDED] REPLAY".
+// `how`, of --map: "" (rank r on rank r), "block", "cyclic", or a file of lines
+// "RECORDED[-RECORDED] REPLAY".
 Result<RankMap> map_ranks(const std::string& how, const Tables& tables, uint32_t size);
 
 }  // namespace feign

@@ -254,6 +254,7 @@ class Run {
         places(tables.streams.size()),
         activities(activities),
         fork_rule(tables.strings.intern("fork")),
+        process_rule(tables.strings.intern("process")),
         turn_rule(tables.strings.intern("trace")) {
     // MPI's own files lie elsewhere, and its ranks read each other's memory, which the wall
     // forbids.
@@ -359,7 +360,7 @@ class Run {
   };
   std::array<Turn, 256> turns;
   ActivityLog* const activities;  // may be null
-  const uint32_t fork_rule, turn_rule;
+  const uint32_t fork_rule, process_rule, turn_rule;
 
   Gate started;
   uint64_t anchor_ns = 0;  // what start times count from
@@ -559,7 +560,7 @@ void Worker::wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_
   wait.stream = a.stream;
   wait.place = a.place;
   run_.waits->begin(number_, wait);
-  gate.sleep(until);
+  gate.sleep(until, wait.rule == run_.fork_rule || wait.rule == run_.process_rule);
   run_.waits->end(number_);
   now_ = now_ns();
   // Before its fork there was no stream that could have waited.

@@ -60,7 +60,8 @@ class Pipeline {
     bool ended = false;   // no more comes in
     bool done = false;    // and all went out
     struct Carried {      // of dropped activities, for their stream's next
-      uint64_t compute = 0, sync = 0, asleep = 0;  // the last of the first
+      uint64_t compute = 0, sync = 0;
+      uint64_t asleep = 0;  // of compute
       std::vector<Dependency> depends;
     };
     // What the modifier merged into a later activity, by stream: what depends on the one depends on

@@ -858,8 +858,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     // The shortest calls take next to nothing without a tracer.
     if (k.left_out->passed != FEIGN_WAITED && provider_.estimated_)
       p.overhead += std::min(quicker, provider_.tracer_.of(quicker));
-    host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration,
-                   k.left_out->passed);
+    host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->passed);
     return FEIGN_OK;
   }
 

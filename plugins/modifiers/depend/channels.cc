@@ -38,9 +38,9 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
   const bool alone = f.locks->written(begin, end);  // somebody holds some of it alone
-  // A change for others: to hold it alone, or to be refused that, which comes before those that keep
-  // it give it up; to give it up, or to share it from now on. (To give up what others may hold, too,
-  // is none.)
+  // A change for others: to hold it alone, or to be refused that, which comes before those that
+  // keep it give it up; to give it up, or to share it from now on. (To give up what others may
+  // hold, too, is none.)
   if (!asks && (exclusive || (got && alone)))
     f.locks->write(begin, end, me_, come_after, !(got ? exclusive : alone));
   else
@@ -57,8 +57,12 @@ void Depend::unlocked(uint32_t file) {
   const auto mine = locked_.find(streams_[me_.stream].group);
   if (mine == locked_.end() || std::erase(mine->second, file) == 0) return;
   if (mine->second.empty()) locked_.erase(mine);
-  if (File* const f = files_.find(file); f != nullptr && f->locks)
-    f->locks->write(0, UINT64_MAX, me_, [&](const Points& p) { after(p, kChannel); }, true);
+  if (File* const f = files_.find(file); f != nullptr) unlock(*f);
+}
+
+void Depend::unlock(File& f) {
+  const auto come_after = [&](const Points& p) { after(p, kChannel); };
+  if (f.locks) f.locks->write(0, UINT64_MAX, me_, come_after, true);
 }
 
 void Depend::sent(Channel& c, uint32_t writer, uint64_t bytes) {

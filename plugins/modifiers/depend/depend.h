@@ -271,6 +271,7 @@ class Depend {
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
   void unlocked(uint32_t file);
+  void unlock(File& f);  // all that anybody has locked of it
   void window(const feign_activity& a);
 
   uint32_t name_of(uint32_t path);
