@@ -591,12 +591,12 @@ def put(op, arg, befores):
     return ""
 
 
-# For `feign discover`: calls on files, and calls that others may keep waiting.
-FILE_KINDS = ("open", "close", "read", "write", "seek", "stat", "change", "size", "flush", "dup", "list")
 # How the time of calls that are no activities passed: for the core, and for the reference.
 PASSED = {"pause": ("FEIGN_COMPUTED", "time is part of the pause"),
           "waits": ("FEIGN_WAITED", "time is waiting for others"),
           "sleeps": ("FEIGN_SLEPT", "time is part of the pause, which is slept")}
+# For `feign discover`: calls on files, and calls that others may keep waiting.
+FILE_KINDS = ("open", "close", "read", "write", "seek", "stat", "change", "size", "flush", "dup", "list")
 WAITING_EFFECTS = ("wait", "futex", "connect", "accept", "receive", "send", "semaphore", "flock", "aio_wait")
 
 

@@ -32,6 +32,7 @@ bool parse_order(const std::string& text, Order& order);
 // clock, on as many processors as there are, and the rest as the first.
 enum class Compute { kHybrid, kSleep, kSpin, kAwake, kBusy };
 inline constexpr const char* kComputes[] = {"hybrid", "sleep", "spin", "awake", "busy"};
+inline constexpr char kComputeForms[] = "hybrid, sleep, spin, awake or busy";
 // "hybrid"; false if it is none.
 bool parse_compute(const std::string& text, std::optional<Compute>& compute);
 

@@ -133,11 +133,10 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       if (!yes) return std::move(yes.error());
       out.replay.prepare = *yes;
     } else if (key == "compute") {
-      auto text = d.scalar(*value, "hybrid, sleep, spin, awake or busy");
+      auto text = d.scalar(*value, kComputeForms);
       if (!text) return std::move(text.error());
       if (!parse_compute(*text, out.replay.compute))
-        return d.error(*value,
-                       "compute: \"" + *text + "\": want hybrid, sleep, spin, awake or busy");
+        return d.error(*value, "compute: \"" + *text + "\": want " + kComputeForms);
     } else if (key == "streams-per-core") {
       auto text = d.scalar(*value, "a number from 1 to 4096");
       if (!text) return std::move(text.error());

@@ -27,7 +27,7 @@ struct Setting {
 constexpr Setting kSettings[] = {
     {"pace", "afap, think or timed, or think,scale=FACTOR"},
     {"order", "trace, depend or stream"},
-    {"compute", "hybrid, sleep, spin, awake or busy"},
+    {"compute", kComputeForms},
     {"content", Content::kForms},
     {"streams-per-core", "a number from 1 to 4096"},
     {"max-bytes", "bytes, such as 500m or 2GiB"},

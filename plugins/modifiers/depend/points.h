@@ -48,8 +48,6 @@ class Points {
     count_ = 0;
   }
   bool empty() const { return first_.id == 0; }
-  // Whether it is this stream's alone.
-  bool only_of(uint32_t stream) const { return first_.stream == stream && count_ == 0; }
   template <typename Visit>
   void for_each(Visit&& visit) const {
     if (first_.stream == 0) return;
