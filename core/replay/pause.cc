@@ -23,6 +23,8 @@ constexpr uint64_t kNap_ns = 200'000'000;
 constexpr uint64_t kLeast_ns = 5'000, kMost_ns = 500'000, kFirst_ns = 50'000;
 // Where more than that is needed, looking at the clock may take this share of a worker's time.
 constexpr double kShare = 0.12;
+// Who has a processor and looks at the clock sees a moment pass within this.
+constexpr uint64_t kPrompt_ns = 3'000;
 
 void sleep_until(uint64_t due) {
   const timespec t{static_cast<time_t>(due / 1'000'000'000),
@@ -73,7 +75,7 @@ void learn(Pause::Learnt& l, uint64_t least_ns, bool slept, uint64_t late, uint6
 
 Pause::Pause(Compute how, uint32_t busy)
     : learns_(how == Compute::kHybrid || how == Compute::kAwake || how == Compute::kBusy),
-      most_busy_(how == Compute::kBusy ? busy : 0),
+      busy_(how == Compute::kBusy ? busy : 0),
       awake_ns_(how == Compute::kSpin ? UINT64_MAX : 0) {
   if (how == Compute::kAwake) {
     // The kernel keeps the wish as long as the file is open.
@@ -90,18 +92,28 @@ Pause::~Pause() {
 }
 
 uint64_t Pause::compute(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) {
+  const auto mine = std::find_if(busy_.begin(), busy_.end(), [due](Busy& b) {
+    uint64_t nobody = 0;
+    return b.due.load(std::memory_order_relaxed) == 0 &&
+           b.due.compare_exchange_strong(nobody, due, std::memory_order_relaxed);
+  });
+  if (mine == busy_.end()) return until(due, stop, learnt);
   uint64_t now = now_ns();
-  if (busy_.fetch_add(1, std::memory_order_relaxed) < most_busy_) {
-    // The kernel may let a thread that was woken wait for milliseconds behind one that computes.
-    // Not if it begins or its child has ended: there the one that woke it leaves the processor.
-    for (; now < due && !stop.load(std::memory_order_relaxed); now = now_ns())
-      if (Gate::first_woken()) sched_yield();
-    learnt.last_ns = now;
-  } else {
-    now = until(due, stop, learnt);
-  }
-  busy_.fetch_sub(1, std::memory_order_relaxed);
+  // The kernel may let a thread wait for milliseconds behind one that computes. Not if it was woken
+  // to begin, or since its child has ended, or if it is to compute no longer: then the others leave
+  // their processors.
+  for (; now < due && !stop.load(std::memory_order_relaxed); now = now_ns())
+    if (Gate::first_woken() || overdue(now)) sched_yield();
+  mine->due.store(0, std::memory_order_relaxed);
+  learnt.last_ns = now;
   return now;
+}
+
+bool Pause::overdue(uint64_t now) const {
+  return std::any_of(busy_.begin(), busy_.end(), [now](const Busy& b) {
+    const uint64_t due = b.due.load(std::memory_order_relaxed);
+    return due != 0 && due + kPrompt_ns < now;
+  });
 }
 
 uint64_t Pause::until(uint64_t due, const std::atomic<bool>& stop, Learnt& learnt) const {

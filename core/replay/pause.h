@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "cli/run.h"
 
@@ -48,9 +49,14 @@ class Pause {
   const char* doubt() const { return doubt_; }
 
  private:
+  // Whether a thread that computes should have seen its moment pass, and has no processor to see it.
+  bool overdue(uint64_t now) const;
+
   bool learns_;
-  const uint32_t most_busy_;
-  std::atomic<uint32_t> busy_ = 0;
+  struct alignas(64) Busy {
+    std::atomic<uint64_t> due{0};  // 0: nobody computes here
+  };
+  std::vector<Busy> busy_;
   uint64_t awake_ns_;
   int latency_ = -1;  // /dev/cpu_dma_latency, as long as it counts
   const char* doubt_ = "";
