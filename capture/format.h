@@ -86,6 +86,7 @@ struct feign_control {
   uint32_t owner;
   uint32_t strangers;
   uint32_t silent; /* threads that could not be recorded from some call on */
+  uint64_t start;  /* ticks that a program's start takes longer with the library; 0: not known */
 };
 
 struct feign_chunk_head {

@@ -4,8 +4,10 @@
 import os
 import re
 import resource
+import subprocess
+import time
 
-from harness import BUILD, TOP, Tmp, feign, main, refuses
+from harness import BUILD, FEIGN, TOP, Tmp, feign, main, refuses
 
 SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
 
@@ -53,6 +55,28 @@ def test_awake_says_so_where_it_cannot_be():
         assert r.json()["mismatched"] == 0
         allowed = os.access("/dev/cpu_dma_latency", os.W_OK)
         assert ("processors may sleep deeply" in r.err) != allowed, r.err
+
+
+def test_timed_keeps_processors_awake_where_it_may():
+    device = "/dev/cpu_dma_latency"
+    for compute, holds in (([], os.access(device, os.W_OK)), (["--compute", "hybrid"], False)):
+        with Tmp() as tmp:
+            trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+            os.mkdir(root)
+            with open(trace, "w", encoding="ascii") as out:
+                out.write('100 1795229210.0 mkdir("/a", 0755) = 0 <0.000001>\n100 1795229210.6 mkdir("/b", 0755) = 0 <0.000001>\n')
+            seen = False
+            with subprocess.Popen([FEIGN, "replay", trace, "--root", root, "--pace", "timed", *compute], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as run:
+                while run.poll() is None:
+                    try:
+                        fds = f"/proc/{run.pid}/fd"
+                        seen = seen or any(os.readlink(f"{fds}/{fd}") == device for fd in os.listdir(fds))
+                    except OSError:
+                        pass  # a descriptor, or all of it, is gone
+                    time.sleep(0.01)
+                assert run.returncode == 0 and "sleep deeply" not in run.stderr.read()
+            assert seen == holds, compute
 
 
 def test_what_computed_keeps_a_processor_busy_and_what_slept_does_not():

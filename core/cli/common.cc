@@ -103,7 +103,8 @@ void Common::replaying(CLI::App& a) {
        "--compute", compute,
        "How pauses are passed: busy (what was computing keeps a processor busy, the rest is "
        "slept), hybrid (asleep, but for the last stretch), sleep, spin, or awake (hybrid, on "
-       "processors kept from sleeping deeply) [think: busy, timed: hybrid]")
+       "processors kept from sleeping deeply) [think: busy, timed: awake where "
+       "that is permitted]")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kComputes), std::end(kComputes))));
   a.add_option("--streams-per-core", streams_per_core,
                "Threads a processor; more streams than that share them [256 threads in all]")

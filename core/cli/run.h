@@ -58,7 +58,7 @@ struct ReplayOptions {
 
   Compute passing() const {
     if (pace == Pace::kAfap) return Compute::kSleep;  // there is nothing to pass
-    return compute.value_or(pace == Pace::kThink ? Compute::kBusy : Compute::kHybrid);
+    return compute.value_or(pace == Pace::kThink ? Compute::kBusy : Compute::kAwake);
   }
   // As fast as possible and in order, there is nothing to do at the same time.
   bool one_thread() const { return pace == Pace::kAfap && order == Order::kTrace; }

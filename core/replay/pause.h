@@ -49,7 +49,8 @@ class Pause {
   const char* doubt() const { return doubt_; }
 
  private:
-  // Whether a thread that computes should have seen its moment pass, and has no processor to see it.
+  // Whether a thread that computes should have seen its moment pass, and has no processor to see
+  // it.
   bool overdue(uint64_t now) const;
 
   bool learns_;

@@ -903,7 +903,7 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
   auto kept =
       std::make_unique<Run>(std::move(plan), options, replayers, root_fd, tables, activities, team);
   Run& run = *kept;
-  if (run.pause.doubt()[0] != '\0')
+  if (options.compute && run.pause.doubt()[0] != '\0')
     log(FEIGN_LOG_WARN, std::string("replay: ") + run.pause.doubt());
   std::optional<Watch> watch;
   if (team != nullptr) watch.emplace(run, recorded);

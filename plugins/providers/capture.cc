@@ -22,6 +22,7 @@
 #include <queue>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "capture/format.h"
@@ -100,6 +101,7 @@ struct Process {
   Pid pid = 0, parent = 0;
   int32_t rank = -1;
   bool forked = false;  // else it is a program of its own
+  bool fresh = false;   // a program that was started, and whose first call is still to come
   uint32_t cwd = 0;
   std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
   // Handles of third parties' layers: their number in the process -> the trace's.
@@ -157,9 +159,13 @@ class Provider {
   void align();
   uint64_t time(uint64_t tick) const {
     if (tick <= origin_) return 0;
-    return static_cast<uint64_t>(static_cast<double>(tick - origin_) * ns_per_tick_);
+    return ns(tick - origin_);
   }
   feign_status read_third(const std::string& path);
+  uint64_t ns(uint64_t ticks) const {
+    return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
+  }
+  Process* started(const Process& before, Pid pid, uint64_t moment);
   uint32_t op(uint32_t code) const;
   void third(Process& process, feign_activity& a, const feign_op_info& info);
   uint32_t handle(Process& process, uint32_t number, bool made);
@@ -545,9 +551,9 @@ feign_status Provider::read_control(const std::string& file, feign_control& c) c
   close(fd);
   if (size != sizeof c || c.magic != FEIGN_CAPTURE_MAGIC)
     return fail(file + ": is not what feign record leaves behind");
-  if (c.version != 4)
+  if (c.version != 5)
     return fail(file + ": is of version " + std::to_string(c.version) +
-                ", want 3: convert it with the feign that recorded it");
+                ", want 5: convert it with the feign that recorded it");
   c.host[sizeof c.host - 1] = c.reference[sizeof c.reference - 1] = '\0';
   return FEIGN_OK;
 }
@@ -711,6 +717,17 @@ void Provider::hints(Process& process, feign_activity& a) {
   }
 }
 
+// The program that the process goes on as, after an exec at that moment; null: nothing of it was
+// recorded.
+Process* Provider::started(const Process& before, Pid pid, uint64_t moment) {
+  const auto [from, to] = starts_.equal_range(pid);
+  uint64_t first = UINT64_MAX;
+  for (auto s = from; s != to; ++s)
+    if (before.host->to_main(s->second) >= moment) first = std::min(first, s->second);
+  const auto at = processes_.find({pid, first});
+  return at != processes_.end() ? &at->second : nullptr;
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
     if (heap_.empty()) {
@@ -758,7 +775,13 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       a->op = op;
       a->start_ns = start;
       a->duration_ns = duration;
-      a->compute_ns = static_cast<uint64_t>(static_cast<double>(item.own) * ns_per_tick_);
+      a->compute_ns = ns(item.own);
+      if (item.depth == 0 && std::exchange(process.fresh, false) && control_.start != 0) {
+        a->compute_ns += ns(control_.start);
+        host_->left_out(host_, a->stream, "start",
+                        "of the library that records: not in the pause before the next call",
+                        ns(control_.start), FEIGN_COMPUTED);
+      }
       a->marks = FEIGN_AT_DEPTH(item.depth);
       // MPI_MODE_CREATE, and there was nothing.
       if (op == FEIGN_MPIIO_FILE_OPEN && (a->flags & 1) != 0 && a->length == 0 && a->result >= 0)
@@ -771,11 +794,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         // Whichever thread calls exec, the process goes on under its own number.
         if (effect == Effect::kExec && a->result >= 0) {
           a->stream = lane->first_stream();
-          const auto [from, to] = starts_.equal_range(lane->pid());
-          if (std::none_of(
-                  from, to,
-                  [&](const auto& s) { return process.host->to_main(s.second) >= item.start; }) &&
-              unseen_++ == 0)
+          if (Process* const next = started(process, lane->pid(), item.start); next != nullptr)
+            next->fresh = true;
+          else if (unseen_++ == 0)
             unseen_one_ = host_->text(host_, a->path, nullptr);
         }
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
