@@ -216,8 +216,12 @@ def test_no_setuid_bits():
 
 
 def test_no_capabilities():
-    r, _ = leaves(['openat(AT_FDCWD, "/a", O_WRONLY|O_CREAT, 0755) = 3', 'fsetxattr(3, "security.capability", "\\1\\0\\0\\2", 20, 0) = 0'])
+    r, _ = leaves(['openat(AT_FDCWD, "/a", O_WRONLY|O_CREAT, 0755) = 3', 'fsetxattr(3, "security.capability", "\\1\\0\\0\\2", 20, 0) = 0',
+                   'fgetxattr(3, "security.capability", "\\1\\0\\0\\2", 100) = 20', 'fgetxattr(3, "user.none", 0x7ffd0000, 100) = 20'])
     assert any("user attributes" in s["why"] for s in r.json()["skips"]), r.out
+    # The trace has seen it there. (An attribute of users that is not there is a difference.)
+    got = r.json()["ops"]["fgetxattr"]
+    assert got["emulated"] == 1, got
 
 
 def test_a_fifo_never_waits():

@@ -583,9 +583,12 @@ struct Context {
   }
   int64_t get_attribute(const feign_activity& a, int fd) {
     if (a.path2 == 0) return skip("the attribute's name was not recorded");
-    return attribute(a, fd, [&](const char* path, size_t size) {
+    const int64_t result = attribute(a, fd, [&](const char* path, size_t size) {
       return ::getxattr(path, text(a.path2), read_buffer, size);
     });
+    // What is never set is not there.
+    const bool missing = result == -ENODATA && a.result >= 0 && !of_user(a);
+    return missing ? emulated(a.result) : result;
   }
   int64_t list_attributes(const feign_activity& a, int fd) {
     return attribute(
