@@ -370,7 +370,7 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   if (map == MAP_FAILED) return errno_error("map " + records, errno);
   map_ = static_cast<feign_control*>(map);
   feign_control& c = *map_;
-  c.version = 5;
+  c.version = FEIGN_CAPTURE_VERSION;
   if (o.all_users && (fchmod(fd_, 0666) != 0 || chmod(raw.c_str(), 0755) != 0))
     return errno_error("chmod " + records, errno);
   c.owner = o.all_users ? 0 : geteuid() + 1;

@@ -551,9 +551,10 @@ feign_status Provider::read_control(const std::string& file, feign_control& c) c
   close(fd);
   if (size != sizeof c || c.magic != FEIGN_CAPTURE_MAGIC)
     return fail(file + ": is not what feign record leaves behind");
-  if (c.version != 5)
-    return fail(file + ": is of version " + std::to_string(c.version) +
-                ", want 5: convert it with the feign that recorded it");
+  if (c.version != FEIGN_CAPTURE_VERSION)
+    return fail(file + ": is of version " + std::to_string(c.version) + ", want " +
+                std::to_string(FEIGN_CAPTURE_VERSION) +
+                ": convert it with the feign that recorded it");
   c.host[sizeof c.host - 1] = c.reference[sizeof c.reference - 1] = '\0';
   return FEIGN_OK;
 }
