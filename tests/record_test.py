@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """feign record: what it keeps is what strace sees of the same run, call by call; and it replays."""
 import collections
+import itertools
 import json
 import os
 import pwd
@@ -179,6 +180,28 @@ def replays(trace, tmp, work, fidelity=0.999):
 
 def plain(name, **how):
     both(name, compiled_from=name, **how)
+
+
+def test_names_that_several_processes_are_after():
+    """Which of calls that overlap took effect first, their results tell: of feign record's calls, and of strace's."""
+    needs_capture()
+    needs_strace()
+    for tracer, again in itertools.product(("feign", "strace"), ([], ["again"])):
+        with Tmp() as tmp:
+            work = os.path.join(tmp, "w")
+            os.mkdir(work)
+            program = [compiled(tmp, "race"), *again]
+            trace = os.path.join(tmp, "t.feign" if tracer == "feign" else "t.strace")
+            if tracer == "feign":
+                feign("record", "-o", trace, "--", *program, cwd=work)
+            else:
+                subprocess.run(["strace", "-f", "-ttt", "-T", "-y", "-o", trace, *program], cwd=work, check=True)
+            for order in ("trace", "depend"):
+                root = os.path.join(tmp, order)
+                os.mkdir(root)
+                r = feign("replay", trace, "--root", root, "--order", order, "--json", *(["--cwd", work] if tracer == "strace" else [])).json()
+                total = r["matched"] + r["mismatched"]
+                assert total > (7000 if again else 40000) and r["mismatched"] <= (total / 100 if again else 0), (tracer, again, order, total, r["mismatches"])
 
 
 def test_threads():

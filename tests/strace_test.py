@@ -361,12 +361,12 @@ def test_of_calls_that_overlap_the_one_that_came_late_comes_after():
     at = "17000000%02d.000000"
     same(calls([f"1 {at % 0} mkdir(\"/d\", 0777 <unfinished ...>", f"2 {at % 1} mkdir(\"/d\", 0777) = -1 EEXIST (File exists) <0.000010>",
                 f"1 {at % 2} <... mkdir resumed>) = 0 <2.000000>",
-                # Not of another name, nor when the process itself goes on.
+                # Its own process may have gone on since.
                 f"1 {at % 3} mkdir(\"/e\", 0777 <unfinished ...>", f"2 {at % 4} mkdir(\"/d\", 0777) = -1 EEXIST (File exists) <0.000010>",
                 f"2 {at % 5} mkdir(\"/e\", 0777) = -1 EEXIST (File exists) <0.000010>", f"2 {at % 6} rmdir(\"/d\") = 0 <0.000010>",
                 f"1 {at % 7} <... mkdir resumed>) = 0 <4.000000>"]),
          ['mkdir(pathname="/d", mode=0755) = 0', 'mkdir(pathname="/d", mode=0755) = -EEXIST', 'mkdir(pathname="/d", mode=0755) = -EEXIST',
-          'mkdir(pathname="/e", mode=0755) = -EEXIST', 'rmdir(pathname="/d") = 0', 'mkdir(pathname="/e", mode=0755) = 0'])
+          'mkdir(pathname="/e", mode=0755) = 0', 'mkdir(pathname="/e", mode=0755) = -EEXIST', 'rmdir(pathname="/d") = 0'])
     # Who read to the end of a file read after those who got all they wanted; who never sees its call end is let go.
     got = calls([f"1 {at % 0} open(\"/f\", O_RDONLY) = 3 <0.000010>", f"1 {at % 1} fork() = 2 <0.000010>", f"1 {at % 2} read(3,  <unfinished ...>",
                  f"2 {at % 3} read(3, \"\", 10) = 0 <0.000010>", f"1 {at % 4} <... read resumed>\"0123456789\", 10) = 10 <2.000000>",
@@ -374,11 +374,49 @@ def test_of_calls_that_overlap_the_one_that_came_late_comes_after():
     same([c[c.index(") = "):] for c in got if c.startswith("read")], [") = 10", ") = 0", ") = 0"])
 
 
+def race(*lines):
+    """Lines of processes 1 to 3: "1 call(" begins a call, "1) = result" ends it, "1 call(...) = result" is whole. What the calls become: process and result."""
+    out, under_way = ["1 1700000000.000000 chdir(\"/w\") = 0 <0.000001>"], {}
+    for i, line in enumerate(lines):
+        pid, text = line[0], line[1:].strip()
+        if text.startswith(")"):
+            text = f"<... {under_way.pop(pid)} resumed>{text} <1.000000>"
+        elif " = " not in text:
+            under_way[pid] = text.split("(")[0]
+            text += " <unfinished ...>"
+        else:
+            text += " <0.000001>"
+        out.append(f"{pid} 17000000{i + 1:02}.000000 {text}")
+    found, _ = text_of(out)
+    return [re.sub(r"^\[\d+ (\d+)/\S+\] (\w+)\(.*\) = (\S+).*", r"\1 \2 \3", line) for line in found[1:]]
+
+
+def test_of_calls_that_overlap_results_tell_the_order():
+    missing, there = ") = -1 ENOENT (No such file or directory)", ") = -1 EEXIST (File exists)"
+    # Who did not find it was before who made it, who found it was behind.
+    assert race('1 mkdir("d", 0777', '2 stat("d", 0x1', "1) = 0", "2" + missing) == ["2 stat -ENOENT", "1 mkdir 0"]
+    assert race('1 mkdir("d", 0777', '2 access("d", F_OK', "2) = 0", "1) = 0") == ["1 mkdir 0", "2 access 0"]
+    # The same of one that is removed or moved.
+    assert race('1 unlink("f"', '2 access("f", F_OK', "1) = 0", "2) = 0") == ["2 access 0", "1 unlink 0"]
+    assert race('1 rename("f", "g"', '2 open("f", O_RDONLY', '3 access("g", F_OK', "2" + missing, "3) = 0", "1) = 0") == ["1 rename 0", "2 open -ENOENT", "3 access 0"]
+    # One before the other before the third, which ended first.
+    assert race('3 mkdir("d", 0777', '2 mkdir("d", 0777', '1 stat("d", 0x1', "2" + there, "1" + missing, "3) = 0") == ["1 stat -ENOENT", "3 mkdir 0", "2 mkdir -EEXIST"]
+    # A lock that its owner had, looked at and gave up while another was after it: as they ended.
+    assert race('1 open("l", O_CREAT|O_EXCL, 0600) = 3', '2 open("l", O_CREAT|O_EXCL, 0600', '1 stat("l", {st_mode=S_IFREG|0600, st_size=0, ...}) = 0', '1 unlink("l") = 0',
+                "2) = 3") == ["1 open 3", "1 stat 0", "1 unlink 0", "2 open 3"]
+    # Nothing is said of another name, of what did not overlap, nor of what never ended.
+    assert race('1 mkdir("d", 0777', '2 stat("e", 0x1', "1) = 0", "2" + missing) == ["1 mkdir 0", "2 stat -ENOENT"]
+    assert race('1 mkdir("d", 0777) = 0', '2 stat("d", 0x1) = -1 ENOENT (No such file or directory)') == ["1 mkdir 0", "2 stat -ENOENT"]
+    assert race('1 mkdir("d", 0777', '2 stat("d", 0x1', "1) = 0", '3 access("d", F_OK) = 0') == ["1 mkdir 0", "3 access 0"]
+
+
 def test_of_files_that_are_merged_too():
     at = "17000000%02d.000000"
     trace = {"t.1": [f"{at % 0} mkdir(\"/d\", 0777) = 0 <3.000000>"], "t.2": [f"{at % 1} mkdir(\"/d\", 0777) = -1 EEXIST (File exists) <0.500000>"],
-             "t.3": [f"{at % 2} mkdir(\"/e\", 0777) = -1 EEXIST (File exists) <0.000010>"]}
-    same(calls(trace, name="t"), ['mkdir(pathname="/d", mode=0755) = 0', 'mkdir(pathname="/d", mode=0755) = -EEXIST', 'mkdir(pathname="/e", mode=0755) = -EEXIST'])
+             "t.3": [f"{at % 2} mkdir(\"/e\", 0777) = -1 EEXIST (File exists) <0.000010>"],
+             "t.4": [f"{at % 1} access(\"/d\", F_OK) = -1 ENOENT (No such file or directory) <3.000000>"]}
+    same(calls(trace, name="t"), ['access(pathname="/d", mode=F_OK) = -ENOENT', 'mkdir(pathname="/d", mode=0755) = 0', 'mkdir(pathname="/d", mode=0755) = -EEXIST',
+                                  'mkdir(pathname="/e", mode=0755) = -EEXIST'])
 
 
 def test_variants():

@@ -2,8 +2,9 @@
 // Provider capture: reads what the capture library left in a raw folder (capture/format.h).
 //
 // Each lane is in the order in which its calls ended; lanes are merged by when their calls took
-// effect. A call that others are in comes before those: its beginning holds its place until its
-// record, which ended after them, is met.
+// effect; of calls on one name that overlap, as their results tell (overlap.h). A call that others
+// are in comes before those: its beginning holds its place until its record, which ended after
+// them, is met.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -31,6 +32,7 @@
 #include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
+#include "providers/overlap.h"
 #include "trace/own_layer.h"
 
 namespace {
@@ -117,8 +119,11 @@ class Lane {
   feign_status fill();
   bool empty() const { return queue_.empty(); }
   Item& front() { return queue_.front(); }
+  const Item& front() const { return queue_.front(); }
   void pop() { queue_.pop_front(); }
   uint64_t when();
+  const feign::Call* call() const;  // that the front is
+  feign::Claims claims;             // of the front
   Process& process() { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   uint32_t first_stream() const { return stream_of(pid_); }
@@ -166,6 +171,8 @@ class Provider {
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
   }
   Process* started(const Process& before, Pid pid, uint64_t moment);
+  void in_line(Lane* lane);
+  Lane* first();
   uint32_t op(uint32_t code) const;
   void third(Process& process, feign_activity& a, const feign_op_info& info);
   uint32_t handle(Process& process, uint32_t number, bool made);
@@ -189,9 +196,11 @@ class Provider {
   };
   std::vector<Aligned> aligned_;
   std::map<std::pair<ProcessKey, uint32_t>, std::unique_ptr<Lane>> lanes_;
-  uint64_t unseen_ = 0;     // programs that were started and recorded nothing
-  std::string unseen_one_;  // the first of them
+  uint64_t unseen_ = 0;       // programs that were started and recorded nothing
+  std::string unseen_one_;    // the first of them
+  std::vector<Lane*> later_;  // those that have not begun, the next one last
   std::vector<std::pair<uint64_t, Lane*>> heap_;
+  feign::Names there_;
   uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
   std::vector<std::unique_ptr<feign::OwnLayer>> third_;  // layers of third parties
   uint32_t last_handle_ = kFirstHandle;
@@ -392,6 +401,15 @@ feign_status Lane::fill() {
   }
 }
 
+const feign::Call* Lane::call() const {
+  const Item& item = queue_.front();
+  const uint32_t number = item.code & 0xFFF;
+  if (item.kind != FEIGN_RECORD_CALL || item.code >> 12 != FEIGN_CAPTURE_POSIX ||
+      number >= feign::posix_calls().size())
+    return nullptr;
+  return &feign::posix_calls()[number];
+}
+
 // When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
 // somebody or hand over bytes, and those that others are in, when they started.
 uint64_t Lane::when() {
@@ -402,8 +420,8 @@ uint64_t Lane::when() {
     key = item.kind == FEIGN_RECORD_CALL ? item.end : item.start;
   } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
     key = item.start;  // what a rank sends, or that it has come, others may know before it ends
-  } else if (layer == FEIGN_CAPTURE_POSIX && (item.code & 0xFFF) < feign::posix_calls().size()) {
-    switch (feign::posix_calls()[item.code & 0xFFF].effect) {
+  } else if (const feign::Call* const call = this->call(); call != nullptr) {
+    switch (call->effect) {
       case Effect::kFork:
       case Effect::kVfork:
       case Effect::kClone:
@@ -613,9 +631,10 @@ feign_status Provider::start() {
     origin_ = std::min(origin_, process.host->to_main(key.second));
   for (auto& [key, lane] : lanes_) {
     if (const feign_status s = lane->fill(); s < 0) return s;
-    if (!lane->empty()) heap_.emplace_back(lane->when(), lane.get());
+    if (!lane->empty()) later_.push_back(lane.get());
   }
-  std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+  std::stable_sort(later_.begin(), later_.end(),
+                   [](Lane* a, Lane* b) { return a->front().start > b->front().start; });
   return FEIGN_OK;
 }
 
@@ -729,9 +748,41 @@ Process* Provider::started(const Process& before, Pid pid, uint64_t moment) {
   return at != processes_.end() ? &at->second : nullptr;
 }
 
+void Provider::in_line(Lane* lane) {
+  const feign::Call* const call = lanes_.size() > 1 ? lane->call() : nullptr;
+  lane->claims = call != nullptr ? feign::claims(call->effect, lane->front().a) : feign::Claims();
+  heap_.emplace_back(lane->when(), lane);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+// Takes whose call is next out of the heap; null: nobody's.
+Lane* Provider::first() {
+  for (; !later_.empty() && (heap_.empty() || later_.back()->front().start <= heap_.front().first);
+       later_.pop_back())
+    in_line(later_.back());
+  if (heap_.empty()) return nullptr;
+  const uint64_t by = heap_[0].second->front().end;
+  const size_t at = feign::first_of(0, heap_.size(), there_, [&](size_t i) {
+    Lane* const lane = heap_[i].second;
+    return lane->front().start <= by ? &lane->claims : nullptr;
+  });
+  Lane* const lane = heap_[at].second;
+  there_.note(lane->claims, lane->front().a);
+  if (at == 0) {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+  } else {
+    heap_[at] = heap_.back();
+    heap_.pop_back();
+    std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+  }
+  return lane;
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
-    if (heap_.empty()) {
+    Lane* const lane = first();
+    if (lane == nullptr) {
       if (unseen_ != 0)
         host_->log(host_, FEIGN_LOG_WARN,
                    (std::to_string(unseen_) +
@@ -751,9 +802,6 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       aligned_.clear();
       return FEIGN_END;
     }
-    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-    Lane* const lane = heap_.back().second;
-    heap_.pop_back();
     Item item = std::move(lane->front());
     lane->pop();
     Process& process = lane->process();
@@ -811,10 +859,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       ++done;
     }
     if (const feign_status s = lane->fill(); s < 0) return s;
-    if (!lane->empty()) {
-      heap_.emplace_back(lane->when(), lane);
-      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-    }
+    if (!lane->empty()) in_line(lane);
   }
   return FEIGN_OK;
 }

@@ -5,7 +5,8 @@
 // annotations (never by searching for ") = "); which argument means what comes from the call's
 // description in layers/posix.h. Calls interrupted in the text (<unfinished ...>) are put together
 // again. Activities leave in the order in which they took effect: a call that makes a process or
-// gives up a descriptor holds its place from its start, every other from its end.
+// gives up a descriptor holds its place from its start, every other from its end; of calls on one
+// name that overlap, as their results tell (overlap.h).
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "plugin/options.h"
+#include "providers/overlap.h"
 #include "providers/strace_overhead.h"
 
 namespace {
@@ -327,14 +329,21 @@ struct Held {
   std::vector<uint64_t> values;
   bool complete = true;
   bool from_start = false;  // it took effect when it started
+  feign::Claims claims;
+  uint32_t open = 0;          // calls under way that may have taken effect before it
+  std::vector<Held*> rivals;  // those that have ended since
+  bool gone = false;          // it took effect before one that ended before it
+  uint64_t ended() const { return a.start_ns + a.duration_ns; }
 };
 
 // A call of which the text has shown the beginning only.
 struct Begun {
   std::string text;  // "name(arguments so far"
   uint64_t start = 0, line = 0;
-  Held* place = nullptr;   // that it holds, if it does
-  bool took_over = false;  // execve of a thread that became the process: it was successful
+  Held* place = nullptr;            // that it holds, if it does
+  bool took_over = false;           // execve of a thread that became the process: it was successful
+  std::array<uint32_t, 2> names{};  // that it is about
+  std::vector<Held*> early;         // calls on them that ended since: `open` counts this one
 };
 
 struct Process {
@@ -347,22 +356,6 @@ struct Process {
   bool begun = false;
   Begun call;
 };
-
-// Of calls that overlap, the one that ended first need not have taken effect first. Where the
-// results tell, they count: a name that exists was made before, and who found the end of a file
-// read after those who did not. Such a call is kept back while one like it (the same but for what
-// follows its path or descriptor) is under way, unless its own process goes on.
-struct Late {
-  Process* process = nullptr;
-  std::string text;    // what one like it begins with
-  uint64_t ended = 0;  // the line that it ended in
-  Held held;
-};
-bool came_late(const Call& call, std::string_view text, const feign_activity& a) {
-  if (a.marks & FEIGN_NO_RESULT) return false;
-  return a.result == -EEXIST || (call.effect == Effect::kRead && text.starts_with("read") &&
-                                 a.result == 0 && a.length != 0);
-}
 
 // Calls that take effect when they start, not when they end: those that make a process, give up a
 // descriptor, or wake somebody, who may be seen to go on before the call is seen to end. `text` is
@@ -388,11 +381,6 @@ bool at_start(const Call& call, std::string_view text) {
   }
 }
 
-bool made_before(const Held& made, const Held& late) {
-  return made.a.op == late.a.op && made.a.path == late.a.path && made.a.path2 == late.a.path2 &&
-         made.a.result >= 0 && made.a.start_ns <= late.a.start_ns + late.a.duration_ns;
-}
-
 class Provider;
 
 // One file of the trace.
@@ -404,12 +392,12 @@ class Source {
 
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
-  bool empty() const { return queue_.empty(); }
+  bool empty() const { return next_ == nullptr; }
   uint64_t pauses(uint64_t most_lines, feign::TracerTime& out);
   // When the front took effect, by the clock of the trace.
   uint64_t when() const;
-  Held& front() { return queue_.front(); }
-  void pop() { queue_.pop_front(); }
+  Held& front() { return *next_; }
+  void pop();
   uint32_t number() const { return number_; }
 
  private:
@@ -424,9 +412,11 @@ class Source {
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
   feign_status bad(const std::string& what);
-  bool keep_back(Process& p, const Call& call, std::string_view text);
-  bool is_under_way(const Late& late) const;
-  void let_go(const Process* of);
+  void names(Begun& begun, const Call& call);
+  void overlaps(Held& h, Effect effect);
+  void forget(Held& h);
+  std::vector<Held*> no_longer_under_way(Process& p);
+  feign_status ended(Process& p, std::string_view text);
   Process& process(int64_t pid);
 
   Provider& provider_;
@@ -435,7 +425,8 @@ class Source {
   int32_t rank_;
   int64_t pid_;  // of lines that name none
   std::deque<Held> queue_;
-  std::vector<Late> late_;
+  Held* next_ = nullptr;             // of the queue
+  std::vector<Process*> under_way_;  // in calls about names
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
@@ -487,6 +478,7 @@ class Provider {
   };
   std::vector<std::unique_ptr<Unknown>> unknown_;
   uint32_t cwd_ = 0;
+  feign::Names there_;
   feign::TracerTime tracer_;
   bool estimated_ = false;  // … from the trace
   std::string scratch_, error_;
@@ -543,11 +535,25 @@ feign_status Source::bad(const std::string& what) {
 
 uint64_t Source::when() const {
   const Held& h = queue_.front();
-  return h.from_start ? h.a.start_ns : h.a.start_ns + h.a.duration_ns;
+  return h.from_start ? h.a.start_ns : h.ended();
+}
+
+void Source::pop() {
+  next_->gone = true;
+  next_ = nullptr;
+  for (; !queue_.empty() && queue_.front().gone; queue_.pop_front()) forget(queue_.front());
+}
+
+// The call waits for nobody who is still under way.
+void Source::forget(Held& h) {
+  for (auto p = under_way_.begin(); h.open != 0 && p != under_way_.end(); ++p)
+    h.open -= static_cast<uint32_t>(std::erase((*p)->call.early, &h));
 }
 
 feign_status Source::fill() {
-  while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
+  if (next_ != nullptr) return FEIGN_OK;
+  while (!over_ && (queue_.empty() || ((!queue_.front().complete || queue_.front().open != 0) &&
+                                       queue_.size() < kMaxHeld))) {
     std::string_view text;
     auto got = lines_->next(text);
     if (!got)
@@ -567,14 +573,25 @@ feign_status Source::fill() {
     for (auto& [pid, p] : processes_)
       if (p->begun) {
         p->begun = false;
+        (void)no_longer_under_way(*p);
         if (p->call.place == nullptr)
           provider_.host_->left_out(provider_.host_, p->stream, "(call)", "did not return", 0, 0);
       }
-    let_go(nullptr);
-  } else if (!queue_.empty() && !queue_.front().complete) {
-    queue_.front().complete = true;
-    queue_.front().a.marks |= FEIGN_NO_RESULT;
+  } else if (Held& h = queue_.front(); !h.complete || h.open != 0) {
+    if (!h.complete) h.a.marks |= FEIGN_NO_RESULT;
+    h.complete = true;
+    forget(h);
   }
+  if (queue_.empty()) return FEIGN_OK;
+  next_ = &queue_.front();
+  if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
+    if (const size_t at = feign::first_of(rivals.size(), rivals.size(), provider_.there_,
+                                          [&](size_t i) {
+                                            Held* const h = i < rivals.size() ? rivals[i] : next_;
+                                            return h->gone ? nullptr : &h->claims;
+                                          });
+        at < rivals.size())
+      next_ = rivals[at];
   return FEIGN_OK;
 }
 
@@ -710,11 +727,9 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
     table_ = true;
     text = {};
   } else if (text[0] == ')' && unfinished_ != nullptr && unfinished_->begun) {  // -z
-    Process& p = *unfinished_;
-    p.begun = false;
-    const std::string all = p.call.text + std::string(text);
+    const std::string all = unfinished_->call.text + std::string(text);
     text = {};
-    return call(p, p.call.start, all, p.call.line, p.call.place);
+    return ended(*unfinished_, all);
   } else if (coloured_) {
     memory = without_colours(text);
     text = memory;
@@ -757,11 +772,15 @@ feign_status Source::line(std::string_view text) {
       if (m.number(caller) && processes_.contains(caller) && process(caller).begun) {
         Process& from = process(caller);
         Process& to = process(pid);
+        (void)no_longer_under_way(from);
+        (void)no_longer_under_way(to);
         to.begun = true;
         to.call = std::move(from.call);
         to.call.took_over = true;
         from.begun = false;
       }
+    } else if (const auto at = processes_.find(pid); at != processes_.end()) {
+      (void)no_longer_under_way(*at->second);
     }
     return FEIGN_OK;
   }
@@ -790,7 +809,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   const size_t length = name_of_call(text).size();
   if (length == 0 || length == text.size() || text[length] != '(')
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(… <unfinished ...>");
-  if (!late_.empty()) let_go(&p);
+  (void)no_longer_under_way(p);
   p.begun = true;
   unfinished_ = &p;
   p.call.text.assign(text);
@@ -811,7 +830,57 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     h.a.stream = p.stream;
     h.a.place = FEIGN_PLACE(number_, p.call.line);
     p.call.place = &h;
+  } else {
+    names(p.call, *k.call);
+    if (p.call.names[0] != 0) under_way_.push_back(&p);
   }
+  return FEIGN_OK;
+}
+
+// What the call is about, as far as its beginning tells.
+void Source::names(Begun& begun, const Call& call) {
+  const std::string_view text = begun.text;
+  Scan s(text.substr(text.find('(') + 1));
+  begun.names = {};
+  if (call.effect == Effect::kRead) {
+    int64_t fd = 0;
+    if (!s.number(fd)) return;
+    uint32_t file = 0;
+    if (const char* start = s.p + 1; s.peek() == '<' && s.skip_angle())
+      file =
+          provider_.hint(static_cast<int32_t>(fd), {start, static_cast<size_t>(s.p - start) - 1});
+    begun.names[0] = feign::stream_name(file, FEIGN_FD(fd));
+    return;
+  }
+  for (uint32_t& name : begun.names) {
+    const size_t quote = s.rest().find('"');
+    if (quote == std::string_view::npos) return;
+    s.p += quote;
+    const char* start = s.p + 1;
+    if (!s.skip_string()) return;
+    name = provider_.text_of({start, static_cast<size_t>(s.p - start) - 1});
+  }
+}
+
+// The calls that ended while that of `p` was under way, and are about its names: they wait for it
+// no longer.
+std::vector<Held*> Source::no_longer_under_way(Process& p) {
+  if (p.call.names[0] == 0) return {};
+  p.call.names = {};
+  std::erase(under_way_, &p);
+  for (Held* h : p.call.early) --h->open;
+  return std::exchange(p.call.early, {});
+}
+
+// The call of `p` that was under way has ended.
+feign_status Source::ended(Process& p, std::string_view text) {
+  p.begun = false;
+  const size_t before = queue_.size();
+  const std::vector<Held*> early = no_longer_under_way(p);
+  if (const feign_status s = call(p, p.call.start, text, p.call.line, p.call.place); s < 0)
+    return s;
+  if (early.empty() || queue_.size() != before + 1) return FEIGN_OK;
+  for (Held* const h : early) h->rivals.push_back(&queue_.back());
   return FEIGN_OK;
 }
 
@@ -824,7 +893,6 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
     provider_.host_->left_out(provider_.host_, p.stream, "(call)", "began before the trace", 0, 0);
     return FEIGN_OK;
   }
-  p.begun = false;
   std::string_view rest = text.substr(close + strlen(" resumed>"));
   // Old strace prints a blank before what follows; after a comma there is one already.
   if (rest.starts_with(' ') && p.call.text.ends_with(' ')) rest.remove_prefix(1);
@@ -837,7 +905,7 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
   } else {
     whole += rest;
   }
-  return call(p, p.call.start, whole, p.call.line, p.call.place);
+  return ended(p, whole);
 }
 
 feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
@@ -862,7 +930,6 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     return FEIGN_OK;
   }
 
-  if (!late_.empty()) let_go(&p);
   if (place == nullptr) queue_.emplace_back();
   Held& h = place != nullptr ? *place : queue_.back();
   h.a.op = k.call->op;
@@ -897,7 +964,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.overhead = left;
     p.ended = time + duration;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
-    if (!keep_back(p, *k.call, text) && !late_.empty()) let_go(nullptr);
+    overlaps(h, k.call->effect);
   } else {
     p.overhead = left;
     p.ended = time + duration;
@@ -906,35 +973,17 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   return FEIGN_OK;
 }
 
-bool Source::is_under_way(const Late& late) const {
-  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
-    const Process& p = *entry.second;
-    return p.begun && p.call.line < late.ended && p.call.text.starts_with(late.text);
-  });
-}
-
-// Takes the call of `p` that has just ended, the queue's last, out of the queue for the time being.
-bool Source::keep_back(Process& p, const Call& call, std::string_view text) {
-  if (processes_.size() < 2 || !came_late(call, text, queue_.back().a)) return false;
-  size_t end = text.find(call.effect == Effect::kRead ? ',' : '"');
-  if (end != text.npos && text[end] == '"') end = text.find('"', end + 1);
-  if (end == text.npos) return false;
-  Late late{&p, std::string(text.substr(0, end + 1)), lines_->number(), {}};
-  if (!is_under_way(late)) return false;
-  late.held = std::move(queue_.back());
-  queue_.pop_back();
-  late_.push_back(std::move(late));
-  return true;
-}
-
-// What was kept back takes its place: that of process `of`, which goes on; without, that for which
-// nobody is under way any more.
-void Source::let_go(const Process* of) {
-  std::erase_if(late_, [&](Late& late) {
-    if (of != nullptr ? late.process != of : is_under_way(late)) return false;
-    queue_.push_back(std::move(late.held));
-    return true;
-  });
+// What a call that has ended says of its names, and who else may say something of them.
+void Source::overlaps(Held& h, Effect effect) {
+  h.claims = feign::claims(effect, h.a);
+  for (Process* other : under_way_)
+    for (const feign::Claim& claim : h.claims)
+      if (claim.name != 0 &&
+          (claim.name == other->call.names[0] || claim.name == other->call.names[1])) {
+        other->call.early.push_back(&h);
+        ++h.open;
+        break;
+      }
 }
 
 // io_submit's array: each request that was accepted becomes an activity of its own.
@@ -1522,11 +1571,15 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       if (source->empty()) continue;
       if (best == nullptr || source->when() < best->when()) best = source.get();
     }
-    if (best != nullptr && best->front().a.result == -EEXIST)  // as came_late, between files
-      for (auto& source : sources_)
-        if (source.get() != best && !source->empty() && made_before(source->front(), best->front()))
-          best = source.get();
     if (best == nullptr) return FEIGN_END;
+    if (sources_.size() > 1) {
+      const uint64_t by = best->front().ended();
+      best = sources_[feign::first_of(best->number(), sources_.size(), there_, [&](size_t i) {
+               Source& s = *sources_[i];
+               return !s.empty() && s.front().a.start_ns <= by ? &s.front().claims : nullptr;
+             })].get();
+    }
+    there_.note(best->front().claims, best->front().a);
     if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;

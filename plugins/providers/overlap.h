@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// Of calls that overlap, the one that ended first need not have taken effect first. Where the
+// results tell, they count: who finds a name made was after whoever made it, who does not was
+// before, and who found the end of a file or a pipe read after those who got something.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/fs.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "feign.h"
+#include "resolve/effects.h"
+
+namespace feign {
+
+enum class There : uint8_t { kUnknown, kNo, kYes };
+
+// What a call's result says of one name: whether it was there before and is there after the call.
+struct Claim {
+  uint32_t name = 0;  // none
+  There before = There::kUnknown, after = There::kUnknown;
+  There was = There::kUnknown;  // by what the calls before it said
+};
+using Claims = std::array<Claim, 2>;
+
+// Stands for what is read through a descriptor, among names: bytes are there or not.
+inline uint32_t stream_name(uint32_t file, uint32_t handle) {
+  return UINT32_C(1) << 31 | (file != 0 ? file : UINT32_C(1) << 30 | handle);
+}
+
+inline Claims claims(Effect effect, const feign_activity& a) {
+  using enum There;
+  const bool ok = a.result >= 0;
+  const bool exists = a.result == -EEXIST || a.result == -EADDRINUSE;
+  if ((a.marks & FEIGN_NO_RESULT) != 0) return {};
+  if (effect == Effect::kRead && ok && a.length != 0) {
+    const uint32_t name = stream_name(a.file, a.handle);
+    return {{{name, a.result != 0 ? kYes : kNo, a.result != 0 ? kUnknown : kNo}, {}}};
+  }
+  if (a.path == 0 || (!ok && !exists && a.result != -ENOENT)) return {};
+  const Claim there = {a.path, kYes, kYes}, gone = {a.path, kYes, kNo},
+              missing = {a.path, kNo, kNo}, made = {a.path, kNo, kYes};
+  switch (effect) {
+    case Effect::kOpen:
+      if ((a.flags & O_TMPFILE) == O_TMPFILE) return {};
+      if (!ok || (a.flags & O_CREAT) == 0) break;
+      return {{(a.flags & O_EXCL) != 0 ? made : Claim{a.path, kUnknown, kYes}, {}}};
+    case Effect::kCreat:
+      if (!ok) break;
+      return {{{a.path, kUnknown, kYes}, {}}};
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kBind:
+    case Effect::kSymlink:
+      if (!ok) break;
+      return {{made, {}}};
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir:
+      if (!ok) break;
+      return {{gone, {}}};
+    case Effect::kRename: {
+      const bool exchange = (a.flags & RENAME_EXCHANGE) != 0;
+      const There before = exchange ? kYes : (a.flags & RENAME_NOREPLACE) != 0 ? kNo : kUnknown;
+      if (ok && a.path != a.path2) return {{exchange ? there : gone, {a.path2, before, kYes}}};
+      if (!exists) break;
+      return {{{a.path2, kYes, kYes}, {}}};
+    }
+    case Effect::kLink:
+      if (ok) return {{there, {a.path2, kNo, kYes}}};
+      if (!exists) break;
+      return {{{a.path2, kYes, kYes}, {}}};
+    case Effect::kStat:
+    case Effect::kStatat:
+    case Effect::kAccess:
+    case Effect::kReadlink:
+    case Effect::kChmod:
+    case Effect::kAttr:
+    case Effect::kGetXattr:
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
+    case Effect::kChdir:
+    case Effect::kChroot:
+    case Effect::kTruncate:
+    case Effect::kExec:
+      break;
+    default:
+      return {};
+  }
+  return {{ok || exists ? there : missing, {}}};
+}
+
+// Which names are there, by what calls say, in the order in which they are met.
+class Names {
+ public:
+  void look_up(Claims& claims) const {
+    for (Claim& c : claims)
+      if (c.name < there_.size()) c.was = there_[c.name];
+  }
+  // Names below directories that are given as descriptors are too many places' names.
+  void note(const Claims& claims, const feign_activity& a) {
+    if ((a.handle != 0 && a.handle != FEIGN_CWD) || (a.handle2 != 0 && a.handle2 != FEIGN_CWD))
+      return;
+    for (const Claim& c : claims) {
+      if (c.name == 0 || c.name >> 31 != 0) continue;
+      if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
+      there_[c.name] = c.after;
+    }
+  }
+
+ private:
+  std::vector<There> there_;  // by name
+};
+
+// Whether `late`, which began before `early` had ended and ended after it, took effect before it:
+// only so do both fit what they say.
+inline bool took_effect_first(const Claims& late, const Claims& early) {
+  const auto fits = [](There is, There wanted) {
+    return is == There::kUnknown || wanted == There::kUnknown || is == wanted;
+  };
+  for (const Claim& e : early)
+    for (const Claim& l : late) {
+      if (e.name == 0 || e.name != l.name) continue;
+      const bool as_ended = fits(e.was, e.before) && fits(e.after, l.before);
+      if (!as_ended && fits(e.was, l.before) && fits(l.after, e.before)) return true;
+    }
+  return false;
+}
+
+// Which call took effect first: that numbered `first`, which ended first, or one of those below
+// `count`. Of those that overlap it, `claims_of` gives the claims, of the others null.
+template <typename ClaimsOf>
+size_t first_of(size_t first, size_t count, const Names& there, const ClaimsOf& claims_of) {
+  for (int turns = 0; turns < 8; ++turns) {  // results of a damaged trace may go round in circles
+    Claims& early = *claims_of(first);
+    if (early[0].after == There::kUnknown) break;  // nobody can contradict it
+    there.look_up(early);
+    const size_t before = first;
+    for (size_t i = 0; i < count && first == before; ++i)
+      if (const Claims* late = i != before ? claims_of(i) : nullptr;
+          late != nullptr && took_effect_first(*late, early))
+        first = i;
+    if (first == before) break;
+  }
+  return first;
+}
+
+}  // namespace feign

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Processes that are after the same names at once: each name comes or goes once, by whoever is
+// first. With an argument, three names come, move and go all the time.
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { kProcesses = 4, kNames = 1500 };
+
+static void make(const char* name, int flags) {
+  const int fd = open(name, O_CREAT | O_WRONLY | flags, 0644);
+  if (fd >= 0) close(fd);
+}
+
+static void come_and_go(unsigned seed) {
+  char a[32], b[32], d[32];
+  struct stat st;
+  for (int i = 0; i < kNames; ++i) {
+    snprintf(a, sizeof a, "file%d", rand_r(&seed) % 3);
+    snprintf(b, sizeof b, "file%d", rand_r(&seed) % 3);
+    snprintf(d, sizeof d, "directory%d", rand_r(&seed) % 3);
+    switch (rand_r(&seed) % 8) {
+      case 0:
+        make(a, O_EXCL);
+        break;
+      case 1:
+        make(a, 0);
+        break;
+      case 2:
+        unlink(a);
+        break;
+      case 3:
+        stat(a, &st);
+        break;
+      case 4:
+        rename(a, b);
+        break;
+      case 5:
+        mkdir(d, 0755);
+        break;
+      case 6:
+        rmdir(d);
+        break;
+      default:
+        access(d, F_OK);
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  (void)argv;
+  char made[32], file[40], old[32];
+  struct stat st;
+  for (int i = 0; i < kNames; ++i) {
+    snprintf(old, sizeof old, "old%d", i);
+    make(old, 0);
+  }
+  for (int p = 0; p < kProcesses; ++p)
+    if (fork() == 0) {
+      if (argc > 1) {
+        come_and_go((unsigned)p + 1);
+        _exit(0);
+      }
+      for (int i = 0; i < kNames; ++i) {
+        snprintf(made, sizeof made, "made%d", i);
+        snprintf(file, sizeof file, "made%d/file", i);
+        snprintf(old, sizeof old, "old%d", i);
+        stat(made, &st);
+        mkdir(made, 0755);
+        make(file, O_EXCL);
+        access(file, R_OK);
+        stat(old, &st);
+        unlink(old);
+        access(old, F_OK);
+      }
+      _exit(0);
+    }
+  while (wait(NULL) > 0) continue;
+  return 0;
+}
