@@ -47,8 +47,8 @@ constexpr uint32_t kNobody = UINT32_MAX;
 constexpr uint64_t kMostMadeUp_ns = 1'000'000;
 // A replay by several ranks gives a call, or a wait for another rank, at least this long.
 constexpr uint64_t kPatience_ns = 60'000'000'000;
-// So many activities, over all workers, are read before the clock starts.
-constexpr size_t kReadAhead = size_t{1} << 15;
+// So many activities, over all workers and ranks, are read before the clock starts: of 200 bytes.
+constexpr size_t kReadAhead = size_t{1} << 18;
 constexpr size_t kPage = 4096;
 constexpr size_t kReadyHeap = 96 << 10;  // less than what malloc() gives back at once
 // How long a rank that has to end waits for its own calls under way.
@@ -643,8 +643,8 @@ Result<void> Worker::loop() {
 
   uint64_t mine = 0;
   for (const uint32_t stream : numbers_) mine += run_.plan->totals().by_stream[stream];
-  if (auto done = feed.read_ahead(std::min(mine, kReadAhead / run_.workers.size() + 1)); !done)
-    return done;
+  const size_t readers = run_.workers.size() * (team ? run_.team->ranks.size() : 1);
+  if (auto done = feed.read_ahead(std::min(mine, kReadAhead / readers + 1)); !done) return done;
   get_ready();
   now_ = now_ns();
   uint32_t current = 0;
