@@ -764,7 +764,7 @@ Lane* Provider::first() {
   const uint64_t by = heap_[0].second->front().end;
   const size_t at = feign::first_of(0, heap_.size(), there_, [&](size_t i) {
     Lane* const lane = heap_[i].second;
-    return lane->front().start <= by ? &lane->claims : nullptr;
+    return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
   });
   Lane* const lane = heap_[at].second;
   there_.note(lane->claims, lane->front().a);

@@ -852,6 +852,10 @@ void Source::names(Begun& begun, const Call& call) {
     begun.names[0] = feign::stream_name(file, FEIGN_FD(fd));
     return;
   }
+  const auto is_path = [](const CallArg& a) {
+    return a.role == Role::kPath || a.role == Role::kPath2;
+  };
+  if (std::none_of(call.args, call.args + call.arg_count, is_path)) return;
   for (uint32_t& name : begun.names) {
     const size_t quote = s.rest().find('"');
     if (quote == std::string_view::npos) return;
@@ -978,7 +982,7 @@ void Source::overlaps(Held& h, Effect effect) {
   h.claims = feign::claims(effect, h.a);
   for (Process* other : under_way_)
     for (const feign::Claim& claim : h.claims)
-      if (claim.name != 0 &&
+      if (claim.after != feign::There::kUnknown &&
           (claim.name == other->call.names[0] || claim.name == other->call.names[1])) {
         other->call.early.push_back(&h);
         ++h.open;
@@ -1576,7 +1580,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       const uint64_t by = best->front().ended();
       best = sources_[feign::first_of(best->number(), sources_.size(), there_, [&](size_t i) {
                Source& s = *sources_[i];
-               return !s.empty() && s.front().a.start_ns <= by ? &s.front().claims : nullptr;
+               const bool overlaps = &s == best || (!s.empty() && s.front().a.start_ns <= by);
+               return overlaps ? &s.front().claims : nullptr;
              })].get();
     }
     there_.note(best->front().claims, best->front().a);
