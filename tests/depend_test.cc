@@ -314,6 +314,15 @@ TEST(Path, ListingsAndChangesOfADirectoryStayInOrder) {
   EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
   EXPECT_TRUE(r.ordered(2, 3));
 }
+TEST(Path, AListingThatFindsItsDirectoryRemovedComesAfterThat) {
+  Call list{.stream = 2, .op = "getdents64", .path = "/d", .handle = 1, .file = 5, .result = 48};
+  Call nothing = list;
+  nothing.result = -ENOENT;
+  const Ran r({list, on_path(1, "rmdir", "/d", 0, 5), nothing}, only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+}
 TEST(Path, AnotherNameOfTheSameFileIsOrderedByTheFile) {
   const Ran r({open_call(1, 1, 7, "/d/f", O_CREAT, true), on_path(2, "stat", "/link/f", 0, 7),
                on_path(3, "unlink", "/d/f", 0, 7)},

@@ -402,8 +402,10 @@ def test_of_calls_that_overlap_results_tell_the_order():
     # One before the other before the third, which ended first.
     assert race('3 mkdir("d", 0777', '2 mkdir("d", 0777', '1 stat("d", 0x1', "2" + there, "1" + missing, "3) = 0") == ["1 stat -ENOENT", "3 mkdir 0", "2 mkdir -EEXIST"]
     # A lock that its owner had, looked at and gave up while another was after it: as they ended.
-    assert race('1 open("l", O_CREAT|O_EXCL, 0600) = 3', '2 open("l", O_CREAT|O_EXCL, 0600', '1 stat("l", {st_mode=S_IFREG|0600, st_size=0, ...}) = 0', '1 unlink("l") = 0',
+    assert race('1 open("/w/l", O_CREAT|O_EXCL, 0600) = 3', '2 open("/w/l", O_CREAT|O_EXCL, 0600', '1 stat("/w/l", {st_mode=S_IFREG|0600, st_size=0, ...}) = 0', '1 unlink("/w/l") = 0',
                 "2) = 3") == ["1 open 3", "1 stat 0", "1 unlink 0", "2 open 3"]
+    # A name is another one where its process has moved to.
+    assert race('1 mkdir("d", 0777) = 0', '1 chdir("d") = 0', '1 mkdir("d", 0777', '2 mkdir("d", 0777', "2" + there, "1) = 0")[2:] == ["1 mkdir 0", "2 mkdir -EEXIST"]
     # Nothing is said of another name, of what did not overlap, nor of what never ended.
     assert race('1 mkdir("d", 0777', '2 stat("e", 0x1', "1) = 0", "2" + missing) == ["1 mkdir 0", "2 stat -ENOENT"]
     assert race('1 mkdir("d", 0777) = 0', '2 stat("d", 0x1) = -1 ENOENT (No such file or directory)') == ["1 mkdir 0", "2 stat -ENOENT"]

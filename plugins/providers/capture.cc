@@ -767,7 +767,8 @@ Lane* Provider::first() {
     return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
   });
   Lane* const lane = heap_[at].second;
-  there_.note(lane->claims, lane->front().a);
+  if (const feign::Call* const call = lane->call(); call != nullptr)
+    there_.note(call->effect, lane->claims, lane->front().a, host_);
   if (at == 0) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     heap_.pop_back();

@@ -101,12 +101,19 @@ class Names {
     for (Claim& c : claims)
       if (c.name < there_.size()) c.was = there_[c.name];
   }
-  // Names below directories that are given as descriptors are too many places' names.
-  void note(const Claims& claims, const feign_activity& a) {
+  // Not of names below directories that are given as descriptors, nor of relative ones once
+  // somebody has moved to another directory: those are names in many places.
+  void note(Effect effect, const Claims& claims, const feign_activity& a, const feign_host* host) {
+    if (!moved_ && a.result >= 0 &&
+        (effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot)) {
+      moved_ = true;
+      there_.clear();
+    }
     if ((a.handle != 0 && a.handle != FEIGN_CWD) || (a.handle2 != 0 && a.handle2 != FEIGN_CWD))
       return;
     for (const Claim& c : claims) {
       if (c.name == 0 || c.name >> 31 != 0) continue;
+      if (moved_ && host->text(host, c.name, nullptr)[0] != '/') continue;
       if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
       there_[c.name] = c.after;
     }
@@ -114,6 +121,7 @@ class Names {
 
  private:
   std::vector<There> there_;  // by name
+  bool moved_ = false;
 };
 
 // Whether `late`, which began before `early` had ended and ended after it, took effect before it:

@@ -1584,7 +1584,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                return overlaps ? &s.front().claims : nullptr;
              })].get();
     }
-    there_.note(best->front().claims, best->front().a);
+    const Held& next = best->front();
+    there_.note(feign::posix_calls()[next.a.op].effect, next.claims, next.a, host_);
     if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;

@@ -182,6 +182,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
       break;
     case Effect::kList:
       if (a.path != 0) take_side(entries(name_of(a.path)), 1, kPath);
+      if (!ok) identity(false);  // ENOENT: the directory is removed by now
       return;
     case Effect::kStat:
     case Effect::kStatat:
