@@ -110,6 +110,14 @@ def test_a_link_nobody_read_that_leads_to_a_directory():
         assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_what_is_above_a_name_that_is_missing_is_a_directory():
+    with Tmp() as tmp:
+        root = Root(tmp, ['readlink("/d", 0x1, 100) = -1 EINVAL (x)', 'openat(AT_FDCWD, "/d/none/at/all", O_RDONLY) = -1 ENOENT (x)',
+                          'readlink("/f", 0x1, 100) = -1 EINVAL (x)', 'openat(AT_FDCWD, "/f/none/at/all", O_RDONLY) = -1 ENOTDIR (x)'])
+        report = root()
+        assert report["mismatched"] == 0 and os.path.isdir(root.at("/d")) and os.path.isfile(root.at("/f")), report["mismatches"]
+
+
 def test_what_cannot_be_there_is_left_out_and_said():
     lines = [*READS, 'readlink("/l", "l", 100) = 1', 'newfstatat(AT_FDCWD, "/l/x", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
              'openat(AT_FDCWD, "/d/%s", O_RDONLY) = 4' % ("n" * 300)]

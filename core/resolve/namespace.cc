@@ -273,12 +273,14 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
   const auto failed = [&] {
     if (a.result == -ENOENT) {
       // What is above it is no file, or that would have been ENOTDIR.
-      const uint32_t above = slots_[slots_[slot].parent].file;  // files_[0] is nobody's
-      if (Type& type = files_[above].type;
-          above != 0 && (type == Type::kUnknown || type == Type::kFile))
-        type = Type::kDirectory;
       Slot& parent = slots_[slots_[slot].parent];
-      if (above == 0 && parent.state == State::kUnknown) parent.state = State::kNoFile;
+      if (parent.file == 0 && parent.state == State::kUnknown) parent.state = State::kNoFile;
+      for (uint32_t above = slots_[slot].parent; above != 0; above = slots_[above].parent) {
+        if (slots_[above].file == 0) continue;
+        Type& type = files_[slots_[above].file].type;
+        if (type != Type::kUnknown && type != Type::kFile) break;
+        type = Type::kDirectory;
+      }
       absent(slot);
     }
     t.file = slots_[slot].file;
