@@ -38,13 +38,21 @@ static void know(void) {
 
 /* Interpreters load MPI late and for themselves, where neither the wrappers nor they would find it
  * (mpi4py asks which MPI is there before it loads one, and finds wrappers). So a process that a
- * launcher started as a rank has it from the beginning. */
-__attribute__((constructor)) static void load(void) {
+ * launcher started as a rank has it from the beginning, and any other that calls it from then on. */
+static void load(void) {
   know();
-  if (g_ompi_mpi_comm_world != NULL || getenv("OMPI_COMM_WORLD_RANK") == NULL) return;
+  if (g_ompi_mpi_comm_world != NULL) return;
   feign_capture_quiet(1);
   if (dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL) != NULL) know();
   feign_capture_quiet(0);
+}
+__attribute__((constructor)) static void load_in_ranks(void) {
+  know();
+  if (getenv("OMPI_COMM_WORLD_RANK") != NULL) load();
+}
+/* Before each call of MPI. */
+static inline void loaded(void) {
+  if (__builtin_expect(g_ompi_mpi_comm_world == NULL, 0)) load();
 }
 
 #define UNKNOWN ((uint64_t)1 << 63)
@@ -382,7 +390,6 @@ static void measure_clocks(int which) {
 /* After MPI_Init: the rank. */
 static int begun(void) {
   int rank = 0;
-  if (g_ompi_mpi_comm_world == NULL) know();
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return rank;
 }

@@ -932,6 +932,7 @@ def mpi_wrapper(layer, op):
         out.append(f"  MPI_Status status_;\n  if ({status} == MPI_STATUS_IGNORE) {status} = &status_;\n")
     if op.name == "MPI_File_open":
         before.sort(key=lambda b: "ROOM(path)" not in b)
+    out.append("  loaded();\n")
     if before:
         # Declarations and questions; nothing of it is recorded.
         out.append("  feign_capture_quiet(1);\n  pthread_mutex_lock(&g_mutex);\n")

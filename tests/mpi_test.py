@@ -323,13 +323,21 @@ def test_programs_that_load_mpi_late_are_recorded_as_others_are():
         program, extension, made, trace = (os.path.join(tmp, n) for n in ("late", "extension.so", "data", "t.feign"))
         subprocess.run(["mpicc", "-shared", "-fPIC", "-DEXTENSION", "-o", extension, source], check=True)
         subprocess.run(["cc", "-o", program, source, "-ldl"], check=True)
-        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, extension, made, env={"FEIGN_TESTS": "1"})
-        if "is not there" in r.err:
-            raise Skip(r.err.strip())
-        assert r.status == 0, r.err
-        ops = replayed(3, trace, "--root", root, "--with", "filter,preset=workload")["ops"]
-        assert ops["mpi:MPI_Allreduce"]["matched"] == 3 and ops["mpiio:MPI_File_write_at_all"]["matched"] == 3, ops
-        assert os.path.getsize(root + made) == os.path.getsize(made) == 12
+        # By a launcher, and without one.
+        for ranks, how in ((3, [*launch, program, extension, made]), (1, [program, extension, made, "unasked"])):
+            r = feign("record", "--mpi", "-q", "-o", trace, "--", *how, env={"FEIGN_TESTS": "1"})
+            if "is not there" in r.err:
+                raise Skip(r.err.strip())
+            assert r.status == 0, r.err
+            below = os.path.join(root, str(ranks))
+            os.mkdir(below)
+            ops = replayed(ranks, trace, "--root", below, "--with", "filter,preset=workload")["ops"]
+            counted = "matched" if ranks > 1 else "activities"   # one rank alone makes the calls of POSIX
+            for name in ("mpi:MPI_Allreduce", "mpiio:MPI_File_write_at_all"):
+                assert ops[name][counted] == ranks, ops[name]
+            assert os.path.getsize(below + made) == os.path.getsize(made) == 4 * ranks
+            os.unlink(made)
+            os.unlink(trace)
 
 
 def test_ranks_that_share_a_process_meet_in_it():

@@ -751,6 +751,9 @@ Process* Provider::started(const Process& before, Pid pid, uint64_t moment) {
 void Provider::in_line(Lane* lane) {
   const feign::Call* const call = lanes_.size() > 1 ? lane->call() : nullptr;
   lane->claims = call != nullptr ? feign::claims(call->effect, lane->front().a) : feign::Claims();
+  // Of what is read, descriptors tell within a process only.
+  if (uint32_t& name = lane->claims[0].name; name >> 31 != 0)
+    name = UINT32_C(1) << 31 | static_cast<uint32_t>(lane->pid() * 4099 + name);
   heap_.emplace_back(lane->when(), lane);
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
