@@ -262,6 +262,12 @@ def test_what_was_open_before_the_trace_is_opened_by_its_name():
         whys = {s["why"] for s in report["skips"]}
         assert any("no storage" in w for w in whys) and any("does not name" in w or "pipe" in w for w in whys), whys
         assert report["bytes_read"] == 8192 and report["bytes_written"] == 8192
+    # Where it was, who asks tells, as long as nobody has moved it.
+    with Tmp() as tmp:
+        root = Root(tmp, ['newfstatat(1</log>, "", {st_mode=S_IFREG|0644, st_size=44, ...}, AT_EMPTY_PATH) = 0', "lseek(1</log>, 0, SEEK_CUR) = 44", 'write(1</log>, "x", 6) = 6',
+                          "lseek(1</log>, 0, SEEK_CUR) = 50", "lseek(2</other>, 5, SEEK_SET) = 5", "lseek(2</other>, 0, SEEK_CUR) = 7"])
+        report = root()
+        assert os.path.getsize(root.at("log")) == 50 and [(m["recorded"], m["replayed"]) for m in report["mismatches"]] == [(7, 5)], report["mismatches"]
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,7 @@ struct Replayer {
   Mappings mappings;
   feign::Written written;
   std::mutex open_mutex;                // opening what was open before the trace
+  std::set<uint32_t> unplaced;          // … whose offset nobody moved or asked for yet: handles
   std::atomic<uint64_t> generation{1};  // of directories: grows when a name of one changed
   std::atomic<uint64_t> made{1};        // grows when one that was missing may be there
   Missing missing;
@@ -815,9 +817,21 @@ struct Context {
       if (fd >= 0) break;
     }
     if (fd < 0) return fd;
-    if (r->descriptors.set(a.handle, fd)) return fd;
+    if (r->descriptors.set(a.handle, fd)) {
+      r->unplaced.insert(a.handle);
+      return fd;
+    }
     ::close(fd);
     return -EMFILE;
+  }
+  // Who asks such a file's offset before anybody moved it tells where it was.
+  void place(const feign_activity& a, Effect effect, int fd) {
+    const bool asks = effect == Effect::kSeek && a.flags == SEEK_CUR && a.result >= 0;
+    if (!asks && effect != Effect::kSeek && effect != Effect::kRead && effect != Effect::kWrite)
+      return;
+    const std::lock_guard lock(r->open_mutex);
+    if (r->unplaced.erase(a.handle) != 0 && asks)
+      (void)::lseek(fd, a.result - static_cast<int64_t>(a.offset), SEEK_SET);
   }
 
   int64_t truncate(const feign_activity& a) {

@@ -342,12 +342,13 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
       c.skip(why_not(*a));
       return FEIGN_OK;
     }
-    if (!process && fd < 0 && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
-      fd = c.inherited(*a);
+    if (!process && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
+      if (fd < 0) fd = c.inherited(*a);
       if (fd < 0) {
         outcome->result = fd;
         return FEIGN_OK;
       }
+      c.place(*a, doing.effect, fd);
     }
   }
   if (doing.needs_descriptor && fd < 0) {
