@@ -255,12 +255,20 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
   /* A thread of the kernel takes them from the queue when it likes; until then they are there. */
   const uint32_t submitted =
       __atomic_load_n(r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head, __ATOMIC_ACQUIRE);
-  if (submitted - r->seen > r->entries) r->seen = submitted - r->entries;
+  const uint32_t behind = submitted - r->seen;
+  if (behind > r->entries) { /* the program entered the kernel by itself */
+    __atomic_fetch_add(&feign_capture.control->overlooked, behind - r->entries, __ATOMIC_RELAXED);
+    r->seen = submitted - r->entries;
+  }
   for (; r->seen != submitted; ++r->seen) {
-    if (r->end - r->first == r->requests) { /* never ended */
+    /* One that takes long goes behind those that came after it: its slot is the next one, too. */
+    uint32_t kept = 0;
+    for (; r->end - r->first == r->requests && slot(r, r->first)->taken && kept < r->requests;
+         ++kept)
+      ++r->first, ++r->end;
+    if (kept == r->requests) /* they never ended */
       __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
-      ++r->first;
-    }
+    if (r->end - r->first == r->requests) ++r->first;
     const uint32_t at = r->seen & r->mask;
     const uint32_t index = r->order != 0 ? r->order[at] & r->mask : at;
     struct request* const q = slot(r, r->end);

@@ -471,6 +471,31 @@ def test_io_uring():
             os.unlink(trace)
 
 
+def test_io_uring_of_a_program_that_enters_the_kernel_by_itself():
+    """fio has the instruction in its own text. Named in the command, all its requests are there; else it is said how many are not."""
+    needs_capture()
+    if not shutil.which("fio"):
+        raise Skip("there is no fio")
+    job = ["fio", "--name=j", "--size=2m", "--rw=randrw", "--ioengine=io_uring", "--iodepth=8", "--filename=f", "--output-format=json", "--output=said"]
+    for shell in (False, True):
+        with Tmp() as tmp:
+            trace = os.path.join(tmp, "t.feign")
+            r = feign("record", "-o", trace, "--", *(["sh", "-c", " ".join(job)] if shell else job), cwd=tmp)
+            with open(os.path.join(tmp, "said"), encoding="utf-8") as f:
+                text = f.read()
+            if r.status != 0 or "{" not in text:
+                raise Skip(f"no io_uring for fio here: {r.err[-200:]}{text[-200:]}")
+            said = json.loads(text[text.index("{"):])["jobs"][0]
+            ops = feign("info", trace, "--json").json()["ops"]
+            got = [ops.get(name, {"count": 0})["count"] for name in ("pread64", "pwrite64")]
+            want = [said["read"]["total_ios"], said["write"]["total_ios"]]
+            missing = re.search(r"(\d+) requests of io_uring are not in the trace", r.err)
+            if shell:
+                assert missing and 500 < sum(got) + int(missing[1]) <= sum(want) == 512, (got, want, r.err)
+            else:
+                assert got == want and sum(want) == 512 and not missing, (got, want, r.err)
+
+
 def test_streams():
     """libc's streams at their own layer: the system calls lie in them, and a replay does one of the two."""
     needs_capture()

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "base/output.h"
@@ -48,6 +49,33 @@ Result<void> HookImages::write(const std::string& path) {
   }
   close(fd);
   return {};
+}
+
+// The instruction, close behind one that loads a call's number: most programs have those two bytes
+// somewhere.
+bool has_system_calls(const std::string& program) {
+  constexpr size_t kNear = 24, kMost = size_t{64} << 20;
+  constexpr uint32_t kNumbers = 1024;
+  const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct stat st {};
+  void* map = MAP_FAILED;
+  const bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+                    static_cast<size_t>(st.st_size) <= kMost;
+  const auto size = fits ? static_cast<size_t>(st.st_size) : 0;
+  if (fits) map = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (map == MAP_FAILED) return false;
+  const std::string_view all(static_cast<const char*>(map), size);
+  bool found = false;
+  for (size_t at = 0; !found && (at = all.find("\x0f\x05", at)) != all.npos; ++at)
+    for (size_t back = 5; back <= kNear && back <= at && !found; ++back) {
+      uint32_t number = 0;
+      memcpy(&number, all.data() + at - back + 1, sizeof number);
+      found = static_cast<uint8_t>(all[at - back]) == 0xb8 && number < kNumbers;
+    }
+  munmap(map, size);
+  return found;
 }
 
 #ifndef FEIGN_ZYDIS

@@ -15,6 +15,9 @@ struct HookImage {
   uint32_t sites = 0, hooked = 0;
 };
 
+// Whether a program looks as if it enters the kernel by itself, not only through libraries.
+bool has_system_calls(const std::string& program);
+
 // The file hooks of a raw folder.
 class HookImages {
  public:

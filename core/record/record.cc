@@ -153,7 +153,8 @@ std::string hindrance(const std::string& program, int depth = 0) {
 
 // The libraries whose system calls are hooked: those of this process, which are what others will
 // load.
-std::vector<std::string> libraries() {
+// … and programs of the command that enter the kernel by themselves, as fio does for io_uring.
+std::vector<std::string> hooked_files(const std::vector<std::string>& command) {
   std::vector<std::string> out;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
@@ -171,6 +172,9 @@ std::vector<std::string> libraries() {
            {"libpthread.so.0", "librt.so.1", "libaio.so.1", "libaio.so.1t64", "liburing.so.2"})
         if (const std::string path = folder_of(name) + "/" + other; access(path.c_str(), R_OK) == 0)
           out.push_back(path);
+  for (const std::string& word : command)
+    if (const auto program = program_of(word); program && has_system_calls(*program))
+      out.push_back(*program);
   return out;
 }
 
@@ -561,7 +565,7 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
                  path + ": this path is too long for the capture library (380 bytes)");
   if (!again) {
     HookImages images;
-    for (const std::string& file : libraries()) {
+    for (const std::string& file : hooked_files(o.command)) {
       auto image = images.add(file);
       if (!image && file.find("/libc.so.6") != std::string::npos) return std::move(image.error());
       if (image)
@@ -663,6 +667,11 @@ Result<Recorded> record_command(const RecordOptions& o) {
     r.notes.push_back(
         "not in it: programs of another user, who may not write into the recording (" +
         std::to_string(c.strangers) + ", and what they started): --all-users lets them");
+  if (c.overlooked != 0)
+    r.notes.push_back(std::to_string(c.overlooked) +
+                      " requests of io_uring are not in the trace: a program works on its "
+                      "rings without liburing or libc (seen is one that the command names, "
+                      "as in feign record -- fio …, if it enters the kernel for each)");
   if (c.dropped != 0)
     r.notes.push_back(
         std::to_string(c.dropped) + " calls found no room (" +

@@ -24,8 +24,8 @@ struct RecordOptions {
   std::string sizes;              // of reads and writes to keep: MIN-MAX, one of them may lack
   uint64_t max_bytes = 0;
   uint32_t sample = 1;
-  bool mpi = false;  // wrappers of MPI's calls, too
-  bool cpu_time = false;  // of long pauses, how long the thread computed
+  bool mpi = false;        // wrappers of MPI's calls, too
+  bool cpu_time = false;   // of long pauses, how long the thread computed
   bool all_users = false;  // processes of every user may write into the recording
   bool paused = false, keep_raw = false, quiet = false;
 };
