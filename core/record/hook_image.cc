@@ -26,6 +26,7 @@ namespace feign {
 
 namespace {
 constexpr size_t kPage = 4096;
+constexpr uint32_t kNumbers = 1024;  // of system calls: less
 static_assert(sizeof(feign_hooks) <= kPage);
 }  // namespace
 
@@ -55,7 +56,6 @@ Result<void> HookImages::write(const std::string& path) {
 // somewhere.
 bool has_system_calls(const std::string& program) {
   constexpr size_t kNear = 24, kMost = size_t{64} << 20;
-  constexpr uint32_t kNumbers = 1024;
   const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   struct stat st {};
@@ -80,7 +80,7 @@ bool has_system_calls(const std::string& program) {
 
 #ifndef FEIGN_ZYDIS
 
-Result<HookImage> HookImages::add(const std::string&) {
+Result<HookImage> HookImages::add(const std::string&, bool) {
   return Error(FEIGN_ERR_UNSUPPORTED,
                "this feign was built without Zydis, which finds the system calls in libc");
 }
@@ -112,8 +112,8 @@ struct Instruction {
 
 class Image {
  public:
-  Image(std::vector<uint8_t> file, std::string name)
-      : file_(std::move(file)), name_(std::move(name)) {}
+  Image(std::vector<uint8_t> file, std::string name, bool by_number)
+      : file_(std::move(file)), name_(std::move(name)), by_number_(by_number) {}
   Result<HookImage> make(std::vector<uint8_t>& out, feign_hook_head& head);
 
  private:
@@ -148,6 +148,7 @@ class Image {
 
   std::vector<uint8_t> file_;
   std::string name_;
+  bool by_number_;  // hook only what a number was loaded for close before
   std::vector<uint8_t> id_;
   uint64_t text_address_ = 0, text_offset_ = 0;
   std::vector<std::pair<uint64_t, uint64_t> > code_;  // addresses, from and to
@@ -281,6 +282,10 @@ bool Image::hook(size_t index) {
     if (all_[k].number == kSigreturn) return false;
     if (all_[k].number >= 0) break;
   }
+  bool loaded = false;
+  for (size_t k = index; by_number_ && !loaded && k-- > 0 && index - k < 8;)
+    loaded = all_[k].number >= 0 && all_[k].number < kNumbers;
+  if (by_number_ && !loaded) return false;
   // What follows, until a jump fits; else what precedes.
   size_t first = index, last = index;
   size_t bytes = all_[index].length;
@@ -366,7 +371,7 @@ Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) 
 
 }  // namespace
 
-Result<HookImage> HookImages::add(const std::string& library) {
+Result<HookImage> HookImages::add(const std::string& library, bool by_number) {
   const int fd = open(library.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno_error("open " + library, errno);
   struct stat st {};
@@ -383,7 +388,7 @@ Result<HookImage> HookImages::add(const std::string& library) {
   if (heads_.size() == FEIGN_HOOK_MOST)
     return Error(FEIGN_ERR_UNSUPPORTED, library + ": too many libraries with system calls");
   feign_hook_head head{};
-  auto made = Image(std::move(file), library).make(bytes_, head);
+  auto made = Image(std::move(file), library, by_number).make(bytes_, head);
   if (made && made->hooked != 0) heads_.push_back(head);
   return made;
 }

@@ -22,8 +22,9 @@ bool has_system_calls(const std::string& program);
 class HookImages {
  public:
   // FEIGN_ERR_UNSUPPORTED: the library has no build id, or this feign was built without a
-  // disassembler.
-  Result<HookImage> add(const std::string& library);
+  // disassembler. Data may lie between the code of a program, and look like it: of one, only calls
+  // whose number is loaded close before (`by_number`).
+  Result<HookImage> add(const std::string& library, bool by_number);
   Result<void> write(const std::string& path);
 
  private:

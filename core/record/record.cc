@@ -153,8 +153,7 @@ std::string hindrance(const std::string& program, int depth = 0) {
 
 // The libraries whose system calls are hooked: those of this process, which are what others will
 // load.
-// … and programs of the command that enter the kernel by themselves, as fio does for io_uring.
-std::vector<std::string> hooked_files(const std::vector<std::string>& command) {
+std::vector<std::string> libraries() {
   std::vector<std::string> out;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
@@ -172,9 +171,6 @@ std::vector<std::string> hooked_files(const std::vector<std::string>& command) {
            {"libpthread.so.0", "librt.so.1", "libaio.so.1", "libaio.so.1t64", "liburing.so.2"})
         if (const std::string path = folder_of(name) + "/" + other; access(path.c_str(), R_OK) == 0)
           out.push_back(path);
-  for (const std::string& word : command)
-    if (const auto program = program_of(word); program && has_system_calls(*program))
-      out.push_back(*program);
   return out;
 }
 
@@ -565,8 +561,15 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
                  path + ": this path is too long for the capture library (380 bytes)");
   if (!again) {
     HookImages images;
-    for (const std::string& file : hooked_files(o.command)) {
-      auto image = images.add(file);
+    const std::vector<std::string> own = libraries();
+    std::vector<std::string> all = own;
+    // Programs of the command that enter the kernel by themselves, as fio does for io_uring.
+    for (const std::string& word : o.command)
+      if (const auto program = program_of(word); program && has_system_calls(*program))
+        all.push_back(*program);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string& file = all[i];
+      auto image = images.add(file, i >= own.size());
       if (!image && file.find("/libc.so.6") != std::string::npos) return std::move(image.error());
       if (image)
         log(FEIGN_LOG_DEBUG, "record: " + file + ": " + std::to_string(image->hooked) + " of " +
