@@ -56,7 +56,7 @@ Result<void> HookImages::write(const std::string& path) {
 // somewhere.
 bool has_system_calls(const std::string& program) {
   constexpr size_t kNear = 24, kMost = size_t{64} << 20;
-  const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
   struct stat st {};
   void* map = MAP_FAILED;
