@@ -69,7 +69,8 @@ static uint8_t* map_piece(uint64_t at, uint32_t size) {
   if (g->whole == 0) {
     const long to = system_call(SYS_mremap, (long)g->control, 0, size, MREMAP_MAYMOVE, 0, 0);
     if (to < 0 && to >= -4095) return 0;
-    if (system_call(SYS_remap_file_pages, to, size, 0, (long)(at / 4096), 0, 0) == 0)
+    /* Not blocking: it would map all pages for reading, and writing then faulted once more in each. */
+    if (system_call(SYS_remap_file_pages, to, size, 0, (long)(at / 4096), MAP_NONBLOCK, 0) == 0)
       return (uint8_t*)to;
     system_call(SYS_munmap, to, size, 0, 0, 0, 0);
     feign_map_whole();
