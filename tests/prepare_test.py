@@ -110,6 +110,17 @@ def test_a_link_nobody_read_that_leads_to_a_directory():
         assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_what_a_link_leads_to_is_not_listed_beside_it():
+    """Of a long target strace shows the beginning: something has to be there, and not in a directory whose listing is known."""
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', "getdents64(3, 0x1 /* 3 entries */, 32768) = 72", "getdents64(3, 0x1 /* 0 entries */, 32768) = 0",
+                          'newfstatat(AT_FDCWD, "/d/l", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0', 'readlink("/d/l", "/usr/lib/systemd/system/systemd-"..., 4096) = 51',
+                          'readlink("/d/l", "/usr"..., 4096) = 51'])
+        report = root()
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert os.listdir(root.at("/d")) == ["l"] and len(os.readlink(root.at("/d/l"))) == 51
+
+
 def test_what_is_above_a_name_that_is_missing_is_a_directory():
     with Tmp() as tmp:
         root = Root(tmp, ['readlink("/d", 0x1, 100) = -1 EINVAL (x)', 'openat(AT_FDCWD, "/d/none/at/all", O_RDONLY) = -1 ENOENT (x)',

@@ -15,6 +15,8 @@ namespace {
 
 // What an entry of this name adds to getdents64's result (getdents(2)).
 uint64_t entry_bytes(std::string_view name) { return (19 + name.size() + 1 + 7) / 8 * 8; }
+// Where links lead whose targets the trace does not show.
+constexpr std::string_view kOutOfTheWay = "/.links/";
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -403,11 +405,14 @@ void Needs::add(const feign_activity& a) {
     case Effect::kReadlink:
       // A link whose target the trace does not show still has the length that was read.
       if (names_.file(touched.file).target == 0 && a.result > 0 && a.result < 4096) {
-        // A target of its own: others of that length are others.
+        // A target of its own: others of that length are others. What lies there would be one name
+        // too many where the trace lists directories, so that it gets one that no trace knows.
         std::string target(static_cast<size_t>(a.result), 'x');
         const std::string number = std::to_string(touched.file);
         if (number.size() < target.size())
           target.replace(target.size() - number.size(), number.size(), number);
+        if (number.size() + kOutOfTheWay.size() < target.size())
+          target.replace(0, kOutOfTheWay.size(), kOutOfTheWay);
         names_.file(touched.file).target = strings_.intern(target);
       }
       return;
