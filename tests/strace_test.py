@@ -101,6 +101,11 @@ def test_paths_and_what_is_in_them():
     want = 'a\\"b), = 1 <c>\\né\\t\\\\'
     same(calls([f'openat(AT_FDCWD</tmp/x<y>>, "{name}", O_RDONLY) = 3</tmp/x<y>/{name}>']), [f'openat(pathname="/tmp/x<y>/{want}", flags=O_RDONLY, mode=00) = 3'])
     assert calls(['openat(AT_FDCWD, "\\x2f\\x66", O_RDONLY) = 3', 'openat(3</f<char 1:3>>, "", O_RDONLY) = -1 ENOENT (x)'])[0] == SEEN
+    for end in ("-", "-\\76", "->x", "->"):   # no arrow: those are between brackets
+        same(calls([f'openat(AT_FDCWD</tmp/a{end}>, "f", O_RDONLY) = 3</tmp/a{end}/f>', f'read(3</tmp/a{end}/f>, "", 10) = 0']),
+             [f'openat(pathname="/tmp/a{end.replace(chr(92) + "76", ">")}/f", flags=O_RDONLY, mode=00) = 3', "read(fd=#1, count=10) = 0"])
+    for socket in ("TCP:[127.0.0.1:4->127.0.0.1:5]", 'UNIX-STREAM:[4->5,"/tmp/so]>-"]', "TCPv6:[[::1]:4->[::1]:5]"):
+        same(calls([f'read(3<{socket}>, "r", 1) = 1', 'openat(AT_FDCWD, "/f", O_RDONLY) = 4'])[-1:], [SEEN.replace("3", "4")])
     same(calls(['readlink("/l", "half of it"..., 10) = 10']), ['readlink(pathname="/l", buf="", bufsiz=10) = 10'])
 
 

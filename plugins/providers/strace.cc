@@ -178,17 +178,32 @@ struct Scan {
     ++p;
     return true;
   }
-  // Past <…> that starts here: nested, "->" inside it is an arrow.
+  // Past <…> that starts here: nested; "->" is an arrow between brackets (a connection's ends, whose
+  // names stand in quotes), and in a path if nothing follows that may follow one. (In a path, newer
+  // strace writes "\76".)
   bool skip_angle() {
-    int depth = 0;
+    const bool path = p != end && p + 1 != end && p[1] == '/';
+    int depth = 0, brackets = 0;
     for (; p != end; ++p) {
       if (*p == '<') ++depth;
-      if (*p == '>' && p[-1] != '-' && --depth == 0) {
+      if (!path) {
+        brackets += *p == '[' ? 1 : *p == ']' ? -1 : 0;
+        if (*p == '"' && brackets > 0) {
+          if (!skip_string()) return false;
+          --p;
+        }
+      }
+      if (*p != '>') continue;
+      if (p[-1] == '-' && (path ? !may_follow_path(p + 1) : brackets > 0)) continue;
+      if (--depth == 0) {
         ++p;
         return true;
       }
     }
     return false;
+  }
+  bool may_follow_path(const char* at) const {
+    return at == end || strchr(",) (]}", *at) != nullptr;
   }
   // To the comma or the closing parenthesis that ends this argument; false at the end of the text.
   bool skip_argument() {
