@@ -110,6 +110,29 @@ def test_a_link_nobody_read_that_leads_to_a_directory():
         assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_a_long_listing_is_right_as_a_whole():
+    """Where its buffers end is the file system's order; that an entry lacks, or is one too many, shows at its end."""
+    names = [f"{i:03d}" + "x" * (i * 7 % 60) for i in range(300)]
+    entries = [24, 24] + [(len(n) + 20 + 7) // 8 * 8 for n in names]
+    for order, unseen in ((entries, 0), (sorted(entries), 0), (entries[::-1], 0), (sorted(entries), 8), (sorted(entries), -24)):
+        buffers = [0]
+        for e in order:
+            if buffers[-1] + e > 1024:
+                buffers.append(0)
+            buffers[-1] += e
+        listing = [f"getdents64(3, 0x1 /* 9 entries */, 1024) = {b}" for b in buffers] + ["getdents64(3, 0x1 /* 0 entries */, 1024) = 0"]
+        if unseen:   # by the second listing, which nothing is prepared for
+            last = f"getdents64(3, 0x1 /* 9 entries */, 1024) = {buffers[-1] - unseen}"
+            listing += ["lseek(3, 0, SEEK_SET) = 0", *listing[:-2], last, listing[-1]]
+        else:
+            listing += ["lseek(3, 0, SEEK_SET) = 0", *listing[:2], "lseek(3, 0, SEEK_SET) = 0", *listing]
+        with Tmp() as tmp:
+            root = Root(tmp, [f'newfstatat(AT_FDCWD, "/d/{n}", {{st_mode=S_IFREG|0644, st_size=5, ...}}, 0) = 0' for n in names] +
+                        ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', *listing])
+            report = root()
+            assert report["mismatched"] == (unseen != 0), (unseen, report["mismatches"])
+
+
 def test_what_a_link_leads_to_is_not_listed_beside_it():
     """Of a long target strace shows the beginning: something has to be there, and not in a directory whose listing is known."""
     with Tmp() as tmp:

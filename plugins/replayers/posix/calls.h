@@ -23,6 +23,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -80,7 +81,9 @@ struct Replayer {
   feign::Written written;
   std::mutex open_mutex;                // opening what was open before the trace
   std::set<uint32_t> unplaced;          // … whose offset nobody moved or asked for yet: handles
-  std::atomic<uint64_t> generation{1};  // of directories: grows when a name of one changed
+  std::mutex listings_mutex;
+  std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
+  std::atomic<uint64_t> generation{1};   // of directories: grows when a name of one changed
   std::atomic<uint64_t> made{1};        // grows when one that was missing may be there
   Missing missing;
   std::mutex aio_mutex;
@@ -863,7 +866,30 @@ struct Context {
     return at_target(a.path, [&](int at) { return ::fstatfs(at, &space.statfs); });
   }
   int64_t getdents(const feign_activity& a, int fd) {
-    return checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
+    const int64_t result = checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
+    return result < 0 || a.result < 0 ? result : listed(a, result);
+  }
+  // Which entry a buffer of a long listing ends with is the order of the file system. Of such a
+  // listing it is the sum that has to be right, at its end, and no buffer by more than an entry.
+  int64_t listed(const feign_activity& a, int64_t result) {
+    constexpr int64_t kLongestEntry = 280;  // getdents(2)
+    const std::lock_guard lock(r->listings_mutex);
+    const auto at = r->listings.find(a.handle);
+    const bool begun = at != r->listings.end();
+    if (!begun && result == a.result) return result;
+    const int64_t lacks = (begun ? at->second : 0) + a.result - result;
+    const bool full = std::max(result, a.result) + kLongestEntry > static_cast<int64_t>(a.length);
+    if ((begun || full) && std::abs(lacks) <= kLongestEntry && (a.result != 0 || lacks == 0)) {
+      if (lacks != 0) r->listings[a.handle] = lacks;
+      if (lacks == 0 && begun) r->listings.erase(at);
+      return a.result;
+    }
+    if (begun) r->listings.erase(at);
+    return result == a.result ? std::abs(lacks) : result;
+  }
+  void lists_anew(const feign_activity& a) {
+    const std::lock_guard lock(r->listings_mutex);
+    r->listings.erase(a.handle);
   }
   int64_t fallocate(const feign_activity& a, int fd) {
     if (a.result == -EINVAL) return emulated(a.result);  // mostly about a size that is not known

@@ -355,6 +355,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     outcome->result = -EBADF;
     return FEIGN_OK;
   }
+  if ((a->marks & FEIGN_DIRECTORY) && doing.effect == Effect::kSeek) c.lists_anew(*a);
   if (doing.grows() && r.room.full(c.bytes)) {
     outcome->result = -EDQUOT;
     outcome->why = "as many bytes are written as --max-bytes allows";
