@@ -110,6 +110,25 @@ def test_a_link_nobody_read_that_leads_to_a_directory():
         assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_what_was_removed_before_a_listing_is_none_of_its_entries():
+    with Tmp() as tmp:
+        root = Root(tmp, ['unlink("/d/gone") = 0', 'unlink("/d/again") = 0', 'openat(AT_FDCWD, "/d/again", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', 'rename("/d/moved", "/elsewhere") = 0',
+                          'openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 4', "getdents64(4, 0x1 /* 5 entries */, 32768) = 136", "getdents64(4, 0x1 /* 0 entries */, 32768) = 0"])
+        root.prepare()
+        assert {"gone", "again", "moved"} < set(os.listdir(root.at("/d"))) and len(os.listdir(root.at("/d"))) == 4, os.listdir(root.at("/d"))
+        report = root()
+        assert report["mismatched"] == 0, report["mismatches"]
+
+
+def test_the_root_is_listed_as_it_was():
+    with Tmp() as tmp:
+        root = Root(tmp, ['access("/usr", F_OK) = 0', 'openat(AT_FDCWD, "/", O_RDONLY|O_DIRECTORY) = 4', "getdents64(4, 0x1 /* 20 entries */, 32768) = 520",
+                          "getdents64(4, 0x1 /* 0 entries */, 32768) = 0"])
+        for _ in range(2):
+            report = root()
+            assert report["mismatched"] == 0, report["mismatches"]
+
+
 def test_a_long_listing_is_right_as_a_whole():
     """Where its buffers end is the file system's order; that an entry lacks, or is one too many, shows at its end."""
     names = [f"{i:03d}" + "x" * (i * 7 % 60) for i in range(300)]

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace feign {
@@ -17,6 +18,24 @@ inline std::string_view take_component(std::string_view& rest) {
     if (!part.empty() && part != ".") return part;
   }
   return {};
+}
+
+// The path without empty, "." and ".." components (taken lexically), with a leading and without a
+// trailing slash.
+inline std::string clean_path(std::string_view path) {
+  std::string out;
+  out.reserve(path.size() + 1);
+  for (std::string_view part; !(part = take_component(path)).empty();) {
+    if (part == "..") {
+      const size_t slash = out.rfind('/');
+      out.resize(slash == std::string::npos ? 0 : slash);
+      continue;
+    }
+    out += '/';
+    out += part;
+  }
+  if (out.empty()) out = "/";
+  return out;
 }
 
 namespace glob {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <unordered_set>
 
+#include "base/path.h"
 #include "prepare/prepare.h"
 
 namespace feign {
@@ -52,10 +53,13 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   if (l.over || l.handle != a.handle) return;  // others may read it at the same time
   if (a.result > 0 && l.bytes == 0) {
     // How the trace's own doings changed what a listing shows, compared with the beginning.
+    l.known = names_.file_count();
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
       const uint64_t bytes = entry_bytes(name_of(strings_.text(path)));
       const bool was = at != 0 && !names_.file(at).created && names_.file(at).initial_path == path;
-      if (at != 0 && !was) l.by_trace += static_cast<int64_t>(bytes);
+      if (was) return;
+      if (at != 0) l.by_trace += static_cast<int64_t>(bytes);
+      l.others.push_back(path);
     });
   }
   l.bytes += static_cast<uint64_t>(a.result);
@@ -71,6 +75,7 @@ void Needs::listed_from(const feign_activity& a, uint32_t file) {
   if (l.over || l.handle != a.handle || (a.flags == SEEK_CUR && a.offset == 0)) return;
   l.bytes = 0;
   l.by_trace = 0;
+  l.others.clear();
   l.over = a.result != 0;
 }
 
@@ -493,12 +498,34 @@ std::vector<Needed> Needs::finish() {
     n.path = strings_.text(behind);
     if (n.path != "/") out.push_back(std::move(n));
   }
+  // Entries that nothing else in the trace names, so that a listing is as long as it was.
+  const auto fill_up = [&](uint32_t id, uint32_t path) {
+    const auto l = listings_.find(id);
+    if (l == listings_.end() || l->second.bytes < 48) return;
+    const bool root = strings_.text(path) == "/";
+    int64_t missing = static_cast<int64_t>(l->second.bytes) - 48 -
+                      static_cast<int64_t>(entries[path]) - l->second.by_trace;
+    if (root) missing -= static_cast<int64_t>(entry_bytes(kRootMark));
+    for (const uint32_t other : l->second.others)
+      if (const auto was = by_path.find(other); was != by_path.end() && was->second < l->second.known)
+        missing += static_cast<int64_t>(entry_bytes(name_of(strings_.text(other))));
+    for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
+      const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes
+      std::string name = "~" + std::to_string(i);
+      name.resize(static_cast<size_t>(bytes) - 20, '~');
+      Needed filler;
+      filler.path = std::string(root ? "" : strings_.text(path)) + "/" + name;
+      out.push_back(std::move(filler));
+      missing -= bytes;
+    }
+  };
   for (const uint32_t id : files) {
     const Namespace::File& f = names_.file(id);
     if (!reachable(f.initial_path)) continue;
     Needed n;
     n.path = strings_.text(f.initial_path);
     n.changed = seen(id).changed || touched(f.initial_path);
+    fill_up(id, f.initial_path);
     if (n.path == "/") continue;
     const bool has_children = with_children.contains(f.initial_path);
     // A link whose target nobody asked for is made as what it leads to.
@@ -527,21 +554,6 @@ std::vector<Needed> Needs::finish() {
         if (length != UINT64_MAX) n.attributes.emplace_back(strings_.text(name), length);
     }
     out.push_back(std::move(n));
-
-    // Entries that nothing else in the trace names, so that a listing is as long as it was.
-    const auto l = listings_.find(id);
-    if (l == listings_.end() || l->second.bytes < 48) continue;
-    int64_t missing = static_cast<int64_t>(l->second.bytes) - 48 -
-                      static_cast<int64_t>(entries[f.initial_path]) - l->second.by_trace;
-    for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
-      const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes
-      std::string name = "~" + std::to_string(i);
-      name.resize(static_cast<size_t>(bytes) - 20, '~');
-      Needed filler;
-      filler.path = std::string(strings_.text(f.initial_path)) + "/" + name;
-      out.push_back(std::move(filler));
-      missing -= bytes;
-    }
   }
   names_.for_each_name([&](uint32_t path, uint32_t parent, uint32_t) {
     if (parent == 0 || there.contains(path)) return;

@@ -24,7 +24,6 @@
 namespace feign {
 namespace {
 
-constexpr const char* kMark = ".feign";
 constexpr char kMarkText[] =
     "This directory was empty when feign first replayed into it: feign may bring it back to the\n"
     "state that a replay starts from, and removes what a replay left.\n";
@@ -143,7 +142,7 @@ class Maker {
 };
 
 Result<void> Maker::begin() {
-  if (faccessat(root_fd_, kMark, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+  if (faccessat(root_fd_, kRootMark, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
     ours_ = true;
     return {};
   }
@@ -158,12 +157,12 @@ Result<void> Maker::begin() {
     // A fresh file system is not quite empty.
     if (name != "." && name != ".." && name != "lost+found") return {};
   }
-  const Fd mark(openat(root_fd_, kMark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644));
-  if (!mark.ok()) return failed("make", kMark, errno);
+  const Fd mark(openat(root_fd_, kRootMark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644));
+  if (!mark.ok()) return failed("make", kRootMark, errno);
   if (write(mark.get(), kMarkText, sizeof kMarkText - 1) < 0) {
     const int e = errno;
-    unlinkat(root_fd_, kMark, 0);
-    return failed("write", kMark, e);
+    unlinkat(root_fd_, kRootMark, 0);
+    return failed("write", kRootMark, e);
   }
   ours_ = empty_ = true;
   return {};
@@ -171,7 +170,7 @@ Result<void> Maker::begin() {
 
 bool Maker::was_in(const std::string& state) const {
   if (!ours_) return false;
-  const Fd mark(openat(root_fd_, kMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   char text[sizeof kMarkText + 100];
   const ssize_t length = mark.ok() ? read(mark.get(), text, sizeof text) : -1;
   return length > 0 && std::string_view(text, static_cast<size_t>(length)) == kMarkText + state;
@@ -198,12 +197,12 @@ bool Maker::seems_whole(const std::vector<Needed>& needed) const {
 
 Result<void> Maker::set_state(const std::string& state) {
   if (!ours_) return {};
-  const Fd mark(openat(root_fd_, kMark, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!mark.ok()) return failed("open", kMark, errno);
+  const Fd mark(openat(root_fd_, kRootMark, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!mark.ok()) return failed("open", kRootMark, errno);
   const auto start = static_cast<off_t>(sizeof kMarkText - 1);
   if (ftruncate(mark.get(), start) != 0 ||
       pwrite(mark.get(), state.data(), state.size(), start) != static_cast<ssize_t>(state.size()))
-    return failed("write", kMark, errno);
+    return failed("write", kRootMark, errno);
   return {};
 }
 

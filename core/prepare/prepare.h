@@ -18,6 +18,9 @@
 
 namespace feign {
 
+// The file that a root has which was empty when it was first used (docs/decisions/0005).
+constexpr const char* kRootMark = ".feign";
+
 // Watches the activities that will be replayed, in order, and infers the tree that they need: what
 // a successful call found without the trace having made it, with the least size that its reads, its
 // recorded sizes and its directory listings show.
@@ -46,7 +49,9 @@ class Needs {
   struct Listing {  // of a directory, the first time it was read through
     uint32_t handle = 0;
     uint64_t bytes = 0;    // getdents64's results added up
-    int64_t by_trace = 0;  // bytes that entries made by the trace added, less those of removed ones
+    int64_t by_trace = 0;          // of them, those of entries that the trace had made
+    std::vector<uint32_t> others;  // paths of these, of what it had removed, of what is not known
+    uint32_t known = 0;            // files from this number on nobody had met by then
     bool over = false;
   };
   Seen& seen(uint32_t file);

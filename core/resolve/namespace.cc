@@ -11,22 +11,6 @@
 
 namespace feign {
 
-std::string clean_path(std::string_view path) {
-  std::string out;
-  out.reserve(path.size() + 1);
-  for (std::string_view part; !(part = take_component(path)).empty();) {
-    if (part == "..") {
-      const size_t slash = out.rfind('/');
-      out.resize(slash == std::string::npos ? 0 : slash);
-      continue;
-    }
-    out += '/';
-    out += part;
-  }
-  if (out.empty()) out = "/";
-  return out;
-}
-
 uint32_t Namespace::slot_of(uint32_t path) {
   if (path < slot_by_path_.size() && slot_by_path_[path] != 0) return slot_by_path_[path];
   const uint32_t slot = slot_of_text(clean_path(strings_.text(path)));

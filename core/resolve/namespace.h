@@ -20,10 +20,6 @@
 
 namespace feign {
 
-// The path without empty, "." and ".." components (taken lexically), with a leading and without a
-// trailing slash.
-std::string clean_path(std::string_view path);
-
 class Namespace {
  public:
   enum class Type : uint8_t { kUnknown, kFile, kDirectory, kSymlink, kFifo, kOther };

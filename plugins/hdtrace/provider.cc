@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/path.h"
 #include "base/xml.h"
 #include "feign.hpp"
 #include "hdtrace/names.h"
@@ -26,7 +27,6 @@
 #include "hdtrace/relation.h"
 #include "hdtrace/statistics.h"
 #include "layers/mpiio_ops.h"
-#include "resolve/namespace.h"
 #include "trace/tables.h"
 
 namespace feign::hdtrace {

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <queue>
 #include <string>
 #include <unordered_map>
@@ -104,11 +105,12 @@ struct Process {
   int32_t rank = -1;
   bool forked = false;  // else it is a program of its own
   bool fresh = false;   // a program that was started, and whose first call is still to come
-  uint32_t cwd = 0;
+  uint32_t cwd = 0;               // at first; 0: that of who made it
+  std::optional<uint32_t> where;  // … and by now, for names that calls are after; 0: not known
   std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
   // Handles of third parties' layers: their number in the process -> the trace's.
   std::unordered_map<uint32_t, uint32_t> handles;
-  const Process* made_by = nullptr;  // the program that forked it, if that was recorded
+  Process* made_by = nullptr;  // the program that forked it, if that was recorded
 };
 
 class Lane {
@@ -171,6 +173,7 @@ class Provider {
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
   }
   Process* started(const Process& before, Pid pid, uint64_t moment);
+  uint32_t where(Process& process, int depth = 0);
   void in_line(Lane* lane);
   Lane* first();
   uint32_t op(uint32_t code) const;
@@ -748,12 +751,22 @@ Process* Provider::started(const Process& before, Pid pid, uint64_t moment) {
   return at != processes_.end() ? &at->second : nullptr;
 }
 
+uint32_t Provider::where(Process& process, int depth) {
+  if (!process.where)
+    process.where = process.cwd == 0 && process.made_by != nullptr && depth < 64
+                        ? where(*process.made_by, depth + 1)
+                        : process.cwd;
+  return *process.where;
+}
+
 void Provider::in_line(Lane* lane) {
   const feign::Call* const call = lanes_.size() > 1 ? lane->call() : nullptr;
   lane->claims = call != nullptr ? feign::claims(call->effect, lane->front().a) : feign::Claims();
   // Of what is read, descriptors tell within a process only.
   if (uint32_t& name = lane->claims[0].name; name >> 31 != 0)
     name = UINT32_C(1) << 31 | static_cast<uint32_t>(lane->pid() * 4099 + name);
+  else if (name != 0)
+    there_.below(where(lane->process()), lane->claims, lane->front().a, host_);
   heap_.emplace_back(lane->when(), lane);
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
@@ -770,8 +783,11 @@ Lane* Provider::first() {
     return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
   });
   Lane* const lane = heap_[at].second;
-  if (const feign::Call* const call = lane->call(); call != nullptr)
+  if (const feign::Call* const call = lane->call(); call != nullptr) {
     there_.note(call->effect, lane->claims, lane->front().a, host_);
+    Process& process = lane->process();
+    process.where = there_.moves(where(process), call->effect, lane->front().a, host_);
+  }
   if (at == 0) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     heap_.pop_back();

@@ -10,8 +10,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "base/path.h"
 #include "feign.h"
 #include "resolve/effects.h"
 
@@ -24,6 +27,12 @@ struct Claim {
   uint32_t name = 0;  // none
   There before = There::kUnknown, after = There::kUnknown;
   There was = There::kUnknown;  // by what the calls before it said
+  uint32_t text = 0;            // the name as it was given, if that is another one (Names::below)
+  bool same(const Claim& other) const {
+    if (name == 0 || other.name == 0) return false;
+    // Whose directory is not known may be in the other's.
+    return name == other.name || text == other.name || other.text == name;
+  }
 };
 using Claims = std::array<Claim, 2>;
 
@@ -101,6 +110,22 @@ class Names {
     for (Claim& c : claims)
       if (c.name < there_.size()) c.was = there_[c.name];
   }
+  // Relative names are those below the directory that the process is in (0: it is not known).
+  void below(uint32_t cwd, Claims& claims, const feign_activity& a, const feign_host* host) {
+    for (Claim& c : claims) {
+      const uint32_t handle = c.name == a.path ? a.handle : a.handle2;
+      if (cwd == 0 || c.name == 0 || c.name >> 31 != 0 || (handle != 0 && handle != FEIGN_CWD))
+        continue;
+      c.text = c.name;
+      c.name = whole(cwd, c.name, host);
+    }
+  }
+  // Where the process is after that call.
+  uint32_t moves(uint32_t cwd, Effect effect, const feign_activity& a, const feign_host* host) {
+    if (a.result < 0) return cwd;
+    if (effect == Effect::kFchdir || effect == Effect::kChroot) return 0;
+    return effect == Effect::kChdir ? whole(cwd, a.path, host) : cwd;
+  }
   // Not of names below directories that are given as descriptors, nor of relative ones once
   // somebody has moved to another directory: those are names in many places.
   void note(Effect effect, const Claims& claims, const feign_activity& a, const feign_host* host) {
@@ -120,7 +145,22 @@ class Names {
   }
 
  private:
-  std::vector<There> there_;  // by name
+  // 0: that is not known.
+  uint32_t whole(uint32_t cwd, uint32_t name, const feign_host* host) {
+    size_t length = 0;
+    const char* const text = name != 0 ? host->text(host, name, &length) : "";
+    if (text[0] == '/' || cwd == 0) return text[0] == '/' ? name : 0;
+    uint32_t& known = whole_[uint64_t{cwd} << 32 | name];
+    if (known == 0) {
+      const std::string path =
+          clean_path(std::string(host->text(host, cwd, nullptr)) + '/' + std::string(text, length));
+      known = host->intern(host, path.data(), path.size());
+    }
+    return known;
+  }
+
+  std::vector<There> there_;                      // by name
+  std::unordered_map<uint64_t, uint32_t> whole_;  // by directory and name
   bool moved_ = false;
 };
 
@@ -132,7 +172,7 @@ inline bool took_effect_first(const Claims& late, const Claims& early) {
   };
   for (const Claim& e : early)
     for (const Claim& l : late) {
-      if (e.name == 0 || e.name != l.name) continue;
+      if (!e.same(l)) continue;
       const bool as_ended = fits(e.was, e.before) && fits(e.after, l.before);
       if (!as_ended && fits(e.was, l.before) && fits(l.after, e.before)) return true;
     }

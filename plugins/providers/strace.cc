@@ -368,6 +368,7 @@ struct Process {
   // and in calls whose time is part of the pause.
   uint64_t overhead = 0;
   uint64_t ended = 0;  // that call
+  uint32_t cwd = 0;    // for names that calls are after; 0: not known
   bool begun = false;
   Begun call;
 };
@@ -428,7 +429,7 @@ class Source {
   feign_status resumed(int64_t pid, std::string_view text);
   feign_status bad(const std::string& what);
   void names(Begun& begun, const Call& call);
-  void overlaps(Held& h, Effect effect);
+  void overlaps(Process& p, Held& h, Effect effect);
   void forget(Held& h);
   std::vector<Held*> no_longer_under_way(Process& p);
   feign_status ended(Process& p, std::string_view text);
@@ -494,6 +495,7 @@ class Provider {
   std::vector<std::unique_ptr<Unknown>> unknown_;
   uint32_t cwd_ = 0;
   feign::Names there_;
+  uint32_t said_cwd_ = 0;  // by the annotation of the call's AT_FDCWD
   feign::TracerTime tracer_;
   bool estimated_ = false;  // … from the trace
   std::string scratch_, error_;
@@ -963,6 +965,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   h.a.compute_ns = off;
   const uint64_t left =
       provider_.estimated_ ? std::min(p.overhead - off, 20 * provider_.tracer_.mean_ns()) : 0;
+  provider_.said_cwd_ = 0;
   if (!provider_.arguments(*k.call, s, h)) {
     if (place != nullptr) {
       place->complete = true;
@@ -983,7 +986,8 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.overhead = left;
     p.ended = time + duration;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
-    overlaps(h, k.call->effect);
+    if (provider_.said_cwd_ != 0) p.cwd = provider_.said_cwd_;
+    overlaps(p, h, k.call->effect);
   } else {
     p.overhead = left;
     p.ended = time + duration;
@@ -993,7 +997,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
 }
 
 // What a call that has ended says of its names, and who else may say something of them.
-void Source::overlaps(Held& h, Effect effect) {
+void Source::overlaps(Process& p, Held& h, Effect effect) {
   h.claims = feign::claims(effect, h.a);
   for (Process* other : under_way_)
     for (const feign::Claim& claim : h.claims)
@@ -1003,6 +1007,8 @@ void Source::overlaps(Held& h, Effect effect) {
         ++h.open;
         break;
       }
+  provider_.there_.below(p.cwd, h.claims, h.a, provider_.host_);
+  p.cwd = provider_.there_.moves(p.cwd, effect, h.a, provider_.host_);
 }
 
 // io_submit's array: each request that was accepted becomes an activity of its own.
@@ -1261,6 +1267,7 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
         if (!s.skip_angle()) return wrong("a descriptor's annotation does not end");
         const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
         if (&to == &a.handle) a.file = hint(static_cast<int32_t>(number), text);
+        if (&to == &a.handle && to == FEIGN_CWD) said_cwd_ = a.file;
       }
       return true;
     }

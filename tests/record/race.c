@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Processes that are after the same names at once: each name comes or goes once, by whoever is
-// first. With an argument, three names come, move and go all the time.
+// first, or is found made by another. With an argument, three names come, move and go all the time.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +54,8 @@ int main(int argc, char** argv) {
   (void)argv;
   char made[32], file[40], old[32];
   struct stat st;
+  /* Relative names tell something only with the directory that a process is in. */
+  if (mkdir("below", 0755) != 0 || chdir("below") != 0) return 1;
   for (int i = 0; i < kNames; ++i) {
     snprintf(old, sizeof old, "old%d", i);
     make(old, 0);
@@ -71,6 +73,10 @@ int main(int argc, char** argv) {
         stat(made, &st);
         mkdir(made, 0755);
         make(file, O_EXCL);
+        access(file, R_OK);
+        snprintf(file, sizeof file, "made%d/first%d", i, i % 7);
+        make(file, 0);
+        snprintf(file, sizeof file, "made%d/first%d", (i + 1) % kNames, (i + 1) % 7);
         access(file, R_OK);
         stat(old, &st);
         unlink(old);
