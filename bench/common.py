@@ -9,6 +9,11 @@ import sys
 import tempfile
 import time
 
+# Benchmarks that take words, not options, say what they are for.
+if {"-h", "--help"} & set(sys.argv[1:]) and "argparse" not in sys.modules:
+    print(sys.modules["__main__"].__doc__)
+    sys.exit()
+
 BUILD = os.environ.get("FEIGN_BUILD", os.path.join(os.path.dirname(__file__), "..", "build"))
 FEIGN = os.path.join(BUILD, "core", "feign")
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -397,6 +397,12 @@ cd y; echo . > dot; cd ..; readlink -f s > rl || true; realpath y/via > rp; rm -
 truncate -s 5000 y/via; truncate -s -100 y/via; fallocate -l 9000 fa; fallocate -p -o 0 -l 4096 fa; split -b 1000 y/via part.; cat part.* > joined; shred -n 1 -u part.aa; sync joined; chown 0:0 joined""")
 
 
+def test_a_slash_behind_a_link():
+    needs("du", "find")
+    replays("slash", "mkdir -p a/b; echo 1 > a/b/f; ln -s a s; ln -s none dangles; du s/ > l1; du s/. > l2; find s/ -type f > l3; ls -ld s/ dangles/ > l4 2>&1 || true; stat s/ > l5; cp -a s/ t; "
+            "readlink s/ > l6 || true; touch -h -d @1 s/; chmod 700 s/; rm s/ 2> l7 || true; rmdir s/ 2> l8 || true; mv s/ u 2> l9 || true; mkdir s/n/; tar cf x.tar s/")
+
+
 def test_gzip_xz():
     needs("gzip", "xz")
     replays("gzip-xz", "seq 50000 > a; cp a b; cp a c; cp a d; gzip a; gzip -k b; xz -T2 c; xz -k d; gunzip a.gz; xz -dc c.xz | gzip > e.gz; zcat e.gz b.gz > f; xz -d c.xz; bzip2 -k f 2>/dev/null || true")

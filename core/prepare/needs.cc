@@ -507,7 +507,8 @@ std::vector<Needed> Needs::finish() {
                       static_cast<int64_t>(entries[path]) - l->second.by_trace;
     if (root) missing -= static_cast<int64_t>(entry_bytes(kRootMark));
     for (const uint32_t other : l->second.others)
-      if (const auto was = by_path.find(other); was != by_path.end() && was->second < l->second.known)
+      if (const auto was = by_path.find(other);
+          was != by_path.end() && was->second < l->second.known)
         missing += static_cast<int64_t>(entry_bytes(name_of(strings_.text(other))));
     for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
       const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes

@@ -49,7 +49,7 @@ class Needs {
   struct Listing {  // of a directory, the first time it was read through
     uint32_t handle = 0;
     uint64_t bytes = 0;    // getdents64's results added up
-    int64_t by_trace = 0;          // of them, those of entries that the trace had made
+    int64_t by_trace = 0;  // of them, those of entries that the trace had made
     std::vector<uint32_t> others;  // paths of these, of what it had removed, of what is not known
     uint32_t known = 0;            // files from this number on nobody had met by then
     bool over = false;

@@ -41,6 +41,29 @@ bool no_follow(const Call& call, const feign_activity& a) {
   }
 }
 
+// Whether the path leads on from a symbolic link at its end whatever the call says of links: a
+// slash or dot is behind it (path_resolution(7)).
+bool leads_on(const feign_activity& a, Effect effect, std::string_view path) {
+  switch (effect) {
+    case Effect::kOpen:
+      if (a.flags & O_CREAT) return false;
+      break;
+    case Effect::kStat:
+    case Effect::kStatat:
+    case Effect::kAccess:
+    case Effect::kChmod:
+    case Effect::kAttr:
+    case Effect::kReadlink:
+    case Effect::kGetXattr:
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
+      break;
+    default:
+      return false;
+  }
+  return (a.marks & FEIGN_NOFOLLOW) && (path.ends_with('/') || path.ends_with("/."));
+}
+
 // A failure that comes from how the path was written, which its clean form does not tell any more:
 // a slash or dot at the end, or ".." behind what is no directory. Made with the clean path, such a
 // call would succeed.
@@ -660,7 +683,9 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   const bool odd =
       (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, Effect::kOpen, text);
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
+  const bool on = leads_on(a, Effect::kOpen, text);
   a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
+  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
     a.path = 0;  // ".." behind a name that is not there
   a.handle = 0;
@@ -727,12 +752,14 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   }
   const std::string_view text = tables_.strings.text(a.path);
   const bool up = text.find("..") != std::string_view::npos;
+  const bool on = leads_on(a, effect, text);
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
   if (effect == Effect::kLink || effect == Effect::kRename) {
     a.marks |= FEIGN_AS_NAMED(0, components(tables_.strings.text(a.path2)));
     a.path2 = absolute(t, a.handle2, 0, a.path2);
   }
   a.path = absolute(t, a.handle, hint, a.path);
+  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   a.handle = a.handle2 = 0;
   if (up && a.result == -ENOENT && names_.at(a.path) != 0) {  // behind a name that is not there
     a.path = 0;

@@ -105,7 +105,7 @@ struct Process {
   int32_t rank = -1;
   bool forked = false;  // else it is a program of its own
   bool fresh = false;   // a program that was started, and whose first call is still to come
-  uint32_t cwd = 0;               // at first; 0: that of who made it
+  uint32_t cwd = 0;     // at first; 0: that of who made it
   std::optional<uint32_t> where;  // … and by now, for names that calls are after; 0: not known
   std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
   // Handles of third parties' layers: their number in the process -> the trace's.

@@ -178,9 +178,9 @@ struct Scan {
     ++p;
     return true;
   }
-  // Past <…> that starts here: nested; "->" is an arrow between brackets (a connection's ends, whose
-  // names stand in quotes), and in a path if nothing follows that may follow one. (In a path, newer
-  // strace writes "\76".)
+  // Past <…> that starts here: nested; "->" is an arrow between brackets (a connection's ends,
+  // whose names stand in quotes), and in a path if nothing follows that may follow one. (In a path,
+  // newer strace writes "\76".)
   bool skip_angle() {
     const bool path = p != end && p + 1 != end && p[1] == '/';
     int depth = 0, brackets = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "plugin/plugin.h"
 #include "prepare/prepare.h"
 #include "window/pipeline.h"
