@@ -319,6 +319,7 @@ def test_what_fuzzing_found():
                       ['readlink("/a", "a/b", 100) = 3', 'readlink("/a/b", "../a", 100) = 4', 'stat("/a/b/c", {st_mode=S_IFREG|0644, st_size=1, ...}) = 0'],
                       [f'openat(AT_FDCWD, "{deep}", O_RDONLY) = 3', f'readlink("/l", "{deep}", 99999) = 40001', 'stat("/l/x", {st_mode=S_IFREG|0644, st_size=1, ...}) = 0',
                        f"fsync(9<{deep}>) = 0"],
+                      ['chdir("/d") = 0', f'chdir("{"d/" * 400}") = 0'] + [f'chdir("{"e/" * 400}{i}") = 0' for i in range(3000)] + ['mkdir("f", 0755) = 0'],
                       ["munmap(0x7f0000000000, 18446744073709551615) = 0", "mmap(NULL, 18446744073709551615, PROT_READ, MAP_SHARED, 3, 0) = 0xfffffffffffffff0"]):
             with open(path, "w", encoding="ascii") as f:
                 f.writelines(f"7 {line}\n" for line in lines)

@@ -117,7 +117,7 @@ class Names {
       if (cwd == 0 || c.name == 0 || c.name >> 31 != 0 || (handle != 0 && handle != FEIGN_CWD))
         continue;
       c.text = c.name;
-      c.name = whole(cwd, c.name, host);
+      if (const uint32_t name = whole(cwd, c.name, host); name != 0) c.name = name;
     }
   }
   // Where the process is after that call.
@@ -152,8 +152,10 @@ class Names {
     if (text[0] == '/' || cwd == 0) return text[0] == '/' ? name : 0;
     uint32_t& known = whole_[uint64_t{cwd} << 32 | name];
     if (known == 0) {
-      const std::string path =
-          clean_path(std::string(host->text(host, cwd, nullptr)) + '/' + std::string(text, length));
+      std::string path = host->text(host, cwd, nullptr);
+      constexpr size_t kLongest = size_t{16} << 10;  // no path is
+      if (path.size() + length > kLongest) return 0;
+      path = clean_path(path.append(1, '/').append(text, length));
       known = host->intern(host, path.data(), path.size());
     }
     return known;
