@@ -55,10 +55,9 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
     // How the trace's own doings changed what a listing shows, compared with the beginning.
     l.known = names_.file_count();
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
-      const uint64_t bytes = entry_bytes(name_of(strings_.text(path)));
       const bool was = at != 0 && !names_.file(at).created && names_.file(at).initial_path == path;
       if (was) return;
-      if (at != 0) l.by_trace += static_cast<int64_t>(bytes);
+      if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name_of(strings_.text(path))));
       l.others.push_back(path);
     });
   }
