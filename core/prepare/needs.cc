@@ -54,11 +54,14 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   if (a.result > 0 && l.bytes == 0) {
     // How the trace's own doings changed what a listing shows, compared with the beginning.
     l.known = names_.file_count();
+    const std::string before(strings_.text(names_.file(file).initial_path));  // where it was then
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
-      const bool was = at != 0 && !names_.file(at).created && names_.file(at).initial_path == path;
+      const std::string_view name = name_of(strings_.text(path));
+      const uint32_t then = strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
+      const bool was = at != 0 && !names_.file(at).created && names_.file(at).initial_path == then;
       if (was) return;
-      if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name_of(strings_.text(path))));
-      l.others.push_back(path);
+      if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name));
+      l.others.push_back(then);
     });
   }
   l.bytes += static_cast<uint64_t>(a.result);
@@ -429,8 +432,15 @@ std::vector<Needed> Needs::finish() {
   for (const auto& [stream, open] : waiting_) other_open(open, O_CREAT | O_RDWR);
   std::vector<Needed> out;
   std::unordered_set<uint32_t> there, with_children;  // paths
+  // The directory of a path, 0 of "/". (What is in a directory that moved had another name before.)
   std::unordered_map<uint32_t, uint32_t> parents;
-  names_.for_each_name([&](uint32_t path, uint32_t parent, uint32_t) { parents[path] = parent; });
+  const auto parent_of = [&](uint32_t path) {
+    const auto [at, unknown] = parents.try_emplace(path, 0);
+    const std::string_view text = strings_.text(path);
+    if (unknown && text.size() > 1)
+      at->second = strings_.intern(text.substr(0, std::max<size_t>(text.rfind('/'), 1)));
+    return at->second;
+  };
   std::vector<uint32_t> files;
   for (uint32_t id = 1; id < names_.file_count(); ++id) {
     const Namespace::File& f = names_.file(id);
@@ -439,20 +449,20 @@ std::vector<Needed> Needs::finish() {
   }
   // What lies in a directory that was not there cannot have been there either.
   const auto reachable = [&](uint32_t path) {
-    for (uint32_t p = parents.contains(path) ? parents[path] : 0; p != 0; p = parents[p])
+    for (uint32_t p = parent_of(path); p != 0; p = parent_of(p))
       if (!there.contains(p) && strings_.text(p) != "/") return false;
     return true;
   };
   std::unordered_map<uint32_t, uint64_t> entries;  // directory -> bytes of its first entries
   for (const uint32_t path : there)
-    if (const uint32_t parent = parents.contains(path) ? parents[path] : 0; parent != 0) {
+    if (const uint32_t parent = parent_of(path); parent != 0) {
       with_children.insert(parent);
       entries[parent] += entry_bytes(name_of(strings_.text(path)));
     }
   // Whether a path, or a directory above it, may have been changed by name.
   const auto touched = [&](uint32_t path) {
     if (changed_.contains(path)) return true;
-    for (uint32_t p = parents.contains(path) ? parents[path] : 0; p != 0; p = parents[p])
+    for (uint32_t p = parent_of(path); p != 0; p = parent_of(p))
       if (moved_.contains(p)) return true;
     return false;
   };

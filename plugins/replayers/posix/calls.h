@@ -869,8 +869,9 @@ struct Context {
     const int64_t result = checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
     return result < 0 || a.result < 0 ? result : listed(a, result);
   }
-  // Which entry a buffer of a long listing ends with is the order of the file system. Of such a
-  // listing it is the sum that has to be right, at its end, and no buffer by more than an entry.
+  // Which entry a buffer of a long listing ends with is the order of the file system; and a signal
+  // ends a buffer early. Of such a listing it is the sum that has to be right, at its end, and it
+  // never lacks more than an entry on the way.
   int64_t listed(const feign_activity& a, int64_t result) {
     constexpr int64_t kLongestEntry = 280;  // getdents(2)
     const std::lock_guard lock(r->listings_mutex);
@@ -879,7 +880,8 @@ struct Context {
     if (!begun && result == a.result) return result;
     const int64_t lacks = (begun ? at->second : 0) + a.result - result;
     const bool full = std::max(result, a.result) + kLongestEntry > static_cast<int64_t>(a.length);
-    if ((begun || full) && std::abs(lacks) <= kLongestEntry && (a.result != 0 || lacks == 0)) {
+    const bool goes_on = lacks <= (begun || full ? kLongestEntry : 0);
+    if (goes_on && (a.result != 0 || lacks == 0)) {
       if (lacks != 0) r->listings[a.handle] = lacks;
       if (lacks == 0 && begun) r->listings.erase(at);
       return a.result;
