@@ -110,6 +110,15 @@ def test_a_link_nobody_read_that_leads_to_a_directory():
         assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_a_link_that_is_read_by_its_descriptor():
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/d/link", O_RDONLY|O_PATH|O_DIRECTORY) = 3', 'newfstatat(AT_FDCWD, "/d/link/f", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
+                          'openat(AT_FDCWD, "/d/link", O_RDONLY|O_NOFOLLOW|O_PATH) = 4', 'newfstatat(4, "", {st_mode=S_IFLNK|0777, st_size=5, ...}, AT_EMPTY_PATH) = 0',
+                          'readlinkat(4, "", "there", 1024) = 5', 'newfstatat(AT_FDCWD, "/d/there/f", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0'])
+        report = root()
+        assert report["mismatched"] == 0 and os.readlink(root.at("d/link")) == "there" and os.path.getsize(root.at("d/there/f")) == 5, report["mismatches"]
+
+
 def test_what_was_removed_before_a_listing_is_none_of_its_entries():
     with Tmp() as tmp:
         root = Root(tmp, ['unlink("/d/gone") = 0', 'unlink("/d/again") = 0', 'openat(AT_FDCWD, "/d/again", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', 'rename("/d/moved", "/elsewhere") = 0',

@@ -57,7 +57,8 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
     const std::string before(strings_.text(names_.file(file).initial_path));  // where it was then
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
       const std::string_view name = name_of(strings_.text(path));
-      const uint32_t then = strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
+      const uint32_t then =
+          strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
       const bool was = at != 0 && !names_.file(at).created && names_.file(at).initial_path == then;
       if (was) return;
       if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name));
