@@ -102,6 +102,22 @@ def test_what_failed_for_the_machine_of_then_changes_nothing():
         assert os.path.getsize(root.at("/f")) == 200000 and not os.path.exists(root.at("/other/f")) and not os.path.exists(root.at("/g"))
 
 
+def test_what_failed_for_its_arguments_fails_again():
+    with Tmp() as tmp:  # the long path goes through a file; the attribute is none that a replay makes
+        root = Root(tmp, ['openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3', 'fsetxattr(3, "security.x", "v", 1, 0) = 0', "flistxattr(3, NULL, 1) = -1 ERANGE (x)",
+                          f'chmod("/f/{"x/" * 2050}", 0700) = -1 ENAMETOOLONG (x)'])
+        report = root()
+        assert report["mismatched"] == 0, report["mismatches"]
+
+
+def test_opening_a_disk_makes_and_cuts_nothing():
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/dev/sdx", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3', 'write(3, "x"..., 512) = 512', "close(3) = 0",
+                          'openat(AT_FDCWD, "/dev/sdx", O_RDONLY) = 3', "lseek(3, 4096, SEEK_SET) = 4096", 'read(3, "x"..., 512) = 512', "lseek(3, 0, SEEK_END) = 1048576"])
+        report = root()
+        assert report["mismatched"] == 0 and os.path.getsize(root.at("/dev/sdx")) == 1 << 20, report["mismatches"]
+
+
 def test_a_link_nobody_read_that_leads_to_a_directory():
     with Tmp() as tmp:
         root = Root(tmp, ['newfstatat(AT_FDCWD, "/l", {st_mode=S_IFLNK|0777, st_size=1, ...}, AT_SYMLINK_NOFOLLOW) = 0',

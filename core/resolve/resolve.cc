@@ -511,6 +511,19 @@ bool Resolve::no_directory(const Thread& t, uint32_t handle) {
   return names_.file(at->second.description->file).type == Namespace::Type::kFile;
 }
 
+namespace {
+
+bool is_disk(std::string_view path) {
+  if (!path.starts_with("/dev/")) return false;
+  const std::string_view name = path.substr(5);
+  for (const std::string_view disk : {"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "md",
+                                      "dm-", "mapper/", "disk/", "nbd", "rbd", "ram", "zram"})
+    if (name.starts_with(disk)) return true;
+  return false;
+}
+
+}  // namespace
+
 // Devices, and what the kernel makes up: not storage. (Disks are.)
 bool Resolve::no_storage(feign_activity& a, uint32_t path) {
   const std::string_view text = tables_.strings.text(path);
@@ -519,11 +532,8 @@ bool Resolve::no_storage(feign_activity& a, uint32_t path) {
   };
   if (text.size() < 4 || (text[1] != 'p' && text[1] != 's' && text[1] != 'd')) return false;
   if (below("/dev")) {
-    if (below("/dev/shm") || below("/dev/mqueue") || below("/dev/hugepages")) return false;
-    const std::string_view name = text.substr(std::min<size_t>(5, text.size()));
-    for (const std::string_view disk : {"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "md",
-                                        "dm-", "mapper/", "disk/", "nbd", "rbd", "ram", "zram"})
-      if (name.starts_with(disk)) return false;
+    if (below("/dev/shm") || below("/dev/mqueue") || below("/dev/hugepages") || is_disk(text))
+      return false;
   } else if (!below("/proc") && !below("/sys")) {
     return false;
   }
@@ -695,6 +705,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), nullptr); path != 0)
       a.path = path;
   const uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
+  if (path != 0 && is_disk(tables_.strings.text(path)))
+    a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is
   uint32_t marks = 0;
   if (path == 0 || no_storage(a, path)) {
     a.marks |= FEIGN_NOT_A_FILE;
