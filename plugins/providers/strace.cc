@@ -368,7 +368,9 @@ struct Process {
   // and in calls whose time is part of the pause.
   uint64_t overhead = 0;
   uint64_t ended = 0;  // that call
+  int64_t pid = 0;
   uint32_t cwd = 0;    // for names that calls are after; 0: not known
+  bool moved = false;  // it is not where it began
   bool begun = false;
   Begun call;
 };
@@ -429,6 +431,7 @@ class Source {
   feign_status resumed(int64_t pid, std::string_view text);
   feign_status bad(const std::string& what);
   void names(Begun& begun, const Call& call);
+  uint32_t where(Process& p);
   void overlaps(Process& p, Held& h, Effect effect);
   void forget(Held& h);
   std::vector<Held*> no_longer_under_way(Process& p);
@@ -495,6 +498,7 @@ class Provider {
   std::vector<std::unique_ptr<Unknown>> unknown_;
   uint32_t cwd_ = 0;
   feign::Names there_;
+  std::unordered_map<int64_t, uint32_t> began_in_;  // by process: its maker's directory
   uint32_t said_cwd_ = 0;  // by the annotation of the call's AT_FDCWD
   feign::TracerTime tracer_;
   bool estimated_ = false;  // … from the trace
@@ -528,6 +532,7 @@ Process& Source::process(int64_t pid) {
   auto& p = processes_[pid];
   if (!p) {
     p = std::make_unique<Process>();
+    p->pid = pid;
     feign_stream_info info{};
     info.struct_size = sizeof info;
     info.rank = rank_;
@@ -993,7 +998,18 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.ended = time + duration;
     place->complete = true;
   }
+  const Effect e = k.call->effect;
+  if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
+    provider_.began_in_[h.a.result] = where(p);
   return FEIGN_OK;
+}
+
+// The directory that the process is in; 0: it is not known.
+uint32_t Source::where(Process& p) {
+  if (p.cwd == 0 && !p.moved)
+    if (const auto at = provider_.began_in_.find(p.pid); at != provider_.began_in_.end())
+      p.cwd = at->second;
+  return p.cwd;
 }
 
 // What a call that has ended says of its names, and who else may say something of them.
@@ -1007,8 +1023,9 @@ void Source::overlaps(Process& p, Held& h, Effect effect) {
         ++h.open;
         break;
       }
-  provider_.there_.below(p.cwd, h.claims, h.a, provider_.host_);
+  provider_.there_.below(where(p), h.claims, h.a, provider_.host_);
   p.cwd = provider_.there_.moves(p.cwd, effect, h.a, provider_.host_);
+  p.moved |= effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot;
 }
 
 // io_submit's array: each request that was accepted becomes an activity of its own.
