@@ -266,12 +266,32 @@ def test_a_directory_that_was_missing_comes_under_another_name():
              'mkdir("/w/n/d", 0755) = -1 ENOTDIR (Not a directory)', 'unlink("/w/f") = 0', 'mkdir("/w/f", 0755) = 0',
              'mkdir("/w/l/d", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = -1 ENOENT (No such file or directory)',
              'mkdir("/w/l/e", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = 0')
+    all_as_recorded(calls)
+
+
+def all_as_recorded(calls):
     with Tmp() as tmp:
         trace = os.path.join(tmp, "t.strace")
         with open(trace, "w", encoding="ascii") as f:
             f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
         r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
         assert r["matched"] == len(calls), r["mismatches"]
+
+
+def test_what_is_no_directory_leads_nowhere():
+    for fd in ("1<pipe:[77]>", "0</dev/null>", "5<socket:[78]>"):
+        with Tmp() as tmp:
+            trace = os.path.join(tmp, "t.strace")
+            with open(trace, "w", encoding="ascii") as f:
+                f.write(f'7 1000.000000 newfstatat({fd}, "a/b", 0x1, 0) = -1 ENOTDIR (Not a directory) <0.000001>\n'
+                        f'7 1000.000001 linkat({fd}, "a", AT_FDCWD, "/b", 0) = -1 ENOTDIR (Not a directory) <0.000001>\n')
+            r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
+            assert r["mismatched"] == 0, (fd, r["mismatches"])
+
+
+def test_who_leaves_its_root_behind_stays_where_it_is():
+    all_as_recorded(('mkdir("/w", 0755) = 0', 'mkdir("/w/r", 0755) = 0', 'chdir("/w") = 0', 'chroot("r") = 0', 'getcwd("(unreachable)/w", 1024) = 16', 'mkdir("d", 0755) = 0', 'rmdir("d") = 0',
+                     'chdir("..") = 0', 'rmdir("w/r") = 0'))
 
 
 def test_a_long_trace_goes_on_where_what_was_read_ahead_ends():

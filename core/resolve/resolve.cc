@@ -504,11 +504,11 @@ static uint32_t components(std::string_view path) {
 }
 
 // Whether a directory descriptor is none: paths from it are refused, whatever they are.
-bool Resolve::no_directory(const Thread& t, uint32_t handle) {
-  if (handle == 0 || handle == FEIGN_CWD) return false;
-  const auto at = t.table->map.find(FEIGN_FD_OF(handle));
-  if (at == t.table->map.end() || at->second.description->file == 0) return false;
-  return names_.file(at->second.description->file).type == Namespace::Type::kFile;
+bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
+  const Description* const d = find(t, handle, hint);
+  if (d == nullptr) return false;
+  return (d->marks & FEIGN_NOT_A_FILE) != 0 ||
+         (d->file != 0 && names_.file(d->file).type == Namespace::Type::kFile);
 }
 
 namespace {
@@ -690,8 +690,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   }
   const std::string_view text = tables_.strings.text(a.path);
   const bool up = text.find("..") != std::string_view::npos;
-  const bool odd =
-      (a.result == -ENOTDIR && no_directory(t, a.handle)) || form_decides(a, Effect::kOpen, text);
+  const bool odd = (a.result == -ENOTDIR && no_directory(t, a.handle, hint)) ||
+                   form_decides(a, Effect::kOpen, text);
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
   const bool on = leads_on(a, Effect::kOpen, text);
   a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
@@ -760,7 +760,8 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     return;
   }
   if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
-  if ((a.result == -ENOTDIR && (no_directory(t, a.handle) || no_directory(t, a.handle2))) ||
+  if ((a.result == -ENOTDIR &&
+       (no_directory(t, a.handle, hint) || no_directory(t, a.handle2, 0))) ||
       form_decides(a, effect, tables_.strings.text(a.path)) ||
       (a.path2 != 0 && effect != Effect::kSymlink &&
        form_decides(a, effect, tables_.strings.text(a.path2)))) {
@@ -1168,11 +1169,14 @@ const char* Resolve::apply(Record& r) {
       r.set_values(ended);
       return nullptr;
     }
-    case Effect::kGetcwd:
-      a.path = absolute(t, 0, 0, a.path);
+    case Effect::kGetcwd: {
+      // Outside what is now its root: "(unreachable)/…" (getcwd(3)).
+      const bool name = a.path != 0 && tables_.strings.text(a.path).starts_with('/');
+      a.path = name ? absolute(t, 0, 0, a.path) : 0;
       a.handle = a.file = 0;
       if (ok && a.path != 0) t.place->path = a.path;
       return nullptr;
+    }
     case Effect::kChdir:
       path_call(r, t, effect);
       if (ok && a.path != 0) t.place->path = names_.canonical(a.path, true);

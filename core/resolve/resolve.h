@@ -113,7 +113,7 @@ class Resolve {
   std::string physical(std::string base, std::string_view text);
   uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
   bool no_storage(feign_activity& a, uint32_t path);
-  bool no_directory(const Thread& t, uint32_t handle);
+  bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
   void copy(Record& r, Thread& t);
   const char* memory_call(Record& r, Thread& t, Effect effect);
   void map(Memory& m, uint64_t address, uint64_t length, Mapping* mapping, uint64_t offset);
