@@ -440,6 +440,19 @@ def test_what_starting_the_library_takes_is_in_no_pause():
         assert info["ops"]["execve"]["count"] == 4 and len(info["streams"]) == 4, info
 
 
+def test_who_goes_on_after_the_command_is_named():
+    needs_capture()
+    with Tmp() as tmp:
+        os.mkfifo(f"{tmp}/go")
+        r = feign("record", "-o", f"{tmp}/t.feign", "--", "sh", "-c", f"cd {tmp}; (: > up; read line < go; : > late) > /dev/null 2>&1 & until [ -e up ]; do :; done; echo $! > pid")
+        with open(f"{tmp}/pid", encoding="ascii") as f:
+            pid = f.read().strip()
+        with open(f"{tmp}/go", "w", encoding="ascii") as f:
+            f.write("\n")
+        assert r.status == 0 and f"1 process goes on after the command (sh {pid})" in r.err, r.err
+        assert "after the command" not in feign("record", "-o", f"{tmp}/u.feign", "--", "sh", "-c", ": & wait").err
+
+
 def test_io_uring():
     """Requests in memory that the kernel shares are the calls that they stand for; also where no call submits them."""
     needs_capture()

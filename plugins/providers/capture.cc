@@ -14,9 +14,12 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <new>
@@ -181,6 +184,7 @@ class Provider {
   uint32_t handle(Process& process, uint32_t number, bool made);
   void hints(Process& process, feign_activity& a);
   uint32_t hint(Process& process, uint32_t handle, int depth = 0);
+  void tell_who_goes_on();
 
   const feign_host* host_;
   Options options_;
@@ -799,6 +803,34 @@ Lane* Provider::first() {
   return lane;
 }
 
+// Processes that outlive the command: what they do from now on nobody reads.
+void Provider::tell_who_goes_on() {
+  const std::string records = options_.file[0];
+  char folder[PATH_MAX], here[sizeof control_.host] = "";
+  gethostname(here, sizeof here - 1);
+  if (strcmp(here, control_.host) != 0 ||
+      realpath((records.substr(0, records.rfind('/') + 1) + ".").c_str(), folder) == nullptr)
+    return;
+  std::string who;
+  uint32_t count = 0;
+  for (const auto& [pid, process] : by_pid_) {
+    if (process->host != &hosts_.front()) continue;
+    const std::string proc = "/proc/" + std::to_string(pid);
+    std::ifstream environment(proc + "/environ"), name(proc + "/comm");
+    std::string one;
+    while (std::getline(environment, one, '\0') && one != std::string("FEIGN_CAPTURE=") + folder) {
+    }
+    if (!environment || !std::getline(name, one)) continue;
+    if (count++ < 3) who += (who.empty() ? "" : ", ") + one + " " + std::to_string(pid);
+  }
+  if (count != 0)
+    host_->log(host_, FEIGN_LOG_WARN,
+               (std::to_string(count) + (count == 1 ? " process goes" : " processes go") +
+                " on after the command (" + who + (count > 3 ? ", …" : "") +
+                "): what they do from now on is not in the trace")
+                   .c_str());
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
     Lane* const lane = first();
@@ -811,6 +843,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                     unseen_one_)
                        .c_str());
       unseen_ = 0;
+      tell_who_goes_on();
       for (const auto& [host, how, bound] : aligned_)
         for (const auto& [key, lane] : lanes_)
           if (lane->process().host == host) {
