@@ -72,6 +72,11 @@ def test_communicators_with_neighbours_and_of_two_groups():
                  "MPI_Sendrecv", "MPI_Comm_split", "MPI_Comm_idup", "MPI_Bcast") == [4, 4, 4, 4, 4, 4, 4, 11]
 
 
+def test_communicators_that_nobody_uses():
+    """A replay makes them before the start: 10,000 at most, and none that nobody uses."""
+    assert calls(breadth("unused", times=1), "MPI_Comm_dup") == [40400]
+
+
 def test_groups_that_send_unequal_amounts_and_what_is_received_in_place():
     report = breadth("two-groups", times=5)
     assert calls(report, "MPI_Allgather", "MPI_Iallgather", "MPI_Alltoall", "MPI_Ialltoall", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",

@@ -130,10 +130,11 @@ struct Look {
     auto& look = *static_cast<Look*>(ctx);
     try {
       const Args& args = look.r->args_of(a->op);
-      for (const uint8_t index : {args.comm, args.new_comm})
-        if (index < a->value_count && a->values[index] != 0 && a->values[index] != FEIGN_UNKNOWN)
-          look.groups.insert(static_cast<uint32_t>(a->values[index]));
       const uint32_t op = a->op;
+      const bool used = op >= look.r->mpiio_first || mpi_does(op) != Does::kNothing;
+      if (used && args.comm < a->value_count && a->values[args.comm] != 0 &&
+          a->values[args.comm] != FEIGN_UNKNOWN)
+        look.groups.insert(static_cast<uint32_t>(a->values[args.comm]));
       if (args.list != kAbsent && op < look.r->mpiio_first) look.counts(*a, args);
       look.longest = std::max(look.longest, a->length);
       if (args.size2 < a->value_count && a->values[args.size2] != FEIGN_UNKNOWN)
@@ -224,7 +225,7 @@ bool make_meeting(const Replayer& r, Group& g, MPI_Group everybody,
   return make_group(r, m, everybody, processes, {});
 }
 
-// Makes every communicator that the trace names, in one order on all processes.
+// Makes every communicator that the trace uses, in one order on all processes.
 std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   std::vector<std::string> mine;
   for (const uint32_t id : ids) {
