@@ -27,7 +27,7 @@ constexpr uint8_t kAbsent = 255;
 struct Args {
   uint8_t count = kAbsent, type = kAbsent, count2 = kAbsent, type2 = kAbsent, size2 = kAbsent;
   uint8_t rank = kAbsent, tag = kAbsent, rank2 = kAbsent, tag2 = kAbsent;
-  uint8_t comm = kAbsent, new_comm = kAbsent, request = kAbsent, list = kAbsent;
+  uint8_t comm = kAbsent, request = kAbsent, list = kAbsent;
   uint8_t reduction = kAbsent, win = kAbsent, info = kAbsent, offset = kAbsent;
   uint8_t flag = kAbsent, message = kAbsent, group = kAbsent, other = kAbsent, other2 = kAbsent;
 };
@@ -73,8 +73,6 @@ inline Args args_of_op(const feign_op_info& info) {
       first(x.tag, x.tag2);
     } else if (is({"comm", "old_comm", "comm_old"})) {
       x.comm = at;
-    } else if (is({"newcomm", "comm_cart", "new_comm", "comm_graph", "comm_dist_graph"})) {
-      x.new_comm = at;
     } else if (is({"request"})) {
       x.request = at;
     } else if (is({"op"})) {
