@@ -204,6 +204,10 @@ def test_what_cannot_be_there_is_left_out_and_said():
         report = root()
         assert report["mismatched"] == 2 and os.path.getsize(root.at("/f")) == 104096, report["mismatches"]
         assert any(re.match("2 of what the trace starts from cannot be there.*: make ", n) for n in report["notes"]), report["notes"]
+    with Tmp() as tmp:
+        root = Root(tmp, [*READS, 'openat(AT_FDCWD, "/g", O_RDONLY) = 4', 'pread64(4, "x", 1, 9223372036854775000) = 1'])
+        report = root()
+        assert report["mismatched"] == 1 and any("make /g: File too large" in n for n in report["notes"]), report
     # In a directory of somebody else's it is for him to say.
     with Tmp() as tmp:
         root = Root(tmp, lines)

@@ -123,11 +123,11 @@ def test_vectors_that_are_cut():
 def test_other_architectures_and_old_text():
     same(calls(['open("/f", O_RDONLY) = 3', "_llseek(3, 4294967296, [4294967306], SEEK_SET) = 0", 'fstat64(3, {st_mode=S_IFREG|0644, st_size=5, ...}) = 0',
                   'stat64("/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'fstatat64(AT_FDCWD, "/f", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
-                  "ftruncate64(3, 10) = 0", "mmap2(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = 0xb7700000", "fcntl64(3, F_GETFD) = 0",
+                  "ftruncate64(3, 10) = 0", "mmap2(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = 0xb7700000", "mmap2(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0x13e) = 0xb7700000", "fcntl64(3, F_GETFD) = 0",
                   'execve("/bin/x", ["x"], [/* 15 vars */]) = 0', "[ Process PID=7 runs in 32 bit mode. ]", 'pread(3, "x", 1, 5) = 1']), [
         'open(pathname="/f", flags=O_RDONLY, mode=00) = 3', "_llseek(fd=#1, offset=4294967296, whence=SEEK_SET) = 4294967306", "fstat(fd=#1) = 0",
         'stat(pathname="/f") = 0', 'newfstatat(pathname="/f", flags=0) = 0', "ftruncate(fd=#1, length=10) = 0",
-        "mmap(length=4096, prot=1, flags=MAP_PRIVATE, fd=#1, offset=0) = 3077570560", "fcntl(fd=#1, cmd=F_GETFD) = 0",
+        "mmap(length=4096, prot=1, flags=MAP_PRIVATE, fd=#1, offset=0) = 3077570560", "mmap(length=4096, prot=1, flags=MAP_PRIVATE, fd=#1, offset=1302528) = 3077570560", "fcntl(fd=#1, cmd=F_GETFD) = 0",
         'execve(pathname="/bin/x") = 0', "pread64(fd=#1, count=1, offset=5) = 1"])
 
 
@@ -158,6 +158,47 @@ def test_a_terminal_names_processes_only_while_there_are_several():
                         "<... openat resumed>) = 4", "fsync(4) = 0"])
     assert 'path="/f"' in found[2] and found[2].startswith("[1 "), found
     assert 'path="/g"' in found[-1] and found[-1].startswith("[2 "), found
+
+
+def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
+    same(calls([OPEN, 'write(1, "one\\ntwo \\"(\\n"..., 129one', "two \"(", "f(x) = 3 <", ') = 129 <0.000010>', 'write(2, "$ (\\"", 4$ (") = 4', 'write(1, "5\\n", 25', ") = 2",
+                'read(0, ls', '"ls\\n", 1024) = 3', 'writev(1, [{iov_base="a", iov_len=1}, {iov_base="\\n", iov_len=1}], 2a', ") = 2", "fsync(3hello", "", ") = 0",
+                'wait4(-1, of a child', '[{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8', "poll([{fd=3}], 1, -1two", "lines", ") = 1"])[1:],
+         ["write(fd=#2, count=129) = 129", "write(fd=#3, count=4) = 4", "write(fd=#2, count=2) = 2", "read(fd=#4, count=1024) = 3", "writev(fd=#2, iov=[1 1]) = 2", "fsync(fd=#1) = 0",
+          "wait4(options=0) = 8"])
+    found, _ = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "a\\n", 2a', " <unfinished ...>", "[pid     8] fsync(3) = 0", "[pid     7] <... write resumed>) = 2"])
+    assert " fsync(" in found[1] and " write(fd=#3, count=2) = 2 " in found[2], found
+    # What does not end is an error in its own line, whatever comes after it.
+    for rest in (["fsync(3) = 0"], ["+++ exited with 0 +++"], ["x" * 1000] * 1100, ["x"], []):
+        with Tmp() as tmp:
+            path = os.path.join(tmp, "t.strace")
+            with open(path, "w", encoding="ascii") as f:
+                f.write("\n".join([OPEN, 'write(3, "ab", 2', *rest, ""]))
+            refuses("info", path, text=r"t\.strace:2: write\(\): the arguments do not end.*keep-going=yes")
+            r = feign("info", path, "--provider", "strace,keep-going=yes")
+            assert r.status == 0 and re.search(r"\(line\) +\d", r.out), r
+
+
+def test_strace_leaves_a_process_and_says_so():
+    for by in ("strace: ", "/usr/bin/strace: ", ""):
+        found, r = text_of([by + "Process 7 attached", OPEN, "clone(child_stack=NULL, flags=SIGCHLD" + by + "Process 8 attached (waiting for parent)", ") = 8", "[pid     7] fsync(3) = 0",
+                            by + "Process 7 suspended", by + "Process 7 resumed (parent 6 ready)", "[pid     8] fsync(3) = 0",
+                            "[pid     7] read(0, " + by + "Process 7 detached", by + "Process 8 detached", " <detached ...>"])
+        assert r.status == 0 and [f[1] for f in found] == ["1", "1", "1", "2"], found
+    same(calls([OPEN, "read(0,  <detached ...>"]), calls([OPEN]))
+    same(calls(["strace: Process 7 attached with 3 threads", "Process 7 attached - interrupt to quit", OPEN, "<detached ...>"]), calls([OPEN]))
+
+
+def test_calls_that_strace_is_too_old_for():
+    same(calls([OPEN, "syscall_326(0x3, 0, 0x4, 0, 0x7fffffffc0000000, 0) = 0x5d55", "syscall_0x146(0x3, 0, 0x4, 0, 0x10, 0) = 0x10", "syscall_436(0x3, 0xffffffff, 0, 0, 0, 0) = 0"])[1:],
+         ["copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=9223372035781033984, flags=0) = 23893", "copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=16, flags=0) = 16",
+          "close_range(first=3, last=4294967295, flags=0) = 0"])
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("syscall_318(0x7fba, 0x8, 0x1, 0, 0, 0) = 0x8\nsyscall_9999(0, 0, 0, 0, 0, 0) = -1 ENOSYS (Function not implemented)\n")
+        r = feign("info", path)
+        assert r.status == 0 and re.search(r"getrandom .*who and when\n.*syscall_9999 .*no description", r.out), r.out
 
 
 def test_a_day_passes():

@@ -459,10 +459,11 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
   report.prepared_bytes = prepared->bytes;
   report.prepared_content = options.content_text;
   if (prepared->left_out != 0)
-    report.notes.push_back(std::to_string(prepared->left_out) +
-                           " of what the trace starts from cannot be there beside the rest, and is "
-                           "not made; the first: " +
-                           prepared->why);
+    report.notes.push_back(
+        std::to_string(prepared->left_out) +
+        " of what the trace starts from cannot be there, or not beside the rest, and is "
+        "not made; the first: " +
+        prepared->why);
   const bool writes = options.content.kind != Content::kSparse;
   if (writes && run.max_bytes != 0) run.max_bytes -= std::min(run.max_bytes - 1, prepared->bytes);
   if (!prepared->full.empty()) {

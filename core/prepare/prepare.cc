@@ -105,9 +105,9 @@ class Maker {
   // One of these. A trace does not tell all, and may ask for a file here and for what lies below it
   // there: in a root that is ours that is left out, and counted.
   Result<void> attempt(Result<void> (Maker::*step)(const Needed&), const Needed& n) {
-    contradiction_ = false;
+    impossible_ = false;
     auto result = (this->*step)(n);
-    if (result || !contradiction_ || !ours_) return result;
+    if (result || !impossible_ || !ours_) return result;
     if (done.left_out++ == 0) done.why = result.error().text();
     cached_ = Fd();
     return {};
@@ -118,7 +118,8 @@ class Maker {
   Error failed(const std::string& what, const std::string& path, int e) {
     Error error = errno_error("prepare " + root_ + ": " + what + " " + path, e);
     if (e == ENOSPC || e == EDQUOT) done.full = error.text();
-    contradiction_ = e == ENOTDIR || e == EISDIR || e == EEXIST || e == ELOOP || e == ENAMETOOLONG;
+    impossible_ =
+        e == ENOTDIR || e == EISDIR || e == EEXIST || e == ELOOP || e == ENAMETOOLONG || e == EFBIG;
     return error;
   }
   // The directory that holds `path`, made if it is not there.
@@ -133,9 +134,9 @@ class Maker {
   PrepareOptions options_;
   bool known_ = false;  // the mark says that all is as we made it, but for what the trace changes
   std::vector<char> buffer_;
-  bool ours_ = false;           // the root was empty when we first came
-  bool empty_ = false;          // it was empty just now: what is there was made since
-  bool contradiction_ = false;  // why the last step failed
+  bool ours_ = false;        // the root was empty when we first came
+  bool empty_ = false;       // it was empty just now: what is there was made since
+  bool impossible_ = false;  // why the last step failed
   std::string cached_path_;
   Fd cached_;
   std::string gone_;  // a directory that is not there

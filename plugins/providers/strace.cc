@@ -71,6 +71,9 @@ bool is_name(char c) {
 
 // What strace prints for the call of a process that is gone when it asks.
 constexpr std::string_view kNoName = "???";
+constexpr const char* kNoEnd = "the arguments do not end: want CALL(…) = RESULT";
+// … behind a call that lasts: others' lines come first; strace leaves the process.
+constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
 
 // The name that a call begins with.
 std::string_view name_of_call(std::string_view text) {
@@ -254,6 +257,76 @@ struct Scan {
   }
 };
 
+// Where what strace says of a process begins, which on a terminal may break a call's line:
+// "strace: Process 8 attached", without "strace: " before 4.10, with a path where it was called by
+// one; npos if the line does not end so. `attached`: the process, if it joins.
+size_t message_at(std::string_view text, int64_t& attached) {
+  constexpr std::string_view kProcess = "Process ", kBy = "strace: ";
+  size_t at = text.rfind(kProcess);
+  if (at == std::string_view::npos) return at;
+  Scan s(text.substr(at + kProcess.size()));
+  int64_t pid = 0;
+  if (!s.number(pid)) return std::string_view::npos;
+  if (s.take(" attached"))
+    attached = pid;
+  else if (!s.take(" detached") && !s.take(" suspended") && !s.take(" resumed"))
+    return std::string_view::npos;
+  if (!s.done() && !s.take(" (") && !s.take(" with ") && !s.take(" - interrupt to quit"))
+    return std::string_view::npos;
+  if (text.substr(0, at).ends_with(kBy)) {
+    at -= kBy.size();
+    size_t path = at;
+    while (path > 0 && (is_name(text[path - 1]) || strchr("/.-", text[path - 1]) != nullptr))
+      --path;
+    at = std::min(at, text.find('/', path));
+  }
+  return at;
+}
+
+// The parenthesis of ") = RESULT" that ends the line of a call; npos if it does not end so.
+size_t end_of_call(std::string_view text) {
+  constexpr std::string_view kEquals = " = ";
+  for (size_t at = text.rfind(kEquals); at != text.npos; at = text.rfind(kEquals, at - 1)) {
+    const size_t close = text.find_last_not_of(' ', at);
+    if (close == text.npos) break;
+    const char result = at + kEquals.size() < text.size() ? text[at + kEquals.size()] : '\0';
+    if (text[close] == ')' && (is_digit(result) || result == '-' || result == '?')) return close;
+    if (at == 0) break;
+  }
+  return text.npos;
+}
+
+// The number in write(1, "text"..., 129; what the program wrote may follow it. Empty: there is
+// none.
+std::string_view count_of(std::string_view text) {
+  Scan s(text);
+  s.p += name_of_call(text).size();
+  if (!s.take('(') || !s.skip_argument() || !s.take(',') || !s.skip_argument() || !s.take(','))
+    return {};
+  s.blanks();
+  const char* const from = s.p;
+  while (is_digit(s.peek())) ++s.p;
+  return {from, static_cast<size_t>(s.p - from)};
+}
+
+// The result behind end_of_call(), as it is printed.
+std::string_view result_of(std::string_view end) {
+  const std::string_view text = end.substr(end.find('=') + 2);
+  return text.substr(0, text.find(' '));
+}
+
+// Such a line without what the program wrote, which may hold anything. Its digits and the number's
+// cannot be told apart but by the result. Empty: it is no such line.
+std::string without_output(std::string_view text) {
+  const size_t close = end_of_call(text);
+  std::string_view count = count_of(text);
+  if (close == text.npos || count.empty()) return {};
+  const std::string_view end = text.substr(close), result = result_of(end);
+  std::string whole(text.data(), count.data());
+  whole += count.starts_with(result) ? result : count;
+  return whole += end;
+}
+
 std::string without_colours(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -420,6 +493,8 @@ class Source {
 
  private:
   feign_status line(std::string_view text);
+  feign_status goes_on(std::string_view text);
+  feign_status gives_up();
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
   void on_terminal(std::string_view line, int64_t& pid);
@@ -429,7 +504,7 @@ class Source {
                     Held* place);
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
-  feign_status bad(const std::string& what);
+  feign_status bad(const std::string& what, uint64_t line = 0);
   void names(Begun& begun, const Call& call);
   uint32_t where(Process& p);
   void overlaps(Process& p, Held& h, Effect effect);
@@ -449,7 +524,13 @@ class Source {
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
-  std::string cut_;                // the beginning of a line that a message broke
+  std::string cut_;  // the beginning of a line that a message broke
+  struct Broken {    // a call's line that ends before the call does
+    std::string text, why;
+    int64_t pid = 0;
+    uint64_t time = 0, line = 0, lost = 0;
+  };
+  std::unique_ptr<Broken> broken_;
   Process* unfinished_ = nullptr;  // whose call the text showed the beginning of last
   // On a terminal, lines name their process only while there are several. The first one's number is
   // seen late, and whoever is left in the end is not named.
@@ -499,7 +580,7 @@ class Provider {
   uint32_t cwd_ = 0;
   feign::Names there_;
   std::unordered_map<int64_t, uint32_t> began_in_;  // by process: its maker's directory
-  uint32_t said_cwd_ = 0;  // by the annotation of the call's AT_FDCWD
+  uint32_t said_cwd_ = 0;                           // by the annotation of the call's AT_FDCWD
   feign::TracerTime tracer_;
   bool estimated_ = false;  // … from the trace
   std::string scratch_, error_;
@@ -545,13 +626,17 @@ Process& Source::process(int64_t pid) {
   return *p;
 }
 
-feign_status Source::bad(const std::string& what) {
+// `line`: which, if it is not the one that was read last.
+feign_status Source::bad(const std::string& what, uint64_t line) {
   if (provider_.options_.keep_going) {
     provider_.host_->left_out(provider_.host_, 0, "(line)", "not understood", 0, 0);
     return FEIGN_OK;
   }
-  std::string text = lines_->path() + ":" + std::to_string(lines_->number()) + ": " + what;
-  if (!lines_->complete()) text += " (the last line, cut short? keep-going=yes leaves it out)";
+  if (line == 0) line = lines_->number();
+  std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
+  text += lines_->complete() || line != lines_->number()
+              ? " (--provider strace,keep-going=yes leaves such lines out)"
+              : " (the last line, cut short? --provider strace,keep-going=yes leaves it out)";
   return provider_.host_->fail(provider_.host_, FEIGN_ERR_ARGUMENT, text.c_str());
 }
 
@@ -582,6 +667,8 @@ feign_status Source::fill() {
       return provider_.host_->fail(provider_.host_, got.error().code(), got.error().text().c_str());
     if (!*got) {
       over_ = true;
+      if (broken_ != nullptr)
+        if (const feign_status status = gives_up(); status < 0) return status;
       break;
     }
     if (const feign_status status = line(text); status < 0) return status;
@@ -729,19 +816,20 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
     cut_.clear();
     text = memory;
   }
-  constexpr std::string_view kAttached = " attached", kProcess = "strace: Process ";
-  if (text.ends_with(kAttached))
-    if (const size_t at = text.rfind(kProcess); at != text.npos) {
-      Scan number(text.substr(at + kProcess.size()));
-      int64_t child = 0;
-      if (number.number(child)) attached_.insert(child);
-      cut_.assign(text.substr(0, at));
-      text = {};
-      return FEIGN_OK;
-    }
+  int64_t child = 0;
+  if (const size_t at = message_at(text, child); at != text.npos) {
+    if (child != 0 && !any_call_ && first_pid_ == 0)
+      first_pid_ = child;  // -p: it was there before
+    else if (child != 0)
+      attached_.insert(child);
+    cut_.assign(text.substr(0, at));
+    text = {};
+    return FEIGN_OK;
+  }
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
   if (begins("strace: ") || begins("[ Process PID=") || begins(" > ") || begins(" | ") ||
-      begins(" * ")) {
+      begins(" * ") ||
+      text.substr(std::min(text.find_first_not_of(' '), text.size())) == kDetached) {
     text = {};
   } else if (begins("% time ")) {  // -C: a table of counts ends the trace
     if (!any_call_)
@@ -762,10 +850,12 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
 feign_status Source::line(std::string_view text) {
   while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   if (text.empty() || table_) return FEIGN_OK;
+  if (broken_ != nullptr) return goes_on(text);
   constexpr uint64_t kLook = 100;  // lines that tell whether the trace is coloured
   if (lines_->number() <= kLook) coloured_ |= text.find('\x1b') != text.npos;
   std::string memory;
-  if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || coloured_) {
+  if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || coloured_ ||
+      text.ends_with(" parent)") || text.ends_with(" ready)")) {
     const feign_status status = unusual(text, memory);
     if (status < 0 || text.empty()) return status;
   }
@@ -809,9 +899,10 @@ feign_status Source::line(std::string_view text) {
   if (kind == '-' && rest.starts_with("--- ")) return FEIGN_OK;
   if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
   if (rest.size() > 4 && rest[rest.size() - 2] == '.') {  // "… ...>", and few else
-    constexpr std::string_view kUnfinished = "<unfinished ...>", kChanged = "<pid changed to ";
-    if (rest.ends_with(kUnfinished))
-      return unfinished(pid, time, rest.substr(0, rest.size() - kUnfinished.size()));
+    constexpr std::string_view kChanged = "<pid changed to ";
+    for (const std::string_view end : {kUnfinished, kDetached})
+      if (rest.ends_with(end))
+        return unfinished(pid, time, rest.substr(0, rest.size() - end.size()));
     // A thread that is not the first calls execve and goes on under the process's id.
     if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
       int64_t now = 0;
@@ -824,6 +915,48 @@ feign_status Source::line(std::string_view text) {
     }
   }
   return call(process(pid), time, rest, lines_->number(), nullptr);
+}
+
+// What a program writes to the terminal that it is traced on breaks the line of the call under way.
+// `text` is the next line after such a beginning: more of what was written, or the call's end.
+feign_status Source::goes_on(std::string_view text) {
+  constexpr size_t kMost = size_t{1} << 20;
+  Broken& b = *broken_;
+  size_t close = end_of_call(text);
+  // Another call's end, in what is written.
+  if (close != text.npos && b.text.starts_with("write(") &&
+      is_digit(result_of(text.substr(close))[0]) &&
+      !count_of(b.text).starts_with(result_of(text.substr(close))))
+    close = text.npos;
+  for (const std::string_view end : {kUnfinished, kDetached})
+    if (text.ends_with(end)) {
+      const std::unique_ptr<Broken> begun = std::move(broken_);
+      return unfinished(begun->pid, begun->time, begun->text);
+    }
+  Scan s(text);
+  int64_t pid;
+  uint64_t time;
+  // A line of its own: what was begun has no end.
+  const bool own = prefix(s, pid, time) &&
+                   (s.take("+++ ") || s.take("--- ") || s.take("<... ") ||
+                    (close != text.npos && provider_.names_.contains(name_of_call(s.rest())) &&
+                     s.rest().substr(name_of_call(s.rest()).size()).starts_with('(')));
+  if (own || (close == text.npos && (b.lost += text.size()) > kMost)) {
+    const feign_status status = gives_up();
+    return status < 0 ? status : line(text);
+  }
+  if (close == text.npos) return FEIGN_OK;
+  const std::unique_ptr<Broken> begun = std::move(broken_);
+  begun->text += text;
+  if (std::string plain;
+      begun->text.starts_with("write(") && !(plain = without_output(begun->text)).empty())
+    begun->text = std::move(plain);
+  return call(process(begun->pid), begun->time, begun->text, begun->line, nullptr);
+}
+
+feign_status Source::gives_up() {
+  const std::unique_ptr<Broken> begun = std::move(broken_);
+  return bad(begun->why, begun->line);
 }
 
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
@@ -942,13 +1075,48 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   if (name.empty() || !s.take('('))
     return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(…) = RESULT");
 
-  uint64_t duration = 0;
-  (void)duration_of(text, duration);
   const feign_host* host = provider_.host_;
   const Known k = provider_.known(name);
+  // The line may end before the call does: goes_on().
+  const auto breaks = [&](std::string why) {
+    if (place != nullptr || first_line != lines_->number()) return bad(why, first_line);
+    broken_ = std::make_unique<Broken>();
+    broken_->text = text;
+    broken_->why = std::move(why);
+    broken_->pid = p.pid;
+    broken_->time = time;
+    broken_->line = first_line;
+    return FEIGN_OK;
+  };
+  if (k.call == nullptr && end_of_call(text) == text.npos)
+    return breaks(std::string(name) + "(): " + kNoEnd);
+  if (k.call != nullptr && place == nullptr) queue_.emplace_back();
+  Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.back();
+  provider_.said_cwd_ = 0;
+  if (held != nullptr && !provider_.arguments(*k.call, s, *held)) {
+    std::string why = std::string(name) + "(): " + provider_.error_, without;
+    if (k.call->effect == Effect::kWrite && place == nullptr) without = without_output(text);
+    Scan again(without);
+    if (!without.empty()) {
+      again.p += name.size() + 1;
+      held->a = feign_activity{};
+    }
+    if (without.empty() || !provider_.arguments(*k.call, again, *held)) {
+      if (place != nullptr) {
+        place->complete = true;
+        place->a.marks |= FEIGN_NO_RESULT;
+      } else {
+        queue_.pop_back();
+      }
+      return end_of_call(text) == text.npos ? breaks(std::move(why)) : bad(why, first_line);
+    }
+  }
+
+  uint64_t duration = 0;
+  (void)duration_of(text, duration);
   const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
   p.overhead += provider_.tracer_.of(quicker);
-  if (k.call == nullptr) {
+  if (held == nullptr) {
     // The shortest calls take next to nothing without a tracer.
     if (k.left_out->passed != FEIGN_WAITED && provider_.estimated_)
       p.overhead += std::min(quicker, provider_.tracer_.of(quicker));
@@ -956,30 +1124,22 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     return FEIGN_OK;
   }
 
-  if (place == nullptr) queue_.emplace_back();
-  Held& h = place != nullptr ? *place : queue_.back();
+  Held& h = *held;
   h.a.op = k.call->op;
   h.a.stream = p.stream;
   h.a.start_ns = time - std::min(time, provider_.base_);
   h.a.duration_ns = duration;
   h.a.place = FEIGN_PLACE(number_, first_line);
   h.from_start = at_start(*k.call, text);
+  // Before 4.7 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
+  if (k.call->effect == Effect::kMap && name == "mmap2" && h.a.offset % 4096 != 0)
+    h.a.offset *= 4096;
   // The tracer stopped the process before and after each of them.
   // An estimate is right on average: what is more than this pause is taken off the next ones.
   const uint64_t off = std::min(p.overhead, time - std::min(time, p.ended));
   h.a.compute_ns = off;
   const uint64_t left =
       provider_.estimated_ ? std::min(p.overhead - off, 20 * provider_.tracer_.mean_ns()) : 0;
-  provider_.said_cwd_ = 0;
-  if (!provider_.arguments(*k.call, s, h)) {
-    if (place != nullptr) {
-      place->complete = true;
-      place->a.marks |= FEIGN_NO_RESULT;
-    } else {
-      queue_.pop_back();
-    }
-    return bad(std::string(name) + "(): " + provider_.error_);
-  }
   if (place == nullptr) {
     if ((h.a.marks & FEIGN_NO_RESULT) && k.call->effect != Effect::kExit &&
         k.call->effect != Effect::kExitGroup) {
@@ -1116,8 +1276,73 @@ Provider::Provider(const feign_host* host, const Options& options)
   cwd_ = host->intern(host, options.cwd, strlen(options.cwd));
 }
 
+// Calls that are younger than strace 4.8, by number: those of x86-64, and from 424 on of every
+// machine (asm/unistd_64.h). A strace that does not know a call prints "syscall_326(" or, since
+// 4.16, "syscall_0x146(", and all arguments as numbers: its paths are lost.
+constexpr std::string_view kFrom314[] = {
+    "sched_setattr",   "sched_getattr", "renameat2", "seccomp",       "getrandom",  "memfd_create",
+    "kexec_file_load", "bpf",           "execveat",  "userfaultfd",   "membarrier", "mlock2",
+    "copy_file_range", "preadv2",       "pwritev2",  "pkey_mprotect", "pkey_alloc", "pkey_free",
+    "statx",           "io_pgetevents", "rseq"};
+constexpr std::string_view kFrom424[] = {"pidfd_send_signal",
+                                         "io_uring_setup",
+                                         "io_uring_enter",
+                                         "io_uring_register",
+                                         "open_tree",
+                                         "move_mount",
+                                         "fsopen",
+                                         "fsconfig",
+                                         "fsmount",
+                                         "fspick",
+                                         "pidfd_open",
+                                         "clone3",
+                                         "close_range",
+                                         "openat2",
+                                         "pidfd_getfd",
+                                         "faccessat2",
+                                         "process_madvise",
+                                         "epoll_pwait2",
+                                         "mount_setattr",
+                                         "quotactl_fd",
+                                         "landlock_create_ruleset",
+                                         "landlock_add_rule",
+                                         "landlock_restrict_self",
+                                         "memfd_secret",
+                                         "process_mrelease",
+                                         "futex_waitv",
+                                         "set_mempolicy_home_node",
+                                         "cachestat",
+                                         "fchmodat2",
+                                         "map_shadow_stack",
+                                         "futex_wake",
+                                         "futex_wait",
+                                         "futex_requeue",
+                                         "statmount",
+                                         "listmount",
+                                         "lsm_get_self_attr",
+                                         "lsm_set_self_attr",
+                                         "lsm_list_modules",
+                                         "mseal",
+                                         "setxattrat",
+                                         "getxattrat",
+                                         "listxattrat",
+                                         "removexattrat",
+                                         "open_tree_attr",
+                                         "file_getattr",
+                                         "file_setattr"};
+
+std::string_view by_number(std::string_view name) {
+  Scan s(name);
+  int64_t number = 0;
+  if (!s.take("syscall_") || !s.number(number) || !s.done()) return {};
+  if (number >= 314 && number - 314 < std::ssize(kFrom314)) return kFrom314[number - 314];
+  if (number >= 424 && number - 424 < std::ssize(kFrom424)) return kFrom424[number - 424];
+  return {};
+}
+
 Known Provider::known(std::string_view name) {
   if (const auto at = names_.find(name); at != names_.end()) return at->second;
+  if (const std::string_view called = by_number(name); !called.empty()) return known(called);
   auto made = std::make_unique<Unknown>();
   made->name = name;
   made->call = {
@@ -1326,7 +1551,7 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       uint64_t value = 0;
       Scan inner = s;  // the caller skips "[…]" as a whole
       inner.take('[');
-      if (arg.role == Role::kAt && inner.take("NULL"))
+      if (arg.role == Role::kAt && s.peek() != '[')  // NULL, as a number or not; or an address
         value = FEIGN_NO_OFFSET;
       else if ((arg.names == nullptr || !flags(arg, inner, value)) && inner.number(number))
         value = static_cast<uint64_t>(number);
@@ -1451,7 +1676,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
         return false;
       }
     }
-    if (!s.skip_argument()) return wrong("the arguments do not end: want CALL(…) = RESULT");
+    if (!s.skip_argument()) return wrong(kNoEnd);
     closed = s.take(')');
     if (!closed) ++s.p;  // the comma
   }
