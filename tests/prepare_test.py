@@ -196,6 +196,15 @@ def test_what_is_above_a_name_that_is_missing_is_a_directory():
         assert report["mismatched"] == 0 and os.path.isdir(root.at("/d")) and os.path.isfile(root.at("/f")), report["mismatches"]
 
 
+def test_a_link_to_a_link_whose_target_was_cut_short():
+    with Tmp() as tmp:
+        root = Root(tmp, ['newfstatat(AT_FDCWD, "/b/gcc", {st_mode=S_IFREG|0755, st_size=1301, ...}, 0) = 0', 'access("/b/gcc", X_OK) = 0',
+                          'readlink("/b/gcc", "gcc-12", 1023) = 6', 'readlink("/b/gcc-12", "x86_64-lin"..., 1023) = 23'])
+        report = root()
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert os.stat(root.at("/b/gcc-12"), follow_symlinks=False).st_size == 23, os.listdir(root.at("/b"))
+
+
 def test_what_cannot_be_there_is_left_out_and_said():
     lines = [*READS, 'readlink("/l", "l", 100) = 1', 'newfstatat(AT_FDCWD, "/l/x", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
              'openat(AT_FDCWD, "/d/%s", O_RDONLY) = 4' % ("n" * 300)]

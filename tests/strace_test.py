@@ -168,6 +168,14 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
           "wait4(options=0) = 8"])
     found, _ = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "a\\n", 2a', " <unfinished ...>", "[pid     8] fsync(3) = 0", "[pid     7] <... write resumed>) = 2"])
     assert " fsync(" in found[1] and " write(fd=#3, count=2) = 2 " in found[2], found
+    writes = ["[pid     7] " + OPEN, '[pid     7] write(1, "a\\nb", 3 <unfinished ...>', "[pid     8] fsync(3) = 0", "a", "b[pid     8] read(3,  <unfinished ...>", "[pid     7] <... write resumed>) = 3",
+              '[pid     8] <... read resumed>"", 2) = 0']
+    assert [f.split("(")[0].split()[-1] for f in text_of(writes)[0]] == ["openat", "fsync", "write", "read"], text_of(writes)
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("\n".join([*writes[:3], writes[5], "a", ""]))
+        refuses("info", path, text=r't\.strace:5: "a": want CALL')
     # What does not end is an error in its own line, whatever comes after it.
     for rest in (["fsync(3) = 0"], ["+++ exited with 0 +++"], ["x" * 1000] * 1100, ["x"], []):
         with Tmp() as tmp:
@@ -185,6 +193,7 @@ def test_strace_leaves_a_process_and_says_so():
                             by + "Process 7 suspended", by + "Process 7 resumed (parent 6 ready)", "[pid     8] fsync(3) = 0",
                             "[pid     7] read(0, " + by + "Process 7 detached", by + "Process 8 detached", " <detached ...>"])
         assert r.status == 0 and [f[1] for f in found] == ["1", "1", "1", "2"], found
+        same(calls([f'execve("/f", ["f"], 0x5 /* 40 vars */{by}Process 8 attached', ") = 0"]), calls(['execve("/f", ["f"], 0x5 /* 40 vars */) = 0']))
     same(calls([OPEN, "read(0,  <detached ...>"]), calls([OPEN]))
     same(calls(["strace: Process 7 attached with 3 threads", "Process 7 attached - interrupt to quit", OPEN, "<detached ...>"]), calls([OPEN]))
 

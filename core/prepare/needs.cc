@@ -470,6 +470,7 @@ std::vector<Needed> Needs::finish() {
   // What is known of a link's target under the link's name is known of the target, which is there
   // if the link was followed.
   std::unordered_map<uint32_t, uint32_t> by_path;
+  std::unordered_map<uint32_t, size_t> made;  // by path: of `out`
   for (const uint32_t id : files) by_path[names_.file(id).initial_path] = id;
   for (const uint32_t id : files) {
     const Namespace::File& link = names_.file(id);
@@ -499,14 +500,17 @@ std::vector<Needed> Needs::finish() {
     }
     const uint32_t known = names_.at(behind);
     if (known != 0 && names_.file(known).created) continue;
-    if (!there.insert(behind).second) continue;
-    Needed n;
-    n.type = directory ? Needed::kDirectory : Needed::kFile;
+    if (strings_.text(behind) == "/") continue;
+    const auto at = made.find(behind);
+    if (at == made.end() && !there.insert(behind).second) continue;
+    Needed& n = at == made.end() ? out.emplace_back() : out[at->second];
+    made.emplace(behind, out.size() - 1);
+    if (at == made.end()) n.type = Needed::kFile;
+    if (directory) n.type = Needed::kDirectory;
     n.changed = true;  // what happens to it is not known
-    n.mode = from.mode;
-    n.size = from.initial;
+    n.mode |= from.mode;
+    n.size = std::max(n.size, from.initial);
     n.path = strings_.text(behind);
-    if (n.path != "/") out.push_back(std::move(n));
   }
   // Entries that nothing else in the trace names, so that a listing is as long as it was.
   const auto fill_up = [&](uint32_t id, uint32_t path) {

@@ -278,6 +278,7 @@ size_t message_at(std::string_view text, int64_t& attached) {
     size_t path = at;
     while (path > 0 && (is_name(text[path - 1]) || strchr("/.-", text[path - 1]) != nullptr))
       --path;
+    if (text.substr(0, path).ends_with('*')) ++path;  // the end of a comment before it
     at = std::min(at, text.find('/', path));
   }
   return at;
@@ -505,6 +506,7 @@ class Source {
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
   feign_status bad(const std::string& what, uint64_t line = 0);
+  feign_status stray(std::string_view text, const char* want);
   void names(Begun& begun, const Call& call);
   uint32_t where(Process& p);
   void overlaps(Process& p, Held& h, Effect effect);
@@ -638,6 +640,17 @@ feign_status Source::bad(const std::string& what, uint64_t line) {
               ? " (--provider strace,keep-going=yes leaves such lines out)"
               : " (the last line, cut short? --provider strace,keep-going=yes leaves it out)";
   return provider_.host_->fail(provider_.host_, FEIGN_ERR_ARGUMENT, text.c_str());
+}
+
+// What is no line of a trace: what is written to the terminal by a process that is in write(), or
+// an error.
+feign_status Source::stray(std::string_view text, const char* want) {
+  if (std::none_of(processes_.begin(), processes_.end(), [](const auto& p) {
+        return p.second->begun && p.second->call.text.starts_with("write");
+      }))
+    return bad("\"" + std::string(text.substr(0, 40)) + "\": " + want);
+  const size_t at = text.find("[pid ", 1);  // a trace's line behind it
+  return at == text.npos ? FEIGN_OK : line(text.substr(at));
 }
 
 uint64_t Source::when() const {
@@ -864,7 +877,7 @@ feign_status Source::line(std::string_view text) {
   uint64_t time;
   if (!prefix(s, pid, time)) {
     if (text.find("[ Process PID=") != std::string_view::npos) return FEIGN_OK;  // … runs in 32 bit
-    return bad("\"" + std::string(text.substr(0, 40)) + "\": want [PID] [TIME] CALL(…) = RESULT");
+    return stray(text, "want [PID] [TIME] CALL(…) = RESULT");
   }
   if (provider_.first_) {
     provider_.first_ = false;
@@ -901,8 +914,13 @@ feign_status Source::line(std::string_view text) {
   if (rest.size() > 4 && rest[rest.size() - 2] == '.') {  // "… ...>", and few else
     constexpr std::string_view kChanged = "<pid changed to ";
     for (const std::string_view end : {kUnfinished, kDetached})
-      if (rest.ends_with(end))
-        return unfinished(pid, time, rest.substr(0, rest.size() - end.size()));
+      if (rest.ends_with(end)) {
+        const std::string_view begun = rest.substr(0, rest.size() - end.size());
+        const size_t name = name_of_call(begun).size();
+        if (name == 0 || !begun.substr(name).starts_with('('))
+          return stray(rest, "want CALL(… <unfinished ...>");
+        return unfinished(pid, time, begun);
+      }
     // A thread that is not the first calls execve and goes on under the process's id.
     if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
       int64_t now = 0;
@@ -961,9 +979,6 @@ feign_status Source::gives_up() {
 
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
   Process& p = process(pid);
-  const size_t length = name_of_call(text).size();
-  if (length == 0 || length == text.size() || text[length] != '(')
-    return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(… <unfinished ...>");
   (void)no_longer_under_way(p);
   p.begun = true;
   unfinished_ = &p;
@@ -972,7 +987,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.line = lines_->number();
   p.call.place = nullptr;
   p.call.took_over = false;
-  const Known k = provider_.known(text.substr(0, length));
+  const Known k = provider_.known(name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
   if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
@@ -1046,8 +1061,7 @@ feign_status Source::ended(Process& p, std::string_view text) {
 feign_status Source::resumed(int64_t pid, std::string_view text) {
   Process& p = process(pid);
   const size_t close = text.find(" resumed>");
-  if (close == std::string_view::npos)
-    return bad("\"" + std::string(text.substr(0, 40)) + "\": want <... CALL resumed>");
+  if (close == std::string_view::npos) return stray(text, "want <... CALL resumed>");
   if (!p.begun) {
     provider_.host_->left_out(provider_.host_, p.stream, "(call)", "began before the trace", 0, 0);
     return FEIGN_OK;
@@ -1072,8 +1086,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   const std::string_view name = name_of_call(text);
   Scan s(text);
   s.p += name.size();
-  if (name.empty() || !s.take('('))
-    return bad("\"" + std::string(text.substr(0, 40)) + "\": want CALL(…) = RESULT");
+  if (name.empty() || !s.take('(')) return stray(text, "want CALL(…) = RESULT");
 
   const feign_host* host = provider_.host_;
   const Known k = provider_.known(name);
