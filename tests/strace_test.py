@@ -168,6 +168,9 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
           "wait4(options=0) = 8"])
     found, _ = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "a\\n", 2a', " <unfinished ...>", "[pid     8] fsync(3) = 0", "[pid     7] <... write resumed>) = 2"])
     assert " fsync(" in found[1] and " write(fd=#3, count=2) = 2 " in found[2], found
+    found = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "ab", 2 <unfinished ...>', '[pid     8] openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0640ab <unfinished ...>',
+                     "[pid     7] <... write resumed>) = 2", "[pid     8] <... openat resumed>) = 4"])[0]
+    assert "mode=0640) = 4 " in found[-1], found
     writes = ["[pid     7] " + OPEN, '[pid     7] write(1, "a\\nb", 3 <unfinished ...>', "[pid     8] fsync(3) = 0", "a", "b[pid     8] read(3,  <unfinished ...>", "[pid     7] <... write resumed>) = 3",
               '[pid     8] <... read resumed>"", 2) = 0']
     assert [f.split("(")[0].split()[-1] for f in text_of(writes)[0]] == ["openat", "fsync", "write", "read"], text_of(writes)

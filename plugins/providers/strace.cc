@@ -649,8 +649,8 @@ feign_status Source::stray(std::string_view text, const char* want) {
         return p.second->begun && p.second->call.text.starts_with("write");
       }))
     return bad("\"" + std::string(text.substr(0, 40)) + "\": " + want);
-  const size_t at = text.find("[pid ", 1);  // a trace's line behind it
-  return at == text.npos ? FEIGN_OK : line(text.substr(at));
+  const size_t at = text.rfind("[pid ");  // a trace's line behind it
+  return at == text.npos || at == 0 ? FEIGN_OK : line(text.substr(at));
 }
 
 uint64_t Source::when() const {
@@ -979,6 +979,13 @@ feign_status Source::gives_up() {
 
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
   Process& p = process(pid);
+  // What another process writes to the terminal may stand behind a number: "0666hello".
+  const size_t end = text.find_last_not_of(' ') + 1;
+  size_t last = end;
+  while (last > 0 && is_name(text[last - 1])) --last;
+  Scan token(text.substr(last, end - last));
+  if (int64_t number = 0; token.number(number) && !token.done())
+    text.remove_suffix(static_cast<size_t>(text.data() + text.size() - token.p));
   (void)no_longer_under_way(p);
   p.begun = true;
   unfinished_ = &p;
