@@ -902,6 +902,7 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ alias old_mmap mmap
 //@ alias utimensat_time64 utimensat
 //@ alias io_pgetevents_time64 io_pgetevents
+//@ alias _exit exit
 //@ alias arm_sync_file_range sync_file_range2
 
 // ---- what is no activity --------------------------------------------------------------------------

@@ -131,6 +131,16 @@ def test_other_architectures_and_old_text():
         'execve(pathname="/bin/x") = 0', "pread64(fd=#1, count=1, offset=5) = 1"])
 
 
+def test_the_command_that_was_typed():
+    same(calls(["me@there:~/x$ strace -f ./a.out", "\u276f strace ./a.out", OPEN, "_exit(0) = ?"], ), calls([OPEN, "exit(0) = ?"]))
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        for lines, line in (([OPEN, "$ strace ./a.out"], 2), (["$ ./a.out", OPEN], 1)):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("\n".join(lines) + "\n")
+            refuses("info", path, "--provider", "strace", text=rf't\.strace:{line}: "\$ .*want CALL')
+
+
 def test_what_is_no_call():
     found, r = text_of(["strace: Process 7 attached", OPEN, " > /usr/lib/libc.so.6(open+0x1) [0x2]", " | 00000  61 62   ab |", " * 100 bytes in buffer 0",
                         "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---", "--- stopped by SIGTTOU ---", "+++ exited with 0 +++", "+++ killed by SIGKILL (core dumped) +++", "",
@@ -199,6 +209,10 @@ def test_strace_leaves_a_process_and_says_so():
         same(calls([f'execve("/f", ["f"], 0x5 /* 40 vars */{by}Process 8 attached', ") = 0"]), calls(['execve("/f", ["f"], 0x5 /* 40 vars */) = 0']))
     same(calls([OPEN, "read(0,  <detached ...>"]), calls([OPEN]))
     same(calls(["strace: Process 7 attached with 3 threads", "Process 7 attached - interrupt to quit", OPEN, "<detached ...>"]), calls([OPEN]))
+
+
+def test_names_on_mips():
+    same(calls(['o32_open("/f", O_RDONLY) = 3', 'n32_read(3, "", 10) = 0', "n64_close(3) = 0"]), calls(['open("/f", O_RDONLY) = 3', 'read(3, "", 10) = 0', "close(3) = 0"]))
 
 
 def test_calls_that_strace_is_too_old_for():

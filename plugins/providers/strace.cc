@@ -645,6 +645,10 @@ feign_status Source::bad(const std::string& what, uint64_t line) {
 // What is no line of a trace: what is written to the terminal by a process that is in write(), or
 // an error.
 feign_status Source::stray(std::string_view text, const char* want) {
+  if (!any_call_ && text.find("strace") != text.npos) {  // "$ strace -f COMMAND"
+    provider_.host_->left_out(provider_.host_, 0, "(line)", "the command that was typed", 0, 0);
+    return FEIGN_OK;
+  }
   if (std::none_of(processes_.begin(), processes_.end(), [](const auto& p) {
         return p.second->begun && p.second->call.text.starts_with("write");
       }))
@@ -886,7 +890,6 @@ feign_status Source::line(std::string_view text) {
   if (!attached_.empty()) on_terminal(text, pid);
   check_clock(time);
   clock_ = time;
-  any_call_ = true;
   const std::string_view rest = s.rest();
   const char kind = rest.empty() ? '\0' : rest[0];
   if (kind == '+' && rest.starts_with("+++ ")) {
@@ -986,6 +989,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   Scan token(text.substr(last, end - last));
   if (int64_t number = 0; token.number(number) && !token.done())
     text.remove_suffix(static_cast<size_t>(text.data() + text.size() - token.p));
+  any_call_ = true;
   (void)no_longer_under_way(p);
   p.begun = true;
   unfinished_ = &p;
@@ -1094,6 +1098,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   Scan s(text);
   s.p += name.size();
   if (name.empty() || !s.take('(')) return stray(text, "want CALL(…) = RESULT");
+  any_call_ = true;
 
   const feign_host* host = provider_.host_;
   const Known k = provider_.known(name);
@@ -1363,6 +1368,9 @@ std::string_view by_number(std::string_view name) {
 Known Provider::known(std::string_view name) {
   if (const auto at = names_.find(name); at != names_.end()) return at->second;
   if (const std::string_view called = by_number(name); !called.empty()) return known(called);
+  // Before 4.10 names on MIPS begin with the calling convention's.
+  for (const std::string_view convention : {"o32_", "n32_", "n64_"})
+    if (name.starts_with(convention)) return known(name.substr(convention.size()));
   auto made = std::make_unique<Unknown>();
   made->name = name;
   made->call = {
