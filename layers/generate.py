@@ -52,11 +52,6 @@ class Arg:
     def __init__(self, text, param, form="kPlain", member=None, roles=ROLES):
         parts = text.split(":")
         self.form, self.member = form, member
-        if parts[0] == "named":
-            self.form = "kNamed"
-            parts.pop(0)
-            if parts[0] not in roles:   # named:child_stack: its name only, not kept
-                parts = ["-"]
         self.role = parts[0]
         if self.role not in roles:
             raise Bad(f'role "{text}": want one of {", ".join(roles)}')

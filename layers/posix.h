@@ -37,7 +37,7 @@
  *   stat, statx a struct that tells size and mode    fds    an array of two new descriptors
  *   result      a pointer to what is the result in truth
  *   struct:MEMBER=ROLE,…   members of a struct that is passed by address
- *   named:ROLE  strace prints name=argument         NAME=ROLE   another name than the parameter's
+ *   NAME=ROLE   another name than the parameter's
  *   rank, tag, count, request   numbers among the values, at the next free index, as is `value`
  *   comm, datatype, text        texts among the values       list   all values that are left
  * In a replay expression: c is the stream's context, a the activity, fd and fd2 the real descriptors.
@@ -624,7 +624,7 @@ pid_t fork(void);
 pid_t vfork(void);
 
 //@ op 102 clone kind=process effect=clone result=pid
-//@ args named:child_stack named:flags:clone
+//@ args - flags:clone
 //@ replay c.nothing(a)
 long clone(void *child_stack, unsigned long flags);
 
@@ -903,11 +903,15 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ alias utimensat_time64 utimensat
 //@ alias io_pgetevents_time64 io_pgetevents
 //@ alias _exit exit
+//@ alias clone2 clone
+//@ alias newstat stat
+//@ alias newlstat lstat
+//@ alias newfstat fstat
 //@ alias arm_sync_file_range sync_file_range2
 
 // ---- what is no activity --------------------------------------------------------------------------
 
-//@ left-out waits "waits for others" futex_wait futex_wake futex_requeue futex_waitv poll ppoll ppoll_time64 select _newselect pselect6 pselect6_time64 epoll_wait epoll_pwait epoll_pwait2 pause sigsuspend rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 recvmmsg recvmmsg_time64 msgrcv mq_timedreceive mq_timedreceive_time64
+//@ left-out waits "waits for others" futex_wait futex_wake futex_requeue futex_waitv poll ppoll ppoll_time64 select _newselect oldselect pselect6 pselect6_time64 epoll_wait epoll_wait_old epoll_pwait epoll_pwait2 pause sigsuspend rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 recvmmsg recvmmsg_time64 msgrcv mq_timedreceive mq_timedreceive_time64
 //@ left-out waits "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_enter
 //@ left-out pause "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_register
 //@ left-out sleeps "a pause" nanosleep clock_nanosleep clock_nanosleep_time64 restart_syscall
@@ -916,7 +920,8 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ left-out pause "messages between processes" msgget msgsnd msgctl semget semctl ipc mq_unlink mq_timedsend mq_timedsend_time64 mq_notify mq_getsetattr process_vm_readv process_vm_writev
 //@ left-out pause "memory" brk mprotect mlock mlock2 munlock mlockall munlockall mincore mbind set_mempolicy get_mempolicy set_mempolicy_home_node migrate_pages move_pages pkey_alloc pkey_free pkey_mprotect shmget shmat shmdt shmctl membarrier process_madvise process_mrelease remap_file_pages map_shadow_stack mseal cachestat
 //@ left-out pause "signals" rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending sigaltstack sigaction sigprocmask sigreturn sigpending signal sgetmask ssetmask kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal
-//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self unshare setns ptrace kcmp set_tls cacheflush
-//@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid getuid32 geteuid32 getgid32 getegid32 getgroups32 setuid32 setgid32 setgroups32 setreuid32 setregid32 setresuid32 setresgid32 getresuid32 getresgid32 setfsuid32 setfsgid32 capget capset uname sysinfo gettimeofday settimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_settime clock_adjtime adjtimex time times getrandom syslog personality timer_create timer_settime timer_settime64 timer_delete timer_gettime timer_gettime64 timer_getoverrun getitimer add_key request_key keyctl
-//@ left-out pause "descriptors that are no files" epoll_ctl timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark bpf
-//@ left-out pause "administration of the system" mount umount umount2 pivot_root mount_setattr move_mount fsopen fsconfig fsmount fspick open_tree statmount listmount swapon swapoff reboot acct quotactl quotactl_fd init_module finit_module delete_module kexec_load iopl ioperm vhangup name_to_handle_at lookup_dcookie ustat sysfs bdflush uselib
+//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit old_getrlimit oldgetrlimit ulimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self unshare setns ptrace kcmp set_tls get_tls cacheflush cachectl sysmips riscv_flush_icache riscv_hwprobe rseq_slice_yield vm86 vm86old switch_endian swapcontext
+//@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid getuid32 geteuid32 getgid32 getegid32 getgroups32 setuid32 setgid32 setgroups32 setreuid32 setregid32 setresuid32 setresgid32 getresuid32 getresgid32 setfsuid32 setfsgid32 capget capset uname sysinfo gettimeofday settimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_settime clock_adjtime adjtimex time times getrandom syslog personality timer_create timer_settime timer_settime64 timer_delete timer_gettime timer_gettime64 timer_getoverrun getitimer clock_settime64 clock_adjtime64 stime ftime olduname oldolduname idle add_key request_key keyctl
+//@ left-out pause "descriptors that are no files" epoll_ctl epoll_ctl_old timerfd timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark bpf
+//@ left-out pause "administration of the system" mount umount umount2 pivot_root mount_setattr move_mount fsopen fsconfig fsmount fspick open_tree open_tree_attr statmount listmount listns swapon swapoff reboot acct quotactl quotactl_fd init_module finit_module delete_module kexec_load kexec_file_load create_module query_module get_kernel_syms nfsservctl oldumount _sysctl pciconfig_read pciconfig_write pciconfig_iobase lsm_get_self_attr lsm_set_self_attr lsm_list_modules iopl ioperm vhangup name_to_handle_at lookup_dcookie ustat sysfs bdflush uselib
+//@ left-out pause "attributes of files by a directory, which replays do not set" setxattrat getxattrat listxattrat removexattrat file_getattr file_setattr

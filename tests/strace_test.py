@@ -211,6 +211,20 @@ def test_strace_leaves_a_process_and_says_so():
     same(calls(["strace: Process 7 attached with 3 threads", "Process 7 attached - interrupt to quit", OPEN, "<detached ...>"]), calls([OPEN]))
 
 
+def test_arguments_with_their_names():
+    plain = [OPEN, 'newfstatat(3, "", {st_mode=S_IFREG|0644, st_size=3, ...}, AT_EMPTY_PATH) = 0', 'writev(3, [{iov_base="a", iov_len=1}], 1) = 1', "pipe2([4, 5], O_CLOEXEC) = 0",
+             'pwrite64(3, "ab", 2, 7) = 2', "copy_file_range(3, NULL, 4, [5], 10, 0) = 3", "clone3({flags=CLONE_VM|CLONE_FILES, exit_signal=0} => {parent_tid=[8]}, 88) = 8",
+             'write(4<pipe:[77]>, "a", 1) = 1', 'read(3</f>, "a", 1) = 1']
+    named = ['openat(dirfd=AT_FDCWD, pathname="/f", flags=O_RDONLY) = 3', 'newfstatat(dirfd=3, pathname="", statbuf={st_mode=S_IFREG|0644, st_size=3, ...}, flags=AT_EMPTY_PATH) = 0',
+             'writev(fd=3, iov=[{iov_base="a", iov_len=1}], iovcnt=1) = 1', "pipe2(pipefd=[4, 5], flags=O_CLOEXEC) = 0", 'pwrite64(fd=3, buf="ab", count=2, offset=7) = 2',
+             "copy_file_range(fd_in=3, off_in=NULL, fd_out=4, off_out=[5], len=10, flags=0) = 3", "clone3(cl_args={flags=CLONE_VM|CLONE_FILES, exit_signal=0} => {parent_tid=[8]}, size=88) = 8",
+             'write(fd=4<pipe:[77]>, buf="a", count=1) = 1', 'read(fd=3</f>, buf="a", count=1) = 1']
+    same(calls(named), calls(plain))
+    # What takes effect at its start, and who may be waited for, is told by the beginning.
+    begun = ['7 write({}4<pipe:[77]>, {}"a", {}1 <unfinished ...>', '8 read({}5<pipe:[77]>, {}"a", {}1) = 1', "7 <... write resumed>) = 1"]
+    same([line.format(*[""] * 3) for line in calls([b.format("fd=", "buf=", "count=") for b in begun])], calls([b.format("", "", "") for b in begun]))
+
+
 def test_names_on_mips():
     same(calls(['o32_open("/f", O_RDONLY) = 3', 'n32_read(3, "", 10) = 0', "n64_close(3) = 0"]), calls(['open("/f", O_RDONLY) = 3', 'read(3, "", 10) = 0', "close(3) = 0"]))
 

@@ -40,7 +40,6 @@ enum class Role : uint8_t {
 
 enum class Form : uint8_t {
   kPlain,   // the argument itself
-  kNamed,   // strace prints name=argument
   kStruct,  // a member of a struct argument, the first that is kept
   kMember,  // a further one of the same argument
 };

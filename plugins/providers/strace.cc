@@ -173,6 +173,14 @@ struct Scan {
     return true;
   }
 
+  // Past "flags=": strace -N says what each argument is called, and always does of clone's.
+  void skip_name() {
+    if (p == end || *p < 'a' || *p > 'z') return;
+    const char* at = p;
+    while (at != end && is_name(*at)) ++at;
+    if (at != end && *at == '=') p = at + 1;
+  }
+
   // Past a string that starts here, quotes included; false if it does not end.
   bool skip_string() {
     ++p;
@@ -305,6 +313,7 @@ std::string_view count_of(std::string_view text) {
   if (!s.take('(') || !s.skip_argument() || !s.take(',') || !s.skip_argument() || !s.take(','))
     return {};
   s.blanks();
+  s.skip_name();
   const char* const from = s.p;
   while (is_digit(s.peek())) ++s.p;
   return {from, static_cast<size_t>(s.p - from)};
@@ -464,9 +473,10 @@ bool at_start(const Call& call, std::string_view text) {
     case Effect::kFutex:
       return text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos;
     case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
-      size_t p = text.find('(') + 1;
-      while (p < text.size() && is_digit(text[p])) ++p;
-      return p + 1 < text.size() && text[p] == '<' && text[p + 1] != '/';
+      Scan s(text.substr(text.find('(') + 1));
+      s.skip_name();
+      while (is_digit(s.peek())) ++s.p;
+      return s.take('<') && s.peek() != '/';
     }
     default:
       return false;
@@ -1022,6 +1032,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
 void Source::names(Begun& begun, const Call& call) {
   const std::string_view text = begun.text;
   Scan s(text.substr(text.find('(') + 1));
+  s.skip_name();
   begun.names = {};
   if (call.effect == Effect::kRead) {
     int64_t fd = 0;
@@ -1675,6 +1686,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
   unsigned next = 0;
   for (unsigned i = 0; !closed; ++i) {
     s.blanks();
+    s.skip_name();
     if (s.peek() == ')') {
       ++s.p;
       break;
@@ -1689,11 +1701,6 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
         if (!argument(*arg, member, held, is_cwd)) return false;
       }
     } else if (arg != nullptr) {
-      if (arg->form == Form::kNamed) {
-        const char* start = s.p;
-        while (is_name(s.peek())) ++s.p;
-        if (!s.take('=')) s.p = start;
-      }
       if (!argument(*arg, s, held, is_cwd)) {
         const char* from = s.p;
         Scan shown = s;
