@@ -196,6 +196,25 @@ def test_what_is_above_a_name_that_is_missing_is_a_directory():
         assert report["mismatched"] == 0 and os.path.isdir(root.at("/d")) and os.path.isfile(root.at("/f")), report["mismatches"]
 
 
+def test_a_file_that_was_not_allowed_to_be_made_is_not_there():
+    for how in ("O_EXCL|", ""):
+        with Tmp() as tmp:
+            root = Root(tmp, ['openat(AT_FDCWD, "/l/a.py", O_RDONLY) = 3', 'openat(AT_FDCWD, "/l/a.pyc", O_RDONLY) = -1 ENOENT (x)', 'unlink("/l/a.pyc") = -1 ENOENT (x)',
+                              f'openat(AT_FDCWD, "/l/a.pyc", O_WRONLY|O_CREAT|{how}O_TRUNC, 0644) = -1 EACCES (x)', 'openat(AT_FDCWD, "/l/kept", O_WRONLY|O_CREAT, 0644) = -1 EACCES (x)'])
+            report = root()
+            assert [m["op"] for m in report["mismatches"]] == ([] if os.geteuid() == 0 else ["openat"]), report["mismatches"]
+            assert os.path.exists(root.at("/l/kept")) and (os.geteuid() or sorted(os.listdir(root.at("/l"))) == ["a.py", "kept"]), os.listdir(root.at("/l"))
+
+
+def test_a_directory_that_was_not_allowed_to_be_made_is_not_there():
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/l/a.py", O_RDONLY) = 3', 'mkdir("/l/__pycache__", 0777) = -1 EACCES (x)', 'symlink("x", "/l/s") = -1 EACCES (x)', 'mknod("/l/n", S_IFREG|0600) = -1 EACCES (x)',
+                          'openat(AT_FDCWD, "/l/__pycache__/a.pyc", O_WRONLY|O_CREAT|O_EXCL, 0644) = -1 ENOENT (x)', 'newfstatat(AT_FDCWD, "/l/s", 0x7ff, AT_SYMLINK_NOFOLLOW) = -1 ENOENT (x)'])
+        report = root()
+        if os.geteuid() == 0:   # who is refused nothing does not make them
+            assert report["mismatched"] == 0 and os.listdir(root.at("/l")) == ["a.py"], (report["mismatches"], os.listdir(root.at("/l")))
+
+
 def test_a_link_to_a_link_whose_target_was_cut_short():
     with Tmp() as tmp:
         root = Root(tmp, ['newfstatat(AT_FDCWD, "/b/gcc", {st_mode=S_IFREG|0755, st_size=1301, ...}, 0) = 0', 'access("/b/gcc", X_OK) = 0',

@@ -239,6 +239,13 @@ void Needs::attribute(const feign_activity& a, Effect effect, uint32_t file) {
 
 // What a refusal says about a file's permission bits.
 void Needs::denied(const feign_activity& a, Effect effect) {
+  // It was to be made, and the directory did not allow it.
+  if (effect == Effect::kOpen && (a.flags & O_CREAT) &&
+      ((a.flags & O_EXCL) || names_.missing(a.path)))
+    return;
+  if (effect == Effect::kMkdir || effect == Effect::kMknod || effect == Effect::kBind ||
+      effect == Effect::kSymlink)
+    return;
   const uint32_t file = names_.found(a.path, Namespace::Type::kUnknown);
   if (file == 0) return;
   uint32_t bits = 0;

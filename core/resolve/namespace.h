@@ -68,6 +68,10 @@ class Namespace {
   }
   // The file at a path (string id), 0 if there is none or it is not known.
   uint32_t at(uint32_t path) { return slots_[slot_of(path)].file; }
+  // Whether the trace told that nothing is there.
+  bool missing(uint32_t path) {
+    return slots_[slot_of(canonical(path, true))].state == State::kAbsent;
+  }
   // The file at a path that something else than a call tells to be there.
   uint32_t found(uint32_t path, Type type) { return present(slot_of(canonical(path, true)), type); }
 
