@@ -206,6 +206,19 @@ def test_a_file_that_was_not_allowed_to_be_made_is_not_there():
             assert os.path.exists(root.at("/l/kept")) and (os.geteuid() or sorted(os.listdir(root.at("/l"))) == ["a.py", "kept"]), os.listdir(root.at("/l"))
 
 
+def test_who_may_not_look_into_a_directory_is_told_nothing_of_it():
+    listing = ['openat(AT_FDCWD, "/l", O_RDONLY|O_DIRECTORY) = 3', "getdents64(3, 0x55 /* 3 entries */, 32768) = 72", "getdents64(3, 0x55 /* 0 entries */, 32768) = 0"]
+    with Tmp() as tmp:
+        root = Root(tmp, ['newfstatat(AT_FDCWD, "/p/bash", 0x7ff, 0) = -1 ENOENT (x)', 'newfstatat(AT_FDCWD, "/p/bash", 0x7ff, 0) = -1 EACCES (x)', 'access("/p/bash", X_OK) = -1 EACCES (x)',
+                          'readlink("/l/link", 0x7ff, 10) = -1 EACCES (x)', 'newfstatat(AT_FDCWD, "/p/bash", 0x7ff, 0) = -1 ENOENT (x)',
+                          # touch, where nothing may be made
+                          'openat(AT_FDCWD, "/l/new", O_WRONLY|O_CREAT|O_NOCTTY|O_NONBLOCK, 0666) = -1 EACCES (x)', 'utimensat(AT_FDCWD, "/l/new", NULL, 0) = -1 ENOENT (x)',
+                          'openat(AT_FDCWD, "/l/f", O_WRONLY|O_CREAT, 0666) = -1 EACCES (x)', 'newfstatat(AT_FDCWD, "/l/f", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0', *listing])
+        report = root()
+        if os.geteuid() == 0:
+            assert report["mismatched"] == 0 and os.listdir(root.at("/l")) == ["f"] and not os.path.exists(root.at("/p/bash")), (report["mismatches"], os.listdir(root.at("/l")))
+
+
 def test_a_directory_that_was_not_allowed_to_be_made_is_not_there():
     with Tmp() as tmp:
         root = Root(tmp, ['openat(AT_FDCWD, "/l/a.py", O_RDONLY) = 3', 'mkdir("/l/__pycache__", 0777) = -1 EACCES (x)', 'symlink("x", "/l/s") = -1 EACCES (x)', 'mknod("/l/n", S_IFREG|0600) = -1 EACCES (x)',

@@ -237,26 +237,49 @@ void Needs::attribute(const feign_activity& a, Effect effect, uint32_t file) {
   }
 }
 
-// What a refusal says about a file's permission bits.
+// What a refusal says of a file: that it is there, and of its permission bits.
 void Needs::denied(const feign_activity& a, Effect effect) {
-  // It was to be made, and the directory did not allow it.
-  if (effect == Effect::kOpen && (a.flags & O_CREAT) &&
-      ((a.flags & O_EXCL) || names_.missing(a.path)))
-    return;
-  if (effect == Effect::kMkdir || effect == Effect::kMknod || effect == Effect::kBind ||
-      effect == Effect::kSymlink)
-    return;
+  if (names_.missing(a.path)) return;
+  uint32_t bits = 0;
+  switch (effect) {
+    case Effect::kAccess:
+      bits = a.mode & 7;
+      if (bits == 0) return;
+      break;
+    case Effect::kTruncate:
+      bits = W_OK;
+      break;
+    case Effect::kOpen: {
+      const uint32_t how = a.flags & O_ACCMODE;
+      if ((a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return;
+      bits = how == O_RDONLY ? R_OK : W_OK;
+      break;
+    }
+    case Effect::kExec:
+      bits = X_OK;
+      break;
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir:
+    case Effect::kRename:
+    case Effect::kLink:
+      break;
+    default:
+      return;  // a directory that may not be searched, or in which nothing may be made
+  }
+  const bool known = names_.at(names_.canonical(a.path, true)) != 0;
   const uint32_t file = names_.found(a.path, Namespace::Type::kUnknown);
   if (file == 0) return;
-  uint32_t bits = 0;
-  if (effect == Effect::kAccess) bits = a.mode & 7;
-  if (effect == Effect::kTruncate) bits = W_OK;
-  if (effect == Effect::kOpen) {
-    const uint32_t how = a.flags & O_ACCMODE;
-    bits = how == O_RDONLY ? R_OK : W_OK;
-  }
-  if (effect == Effect::kExec) bits = X_OK;
+  if (!known) guessed_.insert(file);
   seen(file).denied |= bits;
+}
+
+// What was refused may not have been there: a later call tells.
+void Needs::guess(const feign_activity& a) {
+  const auto at = guessed_.find(names_.at(names_.canonical(a.path, true)));
+  if (at == guessed_.end() || (a.result < 0 && a.result != -ENOENT)) return;
+  if (a.result == -ENOENT) names_.never(a.path);
+  guessed_.erase(at);
 }
 
 // Notes what the trace may change, whether the call went well or not.
@@ -365,6 +388,7 @@ void Needs::add(const feign_activity& a) {
   }
   if (effect == Effect::kExec || effect == Effect::kGetcwd || a.path == 0) return;
   changes(a, effect);
+  if (!guessed_.empty()) guess(a);
   if (a.result == -EACCES) denied(a, effect);
   const Namespace::Touched touched = names_.apply(a, effect);
   if (touched.file == 0) return;

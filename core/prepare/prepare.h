@@ -48,8 +48,8 @@ class Needs {
   };
   struct Listing {  // of a directory, the first time it was read through
     uint32_t handle = 0;
-    uint64_t bytes = 0;    // getdents64's results added up
-    int64_t by_trace = 0;  // of them, those of entries that the trace had made
+    uint64_t bytes = 0;            // getdents64's results added up
+    int64_t by_trace = 0;          // of them, those of entries that the trace had made
     std::vector<uint32_t> others;  // paths of these, of what it had removed, of what is not known
     uint32_t known = 0;            // files from this number on nobody had met by then
     bool over = false;
@@ -62,6 +62,7 @@ class Needs {
   void listed_from(const feign_activity& a, uint32_t file);
   void attribute(const feign_activity& a, Effect effect, uint32_t file);
   void denied(const feign_activity& a, Effect effect);
+  void guess(const feign_activity& a);
   void changes(const feign_activity& a, Effect effect);
   uint32_t own(const feign_activity& a);
   void settle(const feign_activity& next);
@@ -76,6 +77,7 @@ class Needs {
   std::vector<Seen> seen_;
   std::map<uint32_t, Listing> listings_;
   std::unordered_set<uint32_t> changed_;  // paths whose names or attributes the trace changes
+  std::unordered_set<uint32_t> guessed_;  // files that are there only because they were refused
   std::unordered_set<uint32_t> moved_;    // of these, directories that were renamed or removed
 };
 

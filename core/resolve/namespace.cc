@@ -67,8 +67,7 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
   if (links_ == 0) return path;
   const uint64_t key = uint64_t{path} << 1 | (follow ? 1 : 0);
   if (const auto at = canonical_.find(key); at != canonical_.end()) return at->second;
-  if (const uint32_t known = by_directory(path, follow); known != 0)
-    return canonical_[key] = known;
+  if (const uint32_t known = by_directory(path, follow); known != 0) return canonical_[key] = known;
   std::string out, text(strings_.text(path));
   int links = 0;
   std::string_view todo = text;
@@ -171,6 +170,13 @@ uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
     slots_[slot].born = true;
   put(slot, file);
   return file;
+}
+
+void Namespace::never(uint32_t path) {
+  Slot& slot = slots_[slot_of(canonical(path, true))];
+  files_[slot.file].initial_path = 0;
+  slot.file = 0;
+  slot.state = State::kAbsent;
 }
 
 void Namespace::absent(uint32_t slot) {

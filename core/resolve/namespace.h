@@ -75,6 +75,8 @@ class Namespace {
   // The file at a path that something else than a call tells to be there.
   uint32_t found(uint32_t path, Type type) { return present(slot_of(canonical(path, true)), type); }
 
+  // The file that found() took to be at a path was not.
+  void never(uint32_t path);
   // One more name for a file that a descriptor tells.
   void link(uint32_t file, uint32_t path);
 
