@@ -321,6 +321,7 @@ def test_as_another_user_than_root():
         os.chown(root, 65534, 65534)
         write_trace(trace, ['openat(AT_FDCWD, "/secret", O_RDONLY) = -1 EACCES (Permission denied)', 'access("/readable", W_OK) = -1 EACCES (Permission denied)',
                             'openat(AT_FDCWD, "/readable", O_RDONLY) = 3', 'read(3, "x"..., 10) = 10', 'openat(AT_FDCWD, "/mine", O_WRONLY|O_CREAT, 0600) = 4',
+                            'unlink("/readable") = -1 EACCES (x)', 'rename("/readable", "/gone") = -1 EPERM (x)', 'mkdir("/made", 0777) = -1 EACCES (x)',
                             "fchown(4, 0, 0) = 0", 'mknod("/dev0", S_IFCHR|0666, makedev(0x1, 0x5)) = 0'])
         done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", FEIGN, "replay", trace, "--root", root, "--json"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/")
@@ -329,6 +330,8 @@ def test_as_another_user_than_root():
         r = json.loads(done.stdout)
         assert r["mismatched"] == 0, r["mismatches"]
         assert any("not permitted" in s["why"] for s in r["skips"]), r["skips"]
+        # What was refused is not done by who owns it all here.
+        assert sorted(os.listdir(root)) == [".feign", "dev0", "mine", "readable", "secret"], os.listdir(root)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,6 @@ struct Replayer {
   int root = -1;
   bool asks_again = false;  // names are looked up for each call, as far as the program named them
   bool alone = false;       // one thread does it all, and nothing else does any
-  bool may_all = false;     // nothing is refused to root
   bool in_memory = false;   // the root's file system: nothing there has to be fetched
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
@@ -79,12 +78,12 @@ struct Replayer {
   Locks locks{descriptors};
   Mappings mappings;
   feign::Written written;
-  std::mutex open_mutex;                // opening what was open before the trace
-  std::set<uint32_t> unplaced;          // … whose offset nobody moved or asked for yet: handles
+  std::mutex open_mutex;        // opening what was open before the trace
+  std::set<uint32_t> unplaced;  // … whose offset nobody moved or asked for yet: handles
   std::mutex listings_mutex;
   std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
   std::atomic<uint64_t> generation{1};   // of directories: grows when a name of one changed
-  std::atomic<uint64_t> made{1};        // grows when one that was missing may be there
+  std::atomic<uint64_t> made{1};         // grows when one that was missing may be there
   Missing missing;
   std::mutex aio_mutex;
   struct Aio {

@@ -113,7 +113,6 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   if (::fstatfs(r->root, &fs) != 0) fs = {};
   r->asks_again = r->options.lookup == kLookupNamed ||
                   (r->options.lookup == kLookupAuto && may_forget_names(fs));
-  r->may_all = ::geteuid() == 0;
   r->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
   r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
   r->room.limit(*run);
@@ -291,9 +290,10 @@ bool by_circumstance(int64_t result) {
 }
 
 // Refused for its arguments, not all of which are in a trace (flags that the kernel does not know,
-// an address, a descriptor that is none), or for what the recorded process might not do, and this
-// one may. Of links and positions EINVAL is a usual answer, which programs ask for.
-bool by_arguments(const Replayer& r, const feign_activity& a, const Doing& doing) {
+// an address, a descriptor that is none), or for what the recorded process might not do: whose the
+// files were is not replayed, and this one may. Of links and positions EINVAL is a usual answer,
+// which programs ask for.
+bool by_arguments(const feign_activity& a, const Doing& doing) {
   switch (-a.result) {
     case EINVAL:
       return doing.kind != FEIGN_KIND_SEEK && doing.effect != Effect::kReadlink;
@@ -305,7 +305,6 @@ bool by_arguments(const Replayer& r, const feign_activity& a, const Doing& doing
       return a.handle != 0 && doing.kind != FEIGN_KIND_LIST;  // an empty path
     case EACCES:
     case EPERM:
-      return r.may_all;
     case ENAMETOOLONG:  // a path goes by directories here, and is shorter or longer than then
     case ERANGE:        // for attributes, not all of which are made
       return true;
@@ -364,7 +363,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     outcome->why = "as many bytes are written as --max-bytes allows";
     return FEIGN_OK;
   }
-  if (a->result < 0 && (by_circumstance(a->result) || by_arguments(r, *a, doing))) {
+  if (a->result < 0 && (by_circumstance(a->result) || by_arguments(*a, doing))) {
     outcome->result = c.emulated(a->result);
     return FEIGN_OK;
   }
