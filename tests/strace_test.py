@@ -211,6 +211,15 @@ def test_strace_leaves_a_process_and_says_so():
     same(calls(["strace: Process 7 attached with 3 threads", "Process 7 attached - interrupt to quit", OPEN, "<detached ...>"]), calls([OPEN]))
 
 
+def test_commands_of_fcntl():
+    new = [OPEN, "fcntl(3, F_SETLKW, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=7, l_len=5}) = 0"]
+    same(calls([OPEN, "fcntl(3, F_SETLKW, {type=F_WRLCK, whence=SEEK_SET, start=7, len=5}) = 0"]), calls(new))      # before 4.8
+    same(calls([OPEN, "fcntl64(3, F_SETLKW64, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=7, l_len=5}) = 0"]), calls(new))   # of 32 bits
+    # One that nobody knows is not F_DUPFD, which is 0.
+    found = calls([OPEN, 'openat(AT_FDCWD, "/g", O_RDONLY) = 4', "fcntl(3, F_NEWER, 0) = 4", "fsync(4) = 0", "fcntl(3, 0, 5) = 5", "fsync(5) = 0"])
+    assert "fsync(fd=#2)" in found[3] and "fsync(fd=#1)" in found[5], found
+
+
 def test_arguments_with_their_names():
     plain = [OPEN, 'newfstatat(3, "", {st_mode=S_IFREG|0644, st_size=3, ...}, AT_EMPTY_PATH) = 0', 'writev(3, [{iov_base="a", iov_len=1}], 1) = 1', "pipe2([4, 5], O_CLOEXEC) = 0",
              'pwrite64(3, "ab", 2, 7) = 2', "copy_file_range(3, NULL, 4, [5], 10, 0) = 3", "clone3({flags=CLONE_VM|CLONE_FILES, exit_signal=0} => {parent_tid=[8]}, 88) = 8",

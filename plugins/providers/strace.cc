@@ -598,6 +598,7 @@ class Provider {
   std::string scratch_, error_;
   std::string requests_;       // io_submit's array
   int64_t true_result_ = -1;   // behind a pointer
+  bool known_ = false;         // anything of the last flags()
   bool microseconds_ = false;  // what the call's times count in
   // What was said of descriptors: mostly the same as the last time.
   struct Hint {
@@ -609,6 +610,7 @@ class Provider {
     const feign_name* names = nullptr;
     std::string text;
     uint64_t value = 0;
+    bool known = false;  // any name or number of it
   };
   std::vector<FlagText> flag_texts_{256};
   // When the trace began: taken off as lines are read if there is one file, else as they are
@@ -1435,14 +1437,17 @@ bool Provider::flags(const CallArg& arg, Scan& s, uint64_t& value) {
   FlagText& cached = flag_texts_[slot];
   if (cached.names == arg.names && cached.text == text) {
     value = cached.value;
+    known_ = cached.known;
     return true;
   }
   value = 0;
+  known_ = false;
   Scan t(text);
   while (!t.done()) {
     int64_t number = 0;
     if (t.number(number)) {
       value |= static_cast<uint64_t>(number);
+      known_ = true;
     } else {
       const char* from = t.p;
       while (is_name(t.peek())) ++t.p;
@@ -1451,12 +1456,15 @@ bool Provider::flags(const CallArg& arg, Scan& s, uint64_t& value) {
       const auto* at =
           std::find_if(arg.names, end, [&](const feign_name& n) { return name == n.name; });
       // A name that we do not know stands for bits that we cannot set; the call itself is known.
-      if (at != end) value |= at->value;
+      if (at != end) {
+        value |= at->value;
+        known_ = true;
+      }
       if (name.empty()) return false;
     }
     if (!t.done() && !t.take('|')) return false;
   }
-  cached = {arg.names, std::string(text), value};
+  cached = {arg.names, std::string(text), value, known_};
   return true;
 }
 
@@ -1697,7 +1705,13 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
       while (next < call.arg_count && call.args[next].form == Form::kMember) ++next;
       for (arg = first; arg != call.args + next; ++arg) {
         Scan member = s;
-        if (s.peek() == '{' ? !find_member(member, arg->member) : arg->member[0] != '\0') continue;
+        // Before 4.8 a lock's members have no "l_" in front.
+        const std::string_view called = arg->member;
+        if (s.peek() == '{'
+                ? !find_member(member, called) &&
+                      !(called.starts_with("l_") && find_member(member, called.substr(2)))
+                : !called.empty())
+          continue;
         if (!argument(*arg, member, held, is_cwd)) return false;
       }
     } else if (arg != nullptr) {
@@ -1710,6 +1724,9 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
                  "\": " + error_;
         return false;
       }
+      // A command of fcntl() that is not known is not that whose number is 0.
+      if (call.effect == Effect::kFcntl && arg->role == Role::kFlags && !known_)
+        a.flags = 1U << 31;
     }
     if (!s.skip_argument()) return wrong(kNoEnd);
     closed = s.take(')');
