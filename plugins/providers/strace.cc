@@ -419,6 +419,7 @@ void unescape(std::string_view text, std::string& out) {
 struct Known {
   const Call* call = nullptr;
   const LeftOutCall* left_out = nullptr;
+  bool narrow = false;  // of programs of 32 bits only
 };
 
 // A call that holds its place, or that is complete and waits behind one that does.
@@ -452,8 +453,9 @@ struct Process {
   uint64_t overhead = 0;
   uint64_t ended = 0;  // that call
   int64_t pid = 0;
-  uint32_t cwd = 0;    // for names that calls are after; 0: not known
-  bool moved = false;  // it is not where it began
+  uint32_t cwd = 0;     // for names that calls are after; 0: not known
+  bool moved = false;   // it is not where it began
+  bool narrow = false;  // a program of 32 bits
   bool begun = false;
   Begun call;
 };
@@ -1197,6 +1199,9 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     place->complete = true;
   }
   const Effect e = k.call->effect;
+  // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
+  p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
+  if (p.narrow && name == "getdents" && h.a.result >= 0) h.a.marks |= FEIGN_NO_RESULT;
   if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
     provider_.began_in_[h.a.result] = where(p);
   return FEIGN_OK;
@@ -1306,6 +1311,8 @@ Provider::Provider(const feign_host* host, const Options& options)
   for (const LeftOutCall& call : feign::posix_left_outs()) names_[call.name].left_out = &call;
   for (const feign::CallAlias& alias : feign::posix_aliases())
     names_[alias.name].call = &feign::posix_calls()[alias.op];
+  for (const char* name : {"_llseek", "mmap2", "stat64", "lstat64", "fstat64", "fcntl64"})
+    names_[name].narrow = true;
   for (int e = 1; e < 134; ++e)
     if (const char* name = strerrorname_np(e)) errors_[name] = e;
   errors_["EWOULDBLOCK"] = EAGAIN;
@@ -1725,8 +1732,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
         return false;
       }
       // A command of fcntl() that is not known is not that whose number is 0.
-      if (call.effect == Effect::kFcntl && arg->role == Role::kFlags && !known_)
-        a.flags = 1U << 31;
+      if (call.effect == Effect::kFcntl && arg->role == Role::kFlags && !known_) a.flags = 1U << 31;
     }
     if (!s.skip_argument()) return wrong(kNoEnd);
     closed = s.take(')');

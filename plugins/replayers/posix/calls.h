@@ -866,7 +866,8 @@ struct Context {
   }
   int64_t getdents(const feign_activity& a, int fd) {
     const int64_t result = checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
-    return result < 0 || a.result < 0 ? result : listed(a, result);
+    const bool known = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+    return result < 0 || !known ? result : listed(a, result);
   }
   // Which entry a buffer of a long listing ends with is the order of the file system; and a signal
   // ends a buffer early. Of such a listing it is the sum that has to be right, at its end, and it
