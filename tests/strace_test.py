@@ -190,6 +190,7 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
         with open(path, "w", encoding="ascii") as f:
             f.write("\n".join([*writes[:3], writes[5], "a", ""]))
         refuses("info", path, text=r't\.strace:5: "a": want CALL')
+    same(calls(["poll([{fd=3, events=POLLIN}], 1", OPEN]), [SEEN])   # no activity: its end does not matter
     # What does not end is an error in its own line, whatever comes after it.
     for rest in (["fsync(3) = 0"], ["+++ exited with 0 +++"], ["x" * 1000] * 1100, ["x"], []):
         with Tmp() as tmp:

@@ -541,6 +541,7 @@ class Source {
   std::string cut_;  // the beginning of a line that a message broke
   struct Broken {    // a call's line that ends before the call does
     std::string text, why;
+    const LeftOutCall* left_out = nullptr;  // if it is none that becomes an activity
     int64_t pid = 0;
     uint64_t time = 0, line = 0, lost = 0;
   };
@@ -991,7 +992,10 @@ feign_status Source::goes_on(std::string_view text) {
 
 feign_status Source::gives_up() {
   const std::unique_ptr<Broken> begun = std::move(broken_);
-  return bad(begun->why, begun->line);
+  if (begun->left_out == nullptr) return bad(begun->why, begun->line);
+  provider_.host_->left_out(provider_.host_, process(begun->pid).stream, begun->left_out->name,
+                            "did not return", 0, begun->left_out->passed);
+  return FEIGN_OK;
 }
 
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
@@ -1123,6 +1127,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     broken_ = std::make_unique<Broken>();
     broken_->text = text;
     broken_->why = std::move(why);
+    broken_->left_out = k.left_out;
     broken_->pid = p.pid;
     broken_->time = time;
     broken_->line = first_line;
