@@ -215,7 +215,7 @@ def test_strace_leaves_a_process_and_says_so():
 
 def test_commands_of_fcntl():
     new = [OPEN, "fcntl(3, F_SETLKW, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=7, l_len=5}) = 0"]
-    same(calls([OPEN, "fcntl(3, F_SETLKW, {type=F_WRLCK, whence=SEEK_SET, start=7, len=5}) = 0"]), calls(new))      # before 4.8
+    same(calls([OPEN, "fcntl(3, F_SETLKW, {type=F_WRLCK, whence=SEEK_SET, start=7, len=5}) = 0"]), calls(new))      # before 4.11
     same(calls([OPEN, "fcntl64(3, F_SETLKW64, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=7, l_len=5}) = 0"]), calls(new))   # of 32 bits
     # One that nobody knows is not F_DUPFD, which is 0.
     found = calls([OPEN, 'openat(AT_FDCWD, "/g", O_RDONLY) = 4', "fcntl(3, F_NEWER, 0) = 4", "fsync(4) = 0", "fcntl(3, 0, 5) = 5", "fsync(5) = 0"])

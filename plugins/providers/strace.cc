@@ -266,7 +266,7 @@ struct Scan {
 };
 
 // Where what strace says of a process begins, which on a terminal may break a call's line:
-// "strace: Process 8 attached", without "strace: " before 4.10, with a path where it was called by
+// "strace: Process 8 attached", of old without "strace: ", with a path where it was called by
 // one; npos if the line does not end so. `attached`: the process, if it joins.
 size_t message_at(std::string_view text, int64_t& attached) {
   constexpr std::string_view kProcess = "Process ", kBy = "strace: ";
@@ -1176,7 +1176,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   h.a.duration_ns = duration;
   h.a.place = FEIGN_PLACE(number_, first_line);
   h.from_start = at_start(*k.call, text);
-  // Before 4.7 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
+  // Before 4.8 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
   if (k.call->effect == Effect::kMap && name == "mmap2" && h.a.offset % 4096 != 0)
     h.a.offset *= 4096;
   // The tracer stopped the process before and after each of them.
@@ -1328,66 +1328,29 @@ Provider::Provider(const feign_host* host, const Options& options)
 
 // Calls that are younger than strace 4.8, by number: those of x86-64, and from 424 on of every
 // machine (asm/unistd_64.h). A strace that does not know a call prints "syscall_326(" or, since
-// 4.16, "syscall_0x146(", and all arguments as numbers: its paths are lost.
-constexpr std::string_view kFrom314[] = {
-    "sched_setattr",   "sched_getattr", "renameat2", "seccomp",       "getrandom",  "memfd_create",
-    "kexec_file_load", "bpf",           "execveat",  "userfaultfd",   "membarrier", "mlock2",
-    "copy_file_range", "preadv2",       "pwritev2",  "pkey_mprotect", "pkey_alloc", "pkey_free",
-    "statx",           "io_pgetevents", "rseq"};
-constexpr std::string_view kFrom424[] = {"pidfd_send_signal",
-                                         "io_uring_setup",
-                                         "io_uring_enter",
-                                         "io_uring_register",
-                                         "open_tree",
-                                         "move_mount",
-                                         "fsopen",
-                                         "fsconfig",
-                                         "fsmount",
-                                         "fspick",
-                                         "pidfd_open",
-                                         "clone3",
-                                         "close_range",
-                                         "openat2",
-                                         "pidfd_getfd",
-                                         "faccessat2",
-                                         "process_madvise",
-                                         "epoll_pwait2",
-                                         "mount_setattr",
-                                         "quotactl_fd",
-                                         "landlock_create_ruleset",
-                                         "landlock_add_rule",
-                                         "landlock_restrict_self",
-                                         "memfd_secret",
-                                         "process_mrelease",
-                                         "futex_waitv",
-                                         "set_mempolicy_home_node",
-                                         "cachestat",
-                                         "fchmodat2",
-                                         "map_shadow_stack",
-                                         "futex_wake",
-                                         "futex_wait",
-                                         "futex_requeue",
-                                         "statmount",
-                                         "listmount",
-                                         "lsm_get_self_attr",
-                                         "lsm_set_self_attr",
-                                         "lsm_list_modules",
-                                         "mseal",
-                                         "setxattrat",
-                                         "getxattrat",
-                                         "listxattrat",
-                                         "removexattrat",
-                                         "open_tree_attr",
-                                         "file_getattr",
-                                         "file_setattr"};
+// 4.21, "syscall_0x146(", and all arguments as numbers: its paths are lost.
+constexpr std::string_view kFrom314 =
+    "sched_setattr sched_getattr renameat2 seccomp getrandom memfd_create kexec_file_load "
+    "bpf execveat userfaultfd membarrier mlock2 copy_file_range preadv2 pwritev2 "
+    "pkey_mprotect pkey_alloc pkey_free statx io_pgetevents rseq";
+constexpr std::string_view kFrom424 =
+    "pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount "
+    "fsopen fsconfig fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd "
+    "faccessat2 process_madvise epoll_pwait2 mount_setattr quotactl_fd "
+    "landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret "
+    "process_mrelease futex_waitv set_mempolicy_home_node cachestat fchmodat2 "
+    "map_shadow_stack futex_wake futex_wait futex_requeue statmount listmount "
+    "lsm_get_self_attr lsm_set_self_attr lsm_list_modules mseal setxattrat getxattrat "
+    "listxattrat removexattrat open_tree_attr file_getattr file_setattr";
 
 std::string_view by_number(std::string_view name) {
   Scan s(name);
   int64_t number = 0;
   if (!s.take("syscall_") || !s.number(number) || !s.done()) return {};
-  if (number >= 314 && number - 314 < std::ssize(kFrom314)) return kFrom314[number - 314];
-  if (number >= 424 && number - 424 < std::ssize(kFrom424)) return kFrom424[number - 424];
-  return {};
+  std::string_view names = number < 424 ? kFrom314 : kFrom424;
+  for (number -= number < 424 ? 314 : 424; number > 0 && !names.empty(); --number)
+    names.remove_prefix(std::min(names.find(' '), names.size() - 1) + 1);
+  return number < 0 ? std::string_view{} : names.substr(0, names.find(' '));
 }
 
 Known Provider::known(std::string_view name) {
@@ -1717,7 +1680,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
       while (next < call.arg_count && call.args[next].form == Form::kMember) ++next;
       for (arg = first; arg != call.args + next; ++arg) {
         Scan member = s;
-        // Before 4.8 a lock's members have no "l_" in front.
+        // Before 4.11 a lock's members have no "l_" in front.
         const std::string_view called = arg->member;
         if (s.peek() == '{'
                 ? !find_member(member, called) &&
