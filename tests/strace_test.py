@@ -182,6 +182,8 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
     found = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "ab", 2 <unfinished ...>', '[pid     8] openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0640ab <unfinished ...>',
                      "[pid     7] <... write resumed>) = 2", "[pid     8] <... openat resumed>) = 4"])[0]
     assert "mode=0640) = 4 " in found[-1], found
+    found, _ = text_of(["20:00:00 " + OPEN, '20:00:01 write(1, "x\\n01:00:00 y\\n", 13x', "01:00:00 y", ") = 13", "20:00:02 fsync(3) = 0"])
+    assert [f.split("compute=")[1].split()[0] for f in found[1:]] == ["1000000000"] * 2, found
     writes = ["[pid     7] " + OPEN, '[pid     7] write(1, "a\\nb", 3 <unfinished ...>', "[pid     8] fsync(3) = 0", "a", "b[pid     8] read(3,  <unfinished ...>", "[pid     7] <... write resumed>) = 3",
               '[pid     8] <... read resumed>"", 2) = 0']
     assert [f.split("(")[0].split()[-1] for f in text_of(writes)[0]] == ["openat", "fsync", "write", "read"], text_of(writes)

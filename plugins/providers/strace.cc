@@ -972,11 +972,13 @@ feign_status Source::goes_on(std::string_view text) {
   Scan s(text);
   int64_t pid;
   uint64_t time;
+  const uint64_t day = day_;
   // A line of its own: what was begun has no end.
   const bool own = prefix(s, pid, time) &&
                    (s.take("+++ ") || s.take("--- ") || s.take("<... ") ||
                     (close != text.npos && provider_.names_.contains(name_of_call(s.rest())) &&
                      s.rest().substr(name_of_call(s.rest()).size()).starts_with('(')));
+  day_ = day;  // what is written may look like a time
   if (own || (close == text.npos && (b.lost += text.size()) > kMost)) {
     const feign_status status = gives_up();
     return status < 0 ? status : line(text);
