@@ -652,8 +652,8 @@ feign_status Source::bad(const std::string& what, uint64_t line) {
   if (line == 0) line = lines_->number();
   std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
   text += lines_->complete() || line != lines_->number()
-              ? " (--provider strace,keep-going=yes leaves such lines out)"
-              : " (the last line, cut short? --provider strace,keep-going=yes leaves it out)";
+              ? " (--keep-going leaves such lines out)"
+              : " (the last line, cut short? --keep-going leaves it out)";
   return provider_.host_->fail(provider_.host_, FEIGN_ERR_ARGUMENT, text.c_str());
 }
 
