@@ -787,8 +787,8 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     return out;
   }
   if (__builtin_expect(rings != 0, 0)) {
+    (void)look_at_rings(t, ticks(), 0);
     if (number == SYS_close) closes_ring(t, a[0]);
-    if (number == SYS_exit_group) (void)look_at_rings(t, ticks());
   }
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* io_uring: its requests are put into memory that program and kernel share, and so are their
- * results. This looks at the same memory whenever the program enters the kernel for it, or goes
- * through liburing (which, where a thread of the kernel looks for requests, enters it seldom): a
+ * results. This looks at the same memory whenever the program enters the kernel or goes through
+ * liburing (where a thread of the kernel looks for requests, nobody need enter it for them): a
  * request that has come to its end is recorded as the system call that it stands for, from when it
  * was seen to be submitted to when its result was seen. Part of hook.c. */
 #include <linux/io_uring.h>
 
-enum { kRings = 16, kRequest = 1024, kMostRequests = 8192, kFixedFiles = 1024 };
+enum { kRings = 16, kRequest = 1024, kMostRequests = 8192, kFixedFiles = 4096 };
+
+/* A file that requests name by its place in the ring's table has a descriptor in the trace, which
+ * no process can have. */
+enum { kDirect = 1 << 30, kAnyPlace = -1 /* IORING_FILE_INDEX_ALLOC */ };
 
 /* One under way, in a slot of kRequest bytes. */
 struct request {
@@ -15,7 +19,9 @@ struct request {
   uint16_t number; /* of the system call; 0: the slot is free, or the request is none */
   uint16_t used;   /* of what follows */
   uint8_t taken;
-  char kept[]; /* what arguments pointed to */
+  uint8_t update; /* of the table, from place a[0], by a[2] descriptors at a[1] */
+  int32_t place;  /* in the table, of the file that it opens or closes, and 1; 0: none */
+  char kept[];    /* what arguments pointed to */
 };
 
 struct ring {
@@ -32,8 +38,7 @@ struct ring {
   struct {
     long at, size;
   } map[4];
-  uint32_t fixed;
-  int file[kFixedFiles];
+  uint8_t file[kFixedFiles]; /* whether there is one */
 };
 
 /* None, as long as the process makes none; a child of fork has none. */
@@ -79,7 +84,8 @@ static __attribute__((noinline)) void new_ring(long fd, const struct io_uring_pa
   r->busy = 0;
   r->flags = p->flags;
   r->entries = p->sq_entries;
-  r->first = r->end = r->fixed = 0;
+  r->first = r->end = 0;
+  __builtin_memset(r->file, 0, sizeof r->file);
   r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
   r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
   const int in_order = (p->flags & 1u << 16 /* IORING_SETUP_NO_SQARRAY */) != 0;
@@ -137,19 +143,26 @@ static void be(struct request* q, long number, long a, long b, long c, long d, l
   q->a[0] = a, q->a[1] = b, q->a[2] = c, q->a[3] = d, q->a[4] = e, q->a[5] = f;
 }
 
-/* The system call that a request stands for; none for what is not about files, and where a file
- * gets no descriptor. */
+static int direct(const struct ring* r, uint32_t place) {
+  return kDirect | (int)(r - rings) * kFixedFiles | (int)place;
+}
+
+/* The system call that a request stands for; none for what is not about files. */
 static void translate(struct request* q, const struct io_uring_sqe* e, const struct ring* r) {
   q->number = 0;
   q->used = 0;
+  q->update = 0;
+  q->place = 0;
   q->user_data = e->user_data;
   const long off = (long)e->off, addr = (long)e->addr, len = (long)e->len;
   const long flags = (long)(uint32_t)e->rw_flags;
   long fd = e->fd;
   if (e->flags & IOSQE_FIXED_FILE) {
-    if ((uint32_t)fd >= r->fixed) return;
-    fd = r->file[fd];
+    if ((uint32_t)fd >= kFixedFiles) return;
+    fd = direct(r, (uint32_t)fd);
   }
+  /* Which do not survive an exec. */
+  const int by_place = e->file_index != 0 ? O_CLOEXEC : 0;
   switch (e->opcode) {
     case IORING_OP_READ:
     case IORING_OP_READ_FIXED:
@@ -182,18 +195,29 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
       be(q, SYS_fadvise64, fd, off, len, flags, 0, 0);
       break;
     case IORING_OP_OPENAT:
-      if (e->file_index != 0) return;
-      be(q, SYS_openat, fd, addr, flags, len, 0, 0);
+      be(q, SYS_openat, fd, addr, flags | by_place, len, 0, 0);
       keep(q, 1, 0, 1);
+      q->place = (int32_t)e->file_index;
       break;
     case IORING_OP_OPENAT2:
-      if (e->file_index != 0) return;
       be(q, SYS_openat2, fd, addr, off, len, 0, 0);
       keep(q, 2, sizeof(struct open_how), 0);
+      if (q->a[2] != 0) ((struct open_how*)q->a[2])->flags |= (uint64_t)by_place;
       keep(q, 1, 0, 1);
+      q->place = (int32_t)e->file_index;
       break;
     case IORING_OP_CLOSE:
-      if (e->file_index == 0) be(q, SYS_close, fd, 0, 0, 0, 0, 0);
+      if (e->file_index > kFixedFiles) break;
+      be(q, SYS_close, by_place ? direct(r, e->file_index - 1) : fd, 0, 0, 0, 0, 0);
+      q->place = (int32_t)e->file_index;
+      break;
+    case IORING_OP_FILES_UPDATE:
+      q->a[0] = off, q->a[1] = addr, q->a[2] = len;
+      keep(q, 1, (size_t)len * sizeof(int), 0);
+      q->update = q->a[1] != 0;
+      break;
+    case 54 /* IORING_OP_FIXED_FD_INSTALL */:
+      be(q, SYS_fcntl, fd, flags & 1 ? F_DUPFD : F_DUPFD_CLOEXEC, 0, 0, 0, 0);
       break;
     case IORING_OP_STATX:
       be(q, SYS_statx, fd, addr, flags, len, 0, 0);
@@ -226,22 +250,63 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
       be(q, SYS_ftruncate, fd, off, 0, 0, 0, 0);
       break;
     case IORING_OP_ACCEPT:
-      if (e->file_index == 0) be(q, SYS_accept4, fd, 0, 0, flags, 0, 0);
+      be(q, SYS_accept4, fd, 0, 0, flags | by_place, 0, 0);
+      q->place = (int32_t)e->file_index;
       break;
     default:
       break;
   }
 }
 
-static int ended(struct thread* t, const struct request* q, uint64_t end, long result) {
-  const struct described* const d = &kDescribed[q->number];
-  if (q->number == 0 || d->fill == 0 || !recording(t, 0) ||
+static int say(struct thread* t, uint32_t number, const long* a, uint64_t start, uint64_t end,
+               long result) {
+  const struct described* const d = &kDescribed[number];
+  if (number == 0 || d->fill == 0 || !recording(t, 0) ||
       (feign_capture.control->paused && !(d->flags & kState)))
     return 0;
   if ((d->flags & kData) && sampled_out(t)) return 0;
   const uint64_t before[2] = {UINT64_MAX, UINT64_MAX};
-  record(t, d, FEIGN_RECORD_CALL, q->a, q->start, end, result, before, 0, 0);
+  record(t, d, FEIGN_RECORD_CALL, a, start, end, result, before, 0, 0);
   return 1;
+}
+
+/* What was in a place of the table is there no longer. */
+static void clear_place(struct thread* t, struct ring* r, uint32_t place, uint64_t now) {
+  if (place >= kFixedFiles || !r->file[place]) return;
+  const long a[6] = {direct(r, place)};
+  (void)say(t, SYS_close, a, now, now, 0);
+  r->file[place] = 0;
+}
+
+/* Places of the table get files that have descriptors; -1: none, -2: it keeps what it has. */
+static void fill_places(struct thread* t, struct ring* r, uint32_t first, uint32_t count,
+                        const int* fds) {
+  const uint64_t now = ticks();
+  for (uint32_t i = 0; i < count && first + i < kFixedFiles; ++i) {
+    const int fd = fds != 0 ? fds[i] : -1;
+    if (fd == -2) continue;
+    clear_place(t, r, first + i, now);
+    if (fd < 0) continue;
+    r->file[first + i] = 1;
+    const long to = direct(r, first + i), a[6] = {fd, F_DUPFD_CLOEXEC, to};
+    (void)say(t, SYS_fcntl, a, now, now, to);
+  }
+}
+
+static int ended(struct thread* t, struct ring* r, const struct request* q, uint64_t end,
+                 long result) {
+  if (q->update && q->a[0] != kAnyPlace && result > 0)
+    fill_places(t, r, (uint32_t)q->a[0], (uint32_t)result, (const int*)q->a[1]);
+  if (q->place == 0 || result < 0) return say(t, q->number, q->a, q->start, end, result);
+  const uint32_t place = (uint32_t)(q->place == kAnyPlace ? result : q->place - 1);
+  if (place >= kFixedFiles) return 0;
+  const int opens = q->number != SYS_close;
+  if (opens) {
+    clear_place(t, r, place, end);
+    result = direct(r, place);
+  }
+  r->file[place] = (uint8_t)opens;
+  return say(t, q->number, q->a, q->start, end, result);
 }
 
 static struct request* slot(const struct ring* r, uint32_t number) {
@@ -251,10 +316,11 @@ static struct request* slot(const struct ring* r, uint32_t number) {
 /* What was submitted until now, and what has ended; how many records that made. */
 static int look(struct ring* r, struct thread* t, uint64_t start) {
   int made = 0;
-  if (__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE)) return 0; /* the next look sees it, too */
   /* A thread of the kernel takes them from the queue when it likes; until then they are there. */
-  const uint32_t submitted =
-      __atomic_load_n(r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head, __ATOMIC_ACQUIRE);
+  volatile uint32_t* const queue = r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head;
+  if (*queue == r->seen && *r->completed == r->done) return 0;
+  if (__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE)) return 0; /* the next look sees it, too */
+  const uint32_t submitted = __atomic_load_n(queue, __ATOMIC_ACQUIRE);
   const uint32_t behind = submitted - r->seen;
   if (behind > r->entries) { /* the program entered the kernel by itself */
     __atomic_fetch_add(&feign_capture.control->overlooked, behind - r->entries, __ATOMIC_RELAXED);
@@ -278,7 +344,7 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
     q->start = start;
     if (e->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) {
       const int data = (kDescribed[q->number].flags & kData) != 0;
-      made += ended(t, q, ticks(), data ? q->a[2] : 0);
+      made += ended(t, r, q, ticks(), data ? q->a[2] : 0);
       continue;
     }
     q->taken = 1;
@@ -295,7 +361,7 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
       for (uint32_t i = r->first; i != r->end; ++i) {
         struct request* const q = slot(r, i);
         if (!q->taken || q->user_data != c->user_data) continue;
-        made += ended(t, q, now, c->res);
+        made += ended(t, r, q, now, c->res);
         if (!(c->flags & IORING_CQE_F_MORE)) q->taken = 0;
         break;
       }
@@ -306,7 +372,8 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
   return made;
 }
 
-static __attribute__((noinline)) int look_at_rings(struct thread* t, uint64_t start) {
+/* @p entered: for a ring; else one whose memory is the program's own may be gone. */
+static __attribute__((noinline)) int look_at_rings(struct thread* t, uint64_t start, int entered) {
   if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return 0;
   if (*feign_capture.token == 0) { /* a child, in which the memory is not */
     rings = 0;
@@ -314,48 +381,61 @@ static __attribute__((noinline)) int look_at_rings(struct thread* t, uint64_t st
   }
   int made = 0;
   for (int i = 0; i < kRings; ++i)
-    if (rings[i].fd != 0) made += look(&rings[i], t, start);
+    if (rings[i].fd != 0 && (entered || rings[i].map[2].size != 0))
+      made += look(&rings[i], t, start);
   return made;
 }
 
 static void closes_ring(struct thread* t, long fd) {
-  (void)look_at_rings(t, ticks());
   struct ring* const r = ring_of(fd);
-  if (r != 0) forget(r); /* or it would live on in what is mapped here */
+  if (r == 0) return;
+  fill_places(t, r, 0, kFixedFiles, 0);
+  forget(r); /* or it would live on in what is mapped here */
 }
 
-/* Files that requests name by their place in a table. */
-static void fixed_files(const struct registers* x, long result) {
+/* Files that requests name by their place in a table: io_uring_register(2). */
+static void fixed_files(struct thread* t, const struct registers* x, long result) {
   struct ring* const r = ring_of(x->a[0]);
   if (r == 0 || result < 0) return;
-  const int* from = (const int*)x->a[2];
-  uint32_t at = 0;
-  const uint32_t count = (uint32_t)x->a[3];
-  if (x->a[1] == IORING_UNREGISTER_FILES) {
-    r->fixed = 0;
-  } else if (x->a[1] == IORING_REGISTER_FILES || x->a[1] == IORING_REGISTER_FILES_UPDATE) {
-    if (x->a[1] == IORING_REGISTER_FILES_UPDATE) {
-      const struct io_uring_files_update* const u = (const struct io_uring_files_update*)x->a[2];
-      from = (const int*)(uintptr_t)u->fds;
-      at = u->offset;
+  const void* const from = (const void*)x->a[2];
+  switch (x->a[1]) {
+    case IORING_UNREGISTER_FILES:
+      fill_places(t, r, 0, kFixedFiles, 0);
+      break;
+    case IORING_REGISTER_FILES:
+      fill_places(t, r, 0, (uint32_t)x->a[3], from);
+      break;
+    case IORING_REGISTER_FILES2: {
+      const struct io_uring_rsrc_register* const f = from; /* no list: a table without files */
+      if (f->data != 0) fill_places(t, r, 0, f->nr, (const int*)(uintptr_t)f->data);
+      break;
     }
-    for (uint32_t i = 0; i < count && at + i < kFixedFiles; ++i) {
-      r->file[at + i] = from[i];
-      if (at + i + 1 > r->fixed) r->fixed = at + i + 1;
+    case IORING_REGISTER_FILES_UPDATE: {
+      const struct io_uring_files_update* const u = from;
+      fill_places(t, r, u->offset, (uint32_t)x->a[3], (const int*)(uintptr_t)u->fds);
+      break;
     }
+    case IORING_REGISTER_FILES_UPDATE2: {
+      const struct io_uring_rsrc_update2* const u = from;
+      fill_places(t, r, u->offset, u->nr, (const int*)(uintptr_t)u->data);
+      break;
+    }
+    default:
+      break;
   }
 }
 
 /* io_uring_setup, _enter and _register. */
 static __attribute__((noinline)) long uring_call(struct registers* x, struct thread* t) {
   const struct described* const d = &kDescribed[x->number];
+  if (rings != 0) (void)look_at_rings(t, ticks(), 0);
   const uint64_t start = ticks();
   const long result = system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
   const uint64_t end = ticks();
   if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return result;
-  if (x->number == SYS_io_uring_register && rings != 0) fixed_files(x, result);
+  if (x->number == SYS_io_uring_register && rings != 0) fixed_files(t, x, result);
   /* The time of what came to its end here is that of those calls. */
-  const int said = x->number == SYS_io_uring_enter && rings != 0 && look_at_rings(t, start) != 0;
+  const int said = x->number == SYS_io_uring_enter && rings != 0 && look_at_rings(t, start, 1) != 0;
   if (!said && d->fill != 0 && recording(t, 0) &&
       (!feign_capture.control->paused || (d->flags & kState)))
     record(t, d, FEIGN_RECORD_CALL, x->a, start, end, result, 0, 0, 0);
@@ -375,7 +455,7 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
     if (next == 0) return -ENOSYS;                                                         \
     const uint64_t start = ticks();                                                        \
     const long result = next(a, b, c, d, e, f);                                            \
-    if (rings != 0) (void)look_at_rings(&feign_thread, start);                             \
+    if (rings != 0) (void)look_at_rings(&feign_thread, start, 1);                          \
     return result;                                                                         \
   }
 THROUGH(io_uring_submit)

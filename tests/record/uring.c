@@ -72,6 +72,20 @@ int main(int argc, char** argv) {
   last()->flags |= IOSQE_FIXED_FILE;
   if (done(1) != 123) abort();
   if (io_uring_unregister_files(&ring) != 0) abort();
+  /* Files without a descriptor: by places in a table. */
+  const int none[4] = {-1, -1, -1, -1};
+  if (io_uring_register_files(&ring, none, 4) != 0) abort();
+  io_uring_prep_openat_direct(next(), AT_FDCWD, "e", O_RDWR | O_CREAT, 0600, 2);
+  if (done(1) != 0) abort();
+  io_uring_prep_write(next(), 2, data[0], 700, 0);
+  last()->flags |= IOSQE_FIXED_FILE;
+  if (done(1) != 700) abort();
+  if (io_uring_register_files_update(&ring, 1, &fd, 1) != 1) abort();
+  io_uring_prep_read(next(), 1, data[0], 321, 0);
+  last()->flags |= IOSQE_FIXED_FILE;
+  if (done(1) != 321) abort();
+  io_uring_prep_close_direct(next(), 2);
+  if (done(1) != 0) abort();
   struct statx st;
   io_uring_prep_statx(next(), AT_FDCWD, "a", 0, STATX_SIZE, &st);
   if (done(1) != 0 || st.stx_size != 41500) abort();
