@@ -331,6 +331,18 @@ TEST(Path, AnotherNameOfTheSameFileIsOrderedByTheFile) {
   EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
   EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
 }
+TEST(Path, WhatARenameTakesAwayMayHaveBeenFoundByAnotherName) {
+  Call rename = on_path(3, "rename", "/d/new", 0, 8);
+  rename.path2 = "/d/f";
+  const Ran r(
+      {open_call(1, 1, 7, "/d/f", O_CREAT, true), on_path(2, "stat", "/link/f", 0, 7),
+       open_call(3, 2, 8, "/d/new", O_CREAT, true), rename, on_path(2, "stat", "/link/f", 0, 8)},
+      only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(3), (Edges{{1, "path"}}));
+  EXPECT_EQ(r.of(4), (Edges{{3, "path"}}));
+}
 TEST(Path, UsesAndOtherNamesAreNotOrdered) {
   const Ran r(
       {on_path(1, "mkdir", "/d/1", 0, 1), on_path(2, "mkdir", "/d/2", 0, 2),

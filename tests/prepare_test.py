@@ -135,6 +135,14 @@ def test_a_link_that_is_read_by_its_descriptor():
         assert report["mismatched"] == 0 and os.readlink(root.at("d/link")) == "there" and os.path.getsize(root.at("d/there/f")) == 5, report["mismatches"]
 
 
+def test_a_device_that_the_trace_made_is_no_file():
+    with Tmp() as tmp:
+        root = Root(tmp, ['mknod("/null", S_IFCHR|0666, makedev(0x1, 0x3)) = 0', 'openat(AT_FDCWD, "/null", O_RDWR) = 3', 'newfstatat(3, "", {st_mode=S_IFCHR|0666, ...}, AT_EMPTY_PATH) = 0',
+                          'write(3, "x", 1) = 1', "close(3) = 0", 'newfstatat(AT_FDCWD, "/null", {st_mode=S_IFCHR|0666, ...}, 0) = 0', 'unlink("/null") = 0'])
+        report = root()
+        assert report["mismatched"] == 0 and report["skipped"] == 4 and report["matched"] == 3, report
+
+
 def test_what_was_removed_before_a_listing_is_none_of_its_entries():
     with Tmp() as tmp:
         root = Root(tmp, ['unlink("/d/gone") = 0', 'unlink("/d/again") = 0', 'openat(AT_FDCWD, "/d/again", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', 'rename("/d/moved", "/elsewhere") = 0',

@@ -329,9 +329,9 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       }
       if (!ok) return failed();
       t.file = create(slot,
-                      S_ISFIFO(a.mode)   ? Type::kFifo
-                      : S_ISSOCK(a.mode) ? Type::kOther
-                                         : Type::kFile,
+                      S_ISFIFO(a.mode)                                         ? Type::kFifo
+                      : S_ISSOCK(a.mode) || S_ISCHR(a.mode) || S_ISBLK(a.mode) ? Type::kOther
+                                                                               : Type::kFile,
                       true);
       t.created = true;
       return t;

@@ -720,7 +720,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     if (touched.file != 0 && a.result >= 0) {
       Namespace::File& f = names_.file(touched.file);
       if (f.type == Namespace::Type::kDirectory) marks |= FEIGN_DIRECTORY;
-      if (f.type == Namespace::Type::kFifo) marks |= FEIGN_NOT_A_FILE;
+      if (f.type == Namespace::Type::kFifo || f.type == Namespace::Type::kOther)
+        marks |= FEIGN_NOT_A_FILE;
       if (f.type == Namespace::Type::kUnknown) f.type = Namespace::Type::kFile;
     }
   }

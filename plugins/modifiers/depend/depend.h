@@ -68,6 +68,7 @@ struct Name {
   uint32_t first_child = 0, next_sibling = 0;  // of those in use
   uint32_t above = 0;                          // the nearest one up that is a barrier, 0 if none
   uint32_t above_valid = 0;                    // as long as this is barriers_
+  uint32_t file = 0;                           // the one that was found by it last; 0: not known
   bool in_use = false;
   bool barrier = false;  // a directory or link that the trace made, moved or removed
   Shared access;
@@ -317,7 +318,7 @@ class Depend {
     Effect effect = Effect::kNone;
     bool buffered = false;  // what it writes leaves the process later
     bool mpi = false;
-    bool library = false;   // of a third party's layer
+    bool library = false;  // of a third party's layer
   };
   std::vector<Kind> effects_;                           // by op
   std::unordered_map<uint32_t, Shared> library_paths_;  // that calls of such a layer are on

@@ -69,6 +69,7 @@ void Depend::below(uint32_t name) {
     n.access = {};
     n.entries.reset();
     n.in_use = false;
+    n.file = 0;
     if (n.barrier) {
       n.barrier = false;
       ++barriers_;
@@ -105,8 +106,10 @@ void Depend::names(const feign_activity& a, Effect effect) {
     Shared& s = files_[a.file].identity;
     changes ? change(s, kPath) : use(s, kPath);
   };
+  const auto found = [&](uint32_t path) { names_[name_of(path)].file = a.file; };
   const auto named = [&] {
     if (a.file == 0) return;
+    found(a.path);
     File& f = files_[a.file];
     f.made = true;
     ++f.names;
@@ -133,6 +136,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
       if (rmdir) take_side(entries(name_of(a.path)), 1, kPath);
       if (!ok) break;
       change_name(a.path, rmdir || as_directory);
+      names_[name_of(a.path)].file = 0;
       identity(true);
       if (File* const f = files_.find(a.file); f != nullptr) {
         f->names -= f->names != 0;
@@ -156,6 +160,12 @@ void Depend::names(const feign_activity& a, Effect effect) {
         if (directory) take_side(entries(name_of(a.path2)), 1, kPath);
         change_name(a.path, directory);
         change_name(a.path2, directory);
+        // Some may have found what lay there by other names, through links.
+        Name &old = names_[name_of(a.path)], &now = names_[name_of(a.path2)];
+        if (now.file != a.file && files_.find(now.file) != nullptr)
+          change(files_[now.file].identity, kPath);
+        old.file = (a.flags & RENAME_EXCHANGE) != 0 ? now.file : 0;
+        now.file = a.file;
         return identity(true);
       }
       take_side(entries(name_of(a.path2)), 1, kPath);  // ENOTEMPTY
@@ -163,7 +173,10 @@ void Depend::names(const feign_activity& a, Effect effect) {
       break;
     case Effect::kLink:
       if (a.path2 != 0) ok ? change_name(a.path2, false) : use_name(a.path2);
-      if (ok && a.file != 0) ++files_[a.file].names;
+      if (ok && a.file != 0) {
+        ++files_[a.file].names;
+        if (a.path2 != 0) found(a.path2);
+      }
       break;
     case Effect::kChmod:  // what may be done with it and below it
       if (!ok) break;
@@ -196,7 +209,9 @@ void Depend::names(const feign_activity& a, Effect effect) {
   }
   if (a.path == 0 || (a.handle != 0 && !feign::opens(effect))) return;
   use_name(a.path);
-  if (ok) identity(false);
+  if (!ok) return;
+  found(a.path);
+  identity(false);
 }
 
 }  // namespace depend
