@@ -54,6 +54,27 @@ def test_prefixes():
             same(calls([prefix + OPEN + suffix]), [SEEN])
 
 
+def test_what_tells_the_working_directory():
+    """--cwd, or the first getcwd, where nobody had moved by then; else the root's, and that is said."""
+    unlink = '7 unlink("a") = 0'
+    for lines, options, want in (
+            ([unlink], [], None), ([unlink], ["--cwd", "/else"], "/else"),
+            ([unlink, '8 getcwd("/home/m\\303\\251", 4096) = 9'], [], "/home/mé"),
+            ([unlink, "8 getcwd( <unfinished ...>", '7 close(3) = 0', '8 <... getcwd resumed>"/home", 4096) = 6'], [], "/home"),
+            ([unlink, '8 getcwd("/home", 4096) = 6'], ["--cwd", "/else"], "/else"),
+            ([unlink, '8 getcwd(NULL, 1) = -1 ERANGE (x)', '8 getcwd("/home", 4096) = 6'], [], "/home"),
+            ([unlink, '8 getcwd("(unreachable)/", 4096) = 15', '8 getcwd("/home", 4096) = 6'], [], "/home"),
+            ([unlink, '8 chdir("/tmp") = 0', '8 getcwd("/home", 4096) = 6'], [], None),
+            ([unlink, '8 write(1, "getcwd(\\"/home\\")", 15) = 15'], [], None)):
+        text, r = text_of(lines, *options)
+        assert any(f'unlink(pathname="{want or ""}/a")' in line for line in text), (lines, options, text)
+        with Tmp() as tmp:
+            with open(os.path.join(tmp, "t.strace"), "w", encoding="utf-8") as f:
+                f.write("\n".join(lines) + "\n")
+            notes = feign("info", os.path.join(tmp, "t.strace"), *options, "--json").json()["notes"]
+        assert any("--cwd DIR" in note for note in notes) == (want is None), (lines, options, notes)
+
+
 def test_results():
     same(calls(['openat(AT_FDCWD, "/f", O_RDONLY) = -1 ENOENT (No such file or directory)', 'lseek(3, 0, SEEK_CUR) = 0x10',
                   'fcntl(3, F_GETFL) = 0x8000 (flags O_RDONLY|O_LARGEFILE)', "exit_group(1) = ?", 'read(3, "", 1) = ? ERESTARTSYS (To be restarted)']), [

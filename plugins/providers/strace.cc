@@ -50,8 +50,9 @@ constexpr feign_option kOptions[] = {
     {"file", FEIGN_OPT_TEXTS, offsetof(Options, file), nullptr, nullptr, 0, 0,
      "Trace file, plain, .gz or .zst; several (one a process or rank) are one trace. The prefix of "
      "strace -ff stands for all of its files."},
-    {"cwd", FEIGN_OPT_TEXT, offsetof(Options, cwd), "/", nullptr, 0, 0,
-     "Working directory of the program, where the trace does not tell it."},
+    {"cwd", FEIGN_OPT_TEXT, offsetof(Options, cwd), "", nullptr, 0, 0,
+     "Working directory of the program, where the trace does not tell it (by -y, chdir or getcwd). "
+     "Else /."},
     {"overhead", FEIGN_OPT_TEXT, offsetof(Options, overhead), "auto", nullptr, 0, 0,
      "Time of the tracer itself in the pause before each call, taken off: auto (estimated), none, "
      "or a time such as 20us."},
@@ -575,6 +576,7 @@ class Provider {
   uint32_t text_of(std::string_view quoted);
   void times(Scan s, Held& held);
   feign_status find_overhead(const std::vector<std::string>& files);
+  void find_cwd(const std::string& file);
   bool flags(const CallArg& arg, Scan& s, uint64_t& value);
   bool wrong(const char* what) {
     error_ = what;
@@ -593,6 +595,7 @@ class Provider {
   };
   std::vector<std::unique_ptr<Unknown>> unknown_;
   uint32_t cwd_ = 0;
+  bool cwd_told_ = false, after_cwd_ = false;  // the call's name is after it
   feign::Names there_;
   std::unordered_map<int64_t, uint32_t> began_in_;  // by process: its maker's directory
   uint32_t said_cwd_ = 0;                           // by the annotation of the call's AT_FDCWD
@@ -1140,6 +1143,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   if (k.call != nullptr && place == nullptr) queue_.emplace_back();
   Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.back();
   provider_.said_cwd_ = 0;
+  provider_.after_cwd_ = false;
   if (held != nullptr && !provider_.arguments(*k.call, s, *held)) {
     std::string why = std::string(name) + "(): " + provider_.error_, without;
     if (k.call->effect == Effect::kWrite && place == nullptr) without = without_output(text);
@@ -1172,6 +1176,12 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   }
 
   Held& h = *held;
+  if (provider_.after_cwd_ && !provider_.cwd_told_ && !p.moved) {
+    provider_.cwd_told_ = true;
+    host->log(host, FEIGN_LOG_INFO,
+              "the trace does not tell the directory that names are relative to: / is taken "
+              "(--cwd DIR says which)");
+  }
   h.a.op = k.call->op;
   h.a.stream = p.stream;
   h.a.start_ns = time - std::min(time, provider_.base_);
@@ -1325,7 +1335,6 @@ Provider::Provider(const feign_host* host, const Options& options)
   errors_["EWOULDBLOCK"] = EAGAIN;
   errors_["EOPNOTSUPP"] = EOPNOTSUPP;
   errors_["EDEADLOCK"] = EDEADLK;
-  cwd_ = host->intern(host, options.cwd, strlen(options.cwd));
 }
 
 // Calls that are younger than strace 4.8, by number: those of x86-64, and from 424 on of every
@@ -1711,7 +1720,8 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
   if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
     size_t length = 0;
     const char* path = host_->text(host_, a.path, &length);
-    if (length != 0 && path[0] != '/') a.file = cwd_;
+    after_cwd_ = length != 0 && path[0] != '/';
+    if (after_cwd_) a.file = cwd_;
   }
 
   s.blanks();
@@ -1787,9 +1797,34 @@ feign_status Provider::start() {
                                                 std::make_unique<feign::Lines>(std::move(*input)),
                                                 static_cast<uint32_t>(i), rank, pid));
   }
+  find_cwd(files.front());
   if (const feign_status status = find_overhead(files); status < 0) return status;
   first_ = count == 1;  // several files have one clock: next() finds where it begins
   return FEIGN_OK;
+}
+
+// Where the program was when it began: as the option says, or the first getcwd, if nobody had moved
+// by then.
+void Provider::find_cwd(const std::string& file) {
+  constexpr size_t kLooked = size_t{256} << 10;
+  std::string cwd = options_.cwd;
+  if (const auto head = feign::head_of(file, kLooked); cwd.empty() && head) {
+    const std::string_view text = *head;
+    const size_t moves = std::min(text.find("chdir("), text.find("chroot("));
+    size_t at = text.find("getcwd");
+    for (; at < moves && cwd.empty(); at = text.find("getcwd", at + 1)) {
+      Scan s(text.substr(at + strlen("getcwd")));
+      if (!s.take('(') && !s.take(" resumed>")) continue;
+      s.skip_name();
+      if (!s.take('"')) continue;
+      const std::string_view rest = s.rest();
+      unescape(rest.substr(0, rest.find_first_of("\"\n")), scratch_);
+      if (scratch_.starts_with('/')) cwd = scratch_;
+    }
+  }
+  cwd_told_ = !cwd.empty();
+  if (!cwd_told_) cwd = "/";
+  cwd_ = host_->intern(host_, cwd.data(), cwd.size());
 }
 
 // strace's own time, from the first calls.
