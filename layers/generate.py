@@ -864,9 +864,12 @@ def mpi_wrapper(layer, op):
             before.append(f"uint64_t {n}_ = UNKNOWN;")
             when = "before" if op.does in ("start", "request") else "after"
             value = f"request_number({star}{n})" if when == "before" else f"new_request({star}{n}, {int(op.does in ('keep-send', 'keep-receive'))})"
-            values[a.index] = (when, f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
+            ask = f"{n}_ = {value};"
             if op.does in ("receive", "keep-receive") and "source" in names:
-                values[a.index] = (when, f"{n}_ = {value}; receives_from(*{n}, source, tag, comm);", values[a.index][2])
+                ask += f" receives_from(*{n}, source, tag, comm);"
+            if when == "after":
+                ask = f"if (result == MPI_SUCCESS) {{ {ask} }}"
+            values[a.index] = (when, ask, f"feign_put_value(&r, {n}_);")
         elif a.role == "list" and kind[n] == "MPI_Request":
             count = next(c for c in names if c in ("count", "incount"))
             before.append(f"uint64_t list_[MOST_REQUESTS]; const int list_count = {count} < MOST_REQUESTS ? {count} : MOST_REQUESTS;")
@@ -905,8 +908,6 @@ def mpi_wrapper(layer, op):
                 values[a.index] = (None, None, f"put_text(&r, {n} != NULL ? {n} : \"\");")
             else:
                 values[a.index] = (None, None, 'put_text(&r, "");')
-        elif a.role in ("value", "count") and a.name == "flag" and pointer[n]:
-            values[a.index] = (None, None, f"feign_put_value(&r, (uint64_t)*{n});")
         else:
             values[a.index] = (None, None, "feign_put_value(&r, UNKNOWN);")
     if moves and file:

@@ -1074,7 +1074,7 @@ int MPI_Type_lb(MPI_Datatype type, MPI_Aint *lb);
 
 //@ op 250 MPI_Type_match_size kind=process result=zero
 //@ args value value datatype
-int MPI_Type_match_size(int typeclass, int size, MPI_Datatype *type);
+int MPI_Type_match_size(int typeclass, int size, MPI_Datatype *newtype);
 
 //@ op 251 MPI_Type_set_attr result=zero
 //@ args datatype value -

@@ -98,6 +98,14 @@ def test_buffered_sends_wait_for_nobody():
     assert len(lists) == 4 and all(len(set(numbers)) == 3 for numbers in lists), lists
 
 
+def test_what_mpi_refuses_made_nothing():
+    """A failed call's handle is what was in the variable before: it is not asked for anything, and no later call means it."""
+    ops = breadth("refused")["ops"]
+    made = ("MPI_Type_match_size", "MPI_Isend", "MPI_Irecv", "MPI_Improbe", "MPI_Comm_dup", "MPI_Win_create")
+    assert [ops[f"mpi:{name}"]["activities"] for name in made] == [8, 4, 4, 4, 4, 4]
+    assert not [name for name, o in ops.items() if name.startswith("mpi") and o["mismatched"]]
+
+
 def test_derived_datatypes_in_messages_and_views():
     report = breadth("datatypes")
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [40, 40]

@@ -18,8 +18,9 @@ std::string result(int64_t r) {
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-std::string row(const std::string& name, const std::vector<std::string>& cells) {
-  std::string out = format("  %-14s", name.c_str());
+// A name and its numbers, in a table whose names have this width.
+std::string row(const std::string& name, const std::vector<std::string>& cells, int width = 14) {
+  std::string out = format("  %-*s", width, name.c_str());
   for (const std::string& c : cells) out += format(" %9s", c.c_str());
   return out + "\n";
 }
@@ -305,8 +306,11 @@ std::string report_text(const Report& r, const Tables& tables) {
     if (r.ops[id]) ids.push_back(id);
   std::sort(ids.begin(), ids.end(),
             [&](uint32_t a, uint32_t b) { return r.ops[a]->activities > r.ops[b]->activities; });
+  int names = 14;
+  for (const uint32_t id : ids)
+    names = std::max(names, static_cast<int>(op_name(tables, id).size()));
   out += "\nby op, replayed above, recorded below\n";
-  out += row("", {"count", "bytes", "p50", "p90", "p99", "p99.9", "max"});
+  out += row("", {"count", "bytes", "p50", "p90", "p99", "p99.9", "max"}, names);
   for (const uint32_t id : ids) {
     const OpReport& o = *r.ops[id];
     const auto cells = [&](uint64_t n, uint64_t moved, const Histogram& h) {
@@ -316,12 +320,13 @@ std::string report_text(const Report& r, const Tables& tables) {
       c.push_back(h.count() != 0 ? format_time(h.max()) : "-");
       return c;
     };
-    out += row(op_name(tables, id), cells(o.activities, o.bytes_read + o.bytes_written, o.latency));
+    out += row(op_name(tables, id), cells(o.activities, o.bytes_read + o.bytes_written, o.latency),
+               names);
     if (o.latency.count() != 0) {
       auto recorded =
           cells(0, o.recorded_bytes_read + o.recorded_bytes_written, o.recorded_latency);
       recorded[0].clear();
-      out += row("", recorded);
+      out += row("", recorded, names);
     }
   }
 
@@ -348,9 +353,13 @@ std::string report_text(const Report& r, const Tables& tables) {
       out += "  … and " + format_count(list.size() - 20) + " more kinds (--json has all)\n";
   }
   if (!r.skips.empty()) {
+    int skipped = 12;
+    for (const auto& [key, n] : r.skips)
+      skipped = std::max(skipped, static_cast<int>(op_name(tables, key.first).size()));
     out += "\nskipped\n";
     for (const auto& [key, n] : r.skips)
-      out += format("  %9s  %-12s ", format_count(n).c_str(), op_name(tables, key.first).c_str()) +
+      out += format("  %9s  %-*s ", format_count(n).c_str(), skipped,
+                    op_name(tables, key.first).c_str()) +
              key.second + "\n";
   }
   if (!r.left_out.empty()) {

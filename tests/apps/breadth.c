@@ -517,6 +517,66 @@ static void unused(void) {
   }
 }
 
+/* Calls that MPI refuses: what they would have made is what was in the variable before. */
+static void refused(void) {
+  char byte = 0, name[MPI_MAX_OBJECT_NAME];
+  int length, flag;
+  MPI_Aint lower, extent;
+  MPI_Datatype type, of_type;
+  MPI_Comm comm;
+  MPI_Group group, world;
+  MPI_Request request;
+  MPI_Message message;
+  MPI_Status status;
+  MPI_Win win;
+  MPI_File file;
+  MPI_Info info;
+  MPI_Op op;
+  memset(&type, 0x5A, sizeof type);
+  memset(&comm, 0x5A, sizeof comm);
+  memset(&group, 0x5A, sizeof group);
+  memset(&request, 0x5A, sizeof request);
+  memset(&message, 0x5A, sizeof message);
+  memset(&win, 0x5A, sizeof win);
+  memset(&file, 0x5A, sizeof file);
+  memset(&info, 0x5A, sizeof info);
+  memset(&op, 0x5A, sizeof op);
+  of_type = MPI_DATATYPE_NULL;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  CHECK(MPI_Type_match_size(MPI_TYPECLASS_REAL, 3, &type) != MPI_SUCCESS);
+  CHECK(MPI_Type_match_size(MPI_TYPECLASS_REAL, 8, &type) == MPI_SUCCESS);
+  CHECK(MPI_Type_size(type, &length) == MPI_SUCCESS && length == 8);
+  memset(&type, 0x5A, sizeof type);
+  CHECK(MPI_Type_contiguous(-1, MPI_INT, &type) != MPI_SUCCESS);
+  CHECK(MPI_Type_vector(2, 1, 2, MPI_DATATYPE_NULL, &type) != MPI_SUCCESS);
+  CHECK(MPI_Type_commit(&of_type) != MPI_SUCCESS);
+  CHECK(MPI_Type_free(&of_type) != MPI_SUCCESS);
+  CHECK(MPI_Type_get_extent(MPI_DATATYPE_NULL, &lower, &extent) != MPI_SUCCESS);
+  CHECK(MPI_Type_get_name(MPI_DATATYPE_NULL, name, &length) != MPI_SUCCESS);
+  CHECK(MPI_Comm_dup(MPI_COMM_NULL, &comm) != MPI_SUCCESS);
+  CHECK(MPI_Comm_split(MPI_COMM_WORLD, -7, 0, &comm) != MPI_SUCCESS);
+  CHECK(MPI_Cart_create(MPI_COMM_WORLD, -1, NULL, NULL, 0, &comm) != MPI_SUCCESS);
+  CHECK(MPI_Group_incl(world, size + 1, &length, &group) != MPI_SUCCESS);
+  CHECK(MPI_Send(&byte, 1, MPI_BYTE, size, 0, MPI_COMM_WORLD) != MPI_SUCCESS);
+  CHECK(MPI_Send(&byte, -1, MPI_BYTE, 0, 0, MPI_COMM_WORLD) != MPI_SUCCESS);
+  CHECK(MPI_Isend(&byte, 1, MPI_BYTE, size, 0, MPI_COMM_WORLD, &request) != MPI_SUCCESS);
+  CHECK(MPI_Irecv(&byte, 1, MPI_BYTE, size, MPI_ANY_TAG, MPI_COMM_WORLD, &request) != MPI_SUCCESS);
+  CHECK(MPI_Send_init(&byte, 1, MPI_BYTE, 0, -5, MPI_COMM_WORLD, &request) != MPI_SUCCESS);
+  CHECK(MPI_Ibcast(&byte, 1, MPI_BYTE, size, MPI_COMM_WORLD, &request) != MPI_SUCCESS);
+  CHECK(MPI_Recv(&byte, 1, MPI_BYTE, size, 0, MPI_COMM_WORLD, &status) != MPI_SUCCESS);
+  CHECK(MPI_Improbe(size, 0, MPI_COMM_WORLD, &flag, &message, &status) != MPI_SUCCESS);
+  CHECK(MPI_Bcast(&byte, 1, MPI_BYTE, size, MPI_COMM_WORLD) != MPI_SUCCESS);
+  CHECK(MPI_Win_create(&byte, -1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win) != MPI_SUCCESS);
+  CHECK(MPI_Info_dup(MPI_INFO_NULL, &info) != MPI_SUCCESS);
+  CHECK(MPI_Info_set(MPI_INFO_NULL, "a", "b") != MPI_SUCCESS);
+  CHECK(MPI_File_open(MPI_COMM_SELF, "/nowhere/to/be/found", MPI_MODE_RDONLY, MPI_INFO_NULL,
+                      &file) != MPI_SUCCESS);
+  (void)op;
+  MPI_Group_free(&world);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   if (argc != 3) MPI_Abort(MPI_COMM_WORLD, 2);
@@ -530,7 +590,7 @@ int main(int argc, char** argv) {
                 {"collectives", collectives}, {"communicators", communicators},
                 {"two-groups", two_groups},   {"buffered", buffered},
                 {"datatypes", datatypes},     {"files", files},
-                {"unused", unused}};
+                {"unused", unused},           {"refused", refused}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();
