@@ -55,10 +55,14 @@ struct feign_record {
 };
 
 void feign_call_begin(struct feign_call* call);
-/** @p room: more than the usual 8 KiB of texts and values. */
+/** @p room: bytes that texts and lists take, each with 3 and each number with 10; 0: not known, no
+ * more than 8 KiB. */
 int feign_call_end(struct feign_call* call, struct feign_record* r, uint16_t op, int64_t result,
                    uint32_t room);
 void feign_record_end(struct feign_record* r);
+/** Which chunk the record is in, for as long as this memory lives and in what is forked of it, and
+ * where that begins: a text that was put into it may be put as a number (format.h). */
+uint64_t feign_record_chunk(const struct feign_record* r, const uint8_t** begin);
 /** After feign_call_begin: other nodes may keep this call waiting, and what it does to files is its
  * own business (a message, a barrier). `feign discover` takes a node in it for one that waits. */
 void feign_call_waits(struct feign_call* call, const char* name);

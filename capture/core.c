@@ -147,6 +147,7 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   head->forked = g->forked;
   if (g->head == 0) g->head = head;
   __atomic_store_n(&head->magic, FEIGN_CAPTURE_CHUNK_MAGIC, __ATOMIC_RELEASE);
+  l->chunk = __atomic_add_fetch(&g->chunks, 1, __ATOMIC_RELAXED);
   l->at = chunk + sizeof *head;
   l->end = chunk + size;
   l->size = size;
@@ -170,6 +171,13 @@ int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, 
 
 __attribute__((visibility("default"))) void feign_record_end(struct feign_record* r) {
   record_end(r);
+}
+
+__attribute__((visibility("default"))) uint64_t feign_record_chunk(const struct feign_record* r,
+                                                                   const uint8_t** begin) {
+  const struct lane* const l = r->lane;
+  *begin = l->end - l->size;
+  return l->chunk;
 }
 
 /* ---- calls in calls
@@ -226,9 +234,10 @@ __attribute__((visibility("default"))) int feign_call_end(struct feign_call* cal
   if (call->waits) feign_watch_goes_on();
   if (!recording(t, op >> 12) || (feign_capture.control->paused && !call->began)) return 0;
   feign_calls_around(t, call->outer, t->flight);
-  if (room < 12000) room = 12000;
+  room = room != 0 ? room + FEIGN_TOUCHED : 12000;
   return feign_record_begin(r, t, call->began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, call->depth,
-                            op, call->start, end, result, room < 50000 ? room : 50000);
+                            op, call->start, end, result,
+                            room < FEIGN_MOST_ROOM ? room : FEIGN_MOST_ROOM);
 }
 
 __attribute__((visibility("default"))) void feign_capture_quiet(int quiet) {

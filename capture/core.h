@@ -15,6 +15,7 @@
 struct lane {
   uint8_t *at, *end;         /* of the chunk; both 0: none yet */
   uint64_t last;             /* ticks: end of the last record */
+  uint64_t chunk;            /* no other that this memory has known is this one */
   uint32_t id, number, size; /* of the chunk */
   int32_t pid, thread;
 };
@@ -52,6 +53,7 @@ struct capture {
   uint64_t last_token;
   uint8_t* whole; /* the file records, where it is not mapped piece by piece (take_bytes) */
   uint64_t began, began_ns;
+  uint64_t chunks;
   uint32_t lanes;
   int32_t pid, parent;
   uint32_t forked, off;

@@ -19,7 +19,8 @@
  * A record: feign_record_head, then the pause before the call and its duration, in ticks (as many
  * bytes as the head says), then fields: a byte (field << 4 | number of bytes) and that many bytes,
  * least significant first; texts have two bytes of length in place of a number. Values and texts
- * among the values are in order, from values[0].
+ * among the values are in order, from values[0]. A text among the values that stands in this chunk
+ * already may be a number: how far from the chunk's beginning that field begins.
  */
 #ifndef FEIGN_CAPTURE_FORMAT_H
 #define FEIGN_CAPTURE_FORMAT_H
@@ -27,7 +28,7 @@
 #include <stdint.h>
 
 #define FEIGN_CAPTURE_MAGIC 0x3152544350464531ull /* "1EFPCTR1" */
-#define FEIGN_CAPTURE_VERSION 6u                  /* of what is described here */
+#define FEIGN_CAPTURE_VERSION 7u                  /* of what is described here */
 #define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
 #define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this */
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */

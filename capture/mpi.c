@@ -77,6 +77,7 @@ struct table {
 static struct table g_comms, g_types, g_requests, g_files, g_windows, g_messages;
 static uint64_t g_next_request, g_next_file, g_next_window, g_next_comm, g_next_message;
 static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned g_freed; /* texts of entries, so far: another one may lie where they did */
 
 static size_t place_of(const struct table* t, const void* key) {
   size_t i = ((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15u >> 20 & (t->room - 1);
@@ -93,6 +94,7 @@ static struct entry* enter(struct table* t, const void* key, int fresh) {
   struct entry* e = find(t, key);
   if (e != NULL) {
     if (fresh) {
+      if (e->text != NULL) __atomic_fetch_add(&g_freed, 1, __ATOMIC_RELAXED);
       free(e->text);
       free(e->ranks);
       *e = (struct entry){.key = key};
@@ -821,6 +823,41 @@ static uint64_t window_rank(MPI_Win win, int rank) {
 static void put_text(struct feign_record* r, const char* text) {
   feign_put_text_value(r, text, strlen(text));
 }
+
+/* Texts of entries, and constants, come again and again: this thread's last ones, and where they
+ * were put. */
+static __thread struct known {
+  const char* text;
+  unsigned freed; /* g_freed as it was */
+  uint32_t length, at;
+  uint64_t chunk; /* 0: not put yet */
+} g_known[64] __attribute__((tls_model("initial-exec")));
+
+static struct known* known(const char* text) {
+  struct known* k = &g_known[((uintptr_t)text * 0x9E3779B97F4A7C15u) >> 58];
+  const unsigned freed = __atomic_load_n(&g_freed, __ATOMIC_RELAXED);
+  if (k->text != text || k->freed != freed)
+    *k = (struct known){text, freed, (uint32_t)strlen(text), 0, 0};
+  return k;
+}
+static uint32_t length_of(const char* text) { return known(text)->length; }
+static void put_known(struct feign_record* r, const char* text) {
+  struct known* k = known(text);
+  const uint8_t* begin = NULL;
+  const uint64_t chunk = feign_record_chunk(r, &begin);
+  if (k->length == 0) {
+    feign_put_value(r, 0);
+  } else if (k->chunk == chunk && r->values < 1024) {
+    ++r->values;
+    feign_put_number(r, FEIGN_FIELD_TEXT_VALUE, k->at);
+  } else {
+    const uint8_t* const at = r->at;
+    feign_put_text_value(r, text, k->length);
+    if (r->at == at) return;
+    k->chunk = chunk;
+    k->at = (uint32_t)(at - begin);
+  }
+}
 static void put_requests(struct feign_record* r, int count, const uint64_t* numbers) {
   for (int i = 0; i < count; ++i) feign_put_value(r, numbers[i]);
 }
@@ -881,11 +918,12 @@ static void put_ending(struct feign_call* call, int op, int result, int count, i
                        const struct ending* e) {
   struct feign_record r;
   if (!feign_call_end(call, &r, (uint16_t)FEIGN_CAPTURE_OP(FEIGN_CAPTURE_MPI, op),
-                      result == MPI_SUCCESS ? 0 : failed(result), 40000))
+                      result == MPI_SUCCESS ? 0 : failed(result),
+                      10 * (uint32_t)(1 + (count >= 0 ? e->count : 0) + e->matches)))
     return;
   feign_put_value(&r, count >= 0 ? (uint64_t)count : e->numbers[0] & ~COMPLETED);
   if (flag >= 0) feign_put_value(&r, (uint64_t)(flag != 0));
-  put_text(&r, "");
+  feign_put_value(&r, 0); /* no text */
   if (count >= 0) put_requests(&r, e->count, e->numbers);
   put_requests(&r, e->matches, e->matched);
   feign_record_end(&r);

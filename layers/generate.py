@@ -735,7 +735,7 @@ def mpi_wrapper(layer, op):
     types = [n for n in names if kind[n] == "MPI_Datatype" and not pointer[n]]
     file = next((n for n in names if kind[n] == "MPI_File" and not pointer[n]), None)
     moves = op.kind in ("read", "write")
-    before, after, puts, values = [], [], [], {}
+    before, after, wild, puts, values = [], [], [], [], {}
     # Whose status says what a wildcard got; a probe that may find nothing has a flag.
     receives = op.does in ("receive", "send-receive", "probe")
     got = "result == MPI_SUCCESS" + (" && *flag" if "flag" in names else "")
@@ -757,6 +757,21 @@ def mpi_wrapper(layer, op):
         one = types[0] if types and (n == "sendcounts" or len(types) == 1) else types[-1] if types else None
         sum_ = f"bytes_of_all({n}, {members[n]}, {kinds or 'NULL'}, {one or 'MPI_DATATYPE_NULL'})"
         return f"{at_root} ? {sum_} : 0" if at_root else sum_
+
+    # Bytes of the record's texts and lists.
+    room = []
+
+    def put_text(text):
+        room.append(f"3 + strlen({text})")
+        return f"put_text(&r, {text});"
+
+    def put_known(text):
+        room.append(f"3 + length_of({text})")
+        return f"put_known(&r, {text});"
+
+    def put_list(count, numbers, what="requests"):
+        room.append(f"10 * {count}")
+        return f"put_{what}(&r, {count}, {numbers});"
 
     def sized(which):
         if types and "root" in names and len(types) == 2 and at_root:
@@ -811,9 +826,11 @@ def mpi_wrapper(layer, op):
             puts.append("feign_put_handle(&r, handle_);")
             if op.name != "MPI_File_open":
                 puts.append("feign_put_path(&r, path_, strlen(path_));")
+                room.append("strlen(path_)")
         elif a.role == "path":
             before.append(f"ROOM(path); const char* path_ = absolute({n}, &path);")
             puts.append("feign_put_path(&r, path_, strlen(path_));")
+            room.append("strlen(path_)")
         elif a.role == "flags":
             puts.append(f"feign_put_flags(&r, {'whence_of(' + n + ')' if a.group == 'whence' else '(uint32_t)' + n});")
         elif a.role == "offset":
@@ -825,14 +842,14 @@ def mpi_wrapper(layer, op):
                 values[a.index] = (None, None, "feign_put_value(&r, result == MPI_SUCCESS && *flag ? 1 : 0);")
             else:
                 text = a.role in ("text", "comm", "datatype")
-                values[a.index] = (None, None, "put_text(&r, \"\");" if text else "" if a.role == "list" else "feign_put_value(&r, UNKNOWN);")
+                values[a.index] = (None, None, "feign_put_value(&r, 0);" if text else "" if a.role == "list" else "feign_put_value(&r, UNKNOWN);")
         elif a.role == "comm":
             if not pointer[n] or n == "comm":
-                values[a.index] = ("before", f"const char* {n}_ = comm_text({'*' if pointer[n] else ''}{n});", f"put_text(&r, {n}_);")
+                values[a.index] = ("before", f"const char* {n}_ = comm_text({'*' if pointer[n] else ''}{n});", put_known(f"{n}_"))
             else:
                 before.append(f'const char* {n}_ = "";')
                 made = f"later_comm_text(comm, *{n})" if op.name == "MPI_Comm_idup" else f"new_comm_text(*{n})"
-                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = {made};", f"put_text(&r, {n}_);")
+                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = {made};", put_known(f"{n}_"))
         elif a.role == "datatype":
             if not pointer[n] or n == "type":
                 ask = f"type_text({'*' if pointer[n] else ''}{n})"
@@ -840,19 +857,21 @@ def mpi_wrapper(layer, op):
                     ask = f'{at_root} ? {ask} : ""'
                 elif n == "sendtype" and in_place and "sendcounts" not in lists:
                     ask = f'sendbuf == MPI_IN_PLACE ? "" : {ask}'
-                values[a.index] = ("before", f"const char* {n}_ = {ask};", f"put_text(&r, {n}_);")
+                values[a.index] = ("before", f"const char* {n}_ = {ask};", put_known(f"{n}_"))
             else:
                 before.append(f'const char* {n}_ = "";')
-                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = new_type_text(*{n});", f"put_text(&r, {n}_);")
+                values[a.index] = ("after", f"if (result == MPI_SUCCESS) {n}_ = new_type_text(*{n});", put_known(f"{n}_"))
         elif a.role == "rank":
             source = receives and n == "source" and status
-            value = f"world_rank({comm or 'MPI_COMM_NULL'}, {n})" if not source else f"world_rank({comm}, {n} == MPI_ANY_SOURCE && {got} ? {status}->MPI_SOURCE : {n})"
+            value = f"world_rank({comm or 'MPI_COMM_NULL'}, {n})"
+            if source:
+                wild.append(f"if ({n} == MPI_ANY_SOURCE && {got}) ASK({n}_ = world_rank({comm}, {status}->MPI_SOURCE););")
             if "target_rank" in names or op.name.startswith("MPI_Win"):
                 value = f"window_rank(win, {n})"
             elif n == "root":
                 value = "root_rank(comm, root)"
             before.append(f"uint64_t {n}_ = UNKNOWN;")
-            values[a.index] = ("after" if source else "before", f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
+            values[a.index] = ("before", f"{n}_ = {value};", f"feign_put_value(&r, {n}_);")
         elif a.role == "tag":
             source = receives and n in ("tag", "recvtag") and status
             value = f"tag_of({n})" if not source else f"tag_of({n} == MPI_ANY_TAG && {got} ? {status}->MPI_TAG : {n})"
@@ -873,7 +892,7 @@ def mpi_wrapper(layer, op):
         elif a.role == "list" and kind[n] == "MPI_Request":
             count = next(c for c in names if c in ("count", "incount"))
             before.append(f"uint64_t list_[MOST_REQUESTS]; const int list_count = {count} < MOST_REQUESTS ? {count} : MOST_REQUESTS;")
-            values[a.index] = ("before", f"for (int i = 0; i < list_count; ++i) list_[i] = request_number({n}[i]);", "put_requests(&r, list_count, list_);")
+            values[a.index] = ("before", f"for (int i = 0; i < list_count; ++i) list_[i] = request_number({n}[i]);", put_list("list_count", "list_"))
         elif a.role == "list" and kind[n] == "int" and comm and lists:
             # Counts of each member, where they matter (at the root, or everywhere); of each_type bytes.
             sizes = {l: f"{l}, {l}_n_, {l.replace('counts', 'types') if each_type else 'NULL'}" for l in lists}
@@ -882,32 +901,32 @@ def mpi_wrapper(layer, op):
             if each_type:
                 for l in lists:
                     before.append(f"uint64_t {l}_bytes_[MOST_MEMBERS]; bytes_of_each({l}_bytes_, {sizes[l]});")
-                values[a.index] = (None, None, " ".join(f"put_requests(&r, {l}_n_ < MOST_MEMBERS ? {l}_n_ : 0, {l}_bytes_);" for l in lists))
+                values[a.index] = (None, None, " ".join(put_list(f"({l}_n_ < MOST_MEMBERS ? {l}_n_ : 0)", f"{l}_bytes_") for l in lists))
             else:
-                values[a.index] = (None, None, " ".join(f"put_counts(&r, {l}_n_, {l});" for l in lists))
+                values[a.index] = (None, None, " ".join(put_list(f"{l}_n_", l, "counts") for l in lists))
         elif a.role == "text":
             if kind[n] == "MPI_Info" and not pointer[n]:
-                values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = info_text({n}, &{n}_t);", f"put_text(&r, {n}_);")
+                values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = info_text({n}, &{n}_t);", put_text(f"{n}_"))
             elif kind[n] == "MPI_Op" and not pointer[n]:
-                values[a.index] = ("before", f"const char* {n}_ = op_text({n});", f"put_text(&r, {n}_);")
+                values[a.index] = ("before", f"const char* {n}_ = op_text({n});", put_known(f"{n}_"))
             elif kind[n] == "MPI_Win":
                 fresh = pointer[n] and op.name != "MPI_Win_free"
                 ask = f"{n}_ = window_text({'*' if pointer[n] else ''}{n}, {int(fresh)}, &{n}_t);"
                 if fresh:
                     ask = f"if (result == MPI_SUCCESS) {{ {ask} new_window(*{n}, comm); }}"
-                values[a.index] = ("after" if fresh else "before", ask, f"put_text(&r, {n}_);")
+                values[a.index] = ("after" if fresh else "before", ask, put_text(f"{n}_"))
                 before.append(f'ROOM({n}_t); const char* {n}_ = "";')
             elif kind[n] == "MPI_Group" and not pointer[n]:
-                values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = group_text({n}, &{n}_t);", f"put_text(&r, {n}_);")
+                values[a.index] = ("before", f"ROOM({n}_t); const char* {n}_ = group_text({n}, &{n}_t);", put_text(f"{n}_"))
             elif kind[n] == "MPI_Message":
                 before.append(f'ROOM({n}_t); const char* {n}_ = "";')
                 takes = op.does == "receive"
                 ask = f"{n}_ = message_text(*{n}, {int(not takes)}, &{n}_t);"
-                values[a.index] = ("before" if takes else "after", ask if takes else f"if ({got}) {ask}", f"put_text(&r, {n}_);")
+                values[a.index] = ("before" if takes else "after", ask if takes else f"if ({got}) {ask}", put_text(f"{n}_"))
             elif kind[n] == "char" and pointer[n] and "const" in params[a.position]:
-                values[a.index] = (None, None, f"put_text(&r, {n} != NULL ? {n} : \"\");")
+                values[a.index] = (None, None, put_text(f"({n} != NULL ? {n} : \"\")"))
             else:
-                values[a.index] = (None, None, 'put_text(&r, "");')
+                values[a.index] = (None, None, "feign_put_value(&r, 0);")
         else:
             values[a.index] = (None, None, "feign_put_value(&r, UNKNOWN);")
     if moves and file:
@@ -945,6 +964,7 @@ def mpi_wrapper(layer, op):
                    "  ASK(if (result == MPI_SUCCESS) clocks_begin());\n")
     if after:
         out.append("  ASK(" + " ".join(after) + ");\n")
+    out += [f"  {w}\n" for w in wild]
     value = "result == MPI_SUCCESS ? 0 : failed(result)"
     if op.result == "bytes":
         size = "size_" if sized(0) else "0"
@@ -954,7 +974,8 @@ def mpi_wrapper(layer, op):
         value = "result == MPI_SUCCESS ? place_ : failed(result)"
     out.append(f"  const int64_t came_to = {value};\n")
     out.append("  struct feign_record r;\n"
-               f"  if (feign_call_end(&call, &r, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), came_to, 40000)) {{\n")
+               f"  const uint32_t room_ = (uint32_t)({' + '.join(room or ['1'])});\n"
+               f"  if (feign_call_end(&call, &r, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), came_to, room_)) {{\n")
     out += [f"    {p}\n" for p in puts if p]
     out.append("    feign_record_end(&r);\n  }\n  return result;\n}\n\n")
     return "".join(out)

@@ -3,6 +3,7 @@
 """Corners of MPI, recorded from programs of tests/apps on 4 ranks and replayed on 4: every call made, and as recorded."""
 import os
 import re
+import struct
 
 from harness import TOP, Tmp, feign, main
 from mpi_test import recorded, replayed
@@ -28,14 +29,18 @@ def breadth(part, times=2):
         return report
 
 
+def text_of(trace):
+    out = trace + ".txt"
+    assert feign("convert", "-q", trace, out).status == 0
+    with open(out, encoding="utf-8") as f:
+        return f.read()
+
+
 def told(part):
     """The trace of it as text."""
     with Tmp() as tmp:
         trace, _ = recorded(tmp, "breadth", part)
-        out = os.path.join(tmp, "x.txt")
-        assert feign("convert", "-q", trace, out).status == 0
-        with open(out, encoding="utf-8") as f:
-            return f.read()
+        return text_of(trace)
 
 
 def test_one_sided_calls_by_fence_lock_and_post():
@@ -96,6 +101,19 @@ def test_buffered_sends_wait_for_nobody():
     # Short sends are over at once, and then have one handle in Open MPI: each keeps a number of its own.
     lists = re.findall(r"MPI_Waitall\(count=3, array_of_requests=\[(\d+) (\d+) (\d+)\]", text)
     assert len(lists) == 4 and all(len(set(numbers)) == 3 for numbers in lists), lists
+
+
+def test_a_record_takes_the_room_that_it_needs():
+    """What ranks write while they run: a text once in a chunk, and a chunk is filled before the next one is begun."""
+    given_out = []
+    for part in ("nothing", "short"):
+        with Tmp() as tmp:
+            trace, _ = recorded(tmp, "breadth", part, keep_raw=True)
+            with open(os.path.join(trace + ".raw", "records"), "rb") as f:
+                given_out.append(struct.unpack_from("<Q", f.read(80), 72)[0])   # feign_control.bytes
+            made = re.findall(r'mpi:MPI_Allreduce\(size=8, count=1, datatype="MPI_LONG", op="MPI_SUM", comm="WORLD\{0-3\}"\) = 0', text_of(trace))
+            assert len(made) == (80000 if part == "short" else 0)
+    assert given_out[1] - given_out[0] < 80000 * 36, given_out
 
 
 def test_what_mpi_refuses_made_nothing():

@@ -273,7 +273,7 @@ def test_an_mpi_file_stays_below_the_root():
 
 # ---- programs of our own, recorded --------------------------------------------------------------
 
-def recorded(tmp, name, *arguments, ranks=4, compile=("mpicc", "-O2")):
+def recorded(tmp, name, *arguments, ranks=4, compile=("mpicc", "-O2"), keep_raw=False):
     """A trace of a program of tests/apps on these ranks, and the file that it made."""
     launch = command(ranks)[:-1]
     if shutil.which(compile[0]) is None or (compile[0] == "mpif90" and shutil.which("gfortran") is None):
@@ -281,7 +281,8 @@ def recorded(tmp, name, *arguments, ranks=4, compile=("mpicc", "-O2")):
     program, made, trace = (os.path.join(tmp, n) for n in (name, "data", name + ".feign"))
     source = glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "apps", name + ".*"))[0]
     subprocess.run([*compile, "-w", "-o", program, source], check=True)
-    r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, made, *arguments, env={"FEIGN_TESTS": "1"})
+    r = feign("record", "--mpi", "-q", "-o", trace, *(["--keep-raw"] if keep_raw else []), "--", *launch, program, made, *arguments,
+              env={"FEIGN_TESTS": "1"})
     if "is not there" in r.err:
         raise Skip(r.err.strip())
     assert r.status == 0, r.err

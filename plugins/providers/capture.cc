@@ -146,6 +146,7 @@ class Lane {
   int32_t pid_ = 0, thread_ = 0;
   uint32_t stream_ = 0;
   uint64_t last_ = 0, key_ = 0;
+  std::unordered_map<uint64_t, uint32_t> texts_;  // among the chunk's values, by their places
   std::deque<Item> queue_;
   bool began_ = false, over_ = false;
 };
@@ -252,6 +253,7 @@ bool Lane::next(Item& item, bool& any) {
     }
     if (chunk_ == chunks_.end()) return false;
     const auto head = load<feign_chunk_head>(chunk_->second);
+    texts_.clear();
     at_ = chunk_->second + sizeof head;
     end_ = chunk_->second + head.size;
     last_ = head.tick;
@@ -287,11 +289,19 @@ bool Lane::next(Item& item, bool& any) {
     const bool text = field == FEIGN_FIELD_PATH || field == FEIGN_FIELD_PATH2 ||
                       field == FEIGN_FIELD_TEXT_VALUE || field == FEIGN_FIELD_HINT;
     uint64_t value = 0;
-    if (text) {
+    if (field == FEIGN_FIELD_TEXT_VALUE && bytes != 0) {
+      if (bytes > 8 || end - p < bytes) break;
+      const auto there = texts_.find(load_bytes(p, bytes));
+      if (there == texts_.end()) break;
+      value = there->second;
+      p += bytes;
+    } else if (text) {
       if (end - p < 2) break;
       const auto length = load<uint16_t>(p);
       if (end - p - 2 < length) break;
       value = host->intern(host, reinterpret_cast<const char*>(p + 2), length);
+      if (field == FEIGN_FIELD_TEXT_VALUE)
+        texts_[static_cast<uint64_t>(p - 1 - chunk_->second)] = static_cast<uint32_t>(value);
       p += 2 + length;
     } else {
       if (bytes > 8 || end - p < bytes) break;

@@ -517,6 +517,16 @@ static void unused(void) {
   }
 }
 
+/* Nothing but short messages. */
+static void short_ones(void) {
+  for (int i = 0; i < 20000; ++i) {
+    const long one = 1;
+    long sum = 0;
+    MPI_Allreduce(&one, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(sum == size);
+  }
+}
+
 /* Calls that MPI refuses: what they would have made is what was in the variable before. */
 static void refused(void) {
   char byte = 0, name[MPI_MAX_OBJECT_NAME];
@@ -590,7 +600,8 @@ int main(int argc, char** argv) {
                 {"collectives", collectives}, {"communicators", communicators},
                 {"two-groups", two_groups},   {"buffered", buffered},
                 {"datatypes", datatypes},     {"files", files},
-                {"unused", unused},           {"refused", refused}};
+                {"unused", unused},           {"refused", refused},
+                {"short", short_ones}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();
