@@ -218,10 +218,10 @@ static void add_neighbours(struct text* t, MPI_Comm comm, int size, int made) {
   }
 }
 
-/* A communicator's text, "#2.1{0-2,5}"; its name comes from whoever made it. */
-static struct entry* comm_entry(MPI_Comm comm, const char* name) {
-  struct entry* e = find(&g_comms, comm);
-  if (e != NULL && name == NULL) return e;
+/* A communicator's text, "#2.1{0-2,5}"; its name comes from whoever made it. Its ranks, to be freed,
+ * and how many; null without memory. What its members tell each other keeps this thread waiting for
+ * theirs, and needs none of what g_mutex guards. */
+static int* describe_comm(MPI_Comm comm, const char* name, struct text* t, int* count) {
   MPI_Group group;
   int size = 0, inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
@@ -229,20 +229,13 @@ static struct entry* comm_entry(MPI_Comm comm, const char* name) {
   PMPI_Comm_group(comm, &group);
   int* ranks = world_ranks(group, size);
   PMPI_Group_free(&group);
-  char* text = malloc(MOST);
-  e = enter(&g_comms, comm, 1);
-  if (ranks == NULL || text == NULL || e == NULL) {
-    free(ranks);
-    free(text);
-    return NULL;
-  }
-  struct text t = {text, 0, MOST, 0};
-  add(&t, comm == MPI_COMM_WORLD  ? "WORLD"
-          : comm == MPI_COMM_SELF ? "SELF"
-          : name != NULL          ? name
-                                  : "#");
-  if (!inter) add_neighbours(&t, comm, size, name != NULL);
-  add(&t, "{");
+  if (ranks == NULL) return NULL;
+  add(t, comm == MPI_COMM_WORLD  ? "WORLD"
+         : comm == MPI_COMM_SELF ? "SELF"
+         : name != NULL          ? name
+                                 : "#");
+  if (!inter) add_neighbours(t, comm, size, name != NULL);
+  add(t, "{");
   if (inter) {
     /* Both sides write the same: the one with the lower first rank before the other. */
     int others = 0;
@@ -251,25 +244,42 @@ static struct entry* comm_entry(MPI_Comm comm, const char* name) {
     int* theirs = world_ranks(group, others);
     PMPI_Group_free(&group);
     if (theirs == NULL) {
-      free(text);
       free(ranks);
       return NULL;
     }
     const int mine_first = ranks[0] < theirs[0];
-    add_ranks(&t, mine_first ? ranks : theirs, mine_first ? size : others);
-    add(&t, "|");
-    add_ranks(&t, mine_first ? theirs : ranks, mine_first ? others : size);
+    add_ranks(t, mine_first ? ranks : theirs, mine_first ? size : others);
+    add(t, "|");
+    add_ranks(t, mine_first ? theirs : ranks, mine_first ? others : size);
     free(ranks);
     ranks = theirs;
     size = others;
   } else {
-    add_ranks(&t, ranks, size);
+    add_ranks(t, ranks, size);
   }
-  add(&t, "}");
-  e->text = text;
-  e->ranks = ranks;
-  e->size = size;
-  return e;
+  add(t, "}");
+  *count = size;
+  return ranks;
+}
+
+static struct entry* comm_entry(MPI_Comm comm, const char* name) {
+  struct entry* e = find(&g_comms, comm);
+  if (e != NULL && name == NULL) return e;
+  struct text t = {malloc(MOST), 0, MOST, 0};
+  int size = 0;
+  pthread_mutex_unlock(&g_mutex);
+  int* ranks = t.at != NULL ? describe_comm(comm, name, &t, &size) : NULL;
+  pthread_mutex_lock(&g_mutex);
+  if (name == NULL) e = find(&g_comms, comm); /* another thread was faster */
+  if (ranks != NULL && (name != NULL || e == NULL) && (e = enter(&g_comms, comm, 1)) != NULL) {
+    e->text = t.at;
+    e->ranks = ranks;
+    e->size = size;
+    return e;
+  }
+  free(ranks);
+  free(t.at);
+  return name == NULL ? e : NULL;
 }
 
 static const char* group_text(MPI_Group group, struct text* t) {
@@ -294,6 +304,7 @@ static const char* comm_text(MPI_Comm comm) {
 static const char* new_comm_text(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return "";
   int inter = 0, named[2] = {0, (int)++g_next_comm};
+  pthread_mutex_unlock(&g_mutex); /* this waits for the others' threads */
   PMPI_Comm_test_inter(comm, &inter);
   PMPI_Comm_rank(MPI_COMM_WORLD, &named[0]);
   if (inter) {
@@ -311,6 +322,7 @@ static const char* new_comm_text(MPI_Comm comm) {
   } else {
     PMPI_Bcast(named, 2, MPI_INT, 0, comm);
   }
+  pthread_mutex_lock(&g_mutex);
   char name[40];
   snprintf(name, sizeof name, "#%d.%d", named[0], named[1]);
   const struct entry* e = comm_entry(comm, name);

@@ -116,6 +116,11 @@ def test_a_record_takes_the_room_that_it_needs():
     assert given_out[1] - given_out[0] < 80000 * 36, given_out
 
 
+def test_threads_make_communicators_at_the_same_time():
+    """Whose members ask each other for a name: not while the thread keeps the others from asking."""
+    assert told("threads").count("mpi:MPI_Comm_dup") == 4 * 2 * 200
+
+
 def test_what_mpi_refuses_made_nothing():
     """A failed call's handle is what was in the variable before: it is not asked for anything, and no later call means it."""
     ops = breadth("refused")["ops"]

@@ -2,6 +2,7 @@
 /* Corners of MPI, one part a run, on 4 ranks: breadth FILE PART. Each part checks what it gets, so
  * that a recording that changed the program would show. */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -517,6 +518,28 @@ static void unused(void) {
   }
 }
 
+/* Communicators made by two threads at a time, of which the members' orders differ: who waits for
+ * the one thread's partners must not keep the other one. */
+static void* dup_often(void* of) {
+  for (int i = 0; i < 200; ++i) {
+    MPI_Comm made;
+    MPI_Comm_dup(*(MPI_Comm*)of, &made);
+    MPI_Comm_free(&made);
+  }
+  return NULL;
+}
+static void threads(void) {
+  MPI_Comm upwards, downwards;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &upwards);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &downwards);
+  pthread_t other;
+  CHECK(pthread_create(&other, NULL, dup_often, &downwards) == 0);
+  dup_often(&upwards);
+  pthread_join(other, NULL);
+  MPI_Comm_free(&upwards);
+  MPI_Comm_free(&downwards);
+}
+
 /* Nothing but short messages. */
 static void short_ones(void) {
   for (int i = 0; i < 20000; ++i) {
@@ -588,8 +611,12 @@ static void refused(void) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  if (argc != 3) MPI_Abort(MPI_COMM_WORLD, 2);
+  int provided = MPI_THREAD_MULTIPLE;
+  if (argc == 3 && strcmp(argv[2], "threads") == 0)
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  else
+    MPI_Init(&argc, &argv);
+  if (argc != 3 || provided != MPI_THREAD_MULTIPLE) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   file_name = argv[1];
@@ -601,7 +628,7 @@ int main(int argc, char** argv) {
                 {"two-groups", two_groups},   {"buffered", buffered},
                 {"datatypes", datatypes},     {"files", files},
                 {"unused", unused},           {"refused", refused},
-                {"short", short_ones}};
+                {"short", short_ones},        {"threads", threads}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();
