@@ -55,7 +55,7 @@ def test_prefixes():
 
 
 def test_what_tells_the_working_directory():
-    """--cwd, or the first getcwd, where nobody had moved by then; else the root's, and that is said."""
+    """--cwd, or the first getcwd or annotation, less where its process had moved by then; else the root's, and that is said."""
     unlink = '7 unlink("a") = 0'
     for lines, options, want in (
             ([unlink], [], None), ([unlink], ["--cwd", "/else"], "/else"),
@@ -65,7 +65,16 @@ def test_what_tells_the_working_directory():
             ([unlink, '8 getcwd(NULL, 1) = -1 ERANGE (x)', '8 getcwd("/home", 4096) = 6'], [], "/home"),
             ([unlink, '8 getcwd("(unreachable)/", 4096) = 15', '8 getcwd("/home", 4096) = 6'], [], "/home"),
             ([unlink, '8 chdir("/tmp") = 0', '8 getcwd("/home", 4096) = 6'], [], None),
-            ([unlink, '8 write(1, "getcwd(\\"/home\\")", 15) = 15'], [], None)):
+            ([unlink, '8 write(1, "getcwd(\\"/home\\")", 15) = 15'], [], None),
+            ([unlink, '8 openat(AT_FDCWD</home/m\\303\\251>, "/lib/x", O_RDONLY) = 3</lib/x>'], [], "/home/mé"),
+            ([unlink, '8 openat(-100</home>, "/lib/x", 0) = 3</lib/x>'], [], "/home"),
+            ([unlink, '8 openat(-100 /* AT_FDCWD */</home>, "/lib/x", 0 /* O_RDONLY */) = 3</lib/x>'], [], "/home"),
+            ([unlink, '8 renameat2(3, "a", AT_FDCWD</home>, "b", 0) = 0'], [], "/home"),
+            ([unlink, '7 chdir("d/e") = 0', '7 openat(AT_FDCWD</home/d/e>, "/x", O_RDONLY) = 3</x>'], [], "/home"),
+            ([unlink, '7 chdir("d") = -1 ENOENT (x)', '7 openat(AT_FDCWD</home>, "/x", O_RDONLY) = 3</x>'], [], "/home"),
+            ([unlink, '8 chdir("d") = 0', '7 openat(AT_FDCWD</home/d>, "/x", O_RDONLY) = 3</x>'], [], None),
+            ([unlink, '7 chdir("d") = 0', '7 openat(AT_FDCWD</home>, "/x", O_RDONLY) = 3</x>'], [], None),
+            ([unlink, '8 write(1, "cd AT_FDCWD</home>", 18) = 18'], [], None)):
         text, r = text_of(lines, *options)
         assert any(f'unlink(pathname="{want or ""}/a")' in line for line in text), (lines, options, text)
         with Tmp() as tmp:
@@ -73,6 +82,28 @@ def test_what_tells_the_working_directory():
                 f.write("\n".join(lines) + "\n")
             notes = feign("info", os.path.join(tmp, "t.strace"), *options, "--json").json()["notes"]
         assert any("--cwd DIR" in note for note in notes) == (want is None), (lines, options, notes)
+
+
+def test_times_in_whole_seconds():
+    """No process has such a number, and none has two."""
+    for before in ("1795464971 ", "7 1795464971 ", "[pid 7] 1795464971 ", "     0 ", "7      0 "):
+        lines, _ = text_of([before + 'openat(AT_FDCWD, "/f", O_RDONLY) = 3', before.replace("971", "972").replace("0 ", "1 ") + 'read(3, "x", 1) = 1'])
+        assert len({line.split("]")[0] for line in lines}) == 1 and 'path="/f" compute=1000000000' in lines[1], lines
+
+
+def test_statx_with_raw_flags():
+    got = calls(['statx(AT_FDCWD, "/l", AT_STATX_SYNC_AS_STAT|AT_SYMLINK_NOFOLLOW|AT_NO_AUTOMOUNT, STATX_TYPE|STATX_MODE, {stx_mode=S_IFLNK|0777, stx_size=7, ...}) = 0'])
+    same(calls(['statx(-100, "/l", |0x900, 0x3, {stx_mode=0120777, stx_size=7, ...}) = 0']), got)
+    same(calls(['statx(-100 /* AT_FDCWD */, "/l", 0 /* AT_STATX_SYNC_AS_STAT */|0x900 /* AT_SYMLINK_NOFOLLOW|AT_NO_AUTOMOUNT */, '
+                '0x3 /* STATX_TYPE|STATX_MODE */, {stx_mode=0120777 /* S_IFLNK|0777 */, stx_size=7, ...}) = 0']), got)
+    assert "NOFOLLOW" in got[0], got
+
+
+def test_both_names_of_a_call_are_after_the_directory():
+    same(calls(['renameat2(AT_FDCWD</w>, "a", AT_FDCWD</w>, "b", RENAME_NOREPLACE) = 0']), ['renameat2(oldpath="/w/a", newpath="/w/b", flags=RENAME_NOREPLACE) = 0'])
+    same(calls(['rename("/tmp/a", "b") = 0'], "--cwd", "/w"), ['rename(oldpath="/tmp/a", newpath="/w/b") = 0'])
+    same(calls(['linkat(AT_FDCWD</w>, "/tmp/a", AT_FDCWD</w>, "b", 0) = 0']), ['linkat(oldpath="/tmp/a", newpath="/w/b", flags=0) = 0'])
+    same(calls(['openat(-100 /* AT_FDCWD */</w>, "a", 0 /* O_RDONLY */) = 3</w/a>']), ['openat(pathname="/w/a", flags=O_RDONLY, mode=00) = 3'])
 
 
 def test_results():

@@ -741,6 +741,9 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const uint32_t hint = a.file;
   a.file = 0;
+  // Of both names.
+  if (t.place->path == 0 && hint != 0 && (a.handle == FEIGN_CWD || a.handle == 0))
+    t.place->path = hint;
   if (a.path == 0) {  // AT_EMPTY_PATH, or no path at all: the descriptor's file
     if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, 0, a.path2);
     a.handle2 = 0;

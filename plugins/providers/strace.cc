@@ -552,9 +552,10 @@ class Source {
   // seen late, and whoever is left in the end is not named.
   std::set<int64_t> live_, attached_;
   int64_t first_pid_ = 0;
-  uint64_t clock_ = 0;  // of the last line
-  uint64_t day_ = 0;    // added to times of day
-  uint64_t shift_ = 0;  // added to all times since the clock was set back
+  uint64_t clock_ = 0;    // of the last line
+  uint64_t day_ = 0;      // added to times of day
+  uint64_t shift_ = 0;    // added to all times since the clock was set back
+  bool seconds_ = false;  // times are whole seconds, and lines name no process
   uint32_t jumps_ = 0;
   bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
 };
@@ -739,13 +740,17 @@ feign_status Source::fill() {
   return FEIGN_OK;
 }
 
+// Linux gives processes numbers up to 2^22.
+bool is_no_process(uint64_t number) { return number == 0 || number > uint64_t{1} << 22; }
+
 // Reads "[pid N] ", "N ", times of every form, and what strace -n, -i, -Y put before the call.
 bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
   pid = pid_;
-  bool timed = false;
+  bool timed = false, named = false;
   time = clock_;
   s.blanks();
   if (s.take("[pid")) {
+    named = true;
     s.blanks();
     if (!s.number(pid)) return false;
     if (s.peek() == '<' && !s.skip_angle()) return false;
@@ -769,7 +774,10 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
     }
     uint64_t whole = 0;
     if (!s.digits(whole)) return false;
-    if (s.peek() == ':' || s.peek() == '.') {
+    // Whole seconds: what stands where a process was named, or can be none.
+    const bool seconds = s.peek() == ' ' && !timed && (named || seconds_ || is_no_process(whole));
+    seconds_ |= seconds && !named;
+    if (s.peek() == ':' || s.peek() == '.' || seconds) {
       uint64_t ns = 0;
       const bool of_day = s.peek() == ':';
       if (of_day) {
@@ -796,6 +804,7 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
     } else if (!timed && (s.peek() == ' ' || s.peek() == '<')) {
       if (whole > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) return false;
       pid = static_cast<int64_t>(whole);
+      named = true;
       if (s.peek() == '<' && !s.skip_angle()) return false;
     } else {
       s.p = start;
@@ -1415,7 +1424,20 @@ uint32_t Provider::text_of(std::string_view quoted) {
 bool Provider::flags(const CallArg& arg, Scan& s, uint64_t& value) {
   const char* start = s.p;
   while (!s.done() && (is_name(*s.p) || *s.p == '|')) ++s.p;
-  const std::string_view text(start, static_cast<size_t>(s.p - start));
+  std::string_view text(start, static_cast<size_t>(s.p - start));
+  // statx's in -X raw and verbose: "|0x900", "0 /* AT_STATX_SYNC_AS_STAT */|0x900 /* … */".
+  std::string parts;
+  for (Scan next = s; next.take(" /* ");) {
+    while (!next.done() && !next.take(" */")) ++next.p;
+    if (next.peek() != '|') break;
+    start = next.p;
+    while (!next.done() && (is_name(*next.p) || *next.p == '|')) ++next.p;
+    if (parts.empty()) parts = text;
+    parts.append(start, next.p);
+    text = parts;
+    s = next;
+  }
+  if (text.starts_with('|')) text.remove_prefix(1);
   if (text.empty()) return false;
   const size_t slot = (text.size() * 31 + static_cast<unsigned char>(text.back()) * 7 +
                        static_cast<unsigned char>(text[text.size() / 2])) %
@@ -1537,12 +1559,18 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
       } else {
         return wrong("want a descriptor");
       }
+      if (Scan next = s; to == FEIGN_CWD && s.peek() == ' ') {  // -X verbose
+        next.blanks();
+        if (next.take("/* AT_FDCWD */")) s = next;
+      }
       if (s.peek() == '<') {
         const char* start = s.p + 1;
         if (!s.skip_angle()) return wrong("a descriptor's annotation does not end");
         const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
-        if (&to == &a.handle) a.file = hint(static_cast<int32_t>(number), text);
-        if (&to == &a.handle && to == FEIGN_CWD) said_cwd_ = a.file;
+        if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD)))
+          a.file = hint(static_cast<int32_t>(number), text);
+        if (to == FEIGN_CWD && a.file != 0 && (a.handle == 0 || a.handle == FEIGN_CWD))
+          said_cwd_ = a.file;
       }
       return true;
     }
@@ -1718,9 +1746,14 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
     if (!closed) ++s.p;  // the comma
   }
   if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
-    size_t length = 0;
-    const char* path = host_->text(host_, a.path, &length);
-    after_cwd_ = length != 0 && path[0] != '/';
+    const auto relative = [&](uint32_t id) {
+      size_t length = 0;
+      const char* path = host_->text(host_, id, &length);
+      return length != 0 && path[0] != '/';
+    };
+    const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
+    after_cwd_ = relative(a.path) ||
+                 (two && (a.handle2 == 0 || a.handle2 == FEIGN_CWD) && relative(a.path2));
     if (after_cwd_) a.file = cwd_;
   }
 
@@ -1787,9 +1820,8 @@ feign_status Provider::start() {
       if (head) {
         Scan s(*head);
         s.blanks();
-        const char* start = s.p;
-        while (is_digit(s.peek())) ++s.p;
-        const bool named = s.p != start && s.peek() == ' ';
+        uint64_t first = 0;
+        const bool named = s.digits(first) && s.peek() == ' ' && !is_no_process(first);
         if (named || head->starts_with("[pid")) rank = static_cast<int32_t>(number.value_or(i));
       }
     }
@@ -1803,23 +1835,73 @@ feign_status Provider::start() {
   return FEIGN_OK;
 }
 
-// Where the program was when it began: as the option says, or the first getcwd, if nobody had moved
-// by then.
+// Which process a line of the text is of; empty: it does not say.
+std::string_view process_at(std::string_view text, size_t at) {
+  Scan s(text.substr(text.rfind('\n', at) + 1));
+  s.blanks();
+  s.take("[pid");
+  s.blanks();
+  const char* start = s.p;
+  while (is_digit(s.peek())) ++s.p;
+  const bool named = s.peek() == ' ' || s.peek() == ']';
+  return {start, named ? static_cast<size_t>(s.p - start) : 0};
+}
+
+// Where the program was when it began: as the option says, or as the first getcwd or annotation of
+// AT_FDCWD does, less where one process had moved by then.
 void Provider::find_cwd(const std::string& file) {
   constexpr size_t kLooked = size_t{256} << 10;
+  constexpr std::string_view kMarks[] = {"chdir(",    "chroot(", "getcwd",
+                                         "AT_FDCWD<", "-100<",   "AT_FDCWD */<"};
   std::string cwd = options_.cwd;
-  if (const auto head = feign::head_of(file, kLooked); cwd.empty() && head) {
-    const std::string_view text = *head;
-    const size_t moves = std::min(text.find("chdir("), text.find("chroot("));
-    size_t at = text.find("getcwd");
-    for (; at < moves && cwd.empty(); at = text.find("getcwd", at + 1)) {
-      Scan s(text.substr(at + strlen("getcwd")));
-      if (!s.take('(') && !s.take(" resumed>")) continue;
+  const auto head = feign::head_of(file, kLooked);
+  const std::string_view text = head ? std::string_view(*head) : std::string_view();
+  size_t places[std::size(kMarks)];
+  for (size_t i = 0; i < std::size(kMarks); ++i) places[i] = text.find(kMarks[i]);
+  std::string moved;
+  std::string_view mover;
+  while (cwd.empty()) {
+    size_t* const next = std::min_element(std::begin(places), std::end(places));
+    const size_t at = *next;
+    if (at == text.npos) break;
+    const std::string_view mark = kMarks[next - places];
+    *next = text.find(mark, at + 1);
+    const char before = at != 0 ? text[at - 1] : '\n';
+    Scan s(text.substr(at + mark.size()));
+    if (mark == "chroot(" || (mark == "chdir(" && before == 'f')) break;
+    const bool annotation = mark.ends_with('<');
+    if (annotation) {
+      // As an argument; in what is written it could say anything.
+      if (mark != "AT_FDCWD */<" && before != '(' && before != '=' &&
+          !text.substr(0, at).ends_with(", "))
+        continue;
+      --s.p;
+      const char* start = s.p + 1;
+      if (!s.skip_angle()) continue;
+      unescape({start, static_cast<size_t>(s.p - start) - 1}, scratch_);
+    } else {
+      if (mark == "getcwd" && !s.take('(') && !s.take(" resumed>")) continue;
       s.skip_name();
-      if (!s.take('"')) continue;
-      const std::string_view rest = s.rest();
-      unescape(rest.substr(0, rest.find_first_of("\"\n")), scratch_);
-      if (scratch_.starts_with('/')) cwd = scratch_;
+      if (s.peek() != '"') continue;
+      const char* start = s.p + 1;
+      if (!s.skip_string()) continue;
+      unescape({start, static_cast<size_t>(s.p - start) - 1}, scratch_);
+    }
+    const std::string_view process = process_at(text, at);
+    if (mark == "chdir(") {
+      s.blanks();
+      if (!s.take(')')) break;
+      s.blanks();
+      if (s.take("= -1")) continue;
+      if (scratch_.starts_with('/') || scratch_.find("..") != scratch_.npos ||
+          (!moved.empty() && process != mover))
+        break;
+      moved += "/" + scratch_;
+      mover = process;
+    } else if (scratch_.starts_with('/') && !scratch_.ends_with(" (deleted)")) {
+      if (!scratch_.ends_with(moved) || (!moved.empty() && process != mover)) break;
+      cwd = scratch_.substr(0, scratch_.size() - moved.size());
+      if (cwd.empty()) cwd = "/";
     }
   }
   cwd_told_ = !cwd.empty();
