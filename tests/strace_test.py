@@ -84,6 +84,14 @@ def test_what_tells_the_working_directory():
         assert any("--cwd DIR" in note for note in notes) == (want is None), (lines, options, notes)
 
 
+def test_calls_in_two_pieces_of_which_the_second_names_nobody():
+    """As -z, -Z and --status= have it."""
+    for begun, rest in (("read(3, ", '"x\\n", 8192) = 2 <0.000002>'), ("read(3, ", "0x7ffd, 8192) = 2"), ("read(3, ", "NULL, 8192) = 2"), ('read(3, "x\\n", ', "8192) = 2"),
+                        ('read(3, "x\\n", 8192', ") = 2")):
+        for before in ("7 ", "7 1.000000 ", "[pid  7] "):
+            same(calls([before + begun + " <unfinished ...>", rest, before + "fsync(3) = 0"]), ["read(fd=#1, count=8192) = 2", "fsync(fd=#1) = 0"])
+
+
 def test_times_in_whole_seconds():
     """No process has such a number, and none has two."""
     for before in ("1795464971 ", "7 1795464971 ", "[pid 7] 1795464971 ", "     0 ", "7      0 "):

@@ -518,6 +518,7 @@ class Source {
                     Held* place);
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
+  bool is_rest_of_call(std::string_view text) const;
   feign_status bad(const std::string& what, uint64_t line = 0);
   feign_status stray(std::string_view text, const char* want);
   void names(Begun& begun, const Call& call);
@@ -850,6 +851,16 @@ void Source::check_clock(uint64_t& time) {
           .c_str());
 }
 
+// With -z and the like, strace writes the rest of a call with nothing before it.
+bool Source::is_rest_of_call(std::string_view text) const {
+  if (unfinished_ == nullptr || !unfinished_->begun || end_of_call(text) == text.npos) return false;
+  const std::string_view whole = text;
+  while (text.starts_with('[') && text.find(']') != text.npos)  // -n, -i: a call follows
+    text = text.substr(std::min(text.find_first_not_of(' ', text.find(']') + 1), text.size()));
+  const std::string_view name = name_of_call(text);
+  return !whole.starts_with("[pid") && (name.empty() || !text.substr(name.size()).starts_with('('));
+}
+
 // What is no call, and calls whose text is broken: most lines begin with a number and are neither.
 // Sets `text` to what is left to read, empty if there is nothing.
 feign_status Source::unusual(std::string_view& text, std::string& memory) {
@@ -880,7 +891,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
       return bad("this is strace -c's table of counts, and no trace: want strace without -c");
     table_ = true;
     text = {};
-  } else if (text[0] == ')' && unfinished_ != nullptr && unfinished_->begun) {  // -z
+  } else if (is_rest_of_call(text)) {
     const std::string all = unfinished_->call.text + std::string(text);
     text = {};
     return ended(*unfinished_, all);
@@ -908,6 +919,8 @@ feign_status Source::line(std::string_view text) {
   uint64_t time;
   if (!prefix(s, pid, time)) {
     if (text.find("[ Process PID=") != std::string_view::npos) return FEIGN_OK;  // … runs in 32 bit
+    if (is_rest_of_call(text))
+      return ended(*unfinished_, unfinished_->call.text + std::string(text));
     return stray(text, "want [PID] [TIME] CALL(…) = RESULT");
   }
   if (provider_.first_) {
