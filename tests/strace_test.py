@@ -349,6 +349,16 @@ def test_files_of_ff_by_their_prefix():
     assert [re.match(r"\[\d+ (?:rank \d+ )?(\d+)/", line)[1] for line in found] == ["11", "9", "11"], found
 
 
+def test_files_of_ff_whose_order_is_a_guess():
+    for time, guess in (("", True), ("10:00:00 ", True), ("0.000010 ", True), ("1795464971 ", True), ("10:00:00.5 ", False), ("1795464971.5 ", False)):
+        with Tmp() as tmp:
+            for pid in (9, 11):
+                with open(os.path.join(tmp, f"app.{pid}"), "w", encoding="utf-8") as f:
+                    f.write(f"{time}{OPEN}\n{time}fsync(3) = 0\n")
+            notes = feign("info", os.path.join(tmp, "app"), "--json").json()["notes"]
+        assert sum("is a guess" in note for note in notes) == guess, (time, notes)
+
+
 def test_compressed():
     with Tmp() as tmp:
         plain = ("7 10.0 " + OPEN + "\n").encode()

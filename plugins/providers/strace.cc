@@ -62,6 +62,8 @@ constexpr feign_option kOptions[] = {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kDay = 86400 * kSecond;
+constexpr uint64_t kOldest =
+    100'000'000;  // seconds: what is less is no date, but since the line before
 // A call that holds its place in the order is waited for over at most this many later ones.
 constexpr size_t kMaxHeld = size_t{1} << 18;
 
@@ -553,9 +555,10 @@ class Source {
   // seen late, and whoever is left in the end is not named.
   std::set<int64_t> live_, attached_;
   int64_t first_pid_ = 0;
-  uint64_t clock_ = 0;    // of the last line
-  uint64_t day_ = 0;      // added to times of day
-  uint64_t shift_ = 0;    // added to all times since the clock was set back
+  uint64_t clock_ = 0;  // of the last line
+  uint64_t day_ = 0;    // added to times of day
+  uint64_t shift_ = 0;  // added to all times since the clock was set back
+  bool exact_ = false;  // a time of less than a second's grain, that is none since the line before
   bool seconds_ = false;  // times are whole seconds, and lines name no process
   uint32_t jumps_ = 0;
   bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
@@ -624,6 +627,7 @@ class Provider {
   // When the trace began: taken off as lines are read if there is one file, else as they are
   // merged.
   bool first_ = true, origin_known_ = false;
+  bool several_ = false;  // files, of which nothing was said yet
   uint64_t base_ = 0, origin_ = 0;
 };
 
@@ -788,7 +792,9 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
           whole = whole * 60 + sixty;
         }
       }
-      if (s.take('.')) ns = s.nanoseconds();
+      const bool fine = s.take('.');
+      if (fine) ns = s.nanoseconds();
+      exact_ |= fine && (of_day || whole >= kOldest);
       if (whole > uint64_t{1} << 33) return false;
       uint64_t t = whole * kSecond + ns + shift_;
       if (of_day) {
@@ -797,7 +803,7 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
           t += kDay;
           day_ += kDay;
         }
-      } else if (whole < 100'000'000) {
+      } else if (whole < kOldest) {
         t += clock_ - shift_;  // -r: since the line before
       }
       time = t;
@@ -926,6 +932,12 @@ feign_status Source::line(std::string_view text) {
   if (provider_.first_) {
     provider_.first_ = false;
     provider_.base_ = time;
+  }
+  if (provider_.several_ && !exact_) {
+    provider_.several_ = false;
+    provider_.host_->log(provider_.host_, FEIGN_LOG_INFO,
+                         "several files without times of day to the microsecond: what came first "
+                         "in different ones is a guess (strace -ff -ttt tells it)");
   }
   if (!attached_.empty()) on_terminal(text, pid);
   check_clock(time);
@@ -1844,6 +1856,7 @@ feign_status Provider::start() {
   }
   find_cwd(files.front());
   if (const feign_status status = find_overhead(files); status < 0) return status;
+  several_ = count > 1;
   first_ = count == 1;  // several files have one clock: next() finds where it begins
   return FEIGN_OK;
 }
