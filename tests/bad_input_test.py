@@ -50,6 +50,18 @@ def test_binary_file_as_trace():
     refuses("info", plugin("null"), "--provider", "strace", text=r"null\.so:1: ")
 
 
+def test_pipe_as_trace():
+    """What a pipe holds can be read only once: who names the provider may do without telling what it is."""
+    with Tmp() as tmp:
+        path = put(tmp, "t.strace", GOOD)
+        fifo = os.path.join(tmp, "fifo")
+        os.mkfifo(fifo)
+        refuses("info", fifo, text="fifo: is no regular file.*want a file, or --provider NAME")
+        with subprocess.Popen(["cp", path, fifo]) as writer:
+            r = feign("replay", fifo, "--provider", "strace", "--root", tmp, "--json")
+        assert writer.returncode == 0 and r.status == 0 and r.json()["activities"] == 3, r.err
+
+
 def test_empty_trace():
     with Tmp() as tmp:
         refuses("info", put(tmp, "t.strace", ""), text="is empty")

@@ -549,6 +549,7 @@ def test_refusals():
             f.write("int main(void) { return 0; }")
         if subprocess.run(["cc", "-static", "-o", static, static + ".c"], stderr=subprocess.DEVNULL).returncode == 0:
             refuses("record", "-o", trace, "--", static, text="statically linked.*strace")
+        refuses("record", "-o", tmp, "--", "touch", trace, text="is a directory, want a file's name")
         os.mkdir(trace + ".raw")
         refuses("record", "-o", trace, "--", "true", text="is there already")
         assert not os.path.exists(trace)

@@ -259,6 +259,16 @@ def test_ctrl_c_ends_a_replay_with_a_report():
         assert 0 < r["replayed"] < 200, r["replayed"]
 
 
+def test_a_replay_that_compared_nothing_meets_no_requirement():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write('1000.0 mkdir("/d", 0755) = 0 <0.000010>\n')
+        without = ("replay", trace, "--with", "filter,kind=read", "--root", fresh(tmp, "root"))
+        refuses(*without, "--require", "1", "-q", status=1, text="no activity.*--require")
+        assert feign(*without).status == 0
+
+
 def test_a_directory_that_was_missing_comes_under_another_name():
     calls = ('mkdir("/w", 0755) = 0', 'symlink("f", "/w/l") = 0', 'mkdir("/w/l/d", 0755) = -1 ENOENT (No such file or directory)',
              'openat(AT_FDCWD, "/w/f", O_WRONLY|O_CREAT, 0644) = 3', 'mkdir("/w/l/d", 0755) = -1 ENOTDIR (Not a directory)',

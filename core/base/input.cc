@@ -178,7 +178,17 @@ Result<bool> Lines::next(std::string_view& line) {
   }
 }
 
+bool can_be_read_again(const std::string& path) {
+  struct stat st {};
+  return stat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+}
+
 Result<std::string> head_of(const std::string& path, size_t size) {
+  if (!can_be_read_again(path))
+    return Error(FEIGN_ERR_ARGUMENT,
+                 path +
+                     ": is no regular file, and what is in a pipe can be read only once: want a "
+                     "file, or --provider NAME, which says what it is");
   auto input = Input::open(path);
   if (!input) return std::move(input.error());
   const auto head = std::make_unique_for_overwrite<char[]>(size);

@@ -53,7 +53,9 @@ class Lines {
   bool complete_ = true, at_end_ = false;
 };
 
-// The first bytes of a file, decompressed, for telling what it is.
+// False of a pipe and the like: what was read of it is gone.
+bool can_be_read_again(const std::string& path);
+// The first bytes of a file, decompressed, for telling what it is. Refuses what cannot be read again.
 Result<std::string> head_of(const std::string& path, size_t size);
 
 // The number of a file that is named PREFIX.NUMBER, compressed or not; none if it is not.

@@ -605,6 +605,8 @@ std::string why_not_recorded(const std::string& name) {
 Result<Recorded> record_command(const RecordOptions& o) {
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
+  if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
+    return Error(FEIGN_ERR_ARGUMENT, "-o " + o.output + ": is a directory, want a file's name");
   if (o.tracer == "strace") {
     if (!o.with.empty())
       return Error(FEIGN_ERR_ARGUMENT, "--with " + o.with.front() +

@@ -1954,6 +1954,7 @@ feign_status Provider::find_overhead(const std::vector<std::string>& files) {
   constexpr uint64_t kMostLines = 10'000;
   uint64_t lines = 0;
   for (const std::string& path : files) {
+    if (!feign::can_be_read_again(path)) return FEIGN_OK;
     auto input = feign::Input::open(path);
     if (!input || lines >= kMostLines) break;
     Source source(*this, std::make_unique<feign::Lines>(std::move(*input)), 0, -1, 1);

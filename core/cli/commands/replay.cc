@@ -68,10 +68,17 @@ Result<double> parse_share(const std::string& text) {
   return share;
 }
 
+// Whether an activity came to anything that could be compared.
+bool compared(const Report& report) {
+  const OpReport sum = report.total();
+  return sum.matched + sum.mismatched != 0;
+}
+
 // 0, or 1 if the replay ended early or less came back as recorded than `require`; 2 if it failed.
 int status_of(const Report& report, double require) {
   if (report.failed) return kBad;
-  return report.interrupted || report.fidelity() < require ? kShort : kDone;
+  const bool enough = report.fidelity() >= require && (require == 0 || compared(report));
+  return report.interrupted || !enough ? kShort : kDone;
 }
 
 int show(const RunResult& result, const Common& c, double require, const Tables& tables) {
@@ -92,6 +99,8 @@ int show(const RunResult& result, const Common& c, double require, const Tables&
     log(FEIGN_LOG_ERROR, report.stopped_by);
   } else if (report.interrupted) {
     log(FEIGN_LOG_ERROR, "ended early: " + report.stopped_by);
+  } else if (status != kDone && !compared(report)) {
+    log(FEIGN_LOG_ERROR, "no activity came back that could be compared, and --require was given");
   } else if (status != kDone) {
     char text[80];
     snprintf(text, sizeof text, "fidelity is %.3f %%, required were %.3f %%",
