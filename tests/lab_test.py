@@ -60,6 +60,14 @@ def results_of(path):
         return json.load(f)
 
 
+def runs_so_far(path):
+    """How many runs a lab that may just be adding one has written, None where they cannot be told now."""
+    try:
+        return len(results_of(path)["runs"])
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
 # ---------------------------------------------------------------- runs
 
 
@@ -104,10 +112,10 @@ def test_killed_and_interrupted_labs_go_on_where_they_were():
         trace(t, last_us=60000)
         path, out = lab(t, LONG), os.path.join(t, "x.results.json")
         for how in (signal.SIGKILL, signal.SIGINT):
-            before = len(results_of(out)["runs"]) if os.path.exists(out) else 0
+            before = runs_so_far(out) or 0
             p = subprocess.Popen([FEIGN, "lab", path, "-q"], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
             deadline = time.monotonic() + 20
-            while time.monotonic() < deadline and (not os.path.exists(out) or len(results_of(out)["runs"]) < before + 3):
+            while time.monotonic() < deadline and (runs_so_far(out) or 0) < before + 3:
                 time.sleep(0.02)
             p.send_signal(how)
             err = p.communicate(timeout=30)[1].decode()

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a replay finds: made before it, from all of the trace, and brought back on a used root."""
+import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
+import time
 
 from harness import FEIGN, Skip, Tmp, feign, main, refuses, sanitized
 
@@ -73,7 +76,10 @@ def test_an_empty_root_is_not_asked_what_is_there():
                 return [line for line in f if '"/d' in line or '"/none' in line or '"f' in line]
         assert len(asked()) <= 4 and len(os.listdir(root.at("/d/e"))) == 100, asked()
         os.remove(root.at("/d/e/f7"))
-        os.truncate(root.at(".feign"), os.path.getsize(root.at(".feign")) - 20)  # as after another trace's replay
+        mark = root.read(".feign")
+        assert b"\nprepared " in mark
+        with open(root.at(".feign"), "wb") as f:
+            f.write(mark.replace(b"\nprepared ", b"\n         "))  # as after another trace's replay
         assert len([line for line in asked() if '"/none' in line]) <= 2 and len(os.listdir(root.at("/d/e"))) == 100
 
 
@@ -331,6 +337,51 @@ def test_a_used_root_is_brought_back():
         root.prepare("--content", "zeros")
         assert root.read("over") == bytes(20) and os.path.getsize(root.at("log")) == 10
         assert os.path.exists(root.at("old/dir/inside")) and not os.path.exists(root.at("old/moved")) and not os.path.exists(root.at("made"))
+
+
+def test_what_another_replay_left_goes():
+    """Of another trace, or of the same one with other modifiers; what nobody's replay made stays."""
+    with Tmp() as tmp:
+        one, two = Root(tmp, CHANGES), os.path.join(tmp, "two.strace")
+        write_trace(two, ['openat(AT_FDCWD, "/same/b", O_RDONLY) = 3', 'read(3, "x"..., 100) = 50', 'mkdir("/made", 0755) = 0'])
+        one()
+        with open(one.at("same/mine"), "w", encoding="utf-8") as f:
+            f.write("x")
+        r = feign("replay", two, "--root", one.root, "--json")
+        assert r.status == 0 and r.json()["mismatched"] == 0, r.err
+        assert sorted(os.listdir(one.root)) == [".feign", "made", "same"] and sorted(os.listdir(one.at("same"))) == ["b", "mine"]
+        assert os.listdir(one.at("made")) == [], "a directory that both make is the second's"
+        assert one()["mismatched"] == 0
+        assert sorted(os.listdir(one.root)) == [".feign", "cut", "log", "made", "mode", "old", "over", "same"]
+        assert sorted(os.listdir(one.at("same"))) == ["a", "mine"]
+        shutil.rmtree(one.at("same"))
+        assert feign("replay", two, "--root", one.root).status == 0 and os.listdir(one.at("same")) == ["b"]
+        # Whatever the mark says, nothing but what lies in the root goes, and the mark stays.
+        outside = os.path.join(tmp, "outside")
+        os.mkdir(outside)
+        with open(os.path.join(tmp, "outside/x"), "w", encoding="utf-8") as f:
+            f.write("x")
+        os.symlink("../outside", one.at("out"))
+        with open(one.at(".feign"), "a", encoding="utf-8") as f:
+            f.write("t ../outside\0t /../outside\0t /out/x\0t " + outside + "\0t /\0t /.feign\0x\0\0t")
+        assert one()["mismatched"] == 0
+        assert os.path.exists(os.path.join(outside, "x")) and os.path.exists(one.at(".feign"))
+
+
+def test_ctrl_c_during_prepare_ends_it_there():
+    with Tmp() as tmp:
+        root = Root(tmp, [line for i in range(5000) for line in (f'openat(AT_FDCWD, "/{i}", O_RDONLY) = 3',
+                                                                'pread64(3, "x"..., 4096, 258048) = 4096', "close(3) = 0")])
+        child = subprocess.Popen([FEIGN, "replay", root.trace, "--root", root.root, "--content", "random", "--json"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while child.poll() is None and len(os.listdir(root.root)) < 5:
+            time.sleep(0.001)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+        report = json.loads(out)
+        assert child.returncode == 1 and "signal 2 while the root was prepared" in report["stopped_by"], err
+        assert report["replayed"] == 0 and report["prepared"]["files"] < 5000
+        assert root("--content", "random")["mismatched"] == 0
 
 
 def test_only_what_the_trace_changes_is_looked_at_again():

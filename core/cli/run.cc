@@ -466,9 +466,11 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
         prepared->why);
   const bool writes = options.content.kind != Content::kSparse;
   if (writes && run.max_bytes != 0) run.max_bytes -= std::min(run.max_bytes - 1, prepared->bytes);
-  if (!prepared->full.empty()) {
+  if (!prepared->full.empty() || prepared->stopped) {
     report.interrupted = true;
-    report.stopped_by = prepared->full;
+    report.stopped_by = prepared->stopped ? "signal " + std::to_string(g_stop_signal.load()) +
+                                                " while the root was prepared"
+                                          : prepared->full;
   }
   return {};
 }

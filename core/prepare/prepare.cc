@@ -14,6 +14,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -26,7 +27,10 @@ namespace {
 
 constexpr char kMarkText[] =
     "This directory was empty when feign first replayed into it: feign may bring it back to the\n"
-    "state that a replay starts from, and removes what a replay left.\n";
+    "state that a replay starts from, and removes what a replay left. What that may be:\n";
+
+// What the mark calls what a replay may leave: see Maker::remove_left().
+constexpr char kLeftTree = 't', kLeftDirectory = 'd', kLeftFile = 'f';
 
 // A descriptor that is closed.
 class Fd {
@@ -47,7 +51,10 @@ class Fd {
   int fd_;
 };
 
-// What a root's mark says of its state, for a list of what is needed.
+// What a root's mark says of its state, for a list of what is needed: a line of one length. Behind
+// it come the paths that were prepared or that a replay may have made, one "TYPE PATH" each, with a
+// NUL behind it (decision 5).
+constexpr size_t kStateLength = 48, kListAt = sizeof kMarkText - 1 + kStateLength;
 std::string state_of(const std::vector<Needed>& needed, const PrepareOptions& options) {
   uint64_t h = 0xcbf29ce484222325u;
   const auto mix = [&](const void* p, size_t n) {
@@ -76,10 +83,13 @@ std::string state_of(const std::vector<Needed>& needed, const PrepareOptions& op
       number(length);
     }
   }
-  char out[80];
-  snprintf(out, sizeof out, "prepared %zu %016" PRIx64 "\n", needed.size(), h);
+  char out[kStateLength + 1];
+  snprintf(out, sizeof out, "prepared %20zu %016" PRIx64 " \n", needed.size(), h);
   return out;
 }
+
+// What the state of a root is called that is none: a replay is being prepared.
+std::string no_state() { return std::string(kStateLength - 1, ' ') + "\n"; }
 
 class Maker {
  public:
@@ -100,6 +110,8 @@ class Maker {
   void trust() { known_ = true; }
   bool seems_whole(const std::vector<Needed>& needed) const;
   Result<void> set_state(const std::string& state);
+  // Removes what other replays left that is not needed now, and notes what this one may leave.
+  Result<void> succeed(const std::vector<Needed>& needed);
   Result<void> make(const Needed& n);
   Result<void> remove(const Needed& n);
   // One of these. A trace does not tell all, and may ask for a file here and for what lies below it
@@ -127,6 +139,8 @@ class Maker {
   Result<Fd> directories(const std::string& path, int depth);
   Result<void> in_the_way(int parent, const std::string& name, const std::string& path);
   int remove_tree(int parent, const char* name, int depth);
+  Result<std::string> left() const;
+  Result<void> remove_left(char type, const std::string& path);
   Result<void> content(int fd, const Needed& n);
 
   int root_fd_;
@@ -172,7 +186,7 @@ Result<void> Maker::begin() {
 bool Maker::was_in(const std::string& state) const {
   if (!ours_) return false;
   const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  char text[sizeof kMarkText + 100];
+  char text[kListAt];
   const ssize_t length = mark.ok() ? read(mark.get(), text, sizeof text) : -1;
   return length > 0 && std::string_view(text, static_cast<size_t>(length)) == kMarkText + state;
 }
@@ -201,9 +215,83 @@ Result<void> Maker::set_state(const std::string& state) {
   const Fd mark(openat(root_fd_, kRootMark, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!mark.ok()) return failed("open", kRootMark, errno);
   const auto start = static_cast<off_t>(sizeof kMarkText - 1);
-  if (ftruncate(mark.get(), start) != 0 ||
-      pwrite(mark.get(), state.data(), state.size(), start) != static_cast<ssize_t>(state.size()))
+  if (pwrite(mark.get(), state.data(), state.size(), start) != static_cast<ssize_t>(state.size()))
     return failed("write", kRootMark, errno);
+  return {};
+}
+
+// The mark's list of what was prepared or may have been made.
+Result<std::string> Maker::left() const {
+  const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  std::string list;
+  char part[1 << 16];
+  off_t at = kListAt;
+  ssize_t n = -1;
+  while (mark.ok() && (n = pread(mark.get(), part, sizeof part, at)) > 0) {
+    list.append(part, static_cast<size_t>(n));
+    at += n;
+  }
+  if (n < 0) return errno_error("prepare " + root_ + ": read " + kRootMark, errno);
+  return list;
+}
+
+// What a replay made goes with all that is in it; a directory that was prepared goes if nothing is
+// in it that nobody here knows of.
+Result<void> Maker::remove_left(char type, const std::string& path) {
+  if (path.size() < 2 || path[0] != '/' || clean_path(path) != path) return {};
+  const size_t slash = path.rfind('/');
+  const std::string above = slash == 0 ? "/" : path.substr(0, slash), name = path.substr(slash + 1);
+  const Fd parent(open_in_root(root_fd_, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  if (!parent.ok() || (slash == 0 && name == kRootMark)) return {};
+  int e = 0;
+  if (type == kLeftTree)
+    e = remove_tree(parent.get(), name.c_str(), 0);
+  else if (unlinkat(parent.get(), name.c_str(), type == kLeftDirectory ? AT_REMOVEDIR : 0) != 0)
+    e = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR || errno == EISDIR ||
+                errno == EPERM || errno == EBUSY
+            ? ENOENT
+            : errno;
+  if (e == 0) ++done.removed;
+  return e == 0 || e == ENOENT ? Result<void>() : failed("remove", path, e);
+}
+
+Result<void> Maker::succeed(const std::vector<Needed>& needed) {
+  if (!ours_) return {};
+  std::map<std::string_view, char> now;  // with the directories above
+  for (const Needed& n : needed) {
+    const bool made = n.type == Needed::kAbsent || (n.changed && n.type != Needed::kDirectory);
+    now[n.path] = made ? kLeftTree : n.type == Needed::kDirectory ? kLeftDirectory : kLeftFile;
+    for (std::string_view above = n.path; n.type != Needed::kAbsent;) {
+      above = above.substr(0, above.rfind('/'));
+      if (above.empty() || !now.try_emplace(above, kLeftDirectory).second) break;
+    }
+  }
+  auto list = left();
+  if (!list) return std::move(list.error());
+  // Names sort before what is below them: the last first, so that directories are empty by then.
+  for (size_t end = list->rfind('\0'); end != std::string::npos && end != 0;) {
+    const size_t before = list->rfind('\0', end - 1);
+    const size_t from = before == std::string::npos ? 0 : before + 1;
+    const std::string path = list->substr(std::min(from + 2, end), end - std::min(from + 2, end));
+    if (!now.contains(path))
+      if (auto removed = remove_left((*list)[from], path); !removed) return removed;
+    end = before;
+  }
+  std::string text;
+  for (const auto& [path, type] : now) {
+    text += type;
+    text += ' ';
+    text += path;
+    text += '\0';
+  }
+  const Fd mark(openat(root_fd_, kRootMark, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!mark.ok() || ftruncate(mark.get(), kListAt) != 0) return failed("write", kRootMark, errno);
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n =
+        pwrite(mark.get(), text.data() + at, text.size() - at, static_cast<off_t>(kListAt + at));
+    if (n <= 0) return failed("write", kRootMark, n < 0 ? errno : EIO);
+    at += static_cast<size_t>(n);
+  }
   return {};
 }
 
@@ -502,7 +590,10 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   const std::string state = state_of(needed, options);
   const bool again = maker.was_in(state) && maker.seems_whole(needed);
   if (again) maker.trust();
-  if (auto set = maker.set_state(""); !set) return std::move(set.error());
+  if (auto set = maker.set_state(no_state()); !set) return std::move(set.error());
+  if (!again)
+    if (auto done = maker.succeed(needed); !done && maker.done.full.empty())
+      return std::move(done.error());
   // Links first: what lies behind one is then made behind it. Then the rest, parents before
   // children.
   using Step = Result<void> (Maker::*)(const Needed&);
@@ -538,6 +629,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   maker.done.checked = looked;
   if (made && !stopped)
     if (auto set = maker.set_state(state); !set) return std::move(set.error());
+  maker.done.stopped = stopped;
   return maker.done;
 }
 

@@ -87,6 +87,7 @@ struct Prepared {
   std::string full;       // not empty: there was no more space, and this says where
   uint64_t left_out = 0;  // what cannot be there beside what else is needed
   std::string why;        // … of the first of these
+  bool stopped = false;   // go_on() ended it before all was there
 };
 
 struct PrepareOptions {
@@ -97,9 +98,9 @@ struct PrepareOptions {
 // Makes it. `root_fd` is the open root, `root` its name for messages. What is there already as it
 // should be is left alone. What is there but must not be is removed, if the root was empty when we
 // first used it (it carries our mark, the file .feign); else it is an error. The mark remembers
-// what was made: where the same is needed again, only what the trace changes is looked at. Paths
-// cannot lead out of the root, whatever links it holds. Now and then `go_on` is asked; false ends
-// it early.
+// what was made: where the same is needed again, only what the trace changes is looked at; where
+// something else is, what others left goes. Paths cannot lead out of the root, whatever links it
+// holds. Now and then `go_on` is asked; false ends it early.
 Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector<Needed>& needed,
                          const PrepareOptions& options,
                          const std::function<bool(uint64_t done)>& go_on);
