@@ -105,7 +105,8 @@ enum {
   /** handle, file, path and offset are the core's (see feign_activity); a provider that emits what
    *  it once got resolved (the native format) sets it, every other provider leaves it. */
   FEIGN_RESOLVED = 1u << 0,
-  /** Made by a modifier; it was not recorded. */
+  /** Made by a modifier; it was not recorded. From a provider, of an exit: the process ended, by a
+   *  signal or by a call that the trace does not have; the core drops it if it knew that. */
   FEIGN_INJECTED = 1u << 1,
   /** The handle's last descriptor goes with this activity. */
   FEIGN_LAST = 1u << 2,
@@ -163,7 +164,11 @@ enum {
  * one (feign_sink.make), so it can grow at its end.
  *
  * A provider fills in what its trace says, in the trace's own terms: `handle` and `handle2` are
- * descriptor numbers as recorded, plus FEIGN_FD(); paths are as recorded. The core's `resolve` then
+ * descriptor numbers as recorded, plus FEIGN_FD(); paths are as recorded. Where the tracer names
+ * what descriptors are, `file` is the string id of that name for `handle`, and `path2` for what an
+ * open returned; that wins over what calls tell, some of which may not have been traced. With a
+ * relative path, `file` is the working directory: as named (`handle` is FEIGN_CWD) or, where nothing
+ * else tells it (0), the one that the program is taken to have begun in. The core's `resolve` then
  * plays the operating system's part and turns them into what is described here. Modifiers and
  * replayers see resolved activities only.
  */
@@ -187,7 +192,8 @@ typedef struct feign_activity {
   const uint64_t *values; /**< rare arguments, as op_info's args say; change by set_values() */
   uint32_t value_count; /**< how many values */
   uint32_t path2;       /**< string id of a second path: rename's new name, a link's target */
-  uint32_t handle2;     /**< a second handle: dup's result, the target of a copy; 0 if none */
+  uint32_t handle2;     /**< a second handle: dup's result, the target of a copy, one that open found
+                             closed by a call that the trace does not have; 0 if none */
   uint32_t mode;        /**< permission bits asked for; stat: st_mode found; data: docs/abi.md */
   uint64_t place;       /**< where in the input: FEIGN_PLACE_SOURCE(), FEIGN_PLACE_LINE() */
   uint32_t marks;       /**< FEIGN_RESOLVED and the like */

@@ -253,6 +253,13 @@ TEST(Handle, ACopyThatIsClosedWaitsForNobodyTheLastOneForAll) {
   EXPECT_EQ(r.of(2), (Edges{{0, "handle"}}));
   EXPECT_EQ(r.of(3), (Edges{{1, "handle"}, {2, "handle"}}));
 }
+TEST(Handle, AnOpenThatFindsOneClosedComesAfterItsUses) {
+  Call open = open_call(1, 2, 2, "/g");
+  open.handle2 = 1;
+  const Ran r({open_call(1, 1, 1, "/f"), data(2, "pread64", 1, 1, 0, 8), open}, only("handle"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "handle"}}));
+}
 TEST(Handle, WhatEndsWithAProcessIsClosed) {
   Call exit{.stream = 2, .op = "exit_group", .values = {1}};
   const Ran r({open_call(1, 1, 1, "/f"), data(3, "pread64", 1, 1, 0, 8), exit}, only("handle"));

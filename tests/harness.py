@@ -28,7 +28,7 @@ class Result:
         return json.loads(self.out)
 
 
-def feign(*args, timeout=120, env=None, stdin=None, cwd=None):
+def feign(*args, timeout=120, env=None, cwd=None):
     done = subprocess.run([FEIGN, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
                           env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, cwd=cwd)
     done.stdout, done.stderr = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")

@@ -357,6 +357,20 @@ def test_bash():
     replays("bash", f"cat > s <<'EOF'\n{BASH}\nEOF\nbash s")
 
 
+def test_calls_that_were_not_traced():
+    """Whose closes, dups, forks and ends nothing tells but what -y says of the descriptors."""
+    script = """
+echo one > one; echo more >> one; (echo sub; sed s,x,y, one) > two
+for i in 1 2 3; do echo $i; done > loop
+exec 4>>log; echo a >&4; (echo c >&4); echo b >&4; exec 4>&-
+cd ../in; echo x > ../w/x; cd ../w; echo y > y; sed s,x,y, loop >> one
+{ echo e1 >&2; echo o1; } > out 2>&1
+printf 'a b' | sed s/a/cc/ > s
+"""
+    for calls in ("openat,write", "openat,write,close", "openat,read,write"):
+        replays("some-calls", script, options=("-f", "-ttt", "-T", "-y", "-e", "trace=" + calls))
+
+
 def test_files_that_were_there():
     replays("there", "cat ../in/a ../in/b > c; cp ../in/big c2; head -c 10 ../in/big > h; tail -c 10 ../in/big > t; sed -i s/x/y/ ../in/b; mv ../in/m ../in/n; cat ../in/n > n; "
             "echo appended >> ../in/log; cat ../in/log > log; dd if=../in/big of=../in/over bs=100 count=3 conv=notrunc status=none; cat ../in/over | wc -c > ov; rm ../in/gone; "

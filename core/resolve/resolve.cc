@@ -183,8 +183,7 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
   if (files) {
     t.table = table;
   } else {
-    *t.table = *table;
-    for (auto& [fd, d] : t.table->map) ++d.description->refs;
+    t.table = copy_of(*table);
   }
 }
 
@@ -279,6 +278,9 @@ Resolve::Description* Resolve::describe(uint32_t marks, uint32_t path, uint32_t 
 
 void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
   if (--d->refs != 0) return;
+  if (d->fd >= 0)
+    if (const auto at = left_.find(d->file); at != left_.end() && at->second.found == d)
+      at->second = {nullptr, d->offset, at->second.appends};
   if (ended != nullptr && (!(d->marks & FEIGN_NOT_A_FILE) || d->file != 0))
     ended->push_back(d->handle);
   free_.push_back(d);
@@ -287,7 +289,11 @@ void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
 void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec) {
   ++d->refs;
   Descriptor& at = t.table->map[fd];
-  if (at.description != nullptr) release(at.description, nullptr);
+  if (at.description != nullptr) {
+    if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
+      t.table->unclosed.push_back(at.description->handle);
+    release(at.description, nullptr);
+  }
   at = {d, close_on_exec};
 }
 
@@ -297,13 +303,31 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   const int32_t fd = FEIGN_FD_OF(handle);
   if (handle == 0 || handle == FEIGN_CWD || fd < 0) return nullptr;
   const auto at = t.table->map.find(fd);
-  const std::string_view what = tables_.strings.text(hint);
   if (at != t.table->map.end()) {
     Description* const d = at->second.description;
-    if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE) && !what.empty()) connected(*d, what);
-    return d;
+    if (hint == 0) return d;
+    if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE)) connected(*d, tables_.strings.text(hint));
+    if (d->path == hint || d->said == hint || !is_another(*d, hint)) return d;
   }
   if (!found_open_) return nullptr;  // the kernel said that it is none
+  return found_open(t, fd, hint);
+}
+
+// Whether what the tracer says of a descriptor tells that it is not what it was known to be: a
+// close, dup or the like is missing in the trace.
+bool Resolve::is_another(const Description& d, uint32_t hint) {
+  const bool is_file = (d.marks & FEIGN_NOT_A_FILE) == 0;
+  if (is_file && d.said == 0 && !(d.marks & FEIGN_INHERITED)) return false;
+  feign_activity device{};
+  if (!tables_.strings.text(hint).starts_with('/') || no_storage(device, hint)) return is_file;
+  if (d.path != 0 && names_.canonical(d.path, true) == names_.canonical(hint, true)) return false;
+  const uint32_t file = names_.at(names_.canonical(hint, true));
+  return file != 0 && file != d.file;
+}
+
+Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
+  constexpr int32_t kStandard = 2;  // processes inherit them from each other
+  const std::string_view what = tables_.strings.text(hint);
   feign_activity device{};
   const bool file =
       !what.empty() && what[0] == '/' && !what.starts_with("/memfd:") && !no_storage(device, hint);
@@ -315,9 +339,20 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
     if (known == 0) known = names_.nameless();
     identity = known;
   }
+  Left* const left = file && identity != 0 ? &left_[identity] : nullptr;
+  if (left != nullptr && left->found != nullptr && left->found->fd == fd && fd <= kStandard) {
+    install(t, fd, left->found, false);
+    return left->found;
+  }
   Description* d =
       describe(FEIGN_INHERITED | device.marks | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
                what.empty() || what[0] != '/' ? 0 : hint, identity, 0);
+  if (left != nullptr) {
+    d->fd = fd;
+    d->flags = left->appends ? O_APPEND : 0;
+    d->offset = left->offset;
+    left->found = d;
+  }
   install(t, fd, d, false);
   if (identity == 0) connected(*d, what);
   return d;
@@ -381,6 +416,13 @@ void Resolve::fill(feign_activity& a, const Description* d) {
   a.marks |= d->marks;
 }
 
+std::shared_ptr<Resolve::Table> Resolve::copy_of(const Table& table) {
+  auto own = std::make_shared<Table>();
+  own->map = table.map;
+  for (auto& [fd, d] : own->map) ++d.description->refs;
+  return own;
+}
+
 void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended) {
   for (auto at = table.map.begin(); at != table.map.end();) {
     if (only_on_exec && !at->second.close_on_exec) {
@@ -390,6 +432,8 @@ void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* 
     release(at->second.description, ended);
     at = table.map.erase(at);
   }
+  ended->insert(ended->end(), table.unclosed.begin(), table.unclosed.end());
+  table.unclosed.clear();
 }
 
 // ---- paths --------------------------------------------------------------------------------------
@@ -450,6 +494,14 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
                                                           std::string(rest)));
 }
 
+// What the tracer says of the working directory (FEIGN_CWD) counts where no call tells it, what the
+// provider takes for granted (0) where nothing does.
+void Resolve::works_in(const Thread& t, uint32_t handle, uint32_t hint) {
+  const bool said =
+      handle == FEIGN_CWD && !moves_seen_ && !tables_.strings.text(hint).ends_with(" (deleted)");
+  if (hint != 0 && (t.place->path == 0 || said)) t.place->path = hint;
+}
+
 uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {
   // Longer than any that a program got to: trees that deep are kept account of no more.
   constexpr size_t kLongest = size_t{16} << 10;
@@ -470,7 +522,7 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
   }
   uint32_t base = 0;
   if (base_handle == FEIGN_CWD || base_handle == 0) {
-    if (t.place->path == 0 && hint != 0) t.place->path = hint;
+    works_in(t, base_handle, hint);
     base = t.place->path;
   } else {
     const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
@@ -674,7 +726,7 @@ const char* Resolve::memory_call(Record& r, Thread& t, Effect effect) {
 
 void Resolve::open(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
-  const uint32_t hint = a.file;
+  const uint32_t hint = a.file, said = std::exchange(a.path2, 0);
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
   if (effect == Effect::kFopen || effect == Effect::kFreopen) a.mode = 0666;  // fopen(3)
   if (effect == Effect::kTmpfile) {
@@ -727,14 +779,22 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   }
   if (a.result < 0) return;
   Description* d = describe(marks, path, a.file, a.flags);
+  d->said = said;
   const bool stdio = effect == Effect::kFopen || effect == Effect::kFreopen;
   if (stdio && (a.flags & O_APPEND) && !(a.flags & O_RDWR)) {  // mode "a" starts at the end
     d->at_end = true;
     d->offset = a.file != 0 ? names_.file(a.file).size : 0;
   }
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
+  if (a.file != 0 && (a.flags & O_APPEND)) left_[a.file].appends = true;
+  if (const auto at = left_.find(a.file); at != left_.end())
+    at->second = {at->second.found, 0, (a.flags & O_APPEND) != 0};
   a.handle = d->handle;
   a.marks |= marks;
+  if (effect != Effect::kFreopen && !t.table->unclosed.empty()) {
+    a.handle2 = t.table->unclosed.back();
+    t.table->unclosed.pop_back();
+  }
 }
 
 void Resolve::path_call(Record& r, Thread& t, Effect effect) {
@@ -742,8 +802,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const uint32_t hint = a.file;
   a.file = 0;
   // Of both names.
-  if (t.place->path == 0 && hint != 0 && (a.handle == FEIGN_CWD || a.handle == 0))
-    t.place->path = hint;
+  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, a.handle, hint);
   if (a.path == 0) {  // AT_EMPTY_PATH, or no path at all: the descriptor's file
     if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, 0, a.path2);
     a.handle2 = 0;
@@ -886,6 +945,11 @@ void Resolve::copy(Record& r, Thread& t) {
 const char* Resolve::apply(Record& r) {
   feign_activity& a = r.a;
   const uint32_t recorded_stream = a.stream;
+  if (a.marks & FEIGN_INJECTED) {  // the end of a process, which it may have called for itself
+    const Thread& t = thread_of(recorded_stream);
+    if (!t.known || t.ended) return "";
+    a.marks &= ~FEIGN_INJECTED;
+  }
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
@@ -921,6 +985,7 @@ const char* Resolve::apply(Record& r) {
   }
   const uint32_t hint = a.file;
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+  moves_seen_ |= effect == Effect::kChdir || effect == Effect::kFchdir;
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
   if (part_of_tracked(a, t, effect)) return nullptr;
 
@@ -979,6 +1044,8 @@ const char* Resolve::apply(Record& r) {
             a.handle2 = gone->handle;  // dup2 closes it
             if (gone->refs == 1) a.marks |= FEIGN_LAST;
           }
+          t.table->map.erase(old);
+          release(gone, nullptr);
         }
       }
       install(t, fd, d, effect == Effect::kDup2 && (a.flags & O_CLOEXEC));
@@ -1115,9 +1182,7 @@ const char* Resolve::apply(Record& r) {
         other.process.reset();
       }
       if (t.table.use_count() > 1) {
-        auto own = std::make_shared<Table>(*t.table);
-        for (auto& [fd, d] : own->map) ++d.description->refs;
-        t.table = own;
+        t.table = copy_of(*t.table);
       }
       std::vector<uint64_t> ended;
       close_all(*t.table, true, &ended);
@@ -1155,9 +1220,7 @@ const char* Resolve::apply(Record& r) {
       if (ok) {
         const bool on_exec = (a.flags & CLOSE_RANGE_CLOEXEC) != 0;
         if ((a.flags & CLOSE_RANGE_UNSHARE) && t.table.use_count() > 1) {
-          auto own = std::make_shared<Table>(*t.table);
-          for (auto& [fd, d] : own->map) ++d.description->refs;
-          t.table = own;
+          t.table = copy_of(*t.table);
         }
         for (auto at = t.table->map.begin(); at != t.table->map.end();) {
           const auto fd = static_cast<uint64_t>(at->first);

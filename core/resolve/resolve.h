@@ -25,7 +25,8 @@ class Resolve {
 
   // Turns a provider's activity (FEIGN_RESOLVED not set) into what feign.h promises. Activities
   // come in the order in which they took effect, with their ids. If it turns out that it is none,
-  // says why, for the account of what was left out; null otherwise. [stream]
+  // says why, for the account of what was left out, or nothing ("") if there is nothing to say;
+  // null otherwise. [stream]
   const char* apply(Record& record);
   // Time that a stream spent waiting or asleep in a call that is no activity.
   void passed(uint32_t stream, uint64_t ns, feign_passed how);
@@ -42,6 +43,15 @@ class Resolve {
     uint64_t offset = 0;
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
     bool at_end = false;  // the offset is the end of the file, wherever that is
+    uint32_t said = 0;    // what the tracer said it is when it was opened
+    int32_t fd = -1;      // that it was found open as, in a call on it
+  };
+  // What a file's next description begins with that is found open in spite of an open that was
+  // seen, or of another process: a dup or a fork is missing.
+  struct Left {
+    Description* found = nullptr;  // one that is in use
+    uint64_t offset = 0;
+    bool appends = false;
   };
   struct Descriptor {
     Description* description = nullptr;
@@ -53,6 +63,7 @@ class Resolve {
   };
   struct Table {  // a process's descriptors; shared with CLONE_FILES
     std::unordered_map<int32_t, Descriptor> map;
+    std::vector<uint32_t> unclosed;  // handles that ended by a close that was not seen
   };
   struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
@@ -99,12 +110,16 @@ class Resolve {
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
 
   uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
+  void works_in(const Thread& t, uint32_t handle, uint32_t hint);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
+  Description* found_open(Thread& t, int32_t fd, uint32_t hint);
+  bool is_another(const Description& d, uint32_t hint);
   void connected(Description& d, std::string_view what);
   void fill(feign_activity& a, const Description* d);
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void release(Description* d, std::vector<uint64_t>* ended);
   Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
+  static std::shared_ptr<Table> copy_of(const Table& table);
   void close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended);
   void open(Record& r, Thread& t, Effect effect);
   void path_call(Record& r, Thread& t, Effect effect);
@@ -132,8 +147,10 @@ class Resolve {
   std::vector<Description*> free_;
   std::vector<std::unique_ptr<Mapping>> mappings_;
   std::vector<Mapping*> free_mappings_;
+  std::unordered_map<uint32_t, Left> left_;  // by file
   uint32_t last_handle_ = 0;
-  bool found_open_ = true;  // the call at hand did not fail with EBADF
+  bool moves_seen_ = false;  // chdir or fchdir, of any process
+  bool found_open_ = true;   // the call at hand did not fail with EBADF
 };
 
 }  // namespace feign

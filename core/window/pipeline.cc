@@ -145,10 +145,12 @@ feign_status Pipeline::provided(Stage& first, feign_activity* a) {
   if (resolved) return FEIGN_OK;
   const char* why = resolve_.apply(*Record::of(a));
   if (why == nullptr) return FEIGN_OK;
-  const feign_op_info* op = tables_.ops.info(a->op);
-  LeftOut& l = tables_.left_out[{op != nullptr ? op->name : "?", why}];
-  ++l.count;
-  l.duration_ns += a->duration_ns;
+  if (*why != '\0') {
+    const feign_op_info* op = tables_.ops.info(a->op);
+    LeftOut& l = tables_.left_out[{op != nullptr ? op->name : "?", why}];
+    ++l.count;
+    l.duration_ns += a->duration_ns;
+  }
   --counts_.provided;
   a->id = 0;         // what is emitted next gets it
   return FEIGN_END;  // not for this stage

@@ -961,6 +961,13 @@ feign_status Source::line(std::string_view text) {
       }
     } else if (const auto at = processes_.find(pid); at != processes_.end()) {
       (void)no_longer_under_way(*at->second);
+      queue_.emplace_back();
+      feign_activity& a = queue_.back().a;
+      a.op = provider_.known("exit").call->op;
+      a.stream = at->second->stream;
+      a.start_ns = time - std::min(time, provider_.base_);
+      a.place = FEIGN_PLACE(number_, lines_->number());
+      a.marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
     }
     return FEIGN_OK;
   }
@@ -1779,7 +1786,10 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
     const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
     after_cwd_ = relative(a.path) ||
                  (two && (a.handle2 == 0 || a.handle2 == FEIGN_CWD) && relative(a.path2));
-    if (after_cwd_) a.file = cwd_;
+    if (after_cwd_) {
+      a.file = cwd_;
+      a.handle = 0;  // nobody said it
+    }
   }
 
   s.blanks();
@@ -1803,10 +1813,12 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
       a.marks |= FEIGN_NO_RESULT;
     }
   }
-  if (call.effect == Effect::kAccept && s.peek() == '<') {  // which connection it is
+  const bool opens = call.effect == Effect::kOpen || call.effect == Effect::kCreat;
+  if ((opens || call.effect == Effect::kAccept) && s.peek() == '<') {  // what it is
     const char* start = s.p + 1;
     if (s.skip_angle())
-      a.file = hint(static_cast<int32_t>(result), {start, static_cast<size_t>(s.p - start) - 1});
+      (opens ? a.path2 : a.file) =
+          hint(static_cast<int32_t>(result), {start, static_cast<size_t>(s.p - start) - 1});
   }
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;

@@ -182,8 +182,10 @@ class Text {
       add("%" PRId64, a.result);
     }
     add(" <%" PRIu64 ".%09" PRIu64 ">", a.duration_ns / 1000000000, a.duration_ns % 1000000000);
-    if (info != nullptr && info->kind == FEIGN_KIND_OPEN && a.handle != 0)
-      add(" handle=#%u", a.handle);
+    if (info != nullptr && info->kind == FEIGN_KIND_OPEN) {
+      if (a.handle != 0) add(" handle=#%u", a.handle);
+      if (a.handle2 != 0) add(" closed=#%u", a.handle2);
+    }
     if (info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE) &&
         a.offset != FEIGN_NO_OFFSET)
       add(" at=%" PRIu64, a.offset);

@@ -64,8 +64,9 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       h.file = a.file;
       h.access.change = me_;
       if (a.file != 0) ++files_[a.file].open;
-      if (effect == Effect::kFreopen && a.handle2 != 0) break;
-      return;
+      if (a.handle2 == 0) return;
+      if (effect != Effect::kFreopen) return gone(a.handle2);
+      break;
     }
     case Effect::kClose:
       if (a.handle == 0) return;

@@ -211,6 +211,10 @@ struct Context {
   }
 
   int64_t open(const feign_activity& a) {
+    if (a.handle2 != 0) give_up(a.handle2, true);
+    return open_file(a);
+  }
+  int64_t open_file(const feign_activity& a) {
     if (a.path == 0) return skip("no path was recorded");
     // The kernel looks at flags that exclude each other before it looks at the path.
     if (a.result == -EINVAL && (a.flags & O_CREAT) && (a.flags & O_DIRECTORY))
@@ -826,14 +830,19 @@ struct Context {
     ::close(fd);
     return -EMFILE;
   }
-  // Who asks such a file's offset before anybody moved it tells where it was.
+  // Who asks such a file's offset before anybody moved it tells where it was; who reads or writes,
+  // if that was known.
   void place(const feign_activity& a, Effect effect, int fd) {
     const bool asks = effect == Effect::kSeek && a.flags == SEEK_CUR && a.result >= 0;
     if (!asks && effect != Effect::kSeek && effect != Effect::kRead && effect != Effect::kWrite)
       return;
     const std::lock_guard lock(r->open_mutex);
-    if (r->unplaced.erase(a.handle) != 0 && asks)
+    if (r->unplaced.erase(a.handle) == 0) return;
+    if (a.marks & FEIGN_APPENDS) (void)::fcntl(fd, F_SETFL, O_APPEND);
+    if (asks)
       (void)::lseek(fd, a.result - static_cast<int64_t>(a.offset), SEEK_SET);
+    else if (effect != Effect::kSeek && a.offset != 0)
+      (void)::lseek(fd, static_cast<off_t>(a.offset), SEEK_SET);
   }
 
   int64_t truncate(const feign_activity& a) {
@@ -922,14 +931,18 @@ struct Context {
     return result <= 0 && ::ferror(f) ? -errno : result;
   }
   int64_t fopen(const feign_activity& a) {
-    const int64_t fd = open(a);
+    if (a.handle2 != 0) give_up(a.handle2, true);
+    return open_stream(a);
+  }
+  int64_t open_stream(const feign_activity& a) {
+    const int64_t fd = open_file(a);
     if (fd < 0 || a.handle == 0) return fd;
     if ((a.flags & O_APPEND) && !(a.flags & O_RDWR)) ::lseek(static_cast<int>(fd), 0, SEEK_END);
     return file(a) != nullptr ? fd : -errno;
   }
   int64_t freopen(const feign_activity& a) {
     if (a.handle2 != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
-    return fopen(a);
+    return open_stream(a);
   }
   int64_t fread(const feign_activity& a) {
     return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(a.length), f); });
