@@ -598,18 +598,17 @@ TEST(Channel, AnEventfdIsReadAsAWhole) {
   EXPECT_EQ(r.of(3), (Edges{{1, "channel"}, {2, "channel"}}));
   EXPECT_EQ(r.of(4), Edges{});
 }
+Call futex(uint32_t stream, uint32_t op, uint64_t start, uint64_t duration, int64_t result) {
+  return {.stream = stream,
+          .op = "futex",
+          .offset = 64,  // the address
+          .result = result,
+          .flags = op,
+          .values = {1},
+          .start_ns = start,
+          .duration_ns = duration};
+}
 TEST(Channel, AFutexWaitComesAfterTheWakeThatEndsIt) {
-  const auto futex = [](uint32_t stream, uint32_t op, uint64_t start, uint64_t duration,
-                        int64_t result, uint64_t address = 64) {
-    return Call{.stream = stream,
-                .op = "futex",
-                .offset = address,
-                .result = result,
-                .flags = op,
-                .values = {1},
-                .start_ns = start,
-                .duration_ns = duration};
-  };
   // Streams are of processes of their own: shared futexes.
   const Ran r({futex(1, 1, 1000, 10, 1), futex(2, 0, 900, 200, 0), futex(3, 0, 2000, 500, 0),
                futex(1, 1, 2400, 200, 1), on_path(3, "stat", "/a"),
@@ -621,6 +620,16 @@ TEST(Channel, AFutexWaitComesAfterTheWakeThatEndsIt) {
   EXPECT_EQ(r.of(4), (Edges{{3, "channel"}}));  // its own was seen late
   EXPECT_EQ(r.of(5), Edges{});
   EXPECT_EQ(r.of(6), Edges{});  // private: of another process
+}
+TEST(Channel, WhatMpiDoesToLetItsThreadsGoOnIsItsOwn) {
+  const Call made{.stream = 1, .op = "MPI_Comm_dup", .layer = "mpi"};
+  Call wake = futex(1, 1, 1000, 10, 1), again = wake;
+  wake.marks = FEIGN_AT_DEPTH(1);
+  const Ran inside({made, wake, futex(2, 0, 900, 200, 0)}, only("channel"));
+  const Ran behind({made, again, futex(2, 0, 900, 200, 0)}, only("channel"));
+
+  EXPECT_EQ(inside.of(2), Edges{});
+  EXPECT_EQ(behind.of(2), (Edges{{1, "channel"}}));
 }
 TEST(Channel, ALockIsHandedOverAndSharedOnesAreShared) {
   const auto flock = [](uint32_t stream, uint32_t how, int64_t result = 0) {

@@ -285,7 +285,7 @@ def recorded(tmp, name, *arguments, ranks=4, compile=("mpicc", "-O2"), keep_raw=
               env={"FEIGN_TESTS": "1"})
     if "is not there" in r.err:
         raise Skip(r.err.strip())
-    assert r.status == 0, r.err
+    assert r.status == 0, (r.status, r.out, r.err)
     return trace, made
 
 

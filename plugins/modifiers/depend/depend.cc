@@ -118,11 +118,13 @@ void Depend::activity(feign_activity& a) {
       for (const auto& [file, range] : done) write(files_[file], range[0], range[1], false);
     }
   }
-  // What MPI reads from connections of its own may be for a message that nobody asked for yet.
+  // What MPI reads from connections of its own may be for a message that nobody asked for yet, and
+  // which of the threads that are in MPI lets the others go on is not the same twice.
   const uint32_t depth = FEIGN_DEPTH(a.marks);
   if (depth <= streams_[a.stream].mpi)
     streams_[a.stream].mpi = effects_[a.op].mpi ? depth : UINT32_MAX;
-  const bool mpis_own = depth > streams_[a.stream].mpi && (a.marks & FEIGN_BOTH_WAYS);
+  const bool mpis_own =
+      depth > streams_[a.stream].mpi && ((a.marks & FEIGN_BOTH_WAYS) || effect == Effect::kFutex);
   if (on(kChannel) && !mpis_own) channels(a, effect);
   if (on(kTrace)) {
     after(before_, kTrace);
