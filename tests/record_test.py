@@ -596,6 +596,17 @@ def test_by_strace():
         r = feign("record", "--tracer", "strace", "-o", trace, "--", "sh", "-c", "echo a > a; exit 3", cwd=tmp)
         assert r.status == 3, r.err
         assert feign("info", trace, "--json").status == 0 and sorted(os.listdir(tmp)) == ["a", "t.feign"]
+        # Who is killed has no call that ends it.
+        out = os.path.join(tmp, "t.txt")
+        assert feign("record", "--tracer", "strace", "-o", trace, "--", "sh", "-c", "kill -9 $$", cwd=tmp).status == 137
+        assert feign("convert", trace, out).status == 0
+        with open(out, encoding="utf-8") as f:
+            assert re.search(r"\] exit\(\) = \? ", f.read())
+
+
+def test_what_strace_cannot_do_is_refused():
+    for option in (("--mpi",), ("--sample", "10"), ("--max-size", "1m"), ("--cpu-time",), ("--paused",), ("--layer", "posix", "--layer", "stdio"), ("--with", "x.so")):
+        refuses("record", "--tracer", "strace", *option, "--", "true", text=f"{option[0]}.*: --tracer strace puts no library into the program")
 
 
 def test_killed_recording_is_readable():

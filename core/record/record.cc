@@ -480,15 +480,31 @@ uint64_t start_cost(const RawFolder& folder) {
   return with > without ? with - without : 0;
 }
 
+// What asks for a library in the program.
+Result<void> strace_is_able(const RecordOptions& o) {
+  std::string asked;
+  if (!o.with.empty()) asked = "--with " + o.with.front();
+  for (const std::string& layer : o.layers)
+    if (layer != "posix") asked = "--layer " + layer;
+  if (o.sample != 1) asked = "--sample " + std::to_string(o.sample);
+  if (o.max_bytes != 0) asked = "--max-size";
+  if (o.mpi) asked = "--mpi";
+  if (o.cpu_time) asked = "--cpu-time";
+  if (o.paused) asked = "--paused";
+  if (o.all_users) asked = "--all-users";
+  if (asked.empty()) return {};
+  return Error(FEIGN_ERR_ARGUMENT,
+               asked + ": --tracer strace puts no library into the program, " + "which this needs");
+}
+
 Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {
   auto strace = program_of("strace");
   if (!strace) return Error(FEIGN_ERR_UNSUPPORTED, "--tracer strace: strace is not installed");
   Recorded r;
   r.raw = o.output + ".strace";
   std::vector<std::string> command = {"strace", "-f", "-ttt", "-T", "-y", "-s", "0", "-o", r.raw};
-  // Descriptors by name and nothing but what becomes activities or a wait; -qq: no words of its
-  // own.
-  command.insert(command.end(), {"-qq", "--"});
+  // -q: no words of its own but that a process ended, which no call tells of one that is killed.
+  command.insert(command.end(), {"-q", "--"});
   command.push_back(program);
   command.insert(command.end(), o.command.begin() + 1, o.command.end());
   auto status = run(*strace, command);
@@ -608,10 +624,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT, "-o " + o.output + ": is a directory, want a file's name");
   if (o.tracer == "strace") {
-    if (!o.with.empty())
-      return Error(FEIGN_ERR_ARGUMENT, "--with " + o.with.front() +
-                                           ": --tracer strace puts no library into the program");
-    if (auto layers = layers_of(o, {}); !layers) return std::move(layers.error());
+    if (auto able = strace_is_able(o); !able) return std::move(able.error());
     return by_strace(o, *program);
   }
   if (const std::string why = hindrance(*program); !why.empty())
