@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Bad input: each gets an error that names what is wrong, exit status 2, and nothing half-written."""
 import os
+import pty
 import random
 import shutil
 import stat
@@ -350,6 +351,26 @@ def test_directories_without_end():
             f.write('7 chdir("/d") = 0\n' + "".join(f'7 chdir("{"e/" * 400}{i}") = 0\n' for i in range(4000)))
         done = subprocess.run(["prlimit", f"--as={2 << 30}", FEIGN, "convert", path, os.path.join(tmp, "o.feign")], stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_what_a_terminal_obeys_is_not_given_to_it():
+    """Names of files and broken lines may have anything in them."""
+    with Tmp() as tmp:
+        trace = put(tmp, "t", '7 stat("/\\33[31mred", {st_mode=S_IFREG|0644, st_size=3}) = 0\n')
+        broken = put(tmp, "u", "7 \x07 rings\n")
+        assert "/\x1b[31mred" in feign("info", trace).out  # a program that reads it gets the name
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([FEIGN, "info", trace], stdout=theirs):
+            os.close(theirs)
+            shown = b""
+            try:
+                while some := os.read(ours, 65536):
+                    shown += some
+            except OSError:
+                pass  # its other end is closed
+            os.close(ours)
+        assert b"/\\x1b[31mred" in shown and b"\x1b" not in shown, shown
+        refuses("info", broken, "--provider", "strace", text=r"u:1: .*\\x07 rings")
 
 
 if __name__ == "__main__":

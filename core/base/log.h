@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace feign {
 
@@ -10,7 +11,13 @@ namespace feign {
 void set_log_level(int level);
 int log_level();
 
-// "feign: TEXT" on standard error, in one write, if level <= log_level(). [any thread]
+// For a terminal, which obeys control characters: those that a file's name or a broken trace has,
+// as
+// "\x1b". Newlines and tabs stay.
+std::string printable(std::string_view text);
+
+// "feign: TEXT" on standard error, printable and in one write, if level <= log_level(). [any
+// thread]
 void log(int level, const std::string& text);
 
 }  // namespace feign

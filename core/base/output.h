@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace feign {
 
@@ -55,12 +56,14 @@ class OutputFile {
   int fd_ = -1;
 };
 
-// To standard output ("" or "-"), or to a file that appears when it is complete.
+// To standard output ("" or "-"; printable if that is a terminal), or to a file that appears when
+// it is complete.
 inline Result<void> put_text(const std::string& text, const std::string& output) {
   if (output.empty() || output == "-") {
     errno = 0;
+    const std::string shown = isatty(STDOUT_FILENO) != 0 ? printable(text) : text;
     const bool good =
-        ::fwrite(text.data(), 1, text.size(), stdout) == text.size() && ::fflush(stdout) == 0;
+        ::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && ::fflush(stdout) == 0;
     if (good || errno == EPIPE) return {};  // a reader that has seen enough, as head does
     return errno_error("write standard output", errno);
   }
