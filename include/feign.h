@@ -135,7 +135,9 @@ enum {
    *  written to its other end, where the trace has that. (Bits 13 to 20: FEIGN_AS_NAMED.) */
   FEIGN_BOTH_WAYS = 1u << 21,
   /** Most of compute_ns was slept: no processor was kept busy. */
-  FEIGN_ASLEEP = 1u << 22
+  FEIGN_ASLEEP = 1u << 22,
+  /** From a provider: `file` is what the tracer said at this call that `handle` is. */
+  FEIGN_TOLD = 1u << 23
 };
 
 /**
@@ -165,10 +167,10 @@ enum {
  *
  * A provider fills in what its trace says, in the trace's own terms: `handle` and `handle2` are
  * descriptor numbers as recorded, plus FEIGN_FD(); paths are as recorded. Where the tracer names
- * what descriptors are, `file` is the string id of that name for `handle`, and `path2` for what an
- * open returned; that wins over what calls tell, some of which may not have been traced. With a
- * relative path, `file` is the working directory: as named (`handle` is FEIGN_CWD) or, where nothing
- * else tells it (0), the one that the program is taken to have begun in. The core's `resolve` then
+ * what descriptors are, `file` is the string id of that name for `handle` (the working directory's
+ * for FEIGN_CWD or 0), and `path2` for what an open returned. With FEIGN_TOLD it wins over what calls
+ * tell, some of which may not have been traced; without, it is what was there when the program began,
+ * and counts where nothing else tells it. The core's `resolve` then
  * plays the operating system's part and turns them into what is described here. Modifiers and
  * replayers see resolved activities only.
  */

@@ -589,6 +589,19 @@ def test_selection():
         assert "max-size" in r.err, r.err
 
 
+def test_what_a_process_inherits_is_where_it_wrote():
+    """Standard output was a file when the command began: what its pipelines make of it is told by calls."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, out = os.path.join(tmp, "t.feign"), os.path.join(tmp, "out")
+        with open(out, "wb") as f:
+            subprocess.run([FEIGN, "record", "-q", "-o", trace, "--", "sh", "-c", "echo a; ls / | xargs echo > v"], cwd=tmp, stdout=f, check=True)
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        r = feign("replay", trace, "--root", root, "--json").json()
+        assert r["fidelity"] == 1 and os.path.getsize(root + out) == 2 and "lacks calls" not in str(r["notes"]), r
+
+
 def test_by_strace():
     needs_strace()
     with Tmp() as tmp:

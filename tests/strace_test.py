@@ -42,6 +42,14 @@ def same(got, want):
     assert got == want, "\n".join(["got"] + got + ["want"] + want)
 
 
+def notes_of(trace, *options):
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(trace) + "\n")
+        return "\n".join(feign("info", path, *options, "--json").json()["notes"])
+
+
 OPEN = 'openat(AT_FDCWD, "/f", O_RDONLY) = 3'
 SEEN = 'openat(pathname="/f", flags=O_RDONLY, mode=00) = 3'
 
@@ -77,11 +85,8 @@ def test_what_tells_the_working_directory():
             ([unlink, '8 write(1, "cd AT_FDCWD</home>", 18) = 18'], [], None)):
         text, r = text_of(lines, *options)
         assert any(f'unlink(pathname="{want or ""}/a")' in line for line in text), (lines, options, text)
-        with Tmp() as tmp:
-            with open(os.path.join(tmp, "t.strace"), "w", encoding="utf-8") as f:
-                f.write("\n".join(lines) + "\n")
-            notes = feign("info", os.path.join(tmp, "t.strace"), *options, "--json").json()["notes"]
-        assert any("--cwd DIR" in note for note in notes) == (want is None), (lines, options, notes)
+        notes = notes_of(lines, *options)
+        assert ("--cwd DIR" in notes) == (want is None), (lines, options, notes)
 
 
 def test_calls_in_two_pieces_of_which_the_second_names_nobody():
@@ -345,6 +350,9 @@ def test_a_clock_that_is_set_back_is_said_and_gone_on_with():
 
 def test_descriptors_whose_close_is_not_in_the_trace():
     """An open that returns one tells it; a process that ends closes what it had, whether a call says so or not."""
+    close = "close(3) = 0"
+    for lines, note in (([OPEN, OPEN], True), ([OPEN, close, OPEN], False), ([OPEN + "</f>"] * 2, False)):
+        assert ("the trace lacks calls that close descriptors" in notes_of(lines)) == note, lines
     with Tmp() as tmp:
         trace = os.path.join(tmp, "t")
         some = ['7 openat(AT_FDCWD, "/d/%d", O_WRONLY|O_CREAT, 0666) = 3', '7 write(3, "x", 1) = 1']

@@ -292,6 +292,12 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   if (at.description != nullptr) {
     if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
       t.table->unclosed.push_back(at.description->handle);
+    if (!said_guess_ && at.description->said == 0) {
+      said_guess_ = true;
+      tables_.notes.emplace_back(
+          "the trace lacks calls that close descriptors: what dup and fork made of them is not "
+          "known where it lacks these, too (strace: -y tells it, or -e trace=file,desc,process)");
+    }
     release(at.description, nullptr);
   }
   at = {d, close_on_exec};
@@ -307,7 +313,7 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
     Description* const d = at->second.description;
     if (hint == 0) return d;
     if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE)) connected(*d, tables_.strings.text(hint));
-    if (d->path == hint || d->said == hint || !is_another(*d, hint)) return d;
+    if (!told_ || d->path == hint || d->said == hint || !is_another(*d, hint)) return d;
   }
   if (!found_open_) return nullptr;  // the kernel said that it is none
   return found_open(t, fd, hint);
@@ -494,11 +500,10 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
                                                           std::string(rest)));
 }
 
-// What the tracer says of the working directory (FEIGN_CWD) counts where no call tells it, what the
-// provider takes for granted (0) where nothing does.
-void Resolve::works_in(const Thread& t, uint32_t handle, uint32_t hint) {
-  const bool said =
-      handle == FEIGN_CWD && !moves_seen_ && !tables_.strings.text(hint).ends_with(" (deleted)");
+// What the tracer says of the working directory counts where no call tells it, what the provider
+// takes for granted where nothing does.
+void Resolve::works_in(const Thread& t, uint32_t hint) {
+  const bool said = told_ && !moves_seen_ && !tables_.strings.text(hint).ends_with(" (deleted)");
   if (hint != 0 && (t.place->path == 0 || said)) t.place->path = hint;
 }
 
@@ -522,7 +527,7 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
   }
   uint32_t base = 0;
   if (base_handle == FEIGN_CWD || base_handle == 0) {
-    works_in(t, base_handle, hint);
+    works_in(t, hint);
     base = t.place->path;
   } else {
     const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
@@ -802,7 +807,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const uint32_t hint = a.file;
   a.file = 0;
   // Of both names.
-  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, a.handle, hint);
+  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
   if (a.path == 0) {  // AT_EMPTY_PATH, or no path at all: the descriptor's file
     if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, 0, a.path2);
     a.handle2 = 0;
@@ -950,6 +955,8 @@ const char* Resolve::apply(Record& r) {
     if (!t.known || t.ended) return "";
     a.marks &= ~FEIGN_INJECTED;
   }
+  told_ = (a.marks & FEIGN_TOLD) != 0;
+  a.marks &= ~FEIGN_TOLD;
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };

@@ -110,7 +110,7 @@ class Resolve {
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
 
   uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
-  void works_in(const Thread& t, uint32_t handle, uint32_t hint);
+  void works_in(const Thread& t, uint32_t hint);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
   bool is_another(const Description& d, uint32_t hint);
@@ -150,7 +150,9 @@ class Resolve {
   std::unordered_map<uint32_t, Left> left_;  // by file
   uint32_t last_handle_ = 0;
   bool moves_seen_ = false;  // chdir or fchdir, of any process
+  bool said_guess_ = false;  // that descriptors are guessed is in the notes
   bool found_open_ = true;   // the call at hand did not fail with EBADF
+  bool told_ = false;        // its hint is what the tracer said
 };
 
 }  // namespace feign

@@ -749,7 +749,6 @@ void Provider::hints(Process& process, feign_activity& a) {
     const Process* from = &process;  // or whoever forked it, if nobody moved since
     for (int i = 0; i < 64 && from->cwd == 0 && from->made_by != nullptr; ++i) from = from->made_by;
     a.file = from->cwd;
-    a.handle = 0;
   } else if (a.handle != 0 && a.handle != FEIGN_CWD) {
     a.file = hint(process, a.handle);
   }

@@ -1599,8 +1599,10 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
         const char* start = s.p + 1;
         if (!s.skip_angle()) return wrong("a descriptor's annotation does not end");
         const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
-        if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD)))
+        if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD))) {
           a.file = hint(static_cast<int32_t>(number), text);
+          a.marks |= FEIGN_TOLD;
+        }
         if (to == FEIGN_CWD && a.file != 0 && (a.handle == 0 || a.handle == FEIGN_CWD))
           said_cwd_ = a.file;
       }
@@ -1786,10 +1788,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
     const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
     after_cwd_ = relative(a.path) ||
                  (two && (a.handle2 == 0 || a.handle2 == FEIGN_CWD) && relative(a.path2));
-    if (after_cwd_) {
-      a.file = cwd_;
-      a.handle = 0;  // nobody said it
-    }
+    if (after_cwd_) a.file = cwd_;
   }
 
   s.blanks();

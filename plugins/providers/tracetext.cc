@@ -992,10 +992,7 @@ bool Provider::parse(std::string_view text, const Known& call, feign_activity& a
   }
   if (a.path != 0 && (a.handle == 0 || a.handle == FEIGN_CWD)) {
     const char* path = host_->text(host_, a.path, nullptr);
-    if (path[0] != '/' && path[0] != '\0') {
-      a.file = cwd_;
-      a.handle = 0;
-    }
+    if (path[0] != '/' && path[0] != '\0') a.file = cwd_;
   }
   return true;
 }
