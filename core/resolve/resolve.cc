@@ -950,7 +950,9 @@ void Resolve::copy(Record& r, Thread& t) {
 const char* Resolve::apply(Record& r) {
   feign_activity& a = r.a;
   const uint32_t recorded_stream = a.stream;
-  if (a.marks & FEIGN_INJECTED) {  // the end of a process, which it may have called for itself
+  const Call* const call = tables_.ops.call(a.op);
+  const Effect effect = call != nullptr ? call->effect : Effect::kUse;
+  if ((a.marks & FEIGN_INJECTED) && effect == Effect::kExit) {  // it may have called it itself
     const Thread& t = thread_of(recorded_stream);
     if (!t.known || t.ended) return "";
     a.marks &= ~FEIGN_INJECTED;
@@ -960,8 +962,6 @@ const char* Resolve::apply(Record& r) {
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
-  const Call* const call = tables_.ops.call(a.op);
-  const Effect effect = call != nullptr ? call->effect : Effect::kUse;
   found_open_ = a.result != -EBADF;
   if (effect == Effect::kMap || effect == Effect::kUnmap || effect == Effect::kRemap ||
       effect == Effect::kMapped)
