@@ -249,8 +249,11 @@ def run(tmp, seed, count, features):
                                   or (at == 0 and said[at].op == "execve")):
             nth[said[at].tid] = nth.get(said[at].tid, 0) + 1
             at += 1
-        s = said[at] if at < len(said) else None
         name = call["call"]
+        # A thread that another's execve ended called nothing.
+        while at < len(said) and said[at].op == "exit" and (name, call["tid"]) != ("exit", said[at].tid):
+            at += 1
+        s = said[at] if at < len(said) else None
         # A thread's execve goes on under the process's id.
         mine = s is not None and s.tid in (call["tid"], call["pid"] if name == "execve" else call["tid"])
         if not mine or s.op not in OPS.get(name, {name}):
