@@ -503,8 +503,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
 // What the tracer says of the working directory counts where no call tells it, what the provider
 // takes for granted where nothing does.
 void Resolve::works_in(const Thread& t, uint32_t hint) {
-  const bool said = told_ && !moves_seen_ && !tables_.strings.text(hint).ends_with(" (deleted)");
-  if (hint != 0 && (t.place->path == 0 || said)) t.place->path = hint;
+  if (hint != 0 && (t.place->path == 0 || (told_ && !moves_seen_))) t.place->path = hint;
 }
 
 uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {

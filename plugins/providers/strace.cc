@@ -1601,7 +1601,9 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
         const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
         if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD))) {
           a.file = hint(static_cast<int32_t>(number), text);
-          a.marks |= FEIGN_TOLD;
+          // Another file may have the name of one that is gone.
+          const bool gone = s.rest().starts_with("(deleted)") || text.ends_with(" (deleted)");
+          if (!gone) a.marks |= FEIGN_TOLD;
         }
         if (to == FEIGN_CWD && a.file != 0 && (a.handle == 0 || a.handle == FEIGN_CWD))
           said_cwd_ = a.file;
