@@ -399,8 +399,9 @@ def test_annotations_tell_what_the_trace_leaves_out():
         # No file any more, and one again.
         assert replayed('7 write(3<socket:[99]>, "ab", 2) = 2', '7 write(3</dev/null>, "ab", 2) = 2', '7 write(3</f>, "ab", 2) = 2') == (2, 0, 2)
         # One that is gone, whose name another one has.
-        assert replayed('7 unlink("/f") = 0', at % ("/f", "O_WRONLY|O_CREAT", "5</f>"), '7 write(3</f>(deleted), "abc", 3) = 3',
-                        '7 write(5</f>, "c", 1) = 1') == (1, 0, 0)
+        assert replayed('7 rename("/g", "/f") = 0', at % ("/n", "O_WRONLY|O_CREAT", "5</n>"), '7 rename("/n", "/f") = 0', '7 rename("/f", "/k") = 0',
+                        at % ("/f", "O_WRONLY|O_CREAT", "6</f>"), at % ("/g", "O_WRONLY|O_CREAT", "7</g>"),
+                        '7 write(4</f>(deleted), "abc", 3) = 3', '7 write(6</f>, "c", 1) = 1') == (1, 0, 0)
         # A name that was moved is the same file's.
         assert replayed('7 rename("/f", "/h") = 0', '7 write(3</h>, "ab", 2) = 2', '7 rename("/h", "/f") = 0', '7 write(3</f>, "c", 1) = 1') == (3, 0, 0)
 
