@@ -11,13 +11,11 @@ namespace feign {
 void set_log_level(int level);
 int log_level();
 
-// For a terminal, which obeys control characters: those that a file's name or a broken trace has,
-// as
+// For a terminal, which obeys control characters: those of a file's name or a broken trace as
 // "\x1b". Newlines and tabs stay.
 std::string printable(std::string_view text);
 
-// "feign: TEXT" on standard error, printable and in one write, if level <= log_level(). [any
-// thread]
+// "feign: TEXT" on standard error, printable, in one write, if level <= log_level(). [any thread]
 void log(int level, const std::string& text);
 
 }  // namespace feign

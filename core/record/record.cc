@@ -493,8 +493,7 @@ Result<void> strace_is_able(const RecordOptions& o) {
   if (o.paused) asked = "--paused";
   if (o.all_users) asked = "--all-users";
   if (asked.empty()) return {};
-  return Error(FEIGN_ERR_ARGUMENT,
-               asked + ": --tracer strace puts no library into the program, " + "which this needs");
+  return Error(FEIGN_ERR_ARGUMENT, asked + ": --tracer strace puts no library into the program");
 }
 
 Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {

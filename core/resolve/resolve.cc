@@ -790,9 +790,12 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     d->offset = a.file != 0 ? names_.file(a.file).size : 0;
   }
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
-  if (a.file != 0 && (a.flags & O_APPEND)) left_[a.file].appends = true;
-  if (const auto at = left_.find(a.file); at != left_.end())
-    at->second = {at->second.found, 0, (a.flags & O_APPEND) != 0};
+  const bool appends = (a.flags & O_APPEND) != 0;
+  if (a.file != 0 && (appends || left_.contains(a.file))) {
+    Left& left = left_[a.file];
+    left.offset = 0;
+    left.appends = appends;
+  }
   a.handle = d->handle;
   a.marks |= marks;
   if (effect != Effect::kFreopen && !t.table->unclosed.empty()) {
