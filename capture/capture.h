@@ -40,10 +40,8 @@ extern "C" {
 #endif
 
 struct feign_call {
-  uint64_t start;           /* ticks */
-  struct feign_call* outer; /* the wrapper around it */
-  uint32_t began;           /* what is in it was recorded: its beginning, too */
-  uint32_t depth;
+  uint64_t start; /* ticks */
+  uint32_t level; /* how many calls it is in, as far as they are kept */
   uint32_t waits; /* feign_call_waits() */
 };
 
@@ -51,6 +49,7 @@ struct feign_record {
   uint8_t *start, *at, *end; /* where it is built; `end` leaves room for one more number */
   void* lane;                /* the library's own */
   uint64_t ticks;            /* when the call ended */
+  uint64_t writing;          /* the library's own: tells a record from what lay there before */
   uint32_t values, busy;
 };
 

@@ -3,10 +3,9 @@
  * or anything else that a program could notice. format.h says what comes out. */
 #include "core.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -31,16 +30,33 @@ static char* append(char* to, const char* text) {
   return to;
 }
 
+/* The thread's. Where a system call may be forbidden, libc knows it, too. */
+static int32_t own_number(void) {
+  uintptr_t self;
+  __asm__("mov %%fs:0, %0" : "=r"(self));
+  if (feign_capture.sealed && feign_capture.own_id != 0)
+    return *(const int32_t*)(self + (uintptr_t)feign_capture.own_id);
+  return (int32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
 void feign_process_begin(uint32_t forked) {
   struct capture* g = &feign_capture;
-  struct {
-    long s, ns;
-  } clock = {0, 0};
-  system_call(SYS_clock_gettime, 1 /* monotonic */, (long)&clock, 0, 0, 0, 0);
-  g->began = ticks();
-  g->began_ns = (uint64_t)clock.s * 1000000000u + (uint64_t)clock.ns;
-  g->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-  g->parent = (int32_t)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
+  if (g->sealed && g->own_id != 0) {
+    const uint64_t now = ticks(), passed = now - g->began, rate = g->control->rate;
+    if (rate != 0) g->began_ns += ((passed / rate) << 20) + ((passed % rate) << 20) / rate;
+    g->began = now;
+    g->parent = g->pid;
+    g->pid = own_number(); /* a fork's child has one thread */
+  } else {
+    struct {
+      long s, ns;
+    } clock = {0, 0};
+    system_call(SYS_clock_gettime, 1 /* monotonic */, (long)&clock, 0, 0, 0, 0);
+    g->began = ticks();
+    g->began_ns = (uint64_t)clock.s * 1000000000u + (uint64_t)clock.ns;
+    g->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    g->parent = (int32_t)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
+  }
   g->lanes = 0;
   g->forked = forked;
   g->head = 0;
@@ -55,9 +71,14 @@ static uint8_t* map_all(void) {
   return at < 0 && at >= -4095 ? 0 : (uint8_t*)at;
 }
 
-void feign_map_whole(void) {
+static void map_whole(void) {
   struct capture* g = &feign_capture;
   if (g->control != 0 && g->whole == 0) g->whole = map_all();
+}
+
+void feign_seal(void) {
+  map_whole();
+  feign_capture.sealed = 1;
 }
 
 /* That piece of the file. Its descriptor is gone, since programs may close all that they find: the
@@ -69,11 +90,12 @@ static uint8_t* map_piece(uint64_t at, uint32_t size) {
   if (g->whole == 0) {
     const long to = system_call(SYS_mremap, (long)g->control, 0, size, MREMAP_MAYMOVE, 0, 0);
     if (to < 0 && to >= -4095) return 0;
-    /* Not blocking: it would map all pages for reading, and writing then faulted once more in each. */
+    /* Not blocking: it would map all pages for reading, and writing then faulted once more in each.
+     */
     if (system_call(SYS_remap_file_pages, to, size, 0, (long)(at / 4096), MAP_NONBLOCK, 0) == 0)
       return (uint8_t*)to;
     system_call(SYS_munmap, to, size, 0, 0, 0, 0);
-    feign_map_whole();
+    map_whole();
   }
   return g->whole != 0 ? g->whole + at : 0;
 }
@@ -89,7 +111,8 @@ static uint8_t* take_bytes(uint32_t size) {
   uint8_t* const chunk = map_piece(at, size);
   if (chunk == 0) return 0;
   const int ready = at + size <= __atomic_load_n(&c->ready, __ATOMIC_RELAXED);
-  if (ready && size <= kSecondChunk) return chunk;
+  /* Sealed: a full disk ends the program here, which any other call might, too. */
+  if ((ready && size <= kSecondChunk) || g->sealed) return chunk;
   /* No reading ahead: of a hole, that would be megabytes of zeros for the first byte written. */
   if (!ready && g->whole == 0) system_call(SYS_madvise, (long)chunk, size, MADV_RANDOM, 0, 0, 0);
   if (!ready && g->whole != 0 && !g->random) {
@@ -102,9 +125,10 @@ static uint8_t* take_bytes(uint32_t size) {
 }
 
 /* What is full, or nobody's any more, costs no memory. */
-static void give_back(struct lane* l) {
+static void give_back(const struct lane* l) {
   struct capture* g = &feign_capture;
   uint8_t* const chunk = l->end - l->size;
+  if (g->sealed) return;
   if (g->whole != 0 && chunk >= g->whole && chunk < g->whole + g->control->size) {
     if (l->size == kChunk) system_call(SYS_madvise, (long)chunk, kChunk, MADV_DONTNEED, 0, 0, 0);
   } else if (chunk != (uint8_t*)g->head) { /* that of the process's first chunk stays (its rank) */
@@ -113,8 +137,9 @@ static void give_back(struct lane* l) {
 }
 
 void feign_lane_ends(struct lane* l) {
-  if (l->end != 0) give_back(l);
+  const struct lane old = *l;
   l->at = l->end = 0;
+  if (old.end != 0) give_back(&old);
 }
 
 int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
@@ -122,10 +147,14 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   if (l->at == 0) {
     l->id = __atomic_add_fetch(&g->lanes, 1, __ATOMIC_RELAXED);
     l->number = 0;
-    l->thread = (int32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    l->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    l->thread = own_number();
+    l->pid = g->sealed ? g->pid : (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
   } else {
-    give_back(l);
+    /* A handler may leave from anywhere in here: then there is no chunk. */
+    const struct lane old = *l;
+    l->end = 0;
+    __asm__ volatile("" ::: "memory");
+    if (old.end != 0) give_back(&old);
   }
   uint32_t size = l->number == 0 ? kFirstChunk : l->number == 1 ? kSecondChunk : kChunk;
   if (size < room + sizeof(struct feign_chunk_head))
@@ -137,7 +166,7 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   head->lane = l->id;
   head->pid = l->pid;
   head->thread = l->thread;
-  head->number = l->number++;
+  head->number = l->number;
   head->tick = start;
   head->began = g->began;
   head->began_ns = g->began_ns;
@@ -147,11 +176,13 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   head->forked = g->forked;
   if (g->head == 0) g->head = head;
   __atomic_store_n(&head->magic, FEIGN_CAPTURE_CHUNK_MAGIC, __ATOMIC_RELEASE);
+  ++l->number;
   l->chunk = __atomic_add_fetch(&g->chunks, 1, __ATOMIC_RELAXED);
   l->at = chunk + sizeof *head;
-  l->end = chunk + size;
   l->size = size;
   l->last = start;
+  __asm__ volatile("" ::: "memory");
+  l->end = chunk + size;
   return 1;
 }
 
@@ -159,9 +190,29 @@ int feign_set_up(struct thread* t) {
   if (*feign_capture.token == 0) feign_process_begin(1);
   t->token = *feign_capture.token;
   t->vforks = 0;
-  /* Of a thread that this one is a fork of. */
-  for (int i = 0; i < FEIGN_LANES; ++i) feign_lane_ends(&t->lanes[i]);
+  /* Of a thread that this one is a fork of. What that wrote when it was interrupted stays. */
+  for (int i = 0; i < FEIGN_LANES; ++i) {
+    if (t->busy != 0) t->lanes[i].end = 0;
+    feign_lane_ends(&t->lanes[i]);
+  }
   return 1;
+}
+
+/* Whether that record was begun in a frame that a longjmp out of a signal handler left. Those that
+ * live lie above, unless the handler has a stack of its own. */
+static int was_left(const struct feign_record* r, uintptr_t here) {
+  enum { kNear = 1 << 20 };
+  const uintptr_t at = (uintptr_t)r;
+  if (feign_capture.sealed) return 0;
+  if (at > here) return at - here < kNear && is_there(at) && r->writing != (FEIGN_WRITING ^ at);
+  stack_t own;
+  if (system_call(SYS_sigaltstack, 0, (long)&own, 0, 0, 0, 0) != 0) return 0;
+  return (own.ss_flags & SS_ONSTACK) == 0 || at - (uintptr_t)own.ss_sp < own.ss_size;
+}
+
+uint32_t feign_writers(struct thread* t, uintptr_t here) {
+  while (t->busy != 0 && (t->busy > 2 || was_left(t->writing[t->busy - 1], here))) --t->busy;
+  return t->busy;
 }
 
 int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, unsigned depth,
@@ -183,39 +234,40 @@ __attribute__((visibility("default"))) uint64_t feign_record_chunk(const struct 
 /* ---- calls in calls
  * -------------------------------------------------------------------------------- */
 
-static void flights_around(struct thread* t, struct flight* f) {
-  if (f == 0 || f->began) return;
-  f->began = 1;
-  flights_around(t, f->outer);
-  struct feign_record r;
-  if (feign_record_begin(&r, t, FEIGN_RECORD_BEGIN, f->depth, 0, f->start, f->start, 0,
-                         FEIGN_TOUCHED))
-    feign_record_end(&r);
+/* The beginnings of the first so many, outermost first. */
+static void begin(struct thread* t, struct under_way* all, uint32_t count) {
+  for (struct under_way* u = all; u != all + count; ++u) {
+    if (u->began) continue;
+    u->began = 1;
+    struct feign_record r;
+    if (feign_record_begin(&r, t, FEIGN_RECORD_BEGIN, u->depth, 0, u->start, u->start, 0,
+                           FEIGN_TOUCHED))
+      feign_record_end(&r);
+  }
 }
 
-/* Something is about to be recorded in these calls: their beginnings, outermost first. */
-void feign_calls_around(struct thread* t, struct feign_call* call, struct flight* flight) {
-  if (flight != 0 && t->busy == 0) flights_around(t, flight);
-  if (call == 0 || call->began) return;
-  call->began = 1;
-  feign_calls_around(t, call->outer, 0);
-  struct feign_record r;
-  if (feign_record_begin(&r, t, FEIGN_RECORD_BEGIN, call->depth, 0, call->start, call->start, 0,
-                         FEIGN_TOUCHED))
-    feign_record_end(&r);
+uint32_t feign_calls_around(struct thread* t, uintptr_t here) {
+  struct nest *const calls = &t->calls, *const flights = &t->flights;
+  calls->count = live(calls, here);
+  const uint32_t count = t->busy == 0 ? live(flights, here) : 0;
+  for (uint32_t i = 0, done = 0; i < count; ++i) {
+    while (done < calls->count && calls->all[done].depth < flights->all[i].depth) ++done;
+    begin(t, calls->all, done);
+    begin(t, flights->all, i + 1);
+  }
+  begin(t, calls->all, calls->count);
+  return calls->count != 0 ? calls->all[calls->count - 1].depth + 1 : 0;
 }
 
 __attribute__((visibility("default"))) void feign_call_begin(struct feign_call* call) {
   struct thread* const t = &feign_thread;
-  struct feign_call* outer = t->inner;
-  /* What was left by longjmp lies below, or where this one lies. */
-  while (outer != 0 && (uintptr_t)outer <= (uintptr_t)call) outer = outer->outer;
-  call->outer = outer;
-  call->depth = outer != 0 ? outer->depth + 1 : 0;
-  call->began = 0;
+  struct nest* const n = &t->calls;
+  const uint32_t level = live(n, (uintptr_t)call);
   call->waits = 0;
-  t->inner = call;
+  call->level = level;
   call->start = ticks();
+  comes_under_way(n, level, (uintptr_t)call, call->start,
+                  level != 0 ? n->all[level - 1].depth + 1 : 0);
 }
 
 __attribute__((visibility("default"))) void feign_call_waits(struct feign_call* call,
@@ -230,13 +282,14 @@ __attribute__((visibility("default"))) int feign_call_end(struct feign_call* cal
                                                           int64_t result, uint32_t room) {
   struct thread* const t = &feign_thread;
   const uint64_t end = ticks();
-  t->inner = call->outer;
+  const uint32_t began = goes_its_way(&t->calls, call->level, (uintptr_t)call);
   if (call->waits) feign_watch_goes_on();
-  if (!recording(t, op >> 12) || (feign_capture.control->paused && !call->began)) return 0;
-  feign_calls_around(t, call->outer, t->flight);
+  if (!recording(t, op >> 12) || (feign_capture.control->paused && !began)) return 0;
+  uint32_t depth = 0;
+  if (t->calls.count != 0 || t->flights.count != 0) depth = feign_calls_around(t, (uintptr_t)call);
   room = room != 0 ? room + FEIGN_TOUCHED : 12000;
-  return feign_record_begin(r, t, call->began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, call->depth,
-                            op, call->start, end, result,
+  return feign_record_begin(r, t, began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, depth, op,
+                            call->start, end, result,
                             room < FEIGN_MOST_ROOM ? room : FEIGN_MOST_ROOM);
 }
 

@@ -4,16 +4,20 @@
 #ifndef FEIGN_CAPTURE_CORE_H
 #define FEIGN_CAPTURE_CORE_H
 
+#include <errno.h>
+#include <sys/syscall.h>
+
 #include "capture.h"
 
 #define FEIGN_LANES 8     /* two for each level of vfork */
 #define FEIGN_TOUCHED 640 /* bytes that any record without texts and lists fits into */
 #define FEIGN_TEXTS 12000 /* … that any record of a system call fits into */
 #define FEIGN_MOST_ROOM 50000
+#define FEIGN_WRITING UINT64_C(0x9E3779B97F4A7C15) /* no address, no number that is frequent */
 #define HIDDEN __attribute__((visibility("hidden")))
 
 struct lane {
-  uint8_t *at, *end;         /* of the chunk; both 0: none yet */
+  uint8_t *at, *end;         /* of the chunk; both 0: none yet; end 0: it is being changed */
   uint64_t last;             /* ticks: end of the last record */
   uint64_t chunk;            /* no other that this memory has known is this one */
   uint32_t id, number, size; /* of the chunk */
@@ -26,12 +30,19 @@ struct vfork {
   long number;
 };
 
-/* A call under way that took effect when it started: what a signal handler records meanwhile comes
- * after it. */
-struct flight {
+/* A call under way that others may come in: a wrapper's, or one that took effect when it started,
+ * which a signal handler may come in. It is kept by the thread, not in the call's frame, which
+ * longjmp, an exception or cancellation may leave: what lies there then is the program's. */
+struct under_way {
+  uintptr_t frame; /* a place in it */
   uint64_t start;
-  struct flight* outer;
-  uint32_t began, depth;
+  uint32_t began; /* what is in it was recorded: its beginning, too */
+  uint32_t depth;
+};
+enum { kUnderWay = 16 };
+struct nest {
+  uint32_t count;
+  struct under_way all[kUnderWay]; /* innermost last */
 };
 
 struct thread {
@@ -41,8 +52,10 @@ struct thread {
   uint32_t vforks;
   uint32_t skipped; /* data calls that sampling left out */
   uint64_t cpu;     /* ns that the thread had computed at the end of the last long pause */
-  struct feign_call* inner;
-  struct flight* flight;
+  const struct feign_record* writing[2]; /* the records that `busy` counts */
+  char** room;                           /* that exec_with() has, and its bytes */
+  size_t room_size;
+  struct nest calls, flights;
   struct vfork vfork[FEIGN_LANES / 2];
   struct lane lanes[FEIGN_LANES];
 };
@@ -60,6 +73,8 @@ struct capture {
   uint32_t random;               /* all of it is mapped as not to be read ahead */
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
+  uint32_t sealed;               /* system calls may be forbidden: none that is not needed */
+  intptr_t own_id;               /* where libc keeps a thread's number, from its storage on; or 0 */
   struct feign_watch* watch;     /* of `feign discover`; 0: nobody watches (watch.c) */
   uint64_t long_pause;           /* of feign_control; UINT64_MAX: not asked for */
   char folder[400];
@@ -89,6 +104,38 @@ static inline long system_call(long number, long a, long b, long c, long d, long
   return result;
 }
 
+/* Whether that may be read. The kernel copies the set of signals before it looks at what is to be
+ * done with it; this costs a tenth of what process_vm_readv does. */
+static inline int is_there(uintptr_t address) {
+  return feign_capture.sealed ||
+         system_call(SYS_rt_sigprocmask, -1, (long)(address & ~(uintptr_t)7), 0, 8, 0, 0) !=
+             -EFAULT;
+}
+
+/* Of those under way, how many the frame at @p here can be in: they lie above it. */
+static inline uint32_t live(const struct nest* n, uintptr_t here) {
+  uint32_t count = n->count;
+  while (count != 0 && n->all[count - 1].frame <= here) --count;
+  return count;
+}
+
+/* A call is under way in @p level others. What is too deep is not kept. */
+static inline void comes_under_way(struct nest* n, uint32_t level, uintptr_t frame, uint64_t start,
+                                   uint32_t depth) {
+  if (level >= kUnderWay) return;
+  n->all[level] = (struct under_way){frame, start, 0, depth};
+  __asm__ volatile("" ::: "memory"); /* a signal handler looks at it */
+  n->count = level + 1;
+}
+
+/* It is over; whether it had begun. */
+static inline uint32_t goes_its_way(struct nest* n, uint32_t level, uintptr_t frame) {
+  const int kept = level < kUnderWay && n->all[level].frame == frame;
+  const uint32_t began = kept ? n->all[level].began : 0;
+  n->count = level;
+  return began;
+}
+
 /* Off the common way. */
 int feign_set_up(struct thread* t) HIDDEN __attribute__((noinline));
 int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) HIDDEN
@@ -98,10 +145,15 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) HIDDEN
 int feign_record_begin(struct feign_record* r, struct thread* t, unsigned kind, unsigned depth,
                        uint16_t op, uint64_t start, uint64_t end, int64_t result,
                        uint32_t room) HIDDEN;
-void feign_calls_around(struct thread* t, struct feign_call* call, struct flight* flight) HIDDEN;
+/* Something is about to be recorded in a frame at @p here: the calls that it is in begin, and those
+ * that were left end. The depth that it has. */
+uint32_t feign_calls_around(struct thread* t, uintptr_t here) HIDDEN __attribute__((noinline));
 void feign_process_begin(uint32_t forked) HIDDEN;
-/* What follows may need calls that will be forbidden soon: no piece is mapped any more. */
-void feign_map_whole(void) HIDDEN;
+/* Calls that are needed from here on may be forbidden soon (seccomp): they are made now, or done
+ * without. */
+void feign_seal(void) HIDDEN;
+/* How many records are being written, without those that a longjmp left. */
+uint32_t feign_writers(struct thread* t, uintptr_t here) HIDDEN __attribute__((noinline));
 /* The thread writes no more: its memory is given back. */
 void feign_lane_ends(struct lane* l) HIDDEN;
 
@@ -130,15 +182,19 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
                                                               int64_t result, uint32_t room) {
   if (__builtin_expect(t->token != *feign_capture.token || t->token == 0, 0) && !feign_set_up(t))
     return 0;
-  const uint32_t busy = t->busy;
-  if (busy > 1) {
+  uint32_t busy = t->busy;
+  if (__builtin_expect(busy != 0, 0) && (busy = feign_writers(t, (uintptr_t)r)) > 1) {
     __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     return 0;
   }
+  r->writing = FEIGN_WRITING ^ (uintptr_t)r;
+  t->writing[busy] = r;
+  __asm__ volatile("" ::: "memory");
   t->busy = busy + 1;
   __asm__ volatile("" ::: "memory");
   struct lane* const l = &t->lanes[t->vforks * 2 + busy];
-  if (__builtin_expect((size_t)(l->end - l->at) < room, 0) && !feign_next_chunk(l, start, room)) {
+  if (__builtin_expect((uintptr_t)l->end < (uintptr_t)l->at + room, 0) &&
+      !feign_next_chunk(l, start, room)) {
     t->busy = busy;
     __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     return 0;
@@ -169,6 +225,10 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
 
 static inline __attribute__((always_inline)) void record_end(struct feign_record* r) {
   struct lane* const l = r->lane;
+  if (__builtin_expect(l->at != r->start, 0)) { /* taken for left, or a fork in between */
+    feign_thread.busy = r->busy;
+    return;
+  }
   *(feign_loose16*)r->at = 0;        /* the next one's length */
   __asm__ volatile("" ::: "memory"); /* x86 stores in order */
   *(volatile feign_loose16*)r->start = (uint16_t)(r->at - r->start);

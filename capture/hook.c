@@ -82,6 +82,10 @@ static int denied; /* a process may not even look into itself here */
 
 static size_t copy_safely(void* to, const void* from, size_t size) {
   size_t done = 0;
+  if (feign_capture.sealed) {
+    denied = 1;
+    return 0;
+  }
   /* The child of a fork may have recorded nothing yet. */
   const long pid =
       *feign_capture.token != 0 ? feign_capture.pid : system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -97,13 +101,6 @@ static size_t copy_safely(void* to, const void* from, size_t size) {
     done += (size_t)n;
   }
   return done;
-}
-
-/* Whether that may be read. The kernel copies the set of signals before it looks at what is to be
- * done with it; this costs a tenth of what process_vm_readv does. */
-static int is_there(uintptr_t address) {
-  return system_call(SYS_rt_sigprocmask, -1, (long)(address & ~(uintptr_t)7), 0, 8, 0, 0) !=
-         -EFAULT;
 }
 
 /* A struct behind a pointer: there, or copied if it may not be; 0 if it is not. */
@@ -123,17 +120,29 @@ static inline int has_room(struct feign_record* r, size_t length) {
   return 0;
 }
 
+/* Copied to where it will be: stacks may be small. */
 static __attribute__((noinline)) void put_unsure_text(struct feign_record* r, unsigned field,
                                                       long address) {
-  char copy[4096];
+  if (!has_room(r, 8)) return;
+  uint8_t* const to = r->at + 3;
+  const size_t most = r->end - r->at < 4096 ? (size_t)(r->end - r->at) : 4096;
   size_t got = 0, length = 0;
-  while (length == got && got < sizeof copy) {
-    const size_t more = copy_safely(copy + got, (const char*)address + got, 256);
+  while (length == got && got < most) {
+    const size_t piece = most - got < 256 ? most - got : 256;
+    const size_t more = copy_safely(to + got, (const char*)address + got, piece);
     got += more;
-    while (length < got && copy[length] != '\0') ++length;
-    if (more < 256) break;
+    while (length < got && to[length] != '\0') ++length;
+    if (more < piece) break;
   }
-  if (got != 0 && has_room(r, length)) feign_put_text(r, field, copy, length);
+  if (length == most && most < 4096) {
+    r->at = r->end;
+    return;
+  }
+  if (got == 0) return;
+  r->at[0] = (uint8_t)(field << 4);
+  r->at[1] = (uint8_t)length;
+  r->at[2] = (uint8_t)(length >> 8);
+  r->at = to + length;
 }
 
 /* For a result: the call is yet to be made, and may be refused for what it is given. */
@@ -386,6 +395,7 @@ static void put_end(struct feign_record* r, long fd, const union any_address* wa
   char text[128], *to = text;
   union any_address own, other;
   int size = sizeof own, type = 0, type_size = sizeof type;
+  if (feign_capture.sealed) return;
   if (system_call(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, (long)&type, (long)&type_size, 0) != 0 ||
       (type != SOCK_STREAM && type != SOCK_SEQPACKET) ||
       system_call(SYS_getsockname, fd, (long)&own, (long)&size, 0, 0, 0) != 0)
@@ -489,19 +499,32 @@ extern char feign_capture_preload[];
  * out. */
 static __attribute__((noinline)) long exec_with(const struct registers* x, int which, int folder,
                                                 int library) {
-  char* room[4096];
-  char preload[4096];
+  enum { kPreload = 4096, kPage = 4096 };
   char* const* given = (char* const*)x->a[which];
-  size_t n = 0;
-  char* p = preload;
-  for (const char* t = feign_capture_preload; *t != '\0';) *p++ = *t++;
-  for (; given != 0 && *given != 0; ++given) {
-    if (n + 3 >= sizeof room / sizeof *room)
+  size_t count = 3, n = 0;
+  for (; given != 0 && given[count - 3] != 0; ++count) {
+  }
+  struct thread* const t = &feign_thread;
+  const size_t size = (count * sizeof(char*) + kPreload + kPage - 1) & ~(size_t)(kPage - 1);
+  /* Not on the stack, which may be small (posix_spawn's child has 36 KiB). */
+  if (t->room_size < size) {
+    const long at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at < 0 && at >= -4095)
       return system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
+    if (t->room != 0) system_call(SYS_munmap, (long)t->room, (long)t->room_size, 0, 0, 0, 0);
+    t->room = (char**)at;
+    t->room_size = size;
+  }
+  char** const room = t->room;
+  char* const preload = (char*)(room + count);
+  char* p = preload;
+  for (const char* text = feign_capture_preload; *text != '\0';) *p++ = *text++;
+  for (; given != 0 && *given != 0; ++given) {
     if (same_start(*given, "LD_PRELOAD=") && !library) {
       *p++ = ':';
-      for (const char* t = *given + 11; *t != '\0' && p < preload + sizeof preload - 1;)
-        *p++ = *t++;
+      for (const char* text = *given + 11; *text != '\0' && p < preload + kPreload - 1;)
+        *p++ = *text++;
       continue;
     }
     room[n++] = *given;
@@ -511,8 +534,8 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
   static char variable[sizeof feign_capture.folder + 16];
   if (!folder) {
     char* to = variable;
-    for (const char* t = "FEIGN_CAPTURE="; *t != '\0';) *to++ = *t++;
-    for (const char* t = feign_capture.folder; *t != '\0';) *to++ = *t++;
+    for (const char* text = "FEIGN_CAPTURE="; *text != '\0';) *to++ = *text++;
+    for (const char* text = feign_capture.folder; *text != '\0';) *to++ = *text++;
     *to = '\0';
     room[n++] = variable;
   }
@@ -546,11 +569,13 @@ static long make_call(const struct registers* x) {
     }
     struct feign_control* const c = feign_capture.control;
     if (c != 0) {
-      const int32_t pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+      const int32_t pid = feign_capture.sealed ? feign_capture.pid
+                                               : (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
       int32_t* const mark = &c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS];
       __atomic_store_n(mark, pid, __ATOMIC_RELAXED);
-      const uint32_t user =
-          c->owner != 0 ? (uint32_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) : 0;
+      const uint32_t user = c->owner != 0 && !feign_capture.sealed
+                                ? (uint32_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0)
+                                : 0;
       const int stranger = user != 0 && user + 1 != c->owner;
       if (stranger) __atomic_fetch_add(&c->strangers, 1, __ATOMIC_RELAXED);
       const long failed = folder && library ? system_call(x->number, x->a[0], x->a[1], x->a[2],
@@ -623,13 +648,23 @@ static __attribute__((noinline)) void idle(struct thread* t, uint64_t pause, uin
     record_end(&r);
 }
 
+/* Of a flight: how many others it is in. */
+enum { kNoFlight = UINT32_MAX };
+
+/* Whether that flight has begun; from here on it is none. */
+static inline uint32_t lands(struct thread* t, uint32_t flight, uintptr_t here) {
+  return flight != kNoFlight ? goes_its_way(&t->flights, flight, here) : 0;
+}
+
+/* @p here: a place in the frame of the call, above those of what it called. */
 static inline __attribute__((always_inline)) void record(
     struct thread* t, const struct described* d, unsigned kind, const long* a, uint64_t start,
-    uint64_t end, long result, const uint64_t* before, struct flight* flight,
+    uint64_t end, long result, const uint64_t* before, uint32_t flight, uintptr_t here,
     const struct watched_number* watched) {
-  if (t->inner != 0 || t->flight != flight)
-    feign_calls_around(t, t->inner, flight != 0 ? flight->outer : t->flight);
-  const uint32_t depth = t->inner != 0 ? t->inner->depth + 1 : 0;
+  uint32_t depth = 0;
+  if (t->calls.count != 0 || t->flights.count != (flight != kNoFlight ? flight + 1 : 0) ||
+      (flight != kNoFlight && flight != 0))
+    depth = feign_calls_around(t, here);
   if (d->flags & kAio) {
     submitted(t, d, a, start, end, result, depth);
     return;
@@ -641,15 +676,13 @@ static inline __attribute__((always_inline)) void record(
     idle(t, start - lane->last, start);
   struct feign_record r;
   for (uint32_t room = FEIGN_TOUCHED;; room = FEIGN_TEXTS) {
-    if (!record_begin(&r, t, kind, depth, d->op, start, end, result, room)) {
-      if (flight != 0) t->flight = flight->outer;
-      return;
-    }
+    const int room_for_it = record_begin(&r, t, kind, depth, d->op, start, end, result, room);
     /* A handler from here on has a lane of its own. */
-    if (flight != 0 && flight->began)
+    const uint32_t began = lands(t, flight, here);
+    if (!room_for_it) return;
+    if (began)
       ((struct feign_record_head*)r.start)->kind =
-          (uint8_t)(FEIGN_RECORD_BEGUN << 4 | (flight->depth & 15));
-    if (flight != 0) t->flight = flight->outer;
+          (uint8_t)(FEIGN_RECORD_BEGUN << 4 | (depth < 15 ? depth : 15));
     if (watched != 0) {
       feign_put_number(&r, FEIGN_FIELD_NODE, watched->number);
       feign_put_number(&r, FEIGN_FIELD_TRACER, watched->own);
@@ -683,7 +716,9 @@ static void fall_silent(struct thread* t) {
 /* clone, clone3 and vfork, where the child has another stack, or this memory: it must not come back
  * through this frame, which with vfork it would write over. */
 static int child_in_memory(struct registers* x) {
-  uint64_t flags, tls = 0, stack = 0;
+  uint64_t flags, tls = 0, stack = 0, id = 0;
+  uintptr_t self;
+  __asm__("mov %%fs:0, %0" : "=r"(self));
   switch (x->number) {
     case SYS_vfork:
       flags = CLONE_VM | CLONE_VFORK;
@@ -692,6 +727,7 @@ static int child_in_memory(struct registers* x) {
       flags = (uint64_t)x->a[0];
       stack = (uint64_t)x->a[1];
       tls = (uint64_t)x->a[4];
+      id = (uint64_t)(flags & CLONE_CHILD_SETTID ? x->a[3] : x->a[2]);
       break;
     default: {
       const struct clone_args* const given = (const struct clone_args*)x->a[0];
@@ -702,8 +738,12 @@ static int child_in_memory(struct registers* x) {
       flags = given->flags;
       stack = given->stack;
       tls = given->tls;
+      id = flags & CLONE_CHILD_SETTID ? given->child_tid : given->parent_tid;
     }
   }
+  /* Of a thread that is made, and of what a fork makes, in its storage. */
+  if ((flags & CLONE_SETTLS) ? (flags & CLONE_PARENT_SETTID) : (flags & CLONE_CHILD_SETTID))
+    feign_capture.own_id = (intptr_t)(id - ((flags & CLONE_SETTLS) ? tls : self));
   if ((flags & CLONE_VM) == 0 && stack == 0) return 0;
   struct thread* const t = &feign_thread;
   if (t->token !=
@@ -721,8 +761,6 @@ static int child_in_memory(struct registers* x) {
   t->vfork[level].start = ticks();
   if (flags & CLONE_SETTLS) {
     const uintptr_t here = (uintptr_t)&feign_child_back;
-    uintptr_t self;
-    __asm__("mov %%fs:0, %0" : "=r"(self));
     *(uintptr_t*)(tls + (here - self)) = x->back;
     t->vfork[level].back |= (uintptr_t)1 << 63; /* its own storage: not a vfork */
   } else {
@@ -750,7 +788,8 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
   }
   const struct described* const d = &kDescribed[t->vfork[t->vforks].number];
   if (recording(t, 0))
-    record(t, d, FEIGN_RECORD_CALL, x->a, t->vfork[t->vforks].start, end, result, 0, 0, 0);
+    record(t, d, FEIGN_RECORD_CALL, x->a, t->vfork[t->vforks].start, end, result, 0, kNoFlight,
+           (uintptr_t)x, 0);
   if (feign_capture.watch != 0) made_another(result);
   return back;
 }
@@ -793,7 +832,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));
   if (!on) {
-    if (number == SYS_seccomp || (number == SYS_prctl && a[0] == PR_SET_SECCOMP)) feign_map_whole();
+    if (number == SYS_seccomp || (number == SYS_prctl && a[0] == PR_SET_SECCOMP)) feign_seal();
     out.result = make_call(x);
     /* Where the processor's counter may not be read any more, nothing can be recorded. */
     if (out.result == 0 &&
@@ -810,7 +849,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   }
   if (d->flags & kAlone) {
     const uint64_t now = ticks();
-    record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, 0, watched);
+    record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, kNoFlight, (uintptr_t)x, watched);
     if (number == SYS_exit && t->vforks == 0) {
       t->token = 0; /* its storage may become another thread's */
       feign_lane_ends(&t->lanes[0]);
@@ -818,26 +857,23 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     }
     const uint64_t start = ticks();
     out.result = make_call(x);
-    record(t, d, FEIGN_RECORD_CALL, a, start, ticks(), out.result, before, 0,
+    record(t, d, FEIGN_RECORD_CALL, a, start, ticks(), out.result, before, kNoFlight, (uintptr_t)x,
            watched); /* it came back: it failed */
     return out;
   }
-  struct flight flight, *const mine = d->flags & kAtStart ? &flight : 0;
-  if (mine != 0) {
-    struct flight* outer = t->flight;
-    while (outer != 0 && (uintptr_t)outer <= (uintptr_t)mine)
-      outer = outer->outer; /* left by longjmp */
-    flight.outer = outer;
-    flight.began = 0;
-    flight.depth = t->inner != 0 ? t->inner->depth + 1 : 0;
-    flight.start = ticks();
-    t->flight = mine;
+  if (d->flags & kAtStart) {
+    const uint32_t level = live(&t->flights, (uintptr_t)x), calls = live(&t->calls, (uintptr_t)x);
+    const uint64_t started = ticks();
+    comes_under_way(&t->flights, level, (uintptr_t)x, started,
+                    calls != 0 ? t->calls.all[calls - 1].depth + 1 : 0);
     out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     const uint64_t end = ticks();
-    if ((d->flags & kData) && !flight.began && sampled_out(t))
-      t->flight = outer;
+    const int began = level < kUnderWay && t->flights.all[level].began;
+    if ((d->flags & kData) && !began && sampled_out(t))
+      lands(t, level, (uintptr_t)x);
     else
-      record(t, d, FEIGN_RECORD_CALL, a, flight.start, end, out.result, before, mine, watched);
+      record(t, d, FEIGN_RECORD_CALL, a, started, end, out.result, before, level, (uintptr_t)x,
+             watched);
     return out;
   }
   const uint64_t start = ticks();
@@ -845,7 +881,8 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const uint64_t end = ticks();
   if ((d->flags & kData) && sampled_out(t)) return out;
   if ((d->flags & kSpecial) && out.result == 0) return out; /* the child of a fork */
-  record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, 0, watched);
+  record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,
+         watched);
   return out;
 }
 
@@ -866,7 +903,10 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
 }
 
 /* From a stub: all registers are the program's but rcx, which a system call overwrites anyway, and
- * which says where to go on. */
+ * which says where to go on. A thread may be cancelled between any two instructions, and its stack
+ * is unwound from there. */
+#define PUSH(register) "  push %" register "\n.cfi_adjust_cfa_offset 8\n"
+#define POP(register) "  pop %" register "\n.cfi_adjust_cfa_offset -8\n"
 __asm__(
     ".text\n"
     ".globl feign_hook_entry\n"
@@ -880,12 +920,8 @@ __asm__(
     ".cfi_adjust_cfa_offset 128\n"
     "  push %r11\n" /* in libc: for unwinders only (cancellation, exceptions) */
     ".cfi_adjust_cfa_offset 8\n"
-    ".cfi_offset %rip, -136\n"
-    "  push %rcx\n"
-    "  push %rax\n  push %r9\n  push %r8\n  push %r10\n  push %rdx\n  push %rsi\n  push %rdi\n"
-    ".cfi_adjust_cfa_offset 64\n"
-    "  push %rbp\n"
-    ".cfi_adjust_cfa_offset 8\n"
+    ".cfi_offset %rip, -136\n" PUSH("rcx") PUSH("rax") PUSH("r9") PUSH("r8") PUSH("r10")
+        PUSH("rdx") PUSH("rsi") PUSH("rdi") PUSH("rbp")
     ".cfi_offset %rbp, -208\n"
     "  mov %rsp, %rbp\n"
     ".cfi_def_cfa_register %rbp\n"
@@ -896,13 +932,14 @@ __asm__(
     "  jmp feign_hook\n"
     "3:\n"
     "  mov %rbp, %rsp\n"
-    "  pop %rbp\n"
-    "  test %edx, %edx\n"
-    "  pop %rdi\n  pop %rsi\n  pop %rdx\n  pop %r10\n  pop %r8\n  pop %r9\n"
-    "  jnz 1f\n"
-    "  pop %rcx\n" /* the number */
-    "  pop %rcx\n"
-    "  lea 136(%rsp), %rsp\n"
+    ".cfi_def_cfa_register %rsp\n" POP("rbp")
+    ".cfi_same_value %rbp\n"
+    "  test %edx, %edx\n" POP("rdi") POP("rsi") POP("rdx") POP("r10") POP("r8") POP("r9")
+    "  jnz 1f\n" POP("rcx") /* the number */
+        POP("rcx") POP("r11")
+    ".cfi_register %rip, %r11\n"
+    "  lea 128(%rsp), %rsp\n"
+    ".cfi_adjust_cfa_offset -128\n"
     "  jmp *%rcx\n"
     ".cfi_endproc\n"
     "1:\n"
@@ -936,8 +973,10 @@ __asm__(
     ".hidden __x86_return_thunk\n"
     ".type __x86_return_thunk, @function\n"
     "__x86_return_thunk:\n"
-    "  pop %rcx\n"
+    ".cfi_startproc\n" POP("rcx")
+    ".cfi_register %rip, %rcx\n"
     "  jmp *%rcx\n"
+    ".cfi_endproc\n"
     ".size __x86_return_thunk, . - __x86_return_thunk\n");
 extern char feign_hook_entry[] HIDDEN;
 

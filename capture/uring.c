@@ -266,7 +266,8 @@ static int say(struct thread* t, uint32_t number, const long* a, uint64_t start,
     return 0;
   if ((d->flags & kData) && sampled_out(t)) return 0;
   const uint64_t before[2] = {UINT64_MAX, UINT64_MAX};
-  record(t, d, FEIGN_RECORD_CALL, a, start, end, result, before, 0, 0);
+  record(t, d, FEIGN_RECORD_CALL, a, start, end, result, before, kNoFlight,
+         (uintptr_t)__builtin_frame_address(0), 0);
   return 1;
 }
 
@@ -438,7 +439,7 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
   const int said = x->number == SYS_io_uring_enter && rings != 0 && look_at_rings(t, start, 1) != 0;
   if (!said && d->fill != 0 && recording(t, 0) &&
       (!feign_capture.control->paused || (d->flags & kState)))
-    record(t, d, FEIGN_RECORD_CALL, x->a, start, end, result, 0, 0, 0);
+    record(t, d, FEIGN_RECORD_CALL, x->a, start, end, result, 0, kNoFlight, (uintptr_t)x, 0);
   if (x->number == SYS_io_uring_setup && result >= 0 && *feign_capture.token != 0)
     new_ring(result, (const struct io_uring_params*)x->a[1]);
   return result;
