@@ -649,7 +649,7 @@ static __attribute__((noinline)) void idle(struct thread* t, uint64_t pause, uin
 }
 
 /* Of a flight: how many others it is in. */
-enum { kNoFlight = UINT32_MAX };
+#define kNoFlight UINT32_MAX
 
 /* Whether that flight has begun; from here on it is none. */
 static inline uint32_t lands(struct thread* t, uint32_t flight, uintptr_t here) {

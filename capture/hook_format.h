@@ -17,7 +17,7 @@ struct feign_hook_head {
   uint64_t text_offset, text_size; /* in this file */
   uint64_t stubs_offset,
       stubs_size;    /* in this file; in memory their last 8 bytes are the hook's address */
-  uint64_t distance; /* the stubs lie this far below the text */
+  uint64_t distance; /* the stubs lie this far below the text, or above it: modulo 2^64 */
 };
 
 struct feign_hooks {

@@ -510,6 +510,39 @@ def test_io_uring_of_a_program_that_enters_the_kernel_by_itself():
                 assert got == want and sum(want) == 512 and not missing, (got, want, r.err)
 
 
+ITS_OWN = r"""
+#include <fcntl.h>
+#include <unistd.h>
+static long own_write(long fd, const void *b, long n) {
+  long r;
+  __asm__ volatile("movl $1, %%eax\n syscall" : "=a"(r) : "D"(fd), "S"(b), "d"(n) : "rcx", "r11", "memory");
+  return r;
+}
+int main(void) {
+  int fd = open("f", O_CREAT | O_RDWR, 0600);
+  for (int i = 0; i < 10; i++) own_write(fd, "abc", 3);
+  return 0;
+}
+"""
+
+
+def test_system_calls_of_the_programs_own():
+    """Of a program at any address or at a fixed, low one; what cannot be told apart by a build id is said."""
+    needs_capture()
+    with Tmp() as tmp:
+        source, trace, text = (os.path.join(tmp, n) for n in ("own.c", "t.feign", "t.txt"))
+        with open(source, "w", encoding="ascii") as f:
+            f.write(ITS_OWN)
+        for flags, recorded in (["-pie", "-fPIE"], 10), (["-no-pie"], 10), (["-Wl,--build-id=none"], 0):
+            program = os.path.join(tmp, "own")
+            subprocess.run(["cc", "-O1", *flags, "-Wl,--build-id" if recorded else flags[0], "-o", program, source], check=True)
+            r = feign("record", "-o", trace, "--", program, cwd=tmp)
+            assert r.status == 0 and ("not through libc" in r.err) == (recorded == 0), (flags, r.status, r.err)
+            assert feign("convert", "-q", trace, text).status == 0
+            with open(text, encoding="utf-8") as f:
+                assert sum(" write(" in line for line in f) == recorded, flags
+
+
 def test_streams():
     """libc's streams at their own layer: the system calls lie in them, and a replay does one of the two."""
     needs_capture()

@@ -90,6 +90,7 @@ Result<HookImage> HookImages::add(const std::string&, bool) {
 namespace {
 
 constexpr uint64_t kDistance = uint64_t{512} << 20;  // within reach of a jump, past all libraries
+constexpr uint64_t kAbove = uint64_t{1} << 30;       // of a program at a low address: past its heap
 constexpr size_t kJump = 5;
 
 struct Instruction {
@@ -136,7 +137,7 @@ class Image {
   bool is_target(uint64_t address) const {
     return std::binary_search(targets_.begin(), targets_.end(), address);
   }
-  uint64_t stub_address() const { return text_address_ - kDistance + stubs_.size(); }
+  uint64_t stub_address() const { return text_address_ - distance_ + stubs_.size(); }
   void put(std::initializer_list<uint8_t> bytes) { stubs_.insert(stubs_.end(), bytes); }
   // A 32-bit distance from the end of it to `target`.
   void put_distance(uint64_t target) {
@@ -151,6 +152,7 @@ class Image {
   bool by_number_;  // hook only what a number was loaded for close before
   std::vector<uint8_t> id_;
   uint64_t text_address_ = 0, text_offset_ = 0;
+  uint64_t distance_ = kDistance;
   std::vector<std::pair<uint64_t, uint64_t> > code_;  // addresses, from and to
   std::vector<uint8_t> text_, stubs_;
   std::vector<Instruction> all_;
@@ -179,6 +181,9 @@ Result<void> Image::find_text() {
       const auto* n = at<Elf64_Nhdr>(o);
       if (n == nullptr) break;
       const auto* id = at<uint8_t>(o + 16, n->n_descsz);
+      if (const auto* name = at<char>(o + 12, 4);
+          n->n_namesz == 4 && name != nullptr && memcmp(name, "Go\0\0", 4) == 0)
+        return bad("is of Go, which makes them on stacks that are too small to record them");
       if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && id != nullptr)
         id_.assign(id, id + std::min<uint32_t>(n->n_descsz, 20));
       o += 12 + ((uint64_t{n->n_namesz} + 3) & ~uint64_t{3}) +
@@ -187,6 +192,7 @@ Result<void> Image::find_text() {
   }
   if (id_.empty()) return bad("has no build id");
   if (size == 0 || text_offset_ > file_.size()) return bad("has no text");
+  if (e->e_type == ET_EXEC && text_address_ < kDistance) distance_ = -kAbove;
   text_.resize(size);
   memcpy(text_.data(), file_.data() + text_offset_,
          std::min<uint64_t>(size, file_.size() - text_offset_));
@@ -351,7 +357,7 @@ Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) 
     }
   stubs_.resize((stubs_.size() + sizeof(uint64_t) + kPage - 1) & ~(kPage - 1), 0xcc);
   for (const auto& [address, offset] : slots_) {
-    const uint64_t slot = text_address_ - kDistance + stubs_.size() - sizeof(uint64_t);
+    const uint64_t slot = text_address_ - distance_ + stubs_.size() - sizeof(uint64_t);
     const auto d = static_cast<int32_t>(static_cast<int64_t>(slot - (address + 4)));
     memcpy(stubs_.data() + offset, &d, 4);
   }
@@ -363,7 +369,7 @@ Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) 
   head.text_size = text_.size();
   head.stubs_offset = all.size() + text_.size();
   head.stubs_size = stubs_.size();
-  head.distance = kDistance;
+  head.distance = distance_;
   all.insert(all.end(), text_.begin(), text_.end());
   all.insert(all.end(), stubs_.begin(), stubs_.end());
   return out;

@@ -586,6 +586,9 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
       const std::string& file = all[i];
       auto image = images.add(file, i >= own.size());
       if (!image && file.find("/libc.so.6") != std::string::npos) return std::move(image.error());
+      if (!image && i >= own.size())
+        notes.push_back("not in it: system calls that a program makes by itself, not through libc (" +
+                        image.error().text() + "): --tracer strace sees them");
       if (image)
         log(FEIGN_LOG_DEBUG, "record: " + file + ": " + std::to_string(image->hooked) + " of " +
                                  std::to_string(image->sites) + " system calls are hooked");
@@ -671,6 +674,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   r.status = *status;
   const feign_control& c = *folder.control;
   r.anything = c.processes != 0;
+  r.notes.insert(r.notes.end(), folder.notes.begin(), folder.notes.end());
   if (c.unhooked != 0)
     r.notes.push_back(
         std::to_string(c.unhooked) +

@@ -42,6 +42,7 @@ struct Recorded {
 struct RawFolder {
   std::string path, preload;
   feign_control* control = nullptr;
+  std::vector<std::string> notes;  // of what will not be in it
 
   RawFolder();
   RawFolder(const RawFolder&) = delete;
