@@ -106,11 +106,13 @@ static uint8_t* take_bytes(uint32_t size) {
   const uint64_t room = c->max_bytes + c->first;
   const uint64_t most = c->max_bytes != 0 && room < c->size ? room : c->size;
   if (__atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > most) return 0;
+  /* Before any is taken: who makes pages passes over what is taken by then. */
+  const uint64_t made = __atomic_load_n(&c->ready, __ATOMIC_ACQUIRE);
   const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
   if (at + size > most) return 0;
   uint8_t* const chunk = map_piece(at, size);
   if (chunk == 0) return 0;
-  const int ready = at + size <= __atomic_load_n(&c->ready, __ATOMIC_RELAXED);
+  const int ready = at + size <= made;
   /* Sealed: a full disk ends the program here, which any other call might, too. */
   if ((ready && size <= kSecondChunk) || g->sealed) return chunk;
   /* No reading ahead: of a hole, that would be megabytes of zeros for the first byte written. */

@@ -499,7 +499,7 @@ extern char feign_capture_preload[];
  * out. */
 static __attribute__((noinline)) long exec_with(const struct registers* x, int which, int folder,
                                                 int library) {
-  enum { kPreload = 4096, kPage = 4096 };
+  enum { kPreload = 8192, kPage = 4096 };
   char* const* given = (char* const*)x->a[which];
   size_t count = 3, n = 0;
   for (; given != 0 && given[count - 3] != 0; ++count) {
@@ -985,7 +985,7 @@ extern char feign_hook_entry[] HIDDEN;
  */
 
 char feign_capture_library[512];
-char feign_capture_preload[1100];
+char feign_capture_preload[4096];
 
 /* A piece of the file at an address; stubs get the hook's address into their last bytes. Where the
  * file may not be run from (a file system without exec), its bytes are copied. */

@@ -195,7 +195,8 @@ typedef struct feign_activity {
   uint32_t value_count; /**< how many values */
   uint32_t path2;       /**< string id of a second path: rename's new name, a link's target */
   uint32_t handle2;     /**< a second handle: dup's result, the target of a copy, one that open found
-                             closed by a call that the trace does not have; 0 if none */
+                             closed by a call that the trace does not have, or, of an open without a
+                             path, what is opened once more (/proc/self/fd/N); 0 if none */
   uint32_t mode;        /**< permission bits asked for; stat: st_mode found; data: docs/abi.md */
   uint64_t place;       /**< where in the input: FEIGN_PLACE_SOURCE(), FEIGN_PLACE_LINE() */
   uint32_t marks;       /**< FEIGN_RESOLVED and the like */

@@ -719,6 +719,45 @@ def test_what_a_recording_must_not_change():
         assert sum(bool(re.search(r" (clone3|execve)\(.*= -EFAULT", line)) for line in lines) == 4
 
 
+KILLED = """
+import fcntl, os, signal, time
+child = os.fork()
+if child == 0:
+    held = open("lock", "w")
+    fcntl.lockf(held, fcntl.LOCK_EX)
+    fcntl.flock(os.open("flock", os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
+    open("ready", "w").close()
+    signal.pause()
+while not os.path.exists("ready"):
+    time.sleep(0.01)
+for at in "before", "after":
+    for name, take in ("lock", fcntl.lockf), ("flock", fcntl.flock):
+        try:
+            take(open(name, "a"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            assert at == "before"
+        else:
+            assert at == "after"
+    if at == "before":
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+"""
+
+
+def test_what_a_killed_process_held_is_free():
+    """Its end is in no record of its own: whoever waits for it is told."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace = os.path.join(tmp, "work"), os.path.join(tmp, "t.feign")
+        os.mkdir(work)
+        r = feign("record", "-q", "-o", trace, "--", "python3", "-c", KILLED, cwd=work)
+        assert r.status == 0, r.err
+        for order in "trace", "depend":
+            os.mkdir(root := os.path.join(tmp, order))
+            report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
+            assert report["mismatched"] == 0, (order, report["mismatches"])
+
+
 def test_calls_that_are_left_and_little_room():
     """Cancelled threads, jumps out of signal handlers, small stacks, and hardly a system call allowed: the program does
     as it does without, and what came back is in the trace."""

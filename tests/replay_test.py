@@ -32,6 +32,51 @@ def test_every_pace_in_recorded_order_gives_full_fidelity():
             assert r["mismatched"] == 0, (pace, r["mismatches"])
 
 
+WHAT_FUSE_LACKS = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for name in "ab":
+    with open(name, "w") as f:
+        f.write(name * (3 if name == "a" else 5))
+exchange, no_replace = 2, 1
+assert libc.renameat2(-100, b"a", -100, b"b", exchange) == 0
+assert libc.renameat2(-100, b"a", -100, b"c", no_replace) == 0
+assert libc.renameat2(-100, b"b", -100, b"c", no_replace) == -1
+fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+os.write(fd, b"hello")
+assert os.pread(fd, 10, 0) == b"hello"
+os.posix_fallocate(f := os.open("long", os.O_CREAT | os.O_RDWR), 0, 100000)
+assert len(os.pread(f, 200000, 0)) == 100000
+os.mkdir("many")
+for i in range(700):
+    open("many/" + "x" * 60 + str(i), "w").close()
+assert len(os.listdir("many")) == 700
+"""
+
+
+def test_what_a_file_system_lacks_is_done_by_hand():
+    """FUSE knows no flags of rename, no nameless files, no fallocate, and fills listings' buffers less."""
+    if shutil.which("bindfs") is None or shutil.which("strace") is None:
+        raise Skip("bindfs or strace is not installed")
+    with Tmp() as tmp:
+        work, under, root, trace = (os.path.join(tmp, n) for n in ("work", "under", "root", "t.strace"))
+        for folder in work, under, root:
+            os.mkdir(folder)
+        if subprocess.run(["bindfs", under, root], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("FUSE is not to be had here")
+        try:
+            done = subprocess.run(["strace", "-f", "-y", "-o", trace, sys.executable, "-c", WHAT_FUSE_LACKS], cwd=work)
+            if done.returncode:
+                raise Skip("this file system lacks them, too")
+            for order in "trace", "depend":
+                report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
+                said = [(m["op"], m["recorded"]) for m in report["mismatches"]]
+                assert said in ([], [("fallocate", 0)]), report["mismatches"]
+                same_tree(tree(work), tree(root + work))
+        finally:
+            subprocess.run(["umount", "-l", root])
+
+
 def test_think_pace_takes_about_the_recorded_time():
     with Tmp() as tmp:
         r = feign("replay", SHIPPED, "--root", tmp, "--json", "--pace", "think").json()

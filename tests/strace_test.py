@@ -658,6 +658,20 @@ def test_of_calls_that_overlap_results_tell_the_order():
     assert race('1 mkdir("d", 0777', '2 stat("d", 0x1', "1) = 0", '3 access("d", F_OK) = 0') == ["1 mkdir 0", "3 access 0"]
 
 
+def test_the_first_process_is_where_the_trace_begins():
+    """Though another one moves, and no annotation tells."""
+    lines = ['1 1700000001.0 fork() = 2 <0.01>', '2 1700000002.0 chdir("/v") = 0 <0.01>', '1 1700000003.0 fork() = 3 <0.01>', '1 1700000004.0 mkdir("d", 0777 <unfinished ...>',
+             '3 1700000005.0 stat("d", 0x1 <unfinished ...>', '1 1700000006.0 <... mkdir resumed>) = 0 <2.0>', '3 1700000007.0 <... stat resumed>) = -1 ENOENT (x) <2.0>']
+    with Tmp() as tmp:
+        path, text = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.txt")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        assert feign("convert", path, text, "--cwd", "/w").status == 0
+        with open(text, encoding="utf-8") as f:
+            order = re.findall(r"\] (\w+)\(", f.read())
+    assert order == ["fork", "chdir", "fork", "stat", "mkdir"], order
+
+
 def test_of_files_that_are_merged_too():
     at = "17000000%02d.000000"
     trace = {"t.1": [f"{at % 0} mkdir(\"/d\", 0777) = 0 <3.000000>"], "t.2": [f"{at % 1} mkdir(\"/d\", 0777) = -1 EEXIST (File exists) <0.500000>"],
@@ -665,6 +679,88 @@ def test_of_files_that_are_merged_too():
              "t.4": [f"{at % 1} access(\"/d\", F_OK) = -1 ENOENT (No such file or directory) <3.000000>"]}
     same(calls(trace, name="t"), ['access(pathname="/d", mode=F_OK) = -ENOENT', 'mkdir(pathname="/d", mode=0755) = 0', 'mkdir(pathname="/d", mode=0755) = -EEXIST',
                                   'mkdir(pathname="/e", mode=0755) = -EEXIST'])
+
+
+def replayed(lines, *options):
+    """The report of a replay of these lines, and the tree that it left: {path: content size or None}."""
+    with Tmp() as tmp:
+        path, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("".join(line + "\n" for line in lines))
+        r = feign("replay", path, "--root", root, "--json", *options)
+        assert r.status == 0, r.err
+        sizes = {}
+        for folder, folders, files in os.walk(root):
+            for name in folders:
+                sizes[os.path.join(folder, name)[len(root):]] = None
+            for name in set(files) - {".feign"}:
+                sizes[os.path.join(folder, name)[len(root):]] = os.lstat(os.path.join(folder, name)).st_size
+        return r.json(), sizes
+
+
+def test_a_process_number_that_comes_again():
+    """What is made under it has what its maker had."""
+    lines = ['1 1.0 fork() = 7', '7 1.1 exit_group(0) = ?', '1 1.2 wait4(7, NULL, 0, NULL) = 7', '1 1.3 fork() = 7',
+             '7 1.4 mkdir("/w", 0777) = 0', '7 1.5 chdir("/w") = 0', '7 1.6 openat(AT_FDCWD, "f", O_WRONLY|O_CREAT, 0666) = 3', '7 1.7 write(3, "abc", 3) = 3', '7 1.8 fork() = 8',
+             '8 1.9 write(3, "child", 5) = 5', '8 2.0 creat("made", 0666) = 4', '8 2.1 exit_group(0) = ?', '7 2.2 write(3, "end", 3) = 3', '7 2.3 exit_group(0) = ?']
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert report["mismatched"] == 0 and sizes == {"/w": None, "/w/f": 11, "/w/made": 0}, (order, sizes, report["mismatches"])
+
+
+def test_a_file_is_opened_again_by_its_descriptor():
+    """It has no name by then, or another one has it."""
+    lines = ['1 1.0 openat(AT_FDCWD, "/n", O_RDWR|O_CREAT, 0666) = 3', '1 1.1 write(3, "hello", 5) = 5', '1 1.2 unlink("/n") = 0',
+             '1 1.3 openat(AT_FDCWD, "/n", O_WRONLY|O_CREAT, 0666) = 4', '1 1.4 write(4, "0123456789", 10) = 10', '1 1.5 openat(AT_FDCWD, "%s", O_RDWR|O_TRUNC) = 5',
+             '1 1.6 write(5, "zz", 2) = 2', '1 1.7 pread64(3, "zz", 10, 0) = 2', '1 1.8 fstat(3, {st_mode=S_IFREG|0644, st_size=2, ...}) = 0', '1 1.9 exit_group(0) = ?']
+    for name in "/proc/self/fd/3", "/dev/fd/3":
+        for order in "trace", "depend":
+            report, sizes = replayed([line.replace("%s", name) for line in lines], "--order", order)
+            assert report["mismatched"] == 0 and sizes == {"/n": 10}, (name, sizes, report["mismatches"])
+    standard = [line.replace("%s", "/dev/stdin").replace("(3,", "(0,").replace("= 3", "= 0") for line in lines]
+    assert replayed(standard)[1] == {"/n": 10}
+
+
+def test_output_and_errors_that_go_to_one_file():
+    """It was open before, by "> log 2>&1": one position, not two."""
+    lines = ['1 1.0 write(1</w/log>, "one\\n", 4) = 4', '1 1.1 write(2</w/log>, "two\\n", 4) = 4', '1 1.2 fork() = 2', '2 1.3 write(2</w/log>, "three\\n", 6) = 6',
+             '2 1.4 exit_group(0) = ?', '1 1.5 lseek(1</w/log>, 0, SEEK_CUR) = 14']
+    report, sizes = replayed(lines)
+    assert report["mismatched"] == 0 and sizes == {"/w": None, "/w/log": 14}, (sizes, report["mismatches"])
+
+
+def test_a_directory_that_nothing_tells():
+    """What is named from it is not made, and not below / either."""
+    report, sizes = replayed(['1 1.0 openat(7, "sub/x", O_WRONLY|O_CREAT, 0666) = 3', '1 1.1 write(3, "x", 1) = 1', '1 1.2 unlinkat(8, "y", 0) = 0',
+                              '1 1.3 mkdirat(9, "z", 0777) = 0', '1 1.4 creat("/a", 0666) = 4'])
+    assert sizes == {"/a": 0} and report["mismatched"] == 0 and report["skipped"] == 4, (sizes, report)
+
+
+def test_the_annotation_of_an_absolute_name_tells_where_a_process_is():
+    report, sizes = replayed(['1 1.0 openat(AT_FDCWD</w>, "/x", O_RDONLY) = 3</x>', '2 1.1 openat(AT_FDCWD</w/d>, "/x", O_RDONLY) = 3</x>', '2 1.2 creat("t", 0644) = 4</w/d/t>'],
+                             "--provider", "strace")
+    assert report["mismatched"] == 0 and "/w/d/t" in sizes, sizes
+
+
+def test_a_root_holds_names_that_go_up():
+    lines = ['1 1.0 mkdir("/c", 0777) = 0', '1 1.1 mkdir("/c/x", 0777) = 0', '1 1.2 chroot("/c") = 0', '1 1.3 chdir("/x") = 0', '1 1.4 creat("../../z", 0644) = 3', '1 1.5 creat("../y", 0644) = 4']
+    assert replayed(lines)[1] == {"/c": None, "/c/x": None, "/c/z": 0, "/c/y": 0}
+
+
+def test_a_file_of_unknown_origin_waits_for_its_name():
+    """Its process was handed a descriptor that nobody saw opened there; by dependencies, too."""
+    lines = ['1 1.1 openat(AT_FDCWD</w>, "c", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</w/c> <0.01>', '2 1.2 write(1</w/c>, "abc", 3) = 3 <0.01>', '2 1.3 close(1</w/c>) = 0 <0.01>',
+             '1 1.4 close(3</w/c>) = 0 <0.01>', '1 1.5 unlink("/w/c") = 0 <0.01>']
+    for _ in range(5):
+        report, sizes = replayed(lines, "--order", "depend")
+        assert report["mismatched"] == 0 and sizes == {"/w": None}, (sizes, report["mismatches"])
+
+
+def test_controls_are_no_disks():
+    report, _ = replayed(['1 1.0 openat(AT_FDCWD, "/dev/mapper/control", O_RDWR) = -1 ENODEV (No such device)', '1 1.1 openat(AT_FDCWD, "/dev/loop-control", O_RDWR) = 3',
+                          '1 1.2 openat(AT_FDCWD, "/dev/loop0", O_RDWR) = 4'])
+    assert report["mismatched"] == 0 and report["skipped"] == 2, report
 
 
 def test_variants():

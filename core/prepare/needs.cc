@@ -386,6 +386,8 @@ void Needs::add(const feign_activity& a) {
     if (const uint32_t file = own(a); file != 0) by_descriptor(a, effect, file);
     return;
   }
+  if (effect == Effect::kOpen && a.path == 0 && (a.flags & O_TRUNC) && a.result >= 0)
+    if (const uint32_t file = own(a); file != 0) by_descriptor(a, Effect::kFtruncate, file);
   if (effect == Effect::kExec || effect == Effect::kGetcwd || a.path == 0) return;
   changes(a, effect);
   if (!guessed_.empty()) guess(a);

@@ -152,6 +152,7 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
   const bool process = (shared & CLONE_THREAD) != 0, memory = (shared & CLONE_VM) != 0;
   feign_stream_info info = tables_.streams.info(r.a.stream);
   info.thread = r.a.result;
+  info.again = 0;  // as the provider numbers it; begin() looks whether there was one before
   info.process = process ? info.process : r.a.result;
   const std::shared_ptr<Table> table = parent.table;
   const std::shared_ptr<Place> where = parent.place;
@@ -346,7 +347,9 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
     identity = known;
   }
   Left* const left = file && identity != 0 ? &left_[identity] : nullptr;
-  if (left != nullptr && left->found != nullptr && left->found->fd == fd && fd <= kStandard) {
+  // One behind standard output and standard error: "> log 2>&1".
+  const int32_t before = left != nullptr && left->found != nullptr ? left->found->fd : -1;
+  if (before >= 0 && before <= kStandard && fd <= kStandard && (before == fd || before * fd != 0)) {
     install(t, fd, left->found, false);
     return left->found;
   }
@@ -444,8 +447,9 @@ void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* 
 
 // ---- paths --------------------------------------------------------------------------------------
 
-// Goes up from where links lead to, not from their names; for paths with "..".
-std::string Resolve::physical(std::string base, std::string_view text) {
+// Goes up from where links lead to, not from their names, but not beyond the first `floor` bytes of
+// the base; for paths with "..".
+std::string Resolve::physical(std::string base, std::string_view text, size_t floor) {
   for (std::string_view part; !(part = take_component(text)).empty();) {
     if (part != "..") {
       base += '/';
@@ -453,7 +457,7 @@ std::string Resolve::physical(std::string base, std::string_view text) {
       continue;
     }
     base = tables_.strings.text(names_.canonical(tables_.strings.intern(clean_path(base)), true));
-    base.resize(std::min(base.rfind('/'), base.size()));
+    if (base.size() != floor) base.resize(std::min(base.rfind('/'), base.size()));
   }
   return base;
 }
@@ -484,6 +488,9 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
   const feign_stream_info own = tables_.streams.info(t.now);
   if (take("/dev/fd/")) {
     descriptor();
+  } else if (text == "/dev/stdin" || text == "/dev/stdout" || text == "/dev/stderr") {
+    rest = text == "/dev/stdin" ? "0" : text == "/dev/stdout" ? "1" : "2";
+    descriptor();
   } else if (take("/proc/self/") || take("/proc/thread-self/") ||
              take("/proc/" + std::to_string(own.process) + "/") ||
              take("/proc/" + std::to_string(own.thread) + "/")) {
@@ -511,7 +518,8 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
   constexpr size_t kLongest = size_t{16} << 10;
   const std::string_view text = tables_.strings.text(path);
   if (text.empty() || text.size() > kLongest) return 0;
-  const bool up = names_.has_links() && text.find("..") != std::string_view::npos;
+  const bool up =
+      (names_.has_links() || t.place->root != 0) && text.find("..") != std::string_view::npos;
   if (text[0] == '/') {
     if (t.place->root != 0) {  // ".." does not lead out of it
       std::string whole(tables_.strings.text(t.place->root));
@@ -531,11 +539,13 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
   } else {
     const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
     base = at != t.table->map.end() ? at->second.description->path : hint;
-    if (base == 0 && !found_open_) return 0;  // of no directory at all
+    if (base == 0) return 0;  // of no directory at all, or of one that nothing tells
   }
-  if (up)
+  if (up) {
+    const size_t floor = t.place->root != 0 ? tables_.strings.text(t.place->root).size() : 0;
     return tables_.strings.intern(
-        clean_path(physical(std::string(tables_.strings.text(base)), text)));
+        clean_path(physical(std::string(tables_.strings.text(base)), text, floor)));
+  }
   uint32_t& joined = joined_[uint64_t{base} << 32 | path];
   if (joined == 0) {
     if (tables_.strings.text(base).size() + text.size() > kLongest) return 0;
@@ -574,7 +584,7 @@ bool is_disk(std::string_view path) {
   const std::string_view name = path.substr(5);
   for (const std::string_view disk : {"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "md",
                                       "dm-", "mapper/", "disk/", "nbd", "rbd", "ram", "zram"})
-    if (name.starts_with(disk)) return true;
+    if (name.starts_with(disk)) return !name.ends_with("control");  // mapper/control, loop-control
   return false;
 }
 
@@ -731,6 +741,7 @@ const char* Resolve::memory_call(Record& r, Thread& t, Effect effect) {
 void Resolve::open(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const uint32_t hint = a.file, said = std::exchange(a.path2, 0);
+  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
   if (effect == Effect::kFopen || effect == Effect::kFreopen) a.mode = 0666;  // fopen(3)
   if (effect == Effect::kTmpfile) {
@@ -757,9 +768,13 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   a.handle = 0;
   a.file = 0;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  Description* open = nullptr;
   if (follow && a.path != 0)
-    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), nullptr); path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
       a.path = path;
+  if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) && open->file != 0 &&
+      names_.at(names_.canonical(open->path, true)) != open->file)
+    return open_again(a, t, *open);
   const uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
   if (path != 0 && is_disk(tables_.strings.text(path)))
     a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is
@@ -802,6 +817,21 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.handle2 = t.table->unclosed.back();
     t.table->unclosed.pop_back();
   }
+}
+
+// By way of a descriptor (/proc/self/fd/N), of a file that has no name by now, or whose name another
+// one has.
+void Resolve::open_again(feign_activity& a, Thread& t, const Description& what) {
+  a.handle2 = what.handle;
+  a.file = what.file;
+  a.path = 0;
+  if (a.result < 0) return;
+  if (a.flags & O_TRUNC) names_.file(a.file).size = 0;
+  Description* const d =
+      describe(what.marks & FEIGN_DIRECTORY, what.path, what.file, a.flags & ~uint32_t{O_CREAT});
+  a.handle = d->handle;
+  a.marks |= d->marks;
+  install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
 }
 
 void Resolve::path_call(Record& r, Thread& t, Effect effect) {
@@ -850,8 +880,10 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   a.path = absolute(t, a.handle, hint, a.path);
   if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   a.handle = a.handle2 = 0;
-  if (up && a.result == -ENOENT && names_.at(a.path) != 0) {  // behind a name that is not there
-    a.path = 0;
+  const bool lost = a.path == 0 || ((effect == Effect::kLink || effect == Effect::kRename) &&
+                                    a.path2 == 0);  // from a directory that nothing tells
+  if (lost || (up && a.result == -ENOENT && names_.at(a.path) != 0)) {  // behind no name
+    a.path = a.path2 = 0;
     a.marks |= FEIGN_NOT_A_FILE;
     return;
   }

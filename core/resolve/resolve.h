@@ -122,10 +122,11 @@ class Resolve {
   static std::shared_ptr<Table> copy_of(const Table& table);
   void close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended);
   void open(Record& r, Thread& t, Effect effect);
+  void open_again(feign_activity& a, Thread& t, const Description& what);
   void path_call(Record& r, Thread& t, Effect effect);
   void data(feign_activity& a, Description* d, Effect effect);
   void renamed(uint32_t from, uint32_t to);
-  std::string physical(std::string base, std::string_view text);
+  std::string physical(std::string base, std::string_view text, size_t floor = 0);
   uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
   bool no_storage(feign_activity& a, uint32_t path);
   bool no_directory(Thread& t, uint32_t handle, uint32_t hint);

@@ -186,6 +186,8 @@ class Provider {
   void hints(Process& process, feign_activity& a);
   uint32_t hint(Process& process, uint32_t handle, int depth = 0);
   void tell_who_goes_on();
+  bool reaps(Lane& lane);
+  feign_status end_one(feign_sink* out);
 
   const feign_host* host_;
   Options options_;
@@ -209,6 +211,9 @@ class Provider {
   std::vector<Lane*> later_;  // those that have not begun, the next one last
   std::vector<std::pair<uint64_t, Lane*>> heap_;
   feign::Names there_;
+  std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
+  std::vector<uint32_t> ended_;                           // … of one that is, to be told
+  uint64_t ended_at_ = 0;
   uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
   std::vector<std::unique_ptr<feign::OwnLayer>> third_;  // layers of third parties
   uint32_t last_handle_ = kFirstHandle;
@@ -433,8 +438,13 @@ uint64_t Lane::when() {
   const Item& item = queue_.front();
   uint64_t key = item.end;
   const uint32_t layer = item.code >> 12;
+  const auto makes = [&] {
+    const feign::Call* const call = this->call();
+    return call != nullptr && (call->effect == Effect::kFork || call->effect == Effect::kVfork ||
+                               call->effect == Effect::kClone);
+  };
   if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
-    key = item.kind == FEIGN_RECORD_CALL ? item.end : item.start;
+    key = item.kind == FEIGN_RECORD_CALL && !makes() ? item.end : item.start;
   } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
     key = item.start;  // what a rank sends, or that it has come, others may know before it ends
   } else if (const feign::Call* const call = this->call(); call != nullptr) {
@@ -788,8 +798,10 @@ void Provider::in_line(Lane* lane) {
 // Takes whose call is next out of the heap; null: nobody's.
 Lane* Provider::first() {
   for (; !later_.empty() && (heap_.empty() || later_.back()->front().start <= heap_.front().first);
-       later_.pop_back())
+       later_.pop_back()) {
+    going_[later_.back()->pid()].push_back(later_.back()->front().a.stream);
     in_line(later_.back());
+  }
   if (heap_.empty()) return nullptr;
   const uint64_t by = heap_[0].second->front().end;
   const size_t at = feign::first_of(0, heap_.size(), there_, [&](size_t i) {
@@ -841,8 +853,49 @@ void Provider::tell_who_goes_on() {
                    .c_str());
 }
 
+// Of a process whose end another one is told at that call, and that did not call for it: a signal
+// ended it. Whether there are exits to be put before the call.
+bool Provider::reaps(Lane& lane) {
+  const Item& item = lane.front();
+  const feign::Call* const call = lane.call();
+  if (call == nullptr || call->effect != Effect::kWait) return false;
+  const int64_t told = item.a.result > 0     ? item.a.result
+                       : item.values.empty() ? 0
+                                             : static_cast<int64_t>(item.values[0]);
+  // With these it may only have been stopped.
+  if (item.a.result < 0 || told <= 0 || told > INT32_MAX ||
+      (item.a.flags & (WUNTRACED | WCONTINUED)))
+    return false;
+  const auto who = going_.find(
+      pid_on(static_cast<size_t>(lane.pid() >> 32), static_cast<int32_t>(told)));
+  if (who == going_.end()) return false;
+  ended_ = std::move(who->second);
+  ended_at_ = time(item.end);
+  going_.erase(who);
+  return true;
+}
+
+feign_status Provider::end_one(feign_sink* out) {
+  const auto& calls = feign::posix_calls();
+  const auto exit = std::find_if(calls.begin(), calls.end(),
+                                 [](const auto& c) { return c.effect == Effect::kExit; });
+  feign_activity* const a = out->make(out);
+  if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
+  a->op = firsts_[FEIGN_CAPTURE_POSIX] + static_cast<uint32_t>(exit - calls.begin()) - 1;
+  a->stream = ended_.back();
+  a->start_ns = ended_at_;
+  a->marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
+  ended_.pop_back();
+  return out->emit(out, a);
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
+    if (!ended_.empty()) {
+      if (const feign_status s = end_one(out); s < 0) return s;
+      ++done;
+      continue;
+    }
     Lane* const lane = first();
     if (lane == nullptr) {
       if (unseen_ != 0)
@@ -864,6 +917,10 @@ feign_status Provider::next(size_t want, feign_sink* out) {
           }
       aligned_.clear();
       return FEIGN_END;
+    }
+    if (reaps(*lane)) {
+      in_line(lane);
+      continue;
     }
     Item item = std::move(lane->front());
     lane->pop();
@@ -902,6 +959,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       if (item.code >> 12 >= FEIGN_CAPTURE_THIRD) third(process, *a, *host_->op_info(host_, op));
       if (item.code >> 12 == FEIGN_CAPTURE_POSIX) {
         const Effect effect = feign::posix_calls()[item.code & 0xFFF].effect;
+        if (effect == Effect::kExitGroup) going_.erase(lane->pid());
         if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
         // Whichever thread calls exec, the process goes on under its own number.
         if (effect == Effect::kExec && a->result >= 0) {

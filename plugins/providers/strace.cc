@@ -1267,9 +1267,11 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
 
 // The directory that the process is in; 0: it is not known.
 uint32_t Source::where(Process& p) {
-  if (p.cwd == 0 && !p.moved)
-    if (const auto at = provider_.began_in_.find(p.pid); at != provider_.began_in_.end())
-      p.cwd = at->second;
+  if (p.cwd == 0 && !p.moved) {
+    auto& all = provider_.began_in_;
+    if (all.empty()) all[p.pid] = provider_.cwd_;  // the first of all
+    if (const auto at = all.find(p.pid); at != all.end()) p.cwd = at->second;
+  }
   return p.cwd;
 }
 

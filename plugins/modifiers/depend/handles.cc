@@ -65,6 +65,10 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       h.access.change = me_;
       if (a.file != 0) ++files_[a.file].open;
       if (a.handle2 == 0) return;
+      if (a.path == 0) {  // what it is, once more
+        if (on(kHandle)) use(handles_[a.handle2].access, kHandle);
+        return;
+      }
       if (effect != Effect::kFreopen) return gone(a.handle2);
       break;
     }

@@ -114,6 +114,9 @@ void Depend::names(const feign_activity& a, Effect effect) {
     f.made = true;
     ++f.names;
   };
+  // Of a file that was open before the trace: a replay opens it by its name when it is first used.
+  if ((a.marks & FEIGN_INHERITED) && a.handle != 0 && a.path != 0 && !feign::opens(effect))
+    use_name(a.path);
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat:

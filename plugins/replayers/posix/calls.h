@@ -80,6 +80,7 @@ struct Replayer {
   feign::Written written;
   std::mutex open_mutex;        // opening what was open before the trace
   std::set<uint32_t> unplaced;  // … whose offset nobody moved or asked for yet: handles
+  std::atomic<uint32_t> names{0};  // that were made up
   std::mutex listings_mutex;
   std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
   std::atomic<uint64_t> generation{1};   // of directories: grows when a name of one changed
@@ -211,11 +212,23 @@ struct Context {
   }
 
   int64_t open(const feign_activity& a) {
-    if (a.handle2 != 0) give_up(a.handle2, true);
+    if (a.handle2 != 0 && a.path != 0) give_up(a.handle2, true);
     return open_file(a);
   }
+  // What a descriptor of ours is, once more.
+  int64_t open_again(const feign_activity& a) {
+    const int of = r->descriptors.get(a.handle2);
+    if (of < 0) return -EBADF;
+    char link[48];
+    snprintf(link, sizeof link, "/proc/thread-self/fd/%d", of);
+    constexpr uint32_t kNot = O_CREAT | O_EXCL | O_NOFOLLOW;
+    const int fd = ::open(link, static_cast<int>(a.flags & ~kNot) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) return -errno;
+    if (a.handle == 0 || a.result < 0 || !r->descriptors.set(a.handle, fd)) ::close(fd);
+    return fd;
+  }
   int64_t open_file(const feign_activity& a) {
-    if (a.path == 0) return skip("no path was recorded");
+    if (a.path == 0) return a.handle2 != 0 ? open_again(a) : skip("no path was recorded");
     // The kernel looks at flags that exclude each other before it looks at the path.
     if (a.result == -EINVAL && (a.flags & O_CREAT) && (a.flags & O_DIRECTORY))
       return emulated(a.result);
@@ -238,6 +251,8 @@ struct Context {
     } else {
       fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode, resolve);
     }
+    if (fd == -EOPNOTSUPP && a.result >= 0 && (a.flags & O_TMPFILE) == O_TMPFILE)
+      fd = nameless(a, flags, static_cast<mode_t>(mode));
     if (fd < 0) return fd;
     if (a.flags & O_CREAT) (void)made(a.path, fd);
     if (a.handle == 0 || a.result < 0 || !r->descriptors.set(a.handle, fd)) ::close(fd);
@@ -423,11 +438,45 @@ struct Context {
     const auto [from, to] = where(a.path, a.path2);
     if (from.dir < 0 || from.name == nullptr) return from.dir < 0 ? from.dir : -EBUSY;
     if (to.dir < 0 || to.name == nullptr) return to.dir < 0 ? to.dir : -EBUSY;
-    const int64_t result = checked(::renameat2(from.dir, from.name, to.dir, to.name, a.flags & 7));
+    int64_t result = checked(::renameat2(from.dir, from.name, to.dir, to.name, a.flags & 7));
+    if (result == -EINVAL && a.flags != 0 && a.result != -EINVAL)
+      result = rename_by_hand(from, to, a.flags);
     // What changes places with it may be a directory.
     const bool other = (a.flags & RENAME_EXCHANGE) != 0;
     if (result == 0 && (other || (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)))) names_changed();
     return made(a.path2, result);
+  }
+
+  // On a file system that knows no flags (FUSE, NFS): what they do, though not at once.
+  int64_t rename_by_hand(const Where& from, const Where& to, uint32_t flags) {
+    if (flags == RENAME_NOREPLACE) {
+      struct stat there {};
+      if (::fstatat(to.dir, to.name, &there, AT_SYMLINK_NOFOLLOW) == 0) return -EEXIST;
+      return checked(::renameat(from.dir, from.name, to.dir, to.name));
+    }
+    if (flags != RENAME_EXCHANGE) return -EINVAL;
+    const std::string aside = a_name();
+    if (::renameat(to.dir, to.name, to.dir, aside.c_str()) != 0) return -errno;
+    if (::renameat(from.dir, from.name, to.dir, to.name) == 0)
+      return checked(::renameat(to.dir, aside.c_str(), from.dir, from.name));
+    const int error = errno;
+    (void)::renameat(to.dir, aside.c_str(), to.dir, to.name);
+    return -error;
+  }
+  // That nothing has.
+  std::string a_name() {
+    return ".feign-" + std::to_string(::getpid()) + "-" + std::to_string(r->names.fetch_add(1));
+  }
+  // O_TMPFILE where the file system has none: a file whose name goes at once.
+  int nameless(const feign_activity& a, int flags, mode_t mode) {
+    const int folder = feign::open_in_root(r->root, text(a.path), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (folder < 0) return folder;
+    const std::string name = a_name();
+    int fd = ::openat(folder, name.c_str(), (flags & ~O_TMPFILE) | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    if (fd < 0) fd = -errno;
+    if (fd >= 0) (void)::unlinkat(folder, name.c_str(), 0);
+    ::close(folder);
+    return fd;
   }
 
   int64_t mkdir(const feign_activity& a) {
@@ -876,20 +925,23 @@ struct Context {
   int64_t getdents(const feign_activity& a, int fd) {
     const int64_t result = checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
     const bool known = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
-    return result < 0 || !known ? result : listed(a, result);
+    return result < 0 || !known ? result : listed(a, fd, result);
   }
-  // Which entry a buffer of a long listing ends with is the order of the file system; and a signal
-  // ends a buffer early. Of such a listing it is the sum that has to be right, at its end, and it
-  // never lacks more than an entry on the way.
-  int64_t listed(const feign_activity& a, int64_t result) {
+  // Which entry a buffer of a long listing ends with is the order of the file system; a signal ends
+  // a buffer early, and some file systems (FUSE) fill none. Of such a listing it is the sum that
+  // has to be right, at its end.
+  int64_t listed(const feign_activity& a, int fd, int64_t result) {
     constexpr int64_t kLongestEntry = 280;  // getdents(2)
     const std::lock_guard lock(r->listings_mutex);
     const auto at = r->listings.find(a.handle);
     const bool begun = at != r->listings.end();
     if (!begun && result == a.result) return result;
-    const int64_t lacks = (begun ? at->second : 0) + a.result - result;
+    int64_t lacks = (begun ? at->second : 0) + a.result - result;
+    for (int64_t more = 1; begun && a.result == 0 && lacks > 0 && more > 0; lacks -= more)
+      more = std::max<int64_t>(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)), 0);
     const bool full = std::max(result, a.result) + kLongestEntry > static_cast<int64_t>(a.length);
-    const bool goes_on = lacks <= (begun || full ? kLongestEntry : 0);
+    const bool goes_on = lacks <= (begun || full ? kLongestEntry : 0) ||
+                         (result > 0 && a.result > 0 && (begun || full));
     if (goes_on && (a.result != 0 || lacks == 0)) {
       if (lacks != 0) r->listings[a.handle] = lacks;
       if (lacks == 0 && begun) r->listings.erase(at);
@@ -904,8 +956,15 @@ struct Context {
   }
   int64_t fallocate(const feign_activity& a, int fd) {
     if (a.result == -EINVAL) return emulated(a.result);  // mostly about a size that is not known
-    return checked(::fallocate(fd, static_cast<int>(a.flags), static_cast<off_t>(a.offset),
-                               static_cast<off_t>(a.length)));
+    const int64_t result =
+        checked(::fallocate(fd, static_cast<int>(a.flags), static_cast<off_t>(a.offset),
+                            static_cast<off_t>(a.length)));
+    // Not on this file system; but the file's size is what later calls go by.
+    if (result == -EOPNOTSUPP && a.result == 0 && a.flags == 0 &&
+        ::fstat(fd, &space.stat) == 0 && S_ISREG(space.stat.st_mode) &&
+        space.stat.st_size < static_cast<off_t>(a.offset + a.length))
+      (void)::ftruncate(fd, static_cast<off_t>(a.offset + a.length));
+    return result;
   }
   int64_t fadvise(const feign_activity& a, int fd) {
     return -::posix_fadvise(fd, static_cast<off_t>(a.offset), static_cast<off_t>(a.length),
