@@ -49,7 +49,6 @@ struct feign_record {
   uint8_t *start, *at, *end; /* where it is built; `end` leaves room for one more number */
   void* lane;                /* the library's own */
   uint64_t ticks;            /* when the call ended */
-  uint64_t writing;          /* the library's own: tells a record from what lay there before */
   uint32_t values, busy;
 };
 

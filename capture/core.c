@@ -202,18 +202,21 @@ int feign_set_up(struct thread* t) {
 
 /* Whether that record was begun in a frame that a longjmp out of a signal handler left. Those that
  * live lie above, unless the handler has a stack of its own. */
-static int was_left(const struct feign_record* r, uintptr_t here) {
+static int was_left(const struct feign_record* r, const struct lane* lane, uintptr_t here) {
   enum { kNear = 1 << 20 };
   const uintptr_t at = (uintptr_t)r;
   if (feign_capture.sealed) return 0;
-  if (at > here) return at - here < kNear && is_there(at) && r->writing != (FEIGN_WRITING ^ at);
+  if (at > here) return at - here < kNear && is_there(at) && r->lane != lane;
   stack_t own;
   if (system_call(SYS_sigaltstack, 0, (long)&own, 0, 0, 0, 0) != 0) return 0;
   return (own.ss_flags & SS_ONSTACK) == 0 || at - (uintptr_t)own.ss_sp < own.ss_size;
 }
 
 uint32_t feign_writers(struct thread* t, uintptr_t here) {
-  while (t->busy != 0 && (t->busy > 2 || was_left(t->writing[t->busy - 1], here))) --t->busy;
+  const struct lane* const lanes = &t->lanes[t->vforks * 2];
+  while (t->busy != 0 &&
+         (t->busy > 2 || was_left(t->writing[t->busy - 1], &lanes[t->busy - 1], here)))
+    --t->busy;
   return t->busy;
 }
 

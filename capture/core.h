@@ -13,7 +13,6 @@
 #define FEIGN_TOUCHED 640 /* bytes that any record without texts and lists fits into */
 #define FEIGN_TEXTS 12000 /* … that any record of a system call fits into */
 #define FEIGN_MOST_ROOM 50000
-#define FEIGN_WRITING UINT64_C(0x9E3779B97F4A7C15) /* no address, no number that is frequent */
 #define HIDDEN __attribute__((visibility("hidden")))
 
 struct lane {
@@ -187,12 +186,12 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
     __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     return 0;
   }
-  r->writing = FEIGN_WRITING ^ (uintptr_t)r;
+  struct lane* const l = &t->lanes[t->vforks * 2 + busy];
+  r->lane = l;
   t->writing[busy] = r;
   __asm__ volatile("" ::: "memory");
   t->busy = busy + 1;
   __asm__ volatile("" ::: "memory");
-  struct lane* const l = &t->lanes[t->vforks * 2 + busy];
   if (__builtin_expect((uintptr_t)l->end < (uintptr_t)l->at + room, 0) &&
       !feign_next_chunk(l, start, room)) {
     t->busy = busy;
@@ -213,7 +212,6 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
   r->start = l->at;
   r->at = at;
   r->end = (size_t)(l->end - l->at) < FEIGN_MOST_ROOM ? l->end - 32 : l->at + FEIGN_MOST_ROOM - 32;
-  r->lane = l;
   r->ticks = end;
   r->values = 0;
   r->busy = busy;

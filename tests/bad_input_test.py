@@ -28,6 +28,36 @@ def plugin(name):
     return os.path.join(BUILD, "plugins", name + ".so")
 
 
+
+def test_outputs_go_where_they_are_sent_and_nowhere_else():
+    """What a file is written as until it is complete has a name that nobody else has, and is no link of another's; two
+    that write the same file at once each leave a whole one; an output that cannot be is refused before the work."""
+    with Tmp() as tmp:
+        trace, out = os.path.join(TOP, "examples", "git-clone.strace.gz"), os.path.join(tmp, "t.feign")
+        for name in (out + ".part", out + f".{os.getpid()}.part", out + f".{os.getpid() + 1}.part"):
+            os.symlink(os.path.join(tmp, "victim"), name)
+        running = [subprocess.Popen([FEIGN, "convert", "-q", trace, out]) for _ in range(3)]
+        assert all(one.wait() == 0 for one in running)
+        assert feign("info", out).status == 0 and not os.path.exists(os.path.join(tmp, "victim"))
+        assert [name for name in os.listdir(tmp) if not os.path.islink(os.path.join(tmp, name))] == ["t.feign"]
+        os.mkdir(root := os.path.join(tmp, "root"))
+        for wrong in os.path.join(tmp, "no", "x"), root:
+            r = feign("replay", trace, "--root", root, "-o", wrong)
+            assert r.status == 2 and wrong in r.err and os.listdir(root) == [], (r.err, os.listdir(root))
+        os.mkdir(os.path.join(tmp, "t.tracetext.1"))
+        r = feign("convert", trace, os.path.join(tmp, "t.tracetext"))
+        assert r.status == 2 and "t.tracetext.1: is a directory" in r.err and not os.path.exists(os.path.join(tmp, "t.tracetext.0")), r.err
+
+
+def test_options_take_one_value_wherever_they_stand():
+    with Tmp() as tmp:
+        trace = os.path.join(TOP, "examples", "git-clone.strace.gz")
+        r = feign("replay", "--with", "coalesce", "--replayer", "null", trace, "--root", tmp, "--json")
+        assert r.status == 0 and r.json()["activities"] > 1000, r.err
+        r = feign("replay", trace, "--ranks", "0", "--root", tmp)
+        assert r.status == 0 and "no activity was left" in r.err, r.err
+
+
 def test_missing_trace():
     refuses("info", "/no/such/trace", text="/no/such/trace: No such file")
 

@@ -16,6 +16,17 @@ def told(lines):
         return feign("info", trace, "--json").json()
 
 
+
+def test_a_copy_is_read_from_one_file_and_written_to_the_other():
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write('1 1.0 open("/a", O_RDONLY) = 3\n1 1.1 open("/b", O_WRONLY|O_CREAT, 0666) = 4\n1 1.2 copy_file_range(3, NULL, 4, NULL, 9000, 0) = 5000\n'
+                    '1 1.3 sendfile(4, 3, NULL, 100) = 100\n1 1.4 sendfile(9<socket:[7]>, 3, NULL, 10) = 10\n')
+        files = {f["path"]: (f["bytes_read"], f["bytes_written"]) for f in feign("info", path, "--json").json()["files"]}
+        assert files == {"/a": (5110, 0), "/b": (0, 5100)}, files
+
+
 def test_how_files_are_read_and_written():
     opens = ['openat(AT_FDCWD, "/a", O_RDONLY) = 3', 'openat(AT_FDCWD, "/b", O_RDWR) = 4']
     in_a_row = ['read(3, "", 4096) = 4096'] * 50

@@ -260,6 +260,23 @@ def test_fallocate_counts_as_bytes():
     assert r.status == 1 and "--max-bytes" in r.err and found["/big"].st_blocks * 512 < 4 << 20, r.err
 
 
+def test_no_single_call_goes_beyond_max_bytes():
+    opened = 'openat(AT_FDCWD, "/big", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3'
+    source = ['openat(AT_FDCWD, "/from", O_RDONLY) = 4', 'pread64(4, "x"..., 4096, 50000000) = 4096']
+    mapped = ["ftruncate(3, 50000000) = 0", "mmap(NULL, 50000000, PROT_READ|PROT_WRITE, MAP_SHARED, 3, 0) = 0x7f0000000000"]
+    for lines, options in ((["fallocate(3, 0, 0, 50000000) = 0"], ()), (['write(3, "x"..., 50000000) = 50000000'], ()),
+                           (['pwritev(3, [{iov_base="x"..., iov_len=30000000}, {iov_base="x"..., iov_len=20000000}], 2, 0) = 50000000'], ()),
+                           ([*source, "copy_file_range(4, [0], 3, [0], 50000000, 0) = 50000000"], ()),
+                           (mapped, ("--replayer", "posix,touch=protection"))):
+        r, found = leaves([opened, *lines], ("--max-bytes", "10m", *options))
+        assert r.status == 1 and "--max-bytes" in r.err and "t.strace:" in r.err, (lines, r.err)
+        assert found["/big"].st_blocks * 512 <= 10 << 20, (lines, found["/big"].st_blocks)
+    # What it is asked to copy is more than it copies.
+    r, _ = leaves([opened, 'openat(AT_FDCWD, "/from", O_RDONLY) = 4', 'pread64(4, "x"..., 4096, 0) = 4096', "copy_file_range(4, [0], 3, [0], 9223372035781033984, 0) = 4096"],
+                  ("--max-bytes", "10m"))
+    assert r.status == 0 and r.json()["mismatched"] == 0, r.out
+
+
 def test_absurd_numbers():
     big = 2**63 - 1
     r, found = leaves([f'openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3', f'pwrite64(3, "x"..., 10, {big}) = 10', f'pread64(3, "x"..., {big}, 0) = 5',

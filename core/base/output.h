@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -17,8 +18,18 @@
 
 namespace feign {
 
-// Written beside its name, as NAME.part, and put in its place by finish(). What is no regular file
-// (a device, a FIFO) is written to directly, and a symbolic link stays one. Failures are in errno.
+// A new file beside `name`, for what will be put in its place: NAME.N.part, which nobody else has,
+// and no link leads elsewhere. A descriptor for reading and writing, or -1 with errno.
+inline int open_part(const std::string& name, std::string& part) {
+  for (uint64_t n = static_cast<uint64_t>(::getpid());; ++n) {
+    part = name + "." + std::to_string(n) + ".part";
+    const int fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+}
+
+// Written beside its name (open_part) and put in its place by finish(). What is no regular file (a
+// device, a FIFO) is written to directly, and a symbolic link stays one. Failures are in errno.
 class OutputFile {
  public:
   ~OutputFile() {
@@ -33,10 +44,10 @@ class OutputFile {
       name_ = real;
       ::free(real);
     }
-    const bool direct = there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-    const std::string opened = direct ? name_ : name_ + ".part";
-    fd_ = ::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd_ >= 0 && !direct) part_ = opened;
+    if (there && S_ISDIR(st.st_mode)) return errno = EISDIR, false;
+    const bool direct = there && !S_ISREG(st.st_mode);
+    fd_ = direct ? ::open(name_.c_str(), O_WRONLY | O_CLOEXEC) : open_part(name_, part_);
+    if (fd_ < 0) part_.clear();
     return fd_ >= 0;
   }
   int fd() const { return fd_; }

@@ -23,9 +23,10 @@ class Room {
   uint64_t most() const { return most_; }
   // Bytes that were written. [any thread]
   void add(uint64_t bytes) { written_.fetch_add(bytes, std::memory_order_relaxed); }
-  // Whether that was, with `more`, all that may be. [any thread]
+  // Whether `more`, of which none is told yet, is more than may be written. [any thread]
   bool full(uint64_t more) {
-    return written_.load(std::memory_order_relaxed) + more >= most_ && !regained();
+    const uint64_t written = written_.load(std::memory_order_relaxed);
+    return (written > most_ || more > most_ - written) && !regained(more);
   }
 
  private:
@@ -36,11 +37,11 @@ class Room {
   }
   // Where the limit is the room that there was: what was written over and over, or removed, takes
   // none, and from here on what is taken counts.
-  bool regained() {
+  bool regained(uint64_t more) {
     if (free_ == 0) return false;
     const uint64_t taken = free_ - std::min(free_, left());
     written_.store(taken, std::memory_order_relaxed);
-    return taken < most_;
+    return taken <= most_ && more <= most_ - taken;
   }
 
   int root_ = -1;

@@ -144,6 +144,7 @@ void Common::reading(CLI::App& a) {
   a.add_option("--with", with, "Put this modifier in; several in the order given")
       ->type_name("NAME[,key=value…]")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   a.add_option("--ranks", ranks, "Only these MPI ranks; with ^ in front, all but these")
       ->type_name("0,3-5");

@@ -1049,8 +1049,13 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       if (a.file != 0 && (a.path != 0 || !(a.marks & FEIGN_NOT_A_FILE))) {
         TraceInfo::File& f = seen[a.file];
         if (f.calls++ == 0) f.path = tables.strings.text(a.path);
-        if (reads) f.bytes_read += bytes;
-        if (writes) f.bytes_written += bytes;
+        // What a copy writes to is told by its values (core/resolve/resolve.cc).
+        const Call* const call = tables.ops.call(a.op);
+        const bool copies = call != nullptr && call->effect == Effect::kCopy && a.value_count > 3;
+        if (reads || (copies && a.handle != 0)) f.bytes_read += bytes;
+        if (writes && (!copies || a.handle == 0)) f.bytes_written += bytes;
+        if (copies && a.handle != 0 && a.values[2] != 0)
+          seen[static_cast<uint32_t>(a.values[2])].bytes_written += bytes;
       }
     }
     return {};

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/output.h"
 
 namespace feign {
 namespace {
@@ -186,8 +187,8 @@ Result<Results> Results::open(const std::string& path, const Json& head) {
 }
 
 Result<void> Results::write_all() {
-  const std::string part = path_ + ".part";
-  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  std::string part;
+  const int fd = open_part(path_, part);
   if (fd < 0) return Error(FEIGN_ERR_ARGUMENT, errno_error("write " + part, errno).text());
   std::string text = std::string(kBegin) + json_line(head_) + std::string(kRuns);
   for (size_t i = 0; i < runs_.size(); ++i) text += (i != 0 ? ",\n" : "\n") + json_line(runs_[i]);

@@ -587,8 +587,9 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
       auto image = images.add(file, i >= own.size());
       if (!image && file.find("/libc.so.6") != std::string::npos) return std::move(image.error());
       if (!image && i >= own.size())
-        notes.push_back("not in it: system calls that a program makes by itself, not through libc (" +
-                        image.error().text() + "): --tracer strace sees them");
+        notes.push_back(
+            "not in it: system calls that a program makes by itself, not through libc (" +
+            image.error().text() + "): --tracer strace sees them");
       if (image)
         log(FEIGN_LOG_DEBUG, "record: " + file + ": " + std::to_string(image->hooked) + " of " +
                                  std::to_string(image->sites) + " system calls are hooked");

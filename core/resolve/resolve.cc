@@ -819,8 +819,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   }
 }
 
-// By way of a descriptor (/proc/self/fd/N), of a file that has no name by now, or whose name another
-// one has.
+// By way of a descriptor (/proc/self/fd/N), of a file that has no name by now, or whose name
+// another one has.
 void Resolve::open_again(feign_activity& a, Thread& t, const Description& what) {
   a.handle2 = what.handle;
   a.file = what.file;

@@ -866,8 +866,8 @@ bool Provider::reaps(Lane& lane) {
   if (item.a.result < 0 || told <= 0 || told > INT32_MAX ||
       (item.a.flags & (WUNTRACED | WCONTINUED)))
     return false;
-  const auto who = going_.find(
-      pid_on(static_cast<size_t>(lane.pid() >> 32), static_cast<int32_t>(told)));
+  const auto who =
+      going_.find(pid_on(static_cast<size_t>(lane.pid() >> 32), static_cast<int32_t>(told)));
   if (who == going_.end()) return false;
   ended_ = std::move(who->second);
   ended_at_ = time(item.end);

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "base/input.h"
+#include "base/output.h"
 #include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
@@ -440,8 +441,8 @@ feign_status Provider::start() {
   }
   if (const feign_status status = survey(files); status < 0) return status;
   if (*options_.print != '\0') {
-    print_part_ = std::string(options_.print) + ".part";
-    print_ = fopen(print_part_.c_str(), "we");
+    const int fd = feign::open_part(options_.print, print_part_);
+    print_ = fd >= 0 ? fdopen(fd, "w") : nullptr;
     if (print_ == nullptr || fputs(siox::kPrintedHead, print_) < 0)
       return host_->fail(host_, FEIGN_ERR_IO,
                          ("open " + print_part_ + ": " + strerror(errno)).c_str());

@@ -180,8 +180,10 @@ feign_status Writer::start() {
   if (lstat(name_.c_str(), &st) == 0)
     return host_->fail(host_, FEIGN_ERR_ARGUMENT,
                        (name_ + ": exists; want the name of a new folder").c_str());
-  const std::string part = name_ + ".part";
-  if (mkdir(part.c_str(), 0777) != 0) return io_error("make folder " + part);
+  std::string part;
+  for (int n = getpid();
+       mkdir((part = name_ + "." + std::to_string(n) + ".part").c_str(), 0777) != 0; ++n)
+    if (errno != EEXIST) return io_error("make folder " + part);
   part_ = part;
   file_ = fopen((part_ + "/activities.dat").c_str(), "we");
   return file_ != nullptr ? FEIGN_OK : io_error("open " + part_ + "/activities.dat");

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/input.h"
+#include "base/output.h"
 #include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "trace/call_text.h"
@@ -129,8 +130,8 @@ uint32_t Writer::node_of(uint32_t stream) {
   if (fresh) {
     auto node = std::make_unique<Node>();
     node->first = info;
-    node->part = name_ + "." + std::to_string(nodes_.size()) + ".part";
-    node->file = fopen(node->part.c_str(), "we");
+    const int fd = feign::open_part(name_ + "." + std::to_string(nodes_.size()), node->part);
+    node->file = fd >= 0 ? fdopen(fd, "w") : nullptr;
     if (node->file == nullptr) {
       node->part.clear();
       by_process_.erase(at);
@@ -172,8 +173,7 @@ void Writer::print(Node& node, const feign_activity& a, const feign_op_info& inf
 
 feign_status Writer::write(const feign_activity& a) {
   const uint32_t index = node_of(a.stream);
-  if (index == kUnknown)
-    return io_error("open", name_ + "." + std::to_string(nodes_.size()) + ".part");
+  if (index == kUnknown) return io_error("open", name_ + "." + std::to_string(nodes_.size()));
   Node& node = *nodes_[index];
   if (a.marks & FEIGN_DEPENDS)
     for (const feign::Dependency& d : feign::Record::of(&a)->depends)
@@ -245,7 +245,7 @@ feign_status Writer::complete(Node& node) {
   if (fclose(std::exchange(node.file, nullptr)) != 0) return io_error("write", node.part);
   FILE* from = fopen(node.part.c_str(), "re");
   if (from == nullptr) return io_error("open", node.part);
-  FILE* to = fopen(second.c_str(), "we");
+  FILE* to = fopen(second.c_str(), "wxe");
   if (to == nullptr) {
     fclose(from);
     return io_error("open", second);
@@ -308,6 +308,12 @@ feign_status Writer::finish() {
                      "this one: remove it first")
                 .c_str());
     }
+  for (const auto& node : nodes_) {
+    struct stat st {};
+    if (stat(final_name(*node).c_str(), &st) == 0 && S_ISDIR(st.st_mode))
+      return host_->fail(host_, FEIGN_ERR_ARGUMENT,
+                         (final_name(*node) + ": is a directory, want a file to write").c_str());
+  }
   for (const auto& node : nodes_)
     if (const feign_status status = complete(*node); status < 0) return status;
   for (const auto& node : nodes_)

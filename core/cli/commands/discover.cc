@@ -126,10 +126,12 @@ class DiscoverCommand : public Command {
     app.add_option("--only", options_.only, "See only calls on what is below this directory")
         ->type_name("DIR")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app.add_option("--exclude", options_.exclude, "See no calls on what is below this directory")
         ->type_name("DIR")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app.add_option("--before", options_.before,
                    "Shell command before each run, to tidy up after the last")

@@ -90,11 +90,13 @@ class RecordCommand : public Command {
                    "Keep only calls on paths that fit this glob; several")
         ->type_name("GLOB")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app.add_option("--exclude", options_.exclude,
                    "Leave out calls on paths that fit this glob; several")
         ->type_name("GLOB")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app.add_option("--sizes", options_.sizes,
                    "Keep only reads and writes of so many bytes: 4k-1m, 64k-, -512; what is no "
@@ -105,12 +107,14 @@ class RecordCommand : public Command {
                    "[posix, and those of --with]")
         ->type_name("NAME")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app.add_option("--with", options_.with,
                    "A library's calls, too: the capture library that feign generate made the "
                    "source of; several (docs/layers.md)")
         ->type_name("LIBRARY.so")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app.add_option("--sample", options_.sample, "Record one read or write of so many [1]")
         ->type_name("N")
@@ -167,6 +171,7 @@ class GenerateCommand : public Command {
     app.add_option("--include", options_.include, "Where headers are that HEADER includes; several")
         ->type_name("DIR")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     c_.verbosity(app);
   }

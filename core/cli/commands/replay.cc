@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "cli/command.h"
 #include "cli/common.h"
 #include "cli/yaml.h"
@@ -89,11 +90,15 @@ int show(const RunResult& result, const Common& c, double require, const Tables&
     return kDone;
   }
   const Report& report = result.report;
-  if (!c.quiet || !c.output.empty() || c.json)
-    if (const int status =
-            put(c.json ? report_json(report, tables) : report_text(report, tables), c.output);
-        status != kDone)
-      return status;
+  if (!c.quiet || !c.output.empty() || c.json) {
+    const std::string text = c.json ? report_json(report, tables) : report_text(report, tables);
+    if (const int failure = put(text, c.output); failure != kDone) {
+      if (!c.output.empty()) (void)put(text, "");  // rather there than nowhere
+      return failure;
+    }
+  }
+  if (report.total().activities == 0)
+    log(FEIGN_LOG_WARN, "no activity was left to be replayed (--ranks, --with, an empty trace?)");
   const int status = status_of(report, require);
   if (report.failed) {
     log(FEIGN_LOG_ERROR, report.stopped_by);
@@ -117,6 +122,10 @@ int run_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
     auto share = parse_share(c.require);
     if (!share) return failed(share.error());
     require = *share;
+  }
+  if (!c.output.empty() && c.output != "-" && launched().rank == 0) {
+    OutputFile probe;  // written at the end: whether it can be is told now
+    if (!probe.open(c.output)) return failed(errno_error("write " + c.output, errno));
   }
   if (!c.html.empty() && launched().size > 1)
     return failed(Error(FEIGN_ERR_ARGUMENT,
@@ -193,6 +202,7 @@ class ReplayCommand : public Command {
            "Who makes the calls; several, each for its layers [posix; under mpirun mpi, too]")
         ->type_name("NAME[,key=value…]")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app.add_option("--layer", c_.layer,
                    "Where calls of a library and the posix calls in them were both recorded: make "
@@ -223,6 +233,7 @@ class PipelineCommand : public Command {
                    "The pipeline, in order: a provider, modifiers, a replayer and writers")
         ->type_name("NAME-OR-PATH[,key=value…]")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     c_.replaying(app);
   }

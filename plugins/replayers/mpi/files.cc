@@ -273,9 +273,9 @@ void do_mpiio(Stream& s, uint32_t op) {
   int code = MPI_SUCCESS;
   const bool reads = op_info->kind == FEIGN_KIND_READ, writes = op_info->kind == FEIGN_KIND_WRITE;
   if (reads || writes) {
-    if (writes && r.room.full(0)) {
+    if (writes && r.room.full(a.length)) {
       s.outcome->result = -EDQUOT;
-      s.outcome->why = "as many bytes are written as --max-bytes allows";
+      s.outcome->why = "more would be written than --max-bytes allows";
       return;
     }
     if (writes) r.room.add(a.length);

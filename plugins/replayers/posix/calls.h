@@ -78,8 +78,8 @@ struct Replayer {
   Locks locks{descriptors};
   Mappings mappings;
   feign::Written written;
-  std::mutex open_mutex;        // opening what was open before the trace
-  std::set<uint32_t> unplaced;  // … whose offset nobody moved or asked for yet: handles
+  std::mutex open_mutex;           // opening what was open before the trace
+  std::set<uint32_t> unplaced;     // … whose offset nobody moved or asked for yet: handles
   std::atomic<uint32_t> names{0};  // that were made up
   std::mutex listings_mutex;
   std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
@@ -222,7 +222,8 @@ struct Context {
     char link[48];
     snprintf(link, sizeof link, "/proc/thread-self/fd/%d", of);
     constexpr uint32_t kNot = O_CREAT | O_EXCL | O_NOFOLLOW;
-    const int fd = ::open(link, static_cast<int>(a.flags & ~kNot) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const int fd =
+        ::open(link, static_cast<int>(a.flags & ~kNot) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) return -errno;
     if (a.handle == 0 || a.result < 0 || !r->descriptors.set(a.handle, fd)) ::close(fd);
     return fd;
@@ -469,10 +470,12 @@ struct Context {
   }
   // O_TMPFILE where the file system has none: a file whose name goes at once.
   int nameless(const feign_activity& a, int flags, mode_t mode) {
-    const int folder = feign::open_in_root(r->root, text(a.path), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    const int folder =
+        feign::open_in_root(r->root, text(a.path), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder < 0) return folder;
     const std::string name = a_name();
-    int fd = ::openat(folder, name.c_str(), (flags & ~O_TMPFILE) | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    int fd =
+        ::openat(folder, name.c_str(), (flags & ~O_TMPFILE) | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     if (fd < 0) fd = -errno;
     if (fd >= 0) (void)::unlinkat(folder, name.c_str(), 0);
     ::close(folder);
@@ -702,6 +705,10 @@ struct Context {
     (void)!::pread(fd, &one, 1, first);
     if (length > 4096) (void)!::pread(fd, &one, 1, first + static_cast<off_t>(length) - 1);
   }
+  int64_t too_much() {
+    outcome->why = "more would be written than --max-bytes allows";
+    return -EDQUOT;
+  }
   int64_t map(const feign_activity& a, int fd) {
     if (fd < 0) return -EBADF;
     const auto protection = static_cast<int>(value(a, 0)) & (PROT_READ | PROT_WRITE);
@@ -716,7 +723,16 @@ struct Context {
     // Never by hand: what lies behind the end of the file cannot be touched (SIGBUS).
     if (touch > kTouchNone && protection != 0) {
       const bool write = touch == kTouchProtection && shared && (protection & PROT_WRITE);
-      (void)::madvise(memory, a.length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+      if (write && r->room.full(bytes + a.length)) {
+        ::munmap(memory, a.length);
+        return too_much();
+      }
+      if (write) bytes += a.length;
+      // More than fits into memory is there only for a moment.
+      static const uint64_t kMemory =
+          static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(kPage);
+      (void)::madvise(memory, std::min(a.length, kMemory),
+                      write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
     }
     if (a.handle2 == 0 ||
         !r->mappings.set(a.handle2, {static_cast<char*>(memory), a.length, shared}))
@@ -956,13 +972,11 @@ struct Context {
   }
   int64_t fallocate(const feign_activity& a, int fd) {
     if (a.result == -EINVAL) return emulated(a.result);  // mostly about a size that is not known
-    const int64_t result =
-        checked(::fallocate(fd, static_cast<int>(a.flags), static_cast<off_t>(a.offset),
-                            static_cast<off_t>(a.length)));
+    const int64_t result = checked(::fallocate(
+        fd, static_cast<int>(a.flags), static_cast<off_t>(a.offset), static_cast<off_t>(a.length)));
     // Not on this file system; but the file's size is what later calls go by.
-    if (result == -EOPNOTSUPP && a.result == 0 && a.flags == 0 &&
-        ::fstat(fd, &space.stat) == 0 && S_ISREG(space.stat.st_mode) &&
-        space.stat.st_size < static_cast<off_t>(a.offset + a.length))
+    if (result == -EOPNOTSUPP && a.result == 0 && a.flags == 0 && ::fstat(fd, &space.stat) == 0 &&
+        S_ISREG(space.stat.st_mode) && space.stat.st_size < static_cast<off_t>(a.offset + a.length))
       (void)::ftruncate(fd, static_cast<off_t>(a.offset + a.length));
     return result;
   }

@@ -52,6 +52,12 @@ struct Doing {
   bool needs_descriptor = false;
 
   bool grows() const { return kind == FEIGN_KIND_WRITE || effect == Effect::kFallocate; }
+  // Bytes of storage that the call wants, if it comes back as recorded. (What it is asked to copy
+  // may be far more than there is.)
+  uint64_t wants(const feign_activity& a) const {
+    if (effect == Effect::kFallocate) return a.flags & FALLOC_FL_PUNCH_HOLE ? 0 : a.length;
+    return a.result >= 0 ? static_cast<uint64_t>(a.result) : a.length;
+  }
 };
 
 // Memory behind a buffer; longer ones are the same over and over.
@@ -358,13 +364,12 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     return FEIGN_OK;
   }
   if ((a->marks & FEIGN_DIRECTORY) && doing.effect == Effect::kSeek) c.lists_anew(*a);
-  if (doing.grows() && r.room.full(c.bytes)) {
-    outcome->result = -EDQUOT;
-    outcome->why = "as many bytes are written as --max-bytes allows";
-    return FEIGN_OK;
-  }
   if (a->result < 0 && (by_circumstance(a->result) || by_arguments(*a, doing))) {
     outcome->result = c.emulated(a->result);
+    return FEIGN_OK;
+  }
+  if (doing.grows() && r.room.full(c.bytes + doing.wants(*a))) {
+    outcome->result = c.too_much();
     return FEIGN_OK;
   }
   const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
@@ -379,8 +384,8 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   outcome->result = made(c, *a, fd, doing);
   if (doing.grows() && outcome->result >= 0) {
     // Told to the others now and then: a limit need not be kept to the byte.
-    const bool allocates = doing.effect == Effect::kFallocate && !(a->flags & FALLOC_FL_PUNCH_HOLE);
-    c.bytes += allocates ? a->length : static_cast<uint64_t>(outcome->result);
+    c.bytes += doing.effect == Effect::kFallocate ? doing.wants(*a)
+                                                  : static_cast<uint64_t>(outcome->result);
     if (c.bytes >= r.tell) r.room.add(std::exchange(c.bytes, 0));
   }
   return FEIGN_OK;
