@@ -757,6 +757,17 @@ def test_a_file_of_unknown_origin_waits_for_its_name():
         assert report["mismatched"] == 0 and sizes == {"/w": None}, (sizes, report["mismatches"])
 
 
+def test_a_copy_of_which_one_file_is_left_out():
+    """It is as if the other end were a pipe."""
+    lines = ['1 1.0 openat(AT_FDCWD, "/in/a", O_RDONLY) = 3', '1 1.1 openat(AT_FDCWD, "/out/b", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 4',
+             '1 1.2 copy_file_range(3, NULL, 4, NULL, 9223372035781033984, 0) = 5000', '1 1.3 copy_file_range(3, NULL, 4, NULL, 9223372035781033984, 0) = 0',
+             '1 1.4 fstat(4, {st_mode=S_IFREG|0644, st_size=5000, ...}) = 0', '1 1.5 lseek(3, 0, SEEK_CUR) = 5000']
+    report, sizes = replayed(lines, "--with", "filter,path=/out/**")
+    assert report["mismatched"] == 0 and report["activities"] == 4 and sizes == {"/out": None, "/out/b": 5000}, (report, sizes)
+    report, sizes = replayed(lines, "--with", "filter,path=/in/**")
+    assert report["mismatched"] == 0 and report["activities"] == 4 and sizes == {"/in": None, "/in/a": 5000}, (report, sizes)
+
+
 def test_controls_are_no_disks():
     report, _ = replayed(['1 1.0 openat(AT_FDCWD, "/dev/mapper/control", O_RDWR) = -1 ENODEV (No such device)', '1 1.1 openat(AT_FDCWD, "/dev/loop-control", O_RDWR) = 3',
                           '1 1.2 openat(AT_FDCWD, "/dev/loop0", O_RDWR) = 4'])

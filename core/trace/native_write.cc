@@ -346,7 +346,13 @@ Result<void> NativeWriter::add(const Record& r) {
   ++t.activities;
   t.first_ns = std::min(t.first_ns, a.start_ns);
   t.last_ns = std::max(t.last_ns, end);
-  if (moves) t.max_length = std::max(t.max_length, a.length);
+  // What is copied between two files needs no memory, however much is asked for.
+  const bool copies = a.value_count > 3 && (a.handle2 != 0 || a.handle == 0);
+  if (moves)
+    t.max_length =
+        std::max(t.max_length,
+                 copies ? std::min(a.length, static_cast<uint64_t>(std::max<int64_t>(a.result, 0)))
+                        : a.length);
   t.max_handle = std::max({t.max_handle, a.handle, a.handle2});
   t.max_file = std::max(t.max_file, a.file);
   if (a.op >= t.by_op.size()) t.by_op.resize(a.op + size_t{1});

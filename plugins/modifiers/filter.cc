@@ -18,6 +18,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/workload.h"
@@ -182,13 +183,36 @@ class Filter {
         (a->marks & FEIGN_NOT_A_FILE ? a->sync_ns : a->compute_ns) += a->duration_ns;
         continue;
       }
+      if (!globs.empty() && !options.drop && ends(*a)) {
+        if (const feign_status s = out->emit(out, a); s < 0) return s;
+        continue;
+      }
       if (!passes(*a)) continue;  // not emitted is dropped
+      if (!globs.empty() && a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN)
+        open[a->handle] = a->path;
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
     return FEIGN_OK;
   }
 
  private:
+  // A copy between two files, of which one is left out: that one is as a pipe is, from here on.
+  // False: it is no copy, or both are left out.
+  bool ends(feign_activity& a) {
+    if (a.handle == 0 || a.handle2 == 0 || a.value_count < 4 || kind(a.op) != FEIGN_KIND_WRITE)
+      return false;
+    const auto from = open.find(a.handle), to = open.find(a.handle2);
+    const bool from_fits = from != open.end() || path_fits(a.path);
+    if ((!from_fits && to == open.end()) || !(stream_fits(a.stream) && single(a))) return false;
+    if (to == open.end()) a.handle2 = 0;
+    if (from_fits) return true;
+    a.handle = 0;
+    a.path = to->second;
+    a.file = static_cast<uint32_t>(a.values[2]);
+    a.offset = a.values[3];
+    return true;
+  }
+
   bool path_fits(uint32_t id) { return globs.empty() || (id != 0 && globs.fit(id)); }
 
   // Preset workload: what comes with starting any program, and what is no file at all.
@@ -235,17 +259,21 @@ class Filter {
     });
   }
 
+  bool single(const feign_activity& a) {
+    const uint32_t k = kind(a.op);
+    const bool moves = k == FEIGN_KIND_READ || k == FEIGN_KIND_WRITE;
+    return op_fits(a.op) &&
+           (!moves || (a.length >= options.min_size && a.length <= options.max_size)) &&
+           a.start_ns >= options.after && a.start_ns < options.before;
+  }
+
   bool passes(const feign_activity& a) {
     const uint32_t k = kind(a.op);
     const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
                                                     k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
-    const bool moves = k == FEIGN_KIND_READ || k == FEIGN_KIND_WRITE;
     const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
                                                  (a.path2 != 0 && path_fits(a.path2)));
-    const bool single =
-        op_fits(a.op) &&
-        (!moves || (a.length >= options.min_size && a.length <= options.max_size)) &&
-        a.start_ns >= options.after && a.start_ns < options.before;
+    const bool single = this->single(a);
     if (!options.drop) return whole && (single || carries);
     if (only_single) return !single || carries;
     if (only_whole) return !whole || (k == FEIGN_KIND_PROCESS && !globs.empty());
@@ -258,8 +286,9 @@ class Filter {
   feign::Globs globs{host}, kept{host}, noise{host};
   uint32_t kinds = 0;  // bits; 0: any
   std::vector<Range> streams, processes, ranks;
-  feign::Answers by_op, by_stream, is_start;  // the last by path
-  std::vector<uint8_t> kind_of;               // by op
+  feign::Answers by_op, by_stream, is_start;    // the last by path
+  std::vector<uint8_t> kind_of;                 // by op
+  std::unordered_map<uint32_t, uint32_t> open;  // handles that passed, with conditions on paths
   // Which conditions there are, for drop=yes.
   bool only_single = false, only_whole = false;
 };

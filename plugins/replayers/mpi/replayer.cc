@@ -87,7 +87,7 @@ void Stream::refuse(const Group& g) {
   const feign_op_info* info = r->host->op_info(r->host, a->op);
   failure = std::string(info != nullptr ? info->name : "a call") + " on " + g.text +
             ": its ranks would need a process each: want mpirun with as many, a --map that keeps "
-            "them apart, or --replayer mpi,comm=none";
+            "them apart, or --replayer posix --replayer mpi,comm=none";
 }
 
 namespace {

@@ -128,7 +128,12 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   r->buffer_size =
       static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
   r->write_buffer = map_buffer(r->buffer_size + kPage, kWriteMemory);
-  if (r->write_buffer == nullptr) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  if (r->write_buffer == nullptr)
+    return host->fail(host, FEIGN_ERR_NOMEM,
+                      ("out of memory: no " + std::to_string(r->buffer_size) +
+                       " bytes of address space for what the longest call reads or writes; want a "
+                       "higher limit (ulimit -v)")
+                          .c_str());
   // Not zeros: a storage system that compresses or deduplicates must not have it too easy.
   if (content->kind == feign::Content::kRandom)
     content->fill(r->write_buffer, std::min(r->buffer_size, kWriteMemory), 1);
