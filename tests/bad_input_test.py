@@ -49,6 +49,31 @@ def test_outputs_go_where_they_are_sent_and_nowhere_else():
         assert r.status == 2 and "t.tracetext.1: is a directory" in r.err and not os.path.exists(os.path.join(tmp, "t.tracetext.0")), r.err
 
 
+def test_a_trace_takes_the_place_of_traces_only():
+    """What -o or OUT names may be somebody's work, or an input whose output was forgotten."""
+    with Tmp() as tmp:
+        trace, out = os.path.join(TOP, "examples", "git-clone.strace.gz"), os.path.join(tmp, "t.feign")
+        for there, status in (b"precious\n", 2), (b"", 0):
+            with open(out, "wb") as f:
+                f.write(there)
+            r = feign("convert", "-q", trace, out)
+            assert r.status == status and ("no trace" in r.err) == (status == 2), r.err
+        assert feign("convert", "-q", trace, out).status == 0
+        data = os.path.join(tmp, "data.txt")
+        with open(data, "wb") as f:
+            f.write(b"precious\n")
+        r = feign("record", "-o", data, "--", "cat", data)
+        with open(data, "rb") as f:
+            assert r.status == 2 and r.out == "" and "-o " + data in r.err and f.read() == b"precious\n", r.err
+
+
+def test_too_few_descriptors_are_said():
+    with Tmp() as tmp:
+        r = subprocess.run(["prlimit", "--nofile=10:10", FEIGN, "replay", os.path.join(TOP, "examples", "git-clone.strace.gz"), "--root", tmp],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert "ulimit -n" in r.stderr, r.stderr
+
+
 def test_options_take_one_value_wherever_they_stand():
     with Tmp() as tmp:
         trace = os.path.join(TOP, "examples", "git-clone.strace.gz")

@@ -278,6 +278,12 @@ def test_a_run_that_hangs_is_ended():
         assert time.monotonic() - begin < 30
 
 
+def test_a_command_that_fails_is_quoted():
+    with Tmp() as t:
+        r = feign("lab", lab(t, SMALL.replace("repeats: 6", "repeats: 1").replace("drop-caches: no", "drop-caches: no, settle: 'exit 4'")))
+        assert r.status == 1 and "{ exit 4 }" in r.err and "exit status 4" in r.err, r.err
+
+
 def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
     with Tmp() as t:
         notes = os.path.join(t, "notes")

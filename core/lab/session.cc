@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <thread>
@@ -50,9 +51,13 @@ std::string now_text() {
   return text;
 }
 
+// What was said last: a line, or all of an error of ours, which may quote a command of several.
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (const size_t last = text.rfind('\n'); last != std::string::npos) text = text.substr(last + 1);
+  size_t begin = text.rfind("\nfeign: ") + 1;  // 0 if there is none
+  if (begin == 0 && !text.starts_with("feign: ")) begin = text.rfind('\n') + 1;
+  text.erase(0, begin);
+  std::replace(text.begin(), text.end(), '\n', ' ');
   if (text.starts_with("feign: ")) text = text.substr(7);
   return text.substr(0, 500);
 }

@@ -29,6 +29,7 @@
 #include "base/log.h"
 #include "capture/format.h"
 #include "record/hook_image.h"
+#include "trace/native.h"
 #include "trace/own_layer.h"
 
 #ifndef FEIGN_CAPTURE_DIR
@@ -626,6 +627,8 @@ Result<Recorded> record_command(const RecordOptions& o) {
   if (!program) return std::move(program.error());
   if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT, "-o " + o.output + ": is a directory, want a file's name");
+  if (auto may = may_be_written(o.output); !may)
+    return Error(may.error().code(), "-o " + may.error().text());
   if (o.tracer == "strace") {
     if (auto able = strace_is_able(o); !able) return std::move(able.error());
     return by_strace(o, *program);

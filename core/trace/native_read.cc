@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -725,6 +726,19 @@ Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
     if (c.path_id != 0 && a.path != c.path_id && a.path2 != c.path_id) continue;
     return true;
   }
+}
+
+Result<void> may_be_written(const std::string& path) {
+  char head[64];
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return {};
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t n = fd >= 0 ? ::read(fd, head, sizeof head) : 0;
+  if (fd >= 0) ::close(fd);
+  if (n > 0 && NativeReader::recognises(head, static_cast<size_t>(n))) return {};
+  return Error(
+      FEIGN_ERR_ARGUMENT,
+      path + ": is a file that is no trace of this format; want another name, or remove it");
 }
 
 }  // namespace feign

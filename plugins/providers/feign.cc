@@ -259,6 +259,7 @@ class Writer {
   Writer(const feign_host* h, const WriterOptions& o) : host(h), options(o), name(o.file) {}
 
   feign_status start() {
+    if (auto may = feign::may_be_written(name); !may) return fail(host, may.error());
     if (!file.open(name)) return fail(host, feign::errno_error("open " + name, errno));
     feign::NativeWriter::Options how;
     how.level = static_cast<int>(options.level);

@@ -2,6 +2,8 @@
 // Commands that send a trace through a pipeline: replay, run, convert, and the form without a name.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -99,6 +101,13 @@ int show(const RunResult& result, const Common& c, double require, const Tables&
   }
   if (report.total().activities == 0)
     log(FEIGN_LOG_WARN, "no activity was left to be replayed (--ranks, --with, an empty trace?)");
+  if (std::any_of(report.mismatches.begin(), report.mismatches.end(), [](const auto& m) {
+        const int64_t replayed = std::get<2>(m.first);
+        return replayed == -EMFILE || replayed == -ENFILE;
+      }))
+    log(FEIGN_LOG_WARN,
+        "files could not be opened, since this process may have no more: want a higher limit "
+        "(ulimit -n)");
   const int status = status_of(report, require);
   if (report.failed) {
     log(FEIGN_LOG_ERROR, report.stopped_by);
