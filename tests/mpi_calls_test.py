@@ -149,6 +149,17 @@ def test_files_in_every_way():
     assert {min(n, 4) for n in calls(report, *(name for name in moves), layer="mpiio")} == {4}, report["ops"]
 
 
+def test_threads_that_mpi_starts_know_the_files():
+    """They are made in a call, and have what their maker has from when that began."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "nonblocking")
+        lines = [line for line in text_of(trace).splitlines() if re.search(r"\bpwrite\w*\(", line)]
+        assert len(lines) == 80 and all(f'path="{made}"' in line for line in lines), lines[:5]
+        os.mkdir(root := os.path.join(tmp, "root"))
+        assert feign("replay", trace, "--root", root, "--layer", "posix", "--order", "depend").status == 0
+        assert os.path.getsize(root + made) == os.path.getsize(made) == 80000
+
+
 def check_fortran(*options):
     with Tmp() as tmp:
         trace, made = recorded(tmp, "fortran", compile=("mpif90", "-cpp", *options))
