@@ -22,7 +22,7 @@ TRACE = """100 1700000000.000000 openat(AT_FDCWD, "/data/a", O_RDWR|O_CREAT|O_TR
 100 1700000000.001000 write(3, "x"..., 4096) = 4096 <0.000010>
 100 1700000000.002000 pread64(3, "x"..., 4096, 0) = 4096 <0.000010>
 100 1700000000.%06d close(3) = 0 <0.000010>
-100 1700000000.900000 +++ exited with 0 +++
+100 1700000000.%06d +++ exited with 0 +++
 """
 
 
@@ -30,7 +30,7 @@ def trace(folder, name="t.strace", last_us=3000):
     """A trace of four calls; with pace think it takes about last_us microseconds."""
     path = os.path.join(folder, name)
     with open(path, "w", encoding="utf-8") as f:
-        f.write(TRACE % last_us)
+        f.write(TRACE % (last_us, last_us))
     return path
 
 

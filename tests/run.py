@@ -32,7 +32,7 @@ STEPS = [("gcc", "all"), ("clang", "unit"), ("asan", "all"), ("tsan", "threads")
 
 # Those that have a build of their own; those that take longest, to be begun first.
 ONCE = ["fuzz_test.py"]
-LONG = ["fuzz_test.py", "property_test.py", "programs_test.py"]
+LONG = ["fuzz_test.py", "record_test.py", "discover_test.py", "mpi_calls_test.py", "mpi_test.py", "programs_test.py", "lab_test.py"]
 THREADED = ["test_every_pace_in_recorded_order_gives_full_fidelity", "test_native_format_replays_as_the_text_does",
             "test_ctrl_c_ends_a_replay_with_a_report"]
 
