@@ -659,11 +659,15 @@ feign_status Source::bad(const std::string& what, uint64_t line) {
     return FEIGN_OK;
   }
   if (line == 0) line = lines_->number();
-  std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
-  text += lines_->complete() || line != lines_->number()
-              ? " (--keep-going leaves such lines out)"
-              : " (the last line, cut short? --keep-going leaves it out)";
-  return provider_.host_->fail(provider_.host_, FEIGN_ERR_ARGUMENT, text.c_str());
+  const std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
+  if (!lines_->complete() && line == lines_->number()) {  // strace was killed, or its disk full
+    provider_.host_->log(provider_.host_, FEIGN_LOG_WARN,
+                         (text + " (the last line is cut short, and left out)").c_str());
+    provider_.host_->left_out(provider_.host_, 0, "(line)", "the last line, cut short", 0, 0);
+    return FEIGN_OK;
+  }
+  return provider_.host_->fail(provider_.host_, FEIGN_ERR_ARGUMENT,
+                               (text + " (--keep-going leaves such lines out)").c_str());
 }
 
 // What is no line of a trace: what is written to the terminal by a process that is in write(), or
