@@ -33,6 +33,12 @@ class Clocks {
   uint64_t last(uint32_t stream) const {
     return stream < streams_.size() ? streams_[stream].last : 0;
   }
+  // Whoever has seen this activity of a live stream end has seen all of the stream's end up to `id`,
+  // and all up to it of the streams whose ends it waited for, be it later.
+  uint64_t covers(uint32_t stream, uint64_t id) const {
+    const Stream& s = streams_[stream];
+    return std::max(std::min(id, s.last), s.joins);
+  }
   // Streams of which an activity was seen and whose end nobody has waited for.
   const std::vector<uint32_t>& live() const { return live_; }
   void ended(uint32_t stream) {
@@ -75,6 +81,7 @@ class Clocks {
     if (other.ended && p.id >= other.last && other.joined_by.stream == 0) {
       other.joined_by = now;
       other.joined_to = p.id;
+      s.joins = now.id;
       live_[other.live_at] = live_.back();
       streams_[live_.back()].live_at = other.live_at;
       live_.pop_back();
@@ -95,6 +102,7 @@ class Clocks {
     bool ended = false;
     Point joined_by;  // who waited for its end
     uint64_t joined_to = 0;
+    uint64_t joins = 0;  // its last activity that waited for an end
     size_t live_at = 0;
   };
   static constexpr size_t kMostBefore = 256, kMostKnown = 1024;

@@ -235,7 +235,7 @@ class Depend {
     points.for_each([&](Point p) { after(p, rule); });
     if (points.anybody() != 0) [[unlikely]]
       for (const uint32_t s : clocks_.live())
-        after({s, std::min(points.anybody(), clocks_.last(s))}, rule);
+        after({s, clocks_.covers(s, points.anybody())}, rule);
   }
   void use(Shared& s, Rule rule) {
     after(s.change, rule);
