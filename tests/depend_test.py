@@ -105,6 +105,42 @@ def test_order_depend_is_the_modifier_and_a_converted_trace_has_it():
         assert of_text["longest_chain"] == of_native["longest_chain"]
 
 
+def test_what_many_ended_processes_did_comes_before_what_follows():
+    # More of them than are remembered by name, each waited for; another process lists what they moved.
+    lines = []
+
+    def call(process, text):
+        lines.append(f"{process} {1000 + len(lines) / 1000:.6f} {text} <0.000010>\n")
+
+    call(10, 'mkdir("/w", 0777) = 0')
+    call(10, 'mkdir("/q", 0777) = 0')
+    for i in range(100):
+        call(10, f'openat(AT_FDCWD, "/q/{i}", O_WRONLY|O_CREAT, 0666) = 3')
+        call(10, "close(3) = 0")
+    call(10, "clone(child_stack=NULL, flags=SIGCHLD) = 20")
+    child = 100
+    for i in range(100):
+        for source, target, entries in ((f"/q/{i}", f"/w/{i}", 3), (f"/w/{i}", f"/q/{i}", 2)):
+            child += 1
+            call(10, f"clone(child_stack=NULL, flags=SIGCHLD) = {child}")
+            call(child, f'rename("{source}", "{target}") = 0')
+            call(child, "exit_group(0) = ?")
+            call(10, f"wait4(-1, [{{WIFEXITED(s) && WEXITSTATUS(s) == 0}}], 0, NULL) = {child}")
+            call(20, 'openat(AT_FDCWD, "/w", O_RDONLY|O_DIRECTORY) = 3')
+            call(20, f"getdents64(3, 0x55 /* {entries} entries */, 32768) = {24 * entries}")
+            call(20, "getdents64(3, 0x55 /* 0 entries */, 32768) = 0")
+            call(20, "close(3) = 0")
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w") as f:
+            f.writelines(lines)
+        for again in range(3):
+            root = os.path.join(tmp, f"root{again}")
+            os.mkdir(root)
+            r = feign("replay", trace, "--root", root, "--order", "depend", "--json").json()
+            assert r["mismatched"] == 0, r["mismatches"]
+
+
 def test_explicit_edges():
     with Tmp() as tmp:
         edges = os.path.join(tmp, "edges")

@@ -277,6 +277,29 @@ def test_no_single_call_goes_beyond_max_bytes():
     assert r.status == 0 and r.json()["mismatched"] == 0, r.out
 
 
+    # Nor one whose count is larger than a file can be.
+    r, found = leaves([opened, f'write(3, "out", {2**63}) = 3'], ("--max-bytes", "10m"))
+    assert r.status == 0 and found["/big"].st_size == 3, (r.err, found["/big"].st_size)
+
+
+def test_a_trace_makes_no_directory_a_root_of_ours():
+    # A file of the mark's name that a trace makes is no mark: what is in the directory stays.
+    with Tmp() as tmp:
+        root = os.path.join(tmp, "root")
+        thesis = os.path.join(root, "precious", "thesis")
+        os.makedirs(os.path.dirname(thesis))
+        with open(thesis, "w") as f:
+            f.write("important")
+        removes, made = os.path.join(tmp, "removes.strace"), os.path.join(tmp, "makes.strace")
+        write_trace(removes, ['mkdir("/precious", 0755) = 0'])
+        for line in ('openat(AT_FDCWD, "/.feign", O_WRONLY|O_CREAT, 0644) = 3', 'rename("/.feign", "/x") = 0', 'mkdir("/.feign", 0755) = 0'):
+            write_trace(made, [line])
+            feign("replay", made, "--root", root)
+            r = feign("replay", removes, "--root", root)
+            assert r.status == 2 and "want an empty directory" in r.err, (line, r.status, r.err)
+            assert os.path.exists(thesis), line
+
+
 def test_absurd_numbers():
     big = 2**63 - 1
     r, found = leaves([f'openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3', f'pwrite64(3, "x"..., 10, {big}) = 10', f'pread64(3, "x"..., {big}, 0) = 5',

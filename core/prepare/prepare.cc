@@ -106,6 +106,7 @@ class Maker {
 
   Result<void> begin();
   // Whether the root was brought to this state, and only a replay of the same happened since.
+  bool marked() const;
   bool was_in(const std::string& state) const;
   void trust() { known_ = true; }
   bool seems_whole(const std::vector<Needed>& needed) const;
@@ -157,7 +158,8 @@ class Maker {
 };
 
 Result<void> Maker::begin() {
-  if (faccessat(root_fd_, kRootMark, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+  // By what it says: a trace may make a file of that name, too, in somebody else's directory.
+  if (marked()) {
     ours_ = true;
     return {};
   }
@@ -181,6 +183,14 @@ Result<void> Maker::begin() {
   }
   ours_ = empty_ = true;
   return {};
+}
+
+bool Maker::marked() const {
+  constexpr std::string_view kWant(kMarkText, sizeof kMarkText - 1);
+  const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  char text[kWant.size()];
+  return mark.ok() && read(mark.get(), text, sizeof text) == ssize_t{sizeof text} &&
+         std::string_view(text, sizeof text) == kWant;
 }
 
 bool Maker::was_in(const std::string& state) const {

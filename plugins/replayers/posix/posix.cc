@@ -379,7 +379,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   }
   const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
                       doing.effect == Effect::kPwrite2;
-  if (writes && a->result >= 0 && a->result < static_cast<int64_t>(a->length)) {
+  if (writes && a->result >= 0 && static_cast<uint64_t>(a->result) < a->length) {
     // A write that was cut short: as much as was written, or the rest would come twice.
     feign_activity less = *a;
     less.length = static_cast<uint64_t>(a->result);
