@@ -2079,7 +2079,7 @@ bool looks_like_strace(std::string_view line) {
     s.take(']');
     s.blanks();
   }
-  for (int words = 0; words < 4; ++words) {
+  for (int words = 0; words < 6; ++words) {
     if (s.peek() == '[' || s.peek() == '(') {
       while (!s.done() && s.peek() != ']' && s.peek() != ')') ++s.p;
       if (!s.done()) ++s.p;

@@ -99,7 +99,7 @@ int show(const RunResult& result, const Common& c, double require, const Tables&
       return failure;
     }
   }
-  if (report.total().activities == 0)
+  if (report.total().activities == 0 && !report.interrupted && !report.failed)
     log(FEIGN_LOG_WARN, "no activity was left to be replayed (--ranks, --with, an empty trace?)");
   if (std::any_of(report.mismatches.begin(), report.mismatches.end(), [](const auto& m) {
         const int64_t replayed = std::get<2>(m.first);
