@@ -33,8 +33,8 @@ class Clocks {
   uint64_t last(uint32_t stream) const {
     return stream < streams_.size() ? streams_[stream].last : 0;
   }
-  // Whoever has seen this activity of a live stream end has seen all of the stream's end up to `id`,
-  // and all up to it of the streams whose ends it waited for, be it later.
+  // Whoever has seen this activity of a live stream end has seen all of the stream's end up to
+  // `id`, and all up to it of the streams whose ends it waited for, be it later.
   uint64_t covers(uint32_t stream, uint64_t id) const {
     const Stream& s = streams_[stream];
     return std::max(std::min(id, s.last), s.joins);

@@ -234,8 +234,7 @@ class Depend {
   void after(const Points& points, Rule rule) {
     points.for_each([&](Point p) { after(p, rule); });
     if (points.anybody() != 0) [[unlikely]]
-      for (const uint32_t s : clocks_.live())
-        after({s, clocks_.covers(s, points.anybody())}, rule);
+      for (const uint32_t s : clocks_.live()) after({s, clocks_.covers(s, points.anybody())}, rule);
   }
   void use(Shared& s, Rule rule) {
     after(s.change, rule);
