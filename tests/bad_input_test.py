@@ -133,9 +133,10 @@ def test_truncated_last_line():
         assert r.status == 0 and r.json()["activities"] == 3, r.err
         assert re.search(r"t\.strace:4: openat\(\).*the last line is cut short, and left out", r.err), r.err
         assert r.json()["left_out"] == [{"call": "(line)", "why": "the last line, cut short", "count": 1, "seconds": 0.0}]
-        # A whole line is no cut one, nor is one in the middle.
+        # A whole line is no cut one, nor is one in the middle, nor what is no trace at all.
         refuses("info", put(tmp, "w.strace", GOOD + '1000.000300 openat(AT_FDCWD, "/g", O_RD\n'), text=r"w\.strace:4: ")
         refuses("info", put(tmp, "m.strace", '1000.0 openat(AT_FDCWD, "/g", O_RD\n' + GOOD), text=r"m\.strace:1: ")
+        refuses("info", put(tmp, "g.strace", "garbage without newline"), "--provider", "strace", text=r"g\.strace:1: ")
 
 
 def test_wrong_value_names_argument_and_what_was_wanted():

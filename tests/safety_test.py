@@ -275,8 +275,6 @@ def test_no_single_call_goes_beyond_max_bytes():
     r, _ = leaves([opened, 'openat(AT_FDCWD, "/from", O_RDONLY) = 4', 'pread64(4, "x"..., 4096, 0) = 4096', "copy_file_range(4, [0], 3, [0], 9223372035781033984, 0) = 4096"],
                   ("--max-bytes", "10m"))
     assert r.status == 0 and r.json()["mismatched"] == 0, r.out
-
-
     # Nor one whose count is larger than a file can be.
     r, found = leaves([opened, f'write(3, "out", {2**63}) = 3'], ("--max-bytes", "10m"))
     assert r.status == 0 and found["/big"].st_size == 3, (r.err, found["/big"].st_size)

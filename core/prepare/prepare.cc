@@ -106,7 +106,6 @@ class Maker {
 
   Result<void> begin();
   // Whether the root was brought to this state, and only a replay of the same happened since.
-  bool marked() const;
   bool was_in(const std::string& state) const;
   void trust() { known_ = true; }
   bool seems_whole(const std::vector<Needed>& needed) const;
@@ -128,6 +127,7 @@ class Maker {
   Prepared done;
 
  private:
+  std::string mark_text() const;
   Error failed(const std::string& what, const std::string& path, int e) {
     Error error = errno_error("prepare " + root_ + ": " + what + " " + path, e);
     if (e == ENOSPC || e == EDQUOT) done.full = error.text();
@@ -159,7 +159,7 @@ class Maker {
 
 Result<void> Maker::begin() {
   // By what it says: a trace may make a file of that name, too, in somebody else's directory.
-  if (marked()) {
+  if (mark_text().starts_with(kMarkText)) {
     ours_ = true;
     return {};
   }
@@ -185,20 +185,16 @@ Result<void> Maker::begin() {
   return {};
 }
 
-bool Maker::marked() const {
-  constexpr std::string_view kWant(kMarkText, sizeof kMarkText - 1);
-  const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  char text[kWant.size()];
-  return mark.ok() && read(mark.get(), text, sizeof text) == ssize_t{sizeof text} &&
-         std::string_view(text, sizeof text) == kWant;
+bool Maker::was_in(const std::string& state) const {
+  return ours_ && mark_text() == kMarkText + state;
 }
 
-bool Maker::was_in(const std::string& state) const {
-  if (!ours_) return false;
+// The mark's text up to its list; empty if there is none, or something else has its name.
+std::string Maker::mark_text() const {
   const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   char text[kListAt];
   const ssize_t length = mark.ok() ? read(mark.get(), text, sizeof text) : -1;
-  return length > 0 && std::string_view(text, static_cast<size_t>(length)) == kMarkText + state;
+  return {text, static_cast<size_t>(std::max<ssize_t>(length, 0))};
 }
 
 // Whether what the mark says seems to be true: somebody may have emptied the root but for the mark.

@@ -660,7 +660,8 @@ feign_status Source::bad(const std::string& what, uint64_t line) {
   }
   if (line == 0) line = lines_->number();
   const std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
-  if (!lines_->complete() && line == lines_->number()) {  // strace was killed, or its disk full
+  // strace was killed, or its disk full; but for a text that is no trace at all.
+  if (any_call_ && !lines_->complete() && line == lines_->number()) {
     provider_.host_->log(provider_.host_, FEIGN_LOG_WARN,
                          (text + " (the last line is cut short, and left out)").c_str());
     provider_.host_->left_out(provider_.host_, 0, "(line)", "the last line, cut short", 0, 0);
