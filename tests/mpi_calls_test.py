@@ -178,5 +178,33 @@ def test_a_fortran_program_with_the_header():
     check_fortran("-DHEADER")
 
 
+def every_way(part):
+    """Replayed by messages, by order alone, and with the posix calls instead of MPI-IO's."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", part)
+        for options in ((), ("--replayer", "posix", "--replayer", "mpi,comm=order"), ("--order", "stream"), ("--layer", "posix")):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *options)
+                if os.path.exists(made):
+                    assert os.path.getsize(root + made) == os.path.getsize(made), options
+
+
+def test_operations_without_a_count():
+    every_way("fetch")
+
+
+def test_receives_that_nobody_completes():
+    every_way("unfinished")
+
+
+def test_collective_calls_on_files_that_others_are_still_at():
+    every_way("sizes")
+
+
+def test_collective_calls_that_move_nothing_for_some():
+    every_way("nothing")
+
+
+
 if __name__ == "__main__":
     main(globals())

@@ -204,7 +204,7 @@ def test_ranks_that_share_a_process_send_to_each_other():
 def test_threads_of_a_rank_that_nothing_orders_are_said():
     with Tmp() as tmp:
         trace = project(tmp, [recv(1), recv(1, 2)], [[send(0)], [send(0, tag=2)]])
-        for options, said in (((), 1), (("--order", "depend"), 0), (("--order", "stream"), 0)):
+        for options, said in (((), 0), (("--order", "depend"), 0), (("--order", "stream"), 1)):
             notes = replayed(2, trace, "--root", tmp, *options)["notes"]
             assert sum("several threads of a rank call MPI (rank 1): " in n for n in notes) == said, (options, notes)
 
@@ -247,7 +247,7 @@ def test_what_cannot_be_mapped_is_an_error():
             assert r.status == 2 and re.search(said, r.err), r.err
         r = mpirun(2, "replay", trace, "--root", tmp, "--map", "block", "--order", "trace")
         assert r.status == 2 and "--order trace: several ranks have no order" in r.err, r.err
-    refuses("replay", __file__, "--root", ".", "--provider", "tracetext", "--map", "block", text="there are no ranks")
+    refuses("replay", __file__, "--root", ".", "--provider", "tracetext", "--map", "block", text="one process replays all")
 
 
 def test_an_mpi_file_stays_below_the_root():
@@ -287,6 +287,54 @@ def recorded(tmp, name, *arguments, ranks=4, compile=("mpicc", "-O2"), keep_raw=
         raise Skip(r.err.strip())
     assert r.status == 0, (r.status, r.out, r.err)
     return trace, made
+
+
+SAYS = r"""
+#include <mpi.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  char text[1000] = "";
+  MPI_Init(&argc, &argv);
+  write(1, text, sizeof text);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_what_a_rank_had_before_it_became_one():
+    """Shells and interpreters start ranks with files that they opened, or become them by exec; a launcher hands its own on."""
+    launch = " ".join(command(2)[4:-1])
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    with Tmp() as tmp:
+        program, script = os.path.join(tmp, "says"), os.path.join(tmp, "starts.py")
+        with open(program + ".c", "w", encoding="utf-8") as f:
+            f.write(SAYS)
+        subprocess.run(["mpicc", "-w", "-o", program, program + ".c"], check=True)
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(f"import os, subprocess\nwith open('py.' + os.environ['OMPI_COMM_WORLD_RANK'], 'w') as f:\n"
+                    f"    subprocess.run(['{program}'], stdout=f)\n    f.write('hello\\n')\n")
+        ways = {
+            "exec": (f"{launch} sh -c 'exec {program} > exec.$OMPI_COMM_WORLD_RANK'", 1000),
+            "fork": (f"{launch} sh -c '{program} > fork.$OMPI_COMM_WORLD_RANK; true'", 1000),
+            "both": (f"{launch} sh -c 'exec 5<> both.$OMPI_COMM_WORLD_RANK; {program} >&5; echo hello >&5'", 1006),
+            "py": (f"{launch} python3 {script}", 1006),
+            "all": (f"{launch} {program} > all", 2000)}
+        for name, (way, size) in ways.items():
+            trace, there = os.path.join(tmp, name + ".feign"), os.path.join(tmp, "there", name)
+            os.makedirs(there)
+            r = feign("record", "--mpi", "-q", "-o", trace, "--", "sh", "-c", way, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
+            if "is not there" in r.err:
+                raise Skip(r.err.strip())
+            assert r.status == 0, r.err
+            made = {n: os.path.getsize(os.path.join(there, n)) for n in os.listdir(there)}
+            assert set(made.values()) == {size}, (name, made)
+            with Tmp() as root:
+                r = mpirun(2, "replay", trace, "--root", root)
+                assert r.status == 0, r.err
+                assert {n: os.path.getsize(os.path.join(root + there, n)) for n in made} == made, name
 
 
 def replays_as_recorded(name, *arguments):

@@ -206,6 +206,31 @@ bool is_plan_already(const Line& line) {
   return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
 }
 
+// Whether such a trace keeps ranks that run side by side in order: it has dependencies (modifier
+// depend was there before), or each rank is one stream and sends messages.
+bool keeps_order(const std::string& file) {
+  Tables tables;
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  auto trace = fd >= 0 ? NativeReader::open(fd, file, tables) : Error(FEIGN_ERR_IO, "");
+  if (!trace) return true;  // whoever reads it next says why
+  const NativeTotals& totals = (*trace)->totals();
+  bool messages = false, alone = true;
+  for (uint32_t op = 0; op < totals.by_op.size(); ++op)
+    messages |= totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi";
+  std::set<int32_t> ranks;
+  for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
+    if (totals.by_stream[s] != 0) alone &= ranks.insert(tables.streams.info(s).rank).second;
+  if (messages && alone) return true;
+  NativeReader::Cursor cursor(*trace, {});
+  Record r{};
+  uint64_t number = 0;
+  while (true) {
+    auto more = cursor.next(r, number);
+    if (!more || !*more) return !more;
+    if (!r.depends.empty()) return true;
+  }
+}
+
 Result<int> open_root(const std::string& root) {
   if (root.empty())
     return Error(FEIGN_ERR_ARGUMENT, "there is no root to replay below: want --root DIR");
@@ -563,7 +588,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     if (options.replay.order == Order::kTrace) options.replay.order = Order::kStream;
   } else if (!options.replay.map.empty()) {
     return Error(FEIGN_ERR_ARGUMENT,
-                 "--map " + options.replay.map + ": there are no ranks: want mpirun -np N feign …");
+                 "--map " + options.replay.map +
+                     ": one process replays all: want mpirun -np N feign …, N at least 2");
   }
   if (options.replay.order == Order::kDepend)
     if (auto added = add_depend(*line, depend_for(*line, several), plugins); !added)
@@ -580,7 +606,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   // From here on all ranks go the same way, and none ends without the others.
   std::unique_ptr<Ranks> ranks;
   if (several) {
-    auto joined = Ranks::join(by, plugins, tables);
+    auto joined = Ranks::join(by, plugins, tables, !options.replay.map.empty());
     if (!joined) return std::move(joined.error());
     ranks = std::move(*joined);
     result.silent = ranks->rank() != 0;
@@ -594,6 +620,20 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     return ranks ? ranks->agree(std::move(mine)) : std::move(mine);
   };
   const bool first = !ranks || ranks->rank() == 0;
+  if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
+    bool kept = false;
+    if (is_plan_already(*line)) {
+      auto told = ranks->tell_all(
+          first && keeps_order(line->providers.front().spec.options.front().second) ? "kept" : "");
+      if (!told) return std::move(told.error());
+      kept = !told->empty();
+    }
+    if (!kept) {
+      options.replay.order = Order::kDepend;
+      if (auto added = together(add_depend(*line, depend_for(*line, several), plugins)); !added)
+        return std::move(added.error());
+    }
+  }
 
   Extensions extensions;
   File root;
@@ -688,7 +728,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   if (ranks)
     if (auto done = together(ranks->link(*plan, mine, map.by_stream, tables)); !done)
       return std::move(done.error());
-  if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
+  if (ranks && options.replay.order == Order::kStream) {
     uint64_t messages = 0;
     for (uint32_t op = 0; op < totals.by_op.size(); ++op)
       if (totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi")

@@ -69,11 +69,14 @@ Ranks::Ranks(std::unique_ptr<Instance> instance)
   api_.who(instance_->self(), &rank_, &size_);
 }
 
-Result<std::unique_ptr<Ranks>> Ranks::join(const Launched& by, Plugins& plugins, Tables& tables) {
+Result<std::unique_ptr<Ranks>> Ranks::join(const Launched& by, Plugins& plugins, Tables& tables,
+                                           bool shared) {
   const auto within = [&](Error error) {
     return std::move(error).within("started as one of several (" + by.by + "=" +
                                    std::to_string(by.size) + "), which plug-in mpi would join");
   };
+  // Who waits in Open MPI keeps the processor from the thread that it waits for.
+  if (shared) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   auto found = plugins.find("mpi", FEIGN_RANKS);
   if (!found) return within(std::move(found.error()));
   auto instance = Instance::create(*found, {}, tables);
@@ -411,16 +414,27 @@ Result<RankMap> map_ranks(const std::string& how, const Tables& tables, uint32_t
                    "the trace has a rank " + std::to_string(infos[s].rank) + ": want fewer");
     recorded = std::max(recorded, static_cast<uint32_t>(infos[s].rank) + 1);
   }
+  // Those above ranks, such as a shell that starts one, belong to it if there is but one.
+  constexpr int32_t kNone = -1, kSeveral = -2;
+  std::vector<int32_t> below(streams, kNone);
+  for (uint32_t s = 1; s < streams; ++s)
+    for (uint32_t at = s, steps = 0; infos[s].rank >= 0 && steps < streams; ++steps) {
+      at = infos[at].parent;
+      if (at == 0 || at >= streams || infos[at].rank >= 0 || below[at] == infos[s].rank) break;
+      below[at] = below[at] == kNone ? infos[s].rank : kSeveral;
+    }
   std::vector<uint32_t> unit(streams, 0);
   std::map<std::pair<uint32_t, int64_t>, uint32_t> processes;
   for (uint32_t s = 1; s < streams; ++s) {
     uint32_t at = s;
     for (uint32_t steps = 0; steps < streams; ++steps) {
-      if (infos[at].rank >= 0 || infos[at].parent == 0 || infos[at].parent >= streams) break;
+      if (infos[at].rank >= 0 || below[at] >= 0 || infos[at].parent == 0 ||
+          infos[at].parent >= streams)
+        break;
       at = infos[at].parent;
     }
-    if (infos[at].rank >= 0) {
-      unit[s] = static_cast<uint32_t>(infos[at].rank);
+    if (const int32_t rank = std::max(infos[at].rank, below[at]); rank >= 0) {
+      unit[s] = static_cast<uint32_t>(rank);
     } else if (!any) {
       const int64_t process = infos[at].process >= 0 ? infos[at].process : -int64_t{at};
       const auto next = static_cast<uint32_t>(processes.size());

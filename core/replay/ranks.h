@@ -34,8 +34,9 @@ struct RankMap {
 
 class Ranks {
  public:
-  // Joins the others by the plug-in of that role. [main]
-  static Result<std::unique_ptr<Ranks>> join(const Launched& by, Plugins& plugins, Tables& tables);
+  // Joins the others by the plug-in of that role; `shared`: recorded ranks share processes. [main]
+  static Result<std::unique_ptr<Ranks>> join(const Launched& by, Plugins& plugins, Tables& tables,
+                                             bool shared);
 
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }

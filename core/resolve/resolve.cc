@@ -158,7 +158,7 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
   const std::shared_ptr<Place> where = parent.place;
   const std::shared_ptr<Process> group = parent.process;
   const std::shared_ptr<Memory> space = parent.memory;
-  const uint32_t stream = tables_.streams.find_or_add(info);
+  const uint32_t stream = tables_.streams.find_or_add_child(info);
   if (stream == r.a.stream) return;  // a trace that says a thread made itself
   Thread& t = thread_of(stream);
   const bool seen_before = t.known && !t.ended;

@@ -122,6 +122,18 @@ uint32_t Streams::find_or_add(const feign_stream_info& info) {
   return at->second;
 }
 
+uint32_t Streams::find_or_add_child(const feign_stream_info& info) {
+  if (info.rank < 0) {
+    const std::lock_guard lock(mutex_);
+    const Key key = key_of(info);
+    const auto at = by_key_.lower_bound(key);
+    if (at != by_key_.end() && at->first.host == key.host && at->first.thread == key.thread &&
+        at->first.again == key.again)
+      return at->second;
+  }
+  return find_or_add(info);
+}
+
 uint32_t Streams::add_again(uint32_t stream) {
   feign_stream_info info = this->info(stream);
   info.parent = 0;

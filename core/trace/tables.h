@@ -61,6 +61,8 @@ class Streams {
   // The stream of these recorded ids (host, rank, thread, again), made at first use. A parent is
   // noted.
   uint32_t find_or_add(const feign_stream_info& info);
+  // The same of one that a stream makes: a launcher is no rank, and what it makes may be one.
+  uint32_t find_or_add_child(const feign_stream_info& info);
   // A further stream of the same recorded ids: a thread id came back after its thread had ended.
   uint32_t add_again(uint32_t stream);
   // Appends a stream as it stands, parent and all (the native format, whose file lists them in
@@ -76,9 +78,9 @@ class Streams {
  private:
   struct Key {
     uint32_t host;
-    int32_t rank;
     int64_t thread;
     uint32_t again;
+    int32_t rank;
     auto operator<=>(const Key&) const = default;
   };
   uint32_t append(const feign_stream_info& info);
@@ -86,7 +88,7 @@ class Streams {
   mutable std::mutex mutex_;
   std::atomic<uint32_t> count_{1};
   std::vector<feign_stream_info> infos_{feign_stream_info{}};
-  static Key key_of(const feign_stream_info& i) { return {i.host, i.rank, i.thread, i.again}; }
+  static Key key_of(const feign_stream_info& i) { return {i.host, i.thread, i.again, i.rank}; }
   std::map<Key, uint32_t> by_key_;
 };
 

@@ -131,10 +131,10 @@ class Lane {
   feign::Claims claims;             // of the front
   Process& process() { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
-  uint32_t first_stream() const { return stream_of(pid_); }
+  uint32_t first_stream() const { return stream_of(pid_, pid_); }
+  uint32_t stream_of(int32_t process, int32_t thread) const;
 
  private:
-  uint32_t stream_of(int32_t thread) const;
   bool next(Item& item, bool& any);
   void give_up(Item& item);
 
@@ -177,6 +177,7 @@ class Provider {
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
   }
   Process* started(const Process& before, Pid pid, uint64_t moment);
+  int32_t rank_of(const Process& of, int32_t pid) const;
   uint32_t where(Process& process, int depth = 0);
   void in_line(Lane* lane);
   Lane* first();
@@ -235,12 +236,12 @@ uint64_t load_bytes(const uint8_t* from, unsigned bytes) {
   return value;
 }
 
-uint32_t Lane::stream_of(int32_t thread) const {
+uint32_t Lane::stream_of(int32_t process, int32_t thread) const {
   feign_stream_info info{};
   info.struct_size = sizeof info;
   info.host = process_.host->name;
-  info.rank = process_.rank;
-  info.process = pid_;
+  info.rank = provider_.rank_of(process_, process);
+  info.process = process;
   info.thread = thread;
   return provider_.host_->stream(provider_.host_, &info);
 }
@@ -265,7 +266,7 @@ bool Lane::next(Item& item, bool& any) {
     if (stream_ == 0 || pid_ != head.pid || thread_ != head.thread) {
       pid_ = head.pid;
       thread_ = head.thread;
-      stream_ = stream_of(thread_);
+      stream_ = stream_of(pid_, thread_);
     }
   }
   any = true;
@@ -604,6 +605,19 @@ feign_status Provider::read_control(const std::string& file, feign_control& c) c
   return FEIGN_OK;
 }
 
+// A process that became a rank by its exec is that rank's before and after it too: its descriptors
+// and its streams go on. By their keys, the programs of a process follow each other.
+template <typename At>
+void be_of_one_rank(At at, At end) {
+  for (At next = at; at != end && ++next != end; at = next) {
+    const Process& process = at->second;
+    Process& other = next->second;
+    if (process.pid == other.pid && other.rank < 0 &&
+        !(process.key < other.key ? other.forked : process.forked))
+      other.rank = process.rank;
+  }
+}
+
 feign_status Provider::start() {
   if (options_.file[0] == nullptr) return fail("file: want the file \"records\" of a raw folder");
   if (options_.file[1] != nullptr)
@@ -639,6 +653,8 @@ feign_status Provider::start() {
   for (Host& h : hosts_) h.name = host_->intern(host_, h.control.host, strlen(h.control.host));
   for (size_t i = 0; i < files.size(); ++i)
     if (const feign_status s = read_records(files[i], i); s < 0) return s;
+  be_of_one_rank(processes_.begin(), processes_.end());
+  be_of_one_rank(processes_.rbegin(), processes_.rend());
   for (auto& [key, process] : processes_) {
     by_pid_[key.first] = &process;
     // The last program of the parent that had begun by then.
@@ -773,6 +789,13 @@ Process* Provider::started(const Process& before, Pid pid, uint64_t moment) {
     if (before.host->to_main(s->second) >= moment) first = std::min(first, s->second);
   const auto at = processes_.find({pid, first});
   return at != processes_.end() ? &at->second : nullptr;
+}
+
+// … of that process, or one that it made, on the same host.
+int32_t Provider::rank_of(const Process& of, int32_t pid) const {
+  const Pid whole_pid = pid_on(static_cast<size_t>(of.pid >> 32), pid);
+  const auto at = whole_pid == of.pid ? by_pid_.end() : by_pid_.find(whole_pid);
+  return at == by_pid_.end() || at->second->rank < 0 ? of.rank : at->second->rank;
 }
 
 uint32_t Provider::where(Process& process, int depth) {
@@ -970,6 +993,11 @@ feign_status Provider::next(size_t want, feign_sink* out) {
             unseen_one_ = host_->text(host_, a->path, nullptr);
         }
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
+        // A launcher's child may be a rank: its stream is there when it is made.
+        if ((effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone) &&
+            process.rank < 0)
+          if (const auto child = static_cast<int32_t>(a->result); rank_of(process, child) >= 0)
+            lane->stream_of(child, child);
       }
       if (!item.values.empty())
         if (const feign_status s = host_->set_values(host_, a, item.values.data(),

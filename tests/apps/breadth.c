@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Corners of MPI, one part a run, on 4 ranks: breadth FILE PART. Each part checks what it gets, so
  * that a recording that changed the program would show. */
+#include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -610,6 +611,83 @@ static void refused(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Operations that name no count. */
+static void fetch(void) {
+  MPI_Win win;
+  float* base;
+  const float one = 1;
+  float before = -1;
+  MPI_Win_allocate(16 * sizeof(float), sizeof(float), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+  for (int i = 0; i < 16; ++i) base[i] = 0;
+  MPI_Win_fence(0, win);
+  MPI_Fetch_and_op(&one, &before, MPI_FLOAT, 0, 1, MPI_SUM, win);
+  MPI_Win_fence(0, win);
+  CHECK(rank != 0 || base[1] == (float)size);
+  MPI_Fetch_and_op(&one, &before, MPI_FLOAT, 0, 2, MPI_MAX, win);
+  MPI_Fetch_and_op(&one, &before, MPI_FLOAT, 0, 3, MPI_REPLACE, win);
+  MPI_Fetch_and_op(&one, &before, MPI_FLOAT, 0, 1, MPI_NO_OP, win);
+  MPI_Win_fence(0, win);
+  CHECK(before == (float)size);
+  MPI_Win_free(&win);
+}
+
+/* Receives that nobody waits for: given up before the message comes, or for a message that never
+ * does; and one whose end is an error. */
+static void unfinished(void) {
+  static char never[1 << 16], late[1 << 16], out[1 << 16], little[4];
+  MPI_Request request, left;
+  const int right = (rank + 1) % size, before = (rank + size - 1) % size;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Irecv(never, sizeof never, MPI_BYTE, before, 1, MPI_COMM_WORLD, &left);
+  MPI_Irecv(late, sizeof late, MPI_BYTE, before, 2, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Send(out, sizeof out, MPI_BYTE, right, 2, MPI_COMM_WORLD);
+  MPI_Irecv(little, sizeof little, MPI_BYTE, before, 3, MPI_COMM_WORLD, &request);
+  MPI_Send(out, 64, MPI_BYTE, right, 3, MPI_COMM_WORLD);
+  CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+  MPI_Irecv(late, sizeof late, MPI_BYTE, before, 4, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Isend(out, sizeof out, MPI_BYTE, right, 4, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+}
+
+/* Some come to what all call together while others are still at the file. */
+static void sizes(void) {
+  MPI_File file;
+  char data[4096] = "";
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  const int fd = open(file_name, O_RDWR);
+  for (int i = 0; i < 10; ++i) {
+    if (rank == i % size) usleep(3000);
+    CHECK(pwrite(fd, data, sizeof data, (off_t)sizeof data * rank) == (ssize_t)sizeof data);
+    MPI_File_set_size(file, 4096 * (size + i));
+    if (rank == (i + 1) % size) usleep(2000);
+    CHECK(pwrite(fd, data, sizeof data, (off_t)sizeof data * (rank + 1)) == (ssize_t)sizeof data);
+    MPI_File_set_size(file, 4096 * (size + i + 1));
+  }
+  close(fd);
+  MPI_File_close(&file);
+}
+
+/* No bytes for some. */
+static void nothing(void) {
+  int counts[64] = {0}, places[64] = {0}, received[64] = {0};
+  char out[64] = "", in[64 * 64] = "";
+  for (int i = 0; i < size; ++i) {
+    counts[i] = i % 2;
+    places[i] = i;
+  }
+  MPI_Gatherv(out, counts[rank], MPI_BYTE, in, counts, places, MPI_BYTE, 1, MPI_COMM_WORLD);
+  MPI_Scatterv(in, counts, places, MPI_BYTE, out, counts[rank], MPI_BYTE, 1, MPI_COMM_WORLD);
+  MPI_Allgatherv(out, counts[rank], MPI_BYTE, in, counts, places, MPI_BYTE, MPI_COMM_WORLD);
+  for (int i = 0; i < size; ++i) received[i] = rank % 2;
+  MPI_Alltoallv(out, counts, places, MPI_BYTE, in, received, places, MPI_BYTE, MPI_COMM_WORLD);
+  MPI_Reduce_scatter(in, out, counts, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strcmp(argv[2], "threads") == 0)
@@ -628,7 +706,9 @@ int main(int argc, char** argv) {
                 {"two-groups", two_groups},   {"buffered", buffered},
                 {"datatypes", datatypes},     {"files", files},
                 {"unused", unused},           {"refused", refused},
-                {"short", short_ones},        {"threads", threads}};
+                {"short", short_ones},        {"threads", threads},
+                {"fetch", fetch},             {"unfinished", unfinished},
+                {"sizes", sizes},             {"nothing", nothing}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

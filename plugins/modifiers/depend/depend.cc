@@ -27,6 +27,7 @@ void Depend::after(Point p, const char* rule) {
   if (options_.reduce && clocks_.known(me_.stream, p)) return;
   // One that begins later in a replay cannot be waited for.
   if (p.stream < streams_.size() && streams_[p.stream].may_begin >= me_.id) return;
+  if (still_in_mpi(p)) return;
   for (Wanted& w : wanted_)
     if (w.p.stream == p.stream && (options_.reduce || w.rule == rule)) {
       if (w.p.id < p.id) w = {p, rule};
@@ -50,6 +51,28 @@ feign_status Depend::emit_edges(feign_activity& a) {
   }
   wanted_.clear();
   return FEIGN_OK;
+}
+
+// Which calls lie in one of MPI. What MPI reads from connections of its own may be for a message
+// that nobody asked for yet, and which of the threads that are in MPI lets the others go on is not
+// the same twice.
+void Depend::in_mpi(const feign_activity& a) {
+  Stream& s = streams_[a.stream];
+  if (FEIGN_DEPTH(a.marks) > s.mpi) return;
+  const bool mpi = effects_[a.op].mpi;
+  s.mpi = mpi ? FEIGN_DEPTH(a.marks) : UINT32_MAX;
+  if (on(kMpi) || (!mpi && (s.inside.empty() || s.inside.back().second == 0))) return;
+  if (s.inside.size() == kMostInside) s.inside.erase(s.inside.begin(), s.inside.end() - 8);
+  s.inside.emplace_back(a.id, mpi ? a.start_ns + a.duration_ns : 0);
+}
+
+// Where MPI's calls are made, what lies in one has ended when that has: it may wait for the rank
+// that is at this call, which began before.
+bool Depend::still_in_mpi(Point p) const {
+  if (on(kMpi) || p.stream >= streams_.size()) return false;
+  const auto& inside = streams_[p.stream].inside;
+  const auto at = std::upper_bound(inside.begin(), inside.end(), std::pair(p.id, UINT64_MAX));
+  return at != inside.begin() && std::prev(at)->second > me_start_;
 }
 
 void Depend::window(const feign_activity& a) {
@@ -88,6 +111,7 @@ Effect Depend::effect_of(uint32_t op) {
 void Depend::activity(feign_activity& a) {
   const Effect effect = effect_of(a.op);
   me_ = {a.stream, a.id};
+  me_start_ = a.start_ns;
   const Point here = {a.stream, clocks_.last(a.stream)};
   clocks_.begin(me_);
   Stream& s = stream_of(a.stream);
@@ -118,13 +142,9 @@ void Depend::activity(feign_activity& a) {
       for (const auto& [file, range] : done) write(files_[file], range[0], range[1], false);
     }
   }
-  // What MPI reads from connections of its own may be for a message that nobody asked for yet, and
-  // which of the threads that are in MPI lets the others go on is not the same twice.
-  const uint32_t depth = FEIGN_DEPTH(a.marks);
-  if (depth <= streams_[a.stream].mpi)
-    streams_[a.stream].mpi = effects_[a.op].mpi ? depth : UINT32_MAX;
-  const bool mpis_own =
-      depth > streams_[a.stream].mpi && ((a.marks & FEIGN_BOTH_WAYS) || effect == Effect::kFutex);
+  in_mpi(a);
+  const bool mpis_own = FEIGN_DEPTH(a.marks) > streams_[a.stream].mpi &&
+                        ((a.marks & FEIGN_BOTH_WAYS) || effect == Effect::kFutex);
   if (on(kChannel) && !mpis_own) channels(a, effect);
   if (on(kTrace)) {
     after(before_, kTrace);

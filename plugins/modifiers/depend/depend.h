@@ -137,6 +137,7 @@ struct Futex {
 inline constexpr size_t kMostQueued = 4096, kMostWanted = 64, kMostFutexes = size_t{1} << 16,
                         kMostChannels = size_t{1} << 16;
 inline constexpr size_t kMostCalls = 1024;  // of a stream, for rule window
+inline constexpr size_t kMostInside = 64;   // calls of MPI of a stream
 
 struct Edge {
   uint64_t number, after;
@@ -162,6 +163,8 @@ class Depend {
     uint64_t extra = 0;     // ns, to the next pause
     int32_t rank = -1;
     uint32_t mpi = UINT32_MAX;  // depth of the call of MPI that what comes now may lie in
+    // From which id on calls lay in one of MPI and when that ended, ns; 0: in none.
+    std::vector<std::pair<uint64_t, uint64_t>> inside;
     std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after
     std::vector<std::pair<uint32_t, std::vector<uint64_t>>> aio;  // file, ranges under way
     std::vector<std::pair<uint64_t, uint64_t>> calls;             // end and id, for rule window
@@ -257,6 +260,8 @@ class Depend {
   void library_call(const feign_activity& a);
   Stream& stream_of(uint32_t number);
   void activity(feign_activity& a);
+  void in_mpi(const feign_activity& a);
+  bool still_in_mpi(Point p) const;
   void processes(const feign_activity& a, Effect effect);
   void handles(const feign_activity& a, Effect effect);
   void names(const feign_activity& a, Effect effect);
@@ -307,6 +312,7 @@ class Depend {
   const feign::Tables* tables_ = nullptr;
 
   Point me_;
+  uint64_t me_start_ = 0;  // ns
   uint64_t group_end_ = 0;  // when the last activity of the process that is waited for ended, ns
   uint64_t after_end_ = 0;  // how much later the wait did
   uint64_t number_ = 0;

@@ -344,6 +344,7 @@ void request(Stream& s, uint32_t op) {
       const std::lock_guard lock(o.mutex);
       const auto at = o.requests.find(one);
       if (at == o.requests.end() || at->second.request == MPI_REQUEST_NULL) return s.emulate();
+      o.freed = true;
       s.answer(MPI_Request_free(&at->second.request));
       o.requests.erase(at);
       return;
@@ -411,7 +412,7 @@ const Group* collective(Stream& s) {
 Sum sum_of(Stream& s, uint64_t bytes) {
   if (s.r->options.comm == kOrder) return {1, MPI_BYTE, MPI_BOR};
   const Type& t = s.type(s.args->type);
-  const uint64_t count = s.value(s.args->count);
+  const uint64_t count = s.args->count == kAbsent ? 1 : s.value(s.args->count);  // MPI_Fetch_and_op
   if ((!t.whole && !t.real) || count > INT_MAX || t.size * static_cast<int64_t>(count) > kHalf)
     return {length_of(s, bytes), MPI_BYTE, MPI_BOR};
   const auto id = static_cast<uint32_t>(s.known(s.args->reduction, 0));

@@ -49,8 +49,8 @@ std::vector<int> listed(const Stream& s, int from, int n, int64_t unit) {
   for (int i = 0; i < n; ++i) {
     const uint64_t count = s.a->values[first + static_cast<uint32_t>(i)];
     if (count > INT_MAX) return {};
-    const uint64_t bytes = s.r->options.comm == kOrder ? std::min<uint64_t>(count, 1)
-                                                       : count * static_cast<uint64_t>(unit);
+    const uint64_t bytes =
+        s.r->options.comm == kOrder ? 1 : count * static_cast<uint64_t>(unit);  // as length_of
     sizes.push_back(
         static_cast<int>(std::min<uint64_t>(bytes, static_cast<uint64_t>(most_each(n)))));
   }

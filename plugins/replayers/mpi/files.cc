@@ -183,7 +183,8 @@ Memory memory_of(Stream& s, bool writes) {
       if (last + t.true_extent + t.true_low <= room) return {base, static_cast<int>(count), t.type};
     }
   }
-  return {base, static_cast<int>(std::min<uint64_t>(s.a->length, s.r->longest)), MPI_BYTE};
+  const uint64_t most = std::min<uint64_t>(s.r->longest, INT_MAX);
+  return {base, static_cast<int>(std::min(s.a->length, most)), MPI_BYTE};
 }
 
 }  // namespace

@@ -333,8 +333,8 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     r->lists = lists != 0;
     if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
       return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
-    // One message, or one read or write, is at most this long.
-    r->longest = static_cast<size_t>(std::clamp<uint64_t>(look.longest, 1 << 16, INT32_MAX));
+    // One read or write is at most this long.
+    r->longest = std::clamp<uint64_t>(look.longest, uint64_t{1} << 16, uint64_t{1} << 34);
     auto content = feign::Content::parse(run->content != nullptr ? run->content : "random");
     if (content && content->kind == feign::Content::kSparse)
       content->kind = feign::Content::kRandom;
@@ -400,11 +400,19 @@ void close_stream(void*, void* stream) noexcept {
   if (s->owner == nullptr || s->space.get() == nullptr) return;
   Owner& o = *s->owner;
   const std::lock_guard lock(o.mutex);
-  if (o.requests.empty() && o.buffered.empty() && o.windows.empty()) return;
+  if (o.requests.empty() && o.buffered.empty() && o.windows.empty() && !o.freed) return;
   o.spaces.push_back(std::move(s->space));
   o.spaces.push_back(std::move(s->received));
 }
-void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
+// Receives that nobody completed go on until MPI ends, which is later.
+void destroy(void* self) noexcept {
+  const std::unique_ptr<Replayer> r(static_cast<Replayer*>(self));
+  for (const auto& [rank, owner] : r->owners)
+    if (owner->freed || !owner->requests.empty()) {
+      for (Space& space : owner->spaces) space.leave();
+      for (auto& [number, pending] : owner->requests) (void)pending.kept.release();
+    }
+}
 
 constexpr const char* kComms[] = {"real", "order", "none", nullptr};
 constexpr const char* kIos[] = {"real", "order", "none", nullptr};

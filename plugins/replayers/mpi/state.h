@@ -94,6 +94,7 @@ class Space {
   }
   bool map(size_t size, size_t unit);
   char* get() const { return memory_; }
+  void leave() { memory_ = nullptr; }  // stays as it is until the process ends
   size_t size() const { return size_; }
 
  private:
@@ -114,6 +115,7 @@ struct Owner {
   std::unordered_map<uint64_t, Pending> requests;
   std::vector<MPI_Request> buffered;         // sends under way that nobody waits for
   std::vector<Space> spaces;                 // of streams that ended before their requests did
+  bool freed = false;                        // a request that may have been under way
   std::map<uint32_t, Window> windows;        // by string id
   std::map<uint32_t, MPI_Message> messages;  // by string id
 };

@@ -113,8 +113,11 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
                                    d.count, d.type, d.op, win, &q);
       return begun(s, status, q);
     }
-    case FEIGN_MPI_FETCH_AND_OP:
-      return s.answer(MPI_Fetch_and_op(out, result, t.type, target, place, sum().op, win));
+    case FEIGN_MPI_FETCH_AND_OP: {
+      const Sum d = sum();
+      return s.answer(MPI_Fetch_and_op(out, result, t.type, target, place,
+                                       d.type == t.type ? d.op : MPI_REPLACE, win));
+    }
     default:
       return s.answer(MPI_Compare_and_swap(out, in, result, t.type, target, place, win));
   }
