@@ -281,6 +281,18 @@ def test_plugins_that_throw():
             refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", f"{plugin},{where}={what}", "--plugin", "null", text=f"throws: .*{text}")
 
 
+def test_plugins_that_break_the_rules():
+    with Tmp() as t:
+        good, out = put(t, "good", GOOD), os.path.join(t, "out.txt")
+        for name, text in (("bad-no-text", r"sample: emitted an activity of path 2147483647, which host->intern\(\) never gave"),
+                           ("bad-ends", r"sample: process\(\) gave 1: want FEIGN_OK or an error"),
+                           ("bad-exits", r"a plug-in ended the process: it called exit\(\)")):
+            broken = os.path.join(BUILD, "tests", "plugins", name + ".so")
+            refuses("convert", good, out, "--with", broken, text=text)
+            assert not os.path.exists(out)
+            refuses("info", good, "--with", broken, text=text)
+
+
 def test_roots():
     refuses("replay", SHIPPED, text="want --root DIR")
     refuses("replay", SHIPPED, "--root", "/no/such/root", text="root /no/such/root: No such file")

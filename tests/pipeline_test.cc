@@ -292,6 +292,30 @@ TEST_P(Window, RefusesAnotherOrder) {
     EXPECT_NE(error.find("keep their order"), std::string::npos);
   }
 }
+TEST_P(Window, RefusesWhatTheHostNeverGave) {
+  const auto with = [&](auto change) {
+    return error_of(GetParam(), [=](const feign_host*, const feign_window* in, feign_sink* out) {
+      for (size_t i = 0; i < in->due; ++i) {
+        change(*in->items[i]);
+        if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
+      }
+      return FEIGN_OK;
+    });
+  };
+  EXPECT_EQ(with([](feign_activity& a) { a.path = 99999; }),
+            "tried: emitted an activity of path 99999, which host->intern() never gave");
+  EXPECT_EQ(with([](feign_activity& a) { a.path2 = UINT32_MAX; }),
+            "tried: emitted an activity of path2 4294967295, which host->intern() never gave");
+  EXPECT_EQ(with([](feign_activity& a) { a.stream = 99999; }),
+            "tried: emitted an activity of stream 99999, which host->stream() never gave");
+  EXPECT_EQ(with([](feign_activity& a) { a.op = 99999; }),
+            "tried: emitted an activity of op 99999, which host->op() never gave");
+}
+TEST_P(Window, RefusesAModifierThatEnds) {
+  EXPECT_EQ(error_of(GetParam(),
+                     [](const feign_host*, const feign_window*, feign_sink*) { return FEIGN_END; }),
+            "tried: process() gave 1: want FEIGN_OK or an error");
+}
 TEST_P(Window, AFailureIsSaidWithTheComponentsName) {
   EXPECT_EQ(error_of(GetParam(),
                      [](const feign_host* h, const feign_window*, feign_sink*) {

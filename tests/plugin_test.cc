@@ -658,6 +658,10 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"bad-thief",
                "modifier sample: keeps order, emits what is due, and once: emitted an "
                "activity that was not its own"},
+        Broken{"bad-no-text",
+               "modifier sample: keeps order, emits what is due, and once: emitted an "
+               "activity of path 2147483647, which host->intern() never gave"},
+        Broken{"bad-ends", "modifier sample: keeps order, emits what is due, and once: "},
         Broken{"bad-crashes",
                "modifier sample: keeps order, emits what is due, and once: killed by "
                "signal 6"},

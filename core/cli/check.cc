@@ -31,6 +31,7 @@
 #include "plugin/plugin.h"
 #include "trace/native.h"
 #include "trace/record.h"
+#include "window/pipeline.h"
 
 namespace feign {
 namespace {
@@ -303,16 +304,13 @@ class Judge {
     if (a->id == 0) {
       a->id = j.last_id_ + 1;
       a->marks |= FEIGN_INJECTED;
-      if (a->stream == 0 || a->stream >= j.tables_.streams.size())
-        return j.breaks("injected an activity of stream " + std::to_string(a->stream) +
-                        ", which does not exist");
     }
     if (a->id <= j.last_id_)
       return j.breaks("emitted activity " + std::to_string(a->id) + " after " +
                       std::to_string(j.last_id_) + ": activities keep their order");
-    if (a->op == 0 || j.tables_.ops.info(a->op) == nullptr)
-      return j.breaks("emitted an activity of op " + std::to_string(a->op) +
-                      ", which does not exist");
+    if (const std::string never = never_given(j.tables_, *a); !never.empty())
+      return j.breaks(never);
+    if (a->op == 0) return j.breaks("emitted an activity of op 0, which does not exist");
     j.last_id_ = a->id;
     if (j.emits++ >= j.fail_emit_at) {
       j.refused = true;
@@ -387,6 +385,11 @@ ModifierRun run_modifier(const Component& component, Place& place, size_t batch,
     run.refused = judge.refused;
     run.passed_on = judge.refused && status < 0;
     if (!run.broken.empty() || run.refused) break;
+    if (status > 0) {
+      run.broken =
+          "process() gave " + std::to_string(status) + ", which is no error: want FEIGN_OK";
+      break;
+    }
     if (status < 0) {
       run.failure = (*instance)->failure(status).text();
       break;
@@ -456,11 +459,10 @@ struct ProviderSink {
     auto& s = *static_cast<ProviderSink*>(sink->ctx);
     if (s.made == nullptr || a != &s.made->a)
       s.broken = "emitted an activity that was not its own";
-    else if (a->stream == 0 || a->stream >= s.tables.streams.size())
-      s.broken = "emitted an activity of stream " + std::to_string(a->stream) +
-                 ", which host->stream() never gave";
-    else if (a->op == 0 || s.tables.ops.info(a->op) == nullptr)
-      s.broken = "emitted an activity of op " + std::to_string(a->op) + ", which does not exist";
+    else if (a->op == 0)
+      s.broken = "emitted an activity of op 0, which does not exist";
+    else
+      s.broken = never_given(s.tables, *a);
     if (!s.broken.empty()) return FEIGN_ERR_PLUGIN;
     s.out.push_back(signature(s.tables, *a));
     s.made.reset();

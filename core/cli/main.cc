@@ -148,7 +148,20 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace feign
 
+// A plug-in, or what it links, may call exit(): then nothing was done, whatever status it gives.
+static pid_t g_running = 0;  // who has not come back from main()
+static void told_to_exit() {
+  if (g_running != getpid()) return;
+  feign::log(FEIGN_LOG_ERROR, "a plug-in ended the process: it called exit()");
+  _exit(2);
+}
+
 int main(int argc, char** argv) {
+  g_running = getpid();
+  (void)atexit(told_to_exit);
+  const struct Back {
+    ~Back() { g_running = 0; }
+  } back;
   try {
     return feign::main(argc, argv);
   } catch (const std::bad_alloc&) {

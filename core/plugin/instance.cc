@@ -332,6 +332,9 @@ Result<std::unique_ptr<Instance>> Instance::create(
   const feign_status status = impl.call_create(values);
   if (status < 0) return instance->failure(status);
   impl.created = true;
+  if (status != FEIGN_OK)
+    return Error(FEIGN_ERR_PLUGIN, impl.name + ": create() gave " + std::to_string(status) +
+                                       ": want FEIGN_OK or an error");
   return instance;
 }
 

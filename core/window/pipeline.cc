@@ -12,6 +12,8 @@ namespace {
 constexpr uint32_t kMade = 1u << 31;
 // Ids leave room for what modifiers inject between two recorded activities.
 constexpr uint64_t kIdStep = 1u << 16;
+// A modifier that emits more than this from what is due to it does not end.
+constexpr size_t kMostHeld = size_t{1} << 25;
 // Merged activities of a stream that are remembered; of older ones, only how late the last was.
 constexpr size_t kMergesKept = 256;
 
@@ -129,10 +131,30 @@ feign_activity* Pipeline::make(feign_sink* sink) noexcept {
   return FEIGN_ERR_PLUGIN;
 }
 
+std::string never_given(const Tables& tables, const feign_activity& a) {
+  const auto never = [](const char* what, uint32_t number, const char* gives) {
+    return "emitted an activity of " + std::string(what) + " " + std::to_string(number) +
+           ", which host->" + gives + "() never gave";
+  };
+  const uint32_t texts = tables.strings.size();
+  if (a.op >= tables.ops.size()) return never("op", a.op, "op");
+  if (a.stream == 0 || a.stream >= tables.streams.size())
+    return never("stream", a.stream, "stream");
+  if (a.path >= texts) return never("path", a.path, "intern");
+  return a.path2 >= texts ? never("path2", a.path2, "intern") : std::string();
+}
+
+feign_status Pipeline::check(const feign_activity& a) {
+  const uint32_t texts = tables_.strings.size();
+  if (a.stream != 0 && a.stream < tables_.streams.size() && a.op < tables_.ops.size() &&
+      a.path < texts && a.path2 < texts) [[likely]]
+    return FEIGN_OK;
+  return refuse(never_given(tables_, a));
+}
+
 feign_status Pipeline::provided(Stage& first, feign_activity* a) {
-  if (a->stream == 0 || a->stream >= tables_.streams.size()) [[unlikely]]
-    return refuse("emitted an activity of stream " + std::to_string(a->stream) +
-                  ", which host->stream() never gave");
+  if (const feign_status status = check(*a); status < 0) [[unlikely]]
+    return status;
   if (emitted_now_ >= wanted_now_) [[unlikely]]
     return refuse("emitted more activities than it was asked for");
   ++emitted_now_;
@@ -197,7 +219,11 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
       }
       ++stage.emitted;
     }
-    if (stage.tail == stage.capacity) stage.grow();
+    if (stage.tail == stage.capacity) {
+      if (stage.count() > stage.lookahead + kMostHeld)
+        return refuse("emitted more than " + std::to_string(kMostHeld) + " activities at a time");
+      stage.grow();
+    }
     stage.last_id = a->id;
     a->host = stage.number;
     stage.items[stage.tail++] = a;
@@ -208,9 +234,6 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
 }
 
 feign_status Pipeline::injected(Stage& stage, feign_activity* a) {
-  if (a->stream == 0 || a->stream >= tables_.streams.size())
-    return refuse("injected an activity of stream " + std::to_string(a->stream) +
-                  ", which does not exist");
   if (a->id != 0) return refuse("injected an activity with an id: ids are the host's");
   if (stage.last_injected != stage.last_id) stage.floor = stage.last_id;
   a->id = stage.last_injected = stage.last_id + 1;
@@ -299,6 +322,10 @@ Result<void> Pipeline::step(size_t index) {
     const size_t out_before = next.count();
     if (explain_ != nullptr) explain_->before(items, due);
     const feign_status status = api.process(stage.modifier->self(), &window, &next.sink);
+    if (status == FEIGN_OK && broken_.empty())
+      for (size_t i = out_before; i < next.count() && check(*next.first()[i]) == FEIGN_OK;) ++i;
+    if (status > 0)
+      (void)refuse("process() gave " + std::to_string(status) + ": want FEIGN_OK or an error");
     if (status < 0 || !broken_.empty()) return error_of(*stage.modifier, status);
     if (explain_ != nullptr)
       account_and_explain(stage, next, due, out_before);

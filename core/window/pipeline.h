@@ -21,6 +21,9 @@
 
 namespace feign {
 
+// Which of an activity's numbers is none that the host gave, as a sentence; "" if all are.
+std::string never_given(const Tables& tables, const feign_activity& a);
+
 class Pipeline {
  public:
   // `batch`: how many activities a modifier is given at once when there are enough.
@@ -94,6 +97,7 @@ class Pipeline {
   feign_status emit_slowly(Stage& stage, feign_activity* a);
   feign_status provided(Stage& first, feign_activity* a);
   feign_status injected(Stage& stage, feign_activity* a);
+  feign_status check(const feign_activity& a);
   feign_status refuse(const std::string& why);
   Result<void> step(size_t stage);
   void account(Stage& stage, Stage& next, size_t due);

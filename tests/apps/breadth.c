@@ -701,14 +701,22 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*make)(void);
-  } kParts[] = {{"one-sided", one_sided},     {"wildcards", wildcards},
-                {"collectives", collectives}, {"communicators", communicators},
-                {"two-groups", two_groups},   {"buffered", buffered},
-                {"datatypes", datatypes},     {"files", files},
-                {"unused", unused},           {"refused", refused},
-                {"short", short_ones},        {"threads", threads},
-                {"fetch", fetch},             {"unfinished", unfinished},
-                {"sizes", sizes},             {"nothing", nothing}};
+  } kParts[] = {{"one-sided", one_sided},
+                {"wildcards", wildcards},
+                {"collectives", collectives},
+                {"communicators", communicators},
+                {"two-groups", two_groups},
+                {"buffered", buffered},
+                {"datatypes", datatypes},
+                {"files", files},
+                {"unused", unused},
+                {"refused", refused},
+                {"short", short_ones},
+                {"threads", threads},
+                {"fetch", fetch},
+                {"unfinished", unfinished},
+                {"sizes", sizes},
+                {"nothing", nothing}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

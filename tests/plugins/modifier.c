@@ -20,6 +20,8 @@
 #define SECOND_SYMBOL 13
 #define BAD_CREATE 14 /* fails without a word */
 #define WRONG_ROLES 15
+#define NO_TEXT 16 /* a path that the host never gave */
+#define ENDS 17    /* says FEIGN_END, which a provider says */
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -80,6 +82,8 @@ static feign_status process(void* self, const feign_window* in, feign_sink* out)
   if (in->count > in->due) in->items[in->due]->flags ^= 1;
 #elif BREAK == BATCHES
   if (in->due > 2) in->items[2]->flags ^= 1;
+#elif BREAK == NO_TEXT
+  if (in->due > 0) in->items[0]->path = 0x7FFFFFFF;
 #elif BREAK == THIEF
   if (in->count > in->due) return out->emit(out, in->items[in->due]);
 #endif
@@ -93,7 +97,7 @@ static feign_status process(void* self, const feign_window* in, feign_sink* out)
     }
 #endif
   }
-  return FEIGN_OK;
+  return BREAK == ENDS ? FEIGN_END : FEIGN_OK;
 }
 
 static void destroy(void* self) { free(self); }

@@ -312,7 +312,7 @@ class Depend {
   const feign::Tables* tables_ = nullptr;
 
   Point me_;
-  uint64_t me_start_ = 0;  // ns
+  uint64_t me_start_ = 0;   // ns
   uint64_t group_end_ = 0;  // when the last activity of the process that is waited for ended, ns
   uint64_t after_end_ = 0;  // how much later the wait did
   uint64_t number_ = 0;
