@@ -224,6 +224,35 @@ static inline void put_statx(struct feign_record* r, long address, long result) 
   feign_put_length(r, s->stx_size);
 }
 
+/* An access control list, if an attribute is one (struct posix_acl_xattr_header of the kernel's
+ * posix_acl_xattr.h): the permission bits that it stands for, as acl(5) has it. */
+static void put_acl(struct feign_record* r, long address, long size, long result) {
+  struct entry {
+    uint16_t tag, bits;
+    uint32_t id;
+  };
+  struct list {
+    uint32_t version;
+    struct entry entry[3];
+  };
+  enum { kUser = 1, kGroup = 4, kMask = 16, kOther = 32 };
+  if (size < (long)sizeof(struct list) || size > 4096) return;
+  STRUCT(first, struct list, address);
+  if (first == 0 || first->version != 2) return;
+  uint32_t mode = 0100000, group = 0;
+  int masked = 0;
+  for (long at = 4; at + (long)sizeof(struct entry) <= size; at += (long)sizeof(struct entry)) {
+    STRUCT(e, struct entry, address + at);
+    if (e == 0) return;
+    const uint32_t bits = e->bits & 7u;
+    if (e->tag == kUser) mode |= bits << 6;
+    if (e->tag == kOther) mode |= bits;
+    if (e->tag == kMask || (e->tag == kGroup && !masked)) group = bits << 3;
+    masked |= e->tag == kMask;
+  }
+  feign_put_mode(r, mode | group);
+}
+
 static inline void put_fds(struct feign_record* r, long address, long result) {
   if (result != 0 || address == 0) return;
   feign_put_value(r, (uint64_t)((const int*)address)[0]);

@@ -30,7 +30,7 @@ ROLES = {
     "offset": ("kOffset", "NUMBER", "OFFSET"), "flags": ("kFlags", "FLAGS", "FLAGS"),
     "mode": ("kMode", "MODE", "MODE"), "value": ("kValue", "NUMBER", "VALUE"),
     "iov": ("kIov", "LIST", "VALUE"), "stat": ("kStat", "BUFFER", "NONE"),
-    "statx": ("kStatx", "BUFFER", "NONE"), "fds": ("kFds", "LIST", "VALUE"),
+    "statx": ("kStatx", "BUFFER", "NONE"), "acl": ("kAcl", "BUFFER", "NONE"), "fds": ("kFds", "LIST", "VALUE"),
     "at": ("kAt", "NUMBER", "VALUE"), "times": ("kTimes", "LIST", "VALUE"),
     "result": ("kResult", "NUMBER", "NONE"), "iocbs": ("kIocbs", "NUMBER", "NONE"),
     "rank": ("kValue", "NUMBER", "VALUE"), "tag": ("kValue", "NUMBER", "VALUE"),
@@ -580,6 +580,8 @@ def put(op, arg, befores):
         return f"put_iov(r, a[{i}], a[{i + 1}], result);"
     if arg.role in ("stat", "statx", "fds"):
         return f"put_{arg.role}(r, a[{i}], result);"
+    if arg.role == "acl":
+        return f"put_acl(r, a[{i}], a[{i + 1}], result);"
     if arg.role == "times":
         form = 1 if "timeval" in arg.type else 2 if "utimbuf" in arg.type else 0
         return f"put_times(r, a[{i}], result, {form});"

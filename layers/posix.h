@@ -540,17 +540,17 @@ ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size);
 ssize_t fgetxattr(int fd, const char *name, void *value, size_t size);
 
 //@ op 143 setxattr kind=change effect=set_xattr result=zero
-//@ args path text2 - length flags:xattr
+//@ args path text2 acl length flags:xattr
 //@ replay c.set_attribute(a, fd)
 int setxattr(const char *path, const char *name, const void *value, size_t size, int flags);
 
 //@ op 144 lsetxattr kind=change effect=set_xattr result=zero nofollow
-//@ args path text2 - length flags:xattr
+//@ args path text2 acl length flags:xattr
 //@ replay c.set_attribute(a, fd)
 int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags);
 
 //@ op 145 fsetxattr kind=change effect=set_xattr result=zero
-//@ args fd text2 - length flags:xattr
+//@ args fd text2 acl length flags:xattr
 //@ replay c.set_attribute(a, fd)
 int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags);
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import Skip, feign, main, same_tree, tree
+from harness import FEIGN, Skip, Tmp, feign, main, same_tree, tree
 
 # program -> (fidelity that is enough, why). Only for what cannot be reproduced in principle.
 SHORTFALLS = {
@@ -188,6 +188,26 @@ def test_rsync():
 def test_cp():
     needs("cp")
     replays("cp", "cp -r ../in/t r; cp -a ../in/t a; cp -rL ../in/t/a l; cp -l a/a/b/one hard; cp --sparse=always a/a/hole s; cp -u a/many/* .", SOME_TREE)
+
+
+def test_cp_keeps_permissions():
+    """It sets them as an access control list, if the system has them; so does feign record tell it."""
+    needs("cp")
+    modes = {"x": 0o751, "y": 0o640, "z": 0o777, "w": 0o400}
+    with Tmp() as tmp:
+        top, to, trace = (os.path.join(tmp, n) for n in ("from", "to", "trace"))
+        os.mkdir(top)
+        for name, mode in modes.items():
+            with open(os.path.join(top, name), "w", encoding="utf-8") as f:
+                f.write(name)
+            os.chmod(os.path.join(top, name), mode)
+        for tracer in (["strace", *Y, "-o", trace], ["strace", "-x", "-o", trace], [FEIGN, "record", "-q", "-o", trace + ".feign", "--"]):
+            shutil.rmtree(to, ignore_errors=True)
+            subprocess.run([*tracer, "cp", "-a", top, to], check=True)
+            with Tmp() as root:
+                report = feign("replay", tracer[tracer.index("-o") + 1], "--root", root, "--require", "1", "--json").json()
+                assert not [name for name, op in report["ops"].items() if "setxattr" in name and op["skipped"]], tracer
+                assert {name: os.stat(os.path.join(root + to, name)).st_mode & 0o7777 for name in modes} == modes, tracer
 
 
 MAKEFILE = "printf 'p: main.o f1.o f2.o f3.o f4.o\\n\\tcc -o $@ $^\\n%%.o: %%.c all.h\\n\\tcc -c -o $@ $<\\nclean:\\n\\trm -f *.o p\\n' > Makefile"

@@ -31,6 +31,7 @@ enum class Role : uint8_t {
   kIov,
   kStat,
   kStatx,
+  kAcl,
   kFds,
   kAt,
   kTimes,

@@ -365,6 +365,28 @@ bool duration_of(std::string_view text, uint64_t& ns) {
   return true;
 }
 
+// The permission bits that an attribute stands for, if it is an access control list (the kernel's
+// posix_acl_xattr.h, acl(5)); else 0.
+uint32_t mode_of_acl(std::string_view list) {
+  const auto number = [&](size_t at) {
+    return static_cast<uint32_t>(static_cast<uint8_t>(list[at]) | static_cast<uint8_t>(list[at + 1])
+                                                                      << 8);
+  };
+  constexpr uint32_t kVersion = 2, kUser = 1, kGroup = 4, kMask = 16, kOther = 32;
+  constexpr size_t kEntry = 8;
+  if (list.size() < 4 + 3 * kEntry || number(0) != kVersion || number(2) != 0) return 0;
+  uint32_t mode = S_IFREG, group = 0;
+  bool masked = false;
+  for (size_t at = 4; at + kEntry <= list.size(); at += kEntry) {
+    const uint32_t tag = number(at), bits = number(at + 2) & 7;
+    if (tag == kUser) mode |= bits << 6;
+    if (tag == kOther) mode |= bits;
+    if (tag == kMask || (tag == kGroup && !masked)) group = bits << 3;
+    masked |= tag == kMask;
+  }
+  return mode | group;
+}
+
 // Undoes C escapes into `out`.
 void unescape(std::string_view text, std::string& out) {
   out.clear();
@@ -1694,6 +1716,14 @@ bool Provider::argument(const CallArg& arg, Scan& s, Held& held, bool& is_cwd) {
         held.values.clear();
         a.length = 0;
       }
+      return true;
+    }
+    case Role::kAcl: {
+      if (s.peek() != '"') return true;
+      const char* start = s.p + 1;
+      if (!s.skip_string()) return wrong("a string that does not end");
+      unescape({start, static_cast<size_t>(s.p - start) - 1}, scratch_);
+      if (!s.take("...")) a.mode = mode_of_acl(scratch_);
       return true;
     }
     case Role::kStat:
