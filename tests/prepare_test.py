@@ -46,6 +46,24 @@ class Root:
 READS = ('openat(AT_FDCWD, "/f", O_RDONLY) = 3', 'pread64(3, "x"..., 4096, 100000) = 4096')
 
 
+def test_a_directory_that_is_listed_by_a_link_whose_target_is_told_later():
+    with Tmp() as tmp:
+        for link, before in (("l", ""), ("l2", '100 1000.000900 readlink("l2", "l", 1023) = 1 <0.000010>\n')):
+            path = os.path.join(tmp, "listed.strace")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(f'100 1000.000000 openat(AT_FDCWD</x>, "{link}", O_RDONLY|O_DIRECTORY) = 3</x/real> <0.000010>\n{before}'
+                        "100 1000.002030 getdents64(3</x/real>, 0x55 /* 5 entries */, 32768) = 120 <0.000010>\n"
+                        "100 1000.002050 getdents64(3</x/real>, 0x55 /* 0 entries */, 32768) = 0 <0.000010>\n"
+                        '100 1000.003000 newfstatat(AT_FDCWD</x>, "l/b", {st_mode=S_IFREG|0644, st_size=0, ...}, 0) = 0 <0.000010>\n'
+                        '100 1000.003500 newfstatat(AT_FDCWD</x>, "real/b", {st_mode=S_IFREG|0644, st_size=0, ...}, 0) = 0 <0.000010>\n'
+                        '100 1000.003700 newfstatat(AT_FDCWD</x>, "real/c", {st_mode=S_IFREG|0644, st_size=0, ...}, 0) = 0 <0.000010>\n'
+                        '100 1000.004000 readlink("l", "real", 1023) = 4 <0.000010>\n')
+            with Tmp() as root:
+                report = feign("replay", path, "--root", root, "--require", "1", "--json").json()
+                assert report["mismatched"] == 0, (link, report["mismatches"])
+                assert len(os.listdir(os.path.join(root, "x", "real"))) == 3
+
+
 def test_sizes_come_from_reads_stats_and_seeks():
     with Tmp() as tmp:
         root = Root(tmp, [*READS, 'newfstatat(AT_FDCWD, "/g", {st_mode=S_IFREG|0755, st_size=777, ...}, 0) = 0',

@@ -407,6 +407,8 @@ void Needs::add(const feign_activity& a) {
       s.now = std::max(s.now, was.now);
       s.mode |= was.mode;
       s.changed |= was.changed;
+      if (const auto l = listings_.find(touched.file2); l != listings_.end())
+        listings_.try_emplace(behind, l->second);
     }
   }
   attribute(a, effect, touched.file);
@@ -488,11 +490,19 @@ std::vector<Needed> Needs::finish() {
     return true;
   };
   std::unordered_map<uint32_t, uint64_t> entries;  // directory -> bytes of its first entries
+  std::unordered_map<uint32_t, std::vector<uint32_t>> by_link;  // paths
   for (const uint32_t path : there)
     if (const uint32_t parent = parent_of(path); parent != 0) {
       with_children.insert(parent);
       entries[parent] += entry_bytes(name_of(strings_.text(path)));
     }
+  for (const uint32_t id : files)
+    if (names_.file(id).type == Namespace::Type::kSymlink)
+      by_link.try_emplace(names_.file(id).initial_path);
+  if (!by_link.empty())
+    for (const uint32_t path : there)
+      if (const auto link = by_link.find(parent_of(path)); link != by_link.end())
+        link->second.push_back(path);
   // Whether a path, or a directory above it, may have been changed by name.
   const auto touched = [&](uint32_t path) {
     if (changed_.contains(path)) return true;
@@ -528,7 +538,14 @@ std::vector<Needed> Needs::finish() {
       to.mode |= from.mode;
       to.initial = std::max(to.initial, from.initial);
       to.directory |= directory;
-      if (directory) with_children.insert(names_.file(last).initial_path);
+      const uint32_t real = names_.file(last).initial_path;
+      if (directory) with_children.insert(real);
+      // What is in it by the link's name is in it, too, unless its own has it.
+      for (const uint32_t path : by_link[link.initial_path]) {
+        const std::string name = std::string(name_of(strings_.text(path)));
+        if (there.insert(strings_.intern(std::string(strings_.text(real)) + "/" + name)).second)
+          entries[real] += entry_bytes(name);
+      }
       continue;
     }
     const uint32_t known = names_.at(behind);
