@@ -133,10 +133,30 @@ def test_truncated_last_line():
         assert r.status == 0 and r.json()["activities"] == 3, r.err
         assert re.search(r"t\.strace:4: openat\(\).*the last line is cut short, and left out", r.err), r.err
         assert r.json()["left_out"] == [{"call": "(line)", "why": "the last line, cut short", "count": 1, "seconds": 0.0}]
+        # Its result may be cut, too: it is neither EPERM nor 4096.
+        for end in ('openat(AT_FDCWD, "/g", O_RDONLY) = -1', 'pread64(3, "abc", 4096, 0) = 40', 'pread64(3, "abc", 4096, 0) = 4096 <0.00'):
+            path = put(tmp, "t.strace", GOOD + "1000.000300 " + end)
+            r = feign("info", path, "--json")
+            assert r.status == 0 and r.json()["activities"] == 3, r.err
+            assert re.search(r"t\.strace:4: .*there is no time behind its result.*the last line is cut short, and left out", r.err), r.err
+        # Of one that an exit ends, there is none; nor where no line has one.
+        for text in (GOOD + "1000.000300 exit_group(0) = ?", re.sub(" <.*>", "", GOOD) + "1000.000300 close(4) = -1 EBADF (Bad file descriptor)"):
+            r = feign("info", put(tmp, "t.strace", text), "--json")
+            assert r.status == 0 and not r.err, r.err
         # A whole line is no cut one, nor is one in the middle, nor what is no trace at all.
         refuses("info", put(tmp, "w.strace", GOOD + '1000.000300 openat(AT_FDCWD, "/g", O_RD\n'), text=r"w\.strace:4: ")
         refuses("info", put(tmp, "m.strace", '1000.0 openat(AT_FDCWD, "/g", O_RD\n' + GOOD), text=r"m\.strace:1: ")
         refuses("info", put(tmp, "g.strace", "garbage without newline"), "--provider", "strace", text=r"g\.strace:1: ")
+
+
+def test_a_newline_that_is_lost():
+    with Tmp() as tmp:
+        lost = GOOD.replace("<0.000005>\n", "<0.000005>")
+        refuses("info", put(tmp, "t.strace", lost), text=r"t\.strace:2: write\(\): more text behind its time: a lost newline\?")
+        # Names may look so.
+        odd = '1000.0 dup(3</a <0.000010> b>) = 4</a <0.000010> b> <0.000010>\n1000.1 close(9) = -1 EBADF (Bad file descriptor) <0.000010> \n'
+        r = feign("info", put(tmp, "t.strace", odd), "--json")
+        assert r.status == 0 and not r.err, r.err
 
 
 def test_wrong_value_names_argument_and_what_was_wanted():

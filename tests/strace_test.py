@@ -54,6 +54,24 @@ OPEN = 'openat(AT_FDCWD, "/f", O_RDONLY) = 3'
 SEEN = 'openat(pathname="/f", flags=O_RDONLY, mode=00) = 3'
 
 
+def test_a_lock_is_free_when_giving_it_up_starts():
+    with Tmp() as tmp:
+        for give_up, get in (("flock(3</x/lk>, LOCK_UN", "flock(3</x/lk>, LOCK_EX|LOCK_NB"),
+                             ("fcntl(3</x/lk>, F_SETLK, {l_type=F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0}",
+                              "fcntl(3</x/lk>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0}")):
+            path = os.path.join(tmp, "t.strace")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write('100 1000.000000 openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000010>\n'
+                        '101 1000.000500 openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000010>\n'
+                        f"100 1000.001000 {get}) = 0 <0.000010>\n100 1000.002000 {give_up} <unfinished ...>\n"
+                        f"101 1000.002010 {get}) = 0 <0.000010>\n100 1000.002100 <... {give_up[:5]} resumed>) = 0 <0.000100>\n")
+            out = os.path.join(tmp, "t.txt")
+            assert feign("convert", "-q", path, out).status == 0
+            with open(out, encoding="utf-8") as f:
+                lines = f.read().splitlines()
+            assert re.search("LOCK_UN|UNLCK", lines[3]) and "[2 101/101]" in lines[4], lines
+
+
 def test_prefixes():
     for prefix in ("", "7 ", "7   ", "[pid     7] ", "02:50:01 ", "02:50:01.123456 ", "1795229401.204541 ", "7 1795229401.204541123 ", "     0.000219 ",
                    "7      0.000219 ", "1795229401.204541 (+     0.000010) ", "7 1795229401.153293 (+     0.000000) ", "7<python3> 1795229402.846590 ",

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -458,6 +459,14 @@ uint64_t Lane::when() {
       case Effect::kSend:
       case Effect::kWrite:
         key = item.start;
+        break;
+      case Effect::kFlock:
+        if (item.a.flags & LOCK_UN) key = item.start;
+        break;
+      case Effect::kFcntl:
+        if ((item.a.flags == F_SETLK || item.a.flags == F_OFD_SETLK) && item.values.size() > 1 &&
+            item.values[1] == F_UNLCK)
+          key = item.start;
         break;
       case Effect::kFutex: {
         const uint32_t what = item.a.flags & FUTEX_CMD_MASK;

@@ -75,6 +75,7 @@ bool is_name(char c) {
 // What strace prints for the call of a process that is gone when it asks.
 constexpr std::string_view kNoName = "???";
 constexpr const char* kNoEnd = "the arguments do not end: want CALL(…) = RESULT";
+constexpr const char* kLostNewline = "more text behind its time: a lost newline?";
 // … behind a call that lasts: others' lines come first; strace leaves the process.
 constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
 
@@ -365,6 +366,21 @@ bool duration_of(std::string_view text, uint64_t& ns) {
   return true;
 }
 
+// Whether something follows the duration of a call, of which the scan stands behind the result.
+bool ends_early(Scan& s) {
+  if (s.peek() == '<' && !s.skip_angle()) return false;
+  const std::string_view rest = s.rest();
+  const size_t open = rest.find(" <");
+  if (open == rest.npos) return false;
+  Scan time(rest.substr(open + 2));
+  uint64_t whole = 0;
+  if (!time.digits(whole) || !time.take('.')) return false;
+  (void)time.nanoseconds();
+  if (!time.take('>')) return false;
+  time.blanks();
+  return !time.done();
+}
+
 // The permission bits that an attribute stands for, if it is an access control list (the kernel's
 // posix_acl_xattr.h, acl(5)); else 0.
 uint32_t mode_of_acl(std::string_view list) {
@@ -486,8 +502,8 @@ struct Process {
 };
 
 // Calls that take effect when they start, not when they end: those that make a process, give up a
-// descriptor, or wake somebody, who may be seen to go on before the call is seen to end. `text` is
-// the call with its arguments, as far as they are known.
+// descriptor or a lock, or wake somebody, who may be seen to go on before the call is seen to end.
+// `text` is the call with its arguments, as far as they are known.
 bool at_start(const Call& call, std::string_view text) {
   switch (call.effect) {
     case Effect::kFork:
@@ -499,6 +515,10 @@ bool at_start(const Call& call, std::string_view text) {
       return true;
     case Effect::kFutex:
       return text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos;
+    case Effect::kFlock:
+      return text.find("LOCK_UN") != text.npos;
+    case Effect::kFcntl:
+      return text.find("F_UNLCK") != text.npos && text.find("F_GETLK") == text.npos;
     case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
       Scan s(text.substr(text.find('(') + 1));
       s.skip_name();
@@ -584,6 +604,7 @@ class Source {
   bool seconds_ = false;  // times are whole seconds, and lines name no process
   uint32_t jumps_ = 0;
   bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
+  bool timed_ = false;  // some call has its duration
 };
 
 class Provider {
@@ -1194,6 +1215,11 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
 
   const feign_host* host = provider_.host_;
   const Known k = provider_.known(name);
+  uint64_t duration = 0;
+  const bool timed = duration_of(text, duration);
+  timed_ |= timed;
+  // Its result may be cut short, too: -1 of -1 ENOENT.
+  const bool cut = timed_ && !timed && !lines_->complete() && !text.ends_with("= ?");
   // The line may end before the call does: goes_on().
   const auto breaks = [&](std::string why) {
     if (place != nullptr || first_line != lines_->number()) return bad(why, first_line);
@@ -1212,9 +1238,12 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.back();
   provider_.said_cwd_ = 0;
   provider_.after_cwd_ = false;
-  if (held != nullptr && !provider_.arguments(*k.call, s, *held)) {
+  if (held != nullptr && (!provider_.arguments(*k.call, s, *held) || cut)) {
+    if (cut) provider_.error_ = "there is no time behind its result, as there is elsewhere";
     std::string why = std::string(name) + "(): " + provider_.error_, without;
-    if (k.call->effect == Effect::kWrite && place == nullptr) without = without_output(text);
+    if (k.call->effect == Effect::kWrite && place == nullptr && !cut &&
+        provider_.error_ != kLostNewline)
+      without = without_output(text);
     Scan again(without);
     if (!without.empty()) {
       again.p += name.size() + 1;
@@ -1227,12 +1256,11 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
       } else {
         queue_.pop_back();
       }
-      return end_of_call(text) == text.npos ? breaks(std::move(why)) : bad(why, first_line);
+      return end_of_call(text) == text.npos ? breaks(std::move(why))
+                                            : bad(why, cut ? 0 : first_line);
     }
   }
 
-  uint64_t duration = 0;
-  (void)duration_of(text, duration);
   const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
   p.overhead += provider_.tracer_.of(quicker);
   if (held == nullptr) {
@@ -1860,6 +1888,7 @@ bool Provider::arguments(const Call& call, Scan& s, Held& held) {
   }
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;
+  if (Scan rest = s; ends_early(rest)) return wrong(kLostNewline);
   if (call.effect == Effect::kRead || call.effect == Effect::kWrite ||
       call.effect == Effect::kPread || call.effect == Effect::kPwrite ||
       call.effect == Effect::kPread2 || call.effect == Effect::kPwrite2) {
