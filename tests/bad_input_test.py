@@ -159,6 +159,12 @@ def test_a_newline_that_is_lost():
         assert r.status == 0 and not r.err, r.err
 
 
+def test_a_byte_order_mark_is_no_text():
+    with Tmp() as tmp:
+        r = feign("info", put(tmp, "t.strace", b"\xef\xbb\xbf" + GOOD.encode()), "--json")
+        assert r.status == 0 and r.json()["activities"] == 3, r.err
+
+
 def test_wrong_value_names_argument_and_what_was_wanted():
     with Tmp() as tmp:
         refuses("info", put(tmp, "t.strace", GOOD + "1000.0003 write(3, \"\", 4O96) = 3 <0.0001>\n1000.0004 pread64(x, \"\", 1, 2) = 1\n"),
@@ -334,6 +340,7 @@ def test_roots():
 
 def test_usage():
     refuses("repaly", text="try: feign --help")
+    refuses("replay", SHIPPED, "--pace", "afap,scale=2", "--root", "/tmp", text="afap has no pauses that could be scaled")
     refuses("replay", SHIPPED, "--pace", "fast", "--root", "/tmp", text='--pace: "fast": want afap or think')
     refuses("replay", SHIPPED, "--order", "none", "--root", "/tmp", text="order")
     refuses("replay", SHIPPED, "--require", "1.5", "--root", "/tmp", text="--require 1.5: want a share")

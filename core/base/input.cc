@@ -140,6 +140,13 @@ Result<size_t> Input::read(char* to, size_t size) {
 }
 
 Result<bool> Lines::next(std::string_view& line) {
+  auto more = one(line);
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that some editors put before UTF-8
+  if (more && *more && number_ == 1 && line.starts_with(kMark)) line.remove_prefix(kMark.size());
+  return more;
+}
+
+Result<bool> Lines::one(std::string_view& line) {
   size_t scanned = begin_;
   while (true) {
     if (const void* found = memchr(buffer_.get() + scanned, '\n', end_ - scanned)) {

@@ -33,8 +33,8 @@ class Input {
 class Lines {
  public:
   explicit Lines(std::unique_ptr<Input> input) : input_(std::move(input)) {}
-  // The next line without its newline, good until the next call; false at the end. A line of more
-  // than kLongest bytes is an error.
+  // The next line without its newline (and the first without a byte order mark), good until the
+  // next call; false at the end. A line of more than kLongest bytes is an error.
   Result<bool> next(std::string_view& line);
   uint64_t number() const { return number_; }  // of the line last returned, from 1
   bool complete() const { return complete_; }  // it ended in a newline
@@ -43,6 +43,8 @@ class Lines {
   static constexpr size_t kLongest = size_t{256} << 20;
 
  private:
+  Result<bool> one(std::string_view& line);
+
   static constexpr size_t kChunk = size_t{128} << 10;
   std::unique_ptr<Input> input_;
   // Not zeroed first: of a short file few of its pages are touched.
@@ -55,7 +57,8 @@ class Lines {
 
 // False of a pipe and the like: what was read of it is gone.
 bool can_be_read_again(const std::string& path);
-// The first bytes of a file, decompressed, for telling what it is. Refuses what cannot be read again.
+// The first bytes of a file, decompressed, for telling what it is. Refuses what cannot be read
+// again.
 Result<std::string> head_of(const std::string& path, size_t size);
 
 // The number of a file that is named PREFIX.NUMBER, compressed or not; none if it is not.

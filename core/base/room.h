@@ -18,9 +18,14 @@ class Room {
   void limit(const feign_run& run) {
     root_ = run.root_fd;
     if (run.max_bytes != 0) most_ = run.max_bytes;
-    if (FEIGN_HAS(&run, room) && run.room != 0) free_ = left();
+    of_disk_ = FEIGN_HAS(&run, room) && run.room != 0;
+    if (of_disk_) free_ = left();
   }
   uint64_t most() const { return most_; }
+  const char* why() const {
+    return of_disk_ ? "more would be written than 95 % of what was free (--max-bytes allows more)"
+                    : "more would be written than --max-bytes allows";
+  }
   // Bytes that were written. [any thread]
   void add(uint64_t bytes) { written_.fetch_add(bytes, std::memory_order_relaxed); }
   // Whether `more`, of which none is told yet, is more than may be written. [any thread]
@@ -45,6 +50,7 @@ class Room {
   }
 
   int root_ = -1;
+  bool of_disk_ = false;  // the limit is what there was free
   uint64_t most_ = UINT64_MAX;
   uint64_t free_ = 0;                 // of the root's file system at first, if that is the limit
   std::atomic<uint64_t> written_{0};  // what streams have told

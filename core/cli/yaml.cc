@@ -70,6 +70,10 @@ Result<std::pair<Pace, double>> parse_pace(const std::string& text) {
     scale = strtod(rest.c_str() + 6, &end);
     if (rest.size() == 6 || *end != '\0' || !(scale >= 0) || scale > 1e9) return wrong();
   }
+  if (kind == "afap" && comma != std::string::npos)
+    return Error(
+        FEIGN_ERR_ARGUMENT,
+        "\"" + text + "\": afap has no pauses that could be scaled: want think,scale=FACTOR");
   if (kind == "afap") return std::pair{Pace::kAfap, scale};
   if (kind == "think") return std::pair{Pace::kThink, scale};
   if (kind == "timed") return std::pair{Pace::kTimed, scale};

@@ -276,7 +276,7 @@ void do_mpiio(Stream& s, uint32_t op) {
   if (reads || writes) {
     if (writes && r.room.full(a.length)) {
       s.outcome->result = -EDQUOT;
-      s.outcome->why = "more would be written than --max-bytes allows";
+      s.outcome->why = r.room.why();
       return;
     }
     if (writes) r.room.add(a.length);

@@ -713,7 +713,7 @@ struct Context {
     if (length > 4096) (void)!::pread(fd, &one, 1, first + static_cast<off_t>(length) - 1);
   }
   int64_t too_much() {
-    outcome->why = "more would be written than --max-bytes allows";
+    outcome->why = r->room.why();
     return -EDQUOT;
   }
   int64_t map(const feign_activity& a, int fd) {
