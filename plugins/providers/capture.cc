@@ -836,10 +836,13 @@ Lane* Provider::first() {
   }
   if (heap_.empty()) return nullptr;
   const uint64_t by = heap_[0].second->front().end;
-  const size_t at = feign::first_of(0, heap_.size(), there_, [&](size_t i) {
-    Lane* const lane = heap_[i].second;
-    return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
-  });
+  const size_t at = feign::first_of(
+      0, heap_.size(), there_,
+      [&](size_t i) {
+        Lane* const lane = heap_[i].second;
+        return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
+      },
+      [](size_t, size_t) { return false; });
   Lane* const lane = heap_[at].second;
   if (const feign::Call* const call = lane->call(); call != nullptr) {
     there_.note(call->effect, lane->claims, lane->front().a, host_);

@@ -470,6 +470,7 @@ struct Held {
   bool complete = true;
   bool from_start = false;  // it took effect when it started
   feign::Claims claims;
+  feign::Lock lock;
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
   bool gone = false;          // it took effect before one that ended before it
@@ -568,6 +569,7 @@ class Source {
   void names(Begun& begun, const Call& call);
   uint32_t where(Process& p);
   void overlaps(Process& p, Held& h, Effect effect);
+  void released(Held& h);
   void forget(Held& h);
   std::vector<Held*> no_longer_under_way(Process& p);
   feign_status ended(Process& p, std::string_view text);
@@ -581,6 +583,7 @@ class Source {
   std::deque<Held> queue_;
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
+  std::vector<Held*> releases_;      // of locks, that hold their places
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
@@ -645,6 +648,7 @@ class Provider {
   uint32_t cwd_ = 0;
   bool cwd_told_ = false, after_cwd_ = false;  // the call's name is after it
   feign::Names there_;
+  feign::Locks locks_;
   std::unordered_map<int64_t, uint32_t> began_in_;  // by process: its maker's directory
   uint32_t said_cwd_ = 0;                           // by the annotation of the call's AT_FDCWD
   feign::TracerTime tracer_;
@@ -742,6 +746,7 @@ void Source::pop() {
 
 // The call waits for nobody who is still under way.
 void Source::forget(Held& h) {
+  std::erase(releases_, &h);
   for (auto p = under_way_.begin(); h.open != 0 && p != under_way_.end(); ++p)
     h.open -= static_cast<uint32_t>(std::erase((*p)->call.early, &h));
 }
@@ -783,11 +788,18 @@ feign_status Source::fill() {
   if (queue_.empty()) return FEIGN_OK;
   next_ = &queue_.front();
   if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
-    if (const size_t at = feign::first_of(rivals.size(), rivals.size(), provider_.there_,
-                                          [&](size_t i) {
-                                            Held* const h = i < rivals.size() ? rivals[i] : next_;
-                                            return h->gone ? nullptr : &h->claims;
-                                          });
+    if (const size_t at = feign::first_of(
+            rivals.size(), rivals.size(), provider_.there_,
+            [&](size_t i) {
+              Held* const h = i < rivals.size() ? rivals[i] : next_;
+              return h->gone ? nullptr : &h->claims;
+            },
+            [&](size_t late, size_t early) {
+              const auto of = [&](size_t i) -> const feign::Lock& {
+                return (i < rivals.size() ? rivals[i] : next_)->lock;
+              };
+              return provider_.locks_.overtakes(of(late), of(early));
+            });
         at < rivals.size())
       next_ = rivals[at];
   return FEIGN_OK;
@@ -1123,6 +1135,13 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     h.a.stream = p.stream;
     h.a.place = FEIGN_PLACE(number_, p.call.line);
     p.call.place = &h;
+    if (e == Effect::kFlock ||
+        e == Effect::kFcntl) {  // whoever asks for the lock may be refused it
+      names(p.call, *k.call);
+      h.claims[0] = {std::exchange(p.call.names, {})[0], feign::There::kUnknown,
+                     feign::There::kYes};
+      releases_.push_back(&h);
+    }
   } else {
     names(p.call, *k.call);
     if (p.call.names[0] != 0) under_way_.push_back(&p);
@@ -1136,14 +1155,19 @@ void Source::names(Begun& begun, const Call& call) {
   Scan s(text.substr(text.find('(') + 1));
   s.skip_name();
   begun.names = {};
-  if (call.effect == Effect::kRead) {
+  const bool locks = call.effect == Effect::kFlock ||
+                     (call.effect == Effect::kFcntl && text.find("F_SETLK") != text.npos);
+  if (call.effect == Effect::kRead || locks) {
     int64_t fd = 0;
     if (!s.number(fd)) return;
     uint32_t file = 0;
     if (const char* start = s.p + 1; s.peek() == '<' && s.skip_angle())
       file =
           provider_.hint(static_cast<int32_t>(fd), {start, static_cast<size_t>(s.p - start) - 1});
-    begun.names[0] = feign::stream_name(file, FEIGN_FD(fd));
+    if (locks)
+      begun.names[0] = file != 0 ? feign::lock_name(file) : 0;
+    else
+      begun.names[0] = feign::stream_name(file, FEIGN_FD(fd));
     return;
   }
   const auto is_path = [](const CallArg& a) {
@@ -1305,11 +1329,14 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.ended = time + duration;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
     if (provider_.said_cwd_ != 0) p.cwd = provider_.said_cwd_;
+    h.lock = feign::lock_of(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid));
     overlaps(p, h, k.call->effect);
   } else {
     p.overhead = left;
     p.ended = time + duration;
     place->complete = true;
+    released(h);
+    h.lock = feign::lock_of(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid));
   }
   const Effect e = k.call->effect;
   // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
@@ -1330,9 +1357,24 @@ uint32_t Source::where(Process& p) {
   return p.cwd;
 }
 
+// Who is still at a lock that was given up by then may have been refused it before.
+void Source::released(Held& h) {
+  if (std::erase(releases_, &h) == 0 || h.claims[0].name == 0) return;
+  for (Process* other : under_way_)
+    if (other->call.names[0] == h.claims[0].name) {
+      other->call.early.push_back(&h);
+      ++h.open;
+    }
+}
+
 // What a call that has ended says of its names, and who else may say something of them.
 void Source::overlaps(Process& p, Held& h, Effect effect) {
   h.claims = feign::claims(effect, h.a);
+  if (h.lock.what != feign::Lock::kNone && h.lock.what != feign::Lock::kClosed)
+    h.claims[0] = {feign::lock_name(h.lock.file), feign::There::kUnknown, feign::There::kYes};
+  for (Held* release : releases_)
+    if (h.claims[0].name != 0 && release->claims[0].name == h.claims[0].name)
+      release->rivals.push_back(&h);
   for (Process* other : under_way_)
     for (const feign::Claim& claim : h.claims)
       if (claim.after != feign::There::kUnknown &&
@@ -2093,14 +2135,23 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     if (best == nullptr) return FEIGN_END;
     if (sources_.size() > 1) {
       const uint64_t by = best->front().ended();
-      best = sources_[feign::first_of(best->number(), sources_.size(), there_, [&](size_t i) {
-               Source& s = *sources_[i];
-               const bool overlaps = &s == best || (!s.empty() && s.front().a.start_ns <= by);
-               return overlaps ? &s.front().claims : nullptr;
-             })].get();
+      best = sources_[feign::first_of(
+                          best->number(), sources_.size(), there_,
+                          [&](size_t i) {
+                            Source& s = *sources_[i];
+                            const bool overlaps =
+                                &s == best || (!s.empty() && s.front().a.start_ns <= by);
+                            return overlaps ? &s.front().claims : nullptr;
+                          },
+                          [&](size_t late, size_t early) {
+                            return locks_.overtakes(sources_[late]->front().lock,
+                                                    sources_[early]->front().lock);
+                          })]
+                 .get();
     }
     const Held& next = best->front();
     there_.note(feign::posix_calls()[next.a.op].effect, next.claims, next.a, host_);
+    locks_.note(next.lock);
     if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;
