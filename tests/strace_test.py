@@ -72,6 +72,54 @@ def test_a_lock_is_free_when_giving_it_up_starts():
             assert re.search("LOCK_UN|l_type=2", lines[3]) and "[2 101/101]" in lines[4], lines
 
 
+def order_of(tmp, lines):
+    """Processes and results of the calls, in the order in which they count."""
+    path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.txt")
+    with open(path, "w", encoding="utf-8") as f:
+        for i, line in enumerate(lines):
+            pid, call = line.split(" ", 1)
+            f.write(f"{pid} 1000.{i:06d} {call}\n")
+    assert feign("convert", "-q", path, out).status == 0
+    with open(out, encoding="utf-8") as f:
+        return [(int(m[1]), m[2]) for m in re.finditer(r"/(\d+)\] .*\) = (\S+)", f.read())]
+
+
+def test_locks_were_had_and_refused_in_an_order_that_fits():
+    with Tmp() as tmp:
+        opens = [f'{pid} openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>' for pid in (100, 101)]
+        for get, give_up in (("flock(3</x/lk>, LOCK_EX|LOCK_NB", "flock(3</x/lk>, LOCK_UN"),
+                             ("fcntl(3</x/lk>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=9, l_len=1}",
+                              "fcntl(3</x/lk>, F_SETLK, {l_type=F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0}")):
+            name = get[:5]
+            busy = "-1 EAGAIN (Resource temporarily unavailable) <0.000003>"
+            # Asked for before it was given up, or while it was, it may have been there still …
+            before = [f"100 {get}) = 0 <0.000001>", f"101 {get} <unfinished ...>", f"100 {give_up} <unfinished ...>",
+                      f"101 <... {name} resumed>) = {busy}", f"100 <... {name} resumed>) = 0 <0.000003>"]
+            during = [before[0], before[2], before[1], before[4], before[3]]
+            # … or was had by one who is seen to have got it later only.
+            late = [f"100 {get} <unfinished ...>", f"101 {get} <unfinished ...>", f"101 <... {name} resumed>) = {busy}",
+                    f"100 <... {name} resumed>) = 0 <0.000003>"]
+            for calls, want in ((before, [(101, "-EAGAIN"), (100, "0")]), (during, [(101, "-EAGAIN"), (100, "0")]),
+                                (late, [(100, "0"), (101, "-EAGAIN")])):
+                assert order_of(tmp, opens + calls)[-2:] == want, calls
+
+
+def test_the_end_of_a_file_was_where_readers_met_it():
+    with Tmp() as tmp:
+        begin = ['100 openat(AT_FDCWD</x>, "log", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3</x/log> <0.000001>',
+                 '101 openat(AT_FDCWD</x>, "log", O_RDONLY) = 3</x/log> <0.000001>', '100 write(3</x/log>, "abc", 3) = 3 <0.000001>',
+                 '101 read(3</x/log>, "abc", 99) = 3 <0.000001>']
+        read, write = "101 read(3</x/log>,  <unfinished ...>", '100 write(3</x/log>, "12345", 5 <unfinished ...>'
+        wrote = "100 <... write resumed>) = 5 <0.000003>"
+        # It ended before the write did, and has its bytes; or after it, and has not.
+        has, has_not = '101 <... read resumed>"12345", 99) = 5 <0.000003>', '101 <... read resumed>"", 99) = 0 <0.000003>'
+        rest = '101 read(3</x/log>, "12345", 99) = 5 <0.000001>'
+        for calls, want in (([read, write, has, wrote], [(100, "5"), (101, "5")]), ([read, write, wrote, has], [(100, "5"), (101, "5")]),
+                            ([read, write, wrote, has_not, rest], [(101, "0"), (100, "5"), (101, "5")]),
+                            ([read, write, has_not, wrote, rest], [(101, "0"), (100, "5"), (101, "5")])):
+            assert order_of(tmp, begin + calls)[4:] == want, calls
+
+
 def test_prefixes():
     for prefix in ("", "7 ", "7   ", "[pid     7] ", "02:50:01 ", "02:50:01.123456 ", "1795229401.204541 ", "7 1795229401.204541123 ", "     0.000219 ",
                    "7      0.000219 ", "1795229401.204541 (+     0.000010) ", "7 1795229401.153293 (+     0.000000) ", "7<python3> 1795229402.846590 ",

@@ -842,7 +842,7 @@ Lane* Provider::first() {
         Lane* const lane = heap_[i].second;
         return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
       },
-      [](size_t, size_t) { return false; });
+      [](size_t, size_t, bool by_claims) { return by_claims; });
   Lane* const lane = heap_[at].second;
   if (const feign::Call* const call = lane->call(); call != nullptr) {
     there_.note(call->effect, lane->claims, lane->front().a, host_);

@@ -290,20 +290,129 @@ class Locks {
   std::unordered_map<uint64_t, std::vector<Lock>> held_;
 };
 
+// ---- the ends of files -------------------------------------------------------------------------
+
+// What a call on a file shows of its end: a write makes it longer, or so it seems; a read of less
+// than was asked for met it.
+struct Tail {
+  enum What : uint8_t { kNone, kRead, kAppend, kMoved };
+  What what = kNone;
+  uint32_t file = 0;
+  uint64_t reader = 0;  // by its descriptor
+  uint64_t bytes = 0, asked = 0;
+};
+inline Tail tail_of(Effect effect, const feign_activity& a, uint64_t process,
+                    const feign_host* host) {
+  Tail t;
+  if (a.file == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT) != 0) return t;
+  t.file = a.file;
+  t.reader = process << 20 | (a.handle & 0xFFFFF);
+  t.bytes = static_cast<uint64_t>(a.result);
+  t.asked = a.length;
+  if (effect == Effect::kRead)
+    t.what = a.length != 0 ? Tail::kRead : Tail::kNone;
+  else if (effect == Effect::kWrite)
+    t.what = a.result != 0 ? Tail::kAppend : Tail::kNone;
+  else if (effect == Effect::kClose || effect == Effect::kSeek)
+    t.what = Tail::kMoved;
+  if ((t.what == Tail::kRead || t.what == Tail::kAppend) &&
+      host->text(host, a.file, nullptr)[0] != '/')
+    t.what = Tail::kNone;  // a pipe
+  return t;
+}
+
+// How many bytes there are behind what each reader has read: known from the first time on that it
+// met the end, of files that grow.
+class Tails {
+ public:
+  void note(const Tail& t) {
+    if (t.what == Tail::kNone) return;
+    const auto at = files_.find(t.file);
+    if (t.what == Tail::kAppend) {
+      files_[t.file].written += t.bytes;
+    } else if (at != files_.end() && t.what == Tail::kMoved) {
+      at->second.read.erase(t.reader);
+    } else if (at != files_.end()) {
+      const auto known = at->second.read.find(t.reader);
+      if (t.bytes < t.asked)
+        at->second.read[t.reader] = at->second.written;
+      else if (known != at->second.read.end())
+        known->second += t.bytes;
+    }
+  }
+  // Of two readers it is known what each met, and need not be guessed from what the other met.
+  bool knows(const Tail& a, const Tail& b) const {
+    if (a.what != Tail::kRead || b.what != Tail::kRead || a.file != b.file) return false;
+    const auto file = files_.find(a.file);
+    return file != files_.end() && file->second.read.contains(a.reader) &&
+           file->second.read.contains(b.reader);
+  }
+  // Whether `late`, which ended after `early`, took effect before it: only so did each read get
+  // what it got.
+  bool overtakes(const Tail& late, const Tail& early) const {
+    const bool reads = early.what == Tail::kRead && late.what == Tail::kAppend;
+    if (late.file != early.file ||
+        !(reads || (early.what == Tail::kAppend && late.what == Tail::kRead)))
+      return false;
+    const auto file = files_.find(early.file);
+    if (file == files_.end()) return false;
+    const Tail &read = reads ? early : late, &append = reads ? late : early;
+    const auto known = file->second.read.find(read.reader);
+    if (known == file->second.read.end()) return false;
+    const uint64_t left = file->second.written - known->second;
+    const bool met_end = read.bytes < read.asked;
+    if (reads) return left < read.bytes && (!met_end || left + append.bytes <= read.bytes);
+    return met_end && left == read.bytes;
+  }
+
+ private:
+  struct File {
+    uint64_t written = 0;
+    std::unordered_map<uint64_t, uint64_t> read;  // of what was written, by reader
+  };
+  std::unordered_map<uint32_t, File> files_;
+};
+
+// ---- all that is told by more than names -------------------------------------------------------
+
+struct Shown {
+  Lock lock;
+  Tail tail;
+};
+inline Shown shown_by(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
+                      uint64_t process, const feign_host* host) {
+  return {lock_of(effect, a, values, process), tail_of(effect, a, process, host)};
+}
+class Known {
+ public:
+  void note(const Shown& s) {
+    locks_.note(s.lock);
+    tails_.note(s.tail);
+  }
+  // Whether `late` took effect before `early`, by these or by their claims.
+  bool overtakes(const Shown& late, const Shown& early, bool by_claims) const {
+    return (by_claims && !tails_.knows(late.tail, early.tail)) ||
+           locks_.overtakes(late.lock, early.lock) || tails_.overtakes(late.tail, early.tail);
+  }
+
+ private:
+  Locks locks_;
+  Tails tails_;
+};
+
 // Which call took effect first: that numbered `first`, which ended first, or one of those below
 // `count`. Of those that overlap it, `claims_of` gives the claims, of the others null; and
-// `overtakes` says what else is known of two.
+// `overtakes` says of two what else is known, given what their claims say.
 template <typename ClaimsOf, typename Overtakes>
 size_t first_of(size_t first, size_t count, const Names& there, const ClaimsOf& claims_of,
                 const Overtakes& overtakes) {
   for (int turns = 0; turns < 8; ++turns) {  // results of a damaged trace may go round in circles
     Claims& early = *claims_of(first);
-    if (early[0].after == There::kUnknown) break;  // nobody can contradict it
     there.look_up(early);
     const size_t before = first;
     for (size_t i = 0; i < count && first == before; ++i)
       if (const Claims* late = i != before ? claims_of(i) : nullptr;
-          late != nullptr && (took_effect_first(*late, early) || overtakes(i, before)))
+          late != nullptr && overtakes(i, before, took_effect_first(*late, early)))
         first = i;
     if (first == before) break;
   }

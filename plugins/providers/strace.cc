@@ -470,7 +470,7 @@ struct Held {
   bool complete = true;
   bool from_start = false;  // it took effect when it started
   feign::Claims claims;
-  feign::Lock lock;
+  feign::Shown shown;
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
   bool gone = false;          // it took effect before one that ended before it
@@ -648,7 +648,7 @@ class Provider {
   uint32_t cwd_ = 0;
   bool cwd_told_ = false, after_cwd_ = false;  // the call's name is after it
   feign::Names there_;
-  feign::Locks locks_;
+  feign::Known shared_;
   std::unordered_map<int64_t, uint32_t> began_in_;  // by process: its maker's directory
   uint32_t said_cwd_ = 0;                           // by the annotation of the call's AT_FDCWD
   feign::TracerTime tracer_;
@@ -794,11 +794,11 @@ feign_status Source::fill() {
               Held* const h = i < rivals.size() ? rivals[i] : next_;
               return h->gone ? nullptr : &h->claims;
             },
-            [&](size_t late, size_t early) {
-              const auto of = [&](size_t i) -> const feign::Lock& {
-                return (i < rivals.size() ? rivals[i] : next_)->lock;
+            [&](size_t late, size_t early, bool by_claims) {
+              const auto of = [&](size_t i) -> const feign::Shown& {
+                return (i < rivals.size() ? rivals[i] : next_)->shown;
               };
-              return provider_.locks_.overtakes(of(late), of(early));
+              return provider_.shared_.overtakes(of(late), of(early), by_claims);
             });
         at < rivals.size())
       next_ = rivals[at];
@@ -1157,7 +1157,8 @@ void Source::names(Begun& begun, const Call& call) {
   begun.names = {};
   const bool locks = call.effect == Effect::kFlock ||
                      (call.effect == Effect::kFcntl && text.find("F_SETLK") != text.npos);
-  if (call.effect == Effect::kRead || locks) {
+  const bool writes = call.effect == Effect::kWrite;
+  if (call.effect == Effect::kRead || writes || locks) {
     int64_t fd = 0;
     if (!s.number(fd)) return;
     uint32_t file = 0;
@@ -1166,7 +1167,7 @@ void Source::names(Begun& begun, const Call& call) {
           provider_.hint(static_cast<int32_t>(fd), {start, static_cast<size_t>(s.p - start) - 1});
     if (locks)
       begun.names[0] = file != 0 ? feign::lock_name(file) : 0;
-    else
+    else if (!writes || file != 0)
       begun.names[0] = feign::stream_name(file, FEIGN_FD(fd));
     return;
   }
@@ -1329,14 +1330,14 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.ended = time + duration;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
     if (provider_.said_cwd_ != 0) p.cwd = provider_.said_cwd_;
-    h.lock = feign::lock_of(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid));
+    h.shown = feign::shown_by(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid), host);
     overlaps(p, h, k.call->effect);
   } else {
     p.overhead = left;
     p.ended = time + duration;
     place->complete = true;
     released(h);
-    h.lock = feign::lock_of(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid));
+    h.shown = feign::shown_by(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid), host);
   }
   const Effect e = k.call->effect;
   // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
@@ -1370,14 +1371,17 @@ void Source::released(Held& h) {
 // What a call that has ended says of its names, and who else may say something of them.
 void Source::overlaps(Process& p, Held& h, Effect effect) {
   h.claims = feign::claims(effect, h.a);
-  if (h.lock.what != feign::Lock::kNone && h.lock.what != feign::Lock::kClosed)
-    h.claims[0] = {feign::lock_name(h.lock.file), feign::There::kUnknown, feign::There::kYes};
+  const feign::Lock& lock = h.shown.lock;
+  if (lock.what != feign::Lock::kNone && lock.what != feign::Lock::kClosed)
+    h.claims[0] = {feign::lock_name(lock.file), feign::There::kUnknown, feign::There::kYes};
+  else if (h.shown.tail.what == feign::Tail::kAppend)
+    h.claims[0].name = feign::stream_name(h.a.file, h.a.handle);
   for (Held* release : releases_)
     if (h.claims[0].name != 0 && release->claims[0].name == h.claims[0].name)
       release->rivals.push_back(&h);
   for (Process* other : under_way_)
     for (const feign::Claim& claim : h.claims)
-      if (claim.after != feign::There::kUnknown &&
+      if ((claim.after != feign::There::kUnknown || claim.name >> 31 != 0) &&
           (claim.name == other->call.names[0] || claim.name == other->call.names[1])) {
         other->call.early.push_back(&h);
         ++h.open;
@@ -2143,15 +2147,15 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                                 &s == best || (!s.empty() && s.front().a.start_ns <= by);
                             return overlaps ? &s.front().claims : nullptr;
                           },
-                          [&](size_t late, size_t early) {
-                            return locks_.overtakes(sources_[late]->front().lock,
-                                                    sources_[early]->front().lock);
+                          [&](size_t late, size_t early, bool by_claims) {
+                            return shared_.overtakes(sources_[late]->front().shown,
+                                                     sources_[early]->front().shown, by_claims);
                           })]
                  .get();
     }
     const Held& next = best->front();
     there_.note(feign::posix_calls()[next.a.op].effect, next.claims, next.a, host_);
-    locks_.note(next.lock);
+    shared_.note(next.shown);
     if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;
