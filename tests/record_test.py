@@ -901,5 +901,49 @@ def test_damaged_recording():
             assert feign("info", trace + ".raw").status == 2
 
 
+SHARED = """
+import fcntl, multiprocessing, os
+def lock(i):
+    records, whole = os.open("records", os.O_RDWR | os.O_CREAT), os.open("whole", os.O_RDWR | os.O_CREAT)
+    for j in range(1000):
+        try:
+            fcntl.lockf(records, fcntl.LOCK_EX | fcntl.LOCK_NB, i, 10)
+            fcntl.lockf(records, fcntl.LOCK_UN, i, 10)
+            fcntl.flock(whole, fcntl.LOCK_SH if j % 3 else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if j % 5 == 0:
+                fcntl.flock(whole, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(whole, fcntl.LOCK_UN)
+        except OSError:
+            pass
+def write(i):
+    log = os.open("log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    for j in range(3000):
+        os.write(log, b"x" * (j % 100 + 1))
+def read(i):
+    log, length = os.open("log", os.O_RDONLY | os.O_CREAT), 0
+    for _ in range(9000):
+        length += len(os.read(log, 65536))
+        if length == 2 * 30 * 5050:
+            break
+all = [multiprocessing.Process(target=f, args=(i,)) for f, count in ((lock, 4), (write, 2), (read, 2)) for i in range(count)]
+for p in all:
+    p.start()
+for p in all:
+    p.join()
+"""
+
+
+def test_locks_and_ends_of_files_that_processes_are_at_together():
+    with Tmp() as tmp:
+        trace, script = os.path.join(tmp, "t.feign"), os.path.join(tmp, "shared.py")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(SHARED)
+        r = feign("record", "-q", "-o", trace, "--", "python3", script, cwd=tmp)
+        assert r.status == 0, r.err
+        with Tmp() as root:
+            report = feign("replay", trace, "--root", root, "--json").json()
+            assert report["fidelity"] >= 0.97, (report["fidelity"], len(report["mismatches"]))
+
+
 if __name__ == "__main__":
     main(globals())

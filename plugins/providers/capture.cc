@@ -112,6 +112,7 @@ struct Process {
   uint32_t cwd = 0;     // at first; 0: that of who made it
   std::optional<uint32_t> where;  // … and by now, for names that calls are after; 0: not known
   std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
+  std::unordered_map<uint32_t, uint32_t> files;  // … and the file, of what it was seen to open
   // Handles of third parties' layers: their number in the process -> the trace's.
   std::unordered_map<uint32_t, uint32_t> handles;
   Process* made_by = nullptr;  // the program that forked it, if that was recorded
@@ -130,6 +131,7 @@ class Lane {
   uint64_t when();
   const feign::Call* call() const;  // that the front is
   feign::Claims claims;             // of the front
+  feign::Shown shown;
   Process& process() { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   uint32_t first_stream() const { return stream_of(pid_, pid_); }
@@ -180,6 +182,9 @@ class Provider {
   Process* started(const Process& before, Pid pid, uint64_t moment);
   int32_t rank_of(const Process& of, int32_t pid) const;
   uint32_t where(Process& process, int depth = 0);
+  uint32_t file_of(Process& process, uint32_t handle, int depth = 0);
+  feign::Shown shown_by(Lane& lane, const feign::Call& call);
+  void opened(Process& process, Effect effect, const feign_activity& a);
   void in_line(Lane* lane);
   Lane* first();
   uint32_t op(uint32_t code) const;
@@ -213,6 +218,7 @@ class Provider {
   std::vector<Lane*> later_;  // those that have not begun, the next one last
   std::vector<std::pair<uint64_t, Lane*>> heap_;
   feign::Names there_;
+  feign::Known shared_;
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   uint64_t ended_at_ = 0;
@@ -457,8 +463,10 @@ uint64_t Lane::when() {
       case Effect::kClose:
       case Effect::kConnect:
       case Effect::kSend:
-      case Effect::kWrite:
         key = item.start;
+        break;
+      case Effect::kWrite:  // into a file that others see only when it is over
+        if (shown.tail.what == feign::Tail::kNone) key = item.start;
         break;
       case Effect::kFlock:
         if (item.a.flags & LOCK_UN) key = item.start;
@@ -815,8 +823,55 @@ uint32_t Provider::where(Process& process, int depth) {
   return *process.where;
 }
 
+// The file that the process has there, by its name from "/" on; 0: not known.
+uint32_t Provider::file_of(Process& process, uint32_t handle, int depth) {
+  if (const auto at = process.files.find(handle); at != process.files.end()) return at->second;
+  if (depth > 64) return 0;
+  uint32_t file = 0;
+  auto before = processes_.find(process.key);
+  if (before != processes_.begin() && (--before)->first.first == process.pid)
+    file = file_of(before->second, handle, depth + 1);
+  else if (process.made_by != nullptr)
+    file = file_of(*process.made_by, handle, depth + 1);
+  return process.files[handle] = file;
+}
+
+void Provider::opened(Process& process, Effect effect, const feign_activity& a) {
+  if (a.result < 0) return;
+  const auto result = static_cast<uint32_t>(FEIGN_FD(a.result));
+  if (effect == Effect::kOpen || effect == Effect::kCreat) {
+    const bool from_cwd = a.handle == 0 || a.handle == FEIGN_CWD;
+    process.files[result] = there_.whole(from_cwd ? where(process) : 0, a.path, host_);
+  } else if (effect == Effect::kDup || effect == Effect::kDup2) {
+    process.files[result] = file_of(process, a.handle);
+  } else if (effect == Effect::kFcntl && (a.flags == F_DUPFD || a.flags == F_DUPFD_CLOEXEC)) {
+    process.files[result] = file_of(process, a.handle);
+  } else if (effect == Effect::kClose) {
+    process.files[a.handle] = 0;
+  }
+}
+
+feign::Shown Provider::shown_by(Lane& lane, const feign::Call& call) {
+  switch (call.effect) {
+    case Effect::kRead:
+    case Effect::kWrite:
+    case Effect::kSeek:
+    case Effect::kFlock:
+    case Effect::kFcntl:
+    case Effect::kClose:
+      break;
+    default:
+      return {};
+  }
+  feign_activity a = lane.front().a;
+  if (a.file == 0) a.file = file_of(lane.process(), a.handle);
+  return feign::shown_by(call.effect, a, lane.front().values, static_cast<uint64_t>(lane.pid()),
+                         host_);
+}
+
 void Provider::in_line(Lane* lane) {
   const feign::Call* const call = lanes_.size() > 1 ? lane->call() : nullptr;
+  lane->shown = call != nullptr ? shown_by(*lane, *call) : feign::Shown();
   lane->claims = call != nullptr ? feign::claims(call->effect, lane->front().a) : feign::Claims();
   // Of what is read, descriptors tell within a process only.
   if (uint32_t& name = lane->claims[0].name; name >> 31 != 0)
@@ -842,11 +897,15 @@ Lane* Provider::first() {
         Lane* const lane = heap_[i].second;
         return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
       },
-      [](size_t, size_t, bool by_claims) { return by_claims; });
+      [&](size_t late, size_t early, bool by_claims) {
+        return shared_.overtakes(heap_[late].second->shown, heap_[early].second->shown, by_claims);
+      });
   Lane* const lane = heap_[at].second;
   if (const feign::Call* const call = lane->call(); call != nullptr) {
     there_.note(call->effect, lane->claims, lane->front().a, host_);
+    shared_.note(lane->shown);
     Process& process = lane->process();
+    if (lanes_.size() > 1) opened(process, call->effect, lane->front().a);
     process.where = there_.moves(where(process), call->effect, lane->front().a, host_);
   }
   if (at == 0) {

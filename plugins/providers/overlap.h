@@ -146,8 +146,7 @@ class Names {
     }
   }
 
- private:
-  // 0: that is not known.
+  // The name from "/" on; 0: that is not known.
   uint32_t whole(uint32_t cwd, uint32_t name, const feign_host* host) {
     size_t length = 0;
     const char* const text = name != 0 ? host->text(host, name, &length) : "";
@@ -163,6 +162,7 @@ class Names {
     return known;
   }
 
+ private:
   std::vector<There> there_;                      // by name
   std::unordered_map<uint64_t, uint32_t> whole_;  // by directory and name
   bool moved_ = false;
@@ -290,6 +290,8 @@ class Locks {
   std::unordered_map<uint64_t, std::vector<Lock>> held_;
 };
 
+enum class Overtakes : uint8_t { kNo, kMay, kYes };
+
 // ---- the ends of files -------------------------------------------------------------------------
 
 // What a call on a file shows of its end: a write makes it longer, or so it seems; a read of less
@@ -348,21 +350,22 @@ class Tails {
            file->second.read.contains(b.reader);
   }
   // Whether `late`, which ended after `early`, took effect before it: only so did each read get
-  // what it got.
-  bool overtakes(const Tail& late, const Tail& early) const {
+  // what it got. Of several writes, each of which may be what was read, one that is just as long.
+  Overtakes overtakes(const Tail& late, const Tail& early) const {
     const bool reads = early.what == Tail::kRead && late.what == Tail::kAppend;
     if (late.file != early.file ||
         !(reads || (early.what == Tail::kAppend && late.what == Tail::kRead)))
-      return false;
+      return Overtakes::kNo;
     const auto file = files_.find(early.file);
-    if (file == files_.end()) return false;
+    if (file == files_.end()) return Overtakes::kNo;
     const Tail &read = reads ? early : late, &append = reads ? late : early;
     const auto known = file->second.read.find(read.reader);
-    if (known == file->second.read.end()) return false;
+    if (known == file->second.read.end()) return Overtakes::kNo;
     const uint64_t left = file->second.written - known->second;
     const bool met_end = read.bytes < read.asked;
-    if (reads) return left < read.bytes && (!met_end || left + append.bytes <= read.bytes);
-    return met_end && left == read.bytes;
+    if (!reads) return met_end && left == read.bytes ? Overtakes::kYes : Overtakes::kNo;
+    if (left >= read.bytes || (met_end && left + append.bytes > read.bytes)) return Overtakes::kNo;
+    return left + append.bytes == read.bytes ? Overtakes::kYes : Overtakes::kMay;
   }
 
  private:
@@ -390,9 +393,11 @@ class Known {
     tails_.note(s.tail);
   }
   // Whether `late` took effect before `early`, by these or by their claims.
-  bool overtakes(const Shown& late, const Shown& early, bool by_claims) const {
-    return (by_claims && !tails_.knows(late.tail, early.tail)) ||
-           locks_.overtakes(late.lock, early.lock) || tails_.overtakes(late.tail, early.tail);
+  Overtakes overtakes(const Shown& late, const Shown& early, bool by_claims) const {
+    if ((by_claims && !tails_.knows(late.tail, early.tail)) ||
+        locks_.overtakes(late.lock, early.lock))
+      return Overtakes::kYes;
+    return tails_.overtakes(late.tail, early.tail);
   }
 
  private:
@@ -403,17 +408,23 @@ class Known {
 // Which call took effect first: that numbered `first`, which ended first, or one of those below
 // `count`. Of those that overlap it, `claims_of` gives the claims, of the others null; and
 // `overtakes` says of two what else is known, given what their claims say.
-template <typename ClaimsOf, typename Overtakes>
+template <typename ClaimsOf, typename Judge>
 size_t first_of(size_t first, size_t count, const Names& there, const ClaimsOf& claims_of,
-                const Overtakes& overtakes) {
+                const Judge& overtakes) {
   for (int turns = 0; turns < 8; ++turns) {  // results of a damaged trace may go round in circles
     Claims& early = *claims_of(first);
     there.look_up(early);
     const size_t before = first;
-    for (size_t i = 0; i < count && first == before; ++i)
-      if (const Claims* late = i != before ? claims_of(i) : nullptr;
-          late != nullptr && overtakes(i, before, took_effect_first(*late, early)))
+    Overtakes best = Overtakes::kNo;
+    for (size_t i = 0; i < count && best != Overtakes::kYes; ++i) {
+      const Claims* const late = i != before ? claims_of(i) : nullptr;
+      if (late == nullptr) continue;
+      const Overtakes now = overtakes(i, before, took_effect_first(*late, early));
+      if (now > best) {
+        best = now;
         first = i;
+      }
+    }
     if (first == before) break;
   }
   return first;
