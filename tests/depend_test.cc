@@ -680,7 +680,10 @@ TEST(Channel, WhoIsRefusedALockComesBeforeThoseThatShareItGiveItUp) {
   EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
 }
 TEST(Channel, ALockMayBeGivenUpByAnotherThreadOfTheProcess) {
-  const Ran r({lock(1, F_WRLCK, 0), lock(2, F_UNLCK, 0), lock(3, F_RDLCK, 0)}, only("channel"));
+  std::vector<feign_stream_info> threads(2);
+  threads[0].process = threads[1].process = 77;
+  const Ran r({lock(1, F_WRLCK, 0), lock(2, F_UNLCK, 0), lock(3, F_RDLCK, 0)}, only("channel"), 64,
+              threads);
 
   EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
   EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));

@@ -34,21 +34,41 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   }
   File& f = files_[a.file];
   if (!f.locks) f.locks = std::make_unique<Ranges>();
-  handles_[a.handle].locked = true;
+  if (effect == Effect::kFlock) handles_[a.handle].locked = true;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
   const bool alone = f.locks->written(begin, end);  // somebody holds some of it alone
   // A change for others: to hold it alone, or to be refused that, which comes before those that
   // keep it give it up; to give it up, or to share it from now on. (To give up what others may
   // hold, too, is none.)
-  if (!asks && (exclusive || (got && alone)))
-    f.locks->write(begin, end, me_, come_after, !(got ? exclusive : alone));
-  else
+  if (!asks && exclusive) {
+    f.locks->write(begin, end, me_, come_after, !(got || alone));
+    if (got && effect == Effect::kFlock) f.alone = static_cast<uint32_t>(a.handle);
+  } else if (got && alone && effect == Effect::kFcntl) {
+    share(f, begin, end);
+  } else if (got && alone && f.alone == a.handle) {
+    f.alone = 0;
+    f.locks->write(begin, end, me_, come_after, true);
+  } else {
     f.locks->read(begin, end, me_, come_after);
+  }
   if (got && (a.flags == F_SETLK || a.flags == F_SETLKW) && effect == Effect::kFcntl && !releases) {
     auto& files = locked_[streams_[a.stream].group];
     if (std::find(files.begin(), files.end(), a.file) == files.end()) files.push_back(a.file);
   }
+}
+
+// From here on the process has none of it alone. Others may, of the rest.
+void Depend::share(File& f, uint64_t begin, uint64_t end) {
+  const auto come_after = [&](const Points& p) { after(p, kChannel); };
+  std::vector<std::pair<uint64_t, uint64_t>> own;
+  f.locks->whole(begin, end, [&](uint64_t from, uint64_t to, const Points& by) {
+    bool mine = false;
+    by.for_each([&](Point p) { mine |= streams_[p.stream].group == streams_[me_.stream].group; });
+    if (mine) own.emplace_back(from, to);
+  });
+  f.locks->read(begin, end, me_, come_after);
+  for (const auto& [from, to] : own) f.locks->write(from, to, me_, come_after, true);
 }
 
 // The process closed a descriptor of the file, whichever: its record locks of it are gone
@@ -57,12 +77,17 @@ void Depend::unlocked(uint32_t file) {
   const auto mine = locked_.find(streams_[me_.stream].group);
   if (mine == locked_.end() || std::erase(mine->second, file) == 0) return;
   if (mine->second.empty()) locked_.erase(mine);
-  if (File* const f = files_.find(file); f != nullptr) unlock(*f);
+  if (File* const f = files_.find(file); f != nullptr && f->locks) share(*f, 0, UINT64_MAX);
 }
 
-void Depend::unlock(File& f) {
+// … the last of an open file: so is that lock.
+void Depend::unlock(File& f, uint32_t handle) {
+  if (!f.locks) return;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
-  if (f.locks) f.locks->write(0, UINT64_MAX, me_, come_after, true);
+  if (std::exchange(f.alone, f.alone == handle ? 0 : f.alone) == handle)
+    f.locks->write(0, UINT64_MAX, me_, come_after, true);
+  else
+    f.locks->read(0, UINT64_MAX, me_, come_after);
 }
 
 void Depend::sent(Channel& c, uint32_t writer, uint64_t bytes) {

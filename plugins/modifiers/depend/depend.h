@@ -92,6 +92,7 @@ struct File {
   uint32_t names = 0;
   bool ended() const { return made && names == 0 && open == 0; }
   std::unique_ptr<Ranges> locks;
+  uint32_t alone = 0;  // the handle that has locked it, for nobody else
 };
 
 struct Handle {
@@ -275,8 +276,9 @@ class Depend {
   void channels(const feign_activity& a, Effect effect);
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
+  void share(File& f, uint64_t begin, uint64_t end);
   void unlocked(uint32_t file);
-  void unlock(File& f);  // all that anybody has locked of it
+  void unlock(File& f, uint32_t handle);
   void window(const feign_activity& a);
 
   uint32_t name_of(uint32_t path);

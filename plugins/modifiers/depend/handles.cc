@@ -14,7 +14,7 @@ void Depend::gone(uint64_t number) {
   if (on(kHandle)) change(h->access, kHandle);
   if (on(kFile)) flushed(*h);
   if (File* const f = files_.find(h->file); f != nullptr) {
-    if (h->locked && on(kChannel)) unlock(*f);
+    if (h->locked && on(kChannel)) unlock(*f, id);
     if (f->open != 0 && --f->open == 0) f->bytes.shrink(8);
     if (f->ended()) files_.erase(h->file);
   }

@@ -94,6 +94,13 @@ class Ranges {
       if (segment(i).end > begin && segment(i).whole) return true;
     return false;
   }
+  // What of the range that is, and by whose writes.
+  template <typename Visit>
+  void whole(uint64_t begin, uint64_t end, Visit&& visit) {
+    for (size_t i = 0; i < keys_.size() && keys_[i].begin < end; ++i)
+      if (const Segment& s = segment(i); s.end > begin && s.whole)
+        visit(std::max(begin, keys_[i].begin), std::min(end, s.end), s.writes);
+  }
   void shrink(size_t most) {
     if (keys_.size() <= most) return;
     while (keys_.size() > most) halve();
