@@ -62,6 +62,7 @@ class Ran {
         info.parent = streams[i - 1].parent;
         info.parent_id = streams[i - 1].parent_id;
         if (streams[i - 1].process != 0) info.process = streams[i - 1].process;
+        if (streams[i - 1].rank != 0) info.rank = streams[i - 1].rank;
       }
       tables_.streams.add(info);
     }
@@ -698,6 +699,30 @@ TEST(Channel, RecordLocksOfOtherBytesAreApart) {
 
 // ---- the others --------------------------------------------------------------------------------
 
+TEST(Others, RanksThatAreApartWaitForNoOther) {
+  std::vector<feign_stream_info> streams(5);
+  streams[0].rank = 1;
+  streams[1].rank = 2;
+  streams[2].rank = 1;
+  streams[3].rank = -1;  // a shell above rank 3
+  streams[4].rank = 3;
+  streams[4].parent = 4;
+  std::vector<Call> calls = {on_path(1, "mkdir", "/c"), on_path(2, "stat", "/c"),
+                             on_path(3, "stat", "/c"),  on_path(5, "mkdir", "/d"),
+                             on_path(4, "stat", "/d"),  on_path(4, "stat", "/c")};
+  calls[1].depends = {{1, 0, 1 << 16}};
+  Options options = only("path+recorded");
+
+  const Ran together(calls, options, 64, streams);
+  EXPECT_EQ(together.of(2), (Edges{{0, "path"}}));
+  EXPECT_EQ(together.of(5), (Edges{{0, "path"}}));
+  options.emplace_back("ranks", "apart");
+  const Ran apart(calls, options, 64, streams);
+  EXPECT_EQ(apart.of(1), (Edges{{0, "recorded"}}));
+  EXPECT_EQ(apart.of(2), (Edges{{0, "path"}}));
+  EXPECT_EQ(apart.of(4), (Edges{{3, "path"}}));
+  EXPECT_EQ(apart.of(5), Edges{});
+}
 TEST(Others, RecordedEdgesAreKeptUnlessTheyFollow) {
   Call third = on_path(3, "stat", "/c");
   third.depends = {{1, 0, 1 << 16}, {2, 0, 2 << 16}};

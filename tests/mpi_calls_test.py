@@ -201,6 +201,10 @@ def test_collective_calls_on_files_that_others_are_still_at():
     every_way("sizes")
 
 
+def test_calls_on_files_under_the_lock_of_a_window():
+    every_way("window-locks")
+
+
 def test_collective_calls_that_move_nothing_for_some():
     every_way("nothing")
 

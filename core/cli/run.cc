@@ -206,13 +206,21 @@ bool is_plan_already(const Line& line) {
   return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
 }
 
-// Whether such a trace keeps ranks that run side by side in order: it has dependencies (modifier
-// depend was there before), or each rank is one stream and sends messages.
-bool keeps_order(const std::string& file) {
+// How ranks that replay a trace are kept in order, if nobody says: "kept" by itself, in a plan that
+// has dependencies (modifier depend was there before), or where each rank is one stream and sends
+// messages; "apart", by messages, and dependencies within ranks; else by all dependencies.
+std::string order_of_ranks(const Line& line) {
+  const Chosen& provider = line.providers.front();
+  const std::string_view name = provider.component.table->name;
+  const auto& given = provider.spec.options;
+  const auto file = std::find_if(given.begin(), given.end(),
+                                 [](const auto& option) { return option.first == "file"; });
+  if (name != "feign" || file == given.end())
+    return name == "strace" || name == "tracetext" ? "" : "apart";  // those have no MPI
   Tables tables;
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  auto trace = fd >= 0 ? NativeReader::open(fd, file, tables) : Error(FEIGN_ERR_IO, "");
-  if (!trace) return true;  // whoever reads it next says why
+  const int fd = open(file->second.c_str(), O_RDONLY | O_CLOEXEC);
+  auto trace = fd >= 0 ? NativeReader::open(fd, file->second, tables) : Error(FEIGN_ERR_IO, "");
+  if (!trace) return "kept";  // whoever reads it next says why
   const NativeTotals& totals = (*trace)->totals();
   bool messages = false, alone = true;
   for (uint32_t op = 0; op < totals.by_op.size(); ++op)
@@ -220,15 +228,18 @@ bool keeps_order(const std::string& file) {
   std::set<int32_t> ranks;
   for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
     if (totals.by_stream[s] != 0) alone &= ranks.insert(tables.streams.info(s).rank).second;
-  if (messages && alone) return true;
-  NativeReader::Cursor cursor(*trace, {});
-  Record r{};
-  uint64_t number = 0;
-  while (true) {
-    auto more = cursor.next(r, number);
-    if (!more || !*more) return !more;
-    if (!r.depends.empty()) return true;
+  if (is_plan_already(line)) {
+    if (messages && alone) return "kept";
+    NativeReader::Cursor cursor(*trace, {});
+    Record r{};
+    uint64_t number = 0;
+    while (true) {
+      auto more = cursor.next(r, number);
+      if (!more || (*more && !r.depends.empty())) return "kept";
+      if (!*more) break;
+    }
   }
+  return messages ? "apart" : "";
 }
 
 Result<int> open_root(const std::string& root) {
@@ -621,16 +632,15 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   };
   const bool first = !ranks || ranks->rank() == 0;
   if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
-    bool kept = false;
-    if (is_plan_already(*line)) {
-      auto told = ranks->tell_all(
-          first && keeps_order(line->providers.front().spec.options.front().second) ? "kept" : "");
-      if (!told) return std::move(told.error());
-      kept = !told->empty();
-    }
-    if (!kept) {
+    auto told = ranks->tell_all(first ? order_of_ranks(*line) : "");
+    if (!told) return std::move(told.error());
+    if (*told != "kept") {
       options.replay.order = Order::kDepend;
-      if (auto added = together(add_depend(*line, depend_for(*line, several), plugins)); !added)
+      PluginSpec spec = depend_for(*line, several);
+      for (const Chosen& c : line->replayers)
+        if (*told == "apart" && std::string_view(c.component.table->name) == "mpi")
+          spec.options = {{"ranks", "apart"}};
+      if (auto added = together(add_depend(*line, std::move(spec), plugins)); !added)
         return std::move(added.error());
     }
   }

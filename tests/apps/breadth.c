@@ -671,6 +671,21 @@ static void sizes(void) {
   MPI_File_close(&file);
 }
 
+/* Calls on a file by whoever has a window's lock. */
+static void window_locks(void) {
+  MPI_Win win;
+  long* base;
+  MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+  for (int i = 0; i < 3; ++i) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    const int fd = open(file_name, O_WRONLY | O_CREAT | O_APPEND, 0644);
+    CHECK(write(fd, "line\n", 5) == 5);
+    close(fd);
+    MPI_Win_unlock(0, win);
+  }
+  MPI_Win_free(&win);
+}
+
 /* No bytes for some. */
 static void nothing(void) {
   int counts[64] = {0}, places[64] = {0}, received[64] = {0};
@@ -716,7 +731,8 @@ int main(int argc, char** argv) {
                 {"fetch", fetch},
                 {"unfinished", unfinished},
                 {"sizes", sizes},
-                {"nothing", nothing}};
+                {"nothing", nothing},
+                {"window-locks", window_locks}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

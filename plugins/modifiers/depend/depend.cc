@@ -239,6 +239,8 @@ feign_status Depend::start() {
     rules_ |= 1u << (at - kRuleNames);
     i = end + 1;
   }
+  apart_ = options_.ranks == kApart;
+  if (apart_) rules_ &= ~(1u << kMpi);
   if (options_.window != 0) rules_ |= 1u << kWindow;
   if (options_.edges[0] != '\0') rules_ |= 1u << kExplicit;
   if (on(kWindow) && options_.window == 0)
@@ -255,6 +257,7 @@ namespace {
 using depend::Depend;
 using depend::Options;
 
+constexpr const char* kRanks[] = {"together", "apart", nullptr};
 constexpr feign_option kOptions[] = {
     {"rules", FEIGN_OPT_TEXT, offsetof(Options, rules),
      "handle+path+file+process+channel+mpi+recorded", nullptr, 0, 0,
@@ -269,6 +272,9 @@ constexpr feign_option kOptions[] = {
      "them. Turns it on."},
     {"reduce", FEIGN_OPT_BOOL, offsetof(Options, reduce), "yes", nullptr, 0, 0,
      "Leave out what follows from other dependencies and the order within streams."},
+    {"ranks", FEIGN_OPT_ENUM, offsetof(Options, ranks), "together", kRanks, 0, 0,
+     "Apart: MPI's calls are made, and order the ranks; no dependencies between them, but for "
+     "recorded and explicit ones."},
 };
 
 constexpr feign_modifier kApi = feign::modifier<Depend, Options>();

@@ -34,7 +34,9 @@ struct Options {
   uint64_t window;
   const char* edges;
   uint32_t reduce;
+  uint32_t ranks;  // kTogether, kApart
 };
+enum { kTogether, kApart };
 enum Rule : uint32_t {
   kHandle,
   kPath,
@@ -139,6 +141,8 @@ inline constexpr size_t kMostQueued = 4096, kMostWanted = 64, kMostFutexes = siz
                         kMostChannels = size_t{1} << 16;
 inline constexpr size_t kMostCalls = 1024;  // of a stream, for rule window
 inline constexpr size_t kMostInside = 64;   // calls of MPI of a stream
+inline constexpr int kMostUp = 64;          // streams above one
+inline constexpr int32_t kSeveral = -2;
 
 struct Edge {
   uint64_t number, after;
@@ -163,6 +167,8 @@ class Depend {
     uint64_t last_end = 0;  // of its activities, ns
     uint64_t extra = 0;     // ns, to the next pause
     int32_t rank = -1;
+    int32_t below = -1;         // the rank that it started; kSeveral
+    uint32_t parent = 0;        // stream
     uint32_t mpi = UINT32_MAX;  // depth of the call of MPI that what comes now may lie in
     // From which id on calls lay in one of MPI and when that ended, ns; 0: in none.
     std::vector<std::pair<uint64_t, uint64_t>> inside;
@@ -233,7 +239,10 @@ class Depend {
   feign_status read_edges();
 
   // ---- edges of the activity at hand
-  void after(Point p, Rule rule) { after(p, kRuleNames[rule]); }
+  void after(Point p, Rule rule) {
+    if (apart_ && rule <= kMpi && unit_of(p.stream) != unit_of(me_.stream)) return;
+    after(p, kRuleNames[rule]);
+  }
   void after(Point p, const char* rule);
   void after(const Points& points, Rule rule) {
     points.for_each([&](Point p) { after(p, rule); });
@@ -263,6 +272,7 @@ class Depend {
   void activity(feign_activity& a);
   void in_mpi(const feign_activity& a);
   bool still_in_mpi(Point p) const;
+  int32_t unit_of(uint32_t stream) const;
   void processes(const feign_activity& a, Effect effect);
   void handles(const feign_activity& a, Effect effect);
   void names(const feign_activity& a, Effect effect);
@@ -309,6 +319,7 @@ class Depend {
   const feign_host* host_;
   Options options_;
   uint32_t rules_ = 0;
+  bool apart_ = false;
   // What calls do, of every layer, and the sign that records are the host's own: then the trace's
   // dependencies can be seen.
   const feign::Tables* tables_ = nullptr;

@@ -21,6 +21,14 @@ Depend::Stream& Depend::stream_of(uint32_t number) {
   s.rank = info.rank;
   processes_[group].streams.push_back(number);
   threads_[{group, info.thread}] = number;
+  s.parent = info.parent;
+  uint32_t up = info.parent;
+  for (int i = 0; s.rank >= 0 && i < kMostUp && up != 0 && up < streams_.size(); ++i) {
+    Stream& above = streams_[up];
+    if (above.rank >= 0) break;
+    above.below = above.below == -1 || above.below == s.rank ? s.rank : kSeveral;
+    up = above.parent;
+  }
   if (info.parent != 0) {
     s.may_begin = info.parent_id;
     if (info.parent < streams_.size())
@@ -30,6 +38,18 @@ Depend::Stream& Depend::stream_of(uint32_t number) {
     if (on(kProcess)) after({info.parent, info.parent_id}, kProcess);
   }
   return s;
+}
+
+// The rank that a stream belongs to, as map_ranks (core/replay/ranks.h) has it; -1: none of its
+// own.
+int32_t Depend::unit_of(uint32_t stream) const {
+  for (int i = 0; i < kMostUp && stream != 0 && stream < streams_.size(); ++i) {
+    const Stream& s = streams_[stream];
+    if (s.rank >= 0) return s.rank;
+    if (s.below != -1) return std::max(s.below, -1);
+    stream = s.parent;
+  }
+  return -1;
 }
 
 // After the last activities of all of a process's streams.
