@@ -689,6 +689,12 @@ TEST(Channel, ALockMayBeGivenUpByAnotherThreadOfTheProcess) {
   EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
   EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
 }
+TEST(Channel, WhoGivesUpWhatHeDoesNotHoldLeavesItToWhoDoes) {
+  const Ran r({lock(1, F_WRLCK, 0), lock(2, F_UNLCK, 0), lock(1, F_UNLCK, 0), lock(3, F_RDLCK, 0)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+}
 TEST(Channel, RecordLocksOfOtherBytesAreApart) {
   const Ran r({lock(1, F_WRLCK, 0), lock(2, F_WRLCK, 10), lock(1, F_UNLCK, 0), lock(3, F_WRLCK, 5)},
               only("channel"));
