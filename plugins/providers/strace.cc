@@ -1381,7 +1381,7 @@ void Source::overlaps(Process& p, Held& h, Effect effect) {
       release->rivals.push_back(&h);
   for (Process* other : under_way_)
     for (const feign::Claim& claim : h.claims)
-      if ((claim.after != feign::There::kUnknown || claim.name >> 31 != 0) &&
+      if ((claim.after != feign::There::kUnknown || h.shown.tail.what != feign::Tail::kNone) &&
           (claim.name == other->call.names[0] || claim.name == other->call.names[1])) {
         other->call.early.push_back(&h);
         ++h.open;
