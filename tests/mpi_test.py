@@ -192,6 +192,20 @@ def test_a_receive_without_a_send_ends_all_and_names_the_rank():
         assert "ENDED" in r.out, r.out
 
 
+def test_who_waits_for_his_own_child_is_not_out_of_patience():
+    with Tmp() as tmp, Tmp() as root:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write("100 1700000000.000000 clone(child_stack=NULL, flags=SIGCHLD) = 101 <0.000010>\n"
+                    "100 1700000000.000100 wait4(101, <unfinished ...>\n"
+                    '101 1700000000.000200 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0666) = 3 <0.000010>\n'
+                    '101 1700000003.000000 write(3, "abc", 3) = 3 <0.000010>\n101 1700000003.000100 exit_group(0) = ?\n'
+                    "100 1700000003.000200 <... wait4 resumed>NULL, 0, NULL) = 101 <3.000100>\n"
+                    '100 1700000003.000300 openat(AT_FDCWD, "/f", O_RDONLY) = 3 <0.000010>\n100 1700000003.000400 read(3, "abc", 9) = 3 <0.000010>\n')
+        report = replayed(2, trace, "--root", root, "--pace", "think", "--patience", "1s")
+        assert report["mismatched"] == 0 and report["seconds"] > 2.5
+
+
 def test_ranks_that_share_a_process_send_to_each_other():
     with Tmp() as tmp:
         trace = project(tmp, [send(1), recv(3)], [recv(0), send(2, 100000)], [recv(1), send(3, 0)], [recv(2), send(0)])

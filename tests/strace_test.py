@@ -61,10 +61,10 @@ def test_a_lock_is_free_when_giving_it_up_starts():
                               "fcntl(3</x/lk>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0}")):
             path = os.path.join(tmp, "t.strace")
             with open(path, "w", encoding="utf-8") as f:
-                f.write('100 1000.000000 openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000010>\n'
-                        '101 1000.000500 openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000010>\n'
-                        f"100 1000.001000 {get}) = 0 <0.000010>\n100 1000.002000 {give_up} <unfinished ...>\n"
-                        f"101 1000.002010 {get}) = 0 <0.000010>\n100 1000.002100 <... {give_up[:5]} resumed>) = 0 <0.000100>\n")
+                f.write('100 1700000000.000000 openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000010>\n'
+                        '101 1700000000.000500 openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000010>\n'
+                        f"100 1700000000.001000 {get}) = 0 <0.000010>\n100 1700000000.002000 {give_up} <unfinished ...>\n"
+                        f"101 1700000000.002010 {get}) = 0 <0.000010>\n100 1700000000.002100 <... {give_up[:5]} resumed>) = 0 <0.000100>\n")
             out = os.path.join(tmp, "t.txt")
             assert feign("convert", "-q", path, out).status == 0
             with open(out, encoding="utf-8") as f:
@@ -78,7 +78,7 @@ def order_of(tmp, lines):
     with open(path, "w", encoding="utf-8") as f:
         for i, line in enumerate(lines):
             pid, call = line.split(" ", 1)
-            f.write(f"{pid} 1000.{i:06d} {call}\n")
+            f.write(f"{pid} 1700000000.{i:06d} {call}\n")
     assert feign("convert", "-q", path, out).status == 0
     with open(out, encoding="utf-8") as f:
         return [(int(m[1]), m[2]) for m in re.finditer(r"/(\d+)\] .*\) = (\S+)", f.read())]

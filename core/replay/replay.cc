@@ -560,9 +560,12 @@ void Worker::wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_
   wait.stream = a.stream;
   wait.place = a.place;
   run_.waits->begin(number_, wait);
+  // It is not others' ranks that this one waits for: whoever it waits for may, and is watched.
+  const bool watched = busy_.since.exchange(0, std::memory_order_relaxed) != 0;
   gate.sleep(until, wait.rule == run_.fork_rule || wait.rule == run_.process_rule);
   run_.waits->end(number_);
   now_ = now_ns();
+  if (watched) busy_.since.store(now_, std::memory_order_relaxed);
   // Before its fork there was no stream that could have waited.
   if (wait.rule == run_.fork_rule) return;
   s.report.wait_ns += now_ - from;

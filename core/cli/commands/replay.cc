@@ -160,7 +160,7 @@ int run_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
     if (!done) return failed(done.error());
   }
   const int status =
-      result->silent ? status_of(result->report, require) : show(*result, c, require, tables);
+      result->silent ? status_of(result->report, 0) : show(*result, c, require, tables);
   if (result->end_all) result->end_all(status);
   return status;
 }
