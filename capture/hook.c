@@ -33,6 +33,7 @@
 #include <time.h>
 #include <utime.h>
 
+#include "acl.h"
 #include "core.h"
 #include "hook_format.h"
 
@@ -224,33 +225,19 @@ static inline void put_statx(struct feign_record* r, long address, long result) 
   feign_put_length(r, s->stx_size);
 }
 
-/* An access control list, if an attribute is one (struct posix_acl_xattr_header of the kernel's
- * posix_acl_xattr.h): the permission bits that it stands for, as acl(5) has it. */
+/* An access control list, if an attribute is one: the permission bits that it stands for. */
 static void put_acl(struct feign_record* r, long address, long size, long result) {
-  struct entry {
-    uint16_t tag, bits;
-    uint32_t id;
-  };
-  struct list {
-    uint32_t version;
-    struct entry entry[3];
-  };
-  enum { kUser = 1, kGroup = 4, kMask = 16, kOther = 32 };
-  if (size < (long)sizeof(struct list) || size > 4096) return;
-  STRUCT(first, struct list, address);
-  if (first == 0 || first->version != 2) return;
-  uint32_t mode = 0100000, group = 0;
-  int masked = 0;
-  for (long at = 4; at + (long)sizeof(struct entry) <= size; at += (long)sizeof(struct entry)) {
-    STRUCT(e, struct entry, address + at);
+  if (size < FEIGN_ACL_LEAST || size > 4096) return;
+  STRUCT(version, uint32_t, address);
+  if (version == 0 || *version != FEIGN_ACL_VERSION) return;
+  struct feign_acl_mode mode = {0, 0, 0, 0};
+  const long entry = (long)sizeof(struct feign_acl_entry);
+  for (long at = 4; at + entry <= size; at += entry) {
+    STRUCT(e, struct feign_acl_entry, address + at);
     if (e == 0) return;
-    const uint32_t bits = e->bits & 7u;
-    if (e->tag == kUser) mode |= bits << 6;
-    if (e->tag == kOther) mode |= bits;
-    if (e->tag == kMask || (e->tag == kGroup && !masked)) group = bits << 3;
-    masked |= e->tag == kMask;
+    feign_acl_add(&mode, *e);
   }
-  feign_put_mode(r, mode | group);
+  feign_put_mode(r, feign_acl_st_mode(&mode));
 }
 
 static inline void put_fds(struct feign_record* r, long address, long result) {

@@ -206,6 +206,13 @@ bool is_plan_already(const Line& line) {
   return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
 }
 
+// Whether ranks of a trace send to each other.
+bool has_messages(const NativeTotals& totals, const Tables& tables) {
+  for (uint32_t op = 0; op < totals.by_op.size(); ++op)
+    if (totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi") return true;
+  return false;
+}
+
 // How ranks that replay a trace are kept in order, if nobody says: "kept" by itself, in a plan that
 // has dependencies (modifier depend was there before), or where each rank is one stream and sends
 // messages; "apart", by messages, and dependencies within ranks; else by all dependencies.
@@ -222,9 +229,8 @@ std::string order_of_ranks(const Line& line) {
   auto trace = fd >= 0 ? NativeReader::open(fd, file->second, tables) : Error(FEIGN_ERR_IO, "");
   if (!trace) return "kept";  // whoever reads it next says why
   const NativeTotals& totals = (*trace)->totals();
-  bool messages = false, alone = true;
-  for (uint32_t op = 0; op < totals.by_op.size(); ++op)
-    messages |= totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi";
+  const bool messages = has_messages(totals, tables);
+  bool alone = true;
   std::set<int32_t> ranks;
   for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
     if (totals.by_stream[s] != 0) alone &= ranks.insert(tables.streams.info(s).rank).second;
@@ -739,11 +745,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     if (auto done = together(ranks->link(*plan, mine, map.by_stream, tables)); !done)
       return std::move(done.error());
   if (ranks && options.replay.order == Order::kStream) {
-    uint64_t messages = 0;
-    for (uint32_t op = 0; op < totals.by_op.size(); ++op)
-      if (totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi")
-        messages += totals.by_op[op];
-    if (messages == 0)
+    if (!has_messages(totals, tables))
       report.notes.push_back(
           "the trace has no MPI calls: ranks wait for each other only where it says so; --order "
           "depend makes them wait, too, where calls touch the same files");

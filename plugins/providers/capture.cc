@@ -218,7 +218,7 @@ class Provider {
   std::vector<Lane*> later_;  // those that have not begun, the next one last
   std::vector<std::pair<uint64_t, Lane*>> heap_;
   feign::Names there_;
-  feign::Known shared_;
+  feign::Account shared_;
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   uint64_t ended_at_ = 0;

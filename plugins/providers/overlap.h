@@ -386,7 +386,7 @@ inline Shown shown_by(Effect effect, const feign_activity& a, const std::vector<
                       uint64_t process, const feign_host* host) {
   return {lock_of(effect, a, values, process), tail_of(effect, a, process, host)};
 }
-class Known {
+class Account {
  public:
   void note(const Shown& s) {
     locks_.note(s.lock);

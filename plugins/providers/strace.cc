@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/input.h"
+#include "capture/acl.h"
 #include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "plugin/options.h"
@@ -381,26 +382,19 @@ bool ends_early(Scan& s) {
   return !time.done();
 }
 
-// The permission bits that an attribute stands for, if it is an access control list (the kernel's
-// posix_acl_xattr.h, acl(5)); else 0.
+// The permission bits that an attribute stands for, if it is an access control list; else 0.
 uint32_t mode_of_acl(std::string_view list) {
-  const auto number = [&](size_t at) {
-    return static_cast<uint32_t>(static_cast<uint8_t>(list[at]) | static_cast<uint8_t>(list[at + 1])
-                                                                      << 8);
-  };
-  constexpr uint32_t kVersion = 2, kUser = 1, kGroup = 4, kMask = 16, kOther = 32;
-  constexpr size_t kEntry = 8;
-  if (list.size() < 4 + 3 * kEntry || number(0) != kVersion || number(2) != 0) return 0;
-  uint32_t mode = S_IFREG, group = 0;
-  bool masked = false;
-  for (size_t at = 4; at + kEntry <= list.size(); at += kEntry) {
-    const uint32_t tag = number(at), bits = number(at + 2) & 7;
-    if (tag == kUser) mode |= bits << 6;
-    if (tag == kOther) mode |= bits;
-    if (tag == kMask || (tag == kGroup && !masked)) group = bits << 3;
-    masked |= tag == kMask;
+  uint32_t version = 0;
+  if (list.size() < FEIGN_ACL_LEAST) return 0;
+  memcpy(&version, list.data(), sizeof version);
+  if (version != FEIGN_ACL_VERSION) return 0;
+  feign_acl_mode mode{};
+  feign_acl_entry entry{};
+  for (size_t at = 4; at + sizeof entry <= list.size(); at += sizeof entry) {
+    memcpy(&entry, list.data() + at, sizeof entry);
+    feign_acl_add(&mode, entry);
   }
-  return mode | group;
+  return feign_acl_st_mode(&mode);
 }
 
 // Undoes C escapes into `out`.
@@ -648,7 +642,7 @@ class Provider {
   uint32_t cwd_ = 0;
   bool cwd_told_ = false, after_cwd_ = false;  // the call's name is after it
   feign::Names there_;
-  feign::Known shared_;
+  feign::Account shared_;
   std::unordered_map<int64_t, uint32_t> began_in_;  // by process: its maker's directory
   uint32_t said_cwd_ = 0;                           // by the annotation of the call's AT_FDCWD
   feign::TracerTime tracer_;
