@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: MIT
+#include "providers/strace/arguments.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "capture/acl.h"
+
+namespace feign::strace {
+namespace {
+
+// The permission bits that an attribute stands for, if it is an access control list; else 0.
+uint32_t mode_of_acl(std::string_view list) {
+  uint32_t version = 0;
+  if (list.size() < FEIGN_ACL_LEAST) return 0;
+  memcpy(&version, list.data(), sizeof version);
+  if (version != FEIGN_ACL_VERSION) return 0;
+  feign_acl_mode mode{};
+  feign_acl_entry entry{};
+  for (size_t at = 4; at + sizeof entry <= list.size(); at += sizeof entry) {
+    memcpy(&entry, list.data() + at, sizeof entry);
+    feign_acl_add(&mode, entry);
+  }
+  return feign_acl_st_mode(&mode);
+}
+
+// Moves to behind "member=" in the struct that starts here; false if it is not there.
+bool find_member(Scan& s, std::string_view member) {
+  Scan end = s;
+  if (member.empty() || !end.skip_argument()) return false;
+  const std::string_view text(s.p, static_cast<size_t>(end.p - s.p));
+  for (size_t at = text.find(member); at != std::string_view::npos; at = text.find(member, at + 1))
+    if (at != 0 && !is_name(text[at - 1]) && text.substr(at + member.size()).starts_with('=')) {
+      s.p += at + member.size() + 1;
+      return true;
+    }
+  return false;
+}
+
+// Calls that are younger than strace 4.8, by number: those of x86-64, and from 424 on of every
+// machine (asm/unistd_64.h). A strace that does not know a call prints "syscall_326(" or, since
+// 4.21, "syscall_0x146(", and all arguments as numbers: its paths are lost.
+constexpr std::string_view kFrom314 =
+    "sched_setattr sched_getattr renameat2 seccomp getrandom memfd_create kexec_file_load "
+    "bpf execveat userfaultfd membarrier mlock2 copy_file_range preadv2 pwritev2 "
+    "pkey_mprotect pkey_alloc pkey_free statx io_pgetevents rseq";
+constexpr std::string_view kFrom424 =
+    "pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount "
+    "fsopen fsconfig fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd "
+    "faccessat2 process_madvise epoll_pwait2 mount_setattr quotactl_fd "
+    "landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret "
+    "process_mrelease futex_waitv set_mempolicy_home_node cachestat fchmodat2 "
+    "map_shadow_stack futex_wake futex_wait futex_requeue statmount listmount "
+    "lsm_get_self_attr lsm_set_self_attr lsm_list_modules mseal setxattrat getxattrat "
+    "listxattrat removexattrat open_tree_attr file_getattr file_setattr";
+
+std::string_view by_number(std::string_view name) {
+  Scan s(name);
+  int64_t number = 0;
+  if (!s.take("syscall_") || !s.number(number) || !s.done()) return {};
+  std::string_view names = number < 424 ? kFrom314 : kFrom424;
+  for (number -= number < 424 ? 314 : 424; number > 0 && !names.empty(); --number)
+    names.remove_prefix(std::min(names.find(' '), names.size() - 1) + 1);
+  return number < 0 ? std::string_view{} : names.substr(0, names.find(' '));
+}
+
+}  // namespace
+
+Arguments::Arguments(const feign_host* host) : host_(host) {
+  for (const Call& call : posix_calls())
+    if (call.op != 0) names_[call.name].call = &call;
+  for (const LeftOutCall& call : posix_left_outs()) names_[call.name].left_out = &call;
+  for (const CallAlias& alias : posix_aliases()) names_[alias.name].call = &posix_calls()[alias.op];
+  for (const char* name : {"_llseek", "mmap2", "stat64", "lstat64", "fstat64", "fcntl64"})
+    names_[name].narrow = true;
+  for (int e = 1; e < 134; ++e)
+    if (const char* name = strerrorname_np(e)) errors_[name] = e;
+  errors_["EWOULDBLOCK"] = EAGAIN;
+  errors_["EOPNOTSUPP"] = EOPNOTSUPP;
+  errors_["EDEADLOCK"] = EDEADLK;
+}
+
+Known Arguments::known(std::string_view name) {
+  if (const auto at = names_.find(name); at != names_.end()) return at->second;
+  if (const std::string_view called = by_number(name); !called.empty()) return known(called);
+  // Before 4.10 names on MIPS begin with the calling convention's.
+  for (const std::string_view convention : {"o32_", "n32_", "n64_"})
+    if (name.starts_with(convention)) return known(name.substr(convention.size()));
+  auto made = std::make_unique<Unknown>();
+  made->name = name;
+  made->call = {
+      made->name.c_str(),
+      name == kNoName ? "it was over before strace saw which" : "no description of this call",
+      FEIGN_COMPUTED};
+  Known k;
+  k.left_out = &made->call;
+  names_[made->name] = k;
+  unknown_.push_back(std::move(made));
+  return k;
+}
+
+uint32_t Arguments::hint(int32_t fd, std::string_view annotation) {
+  Hint& h = hints_[static_cast<uint32_t>(fd) % hints_.size()];
+  if (h.id != 0 && h.text == annotation) return h.id;
+  h.text.assign(annotation);
+  std::string_view path = annotation;
+  // "</dev/null<char 1:3>>": what the file is stands behind its name.
+  if (path.ends_with('>'))
+    if (const size_t nested = path.rfind('<'); nested != path.npos)
+      if (const std::string_view what = path.substr(nested);
+          what.starts_with("<char ") || what.starts_with("<block "))
+        path = path.substr(0, nested);
+  if (path.find('\\') != std::string_view::npos) {
+    unescape(path, scratch_);
+    path = scratch_;
+  }
+  constexpr size_t kLongest = size_t{16} << 10;  // no path is
+  if (path.size() > kLongest) path = {};
+  h.id = host_->intern(host_, path.data(), path.size());
+  return h.id;
+}
+
+uint32_t Arguments::text_of(std::string_view quoted) {
+  if (quoted.find('\\') != std::string_view::npos) {
+    unescape(quoted, scratch_);
+    quoted = scratch_;
+  }
+  return host_->intern(host_, quoted.data(), quoted.size());
+}
+
+bool Arguments::flags(const CallArg& arg, Scan& s, uint64_t& value) {
+  const char* start = s.p;
+  while (!s.done() && (is_name(*s.p) || *s.p == '|')) ++s.p;
+  std::string_view text(start, static_cast<size_t>(s.p - start));
+  // statx's in -X raw and verbose: "|0x900", "0 /* AT_STATX_SYNC_AS_STAT */|0x900 /* … */".
+  std::string parts;
+  for (Scan next = s; next.take(" /* ");) {
+    while (!next.done() && !next.take(" */")) ++next.p;
+    if (next.peek() != '|') break;
+    start = next.p;
+    while (!next.done() && (is_name(*next.p) || *next.p == '|')) ++next.p;
+    if (parts.empty()) parts = text;
+    parts.append(start, next.p);
+    text = parts;
+    s = next;
+  }
+  if (text.starts_with('|')) text.remove_prefix(1);
+  if (text.empty()) return false;
+  const size_t slot = (text.size() * 31 + static_cast<unsigned char>(text.back()) * 7 +
+                       static_cast<unsigned char>(text[text.size() / 2])) %
+                      flag_texts_.size();
+  FlagText& cached = flag_texts_[slot];
+  if (cached.names == arg.names && cached.text == text) {
+    value = cached.value;
+    known_ = cached.known;
+    return true;
+  }
+  value = 0;
+  known_ = false;
+  Scan t(text);
+  while (!t.done()) {
+    int64_t number = 0;
+    if (t.number(number)) {
+      value |= static_cast<uint64_t>(number);
+      known_ = true;
+    } else {
+      const char* from = t.p;
+      while (is_name(t.peek())) ++t.p;
+      const std::string_view name(from, static_cast<size_t>(t.p - from));
+      const auto* end = arg.names + arg.name_count;
+      const auto* at =
+          std::find_if(arg.names, end, [&](const feign_name& n) { return name == n.name; });
+      // A name that we do not know stands for bits that we cannot set; the call itself is known.
+      if (at != end) {
+        value |= at->value;
+        known_ = true;
+      }
+      if (name.empty()) return false;
+    }
+    if (!t.done() && !t.take('|')) return false;
+  }
+  cached = {arg.names, std::string(text), value, known_};
+  return true;
+}
+
+// Two times of whatever form: four values, s and ns of each. What is none of them leaves no values,
+// which stands for the current time.
+void Arguments::times(Scan s, bool micro, std::vector<uint64_t>& values) {
+  values.clear();
+  Scan end = s;
+  if (s.peek() == 'N' || !end.skip_argument()) return;
+  bool single = false;
+  std::vector<uint64_t> all;
+  char before = ' ';
+  while (s.p != end.p) {
+    int64_t number = 0;
+    if (s.take("/*")) {
+      while (s.p != end.p && !s.take("*/")) ++s.p;
+    } else if (s.take("UTIME_NOW") || s.take("UTIME_OMIT")) {
+      if (all.size() % 2 == 0) all.push_back(0);
+      all.push_back(s.p[-1] == 'W' ? UTIME_NOW : UTIME_OMIT);
+    } else if (s.take("tv_usec")) {
+      micro = true;
+    } else if (s.take("actime") || s.take("modtime")) {
+      single = true;
+    } else if ((is_digit(s.peek()) || s.peek() == '-') && !is_name(before) && s.number(number)) {
+      all.push_back(static_cast<uint64_t>(number));
+      if (single) all.push_back(0);
+      before = '0';
+      continue;
+    } else {
+      before = *s.p++;
+      continue;
+    }
+    before = ' ';
+  }
+  if (all.size() != 4) return;
+  if (micro)
+    for (const size_t i : {1, 3})
+      if (all[i] < 1'000'000) all[i] *= 1000;
+  values = std::move(all);
+}
+
+// Sets what one argument says. The scan stands behind what was understood; the rest of the argument
+// (annotations, comments) is skipped by the caller.
+bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
+                         std::vector<uint64_t>& values, bool& is_cwd) {
+  int64_t number = 0;
+  switch (arg.role) {
+    case Role::kSkip:
+    case Role::kBuffer:
+      return true;
+    case Role::kFd:
+    case Role::kFd2:
+    case Role::kDir:
+    case Role::kDir2: {
+      uint32_t& to = arg.role == Role::kFd || arg.role == Role::kDir ? a.handle : a.handle2;
+      if (s.take("AT_FDCWD")) {
+        to = FEIGN_CWD;
+        is_cwd = arg.role == Role::kDir;
+        number = -100;
+      } else if (s.number(number)) {
+        if (number < std::numeric_limits<int32_t>::min() || number > 0xFFFFFFFF)
+          return wrong("a descriptor out of range");
+        // Raw numbers are unsigned.
+        if (number > std::numeric_limits<int32_t>::max()) number = static_cast<int32_t>(number);
+        if (number == -100 && (arg.role == Role::kDir || arg.role == Role::kDir2)) {
+          to = FEIGN_CWD;
+          is_cwd = arg.role == Role::kDir;
+        } else {
+          to = FEIGN_FD(number);
+        }
+      } else {
+        return wrong("want a descriptor");
+      }
+      if (Scan next = s; to == FEIGN_CWD && s.peek() == ' ') {  // -X verbose
+        next.blanks();
+        if (next.take("/* AT_FDCWD */")) s = next;
+      }
+      if (s.peek() == '<') {
+        const char* start = s.p + 1;
+        if (!s.skip_angle()) return wrong("a descriptor's annotation does not end");
+        const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
+        if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD))) {
+          a.file = hint(static_cast<int32_t>(number), text);
+          // Another file may have the name of one that is gone.
+          const bool gone = s.rest().starts_with("(deleted)") || text.ends_with(" (deleted)");
+          if (!gone) a.marks |= FEIGN_TOLD;
+        }
+        if (to == FEIGN_CWD && a.file != 0 && (a.handle == 0 || a.handle == FEIGN_CWD))
+          said_cwd_ = a.file;
+      }
+      return true;
+    }
+    case Role::kPath:
+    case Role::kPath2:
+    case Role::kText2:
+    case Role::kReadback2: {
+      if (s.peek() != '"') return true;  // NULL or an address: the call had no readable path
+      const char* start = s.p + 1;
+      if (!s.skip_string()) return wrong("a string that does not end");
+      const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
+      // Cut by -s: not the whole of it. Paths that a call is given are never cut.
+      if ((arg.role == Role::kReadback2 || arg.role == Role::kText2) && s.take("...")) return true;
+      (arg.role == Role::kPath ? a.path : a.path2) = text_of(text);
+      return true;
+    }
+    case Role::kLength:
+    case Role::kOffset:
+      if (s.take("NULL")) return true;
+      if (const bool inverted = s.take('~'); !s.number(number))
+        return wrong("want a number");
+      else if (inverted)
+        number = static_cast<int64_t>(~static_cast<uint64_t>(number) & 0xFFFFFFFF);
+      (arg.role == Role::kLength ? a.length : a.offset) = static_cast<uint64_t>(number);
+      return true;
+    case Role::kFlags:
+    case Role::kMode: {
+      uint64_t value = 0;
+      if (!flags(arg, s, value)) {
+        if (arg.role == Role::kFlags) return true;  // {…} or NULL: nothing to keep
+        return wrong("want permission bits");
+      }
+      (arg.role == Role::kFlags ? a.flags : a.mode) = static_cast<uint32_t>(value);
+      return true;
+    }
+    case Role::kValue:
+    case Role::kAt: {
+      if (arg.index > 15) return true;
+      uint64_t value = 0;
+      Scan inner = s;  // the caller skips "[…]" as a whole
+      inner.take('[');
+      if (arg.role == Role::kAt && s.peek() != '[')  // NULL, as a number or not; or an address
+        value = FEIGN_NO_OFFSET;
+      else if ((arg.names == nullptr || !flags(arg, inner, value)) && inner.number(number))
+        value = static_cast<uint64_t>(number);
+      if (values.size() <= arg.index) values.resize(arg.index + size_t{1});
+      values[arg.index] = value;
+      return true;
+    }
+    case Role::kResult:
+      if (Scan inner = s; inner.take('[') && inner.number(number)) true_result_ = number;
+      return true;
+    case Role::kTimes:
+      times(s, microseconds_, values);
+      return true;
+    case Role::kIocbs: {
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("an array that does not end");
+      requests_.assign(s.p, static_cast<size_t>(inner.p - s.p));
+      return true;
+    }
+    case Role::kIov: {
+      values.clear();
+      if (s.peek() != '[') return true;
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("an array that does not end");
+      std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
+      for (size_t at = text.find("iov_len="); at != std::string_view::npos;
+           at = text.find("iov_len=")) {
+        Scan len(text.substr(at + 8));
+        if (!len.number(number)) return wrong("want iov_len=BYTES");
+        number = std::max<int64_t>(number, 0);  // no length that any call takes: it failed
+        values.push_back(static_cast<uint64_t>(number));
+        a.length += static_cast<uint64_t>(number);
+        text = len.rest();
+      }
+      if (text.ends_with("...]")) {  // cut by -s: the result is all that is left to tell
+        values.clear();
+        a.length = 0;
+      }
+      return true;
+    }
+    case Role::kAcl: {
+      if (s.peek() != '"') return true;
+      const char* start = s.p + 1;
+      if (!s.skip_string()) return wrong("a string that does not end");
+      unescape({start, static_cast<size_t>(s.p - start) - 1}, scratch_);
+      if (!s.take("...")) a.mode = mode_of_acl(scratch_);
+      return true;
+    }
+    case Role::kStat:
+    case Role::kStatx: {
+      if (s.peek() != '{') return true;
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("a struct that does not end");
+      const std::string_view text(s.p, static_cast<size_t>(inner.p - s.p));
+      const bool x = arg.role == Role::kStatx;
+      if (const size_t at = text.find(x ? "stx_mode=" : "st_mode="); at != std::string_view::npos) {
+        static constexpr feign_name kTypes[] = {
+            {"S_IFREG", 0100000}, {"S_IFDIR", 040000}, {"S_IFLNK", 0120000},  {"S_IFCHR", 020000},
+            {"S_IFBLK", 060000},  {"S_IFIFO", 010000}, {"S_IFSOCK", 0140000}, {"S_ISUID", 04000},
+            {"S_ISGID", 02000},   {"S_ISVTX", 01000}};
+        static constexpr CallArg kMode = {"mode", Role::kMode,       Form::kPlain,
+                                          0,      std::size(kTypes), kTypes};
+        Scan mode(text.substr(at + (x ? 9 : 8)));
+        uint64_t value = 0;
+        if (flags(kMode, mode, value)) a.mode = static_cast<uint32_t>(value);
+      }
+      if (const size_t at = text.find(x ? "stx_size=" : "st_size="); at != std::string_view::npos) {
+        Scan size(text.substr(at + (x ? 9 : 8)));
+        if (size.number(number) && number >= 0) a.length = static_cast<uint64_t>(number);
+      }
+      return true;
+    }
+    case Role::kFds: {
+      Scan inner = s;  // the caller skips the array as a whole
+      if (!inner.take('[')) return true;
+      values.clear();
+      for (int i = 0; i < 2; ++i) {
+        inner.blanks();
+        if (!inner.number(number)) {
+          values.clear();
+          return true;  // "[...]" under -s 0
+        }
+        values.push_back(static_cast<uint64_t>(number));
+        if (inner.peek() == '<' && !inner.skip_angle())
+          return wrong("a descriptor's annotation does not end");
+        inner.take(',');
+      }
+      return true;
+    }
+  }
+  return true;
+}
+
+bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
+  values.clear();
+  after_cwd_ = false;
+  said_cwd_ = 0;
+  true_result_ = -1;
+  microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
+  bool is_cwd = false;
+  bool closed = false;
+  unsigned next = 0;
+  for (unsigned i = 0; !closed; ++i) {
+    s.blanks();
+    s.skip_name();
+    if (s.peek() == ')') {
+      ++s.p;
+      break;
+    }
+    const CallArg* arg = next < call.arg_count ? &call.args[next++] : nullptr;
+    if (arg != nullptr && arg->form == Form::kStruct) {
+      const CallArg* const first = arg;
+      while (next < call.arg_count && call.args[next].form == Form::kMember) ++next;
+      for (arg = first; arg != call.args + next; ++arg) {
+        Scan member = s;
+        // Before 4.11 a lock's members have no "l_" in front.
+        const std::string_view called = arg->member;
+        if (s.peek() == '{'
+                ? !find_member(member, called) &&
+                      !(called.starts_with("l_") && find_member(member, called.substr(2)))
+                : !called.empty())
+          continue;
+        if (!argument(*arg, member, a, values, is_cwd)) return false;
+      }
+    } else if (arg != nullptr) {
+      if (!argument(*arg, s, a, values, is_cwd)) {
+        const char* from = s.p;
+        Scan shown = s;
+        (void)shown.skip_argument();
+        error_ = "argument " + std::to_string(i + 1) + " (" + arg->name + ") is \"" +
+                 std::string(from, std::min<size_t>(static_cast<size_t>(shown.p - from), 40)) +
+                 "\": " + error_;
+        return false;
+      }
+      // A command of fcntl() that is not known is not that whose number is 0.
+      if (call.effect == Effect::kFcntl && arg->role == Role::kFlags && !known_) a.flags = 1U << 31;
+    }
+    if (!s.skip_argument()) return wrong(kNoEnd);
+    closed = s.take(')');
+    if (!closed) ++s.p;  // the comma
+  }
+  if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
+    const auto relative = [&](uint32_t id) {
+      size_t length = 0;
+      const char* path = host_->text(host_, id, &length);
+      return length != 0 && path[0] != '/';
+    };
+    const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
+    after_cwd_ = relative(a.path) ||
+                 (two && (a.handle2 == 0 || a.handle2 == FEIGN_CWD) && relative(a.path2));
+  }
+
+  s.blanks();
+  if (!s.take('=')) return wrong("there is no result: want \") = RESULT\"");
+  s.blanks();
+  if (s.take('?')) {
+    a.marks |= FEIGN_NO_RESULT;
+    return true;
+  }
+  int64_t result = 0;
+  if (!s.number(result)) return wrong("the result is no number");
+  if (result == -1) {
+    s.blanks();
+    const char* start = s.p;
+    while (is_name(s.peek())) ++s.p;
+    const std::string_view name(start, static_cast<size_t>(s.p - start));
+    const auto at = errors_.find(name);
+    if (at != errors_.end()) {
+      result = -at->second;
+    } else if (!name.empty()) {
+      a.marks |= FEIGN_NO_RESULT;
+    }
+  }
+  const bool opens = call.effect == Effect::kOpen || call.effect == Effect::kCreat;
+  if ((opens || call.effect == Effect::kAccept) && s.peek() == '<') {  // what it is
+    const char* start = s.p + 1;
+    if (s.skip_angle())
+      (opens ? a.path2 : a.file) =
+          hint(static_cast<int32_t>(result), {start, static_cast<size_t>(s.p - start) - 1});
+  }
+  if (result == 0 && true_result_ >= 0) result = true_result_;
+  a.result = result;
+  if (Scan rest = s; ends_early(rest)) return wrong(kLostNewline);
+  if (call.effect == Effect::kRead || call.effect == Effect::kWrite ||
+      call.effect == Effect::kPread || call.effect == Effect::kPwrite ||
+      call.effect == Effect::kPread2 || call.effect == Effect::kPwrite2) {
+    // A vector whose lengths were cut: as many bytes as were moved.
+    if (a.length == 0 && values.empty() && result > 0) a.length = static_cast<uint64_t>(result);
+  }
+  return true;
+}
+
+}  // namespace feign::strace

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// A call's name and arguments as its description in layers/posix.h says what they mean.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "feign.h"
+#include "layers/posix_ops.h"
+#include "providers/strace/text.h"
+
+namespace feign::strace {
+
+// Calls by name: a description, or a reason to leave it out.
+struct Known {
+  const Call* call = nullptr;
+  const LeftOutCall* left_out = nullptr;
+  bool narrow = false;  // of programs of 32 bits only
+};
+
+class Arguments {
+ public:
+  explicit Arguments(const feign_host* host);
+
+  // By any of its names; what nobody has described is left out, and why.
+  Known known(std::string_view name);
+  bool is_known(std::string_view name) const { return names_.contains(name); }
+  // Fills both from "arguments) = result <time>"; false: error() says why. What follows is of the
+  // last call that was read.
+  bool read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values);
+  const std::string& error() const { return error_; }
+  bool after_cwd() const { return after_cwd_; }    // a name of it is relative to the directory
+  uint32_t said_cwd() const { return said_cwd_; }  // that -y says it was in; 0: it does not
+  const std::string& requests() const { return requests_; }  // io_submit's array
+
+  // The text in a descriptor's annotation: mostly the same as the last time.
+  uint32_t hint(int32_t fd, std::string_view annotation);
+  // … between quotes.
+  uint32_t text_of(std::string_view quoted);
+
+ private:
+  bool argument(const CallArg& arg, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
+                bool& is_cwd);
+  static void times(Scan s, bool micro, std::vector<uint64_t>& values);
+  bool flags(const CallArg& arg, Scan& s, uint64_t& value);
+  bool wrong(const char* what) {
+    error_ = what;
+    return false;
+  }
+
+  const feign_host* host_;
+  std::unordered_map<std::string_view, Known> names_;
+  std::unordered_map<std::string_view, int> errors_;
+  // Calls without a description, as they turned up.
+  struct Unknown {
+    std::string name;
+    LeftOutCall call;
+  };
+  std::vector<std::unique_ptr<Unknown>> unknown_;
+  std::string scratch_, error_, requests_;
+  bool after_cwd_ = false;
+  uint32_t said_cwd_ = 0;
+  int64_t true_result_ = -1;   // behind a pointer
+  bool known_ = false;         // anything of the last flags()
+  bool microseconds_ = false;  // what the call's times count in
+  struct Hint {
+    std::string text;
+    uint32_t id = 0;
+  };
+  std::vector<Hint> hints_{1024};
+  struct FlagText {
+    const feign_name* names = nullptr;
+    std::string text;
+    uint64_t value = 0;
+    bool known = false;  // any name or number of it
+  };
+  std::vector<FlagText> flag_texts_{256};
+};
+
+}  // namespace feign::strace

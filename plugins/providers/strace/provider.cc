@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT
+// Provider strace: reads what strace(1) prints.
+//
+// A line is taken apart by a small tokenizer (text.h), never by searching for ") = "; which
+// argument means what comes from the call's description in layers/posix.h (arguments.h). Calls
+// interrupted in the text (<unfinished ...>) are put together again (source.h). Activities leave in
+// the order in which they took effect: a call that makes a process or gives up a descriptor holds
+// its place from its start, every other from its end; of calls on one name that overlap, as their
+// results tell (overlap.h).
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/input.h"
+#include "feign.hpp"
+#include "plugin/options.h"
+#include "providers/strace/source.h"
+
+namespace feign::strace {
+namespace {
+
+struct Options {
+  const char* const* file;
+  const char* cwd;
+  const char* overhead;
+  uint32_t keep_going;
+};
+constexpr feign_option kOptions[] = {
+    {"file", FEIGN_OPT_TEXTS, offsetof(Options, file), nullptr, nullptr, 0, 0,
+     "Trace file, plain, .gz or .zst; several (one a process or rank) are one trace. The prefix of "
+     "strace -ff stands for all of its files."},
+    {"cwd", FEIGN_OPT_TEXT, offsetof(Options, cwd), "", nullptr, 0, 0,
+     "Working directory of the program, where the trace does not tell it (by -y, chdir or getcwd). "
+     "Else /."},
+    {"overhead", FEIGN_OPT_TEXT, offsetof(Options, overhead), "auto", nullptr, 0, 0,
+     "Time of the tracer itself in the pause before each call, taken off: auto (estimated), none, "
+     "or a time such as 20us."},
+    {"keep-going", FEIGN_OPT_BOOL, offsetof(Options, keep_going), "no", nullptr, 0, 0,
+     "Count and skip lines that cannot be understood, instead of failing at the first."},
+};
+
+class Provider {
+ public:
+  Provider(const feign_host* host, const Options& options)
+      : options_(options), trace_{host, options.keep_going != 0} {}
+  feign_status start();
+  feign_status next(size_t want, feign_sink* out);
+
+ private:
+  feign_status find_overhead(const std::vector<std::string>& files);
+  void find_cwd(const std::string& file);
+
+  Options options_;
+  Trace trace_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  bool origin_known_ = false;  // of several files
+  uint64_t origin_ = 0;
+};
+
+feign_status Provider::start() {
+  std::vector<std::string> files;
+  for (const char* const* file = options_.file; *file != nullptr; ++file)
+    for (std::string& one : files_of(*file)) files.push_back(std::move(one));
+  const size_t count = files.size();
+  if (count == 0)
+    return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: want a trace file");
+  if (count > 60000)
+    return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: more than 60,000 files");
+  for (size_t i = 0; i < count; ++i) {
+    const std::string& path = files[i];
+    auto input = Input::open(path);
+    if (!input)
+      return trace_.host->fail(trace_.host, input.error().code(), input.error().text().c_str());
+    // PREFIX.PID, as -ff names them: the process of lines that name none.
+    const auto number = number_of(path);
+    const auto pid = static_cast<int64_t>(number.value_or(i + 1));
+    int32_t rank = -1;
+    if (count > 1) {
+      // Lines that name a process: each file is a rank's. Lines that name none: each is a
+      // process's.
+      auto head = head_of(path, 4096);
+      if (head) {
+        Scan s(*head);
+        s.blanks();
+        uint64_t first = 0;
+        const bool named = s.digits(first) && s.peek() == ' ' && !is_no_process(first);
+        if (named || head->starts_with("[pid")) rank = static_cast<int32_t>(number.value_or(i));
+      }
+    }
+    sources_.push_back(std::make_unique<Source>(trace_, std::make_unique<Lines>(std::move(*input)),
+                                                static_cast<uint32_t>(i), rank, pid));
+  }
+  find_cwd(files.front());
+  if (const feign_status status = find_overhead(files); status < 0) return status;
+  trace_.several = count > 1;
+  trace_.first = count == 1;  // several files have one clock: next() finds where it begins
+  return FEIGN_OK;
+}
+
+// Which process a line of the text is of; empty: it does not say.
+std::string_view process_at(std::string_view text, size_t at) {
+  Scan s(text.substr(text.rfind('\n', at) + 1));
+  s.blanks();
+  s.take("[pid");
+  s.blanks();
+  const char* start = s.p;
+  while (is_digit(s.peek())) ++s.p;
+  const bool named = s.peek() == ' ' || s.peek() == ']';
+  return {start, named ? static_cast<size_t>(s.p - start) : 0};
+}
+
+// Where the program was when it began: as the option says, or as the first getcwd or annotation of
+// AT_FDCWD does, less where one process had moved by then.
+void Provider::find_cwd(const std::string& file) {
+  constexpr size_t kLooked = size_t{256} << 10;
+  constexpr std::string_view kMarks[] = {"chdir(",    "chroot(", "getcwd",
+                                         "AT_FDCWD<", "-100<",   "AT_FDCWD */<"};
+  std::string cwd = options_.cwd;
+  const auto head = head_of(file, kLooked);
+  const std::string_view text = head ? std::string_view(*head) : std::string_view();
+  size_t places[std::size(kMarks)];
+  for (size_t i = 0; i < std::size(kMarks); ++i) places[i] = text.find(kMarks[i]);
+  std::string moved, said;
+  std::string_view mover;
+  while (cwd.empty()) {
+    size_t* const next = std::min_element(std::begin(places), std::end(places));
+    const size_t at = *next;
+    if (at == text.npos) break;
+    const std::string_view mark = kMarks[next - places];
+    *next = text.find(mark, at + 1);
+    const char before = at != 0 ? text[at - 1] : '\n';
+    Scan s(text.substr(at + mark.size()));
+    if (mark == "chroot(" || (mark == "chdir(" && before == 'f')) break;
+    const bool annotation = mark.ends_with('<');
+    if (annotation) {
+      // As an argument; in what is written it could say anything.
+      if (mark != "AT_FDCWD */<" && before != '(' && before != '=' &&
+          !text.substr(0, at).ends_with(", "))
+        continue;
+      --s.p;
+      const char* start = s.p + 1;
+      if (!s.skip_angle()) continue;
+      unescape({start, static_cast<size_t>(s.p - start) - 1}, said);
+    } else {
+      if (mark == "getcwd" && !s.take('(') && !s.take(" resumed>")) continue;
+      s.skip_name();
+      if (s.peek() != '"') continue;
+      const char* start = s.p + 1;
+      if (!s.skip_string()) continue;
+      unescape({start, static_cast<size_t>(s.p - start) - 1}, said);
+    }
+    const std::string_view process = process_at(text, at);
+    if (mark == "chdir(") {
+      s.blanks();
+      if (!s.take(')')) break;
+      s.blanks();
+      if (s.take("= -1")) continue;
+      if (said.starts_with('/') || said.find("..") != said.npos ||
+          (!moved.empty() && process != mover))
+        break;
+      moved += "/" + said;
+      mover = process;
+    } else if (said.starts_with('/') && !said.ends_with(" (deleted)")) {
+      if (!said.ends_with(moved) || (!moved.empty() && process != mover)) break;
+      cwd = said.substr(0, said.size() - moved.size());
+      if (cwd.empty()) cwd = "/";
+    }
+  }
+  trace_.cwd_told = !cwd.empty();
+  if (!trace_.cwd_told) cwd = "/";
+  trace_.cwd = trace_.host->intern(trace_.host, cwd.data(), cwd.size());
+}
+
+// strace's own time, from the first calls.
+feign_status Provider::find_overhead(const std::vector<std::string>& files) {
+  const std::string_view how = options_.overhead;
+  if (how == "none") return FEIGN_OK;
+  if (how != "auto") {
+    uint64_t given = 0;
+    const bool good = parse_duration(how, given) && given <= kSecond;
+    trace_.tracer.set(given);
+    if (good) return FEIGN_OK;
+    return trace_.host->fail(
+        trace_.host, FEIGN_ERR_ARGUMENT,
+        ("overhead=" + std::string(how) + ": want auto, none or a time up to 1s, such as 20us")
+            .c_str());
+  }
+  const auto* run =
+      static_cast<const feign_run*>(trace_.host->extension(trace_.host, "feign.run/1"));
+  if (run != nullptr && FEIGN_HAS(run, no_pauses) && run->no_pauses != 0) return FEIGN_OK;
+  constexpr uint64_t kMostLines = 10'000;
+  uint64_t lines = 0;
+  for (const std::string& path : files) {
+    if (!can_be_read_again(path)) return FEIGN_OK;
+    auto input = Input::open(path);
+    if (!input || lines >= kMostLines) break;
+    Source source(trace_, std::make_unique<Lines>(std::move(*input)), 0, -1, 1);
+    lines += source.pauses(kMostLines / std::min<size_t>(files.size(), 16), trace_.tracer);
+  }
+  if (!trace_.tracer.estimate()) return FEIGN_OK;
+  trace_.estimated = true;
+  char text[140];
+  snprintf(text, sizeof text,
+           "think times are without the tracer's own time, %.1f us a call on average (estimated; "
+           "overhead= sets it)",
+           static_cast<double>(trace_.tracer.mean_ns()) / 1000);
+  trace_.host->log(trace_.host, FEIGN_LOG_INFO, text);
+  return FEIGN_OK;
+}
+
+feign_status Provider::next(size_t want, feign_sink* out) {
+  size_t done = 0;
+  while (done < want) {
+    Source* best = nullptr;
+    for (auto& source : sources_) {
+      if (const feign_status status = source->fill(); status < 0) return status;
+      if (source->empty()) continue;
+      if (best == nullptr || source->when() < best->when()) best = source.get();
+    }
+    if (best == nullptr) return FEIGN_END;
+    if (sources_.size() > 1) {
+      const uint64_t by = best->front().ended();
+      best =
+          sources_[first_of(
+                       best->number(), sources_.size(), trace_.there,
+                       [&](size_t i) {
+                         Source& s = *sources_[i];
+                         const bool overlaps =
+                             &s == best || (!s.empty() && s.front().a.start_ns <= by);
+                         return overlaps ? &s.front().claims : nullptr;
+                       },
+                       [&](size_t late, size_t early, bool by_claims) {
+                         return trace_.shared.overtakes(sources_[late]->front().shown,
+                                                        sources_[early]->front().shown, by_claims);
+                       })]
+              .get();
+    }
+    const Held& next = best->front();
+    trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
+    trace_.shared.note(next.shown);
+    if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
+      origin_known_ = true;
+      origin_ = best->front().a.start_ns;
+      for (auto& source : sources_)
+        if (!source->empty()) origin_ = std::min(origin_, source->front().a.start_ns);
+    }
+    feign_activity* a = out->make(out);
+    if (a == nullptr) return trace_.host->fail(trace_.host, FEIGN_ERR_NOMEM, "out of memory");
+    const uint32_t mine = a->host;
+    Held& h = best->front();
+    *a = h.a;
+    a->host = mine;
+    a->start_ns -= std::min(a->start_ns, origin_);
+    if (!h.values.empty())
+      if (const feign_status status = trace_.host->set_values(
+              trace_.host, a, h.values.data(), static_cast<uint32_t>(h.values.size()));
+          status < 0)
+        return status;
+    best->pop();
+    if (const feign_status status = out->emit(out, a); status < 0) return status;
+    ++done;
+  }
+  return FEIGN_OK;
+}
+
+// A line of strace: an optional process, an optional time, then CALL(…, +++ or ---.
+bool looks_like_strace(std::string_view line) {
+  Scan s(line);
+  s.blanks();
+  if (s.take("strace: Process ") || s.take("% time ")) return true;
+  if (s.take("[pid")) {
+    while (!s.done() && s.peek() != ']') ++s.p;
+    s.take(']');
+    s.blanks();
+  }
+  for (int words = 0; words < 6; ++words) {
+    if (s.peek() == '[' || s.peek() == '(') {
+      while (!s.done() && s.peek() != ']' && s.peek() != ')') ++s.p;
+      if (!s.done()) ++s.p;
+    } else if (is_digit(s.peek())) {
+      while (is_digit(s.peek()) || s.peek() == '.' || s.peek() == ':') ++s.p;
+      if (s.peek() == '<' && !s.skip_angle()) return false;
+    } else {
+      break;
+    }
+    if (s.peek() != ' ') return false;
+    s.blanks();
+  }
+  if (s.take("+++ ") || s.take("--- ") || s.take("<... ")) return true;
+  const char* start = s.p;
+  while (is_name(s.peek())) ++s.p;
+  return s.p - start >= 3 && s.peek() == '(';
+}
+
+int probe(const char*, const void* head, size_t size) noexcept try {
+  std::string_view text(static_cast<const char*>(head), size);
+  if (text.find('\0') != std::string_view::npos) return 0;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Lines does
+  int good = 0, lines = 0;
+  while (!text.empty() && lines < 10) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (line.empty()) continue;
+    ++lines;
+    good += looks_like_strace(line.find('\x1b') != line.npos ? without_colours(line)
+                                                             : std::string(line));
+  }
+  return lines == 0 ? 0 : good * 90 / lines;
+} catch (const std::exception&) {
+  return 0;
+}
+
+constexpr feign_provider kApi = feign::provider<Provider, Options>(probe);
+constexpr feign_component kComponent = feign::component<Options>(
+    kApi, "strace", "Reads what strace prints (-f, -ff, -t…, -T, -y…).", kOptions);
+constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+
+}  // namespace
+}  // namespace feign::strace
+
+FEIGN_ROLES(FEIGN_PROVIDER);
+extern "C" const feign_plugin feign_plugin_v1 = {
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "strace",
+    FEIGN_VERSION,        "MIT",           feign::strace::kComponents};

@@ -1,0 +1,860 @@
+// SPDX-License-Identifier: MIT
+#include "providers/strace/source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace feign::strace {
+namespace {
+
+constexpr uint64_t kDay = 86400 * kSecond;
+constexpr uint64_t kOldest =
+    100'000'000;  // seconds: what is less is no date, but since the line before
+// A call that holds its place in the order is waited for over at most this many later ones.
+constexpr size_t kMaxHeld = size_t{1} << 18;
+// … behind a call that lasts: others' lines come first; strace leaves the process.
+constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
+
+// Calls that take effect when they start, not when they end: those that make a process, give up a
+// descriptor or a lock, or wake somebody, who may be seen to go on before the call is seen to end.
+// `text` is the call with its arguments, as far as they are known.
+bool at_start(const Call& call, std::string_view text) {
+  switch (call.effect) {
+    case Effect::kFork:
+    case Effect::kVfork:
+    case Effect::kClone:
+    case Effect::kClose:
+    case Effect::kConnect:
+    case Effect::kSend:
+      return true;
+    case Effect::kFutex:
+      return text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos;
+    case Effect::kFlock:
+      return text.find("LOCK_UN") != text.npos;
+    case Effect::kFcntl:
+      return text.find("F_UNLCK") != text.npos && text.find("F_GETLK") == text.npos;
+    case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
+      Scan s(text.substr(text.find('(') + 1));
+      s.skip_name();
+      while (is_digit(s.peek())) ++s.p;
+      return s.take('<') && s.peek() != '/';
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Process& Source::process(int64_t pid) {
+  if (pid == last_pid_ && last_process_ != nullptr) return *last_process_;
+  auto& p = processes_[pid];
+  if (!p) {
+    p = std::make_unique<Process>();
+    p->pid = pid;
+    feign_stream_info info{};
+    info.struct_size = sizeof info;
+    info.rank = rank_;
+    info.process = pid;
+    info.thread = pid;
+    p->stream = trace_.host->stream(trace_.host, &info);
+  }
+  last_pid_ = pid;
+  last_process_ = p.get();
+  return *p;
+}
+
+// `line`: which, if it is not the one that was read last.
+feign_status Source::bad(const std::string& what, uint64_t line) {
+  if (trace_.keep_going) {
+    trace_.host->left_out(trace_.host, 0, "(line)", "not understood", 0, 0);
+    return FEIGN_OK;
+  }
+  if (line == 0) line = lines_->number();
+  const std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
+  // strace was killed, or its disk full; but for a text that is no trace at all.
+  if (any_call_ && !lines_->complete() && line == lines_->number()) {
+    trace_.host->log(trace_.host, FEIGN_LOG_WARN,
+                     (text + " (the last line is cut short, and left out)").c_str());
+    trace_.host->left_out(trace_.host, 0, "(line)", "the last line, cut short", 0, 0);
+    return FEIGN_OK;
+  }
+  return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT,
+                           (text + " (--keep-going leaves such lines out)").c_str());
+}
+
+// What is no line of a trace: what is written to the terminal by a process that is in write(), or
+// an error.
+feign_status Source::stray(std::string_view text, const char* want) {
+  if (!any_call_ && text.find("strace") != text.npos) {  // "$ strace -f COMMAND"
+    trace_.host->left_out(trace_.host, 0, "(line)", "the command that was typed", 0, 0);
+    return FEIGN_OK;
+  }
+  if (std::none_of(processes_.begin(), processes_.end(), [](const auto& p) {
+        return p.second->begun && p.second->call.text.starts_with("write");
+      }))
+    return bad("\"" + std::string(text.substr(0, 40)) + "\": " + want);
+  const size_t at = text.rfind("[pid ");  // a trace's line behind it
+  return at == text.npos || at == 0 ? FEIGN_OK : line(text.substr(at));
+}
+
+uint64_t Source::when() const {
+  const Held& h = queue_.front();
+  return h.from_start ? h.a.start_ns : h.ended();
+}
+
+void Source::pop() {
+  next_->gone = true;
+  next_ = nullptr;
+  for (; !queue_.empty() && queue_.front().gone; queue_.pop_front()) forget(queue_.front());
+}
+
+// The call waits for nobody who is still under way.
+void Source::forget(Held& h) {
+  std::erase(releases_, &h);
+  for (auto p = under_way_.begin(); h.open != 0 && p != under_way_.end(); ++p)
+    h.open -= static_cast<uint32_t>(std::erase((*p)->call.early, &h));
+}
+
+feign_status Source::fill() {
+  if (next_ != nullptr) return FEIGN_OK;
+  while (!over_ && (queue_.empty() || ((!queue_.front().complete || queue_.front().open != 0) &&
+                                       queue_.size() < kMaxHeld))) {
+    std::string_view text;
+    auto got = lines_->next(text);
+    if (!got) return trace_.host->fail(trace_.host, got.error().code(), got.error().text().c_str());
+    if (!*got) {
+      over_ = true;
+      if (broken_ != nullptr)
+        if (const feign_status status = gives_up(); status < 0) return status;
+      break;
+    }
+    if (const feign_status status = line(text); status < 0) return status;
+  }
+  if (over_) {  // what never returned keeps its place only if it matters for what follows
+    for (Held& h : queue_)
+      if (!h.complete) {
+        h.complete = true;
+        h.a.marks |= FEIGN_NO_RESULT;
+      }
+    for (auto& [pid, p] : processes_)
+      if (p->begun) {
+        p->begun = false;
+        (void)no_longer_under_way(*p);
+        if (p->call.place == nullptr)
+          trace_.host->left_out(trace_.host, p->stream, "(call)", "did not return", 0, 0);
+      }
+  } else if (Held& h = queue_.front(); !h.complete || h.open != 0) {
+    if (!h.complete) h.a.marks |= FEIGN_NO_RESULT;
+    h.complete = true;
+    forget(h);
+  }
+  if (queue_.empty()) return FEIGN_OK;
+  next_ = &queue_.front();
+  if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
+    if (const size_t at = first_of(
+            rivals.size(), rivals.size(), trace_.there,
+            [&](size_t i) {
+              Held* const h = i < rivals.size() ? rivals[i] : next_;
+              return h->gone ? nullptr : &h->claims;
+            },
+            [&](size_t late, size_t early, bool by_claims) {
+              const auto of = [&](size_t i) -> const Shown& {
+                return (i < rivals.size() ? rivals[i] : next_)->shown;
+              };
+              return trace_.shared.overtakes(of(late), of(early), by_claims);
+            });
+        at < rivals.size())
+      next_ = rivals[at];
+  return FEIGN_OK;
+}
+
+// Reads "[pid N] ", "N ", times of every form, and what strace -n, -i, -Y put before the call.
+bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
+  pid = pid_;
+  bool timed = false, named = false;
+  time = clock_;
+  s.blanks();
+  if (s.take("[pid")) {
+    named = true;
+    s.blanks();
+    if (!s.number(pid)) return false;
+    if (s.peek() == '<' && !s.skip_angle()) return false;
+    if (!s.take(']')) return false;
+    s.blanks();
+  }
+  while (is_digit(s.peek()) || s.peek() == '(' || s.peek() == '[') {
+    const char* start = s.p;
+    if (s.peek() == '(') {  // "(+     0.000010)": the relative time beside the absolute one
+      if (!s.take("(+")) return false;
+      while (!s.done() && s.peek() != ')') ++s.p;
+      if (!s.take(')')) return false;
+      s.blanks();
+      continue;
+    }
+    if (s.peek() == '[') {  // "[ 257]" or "[00007f...]"
+      while (!s.done() && s.peek() != ']') ++s.p;
+      if (!s.take(']')) return false;
+      s.blanks();
+      continue;
+    }
+    uint64_t whole = 0;
+    if (!s.digits(whole)) return false;
+    // Whole seconds: what stands where a process was named, or can be none.
+    const bool seconds = s.peek() == ' ' && !timed && (named || seconds_ || is_no_process(whole));
+    seconds_ |= seconds && !named;
+    if (s.peek() == ':' || s.peek() == '.' || seconds) {
+      uint64_t ns = 0;
+      const bool of_day = s.peek() == ':';
+      if (of_day) {
+        for (int part = 0; part < 2; ++part) {
+          uint64_t sixty = 0;
+          if (!s.take(':') || !s.digits(sixty) || sixty > 60) return false;
+          whole = whole * 60 + sixty;
+        }
+      }
+      const bool fine = s.take('.');
+      if (fine) ns = s.nanoseconds();
+      exact_ |= fine && (of_day || whole >= kOldest);
+      if (whole > uint64_t{1} << 33) return false;
+      uint64_t t = whole * kSecond + ns + shift_;
+      if (of_day) {
+        t += day_;
+        if (t + kDay / 2 < clock_) {  // midnight has passed
+          t += kDay;
+          day_ += kDay;
+        }
+      } else if (whole < kOldest) {
+        t += clock_ - shift_;  // -r: since the line before
+      }
+      time = t;
+      timed = true;
+    } else if (!timed && (s.peek() == ' ' || s.peek() == '<')) {
+      if (whole > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) return false;
+      pid = static_cast<int64_t>(whole);
+      named = true;
+      if (s.peek() == '<' && !s.skip_angle()) return false;
+    } else {
+      s.p = start;
+      return false;
+    }
+    if (s.peek() != ' ') return false;
+    s.blanks();
+  }
+  return true;
+}
+
+void Source::on_terminal(std::string_view line, int64_t& pid) {
+  if (line.starts_with("[pid")) {
+    if (first_pid_ == 0 && !attached_.contains(pid)) first_pid_ = pid;
+    live_.insert(pid);
+  } else if (live_.size() == 1) {
+    pid = *live_.begin();
+  } else {
+    return;
+  }
+  if (line.find("+++ ") != std::string_view::npos &&
+      (line.find("+++ exited") != std::string_view::npos ||
+       line.find("+++ killed") != std::string_view::npos))
+    live_.erase(pid);
+  if (pid == first_pid_) pid = pid_;
+}
+
+// A clock that was set back would make calls end before they began: what follows is moved on.
+// Processes are stopped side by side, so that their lines may be a little out of order.
+void Source::check_clock(uint64_t& time) {
+  if (time + kSecond >= clock_) return;
+  const uint64_t back = clock_ - time;
+  shift_ += back;
+  time = clock_;
+  if (++jumps_ > 3) return;
+  char text[64];
+  snprintf(text, sizeof text, "the clock was set back by %.3f s",
+           static_cast<double>(back) / static_cast<double>(kSecond));
+  trace_.host->log(
+      trace_.host, FEIGN_LOG_WARN,
+      (lines_->path() + ":" + std::to_string(lines_->number()) + ": " + text +
+       "; later times are moved on by as much" + (jumps_ == 3 ? " (no more is said of it)" : ""))
+          .c_str());
+}
+
+// With -z and the like, strace writes the rest of a call with nothing before it.
+bool Source::is_rest_of_call(std::string_view text) const {
+  if (unfinished_ == nullptr || !unfinished_->begun || end_of_call(text) == text.npos) return false;
+  const std::string_view whole = text;
+  while (text.starts_with('[') && text.find(']') != text.npos)  // -n, -i: a call follows
+    text = text.substr(std::min(text.find_first_not_of(' ', text.find(']') + 1), text.size()));
+  const std::string_view name = name_of_call(text);
+  return !whole.starts_with("[pid") && (name.empty() || !text.substr(name.size()).starts_with('('));
+}
+
+// What is no call, and calls whose text is broken: most lines begin with a number and are neither.
+// Sets `text` to what is left to read, empty if there is nothing.
+feign_status Source::unusual(std::string_view& text, std::string& memory) {
+  const auto begins = [&](std::string_view with) { return text.starts_with(with); };
+  // On a terminal, "strace: Process N attached" may break the line of the call that made it.
+  if (!cut_.empty()) {
+    memory = std::move(cut_) + std::string(text);
+    cut_.clear();
+    text = memory;
+  }
+  int64_t child = 0;
+  if (const size_t at = message_at(text, child); at != text.npos) {
+    if (child != 0 && !any_call_ && first_pid_ == 0)
+      first_pid_ = child;  // -p: it was there before
+    else if (child != 0)
+      attached_.insert(child);
+    cut_.assign(text.substr(0, at));
+    text = {};
+    return FEIGN_OK;
+  }
+  // Stacks (-k), data (-e read, -e write), and what strace says of itself.
+  if (begins("strace: ") || begins("[ Process PID=") || begins(" > ") || begins(" | ") ||
+      begins(" * ") ||
+      text.substr(std::min(text.find_first_not_of(' '), text.size())) == kDetached) {
+    text = {};
+  } else if (begins("% time ")) {  // -C: a table of counts ends the trace
+    if (!any_call_)
+      return bad("this is strace -c's table of counts, and no trace: want strace without -c");
+    table_ = true;
+    text = {};
+  } else if (is_rest_of_call(text)) {
+    const std::string all = unfinished_->call.text + std::string(text);
+    text = {};
+    return ended(*unfinished_, all);
+  } else if (coloured_) {
+    memory = without_colours(text);
+    text = memory;
+  }
+  return FEIGN_OK;
+}
+
+feign_status Source::line(std::string_view text) {
+  while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.empty() || table_) return FEIGN_OK;
+  if (broken_ != nullptr) return goes_on(text);
+  constexpr uint64_t kLook = 100;  // lines that tell whether the trace is coloured
+  if (lines_->number() <= kLook) coloured_ |= text.find('\x1b') != text.npos;
+  std::string memory;
+  if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || coloured_ ||
+      text.ends_with(" parent)") || text.ends_with(" ready)")) {
+    const feign_status status = unusual(text, memory);
+    if (status < 0 || text.empty()) return status;
+  }
+  Scan s(text);
+  int64_t pid;
+  uint64_t time;
+  if (!prefix(s, pid, time)) {
+    if (text.find("[ Process PID=") != std::string_view::npos) return FEIGN_OK;  // … runs in 32 bit
+    if (is_rest_of_call(text))
+      return ended(*unfinished_, unfinished_->call.text + std::string(text));
+    return stray(text, "want [PID] [TIME] CALL(…) = RESULT");
+  }
+  if (trace_.first) {
+    trace_.first = false;
+    trace_.base = time;
+  }
+  if (trace_.several && !exact_) {
+    trace_.several = false;
+    trace_.host->log(trace_.host, FEIGN_LOG_INFO,
+                     "several files without times of day to the microsecond: what came first "
+                     "in different ones is a guess (strace -ff -ttt tells it)");
+  }
+  if (!attached_.empty()) on_terminal(text, pid);
+  check_clock(time);
+  clock_ = time;
+  const std::string_view rest = s.rest();
+  const char kind = rest.empty() ? '\0' : rest[0];
+  if (kind == '+' && rest.starts_with("+++ ")) {
+    Scan m(rest.substr(4));
+    if (m.take("superseded by execve in pid ")) {
+      // The thread that called execve goes on under the process's id.
+      int64_t caller = 0;
+      if (m.number(caller) && processes_.contains(caller) && process(caller).begun) {
+        Process& from = process(caller);
+        Process& to = process(pid);
+        (void)no_longer_under_way(from);
+        (void)no_longer_under_way(to);
+        to.begun = true;
+        to.call = std::move(from.call);
+        to.call.took_over = true;
+        from.begun = false;
+      }
+    } else if (const auto at = processes_.find(pid); at != processes_.end()) {
+      (void)no_longer_under_way(*at->second);
+      queue_.emplace_back();
+      feign_activity& a = queue_.back().a;
+      a.op = trace_.arguments.known("exit").call->op;
+      a.stream = at->second->stream;
+      a.start_ns = time - std::min(time, trace_.base);
+      a.place = FEIGN_PLACE(number_, lines_->number());
+      a.marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
+    }
+    return FEIGN_OK;
+  }
+  if (kind == '-' && rest.starts_with("--- ")) return FEIGN_OK;
+  if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
+  if (rest.size() > 4 && rest[rest.size() - 2] == '.') {  // "… ...>", and few else
+    constexpr std::string_view kChanged = "<pid changed to ";
+    for (const std::string_view end : {kUnfinished, kDetached})
+      if (rest.ends_with(end)) {
+        const std::string_view begun = rest.substr(0, rest.size() - end.size());
+        const size_t name = name_of_call(begun).size();
+        if (name == 0 || !begun.substr(name).starts_with('('))
+          return stray(rest, "want CALL(… <unfinished ...>");
+        return unfinished(pid, time, begun);
+      }
+    // A thread that is not the first calls execve and goes on under the process's id.
+    if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
+      int64_t now = 0;
+      Scan number(rest.substr(at + kChanged.size()));
+      if (number.number(now)) {
+        const feign_status status = unfinished(now, time, rest.substr(0, at));
+        process(now).call.took_over = true;
+        return status;
+      }
+    }
+  }
+  return call(process(pid), time, rest, lines_->number(), nullptr);
+}
+
+// What a program writes to the terminal that it is traced on breaks the line of the call under way.
+// `text` is the next line after such a beginning: more of what was written, or the call's end.
+feign_status Source::goes_on(std::string_view text) {
+  constexpr size_t kMost = size_t{1} << 20;
+  Broken& b = *broken_;
+  size_t close = end_of_call(text);
+  // Another call's end, in what is written.
+  if (close != text.npos && b.text.starts_with("write(") &&
+      is_digit(result_of(text.substr(close))[0]) &&
+      !count_of(b.text).starts_with(result_of(text.substr(close))))
+    close = text.npos;
+  for (const std::string_view end : {kUnfinished, kDetached})
+    if (text.ends_with(end)) {
+      const std::unique_ptr<Broken> begun = std::move(broken_);
+      return unfinished(begun->pid, begun->time, begun->text);
+    }
+  Scan s(text);
+  int64_t pid;
+  uint64_t time;
+  const uint64_t day = day_;
+  // A line of its own: what was begun has no end.
+  const bool own = prefix(s, pid, time) &&
+                   (s.take("+++ ") || s.take("--- ") || s.take("<... ") ||
+                    (close != text.npos && trace_.arguments.is_known(name_of_call(s.rest())) &&
+                     s.rest().substr(name_of_call(s.rest()).size()).starts_with('(')));
+  day_ = day;  // what is written may look like a time
+  if (own || (close == text.npos && (b.lost += text.size()) > kMost)) {
+    const feign_status status = gives_up();
+    return status < 0 ? status : line(text);
+  }
+  if (close == text.npos) return FEIGN_OK;
+  const std::unique_ptr<Broken> begun = std::move(broken_);
+  begun->text += text;
+  if (std::string plain;
+      begun->text.starts_with("write(") && !(plain = without_output(begun->text)).empty())
+    begun->text = std::move(plain);
+  return call(process(begun->pid), begun->time, begun->text, begun->line, nullptr);
+}
+
+feign_status Source::gives_up() {
+  const std::unique_ptr<Broken> begun = std::move(broken_);
+  if (begun->left_out == nullptr) return bad(begun->why, begun->line);
+  trace_.host->left_out(trace_.host, process(begun->pid).stream, begun->left_out->name,
+                        "did not return", 0, begun->left_out->passed);
+  return FEIGN_OK;
+}
+
+feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
+  Process& p = process(pid);
+  // What another process writes to the terminal may stand behind a number: "0666hello".
+  const size_t end = text.find_last_not_of(' ') + 1;
+  size_t last = end;
+  while (last > 0 && is_name(text[last - 1])) --last;
+  Scan token(text.substr(last, end - last));
+  if (int64_t number = 0; token.number(number) && !token.done())
+    text.remove_suffix(static_cast<size_t>(text.data() + text.size() - token.p));
+  any_call_ = true;
+  (void)no_longer_under_way(p);
+  p.begun = true;
+  unfinished_ = &p;
+  p.call.text.assign(text);
+  p.call.start = time;
+  p.call.line = lines_->number();
+  p.call.place = nullptr;
+  p.call.took_over = false;
+  const Known k = trace_.arguments.known(name_of_call(text));
+  if (k.call == nullptr) return FEIGN_OK;
+  const Effect e = k.call->effect;
+  if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
+    queue_.emplace_back();
+    Held& h = queue_.back();
+    h.complete = false;
+    h.a = feign_activity{};
+    h.a.op = k.call->op;
+    h.a.start_ns = time - std::min(time, trace_.base);
+    h.a.stream = p.stream;
+    h.a.place = FEIGN_PLACE(number_, p.call.line);
+    p.call.place = &h;
+    if (e == Effect::kFlock ||
+        e == Effect::kFcntl) {  // whoever asks for the lock may be refused it
+      names(p.call, *k.call);
+      h.claims[0] = {std::exchange(p.call.names, {})[0], There::kUnknown, There::kYes};
+      releases_.push_back(&h);
+    }
+  } else {
+    names(p.call, *k.call);
+    if (p.call.names[0] != 0) under_way_.push_back(&p);
+  }
+  return FEIGN_OK;
+}
+
+// What the call is about, as far as its beginning tells.
+void Source::names(Begun& begun, const Call& call) {
+  const std::string_view text = begun.text;
+  Scan s(text.substr(text.find('(') + 1));
+  s.skip_name();
+  begun.names = {};
+  const bool locks = call.effect == Effect::kFlock ||
+                     (call.effect == Effect::kFcntl && text.find("F_SETLK") != text.npos);
+  const bool writes = call.effect == Effect::kWrite;
+  if (call.effect == Effect::kRead || writes || locks) {
+    int64_t fd = 0;
+    if (!s.number(fd)) return;
+    uint32_t file = 0;
+    if (const char* start = s.p + 1; s.peek() == '<' && s.skip_angle())
+      file = trace_.arguments.hint(static_cast<int32_t>(fd),
+                                   {start, static_cast<size_t>(s.p - start) - 1});
+    if (locks)
+      begun.names[0] = file != 0 ? lock_name(file) : 0;
+    else if (!writes || file != 0)
+      begun.names[0] = stream_name(file, FEIGN_FD(fd));
+    return;
+  }
+  const auto is_path = [](const CallArg& a) {
+    return a.role == Role::kPath || a.role == Role::kPath2;
+  };
+  if (std::none_of(call.args, call.args + call.arg_count, is_path)) return;
+  for (uint32_t& name : begun.names) {
+    const size_t quote = s.rest().find('"');
+    if (quote == std::string_view::npos) return;
+    s.p += quote;
+    const char* start = s.p + 1;
+    if (!s.skip_string()) return;
+    name = trace_.arguments.text_of({start, static_cast<size_t>(s.p - start) - 1});
+  }
+}
+
+// The calls that ended while that of `p` was under way, and are about its names: they wait for it
+// no longer.
+std::vector<Held*> Source::no_longer_under_way(Process& p) {
+  if (p.call.names[0] == 0) return {};
+  p.call.names = {};
+  std::erase(under_way_, &p);
+  for (Held* h : p.call.early) --h->open;
+  return std::exchange(p.call.early, {});
+}
+
+// The call of `p` that was under way has ended.
+feign_status Source::ended(Process& p, std::string_view text) {
+  p.begun = false;
+  const size_t before = queue_.size();
+  const std::vector<Held*> early = no_longer_under_way(p);
+  if (const feign_status s = call(p, p.call.start, text, p.call.line, p.call.place); s < 0)
+    return s;
+  if (early.empty() || queue_.size() != before + 1) return FEIGN_OK;
+  for (Held* const h : early) h->rivals.push_back(&queue_.back());
+  return FEIGN_OK;
+}
+
+feign_status Source::resumed(int64_t pid, std::string_view text) {
+  Process& p = process(pid);
+  const size_t close = text.find(" resumed>");
+  if (close == std::string_view::npos) return stray(text, "want <... CALL resumed>");
+  if (!p.begun) {
+    trace_.host->left_out(trace_.host, p.stream, "(call)", "began before the trace", 0, 0);
+    return FEIGN_OK;
+  }
+  std::string_view rest = text.substr(close + strlen(" resumed>"));
+  // Old strace prints a blank before what follows; after a comma there is one already.
+  if (rest.starts_with(' ') && p.call.text.ends_with(' ')) rest.remove_prefix(1);
+  std::string whole = p.call.text;
+  if (p.call.took_over) {
+    // strace shows what was left in a register for its result.
+    whole += ") = 0";
+    if (const size_t time = rest.rfind(" <"); time != std::string_view::npos)
+      whole += rest.substr(time);
+  } else {
+    whole += rest;
+  }
+  return ended(p, whole);
+}
+
+feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
+                          Held* place) {
+  const std::string_view name = name_of_call(text);
+  Scan s(text);
+  s.p += name.size();
+  if (name.empty() || !s.take('(')) return stray(text, "want CALL(…) = RESULT");
+  any_call_ = true;
+
+  const feign_host* host = trace_.host;
+  const Known k = trace_.arguments.known(name);
+  uint64_t duration = 0;
+  const bool timed = duration_of(text, duration);
+  timed_ |= timed;
+  // Its result may be cut short, too: -1 of -1 ENOENT.
+  const bool cut = timed_ && !timed && !lines_->complete() && !text.ends_with("= ?");
+  // The line may end before the call does: goes_on().
+  const auto breaks = [&](std::string why) {
+    if (place != nullptr || first_line != lines_->number()) return bad(why, first_line);
+    broken_ = std::make_unique<Broken>();
+    broken_->text = text;
+    broken_->why = std::move(why);
+    broken_->left_out = k.left_out;
+    broken_->pid = p.pid;
+    broken_->time = time;
+    broken_->line = first_line;
+    return FEIGN_OK;
+  };
+  if (k.call == nullptr && end_of_call(text) == text.npos)
+    return breaks(std::string(name) + "(): " + kNoEnd);
+  if (k.call != nullptr && place == nullptr) queue_.emplace_back();
+  Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.back();
+  Arguments& arguments = trace_.arguments;
+  if (held != nullptr && (!arguments.read(*k.call, s, held->a, held->values) || cut)) {
+    std::string why = std::string(name) + "(): ", without;
+    why += cut ? "there is no time behind its result, as there is elsewhere" : arguments.error();
+    if (k.call->effect == Effect::kWrite && place == nullptr && !cut &&
+        arguments.error() != kLostNewline)
+      without = without_output(text);
+    Scan again(without);
+    if (!without.empty()) {
+      again.p += name.size() + 1;
+      held->a = feign_activity{};
+    }
+    if (without.empty() || !arguments.read(*k.call, again, held->a, held->values)) {
+      if (place != nullptr) {
+        place->complete = true;
+        place->a.marks |= FEIGN_NO_RESULT;
+      } else {
+        queue_.pop_back();
+      }
+      return end_of_call(text) == text.npos ? breaks(std::move(why))
+                                            : bad(why, cut ? 0 : first_line);
+    }
+  }
+
+  const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
+  p.overhead += trace_.tracer.of(quicker);
+  if (held == nullptr) {
+    // The shortest calls take next to nothing without a tracer.
+    if (k.left_out->passed != FEIGN_WAITED && trace_.estimated)
+      p.overhead += std::min(quicker, trace_.tracer.of(quicker));
+    host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->passed);
+    return FEIGN_OK;
+  }
+
+  Held& h = *held;
+  if (arguments.after_cwd()) h.a.file = trace_.cwd;
+  if (arguments.after_cwd() && !trace_.cwd_told && !p.moved) {
+    trace_.cwd_told = true;
+    host->log(host, FEIGN_LOG_INFO,
+              "the trace does not tell the directory that names are relative to: / is taken "
+              "(--cwd DIR says which)");
+  }
+  h.a.op = k.call->op;
+  h.a.stream = p.stream;
+  h.a.start_ns = time - std::min(time, trace_.base);
+  h.a.duration_ns = duration;
+  h.a.place = FEIGN_PLACE(number_, first_line);
+  h.from_start = at_start(*k.call, text);
+  // Before 4.8 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
+  if (k.call->effect == Effect::kMap && name == "mmap2" && h.a.offset % 4096 != 0)
+    h.a.offset *= 4096;
+  // The tracer stopped the process before and after each of them.
+  // An estimate is right on average: what is more than this pause is taken off the next ones.
+  const uint64_t off = std::min(p.overhead, time - std::min(time, p.ended));
+  h.a.compute_ns = off;
+  const uint64_t left =
+      trace_.estimated ? std::min(p.overhead - off, 20 * trace_.tracer.mean_ns()) : 0;
+  if (place == nullptr) {
+    if ((h.a.marks & FEIGN_NO_RESULT) && k.call->effect != Effect::kExit &&
+        k.call->effect != Effect::kExitGroup) {
+      // Interrupted, to be restarted or never to return: the call that counts is another one.
+      queue_.pop_back();
+      host->left_out(host, p.stream, k.call->name, "interrupted", duration, FEIGN_WAITED);
+      return FEIGN_OK;
+    }
+    p.overhead = left;
+    p.ended = time + duration;
+    if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
+    if (arguments.said_cwd() != 0) p.cwd = arguments.said_cwd();
+    h.shown = shown_by(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid), host);
+    overlaps(p, h, k.call->effect);
+  } else {
+    p.overhead = left;
+    p.ended = time + duration;
+    place->complete = true;
+    released(h);
+    h.shown = shown_by(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid), host);
+  }
+  const Effect e = k.call->effect;
+  // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
+  p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
+  if (p.narrow && name == "getdents" && h.a.result >= 0) h.a.marks |= FEIGN_NO_RESULT;
+  if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
+    trace_.began_in[h.a.result] = where(p);
+  return FEIGN_OK;
+}
+
+// The directory that the process is in; 0: it is not known.
+uint32_t Source::where(Process& p) {
+  if (p.cwd == 0 && !p.moved) {
+    auto& all = trace_.began_in;
+    if (all.empty()) all[p.pid] = trace_.cwd;  // the first of all
+    if (const auto at = all.find(p.pid); at != all.end()) p.cwd = at->second;
+  }
+  return p.cwd;
+}
+
+// Who is still at a lock that was given up by then may have been refused it before.
+void Source::released(Held& h) {
+  if (std::erase(releases_, &h) == 0 || h.claims[0].name == 0) return;
+  for (Process* other : under_way_)
+    if (other->call.names[0] == h.claims[0].name) {
+      other->call.early.push_back(&h);
+      ++h.open;
+    }
+}
+
+// What a call that has ended says of its names, and who else may say something of them.
+void Source::overlaps(Process& p, Held& h, Effect effect) {
+  h.claims = claims(effect, h.a);
+  const Lock& lock = h.shown.lock;
+  if (lock.what != Lock::kNone && lock.what != Lock::kClosed)
+    h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
+  else if (h.shown.tail.what == Tail::kAppend)
+    h.claims[0].name = stream_name(h.a.file, h.a.handle);
+  for (Held* release : releases_)
+    if (h.claims[0].name != 0 && release->claims[0].name == h.claims[0].name)
+      release->rivals.push_back(&h);
+  for (Process* other : under_way_)
+    for (const Claim& claim : h.claims)
+      if ((claim.after != There::kUnknown || h.shown.tail.what != Tail::kNone) &&
+          (claim.name == other->call.names[0] || claim.name == other->call.names[1])) {
+        other->call.early.push_back(&h);
+        ++h.open;
+        break;
+      }
+  trace_.there.below(where(p), h.claims, h.a, trace_.host);
+  p.cwd = trace_.there.moves(p.cwd, effect, h.a, trace_.host);
+  p.moved |= effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot;
+}
+
+// io_submit's array: each request that was accepted becomes an activity of its own.
+feign_status Source::requests(Held& first, int64_t accepted) {
+  const std::string_view all = trace_.arguments.requests();
+  const Held blank = first;
+  int64_t count = 0;
+  for (size_t at = all.find('{'); at != std::string_view::npos; ++count) {
+    if (count != 0 && count >= accepted) break;
+    Scan s(all.substr(at));
+    if (!s.skip_argument() && !s.done()) return bad("io_submit(): a request that does not end");
+    std::string_view one(all.substr(at, static_cast<size_t>(s.p - all.data()) - at));
+    if (const size_t end = one.rfind('}'); end != std::string_view::npos) one = one.substr(0, end);
+    const auto member = [&](std::string_view name, int64_t& value) {
+      for (size_t p = one.find(name); p != std::string_view::npos; p = one.find(name, p + 1)) {
+        Scan v(one.substr(p + name.size()));
+        if ((v.take('=') || v.take(':')) && v.number(value)) return true;
+      }
+      return false;
+    };
+    int64_t fd = -1, bytes = 0, offset = 0, opcode = -1;
+    if (!member("fildes", fd)) (void)member("filedes", fd);
+    (void)member("nbytes", bytes);
+    (void)member("offset", offset);
+    (void)member("opcode", opcode);
+    static constexpr std::pair<std::string_view, int> kOpcodes[] = {
+        {"PREADV", 7}, {"PWRITEV", 8}, {"FDSYNC", 3}, {"FSYNC", 2},   {"POLL", 5},
+        {"PREAD", 0},  {"PWRITE", 1},  {"preadv", 7}, {"pwritev", 8}, {"fdsync", 3},
+        {"fsync", 2},  {"poll", 5},    {"pread", 0},  {"pwrite", 1}};
+    for (const auto& [name, code] : kOpcodes)
+      if (opcode < 0 && one.substr(0, 120).find(name) != std::string_view::npos) opcode = code;
+    if (count != 0) queue_.push_back(blank);
+    Held& h = count == 0 ? first : queue_.back();
+    h.a.handle = FEIGN_FD(fd);
+    if (const size_t p = one.find("fildes="); p != std::string_view::npos) {
+      const std::string_view rest = one.substr(p);
+      const size_t open = rest.find('<'), comma = rest.find(',');
+      if (open < comma) {
+        Scan angle(rest.substr(open));
+        const char* start = angle.p + 1;
+        if (angle.skip_angle())
+          h.a.file = trace_.arguments.hint(static_cast<int32_t>(fd),
+                                           {start, static_cast<size_t>(angle.p - start) - 1});
+      }
+    }
+    h.a.offset = static_cast<uint64_t>(offset);
+    h.a.length = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+    h.a.flags = static_cast<uint32_t>(opcode);
+    h.a.result = accepted < 0 ? accepted : 1;
+    if (opcode == 7 || opcode == 8) {  // vectors: nbytes is their number
+      h.a.length = 0;
+      std::string_view text = one;
+      for (size_t p = text.find("iov_len="); p != std::string_view::npos;
+           p = text.find("iov_len=")) {
+        Scan len(text.substr(p + 8));
+        int64_t n = 0;
+        if (len.number(n) && n > 0) h.a.length += static_cast<uint64_t>(n);
+        text = len.rest();
+      }
+    }
+    at = all.find('{', at + one.size());
+  }
+  if (count == 0) {
+    trace_.host->left_out(
+        trace_.host, first.a.stream, "io_submit",
+        accepted > 0 ? "its requests are not in the text (-s 32 or more)" : "no request",
+        first.a.duration_ns, 0);
+    queue_.pop_back();
+  }
+  return FEIGN_OK;
+}
+
+// The pauses between calls that follow each other in a process, without anything in between. How
+// many lines were looked at.
+uint64_t Source::pauses(uint64_t most_lines, TracerTime& out) {
+  struct Last {
+    uint64_t end, duration;
+  };
+  std::unordered_map<int64_t, Last> last_of;
+  std::string_view text;
+  uint64_t lines = 0;
+  for (; lines < most_lines; ++lines) {
+    auto got = lines_->next(text);
+    if (!got || !*got) break;
+    while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+    Scan s(text);
+    int64_t pid;
+    uint64_t time, duration = 0;
+    if (text.empty() || !prefix(s, pid, time)) continue;
+    clock_ = time;
+    const std::string_view rest = s.rest();
+    if (rest.starts_with("<... ") || !duration_of(text, duration)) {
+      last_of.erase(pid);
+      continue;
+    }
+    const auto last = last_of.find(pid);
+    if (last != last_of.end() && time > last->second.end && is_name(s.peek()))
+      out.add(time - last->second.end, std::min(duration, last->second.duration));
+    last_of[pid] = {time + duration, duration};
+  }
+  return lines;
+}
+
+}  // namespace feign::strace

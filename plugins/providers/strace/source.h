@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// One file of a trace: its lines become calls, those whose text is interrupted are put together
+// again, and each keeps its place in the order (the comment in provider.cc).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/input.h"
+#include "feign.h"
+#include "providers/overlap.h"
+#include "providers/strace/arguments.h"
+#include "providers/strace/overhead.h"
+#include "providers/strace/text.h"
+
+namespace feign::strace {
+
+// A call that holds its place, or that is complete and waits behind one that does.
+struct Held {
+  feign_activity a{};
+  std::vector<uint64_t> values;
+  bool complete = true;
+  bool from_start = false;  // it took effect when it started
+  Claims claims;
+  Shown shown;
+  uint32_t open = 0;          // calls under way that may have taken effect before it
+  std::vector<Held*> rivals;  // those that have ended since
+  bool gone = false;          // it took effect before one that ended before it
+  uint64_t ended() const { return a.start_ns + a.duration_ns; }
+};
+
+// A call of which the text has shown the beginning only.
+struct Begun {
+  std::string text;  // "name(arguments so far"
+  uint64_t start = 0, line = 0;
+  Held* place = nullptr;            // that it holds, if it does
+  bool took_over = false;           // execve of a thread that became the process: it was successful
+  std::array<uint32_t, 2> names{};  // that it is about
+  std::vector<Held*> early;         // calls on them that ended since: `open` counts this one
+};
+
+struct Process {
+  uint32_t stream = 0;
+  uint64_t last_ns = UINT64_MAX;  // how long its last call took
+  // The tracer's own time since the last call that became an activity: in the pauses before calls,
+  // and in calls whose time is part of the pause.
+  uint64_t overhead = 0;
+  uint64_t ended = 0;  // that call
+  int64_t pid = 0;
+  uint32_t cwd = 0;     // for names that calls are after; 0: not known
+  bool moved = false;   // it is not where it began
+  bool narrow = false;  // a program of 32 bits
+  bool begun = false;
+  Begun call;
+};
+
+// What the files of a trace share.
+struct Trace {
+  const feign_host* host;
+  const bool keep_going;
+  Arguments arguments{host};
+  uint32_t cwd = 0;       // where the program was when it began
+  bool cwd_told = false;  // … by the trace or an option
+  Names there;
+  Account shared;
+  std::unordered_map<int64_t, uint32_t> began_in;  // by process: its maker's directory
+  TracerTime tracer;
+  bool estimated = false;  // … from the trace
+  bool several = false;    // files, of which nothing was said yet
+  // When the trace began: taken off as lines are read if there is one file, else as they are
+  // merged.
+  uint64_t base = 0;
+  bool first = true;  // no line has told it yet
+};
+
+// Linux gives processes numbers up to 2^22.
+inline bool is_no_process(uint64_t number) { return number == 0 || number > uint64_t{1} << 22; }
+
+class Source {
+ public:
+  Source(Trace& trace, std::unique_ptr<Lines> lines, uint32_t number, int32_t rank, int64_t pid)
+      : trace_(trace), lines_(std::move(lines)), number_(number), rank_(rank), pid_(pid) {}
+
+  // Reads on until the front of the queue is complete, or the file is over.
+  feign_status fill();
+  bool empty() const { return next_ == nullptr; }
+  uint64_t pauses(uint64_t most_lines, TracerTime& out);
+  // When the front took effect, by the clock of the trace.
+  uint64_t when() const;
+  Held& front() { return *next_; }
+  void pop();
+  uint32_t number() const { return number_; }
+
+ private:
+  feign_status line(std::string_view text);
+  feign_status goes_on(std::string_view text);
+  feign_status gives_up();
+  feign_status unusual(std::string_view& text, std::string& memory);
+  bool prefix(Scan& s, int64_t& pid, uint64_t& time);
+  void on_terminal(std::string_view line, int64_t& pid);
+  void check_clock(uint64_t& time);
+  feign_status requests(Held& first, int64_t accepted);
+  feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
+                    Held* place);
+  feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
+  feign_status resumed(int64_t pid, std::string_view text);
+  bool is_rest_of_call(std::string_view text) const;
+  feign_status bad(const std::string& what, uint64_t line = 0);
+  feign_status stray(std::string_view text, const char* want);
+  void names(Begun& begun, const Call& call);
+  uint32_t where(Process& p);
+  void overlaps(Process& p, Held& h, Effect effect);
+  void released(Held& h);
+  void forget(Held& h);
+  std::vector<Held*> no_longer_under_way(Process& p);
+  feign_status ended(Process& p, std::string_view text);
+  Process& process(int64_t pid);
+
+  Trace& trace_;
+  std::unique_ptr<Lines> lines_;
+  uint32_t number_;
+  int32_t rank_;
+  int64_t pid_;  // of lines that name none
+  std::deque<Held> queue_;
+  Held* next_ = nullptr;             // of the queue
+  std::vector<Process*> under_way_;  // in calls about names
+  std::vector<Held*> releases_;      // of locks, that hold their places
+  std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
+  int64_t last_pid_ = -1;
+  Process* last_process_ = nullptr;
+  std::string cut_;  // the beginning of a line that a message broke
+  struct Broken {    // a call's line that ends before the call does
+    std::string text, why;
+    const LeftOutCall* left_out = nullptr;  // if it is none that becomes an activity
+    int64_t pid = 0;
+    uint64_t time = 0, line = 0, lost = 0;
+  };
+  std::unique_ptr<Broken> broken_;
+  Process* unfinished_ = nullptr;  // whose call the text showed the beginning of last
+  // On a terminal, lines name their process only while there are several. The first one's number is
+  // seen late, and whoever is left in the end is not named.
+  std::set<int64_t> live_, attached_;
+  int64_t first_pid_ = 0;
+  uint64_t clock_ = 0;  // of the last line
+  uint64_t day_ = 0;    // added to times of day
+  uint64_t shift_ = 0;  // added to all times since the clock was set back
+  bool exact_ = false;  // a time of less than a second's grain, that is none since the line before
+  bool seconds_ = false;  // times are whole seconds, and lines name no process
+  uint32_t jumps_ = 0;
+  bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
+  bool timed_ = false;  // some call has its duration
+};
+
+}  // namespace feign::strace

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "providers/strace/text.h"
+
+#include <algorithm>
+
+namespace feign::strace {
+
+std::string_view name_of_call(std::string_view text) {
+  if (text.starts_with(kNoName)) return kNoName;
+  size_t length = 0;
+  while (length < text.size() && is_name(text[length])) ++length;
+  return text.substr(0, length);
+}
+
+size_t message_at(std::string_view text, int64_t& attached) {
+  constexpr std::string_view kProcess = "Process ", kBy = "strace: ";
+  size_t at = text.rfind(kProcess);
+  if (at == std::string_view::npos) return at;
+  Scan s(text.substr(at + kProcess.size()));
+  int64_t pid = 0;
+  if (!s.number(pid)) return std::string_view::npos;
+  if (s.take(" attached"))
+    attached = pid;
+  else if (!s.take(" detached") && !s.take(" suspended") && !s.take(" resumed"))
+    return std::string_view::npos;
+  if (!s.done() && !s.take(" (") && !s.take(" with ") && !s.take(" - interrupt to quit"))
+    return std::string_view::npos;
+  if (text.substr(0, at).ends_with(kBy)) {
+    at -= kBy.size();
+    size_t path = at;
+    while (path > 0 && (is_name(text[path - 1]) || strchr("/.-", text[path - 1]) != nullptr))
+      --path;
+    if (text.substr(0, path).ends_with('*')) ++path;  // the end of a comment before it
+    at = std::min(at, text.find('/', path));
+  }
+  return at;
+}
+
+size_t end_of_call(std::string_view text) {
+  constexpr std::string_view kEquals = " = ";
+  for (size_t at = text.rfind(kEquals); at != text.npos; at = text.rfind(kEquals, at - 1)) {
+    const size_t close = text.find_last_not_of(' ', at);
+    if (close == text.npos) break;
+    const char result = at + kEquals.size() < text.size() ? text[at + kEquals.size()] : '\0';
+    if (text[close] == ')' && (is_digit(result) || result == '-' || result == '?')) return close;
+    if (at == 0) break;
+  }
+  return text.npos;
+}
+
+std::string_view count_of(std::string_view text) {
+  Scan s(text);
+  s.p += name_of_call(text).size();
+  if (!s.take('(') || !s.skip_argument() || !s.take(',') || !s.skip_argument() || !s.take(','))
+    return {};
+  s.blanks();
+  s.skip_name();
+  const char* const from = s.p;
+  while (is_digit(s.peek())) ++s.p;
+  return {from, static_cast<size_t>(s.p - from)};
+}
+
+std::string_view result_of(std::string_view end) {
+  const std::string_view text = end.substr(end.find('=') + 2);
+  return text.substr(0, text.find(' '));
+}
+
+std::string without_output(std::string_view text) {
+  const size_t close = end_of_call(text);
+  std::string_view count = count_of(text);
+  if (close == text.npos || count.empty()) return {};
+  const std::string_view end = text.substr(close), result = result_of(end);
+  std::string whole(text.data(), count.data());
+  whole += count.starts_with(result) ? result : count;
+  return whole += end;
+}
+
+std::string without_colours(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      i += 2;
+      while (i < text.size() && !((text[i] | 32) >= 'a' && (text[i] | 32) <= 'z')) ++i;
+      continue;
+    }
+    plain += text[i];
+  }
+  return plain;
+}
+
+bool duration_of(std::string_view text, uint64_t& ns) {
+  if (text.empty() || text.back() != '>') return false;
+  const size_t open = text.rfind('<');
+  if (open == std::string_view::npos) return false;
+  Scan d(text.substr(open + 1));
+  uint64_t whole = 0;
+  if (!d.digits(whole) || !d.take('.') || whole >= 1'000'000'000) return false;
+  ns = whole * kSecond + d.nanoseconds();
+  return true;
+}
+
+bool ends_early(Scan& s) {
+  if (s.peek() == '<' && !s.skip_angle()) return false;
+  const std::string_view rest = s.rest();
+  const size_t open = rest.find(" <");
+  if (open == rest.npos) return false;
+  Scan time(rest.substr(open + 2));
+  uint64_t whole = 0;
+  if (!time.digits(whole) || !time.take('.')) return false;
+  (void)time.nanoseconds();
+  if (!time.take('>')) return false;
+  time.blanks();
+  return !time.done();
+}
+
+void unescape(std::string_view text, std::string& out) {
+  out.clear();
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c != '\\' || i + 1 == text.size()) {
+      out += c;
+      continue;
+    }
+    c = text[++i];
+    switch (c) {
+      case 'n':
+        out += '\n';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case 'v':
+        out += '\v';
+        break;
+      case 'f':
+        out += '\f';
+        break;
+      case 'x': {
+        unsigned value = 0;
+        size_t digits = 0;
+        while (digits < 2 && i + 1 < text.size() &&
+               isxdigit(static_cast<unsigned char>(text[i + 1]))) {
+          const char h = text[++i];
+          value = value * 16 + static_cast<unsigned>(is_digit(h) ? h - '0' : (h | 32) - 'a' + 10);
+          ++digits;
+        }
+        out += static_cast<char>(value);
+        break;
+      }
+      default:
+        if (c >= '0' && c <= '7') {
+          unsigned value = static_cast<unsigned>(c - '0');
+          for (int digits = 1;
+               digits < 3 && i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '7';
+               ++digits)
+            value = value * 8 + static_cast<unsigned>(text[++i] - '0');
+          out += static_cast<char>(value);
+        } else {
+          out += c;
+        }
+    }
+  }
+}
+
+}  // namespace feign::strace
