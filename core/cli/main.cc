@@ -45,6 +45,19 @@ constexpr Entry kCommands[] = {
     {"check", "Prove a plug-in against the contract, in a process of its own", make_check},
     {"lab", "Measure variants against a baseline, as a YAML file says (docs/lab.md)", make_lab}};
 
+// What is wrong with a first word that is no option; nothing if it is a command.
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::string known;
+  for (const CLI::App* s : app.get_subcommands(nullptr)) {
+    if (s->get_name() == word) return "";
+    known += (known.empty() ? "" : ", ") + s->get_name();
+  }
+  const bool file = access(word.c_str(), F_OK) == 0;
+  return word + ": no such command (there are: " + known +
+         (file ? "); for a trace: feign info " + word + ", feign replay " + word + " --root DIR"
+               : ")");
+}
+
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc), program;
   const std::string first = argc > 1 ? words[1] : "";
@@ -89,6 +102,10 @@ int main(int argc, char** argv) {
     man = app.add_subcommand("man", "Print the manual page (roff)");
   }
 
+  if (completion != nullptr && !first.empty() && first[0] != '-') {
+    const std::string said = unknown_command(app, first);
+    if (!said.empty()) return failed(Error(FEIGN_ERR_ARGUMENT, said));
+  }
   // What stands after -- is another program's, whatever it looks like.
   if (chosen != std::end(kCommands) && commands[0].command->program() != nullptr) {
     const auto at = std::find(words.begin(), words.end(), "--");
