@@ -101,6 +101,24 @@ def test_an_empty_root_is_not_asked_what_is_there():
         assert len([line for line in asked() if '"/none' in line]) <= 2 and len(os.listdir(root.at("/d/e"))) == 100
 
 
+def test_deep_directories_are_not_looked_up_from_the_root_each():
+    """Where a name lies deeper than a path may be long, each look-up from the root is as many calls as there are names."""
+    if shutil.which("strace") is None or sanitized():
+        raise Skip("strace is not installed, or would see a sanitizer's own calls")
+    depth = 600
+    with Tmp() as tmp:
+        root = Root(tmp, ['chdir("/deep") = 0', *['chdir("directory") = 0'] * depth, 'access("f", F_OK) = 0'])
+        calls = os.path.join(tmp, "calls")
+        done = subprocess.run(["strace", "-f", "-qq", "-o", calls, "-e", "trace=openat,openat2,readlinkat", FEIGN, "replay", root.trace, "--root", root.root,
+                               "--replayer", "null"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if b"ptrace" in done.stdout or b"PTRACE" in done.stdout:
+            raise Skip("no process may be traced here")
+        assert done.returncode == 0, done.stdout
+        with open(calls, encoding="utf-8") as f:
+            asked = sum('"directory"' in line for line in f)
+        assert asked <= 10 * depth, asked
+
+
 def test_a_directory_that_is_listed_twice_has_its_entries_once():
     def listing(tmp, *calls):
         root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', *calls, "close(3) = 0", 'access("/d/one", F_OK) = 0'])

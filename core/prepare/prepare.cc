@@ -376,6 +376,18 @@ Result<int> Maker::parent_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string above = slash == 0 ? "/" : path.substr(0, slash);
   if (cached_.ok() && cached_path_ == above) return cached_.get();
+  // Mostly it lies in the last one: what is deep is not looked up from the root again for each.
+  const size_t last = above.rfind('/');
+  if (cached_.ok() && last != 0 && above.compare(0, last, cached_path_) == 0 &&
+      above.size() > last + 1) {
+    Fd below(openat(cached_.get(), above.c_str() + last + 1,
+                    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (below.ok()) {
+      cached_ = std::move(below);
+      cached_path_ = above;
+      return cached_.get();
+    }
+  }
   auto parent = directories(above, 0);
   if (!parent) return std::move(parent.error());
   cached_ = std::move(*parent);
