@@ -31,6 +31,7 @@
 #include "discover/run.h"
 #include "discover/seen.h"
 #include "nlohmann/json.hpp"
+#include "record/program.h"
 #include "record/record.h"
 #include "report/format.h"
 

@@ -13,7 +13,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "base/output.h"
@@ -52,38 +53,13 @@ Result<void> HookImages::write(const std::string& path) {
   return {};
 }
 
-// The instruction, close behind one that loads a call's number: most programs have those two bytes
-// somewhere.
-bool has_system_calls(const std::string& program) {
-  constexpr size_t kNear = 24, kMost = size_t{64} << 20;
-  const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
-  struct stat st {};
-  void* map = MAP_FAILED;
-  const bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-                    static_cast<size_t>(st.st_size) <= kMost;
-  const auto size = fits ? static_cast<size_t>(st.st_size) : 0;
-  if (fits) map = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  close(fd);
-  if (map == MAP_FAILED) return false;
-  const std::string_view all(static_cast<const char*>(map), size);
-  bool found = false;
-  for (size_t at = 0; !found && (at = all.find("\x0f\x05", at)) != all.npos; ++at)
-    for (size_t back = 5; back <= kNear && back <= at && !found; ++back) {
-      uint32_t number = 0;
-      memcpy(&number, all.data() + at - back + 1, sizeof number);
-      found = static_cast<uint8_t>(all[at - back]) == 0xb8 && number < kNumbers;
-    }
-  munmap(map, size);
-  return found;
-}
-
 #ifndef FEIGN_ZYDIS
 
 Result<HookImage> HookImages::add(const std::string&, bool) {
   return Error(FEIGN_ERR_UNSUPPORTED,
                "this feign was built without Zydis, which finds the system calls in libc");
 }
+OwnCalls own_system_calls(const std::string&) { return {}; }
 
 #else
 
@@ -92,6 +68,39 @@ namespace {
 constexpr uint64_t kDistance = uint64_t{512} << 20;  // within reach of a jump, past all libraries
 constexpr uint64_t kAbove = uint64_t{1} << 30;       // of a program at a low address: past its heap
 constexpr size_t kJump = 5;
+// What is moved, and what may not be jumped to, lies within: a jump and an instruction around it.
+constexpr uint64_t kAround = 32;
+constexpr uint64_t kShortJump = 128 + 2;
+
+// A file that is read.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (!bytes_.empty()) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+  }
+  Result<void> open(const std::string& path) {
+    struct stat st {};
+    if (stat(path.c_str(), &st) != 0) return errno_error(path, errno);
+    if (!S_ISREG(st.st_mode)) return Error(FEIGN_ERR_ARGUMENT, path + ": is no file");
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno_error("open " + path, errno);
+    void* map = MAP_FAILED;
+    if (fstat(fd, &st) == 0 && st.st_size > 0)
+      map = mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+    const int error = errno;
+    close(fd);
+    if (map == MAP_FAILED) return errno_error("read " + path, error);
+    bytes_ = {static_cast<const uint8_t*>(map), static_cast<size_t>(st.st_size)};
+    return {};
+  }
+  std::span<const uint8_t> bytes() const { return bytes_; }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
 
 struct Instruction {
   uint64_t address = 0;
@@ -113,8 +122,11 @@ struct Instruction {
 
 class Image {
  public:
-  Image(std::vector<uint8_t> file, std::string name, bool by_number)
-      : file_(std::move(file)), name_(std::move(name)), by_number_(by_number) {}
+  Image(std::span<const uint8_t> file, std::string name, bool by_number)
+      : file_(file), name_(std::move(name)), by_number_(by_number) {}
+  // Finds the system calls; the rest does something with them.
+  Result<void> read();
+  OwnCalls own() const;
   Result<HookImage> make(std::vector<uint8_t>& out, feign_hook_head& head);
 
  private:
@@ -128,8 +140,20 @@ class Image {
     return reinterpret_cast<const T*>(file_.data() + offset);
   }
   Result<void> find_text();
-  void decode(uint64_t begin, uint64_t end);
+  bool of_signal(uint64_t entry) const;
+  void find_pieces(uint64_t table_address, uint64_t table_offset);
+  void find_sites();
+  void find_jumps();
+  void decode(size_t piece);
+  void sort();
   bool hook(size_t index);
+  const uint8_t* code(uint64_t address) const {
+    return file_.data() + text_offset_ + (address - text_address_);
+  }
+  // Whether the next instruction follows right behind.
+  bool joined(size_t index) const {
+    return all_[index].address + all_[index].length == all_[index + 1].address;
+  }
   bool relocatable(const Instruction& i) const {
     return i.kind == Instruction::kPlain || i.kind == Instruction::kJumps ||
            i.kind == Instruction::kBranches || i.kind == Instruction::kEnd;
@@ -147,16 +171,22 @@ class Image {
   }
   void move(const Instruction& i);
 
-  std::vector<uint8_t> file_;
+  std::span<const uint8_t> file_;
   std::string name_;
   bool by_number_;  // hook only what a number was loaded for close before
+  bool go_ = false;
   std::vector<uint8_t> id_;
-  uint64_t text_address_ = 0, text_offset_ = 0;
+  uint64_t text_address_ = 0, text_offset_ = 0, text_size_ = 0;
   uint64_t distance_ = kDistance;
-  std::vector<std::pair<uint64_t, uint64_t> > code_;  // addresses, from and to
-  std::vector<uint8_t> text_, stubs_;
+  // Code, addresses from and to, in pieces that are decoded each for itself: what has entries of
+  // its own in the unwinder's table, else sections.
+  std::vector<std::pair<uint64_t, uint64_t> > pieces_;
+  std::set<size_t> decoded_;  // of these
   std::vector<Instruction> all_;
+  std::vector<size_t> sites_;  // system calls among these
   std::vector<uint64_t> targets_;
+  uint8_t* text_ = nullptr;  // the copy
+  std::vector<uint8_t> stubs_;
   std::vector<std::pair<uint64_t, uint32_t> > slots_;  // where stubs refer to the hook's address
   uint64_t taken_ = 0;                                 // what is below is part of a jump already
 };
@@ -167,15 +197,19 @@ Result<void> Image::find_text() {
     return bad("is no library for x86-64");
   const auto* h = at<Elf64_Phdr>(e->e_phoff, e->e_phnum);
   if (h == nullptr) return bad("its program headers are not in it");
-  uint64_t size = 0;
+  uint64_t size = 0, table_address = 0, table_offset = 0;
   for (int i = 0; i < e->e_phnum; ++i) {
     if (h[i].p_type == PT_LOAD && (h[i].p_flags & PF_X) != 0) {
       if (size != 0) return bad("has more than one piece of text");
       text_address_ = h[i].p_vaddr & ~(kPage - 1);
       text_offset_ = h[i].p_offset & ~(kPage - 1);
+      if (at<uint8_t>(h[i].p_offset, h[i].p_filesz) == nullptr ||
+          (h[i].p_offset - h[i].p_vaddr) % kPage != 0)
+        return bad("its text is not in it");
       size = ((h[i].p_vaddr + h[i].p_filesz + kPage - 1) & ~(kPage - 1)) - text_address_;
-      code_ = {{h[i].p_vaddr, h[i].p_vaddr + h[i].p_filesz}};
+      pieces_ = {{h[i].p_vaddr, h[i].p_vaddr + h[i].p_filesz}};
     }
+    if (h[i].p_type == PT_GNU_EH_FRAME) table_address = h[i].p_vaddr, table_offset = h[i].p_offset;
     if (h[i].p_type != PT_NOTE) continue;
     for (uint64_t o = h[i].p_offset; o + 12 < h[i].p_offset + h[i].p_filesz;) {
       const auto* n = at<Elf64_Nhdr>(o);
@@ -183,36 +217,85 @@ Result<void> Image::find_text() {
       const auto* id = at<uint8_t>(o + 16, n->n_descsz);
       if (const auto* name = at<char>(o + 12, 4);
           n->n_namesz == 4 && name != nullptr && memcmp(name, "Go\0\0", 4) == 0)
-        return bad("is of Go, which makes them on stacks that are too small to record them");
+        go_ = true;
       if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && id != nullptr)
         id_.assign(id, id + std::min<uint32_t>(n->n_descsz, 20));
       o += 12 + ((uint64_t{n->n_namesz} + 3) & ~uint64_t{3}) +
            ((uint64_t{n->n_descsz} + 3) & ~uint64_t{3});
     }
   }
-  if (id_.empty()) return bad("has no build id");
-  if (size == 0 || text_offset_ > file_.size()) return bad("has no text");
+  if (size == 0) return bad("has no text");
+  text_size_ = size;
   if (e->e_type == ET_EXEC && text_address_ < kDistance) distance_ = -kAbove;
-  text_.resize(size);
-  memcpy(text_.data(), file_.data() + text_offset_,
-         std::min<uint64_t>(size, file_.size() - text_offset_));
   // Sections leave out what is no code.
   if (const auto* s = at<Elf64_Shdr>(e->e_shoff, e->e_shnum); s != nullptr && e->e_shnum != 0) {
+    const auto [begin, end] = pieces_.front();
     std::vector<std::pair<uint64_t, uint64_t> > sections;
     for (int i = 0; i < e->e_shnum; ++i)
-      if ((s[i].sh_flags & SHF_EXECINSTR) != 0 && s[i].sh_addr >= text_address_ &&
-          s[i].sh_addr + s[i].sh_size <= text_address_ + size)
+      if ((s[i].sh_flags & SHF_EXECINSTR) != 0 && s[i].sh_addr >= begin && s[i].sh_addr < end &&
+          s[i].sh_size <= end - s[i].sh_addr)
         sections.emplace_back(s[i].sh_addr, s[i].sh_addr + s[i].sh_size);
-    if (!sections.empty()) code_ = sections;
+    if (!sections.empty()) pieces_ = sections;
   }
+  std::sort(pieces_.begin(), pieces_.end());
+  find_pieces(table_address, table_offset);
   return {};
 }
 
-void Image::decode(uint64_t begin, uint64_t end) {
+// Whether an entry is of what signal handlers return to: it begins a byte before its first
+// instruction, for unwinders to take an address in there for one behind a call.
+bool Image::of_signal(uint64_t entry) const {
+  constexpr uint64_t kKindAt = 9, kMost = 8;  // after length, zero and version: a text
+  const auto* distance = at<uint32_t>(entry + 4);
+  if (distance == nullptr) return false;
+  const auto* kind = at<char>(entry + 4 - *distance + kKindAt, kMost);
+  return kind != nullptr && memchr(kind, 'S', strnlen(kind, kMost)) != nullptr;
+}
+
+// Sections, parted where functions begin: an instruction begins there, too. The table is what
+// unwinders look a function up in (the Linux Standard Base, .eh_frame_hdr).
+void Image::find_pieces(uint64_t table_address, uint64_t table_offset) {
+  struct Head {
+    uint8_t version, frame, count, table;
+    int32_t frame_at;
+    uint32_t entries;
+  };
+  struct Entry {
+    int32_t begin, described;
+  };
+  constexpr uint8_t kFromHere4 = 0x1b, kUnsigned4 = 0x03, kFromTable4 = 0x3b;
+  const auto* head = at<Head>(table_offset);
+  if (table_address == 0 || head == nullptr || head->version != 1 || head->frame != kFromHere4 ||
+      head->count != kUnsigned4 || head->table != kFromTable4)
+    return;
+  const auto* entries = at<Entry>(table_offset + sizeof *head, head->entries);
+  if (entries == nullptr) return;
+  std::vector<uint64_t> begins;
+  begins.reserve(head->entries);
+  for (const Entry& entry : std::span(entries, head->entries))
+    if (!of_signal(table_offset + static_cast<uint64_t>(int64_t{entry.described})))
+      begins.push_back(table_address + static_cast<uint64_t>(int64_t{entry.begin}));
+  if (!std::is_sorted(begins.begin(), begins.end())) std::sort(begins.begin(), begins.end());
+  std::vector<std::pair<uint64_t, uint64_t> > pieces;
+  auto next = begins.begin();
+  for (auto [begin, end] : pieces_) {
+    for (; next != begins.end() && *next < end; ++next) {
+      if (*next <= begin) continue;
+      pieces.emplace_back(begin, *next);
+      begin = *next;
+    }
+    if (begin < end) pieces.emplace_back(begin, end);
+  }
+  pieces_ = std::move(pieces);
+}
+
+void Image::decode(size_t piece) {
+  if (!decoded_.insert(piece).second) return;
+  const auto [begin, end] = pieces_[piece];
   ZydisDecoder decoder;
   ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
   for (uint64_t a = begin; a < end;) {
-    const uint8_t* p = text_.data() + (a - text_address_);
+    const uint8_t* p = code(a);
     ZydisDecodedInstruction d;
     ZydisDecoderContext context;
     Instruction i;
@@ -264,8 +347,66 @@ void Image::decode(uint64_t begin, uint64_t end) {
   }
 }
 
+void Image::sort() {
+  const auto by_address = [](const auto& a, const auto& b) { return a.address < b.address; };
+  if (!std::is_sorted(all_.begin(), all_.end(), by_address))
+    std::sort(all_.begin(), all_.end(), by_address);
+  sites_.clear();
+  for (size_t i = 0; i < all_.size(); ++i) {
+    if (all_[i].kind != Instruction::kSystemCall) continue;
+    bool loaded = false;
+    for (size_t k = i; by_number_ && !loaded && k-- > 0 && i - k < 8 && joined(k);)
+      loaded = all_[k].number >= 0 && all_[k].number < kNumbers;
+    if (loaded || !by_number_) sites_.push_back(i);
+  }
+}
+
+// The two bytes are elsewhere, too: decoded is what has them.
+void Image::find_sites() {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const uint8_t *p = code(pieces_[i].first), *const end = code(pieces_[i].second);
+    while (p + 1 < end && (p = static_cast<const uint8_t*>(
+                               memchr(p + 1, 0x05, static_cast<size_t>(end - p - 1)))) != nullptr)
+      if (p[-1] == 0x0f) {
+        decode(i);
+        break;
+      }
+  }
+  sort();
+}
+
+// And what may jump to near a system call: any four bytes that would say so.
+void Image::find_jumps() {
+  constexpr unsigned kBlock = 6;
+  std::vector<bool> blocks((text_size_ >> kBlock) + 1);
+  std::vector<std::pair<uint64_t, uint64_t> > close;  // from where a short jump could lead there
+  for (const size_t site : sites_) {
+    const uint64_t at = all_[site].address - text_address_;
+    for (const uint64_t edge : {at - std::min(at, kAround), at + kAround})
+      if (edge < text_size_) blocks[edge >> kBlock] = true;
+    close.emplace_back(all_[site].address - kAround - kShortJump,
+                       all_[site].address + kAround + kShortJump);
+  }
+  auto near = close.begin();
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const auto [begin, end] = pieces_[i];
+    while (near != close.end() && near->second <= begin) ++near;
+    bool jumps = near != close.end() && near->first < end;
+    const uint8_t* const bytes = code(begin);
+    for (uint64_t o = 0; !jumps && o + 4 < end - begin; ++o) {
+      int32_t distance;
+      memcpy(&distance, bytes + o + 1, 4);
+      const uint64_t to = begin + o + 5 + static_cast<uint64_t>(int64_t{distance}) - text_address_;
+      jumps = to < text_size_ && blocks[to >> kBlock];
+    }
+    if (jumps) decode(i);
+  }
+  sort();
+  std::sort(targets_.begin(), targets_.end());
+}
+
 void Image::move(const Instruction& i) {
-  const uint8_t* from = text_.data() + (i.address - text_address_);
+  const uint8_t* from = code(i.address);
   if (i.kind == Instruction::kJumps) {
     put({0xe9});
     put_distance(i.target);
@@ -284,21 +425,17 @@ void Image::move(const Instruction& i) {
 
 bool Image::hook(size_t index) {
   constexpr int64_t kSigreturn = 15;  // unwinders know it by its bytes, and it has no way back
-  for (size_t k = index; k-- > 0 && index - k < 4;) {
+  for (size_t k = index; k-- > 0 && index - k < 4 && joined(k);) {
     if (all_[k].number == kSigreturn) return false;
     if (all_[k].number >= 0) break;
   }
-  bool loaded = false;
-  for (size_t k = index; by_number_ && !loaded && k-- > 0 && index - k < 8;)
-    loaded = all_[k].number >= 0 && all_[k].number < kNumbers;
-  if (by_number_ && !loaded) return false;
   // What follows, until a jump fits; else what precedes.
   size_t first = index, last = index;
   size_t bytes = all_[index].length;
   bool ended = false;  // behind a jump nothing runs: padding need not be kept
   while (bytes < kJump && last + 1 < all_.size()) {
     const Instruction& next = all_[last + 1];
-    if (next.address != all_[last].address + all_[last].length || is_target(next.address)) break;
+    if (!joined(last) || is_target(next.address)) break;
     if (next.kind != Instruction::kPadding && (ended || !relocatable(next))) break;
     if (next.kind == Instruction::kPadding && !ended) break;
     bytes += next.length;
@@ -310,7 +447,7 @@ bool Image::hook(size_t index) {
     bytes = all_[index].length;
     while (bytes < kJump && first > 0) {
       const Instruction& before = all_[first - 1];
-      if (before.address + before.length != all_[first].address || is_target(all_[first].address) ||
+      if (!joined(first - 1) || is_target(all_[first].address) ||
           before.kind != Instruction::kPlain || before.address < taken_)
         break;
       bytes += before.length;
@@ -333,7 +470,7 @@ bool Image::hook(size_t index) {
   put({0xe9});
   put_distance(end);
 
-  uint8_t* to = text_.data() + (begin - text_address_);
+  uint8_t* to = text_ + (begin - text_address_);
   const auto d = static_cast<int32_t>(static_cast<int64_t>(stub - (begin + kJump)));
   to[0] = 0xe9;
   memcpy(to + 1, &d, 4);
@@ -342,19 +479,26 @@ bool Image::hook(size_t index) {
   return true;
 }
 
+Result<void> Image::read() {
+  if (auto found = find_text(); !found) return found;
+  find_sites();
+  return {};
+}
+
+OwnCalls Image::own() const { return {static_cast<uint32_t>(sites_.size()), go_, id_}; }
+
 Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) {
-  if (auto found = find_text(); !found) return std::move(found.error());
-  for (const auto& [begin, end] : code_) decode(begin, end);
-  const auto by_address = [](const auto& a, const auto& b) { return a.address < b.address; };
-  if (!std::is_sorted(all_.begin(), all_.end(), by_address))
-    std::sort(all_.begin(), all_.end(), by_address);
-  std::sort(targets_.begin(), targets_.end());
+  if (go_) return bad("is of Go, which makes them on stacks that are too small to record them");
+  if (id_.empty()) return bad("has no build id");
+  find_jumps();
+  all.resize(std::max(all.size(), kPage));  // the first page: what is here
+  head.text_offset = all.size();
+  all.resize(all.size() + text_size_);
+  text_ = all.data() + head.text_offset;
+  memcpy(text_, file_.data() + text_offset_, std::min(text_size_, file_.size() - text_offset_));
   HookImage out;
-  for (size_t i = 0; i < all_.size(); ++i)
-    if (all_[i].kind == Instruction::kSystemCall) {
-      ++out.sites;
-      out.hooked += hook(i);
-    }
+  out.sites = static_cast<uint32_t>(sites_.size());
+  for (const size_t site : sites_) out.hooked += hook(site);
   stubs_.resize((stubs_.size() + sizeof(uint64_t) + kPage - 1) & ~(kPage - 1), 0xcc);
   for (const auto& [address, offset] : slots_) {
     const uint64_t slot = text_address_ - distance_ + stubs_.size() - sizeof(uint64_t);
@@ -363,14 +507,11 @@ Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) 
   }
   std::copy(id_.begin(), id_.end(), head.id);
   head.id_size = static_cast<uint32_t>(id_.size());
-  all.resize(std::max(all.size(), kPage));  // the first page: what is here
   head.text_address = text_address_;
-  head.text_offset = all.size();
-  head.text_size = text_.size();
-  head.stubs_offset = all.size() + text_.size();
+  head.text_size = text_size_;
+  head.stubs_offset = all.size();
   head.stubs_size = stubs_.size();
   head.distance = distance_;
-  all.insert(all.end(), text_.begin(), text_.end());
   all.insert(all.end(), stubs_.begin(), stubs_.end());
   return out;
 }
@@ -378,25 +519,25 @@ Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) 
 }  // namespace
 
 Result<HookImage> HookImages::add(const std::string& library, bool by_number) {
-  const int fd = open(library.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno_error("open " + library, errno);
-  struct stat st {};
-  std::vector<uint8_t> file;
-  bool good = fstat(fd, &st) == 0;
-  if (good) file.resize(static_cast<size_t>(st.st_size));
-  for (size_t done = 0; good && done < file.size();) {
-    const ssize_t n = read(fd, file.data() + done, file.size() - done);
-    good = n > 0;
-    if (good) done += static_cast<size_t>(n);
-  }
-  close(fd);
-  if (!good) return errno_error("read " + library, errno);
+  MappedFile file;
+  if (auto opened = file.open(library); !opened) return std::move(opened.error());
+  Image image(file.bytes(), library, by_number);
+  auto read = image.read();
+  if (by_number && (!read || image.own().sites == 0)) return HookImage();  // a script, say
+  if (!read) return std::move(read.error());
   if (heads_.size() == FEIGN_HOOK_MOST)
     return Error(FEIGN_ERR_UNSUPPORTED, library + ": too many libraries with system calls");
   feign_hook_head head{};
-  auto made = Image(std::move(file), library, by_number).make(bytes_, head);
+  auto made = image.make(bytes_, head);
   if (made && made->hooked != 0) heads_.push_back(head);
   return made;
+}
+
+OwnCalls own_system_calls(const std::string& program) {
+  MappedFile file;
+  if (!file.open(program)) return {};
+  Image image(file.bytes(), program, true);
+  return image.read() ? image.own() : OwnCalls();
 }
 
 #endif

@@ -15,8 +15,13 @@ struct HookImage {
   uint32_t sites = 0, hooked = 0;
 };
 
-// Whether a program looks as if it enters the kernel by itself, not only through libraries.
-bool has_system_calls(const std::string& program);
+// What a program has of instructions that enter the kernel, in its own text, not in libraries.
+struct OwnCalls {
+  uint32_t sites = 0;  // those that a call's number is loaded for close before
+  bool go = false;
+  std::vector<uint8_t> id;  // its build id; empty: none
+};
+OwnCalls own_system_calls(const std::string& program);
 
 // The file hooks of a raw folder.
 class HookImages {

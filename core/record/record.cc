@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <link.h>
 #include <signal.h>
@@ -29,6 +28,7 @@
 #include "base/log.h"
 #include "capture/format.h"
 #include "record/hook_image.h"
+#include "record/program.h"
 #include "trace/native.h"
 #include "trace/own_layer.h"
 
@@ -92,64 +92,6 @@ std::string capture_library() {
     if (const std::string path = place + "/libfeign-capture.so"; access(path.c_str(), R_OK) == 0)
       return path;
   return {};
-}
-
-Result<std::string> program_of(const std::string& name) {
-  struct stat st {};
-  if (name.find('/') != std::string::npos) {
-    if (stat(name.c_str(), &st) != 0) return errno_error(name, errno);
-    if (access(name.c_str(), X_OK) != 0) return errno_error(name, errno);
-    return name;
-  }
-  const char* path = getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "/usr/local/bin:/bin:/usr/bin";
-  while (true) {
-    const size_t colon = rest.find(':');
-    std::string file(rest.substr(0, colon));
-    file += (file.empty() ? "./" : "/") + name;
-    if (stat(file.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(file.c_str(), X_OK) == 0)
-      return file;
-    if (colon == std::string_view::npos) break;
-    rest.remove_prefix(colon + 1);
-  }
-  return Error(FEIGN_ERR_ARGUMENT, name + ": no such program in $PATH");
-}
-
-// Why a program cannot be recorded by a library in it; empty if it can.
-std::string hindrance(const std::string& program, int depth = 0) {
-  const std::string advice = "; --tracer strace records it all the same";
-  struct stat st {};
-  if (stat(program.c_str(), &st) != 0) return {};
-  if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
-      (st.st_mode & S_ISGID && st.st_gid != getegid()))
-    return program + " runs as another user (setuid): the system lets no library into it";
-  std::array<char, 4096> head{};
-  const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  const ssize_t size = pread(fd, head.data(), head.size() - 1, 0);
-  close(fd);
-  if (size > 2 && head[0] == '#' && head[1] == '!' && depth < 4) {
-    std::string line(head.data() + 2);
-    line = line.substr(0, line.find('\n'));
-    const size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos) return {};
-    line = line.substr(begin);
-    return hindrance(line.substr(0, line.find_first_of(" \t")), depth + 1);
-  }
-  Elf64_Ehdr e;
-  if (size < static_cast<ssize_t>(sizeof e)) return {};
-  memcpy(&e, head.data(), sizeof e);
-  if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0) return {};
-  if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != EM_X86_64)
-    return program + " is no program for x86-64" + advice;
-  for (uint64_t i = 0;
-       i < e.e_phnum && e.e_phoff + (i + 1) * sizeof(Elf64_Phdr) <= static_cast<uint64_t>(size);
-       ++i) {
-    Elf64_Phdr h;
-    memcpy(&h, head.data() + e.e_phoff + i * sizeof h, sizeof h);
-    if (h.p_type == PT_INTERP) return {};
-  }
-  return program + " is statically linked: no library can be put into it" + advice;
 }
 
 // The libraries whose system calls are hooked: those of this process, which are what others will
@@ -577,24 +519,24 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
                  path + ": this path is too long for the capture library (380 bytes)");
   if (!again) {
     HookImages images;
-    const std::vector<std::string> own = libraries();
-    std::vector<std::string> all = own;
-    // Programs of the command that enter the kernel by themselves, as fio does for io_uring.
-    for (const std::string& word : o.command)
-      if (const auto program = program_of(word); program && has_system_calls(*program))
-        all.push_back(*program);
-    for (size_t i = 0; i < all.size(); ++i) {
-      const std::string& file = all[i];
-      auto image = images.add(file, i >= own.size());
-      if (!image && file.find("/libc.so.6") != std::string::npos) return std::move(image.error());
-      if (!image && i >= own.size())
-        notes.push_back(
-            "not in it: system calls that a program makes by itself, not through libc (" +
-            image.error().text() + "): --tracer strace sees them");
-      if (image)
+    const auto add = [&](const std::string& file, bool by_number) {
+      auto image = images.add(file, by_number);
+      if (image && image->sites != 0)
         log(FEIGN_LOG_DEBUG, "record: " + file + ": " + std::to_string(image->hooked) + " of " +
                                  std::to_string(image->sites) + " system calls are hooked");
-    }
+      return image;
+    };
+    for (const std::string& file : libraries())
+      if (auto image = add(file, false); !image && file.find("/libc.so.6") != std::string::npos)
+        return std::move(image.error());
+    // Programs of the command that enter the kernel by themselves, as fio does for io_uring. Of
+    // those that it starts the trace tells.
+    for (const std::string& word : o.command)
+      if (const auto program = program_of(word))
+        if (auto image = add(*program, true); !image && &word == &o.command.front())
+          notes.push_back(
+              "not in it: system calls that a program makes by itself, not through libc (" +
+              image.error().text() + "): --tracer strace sees them");
     if (auto written = images.write(path + "/hooks"); !written) return written;
   }
   file_ = std::make_unique<RecordsFile>();
@@ -617,11 +559,6 @@ void RawFolder::close() {
   file_.reset();
 }
 
-std::string why_not_recorded(const std::string& name) {
-  auto program = program_of(name);
-  return program ? hindrance(*program) : std::string();
-}
-
 Result<Recorded> record_command(const RecordOptions& o) {
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
@@ -633,7 +570,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     if (auto able = strace_is_able(o); !able) return std::move(able.error());
     return by_strace(o, *program);
   }
-  if (const std::string why = hindrance(*program); !why.empty())
+  if (const std::string why = why_not_recorded(*program); !why.empty())
     return Error(FEIGN_ERR_UNSUPPORTED, why);
 
   Recorded r;

@@ -60,8 +60,6 @@ struct RawFolder {
 };
 // The counter by which a raw folder's times are.
 uint64_t record_ticks();
-// Why a program cannot be recorded by a library in it; empty if it can, or is not found.
-std::string why_not_recorded(const std::string& name);
 
 // Runs the command. An Error is one of before it began.
 Result<Recorded> record_command(const RecordOptions& options);
