@@ -518,22 +518,29 @@ static long own_write(long fd, const void *b, long n) {
   __asm__ volatile("movl $1, %%eax\n syscall" : "=a"(r) : "D"(fd), "S"(b), "d"(n) : "rcx", "r11", "memory");
   return r;
 }
+/* What lies behind the instruction may not move: a function of its own jumps there, from afar. */
+long joins(void), writes(long fd, const void *b, long n);
+__asm__(".text\n writes: .cfi_startproc\n mov $1, %eax\n syscall\n behind: inc %rax\n ret\n .cfi_endproc\n"
+        ".skip 70000, 0x90\n joins: .cfi_startproc\n mov $41, %eax\n jmp behind\n .cfi_endproc\n");
+#ifdef LARGE
+const char large[70 << 20] = {1};
+#endif
 int main(void) {
   int fd = open("f", O_CREAT | O_RDWR, 0600);
-  for (int i = 0; i < 10; i++) own_write(fd, "abc", 3);
-  return 0;
+  for (int i = 0; i < 9; i++) own_write(fd, "abc", 3);
+  return writes(fd, "abc", 3) != 4 || joins() != 42;
 }
 """
 
 
 def test_system_calls_of_the_programs_own():
-    """Of a program at any address or at a fixed, low one; what cannot be told apart by a build id is said."""
+    """Of a program at any address or at a fixed, low one, of any size; what cannot be told apart by a build id is said."""
     needs_capture()
     with Tmp() as tmp:
         source, trace, text = (os.path.join(tmp, n) for n in ("own.c", "t.feign", "t.txt"))
         with open(source, "w", encoding="ascii") as f:
             f.write(ITS_OWN)
-        for flags, recorded in (["-pie", "-fPIE"], 10), (["-no-pie"], 10), (["-Wl,--build-id=none"], 0):
+        for flags, recorded in (["-pie", "-fPIE"], 10), (["-no-pie"], 10), (["-DLARGE"], 10), (["-Wl,--no-eh-frame-hdr"], 10), (["-Wl,--build-id=none"], 0):
             program = os.path.join(tmp, "own")
             subprocess.run(["cc", "-O1", *flags, "-Wl,--build-id" if recorded else flags[0], "-o", program, source], check=True)
             r = feign("record", "-o", trace, "--", program, cwd=tmp)
@@ -541,6 +548,35 @@ def test_system_calls_of_the_programs_own():
             assert feign("convert", "-q", trace, text).status == 0
             with open(text, encoding="utf-8") as f:
                 assert sum(" write(" in line for line in f) == recorded, flags
+
+
+def test_programs_that_are_not_recorded_are_named():
+    """Those that a recorded program starts: which, how often, why; the trace knows it, too."""
+    needs_capture()
+    with Tmp() as tmp:
+        tmp = os.path.realpath(tmp)
+        source, trace = os.path.join(tmp, "own.c"), os.path.join(tmp, "t.feign")
+        with open(source, "w", encoding="ascii") as f:
+            f.write(ITS_OWN)
+        if subprocess.run(["cc", "-static", "-o", f"{tmp}/static", source], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no static libc")
+        subprocess.run(["cc", "-o", f"{tmp}/own", source, "-Wl,--build-id"], check=True)
+        os.mkdir(f"{tmp}/sub")
+        with open(f"{tmp}/script", "w", encoding="ascii") as f:
+            f.write(f"#!{tmp}/static\n")
+        os.chmod(f"{tmp}/script", 0o755)
+        own, static = "system calls that {}/own makes by itself".format(tmp), "is statically linked: no library can be put into it"
+        r = feign("record", "-o", trace, "--", "sh", "-c", "./static; ./own; cd sub; ../static; ../static; ../script; true", cwd=tmp)
+        assert r.status == 0, r.err
+        said = [line.split("not in the trace: ", 1)[1] for line in r.err.splitlines() if "not in the trace: " in line]
+        assert len(said) == 3 and own in said[0] and "(started once)" in said[0] and "name it in the command" in said[0], said
+        assert said[1].startswith(f"{tmp}/script: {tmp}/static {static}") and "(started once)" in said[1], said
+        assert said[2].startswith(f"{tmp}/static {static}") and "--tracer strace" in said[2] and "(started 3 times)" in said[2], said
+        known = [(x["count"], x["why"]) for x in feign("info", trace, "--json").json()["left_out"] if x["call"] == "(program)"]
+        assert sorted(count for count, _ in known) == [1, 1, 3] and sum(static in why for _, why in known) == 2, known
+        # Named, it is hooked.
+        r = feign("record", "-o", trace, "--", "env", f"{tmp}/own", cwd=tmp)
+        assert r.status == 0 and not r.err and feign("info", trace, "--json").json()["ops"]["write"]["count"] == 10, r.err
 
 
 def test_streams():

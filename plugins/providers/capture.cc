@@ -32,12 +32,15 @@
 #include <vector>
 
 #include "capture/format.h"
+#include "capture/hook_format.h"
 #include "feign.hpp"
 #include "layers/mpi_ops.h"
 #include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
 #include "providers/overlap.h"
+#include "record/hook_image.h"
+#include "record/program.h"
 #include "trace/own_layer.h"
 
 namespace {
@@ -192,6 +195,8 @@ class Provider {
   uint32_t handle(Process& process, uint32_t number, bool made);
   void hints(Process& process, feign_activity& a);
   uint32_t hint(Process& process, uint32_t handle, int depth = 0);
+  void was_started(Process& process, const feign_activity& a, bool recorded);
+  void tell_what_is_missing();
   void tell_who_goes_on();
   bool reaps(Lane& lane);
   feign_status end_one(feign_sink* out);
@@ -213,8 +218,12 @@ class Provider {
   };
   std::vector<Aligned> aligned_;
   std::map<std::pair<ProcessKey, uint32_t>, std::unique_ptr<Lane>> lanes_;
-  uint64_t unseen_ = 0;       // programs that were started and recorded nothing
-  std::string unseen_one_;    // the first of them
+  // Programs that were started: how often, and how often nothing of them was recorded.
+  struct Started {
+    uint64_t count = 0, unseen = 0;
+    uint32_t stream = 0;  // of one who did
+  };
+  std::map<std::string, Started> programs_;
   std::vector<Lane*> later_;  // those that have not begun, the next one last
   std::vector<std::pair<uint64_t, Lane*>> heap_;
   feign::Names there_;
@@ -919,6 +928,70 @@ Lane* Provider::first() {
   return lane;
 }
 
+void Provider::was_started(Process& process, const feign_activity& a, bool recorded) {
+  const uint32_t from =
+      a.handle == 0 || a.handle == FEIGN_CWD ? where(process) : file_of(process, a.handle);
+  uint32_t path = there_.whole(from, a.path, host_);
+  if (path == 0) path = a.path != 0 ? a.path : from;  // from: fexecve(3)
+  Started& program = programs_[path != 0 ? host_->text(host_, path, nullptr) : "a program"];
+  ++program.count;
+  program.unseen += recorded ? 0 : 1;
+  program.stream = a.stream;
+}
+
+// Of programs that were started, those that no library could be put into, and those that make
+// system calls by themselves: their files tell, if they are still there.
+void Provider::tell_what_is_missing() {
+  constexpr size_t kTold = 10;
+  feign_hooks hooks{};
+  if (const int fd = ::open(options_.file[0], O_RDONLY | O_CLOEXEC); fd >= 0) {
+    if (pread(fd, &hooks, sizeof hooks, kUnit) != sizeof hooks || hooks.magic != FEIGN_HOOK_MAGIC)
+      hooks.count = 0;
+    close(fd);
+  }
+  const auto hooked = [&](const std::vector<uint8_t>& id) {
+    return std::any_of(std::begin(hooks.all),
+                       std::begin(hooks.all) + std::min<uint64_t>(hooks.count, FEIGN_HOOK_MOST),
+                       [&](const feign_hook_head& h) {
+                         return !id.empty() && h.id_size == id.size() &&
+                                memcmp(h.id, id.data(), id.size()) == 0;
+                       });
+  };
+  size_t told = 0;
+  for (const auto& [path, program] : programs_) {
+    std::string what;
+    uint64_t count = program.unseen;
+    if (count != 0) {
+      const std::string why = feign::why_not_recorded(path);
+      what =
+          why.starts_with(path + " ") ? "not in the trace: " : "not in the trace: " + path + ": ";
+      what += why.empty() ? "it ended at once, or the system let no library into it" : why;
+    } else if (const feign::OwnCalls own = feign::own_system_calls(path);
+               own.sites != 0 && !hooked(own.id)) {
+      count = program.count;
+      what = "not in the trace: system calls that " + path +
+             " makes by itself, if any, and not through libc: ";
+      if (!own.go && !own.id.empty())
+        what += "name it in the command (feign record -- PROGRAM …), or ";
+      what += "--tracer strace";
+    }
+    if (count == 0) continue;
+    if (++told <= kTold)
+      host_->log(
+          host_, FEIGN_LOG_WARN,
+          (what + " (started " + (count == 1 ? "once" : std::to_string(count) + " times") + ")")
+              .c_str());
+    for (uint64_t i = 0; i < count; ++i)
+      host_->left_out(host_, program.stream, "(program)", what.c_str(), 0, FEIGN_COMPUTED);
+  }
+  if (told > kTold)
+    host_->log(
+        host_, FEIGN_LOG_WARN,
+        ("… and " + std::to_string(told - kTold) + " more such programs; feign info names them all")
+            .c_str());
+  programs_.clear();
+}
+
 // Processes that outlive the command: what they do from now on nobody reads.
 void Provider::tell_who_goes_on() {
   const std::string records = options_.file[0];
@@ -992,14 +1065,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     }
     Lane* const lane = first();
     if (lane == nullptr) {
-      if (unseen_ != 0)
-        host_->log(host_, FEIGN_LOG_WARN,
-                   (std::to_string(unseen_) +
-                    " programs that were started are not in the trace (static, setuid or ended at "
-                    "once?); the first: " +
-                    unseen_one_)
-                       .c_str());
-      unseen_ = 0;
+      tell_what_is_missing();
       tell_who_goes_on();
       for (const auto& [host, how, bound] : aligned_)
         for (const auto& [key, lane] : lanes_)
@@ -1058,10 +1124,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         // Whichever thread calls exec, the process goes on under its own number.
         if (effect == Effect::kExec && a->result >= 0) {
           a->stream = lane->first_stream();
-          if (Process* const next = started(process, lane->pid(), item.start); next != nullptr)
-            next->fresh = true;
-          else if (unseen_++ == 0)
-            unseen_one_ = host_->text(host_, a->path, nullptr);
+          Process* const next = started(process, lane->pid(), item.start);
+          if (next != nullptr) next->fresh = true;
+          was_started(process, *a, next != nullptr);
         }
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
         // A launcher's child may be a rank: its stream is there when it is made.
