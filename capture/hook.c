@@ -843,7 +843,9 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   }
   if (__builtin_expect(rings != 0, 0)) {
     (void)look_at_rings(t, ticks(), 0);
-    if (number == SYS_close) closes_ring(t, a[0]);
+    /* A vfork's child has the memory of its parent, whose rings they are. */
+    if (number == SYS_close && t->vforks == 0) closes_ring(t, a[0]);
+    if (number == SYS_exit_group && t->vforks == 0 && rings != 0) leaves_all();
   }
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));

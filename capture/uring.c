@@ -387,9 +387,31 @@ static __attribute__((noinline)) int look_at_rings(struct thread* t, uint64_t st
   return made;
 }
 
+/* The ring goes, and what has not ended on it may still be made, or not: nobody is told any more.
+ * Reading would have changed nothing. */
+static void leaves(struct ring* r) {
+  uint32_t left = 0;
+  for (uint32_t i = r->first; i != r->end; ++i) {
+    struct request* const q = slot(r, i);
+    if (q->taken && q->number != 0 && q->number != SYS_read && q->number != SYS_pread64 &&
+        q->number != SYS_readv && q->number != SYS_preadv && q->number != SYS_preadv2 &&
+        q->number != SYS_accept4 && q->number != SYS_statx)
+      ++left;
+    q->taken = 0;
+  }
+  if (left != 0) __atomic_fetch_add(&feign_capture.control->unended, left, __ATOMIC_RELAXED);
+}
+
+static void leaves_all(void) {
+  for (int i = 0; i < kRings; ++i)
+    if (rings[i].fd != 0 && !__atomic_exchange_n(&rings[i].busy, 1, __ATOMIC_ACQUIRE))
+      leaves(&rings[i]);
+}
+
 static void closes_ring(struct thread* t, long fd) {
   struct ring* const r = ring_of(fd);
   if (r == 0) return;
+  leaves(r);
   fill_places(t, r, 0, kFixedFiles, 0);
   forget(r); /* or it would live on in what is mapped here */
 }

@@ -485,6 +485,57 @@ def test_io_uring():
             os.unlink(trace)
 
 
+UNENDED = r"""
+#include <fcntl.h>
+#include <liburing.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char data[1 << 20];
+int main(int argc, char** argv) {
+  struct io_uring ring;
+  int way[2], empty[2];
+  if (io_uring_queue_init(8, &ring, 0) != 0) return 77;
+  if (pipe(way) != 0 || pipe(empty) != 0) return 1;
+  int file = open("f", O_CREAT | O_WRONLY, 0600);
+  io_uring_prep_write(io_uring_get_sqe(&ring), file, data, 700, 0);
+  if (io_uring_submit_and_wait(&ring, 1) < 0) return 1; /* it ends, and nobody takes its result */
+  if (vfork() == 0) { /* it closes nothing of its parent's */
+    close(ring.ring_fd);
+    _exit(0);
+  }
+  io_uring_prep_write(io_uring_get_sqe(&ring), file, data, 900, 700);
+  if (io_uring_submit_and_wait(&ring, 2) < 0) return 1;
+  io_uring_prep_write(io_uring_get_sqe(&ring), way[1], data, sizeof data, 0); /* more than it has room for */
+  io_uring_prep_write(io_uring_get_sqe(&ring), way[1], data, sizeof data, 0);
+  io_uring_prep_read(io_uring_get_sqe(&ring), empty[0], data, 1, 0);
+  if (io_uring_submit(&ring) < 0) return 1;
+  if (argc > 1) io_uring_queue_exit(&ring);
+  return 0;
+}
+"""
+
+
+def test_io_uring_of_which_nobody_takes_the_results():
+    """What had ended is there all the same; of what had not it is said how much."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text = (os.path.join(tmp, n) for n in ("unended", "t.feign", "t.txt"))
+        with open(program + ".c", "w", encoding="ascii") as f:
+            f.write(UNENDED)
+        if subprocess.run(["cc", "-w", "-o", program, program + ".c", "-luring"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no liburing")
+        for closes in ([], ["closes"]):
+            r = feign("record", "-o", trace, "--", program, *closes, cwd=tmp)
+            if r.status == 77:
+                raise Skip("the kernel lets nobody use io_uring")
+            assert r.status == 0 and "not in it: 1 requests of io_uring that had not ended" in r.err, (closes, r.status, r.err)
+            assert feign("convert", "-q", trace, text).status == 0
+            with open(text, encoding="utf-8") as f:
+                got = re.findall(r" pwrite64\(.*count=(\d{3}), offset=(\d+)\) = (\d+)", f.read())
+            assert got == [("700", "0", "700"), ("900", "700", "900")], (closes, got)
+
+
 def test_io_uring_of_a_program_that_enters_the_kernel_by_itself():
     """fio has the instruction in its own text. Named in the command, all its requests are there; else it is said how many are not."""
     needs_capture()

@@ -634,6 +634,10 @@ Result<Recorded> record_command(const RecordOptions& o) {
                       " requests of io_uring are not in the trace: a program works on its "
                       "rings without liburing or libc (seen is one that the command names, "
                       "as in feign record -- fio …, if it enters the kernel for each)");
+  if (c.unended != 0)
+    r.notes.push_back("not in it: " + std::to_string(c.unended) +
+                      " requests of io_uring that had not ended when the program did, or closed "
+                      "their ring: whether they were made nobody was told");
   if (c.dropped != 0)
     r.notes.push_back(
         std::to_string(c.dropped) + " calls found no room (" +
