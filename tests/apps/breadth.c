@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -541,6 +543,64 @@ static void threads(void) {
   MPI_Comm_free(&downwards);
 }
 
+/* Two threads that come in turn by a flag, which no call shows: in a window, at a request, and
+ * waiting for messages of one kind, which differ in length, at the same time. */
+static atomic_int turn;
+static MPI_Win shared_window;
+static MPI_Request shared_request;
+enum { kRounds = 20, kMuch = 1000 };
+static void wait_for_turn(int n) {
+  while (atomic_load(&turn) < n) sched_yield();
+}
+static void receive_in_turn(int me) {
+  for (int i = 0; rank % 2 == 1 && i < kRounds; ++i) {
+    long got[kMuch];
+    const int first = i % 2 == me, at = 3 + 2 * i;
+    wait_for_turn(first ? at : at + 1);
+    if (first) atomic_store(&turn, at + 1);
+    if (!first) usleep(2000);
+    MPI_Recv(got, first ? 1 : kMuch, MPI_LONG, rank - 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!first) {
+      MPI_Send(NULL, 0, MPI_BYTE, rank - 1, 6, MPI_COMM_WORLD);
+      atomic_store(&turn, at + 2);
+    }
+  }
+}
+static void* second_thread(void* unused) {
+  long mine = rank;
+  (void)unused;
+  for (int i = 0; i < 5000; ++i) {
+    MPI_Put(&mine, 1, MPI_LONG, (rank + 1) % size, i % 8, 1, MPI_LONG, shared_window);
+    MPI_Win_flush((rank + 1) % size, shared_window);
+  }
+  MPI_Irecv(NULL, 0, MPI_BYTE, (rank + 1) % size, 4, MPI_COMM_WORLD, &shared_request);
+  atomic_store(&turn, 2);
+  receive_in_turn(1);
+  return NULL;
+}
+static void threads_in_turn(void) {
+  pthread_t other;
+  void* base;
+  long many[kMuch] = {0};
+  MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &shared_window);
+  MPI_Win_lock_all(0, shared_window);
+  CHECK(pthread_create(&other, NULL, second_thread, NULL) == 0);
+  wait_for_turn(2);
+  MPI_Win_unlock_all(shared_window);
+  MPI_Win_free(&shared_window);
+  MPI_Send(NULL, 0, MPI_BYTE, (rank + size - 1) % size, 4, MPI_COMM_WORLD);
+  MPI_Wait(&shared_request, MPI_STATUS_IGNORE);
+  atomic_store(&turn, 3);
+  receive_in_turn(0);
+  for (int i = 0; rank % 2 == 0 && i < kRounds; ++i) {
+    usleep(5000);
+    MPI_Send(many, 1, MPI_LONG, rank + 1, 5, MPI_COMM_WORLD);
+    MPI_Send(many, kMuch, MPI_LONG, rank + 1, 5, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_BYTE, rank + 1, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  pthread_join(other, NULL);
+}
+
 /* Nothing but short messages. */
 static void short_ones(void) {
   for (int i = 0; i < 20000; ++i) {
@@ -705,7 +765,7 @@ static void nothing(void) {
 
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
-  if (argc == 3 && strcmp(argv[2], "threads") == 0)
+  if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   else
     MPI_Init(&argc, &argv);
@@ -728,6 +788,7 @@ int main(int argc, char** argv) {
                 {"refused", refused},
                 {"short", short_ones},
                 {"threads", threads},
+                {"threads-in-turn", threads_in_turn},
                 {"fetch", fetch},
                 {"unfinished", unfinished},
                 {"sizes", sizes},

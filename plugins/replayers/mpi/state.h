@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -75,7 +76,10 @@ struct Type {
 };
 
 struct Window {
-  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win win = MPI_WIN_NULL;  // null once it is freed
+  // Threads that nothing orders: one must not free what another uses, nor end the epoch of a call
+  // under way. Nobody holds the second who waits in the call for what others do here.
+  std::shared_mutex alive, epoch;
   const Group* group = nullptr;
   std::vector<uint64_t> sizes;  // by place, bytes
   std::vector<uint64_t> units;  // by place
@@ -113,11 +117,11 @@ struct Owner {
     std::unique_ptr<int[]> kept;  // what the call reads until it is over
   };
   std::unordered_map<uint64_t, Pending> requests;
-  std::vector<MPI_Request> buffered;         // sends under way that nobody waits for
-  std::vector<Space> spaces;                 // of streams that ended before their requests did
-  bool freed = false;                        // a request that may have been under way
-  std::map<uint32_t, Window> windows;        // by string id
-  std::map<uint32_t, MPI_Message> messages;  // by string id
+  std::vector<MPI_Request> buffered;  // sends under way that nobody waits for
+  std::vector<Space> spaces;          // of streams that ended before their requests did
+  bool freed = false;                 // a request that may have been under way
+  std::map<uint32_t, std::shared_ptr<Window>> windows;  // by string id
+  std::map<uint32_t, MPI_Message> messages;             // by string id
 };
 
 struct File {

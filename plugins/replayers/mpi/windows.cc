@@ -13,7 +13,8 @@ namespace {
 void make_window(Stream& s, uint32_t name) {
   const Group* g = collective(s);
   if (g == nullptr) return;
-  Window w;
+  auto made = std::make_shared<Window>();
+  Window& w = *made;
   w.group = g;
   uint64_t size = std::min<uint64_t>(s.known(s.args->other, 0), uint64_t{1} << 32);
   w.unit = std::clamp<uint64_t>(s.known(s.args->other2, 1), 1, 1 << 20);
@@ -26,7 +27,7 @@ void make_window(Stream& s, uint32_t name) {
   if (w.win == MPI_WIN_NULL) return;
   MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
   const std::lock_guard lock(s.owner->mutex);
-  s.owner->windows[name] = std::move(w);
+  s.owner->windows[name] = std::move(made);
 }
 
 // MPI_Win_post and MPI_Win_start: with those that the call names.
@@ -123,6 +124,15 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
   }
 }
 
+bool ends_epoch(uint32_t op) {
+  return op == FEIGN_MPI_WIN_FENCE || op == FEIGN_MPI_WIN_COMPLETE || op == FEIGN_MPI_WIN_UNLOCK ||
+         op == FEIGN_MPI_WIN_UNLOCK_ALL;
+}
+bool waits_for_others(uint32_t op) {
+  return op == FEIGN_MPI_WIN_WAIT || op == FEIGN_MPI_WIN_TEST || op == FEIGN_MPI_WIN_LOCK ||
+         op == FEIGN_MPI_WIN_LOCK_ALL || op == FEIGN_MPI_WIN_POST || op == FEIGN_MPI_WIN_START;
+}
+
 }  // namespace
 
 void window(Stream& s, uint32_t op, Does does) {
@@ -130,13 +140,24 @@ void window(Stream& s, uint32_t op, Does does) {
   const Args& x = *s.args;
   const auto name = static_cast<uint32_t>(s.known(x.win, 0));
   if (does == Does::kMakeWindow) return make_window(s, name);
-  Window* w = nullptr;
+  std::shared_ptr<Window> w;
   {
     const std::lock_guard lock(o.mutex);
     const auto at = o.windows.find(name);
-    if (at != o.windows.end()) w = &at->second;
+    if (at != o.windows.end()) w = at->second;
   }
-  if (w == nullptr) return s.skip("its window is not known");
+  if (!w) return s.skip("its window is not known");
+  std::shared_lock alive(w->alive, std::defer_lock), within(w->epoch, std::defer_lock);
+  std::unique_lock last(w->alive, std::defer_lock), end(w->epoch, std::defer_lock);
+  if (op == FEIGN_MPI_WIN_FREE)
+    last.lock();
+  else
+    alive.lock();
+  if (w->win == MPI_WIN_NULL) return s.skip("its window is not known");
+  if (ends_epoch(op))
+    end.lock();
+  else if (!waits_for_others(op))
+    within.lock();
   const bool nobody = x.rank != kAbsent && number(s.value(x.rank)) == -1;
   const int target = x.rank != kAbsent ? w->group->rank_of(s.known(x.rank, UINT32_MAX)) : 0;
   if (nobody) return s.emulate();
@@ -144,6 +165,7 @@ void window(Stream& s, uint32_t op, Does does) {
   switch (op) {
     case FEIGN_MPI_WIN_FREE: {
       s.answer(MPI_Win_free(&w->win));
+      w->win = MPI_WIN_NULL;
       const std::lock_guard lock(o.mutex);
       o.windows.erase(name);
       return;
