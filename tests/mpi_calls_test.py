@@ -6,7 +6,7 @@ import re
 import struct
 
 from harness import TOP, Tmp, feign, main
-from mpi_test import recorded, replayed
+from mpi_test import mpirun, recorded, replayed
 
 
 def calls(report, *names, layer="mpi"):
@@ -124,6 +124,24 @@ def test_threads_make_communicators_at_the_same_time():
         # Nor does a replay keep the order in which each rank's threads came out of it, which is another one on each.
         report = replayed(4, trace, "--root", root, "--order", "depend", "--with", "filter,preset=workload")
         assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 2 * 200
+
+
+def test_threads_of_a_rank_come_to_windows_requests_and_messages_as_they_did():
+    """What orders them is a flag in memory."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "threads-in-turn")
+        for order in ((), (), ("--order", "depend")):
+            ops = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", *order)["ops"]
+            assert [ops[f"mpi:{name}"]["matched"] for name in ("MPI_Put", "MPI_Win_flush", "MPI_Wait", "MPI_Irecv")] == [20000, 20000, 4, 4], ops
+
+
+def test_no_thread_frees_the_window_that_another_is_in():
+    """Nor ends its epoch, where nothing orders them."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "threads-in-turn")
+        for _ in range(3):
+            r = mpirun(4, "replay", trace, "--root", tmp, "--with", "filter,preset=workload", "--order", "stream", "--json")
+            assert r.status == 0 and r.json()["activities"], r.err
 
 
 def test_what_mpi_refuses_made_nothing():

@@ -23,11 +23,15 @@
 namespace depend {
 
 void Depend::after(Point p, const char* rule) {
+  if (p.id != 0 && p.stream != me_.stream && !still_in_mpi(p)) want(p, rule);
+}
+
+// Whether or not both were in MPI at a time.
+void Depend::want(Point p, const char* rule) {
   if (p.id == 0 || p.stream == me_.stream || p.id >= me_.id) return;
   if (options_.reduce && clocks_.known(me_.stream, p)) return;
   // One that begins later in a replay cannot be waited for.
   if (p.stream < streams_.size() && streams_[p.stream].may_begin >= me_.id) return;
-  if (still_in_mpi(p)) return;
   for (Wanted& w : wanted_)
     if (w.p.stream == p.stream && (options_.reduce || w.rule == rule)) {
       if (w.p.id < p.id) w = {p, rule};
@@ -128,6 +132,7 @@ void Depend::activity(feign_activity& a) {
   }
   if (on(kProcess)) processes(a, effect);
   if (on(kMpi) && effect == Effect::kNone) mpi(a, here);
+  if (on(kThreads) && effects_[a.op].mpi) threads(a);
   if (effects_[a.op].library)
     library_call(a);
   else if (on(kHandle) || on(kFile) || on(kChannel))
@@ -234,13 +239,14 @@ feign_status Depend::start() {
     const auto* at = std::find(std::begin(kRuleNames), std::end(kRuleNames), one);
     if (at == std::end(kRuleNames))
       return fail("rules=" + std::string(all) + ": no rule \"" + std::string(one) +
-                  "\": want handle, path, file, process, channel, mpi, recorded, window, explicit, "
-                  "trace, with + between, or none");
+                  "\": want handle, path, file, process, channel, mpi, threads, recorded, window, "
+                  "explicit, trace, with + between, or none");
     rules_ |= 1u << (at - kRuleNames);
     i = end + 1;
   }
   apart_ = options_.ranks == kApart;
   if (apart_) rules_ &= ~(1u << kMpi);
+  if (on(kMpi)) rules_ &= ~(1u << kThreads);  // nobody is in a call that is not made
   if (options_.window != 0) rules_ |= 1u << kWindow;
   if (options_.edges[0] != '\0') rules_ |= 1u << kExplicit;
   if (on(kWindow) && options_.window == 0)
@@ -260,10 +266,9 @@ using depend::Options;
 constexpr const char* kRanks[] = {"together", "apart", nullptr};
 constexpr feign_option kOptions[] = {
     {"rules", FEIGN_OPT_TEXT, offsetof(Options, rules),
-     "handle+path+file+process+channel+mpi+recorded", nullptr, 0, 0,
-     "Which rules make dependencies: some of handle, path, file, process, channel, mpi, recorded, "
-     "window, "
-     "explicit, trace, with + between; or none."},
+     "handle+path+file+process+channel+mpi+threads+recorded", nullptr, 0, 0,
+     "Which rules make dependencies: some of handle, path, file, process, channel, mpi, threads, "
+     "recorded, window, explicit, trace, with + between; or none."},
     {"window", FEIGN_OPT_DURATION, offsetof(Options, window), "0ns", nullptr, 0, 0,
      "Rule window: a call comes after all that had ended this much before it started. Turns it "
      "on."},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What modifier depend remembers of the activities so far, and how an activity gets its edges.
-// depend.cc says what it is about; the rules are in processes.cc, handles.cc, names.cc, bytes.cc
-// and channels.cc.
+// depend.cc says what it is about; the rules are in processes.cc, handles.cc, names.cc, bytes.cc,
+// channels.cc, messages.cc and threads.cc.
 #pragma once
 
 #include <algorithm>
@@ -44,15 +44,16 @@ enum Rule : uint32_t {
   kProcess,
   kChannel,
   kMpi,
+  kThreads,
   kRecorded,
   kWindow,
   kExplicit,
   kTrace,
   kRules
 };
-inline constexpr const char* kRuleNames[kRules] = {"handle",   "path", "file",     "process",
-                                                   "channel",  "mpi",  "recorded", "window",
-                                                   "explicit", "trace"};
+inline constexpr const char* kRuleNames[kRules] = {"handle",  "path",     "file",    "process",
+                                                   "channel", "mpi",      "threads", "recorded",
+                                                   "window",  "explicit", "trace"};
 
 // What one access at a time may change, and many may use.
 struct Shared {
@@ -232,6 +233,28 @@ class Depend {
   void take(uint32_t comm, int from, int tag, uint64_t request);
   void mpi(const feign_activity& a, Point here);
 
+  // ---- rule threads
+  enum ThingKind : uint8_t {
+    kCommOf,
+    kFileOf,
+    kWindowOf,
+    kRequestOf,
+    kMessageOf,
+    kSent,
+    kReceived
+  };
+  struct Thing {  // that threads may be at
+    Shared access;
+    uint64_t start_ns = 0;  // of the last to ask for a message
+    bool keeps = false;     // a request that is not over when it ends
+  };
+  Thing& thing(ThingKind kind, uint64_t which, uint64_t part = 0);
+  void next_message(const feign_activity& a, bool sends, uint32_t comm, int peer, int tag);
+  void in_window(const feign_activity& a, const Message& m, uint32_t window);
+  void in_order(ThingKind kind, uint64_t which);
+  void ends(uint64_t request);
+  void threads(const feign_activity& a);
+
   bool on(Rule rule) const { return (rules_ >> rule & 1) != 0; }
   feign_status fail(const std::string& text, feign_status code = FEIGN_ERR_ARGUMENT) {
     return host_->fail(host_, code, text.c_str());
@@ -240,10 +263,11 @@ class Depend {
 
   // ---- edges of the activity at hand
   void after(Point p, Rule rule) {
-    if (apart_ && rule <= kMpi && unit_of(p.stream) != unit_of(me_.stream)) return;
+    if (apart_ && rule <= kThreads && unit_of(p.stream) != unit_of(me_.stream)) return;
     after(p, kRuleNames[rule]);
   }
   void after(Point p, const char* rule);
+  void want(Point p, const char* rule);
   void after(const Points& points, Rule rule) {
     points.for_each([&](Point p) { after(p, rule); });
     if (points.anybody() != 0) [[unlikely]]
@@ -360,6 +384,7 @@ class Depend {
   std::map<std::tuple<uint32_t, int, int, int>, Passage> ways_;
   std::unordered_map<uint32_t, uint32_t> opened_;             // by handle: its communicator
   std::map<std::pair<int32_t, uint32_t>, uint32_t> windows_;  // by rank and name
+  std::map<std::tuple<int32_t, ThingKind, uint64_t, uint64_t>, Thing> things_;  // by rank
   Point before_;  // the activity before this one, for rule trace
   std::vector<Edge> edges_;
   size_t next_edge_ = 0;
