@@ -192,6 +192,25 @@ def test_a_receive_without_a_send_ends_all_and_names_the_rank():
         assert "ENDED" in r.out, r.out
 
 
+def test_who_waits_for_a_rank_that_goes_on_is_not_out_of_patience():
+    """It computes for longer than that, and sends then; on this host, and on what looks like another."""
+    with Tmp() as tmp:
+        calls = ["Barrier cid='0'", *(send(2, tag=3) for _ in range(3)), send(1)]
+        trace = project(tmp, calls, ["Barrier cid='0'", recv(0)], ["Barrier cid='0'", *(recv(0, 3) for _ in range(3))])
+        report = replayed(3, trace, "--root", tmp, "--pace", "think,scale=0.5", "--patience", "1s")
+        assert report["replayed"] == 11 and report["seconds"] > 1.8, report
+        other = os.path.join(tmp, "other")
+        with open(other, "w", encoding="utf-8") as f:
+            f.write('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exec "$@"\nexec unshare --uts sh -c \'hostname other; exec "$@"\' sh "$@"\n')
+        os.chmod(other, 0o755)
+        if subprocess.run(["unshare", "--uts", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("this user has no other host's name")
+        launch = command(3, "replay", trace, "--root", tmp, "--pace", "think,scale=0.5", "--patience", "1s", "--json", "--require", "1")
+        at = launch.index(FEIGN)
+        r = Ran(subprocess.run([*launch[:at], other, *launch[at:]], capture_output=True, env=QUIET, check=False))
+        assert r.status == 0 and len({rank["host"] for rank in r.json()["ranks"]}) == 2, r.err
+
+
 def test_who_waits_for_his_own_child_is_not_out_of_patience():
     with Tmp() as tmp, Tmp() as root:
         trace = os.path.join(tmp, "t.strace")

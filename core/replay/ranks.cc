@@ -201,6 +201,24 @@ std::string Ranks::stopped_by() {
   return stopped_by_;
 }
 
+uint64_t Ranks::went_on(uint64_t mine, uint64_t now, uint64_t every_ns) {
+  if (stops_ != nullptr) {
+    stops_[rank_].went_on.store(mine, std::memory_order_relaxed);
+    for (uint32_t r = 0; r < size_; ++r)
+      mine = std::max(mine, stops_[r].went_on.load(std::memory_order_relaxed));
+    return mine;
+  }
+  if (mine > said_ns_ && now >= said_ns_ + every_ns) {
+    said_ns_ = now;
+    for (uint32_t r = 0; r < size_; ++r)
+      if (r != rank_) (void)send(r, kWentOn, "");
+  }
+  uint32_t from = 0;
+  std::string data;
+  while (receive(kWentOn, from, data, 0)) heard_ns_ = now;
+  return std::max(mine, heard_ns_);
+}
+
 std::string Ranks::lost() const {
   for (uint32_t r = 0; r < size_; ++r)
     if (processes_[r] != 0 && !lives(processes_[r]))

@@ -55,6 +55,9 @@ class Ranks {
   void stop_all(const std::string& why);
   // Who was it, and why; "" while nobody has. [main]
   std::string stopped_by();
+  // When any rank went on last, by this one's clock, if this one did at `mine`. Other hosts hear of
+  // it once in `every_ns`. [main, while it watches]
+  uint64_t went_on(uint64_t mine, uint64_t now, uint64_t every_ns);
   // A rank of this host that is gone without a word; "" if there is none. [main]
   std::string lost() const;
   [[noreturn]] void abort(int status);
@@ -85,7 +88,7 @@ class Ranks {
   void carry_on();
 
  private:
-  enum Channel : uint32_t { kAgree, kTell, kGather, kStop, kLink, kPassed, kNothing };
+  enum Channel : uint32_t { kAgree, kTell, kGather, kStop, kLink, kPassed, kWentOn, kNothing };
   explicit Ranks(std::unique_ptr<Instance> instance);
   Result<void> send(uint32_t rank, Channel channel, const std::string& data);
   // One message; "" and false if none came within the time, or a signal asked for an end.
@@ -100,8 +103,9 @@ class Ranks {
     std::atomic<uint64_t> id;
   };
   struct alignas(64) Stop {
+    std::atomic<uint64_t> went_on;  // ns, by the clock that a host's ranks share
     std::atomic<uint32_t> said;
-    char why[1020];
+    char why[1012];
   };
   Upto* upto_ = nullptr;             // by stream; null: there is no such memory
   Stop* stops_ = nullptr;            // by rank; null, too, if there are several hosts
@@ -116,6 +120,7 @@ class Ranks {
   std::unique_ptr<std::atomic<uint64_t>[]> passed_;  // by stream of another rank
   uint32_t streams_ = 0;
   std::string stopped_by_;
+  uint64_t heard_ns_ = 0, said_ns_ = 0;  // of ranks on other hosts that they went on, and to them
 };
 
 // `how`, of --map: "" (rank r on rank r), "block", "cyclic", or a file of lines

@@ -31,6 +31,7 @@
 #include "replay/pause.h"
 #include "replay/wait_file.h"
 #include "replay/waits.h"
+#include "trace/mpi_args.h"
 
 namespace feign {
 namespace {
@@ -164,6 +165,9 @@ class Worker {
   void merge_into(Report& report, const Tables& tables);
   // Since when, by the clock, it has been at one activity, and which; 0: between two.
   uint64_t busy_since() const { return busy_.since.load(std::memory_order_relaxed); }
+  // When it last did what is no waiting for others, as far as can be told: it is between two calls,
+  // or in one that needs nobody else.
+  uint64_t went_on_at(uint64_t now) const;
   std::string busy_with(const Tables& tables) const;
   bool calls_mpi() const;
   bool over() const { return over_.load(std::memory_order_acquire); }
@@ -234,6 +238,7 @@ class Worker {
   struct {
     std::atomic<uint64_t> since{0}, place{0};
     std::atomic<uint32_t> op{0}, stream{0};
+    std::atomic<bool> waits{false};  // for another worker, or rank, before it makes its call
   } busy_;
   std::atomic<bool> over_{false};
 };
@@ -287,6 +292,15 @@ class Run {
   // Its part of the plan.
   bool mine(uint32_t stream) const {
     return team == nullptr || team->map.by_stream[stream] == team->ranks.rank();
+  }
+
+  // Whether a call may wait for other ranks for as long as these like: calls of MPI, but those that
+  // only move a rank's own data.
+  bool may_wait_for_ranks(uint32_t op) const {
+    const feign_op_info* info = tables.ops.info(op);
+    const std::string_view layer = info != nullptr ? info->layer : "";
+    if (layer == "mpiio") return mpi::does_of(op) != Does::kNothing;
+    return layer != "posix" && layer != "stdio";
   }
 
   // Ends the replay: everybody who waits is woken.
@@ -514,6 +528,14 @@ std::string Worker::busy_with(const Tables& tables) const {
          tables.place(busy_.place.load(std::memory_order_relaxed));
 }
 
+uint64_t Worker::went_on_at(uint64_t now) const {
+  if (over()) return 0;
+  const uint64_t since = busy_since();
+  if (busy_.waits.load(std::memory_order_relaxed)) return since;
+  const uint32_t op = busy_.op.load(std::memory_order_relaxed);
+  return since == 0 || !run_.may_wait_for_ranks(op) ? now : since;
+}
+
 bool Worker::calls_mpi() const {
   return std::any_of(numbers_.begin(), numbers_.end(),
                      [&](uint32_t s) { return run_.team->ranks.calls_mpi(s); });
@@ -532,6 +554,7 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
   Ranks& ranks = run_.team->ranks;
   if (run_.plan->totals().by_stream[stream] == 0 || ranks.has_passed(stream, id)) return;
   const uint64_t from = now_;
+  busy_.waits.store(true, std::memory_order_relaxed);
   for (uint32_t tries = 0; !ranks.has_passed(stream, id); ++tries) {
     if (run_.stopping.load(std::memory_order_relaxed)) break;
     if (tries % 64 == 63) ranks.carry_on();
@@ -543,6 +566,7 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
       nanosleep(&nap, nullptr);
     }
   }
+  busy_.waits.store(false, std::memory_order_relaxed);
   now_ = now_ns();
   s.report.wait_ns += now_ - from;
   RuleReport& r = rules_[rule];
@@ -561,11 +585,13 @@ void Worker::wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_
   wait.place = a.place;
   run_.waits->begin(number_, wait);
   // It is not others' ranks that this one waits for: whoever it waits for may, and is watched.
+  busy_.waits.store(true, std::memory_order_relaxed);
   const bool watched = busy_.since.exchange(0, std::memory_order_relaxed) != 0;
   gate.sleep(until, wait.rule == run_.fork_rule || wait.rule == run_.process_rule);
   run_.waits->end(number_);
   now_ = now_ns();
   if (watched) busy_.since.store(now_, std::memory_order_relaxed);
+  busy_.waits.store(false, std::memory_order_relaxed);
   // Before its fork there was no stream that could have waited.
   if (wait.rule == run_.fork_rule) return;
   s.report.wait_ns += now_ - from;
@@ -855,7 +881,7 @@ class Watch {
       : run_(run),
         ranks_(run.team->ranks),
         patience_ns_(std::max(kPatience_ns, run.options.patience_ns)) {
-    // A rank may wait for as long as another computes.
+    // A call of MPI that moves much, on all ranks, shows nothing of its going on.
     const double scale = run.options.pace == Pace::kAfap ? 1 : std::max(1.0, run.options.scale);
     patience_ns_ += static_cast<uint64_t>(2 * scale * static_cast<double>(recorded_ns));
     if (run.options.patience_ns != 0) patience_ns_ = run.options.patience_ns;
@@ -866,15 +892,19 @@ class Watch {
       ended_elsewhere_ = true;
       run_.stop(who);
     }
-    if (!run_.stopping.load())
+    uint64_t mine = 0;
+    for (const auto& w : run_.workers) mine = std::max(mine, w->went_on_at(now));
+    // Who waits for a rank that is slow waits for as long as that takes.
+    const uint64_t all = ranks_.went_on(mine, now, patience_ns_ / 4);
+    if (!run_.stopping.load() && now >= all + patience_ns_)
       for (const auto& w : run_.workers) {
         const uint64_t since = w->busy_since();
         if (since == 0 || now < since + patience_ns_) continue;
-        run_.fail(
-            Error(FEIGN_ERR_IO, w->busy_with(run_.tables) + " has waited " +
-                                    std::to_string((now - since) / 1'000'000'000) +
-                                    " s for other ranks: does the trace lack what it waits for? "
-                                    "(--patience gives more time)"));
+        run_.fail(Error(FEIGN_ERR_IO,
+                        w->busy_with(run_.tables) + " has waited " +
+                            std::to_string((now - since) / 1'000'000'000) +
+                            " s for other ranks, and none went on: does the trace lack what it "
+                            "waits for? (--patience gives more time)"));
         break;
       }
     if (run_.stopping.load() && stopped_ns_ == 0) {
