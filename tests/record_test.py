@@ -186,7 +186,7 @@ def test_names_that_several_processes_are_after():
     """Which of calls that overlap took effect first, their results tell: of feign record's calls, and of strace's."""
     needs_capture()
     needs_strace()
-    for tracer, again in itertools.product(("feign", "strace"), ([], ["again"])):
+    for tracer, again in itertools.product(("feign", "strace"), ([], ["names"], ["directories"])):
         with Tmp() as tmp:
             work = os.path.join(tmp, "w")
             os.mkdir(work)
@@ -1030,6 +1030,38 @@ def test_locks_and_ends_of_files_that_processes_are_at_together():
         with Tmp() as root:
             report = feign("replay", trace, "--root", root, "--json").json()
             assert report["fidelity"] >= 0.97, (report["fidelity"], len(report["mismatches"]))
+
+
+APPEND = """
+import multiprocessing
+def append(i):
+    for j in range(200):
+        with open("log", "a") as f:  # which seeks to its end
+            f.write("x" * (1 + (i * 7 + j) % 50))
+        with open("log", "rb") as f:
+            f.seek(-9 if f.seek(0, 2) > 9 else 0, 2)
+            f.read(100)
+all = [multiprocessing.get_context("fork").Process(target=append, args=(i,)) for i in range(4)]
+for p in all:
+    p.start()
+for p in all:
+    p.join()
+"""
+
+
+def test_seeks_from_the_end_tell_which_writes_came_before():
+    needs_capture()
+    needs_strace()
+    for tracer in ("feign", "strace"):
+        with Tmp() as tmp:
+            trace, script = os.path.join(tmp, "t"), os.path.join(tmp, "append.py")
+            with open(script, "w", encoding="utf-8") as f:
+                f.write(APPEND)
+            subprocess.run([*([FEIGN, "record", "-q", "-o", trace, "--"] if tracer == "feign" else ["strace", "-f", "-ttt", "-T", "-y", "-o", trace]),
+                            "python3", "-S", script], cwd=tmp, check=True)
+            with Tmp() as root:
+                r = feign("replay", trace, "--root", root, "--json", *(["--cwd", tmp] if tracer == "strace" else [])).json()
+                assert r["matched"] > 12000 and r["mismatched"] <= r["matched"] / 1000, (tracer, r["matched"], r["mismatches"][:9])
 
 
 if __name__ == "__main__":

@@ -850,7 +850,8 @@ void Provider::opened(Process& process, Effect effect, const feign_activity& a) 
   const auto result = static_cast<uint32_t>(FEIGN_FD(a.result));
   if (effect == Effect::kOpen || effect == Effect::kCreat) {
     const bool from_cwd = a.handle == 0 || a.handle == FEIGN_CWD;
-    process.files[result] = there_.whole(from_cwd ? where(process) : 0, a.path, host_);
+    const uint32_t from = from_cwd ? where(process) : file_of(process, a.handle);
+    process.files[result] = there_.whole(from, a.path, host_);
   } else if (effect == Effect::kDup || effect == Effect::kDup2) {
     process.files[result] = file_of(process, a.handle);
   } else if (effect == Effect::kFcntl && (a.flags == F_DUPFD || a.flags == F_DUPFD_CLOEXEC)) {
@@ -881,12 +882,20 @@ feign::Shown Provider::shown_by(Lane& lane, const feign::Call& call) {
 void Provider::in_line(Lane* lane) {
   const feign::Call* const call = lanes_.size() > 1 ? lane->call() : nullptr;
   lane->shown = call != nullptr ? shown_by(*lane, *call) : feign::Shown();
-  lane->claims = call != nullptr ? feign::claims(call->effect, lane->front().a) : feign::Claims();
-  // Of what is read, descriptors tell within a process only.
-  if (uint32_t& name = lane->claims[0].name; name >> 31 != 0)
-    name = UINT32_C(1) << 31 | static_cast<uint32_t>(lane->pid() * 4099 + name);
-  else if (name != 0)
-    there_.below(where(lane->process()), lane->claims, lane->front().a, host_);
+  lane->claims = {};
+  if (call != nullptr) {
+    feign_activity a = lane->front().a;
+    const bool below = a.handle != 0 && a.handle != FEIGN_CWD && a.path != 0;
+    if (a.file == 0 && (below || call->effect == Effect::kList))
+      a.file = file_of(lane->process(), a.handle);
+    lane->claims = feign::claims(call->effect, a);
+    // Of what is read, descriptors tell within a process only.
+    if (uint32_t& name = lane->claims[0].name; name >> 31 != 0)
+      name = UINT32_C(1) << 31 | static_cast<uint32_t>(lane->pid() * 4099 + name);
+    else
+      there_.below(where(lane->process()), a.file, static_cast<uint64_t>(lane->pid()), call->effect,
+                   lane->claims, a, host_);
+  }
   heap_.emplace_back(lane->when(), lane);
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
@@ -906,7 +915,7 @@ Lane* Provider::first() {
         Lane* const lane = heap_[i].second;
         return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
       },
-      [&](size_t late, size_t early, bool by_claims) {
+      [&](size_t late, size_t early, feign::Overtakes by_claims) {
         return shared_.overtakes(heap_[late].second->shown, heap_[early].second->shown, by_claims);
       });
   Lane* const lane = heap_[at].second;

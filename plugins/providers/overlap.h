@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: MIT
 // Of calls that overlap, the one that ended first need not have taken effect first. Where the
 // results tell, they count: who finds a name made was after whoever made it, who does not was
-// before, who found the end of a file or a pipe read after those who got something, and who was
-// refused a lock asked while somebody had it.
+// before, who found a directory with entries or without looked when it had them or had none, who
+// found the end of a file or a pipe read after those who got something, and who was refused a lock
+// asked while somebody had it.
 #pragma once
 
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/file.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/path.h"
@@ -24,19 +32,45 @@ namespace feign {
 
 enum class There : uint8_t { kUnknown, kNo, kYes };
 
-// What a call's result says of one name: whether it was there before and is there after the call.
+// The entries of a directory, as listings count them: in bytes. "." and "..", and a name.
+constexpr int64_t kNoEntries = 48;
+inline int64_t entry_bytes(size_t length) { return static_cast<int64_t>((length + 27) / 8 * 8); }
+
+// What a call's result says of one name: whether it was there before and is there after the call,
+// and of a directory what is in it.
 struct Claim {
+  enum Holds : uint8_t { kAnything, kSomething, kBytes, kChange, kUnknownChange };
   uint32_t name = 0;  // none
   There before = There::kUnknown, after = There::kUnknown;
   There was = There::kUnknown;  // by what the calls before it said
-  uint32_t text = 0;            // the name as it was given, if that is another one (Names::below)
+  There in = There::kUnknown;   // whether the directory that the name is in is there
+  Holds holds = kAnything;
+  uint32_t text = 0;  // the name as it was given, if that is another one (Names::below)
+  int64_t bytes = 0;  // that it holds, or more of them
+  int64_t entry = 0;  // of the name that was made or removed in it, or found
+  int64_t held = -1;  // by what the calls before it said; less than 0: not known
   bool same(const Claim& other) const {
     if (name == 0 || other.name == 0) return false;
     // Whose directory is not known may be in the other's.
     return name == other.name || text == other.name || other.text == name;
   }
+  bool tells() const { return after != There::kUnknown || holds != kAnything; }
+  // How far that is from what the call found, of what was in the directory.
+  uint64_t misses(int64_t now) const {
+    if (now < 0) return 0;
+    if (holds == kSomething) return now > kNoEntries ? 0 : 1;
+    return holds == kBytes ? static_cast<uint64_t>(std::abs(now - bytes)) : 0;
+  }
+  // What is in it afterwards.
+  int64_t leaves(int64_t now) const {
+    if (holds == kBytes) return bytes;
+    if (holds == kUnknownChange) return -1;
+    return holds == kChange && now >= 0 ? now + bytes : now;
+  }
 };
-using Claims = std::array<Claim, 2>;
+// Of up to two names, and of the directories that these are in (Names::below).
+constexpr size_t kNames = 2;
+using Claims = std::array<Claim, 2 * kNames>;
 
 // Stands for what is read through a descriptor, among names: bytes are there or not.
 inline uint32_t stream_name(uint32_t file, uint32_t handle) {
@@ -50,41 +84,72 @@ inline Claims claims(Effect effect, const feign_activity& a) {
   if ((a.marks & FEIGN_NO_RESULT) != 0) return {};
   if (effect == Effect::kRead && ok && a.length != 0) {
     const uint32_t name = stream_name(a.file, a.handle);
-    return {{{name, a.result != 0 ? kYes : kNo, a.result != 0 ? kUnknown : kNo}, {}}};
+    return {{{name, a.result != 0 ? kYes : kNo, a.result != 0 ? kUnknown : kNo}}};
+  }
+  if (effect == Effect::kList && a.result > 0 && a.file != 0) {
+    // The buffer had room left: these are all. (Names::below knows whether they are the first.)
+    Claim listed = {a.file};
+    if (a.result > INT32_MAX || static_cast<uint64_t>(a.result + entry_bytes(NAME_MAX)) > a.length)
+      return {};
+    listed.holds = Claim::kBytes;
+    listed.bytes = a.result;
+    return {{listed}};
+  }
+  if (a.result == -ENOTEMPTY) {
+    Claim full = {effect == Effect::kRename ? a.path2 : a.path, kYes, kYes};
+    full.holds = Claim::kSomething;
+    return {{full}};
   }
   if (a.path == 0 || (!ok && !exists && a.result != -ENOENT)) return {};
-  const Claim there = {a.path, kYes, kYes}, gone = {a.path, kYes, kNo},
-              missing = {a.path, kNo, kNo}, made = {a.path, kNo, kYes};
+  // What makes or removes a name finds the directory that it is in, or does not.
+  const Claim there = {a.path, kYes, kYes}, gone = {a.path, kYes, kNo, kUnknown, kYes},
+              missing = {a.path, kNo, kNo}, nowhere = {a.path, kNo, kNo, kUnknown, kNo};
+  const auto made = [](uint32_t name, There before) {
+    return Claim{name, before, kYes, kUnknown, kYes};
+  };
   switch (effect) {
     case Effect::kOpen:
       if ((a.flags & O_TMPFILE) == O_TMPFILE) return {};
-      if (!ok || (a.flags & O_CREAT) == 0) break;
-      return {{(a.flags & O_EXCL) != 0 ? made : Claim{a.path, kUnknown, kYes}, {}}};
+      if ((a.flags & O_CREAT) == 0 || exists) break;
+      if (!ok) return {{nowhere}};
+      return {{made(a.path, (a.flags & O_EXCL) != 0 ? kNo : kUnknown)}};
     case Effect::kCreat:
-      if (!ok) break;
-      return {{{a.path, kUnknown, kYes}, {}}};
+      if (exists) break;
+      return {{ok ? made(a.path, kUnknown) : nowhere}};
     case Effect::kMkdir:
     case Effect::kMknod:
     case Effect::kBind:
-    case Effect::kSymlink:
-      if (!ok) break;
-      return {{made, {}}};
+    case Effect::kSymlink: {
+      if (exists) break;
+      Claim one = ok ? made(a.path, kNo) : nowhere;
+      one.holds = ok && effect == Effect::kMkdir ? Claim::kBytes : Claim::kAnything;
+      one.bytes = kNoEntries;
+      return {{one}};
+    }
     case Effect::kUnlink:
     case Effect::kUnlinkat:
-    case Effect::kRmdir:
+    case Effect::kRmdir: {
       if (!ok) break;
-      return {{gone, {}}};
+      Claim one = gone;
+      if (effect == Effect::kRmdir || (a.flags & AT_REMOVEDIR) != 0) one.holds = Claim::kBytes;
+      one.bytes = kNoEntries;
+      return {{one}};
+    }
     case Effect::kRename: {
       const bool exchange = (a.flags & RENAME_EXCHANGE) != 0;
       const There before = exchange ? kYes : (a.flags & RENAME_NOREPLACE) != 0 ? kNo : kUnknown;
-      if (ok && a.path != a.path2) return {{exchange ? there : gone, {a.path2, before, kYes}}};
+      if (ok && a.path != a.path2) {
+        Claim from = exchange ? there : gone, to = made(a.path2, before);
+        from.holds = to.holds = Claim::kUnknownChange;  // directories bring what is in them
+        return {{from, to}};
+      }
       if (!exists) break;
-      return {{{a.path2, kYes, kYes}, {}}};
+      return {{{a.path2, kYes, kYes}}};
     }
     case Effect::kLink:
-      if (ok) return {{there, {a.path2, kNo, kYes}}};
+      if (ok) return {{there, made(a.path2, kNo)}};
       if (!exists) break;
-      return {{{a.path2, kYes, kYes}, {}}};
+      return {{{a.path2, kYes, kYes}}};
     case Effect::kStat:
     case Effect::kStatat:
     case Effect::kAccess:
@@ -102,25 +167,94 @@ inline Claims claims(Effect effect, const feign_activity& a) {
     default:
       return {};
   }
-  return {{ok || exists ? there : missing, {}}};
+  return {{ok || exists ? there : missing}};
 }
 
-// Which names are there, by what calls say, in the order in which they are met.
+template <typename Says>
+bool any_two(const Claims& a, const Claims& b, const Says& says) {
+  return std::any_of(a.begin(), a.end(), [&](const Claim& one) {
+    return std::any_of(b.begin(), b.end(), [&](const Claim& other) { return says(one, other); });
+  });
+}
+
+// Whether a call may change what is in the directory of its name.
+inline bool makes_or_removes(Effect e) {
+  switch (e) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kBind:
+    case Effect::kSymlink:
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir:
+    case Effect::kRename:
+    case Effect::kLink:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Which names are there, and what is in directories, by what calls say, in the order in which they
+// are met.
 class Names {
  public:
   void look_up(Claims& claims) const {
-    for (Claim& c : claims)
-      if (c.name < there_.size()) c.was = there_[c.name];
-  }
-  // Relative names are those below the directory that the process is in (0: it is not known).
-  void below(uint32_t cwd, Claims& claims, const feign_activity& a, const feign_host* host) {
     for (Claim& c : claims) {
-      const uint32_t handle = c.name == a.path ? a.handle : a.handle2;
-      if (cwd == 0 || c.name == 0 || c.name >> 31 != 0 || (handle != 0 && handle != FEIGN_CWD))
-        continue;
-      c.text = c.name;
-      if (const uint32_t name = whole(cwd, c.name, host); name != 0) c.name = name;
+      if (c.name < there_.size()) c.was = there_[c.name];
+      const auto at = c.holds != Claim::kAnything ? held_.find(c.name) : held_.end();
+      c.held = at != held_.end() ? at->second : -1;
     }
+    for (size_t i = 0; i < kNames; ++i) {
+      const Claim& c = claims[i];
+      Claim& in = claims[i + kNames];
+      if (in.entry == 0) continue;
+      // An open may have made the name or have found it, a rename may have replaced another.
+      const There before = c.before != There::kUnknown ? c.before : c.was;
+      in.holds = before == There::kUnknown ? Claim::kUnknownChange : Claim::kChange;
+      in.bytes = before == c.after ? 0 : c.after == There::kYes ? in.entry : -in.entry;
+    }
+  }
+  // Relative names are those below the directory that the process is in, or `folder`, which the
+  // call's descriptor is (0: it is not known). Of the calls of one process in their order.
+  void below(uint32_t cwd, uint32_t folder, uint64_t process, Effect effect, Claims& claims,
+             const feign_activity& a, const feign_host* host) {
+    const uint64_t reader = process << 20 | (a.handle & 0xFFFFF);
+    if (effect == Effect::kClose || effect == Effect::kSeek ||
+        (effect == Effect::kList && a.result == 0))
+      listing_.erase(reader);
+    else if (effect == Effect::kList && a.result > 0 && !listing_.insert(reader).second)
+      claims = {};  // goes on with a listing
+    if (effect == Effect::kList) return;
+    for (size_t i = 0; i < kNames; ++i) {
+      Claim& c = claims[i];
+      if (c.name == 0 || c.name >> 31 != 0) continue;
+      const uint32_t handle = c.name == a.path ? a.handle : a.handle2;
+      const uint32_t from = handle == 0 || handle == FEIGN_CWD ? cwd
+                            : handle == a.handle               ? folder
+                                                               : 0;
+      put_below(from, c, host);
+      if (c.in == There::kUnknown) continue;
+      Claim& in = claims[i + kNames];
+      in = directory(c, host);
+      in.before = in.after = c.in;
+      if (c.in == There::kYes) in.entry = entry_bytes(base_name(c.name, host).size());
+      if (in.entry != 0) in.holds = Claim::kUnknownChange;
+    }
+  }
+  // The name as it is below that directory, if it is relative.
+  void put_below(uint32_t from, Claim& c, const feign_host* host) {
+    const uint32_t name = from != 0 ? whole(from, c.name, host) : 0;
+    if (name == 0 || name == c.name) return;
+    c.text = std::exchange(c.name, name);
+  }
+  // The directory that the name is in.
+  Claim directory(const Claim& c, const feign_host* host) {
+    Claim in = {directory_of(c.name, host)};
+    if (c.text != 0) in.text = directory_of(c.text, host);
+    return in;
   }
   // Where the process is after that call.
   uint32_t moves(uint32_t cwd, Effect effect, const feign_activity& a, const feign_host* host) {
@@ -128,19 +262,29 @@ class Names {
     if (effect == Effect::kFchdir || effect == Effect::kChroot) return 0;
     return effect == Effect::kChdir ? whole(cwd, a.path, host) : cwd;
   }
-  // Not of names below directories that are given as descriptors, nor of relative ones once
-  // somebody has moved to another directory: those are names in many places.
-  void note(Effect effect, const Claims& claims, const feign_activity& a, const feign_host* host) {
+  // Not of relative names below descriptors, nor of others once somebody has moved to another
+  // directory: those are names in many places.
+  void note(Effect effect, Claims& claims, const feign_activity& a, const feign_host* host) {
     if (!moved_ && a.result >= 0 &&
         (effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot)) {
       moved_ = true;
       there_.clear();
+      held_.clear();
     }
-    if ((a.handle != 0 && a.handle != FEIGN_CWD) || (a.handle2 != 0 && a.handle2 != FEIGN_CWD))
-      return;
+    look_up(claims);
+    const bool from_cwd =
+        (a.handle == 0 || a.handle == FEIGN_CWD) && (a.handle2 == 0 || a.handle2 == FEIGN_CWD);
     for (const Claim& c : claims) {
-      if (c.name == 0 || c.name >> 31 != 0) continue;
-      if (moved_ && host->text(host, c.name, nullptr)[0] != '/') continue;
+      if (c.name >> 31 != 0) continue;
+      if (c.name == 0 || ((moved_ || !from_cwd) && host->text(host, c.name, nullptr)[0] != '/')) {
+        if (c.entry != 0) held_.clear();  // it may be in any directory
+        continue;
+      }
+      if (c.holds == Claim::kUnknownChange || c.after == There::kNo)
+        held_.erase(c.name);
+      else if (const int64_t now = c.leaves(c.held); now >= 0)
+        held_[c.name] = now;
+      if (effect == Effect::kList) continue;  // the directory may have another name by now
       if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
       there_[c.name] = c.after;
     }
@@ -163,24 +307,60 @@ class Names {
   }
 
  private:
+  static std::string_view base_name(uint32_t name, const feign_host* host) {
+    size_t length = 0;
+    const char* const text = host->text(host, name, &length);
+    std::string_view base(text, length);
+    while (base.ends_with('/')) base.remove_suffix(1);
+    return base.substr(base.rfind('/') + 1);
+  }
+  // 0: of a name without a slash it is not known.
+  uint32_t directory_of(uint32_t name, const feign_host* host) {
+    if (name >= directory_.size()) directory_.resize(name + name / 2 + size_t{64});
+    if (directory_[name] == 0) {
+      size_t length = 0;
+      const char* const text = host->text(host, name, &length);
+      const std::string_view all(text, length);
+      const size_t base = base_name(name, host).data() - text;
+      size_t end = base;
+      while (end > 1 && all[end - 1] == '/') --end;
+      directory_[name] = base != 0 ? host->intern(host, text, end) : name;
+    }
+    return directory_[name] != name ? directory_[name] : 0;
+  }
+
   std::vector<There> there_;                      // by name
+  std::vector<uint32_t> directory_;               // by name; itself: it has none
+  std::unordered_map<uint32_t, int64_t> held_;    // bytes of entries, by directory
+  std::unordered_set<uint64_t> listing_;          // who has read a part of a directory
   std::unordered_map<uint64_t, uint32_t> whole_;  // by directory and name
   bool moved_ = false;
 };
 
+enum class Overtakes : uint8_t { kNo, kMay, kYes };
+
 // Whether `late`, which began before `early` had ended and ended after it, took effect before it:
-// only so do both fit what they say.
-inline bool took_effect_first(const Claims& late, const Claims& early) {
+// only so do both fit what they say. It may have if what a directory held then is nearer to what
+// one of them found.
+inline Overtakes took_effect_first(const Claims& late, const Claims& early) {
   const auto fits = [](There is, There wanted) {
     return is == There::kUnknown || wanted == There::kUnknown || is == wanted;
   };
+  Overtakes told = Overtakes::kNo;
   for (const Claim& e : early)
     for (const Claim& l : late) {
       if (!e.same(l)) continue;
       const bool as_ended = fits(e.was, e.before) && fits(e.after, l.before);
-      if (!as_ended && fits(e.was, l.before) && fits(l.after, e.before)) return true;
+      const bool other_way = fits(e.was, l.before) && fits(l.after, e.before);
+      if (as_ended && !other_way) return Overtakes::kNo;
+      if (!other_way) continue;
+      if (!as_ended) told = Overtakes::kYes;
+      const int64_t held = std::max(e.held, l.held);
+      const uint64_t missed = e.misses(held) + l.misses(e.leaves(held));
+      const uint64_t then = l.misses(held) + e.misses(l.leaves(held));
+      if (then < missed) told = std::max(told, then == 0 ? Overtakes::kYes : Overtakes::kMay);
     }
-  return false;
+  return told;
 }
 
 // ---- locks -------------------------------------------------------------------------------------
@@ -290,57 +470,78 @@ class Locks {
   std::unordered_map<uint64_t, std::vector<Lock>> held_;
 };
 
-enum class Overtakes : uint8_t { kNo, kMay, kYes };
-
 // ---- the ends of files -------------------------------------------------------------------------
 
 // What a call on a file shows of its end: a write makes it longer, or so it seems; a read of less
-// than was asked for met it.
+// than was asked for met it; a seek from it tells where it is.
 struct Tail {
-  enum What : uint8_t { kNone, kRead, kAppend, kMoved };
+  enum What : uint8_t { kNone, kRead, kAppend, kMoved, kEnd };
   What what = kNone;
   uint32_t file = 0;
   uint64_t reader = 0;  // by its descriptor
-  uint64_t bytes = 0, asked = 0;
+  int64_t bytes = 0, asked = 0;
+  int64_t at = -1;   // where the reader is then
+  int64_t end = -1;  // where the file's end is
 };
+constexpr int64_t kFarthest = INT64_C(1) << 60;  // no offset is: sums of two do not overflow
 inline Tail tail_of(Effect effect, const feign_activity& a, uint64_t process,
                     const feign_host* host) {
   Tail t;
   if (a.file == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT) != 0) return t;
   t.file = a.file;
   t.reader = process << 20 | (a.handle & 0xFFFFF);
-  t.bytes = static_cast<uint64_t>(a.result);
-  t.asked = a.length;
+  t.bytes = std::min(a.result, kFarthest);
+  t.asked = static_cast<int64_t>(std::min<uint64_t>(a.length, kFarthest));
   if (effect == Effect::kRead)
     t.what = a.length != 0 ? Tail::kRead : Tail::kNone;
   else if (effect == Effect::kWrite)
     t.what = a.result != 0 ? Tail::kAppend : Tail::kNone;
   else if (effect == Effect::kClose || effect == Effect::kSeek)
     t.what = Tail::kMoved;
+  if (effect == Effect::kSeek && a.result < kFarthest) {
+    t.at = a.result;
+    const auto from = static_cast<int64_t>(a.offset);
+    if (a.flags == SEEK_END && std::abs(from) < kFarthest && t.at >= from) {
+      t.what = Tail::kEnd;
+      t.end = t.at - from;
+    }
+  }
   if ((t.what == Tail::kRead || t.what == Tail::kAppend) &&
       host->text(host, a.file, nullptr)[0] != '/')
     t.what = Tail::kNone;  // a pipe
   return t;
 }
 
-// How many bytes there are behind what each reader has read: known from the first time on that it
-// met the end, of files that grow.
+// How many bytes there are behind what each reader has read, of files that grow: known from the
+// first time on that it met the end, or that it moved once somebody was told where that is.
 class Tails {
  public:
   void note(const Tail& t) {
     if (t.what == Tail::kNone) return;
     const auto at = files_.find(t.file);
     if (t.what == Tail::kAppend) {
-      files_[t.file].written += t.bytes;
-    } else if (at != files_.end() && t.what == Tail::kMoved) {
-      at->second.read.erase(t.reader);
-    } else if (at != files_.end()) {
-      const auto known = at->second.read.find(t.reader);
-      if (t.bytes < t.asked)
-        at->second.read[t.reader] = at->second.written;
-      else if (known != at->second.read.end())
-        known->second += t.bytes;
+      int64_t& written = files_[t.file].written;
+      written = std::min(written + t.bytes, kFarthest);
+      return;
     }
+    if (at == files_.end()) return;
+    File& file = at->second;
+    if (t.what == Tail::kRead) {
+      const auto known = file.read.find(t.reader);
+      if (t.bytes < t.asked)
+        file.read[t.reader] = file.written;
+      else if (known != file.read.end())
+        known->second = std::min(known->second + t.bytes, kFarthest);
+      return;
+    }
+    if (t.what == Tail::kEnd) {
+      file.told = true;
+      file.before = t.end - file.written;
+    }
+    if (t.at >= 0 && file.told)
+      file.read[t.reader] = t.at - file.before;
+    else
+      file.read.erase(t.reader);
   }
   // Of two readers it is known what each met, and need not be guessed from what the other met.
   bool knows(const Tail& a, const Tail& b) const {
@@ -352,26 +553,35 @@ class Tails {
   // Whether `late`, which ended after `early`, took effect before it: only so did each read get
   // what it got. Of several writes, each of which may be what was read, one that is just as long.
   Overtakes overtakes(const Tail& late, const Tail& early) const {
-    const bool reads = early.what == Tail::kRead && late.what == Tail::kAppend;
-    if (late.file != early.file ||
-        !(reads || (early.what == Tail::kAppend && late.what == Tail::kRead)))
-      return Overtakes::kNo;
-    const auto file = files_.find(early.file);
-    if (file == files_.end()) return Overtakes::kNo;
-    const Tail &read = reads ? early : late, &append = reads ? late : early;
-    const auto known = file->second.read.find(read.reader);
-    if (known == file->second.read.end()) return Overtakes::kNo;
-    const uint64_t left = file->second.written - known->second;
-    const bool met_end = read.bytes < read.asked;
-    if (!reads) return met_end && left == read.bytes ? Overtakes::kYes : Overtakes::kNo;
-    if (left >= read.bytes || (met_end && left + append.bytes > read.bytes)) return Overtakes::kNo;
-    return left + append.bytes == read.bytes ? Overtakes::kYes : Overtakes::kMay;
+    const bool writes = late.what == Tail::kAppend;
+    if (late.file != early.file || writes == (early.what == Tail::kAppend)) return Overtakes::kNo;
+    const auto at = files_.find(early.file);
+    if (at == files_.end()) return Overtakes::kNo;
+    const File& file = at->second;
+    const Tail &found = writes ? early : late, &append = writes ? late : early;
+    int64_t there = 0, wanted = 0;  // how far the file goes, and went for who found it so
+    if (found.what == Tail::kEnd) {
+      if (!file.told) return Overtakes::kNo;
+      there = file.before + file.written;
+      wanted = found.end;
+    } else {
+      const auto known = file.read.find(found.reader);
+      if (found.what != Tail::kRead || known == file.read.end()) return Overtakes::kNo;
+      there = file.written - known->second;
+      wanted = found.bytes;
+    }
+    const bool met_end = found.what == Tail::kEnd || found.bytes < found.asked;
+    if (!writes) return met_end && there == wanted ? Overtakes::kYes : Overtakes::kNo;
+    if (there >= wanted || (met_end && there + append.bytes > wanted)) return Overtakes::kNo;
+    return there + append.bytes == wanted ? Overtakes::kYes : Overtakes::kMay;
   }
 
  private:
   struct File {
-    uint64_t written = 0;
-    std::unordered_map<uint64_t, uint64_t> read;  // of what was written, by reader
+    int64_t written = 0;
+    bool told = false;                           // where its end is
+    int64_t before = 0;                          // how long it was before the first write
+    std::unordered_map<uint64_t, int64_t> read;  // of what was written, by reader
   };
   std::unordered_map<uint32_t, File> files_;
 };
@@ -393,11 +603,10 @@ class Account {
     tails_.note(s.tail);
   }
   // Whether `late` took effect before `early`, by these or by their claims.
-  Overtakes overtakes(const Shown& late, const Shown& early, bool by_claims) const {
-    if ((by_claims && !tails_.knows(late.tail, early.tail)) ||
-        locks_.overtakes(late.lock, early.lock))
-      return Overtakes::kYes;
-    return tails_.overtakes(late.tail, early.tail);
+  Overtakes overtakes(const Shown& late, const Shown& early, Overtakes by_claims) const {
+    if (locks_.overtakes(late.lock, early.lock)) return Overtakes::kYes;
+    if (tails_.knows(late.tail, early.tail)) by_claims = Overtakes::kNo;
+    return std::max(by_claims, tails_.overtakes(late.tail, early.tail));
   }
 
  private:
@@ -417,8 +626,9 @@ size_t first_of(size_t first, size_t count, const Names& there, const ClaimsOf& 
     const size_t before = first;
     Overtakes best = Overtakes::kNo;
     for (size_t i = 0; i < count && best != Overtakes::kYes; ++i) {
-      const Claims* const late = i != before ? claims_of(i) : nullptr;
+      Claims* const late = i != before ? claims_of(i) : nullptr;
       if (late == nullptr) continue;
+      there.look_up(*late);
       const Overtakes now = overtakes(i, before, took_effect_first(*late, early));
       if (now > best) {
         best = now;

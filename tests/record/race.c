@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Processes that are after the same names at once: each name comes or goes once, by whoever is
-// first, or is found made by another. With an argument, three names come, move and go all the time.
+// first, or is found made by another. With "names", three names come, move and go all the time;
+// with "directories", directories do, and what is in them, while others list and remove them.
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,8 +52,38 @@ static void come_and_go(unsigned seed) {
   }
 }
 
+static void fill_and_remove(unsigned seed) {
+  static const char* const kFiles[] = {"a", "b", "a-long-name"};
+  char d[32], file[64];
+  for (int i = 0; i < kNames; ++i) {
+    snprintf(d, sizeof d, "directory%d", rand_r(&seed) % 2);
+    snprintf(file, sizeof file, "%s/%s", d, kFiles[rand_r(&seed) % 3]);
+    switch (rand_r(&seed) % 8) {
+      case 0:
+      case 1:
+        mkdir(d, 0755);
+        break;
+      case 2:
+      case 3:
+        rmdir(d);
+        break;
+      case 4:
+        make(file, rand_r(&seed) % 2 ? O_EXCL : 0);
+        break;
+      case 5:
+      case 6:
+        unlink(file);
+        break;
+      default: {
+        DIR* const all = opendir(d);
+        while (all && readdir(all)) continue;
+        if (all) closedir(all);
+      }
+    }
+  }
+}
+
 int main(int argc, char** argv) {
-  (void)argv;
   char made[32], file[40], old[32];
   struct stat st;
   /* Relative names tell something only with the directory that a process is in. */
@@ -63,7 +95,7 @@ int main(int argc, char** argv) {
   for (int p = 0; p < kProcesses; ++p)
     if (fork() == 0) {
       if (argc > 1) {
-        come_and_go((unsigned)p + 1);
+        (argv[1][0] == 'd' ? fill_and_remove : come_and_go)((unsigned)p + 1);
         _exit(0);
       }
       for (int i = 0; i < kNames; ++i) {

@@ -234,13 +234,13 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                              &s == best || (!s.empty() && s.front().a.start_ns <= by);
                          return overlaps ? &s.front().claims : nullptr;
                        },
-                       [&](size_t late, size_t early, bool by_claims) {
+                       [&](size_t late, size_t early, Overtakes by_claims) {
                          return trace_.shared.overtakes(sources_[late]->front().shown,
                                                         sources_[early]->front().shown, by_claims);
                        })]
               .get();
     }
-    const Held& next = best->front();
+    Held& next = best->front();
     trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
     trace_.shared.note(next.shown);
     if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with

@@ -162,7 +162,7 @@ feign_status Source::fill() {
               Held* const h = i < rivals.size() ? rivals[i] : next_;
               return h->gone ? nullptr : &h->claims;
             },
-            [&](size_t late, size_t early, bool by_claims) {
+            [&](size_t late, size_t early, Overtakes by_claims) {
               const auto of = [&](size_t i) -> const Shown& {
                 return (i < rivals.size() ? rivals[i] : next_)->shown;
               };
@@ -502,58 +502,71 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     p.call.place = &h;
     if (e == Effect::kFlock ||
         e == Effect::kFcntl) {  // whoever asks for the lock may be refused it
-      names(p.call, *k.call);
-      h.claims[0] = {std::exchange(p.call.names, {})[0], There::kUnknown, There::kYes};
+      names(p, *k.call);
+      h.claims[0] = {std::exchange(p.call.about, {})[0].name, There::kUnknown, There::kYes};
       releases_.push_back(&h);
     }
   } else {
-    names(p.call, *k.call);
-    if (p.call.names[0] != 0) under_way_.push_back(&p);
+    names(p, *k.call);
+    if (p.call.about[0].name != 0) under_way_.push_back(&p);
   }
   return FEIGN_OK;
 }
 
 // What the call is about, as far as its beginning tells.
-void Source::names(Begun& begun, const Call& call) {
-  const std::string_view text = begun.text;
+void Source::names(Process& p, const Call& call) {
+  const std::string_view text = p.call.text;
+  Claims& about = p.call.about;
+  about = {};
   Scan s(text.substr(text.find('(') + 1));
   s.skip_name();
-  begun.names = {};
+  // A descriptor, and what it is.
+  const auto descriptor = [&](int64_t& fd) -> uint32_t {
+    if (!s.take("AT_FDCWD") && !s.number(fd)) return 0;
+    const char* const start = s.p + 1;
+    if (s.peek() != '<' || !s.skip_angle()) return 0;
+    return trace_.arguments.hint(static_cast<int32_t>(fd),
+                                 {start, static_cast<size_t>(s.p - start) - 1});
+  };
   const bool locks = call.effect == Effect::kFlock ||
                      (call.effect == Effect::kFcntl && text.find("F_SETLK") != text.npos);
-  const bool writes = call.effect == Effect::kWrite;
-  if (call.effect == Effect::kRead || writes || locks) {
-    int64_t fd = 0;
-    if (!s.number(fd)) return;
-    uint32_t file = 0;
-    if (const char* start = s.p + 1; s.peek() == '<' && s.skip_angle())
-      file = trace_.arguments.hint(static_cast<int32_t>(fd),
-                                   {start, static_cast<size_t>(s.p - start) - 1});
-    if (locks)
-      begun.names[0] = file != 0 ? lock_name(file) : 0;
-    else if (!writes || file != 0)
-      begun.names[0] = stream_name(file, FEIGN_FD(fd));
+  const bool reads = call.effect == Effect::kRead;
+  const bool finds_end = call.effect == Effect::kSeek && text.find("SEEK_END") != text.npos;
+  int64_t fd = AT_FDCWD;
+  if (reads || locks || finds_end || call.effect == Effect::kWrite ||
+      call.effect == Effect::kList) {
+    const uint32_t file = descriptor(fd);
+    if (file != 0 || (reads && fd != AT_FDCWD))
+      about[0].name = locks                          ? lock_name(file)
+                      : call.effect == Effect::kList ? file
+                                                     : stream_name(file, FEIGN_FD(fd));
     return;
   }
   const auto is_path = [](const CallArg& a) {
     return a.role == Role::kPath || a.role == Role::kPath2;
   };
   if (std::none_of(call.args, call.args + call.arg_count, is_path)) return;
-  for (uint32_t& name : begun.names) {
+  for (size_t i = 0; i < kNames; ++i, fd = AT_FDCWD) {
+    uint32_t from = descriptor(fd);
+    if (from == 0 && fd == AT_FDCWD) from = where(p);
     const size_t quote = s.rest().find('"');
     if (quote == std::string_view::npos) return;
     s.p += quote;
     const char* start = s.p + 1;
     if (!s.skip_string()) return;
-    name = trace_.arguments.text_of({start, static_cast<size_t>(s.p - start) - 1});
+    about[i].name = trace_.arguments.text_of({start, static_cast<size_t>(s.p - start) - 1});
+    trace_.there.put_below(from, about[i], trace_.host);
+    if (makes_or_removes(call.effect))
+      about[i + kNames] = trace_.there.directory(about[i], trace_.host);
+    if (s.take(',')) s.blanks();
   }
 }
 
 // The calls that ended while that of `p` was under way, and are about its names: they wait for it
 // no longer.
 std::vector<Held*> Source::no_longer_under_way(Process& p) {
-  if (p.call.names[0] == 0) return {};
-  p.call.names = {};
+  if (p.call.about[0].name == 0) return {};
+  p.call.about = {};
   std::erase(under_way_, &p);
   for (Held* h : p.call.early) --h->open;
   return std::exchange(p.call.early, {});
@@ -676,6 +689,10 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   // Before 4.8 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
   if (k.call->effect == Effect::kMap && name == "mmap2" && h.a.offset % 4096 != 0)
     h.a.offset *= 4096;
+  const Effect e = k.call->effect;
+  // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
+  p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
+  if (p.narrow && name == "getdents" && h.a.result >= 0) h.a.marks |= FEIGN_NO_RESULT;
   // The tracer stopped the process before and after each of them.
   // An estimate is right on average: what is more than this pause is taken off the next ones.
   const uint64_t off = std::min(p.overhead, time - std::min(time, p.ended));
@@ -703,10 +720,6 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     released(h);
     h.shown = shown_by(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid), host);
   }
-  const Effect e = k.call->effect;
-  // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
-  p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
-  if (p.narrow && name == "getdents" && h.a.result >= 0) h.a.marks |= FEIGN_NO_RESULT;
   if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
     trace_.began_in[h.a.result] = where(p);
   return FEIGN_OK;
@@ -726,7 +739,7 @@ uint32_t Source::where(Process& p) {
 void Source::released(Held& h) {
   if (std::erase(releases_, &h) == 0 || h.claims[0].name == 0) return;
   for (Process* other : under_way_)
-    if (other->call.names[0] == h.claims[0].name) {
+    if (other->call.about[0].name == h.claims[0].name) {
       other->call.early.push_back(&h);
       ++h.open;
     }
@@ -738,20 +751,21 @@ void Source::overlaps(Process& p, Held& h, Effect effect) {
   const Lock& lock = h.shown.lock;
   if (lock.what != Lock::kNone && lock.what != Lock::kClosed)
     h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
-  else if (h.shown.tail.what == Tail::kAppend)
+  else if (h.shown.tail.what == Tail::kAppend || h.shown.tail.what == Tail::kEnd)
     h.claims[0].name = stream_name(h.a.file, h.a.handle);
   for (Held* release : releases_)
     if (h.claims[0].name != 0 && release->claims[0].name == h.claims[0].name)
       release->rivals.push_back(&h);
+  trace_.there.below(where(p), h.a.file, static_cast<uint64_t>(p.pid), effect, h.claims, h.a,
+                     trace_.host);
+  const auto tells = [&](const Claim& claim, const Claim& name) {
+    return (claim.tells() || h.shown.tail.what != Tail::kNone) && claim.same(name);
+  };
   for (Process* other : under_way_)
-    for (const Claim& claim : h.claims)
-      if ((claim.after != There::kUnknown || h.shown.tail.what != Tail::kNone) &&
-          (claim.name == other->call.names[0] || claim.name == other->call.names[1])) {
-        other->call.early.push_back(&h);
-        ++h.open;
-        break;
-      }
-  trace_.there.below(where(p), h.claims, h.a, trace_.host);
+    if (any_two(h.claims, other->call.about, tells)) {
+      other->call.early.push_back(&h);
+      ++h.open;
+    }
   p.cwd = trace_.there.moves(p.cwd, effect, h.a, trace_.host);
   p.moved |= effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot;
 }

@@ -3,7 +3,6 @@
 // again, and each keeps its place in the order (the comment in provider.cc).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -41,10 +40,10 @@ struct Held {
 struct Begun {
   std::string text;  // "name(arguments so far"
   uint64_t start = 0, line = 0;
-  Held* place = nullptr;            // that it holds, if it does
-  bool took_over = false;           // execve of a thread that became the process: it was successful
-  std::array<uint32_t, 2> names{};  // that it is about
-  std::vector<Held*> early;         // calls on them that ended since: `open` counts this one
+  Held* place = nullptr;     // that it holds, if it does
+  bool took_over = false;    // execve of a thread that became the process: it was successful
+  Claims about;              // the names that it is about
+  std::vector<Held*> early;  // calls on them that ended since: `open` counts this one
 };
 
 struct Process {
@@ -115,7 +114,7 @@ class Source {
   bool is_rest_of_call(std::string_view text) const;
   feign_status bad(const std::string& what, uint64_t line = 0);
   feign_status stray(std::string_view text, const char* want);
-  void names(Begun& begun, const Call& call);
+  void names(Process& p, const Call& call);
   uint32_t where(Process& p);
   void overlaps(Process& p, Held& h, Effect effect);
   void released(Held& h);
