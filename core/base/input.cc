@@ -29,6 +29,8 @@ struct Input::Impl {
   std::unique_ptr<char[]> raw = std::make_unique_for_overwrite<char[]>(kRaw);
   size_t raw_begin = 0, raw_end = 0;
   bool raw_over = false;
+  bool cut_short = false;
+  uint64_t taken = 0;  // bytes of the file before `raw`
 
   ~Impl() {
     if (inflate_made) inflateEnd(&inflate);
@@ -50,19 +52,26 @@ struct Input::Impl {
     if (raw_over) return false;
     auto got = some(raw.get(), kRaw);
     if (!got) return std::move(got.error());
+    taken += raw_end;
     raw_begin = 0;
     raw_end = *got;
     raw_over = *got == 0;
     return *got != 0;
   }
   Error damaged(const char* what) {
-    return {FEIGN_ERR_ARGUMENT, path + ": damaged " + what + " data"};
+    return {FEIGN_ERR_ARGUMENT, path + ": damaged " + what + " data, at byte " +
+                                    std::to_string(taken + raw_begin) + " or before"};
+  }
+  Error ends(const char* what) {
+    cut_short = true;
+    return {FEIGN_ERR_ARGUMENT, path + ": the " + what + " data ends in the middle"};
   }
 };
 
 Input::Input(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Input::~Input() = default;
 const std::string& Input::path() const { return impl_->path; }
+bool Input::cut_short() const { return impl_->cut_short; }
 
 Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   auto impl = std::make_unique<Impl>();
@@ -106,7 +115,7 @@ Result<size_t> Input::read(char* to, size_t size) {
     if (in.kind == Impl::Kind::kGzip) {
       if (!*more) {
         if (!in.inflating) return size_t{0};
-        return Error(FEIGN_ERR_ARGUMENT, in.path + ": the gzip data ends in the middle");
+        return in.ends("gzip");
       }
       if (!in.inflating) {  // a further member of the same file
         if (inflateReset(&in.inflate) != Z_OK) return in.damaged("gzip");
@@ -127,7 +136,7 @@ Result<size_t> Input::read(char* to, size_t size) {
     }
     if (!*more) {
       if (in.zstd_hint == 0) return size_t{0};
-      return Error(FEIGN_ERR_ARGUMENT, in.path + ": the zstd data ends in the middle");
+      return in.ends("zstd");
     }
     ZSTD_inBuffer from{in.raw.get() + in.raw_begin, in.raw_end - in.raw_begin, 0};
     ZSTD_outBuffer out{to, size, 0};

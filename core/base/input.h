@@ -21,6 +21,8 @@ class Input {
   ~Input();
   // Up to `size` bytes; 0 at the end. A damaged compressed stream is an error.
   Result<size_t> read(char* to, size_t size);
+  // read() failed since a compressed stream ends in the middle: all before it is good.
+  bool cut_short() const;
   const std::string& path() const;
 
  private:
@@ -34,10 +36,12 @@ class Lines {
  public:
   explicit Lines(std::unique_ptr<Input> input) : input_(std::move(input)) {}
   // The next line without its newline (and the first without a byte order mark), good until the
-  // next call; false at the end. A line of more than kLongest bytes is an error.
+  // next call; false at the end. A line of more than kLongest bytes is an error. If input's
+  // cut_short(), all whole lines were returned before.
   Result<bool> next(std::string_view& line);
   uint64_t number() const { return number_; }  // of the line last returned, from 1
   bool complete() const { return complete_; }  // it ended in a newline
+  bool cut_short() const { return input_->cut_short(); }
   const std::string& path() const { return input_->path(); }
 
   static constexpr size_t kLongest = size_t{256} << 20;

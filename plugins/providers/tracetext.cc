@@ -220,13 +220,15 @@ class File {
   uint32_t source_;
   Comments comments_;
   bool unreadable_ = false;
+  bool cut_ = false;
 };
 
 feign::Result<Event> File::next() {
   std::string_view line;
   while (true) {
     auto more = lines_->next(line);
-    unreadable_ = !more;
+    unreadable_ = !more && !lines_->cut_short();
+    if (!more && std::exchange(cut_, true)) return Event{};  // said once
     if (!more) return std::move(more.error());
     if (!*more) {
       if (std::exchange(comments_.inside, false))  // said once

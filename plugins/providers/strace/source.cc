@@ -76,15 +76,20 @@ feign_status Source::bad(const std::string& what, uint64_t line) {
   }
   if (line == 0) line = lines_->number();
   const std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
-  // strace was killed, or its disk full; but for a text that is no trace at all.
+  // But for a text that is no trace at all.
   if (any_call_ && !lines_->complete() && line == lines_->number()) {
-    trace_.host->log(trace_.host, FEIGN_LOG_WARN,
-                     (text + " (the last line is cut short, and left out)").c_str());
-    trace_.host->left_out(trace_.host, 0, "(line)", "the last line, cut short", 0, 0);
+    last_line_cut(text);
     return FEIGN_OK;
   }
   return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT,
                            (text + " (--keep-going leaves such lines out)").c_str());
+}
+
+// strace was killed, or what compressed its text, or the disk was full.
+void Source::last_line_cut(const std::string& why) {
+  trace_.host->log(trace_.host, FEIGN_LOG_WARN,
+                   (why + " (the last line is cut short, and left out)").c_str());
+  trace_.host->left_out(trace_.host, 0, "(line)", "the last line, cut short", 0, 0);
 }
 
 // What is no line of a trace: what is written to the terminal by a process that is in write(), or

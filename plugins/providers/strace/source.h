@@ -113,6 +113,7 @@ class Source {
   feign_status resumed(int64_t pid, std::string_view text);
   bool is_rest_of_call(std::string_view text) const;
   feign_status bad(const std::string& what, uint64_t line = 0);
+  void last_line_cut(const std::string& why);
   feign_status stray(std::string_view text, const char* want);
   void names(Process& p, const Call& call);
   uint32_t where(Process& p);
