@@ -27,6 +27,26 @@ def test_a_copy_is_read_from_one_file_and_written_to_the_other():
         assert files == {"/a": (5110, 0), "/b": (0, 5100)}, files
 
 
+def test_what_was_taken_for_granted_stays_with_a_converted_trace():
+    with Tmp() as tmp:
+        first, second, third = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.feign"), os.path.join(tmp, "u.feign")
+        with open(first, "w", encoding="ascii") as f:
+            f.write('1 1700001000.1 open("a", O_RDWR|O_CREAT, 0644) = 3 <0.1>\n1 1700000900.2 close(3) = 0 <0.1>\n')
+        told = [{"cwd": "--cwd DIR says which" in note, "clock": "the clock was set back" in note} for note in feign("info", first, "--json").json()["notes"]]
+        assert told == [{"cwd": True, "clock": False}], told
+        r = feign("convert", first, second)
+        assert r.status == 0 and "feign: note: strace: the trace does not tell the directory" in r.err and r.err.count("set back") == 1, r.err
+        r = feign("convert", second, third)
+        assert r.status == 0 and r.err.count("note: strace: ") == 2, r.err
+        for trace in (second, third):
+            notes = feign("info", trace, "--json").json()["notes"]
+            assert len(notes) == 2 and "the clock was set back" in notes[0] and "--cwd DIR says which" in notes[1], notes
+            for order in ((), ("--with", "rebase,from=/a,to=/b")):  # as it is, and through a pipeline
+                root = os.path.join(tmp, "root")
+                os.makedirs(root, exist_ok=True)
+                assert feign("replay", trace, "--root", root, "--json", *order).json()["notes"] == notes
+
+
 def test_how_files_are_read_and_written():
     opens = ['openat(AT_FDCWD, "/a", O_RDONLY) = 3', 'openat(AT_FDCWD, "/b", O_RDWR) = 4']
     in_a_row = ['read(3, "", 4096) = 4096'] * 50

@@ -58,6 +58,8 @@ std::unique_ptr<Written> random_trace(unsigned seed, size_t count, uint32_t stre
   }
   w->tables.sources = {"a.strace", "b.strace"};
   w->tables.left_out[{"futex", "waits"}] = {7, 99};
+  w->tables.notes = {"taken for granted"};
+  w->tables.warnings = {"doubtful"};
   NativeWriter::Options options;
   options.memory = memory;
   NativeWriter writer(w->file.fd, "test", w->tables, options);
@@ -183,6 +185,7 @@ TEST_P(RoundTrip, EveryFieldOfEveryActivityComesBack) {
   EXPECT_EQ((*reader)->needed()[3].type, Needed::kFifo);
   EXPECT_EQ((*reader)->needed()[1].target, "a");
   EXPECT_EQ((tables.left_out[{"futex", "waits"}].count), 7u);
+  EXPECT_EQ(tables.notes, (std::vector<std::string>{"doubtful", "taken for granted"}));
   EXPECT_EQ(tables.streams.info(streams).thread, 1000 + streams - 1);
   EXPECT_EQ(tables.streams.info(streams).parent, streams - 1);
 

@@ -717,6 +717,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     return std::move(done.error());
   const NativeTotals& totals = (*plan)->totals();
   report.left_out = tables.left_out;
+  if (ready_made) report.notes = tables.notes;
   report.recorded_ns = totals.last_ns > totals.first_ns ? totals.last_ns - totals.first_ns : 0;
   extensions.run.max_length = totals.max_length;
   extensions.run.alone = options.replay.one_thread() && !ranks && line->replayers.size() == 1;

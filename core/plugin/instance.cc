@@ -131,10 +131,11 @@ struct Instance::Impl {
   static void log(const feign_host* host, int level, const char* text) noexcept {
     if (text == nullptr) return;
     try {
-      if (level == FEIGN_LOG_INFO) {
+      if (level == FEIGN_LOG_INFO || level == FEIGN_LOG_WARN) {
         Impl& self = of(host);
         const std::lock_guard lock(self.failure_mutex);
-        if (self.tables.notes.size() < 100) self.tables.notes.push_back(self.name + ": " + text);
+        auto& said = level == FEIGN_LOG_INFO ? self.tables.notes : self.tables.warnings;
+        if (said.size() < Tables::kMostNotes) said.push_back(self.name + ": " + text);
       }
       if (level > log_level()) return;
       feign::log(level, of(host).name + ": " + text);

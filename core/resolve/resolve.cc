@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "base/path.h"
 
 namespace feign {
@@ -295,9 +296,11 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
       t.table->unclosed.push_back(at.description->handle);
     if (!said_guess_ && at.description->said == 0) {
       said_guess_ = true;
-      tables_.notes.emplace_back(
-          "the trace lacks calls that close descriptors: what dup and fork made of them is not "
-          "known where it lacks these, too (strace: -y tells it, or -e trace=file,desc,process)");
+      log(FEIGN_LOG_INFO,
+          tables_.notes.emplace_back(
+              "the trace lacks calls that close descriptors: what dup and fork made of them is not "
+              "known where it lacks these, too (strace: -y tells it, or -e "
+              "trace=file,desc,process)"));
     }
     release(at.description, nullptr);
   }

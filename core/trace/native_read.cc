@@ -383,6 +383,10 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
       return bad("a name of nothing");
     described[op].args[arg].names.emplace_back(std::move(name), value);
   }
+  for (uint64_t n = !x.bad() && x.left() != 0 ? x.count(1) : 0; n != 0; --n) {
+    const std::string_view note = x.text();
+    if (tables->notes.size() < 2 * Tables::kMostNotes) tables->notes.emplace_back(note);
+  }
   if (x.bad() || x.left() != 0) return bad("it ends in the wrong place");
   for (const auto& [layer, list] : unknown) {
     // An op that a newer description of a layer has and ours has not still gets a place of its own.

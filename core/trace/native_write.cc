@@ -471,13 +471,19 @@ Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
       for (uint32_t n = 0; n < info->args[a].name_count; ++n)
         names.push_back({i, a, &info->args[a].names[n]});
   }
-  if (!names.empty()) x.u64(names.size());
+  const auto& notes = w.tables.notes;
+  const auto& warnings = w.tables.warnings;
+  const size_t said = notes.size() + warnings.size();
+  if (!names.empty() || said != 0) x.u64(names.size());
   for (const Name& n : names) {
     x.u64(n.op);
     x.u64(n.arg);
     x.text(n.name->name);
     x.u64(n.name->value);
   }
+  if (said != 0) x.u64(said);
+  for (const auto* list : {&warnings, &notes})
+    for (const std::string& note : *list) x.text(note);
 
   if (x.size() > kMaxIndex)
     return Error(FEIGN_ERR_UNSUPPORTED, "write " + w.name + ": the index takes " +

@@ -113,8 +113,10 @@ struct Tables {
   Streams streams;
   LeftOuts left_out;
   std::vector<Statistic> statistics;
-  std::vector<std::string> notes;    // what plug-ins said once a run (FEIGN_LOG_INFO)
-  std::vector<std::string> sources;  // input files, as FEIGN_PLACE_SOURCE counts them
+  static constexpr size_t kMostNotes = 100;  // of each sort
+  std::vector<std::string> notes;            // what plug-ins said once a run (FEIGN_LOG_INFO)
+  std::vector<std::string> warnings;         // … what they warned of; said already
+  std::vector<std::string> sources;          // input files, as FEIGN_PLACE_SOURCE counts them
 
   // "file:line", for messages; "activity" text if the source is unknown.
   std::string place(uint64_t place) const;

@@ -98,6 +98,7 @@ class Provider {
     if (auto* all = const_cast<feign::Tables*>(
             static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1")))) {
       all->sources = tables.sources;
+      all->notes.insert(all->notes.end(), tables.notes.begin(), tables.notes.end());
       for (const auto& [key, l] : tables.left_out) {
         all->left_out[key].count += l.count;
         all->left_out[key].duration_ns += l.duration_ns;
@@ -303,6 +304,8 @@ class Writer {
             static_cast<const feign::Tables*>(host->extension(host, "feign.tables/1"))) {
       tables.sources = all->sources;
       tables.left_out = all->left_out;
+      tables.notes = all->notes;
+      tables.warnings = all->warnings;
     }
     // What was not known of a stream when its first activity came: who made it, above all.
     for (uint32_t s = 1; s <= streams_known; ++s) {

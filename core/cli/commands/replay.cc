@@ -86,6 +86,9 @@ int status_of(const Report& report, double require) {
 
 int show(const RunResult& result, const Common& c, double require, const Tables& tables) {
   if (!result.replayed) {
+    // Nowhere else is it said; with --verbose it was.
+    if (!c.quiet && log_level() < FEIGN_LOG_INFO)
+      for (const std::string& note : result.report.notes) log(FEIGN_LOG_WARN, "note: " + note);
     if (!c.quiet)
       for (const auto& [writer, file] : result.written)
         if (!file.empty() && file != "-") log(FEIGN_LOG_INFO, writer + ": wrote " + file);
