@@ -70,7 +70,7 @@
 //@ names mremap MREMAP_MAYMOVE=1 MREMAP_FIXED=2 MREMAP_DONTUNMAP=4
 //@ names msync MS_ASYNC=1 MS_INVALIDATE=2 MS_SYNC=4
 //@ names madvise MADV_NORMAL=0 MADV_RANDOM=1 MADV_SEQUENTIAL=2 MADV_WILLNEED=3 MADV_DONTNEED=4 MADV_FREE=8 MADV_REMOVE=9 MADV_DONTFORK=10 MADV_DOFORK=11 MADV_MERGEABLE=12 MADV_UNMERGEABLE=13 MADV_HUGEPAGE=14 MADV_NOHUGEPAGE=15 MADV_DONTDUMP=16 MADV_DODUMP=17 MADV_WIPEONFORK=18 MADV_KEEPONFORK=19 MADV_COLD=20 MADV_PAGEOUT=21 MADV_POPULATE_READ=22 MADV_POPULATE_WRITE=23
-//@ names clone CLONE_VM=0x100 CLONE_FS=0x200 CLONE_FILES=0x400 CLONE_SIGHAND=0x800 CLONE_VFORK=0x4000 CLONE_THREAD=0x10000 CLONE_PARENT=0x8000 CLONE_PIDFD=0x1000 CLONE_NEWNS=0x20000 CLONE_SYSVSEM=0x40000 CLONE_SETTLS=0x80000 CLONE_PARENT_SETTID=0x100000 CLONE_CHILD_CLEARTID=0x200000 CLONE_CHILD_SETTID=0x1000000 CLONE_PTRACE=0x2000 CLONE_IO=0x80000000 SIGCHLD=0
+//@ names clone CLONE_VM=0x100 CLONE_FS=0x200 CLONE_FILES=0x400 CLONE_SIGHAND=0x800 CLONE_VFORK=0x4000 CLONE_THREAD=0x10000 CLONE_PARENT=0x8000 CLONE_PIDFD=0x1000 CLONE_NEWNS=0x20000 CLONE_SYSVSEM=0x40000 CLONE_SETTLS=0x80000 CLONE_PARENT_SETTID=0x100000 CLONE_CHILD_CLEARTID=0x200000 CLONE_CHILD_SETTID=0x1000000 CLONE_PTRACE=0x2000 CLONE_IO=0x80000000 CLONE_NEWTIME=0x80 CLONE_NEWCGROUP=0x2000000 CLONE_NEWUTS=0x4000000 CLONE_NEWIPC=0x8000000 CLONE_NEWUSER=0x10000000 CLONE_NEWPID=0x20000000 CLONE_NEWNET=0x40000000 SIGCHLD=0
 
 //@ names socket SOCK_CLOEXEC=02000000 SOCK_NONBLOCK=04000 SOCK_STREAM=1 SOCK_DGRAM=2 SOCK_RAW=3 SOCK_SEQPACKET=5
 //@ names eventfd EFD_CLOEXEC=02000000 EFD_NONBLOCK=04000 EFD_SEMAPHORE=1
@@ -743,6 +743,11 @@ int chroot(const char *path);
 //@ replay c.nothing(a)
 mode_t umask(mode_t mask);
 
+//@ op 180 unshare kind=process effect=unshare result=zero
+//@ args flags:clone
+//@ replay c.nothing(a)
+int unshare(int flags);
+
 //@ op 131 io_uring_setup kind=process effect=channel result=fd
 //@ args - -
 //@ replay c.nothing(a)
@@ -920,7 +925,7 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ left-out pause "messages between processes" msgget msgsnd msgctl semget semctl ipc mq_unlink mq_timedsend mq_timedsend_time64 mq_notify mq_getsetattr process_vm_readv process_vm_writev
 //@ left-out pause "memory" brk mprotect mlock mlock2 munlock mlockall munlockall mincore mbind set_mempolicy get_mempolicy set_mempolicy_home_node migrate_pages move_pages pkey_alloc pkey_free pkey_mprotect shmget shmat shmdt shmctl membarrier process_madvise process_mrelease remap_file_pages map_shadow_stack mseal cachestat
 //@ left-out pause "signals" rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending sigaltstack sigaction sigprocmask sigreturn sigpending signal sgetmask ssetmask kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal
-//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit old_getrlimit oldgetrlimit ulimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self unshare setns ptrace kcmp set_tls get_tls cacheflush cachectl sysmips riscv_flush_icache riscv_hwprobe rseq_slice_yield vm86 vm86old switch_endian swapcontext
+//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit old_getrlimit oldgetrlimit ulimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self setns ptrace kcmp set_tls get_tls cacheflush cachectl sysmips riscv_flush_icache riscv_hwprobe rseq_slice_yield vm86 vm86old switch_endian swapcontext
 //@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid getuid32 geteuid32 getgid32 getegid32 getgroups32 setuid32 setgid32 setgroups32 setreuid32 setregid32 setresuid32 setresgid32 getresuid32 getresgid32 setfsuid32 setfsgid32 capget capset uname sysinfo gettimeofday settimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_settime clock_adjtime adjtimex time times getrandom syslog personality timer_create timer_settime timer_settime64 timer_delete timer_gettime timer_gettime64 timer_getoverrun getitimer clock_settime64 clock_adjtime64 stime ftime olduname oldolduname idle add_key request_key keyctl
 //@ left-out pause "descriptors that are no files" epoll_ctl epoll_ctl_old timerfd timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark bpf
 //@ left-out pause "administration of the system" mount umount umount2 pivot_root mount_setattr move_mount fsopen fsconfig fsmount fspick open_tree open_tree_attr statmount listmount listns swapon swapoff reboot acct quotactl quotactl_fd init_module finit_module delete_module kexec_load kexec_file_load create_module query_module get_kernel_syms nfsservctl oldumount _sysctl pciconfig_read pciconfig_write pciconfig_iobase lsm_get_self_attr lsm_set_self_attr lsm_list_modules iopl ioperm vhangup name_to_handle_at lookup_dcookie ustat sysfs bdflush uselib

@@ -27,7 +27,7 @@ CALLS = int(os.environ.get("FEIGN_CALLS", 150))
 FIRST = int(os.environ.get("FEIGN_SEED", 1))
 
 TRACED = ("open openat creat read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 lseek dup dup2 dup3 fcntl close "
-          "close_range ftruncate truncate fallocate rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir mkdir "
+          "close_range unshare ftruncate truncate fallocate rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir mkdir "
           "mkdirat chdir fchdir sendfile copy_file_range clone clone3 fork vfork stat lstat fstat newfstatat access faccessat readlink "
           "readlinkat execve exit exit_group").split()
 STRACE = ["strace", "-f", "--seccomp-bpf", "-ttt", "-T", "-y", "-e", "trace=" + ",".join("?" + c for c in TRACED), "-e", "signal=none"]
@@ -127,7 +127,7 @@ class Check:
         tell = lambda kind, text, want: self.problem(kind, call, said, text, want)
 
         # The description, the file and the path behind the descriptor.
-        if call["fd"] >= -1 and "fd" in call and (call["fd"] >= 0 or not call["paths"]) and name not in ("close_range", "clone", "execve", "exit", "exit_group"):
+        if call["fd"] >= -1 and "fd" in call and (call["fd"] >= 0 or not call["paths"]) and name not in ("close_range", "unshare", "clone", "execve", "exit", "exit_group"):
             if fd is None:
                 if said.handle is not None and not said.no_file and result == -9:
                     tell("handle", f"handle {said.handle}", "none: EBADF")
@@ -192,7 +192,7 @@ class Check:
             self.tables[result] = table if call["flags"] & CLONE_FILES else dict(table)
         elif name == "execve":
             table = self.tables[call["pid"]] = dict(table)
-        elif name == "close_range" and call["flags"] & 2 and result >= 0:
+        elif result >= 0 and ((name == "close_range" and call["flags"] & 2) or (name == "unshare" and call["flags"] & CLONE_FILES)):
             table = self.tables[call["tid"]] = dict(table)
         if name not in ("execve", "exit", "exit_group"):
             for gone in [f for f in table if f not in after]:

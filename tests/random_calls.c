@@ -54,7 +54,7 @@ enum {
   PATH_ONLY = 1 << 17,     /* O_PATH */
   HOLES = 1 << 18,         /* SEEK_DATA, SEEK_HOLE */
   VECTORS2 = 1 << 19,      /* preadv2, pwritev2 with -1 and RWF_APPEND */
-  RANGE_UNSHARE = 1 << 20, /* close_range that makes the table one's own first */
+  RANGE_UNSHARE = 1 << 20, /* unshare, and close_range that makes the table one's own first */
   DOT_END = 1 << 21,       /* "." or ".." at the end of a path */
   DOT_MISSING = 1 << 22,   /* either after a name that is missing or no directory */
   BAD_BASE = 1 << 23,      /* paths relative to what is no directory, or no descriptor */
@@ -611,6 +611,12 @@ static void descriptors(void) {
       }
       __attribute__((fallthrough));
     case 6:
+      if (may(RANGE_UNSHARE) && one_in(4)) {
+        const int flags = (one_in(3) ? 0 : CLONE_FILES) | (one_in(3) ? 0 : CLONE_FS);
+        set("unshare", -1, -1, -1, -1, flags);
+        did(syscall(SYS_unshare, flags));
+        break;
+      }
       if (one_in(2)) {
         uint32_t flags = ranges[below(5)];
         if (!may(RANGE_CLOEXEC)) flags &= ~4u;

@@ -208,6 +208,19 @@ def test_threads():
     plain("threads", least=2000)
 
 
+def test_threads_that_share_no_longer():
+    plain("unshares", least=30)
+    needs_strace()
+    with Tmp() as tmp:
+        work, trace, root = (os.path.join(tmp, n) for n in ("w", "t.strace", "root"))
+        os.mkdir(work)
+        os.mkdir(root)
+        subprocess.run(["strace", "-f", "-ttt", "-T", "-o", trace, compiled(tmp, "unshares")], cwd=work, check=True)
+        r = feign("replay", trace, "--root", root, "--cwd", work, "--json").json()
+        assert r["mismatched"] == 0, r["mismatches"]
+        same_tree(tree(os.path.join(root, work[1:])), tree(work))
+
+
 def test_processes():
     plain("processes", least=100)
 

@@ -57,7 +57,8 @@ enum class Effect : uint8_t {
   kFtruncate,
   kFallocate,
   kFork,
-  kClone,  // what is shared: by flags
+  kClone,    // what is shared: by flags
+  kUnshare,  // … no longer
   kExec,
   kExit,       // of one thread
   kExitGroup,  // of the process

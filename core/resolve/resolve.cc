@@ -1209,6 +1209,14 @@ const char* Resolve::apply(Record& r) {
     case Effect::kClone:
       if (ok && a.result > 0) child(r, t, a.flags);
       return nullptr;
+    case Effect::kUnshare:
+      a.handle = a.file = a.path = 0;
+      if (!ok) return nullptr;
+      if ((a.flags & CLONE_FILES) && t.table.use_count() > 1) t.table = copy_of(*t.table);
+      // In another mount or user namespace it cannot but have a directory of its own.
+      if (a.flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER))
+        t.place = std::make_shared<Place>(*t.place);
+      return nullptr;
     case Effect::kExec: {
       a.path = a.path != 0 ? absolute(t, a.handle, hint, a.path) : 0;
       a.handle = a.file = 0;
