@@ -485,7 +485,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
     rest.remove_prefix(digits);
     const auto at = t.table->map.find(fd);
     if (digits == 0 || at == t.table->map.end()) return;
-    base = at->second.description->path;
+    base = named(at->second.description->path, at->second.description->gone);
     if (rest.empty() && open != nullptr) *open = at->second.description;
   };
   const feign_stream_info own = tables_.streams.info(t.now);
@@ -500,7 +500,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
     if (take("fd/"))
       descriptor();
     else if (take("cwd"))
-      base = t.place->path;
+      base = named(t.place->path, t.place->gone);
     else if (take("root"))
       base = t.place->root != 0 ? t.place->root : tables_.strings.intern("/");
   }
@@ -512,6 +512,11 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
 
 // What the tracer says of the working directory counts where no call tells it, what the provider
 // takes for granted where nothing does.
+void Resolve::moves(const Thread& t, uint32_t directory, bool gone) {
+  t.place->path = directory;
+  t.place->gone = gone;
+}
+
 void Resolve::works_in(const Thread& t, uint32_t hint) {
   if (hint != 0 && (t.place->path == 0 || (told_ && !moves_seen_))) t.place->path = hint;
 }
@@ -536,14 +541,19 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
     return cleaned_[path] = clean;
   }
   uint32_t base = 0;
+  bool gone = false;
   if (base_handle == FEIGN_CWD || base_handle == 0) {
     works_in(t, hint);
     base = t.place->path;
+    gone = t.place->gone;
   } else {
     const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
-    base = at != t.table->map.end() ? at->second.description->path : hint;
+    const bool known = at != t.table->map.end();
+    base = known ? at->second.description->path : hint;
+    gone = known && at->second.description->gone;
     if (base == 0) return 0;  // of no directory at all, or of one that nothing tells
   }
+  base = named(base, gone);
   if (up) {
     const size_t floor = t.place->root != 0 ? tables_.strings.text(t.place->root).size() : 0;
     return tables_.strings.intern(
@@ -557,6 +567,7 @@ uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint,
     whole += text;
     joined = tables_.strings.intern(clean_path(whole));
   }
+  if (gone && joined == base) return 0;  // itself, which no name leads to
   return joined;
 }
 
@@ -624,6 +635,21 @@ void Resolve::renamed(uint32_t from, uint32_t to) {
     if (d->refs != 0 && d->path != 0) d->path = moved(d->path);
   for (Thread& t : threads_)
     if (t.known && !t.ended && t.place->path != 0) t.place->path = moved(t.place->path);
+}
+
+// Whoever is in a directory that goes, or has it open, is not in what may get its name later.
+void Resolve::removed(uint32_t directory) {
+  for (const auto& d : pool_)
+    if (d->refs != 0 && d->path == directory) d->gone = true;
+  for (Thread& t : threads_)
+    if (t.known && !t.ended && t.place->path == directory) t.place->gone = true;
+}
+
+// What names in a directory begin with: in one that is gone, as the kernel shows it, so that they
+// are missing, and ".." leads to where it was.
+uint32_t Resolve::named(uint32_t directory, bool gone) {
+  if (!gone) return directory;
+  return tables_.strings.intern(std::string(tables_.strings.text(directory)) + " (deleted)");
 }
 
 // ---- files in memory ----------------------------------------------------------------------------
@@ -913,7 +939,12 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const Namespace::Type type = names_.file(touched.file).type;
   if (type == Namespace::Type::kDirectory) a.marks |= FEIGN_DIRECTORY;
   if (type == Namespace::Type::kSymlink) a.marks |= FEIGN_SYMLINK;
+  const bool removes = effect == Effect::kRmdir || effect == Effect::kUnlinkat;
+  if (removes && a.result >= 0 && type == Namespace::Type::kDirectory) removed(from);
   if (effect == Effect::kRename && a.result >= 0) {
+    if (touched.file2 != 0 && touched.file2 != touched.file && !(a.flags & RENAME_EXCHANGE) &&
+        names_.file(touched.file2).type == Namespace::Type::kDirectory)
+      removed(to);
     if (a.flags & RENAME_EXCHANGE) {
       const uint32_t aside = tables_.strings.intern("//exchange");
       renamed(from, aside);
@@ -1293,12 +1324,12 @@ const char* Resolve::apply(Record& r) {
       const bool name = a.path != 0 && tables_.strings.text(a.path).starts_with('/');
       a.path = name ? absolute(t, 0, 0, a.path) : 0;
       a.handle = a.file = 0;
-      if (ok && a.path != 0) t.place->path = a.path;
+      if (ok && a.path != 0) moves(t, a.path, false);
       return nullptr;
     }
     case Effect::kChdir:
       path_call(r, t, effect);
-      if (ok && a.path != 0) t.place->path = names_.canonical(a.path, true);
+      if (ok && a.path != 0) moves(t, names_.canonical(a.path, true), false);
       return nullptr;
     case Effect::kUmask:
       a.handle = a.file = a.path = 0;
@@ -1326,7 +1357,7 @@ const char* Resolve::apply(Record& r) {
     case Effect::kFchdir: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
-      if (ok && d != nullptr && d->path != 0) t.place->path = d->path;
+      if (ok && d != nullptr && d->path != 0) moves(t, d->path, d->gone);
       return nullptr;
     }
     case Effect::kPipe:

@@ -45,6 +45,7 @@ class Resolve {
     bool at_end = false;  // the offset is the end of the file, wherever that is
     uint32_t said = 0;    // what the tracer said it is when it was opened
     int32_t fd = -1;      // that it was found open as, in a call on it
+    bool gone = false;    // a directory that was removed
   };
   // What a file's next description begins with that is found open in spite of an open that was
   // seen, or of another process: a dup or a fork is missing.
@@ -67,6 +68,7 @@ class Resolve {
   };
   struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
+    bool gone = false;  // it was removed
     uint32_t root = 0;  // 0: "/"
     uint32_t umask = 022;
   };
@@ -111,6 +113,7 @@ class Resolve {
 
   uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
   void works_in(const Thread& t, uint32_t hint);
+  static void moves(const Thread& t, uint32_t directory, bool gone);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
   bool is_another(const Description& d, uint32_t hint);
@@ -126,6 +129,8 @@ class Resolve {
   void path_call(Record& r, Thread& t, Effect effect);
   void data(feign_activity& a, Description* d, Effect effect);
   void renamed(uint32_t from, uint32_t to);
+  void removed(uint32_t directory);
+  uint32_t named(uint32_t directory, bool gone);
   std::string physical(std::string base, std::string_view text, size_t floor = 0);
   uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
   bool no_storage(feign_activity& a, uint32_t path);
