@@ -441,6 +441,7 @@ def test_what_a_killed_one_left_the_next_takes_away():
                 worker = int(f.read().split()[0])
             os.kill(worker, signal.SIGKILL)
             assert p.wait() == 2 and b"was killed" in p.stderr.read()
+        assert running(folder) == []
         left = glob.glob(os.path.join(tmp, "o.part.*"))
         assert len(left) == 1
         mine = os.path.join(tmp, "o.part.mine00")   # no folder of discover's

@@ -149,26 +149,7 @@ void Watcher::end_all() {
     }
   }
   kill(-child_, SIGKILL);
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-  for (int i = 0; i < 500; ++i) {
-    std::string children(1 << 16, '\0');
-    if (!read_small(path, children.data(), children.size())) break;
-    const char* at = children.c_str();
-    bool any = false;
-    for (char* end = nullptr;; at = end) {
-      const long pid = strtol(at, &end, 10);
-      if (end == at || pid <= 0) break;
-      if (std::find(plan_.spared.begin(), plan_.spared.end(), static_cast<pid_t>(pid)) !=
-          plan_.spared.end())
-        continue;
-      kill(static_cast<pid_t>(pid), SIGKILL);
-      any = true;
-    }
-    reap();
-    if (!any) break;
-    sleep_ns(kMs);
-  }
+  end_children(plan_.spared, [&] { reap(); });
   child_ = -1;
 }
 
@@ -366,6 +347,28 @@ Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
 }
 
 }  // namespace
+
+void end_children(const std::vector<pid_t>& spared, const std::function<void()>& reap) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+  for (int i = 0; i < 500; ++i) {
+    std::string children(1 << 16, '\0');
+    if (!read_small(path, children.data(), children.size())) break;
+    const char* at = children.c_str();
+    bool any = false;
+    for (char* end = nullptr;; at = end) {
+      const long pid = strtol(at, &end, 10);
+      if (end == at || pid <= 0) break;
+      if (std::find(spared.begin(), spared.end(), static_cast<pid_t>(pid)) != spared.end())
+        continue;
+      kill(static_cast<pid_t>(pid), SIGKILL);
+      any = true;
+    }
+    reap();
+    if (!any) break;
+    sleep_ns(kMs);
+  }
+}
 
 Result<RunOutcome> run_watched(const RunPlan& plan, std::map<std::string, Limits>& limits,
                                const std::function<void(uint64_t)>& progress) {

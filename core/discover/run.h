@@ -86,6 +86,10 @@ struct RunOutcome {
 Result<RunOutcome> run_watched(const RunPlan& plan, std::map<std::string, Limits>& limits,
                                const std::function<void(uint64_t)>& progress);
 
+// Kills all children of this process but the spared ones, and their children as they come to it (it
+// is their subreaper). `reap` waits for those that have ended.
+void end_children(const std::vector<pid_t>& spared, const std::function<void()>& reap);
+
 // How late this machine is: what a sleep of 1 ms takes more, at worst.
 uint64_t measure_noise();
 

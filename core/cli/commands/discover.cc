@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/common.h"
 #include "discover/hosts.h"
+#include "discover/run.h"
 #include "plugin/options.h"
 
 namespace feign {
@@ -53,10 +54,16 @@ int apart(const std::function<int()>& work) {
   }
   for (const int s : kSignals) signal(s, pass_on);
   sigprocmask(SIG_SETMASK, &before, nullptr);
+  // What the worker leaves behind, if it is killed, comes to this one.
+  prctl(PR_SET_CHILD_SUBREAPER, 1UL);
   int status = 0;
   while (waitpid(g_worker, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
+  discover::end_children({}, [] {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  });
   return failed(Error(FEIGN_ERR_IO, std::string("discover: was killed: ") +
                                         strsignal(WTERMSIG(status)) +
                                         "; the next with the same -o removes what it left"));
