@@ -51,15 +51,6 @@ def test_outputs_go_where_they_are_sent_and_nowhere_else():
         assert r.status == 2 and "t.tracetext.1: is a directory" in r.err and not os.path.exists(os.path.join(tmp, "t.tracetext.0")), r.err
 
 
-def test_a_word_that_is_no_command():
-    """The commands that there are; what to do with a trace that was typed alone."""
-    with Tmp() as tmp:
-        r = feign("replya", "--root", tmp)
-        assert r.status == 2 and "replya: no such command" in r.err and "replay" in r.err and "inspect" in r.err, r.err
-        r = feign(trace := put(tmp, "t.strace", GOOD))
-        assert r.status == 2 and f"feign replay {trace} --root DIR" in r.err, r.err
-
-
 def test_a_trace_takes_the_place_of_traces_only():
     """What -o or OUT names may be somebody's work, or an input whose output was forgotten."""
     with Tmp() as tmp:
@@ -373,7 +364,10 @@ def test_roots():
 
 
 def test_usage():
-    refuses("repaly", text="try: feign --help")
+    refuses("repaly", text="repaly: no such command .there are: replay, .*inspect")
+    with Tmp() as tmp:
+        trace = put(tmp, "t.strace", GOOD)
+        refuses(trace, text=f"feign replay {trace} --root DIR")
     refuses("replay", SHIPPED, "--pace", "afap,scale=2", "--root", "/tmp", text="afap has no pauses that could be scaled")
     refuses("replay", SHIPPED, "--pace", "fast", "--root", "/tmp", text='--pace: "fast": want afap or think')
     refuses("replay", SHIPPED, "--order", "none", "--root", "/tmp", text="order")

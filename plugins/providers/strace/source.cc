@@ -131,6 +131,12 @@ feign_status Source::fill() {
                                        queue_.size() < kMaxHeld))) {
     std::string_view text;
     auto got = lines_->next(text);
+    if (!got && any_call_ && lines_->cut_short()) {
+      last_line_cut(got.error().text());
+      broken_ = nullptr;
+      over_ = true;
+      break;
+    }
     if (!got) return trace_.host->fail(trace_.host, got.error().code(), got.error().text().c_str());
     if (!*got) {
       over_ = true;
