@@ -33,12 +33,19 @@ uint32_t mode_of_acl(std::string_view list) {
 bool find_member(Scan& s, std::string_view member) {
   Scan end = s;
   if (member.empty() || !end.skip_argument()) return false;
-  const std::string_view text(s.p, static_cast<size_t>(end.p - s.p));
-  for (size_t at = text.find(member); at != std::string_view::npos; at = text.find(member, at + 1))
-    if (at != 0 && !is_name(text[at - 1]) && text.substr(at + member.size()).starts_with('=')) {
-      s.p += at + member.size() + 1;
-      return true;
+  Scan at(std::string_view(s.p, static_cast<size_t>(end.p - s.p)));
+  for (++at.p; !at.done(); ++at.p) {
+    if (at.peek() == '"') {  // its text may look like members
+      if (!at.skip_string()) return false;
+      --at.p;
+      continue;
     }
+    if (is_name(at.p[-1]) || !at.rest().starts_with(member)) continue;
+    const char* const behind = at.p + member.size();
+    if (behind == at.end || *behind != '=') continue;
+    s.p = behind + 1;
+    return true;
+  }
   return false;
 }
 
