@@ -7,6 +7,21 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+/* Calls that are younger than the headers may be; the library is for x86-64 only. */
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef SYS_setxattrat
+#define SYS_setxattrat 463
+#define SYS_getxattrat 464
+#define SYS_listxattrat 465
+#define SYS_removexattrat 466
+#endif
+#ifndef SYS_file_getattr
+#define SYS_file_getattr 468
+#define SYS_file_setattr 469
+#endif
+
 #include "capture.h"
 
 #define FEIGN_LANES 8     /* two for each level of vfork */

@@ -20,6 +20,7 @@
 #include <linux/seccomp.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <linux/xattr.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -224,6 +225,13 @@ static inline void put_statx(struct feign_record* r, long address, long result) 
   feign_put_mode(r, s->stx_mode);
   feign_put_length(r, s->stx_size);
 }
+
+#ifndef XATTR_ARGS_SIZE_VER0 /* before Linux 6.13 */
+struct xattr_args {
+  uint64_t value;
+  uint32_t size, flags;
+};
+#endif
 
 /* An access control list, if an attribute is one: the permission bits that it stands for. */
 static void put_acl(struct feign_record* r, long address, long size, long result) {

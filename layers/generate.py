@@ -546,6 +546,9 @@ def put(op, arg, befores):
     i, field = arg.position, "FEIGN_FIELD_" + ROLES[arg.role][2]
     if arg.form in ("kStruct", "kMember"):
         value = f"{op.name}_{i}->{arg.member}"
+        if arg.role == "acl":
+            size = next(a.member for a in op.args if a.position == i and a.role == "length")
+            return f"if ({op.name}_{i} != 0) put_acl(r, (long){value}, (long){op.name}_{i}->{size}, result);"
         return f"if ({op.name}_{i} != 0) " + (
             f"feign_put_value_at(r, {arg.index}, (uint64_t){value});" if arg.role == "value"
             else f"feign_put_number(r, {field}, {value});")

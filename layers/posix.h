@@ -584,6 +584,36 @@ int lremovexattr(const char *path, const char *name);
 //@ replay c.remove_attribute(a, fd)
 int fremovexattr(int fd, const char *name);
 
+//@ op 152 setxattrat kind=change effect=set_xattr result=zero
+//@ args dir path flags:at text2 struct:value=acl,size=length,flags=value:0:xattr -
+//@ replay c.set_attribute(a, fd)
+int setxattrat(int dirfd, const char *path, unsigned int at_flags, const char *name, const struct xattr_args *args, size_t size);
+
+//@ op 153 getxattrat kind=stat effect=get_xattr result=bytes
+//@ args dir path flags:at text2 struct:size=length -
+//@ replay c.get_attribute(a, fd)
+ssize_t getxattrat(int dirfd, const char *path, unsigned int at_flags, const char *name, struct xattr_args *args, size_t size);
+
+//@ op 154 listxattrat kind=stat effect=attr result=any
+//@ args dir path flags:at - length
+//@ replay c.list_attributes(a, fd)
+ssize_t listxattrat(int dirfd, const char *path, unsigned int at_flags, char *list, size_t size);
+
+//@ op 155 removexattrat kind=change effect=remove_xattr result=zero
+//@ args dir path flags:at text2
+//@ replay c.remove_attribute(a, fd)
+int removexattrat(int dirfd, const char *path, unsigned int at_flags, const char *name);
+
+//@ op 156 file_getattr kind=stat effect=attr result=zero
+//@ args dir path - - flags:at
+//@ replay c.get_flags(a, fd)
+int file_getattr(int dirfd, const char *path, struct file_attr *attr, size_t size, unsigned int at_flags);
+
+//@ op 157 file_setattr kind=change effect=attr result=zero
+//@ args dir path - - flags:at
+//@ replay c.skip("flags of files, which replays do not set")
+int file_setattr(int dirfd, const char *path, struct file_attr *attr, size_t size, unsigned int at_flags);
+
 // ---- mapped files: handle2 is the mapping that mmap makes, handle the one that the others use -----
 
 //@ op 160 mmap kind=other effect=map result=any
@@ -929,4 +959,3 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid getuid32 geteuid32 getgid32 getegid32 getgroups32 setuid32 setgid32 setgroups32 setreuid32 setregid32 setresuid32 setresgid32 getresuid32 getresgid32 setfsuid32 setfsgid32 capget capset uname sysinfo gettimeofday settimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_settime clock_adjtime adjtimex time times getrandom syslog personality timer_create timer_settime timer_settime64 timer_delete timer_gettime timer_gettime64 timer_getoverrun getitimer clock_settime64 clock_adjtime64 stime ftime olduname oldolduname idle add_key request_key keyctl
 //@ left-out pause "descriptors that are no files" epoll_ctl epoll_ctl_old timerfd timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark bpf
 //@ left-out pause "administration of the system" mount umount umount2 pivot_root mount_setattr move_mount fsopen fsconfig fsmount fspick open_tree open_tree_attr statmount listmount listns swapon swapoff reboot acct quotactl quotactl_fd init_module finit_module delete_module kexec_load kexec_file_load create_module query_module get_kernel_syms nfsservctl oldumount _sysctl pciconfig_read pciconfig_write pciconfig_iobase lsm_get_self_attr lsm_set_self_attr lsm_list_modules iopl ioperm vhangup name_to_handle_at lookup_dcookie ustat sysfs bdflush uselib
-//@ left-out pause "attributes of files by a directory, which replays do not set" setxattrat getxattrat listxattrat removexattrat file_getattr file_setattr

@@ -208,6 +208,29 @@ def test_threads():
     plain("threads", least=2000)
 
 
+def test_calls_that_are_younger_than_libc():
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, text, root = (os.path.join(tmp, n) for n in ("w", "t.feign", "t.txt", "root"))
+        for folder in (work, root):
+            os.mkdir(folder)
+        program = compiled(tmp, "attributes")
+        done = subprocess.run([FEIGN, "record", "-o", trace, "--", program], cwd=work, stdout=subprocess.PIPE, text=True, check=True)
+        if done.stdout == "none\n":
+            raise Skip("this kernel has no setxattrat")
+        if done.stdout.split()[0] != "0":
+            raise Skip("the file system of the temporary directory takes no attributes of users")
+        assert feign("convert", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            said = re.findall(r"] (\w*(?:xattrat|getattr))\((.*?)\) = ", f.read())
+        assert [op for op, _ in said] == ["listxattrat", *["setxattrat"] * 4, *["getxattrat"] * 2, "listxattrat", *["removexattrat"] * 2,
+                                          "setxattrat", *["file_getattr"] * 2], said
+        assert said[2][1] == f'path="{work}/d/link", at_flags=AT_SYMLINK_NOFOLLOW, name="user.refused", size=4, flags=1', said[2]
+        r = feign("replay", trace, "--root", root, "--json").json()
+        assert r["mismatched"] == 0 and not [s for s in r["skips"] if "attr" in s["op"]], (r["mismatches"], r["skips"])
+        assert os.listxattr(os.path.join(root, work[1:], "d", "file")) == ["user.followed"]
+
+
 def test_threads_that_share_no_longer():
     plain("unshares", least=30)
     needs_strace()

@@ -386,6 +386,20 @@ def test_names_on_mips():
     same(calls(['o32_open("/f", O_RDONLY) = 3', 'n32_read(3, "", 10) = 0', "n64_close(3) = 0"]), calls(['open("/f", O_RDONLY) = 3', 'read(3, "", 10) = 0', "close(3) = 0"]))
 
 
+def test_attributes_by_a_directory():
+    same(calls([OPEN, 'setxattrat(AT_FDCWD, "/f", AT_SYMLINK_NOFOLLOW, "user.x", {value="size=9, flags=3", size=15, flags=XATTR_CREATE}, 16) = 0',
+                'setxattrat(AT_FDCWD, "/f", 0, "user.y", {value=NULL, size=0, flags=0}, 16) = 0',
+                'getxattrat(3</f>, "", AT_EMPTY_PATH, "user.x", {value="si"..., size=64, flags=0}, 16) = 15',
+                'listxattrat(AT_FDCWD, "/f", 0, "user.x\\0", 256) = 7', 'removexattrat(AT_FDCWD, "/f", 0, "user.x") = 0',
+                'file_getattr(AT_FDCWD, "/f", {fa_xflags=0, fa_extsize=0, fa_nextents=1, fa_projid=0, fa_cowextsize=0}, 24, 0) = 0',
+                'setxattrat(AT_FDCWD, "/f", 0, "user.z", 0x7ffe1234, 16) = -1 EFAULT (Bad address)'])[1:],
+         ['setxattrat(path="/f", at_flags=AT_SYMLINK_NOFOLLOW, name="user.x", size=15, flags=1) = 0',
+          'setxattrat(path="/f", at_flags=0, name="user.y", size=0, flags=0) = 0',
+          'getxattrat(dirfd=#1, path="/f", at_flags=AT_EMPTY_PATH, name="user.x", size=64) = 15',
+          'listxattrat(path="/f", at_flags=0, size=256) = 7', 'removexattrat(path="/f", at_flags=0, name="user.x") = 0',
+          'file_getattr(path="/f", at_flags=0) = 0', 'setxattrat(path="/f", at_flags=0, name="user.z", size=0) = -EFAULT'])
+
+
 def test_calls_that_strace_is_too_old_for():
     same(calls([OPEN, "syscall_326(0x3, 0, 0x4, 0, 0x7fffffffc0000000, 0) = 0x5d55", "syscall_0x146(0x3, 0, 0x4, 0, 0x10, 0) = 0x10", "syscall_436(0x3, 0xffffffff, 0, 0, 0, 0) = 0"])[1:],
          ["copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=9223372035781033984, flags=0) = 23893", "copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=16, flags=0) = 16",
@@ -393,7 +407,8 @@ def test_calls_that_strace_is_too_old_for():
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
         with open(path, "w", encoding="ascii") as f:
-            f.write("syscall_318(0x7fba, 0x8, 0x1, 0, 0, 0) = 0x8\nsyscall_9999(0, 0, 0, 0, 0, 0) = -1 ENOSYS (Function not implemented)\n")
+            f.write("syscall_0x1cf(0xffffff9c, 0x7fba, 0, 0x7fbb, 0x7fbc, 0x10) = 0\nsyscall_0x1d4(0x3, 0x7fba, 0x7fbb, 0x18, 0x1000, 0) = 0\n"
+                    "syscall_318(0x7fba, 0x8, 0x1, 0, 0, 0) = 0x8\nsyscall_9999(0, 0, 0, 0, 0, 0) = -1 ENOSYS (Function not implemented)\n")
         r = feign("info", path)
         assert r.status == 0 and re.search(r"getrandom .*who and when\n.*syscall_9999 .*no description", r.out), r.out
 

@@ -32,6 +32,9 @@ bool no_follow(const Call& call, const feign_activity& a) {
     case Effect::kAccess:
     case Effect::kChmod:
     case Effect::kAttr:
+    case Effect::kGetXattr:
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
     case Effect::kExec:
       return call.nofollow || (a.flags & AT_SYMLINK_NOFOLLOW) != 0;
     case Effect::kOpen:

@@ -663,14 +663,30 @@ struct Context {
       return chmod(made);
     }
     if (!of_user(a)) return skip("only user attributes are changed");
+    // setxattrat's flags are two.
+    const auto how = static_cast<int>(a.value_count > 0 ? a.values[0] : a.flags);
     return attribute(a, fd, [&](const char* path, size_t size) {
-      return ::setxattr(path, text(a.path2), r->write_buffer, size, static_cast<int>(a.flags));
+      return ::setxattr(path, text(a.path2), r->write_buffer, size, how);
     });
   }
   int64_t remove_attribute(const feign_activity& a, int fd) {
     if (!of_user(a)) return skip("only user attributes are changed");
     return attribute(a, fd,
                      [&](const char* path, size_t) { return ::removexattr(path, text(a.path2)); });
+  }
+  // file_getattr(2), of Linux 6.17. Another file system, or an older kernel, has no flags.
+  int64_t get_flags(const feign_activity& a, int fd) {
+    constexpr long kFileGetattr = 468;  // of every machine
+    constexpr size_t kSize = 24;
+    const auto call = [&](int at) {
+      return ::syscall(kFileGetattr, AT_FDCWD, by_descriptor(at), read_buffer, kSize, 0);
+    };
+    if (a.handle != 0 && fd < 0) return -EBADF;
+    const int64_t result = a.handle != 0 ? checked(call(fd)) : at_file(a, call);
+    const auto none = [](int64_t e) {
+      return e == -ENOSYS || e == -EOPNOTSUPP || e == -ENOTTY || e == -EINVAL;
+    };
+    return none(result) || none(a.result) ? emulated(a.result) : result;
   }
   bool of_user(const feign_activity& a) { return strncmp(text(a.path2), "user.", 5) == 0; }
 
