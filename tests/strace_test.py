@@ -386,6 +386,16 @@ def test_names_on_mips():
     same(calls(['o32_open("/f", O_RDONLY) = 3', 'n32_read(3, "", 10) = 0', "n64_close(3) = 0"]), calls(['open("/f", O_RDONLY) = 3', 'read(3, "", 10) = 0', "close(3) = 0"]))
 
 
+def test_mounts_are_counted():
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write('7 1.0 mount("none", "/d", "tmpfs", 0, NULL) = 0\n7 1.1 open("/d/f", O_RDWR|O_CREAT, 0644) = 3\n7 1.2 close(3) = 0\n7 1.3 umount2("/d", 0) = 0\n')
+        left_out = feign("info", path, "--json").json()["left_out"]
+        assert [(x["call"], x["count"]) for x in left_out] == [("mount", 1), ("umount2", 1)] and all(x["why"].startswith("mounts are not followed") for x in left_out), left_out
+        assert feign("replay", path, "--root", tmp, "--json").json()["mismatched"] == 0 and os.path.exists(os.path.join(tmp, "d", "f"))
+
+
 def test_attributes_by_a_directory():
     same(calls([OPEN, 'setxattrat(AT_FDCWD, "/f", AT_SYMLINK_NOFOLLOW, "user.x", {value="size=9, flags=3", size=15, flags=XATTR_CREATE}, 16) = 0',
                 'setxattrat(AT_FDCWD, "/f", 0, "user.y", {value=NULL, size=0, flags=0}, 16) = 0',
