@@ -437,6 +437,14 @@ def test_a_slash_behind_a_link():
             "readlink s/ > l6 || true; touch -h -d @1 s/; chmod 700 s/; rm s/ 2> l7 || true; rmdir s/ 2> l8 || true; mv s/ u 2> l9 || true; mkdir s/n/; tar cf x.tar s/")
 
 
+def test_links_told_after_they_were_used():
+    before = "mkdir t; echo abc > t/f; echo 12345678 > g; ln -s ../w/t d; ln -s t/f k; ln -s g l; cp -a . ../w"
+    script = ("cat d/f; echo n > d/n; mkdir d/new; cat t/f; ls t; readlink d; rm -r t/new t/n; ls d; cat k; echo y >> l; readlink l; wc -c g; echo z >> g; ls -l > o")
+    for options in (Y, ("-f", "-ttt", "-T")):
+        replays("links", script, before, options=options, least=1)
+    replays("links", "cat m/../1; echo 2 > m/../2; readlink m; cat a/2; ls; cd m; cat ../1; pwd -P", "mkdir -p a/b; echo 1 > a/1; ln -s a/b m; cp -a . ../w", least=1)
+
+
 def test_a_directory_that_is_gone():
     script = ("mkdir p p/d; cd p/d; rmdir ../d; echo x > f || :; ls; pwd -P || :; touch ../beside; cd ..; ls; cd ..; mkdir -p q/e q/g q/h; "
               "(cd q/e; mv ../e ../f; echo 1 > one; rm -r ../f; echo 2 > two || :; cat one || :; mkdir ../e; echo 3 > three || :); "

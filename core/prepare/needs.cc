@@ -410,6 +410,20 @@ void Needs::add(const feign_activity& a) {
       if (const auto l = listings_.find(touched.file2); l != listings_.end())
         listings_.try_emplace(behind, l->second);
     }
+    // A listing there showed what the trace had made by the other name.
+    if (const auto l = listings_.find(behind); behind != 0 && l != listings_.end()) {
+      const std::string before(strings_.text(names_.file(behind).initial_path));
+      names_.for_each_child(names_.canonical(a.path, true), [&](uint32_t path, uint32_t at) {
+        if (at == 0 || at >= l->second.known || !names_.file(at).created) return;
+        const std::string_view name = name_of(strings_.text(path));
+        const uint32_t then =
+            strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
+        auto& others = l->second.others;
+        if (std::find(others.begin(), others.end(), then) != others.end()) return;
+        l->second.by_trace += static_cast<int64_t>(entry_bytes(name));
+        others.push_back(then);
+      });
+    }
   }
   attribute(a, effect, touched.file);
   if (a.result < 0) return;

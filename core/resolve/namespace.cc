@@ -230,7 +230,9 @@ void Namespace::exchange(uint32_t a, uint32_t b) {
 // A name turns out to be a link after it was used: what was learned is of the file behind it.
 uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   const uint32_t old = slots_[slot].file;
-  const uint32_t link = new_file(Type::kSymlink, files_[old].created, files_[old].certain);
+  // An open with O_CREAT made what is behind it, if anything.
+  const bool made = files_[old].created && slots_[slot].born;
+  const uint32_t link = new_file(Type::kSymlink, made, made);
   files_[link].target = target;
   files_[link].initial_path = files_[old].initial_path;
   files_[link].links = 1;
@@ -242,8 +244,10 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   ++links_;
   links_changed();
   const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
-  if (behind == slot || below(behind, slot) || below(slot, behind) || slots_[behind].file != 0) {
+  const bool circle = behind == slot || below(behind, slot) || below(slot, behind);
+  if (circle || slots_[behind].file != 0) {
     files_[old].initial_path = 0;  // it is known under its own name
+    if (!circle) join_children(slot, behind);
     return link;
   }
   if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
@@ -252,6 +256,24 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   files_[old].initial_path = slots_[behind].path;
   move_children(slot, behind);
   return link;
+}
+
+// Two names of one directory: what was learned of names below the one is of those below the other.
+void Namespace::join_children(uint32_t from, uint32_t to) {
+  for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
+    const std::string_view path = strings_.text(slots_[c].path);
+    std::string other(strings_.text(slots_[to].path));
+    if (other == "/") other.clear();
+    other += path.substr(path.rfind('/'));
+    const uint32_t there = slot_of_text(other);
+    const bool known = slots_[c].file != 0 || slots_[c].state == State::kAbsent;
+    if (slots_[there].file != 0) {
+      join_children(c, there);
+    } else if (known && (slots_[there].state != State::kAbsent || files_[slots_[c].file].created)) {
+      slots_[there].born = slots_[c].born;
+      move(c, there);
+    }
+  }
 }
 
 Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {

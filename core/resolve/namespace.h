@@ -110,6 +110,7 @@ class Namespace {
   void move(uint32_t from, uint32_t to);
   void move_children(uint32_t from, uint32_t to);
   uint32_t link_found(uint32_t slot, uint32_t target);
+  void join_children(uint32_t from, uint32_t to);
   void exchange(uint32_t a, uint32_t b);
 
   Strings& strings_;

@@ -596,6 +596,11 @@ bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
 
 namespace {
 
+// Of what a tracer says a descriptor is: a file's name, and no more.
+bool is_path(std::string_view said) {
+  return said.starts_with('/') && said.find('<') == said.npos && !said.ends_with(" (deleted)");
+}
+
 bool is_disk(std::string_view path) {
   if (!path.starts_with("/dev/")) return false;
   const std::string_view name = path.substr(5);
@@ -795,6 +800,10 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   const bool on = leads_on(a, Effect::kOpen, text);
   a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
   if (on && a.path != 0) a.path = names_.canonical(a.path, true);
+  // ".." may be behind a link that nothing has told of yet.
+  const bool unnamed = (a.flags & O_TMPFILE) == O_TMPFILE;
+  if (up && a.path != 0 && a.result >= 0 && !unnamed && is_path(tables_.strings.text(said)))
+    a.path = said;
   if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
     a.path = 0;  // ".." behind a name that is not there
   a.handle = 0;
