@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import zlib
@@ -865,6 +866,17 @@ def test_controls_are_no_disks():
     report, _ = replayed(['1 1.0 openat(AT_FDCWD, "/dev/mapper/control", O_RDWR) = -1 ENODEV (No such device)', '1 1.1 openat(AT_FDCWD, "/dev/loop-control", O_RDWR) = 3',
                           '1 1.2 openat(AT_FDCWD, "/dev/loop0", O_RDWR) = 4'])
     assert report["mismatched"] == 0 and report["skipped"] == 2, report
+
+
+def test_what_waits_for_a_call_that_never_returns_costs_no_more_at_the_end():
+    """A limit of processor time, that is no matter: before, it took a thousand times as much."""
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write("10 1700000000.000000 close(3 <unfinished ...>\n")
+            f.writelines(f"11 1700000001.{i:06} close(4) = -1 EBADF (Bad file descriptor) <0.000001>\n" for i in range(200000))
+        done = subprocess.run([FEIGN, "info", trace], stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (10, 10)))
+        assert done.returncode == 0, done.returncode
 
 
 def test_variants():

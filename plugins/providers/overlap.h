@@ -33,8 +33,8 @@ namespace feign {
 enum class There : uint8_t { kUnknown, kNo, kYes };
 
 // The entries of a directory, as listings count them: in bytes. "." and "..", and a name.
-constexpr int64_t kNoEntries = 48;
-inline int64_t entry_bytes(size_t length) { return static_cast<int64_t>((length + 27) / 8 * 8); }
+constexpr int32_t kNoEntries = 48;
+inline int32_t entry_bytes(size_t length) { return static_cast<int32_t>((length + 27) / 8 * 8); }
 
 // What a call's result says of one name: whether it was there before and is there after the call,
 // and of a directory what is in it.
@@ -46,9 +46,9 @@ struct Claim {
   There in = There::kUnknown;   // whether the directory that the name is in is there
   Holds holds = kAnything;
   uint32_t text = 0;  // the name as it was given, if that is another one (Names::below)
-  int64_t bytes = 0;  // that it holds, or more of them
-  int64_t entry = 0;  // of the name that was made or removed in it, or found
-  int64_t held = -1;  // by what the calls before it said; less than 0: not known
+  int32_t bytes = 0;  // that it holds, or more of them
+  int32_t entry = 0;  // of the name that was made or removed in it, or found
+  int32_t held = -1;  // by what the calls before it said; less than 0: not known
   bool same(const Claim& other) const {
     if (name == 0 || other.name == 0) return false;
     // Whose directory is not known may be in the other's.
@@ -92,7 +92,7 @@ inline Claims claims(Effect effect, const feign_activity& a) {
     if (a.result > INT32_MAX || static_cast<uint64_t>(a.result + entry_bytes(NAME_MAX)) > a.length)
       return {};
     listed.holds = Claim::kBytes;
-    listed.bytes = a.result;
+    listed.bytes = static_cast<int32_t>(a.result);
     return {{listed}};
   }
   if (a.result == -ENOTEMPTY) {
@@ -280,10 +280,11 @@ class Names {
         if (c.entry != 0) held_.clear();  // it may be in any directory
         continue;
       }
-      if (c.holds == Claim::kUnknownChange || c.after == There::kNo)
+      const int64_t now = c.leaves(c.held);
+      if (c.holds == Claim::kUnknownChange || c.after == There::kNo || now > INT32_MAX)
         held_.erase(c.name);
-      else if (const int64_t now = c.leaves(c.held); now >= 0)
-        held_[c.name] = now;
+      else if (now >= 0)
+        held_[c.name] = static_cast<int32_t>(now);
       if (effect == Effect::kList) continue;  // the directory may have another name by now
       if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
       there_[c.name] = c.after;
@@ -331,7 +332,7 @@ class Names {
 
   std::vector<There> there_;                      // by name
   std::vector<uint32_t> directory_;               // by name; itself: it has none
-  std::unordered_map<uint32_t, int64_t> held_;    // bytes of entries, by directory
+  std::unordered_map<uint32_t, int32_t> held_;    // bytes of entries, by directory
   std::unordered_set<uint64_t> listing_;          // who has read a part of a directory
   std::unordered_map<uint64_t, uint32_t> whole_;  // by directory and name
   bool moved_ = false;

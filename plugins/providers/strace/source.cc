@@ -125,6 +125,22 @@ void Source::forget(Held& h) {
     h.open -= static_cast<uint32_t>(std::erase((*p)->call.early, &h));
 }
 
+// The trace is over: what is under way keeps its place only if it matters for what follows.
+void Source::never_returned() {
+  for (Held& h : queue_)
+    if (!h.complete) {
+      h.complete = true;
+      h.a.marks |= FEIGN_NO_RESULT;
+    }
+  for (auto& [pid, p] : processes_)
+    if (p->begun) {
+      p->begun = false;
+      (void)no_longer_under_way(*p);
+      if (p->call.place == nullptr)
+        trace_.host->left_out(trace_.host, p->stream, "(call)", "did not return", 0, 0);
+    }
+}
+
 feign_status Source::fill() {
   if (next_ != nullptr) return FEIGN_OK;
   while (!over_ && (queue_.empty() || ((!queue_.front().complete || queue_.front().open != 0) &&
@@ -135,6 +151,7 @@ feign_status Source::fill() {
       last_line_cut(got.error().text());
       broken_ = nullptr;
       over_ = true;
+      never_returned();
       break;
     }
     if (!got) return trace_.host->fail(trace_.host, got.error().code(), got.error().text().c_str());
@@ -142,30 +159,18 @@ feign_status Source::fill() {
       over_ = true;
       if (broken_ != nullptr)
         if (const feign_status status = gives_up(); status < 0) return status;
+      never_returned();
       break;
     }
     if (const feign_status status = line(text); status < 0) return status;
   }
-  if (over_) {  // what never returned keeps its place only if it matters for what follows
-    for (Held& h : queue_)
-      if (!h.complete) {
-        h.complete = true;
-        h.a.marks |= FEIGN_NO_RESULT;
-      }
-    for (auto& [pid, p] : processes_)
-      if (p->begun) {
-        p->begun = false;
-        (void)no_longer_under_way(*p);
-        if (p->call.place == nullptr)
-          trace_.host->left_out(trace_.host, p->stream, "(call)", "did not return", 0, 0);
-      }
-  } else if (Held& h = queue_.front(); !h.complete || h.open != 0) {
-    if (!h.complete) h.a.marks |= FEIGN_NO_RESULT;
-    h.complete = true;
-    forget(h);
-  }
   if (queue_.empty()) return FEIGN_OK;
   next_ = &queue_.front();
+  if (!next_->complete || next_->open != 0) {
+    if (!next_->complete) next_->a.marks |= FEIGN_NO_RESULT;
+    next_->complete = true;
+    forget(*next_);
+  }
   if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
     if (const size_t at = first_of(
             rivals.size(), rivals.size(), trace_.there,

@@ -102,6 +102,7 @@ class Source {
   feign_status line(std::string_view text);
   feign_status goes_on(std::string_view text);
   feign_status gives_up();
+  void never_returned();
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
   void on_terminal(std::string_view line, int64_t& pid);
