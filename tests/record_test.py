@@ -1069,14 +1069,23 @@ def test_locks_and_ends_of_files_that_processes_are_at_together():
 
 
 APPEND = """
-import multiprocessing
+import multiprocessing, os
 def append(i):
-    for j in range(200):
+    for j in range(100):
         with open("log", "a") as f:  # which seeks to its end
             f.write("x" * (1 + (i * 7 + j) % 50))
         with open("log", "rb") as f:
             f.seek(-9 if f.seek(0, 2) > 9 else 0, 2)
             f.read(100)
+    log, copy = os.open("log", os.O_RDWR | os.O_APPEND), os.open(f"copy{i}", os.O_WRONLY | os.O_CREAT)
+    pages = os.open("pages", os.O_RDWR | os.O_CREAT)
+    for j in range(300):
+        os.write(log, b"x" * (1 + (i * 7 + j) % 50))
+        end = os.lseek(log, 0, 2)
+        os.pread(log, 100, max(end - 70, 0))
+        os.sendfile(copy, log, max(end - 70, 0), 90)
+        os.pwrite(pages, b"y" * 100, 100 * (4 * j + i))
+        os.pread(pages, 1000, max(400 * j - 500, 0))
 all = [multiprocessing.get_context("fork").Process(target=append, args=(i,)) for i in range(4)]
 for p in all:
     p.start()
@@ -1085,7 +1094,7 @@ for p in all:
 """
 
 
-def test_seeks_from_the_end_tell_which_writes_came_before():
+def test_what_is_found_at_the_end_tells_which_writes_came_before():
     needs_capture()
     needs_strace()
     for tracer in ("feign", "strace"):
@@ -1097,7 +1106,7 @@ def test_seeks_from_the_end_tell_which_writes_came_before():
                             "python3", "-S", script], cwd=tmp, check=True)
             with Tmp() as root:
                 r = feign("replay", trace, "--root", root, "--json", *(["--cwd", tmp] if tracer == "strace" else [])).json()
-                assert r["matched"] > 12000 and r["mismatched"] <= r["matched"] / 1000, (tracer, r["matched"], r["mismatches"][:9])
+                assert r["matched"] > 12000 and r["mismatched"] <= r["matched"] / 500, (tracer, r["matched"], r["mismatches"][:9])
 
 
 if __name__ == "__main__":

@@ -865,6 +865,11 @@ feign::Shown Provider::shown_by(Lane& lane, const feign::Call& call) {
   switch (call.effect) {
     case Effect::kRead:
     case Effect::kWrite:
+    case Effect::kPread:
+    case Effect::kPwrite:
+    case Effect::kPread2:
+    case Effect::kPwrite2:
+    case Effect::kCopy:
     case Effect::kSeek:
     case Effect::kFlock:
     case Effect::kFcntl:

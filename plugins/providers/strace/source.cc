@@ -549,13 +549,20 @@ void Source::names(Process& p, const Call& call) {
   const bool reads = call.effect == Effect::kRead;
   const bool finds_end = call.effect == Effect::kSeek && text.find("SEEK_END") != text.npos;
   int64_t fd = AT_FDCWD;
-  if (reads || locks || finds_end || call.effect == Effect::kWrite ||
-      call.effect == Effect::kList) {
+  const bool moves_bytes = call.effect == Effect::kWrite || call.effect == Effect::kPread ||
+                           call.effect == Effect::kPwrite || call.effect == Effect::kPread2 ||
+                           call.effect == Effect::kPwrite2 || call.effect == Effect::kCopy;
+  if (reads || locks || finds_end || moves_bytes || call.effect == Effect::kList) {
     const uint32_t file = descriptor(fd);
     if (file != 0 || (reads && fd != AT_FDCWD))
       about[0].name = locks                          ? lock_name(file)
                       : call.effect == Effect::kList ? file
                                                      : stream_name(file, FEIGN_FD(fd));
+    if (call.effect == Effect::kCopy && s.take(',')) {  // sendfile's source stands behind
+      s.blanks();
+      if (const uint32_t second = descriptor(fd); second != 0)
+        about[about[0].name != 0].name = stream_name(second, 0);
+    }
     return;
   }
   const auto is_path = [](const CallArg& a) {
@@ -767,7 +774,8 @@ void Source::overlaps(Process& p, Held& h, Effect effect) {
   const Lock& lock = h.shown.lock;
   if (lock.what != Lock::kNone && lock.what != Lock::kClosed)
     h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
-  else if (h.shown.tail.what == Tail::kAppend || h.shown.tail.what == Tail::kEnd)
+  else if (const auto tail = h.shown.tail.what;
+           tail != Tail::kNone && tail != Tail::kRead && tail != Tail::kMoved)
     h.claims[0].name = stream_name(h.a.file, h.a.handle);
   for (Held* release : releases_)
     if (h.claims[0].name != 0 && release->claims[0].name == h.claims[0].name)
