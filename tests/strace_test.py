@@ -868,6 +868,24 @@ def test_controls_are_no_disks():
     assert report["mismatched"] == 0 and report["skipped"] == 2, report
 
 
+def test_the_end_of_a_file_was_where_seeks_and_placed_reads_met_it():
+    with Tmp() as tmp:
+        begin = ['100 openat(AT_FDCWD</x>, "log", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3</x/log> <0.000001>',
+                 '101 openat(AT_FDCWD</x>, "log", O_RDONLY) = 3</x/log> <0.000001>', "101 lseek(3</x/log>, 0, SEEK_END) = 100 <0.000001>"]
+        writes = [('write(3</x/log>, "12345", 5', "5"), ('pwrite64(3</x/log>, "12345", 5, 100', "5")]
+        finds = [("lseek", "lseek(3</x/log>, -1, SEEK_END", ") = 104", ") = 99"), ("pread64", "pread64(3</x/log>, ", '"12345", 99, 100) = 5', '"", 99, 100) = 0'),
+                 ("sendfile", "sendfile(4</x/o>, 3</x/log>, [100]", " => [105], 99) = 5", ", 99) = 0")]
+        for write, wrote in writes:
+            for name, find, has, has_not in finds:
+                name_of_write = write[:write.index("(")]
+                ends = {100: f"100 <... {name_of_write} resumed>) = {wrote} <0.000003>", "has": f"101 <... {name} resumed>{has} <0.000003>",
+                        "has not": f"101 <... {name} resumed>{has_not} <0.000003>"}
+                under_way = [f"101 {find} <unfinished ...>", f"100 {write} <unfinished ...>"]
+                for last, first in ((["has", 100], 100), ([100, "has not"], 101)):
+                    order = order_of(tmp, begin + under_way + [ends[e] for e in last])
+                    assert order[-2][0] == first, (write, find, last, order)
+
+
 def test_what_waits_for_a_call_that_never_returns_costs_no_more_at_the_end():
     """A limit of processor time, that is no matter: before, it took a thousand times as much."""
     with Tmp() as tmp:
