@@ -1084,6 +1084,8 @@ def append(i):
         os.pread(log, 100, max(end - 70, 0))
         os.pwrite(pages, b"y" * 100, 100 * (4 * j + i))
         os.pread(pages, 1000, max(400 * j - 500, 0))
+for name in ("log", "pages"):
+    open(name, "w").close()
 all = [multiprocessing.get_context("fork").Process(target=append, args=(i,)) for i in range(4)]
 for p in all:
     p.start()

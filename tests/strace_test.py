@@ -884,6 +884,11 @@ def test_the_end_of_a_file_was_where_seeks_and_placed_reads_met_it():
                 for last, first in ((["has", 100], 100), ([100, "has not"], 101)):
                     order = order_of(tmp, begin + under_way + [ends[e] for e in last])
                     assert order[-2][0] == first, (write, find, last, order)
+        # Nobody has been told where it was, and who finds less is seen to find it later.
+        seeks = ["101 lseek(3</x/log>, 0, SEEK_END <unfinished ...>", "102 lseek(4</x/log>, 0, SEEK_END <unfinished ...>", f"100 {writes[0][0]} <unfinished ...>",
+                 "102 <... lseek resumed>) = 105 <0.000003>", "101 <... lseek resumed>) = 100 <0.000003>", "100 <... write resumed>) = 5 <0.000003>"]
+        order = order_of(tmp, begin[:2] + seeks)
+        assert order[2:] == [(101, "100"), (100, "5"), (102, "105")], order
 
 
 def test_what_waits_for_a_call_that_never_returns_costs_no_more_at_the_end():

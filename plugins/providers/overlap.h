@@ -585,8 +585,13 @@ class Tails {
       return t.what == Tail::kAppend || t.what == Tail::kWriteAt;
     };
     const bool writes = is_write(late);
-    if (late.file != early.file || writes == is_write(early)) return Overtakes::kNo;
+    if (late.file != early.file) return Overtakes::kNo;
     const auto at = files_.find(early.file);
+    // Files grow: of two who are told where the end is the first finds less.
+    if (late.what == Tail::kEnd && early.what == Tail::kEnd && late.end < early.end &&
+        (at == files_.end() || at->second.reaches() <= late.end))
+      return Overtakes::kYes;
+    if (writes == is_write(early)) return Overtakes::kNo;
     if (at == files_.end()) return Overtakes::kNo;
     const File& file = at->second;
     const Tail& found = writes ? early : late;
@@ -618,6 +623,7 @@ class Tails {
     int64_t written = 0;
     bool told = false;   // where its end is
     int64_t before = 0;  // how long it was before the first write
+    int64_t reaches() const { return told ? before + written : 0; }
     int64_t grows(const Tail& t) const {
       if (t.what == Tail::kAppend) return t.bytes;
       return told ? std::max<int64_t>(t.at + t.bytes - before - written, 0) : 0;
