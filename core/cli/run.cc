@@ -134,7 +134,8 @@ PluginSpec depend_for(const Line& line, bool several) {
   for (const Chosen& c : line.replayers) {
     bool makes = several && std::string_view(c.component.table->name) == "mpi";
     for (const auto& [key, value] : c.spec.options) makes &= key != "comm" || value != "none";
-    if (makes) spec.options.emplace_back("rules", "handle+path+file+process+channel+threads+recorded");
+    if (makes)
+      spec.options.emplace_back("rules", "handle+path+file+process+channel+threads+recorded");
   }
   return spec;
 }
