@@ -262,6 +262,32 @@ def test_what_is_received_lies_elsewhere_than_what_is_sent():
         assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
 
 
+def test_messages_of_more_than_an_int_of_bytes_are_whole():
+    """Asked of what is called: to move as much would take longer than a test should."""
+    with Tmp() as tmp:
+        size = 3_000_000_001
+        trace = project(tmp, [send(1, size)], [recv(0)])
+        source, library = os.path.join(tmp, "size.c"), os.path.join(tmp, "size.so")
+        launch = command(2, "replay", trace, "--root", tmp, "--json", "--require", "1")
+        if shutil.which("mpicc") is None or sanitized():
+            raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("#include <mpi.h>\n"
+                    "static MPI_Count bytes(int n, MPI_Datatype t) {\n  MPI_Count size;\n  MPI_Type_size_x(t, &size);\n  return n * size;\n}\n"
+                    "int MPI_Send(const void *out, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {\n"
+                    "  if (bytes(n, t) < 1 << 20) return PMPI_Send(out, n, t, to, tag, c);\n"
+                    f"  if (bytes(n, t) != {size}) return MPI_ERR_COUNT;\n"
+                    f"  ((volatile char *)out)[0] = 1;\n  ((volatile char *)out)[{size} - 1] = 1;\n  return MPI_SUCCESS;\n}}\n"
+                    "int MPI_Recv(void *in, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {\n"
+                    "  if (bytes(n, t) < 1 << 20) return PMPI_Recv(in, n, t, from, tag, c, s);\n"
+                    f"  if (bytes(n, t) < {size}) return MPI_ERR_TRUNCATE;\n"
+                    f"  ((volatile char *)in)[{size} - 1] = 1;\n  return MPI_SUCCESS;\n}}\n")
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
+        at = launch.index("-np")
+        r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+        assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
+
+
 def test_what_cannot_be_mapped_is_an_error():
     with Tmp() as tmp:
         trace = project(tmp, *[["Barrier cid='0'"]] * 3)

@@ -156,7 +156,7 @@ void receive(Stream& s, uint32_t op) {
   }
   if (!peer(s, true, from, tag, p)) return;
   const Piece d = s.r->options.comm == kOrder
-                      ? Piece{s.space.get() + kHalf, 16, MPI_BYTE}
+                      ? Piece{s.space.get() + s.r->half, 16, MPI_BYTE}
                       : piece(s, false, s.a->length, s.args->count, s.args->type);
   MPI_Request q = MPI_REQUEST_NULL;
   if (op == FEIGN_MPI_RECV)
@@ -212,7 +212,7 @@ void receive_probed(Stream& s, uint32_t op) {
   }
   if (message == MPI_MESSAGE_NULL) return stand_in(s);  // from nobody, for one
   const Piece d = s.r->options.comm == kOrder
-                      ? Piece{s.space.get() + kHalf, 16, MPI_BYTE}
+                      ? Piece{s.space.get() + s.r->half, 16, MPI_BYTE}
                       : piece(s, false, s.a->length, s.args->count, s.args->type);
   if (op == FEIGN_MPI_MRECV)
     return s.answer(MPI_Mrecv(d.at, d.count, d.type, &message, MPI_STATUS_IGNORE));
@@ -366,30 +366,37 @@ void request(Stream& s, uint32_t op) {
 }  // namespace
 
 Piece piece(Stream& s, bool from, uint64_t bytes, uint8_t count_at, uint8_t type_at) {
-  char* const base = s.space.get() + (from ? 0 : kHalf);
+  const int64_t half = s.r->half;
+  char* const base = s.space.get() + (from ? 0 : half);
   if (s.r->options.comm == kOrder) return {base, 0, MPI_BYTE};
   const uint64_t count = s.value(count_at);
   if (type_at != kAbsent && count <= INT_MAX) {
     const Type& t = s.type(type_at);
     if (t.type != MPI_DATATYPE_NULL && count == 0) return {base, 0, t.type};
-    if (t.type != MPI_DATATYPE_NULL && t.extent >= 0 && t.true_extent >= 0 && t.true_low > -kHalf &&
-        t.true_low < kHalf && t.true_extent <= kHalf && t.extent <= kHalf) {
+    if (t.type != MPI_DATATYPE_NULL && t.extent >= 0 && t.true_extent >= 0 && t.true_low > -half &&
+        t.true_low < half && t.true_extent <= half && t.extent <= half) {
       const int64_t last = t.extent * static_cast<int64_t>(count - 1);
-      if (last + t.true_extent + std::max<MPI_Aint>(t.true_low, 0) <= kHalf)
+      if (last + t.true_extent + std::max<MPI_Aint>(t.true_low, 0) <= half)
         return {base + (t.true_low < 0 ? -t.true_low : 0), static_cast<int>(count), t.type};
     }
     if (t.size > 0 && (bytes == 0 || bytes == FEIGN_UNKNOWN) &&
-        t.size * static_cast<int64_t>(count) < kHalf)
+        t.size * static_cast<int64_t>(count) < half)
       bytes = static_cast<uint64_t>(t.size) * count;
   }
   const bool known = bytes != FEIGN_UNKNOWN && (from || bytes != 0 || count == 0);
-  const uint64_t most = kHalf - 1;
-  return {base, static_cast<int>(known ? std::min(bytes, most) : most), MPI_BYTE};
+  const auto most = static_cast<uint64_t>(half - 1);
+  return bytes_at(s, base, known ? std::min(bytes, most) : most);
+}
+
+Piece bytes_at(const Stream& s, void* at, uint64_t bytes) {
+  if (bytes <= INT_MAX) return {at, static_cast<int>(bytes), MPI_BYTE};
+  return {at, 1, s.r->many_bytes(bytes)};
 }
 
 int length_of(const Stream& s, uint64_t bytes) {
   if (s.r->options.comm == kOrder) return 1;
-  return bytes == FEIGN_UNKNOWN ? 0 : static_cast<int>(std::min<uint64_t>(bytes, kHalf - 1));
+  const int64_t most = std::min<int64_t>(s.r->half - 1, INT_MAX);
+  return bytes == FEIGN_UNKNOWN ? 0 : static_cast<int>(std::min(bytes, uint64_t(most)));
 }
 
 const Group* collective(Stream& s) {
@@ -413,7 +420,7 @@ Sum sum_of(Stream& s, uint64_t bytes) {
   if (s.r->options.comm == kOrder) return {1, MPI_BYTE, MPI_BOR};
   const Type& t = s.type(s.args->type);
   const uint64_t count = s.args->count == kAbsent ? 1 : s.value(s.args->count);  // MPI_Fetch_and_op
-  if ((!t.whole && !t.real) || count > INT_MAX || t.size * static_cast<int64_t>(count) > kHalf)
+  if ((!t.whole && !t.real) || count > INT_MAX || t.size * static_cast<int64_t>(count) > s.r->half)
     return {length_of(s, bytes), MPI_BYTE, MPI_BOR};
   const auto id = static_cast<uint32_t>(s.known(s.args->reduction, 0));
   if (id != s.reduction_id || s.reduction == MPI_OP_NULL) {

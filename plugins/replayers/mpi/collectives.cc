@@ -12,7 +12,11 @@
 namespace feign::mpi {
 namespace {
 
-int most_each(int n) { return static_cast<int>((kHalf - 1) / std::max(n, 1)); }
+int most_each(const Stream& s, int n) {
+  return static_cast<int>(std::min<int64_t>((s.r->half - 1) / std::max(n, 1), INT_MAX));
+}
+// Where places of parts are told, too: an int has them.
+int most_placed(int n) { return INT_MAX / std::max(n, 1); }
 
 // Lengths and places of parts, one after the other, of what is sent and what is received: kept
 // until the call is over.
@@ -51,8 +55,8 @@ std::vector<int> listed(const Stream& s, int from, int n, int64_t unit) {
     if (count > INT_MAX) return {};
     const uint64_t bytes =
         s.r->options.comm == kOrder ? 1 : count * static_cast<uint64_t>(unit);  // as length_of
-    sizes.push_back(
-        static_cast<int>(std::min<uint64_t>(bytes, static_cast<uint64_t>(most_each(n)))));
+    sizes.push_back(static_cast<int>(std::min<uint64_t>(
+        bytes, static_cast<uint64_t>(std::min(most_each(s, n), most_placed(n))))));
   }
   return sizes;
 }
@@ -78,7 +82,8 @@ Both both(Stream& s, const Group& g, int total, int outs, int ins, bool neighbou
     return b;
   // Of all that a rank sends, each gets the same share.
   if (static_cast<int>(b.outs.size()) != outs)
-    b.outs.assign(static_cast<size_t>(outs), std::min(total / std::max(outs, 1), most_each(outs)));
+    b.outs.assign(static_cast<size_t>(outs),
+                  std::min({total / std::max(outs, 1), most_each(s, outs), most_placed(outs)}));
   b.ins.assign(static_cast<size_t>(ins), 0);
   if (neighbours)
     MPI_Neighbor_alltoall(b.outs.data(), 1, MPI_INT, b.ins.data(), 1, MPI_INT, g.comm);
@@ -105,7 +110,7 @@ bool root_of(Stream& s, const Group& g, int& root, bool& is_root) {
 }
 
 void reduce(Stream& s, uint32_t op, const Group& g, int root) {
-  char *out = s.space.get(), *in = out + kHalf;
+  char *out = s.space.get(), *in = out + s.r->half;
   const Sum d = sum_of(s, s.a->length);
   MPI_Request q = MPI_REQUEST_NULL;
   int status = MPI_SUCCESS;
@@ -135,8 +140,8 @@ void reduce(Stream& s, uint32_t op, const Group& g, int root) {
 
 // With those that are next to it: the communicator knows who they are.
 void neighbours(Stream& s, uint32_t op, const Group& g) {
-  char *out = s.space.get(), *in = out + kHalf;
-  const int bytes = std::min(length_of(s, s.a->length), most_each(std::max(g.in, g.out)));
+  char *out = s.space.get(), *in = out + s.r->half;
+  const int bytes = std::min(length_of(s, s.a->length), most_each(s, std::max(g.in, g.out)));
   MPI_Request q = MPI_REQUEST_NULL;
   switch (op) {
     case FEIGN_MPI_NEIGHBOR_ALLGATHER:
@@ -186,13 +191,13 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
 
 // A call that its communicator can make.
 void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
-  char *out = s.space.get(), *in = out + kHalf;
+  char *out = s.space.get(), *in = out + s.r->half;
   const MPI_Comm comm = g->comm;
   const Args& x = *s.args;
   // Of two groups, those of the other one.
   const int size = g->size;
   // The same on all of them, or what one sends would not be what another gets.
-  const int most = most_each(std::max(size, static_cast<int>(g->ranks.size())));
+  const int most = most_each(s, std::max(size, static_cast<int>(g->ranks.size())));
   int root = 0;
   bool is_root = false;
   if (does == Does::kMakeComm) {

@@ -164,12 +164,7 @@ int whence_of(uint32_t recorded) {
 }
 
 // The memory of a read or write, by its datatype where that fits.
-struct Memory {
-  void* at;
-  int count;
-  MPI_Datatype type;
-};
-Memory memory_of(Stream& s, bool writes) {
+Piece memory_of(Stream& s, bool writes) {
   char* base = writes ? s.r->data.get() : s.received.get();
   const auto room = static_cast<int64_t>(s.r->longest);
   const uint64_t count = s.value(s.args->count);
@@ -183,8 +178,7 @@ Memory memory_of(Stream& s, bool writes) {
       if (last + t.true_extent + t.true_low <= room) return {base, static_cast<int>(count), t.type};
     }
   }
-  const uint64_t most = std::min<uint64_t>(s.r->longest, INT_MAX);
-  return {base, static_cast<int>(std::min(s.a->length, most)), MPI_BYTE};
+  return bytes_at(s, base, std::min<uint64_t>(s.a->length, s.r->longest));
 }
 
 }  // namespace
@@ -280,7 +274,7 @@ void do_mpiio(Stream& s, uint32_t op) {
       return;
     }
     if (writes) r.room.add(a.length);
-    const Memory m = memory_of(s, writes);
+    const Piece m = memory_of(s, writes);
     // In etypes of the view, as the program gave it.
     const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
     const DataCall& call = kMpiioData[op - FEIGN_MPIIO_FIRST];

@@ -41,6 +41,7 @@ Replayer::~Replayer() {
   close_files(*this);
   for (auto& [id, t] : types)
     if (t->made) MPI_Type_free(&t->type);
+  for (auto& [count, type] : bytes) MPI_Type_free(&type);
   for (auto& [rank, o] : owners) {
     for (auto& [number, pending] : o->requests)
       if (pending.request != MPI_REQUEST_NULL) MPI_Request_free(&pending.request);
@@ -76,6 +77,22 @@ const Type& Replayer::type(uint32_t id) {
   return t;
 }
 
+MPI_Datatype Replayer::many_bytes(uint64_t count) {
+  const std::lock_guard lock(types_mutex);
+  const auto [at, first] = bytes.try_emplace(count, MPI_DATATYPE_NULL);
+  if (!first) return at->second;
+  constexpr uint64_t kBlock = uint64_t{1} << 20;
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(static_cast<int>(kBlock), MPI_BYTE, &block);
+  const int lengths[] = {static_cast<int>(count / kBlock), static_cast<int>(count % kBlock)};
+  const MPI_Aint places[] = {0, static_cast<MPI_Aint>(count - count % kBlock)};
+  const MPI_Datatype types_of[] = {block, MPI_BYTE};
+  MPI_Type_create_struct(2, lengths, places, types_of, &at->second);
+  MPI_Type_commit(&at->second);
+  MPI_Type_free(&block);
+  return at->second;
+}
+
 Owner& Replayer::owner(int64_t rank_recorded) {
   const std::lock_guard lock(owners_mutex);
   auto& slot = owners[rank_recorded];
@@ -92,11 +109,14 @@ void Stream::refuse(const Group& g) {
 
 namespace {
 
+// What a stream's messages take, over and over.
+constexpr size_t kMessages = size_t{24} << 20;
+
 // What create() learns from the plan.
 struct Look {
   Replayer* r;
   std::set<uint32_t> groups;
-  uint64_t longest = 0;
+  uint64_t longest = 0, message = 0;
   uint32_t stream = 0;
   int64_t rank = -1;  // the stream's
 
@@ -126,6 +146,19 @@ struct Look {
     for (uint32_t i = args.list; i < a.value_count; ++i) known &= a.values[i] <= INT32_MAX;
     r->lists &= known;
   }
+  uint64_t members() const { return std::max<uint64_t>(r->rank_of.size(), 1); }
+  // What a call may need to send from or to receive into.
+  void room(const feign_activity& a, const Args& args) {
+    uint64_t most = a.length;
+    if (args.size2 < a.value_count && a.values[args.size2] != FEIGN_UNKNOWN)
+      most = std::max(most, a.values[args.size2]);
+    const Does does = mpi_does(a.op);
+    const bool of_all = does == Does::kMeet || does == Does::kToRoot || does == Does::kFromRoot ||
+                        does == Does::kNeighbours;
+    if (of_all && args.reduction == kAbsent && __builtin_mul_overflow(most, members(), &most))
+      most = UINT64_MAX;
+    message = std::max(message, most);
+  }
   static feign_status each(void* ctx, const feign_activity* a) noexcept {
     auto& look = *static_cast<Look*>(ctx);
     try {
@@ -139,6 +172,7 @@ struct Look {
       look.longest = std::max(look.longest, a->length);
       if (args.size2 < a->value_count && a->values[args.size2] != FEIGN_UNKNOWN)
         look.longest = std::max(look.longest, a->values[args.size2]);
+      if (op < look.r->mpiio_first) look.room(*a, args);
       return FEIGN_OK;
     } catch (const std::bad_alloc&) {
       return FEIGN_ERR_NOMEM;
@@ -316,7 +350,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     }
     // Alone, nobody waits for others here: that is up to modifier depend.
     if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;
-    Look look{r.get(), {}, 0, 0, -1};
+    Look look{r.get(), {}, 0, 0, 0, -1};
     if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
       if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
         return status;
@@ -328,6 +362,15 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
     if (has) r->most_tag = *static_cast<int*>(value);
     r->pairs = r->world->world;
+    // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
+    // to is the one that the other reads from.
+    constexpr uint64_t kLeast = uint64_t{1} << 30, kMost = uint64_t{1} << 34;
+    static_assert(kLeast % kMessages >= kMessages / 2);
+    uint64_t half = kLeast;
+    if (look.message >= kLeast)
+      half = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &half, 1, MPI_UINT64_T, MPI_MAX, r->world->world);
+    r->half = static_cast<int64_t>(half);
     int lists = r->lists;
     if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &lists, 1, MPI_INT, MPI_MIN, r->world->world);
     r->lists = lists != 0;
@@ -375,11 +418,8 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   s.args = &r.args_of(a->op);
   if (s.space.get() == nullptr) {
     // Sent from the first half, received into the second; a receive may not know how long it is.
-    // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
-    // to is the one that the other reads from.
-    constexpr size_t kMemory = size_t{24} << 20, kLongest = size_t{1} << 31;
-    static_assert(kHalf % kMemory >= kMemory / 2);
-    if (!s.space.map(kLongest, kMemory) || !s.received.map(r.longest, kMemory))
+    if (!s.space.map(2 * static_cast<size_t>(r.half), kMessages) ||
+        !s.received.map(r.longest, kMessages))
       return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
   }
   try {

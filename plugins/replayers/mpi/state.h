@@ -148,9 +148,12 @@ struct Replayer {
   int most_tag = 32767;
   Space data;  // what is written
   size_t longest = 0;
+  // Half of a stream's address space is sent from, half received into: the same on all processes.
+  int64_t half = 0;
 
   std::mutex types_mutex;
   std::unordered_map<uint32_t, std::unique_ptr<Type>> types;
+  std::map<uint64_t, MPI_Datatype> bytes;  // by their number, which no int has
   std::mutex owners_mutex;
   std::map<int64_t, std::unique_ptr<Owner>> owners;
   std::mutex self_mutex;  // of MPI_COMM_SELF
@@ -168,6 +171,7 @@ struct Replayer {
   }
   const Args& args_of(uint32_t op) const;
   const Type& type(uint32_t id);
+  MPI_Datatype many_bytes(uint64_t bytes);
   Owner& owner(int64_t rank);
 };
 
@@ -230,8 +234,6 @@ struct Stream {
   }
 };
 
-// Half of a stream's address space is sent from, half received into.
-constexpr int64_t kHalf = int64_t{1} << 30;
 // As bytes, where both ends must agree on the length without the datatype.
 int length_of(const Stream& s, uint64_t bytes);
 struct Piece {
@@ -239,6 +241,8 @@ struct Piece {
   int count;
   MPI_Datatype type;
 };
+// So many bytes there, which may be more than an int counts.
+Piece bytes_at(const Stream& s, void* at, uint64_t bytes);
 // The memory that a call moves, by count and datatype where these are known and their layout fits;
 // else as bytes. What the trace does not tell is as much as may come.
 Piece piece(Stream& s, bool from, uint64_t bytes, uint8_t count_at, uint8_t type_at);

@@ -55,7 +55,9 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
   const Args& x = *s.args;
   const uint64_t there = w.sizes[static_cast<size_t>(target)];
   const uint64_t unit = w.units[static_cast<size_t>(target)];
-  uint64_t bytes = static_cast<uint64_t>(length_of(s, s.a->length));
+  uint64_t bytes =
+      s.r->options.comm == kOrder ? 1 : std::min(s.a->length, static_cast<uint64_t>(s.r->half - 1));
+  if (s.a->length == FEIGN_UNKNOWN) bytes = 0;
   const Type& t = x.type != kAbsent ? s.type(x.type) : s.type(kAbsent);
   const bool one = op == FEIGN_MPI_FETCH_AND_OP || op == FEIGN_MPI_COMPARE_AND_SWAP;
   if (one) {
@@ -67,15 +69,15 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
     if (x.request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
     return s.skip("outside of its target's window");
   }
-  const int n = static_cast<int>(bytes);
+  const auto [from, n, type] = bytes_at(s, s.space.get(), bytes);
   const auto place = static_cast<MPI_Aint>(at * unit);
-  char *out = s.space.get(), *in = out + kHalf, *result = in + kHalf / 2;
+  char *out = static_cast<char*>(from), *in = out + s.r->half, *result = in + s.r->half / 2;
   MPI_Request q = MPI_REQUEST_NULL;
   int status = MPI_SUCCESS;
   const MPI_Win win = w.win;
   const auto sum = [&] {
     Sum d = sum_of(s, s.a->length);
-    if (d.type == MPI_BYTE) d.count = n;
+    if (d.type == MPI_BYTE) d.count = length_of(s, bytes);
     const std::string_view name = s.r->text(s.known(x.reduction, 0));
     if (name == "MPI_REPLACE") d.op = MPI_REPLACE;
     if (name == "MPI_NO_OP" && op != FEIGN_MPI_ACCUMULATE && op != FEIGN_MPI_RACCUMULATE)
@@ -84,9 +86,9 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
   };
   switch (op) {
     case FEIGN_MPI_PUT:
-      return s.answer(MPI_Put(out, n, MPI_BYTE, target, place, n, MPI_BYTE, win));
+      return s.answer(MPI_Put(out, n, type, target, place, n, type, win));
     case FEIGN_MPI_GET:
-      return s.answer(MPI_Get(in, n, MPI_BYTE, target, place, n, MPI_BYTE, win));
+      return s.answer(MPI_Get(in, n, type, target, place, n, type, win));
     case FEIGN_MPI_RPUT:
       status = MPI_Rput(out, n, MPI_BYTE, target, place, n, MPI_BYTE, win, &q);
       return begun(s, status, q);
