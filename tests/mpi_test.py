@@ -242,6 +242,16 @@ def test_threads_of_a_rank_that_nothing_orders_are_said():
             assert sum("several threads of a rank call MPI (rank 1): " in n for n in notes) == said, (options, notes)
 
 
+def test_a_thread_that_waits_in_mpi_keeps_no_other_one_waiting():
+    """Streams share few threads, but none with one that calls MPI."""
+    with Tmp() as tmp:
+        trace = project(tmp, [[recv(1)], [send(1, tag=2)], [send(1, tag=3)]], [recv(0, 2), recv(0, 3), send(0)])
+        few = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+        launch = command(2, "replay", trace, "--root", tmp, "--streams-per-core", "1", "--patience", "5s", "--json", "--require", "1")
+        r = Ran(subprocess.run([*few, *launch], capture_output=True, env=QUIET, check=False))
+        assert r.status == 0 and r.json()["replayed"] == 6, r.err
+
+
 def test_what_is_received_lies_elsewhere_than_what_is_sent():
     with Tmp() as tmp:
         call = "Sendrecv size='8' count='8' toRank='{0}' toTag='1' fromRank='{0}' fromTag='1' cid='0'"

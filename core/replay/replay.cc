@@ -303,6 +303,14 @@ class Run {
     return layer != "posix" && layer != "stdio";
   }
 
+  bool makes_mpi() const {
+    if (team == nullptr) return false;
+    for (const Instance* r : replayers)
+      for (const char* const* l = r->api<feign_replayer>().layers; *l != nullptr; ++l)
+        if (std::string_view(*l) == "mpi") return true;
+    return false;
+  }
+
   // Ends the replay: everybody who waits is woken.
   void stop(const std::string& why) {
     {
@@ -393,7 +401,8 @@ class Run {
 
 // A stream gets a worker of its own while there may be more of them. Then it goes to the one whose
 // streams have been over for longest when it begins, or, if none is free, to the one with the
-// fewest activities.
+// fewest activities. One that calls MPI shares its worker with nobody: it may wait there for a rank
+// that waits for another stream of this one.
 void Run::share(size_t most) {
   const auto& counts = plan->totals().by_stream;
   const auto& spans = plan->totals().spans;
@@ -406,12 +415,16 @@ void Run::share(size_t most) {
   struct Share {
     std::vector<uint32_t> streams;
     uint64_t end = 0, activities = 0;
+    bool calls_mpi = false;
   };
   std::vector<Share> shares;
+  bool shared = false;  // some worker may get more streams
   for (const uint32_t s : streams) {
     size_t to = shares.size();
-    if (to >= most) {
+    const bool alone = makes_mpi() && team->ranks.calls_mpi(s);
+    if (to >= most && !alone && shared) {
       const auto better = [&](const Share& a, const Share& b) {
+        if (a.calls_mpi != b.calls_mpi) return b.calls_mpi;
         const bool a_free = a.end < spans[s].first, b_free = b.end < spans[s].first;
         if (a_free != b_free) return a_free;
         return a_free ? a.end < b.end : a.activities < b.activities;
@@ -420,8 +433,10 @@ void Run::share(size_t most) {
                                shares.begin());
     } else {
       shares.emplace_back();
+      shared |= !alone;
     }
     Share& share = shares[to];
+    share.calls_mpi = alone;
     places[s] = {static_cast<uint32_t>(to), static_cast<uint32_t>(share.streams.size())};
     share.streams.push_back(s);
     share.end = std::max(share.end, spans[s].second);
