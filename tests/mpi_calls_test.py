@@ -227,6 +227,15 @@ def test_collective_calls_that_move_nothing_for_some():
     every_way("nothing")
 
 
+def test_ranks_that_a_program_starts_are_said():
+    """They count from 0 again: their messages cannot be told from those of the ranks that started them."""
+    with Tmp() as tmp, Tmp() as root:
+        trace, made = recorded(tmp, "breadth", "spawn")
+        r = mpirun(4, "replay", trace, "--root", root, "--with", "filter,preset=workload")
+        assert r.status == 2 and "(MPI_Comm_spawn, MPI_Comm_connect …)" in r.err and "want --replayer posix" in r.err, r.err
+        replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--replayer", "posix")
+        assert os.path.getsize(root + made) == os.path.getsize(made) == 1
+
 
 if __name__ == "__main__":
     main(globals())

@@ -763,6 +763,29 @@ static void nothing(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Ranks that join later, and count from 0 again. */
+static const char* program;
+static void spawn(void) {
+  MPI_Comm parent, kids;
+  char* arguments[] = {(char*)file_name, "spawn", NULL};
+  int value = 5;
+  MPI_Comm_get_parent(&parent);
+  if (parent == MPI_COMM_NULL) {
+    MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &kids,
+                   MPI_ERRCODES_IGNORE);
+    MPI_Bcast(&value, 1, MPI_INT, rank == 0 ? MPI_ROOT : MPI_PROC_NULL, kids);
+    MPI_Comm_disconnect(&kids);
+    return;
+  }
+  MPI_Bcast(&value, 1, MPI_INT, 0, parent);
+  if (rank == 1) {
+    FILE* file = fopen(file_name, "w");
+    fprintf(file, "%d", value);
+    fclose(file);
+  }
+  MPI_Comm_disconnect(&parent);
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -773,6 +796,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   file_name = argv[1];
+  program = argv[0];
   static const struct {
     const char* name;
     void (*make)(void);
@@ -793,6 +817,7 @@ int main(int argc, char** argv) {
                 {"unfinished", unfinished},
                 {"sizes", sizes},
                 {"nothing", nothing},
+                {"spawn", spawn},
                 {"window-locks", window_locks}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

@@ -118,7 +118,8 @@ struct Look {
   std::set<uint32_t> groups;
   uint64_t longest = 0, message = 0;
   uint32_t stream = 0;
-  int64_t rank = -1;  // the stream's
+  int64_t rank = -1;   // the stream's
+  bool joins = false;  // processes meet that mpirun did not start together
 
   // Of calls that end requests: what wildcards got. Of others: whether they tell all counts.
   void counts(const feign_activity& a, const Args& args) {
@@ -173,6 +174,10 @@ struct Look {
       if (args.size2 < a->value_count && a->values[args.size2] != FEIGN_UNKNOWN)
         look.longest = std::max(look.longest, a->values[args.size2]);
       if (op < look.r->mpiio_first) look.room(*a, args);
+      look.joins |=
+          a->result >= 0 && (op == FEIGN_MPI_COMM_SPAWN || op == FEIGN_MPI_COMM_SPAWN_MULTIPLE ||
+                             op == FEIGN_MPI_COMM_ACCEPT || op == FEIGN_MPI_COMM_CONNECT ||
+                             op == FEIGN_MPI_COMM_JOIN);
       return FEIGN_OK;
     } catch (const std::bad_alloc&) {
       return FEIGN_ERR_NOMEM;
@@ -350,7 +355,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     }
     // Alone, nobody waits for others here: that is up to modifier depend.
     if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;
-    Look look{r.get(), {}, 0, 0, 0, -1};
+    Look look{r.get(), {}, 0, 0, 0, -1, false};
     if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
       if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
         return status;
@@ -371,9 +376,14 @@ feign_status create(const feign_host* host, const void* options, void** self) no
       half = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
     if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &half, 1, MPI_UINT64_T, MPI_MAX, r->world->world);
     r->half = static_cast<int64_t>(half);
-    int lists = r->lists;
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &lists, 1, MPI_INT, MPI_MIN, r->world->world);
-    r->lists = lists != 0;
+    int all[] = {r->lists, !look.joins};
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, r->world->world);
+    r->lists = all[0] != 0;
+    if (all[1] == 0)
+      return host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                        "the program starts ranks while it runs, or joins another one "
+                        "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
+                        "messages cannot be made, want --replayer posix");
     if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
       return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
     // One read or write is at most this long.
