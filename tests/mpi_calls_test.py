@@ -126,6 +126,14 @@ def test_threads_make_communicators_at_the_same_time():
         assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 2 * 200
 
 
+def test_a_communicator_of_one_rank_waits_for_nobody():
+    """Open MPI lets who duplicates an older communicator go first: those of the replay must be as old as the program's."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "threads-and-self")
+        report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--pace", "think", "--patience", "3s")
+        assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 6
+
+
 def test_threads_of_a_rank_come_to_windows_requests_and_messages_as_they_did():
     """What orders them is a flag in memory."""
     with Tmp() as tmp:

@@ -543,6 +543,26 @@ static void threads(void) {
   MPI_Comm_free(&downwards);
 }
 
+/* A communicator of one rank is made whatever others wait for. */
+static MPI_Comm early[2];
+static void* dup_self(void* of) {
+  const int me = (int)((MPI_Comm*)of - early);
+  MPI_Comm made;
+  if (me == rank) usleep(300000);
+  MPI_Comm_dup(MPI_COMM_SELF, &made);
+  MPI_Comm_free(&made);
+  MPI_Comm_dup(early[me], &made);
+  MPI_Comm_free(&made);
+  return NULL;
+}
+static void threads_and_self(void) {
+  pthread_t other;
+  for (int i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &early[i]);
+  CHECK(pthread_create(&other, NULL, dup_self, &early[1]) == 0);
+  dup_self(&early[0]);
+  pthread_join(other, NULL);
+}
+
 /* Two threads that come in turn by a flag, which no call shows: in a window, at a request, and
  * waiting for messages of one kind, which differ in length, at the same time. */
 static atomic_int turn;
@@ -813,6 +833,7 @@ int main(int argc, char** argv) {
                 {"short", short_ones},
                 {"threads", threads},
                 {"threads-in-turn", threads_in_turn},
+                {"threads-and-self", threads_and_self},
                 {"fetch", fetch},
                 {"unfinished", unfinished},
                 {"sizes", sizes},

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <new>
 #include <set>
@@ -264,6 +265,23 @@ bool make_meeting(const Replayer& r, Group& g, MPI_Group everybody,
   return make_group(r, m, everybody, processes, {});
 }
 
+// Which of two the program made first: WORLD and SELF are there, others ("#RANK.NUMBER{…") have a
+// number. Where several threads make communicators at a time, Open MPI lets the one go first whose
+// communicator it made first, and others wait for it.
+bool made_before(const std::string& a, const std::string& b) {
+  const auto age = [](const std::string& text) {
+    uint64_t number = 0;
+    if (text.starts_with("WORLD")) return number;
+    ++number;
+    const size_t dot = text.find('.');
+    if (!text.starts_with('#') || dot == std::string::npos) return number;
+    std::from_chars(text.data() + dot + 1, text.data() + text.size(), number);
+    return number + 1;
+  };
+  const uint64_t age_a = age(a), age_b = age(b);
+  return age_a != age_b ? age_a < age_b : a < b;
+}
+
 // Makes every communicator that the trace uses, in one order on all processes.
 std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   std::vector<std::string> mine;
@@ -273,7 +291,7 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   }
   const bool together = r.ranks > 1;
   std::vector<std::string> texts = together ? all_texts(*r.world, mine) : mine;
-  std::sort(texts.begin(), texts.end());
+  std::sort(texts.begin(), texts.end(), made_before);
   if (texts.size() > 10'000)
     return std::to_string(texts.size()) + " communicators: want at most 10,000";
   MPI_Group everybody = MPI_GROUP_NULL;
