@@ -1019,8 +1019,7 @@ static int map_code(uintptr_t address, uint64_t size, int stubs, long fd, uint64
   const long code = PROT_READ | PROT_EXEC, data = PROT_READ | PROT_WRITE;
   const uint64_t slot = size - sizeof(uintptr_t);
   long at = system_call(SYS_mmap, (long)address, (long)size, stubs ? data : code,
-                        MAP_PRIVATE | (stubs ? MAP_FIXED_NOREPLACE : MAP_FIXED) |
-                            (stubs && size == 4096 ? MAP_POPULATE : 0),
+                        MAP_PRIVATE | (stubs ? MAP_FIXED_NOREPLACE : MAP_FIXED),
                         fd, (long)offset);
   if (at == (long)address) {
     if (!stubs) return 1;
