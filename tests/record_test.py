@@ -637,6 +637,45 @@ def test_system_calls_of_the_programs_own():
                 assert sum(" write(" in line for line in f) == recorded, flags
 
 
+SECOND = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+  for (int i = 0; i < 2; ++i) { /* loaded once more, it lies where it was */
+    void* other = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
+    if (other == NULL) return 77;
+    int (*opens)(const char*, int, ...) = (int (*)(const char*, int, ...))dlsym(other, "open");
+    ssize_t (*writes)(int, const void*, size_t) = (ssize_t (*)(int, const void*, size_t))dlsym(other, "write");
+    int (*closes)(int) = (int (*)(int))dlsym(other, "close");
+    int fd = opens("second", O_CREAT | O_WRONLY | O_APPEND, 0600);
+    if (writes(fd, "second", 6) != 6 || closes(fd) != 0 || dlclose(other) != 0) return 1;
+  }
+  return 0;
+}
+"""
+
+
+def test_a_second_libc():
+    """What dlmopen loads into a namespace of its own."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text = (os.path.join(tmp, n) for n in ("second-libc", "t.feign", "t.txt"))
+        with open(program + ".c", "w", encoding="ascii") as f:
+            f.write(SECOND)
+        if subprocess.run(["cc", "-w", "-o", program, program + ".c", "-ldl"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no C compiler")
+        r = feign("record", "-o", trace, "--", program, cwd=tmp)
+        if r.status == 77:
+            raise Skip("libc cannot be loaded twice here")
+        assert r.status == 0 and not r.err, (r.status, r.err)
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            calls = [m[1] for m in re.finditer(r"\] (\w+)\([^\n]*/second\"", f.read())]
+        assert calls == ["openat", "write", "close"] * 2, calls
+
+
 def test_programs_that_are_not_recorded_are_named():
     """Those that a recorded program starts: which, how often, why; the trace knows it, too."""
     needs_capture()
