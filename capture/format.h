@@ -34,6 +34,9 @@
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
 #define FEIGN_CAPTURE_EXECS 512u
 
+/* In ASAN_OPTIONS of programs that are recorded. */
+#define FEIGN_CAPTURE_ASAN "verify_asan_link_order=0"
+
 /* Numbers of calls: layer << 12 | the op's number in its description. Layers of third parties are
  * named in feign_control, and described in the file layers. Calls that are left out have the place
  * of their name in the layer's list. */

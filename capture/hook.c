@@ -525,8 +525,10 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
                                                 int library) {
   enum { kPreload = 8192, kPage = 4096 };
   char* const* given = (char* const*)x->a[which];
-  size_t count = 3, n = 0;
-  for (; given != 0 && given[count - 3] != 0; ++count) {
+  static char asan[] = "ASAN_OPTIONS=" FEIGN_CAPTURE_ASAN;
+  size_t count = 4, n = 0;
+  int sanitizer = 0;
+  for (; given != 0 && given[count - 4] != 0; ++count) {
   }
   struct thread* const t = &feign_thread;
   const size_t size = (count * sizeof(char*) + kPreload + kPage - 1) & ~(size_t)(kPage - 1);
@@ -551,8 +553,10 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
         *p++ = *text++;
       continue;
     }
+    if (same_start(*given, "ASAN_OPTIONS=")) sanitizer = 1;
     room[n++] = *given;
   }
+  if (!sanitizer) room[n++] = asan;
   *p = '\0';
   if (!library) room[n++] = preload;
   static char variable[sizeof feign_capture.folder + 16];

@@ -676,6 +676,25 @@ def test_a_second_libc():
         assert calls == ["openat", "write", "close"] * 2, calls
 
 
+def test_a_program_with_a_sanitizer():
+    """Its runtime wants to come first, if it is not told that another may; so also without the environment."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "sane"), os.path.join(tmp, "t.feign")
+        with open(program + ".c", "w", encoding="ascii") as f:
+            f.write('#include <stdio.h>\nint main(void) { FILE* f = fopen("f", "a"); return fputs("x", f) < 0 || fclose(f) != 0; }\n')
+        if subprocess.run(["cc", "-fsanitize=address", "-o", program, program + ".c"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no AddressSanitizer")
+        options = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+        if subprocess.run([program], cwd=tmp, env=options, stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("AddressSanitizer does not run here")
+        command = [FEIGN, "record", "-o", trace, "--", "sh", "-c", "echo $ASAN_OPTIONS; ./sane && env -i ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 ./sane && env -i ./sane"]
+        done = subprocess.run(command, cwd=tmp, env=options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        assert done.returncode == 0 and "detect_leaks=0\n" in done.stdout, done.stdout
+        ops = feign("info", trace, "--json").json()["ops"]
+        assert ops["write"]["count"] == 4, (ops, done.stdout)
+
+
 def test_programs_that_are_not_recorded_are_named():
     """Those that a recorded program starts: which, how often, why; the trace knows it, too."""
     needs_capture()

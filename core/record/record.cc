@@ -22,6 +22,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -389,6 +390,37 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// A variable of the environment, for a while.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = getenv(name); old != nullptr) before_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() {
+    if (before_)
+      setenv(name_, before_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+Result<int> run_recorded(const std::string& program, const std::vector<std::string>& command,
+                         RawFolder& folder) {
+  const Variable preload("LD_PRELOAD", folder.preload), capture("FEIGN_CAPTURE", folder.path);
+  // Or its runtime ends a program in which another library comes first.
+  const char* const asan = getenv("ASAN_OPTIONS");
+  const Variable order("ASAN_OPTIONS",
+                       FEIGN_CAPTURE_ASAN + (asan != nullptr ? ":" + std::string(asan) : ""));
+  return run(program, command, &folder);
+}
+
 // What a program's start and end take longer with the library in it, in ticks: of one that does
 // nothing, without it and with it in turns, the least. (On a busy machine a median tells nothing.)
 // It is recorded into the folder. 0: not known.
@@ -597,17 +629,8 @@ Result<Recorded> record_command(const RecordOptions& o) {
   }
   folder.control->start = start;
   g_control = folder.control;
-  const char* old = getenv("LD_PRELOAD");
-  const std::string before = old != nullptr ? old : "";
-  setenv("LD_PRELOAD", folder.preload.c_str(), 1);
-  setenv("FEIGN_CAPTURE", r.raw.c_str(), 1);
-  auto status = run(*program, o.command, &folder);
+  auto status = run_recorded(*program, o.command, folder);
   g_control = nullptr;
-  if (old != nullptr)
-    setenv("LD_PRELOAD", before.c_str(), 1);
-  else
-    unsetenv("LD_PRELOAD");
-  unsetenv("FEIGN_CAPTURE");
   if (!status) {
     remove_raw(r.raw);
     return std::move(status.error());
