@@ -676,6 +676,18 @@ def test_a_second_libc():
         assert calls == ["openat", "write", "close"] * 2, calls
 
 
+def test_processes_of_another_pid_namespace_are_told():
+    needs_capture()
+    if subprocess.run(["unshare", "-fp", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no PID namespace can be made here")
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        for command, told in (["unshare", "-fp", "sh", "-c", "(echo a > a); (echo b > b)"], 1), (["sh", "-c", "(echo a > a)"], 0):
+            r = feign("record", "-o", trace, "--", *command, cwd=tmp)
+            left = [x["call"] for x in feign("info", trace, "--json").json()["left_out"]]
+            assert r.status == 0 and r.err.count("in a PID namespace") == left.count("(namespace)") == told, (command, r.err, left)
+
+
 def test_a_program_with_a_sanitizer():
     """Its runtime wants to come first, if it is not told that another may; so also without the environment."""
     needs_capture()

@@ -979,7 +979,9 @@ void Provider::tell_what_is_missing() {
       const std::string why = feign::why_not_recorded(path);
       what =
           why.starts_with(path + " ") ? "not in the trace: " : "not in the trace: " + path + ": ";
-      what += why.empty() ? "it ended at once, or the system let no library into it" : why;
+      what += why.empty()
+                  ? "it ended at once, ran as another user, or the system let no library into it"
+                  : why;
     } else if (const feign::OwnCalls own = feign::own_system_calls(path);
                own.sites != 0 && !hooked(own.id)) {
       count = program.count;
@@ -1004,6 +1006,19 @@ void Provider::tell_what_is_missing() {
         ("… and " + std::to_string(told - kTold) + " more such programs; feign info names them all")
             .c_str());
   programs_.clear();
+  // The first process of a namespace has no parent that it could name, and is number 1.
+  for (const auto& [key, process] : processes_) {
+    const auto number = static_cast<int32_t>(process.pid),
+               parent = static_cast<int32_t>(process.parent);
+    if (number != 1 || parent != 0) continue;
+    constexpr const char* kWhat =
+        "processes in a PID namespace of their own (unshare --pid, a container) have their numbers "
+        "there: whose children they are, and what they inherited, is not known";
+    host_->log(host_, FEIGN_LOG_WARN, kWhat);
+    host_->left_out(host_, lanes_.begin()->second->first_stream(), "(namespace)", kWhat, 0,
+                    FEIGN_COMPUTED);
+    break;
+  }
 }
 
 // Processes that outlive the command: what they do from now on nobody reads.
