@@ -88,6 +88,7 @@ struct capture {
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
   uint32_t sealed;               /* system calls may be forbidden: none that is not needed */
+  uint32_t moved;                /* paths may lead elsewhere than as it began */
   intptr_t own_id;               /* where libc keeps a thread's number, from its storage on; or 0 */
   struct feign_watch* watch;     /* of `feign discover`; 0: nobody watches (watch.c) */
   uint64_t long_pause;           /* of feign_control; UINT64_MAX: not asked for */

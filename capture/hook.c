@@ -32,6 +32,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 #include <utime.h>
 
 #include "acl.h"
@@ -518,11 +519,30 @@ static int contains(const char* text, const char* part) {
 
 extern char feign_capture_library[];
 extern char feign_capture_preload[];
+static const char* library_path; /* of the former, with its directory */
+
+/* LD_PRELOAD without what is of this recording: from another root directory it is not to be had,
+ * and the loader would say so to the program's user. */
+static char* put_others(char* to, const char* end, const char* given) {
+  const char* const begin = to;
+  while (*given != '\0' && to < end) {
+    const char* next = given;
+    while (*next != '\0' && *next != ':' && *next != ' ') ++next;
+    if (*next != '\0') ++next;
+    int ours = 0;
+    for (const char* text = given; text < next; ++text)
+      ours |= same_start(text, "libfeign-capture");
+    for (; given < next; ++given)
+      if (!ours && to < end) *to++ = *given;
+  }
+  if (to > begin && to[-1] == ':') --to;
+  return to;
+}
 
 /* The environment with what brings this library into the next program, for programs that took it
  * out. */
 static __attribute__((noinline)) long exec_with(const struct registers* x, int which, int folder,
-                                                int library) {
+                                                int library, int reachable) {
   enum { kPreload = 8192, kPage = 4096 };
   char* const* given = (char* const*)x->a[which];
   static char asan[] = "ASAN_OPTIONS=" FEIGN_CAPTURE_ASAN;
@@ -545,8 +565,13 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
   char** const room = t->room;
   char* const preload = (char*)(room + count);
   char* p = preload;
-  for (const char* text = feign_capture_preload; *text != '\0';) *p++ = *text++;
+  for (const char* text = reachable ? feign_capture_preload : "LD_PRELOAD="; *text != '\0';)
+    *p++ = *text++;
   for (; given != 0 && *given != 0; ++given) {
+    if (same_start(*given, "LD_PRELOAD=") && !reachable) {
+      p = put_others(p, preload + kPreload - 1, *given + 11);
+      continue;
+    }
     if (same_start(*given, "LD_PRELOAD=") && !library) {
       *p++ = ':';
       for (const char* text = *given + 11; *text != '\0' && p < preload + kPreload - 1;)
@@ -556,9 +581,9 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
     if (same_start(*given, "ASAN_OPTIONS=")) sanitizer = 1;
     room[n++] = *given;
   }
-  if (!sanitizer) room[n++] = asan;
+  if (!sanitizer && reachable) room[n++] = asan;
   *p = '\0';
-  if (!library) room[n++] = preload;
+  if (reachable ? !library : p[-1] != '=') room[n++] = preload;
   static char variable[sizeof feign_capture.folder + 16];
   if (!folder) {
     char* to = variable;
@@ -606,9 +631,12 @@ static long make_call(const struct registers* x) {
                                 : 0;
       const int stranger = user != 0 && user + 1 != c->owner;
       if (stranger) __atomic_fetch_add(&c->strangers, 1, __ATOMIC_RELAXED);
-      const long failed = folder && library ? system_call(x->number, x->a[0], x->a[1], x->a[2],
-                                                          x->a[3], x->a[4], x->a[5])
-                                            : exec_with(x, which, folder, library);
+      const int reachable = !feign_capture.moved || feign_capture.sealed || library_path == 0 ||
+                            system_call(SYS_access, (long)library_path, R_OK, 0, 0, 0, 0) == 0;
+      const long failed =
+          folder && library && reachable
+              ? system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5])
+              : exec_with(x, which, folder, library, reachable);
       __atomic_store_n(mark, 0, __ATOMIC_RELAXED);
       if (stranger) __atomic_fetch_sub(&c->strangers, 1, __ATOMIC_RELAXED);
       return failed;
@@ -935,6 +963,10 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
   if (__builtin_expect(x->number == SYS_mmap, 0) && (x->a[2] & PROT_EXEC) != 0 &&
       (x->a[3] & MAP_ANONYMOUS) == 0 && (out.result >= 0 || out.result < -4095))
     maps_code((uintptr_t)out.result, (uint64_t)x->a[1]);
+  if (__builtin_expect(x->number >= SYS_pivot_root, 0) && out.result == 0 &&
+      (x->number == SYS_chroot || x->number == SYS_pivot_root || x->number == SYS_setns ||
+       x->number == SYS_unshare))
+    feign_capture.moved = 1;
   return out;
 }
 
@@ -1192,6 +1224,7 @@ __attribute__((visibility("hidden"))) int feign_hooks_install(long fd) {
   }
   dl_iterate_phdr(object, &s);
   if (s.self == 0) return 0;
+  library_path = s.self;
   const char* name = s.self;
   for (const char* t = name; *t != '\0'; ++t)
     if (*t == '/') name = t + 1;

@@ -676,6 +676,23 @@ def test_a_second_libc():
         assert calls == ["openat", "write", "close"] * 2, calls
 
 
+def test_programs_in_another_root():
+    """The library is not to be had there: its loader must not say so to the program's user, nor lose what else is preloaded."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.feign"), os.path.join(tmp, "root")
+        libraries = re.findall(r"(/\S+\.so\S*)", subprocess.run(["ldd", "/bin/sh"], stdout=subprocess.PIPE, text=True, check=True).stdout)
+        for file in ("/bin/sh", "/bin/cat", "/usr/bin/env", *libraries):
+            os.makedirs(root + os.path.dirname(file), exist_ok=True)
+            shutil.copy(file, root + file)
+        if subprocess.run(["chroot", root, "/bin/sh", "-c", ":"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no chroot here")
+        script = f"LD_PRELOAD=$LD_PRELOAD:{libraries[0]} chroot {root} /bin/sh -c '/bin/cat /bin/cat > /copy; /usr/bin/env; :'"
+        r = feign("record", "-o", trace, "--", "sh", "-c", script)
+        assert r.status == 0 and "ld.so" not in r.err and "not in the trace: /bin/sh" in r.err, r.err
+        assert "libfeign" not in r.out and f"LD_PRELOAD={libraries[0]}\n" in r.out, r.out
+
+
 def test_processes_of_another_pid_namespace_are_told():
     needs_capture()
     if subprocess.run(["unshare", "-fp", "true"], stderr=subprocess.DEVNULL, check=False).returncode:

@@ -979,9 +979,9 @@ void Provider::tell_what_is_missing() {
       const std::string why = feign::why_not_recorded(path);
       what =
           why.starts_with(path + " ") ? "not in the trace: " : "not in the trace: " + path + ": ";
-      what += why.empty()
-                  ? "it ended at once, ran as another user, or the system let no library into it"
-                  : why;
+      what += why.empty() ? "it ended at once, ran as another user or in another root, or the "
+                            "system let no library into it"
+                          : why;
     } else if (const feign::OwnCalls own = feign::own_system_calls(path);
                own.sites != 0 && !hooked(own.id)) {
       count = program.count;
