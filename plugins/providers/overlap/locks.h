@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Who had a lock, and who was refused it: which of two calls that overlap came first.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "feign.h"
+#include "resolve/effects.h"
+
+namespace feign {
+
+// What a call does to a lock, or was refused.
+struct Lock {
+  enum What : uint8_t { kNone, kGot, kRefused, kGivenUp, kClosed };
+  What what = kNone;
+  bool record = false;     // fcntl's; else flock's
+  bool exclusive = false;  // what was asked for
+  uint32_t file = 0;
+  uint64_t owner = 0;  // of flock's the descriptor, of fcntl's the process
+  uint64_t begin = 0, end = UINT64_MAX;
+};
+// Stands for a file's locks, among names (another number than stream_name's).
+inline uint32_t lock_name(uint32_t file) { return UINT32_C(5) << 29 | file; }
+
+// Of locks by whole files or from the beginning of the file, and of closes; of files that are
+// known.
+inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
+                    uint64_t process) {
+  Lock l;
+  if (a.file == 0 || (a.marks & FEIGN_NO_RESULT) != 0) return l;
+  const bool refused = a.result == -EAGAIN || a.result == -EACCES;
+  l.file = a.file;
+  l.owner = process << 20 | (a.handle & 0xFFFFF);
+  if (effect == Effect::kClose) {
+    l.what = Lock::kClosed;
+  } else if (effect == Effect::kFlock) {
+    l.exclusive = (a.flags & LOCK_EX) != 0;
+    l.what = refused                    ? Lock::kRefused
+             : a.result < 0             ? Lock::kNone
+             : (a.flags & LOCK_UN) != 0 ? Lock::kGivenUp
+                                        : Lock::kGot;
+  } else if (effect == Effect::kFcntl && (a.flags == F_SETLK || a.flags == F_SETLKW)) {
+    if (values.size() < 5 || values[2] != SEEK_SET || (a.result < 0 && !refused)) return l;
+    l.record = true;
+    l.owner = process;
+    l.exclusive = values[1] == F_WRLCK;
+    l.begin = values[3];
+    l.end = values[4] == 0 ? UINT64_MAX : l.begin + values[4];
+    l.what = refused ? Lock::kRefused : values[1] == F_UNLCK ? Lock::kGivenUp : Lock::kGot;
+  }
+  return l;
+}
+
+// Who has locked what by now.
+class Locks {
+ public:
+  void note(const Lock& l) {
+    if (l.what == Lock::kNone) return;
+    if (l.what != Lock::kClosed) return apply(held_[key(l)], l);
+    for (const bool record : {false, true}) {
+      Lock of = l;
+      of.record = record;
+      if (record) of.owner >>= 20;
+      const auto at = held_.find(key(of));
+      if (at == held_.end()) continue;
+      apply(at->second, of);
+      if (at->second.empty()) held_.erase(at);
+    }
+  }
+  // Whether `late`, which ended after `early`, took effect before it: only so could each be had, or
+  // be refused.
+  bool overtakes(const Lock& late, const Lock& early) const {
+    if (late.what == Lock::kNone || early.what == Lock::kNone || key(late) != key(early))
+      return false;
+    static const std::vector<Lock> kNobody;
+    const auto at = held_.find(key(early));
+    const std::vector<Lock>& now = at != held_.end() ? at->second : kNobody;
+    const auto both = [&](const Lock& first, const Lock& second) {
+      if (!fits(now, first)) return false;
+      std::vector<Lock> then = now;
+      apply(then, first);
+      return fits(then, second);
+    };
+    return !both(early, late) && both(late, early);
+  }
+
+ private:
+  static uint64_t key(const Lock& l) { return uint64_t{l.file} << 1 | l.record; }
+  static bool fits(const std::vector<Lock>& held, const Lock& l) {
+    if (l.what != Lock::kGot && l.what != Lock::kRefused) return true;
+    bool in_the_way = false;
+    for (const Lock& h : held)
+      in_the_way |=
+          h.owner != l.owner && h.begin < l.end && l.begin < h.end && (h.exclusive || l.exclusive);
+    return in_the_way == (l.what == Lock::kRefused);
+  }
+  static void apply(std::vector<Lock>& held, const Lock& l) {
+    // flock(2): who is refused another kind of lock has lost the one he had.
+    if (l.what == Lock::kRefused && l.record) return;
+    const size_t count = held.size();
+    for (size_t i = 0; i < count; ++i) {  // what the owner had of it is gone, or is as it is now
+      if (held[i].owner != l.owner || held[i].begin >= l.end || l.begin >= held[i].end) continue;
+      Lock before = held[i], behind = held[i];
+      before.end = l.begin;
+      behind.begin = l.end;
+      held[i].end = held[i].begin;
+      if (before.begin < before.end) held.push_back(before);
+      if (behind.begin < behind.end) held.push_back(behind);
+    }
+    std::erase_if(held, [](const Lock& h) { return h.begin == h.end; });
+    if (l.what == Lock::kGot) held.push_back(l);
+  }
+
+  std::unordered_map<uint64_t, std::vector<Lock>> held_;
+};
+
+}  // namespace feign

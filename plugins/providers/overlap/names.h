@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+// What calls say of names and directories, and which of two that overlap took effect first by it.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/fs.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/path.h"
+#include "feign.h"
+#include "resolve/effects.h"
+
+namespace feign {
+
+enum class There : uint8_t { kUnknown, kNo, kYes };
+
+// The entries of a directory, as listings count them: in bytes. "." and "..", and a name.
+constexpr int32_t kNoEntries = 48;
+inline int32_t entry_bytes(size_t length) { return static_cast<int32_t>((length + 27) / 8 * 8); }
+
+// What a call's result says of one name: whether it was there before and is there after the call,
+// and of a directory what is in it.
+struct Claim {
+  enum Holds : uint8_t { kAnything, kSomething, kBytes, kChange, kUnknownChange };
+  uint32_t name = 0;  // none
+  There before = There::kUnknown, after = There::kUnknown;
+  There was = There::kUnknown;  // by what the calls before it said
+  There in = There::kUnknown;   // whether the directory that the name is in is there
+  Holds holds = kAnything;
+  uint32_t text = 0;  // the name as it was given, if that is another one (Names::below)
+  int32_t bytes = 0;  // that it holds, or more of them
+  int32_t entry = 0;  // of the name that was made or removed in it, or found
+  int32_t held = -1;  // by what the calls before it said; less than 0: not known
+  bool same(const Claim& other) const {
+    if (name == 0 || other.name == 0) return false;
+    // Whose directory is not known may be in the other's.
+    return name == other.name || text == other.name || other.text == name;
+  }
+  bool tells() const { return after != There::kUnknown || holds != kAnything; }
+  // How far that is from what the call found, of what was in the directory.
+  uint64_t misses(int64_t now) const {
+    if (now < 0) return 0;
+    if (holds == kSomething) return now > kNoEntries ? 0 : 1;
+    return holds == kBytes ? static_cast<uint64_t>(std::abs(now - bytes)) : 0;
+  }
+  // What is in it afterwards.
+  int64_t leaves(int64_t now) const {
+    if (holds == kBytes) return bytes;
+    if (holds == kUnknownChange) return -1;
+    return holds == kChange && now >= 0 ? now + bytes : now;
+  }
+};
+// Of up to two names, and of the directories that these are in (Names::below).
+constexpr size_t kNames = 2;
+using Claims = std::array<Claim, 2 * kNames>;
+
+// Stands for what is read through a descriptor, among names: bytes are there or not.
+inline uint32_t stream_name(uint32_t file, uint32_t handle) {
+  return UINT32_C(1) << 31 | (file != 0 ? file : UINT32_C(1) << 30 | handle);
+}
+
+inline Claims claims(Effect effect, const feign_activity& a) {
+  using enum There;
+  const bool ok = a.result >= 0;
+  const bool exists = a.result == -EEXIST || a.result == -EADDRINUSE;
+  if ((a.marks & FEIGN_NO_RESULT) != 0) return {};
+  if (effect == Effect::kRead && ok && a.length != 0) {
+    const uint32_t name = stream_name(a.file, a.handle);
+    return {{{name, a.result != 0 ? kYes : kNo, a.result != 0 ? kUnknown : kNo}}};
+  }
+  if (effect == Effect::kList && a.result > 0 && a.file != 0) {
+    // The buffer had room left: these are all. (Names::below knows whether they are the first.)
+    Claim listed = {a.file};
+    if (a.result > INT32_MAX || static_cast<uint64_t>(a.result + entry_bytes(NAME_MAX)) > a.length)
+      return {};
+    listed.holds = Claim::kBytes;
+    listed.bytes = static_cast<int32_t>(a.result);
+    return {{listed}};
+  }
+  if (a.result == -ENOTEMPTY) {
+    Claim full = {effect == Effect::kRename ? a.path2 : a.path, kYes, kYes};
+    full.holds = Claim::kSomething;
+    return {{full}};
+  }
+  if (a.path == 0 || (!ok && !exists && a.result != -ENOENT)) return {};
+  // What makes or removes a name finds the directory that it is in, or does not.
+  const Claim there = {a.path, kYes, kYes}, gone = {a.path, kYes, kNo, kUnknown, kYes},
+              missing = {a.path, kNo, kNo}, nowhere = {a.path, kNo, kNo, kUnknown, kNo};
+  const auto made = [](uint32_t name, There before) {
+    return Claim{name, before, kYes, kUnknown, kYes};
+  };
+  switch (effect) {
+    case Effect::kOpen:
+      if ((a.flags & O_TMPFILE) == O_TMPFILE) return {};
+      if ((a.flags & O_CREAT) == 0 || exists) break;
+      if (!ok) return {{nowhere}};
+      return {{made(a.path, (a.flags & O_EXCL) != 0 ? kNo : kUnknown)}};
+    case Effect::kCreat:
+      if (exists) break;
+      return {{ok ? made(a.path, kUnknown) : nowhere}};
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kBind:
+    case Effect::kSymlink: {
+      if (exists) break;
+      Claim one = ok ? made(a.path, kNo) : nowhere;
+      one.holds = ok && effect == Effect::kMkdir ? Claim::kBytes : Claim::kAnything;
+      one.bytes = kNoEntries;
+      return {{one}};
+    }
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir: {
+      if (!ok) break;
+      Claim one = gone;
+      if (effect == Effect::kRmdir || (a.flags & AT_REMOVEDIR) != 0) one.holds = Claim::kBytes;
+      one.bytes = kNoEntries;
+      return {{one}};
+    }
+    case Effect::kRename: {
+      const bool exchange = (a.flags & RENAME_EXCHANGE) != 0;
+      const There before = exchange ? kYes : (a.flags & RENAME_NOREPLACE) != 0 ? kNo : kUnknown;
+      if (ok && a.path != a.path2) {
+        Claim from = exchange ? there : gone, to = made(a.path2, before);
+        from.holds = to.holds = Claim::kUnknownChange;  // directories bring what is in them
+        return {{from, to}};
+      }
+      if (!exists) break;
+      return {{{a.path2, kYes, kYes}}};
+    }
+    case Effect::kLink:
+      if (ok) return {{there, made(a.path2, kNo)}};
+      if (!exists) break;
+      return {{{a.path2, kYes, kYes}}};
+    case Effect::kStat:
+    case Effect::kStatat:
+    case Effect::kAccess:
+    case Effect::kReadlink:
+    case Effect::kChmod:
+    case Effect::kAttr:
+    case Effect::kGetXattr:
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
+    case Effect::kChdir:
+    case Effect::kChroot:
+    case Effect::kTruncate:
+    case Effect::kExec:
+      break;
+    default:
+      return {};
+  }
+  return {{ok || exists ? there : missing}};
+}
+
+template <typename Says>
+bool any_two(const Claims& a, const Claims& b, const Says& says) {
+  return std::any_of(a.begin(), a.end(), [&](const Claim& one) {
+    return std::any_of(b.begin(), b.end(), [&](const Claim& other) { return says(one, other); });
+  });
+}
+
+// Whether a call may change what is in the directory of its name.
+inline bool makes_or_removes(Effect e) {
+  switch (e) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kBind:
+    case Effect::kSymlink:
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir:
+    case Effect::kRename:
+    case Effect::kLink:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Which names are there, and what is in directories, by what calls say, in the order in which they
+// are met.
+class Names {
+ public:
+  void look_up(Claims& claims) const {
+    for (Claim& c : claims) {
+      if (c.name < there_.size()) c.was = there_[c.name];
+      const auto at = c.holds != Claim::kAnything ? held_.find(c.name) : held_.end();
+      c.held = at != held_.end() ? at->second : -1;
+    }
+    for (size_t i = 0; i < kNames; ++i) {
+      const Claim& c = claims[i];
+      Claim& in = claims[i + kNames];
+      if (in.entry == 0) continue;
+      // An open may have made the name or have found it, a rename may have replaced another.
+      const There before = c.before != There::kUnknown ? c.before : c.was;
+      in.holds = before == There::kUnknown ? Claim::kUnknownChange : Claim::kChange;
+      in.bytes = before == c.after ? 0 : c.after == There::kYes ? in.entry : -in.entry;
+    }
+  }
+  // Relative names are those below the directory that the process is in, or `folder`, which the
+  // call's descriptor is (0: it is not known). Of the calls of one process in their order.
+  void below(uint32_t cwd, uint32_t folder, uint64_t process, Effect effect, Claims& claims,
+             const feign_activity& a, const feign_host* host) {
+    const uint64_t reader = process << 20 | (a.handle & 0xFFFFF);
+    if (effect == Effect::kClose || effect == Effect::kSeek ||
+        (effect == Effect::kList && a.result == 0))
+      listing_.erase(reader);
+    else if (effect == Effect::kList && a.result > 0 && !listing_.insert(reader).second)
+      claims = {};  // goes on with a listing
+    if (effect == Effect::kList) return;
+    for (size_t i = 0; i < kNames; ++i) {
+      Claim& c = claims[i];
+      if (c.name == 0 || c.name >> 31 != 0) continue;
+      const uint32_t handle = c.name == a.path ? a.handle : a.handle2;
+      const uint32_t from = handle == 0 || handle == FEIGN_CWD ? cwd
+                            : handle == a.handle               ? folder
+                                                               : 0;
+      put_below(from, c, host);
+      if (c.in == There::kUnknown) continue;
+      Claim& in = claims[i + kNames];
+      in = directory(c, host);
+      in.before = in.after = c.in;
+      if (c.in == There::kYes) in.entry = entry_bytes(base_name(c.name, host).size());
+      if (in.entry != 0) in.holds = Claim::kUnknownChange;
+    }
+  }
+  // The name as it is below that directory, if it is relative.
+  void put_below(uint32_t from, Claim& c, const feign_host* host) {
+    const uint32_t name = from != 0 ? whole(from, c.name, host) : 0;
+    if (name == 0 || name == c.name) return;
+    c.text = std::exchange(c.name, name);
+  }
+  // The directory that the name is in.
+  Claim directory(const Claim& c, const feign_host* host) {
+    Claim in = {directory_of(c.name, host)};
+    if (c.text != 0) in.text = directory_of(c.text, host);
+    return in;
+  }
+  // Where the process is after that call.
+  uint32_t moves(uint32_t cwd, Effect effect, const feign_activity& a, const feign_host* host) {
+    if (a.result < 0) return cwd;
+    if (effect == Effect::kFchdir || effect == Effect::kChroot) return 0;
+    return effect == Effect::kChdir ? whole(cwd, a.path, host) : cwd;
+  }
+  // Not of relative names below descriptors, nor of others once somebody has moved to another
+  // directory: those are names in many places.
+  void note(Effect effect, Claims& claims, const feign_activity& a, const feign_host* host) {
+    if (!moved_ && a.result >= 0 &&
+        (effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot)) {
+      moved_ = true;
+      there_.clear();
+      held_.clear();
+    }
+    look_up(claims);
+    const bool from_cwd =
+        (a.handle == 0 || a.handle == FEIGN_CWD) && (a.handle2 == 0 || a.handle2 == FEIGN_CWD);
+    for (const Claim& c : claims) {
+      if (c.name >> 31 != 0) continue;
+      if (c.name == 0 || ((moved_ || !from_cwd) && host->text(host, c.name, nullptr)[0] != '/')) {
+        if (c.entry != 0) held_.clear();  // it may be in any directory
+        continue;
+      }
+      const int64_t now = c.leaves(c.held);
+      if (c.holds == Claim::kUnknownChange || c.after == There::kNo || now > INT32_MAX)
+        held_.erase(c.name);
+      else if (now >= 0)
+        held_[c.name] = static_cast<int32_t>(now);
+      if (effect == Effect::kList) continue;  // the directory may have another name by now
+      if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
+      there_[c.name] = c.after;
+    }
+  }
+
+  // The name from "/" on; 0: that is not known.
+  uint32_t whole(uint32_t cwd, uint32_t name, const feign_host* host) {
+    size_t length = 0;
+    const char* const text = name != 0 ? host->text(host, name, &length) : "";
+    if (text[0] == '/' || cwd == 0) return text[0] == '/' ? name : 0;
+    uint32_t& known = whole_[uint64_t{cwd} << 32 | name];
+    if (known == 0) {
+      std::string path = host->text(host, cwd, nullptr);
+      constexpr size_t kLongest = size_t{16} << 10;  // no path is
+      if (path.size() + length > kLongest) return 0;
+      path = clean_path(path.append(1, '/').append(text, length));
+      known = host->intern(host, path.data(), path.size());
+    }
+    return known;
+  }
+
+ private:
+  static std::string_view base_name(uint32_t name, const feign_host* host) {
+    size_t length = 0;
+    const char* const text = host->text(host, name, &length);
+    std::string_view base(text, length);
+    while (base.ends_with('/')) base.remove_suffix(1);
+    return base.substr(base.rfind('/') + 1);
+  }
+  // 0: of a name without a slash it is not known.
+  uint32_t directory_of(uint32_t name, const feign_host* host) {
+    if (name >= directory_.size()) directory_.resize(name + name / 2 + size_t{64});
+    if (directory_[name] == 0) {
+      size_t length = 0;
+      const char* const text = host->text(host, name, &length);
+      const std::string_view all(text, length);
+      const size_t base = base_name(name, host).data() - text;
+      size_t end = base;
+      while (end > 1 && all[end - 1] == '/') --end;
+      directory_[name] = base != 0 ? host->intern(host, text, end) : name;
+    }
+    return directory_[name] != name ? directory_[name] : 0;
+  }
+
+  std::vector<There> there_;                      // by name
+  std::vector<uint32_t> directory_;               // by name; itself: it has none
+  std::unordered_map<uint32_t, int32_t> held_;    // bytes of entries, by directory
+  std::unordered_set<uint64_t> listing_;          // who has read a part of a directory
+  std::unordered_map<uint64_t, uint32_t> whole_;  // by directory and name
+  bool moved_ = false;
+};
+
+enum class Overtakes : uint8_t { kNo, kMay, kYes };
+
+// Whether `late`, which began before `early` had ended and ended after it, took effect before it:
+// only so do both fit what they say. It may have if what a directory held then is nearer to what
+// one of them found.
+inline Overtakes took_effect_first(const Claims& late, const Claims& early) {
+  const auto fits = [](There is, There wanted) {
+    return is == There::kUnknown || wanted == There::kUnknown || is == wanted;
+  };
+  Overtakes told = Overtakes::kNo;
+  for (const Claim& e : early)
+    for (const Claim& l : late) {
+      if (!e.same(l)) continue;
+      const bool as_ended = fits(e.was, e.before) && fits(e.after, l.before);
+      const bool other_way = fits(e.was, l.before) && fits(l.after, e.before);
+      if (as_ended && !other_way) return Overtakes::kNo;
+      if (!other_way) continue;
+      if (!as_ended) told = Overtakes::kYes;
+      const int64_t held = std::max(e.held, l.held);
+      const uint64_t missed = e.misses(held) + l.misses(e.leaves(held));
+      const uint64_t then = l.misses(held) + e.misses(l.leaves(held));
+      if (then < missed) told = std::max(told, then == 0 ? Overtakes::kYes : Overtakes::kMay);
+    }
+  return told;
+}
+
+}  // namespace feign
