@@ -589,6 +589,8 @@ def test_ranks_wait_for_each_other_where_the_trace_says_so():
                 assert report["replayed"] == report["activities"] == 100 * 7 - 4, report
                 assert [k for k in tree(root) if k.startswith("r/")] == ["r/99"]
                 assert any(w["rule"] == "recorded" and w["count"] > 0 for w in report["waits"])
+        # A replayer that names no layer serves all.
+        assert replayed(2, native, "--root", tmp, "--map", "cyclic", "--replayer", "null")["replayed"] != 0
 
 
 def test_depend_orders_ranks_of_a_trace_without_messages():

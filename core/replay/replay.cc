@@ -89,11 +89,14 @@ class Run;
 
 constexpr size_t kMostReplayers = 4;
 
-bool serves(const feign_replayer& api, const char* layer) {
-  if (api.layers == nullptr) return true;
-  for (const char* const* l = api.layers; *l != nullptr; ++l)
+bool names(const feign_replayer& api, const char* layer) {
+  for (const char* const* l = api.layers; l != nullptr && *l != nullptr; ++l)
     if (std::string_view(*l) == layer) return true;
   return false;
+}
+// Who names none serves all.
+bool serves(const feign_replayer& api, const char* layer) {
+  return api.layers == nullptr || names(api, layer);
 }
 
 // A worker's activities, in order. Reading one from the plan takes a tenth of what a short call
@@ -265,8 +268,7 @@ class Run {
     // forbids.
     second_wall = root_fd >= 0;
     for (const Instance* r : replayers)
-      if (const auto& api = r->api<feign_replayer>(); api.layers != nullptr && serves(api, "mpiio"))
-        second_wall = false;
+      if (names(r->api<feign_replayer>(), "mpiio")) second_wall = false;
     doers.resize(tables.ops.size());
     const char* layer = nullptr;  // of the op before: mostly the same
     for (uint32_t op = 0; op < doers.size(); ++op) {
@@ -304,11 +306,9 @@ class Run {
   }
 
   bool makes_mpi() const {
-    if (team == nullptr) return false;
-    for (const Instance* r : replayers)
-      for (const char* const* l = r->api<feign_replayer>().layers; *l != nullptr; ++l)
-        if (std::string_view(*l) == "mpi") return true;
-    return false;
+    return team != nullptr &&
+           std::any_of(replayers.begin(), replayers.end(),
+                       [](const Instance* r) { return names(r->api<feign_replayer>(), "mpi"); });
   }
 
   // Ends the replay: everybody who waits is woken.
