@@ -1176,8 +1176,9 @@ static int has_headers(uintptr_t base) {
     return 0;
   const ElfW(Phdr)* const all = (const ElfW(Phdr)*)(base + e->e_phoff);
   for (int i = 0; i < e->e_phnum; ++i)
-    if (all[i].p_type == PT_NOTE && (all[i].p_memsz > 4096 || !is_there(base + all[i].p_vaddr) ||
-                                     !is_there(base + all[i].p_vaddr + all[i].p_memsz)))
+    if (all[i].p_type == PT_NOTE &&
+        (all[i].p_memsz > 4096 || all[i].p_filesz > all[i].p_memsz ||
+         !is_there(base + all[i].p_vaddr) || !is_there(base + all[i].p_vaddr + all[i].p_memsz)))
       return 0;
   return 1;
 }
@@ -1188,6 +1189,9 @@ static __attribute__((noinline)) void maps_code(uintptr_t at, uint64_t size) {
   const struct capture* const g = &feign_capture;
   struct dl_phdr_info info = {.dlpi_name = ""};
   uint32_t i = 0;
+  /* Where no call may be made, nothing tells whether memory is there. */
+  if (g->control == 0 || g->off || g->sealed || feign_thread.quiet != 0 || feign_thread.vforks != 0)
+    return;
   for (; i < FEIGN_HOOK_MOST; ++i) {
     const uintptr_t base = at - hookable[i].text;
     if (hookable[i].size != ((size + 4095) & ~(uint64_t)4095) || base > at || !has_headers(base))
@@ -1199,9 +1203,7 @@ static __attribute__((noinline)) void maps_code(uintptr_t at, uint64_t size) {
     const uint8_t* const id = build_id(&info, &id_size);
     if (id_size >= 8 && *(const feign_loose64*)id == hookable[i].id) break;
   }
-  if (i == FEIGN_HOOK_MOST || g->control == 0 || g->off || g->sealed || feign_thread.quiet != 0 ||
-      feign_thread.vforks != 0)
-    return;
+  if (i == FEIGN_HOOK_MOST) return;
   char path[sizeof g->folder + 16], *to = path;
   for (const char* text = g->folder; *text != '\0';) *to++ = *text++;
   for (const char* text = "/records"; *text != '\0';) *to++ = *text++;

@@ -676,6 +676,45 @@ def test_a_second_libc():
         assert calls == ["openat", "write", "close"] * 2, calls
 
 
+SEALED = r"""
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) {
+  const long page = 4096, most = 1024, hole = 2048;
+  const int fd = open("code", O_RDWR | O_CREAT, 0755);
+  if (fd < 0 || ftruncate(fd, most * page)) return 1;
+  struct sock_filter all = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+  struct sock_fprog filter = {1, &all};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 77;
+  char* m = mmap(0, (hole + most) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  munmap(m, hole * page);
+  for (long n = 1; n <= most; ++n)
+    if (mmap(m + hole * page, n * page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) return 1;
+  return 0;
+}
+"""
+
+
+def test_code_of_any_length_is_mapped_where_nothing_may_be_asked():
+    """A text as long as a library's, with nothing where the headers of that would be, under seccomp."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "sealed")
+        with open(program + ".c", "w", encoding="ascii") as f:
+            f.write(SEALED)
+        if subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-o", program, program + ".c"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no C compiler")
+        r = feign("record", "-q", "-o", os.path.join(tmp, "t.feign"), "--", program, cwd=tmp)
+        if r.status == 77:
+            raise Skip("no seccomp here")
+        assert r.status == 0, (r.status, r.err)
+
+
 def test_programs_in_another_root():
     """The library is not to be had there: its loader must not say so to the program's user, nor lose what else is preloaded."""
     needs_capture()

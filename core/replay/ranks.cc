@@ -202,6 +202,7 @@ std::string Ranks::stopped_by() {
 }
 
 uint64_t Ranks::went_on(uint64_t mine, uint64_t now, uint64_t every_ns) {
+  mine = latest_ns_ = std::max(latest_ns_, mine);  // who is over, or waits, went on until then
   if (stops_ != nullptr) {
     stops_[rank_].went_on.store(mine, std::memory_order_relaxed);
     for (uint32_t r = 0; r < size_; ++r)

@@ -120,6 +120,7 @@ class Ranks {
   std::unique_ptr<std::atomic<uint64_t>[]> passed_;  // by stream of another rank
   uint32_t streams_ = 0;
   std::string stopped_by_;
+  uint64_t latest_ns_ = 0;               // when this one went on last
   uint64_t heard_ns_ = 0, said_ns_ = 0;  // of ranks on other hosts that they went on, and to them
 };
 

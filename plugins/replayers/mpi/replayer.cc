@@ -390,7 +390,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     constexpr uint64_t kLeast = uint64_t{1} << 30, kMost = uint64_t{1} << 34;
     static_assert(kLeast % kMessages >= kMessages / 2);
     uint64_t half = kLeast;
-    if (look.message >= kLeast)
+    if (look.message >= kLeast && r->options.comm != kNone && r->options.comm != kOrder)
       half = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
     if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &half, 1, MPI_UINT64_T, MPI_MAX, r->world->world);
     r->half = static_cast<int64_t>(half);

@@ -90,10 +90,10 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
     case FEIGN_MPI_GET:
       return s.answer(MPI_Get(in, n, type, target, place, n, type, win));
     case FEIGN_MPI_RPUT:
-      status = MPI_Rput(out, n, MPI_BYTE, target, place, n, MPI_BYTE, win, &q);
+      status = MPI_Rput(out, n, type, target, place, n, type, win, &q);
       return begun(s, status, q);
     case FEIGN_MPI_RGET:
-      status = MPI_Rget(in, n, MPI_BYTE, target, place, n, MPI_BYTE, win, &q);
+      status = MPI_Rget(in, n, type, target, place, n, type, win, &q);
       return begun(s, status, q);
     case FEIGN_MPI_ACCUMULATE: {
       const Sum d = sum();
@@ -107,12 +107,12 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
     }
     case FEIGN_MPI_GET_ACCUMULATE: {
       const Sum d = sum();
-      return s.answer(MPI_Get_accumulate(out, d.count, d.type, result, d.count, d.type, target,
-                                         place, d.count, d.type, d.op, win));
+      return s.answer(MPI_Get_accumulate(out, d.count, d.type, in, d.count, d.type, target, place,
+                                         d.count, d.type, d.op, win));
     }
     case FEIGN_MPI_RGET_ACCUMULATE: {
       const Sum d = sum();
-      status = MPI_Rget_accumulate(out, d.count, d.type, result, d.count, d.type, target, place,
+      status = MPI_Rget_accumulate(out, d.count, d.type, in, d.count, d.type, target, place,
                                    d.count, d.type, d.op, win, &q);
       return begun(s, status, q);
     }
