@@ -868,6 +868,17 @@ def test_controls_are_no_disks():
     assert report["mismatched"] == 0 and report["skipped"] == 2, report
 
 
+def test_one_text_below_two_directories_is_two_names():
+    with Tmp() as tmp:
+        begin = ['10 openat(AT_FDCWD, "/d1/x", O_RDWR|O_CREAT|O_EXCL, 0666) = 5</d1/x> <0.000001>', '10 openat(AT_FDCWD, "/d1", O_RDONLY|O_DIRECTORY) = 3</d1> <0.000001>',
+                 '10 openat(AT_FDCWD, "/d2", O_RDONLY|O_DIRECTORY) = 4</d2> <0.000001>']
+        for name in "xy":
+            calls = [f'10 linkat(3</d1>, "x", 4</d2>, "{name}", 0 <unfinished ...>', '11 unlink("/d1/x") = 0 <0.000001>', "10 <... linkat resumed>) = 0 <0.000003>"]
+            assert [pid for pid, _ in order_of(tmp, begin + calls)][-2:] == [10, 11], name
+            calls = [f'10 renameat(3</d1>, "x", 4</d2>, "{name}" <unfinished ...>', '11 access("/d1/x", F_OK) = -1 ENOENT (x) <0.000001>', "10 <... renameat resumed>) = 0 <0.000003>"]
+            assert [pid for pid, _ in order_of(tmp, begin + calls)][-2:] == [10, 11], name
+
+
 def test_the_end_of_a_file_was_where_seeks_and_placed_reads_met_it():
     with Tmp() as tmp:
         begin = ['100 openat(AT_FDCWD</x>, "log", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3</x/log> <0.000001>',

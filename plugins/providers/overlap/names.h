@@ -132,7 +132,7 @@ inline Claims claims(Effect effect, const feign_activity& a) {
     case Effect::kRename: {
       const bool exchange = (a.flags & RENAME_EXCHANGE) != 0;
       const There before = exchange ? kYes : (a.flags & RENAME_NOREPLACE) != 0 ? kNo : kUnknown;
-      if (ok && a.path != a.path2) {
+      if (ok && (a.path != a.path2 || a.handle != a.handle2)) {
         Claim from = exchange ? there : gone, to = made(a.path2, before);
         from.holds = to.holds = Claim::kUnknownChange;  // directories bring what is in them
         return {{from, to}};
@@ -225,7 +225,11 @@ class Names {
     for (size_t i = 0; i < kNames; ++i) {
       Claim& c = claims[i];
       if (c.name == 0 || c.name >> 31 != 0) continue;
-      const uint32_t handle = c.name == a.path ? a.handle : a.handle2;
+      // Both may be the same text, below two directories; and the second may stand alone.
+      const bool alone = (effect == Effect::kRename || effect == Effect::kLink) && a.result < 0 &&
+                         a.result != -ENOENT;
+      const bool second = i != 0 || alone || c.name != a.path;
+      const uint32_t handle = second ? a.handle2 : a.handle;
       const uint32_t from = handle == 0 || handle == FEIGN_CWD ? cwd
                             : handle == a.handle               ? folder
                                                                : 0;

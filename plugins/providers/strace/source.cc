@@ -16,6 +16,8 @@ constexpr uint64_t kOldest =
     100'000'000;  // seconds: what is less is no date, but since the line before
 // A call that holds its place in the order is waited for over at most this many later ones.
 constexpr size_t kMaxHeld = size_t{1} << 18;
+// Of calls on one name that overlap, so many are compared: a trace may have any number.
+constexpr size_t kMaxRivals = 256;
 // … behind a call that lasts: others' lines come first; strace leaves the process.
 constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
 
@@ -520,7 +522,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
         e == Effect::kFcntl) {  // whoever asks for the lock may be refused it
       names(p, *k.call);
       h.claims[0] = {std::exchange(p.call.about, {})[0].name, There::kUnknown, There::kYes};
-      releases_.push_back(&h);
+      if (releases_.size() < kMaxRivals) releases_.push_back(&h);
     }
   } else {
     names(p, *k.call);
@@ -762,7 +764,7 @@ uint32_t Source::where(Process& p) {
 void Source::released(Held& h) {
   if (std::erase(releases_, &h) == 0 || h.claims[0].name == 0) return;
   for (Process* other : under_way_)
-    if (other->call.about[0].name == h.claims[0].name) {
+    if (h.open < kMaxRivals && other->call.about[0].name == h.claims[0].name) {
       other->call.early.push_back(&h);
       ++h.open;
     }
@@ -786,7 +788,7 @@ void Source::overlaps(Process& p, Held& h, Effect effect) {
     return (claim.tells() || h.shown.tail.what != Tail::kNone) && claim.same(name);
   };
   for (Process* other : under_way_)
-    if (any_two(h.claims, other->call.about, tells)) {
+    if (h.open < kMaxRivals && any_two(h.claims, other->call.about, tells)) {
       other->call.early.push_back(&h);
       ++h.open;
     }
