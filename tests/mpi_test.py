@@ -252,24 +252,30 @@ def test_a_thread_that_waits_in_mpi_keeps_no_other_one_waiting():
         assert r.status == 0 and r.json()["replayed"] == 6, r.err
 
 
+def replays_with(tmp, trace, code):
+    """As recorded, with functions of MPI that are these."""
+    source, library = os.path.join(tmp, "mpi.c"), os.path.join(tmp, "mpi.so")
+    if shutil.which("mpicc") is None or sanitized():
+        raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(code)
+    subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
+    launch = command(2, "replay", trace, "--root", tmp, "--json", "--require", "1")
+    at = launch.index("-np")
+    r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+    assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
+
+
 def test_what_is_received_lies_elsewhere_than_what_is_sent():
     with Tmp() as tmp:
         call = "Sendrecv size='8' count='8' toRank='{0}' toTag='1' fromRank='{0}' fromTag='1' cid='0'"
         trace = project(tmp, [call.format(1)], [call.format(0)])
-        source, library = os.path.join(tmp, "same.c"), os.path.join(tmp, "same.so")
-        launch = command(2, "replay", trace, "--root", tmp, "--json", "--require", "1")
-        if shutil.which("mpicc") is None or sanitized():
-            raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
-        with open(source, "w", encoding="utf-8") as f:
-            f.write("#include <mpi.h>\n"
-                    "int MPI_Sendrecv(const void *out, int n, MPI_Datatype t, int to, int tag, void *in, int m, MPI_Datatype u, int from,\n"
-                    "                 int tag2, MPI_Comm c, MPI_Status *s) {\n"
-                    "  *(volatile char *)out = 1;\n  *(volatile char *)in = 2;\n  if (*(volatile char *)out != 1) return MPI_ERR_BUFFER;\n"
-                    "  return PMPI_Sendrecv(out, n, t, to, tag, in, m, u, from, tag2, c, s);\n}\n")
-        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
-        at = launch.index("-np")
-        r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
-        assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
+        replays_with(tmp, trace,
+                     "#include <mpi.h>\n"
+                     "int MPI_Sendrecv(const void *out, int n, MPI_Datatype t, int to, int tag, void *in, int m, MPI_Datatype u, int from,\n"
+                     "                 int tag2, MPI_Comm c, MPI_Status *s) {\n"
+                     "  *(volatile char *)out = 1;\n  *(volatile char *)in = 2;\n  if (*(volatile char *)out != 1) return MPI_ERR_BUFFER;\n"
+                     "  return PMPI_Sendrecv(out, n, t, to, tag, in, m, u, from, tag2, c, s);\n}\n")
 
 
 def test_messages_of_more_than_an_int_of_bytes_are_whole():
@@ -277,25 +283,17 @@ def test_messages_of_more_than_an_int_of_bytes_are_whole():
     with Tmp() as tmp:
         size = 3_000_000_001
         trace = project(tmp, [send(1, size)], [recv(0)])
-        source, library = os.path.join(tmp, "size.c"), os.path.join(tmp, "size.so")
-        launch = command(2, "replay", trace, "--root", tmp, "--json", "--require", "1")
-        if shutil.which("mpicc") is None or sanitized():
-            raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
-        with open(source, "w", encoding="utf-8") as f:
-            f.write("#include <mpi.h>\n"
-                    "static MPI_Count bytes(int n, MPI_Datatype t) {\n  MPI_Count size;\n  MPI_Type_size_x(t, &size);\n  return n * size;\n}\n"
-                    "int MPI_Send(const void *out, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {\n"
-                    "  if (bytes(n, t) < 1 << 20) return PMPI_Send(out, n, t, to, tag, c);\n"
-                    f"  if (bytes(n, t) != {size}) return MPI_ERR_COUNT;\n"
-                    f"  ((volatile char *)out)[0] = 1;\n  ((volatile char *)out)[{size} - 1] = 1;\n  return MPI_SUCCESS;\n}}\n"
-                    "int MPI_Recv(void *in, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {\n"
-                    "  if (bytes(n, t) < 1 << 20) return PMPI_Recv(in, n, t, from, tag, c, s);\n"
-                    f"  if (bytes(n, t) < {size}) return MPI_ERR_TRUNCATE;\n"
-                    f"  ((volatile char *)in)[{size} - 1] = 1;\n  return MPI_SUCCESS;\n}}\n")
-        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
-        at = launch.index("-np")
-        r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
-        assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
+        replays_with(tmp, trace,
+                     "#include <mpi.h>\n"
+                     "static MPI_Count bytes(int n, MPI_Datatype t) {\n  MPI_Count size;\n  MPI_Type_size_x(t, &size);\n  return n * size;\n}\n"
+                     "int MPI_Send(const void *out, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {\n"
+                     "  if (bytes(n, t) < 1 << 20) return PMPI_Send(out, n, t, to, tag, c);\n"
+                     f"  if (bytes(n, t) != {size}) return MPI_ERR_COUNT;\n"
+                     f"  ((volatile char *)out)[0] = 1;\n  ((volatile char *)out)[{size} - 1] = 1;\n  return MPI_SUCCESS;\n}}\n"
+                     "int MPI_Recv(void *in, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {\n"
+                     "  if (bytes(n, t) < 1 << 20) return PMPI_Recv(in, n, t, from, tag, c, s);\n"
+                     f"  if (bytes(n, t) < {size}) return MPI_ERR_TRUNCATE;\n"
+                     f"  ((volatile char *)in)[{size} - 1] = 1;\n  return MPI_SUCCESS;\n}}\n")
 
 
 def test_what_cannot_be_mapped_is_an_error():

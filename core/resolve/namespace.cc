@@ -200,15 +200,19 @@ void Namespace::move(uint32_t from, uint32_t to) {
   move_children(from, to);
 }
 
+// The name that a child has below another directory.
+uint32_t Namespace::slot_below(uint32_t directory, uint32_t child) {
+  const std::string_view path = strings_.text(slots_[child].path);
+  std::string other(strings_.text(slots_[directory].path));
+  if (other == "/") other.clear();
+  return slot_of_text(other.append(path.substr(path.rfind('/'))));
+}
+
 // What was below the target went with it (it was empty); what is below the source moves along.
 void Namespace::move_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
     if (slots_[c].file == 0 && slots_[c].state != State::kAbsent) continue;
-    const std::string_view path = strings_.text(slots_[c].path);
-    std::string moved(strings_.text(slots_[to].path));
-    if (moved == "/") moved.clear();
-    moved += path.substr(path.rfind('/'));
-    move(c, slot_of_text(moved));
+    move(c, slot_below(to, c));
   }
 }
 
@@ -261,11 +265,7 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
 // Two names of one directory: what was learned of names below the one is of those below the other.
 void Namespace::join_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
-    const std::string_view path = strings_.text(slots_[c].path);
-    std::string other(strings_.text(slots_[to].path));
-    if (other == "/") other.clear();
-    other += path.substr(path.rfind('/'));
-    const uint32_t there = slot_of_text(other);
+    const uint32_t there = slot_below(to, c);
     const bool known = slots_[c].file != 0 || slots_[c].state == State::kAbsent;
     if (slots_[there].file != 0) {
       join_children(c, there);

@@ -111,6 +111,7 @@ class Namespace {
   void move_children(uint32_t from, uint32_t to);
   uint32_t link_found(uint32_t slot, uint32_t target);
   void join_children(uint32_t from, uint32_t to);
+  uint32_t slot_below(uint32_t directory, uint32_t child);
   void exchange(uint32_t a, uint32_t b);
 
   Strings& strings_;

@@ -465,15 +465,8 @@ uint64_t Lane::when() {
   } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
     key = item.start;  // what a rank sends, or that it has come, others may know before it ends
   } else if (const feign::Call* const call = this->call(); call != nullptr) {
+    if (feign::counts_from_start(call->effect)) key = item.start;
     switch (call->effect) {
-      case Effect::kFork:
-      case Effect::kVfork:
-      case Effect::kClone:
-      case Effect::kClose:
-      case Effect::kConnect:
-      case Effect::kSend:
-        key = item.start;
-        break;
       case Effect::kWrite:  // into a file that others see only when it is over
         if (shown.tail.what == feign::Tail::kNone) key = item.start;
         break;

@@ -15,8 +15,16 @@
 #include "providers/overlap/ends.h"
 #include "providers/overlap/locks.h"
 #include "providers/overlap/names.h"
+#include "resolve/effects.h"
 
 namespace feign {
+
+// Calls that take effect when they start, not when they end, whatever their arguments: those that
+// make a process, give up a descriptor, or reach somebody, who may be seen to go on before.
+inline bool counts_from_start(Effect e) {
+  return e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone || e == Effect::kClose ||
+         e == Effect::kConnect || e == Effect::kSend;
+}
 
 // All that is told by more than names.
 struct Shown {

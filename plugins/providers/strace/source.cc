@@ -21,18 +21,11 @@ constexpr size_t kMaxRivals = 256;
 // … behind a call that lasts: others' lines come first; strace leaves the process.
 constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
 
-// Calls that take effect when they start, not when they end: those that make a process, give up a
-// descriptor or a lock, or wake somebody, who may be seen to go on before the call is seen to end.
-// `text` is the call with its arguments, as far as they are known.
+// Calls that take effect when they start: those, and by their arguments those that give up a lock
+// or wake somebody. `text` is the call with its arguments, as far as they are known.
 bool at_start(const Call& call, std::string_view text) {
+  if (counts_from_start(call.effect)) return true;
   switch (call.effect) {
-    case Effect::kFork:
-    case Effect::kVfork:
-    case Effect::kClone:
-    case Effect::kClose:
-    case Effect::kConnect:
-    case Effect::kSend:
-      return true;
     case Effect::kFutex:
       return text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos;
     case Effect::kFlock:
