@@ -123,7 +123,7 @@ enum {
   FEIGN_NO_RESULT = 1u << 7,
   /** The final component of path is used itself when it is a symbolic link. */
   FEIGN_NOFOLLOW = 1u << 8,
-  /** What is named is a symbolic link. */
+  /** What is named, or what another file is renamed onto, is a symbolic link. */
   FEIGN_SYMLINK = 1u << 9,
   /** It depends on others: host->depend() sets it. */
   FEIGN_DEPENDS = 1u << 10,

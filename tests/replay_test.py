@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Whole replays: shipped and real traces, and programs traced here, against the trees they leave."""
+import errno
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -10,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from harness import BUILD, CORPUS, FEIGN, TOP, Skip, Tmp, after, feign, main, refuses, same_tree, tree
+from harness import BUILD, CORPUS, FEIGN, TOP, Skip, Tmp, after, feign, main, refuses, same_tree, sanitized, tree
 
 SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
 
@@ -331,6 +333,64 @@ def all_as_recorded(calls):
             f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
         r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
         assert r["matched"] == len(calls), r["mismatches"]
+
+
+def test_names_lead_where_they_did_after_any_change_of_directories_and_links():
+    """Random changes of a small tree are made for real; what each call said there it must say in the replay, too."""
+    for seed in range(int(os.environ.get("FEIGN_SEEDS", "12"))):
+        chance = random.Random(seed)
+
+        def path(chance=chance):
+            return "/".join(["/w", *(chance.choice("abcl") for _ in range(chance.randint(1, 3)))])
+
+        with Tmp() as tmp:
+            work, calls = fresh(tmp, "work"), ['mkdir("/w", 0755) = 0']
+            os.mkdir(work + "/w")
+            for _ in range(400):
+                one, two = path(), path()
+                kind = chance.choices(("mkdir", "rmdir", "rename", "symlink", "unlink", "stat", "open"), (6, 2, 4, 2, 1, 6, 6))[0]
+                text, make = {
+                    "mkdir": (f'mkdir("{one}", 0755)', lambda: os.mkdir(work + one)),
+                    "rmdir": (f'rmdir("{one}")', lambda: os.rmdir(work + one)),
+                    "rename": (f'rename("{one}", "{two}")', lambda: os.rename(work + one, work + two)),
+                    "symlink": (f'symlink("{two.rpartition("/")[2]}", "{one}")', lambda: os.symlink(two.rpartition("/")[2], work + one)),
+                    "unlink": (f'unlink("{one}")', lambda: os.unlink(work + one)),
+                    "stat": (f'stat("{one}", {{...}})', lambda: os.stat(work + one)),
+                    "open": (f'creat("{one}", 0644)', lambda: os.close(os.open(work + one, os.O_CREAT | os.O_WRONLY | os.O_TRUNC))),
+                }[kind]
+                try:
+                    make()
+                    result = "3" if kind == "open" else "0"
+                    calls += [f"{text} = {result}"] + ["close(3) = 0"] * (kind == "open")
+                except OSError as e:
+                    calls.append(f"{text} = -1 {errno.errorcode[e.errno]} ({os.strerror(e.errno)})")
+            trace, root = os.path.join(tmp, "t.strace"), fresh(tmp, "root")
+            with open(trace, "w", encoding="ascii") as f:
+                f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
+            r = feign("replay", trace, "--root", root, "--json").json()
+            assert r["matched"] == len(calls), (seed, r["mismatches"])
+            same_tree(tree(work + "/w"), tree(root + "/w"))
+
+
+def test_directories_stay_open_while_others_come_and_go():
+    if shutil.which("strace") is None or sanitized():
+        raise Skip("strace is not installed, or would see a sanitizer's own calls")
+    calls = ['mkdir("/w", 0755) = 0', *(f'mkdir("/w/d{i}", 0755) = 0' for i in range(10))]
+    for i in range(100):
+        calls += [f'mkdir("/w/t{i}", 0755) = 0', f'rename("/w/t{i}", "/w/u{i}") = 0', f'rmdir("/w/u{i}") = 0',
+                  f'access("/w/d{i % 10}/f", F_OK) = -1 ENOENT (No such file or directory)']
+    with Tmp() as tmp:
+        trace, log, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "log"), fresh(tmp, "root")
+        with open(trace, "w", encoding="ascii") as f:
+            f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
+        done = subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=openat,openat2", FEIGN, "replay", trace, "--root", root, "--require", "1"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if b"ptrace" in done.stdout or b"PTRACE" in done.stdout:
+            raise Skip("no process may be traced here")
+        assert done.returncode == 0, done.stdout
+        with open(log, encoding="utf-8") as f:
+            opened = sum("O_PATH|O_DIRECTORY" in line and "= -1" not in line for line in f)
+        assert opened < 60, opened
 
 
 def test_what_is_no_directory_leads_nowhere():

@@ -41,20 +41,31 @@ class Histogram {
   uint64_t sum() const { return sum_; }
   uint64_t max() const { return max_; }
   uint64_t min() const { return count_ == 0 ? 0 : min_; }
-  // The value below or at which a share `p` (0 to 1) of the samples lies; 0 without samples.
-  uint64_t percentile(double p) const {
-    if (count_ == 0) return 0;
-    const auto rank = static_cast<uint64_t>(p * static_cast<double>(count_ - 1)) + 1;
-    uint64_t seen = 0;
+  // The values below or at which shares of the samples lie, each 0 to 1, growing; 0 without samples.
+  template <size_t kCount>
+  std::array<uint64_t, kCount> percentiles(const double (&shares)[kCount]) const {
+    std::array<uint64_t, kCount> at{};
+    if (count_ == 0) return at;
+    const auto rank = [this](double share) {
+      return static_cast<uint64_t>(share * static_cast<double>(count_ - 1)) + 1;
+    };
+    size_t done = 0;
+    uint64_t seen = 0, wanted = rank(shares[0]);
     for (size_t r = 0; r < kRows; ++r) {
       if (!rows_[r]) continue;
       for (size_t i = 0; i < kSub; ++i) {
         seen += (*rows_[r])[i];
-        if (seen >= rank) return std::min(upper(r * kSub + i), max_);
+        while (seen >= wanted) {
+          at[done] = std::min(upper(r * kSub + i), max_);
+          if (++done == kCount) return at;
+          wanted = rank(shares[done]);
+        }
       }
     }
-    return max_;
+    while (done < kCount) at[done++] = max_;
+    return at;
   }
+  uint64_t percentile(double share) const { return percentiles({share})[0]; }
   // Its samples for a plot: buckets 1/4 wide that hold any, as the greatest value of each and how
   // many.
   std::vector<std::pair<uint64_t, uint64_t>> coarse() const {

@@ -2,6 +2,7 @@
 #include "replay/replay.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -103,49 +105,87 @@ bool serves(const feign_replayer& api, const char* layer) {
 // takes, so that the first of them are read before the clock starts.
 class Feed {
  public:
+  struct Next {
+    feign_activity a;
+    uint64_t number;  // in the whole trace
+    std::span<const Dependency> depends;
+  };
   Feed(std::shared_ptr<const NativeReader> plan, NativeReader::Range range)
       : cursor_(std::move(plan), std::move(range)) {}
   // Reads as many ahead, if there are.
   Result<void> read_ahead(size_t count) {
     ahead_.reserve(count);
-    numbers_.reserve(count);
     // All of that memory at once: by a fault a page, it would take longer than reading does.
     const auto at = reinterpret_cast<uintptr_t>(ahead_.data()) & ~uintptr_t{kPage - 1};
-    (void)madvise(reinterpret_cast<void*>(at), count * sizeof(Record), MADV_POPULATE_WRITE);
+    (void)madvise(reinterpret_cast<void*>(at), count * sizeof(Next), MADV_POPULATE_WRITE);
     while (ahead_.size() < count) {
-      auto more = cursor_.next(ahead_.emplace_back(), numbers_.emplace_back());
+      auto more = read(ahead_.emplace_back());
       if (!more) return std::move(more.error());
       if (!*more) {
         ahead_.pop_back();
         break;
       }
+      Next& one = ahead_.back();
+      one.a.values = values_.keep({one.a.values, one.a.value_count}).data();
+      one.depends = depends_.keep(one.depends);
     }
     return {};
   }
   // The next one; null at the end. Valid until the next call.
-  Result<const Record*> next() {
+  Result<const Next*> next() {
     if (at_ < ahead_.size()) {
-      number_ = numbers_[at_];
-      const Record* const r = &ahead_[at_++];
-      // The next one comes into the cache while this call is made.
-      __builtin_prefetch(&r[1].a);
-      __builtin_prefetch(&r[1].a.id);
-      return r;
+      const Next* const next = &ahead_[at_++];
+      // The one after it comes into the cache while this call is made.
+      __builtin_prefetch(&next[1].a);
+      __builtin_prefetch(&next[1].a.id);
+      return next;
     }
-    auto more = cursor_.next(record_, number_);
+    auto more = read(next_);
     if (!more) return std::move(more.error());
-    return *more ? &record_ : nullptr;
+    return *more ? &next_ : nullptr;
   }
-  // Of that one, in the whole trace.
-  uint64_t number() const { return number_; }
 
  private:
+  // Copies that stay where they are: of what is read ahead, all in a few pieces of memory.
+  template <typename T>
+  class Copies {
+   public:
+    std::span<const T> keep(std::span<const T> of) {
+      if (of.empty()) return {};
+      if (left_ < of.size()) {
+        left_ = std::max(of.size(), kPiece);
+        pieces_.push_back(std::make_unique_for_overwrite<T[]>(left_));
+        next_ = pieces_.back().get();
+      }
+      T* const to = next_;
+      std::copy(of.begin(), of.end(), to);
+      next_ += of.size();
+      left_ -= of.size();
+      return {to, of.size()};
+    }
+
+   private:
+    static constexpr size_t kPiece = 4096;
+    std::vector<std::unique_ptr<T[]>> pieces_;
+    T* next_ = nullptr;
+    size_t left_ = 0;
+  };
+
+  Result<bool> read(Next& to) {
+    auto more = cursor_.next(record_, to.number);
+    if (!more || !*more) return more;
+    to.a = record_.a;
+    to.depends = record_.depends;
+    return true;
+  }
+
   NativeReader::Cursor cursor_;
-  std::vector<Record> ahead_;
-  std::vector<uint64_t> numbers_;
+  std::vector<Next> ahead_;
+  Copies<uint64_t> values_;
+  Copies<Dependency> depends_;
   size_t at_ = 0;
   Record record_{};
-  uint64_t number_ = 0;
+  Next next_{};
 };
 
 // One thread of the replay, with statistics of its own. It takes the activities of its streams in
@@ -201,7 +241,7 @@ class Worker {
   void close(Stream& s, size_t replayer);
   void wait_for(uint32_t worker, uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                 const feign_activity& a);
-  void wait_for_others(const Record& r, Stream& s);
+  void wait_for_others(const Feed::Next& next, Stream& s);
   void wait_for_turn(uint64_t number, Stream& s, const feign_activity& a);
   void wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                      const feign_activity& a);
@@ -211,7 +251,7 @@ class Worker {
   void mark(uint64_t now) {
     if (timeline_.due(now)) timeline_.add({now, call_ns_, pause_ns_, done_});
   }
-  void wrong(const Record& r, const feign_outcome& outcome);
+  void wrong(const feign_activity& a, const feign_outcome& outcome);
   OpReport& op(uint32_t id) {
     if (id >= ops_.size()) ops_.resize(id + 1);
     if (!ops_[id]) ops_[id] = std::make_unique<OpReport>();
@@ -630,13 +670,13 @@ inline void Worker::wait_for(uint32_t worker, uint32_t stream, uint64_t id, uint
   mark(now_);
 }
 
-inline void Worker::wait_for_others(const Record& r, Stream& s) {
-  for (const Dependency& d : r.depends) {
+inline void Worker::wait_for_others(const Feed::Next& next, Stream& s) {
+  for (const Dependency& d : next.depends) {
     if (d.stream >= run_.places.size()) continue;
     if (run_.mine(d.stream))
-      wait_for(run_.places[d.stream].worker, d.stream, d.id, d.rule, s, r.a);
+      wait_for(run_.places[d.stream].worker, d.stream, d.id, d.rule, s, next.a);
     else
-      wait_for_rank(d.stream, d.id, d.rule, s, r.a);
+      wait_for_rank(d.stream, d.id, d.rule, s, next.a);
   }
 }
 
@@ -651,20 +691,20 @@ void Worker::wait_for_turn(uint64_t number, Stream& s, const feign_activity& a) 
   mark(now_);
 }
 
-void Worker::wrong(const Record& r, const feign_outcome& outcome) {
-  Mismatch& m = mismatches_[{r.a.op, r.a.result, outcome.result}];
+void Worker::wrong(const feign_activity& a, const feign_outcome& outcome) {
+  Mismatch& m = mismatches_[{a.op, a.result, outcome.result}];
   if (m.count++ == 0) {
-    m.first_place = r.a.place;
-    m.first_id = r.a.id;
-    m.first_path = run_.tables.strings.text(r.a.path);
+    m.first_place = a.place;
+    m.first_id = a.id;
+    m.first_path = run_.tables.strings.text(a.path);
   }
-  if (r.a.result >= 0 && (outcome.result == -ENOSPC || outcome.result == -EDQUOT)) {
-    const feign_op_info* info = run_.tables.ops.info(r.a.op);
+  if (a.result >= 0 && (outcome.result == -ENOSPC || outcome.result == -EDQUOT)) {
+    const feign_op_info* info = run_.tables.ops.info(a.op);
     run_.stop(std::string(outcome.why != nullptr      ? outcome.why
                           : outcome.result == -ENOSPC ? "no space left on device"
                                                       : "disk quota exceeded") +
               ": " + (info != nullptr ? info->name : "?") + " of " + m.first_path + ", " +
-              run_.tables.place(r.a.place));
+              run_.tables.place(a.place));
   }
 }
 
@@ -697,8 +737,8 @@ Result<void> Worker::loop() {
     auto next = feed.next();
     if (!next) return std::move(next.error());
     if (*next == nullptr || run_.stopping.load(std::memory_order_relaxed)) break;
-    const Record& r = **next;
-    const feign_activity& a = r.a;
+    const feign_activity& a = (*next)->a;
+    const uint64_t number = (*next)->number;
     // There may be ids between the last one and this: of what was dropped.
     if (!alone) gate.open(a.id - 1);
     if (a.stream != current) {
@@ -748,8 +788,8 @@ Result<void> Worker::loop() {
       busy_.place.store(a.place, std::memory_order_relaxed);
       busy_.since.store(now_, std::memory_order_relaxed);
     }
-    if (in_turn) wait_for_turn(feed.number(), *s, a);
-    if (depends) wait_for_others(r, *s);
+    if (in_turn) wait_for_turn(number, *s, a);
+    if (depends) wait_for_others(**next, *s);
     if (run_.stopping.load(std::memory_order_relaxed)) break;
     // In the log no call starts before what it waits for ended, though that was in between the
     // clock's last reading and the look at it.
@@ -775,9 +815,9 @@ Result<void> Worker::loop() {
       busy_.since.store(0, std::memory_order_relaxed);
     }
     if (in_turn) {
-      Run::Turn& turn = run_.turns[(feed.number() + 1) % run_.turns.size()];
+      Run::Turn& turn = run_.turns[(number + 1) % run_.turns.size()];
       turn.by.store(number_, std::memory_order_relaxed);
-      turn.gate.open(feed.number() + 1);
+      turn.gate.open(number + 1);
     }
     const uint64_t begin = now_, latency = end - begin;
     now_ = s->last_ns = last_ns_ = end;
@@ -822,7 +862,7 @@ Result<void> Worker::loop() {
           ++o.matched;
         } else {
           ++o.mismatched;
-          wrong(r, outcome);
+          wrong(a, outcome);
         }
       }
     }
@@ -839,6 +879,10 @@ Result<void> Worker::loop() {
 
 void Worker::main() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  // Nobody cancels this thread. Told so, libc does not get ready for it at each call that may wait
+  // (two locked instructions where a process has threads).
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
   // Modes are as recorded, the recorded umask taken off.
   if (unshare(CLONE_FS) == 0) umask(0);
   // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.

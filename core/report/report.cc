@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "report/format.h"
+#include "report/json_writer.h"
 
 namespace feign {
 namespace {
@@ -207,7 +207,7 @@ std::string path_text(const Report& r, const Tables& tables) {
 
 }  // namespace
 
-void OpReport::merge(const OpReport& o) {
+void OpCounts::add(const OpCounts& o) {
   activities += o.activities;
   replayed += o.replayed;
   emulated += o.emulated;
@@ -218,6 +218,10 @@ void OpReport::merge(const OpReport& o) {
   bytes_written += o.bytes_written;
   recorded_bytes_read += o.recorded_bytes_read;
   recorded_bytes_written += o.recorded_bytes_written;
+}
+
+void OpReport::merge(const OpReport& o) {
+  add(o);
   latency.merge(o.latency);
   recorded_latency.merge(o.recorded_latency);
 }
@@ -234,21 +238,21 @@ Histogram Report::lateness() const {
   return sum;
 }
 
-OpReport Report::total() const {
-  OpReport sum;
+OpCounts Report::total() const {
+  OpCounts sum;
   for (const auto& o : ops)
-    if (o) sum.merge(*o);
+    if (o) sum.add(*o);
   return sum;
 }
 
 double Report::fidelity() const {
-  const OpReport sum = total();
+  const OpCounts sum = total();
   const uint64_t judged = sum.matched + sum.mismatched;
   return judged == 0 ? 1.0 : static_cast<double>(sum.matched) / static_cast<double>(judged);
 }
 
 std::string report_text(const Report& r, const Tables& tables) {
-  const OpReport sum = r.total();
+  const OpCounts sum = r.total();
   std::string out;
   const auto line = [&](const char* name, const std::string& text) {
     out += format("%-10s ", name) + text + "\n";
@@ -315,8 +319,8 @@ std::string report_text(const Report& r, const Tables& tables) {
     const OpReport& o = *r.ops[id];
     const auto cells = [&](uint64_t n, uint64_t moved, const Histogram& h) {
       std::vector<std::string> c{format_count(n), moved != 0 ? format_bytes(moved) : "-"};
-      for (const double p : kPercentiles)
-        c.push_back(h.count() != 0 ? format_time(h.percentile(p)) : "-");
+      for (const uint64_t ns : h.percentiles(kPercentiles))
+        c.push_back(h.count() != 0 ? format_time(ns) : "-");
       c.push_back(h.count() != 0 ? format_time(h.max()) : "-");
       return c;
     };
@@ -379,162 +383,237 @@ std::string report_text(const Report& r, const Tables& tables) {
   return out;
 }
 
-std::string report_json(const Report& r, const Tables& tables) {
-  using Json = nlohmann::ordered_json;
-  const OpReport sum = r.total();
-  const auto counts = [](Json& j, const OpReport& o) {
-    j["activities"] = o.activities;
-    j["replayed"] = o.replayed;
-    j["emulated"] = o.emulated;
-    j["matched"] = o.matched;
-    j["mismatched"] = o.mismatched;
-    j["skipped"] = o.skipped;
-    j["bytes_read"] = o.bytes_read;
-    j["bytes_written"] = o.bytes_written;
-    j["recorded_bytes_read"] = o.recorded_bytes_read;
-    j["recorded_bytes_written"] = o.recorded_bytes_written;
-  };
-  const auto latency = [](const Histogram& h) {
-    return Json{{"count", h.count()},
-                {"mean", h.count() != 0 ? h.sum() / h.count() : 0},
-                {"p50", h.percentile(0.5)},
-                {"p90", h.percentile(0.9)},
-                {"p99", h.percentile(0.99)},
-                {"p999", h.percentile(0.999)},
-                {"max", h.max()}};
-  };
-  Json j;
-  j["schema"] = "feign-report/1";
-  j["version"] = FEIGN_VERSION;
-  j["trace"] = r.trace;
-  j["root"] = r.root;
-  j["replayer"] = r.replayer;
-  j["pace"] = r.pace;
-  counts(j, sum);
-  j["fidelity"] = r.fidelity();
-  j["seconds"] = seconds(r.wall_ns);
-  j["recorded_seconds"] = seconds(r.recorded_ns);
-  j["plan_seconds"] = seconds(r.plan_ns);
-  j["prepare_seconds"] = seconds(r.prepare_ns);
-  j["interrupted"] = r.interrupted;
-  j["stopped_by"] = r.stopped_by;
-  j["dropped"] = r.dropped;
-  j["injected"] = r.injected;
-  j["prepared"] = {{"files", r.prepared_files},
-                   {"directories", r.prepared_directories},
-                   {"links", r.prepared_links},
-                   {"bytes", r.prepared_bytes},
-                   {"content", r.prepared_content}};
-  j["caches"] = r.caches.empty() ? "kept" : r.caches;
-  j["notes"] = r.notes;
-  j["ops"] = Json::object();
-  for (uint32_t id = 0; id < r.ops.size(); ++id) {
-    if (!r.ops[id]) continue;
-    const OpReport& o = *r.ops[id];
-    Json& to = j["ops"][op_name(tables, id)];
-    counts(to, o);
-    to["seconds"] = seconds(o.latency.sum());
-    to["recorded_seconds"] = seconds(o.recorded_latency.sum());
-    to["latency"] = latency(o.latency);
-    to["latency"]["histogram"] = o.latency.coarse();
-    to["recorded_latency"] = latency(o.recorded_latency);
-  }
-  j["mismatches"] = Json::array();
-  for (const auto& [key, m] : r.mismatches) {
-    const uint32_t source = FEIGN_PLACE_SOURCE(m.first_place);
-    j["mismatches"].push_back(
-        {{"op", op_name(tables, std::get<0>(key))},
-         {"recorded", std::get<1>(key)},
-         {"replayed", std::get<2>(key)},
-         {"count", m.count},
-         {"first",
-          {{"source", source < tables.sources.size() ? tables.sources[source] : ""},
-           {"line", FEIGN_PLACE_LINE(m.first_place)},
-           {"path", m.first_path}}}});
-  }
-  j["skips"] = Json::array();
-  for (const auto& [key, n] : r.skips)
-    j["skips"].push_back({{"op", op_name(tables, key.first)}, {"why", key.second}, {"count", n}});
-  j["left_out"] = Json::array();
-  for (const auto& [key, l] : r.left_out)
-    j["left_out"].push_back({{"call", key.first},
-                             {"why", key.second},
-                             {"count", l.count},
-                             {"seconds", seconds(l.duration_ns)}});
-  const Histogram late = r.lateness();
-  if (late.count() != 0) {
-    j["lateness"] = latency(late);
-    j["lateness"]["histogram"] = Json::array();
-    const std::vector<uint64_t> rows = late_rows(late);
-    for (size_t i = 0; i < rows.size(); ++i)
-      j["lateness"]["histogram"].push_back(
-          {{"below", i < std::size(kLate) ? Json(kLate[i]) : Json(nullptr)}, {"count", rows[i]}});
-  }
-  j["workers"] = r.workers;
-  j["concurrency"] = r.concurrency;
-  j["waits"] = Json::array();
-  for (const auto& [rule, w] : r.rules)
-    j["waits"].push_back({{"rule", rule},
-                          {"count", w.count},
-                          {"seconds", seconds(w.wait_ns)},
-                          {"longest_seconds", seconds(w.longest_ns)}});
+namespace {
+
+void add_counts(JsonWriter& j, const OpCounts& o) {
+  j.add("activities", o.activities);
+  j.add("replayed", o.replayed);
+  j.add("emulated", o.emulated);
+  j.add("matched", o.matched);
+  j.add("mismatched", o.mismatched);
+  j.add("skipped", o.skipped);
+  j.add("bytes_read", o.bytes_read);
+  j.add("bytes_written", o.bytes_written);
+  j.add("recorded_bytes_read", o.recorded_bytes_read);
+  j.add("recorded_bytes_written", o.recorded_bytes_written);
+}
+
+void add_latency(JsonWriter& j, const Histogram& h) {
+  const auto at = h.percentiles(kPercentiles);
+  j.add("count", h.count());
+  j.add("mean", h.count() != 0 ? h.sum() / h.count() : 0);
+  j.add("p50", at[0]);
+  j.add("p90", at[1]);
+  j.add("p99", at[2]);
+  j.add("p999", at[3]);
+  j.add("max", h.max());
+}
+
+void add_ops(JsonWriter& j, const Report& r, const Tables& tables) {
+  j.object("ops", [&] {
+    for (uint32_t id = 0; id < r.ops.size(); ++id) {
+      if (!r.ops[id]) continue;
+      const OpReport& o = *r.ops[id];
+      j.object(op_name(tables, id), [&] {
+        add_counts(j, o);
+        j.add("seconds", seconds(o.latency.sum()));
+        j.add("recorded_seconds", seconds(o.recorded_latency.sum()));
+        j.object("latency", [&] {
+          add_latency(j, o.latency);
+          j.array("histogram", [&] {
+            for (const auto& [upper, count] : o.latency.coarse()) j.row(upper, count);
+          });
+        });
+        j.object("recorded_latency", [&] { add_latency(j, o.recorded_latency); });
+      });
+    }
+  });
+}
+
+void add_otherwise(JsonWriter& j, const Report& r, const Tables& tables) {
+  j.array("mismatches", [&] {
+    for (const auto& [key, m] : r.mismatches)
+      j.object([&] {
+        const uint32_t source = FEIGN_PLACE_SOURCE(m.first_place);
+        j.add("op", op_name(tables, std::get<0>(key)));
+        j.add("recorded", std::get<1>(key));
+        j.add("replayed", std::get<2>(key));
+        j.add("count", m.count);
+        j.object("first", [&] {
+          j.add("source", source < tables.sources.size() ? tables.sources[source] : "");
+          j.add("line", FEIGN_PLACE_LINE(m.first_place));
+          j.add("path", m.first_path);
+        });
+      });
+  });
+  j.array("skips", [&] {
+    for (const auto& [key, n] : r.skips)
+      j.object([&] {
+        j.add("op", op_name(tables, key.first));
+        j.add("why", key.second);
+        j.add("count", n);
+      });
+  });
+  j.array("left_out", [&] {
+    for (const auto& [key, l] : r.left_out)
+      j.object([&] {
+        j.add("call", key.first);
+        j.add("why", key.second);
+        j.add("count", l.count);
+        j.add("seconds", seconds(l.duration_ns));
+      });
+  });
+}
+
+void add_lateness(JsonWriter& j, const Histogram& late) {
+  if (late.count() == 0) return;
+  j.object("lateness", [&] {
+    add_latency(j, late);
+    j.array("histogram", [&] {
+      const std::vector<uint64_t> rows = late_rows(late);
+      for (size_t i = 0; i < rows.size(); ++i)
+        j.object([&] {
+          if (i < std::size(kLate))
+            j.add("below", kLate[i]);
+          else
+            j.add("below", nullptr);
+          j.add("count", rows[i]);
+        });
+    });
+  });
+}
+
+void add_waits(JsonWriter& j, const Report& r, const Tables& tables) {
+  j.add("workers", r.workers);
+  j.array("concurrency", [&] {
+    for (const double streams : r.concurrency) j.add(streams);
+  });
+  j.array("waits", [&] {
+    for (const auto& [rule, w] : r.rules)
+      j.object([&] {
+        j.add("rule", rule);
+        j.add("count", w.count);
+        j.add("seconds", seconds(w.wait_ns));
+        j.add("longest_seconds", seconds(w.longest_ns));
+      });
+  });
   const CriticalPath& path = r.path;
-  j["critical_path"] = {{"complete", path.complete},
-                        {"steps", path.steps},
-                        {"seconds", seconds(path.to_ns - path.from_ns)},
-                        {"call_seconds", seconds(path.call_ns)},
-                        {"pause_seconds", seconds(path.pause_ns)},
-                        {"longest", Json::array()}};
-  for (const PathStep& s : path.longest)
-    j["critical_path"]["longest"].push_back({{"stream", s.stream},
-                                             {"from_seconds", seconds(s.from_ns)},
-                                             {"to_seconds", seconds(s.to_ns)},
-                                             {"call_seconds", seconds(s.call_ns)},
-                                             {"pause_seconds", seconds(s.pause_ns)},
-                                             {"activities", s.activities},
-                                             {"op", s.op != 0 ? op_name(tables, s.op) : ""},
-                                             {"place", s.op != 0 ? tables.place(s.place) : ""},
-                                             {"waited_for", s.waited_for},
-                                             {"rule", tables.strings.text(s.rule)}});
+  j.object("critical_path", [&] {
+    j.add("complete", path.complete);
+    j.add("steps", path.steps);
+    j.add("seconds", seconds(path.to_ns - path.from_ns));
+    j.add("call_seconds", seconds(path.call_ns));
+    j.add("pause_seconds", seconds(path.pause_ns));
+    j.array("longest", [&] {
+      for (const PathStep& s : path.longest)
+        j.object([&] {
+          j.add("stream", s.stream);
+          j.add("from_seconds", seconds(s.from_ns));
+          j.add("to_seconds", seconds(s.to_ns));
+          j.add("call_seconds", seconds(s.call_ns));
+          j.add("pause_seconds", seconds(s.pause_ns));
+          j.add("activities", s.activities);
+          j.add("op", s.op != 0 ? op_name(tables, s.op) : "");
+          j.add("place", s.op != 0 ? tables.place(s.place) : "");
+          j.add("waited_for", s.waited_for);
+          j.add("rule", tables.strings.text(s.rule));
+        });
+    });
+  });
+}
+
+void add_ranks(JsonWriter& j, const Report& r) {
   if (!r.ranks.empty()) {
     double imbalance = 0;
     const RankReport* slowest = slowest_rank(r, imbalance);
-    j["map"] = r.map;
-    j["imbalance"] = imbalance;
-    j["slowest_rank"] = slowest != nullptr ? Json(slowest->rank) : Json(nullptr);
+    j.add("map", r.map);
+    j.add("imbalance", imbalance);
+    if (slowest != nullptr)
+      j.add("slowest_rank", slowest->rank);
+    else
+      j.add("slowest_rank", nullptr);
   }
-  j["ranks"] = Json::array();
-  for (const RankReport& one : r.ranks)
-    j["ranks"].push_back({{"rank", one.rank},
-                          {"host", one.host},
-                          {"there", one.there},
-                          {"streams", one.streams},
-                          {"activities", one.activities},
-                          {"mismatched", one.mismatched},
-                          {"bytes", one.bytes},
-                          {"first_seconds", seconds(one.first_ns)},
-                          {"last_seconds", seconds(one.last_ns)},
-                          {"io_seconds", seconds(one.io_ns)},
-                          {"communication_seconds", seconds(one.communication_ns)},
-                          {"pause_seconds", seconds(one.pause_ns)},
-                          {"wait_seconds", seconds(one.wait_ns)},
-                          {"ready_seconds", seconds(one.ready_ns)},
-                          {"memory", one.memory}});
-  j["streams"] = Json::array();
-  for (const StreamReport& s : r.streams) {
-    const feign_stream_info info = tables.streams.info(s.stream);
-    j["streams"].push_back({{"stream", s.stream},
-                            {"process", info.process},
-                            {"thread", info.thread},
-                            {"rank", info.rank},
-                            {"activities", s.activities},
-                            {"call_seconds", seconds(s.call_ns)},
-                            {"pause_seconds", seconds(s.pause_ns)},
-                            {"wait_seconds", seconds(s.wait_ns)}});
-    if (s.lateness.count() != 0) j["streams"].back()["lateness"] = latency(s.lateness);
-  }
-  // Paths are bytes: what is no UTF-8 is replaced.
-  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  j.array("ranks", [&] {
+    for (const RankReport& one : r.ranks)
+      j.object([&] {
+        j.add("rank", one.rank);
+        j.add("host", one.host);
+        j.add("there", one.there);
+        j.add("streams", one.streams);
+        j.add("activities", one.activities);
+        j.add("mismatched", one.mismatched);
+        j.add("bytes", one.bytes);
+        j.add("first_seconds", seconds(one.first_ns));
+        j.add("last_seconds", seconds(one.last_ns));
+        j.add("io_seconds", seconds(one.io_ns));
+        j.add("communication_seconds", seconds(one.communication_ns));
+        j.add("pause_seconds", seconds(one.pause_ns));
+        j.add("wait_seconds", seconds(one.wait_ns));
+        j.add("ready_seconds", seconds(one.ready_ns));
+        j.add("memory", one.memory);
+      });
+  });
+}
+
+void add_streams(JsonWriter& j, const Report& r, const Tables& tables) {
+  j.array("streams", [&] {
+    for (const StreamReport& s : r.streams)
+      j.object([&] {
+        const feign_stream_info info = tables.streams.info(s.stream);
+        j.add("stream", s.stream);
+        j.add("process", info.process);
+        j.add("thread", info.thread);
+        j.add("rank", info.rank);
+        j.add("activities", s.activities);
+        j.add("call_seconds", seconds(s.call_ns));
+        j.add("pause_seconds", seconds(s.pause_ns));
+        j.add("wait_seconds", seconds(s.wait_ns));
+        if (s.lateness.count() != 0)
+          j.object("lateness", [&] { add_latency(j, s.lateness); });
+      });
+  });
+}
+
+}  // namespace
+
+std::string report_json(const Report& r, const Tables& tables) {
+  JsonWriter j;
+  j.object([&] {
+    j.add("schema", "feign-report/1");
+    j.add("version", FEIGN_VERSION);
+    j.add("trace", r.trace);
+    j.add("root", r.root);
+    j.add("replayer", r.replayer);
+    j.add("pace", r.pace);
+    add_counts(j, r.total());
+    j.add("fidelity", r.fidelity());
+    j.add("seconds", seconds(r.wall_ns));
+    j.add("recorded_seconds", seconds(r.recorded_ns));
+    j.add("plan_seconds", seconds(r.plan_ns));
+    j.add("prepare_seconds", seconds(r.prepare_ns));
+    j.add("interrupted", r.interrupted);
+    j.add("stopped_by", r.stopped_by);
+    j.add("dropped", r.dropped);
+    j.add("injected", r.injected);
+    j.object("prepared", [&] {
+      j.add("files", r.prepared_files);
+      j.add("directories", r.prepared_directories);
+      j.add("links", r.prepared_links);
+      j.add("bytes", r.prepared_bytes);
+      j.add("content", r.prepared_content);
+    });
+    j.add("caches", r.caches.empty() ? "kept" : r.caches);
+    j.array("notes", [&] {
+      for (const std::string& note : r.notes) j.add(note);
+    });
+    add_ops(j, r, tables);
+    add_otherwise(j, r, tables);
+    add_lateness(j, r.lateness());
+    add_waits(j, r, tables);
+    add_ranks(j, r);
+    add_streams(j, r, tables);
+  });
+  return j.take() + "\n";
 }
 
 }  // namespace feign

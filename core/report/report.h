@@ -14,7 +14,7 @@
 
 namespace feign {
 
-struct OpReport {
+struct OpCounts {
   uint64_t activities = 0;  // that the plan had
   uint64_t replayed = 0;    // done or emulated
   uint64_t emulated = 0;    // of these, those whose effect was brought about without the call
@@ -22,6 +22,10 @@ struct OpReport {
   uint64_t skipped = 0;
   uint64_t bytes_read = 0, bytes_written = 0;  // as replayed
   uint64_t recorded_bytes_read = 0, recorded_bytes_written = 0;
+  void add(const OpCounts& other);
+};
+
+struct OpReport : OpCounts {
   Histogram latency;           // as replayed, ns, of calls that were made
   Histogram recorded_latency;  // of the same calls, as recorded
   void merge(const OpReport& other);
@@ -120,7 +124,7 @@ struct Report {
 
   Histogram lateness() const;  // over all streams
   OpReport& op(uint32_t id);
-  OpReport total() const;   // over all ops
+  OpCounts total() const;   // over all ops
   double fidelity() const;  // matched / (matched + mismatched), 1 if none
 };
 

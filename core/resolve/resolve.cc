@@ -950,7 +950,10 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   if (touched.file == 0) return;
   const Namespace::Type type = names_.file(touched.file).type;
   if (type == Namespace::Type::kDirectory) a.marks |= FEIGN_DIRECTORY;
-  if (type == Namespace::Type::kSymlink) a.marks |= FEIGN_SYMLINK;
+  // What was renamed onto a link ends what that led to.
+  const bool replaces = effect == Effect::kRename && touched.file2 != 0 &&
+                        names_.file(touched.file2).type == Namespace::Type::kSymlink;
+  if (type == Namespace::Type::kSymlink || replaces) a.marks |= FEIGN_SYMLINK;
   const bool removes = effect == Effect::kRmdir || effect == Effect::kUnlinkat;
   if (removes && a.result >= 0 && type == Namespace::Type::kDirectory) removed(from);
   if (effect == Effect::kRename && a.result >= 0) {

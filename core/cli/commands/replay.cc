@@ -73,7 +73,7 @@ Result<double> parse_share(const std::string& text) {
 
 // Whether an activity came to anything that could be compared.
 bool compared(const Report& report) {
-  const OpReport sum = report.total();
+  const OpCounts sum = report.total();
   return sum.matched + sum.mismatched != 0;
 }
 

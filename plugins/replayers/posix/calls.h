@@ -80,12 +80,10 @@ struct Replayer {
   feign::Written written;
   std::mutex open_mutex;           // opening what was open before the trace
   std::set<uint32_t> unplaced;     // … whose offset nobody moved or asked for yet: handles
-  std::atomic<uint32_t> names{0};  // that were made up
+  std::atomic<uint32_t> made_up{0};  // names
   std::mutex listings_mutex;
   std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
-  std::atomic<uint64_t> generation{1};   // of directories: grows when a name of one changed
-  std::atomic<uint64_t> made{1};         // grows when one that was missing may be there
-  Missing missing;
+  Names names;
   std::mutex aio_mutex;
   struct Aio {
     aio_context_t context = 0;
@@ -174,8 +172,7 @@ struct Context {
   }
 
   Where where(uint32_t path) {
-    return t_directories.find(r->host, r->root, path, r->generation.load(std::memory_order_acquire),
-                              r->made.load(std::memory_order_acquire), r->missing, r);
+    return t_directories.find(r->host, r->root, path, r->names, r);
   }
   // Both at once: finding one may close the directory that the other was found in.
   std::pair<Where, Where> where(uint32_t path, uint32_t path2) {
@@ -187,10 +184,9 @@ struct Context {
   }
   // The names that the program's kernel looked up before the last one of each path.
   void look_up(const feign_activity& a) {
-    const uint64_t generation = r->generation.load(std::memory_order_acquire);
     const auto again = [&](uint32_t path, uint32_t components) {
       if (path != 0 && components > 1)
-        t_directories.look_up(text(path), components, r->root, generation, r);
+        t_directories.look_up(text(path), components, r->root, r->names, r);
     };
     again(a.path, FEIGN_NAMED_BY(a.marks));
     again(a.path2, FEIGN_NAMED_BY2(a.marks));
@@ -200,14 +196,15 @@ struct Context {
   int target(uint32_t path, uint64_t flags = O_PATH) {
     return feign::open_in_root(r->root, text(path), flags | O_CLOEXEC, 0);
   }
-  void names_changed() {
-    r->generation.fetch_add(1, std::memory_order_acq_rel);
+  // A directory or link has this name no longer; `below`: but another one, and all in it, too.
+  void name_changed(uint32_t path, const Where& where, bool below) {
+    r->names.changes.add(where.plain ? text(path) : "", below);
     made();
   }
-  void made() { r->made.fetch_add(1, std::memory_order_acq_rel); }
+  void made() { r->names.made.fetch_add(1, std::memory_order_acq_rel); }
   // A call made this name, if it went well. (By a new link, other names are there, too.)
   int64_t made(uint32_t path, int64_t result) {
-    if (result >= 0 && r->missing.any() && r->missing.may_have(text(path))) made();
+    if (result >= 0 && r->names.missing.any() && r->names.missing.may_have(text(path))) made();
     return result;
   }
 
@@ -241,7 +238,7 @@ struct Context {
         a.value_count != 0 ? a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV) : 0;
     int fd;
     const bool whole = ((flags & O_PATH) && !(flags & O_NOFOLLOW)) || resolve != 0;
-    const Where w = whole ? Where{0, nullptr} : where(a.path);
+    const Where w = whole ? Where{0, nullptr, false} : where(a.path);
     if (w.dir < 0) return w.dir;
     if (w.name != nullptr) {
       fd = ::openat(w.dir, w.name, flags | O_NOFOLLOW, static_cast<mode_t>(mode));
@@ -430,7 +427,7 @@ struct Context {
     if (w.name == nullptr) return flags & AT_REMOVEDIR ? -EBUSY : -EISDIR;
     const int64_t result = checked(::unlinkat(w.dir, w.name, flags & AT_REMOVEDIR));
     if (result == 0 && ((flags & AT_REMOVEDIR) || (a.marks & (FEIGN_SYMLINK | FEIGN_DIRECTORY))))
-      names_changed();
+      name_changed(a.path, w, false);
     return result;
   }
 
@@ -444,7 +441,10 @@ struct Context {
       result = rename_by_hand(from, to, a.flags);
     // What changes places with it may be a directory.
     const bool other = (a.flags & RENAME_EXCHANGE) != 0;
-    if (result == 0 && (other || (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)))) names_changed();
+    if (result == 0 && (other || (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)))) {
+      name_changed(a.path, from, true);
+      name_changed(a.path2, to, true);
+    }
     return made(a.path2, result);
   }
 
@@ -466,7 +466,7 @@ struct Context {
   }
   // That nothing has.
   std::string a_name() {
-    return ".feign-" + std::to_string(::getpid()) + "-" + std::to_string(r->names.fetch_add(1));
+    return ".feign-" + std::to_string(::getpid()) + "-" + std::to_string(r->made_up.fetch_add(1));
   }
   // O_TMPFILE where the file system has none: a file whose name goes at once.
   int nameless(const feign_activity& a, int flags, mode_t mode) {

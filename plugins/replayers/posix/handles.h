@@ -108,7 +108,11 @@ class Descriptors {
   }
   // Closes it, or the stream on it; -1 with errno set if that fails or there is none.
   int close(uint32_t handle) {
-    const int fd = fds_.exchange(handle, 0) - 1;
+    const int fd = take(handle);
+    if (fd < 0) {
+      errno = EBADF;
+      return -1;
+    }
     if (FILE* file = files_.exchange(handle, nullptr); file != nullptr) return ::fclose(file);
     return ::close(fd);
   }
@@ -149,7 +153,10 @@ class Descriptors {
   }
 
  private:
-  int take(uint32_t handle) { return fds_.exchange(handle, 0) - 1; }
+  // No look-up of what is not there writes.
+  int take(uint32_t handle) {
+    return fds_.get(handle) == 0 ? -1 : fds_.exchange(handle, 0) - 1;
+  }
 
   ByHandle<int> fds_;  // plus 1
   ByHandle<FILE*> files_;
