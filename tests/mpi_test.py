@@ -264,6 +264,7 @@ def replays_with(tmp, trace, code):
     at = launch.index("-np")
     r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
     assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
+    return r.json()
 
 
 def test_what_is_received_lies_elsewhere_than_what_is_sent():
@@ -294,6 +295,19 @@ def test_messages_of_more_than_an_int_of_bytes_are_whole():
                      "  if (bytes(n, t) < 1 << 20) return PMPI_Recv(in, n, t, from, tag, c, s);\n"
                      f"  if (bytes(n, t) < {size}) return MPI_ERR_TRUNCATE;\n"
                      f"  ((volatile char *)in)[{size} - 1] = 1;\n  return MPI_SUCCESS;\n}}\n")
+
+
+def test_collective_calls_that_are_made_shorter_are_told():
+    """With a length for each member there are 2 GiB over all of them; the report says so where it is less than was recorded."""
+    for size, told in ((3_000_000_001, True), (1000, False)):
+        with Tmp() as tmp:
+            call = f"Allgather size='{size}' count='{size}' cid='0'"
+            report = replays_with(tmp, project(tmp, [call], [call]),
+                                  "#include <mpi.h>\n"
+                                  "int MPI_Allgather(const void *out, int n, MPI_Datatype t, void *in, int m, MPI_Datatype u, MPI_Comm c) {\n"
+                                  "  if (n > 1 << 20) return MPI_SUCCESS;\n"
+                                  "  return PMPI_Allgather(out, n, t, in, m, u, c);\n}\n")
+            assert any("are made with fewer bytes" in note for note in report["notes"]) == told, report["notes"]
 
 
 def test_what_cannot_be_mapped_is_an_error():

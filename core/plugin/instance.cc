@@ -133,7 +133,7 @@ struct Instance::Impl {
     try {
       if (level == FEIGN_LOG_INFO || level == FEIGN_LOG_WARN) {
         Impl& self = of(host);
-        const std::lock_guard lock(self.failure_mutex);
+        const std::lock_guard lock(self.tables.notes_mutex);
         auto& said = level == FEIGN_LOG_INFO ? self.tables.notes : self.tables.warnings;
         if (said.size() < Tables::kMostNotes) said.push_back(self.name + ": " + text);
       }

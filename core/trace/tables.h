@@ -114,6 +114,7 @@ struct Tables {
   LeftOuts left_out;
   std::vector<Statistic> statistics;
   static constexpr size_t kMostNotes = 100;  // of each sort
+  std::mutex notes_mutex;                    // instances may speak while others do
   std::vector<std::string> notes;            // what plug-ins said once a run (FEIGN_LOG_INFO)
   std::vector<std::string> warnings;         // … what they warned of; said already
   std::vector<std::string> sources;          // input files, as FEIGN_PLACE_SOURCE counts them

@@ -393,10 +393,15 @@ Piece bytes_at(const Stream& s, void* at, uint64_t bytes) {
   return {at, 1, s.r->many_bytes(bytes)};
 }
 
-int length_of(const Stream& s, uint64_t bytes) {
+int length_of(const Stream& s, uint64_t bytes, int64_t most) {
   if (s.r->options.comm == kOrder) return 1;
-  const int64_t most = std::min<int64_t>(s.r->half - 1, INT_MAX);
-  return bytes == FEIGN_UNKNOWN ? 0 : static_cast<int>(std::min(bytes, uint64_t(most)));
+  if (bytes == FEIGN_UNKNOWN) return 0;
+  const auto fits = static_cast<uint64_t>(std::min({most, s.r->half - 1, int64_t{INT_MAX}}));
+  if (bytes > fits && !s.r->said_cut.exchange(true))
+    s.r->host->log(s.r->host, FEIGN_LOG_INFO,
+                   "collective calls of more than 2 GiB a member (or over all members, where each "
+                   "has a length of its own) are made with fewer bytes");
+  return static_cast<int>(std::min(bytes, fits));
 }
 
 const Group* collective(Stream& s) {

@@ -53,10 +53,8 @@ std::vector<int> listed(const Stream& s, int from, int n, int64_t unit) {
   for (int i = 0; i < n; ++i) {
     const uint64_t count = s.a->values[first + static_cast<uint32_t>(i)];
     if (count > INT_MAX) return {};
-    const uint64_t bytes =
-        s.r->options.comm == kOrder ? 1 : count * static_cast<uint64_t>(unit);  // as length_of
-    sizes.push_back(static_cast<int>(std::min<uint64_t>(
-        bytes, static_cast<uint64_t>(std::min(most_each(s, n), most_placed(n))))));
+    sizes.push_back(length_of(s, count * static_cast<uint64_t>(unit),
+                              std::min(most_each(s, n), most_placed(n))));
   }
   return sizes;
 }
@@ -138,10 +136,19 @@ void reduce(Stream& s, uint32_t op, const Group& g, int root) {
   begun(s, status, q);
 }
 
+void broadcast(Stream& s, uint32_t op, const Group& g, int root) {
+  Piece d = piece(s, true, s.a->length, s.args->count, s.args->type);
+  if (s.r->options.comm == kOrder) d = {s.space.get(), 1, MPI_BYTE};
+  if (op == FEIGN_MPI_BCAST) return s.answer(MPI_Bcast(d.at, d.count, d.type, root, g.comm));
+  MPI_Request q = MPI_REQUEST_NULL;
+  const int status = MPI_Ibcast(d.at, d.count, d.type, root, g.comm, &q);
+  begun(s, status, q);
+}
+
 // With those that are next to it: the communicator knows who they are.
 void neighbours(Stream& s, uint32_t op, const Group& g) {
   char *out = s.space.get(), *in = out + s.r->half;
-  const int bytes = std::min(length_of(s, s.a->length), most_each(s, std::max(g.in, g.out)));
+  const int bytes = length_of(s, s.a->length, most_each(s, std::max(g.in, g.out)));
   MPI_Request q = MPI_REQUEST_NULL;
   switch (op) {
     case FEIGN_MPI_NEIGHBOR_ALLGATHER:
@@ -216,9 +223,25 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
   if (does == Does::kNeighbours && g->in + g->out != 0) return neighbours(s, op, *g);
   if (x.rank != kAbsent && !root_of(s, *g, root, is_root))
     return s.skip("its root is not in its communicator");
+  switch (op) {
+    case FEIGN_MPI_BCAST:
+    case FEIGN_MPI_IBCAST:
+      return broadcast(s, op, *g, root);
+    case FEIGN_MPI_REDUCE:
+    case FEIGN_MPI_IREDUCE:
+    case FEIGN_MPI_ALLREDUCE:
+    case FEIGN_MPI_IALLREDUCE:
+    case FEIGN_MPI_SCAN:
+    case FEIGN_MPI_ISCAN:
+    case FEIGN_MPI_EXSCAN:
+    case FEIGN_MPI_IEXSCAN:
+      return reduce(s, op, *g, root);
+    default:
+      break;
+  }
   // Of what each rank sends, or gets.
-  const int bytes = std::min(length_of(s, s.a->length), most);
-  const int got = std::min(length_of(s, s.known(x.size2, s.a->length)), most);
+  const int bytes = length_of(s, s.a->length, most);
+  const int got = length_of(s, s.known(x.size2, s.a->length), most);
   // Within one group as much comes from each as goes to each; of two groups each sends its own.
   const int each = g->first != 0 ? got : bytes;
   MPI_Request q = MPI_REQUEST_NULL;
@@ -230,23 +253,6 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_IBARRIER:
       status = MPI_Ibarrier(comm, &q);
       return begun(s, status, q);
-    case FEIGN_MPI_BCAST:
-    case FEIGN_MPI_IBCAST: {
-      Piece d = piece(s, true, s.a->length, x.count, x.type);
-      if (s.r->options.comm == kOrder) d = {out, 1, MPI_BYTE};
-      if (op == FEIGN_MPI_BCAST) return s.answer(MPI_Bcast(d.at, d.count, d.type, root, comm));
-      status = MPI_Ibcast(d.at, d.count, d.type, root, comm, &q);
-      return begun(s, status, q);
-    }
-    case FEIGN_MPI_REDUCE:
-    case FEIGN_MPI_IREDUCE:
-    case FEIGN_MPI_ALLREDUCE:
-    case FEIGN_MPI_IALLREDUCE:
-    case FEIGN_MPI_SCAN:
-    case FEIGN_MPI_ISCAN:
-    case FEIGN_MPI_EXSCAN:
-    case FEIGN_MPI_IEXSCAN:
-      return reduce(s, op, *g, root);
     case FEIGN_MPI_REDUCE_SCATTER_BLOCK:
       return s.answer(MPI_Reduce_scatter_block(out, in, got, MPI_BYTE, MPI_BOR, comm));
     case FEIGN_MPI_IREDUCE_SCATTER_BLOCK:

@@ -150,6 +150,7 @@ struct Replayer {
   size_t longest = 0;
   // Half of a stream's address space is sent from, half received into: the same on all processes.
   int64_t half = 0;
+  std::atomic<bool> said_cut{false};
 
   std::mutex types_mutex;
   std::unordered_map<uint32_t, std::unique_ptr<Type>> types;
@@ -235,7 +236,7 @@ struct Stream {
 };
 
 // As bytes, where both ends must agree on the length without the datatype.
-int length_of(const Stream& s, uint64_t bytes);
+int length_of(const Stream& s, uint64_t bytes, int64_t most = INT64_MAX);
 struct Piece {
   void* at;
   int count;
