@@ -104,6 +104,7 @@ struct Replayer {
 // A stream, and how its calls are made.
 struct Context {
   Replayer* r = nullptr;
+  Directories* directories = &t_directories;  // of the thread that opened the stream, and serves it
   feign_outcome* outcome = nullptr;
   char* read_buffer = nullptr;  // the thread's
   char* fill_buffer = nullptr;  // of its own, if what is written depends on where
@@ -172,21 +173,21 @@ struct Context {
   }
 
   Where where(uint32_t path) {
-    return t_directories.find(r->host, r->root, path, r->names, r);
+    return directories->find(r->host, r->root, path, r->names, r);
   }
   // Both at once: finding one may close the directory that the other was found in.
   std::pair<Where, Where> where(uint32_t path, uint32_t path2) {
     for (;;) {
-      const uint64_t before = t_directories.emptied();
+      const uint64_t before = directories->emptied();
       const std::pair<Where, Where> found{where(path), where(path2)};
-      if (t_directories.emptied() == before) return found;
+      if (directories->emptied() == before) return found;
     }
   }
   // The names that the program's kernel looked up before the last one of each path.
   void look_up(const feign_activity& a) {
     const auto again = [&](uint32_t path, uint32_t components) {
       if (path != 0 && components > 1)
-        t_directories.look_up(text(path), components, r->root, r->names, r);
+        directories->look_up(text(path), components, r->root, r->names, r);
     };
     again(a.path, FEIGN_NAMED_BY(a.marks));
     again(a.path2, FEIGN_NAMED_BY2(a.marks));
