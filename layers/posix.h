@@ -290,17 +290,17 @@ int statx(int dirfd, const char *pathname, int flags, unsigned int mask, struct 
 
 //@ op 35 access kind=stat effect=access result=zero
 //@ args path mode:access
-//@ replay c.access(a)
+//@ replay c.access(a, fd)
 int access(const char *pathname, int mode);
 
 //@ op 36 faccessat kind=stat effect=access result=zero
 //@ args dir path mode:access
-//@ replay c.access(a)
+//@ replay c.access(a, fd)
 int faccessat(int dirfd, const char *pathname, int mode);
 
 //@ op 37 faccessat2 kind=stat effect=access result=zero
 //@ args dir path mode:access flags:at
-//@ replay c.access(a)
+//@ replay c.access(a, fd)
 int faccessat2(int dirfd, const char *pathname, int mode, int flags);
 
 //@ op 38 readlink kind=stat effect=readlink result=bytes nofollow
@@ -414,7 +414,7 @@ int fchmodat2(int dirfd, const char *pathname, mode_t mode, unsigned int flags);
 
 //@ op 73 truncate kind=size effect=truncate result=zero
 //@ args path length
-//@ replay c.truncate(a)
+//@ replay c.truncate(a, fd)
 int truncate(const char *path, off_t length);
 
 //@ op 74 ftruncate kind=size effect=ftruncate result=zero

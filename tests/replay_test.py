@@ -404,6 +404,13 @@ def test_what_is_no_directory_leads_nowhere():
             assert r["mismatched"] == 0, (fd, r["mismatches"])
 
 
+def test_a_file_without_a_name_is_used_by_its_descriptors():
+    all_as_recorded(('openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3', 'write(3, "abc", 3) = 3', 'unlink("/f") = 0', 'openat(AT_FDCWD, "/proc/self/fd/3", O_RDONLY) = 4',
+                     'truncate("/proc/self/fd/3", 10) = 0', 'lseek(3, 0, SEEK_END) = 10', 'truncate("/dev/fd/4", 5) = 0', 'lseek(4, 0, SEEK_END) = 5', 'access("/proc/self/fd/3", R_OK|W_OK) = 0',
+                     'faccessat2(AT_FDCWD, "/proc/self/fd/3", F_OK, 0) = 0', 'setxattr("/proc/self/fd/3", "user.a", "1", 1, 0) = 0', 'getxattr("/proc/self/fd/3", "user.a", "1", 100) = 1',
+                     'listxattr("/proc/self/fd/4", "user.a", 100) = 7', 'removexattr("/proc/self/fd/4", "user.a") = 0'))
+
+
 def test_who_leaves_its_root_behind_stays_where_it_is():
     all_as_recorded(('mkdir("/w", 0755) = 0', 'mkdir("/w/r", 0755) = 0', 'chdir("/w") = 0', 'chroot("r") = 0', 'getcwd("(unreachable)/w", 1024) = 16', 'mkdir("d", 0755) = 0', 'rmdir("d") = 0',
                      'chdir("..") = 0', 'rmdir("w/r") = 0'))

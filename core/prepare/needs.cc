@@ -165,6 +165,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       }
       if (a.result >= 0 && S_ISDIR(a.mode)) is_directory(file);
       return;
+    case Effect::kTruncate:  // by its name below /proc/self/fd
     case Effect::kFtruncate:
       if (a.result < 0) return;
       seen(file).changed = true;

@@ -935,8 +935,12 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   // By way of its descriptor: the file may have no name, or another one by now.
   if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) &&
       (effect == Effect::kLink || effect == Effect::kChmod || effect == Effect::kAttr ||
-       effect == Effect::kStat || effect == Effect::kStatat)) {
+       effect == Effect::kStat || effect == Effect::kStatat || effect == Effect::kAccess ||
+       effect == Effect::kTruncate || effect == Effect::kGetXattr || effect == Effect::kSetXattr ||
+       effect == Effect::kRemoveXattr)) {
     fill(a, open);
+    if (effect == Effect::kTruncate && a.result >= 0 && open->file != 0)
+      names_.file(open->file).size = a.length;
     if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
       names_.link(open->file, a.path2);
     return;

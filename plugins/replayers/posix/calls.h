@@ -398,9 +398,11 @@ struct Context {
     return result;
   }
 
-  int64_t access(const feign_activity& a) {
-    if (a.path == 0) return skip("no path was recorded");
+  int64_t access(const feign_activity& a, int fd) {
     const int mode = static_cast<int>(a.mode & 7);
+    if (a.handle != 0)
+      return fd < 0 ? -EBADF : checked(::faccessat(AT_FDCWD, by_descriptor(fd), mode, 0));
+    if (a.path == 0) return skip("no path was recorded");
     const Where w = where(a.path);
     if (w.dir < 0) return w.dir;
     if (w.name != nullptr) {
@@ -934,7 +936,10 @@ struct Context {
       (void)::lseek(fd, static_cast<off_t>(a.offset), SEEK_SET);
   }
 
-  int64_t truncate(const feign_activity& a) {
+  int64_t truncate(const feign_activity& a, int fd) {
+    if (a.handle != 0)
+      return fd < 0 ? -EBADF
+                    : checked(::truncate(by_descriptor(fd), static_cast<off_t>(a.length)));
     if (a.path == 0) return skip("no path was recorded");
     const int at = target(a.path, O_WRONLY | O_NOCTTY | O_NONBLOCK);
     if (at < 0) return at;
