@@ -842,6 +842,15 @@ def test_a_root_holds_names_that_go_up():
     assert replayed(lines)[1] == {"/c": None, "/c/x": None, "/c/z": 0, "/c/y": 0}
 
 
+def test_links_in_a_root_lead_from_it():
+    lines = ['1 1.0 mkdir("/c", 0777) = 0', '1 1.1 mkdir("/c/d", 0777) = 0', '1 1.2 symlink("/e", "/l") = 0', '2 1.3 chroot("/c") = 0', '2 1.4 symlink("/d", "/l") = 0', '2 1.5 symlink("../../d", "/up") = 0',
+             '2 1.6 creat("/l/f", 0644) = 3', '2 1.7 creat("/up/g", 0644) = 4', '2 1.8 rename("/up/g", "/l/h") = 0', '2 1.9 stat("/l", {st_mode=S_IFDIR|0755, ...}) = 0', '1 2.0 mkdir("/e", 0777) = 0',
+             '1 2.1 creat("/l/x", 0644) = 3', '1 2.2 stat("/c/up/f", 0x1) = -1 ENOENT (No such file or directory)', '2 2.3 open("/l/f", O_RDONLY) = 5']
+    report, sizes = replayed(lines)
+    assert report["mismatched"] == 0, report["mismatches"]
+    assert {name for name, size in sizes.items() if size == 0} == {"/e/x", "/c/d/h", "/c/d/f"}, sizes
+
+
 def test_a_file_of_unknown_origin_waits_for_its_name():
     """Its process was handed a descriptor that nobody saw opened there; by dependencies, too."""
     lines = ['1 1.1 openat(AT_FDCWD</w>, "c", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</w/c> <0.01>', '2 1.2 write(1</w/c>, "abc", 3) = 3 <0.01>', '2 1.3 close(1</w/c>) = 0 <0.01>',

@@ -66,15 +66,20 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
   constexpr int kMostLinks = 40;  // as the kernel: then it is a circle
   if (links_ == 0) return path;
   const uint64_t key = uint64_t{path} << 1 | (follow ? 1 : 0);
-  if (const auto at = canonical_.find(key); at != canonical_.end()) return at->second;
-  if (const uint32_t known = by_directory(path, follow); known != 0) return canonical_[key] = known;
+  const auto kept = [&](uint32_t known) {
+    if (root_ == 0) canonical_[key] = known;
+    return known;
+  };
+  if (const auto at = canonical_.find(key); root_ == 0 && at != canonical_.end()) return at->second;
+  if (const uint32_t known = by_directory(path, follow); known != 0) return kept(known);
+  const std::string_view root = root_ != 0 ? strings_.text(root_) : std::string_view();
   std::string out, text(strings_.text(path));
   int links = 0;
   std::string_view todo = text;
   for (std::string_view part; !(part = take_component(todo)).empty();) {
     if (part == "..") {
       const size_t slash = out.rfind('/');
-      out.resize(slash == std::string::npos ? 0 : slash);
+      if (root.empty() || out != root) out.resize(slash == std::string::npos ? 0 : slash);
       continue;
     }
     const size_t above = out.size();
@@ -85,14 +90,14 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
     if (f.type == Type::kSymlink && f.target != 0 && (follow || !last)) {
       if (++links > kMostLinks) break;
       const std::string_view target = strings_.text(f.target);
-      out.resize(target.starts_with('/') ? 0 : above);
+      out.resize(above);
+      if (target.starts_with('/')) out = root;
       text = std::string(target) + "/" + std::string(todo);
       todo = text;
       if (out.size() + todo.size() > (size_t{16} << 10)) return path;  // no path is that long
     }
   }
-  const uint32_t result = links > kMostLinks ? path : strings_.intern(out.empty() ? "/" : out);
-  return canonical_[key] = result;
+  return kept(links > kMostLinks ? path : strings_.intern(out.empty() ? "/" : out));
 }
 
 uint32_t Namespace::new_file(Type type, bool created, bool certain) {

@@ -84,6 +84,8 @@ class Namespace {
   // its end only if `follow`. (path_resolution(7))
   uint32_t canonical(uint32_t path, bool follow);
   bool has_links() const { return links_ != 0; }
+  // Where links lead whose targets begin with a slash: a process's root (chroot(2)); 0: "/".
+  void links_lead_from(uint32_t root) { root_ = root; }
 
  private:
   // kNoFile: if anything is there, it is a directory.
@@ -119,8 +121,9 @@ class Namespace {
   std::vector<File> files_;             // [0] is none
   std::vector<uint32_t> slot_by_path_;  // by string id
   uint32_t links_ = 0;                  // symbolic links whose target is known
+  uint32_t root_ = 0;
   void links_changed() { canonical_.clear(); }
-  std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, by its arguments
+  std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, of no other root
 };
 
 }  // namespace feign

@@ -817,6 +817,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
       names_.at(names_.canonical(open->path, true)) != open->file)
     return open_again(a, t, *open);
   const uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
+  if (t.place->root != 0) a.path = path;
   if (path != 0 && is_disk(tables_.strings.text(path)))
     a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is
   uint32_t marks = 0;
@@ -948,6 +949,10 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   if (no_storage(a, a.path)) return;
   const uint32_t from = names_.canonical(a.path, false);
   const uint32_t to = a.path2 != 0 ? names_.canonical(a.path2, false) : 0;
+  if (t.place->root != 0) {  // whoever replays has another root
+    a.path = (a.marks & FEIGN_NOFOLLOW) ? from : names_.canonical(a.path, true);
+    if (effect == Effect::kLink || effect == Effect::kRename) a.path2 = to;
+  }
   const Namespace::Touched touched = names_.apply(a, effect);
   a.file = touched.file;
   if (touched.created) a.marks |= FEIGN_CREATES;
@@ -1049,6 +1054,7 @@ const char* Resolve::apply(Record& r) {
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
+  names_.links_lead_from(thread().place->root);
   found_open_ = a.result != -EBADF;
   if (effect == Effect::kMap || effect == Effect::kUnmap || effect == Effect::kRemap ||
       effect == Effect::kMapped)
@@ -1371,7 +1377,9 @@ const char* Resolve::apply(Record& r) {
     }
     case Effect::kChroot:
       path_call(r, t, effect);
-      if (ok && a.path != 0) t.place->root = names_.canonical(a.path, true);
+      if (!ok || a.path == 0) return nullptr;
+      t.place->root = names_.canonical(a.path, true);
+      if (tables_.strings.text(t.place->root) == "/") t.place->root = 0;
       return nullptr;
     case Effect::kFchdir: {
       Description* d = find(t, a.handle, hint);
