@@ -851,6 +851,17 @@ def test_links_in_a_root_lead_from_it():
     assert {name for name, size in sizes.items() if size == 0} == {"/e/x", "/c/d/h", "/c/d/f"}, sizes
 
 
+def test_a_working_directory_that_no_call_in_the_trace_tells():
+    """unshare is none of strace's %process: a thread's chdir is not that of the others, as the annotation shows."""
+    lines = ['1 1.0 mkdir("/w", 0777) = 0', '1 1.1 chdir("/w") = 0', '1 1.2 mkdir("sub", 0777) = 0', '1 1.3 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 2', '2 1.4 chdir("sub") = 0',
+             '2 1.5 openat(AT_FDCWD</w/sub>, "a", O_WRONLY|O_CREAT, 0666) = 3</w/sub/a>', '1 1.6 openat(AT_FDCWD</w>, "b", O_WRONLY|O_CREAT, 0666) = 4</w/b>', '1 1.7 mkdir("d", 0777) = 0', '2 1.8 mkdir("e", 0777) = 0']
+    report, sizes = replayed(lines)
+    assert report["mismatched"] == 0 and set(sizes) == {"/w", "/w/sub", "/w/sub/a", "/w/b", "/w/d", "/w/sub/e"}, sizes
+    # A name that the directory had is none of another.
+    lines = ['1 1.0 mkdir("/w", 0777) = 0', '1 1.1 chdir("/w") = 0', '2 1.2 rename("/w", "/v") = 0', '1 1.3 openat(AT_FDCWD</w>, "a", O_WRONLY|O_CREAT, 0666) = 3</v/a>']
+    assert set(replayed(lines)[1]) == {"/v", "/v/a"}
+
+
 def test_a_file_of_unknown_origin_waits_for_its_name():
     """Its process was handed a descriptor that nobody saw opened there; by dependencies, too."""
     lines = ['1 1.1 openat(AT_FDCWD</w>, "c", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</w/c> <0.01>', '2 1.2 write(1</w/c>, "abc", 3) = 3 <0.01>', '2 1.3 close(1</w/c>) = 0 <0.01>',

@@ -520,11 +520,22 @@ void Resolve::moves(const Thread& t, uint32_t directory, bool gone) {
   t.place->gone = gone;
 }
 
-void Resolve::works_in(const Thread& t, uint32_t hint) {
-  if (hint != 0 && (t.place->path == 0 || (told_ && !moves_seen_))) t.place->path = hint;
+void Resolve::works_in(Thread& t, uint32_t hint) {
+  if (hint == 0 || hint == t.place->path) return;
+  if (t.place->path == 0 || (told_ && !moves_seen_)) {
+    t.place->path = hint;
+    return;
+  }
+  if (!told_ || t.place->gone) return;
+  // In another directory than calls say, and not in the same under a name that it had: it left what
+  // it shared with others, by a call that is missing (strace -e trace=%process has no unshare).
+  const uint32_t there = names_.at(names_.canonical(hint, true));
+  if (there == 0 || there == names_.at(names_.canonical(t.place->path, true))) return;
+  if (t.place.use_count() > 1) t.place = std::make_shared<Place>(*t.place);
+  t.place->path = hint;
 }
 
-uint32_t Resolve::absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {
+uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {
   // Longer than any that a program got to: trees that deep are kept account of no more.
   constexpr size_t kLongest = size_t{16} << 10;
   const std::string_view text = tables_.strings.text(path);

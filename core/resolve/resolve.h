@@ -111,8 +111,8 @@ class Resolve {
   bool part_of_tracked(feign_activity& a, Thread& t, Effect effect);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
 
-  uint32_t absolute(const Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
-  void works_in(const Thread& t, uint32_t hint);
+  uint32_t absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
+  void works_in(Thread& t, uint32_t hint);
   static void moves(const Thread& t, uint32_t directory, bool gone);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
