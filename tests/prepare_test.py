@@ -466,6 +466,21 @@ def test_a_directory_that_moves_before_it_is_listed():
             assert report["mismatched"] == 0 and not os.path.exists(root.at("a")) and not os.path.exists(root.at("b")), report["mismatches"]
 
 
+def test_one_listing_that_others_disturbed_makes_up_no_entry():
+    """What was being made and removed while it was read may be in it; the next ones tell better."""
+    listing = lambda size: ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', f'getdents64(3, 0x5, 32768) = {size}', 'getdents64(3, 0x5, 32768) = 0', 'close(3) = 0']
+    for sizes, left, others in (((72, 48, 48, 48), [], 1), ((72, 48, 72, 72), ["~0~~"], 1), ((72,), ["~0~~"], 0)):
+        with Tmp() as tmp:
+            root = Root(tmp, sum(map(listing, sizes), []))
+            report = root()
+            assert report["mismatched"] == others and os.listdir(root.at("d")) == left, (sizes, report["mismatches"], os.listdir(root.at("d")))
+    # What the trace made or removed between them counts for each.
+    with Tmp() as tmp:
+        root = Root(tmp, [*listing(72), 'creat("/d/a", 0644) = 3', 'close(3) = 0', *listing(96), 'unlink("/d/a") = 0', 'unlink("/d/b") = 0', *listing(48)])
+        report = root()
+        assert report["mismatched"] == 0 and os.listdir(root.at("d")) == [], report["mismatches"]
+
+
 def test_a_signal_ends_a_listing_early():
     with Tmp() as tmp:
         names = [f'newfstatat(AT_FDCWD, "/d/{c}", {{st_mode=S_IFREG|0644, st_size=5, ...}}, 0) = 0' for c in "xyz"]

@@ -48,9 +48,15 @@ void Needs::is_directory(uint32_t file) {
 
 void Needs::listed(const feign_activity& a, uint32_t file) {
   if (a.result < 0) return;
-  Listing& l = listings_[file];
-  if (l.handle == 0) l.handle = a.handle;
-  if (l.over || l.handle != a.handle) return;  // others may read it at the same time
+  std::vector<Listing>& all = listings_[file];
+  auto at = std::find_if(all.begin(), all.end(),
+                         [&](const Listing& l) { return !l.over && l.handle == a.handle; });
+  if (at == all.end()) {
+    if (all.size() == kListings || a.result == 0 || elsewhere_.contains(a.handle)) return;
+    at = all.insert(at, Listing{});
+    at->handle = a.handle;
+  }
+  Listing& l = *at;
   if (a.result > 0 && l.bytes == 0) {
     // How the trace's own doings changed what a listing shows, compared with the beginning.
     l.known = names_.file_count();
@@ -72,14 +78,19 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
 // A listing that begins anew counts from there; of one that goes on elsewhere it is not known how
 // much was shown twice.
 void Needs::listed_from(const feign_activity& a, uint32_t file) {
-  const auto at = listings_.find(file);
-  if (at == listings_.end() || a.result < 0) return;
-  Listing& l = at->second;
-  if (l.over || l.handle != a.handle || (a.flags == SEEK_CUR && a.offset == 0)) return;
-  l.bytes = 0;
-  l.by_trace = 0;
-  l.others.clear();
-  l.over = a.result != 0;
+  const auto all = listings_.find(file);
+  if (all == listings_.end() || a.result < 0 || (a.flags == SEEK_CUR && a.offset == 0)) return;
+  if (a.result != 0)
+    elsewhere_.insert(a.handle);
+  else
+    elsewhere_.erase(a.handle);
+  for (Listing& l : all->second) {
+    if (l.over || l.handle != a.handle) continue;
+    l.bytes = 0;
+    l.by_trace = 0;
+    l.others.clear();
+    l.over = a.result != 0;
+  }
 }
 
 void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file) {
@@ -414,16 +425,17 @@ void Needs::add(const feign_activity& a) {
     // A listing there showed what the trace had made by the other name.
     if (const auto l = listings_.find(behind); behind != 0 && l != listings_.end()) {
       const std::string before(strings_.text(names_.file(behind).initial_path));
-      names_.for_each_child(names_.canonical(a.path, true), [&](uint32_t path, uint32_t at) {
-        if (at == 0 || at >= l->second.known || !names_.file(at).created) return;
-        const std::string_view name = name_of(strings_.text(path));
-        const uint32_t then =
-            strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
-        auto& others = l->second.others;
-        if (std::find(others.begin(), others.end(), then) != others.end()) return;
-        l->second.by_trace += static_cast<int64_t>(entry_bytes(name));
-        others.push_back(then);
-      });
+      for (Listing& one : l->second)
+        names_.for_each_child(names_.canonical(a.path, true), [&](uint32_t path, uint32_t at) {
+          if (at == 0 || at >= one.known || !names_.file(at).created) return;
+          const std::string_view name = name_of(strings_.text(path));
+          const uint32_t then =
+              strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
+          auto& others = one.others;
+          if (std::find(others.begin(), others.end(), then) != others.end()) return;
+          one.by_trace += static_cast<int64_t>(entry_bytes(name));
+          others.push_back(then);
+        });
     }
   }
   attribute(a, effect, touched.file);
@@ -577,18 +589,29 @@ std::vector<Needed> Needs::finish() {
     n.size = std::max(n.size, from.initial);
     n.path = strings_.text(behind);
   }
-  // Entries that nothing else in the trace names, so that a listing is as long as it was.
-  const auto fill_up = [&](uint32_t id, uint32_t path) {
-    const auto l = listings_.find(id);
-    if (l == listings_.end() || l->second.bytes < 48) return;
-    const bool root = strings_.text(path) == "/";
-    int64_t missing = static_cast<int64_t>(l->second.bytes) - 48 -
-                      static_cast<int64_t>(entries[path]) - l->second.by_trace;
-    if (root) missing -= static_cast<int64_t>(entry_bytes(kRootMark));
-    for (const uint32_t other : l->second.others)
-      if (const auto was = by_path.find(other);
-          was != by_path.end() && was->second < l->second.known)
+  // Entries that nothing else in the trace names, so that a listing is as long as it was: in bytes.
+  const auto unnamed = [&](const Listing& l, uint32_t path) {
+    int64_t missing = static_cast<int64_t>(l.bytes) - 48 - static_cast<int64_t>(entries[path]) -
+                      l.by_trace;
+    for (const uint32_t other : l.others)
+      if (const auto was = by_path.find(other); was != by_path.end() && was->second < l.known)
         missing += static_cast<int64_t>(entry_bytes(name_of(strings_.text(other))));
+    return missing;
+  };
+  const auto fill_up = [&](uint32_t id, uint32_t path) {
+    const auto all = listings_.find(id);
+    if (all == listings_.end()) return;
+    const bool root = strings_.text(path) == "/";
+    const bool any_over = std::any_of(all->second.begin(), all->second.end(),
+                                      [](const Listing& l) { return l.over && l.bytes >= 48; });
+    std::vector<int64_t> said;
+    for (const Listing& l : all->second)
+      if (l.bytes >= 48 && (l.over || !any_over)) said.push_back(unnamed(l, path));
+    if (said.empty()) return;
+    // One of several may have met with what others made or removed at that time.
+    if (said.size() == kListings) std::sort(said.begin(), said.end());
+    int64_t missing = said[said.size() == kListings ? kListings / 2 : 0];
+    if (root) missing -= static_cast<int64_t>(entry_bytes(kRootMark));
     for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
       const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes
       std::string name = "~" + std::to_string(i);

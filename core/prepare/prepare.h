@@ -46,7 +46,8 @@ class Needs {
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
     std::map<uint32_t, uint64_t> attributes;          // by name (string id): greatest length
   };
-  struct Listing {  // of a directory, the first time it was read through
+  static constexpr size_t kListings = 3;
+  struct Listing {  // of a directory, the first times it was read through
     uint32_t handle = 0;
     uint64_t bytes = 0;            // getdents64's results added up
     int64_t by_trace = 0;          // of them, those of entries that the trace had made
@@ -75,7 +76,8 @@ class Needs {
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::unordered_map<uint32_t, feign_activity> waiting_;  // by stream: see settle()
   std::vector<Seen> seen_;
-  std::map<uint32_t, Listing> listings_;
+  std::map<uint32_t, std::vector<Listing>> listings_;
+  std::unordered_set<uint32_t> elsewhere_;  // handles that list from another place than the start
   std::unordered_set<uint32_t> changed_;  // paths whose names or attributes the trace changes
   std::unordered_set<uint32_t> guessed_;  // files that are there only because they were refused
   std::unordered_set<uint32_t> moved_;    // of these, directories that were renamed or removed
