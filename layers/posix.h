@@ -167,12 +167,12 @@ ssize_t pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offset);
 // Of preadv2 and pwritev2, resolve sets mode to 1 where the recorded offset was -1: at the current one.
 //@ op 18 preadv2 kind=read effect=pread2 result=bytes
 //@ args fd iov - offset flags:rwf
-//@ replay ::preadv2(fd, c.iov(a, c.read_buffer), c.iov_count(a), c.offset2(a), static_cast<int>(a.flags))
+//@ replay c.vectors2(a, fd, c.read_buffer, ::preadv2)
 ssize_t preadv2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags);
 
 //@ op 19 pwritev2 kind=write effect=pwrite2 result=bytes
 //@ args fd iov - offset flags:rwf
-//@ replay ::pwritev2(fd, c.iov(a, c.out_buffer), c.iov_count(a), c.offset2(a), static_cast<int>(a.flags))
+//@ replay c.vectors2(a, fd, c.out_buffer, ::pwritev2)
 ssize_t pwritev2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags);
 
 //@ op 20 lseek kind=seek effect=seek result=position

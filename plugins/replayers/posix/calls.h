@@ -168,6 +168,17 @@ struct Context {
   static uint64_t value(const feign_activity& a, uint32_t i) {
     return i < a.value_count ? a.values[i] : 0;
   }
+  // Without the hints that this file system does not know (tmpfs: RWF_NOWAIT).
+  int64_t vectors2(const feign_activity& a, int fd, char* memory,
+                   ssize_t (*call)(int, const iovec*, int, off64_t, int)) {
+    constexpr uint32_t kHints = RWF_NOWAIT | RWF_HIPRI;
+    const auto with = [&](uint32_t flags) {
+      return checked(
+          call(fd, iov(a, memory), iov_count(a), offset2(a), static_cast<int>(flags)));
+    };
+    const int64_t result = with(a.flags);
+    return result == -EOPNOTSUPP && (a.flags & kHints) ? with(a.flags & ~kHints) : result;
+  }
   off_t offset2(const feign_activity& a) {
     return (a.mode & 1) != 0 ? off_t{-1} : static_cast<off_t>(a.offset);
   }
@@ -1004,9 +1015,18 @@ struct Context {
     const int64_t result = checked(::fallocate(
         fd, static_cast<int>(a.flags), static_cast<off_t>(a.offset), static_cast<off_t>(a.length)));
     // Not on this file system; but the file's size is what later calls go by.
-    if (result == -EOPNOTSUPP && a.result == 0 && a.flags == 0 && ::fstat(fd, &space.stat) == 0 &&
-        S_ISREG(space.stat.st_mode) && space.stat.st_size < static_cast<off_t>(a.offset + a.length))
-      (void)::ftruncate(fd, static_cast<off_t>(a.offset + a.length));
+    if (result != -EOPNOTSUPP || a.result != 0 || ::fstat(fd, &space.stat) != 0 ||
+        !S_ISREG(space.stat.st_mode))
+      return result;
+    const auto length = static_cast<off_t>(a.length);
+    off_t size = space.stat.st_size;
+    if (a.flags & FALLOC_FL_COLLAPSE_RANGE)
+      size -= std::min(size, length);
+    else if (a.flags & FALLOC_FL_INSERT_RANGE)
+      size += length;
+    else if (!(a.flags & FALLOC_FL_KEEP_SIZE))
+      size = std::max(size, static_cast<off_t>(a.offset) + length);
+    if (size != space.stat.st_size) (void)::ftruncate(fd, size);
     return result;
   }
   int64_t fadvise(const feign_activity& a, int fd) {
