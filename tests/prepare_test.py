@@ -119,6 +119,14 @@ def test_deep_directories_are_not_looked_up_from_the_root_each():
         assert asked <= 10 * depth, asked
 
 
+def test_what_was_met_by_a_link_before_its_directory_is_listed_is_there_once():
+    with Tmp() as tmp:
+        root = Root(tmp, ['newfstatat(AT_FDCWD, "/l/met", {st_mode=S_IFREG|0644, st_size=0, ...}, 0) = 0', 'readlink("/l", "d", 1023) = 1', 'openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3',
+                          'getdents64(3, 0x5, 32768) = 96', 'getdents64(3, 0x5, 32768) = 0'])
+        report = root()
+        assert report["mismatched"] == 0 and len(os.listdir(root.at("d"))) == 2, report["mismatches"]
+
+
 def test_a_directory_that_is_listed_twice_has_its_entries_once():
     def listing(tmp, *calls):
         root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', *calls, "close(3) = 0", 'access("/d/one", F_OK) = 0'])

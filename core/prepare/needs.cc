@@ -65,7 +65,9 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
       const std::string_view name = name_of(strings_.text(path));
       const uint32_t then =
           strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
-      const bool was = at != 0 && !names_.file(at).created && names_.file(at).initial_path == then;
+      const uint32_t initial = names_.file(at).initial_path;  // perhaps by way of a link
+      const bool was = at != 0 && !names_.file(at).created && initial != 0 &&
+                       names_.canonical(initial, false) == names_.canonical(then, false);
       if (was) return;
       if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name));
       l.others.push_back(then);
