@@ -420,6 +420,17 @@ def test_what_is_no_directory_leads_nowhere():
             assert r["mismatched"] == 0, (fd, r["mismatches"])
 
 
+def test_a_descriptor_of_a_link_is_no_directory():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(
+                ('mkdir("/d", 0755) = 0', 'creat("/d/y", 0644) = 3', 'symlink("d", "/l") = 0', 'openat(AT_FDCWD, "/l", O_PATH|O_NOFOLLOW) = 7', 'openat(7, "y", O_RDONLY) = -1 ENOTDIR (Not a directory)',
+                 'unlinkat(7, "y", 0) = -1 ENOTDIR (Not a directory)')))
+        r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
+        assert r["mismatched"] == 0 and os.path.exists(os.path.join(tmp, "root/d/y")), r["mismatches"]
+
+
 def test_a_file_without_a_name_is_used_by_its_descriptors():
     all_as_recorded(('openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3', 'write(3, "abc", 3) = 3', 'unlink("/f") = 0', 'openat(AT_FDCWD, "/proc/self/fd/3", O_RDONLY) = 4',
                      'truncate("/proc/self/fd/3", 10) = 0', 'lseek(3, 0, SEEK_END) = 10', 'truncate("/dev/fd/4", 5) = 0', 'lseek(4, 0, SEEK_END) = 5', 'access("/proc/self/fd/3", R_OK|W_OK) = 0',

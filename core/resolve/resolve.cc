@@ -601,8 +601,9 @@ static uint32_t components(std::string_view path) {
 bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
   const Description* const d = find(t, handle, hint);
   if (d == nullptr) return false;
-  return (d->marks & FEIGN_NOT_A_FILE) != 0 ||
-         (d->file != 0 && names_.file(d->file).type == Namespace::Type::kFile);
+  if (d->marks & FEIGN_NOT_A_FILE) return true;
+  const Namespace::Type type = names_.file(d->file).type;  // of none: unknown
+  return type == Namespace::Type::kFile || type == Namespace::Type::kSymlink;
 }
 
 namespace {
