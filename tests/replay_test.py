@@ -438,6 +438,12 @@ def test_a_file_without_a_name_is_used_by_its_descriptors():
                      'listxattr("/proc/self/fd/4", "user.a", 100) = 7', 'removexattr("/proc/self/fd/4", "user.a") = 0'))
 
 
+def test_a_root_of_one_call_is_where_its_names_begin():
+    how = "{flags=O_RDWR|O_CREAT, mode=0644, resolve=RESOLVE_IN_ROOT}, 24"
+    all_as_recorded(('mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'openat(AT_FDCWD, "/w", O_RDONLY|O_DIRECTORY) = 3', 'symlink("/d", "/w/l") = 0', f'openat2(3, "../../x", {how}) = 4', 'stat("/w/x", 0x1) = 0',
+                     f'openat2(3, "/l/y", {how}) = 5', 'stat("/w/d/y", 0x1) = 0', f'openat2(3, "/l/../z", {how}) = 6', 'stat("/w/z", 0x1) = 0', 'stat("/w/l/y", 0x1) = -1 ENOENT (No such file or directory)'))
+
+
 def test_who_leaves_its_root_behind_stays_where_it_is():
     all_as_recorded(('mkdir("/w", 0755) = 0', 'mkdir("/w/r", 0755) = 0', 'chdir("/w") = 0', 'chroot("r") = 0', 'getcwd("(unreachable)/w", 1024) = 16', 'mkdir("d", 0755) = 0', 'rmdir("d") = 0',
                      'chdir("..") = 0', 'rmdir("w/r") = 0'))

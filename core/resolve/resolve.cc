@@ -799,18 +799,22 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.mode = 0600;
   }
   a.mode &= ~t.place->umask;
-  if (a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT)) {  // openat2: "/" is the directory
-    const std::string_view text = tables_.strings.text(a.path);
-    if (text.starts_with('/'))
-      a.path = tables_.strings.intern(clean_path(text).replace(0, 1, "./"));
-  }
   const std::string_view text = tables_.strings.text(a.path);
+  uint32_t in_root = 0;
+  if (a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT))  // openat2: "/" is the directory
+    in_root = absolute(t, a.handle, hint, tables_.strings.intern("."));
+  if (in_root != 0) {
+    in_root = names_.canonical(in_root, true);
+    names_.links_lead_from(in_root);
+    const std::string root(tables_.strings.text(in_root));
+    in_root = tables_.strings.intern(clean_path(physical(root, text, root.size())));
+  }
   const bool up = text.find("..") != std::string_view::npos;
   const bool odd = (a.result == -ENOTDIR && no_directory(t, a.handle, hint)) ||
                    form_decides(a, Effect::kOpen, text);
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
   const bool on = leads_on(a, Effect::kOpen, text);
-  a.path = odd ? 0 : absolute(t, a.handle, hint, a.path);
+  a.path = odd ? 0 : in_root != 0 ? in_root : absolute(t, a.handle, hint, a.path);
   if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   // ".." may be behind a link that nothing has told of yet.
   const bool unnamed = (a.flags & O_TMPFILE) == O_TMPFILE;
@@ -829,7 +833,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
       names_.at(names_.canonical(open->path, true)) != open->file)
     return open_again(a, t, *open);
   const uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
-  if (t.place->root != 0) a.path = path;
+  if (t.place->root != 0 || in_root != 0) a.path = path;
   if (path != 0 && is_disk(tables_.strings.text(path)))
     a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is
   uint32_t marks = 0;
