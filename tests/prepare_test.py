@@ -489,6 +489,32 @@ def test_one_listing_that_others_disturbed_makes_up_no_entry():
         assert report["mismatched"] == 0 and os.listdir(root.at("d")) == [], report["mismatches"]
 
 
+def test_listings_tell_what_was_there_before_it_was_written_over():
+    """An open with O_CREAT, or a rename to a name, may find a file or none: entries of no other name are these."""
+    def listing(size):
+        return ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', f"getdents64(3, 0x5, 32768) = {size}", "getdents64(3, 0x5, 32768) = 0", "close(3) = 0"]
+
+    def over(name):
+        return [f'openat(AT_FDCWD, "/d/{name}", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3', "close(3) = 0"]
+
+    long = "n" * 20  # its entry takes 40 bytes
+    moves = [*over("../t"), f'rename("/t", "/d/{long}") = 0']
+    for lines, left in ((listing(72) + over("a"), ["a"]),  # the only one that it showed
+                        (listing(96) + over("a") + listing(96) + over(long), ["a", "~", long]),
+                        (listing(96) + over("a") + listing(120), ["a", "~"]),  # a new one
+                        (listing(112) + over("a") + moves + listing(136), ["a", "~", long]),
+                        (listing(136) + moves + over("a") + listing(136) + ['unlink("/d/a") = 0'] + listing(112), ["~", long]),
+                        (listing(48) + over("a") + listing(72), ["a"]),
+                        (['rename("/d/a", "/d/a") = 0', *listing(72)], ["a"])):
+        with Tmp() as tmp:
+            root = Root(tmp, lines)
+            for _ in range(2):
+                report = root()
+                entries = sorted(os.listdir(root.at("d")))
+                assert report["mismatched"] == 0, (lines, report["mismatches"], entries)
+                assert [e[0] if e.startswith("~") else e for e in entries] == sorted(left), (lines, entries)
+
+
 def test_a_signal_ends_a_listing_early():
     with Tmp() as tmp:
         names = [f'newfstatat(AT_FDCWD, "/d/{c}", {{st_mode=S_IFREG|0644, st_size=5, ...}}, 0) = 0' for c in "xyz"]

@@ -61,10 +61,11 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
     // How the trace's own doings changed what a listing shows, compared with the beginning.
     l.known = names_.file_count();
     const std::string before(strings_.text(names_.file(file).initial_path));  // where it was then
+    const bool moved = before != strings_.text(a.path);
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
       const std::string_view name = name_of(strings_.text(path));
       const uint32_t then =
-          strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
+          !moved ? path : strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
       const uint32_t initial = names_.file(at).initial_path;  // perhaps by way of a link
       const bool was = at != 0 && !names_.file(at).created && initial != 0 &&
                        names_.canonical(initial, false) == names_.canonical(then, false);
@@ -333,6 +334,21 @@ void Needs::changes(const feign_activity& a, Effect effect) {
   }
 }
 
+// A rename to a name that nothing told of may have taken away a file: as one that an open with
+// O_CREAT may have made.
+void Needs::replaces(const feign_activity& a) {
+  if (a.result < 0 || a.path2 == 0 || (a.flags & (RENAME_EXCHANGE | RENAME_NOREPLACE))) return;
+  const uint32_t from = names_.canonical(a.path, false), to = names_.canonical(a.path2, false);
+  if (from == to || names_.at(to) != 0 || names_.missing(a.path2) ||
+      names_.file(names_.at(from)).type == Namespace::Type::kDirectory)
+    return;
+  feign_activity open = a;
+  open.path = a.path2;
+  open.flags = O_CREAT;
+  open.marks |= FEIGN_NOFOLLOW;
+  (void)names_.apply(open, Effect::kOpen);
+}
+
 // Our number for the activity's file, 0 if it has none.
 uint32_t Needs::own(const feign_activity& a) {
   if (const auto at = own_.find(a.file); at != own_.end()) return at->second;
@@ -406,6 +422,7 @@ void Needs::add(const feign_activity& a) {
   changes(a, effect);
   if (!guessed_.empty()) guess(a);
   if (a.result == -EACCES) denied(a, effect);
+  if (effect == Effect::kRename) replaces(a);
   const Namespace::Touched touched = names_.apply(a, effect);
   if (touched.file == 0) return;
   if (a.file != 0) own_[a.file] = touched.file;
@@ -493,8 +510,96 @@ void Needs::add(const feign_activity& a) {
   }
 }
 
+// Bytes of entries that a listing showed and that no call names. `entries`: bytes of those that
+// were there when the trace began, `by_path`: the files of these.
+int64_t Needs::unnamed(const Listing& l, uint64_t entries,
+                       const std::unordered_map<uint32_t, uint32_t>& by_path) {
+  constexpr int64_t kDots = 48;  // of "." and ".."
+  int64_t bytes =
+      static_cast<int64_t>(l.bytes) - kDots - static_cast<int64_t>(entries) - l.by_trace;
+  for (const uint32_t other : l.others)
+    if (const auto was = by_path.find(other); was != by_path.end() && was->second < l.known)
+      bytes += static_cast<int64_t>(entry_bytes(name_of(strings_.text(other))));
+  return bytes;
+}
+
+// Which of these files have `bytes` of entries in a listing; none if nothing fits.
+std::vector<uint32_t> Needs::with_entries(const std::vector<uint32_t>& files, int64_t bytes) {
+  constexpr size_t kMostSteps = size_t{1} << 22;
+  std::vector<int64_t> each;
+  int64_t all = 0;
+  for (const uint32_t file : files)
+    all += each.emplace_back(static_cast<int64_t>(
+        entry_bytes(name_of(strings_.text(names_.file(file).initial_path)))));
+  if (bytes == all) return files;
+  if (bytes <= 0 || bytes > all || bytes % 8 != 0) return {};
+  const auto want = static_cast<size_t>(bytes / 8);
+  if (want * files.size() > kMostSteps) return {};
+  std::vector<size_t> last(want + 1, SIZE_MAX);  // the file that made so many bytes of it
+  last[0] = files.size();
+  for (size_t i = 0; i < files.size(); ++i)
+    for (size_t at = want, step = static_cast<size_t>(each[i] / 8); at >= step && at != 0; --at)
+      if (last[at] == SIZE_MAX && last[at - step] != SIZE_MAX) last[at] = i;
+  std::vector<uint32_t> found;
+  if (last[want] == SIZE_MAX) return found;
+  for (size_t at = want; at != 0; at -= static_cast<size_t>(each[last[at]] / 8))
+    found.push_back(files[last[at]]);
+  return found;
+}
+
+// Whether files were there that an open with O_CREAT made otherwise, or that a rename may have
+// taken away: listings of their directory tell.
+void Needs::there_by_listings() {
+  std::unordered_map<uint32_t, std::vector<uint32_t>> guesses;  // by path of the directory
+  for (const auto& [directory, all] : listings_)
+    guesses.try_emplace(names_.file(directory).initial_path);
+  std::unordered_map<uint32_t, uint64_t> entries;
+  std::unordered_map<uint32_t, uint32_t> by_path;
+  if (guesses.empty()) return;
+  for (uint32_t id = 1; id < names_.file_count(); ++id) {
+    const Namespace::File& f = names_.file(id);
+    if (f.initial_path == 0 || (f.created && f.certain)) continue;
+    const std::string_view path = strings_.text(f.initial_path);
+    const uint32_t parent =
+        strings_.intern(path.substr(0, std::max<size_t>(path.rfind('/'), size_t{1})));
+    const auto in = guesses.find(parent);
+    if (in == guesses.end() || path.size() == 1) continue;
+    if (f.created)
+      in->second.push_back(id);
+    else if (by_path.emplace(f.initial_path, id).second)
+      entries[parent] += entry_bytes(name_of(path));
+  }
+  for (const auto& [directory, all] : listings_) {
+    const uint32_t path = names_.file(directory).initial_path;
+    const std::vector<uint32_t>& ids = guesses[path];
+    std::vector<const Listing*> whole;
+    for (const Listing& l : all)
+      if (l.over && l.bytes >= 48) whole.push_back(&l);
+    if (ids.empty() || whole.empty()) continue;
+    std::vector<int64_t> missing;
+    for (const Listing* l : whole) missing.push_back(unnamed(*l, entries[path], by_path));
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const bool last = i + 1 == whole.size();
+      std::vector<uint32_t> met;  // after this listing, and before the next one
+      for (const uint32_t id : ids)
+        if (id >= whole[i]->known && (last || id < whole[i + 1]->known)) met.push_back(id);
+      // Of those after the last it is only told if they are all that it showed.
+      const int64_t fewer = last ? missing[i] : missing[i] - missing[i + 1];
+      std::vector<uint32_t> found = with_entries(met, fewer);
+      if (found.empty() || (last && found.size() != met.size())) continue;
+      // Each listing before it had them, too.
+      if (std::any_of(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(i) + 1,
+                      [&](int64_t m) { return m < fewer; }))
+        continue;
+      for (size_t j = 0; j <= i; ++j) missing[j] -= fewer;
+      for (const uint32_t id : found) names_.file(id).created = false;
+    }
+  }
+}
+
 std::vector<Needed> Needs::finish() {
   for (const auto& [stream, open] : waiting_) other_open(open, O_CREAT | O_RDWR);
+  there_by_listings();
   std::vector<Needed> out;
   std::unordered_set<uint32_t> there, with_children;  // paths
   // The directory of a path, 0 of "/". (What is in a directory that moved had another name before.)
@@ -591,15 +696,7 @@ std::vector<Needed> Needs::finish() {
     n.size = std::max(n.size, from.initial);
     n.path = strings_.text(behind);
   }
-  // Entries that nothing else in the trace names, so that a listing is as long as it was: in bytes.
-  const auto unnamed = [&](const Listing& l, uint32_t path) {
-    int64_t missing = static_cast<int64_t>(l.bytes) - 48 - static_cast<int64_t>(entries[path]) -
-                      l.by_trace;
-    for (const uint32_t other : l.others)
-      if (const auto was = by_path.find(other); was != by_path.end() && was->second < l.known)
-        missing += static_cast<int64_t>(entry_bytes(name_of(strings_.text(other))));
-    return missing;
-  };
+  // Entries that nothing else in the trace names, so that a listing is as long as it was.
   const auto fill_up = [&](uint32_t id, uint32_t path) {
     const auto all = listings_.find(id);
     if (all == listings_.end()) return;
@@ -608,11 +705,13 @@ std::vector<Needed> Needs::finish() {
                                       [](const Listing& l) { return l.over && l.bytes >= 48; });
     std::vector<int64_t> said;
     for (const Listing& l : all->second)
-      if (l.bytes >= 48 && (l.over || !any_over)) said.push_back(unnamed(l, path));
+      if (l.bytes >= 48 && (l.over || !any_over))
+        said.push_back(unnamed(l, entries[path], by_path));
     if (said.empty()) return;
     // One of several may have met with what others made or removed at that time.
-    if (said.size() == kListings) std::sort(said.begin(), said.end());
-    int64_t missing = said[said.size() == kListings ? kListings / 2 : 0];
+    const bool several = said.size() > 2;
+    if (several) std::sort(said.begin(), said.end());
+    int64_t missing = said[several ? said.size() / 2 : 0];
     if (root) missing -= static_cast<int64_t>(entry_bytes(kRootMark));
     for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
       const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes

@@ -46,7 +46,7 @@ class Needs {
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
     std::map<uint32_t, uint64_t> attributes;          // by name (string id): greatest length
   };
-  static constexpr size_t kListings = 3;
+  static constexpr size_t kListings = 8;
   struct Listing {  // of a directory, the first times it was read through
     uint32_t handle = 0;
     uint64_t bytes = 0;            // getdents64's results added up
@@ -61,10 +61,15 @@ class Needs {
   void is_directory(uint32_t file);
   void listed(const feign_activity& a, uint32_t file);
   void listed_from(const feign_activity& a, uint32_t file);
+  int64_t unnamed(const Listing& l, uint64_t entries,
+                  const std::unordered_map<uint32_t, uint32_t>& by_path);
+  std::vector<uint32_t> with_entries(const std::vector<uint32_t>& files, int64_t bytes);
+  void there_by_listings();
   void attribute(const feign_activity& a, Effect effect, uint32_t file);
   void denied(const feign_activity& a, Effect effect);
   void guess(const feign_activity& a);
   void changes(const feign_activity& a, Effect effect);
+  void replaces(const feign_activity& a);
   uint32_t own(const feign_activity& a);
   void settle(const feign_activity& next);
   void other_open(const feign_activity& a, uint32_t flags);
