@@ -515,6 +515,29 @@ def test_listings_tell_what_was_there_before_it_was_written_over():
                 assert [e[0] if e.startswith("~") else e for e in entries] == sorted(left), (lines, entries)
 
 
+def test_refusals_tell_what_was_there():
+    no, full, is_one = "-1 ENOTDIR (Not a directory)", "-1 ENOTEMPTY (Directory not empty)", "-1 EISDIR (Is a directory)"
+    for lines, there in ((['rmdir("/f") = ' + no, 'unlink("/f") = 0'], []),
+                         (['unlinkat(AT_FDCWD, "/f", AT_REMOVEDIR) = ' + no, 'openat(AT_FDCWD, "/f", O_RDONLY) = 3'], ["f"]),
+                         (['rename("/d", "/f") = ' + no, 'rmdir("/d") = 0', 'unlink("/f") = 0'], []),
+                         (['rename("/f", "/d") = ' + is_one, 'rmdir("/d") = 0', 'unlink("/f") = 0'], []),
+                         (['rename("/d", "/e") = ' + full, 'rename("/d", "/g") = 0'], ["e", "g"]),
+                         (['rmdir("/d") = ' + full], ["d"]),
+                         (['creat("/d/x", 0644) = 3', 'rmdir("/d") = ' + full, 'unlink("/d/x") = 0', 'rmdir("/d") = 0'], []),
+                         (['truncate("/d", 5) = ' + is_one, 'rmdir("/d") = 0'], []),
+                         (['openat(AT_FDCWD, "/d", O_RDONLY) = 3', 'read(3, 0x5, 10) = ' + is_one, 'rmdir("/d") = 0'], []),
+                         (['mkdir("/f", 0777) = -1 EEXIST (File exists)', 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0666) = 3', 'link("/f", "/g") = 0'], ["f", "g"]),
+                         (['mkdir("/f", 0777) = -1 EEXIST (File exists)', 'unlink("/f") = 0'], []),
+                         (['mkdir("/f", 0777) = -1 EEXIST (File exists)', 'truncate("/f", 5) = 0'], ["f"]),
+                         # Of what is no directory, it may be the one above that refused.
+                         (['openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT|O_EXCL, 0666) = 3', 'rmdir("/f/x") = ' + no, 'unlink("/f") = 0', 'mkdir("/f", 0777) = 0', 'mkdir("/f/x", 0777) = 0'], ["f"])):
+        with Tmp() as tmp:
+            root = Root(tmp, lines)
+            report = root()
+            left = sorted(set(os.listdir(root.at("/"))) - {".feign"})
+            assert report["mismatched"] == 0 and left == there, (lines, report["mismatches"], left)
+
+
 def test_a_signal_ends_a_listing_early():
     with Tmp() as tmp:
         names = [f'newfstatat(AT_FDCWD, "/d/{c}", {{st_mode=S_IFREG|0644, st_size=5, ...}}, 0) = 0' for c in "xyz"]

@@ -102,6 +102,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kRead:
     case Effect::kPread:
     case Effect::kPread2:
+      if (a.result == -EISDIR) is_directory(file);
       if (a.marks & FEIGN_APPENDS) return;
       if (done != 0) grew(file, a.offset + done);
       // The end was met: that is how long it is. (What a modifier made longer met nothing.)
@@ -425,6 +426,13 @@ void Needs::add(const feign_activity& a) {
   if (effect == Effect::kRename) replaces(a);
   const Namespace::Touched touched = names_.apply(a, effect);
   if (touched.file == 0) return;
+  if (a.result == -ENOTEMPTY) {
+    const bool to = effect == Effect::kRename;
+    bool any = false;
+    names_.for_each_child(names_.canonical(to ? a.path2 : a.path, false),
+                          [&](uint32_t, uint32_t at) { any = any || at != 0; });
+    if (!any) seen(to ? touched.file2 : touched.file).not_empty = true;
+  }
   if (a.file != 0) own_[a.file] = touched.file;
   if (effect == Effect::kReadlink && touched.file2 != 0) {
     // The name was used before it turned out to be a link: what is known is of what lies behind it.
@@ -699,6 +707,8 @@ std::vector<Needed> Needs::finish() {
   // Entries that nothing else in the trace names, so that a listing is as long as it was.
   const auto fill_up = [&](uint32_t id, uint32_t path) {
     const auto all = listings_.find(id);
+    if (all == listings_.end() && seen(id).not_empty && !with_children.contains(path))
+      out.emplace_back().path = std::string(strings_.text(path)) + "/~";
     if (all == listings_.end()) return;
     const bool root = strings_.text(path) == "/";
     const bool any_over = std::any_of(all->second.begin(), all->second.end(),

@@ -39,6 +39,7 @@ class Needs {
     bool exact = false;      // `now` is not only the least: what it grows by from here on is known
     bool followed = false;   // used by a call that follows links: a link's target is there, too
     bool directory = false;  // … and is a directory
+    bool not_empty = false;  // which could not be removed, though no name in it was known
     bool changed = false;    // by the trace
     bool has_holes = false;  // data tells where it is not
     uint32_t mode = 0;       // permission bits that results show

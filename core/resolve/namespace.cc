@@ -188,6 +188,20 @@ void Namespace::absent(uint32_t slot) {
   if (slots_[slot].file == 0) slots_[slot].state = State::kAbsent;
 }
 
+// A mkdir that it refused told of a directory; what came later shows that it is none.
+void Namespace::no_directory(uint32_t file) {
+  if (files_[file].type == Type::kDirectory) files_[file].type = Type::kFile;
+}
+
+// Whether names below it can be: ENOTDIR would be of a file above the name, else.
+bool Namespace::may_be_directory(uint32_t slot) const {
+  for (uint32_t s = slot; s != 0; s = slots_[s].parent)
+    if (const Type type = files_[slots_[s].file].type;
+        slots_[s].state == State::kAbsent || type == Type::kFile || type == Type::kFifo)
+      return false;
+  return true;
+}
+
 bool Namespace::below(uint32_t slot, uint32_t above) const {
   for (uint32_t s = slots_[slot].parent; s != 0; s = slots_[s].parent)
     if (s == above) return true;
@@ -335,6 +349,8 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       }
       if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
         files_[t.file].size = 0;
+      if (creates || ((a.flags & O_ACCMODE) != O_RDONLY && (a.flags & O_PATH) == 0))
+        no_directory(t.file);
       return t;
     }
     case Effect::kMkdir:
@@ -382,19 +398,35 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       if (!ok) {
         if (a.result == -EISDIR || a.result == -ENOTEMPTY)
           t.file = present(slot, Type::kDirectory);
+        else if (a.result == -ENOTDIR && directory && may_be_directory(slots_[slot].parent))
+          t.file = present(slot, Type::kFile);
         else
           return failed();
         return t;
       }
       t.file = present(slot, directory ? Type::kDirectory : Type::kUnknown);
+      if (effect == Effect::kUnlink) no_directory(t.file);
       take(slot);
       return t;
     }
     case Effect::kRename: {
       if (a.path2 == 0) return t;
+      const uint32_t to = second();
+      // What refused it was there, if it was not something above it.
+      const bool above = !may_be_directory(slots_[slot].parent) ||
+                         !may_be_directory(slots_[to].parent) || below(to, slot) || below(slot, to);
+      if (a.result == -EISDIR || (a.result == -ENOTDIR && !above)) {
+        t.file = present(slot, a.result == -EISDIR ? Type::kUnknown : Type::kDirectory);
+        (void)present(to, a.result == -EISDIR ? Type::kDirectory : Type::kFile);
+        return t;
+      }
+      if (a.result == -ENOTEMPTY) {
+        t.file = present(slot, Type::kDirectory);
+        t.file2 = present(to, Type::kDirectory);
+        return t;
+      }
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
-      const uint32_t to = second();
       if (below(to, slot) || below(slot, to)) return t;  // the kernel would not have done it
       if (a.flags & 2 /* RENAME_EXCHANGE */) {
         (void)present(to, Type::kUnknown);
@@ -420,6 +452,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       }
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
+      no_directory(t.file);
       if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
       take(to);
       put(to, t.file);
@@ -466,8 +499,10 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
     case Effect::kRemoveXattr:
     case Effect::kChroot:
     case Effect::kTruncate:
+      if (a.result == -EISDIR) t.file = present(slot, Type::kDirectory);
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
+      if (effect == Effect::kTruncate) no_directory(t.file);
       return t;
     default:
       t.file = slots_[slot].file;

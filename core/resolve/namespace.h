@@ -108,6 +108,8 @@ class Namespace {
   uint32_t create(uint32_t slot, Type type, bool certain);
   void absent(uint32_t slot);
   uint32_t initial_path_of(uint32_t slot);
+  void no_directory(uint32_t file);
+  bool may_be_directory(uint32_t slot) const;
   bool below(uint32_t slot, uint32_t above) const;
   void move(uint32_t from, uint32_t to);
   void move_children(uint32_t from, uint32_t to);
