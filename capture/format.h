@@ -94,6 +94,7 @@ struct feign_control {
   uint64_t start;  /* ticks that a program's start takes longer with the library; 0: not known */
   uint64_t overlooked; /* io_uring's requests that were over before anybody looked at them */
   uint64_t unended;    /* … that were not when their ring went */
+  char preload[1024];  /* the recording's own libraries, as in LD_PRELOAD */
 };
 
 struct feign_chunk_head {

@@ -518,7 +518,6 @@ static int contains(const char* text, const char* part) {
 }
 
 extern char feign_capture_library[];
-extern char feign_capture_preload[];
 static const char* library_path; /* of the former, with its directory */
 
 /* LD_PRELOAD without what is of this recording: from another root directory it is not to be had,
@@ -565,7 +564,9 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
   char** const room = t->room;
   char* const preload = (char*)(room + count);
   char* p = preload;
-  for (const char* text = reachable ? feign_capture_preload : "LD_PRELOAD="; *text != '\0';)
+  for (const char* text = "LD_PRELOAD="; *text != '\0';) *p++ = *text++;
+  /* Not what else this program was preloaded with: the next one may be meant to be without it. */
+  for (const char* text = reachable ? feign_capture.control->preload : ""; *text != '\0';)
     *p++ = *text++;
   for (; given != 0 && *given != 0; ++given) {
     if (same_start(*given, "LD_PRELOAD=") && !reachable) {
@@ -1053,7 +1054,6 @@ extern char feign_hook_entry[] HIDDEN;
  */
 
 char feign_capture_library[512];
-char feign_capture_preload[4096];
 
 /* Whether these stubs lie there already: a library was unloaded, and is loaded once more. */
 static int has_stubs(uintptr_t address, uint64_t size, long fd, uint64_t offset) {
@@ -1232,12 +1232,5 @@ __attribute__((visibility("hidden"))) int feign_hooks_install(long fd) {
     if (*t == '/') name = t + 1;
   char* to = feign_capture_library;
   for (size_t i = 0; name[i] != '\0' && i + 1 < sizeof feign_capture_library; ++i) *to++ = name[i];
-  /* All that is preloaded now goes on being so. */
-  to = feign_capture_preload;
-  extern char** environ;
-  for (char** e = environ; e != 0 && *e != 0; ++e)
-    if (same_start(*e, "LD_PRELOAD="))
-      for (size_t i = 0; (*e)[i] != '\0' && i + 1 < sizeof feign_capture_preload; ++i)
-        *to++ = (*e)[i];
   return s.libc;
 }

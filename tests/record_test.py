@@ -761,6 +761,28 @@ def test_a_program_with_a_sanitizer():
         assert ops["write"]["count"] == 4, (ops, done.stdout)
 
 
+def test_what_a_program_was_preloaded_with_is_not_put_into_others():
+    """A program that is started without a library of LD_PRELOAD, which who starts it had, has none of it; but feign's."""
+    needs_capture()
+    with Tmp() as tmp:
+        library, trace = os.path.join(tmp, "libsays.so"), os.path.join(tmp, "t.feign")
+        done = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], text=True, check=False, input="""
+#include <unistd.h>
+static __attribute__((constructor)) void says(void) { if (write(1, "here\\n", 5) != 5) _exit(1); }
+""")
+        if done.returncode:
+            raise Skip("no compiler")
+        for with_it in "env", "env --unset=LD_PRELOAD", "env -i", "env LD_PRELOAD=":
+            command = ["env", "LD_PRELOAD=" + library, "sh", "-c", f"{with_it} /bin/cat /etc/passwd > a; {with_it} /bin/cat a > b"]
+            subprocess.run(command, cwd=tmp, stdout=subprocess.DEVNULL, check=True)
+            with open(os.path.join(tmp, "b"), encoding="utf-8") as f:
+                want = f.read()
+            r = feign("record", "-o", trace, "--", *command, cwd=tmp)
+            with open(os.path.join(tmp, "b"), encoding="utf-8") as f:
+                assert f.read() == want, with_it
+            assert r.status == 0 and "not in the trace" not in r.err and "/etc/passwd" in feign("info", trace).out, (with_it, r.err)
+
+
 def test_programs_that_are_not_recorded_are_named():
     """Those that a recorded program starts: which, how often, why; the trace knows it, too."""
     needs_capture()

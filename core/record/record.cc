@@ -539,6 +539,9 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
     preload = wrappers + ":" + preload;
   }
   preload = third->preload + preload;
+  const std::string own = preload;
+  if (own.size() >= sizeof feign_control::preload)
+    return Error(FEIGN_ERR_ARGUMENT, own + ": these libraries' paths are too long (1,023 bytes)");
   if (const char* old = getenv("LD_PRELOAD"); old != nullptr && *old != '\0')
     preload += std::string(":") + old;
   const bool again = mkdir(name.c_str(), 0777) != 0;
@@ -574,6 +577,7 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
   file_ = std::make_unique<RecordsFile>();
   if (auto made = file_->make(path, o, *third, *layers); !made) return made;
   control = &file_->page();
+  memcpy(control->preload, own.c_str(), own.size() + 1);
   (void)file_->make_pages(control->first + kAhead);
   return {};
 }
