@@ -783,6 +783,18 @@ static __attribute__((constructor)) void says(void) { if (write(1, "here\\n", 5)
             assert r.status == 0 and "not in the trace" not in r.err and "/etc/passwd" in feign("info", trace).out, (with_it, r.err)
 
 
+def test_who_is_told_of_a_stop_is_told_of_no_end():
+    """A tracer waits for every stop of those that it traces; they go on."""
+    needs_capture()
+    needs_strace()
+    with Tmp() as tmp:
+        work, trace = os.path.join(tmp, "w"), os.path.join(tmp, "t.feign")
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--", "strace", "-f", "-o", "s", "sh", "-c", "cat /etc/passwd > a; ls > b; echo x >> b", cwd=work)
+        assert r.status == 0, r.err
+        replays(trace, tmp, work)
+
+
 def test_programs_that_are_not_recorded_are_named():
     """Those that a recorded program starts: which, how often, why; the trace knows it, too."""
     needs_capture()

@@ -1058,6 +1058,14 @@ bool Provider::reaps(Lane& lane) {
   const auto who =
       going_.find(pid_on(static_cast<size_t>(lane.pid() >> 32), static_cast<int32_t>(told)));
   if (who == going_.end()) return false;
+  // Whoever traces it (ptrace) is told whenever it stops: then it has calls yet to come.
+  const auto goes_on = [&](Lane* one) {
+    return one->pid() == who->first && one->front().end >= item.end;
+  };
+  if (std::any_of(later_.begin(), later_.end(), goes_on) ||
+      std::any_of(heap_.begin(), heap_.end(),
+                  [&](const auto& waiting) { return goes_on(waiting.second); }))
+    return false;
   ended_ = std::move(who->second);
   ended_at_ = time(item.end);
   going_.erase(who);
