@@ -521,7 +521,7 @@ def test_io_uring():
             os.unlink(trace)
 
 
-def compiled(text, program, *libraries):
+def compile_text(text, program, *libraries):
     with open(program + ".c", "w", encoding="ascii") as f:
         f.write(text)
     if subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-o", program, program + ".c", *libraries], stderr=subprocess.DEVNULL, check=False).returncode:
@@ -564,7 +564,7 @@ def test_io_uring_of_which_nobody_takes_the_results():
     needs_capture()
     with Tmp() as tmp:
         program, trace, text = (os.path.join(tmp, n) for n in ("unended", "t.feign", "t.txt"))
-        compiled(UNENDED, program, "-luring")
+        compile_text(UNENDED, program, "-luring")
         for closes in ([], ["closes"]):
             r = feign("record", "-o", trace, "--", program, *closes, cwd=tmp)
             if r.status == 77:
@@ -666,7 +666,7 @@ def test_a_second_libc():
     needs_capture()
     with Tmp() as tmp:
         program, trace, text = (os.path.join(tmp, n) for n in ("second-libc", "t.feign", "t.txt"))
-        compiled(SECOND, program, "-ldl")
+        compile_text(SECOND, program, "-ldl")
         r = feign("record", "-o", trace, "--", program, cwd=tmp)
         if r.status == 77:
             raise Skip("libc cannot be loaded twice here")
@@ -706,7 +706,7 @@ def test_code_of_any_length_is_mapped_where_nothing_may_be_asked():
     needs_capture()
     with Tmp() as tmp:
         program = os.path.join(tmp, "sealed")
-        compiled(SEALED, program)
+        compile_text(SEALED, program)
         r = feign("record", "-q", "-o", os.path.join(tmp, "t.feign"), "--", program, cwd=tmp)
         if r.status == 77:
             raise Skip("no seccomp here")
