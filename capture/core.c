@@ -4,6 +4,7 @@
 #include "core.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
@@ -343,6 +344,31 @@ __attribute__((visibility("default"))) uint32_t feign_capture_layer(const char* 
 
 /* ---- the start
  * ---------------------------------------------------------------------------------------- */
+
+void feign_note_descriptor(uint32_t fd) {
+  char digits[10], name[32], *to = append(name, "/proc/self/fd/");
+  uint32_t count = 0, left = fd;
+  do digits[count++] = (char)('0' + left % 10);
+  while ((left /= 10) != 0);
+  while (count != 0) *to++ = digits[--count];
+  *to = '\0';
+  struct feign_record r;
+  const uint64_t now = ticks();
+  if (!feign_record_begin(&r, &feign_thread, FEIGN_RECORD_FD, 0, 0, now, now, 0,
+                          FEIGN_TOUCHED + PATH_MAX))
+    return;
+  feign_put_number(&r, FEIGN_FIELD_HANDLE, fd + 1);
+  /* Read to where it will be: stacks may be small. */
+  const long length =
+      system_call(SYS_readlinkat, AT_FDCWD, (long)name, (long)(r.at + 3), PATH_MAX - 1, 0, 0);
+  if (length > 0) {
+    r.at[0] = FEIGN_FIELD_PATH << 4;
+    r.at[1] = (uint8_t)length;
+    r.at[2] = (uint8_t)(length >> 8);
+    r.at += 3 + length;
+  }
+  feign_record_end(&r);
+}
 
 /* What a process has that was not followed to here: where it works, and its descriptors. Those of
  * one that was are known. */

@@ -169,6 +169,8 @@ void feign_process_begin(uint32_t forked) HIDDEN;
 void feign_seal(void) HIDDEN;
 /* How many records are being written, without those that a longjmp left. */
 uint32_t feign_writers(struct thread* t, uintptr_t here) HIDDEN __attribute__((noinline));
+/* What a descriptor is that nobody was seen to open. */
+void feign_note_descriptor(uint32_t fd) HIDDEN __attribute__((noinline));
 /* The thread writes no more: its memory is given back. */
 void feign_lane_ends(struct lane* l) HIDDEN;
 

@@ -472,7 +472,8 @@ enum {
   kAlone = 8, /* exec, exit: recorded before it is made */
   kAio = 16,
   kAtStart = 32, /* took effect when it started */
-  kSpecial = 64  /* clone and its like */
+  kSpecial = 64, /* clone and its like */
+  kGetsFds = 128 /* others' descriptors may come by it */
 };
 
 struct described {
@@ -851,6 +852,27 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
   return back;
 }
 
+/* Descriptors of another process that came by that call: what they are. */
+static __attribute__((noinline)) void gets_fds(long number, const long* a, long result) {
+  if (result < 0 || feign_capture.sealed) return;
+  if (number == SYS_pidfd_getfd) {
+    feign_note_descriptor((uint32_t)result);
+    return;
+  }
+  const struct msghdr* const m = (const struct msghdr*)a[1];
+  const size_t align = sizeof(size_t) - 1;
+  const uint8_t *at = m->msg_control, *const end = at + m->msg_controllen;
+  while (at != 0 && (size_t)(end - at) >= sizeof(struct cmsghdr)) {
+    const struct cmsghdr* const c = (const struct cmsghdr*)at;
+    if (c->cmsg_len < sizeof *c || c->cmsg_len > (size_t)(end - at)) return;
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+      for (size_t i = 0; (i + 1) * sizeof(int) <= c->cmsg_len - sizeof *c; ++i)
+        feign_note_descriptor(((const uint32_t*)(c + 1))[i]);
+    if (((c->cmsg_len + align) & ~align) > (size_t)(end - at)) return;
+    at += (c->cmsg_len + align) & ~align;
+  }
+}
+
 static inline int sampled_out(struct thread* t) {
   const uint32_t one_in = feign_capture.control->sample;
   return one_in > 1 && t->skipped++ % one_in != 0;
@@ -942,6 +964,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   if ((d->flags & kSpecial) && out.result == 0) return out; /* the child of a fork */
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,
          watched);
+  if (__builtin_expect(d->flags & kGetsFds, 0)) gets_fds(number, a, out.result);
   return out;
 }
 

@@ -618,7 +618,8 @@ def capture(layer):
             ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov") for a in op.args)),
             ("kAlone", op.effect in ("exec", "exit", "exit_group")),
             ("kAtStart", op.effect in ("close", "connect", "send", "write", "pwrite", "pwrite2")),
-            ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone"))) if holds]
+            ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone")),
+            ("kGetsFds", op.name in ("recvmsg", "pidfd_getfd"))) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)
         befores = (befores + [0, 0])[:2]
         places = [next((a.position + 1 for a in op.args if a.role == role and a.form == "kPlain"), 0) for role in ("fd", "dir", "path")]

@@ -67,7 +67,7 @@ def seen_by_strace(path):
     """{thread: [(call, result)]} of all that a process did once the capture library was in it."""
     names, calls, begun = described(), collections.defaultdict(list), {}
     state = {}   # a thread: "on", "off", "starting", "listing"
-    first, opened = True, {}
+    first, opened, gets = True, {}, set()
     with open(path, encoding="utf-8", errors="replace") as f:
         lines = f.readlines()
         own = int(lines[0].split()[0])
@@ -120,6 +120,12 @@ def seen_by_strace(path):
                 now = state[pid] = "on"
             if now == "asking":
                 continue
+            # What a descriptor is that came from another process, too.
+            if name == "readlinkat" and pid in gets and '"/proc/self/fd/' in args:
+                continue
+            gets.discard(pid)
+            if name == "pidfd_getfd" or (name == "recvmsg" and "SCM_RIGHTS" in args):
+                gets.add(pid)
             if name not in names or result == "?" or (name == "mmap" and "ANONYMOUS" in args):
                 continue
             if result.startswith("0x") and name != "mmap":
@@ -425,6 +431,27 @@ def test_connections():
                 assert rules["path"]["found"] >= 5 and rules["path"]["kept"] <= left and rules["file"]["kept"] <= left, (kind, by, rules)
                 none = feign("info", trace, "--dependencies", "--json", "--with", "depend,rules=handle+path+file+process").json()
                 assert none["dependencies"]["rules"]["path"]["kept"] >= 3, (kind, by, none["dependencies"])
+
+
+PASSES = """
+import os, socket
+a, b = socket.socketpair()
+if os.fork() == 0:
+    f = os.open("passed", os.O_RDWR | os.O_CREAT, 0o600)
+    socket.send_fds(a, [b"x"], [f, os.open("/etc/passwd", os.O_RDONLY)])
+    socket.send_fds(a, [b"x"], [os.open(".", os.O_RDONLY)])
+    os._exit(0)
+(f, other), (here,) = socket.recv_fds(b, 1, 2)[1], socket.recv_fds(b, 1, 2)[1]
+os.write(f, b"1234567")
+os.ftruncate(f, 3)
+assert os.read(other, 1)
+os.close(os.open("below", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=here))
+os.wait()
+"""
+
+
+def test_descriptors_that_come_from_others():
+    both("passes", "python3", "-S", "-c", PASSES)
 
 
 def test_cpu_time():
