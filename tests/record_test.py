@@ -890,6 +890,11 @@ def test_refusals():
             f.write("int main(void) { return 0; }")
         if subprocess.run(["cc", "-static", "-o", static, static + ".c"], stderr=subprocess.DEVNULL).returncode == 0:
             refuses("record", "-o", trace, "--", static, text="statically linked.*strace")
+        loader = "/lib64/ld-linux-x86-64.so.2"  # no static program, though it has no loader
+        if os.path.exists(loader):
+            r = feign("record", "-o", trace, "--", loader, "/bin/cat", "/etc/passwd")
+            assert r.status == 0 and not r.err and "/etc/passwd" in feign("info", trace).out, r.err
+            os.unlink(trace)
         refuses("record", "-o", tmp, "--", "touch", trace, text="is a directory, want a file's name")
         os.mkdir(trace + ".raw")
         refuses("record", "-o", trace, "--", "true", text="is there already")

@@ -70,6 +70,8 @@ std::string hindrance(const std::string& program, int depth = 0) {
     memcpy(&h, head.data() + e.e_phoff + i * sizeof h, sizeof h);
     if (h.p_type == PT_INTERP) return {};
   }
+  // The loader as a command (ld.so PROGRAM) puts it in by itself.
+  if (program.substr(program.rfind('/') + 1).starts_with("ld-linux-")) return {};
   return program + " is statically linked: no library can be put into it" + advice;
 }
 
