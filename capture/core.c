@@ -4,8 +4,8 @@
 #include "core.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 
@@ -496,9 +496,10 @@ static struct feign_control* map_records(int* hooked) {
   return control;
 }
 
-/* Whether the program before this one in this process said that it was calling exec. */
+/* Whether the program before this one in this process said that it was calling exec for it. */
 static int was_followed(struct feign_control* c, int32_t pid) {
-  int32_t expected = pid;
+  const char* const file = (const char*)getauxval(AT_EXECFN);
+  int32_t expected = feign_exec_mark(pid, file != 0 ? file : "");
   return __atomic_compare_exchange_n(&c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS], &expected, 0,
                                      0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

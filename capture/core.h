@@ -5,6 +5,7 @@
 #define FEIGN_CAPTURE_CORE_H
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/syscall.h>
 
 /* Calls that are younger than the headers may be; the library is for x86-64 only. */
@@ -125,6 +126,18 @@ static inline int is_there(uintptr_t address) {
   return feign_capture.sealed ||
          system_call(SYS_rt_sigprocmask, -1, (long)(address & ~(uintptr_t)7), 0, 8, 0, 0) !=
              -EFAULT;
+}
+
+/* What stands in feign_control.execs while a process calls exec with that file. One that is not
+ * recorded may follow, and start another: that was started with another name. */
+static inline int32_t feign_exec_mark(int32_t pid, const char* file) {
+  uint32_t sum = 0;
+  for (const char* at = file; at - file < PATH_MAX; ++at) {
+    if ((at == file || ((uintptr_t)at & 4095) == 0) && !is_there((uintptr_t)at)) break;
+    if (*at == '\0') break;
+    sum = sum * 31 + (uint8_t)*at;
+  }
+  return (int32_t)((uint32_t)pid ^ sum);
 }
 
 /* Of those under way, how many the frame at @p here can be in: they lie above it. */

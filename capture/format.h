@@ -73,7 +73,8 @@ struct feign_control {
   char host[64];
   char third[FEIGN_CAPTURE_LEFT_OUT - FEIGN_CAPTURE_THIRD][32]; /* names of third parties' layers */
   uint64_t ready; /* up to here the file's pages are there: touching them cannot fail */
-  /* Processes that call exec, by their number's last bits: the next program is no stranger. */
+  /* Processes that call exec, by their number's last bits, and what they start: that program is no
+   * stranger (feign_exec_mark). */
   int32_t execs[FEIGN_CAPTURE_EXECS];
   uint64_t first; /* where the first chunk is */
   /* Of another host than the one that `feign record` runs on: the same moments by its counter and

@@ -851,6 +851,32 @@ def test_programs_that_are_not_recorded_are_named():
         assert r.status == 0 and not r.err and feign("info", trace, "--json").json()["ops"]["write"]["count"] == 10, r.err
 
 
+OPENS_AND_STARTS = r"""
+#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+  dup2(open("seven", O_WRONLY | O_CREAT | O_APPEND, 0600), 7);
+  execl("/bin/sh", "sh", "-c", "echo x >&7", (char*)0);
+  return 1;
+}
+"""
+
+
+def test_what_a_static_program_hands_on():
+    """One that is not recorded lies between two that are, in one process: what it opened is known."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, static = (os.path.join(tmp, n) for n in ("w", "t.feign", "static"))
+        os.mkdir(work)
+        compile_text(OPENS_AND_STARTS, static, "-static")
+        r = feign("record", "-o", trace, "--", "sh", "-c", f"{static}; exec {static}", cwd=work)
+        assert r.status == 0, r.err
+        os.mkdir(root := os.path.join(tmp, "root"))
+        report = feign("replay", trace, "--root", root, "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
+        same_tree(tree(root + work), tree(work))
+
+
 def test_streams():
     """libc's streams at their own layer: the system calls lie in them, and a replay does one of the two."""
     needs_capture()
