@@ -432,8 +432,9 @@ void add_ops(JsonWriter& j, const Report& r, const Tables& tables) {
 
 void add_otherwise(JsonWriter& j, const Report& r, const Tables& tables) {
   j.array("mismatches", [&] {
-    for (const auto& [key, m] : r.mismatches)
+    for (const auto& one : r.mismatches)
       j.object([&] {
+        const auto& [key, m] = one;
         const uint32_t source = FEIGN_PLACE_SOURCE(m.first_place);
         j.add("op", op_name(tables, std::get<0>(key)));
         j.add("recorded", std::get<1>(key));
@@ -447,16 +448,18 @@ void add_otherwise(JsonWriter& j, const Report& r, const Tables& tables) {
       });
   });
   j.array("skips", [&] {
-    for (const auto& [key, n] : r.skips)
+    for (const auto& one : r.skips)
       j.object([&] {
+        const auto& [key, n] = one;
         j.add("op", op_name(tables, key.first));
         j.add("why", key.second);
         j.add("count", n);
       });
   });
   j.array("left_out", [&] {
-    for (const auto& [key, l] : r.left_out)
+    for (const auto& one : r.left_out)
       j.object([&] {
+        const auto& [key, l] = one;
         j.add("call", key.first);
         j.add("why", key.second);
         j.add("count", l.count);
@@ -489,8 +492,9 @@ void add_waits(JsonWriter& j, const Report& r, const Tables& tables) {
     for (const double streams : r.concurrency) j.add(streams);
   });
   j.array("waits", [&] {
-    for (const auto& [rule, w] : r.rules)
+    for (const auto& one : r.rules)
       j.object([&] {
+        const auto& [rule, w] = one;
         j.add("rule", rule);
         j.add("count", w.count);
         j.add("seconds", seconds(w.wait_ns));
