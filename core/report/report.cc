@@ -434,11 +434,12 @@ void add_otherwise(JsonWriter& j, const Report& r, const Tables& tables) {
   j.array("mismatches", [&] {
     for (const auto& one : r.mismatches)
       j.object([&] {
-        const auto& [key, m] = one;
+        const auto& [op, recorded, replayed] = one.first;
+        const Mismatch& m = one.second;
         const uint32_t source = FEIGN_PLACE_SOURCE(m.first_place);
-        j.add("op", op_name(tables, std::get<0>(key)));
-        j.add("recorded", std::get<1>(key));
-        j.add("replayed", std::get<2>(key));
+        j.add("op", op_name(tables, op));
+        j.add("recorded", recorded);
+        j.add("replayed", replayed);
         j.add("count", m.count);
         j.object("first", [&] {
           j.add("source", source < tables.sources.size() ? tables.sources[source] : "");
