@@ -120,10 +120,9 @@ def seen_by_strace(path):
                 now = state[pid] = "on"
             if now == "asking":
                 continue
-            # What a descriptor is that came from another process, too.
-            if name == "readlinkat" and pid in gets and '"/proc/self/fd/' in args:
+            # What a descriptor is that came from another process, too; it may need room to write that down first.
+            if name == "readlinkat" and pid in gets and '"/proc/self/fd/' in args and args.endswith(", 4095"):
                 continue
-            gets.discard(pid)
             if name == "pidfd_getfd" or (name == "recvmsg" and "SCM_RIGHTS" in args):
                 gets.add(pid)
             if name not in names or result == "?" or (name == "mmap" and "ANONYMOUS" in args):
