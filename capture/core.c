@@ -309,16 +309,17 @@ __attribute__((visibility("default"))) void feign_capture_pause(int paused) {
   if (feign_capture.control != 0) feign_capture.control->paused = paused != 0;
 }
 
-static void note(unsigned kind, uint16_t op, unsigned field, uint64_t number, const char* text) {
-  struct thread* const t = &feign_thread;
+/* Where the process works. */
+static void note_directory(const char* text) {
   if (feign_capture.control == 0 || feign_capture.off) return;
   struct feign_record r;
   const uint64_t now = ticks();
   uint32_t length = 0;
-  while (text != 0 && text[length] != '\0') ++length;
-  if (!feign_record_begin(&r, t, kind, 0, op, now, now, 0, FEIGN_TOUCHED + length)) return;
-  if (field != 0) feign_put_number(&r, field, number);
-  if (text != 0) feign_put_path(&r, text, length);
+  while (text[length] != '\0') ++length;
+  if (!feign_record_begin(&r, &feign_thread, FEIGN_RECORD_CWD, 0, 0, now, now, 0,
+                          FEIGN_TOUCHED + length))
+    return;
+  feign_put_path(&r, text, length);
   feign_record_end(&r);
 }
 
@@ -352,6 +353,7 @@ void feign_note_descriptor(uint32_t fd) {
   while ((left /= 10) != 0);
   while (count != 0) *to++ = digits[--count];
   *to = '\0';
+  if (feign_capture.control == 0 || feign_capture.off) return;
   struct feign_record r;
   const uint64_t now = ticks();
   if (!feign_record_begin(&r, &feign_thread, FEIGN_RECORD_FD, 0, 0, now, now, 0,
@@ -373,9 +375,9 @@ void feign_note_descriptor(uint32_t fd) {
 /* What a process has that was not followed to here: where it works, and its descriptors. Those of
  * one that was are known. */
 static void snapshot(int followed) {
-  char path[64], text[4097];
+  char text[4097];
   long n = system_call(SYS_getcwd, (long)text, sizeof text, 0, 0, 0, 0);
-  if (n > 1) note(FEIGN_RECORD_CWD, 0, 0, 0, text);
+  if (n > 1) note_directory(text);
   if (followed) return;
   const long folder = system_call(SYS_openat, AT_FDCWD, (long)"/proc/self/fd",
                                   O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
@@ -393,13 +395,7 @@ static void snapshot(int followed) {
       uint32_t fd = 0;
       if (name[0] < '0' || name[0] > '9') continue;
       for (const char* p = name; *p != '\0'; ++p) fd = fd * 10 + (uint32_t)(*p - '0');
-      if ((long)fd == folder) continue;
-      append(append(path, "/proc/self/fd/"), name);
-      const long length =
-          system_call(SYS_readlinkat, AT_FDCWD, (long)path, (long)text, sizeof text - 1, 0, 0);
-      if (length <= 0) continue;
-      text[length] = '\0';
-      note(FEIGN_RECORD_FD, 0, FEIGN_FIELD_HANDLE, fd + 1, text);
+      if ((long)fd != folder) feign_note_descriptor(fd);
     }
   system_call(SYS_close, folder, 0, 0, 0, 0, 0);
 }

@@ -473,13 +473,14 @@ enum {
   kAio = 16,
   kAtStart = 32, /* took effect when it started */
   kSpecial = 64, /* clone and its like */
-  kGetsFds = 128 /* others' descriptors may come by it */
+  kGetsFd = 128, /* its result is another process's descriptor */
+  kGetsFds = 256 /* such may come in its message, the second argument */
 };
 
 struct described {
   uint16_t fill; /* place in fill_table; 0: no such call */
   uint16_t op;
-  uint8_t flags;
+  uint16_t flags;
   uint8_t at[2]; /* arguments that point to positions, from 1 */
 };
 
@@ -853,9 +854,10 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
 }
 
 /* Descriptors of another process that came by that call: what they are. */
-static __attribute__((noinline)) void gets_fds(long number, const long* a, long result) {
+static __attribute__((noinline)) void gets_fds(const struct described* d, const long* a,
+                                               long result) {
   if (result < 0 || feign_capture.sealed) return;
-  if (number == SYS_pidfd_getfd) {
+  if (d->flags & kGetsFd) {
     feign_note_descriptor((uint32_t)result);
     return;
   }
@@ -964,7 +966,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   if ((d->flags & kSpecial) && out.result == 0) return out; /* the child of a fork */
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,
          watched);
-  if (__builtin_expect(d->flags & kGetsFds, 0)) gets_fds(number, a, out.result);
+  if (__builtin_expect(d->flags & (kGetsFd | kGetsFds), 0)) gets_fds(d, a, out.result);
   return out;
 }
 

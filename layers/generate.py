@@ -107,6 +107,7 @@ class Op:
         self.fails = fields.get("fails")
         self.does = fields.get("does")
         self.nofollow = "nofollow" in fields
+        self.foreign = "foreign" in fields   # brings descriptors of another process: the result, or in a message
         self.args, self.replay, self.prototype = [], None, ""
         self.capture, self.variants = {} if library else None, []   # of a library's calls: what a wrapper keeps
         self.signature = None   # of a third party's
@@ -268,7 +269,7 @@ class Parser:
             raise Bad(f'op {fields[1]}: want //@ layer NAME "what it is" above it')
         if not re.fullmatch(r"[0-9]{1,4}", fields[0]) or not 1 <= int(fields[0]) <= 4095:
             raise Bad(f'op "{fields[0]}": want a number from 1 to 4095, which is for ever')
-        keys = keys_of(fields[2:], ("kind=", "result=", "fails=") if self.library else ("kind=", "effect=", "does=", "result=", "nofollow"))
+        keys = keys_of(fields[2:], ("kind=", "result=", "fails=") if self.library else ("kind=", "effect=", "does=", "result=", "nofollow", "foreign"))
         op = Op(int(fields[0]), fields[1], keys, self.library)
         kinds = [k for k in KINDS if k not in ("dup", "process")] if self.library else KINDS
         one_of("kind", op.kind, kinds)
@@ -619,7 +620,7 @@ def capture(layer):
             ("kAlone", op.effect in ("exec", "exit", "exit_group")),
             ("kAtStart", op.effect in ("close", "connect", "send", "write", "pwrite", "pwrite2")),
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone")),
-            ("kGetsFds", op.name in ("recvmsg", "pidfd_getfd"))) if holds]
+            ("kGetsFd", op.foreign and op.result == "fd"), ("kGetsFds", op.foreign and op.result != "fd")) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)
         befores = (befores + [0, 0])[:2]
         places = [next((a.position + 1 for a in op.args if a.role == role and a.form == "kPlain"), 0) for role in ("fd", "dir", "path")]

@@ -7,7 +7,7 @@
  *
  *   //@ layer NAME "what it is" [first=N]  N is added to the IDs of its ops
  *   //@ names GROUP CONSTANT …             a set of flag names; values come from the system's headers
- *   //@ op ID NAME kind=K effect=E [does=D] [result=R] [nofollow]
+ *   //@ op ID NAME kind=K effect=E [does=D] [result=R] [nofollow] [foreign]
  *   //@ args ROLE …                        one for each parameter of the prototype that follows
  *   //@ more NAME=ROLE …                   what else is kept of the call, and is no parameter
  *   //@ every NAME=ROLE …                  the same of every op that follows
@@ -22,6 +22,7 @@
  * to other ranks (mpi.h). result: `bytes`,
  * `zero`, `position` and `number` must come back the same; for `fd`, `pid` and `any` every success is
  * as good. nofollow: a symbolic link at the end of the path is used itself, whatever the flags.
+ * foreign: it brings descriptors of another process, as its result or in a message.
  *
  * Roles of parameters (`-` is not kept):
  *   fd          a descriptor used               fd2         a second one, or the one to be made
@@ -783,7 +784,7 @@ int unshare(int flags);
 //@ replay c.nothing(a)
 int io_uring_setup(unsigned int entries, struct io_uring_params *p);
 
-//@ op 132 pidfd_getfd kind=process effect=channel result=fd
+//@ op 132 pidfd_getfd kind=process effect=channel result=fd foreign
 //@ args - - flags:
 //@ replay c.nothing(a)
 int pidfd_getfd(int pidfd, int targetfd, unsigned int flags);
@@ -870,7 +871,7 @@ int waitid(int idtype, id_t id, siginfo_t *infop, int options, struct rusage *ru
 //@ replay c.waits(a)
 ssize_t recvfrom(int sockfd, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen);
 
-//@ op 174 recvmsg kind=process effect=receive result=bytes
+//@ op 174 recvmsg kind=process effect=receive result=bytes foreign
 //@ args fd - -
 //@ replay c.waits(a)
 ssize_t recvmsg(int sockfd, struct msghdr *msg, int flags);

@@ -84,9 +84,9 @@ TEST(JsonWriter, AnyBytesAreText) {
     JsonWriter j;
     j.object([&] { j.add("text", bytes); });
 
-    EXPECT_EQ(j.take(), "{\n  \"text\": " +
-                            Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace) +
-                            "\n}");
+    EXPECT_EQ(j.take(),
+              "{\n  \"text\": " + Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace) +
+                  "\n}");
   }
 }
 

@@ -278,6 +278,10 @@ def test_no_single_call_goes_beyond_max_bytes():
     # Nor one whose count is larger than a file can be.
     r, found = leaves([opened, f'write(3, "out", {2**63}) = 3'], ("--max-bytes", "10m"))
     assert r.status == 0 and found["/big"].st_size == 3, (r.err, found["/big"].st_size)
+    # Nor a fallocate that no file system makes, of numbers whose sum is none.
+    for mode, number in (("FALLOC_FL_PUNCH_HOLE|FALLOC_FL_INSERT_RANGE", 2**40), ("FALLOC_FL_PUNCH_HOLE|0x8000", 2**62)):
+        r, found = leaves([opened, f"fallocate(3, {mode}, {number}, {number}) = 0"], ("--max-bytes", "10m"))
+        assert found["/big"].st_size == 0, (mode, found["/big"].st_size)
 
 
 def test_a_trace_makes_no_directory_a_root_of_ours():

@@ -41,7 +41,8 @@ class Histogram {
   uint64_t sum() const { return sum_; }
   uint64_t max() const { return max_; }
   uint64_t min() const { return count_ == 0 ? 0 : min_; }
-  // The values below or at which shares of the samples lie, each 0 to 1, growing; 0 without samples.
+  // The values below or at which shares of the samples lie, each 0 to 1, growing; 0 without
+  // samples.
   template <size_t kCount>
   std::array<uint64_t, kCount> percentiles(const double (&shares)[kCount]) const {
     std::array<uint64_t, kCount> at{};

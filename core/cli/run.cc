@@ -818,8 +818,8 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   if (ranks) team.emplace(Team{*ranks, map});
   replay(*plan, options.replay, in_order, root.get(), tables, report, progress, activities.get(),
          team ? &*team : nullptr);
-  report.notes.insert(report.notes.end(),
-                      tables.notes.begin() + static_cast<ptrdiff_t>(noted), tables.notes.end());
+  report.notes.insert(report.notes.end(), tables.notes.begin() + static_cast<ptrdiff_t>(noted),
+                      tables.notes.end());
   if (ranks) {
     sum_up(report, tables, ready_ns, report.ranks[ranks->rank()]);
     gather_reports(*ranks, report);

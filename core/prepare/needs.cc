@@ -18,6 +18,7 @@ namespace {
 uint64_t entry_bytes(std::string_view name) { return (19 + name.size() + 1 + 7) / 8 * 8; }
 // Where links lead whose targets the trace does not show.
 constexpr std::string_view kOutOfTheWay = "/.links/";
+constexpr uint64_t kDots = 48;  // bytes of "." and ".." in a listing
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -46,6 +47,12 @@ void Needs::is_directory(uint32_t file) {
   if (type != Namespace::Type::kSymlink) type = Namespace::Type::kDirectory;
 }
 
+// The name that a path ends with, in another directory.
+uint32_t Needs::in_directory(const std::string& directory, uint32_t path) {
+  return strings_.intern((directory == "/" ? "" : directory) + "/" +
+                         std::string(name_of(strings_.text(path))));
+}
+
 void Needs::listed(const feign_activity& a, uint32_t file) {
   if (a.result < 0) return;
   std::vector<Listing>& all = listings_[file];
@@ -63,14 +70,12 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
     const std::string before(strings_.text(names_.file(file).initial_path));  // where it was then
     const bool moved = before != strings_.text(a.path);
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
-      const std::string_view name = name_of(strings_.text(path));
-      const uint32_t then =
-          !moved ? path : strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
+      const uint32_t then = moved ? in_directory(before, path) : path;
       const uint32_t initial = names_.file(at).initial_path;  // perhaps by way of a link
       const bool was = at != 0 && !names_.file(at).created && initial != 0 &&
                        names_.canonical(initial, false) == names_.canonical(then, false);
       if (was) return;
-      if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name));
+      if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name_of(strings_.text(path))));
       l.others.push_back(then);
     });
   }
@@ -455,12 +460,10 @@ void Needs::add(const feign_activity& a) {
       for (Listing& one : l->second)
         names_.for_each_child(names_.canonical(a.path, true), [&](uint32_t path, uint32_t at) {
           if (at == 0 || at >= one.known || !names_.file(at).created) return;
-          const std::string_view name = name_of(strings_.text(path));
-          const uint32_t then =
-              strings_.intern((before == "/" ? "" : before) + "/" + std::string(name));
+          const uint32_t then = in_directory(before, path);
           auto& others = one.others;
           if (std::find(others.begin(), others.end(), then) != others.end()) return;
-          one.by_trace += static_cast<int64_t>(entry_bytes(name));
+          one.by_trace += static_cast<int64_t>(entry_bytes(name_of(strings_.text(path))));
           others.push_back(then);
         });
     }
@@ -522,9 +525,8 @@ void Needs::add(const feign_activity& a) {
 // were there when the trace began, `by_path`: the files of these.
 int64_t Needs::unnamed(const Listing& l, uint64_t entries,
                        const std::unordered_map<uint32_t, uint32_t>& by_path) {
-  constexpr int64_t kDots = 48;  // of "." and ".."
   int64_t bytes =
-      static_cast<int64_t>(l.bytes) - kDots - static_cast<int64_t>(entries) - l.by_trace;
+      static_cast<int64_t>(l.bytes - kDots) - static_cast<int64_t>(entries) - l.by_trace;
   for (const uint32_t other : l.others)
     if (const auto was = by_path.find(other); was != by_path.end() && was->second < l.known)
       bytes += static_cast<int64_t>(entry_bytes(name_of(strings_.text(other))));
@@ -537,8 +539,8 @@ std::vector<uint32_t> Needs::with_entries(const std::vector<uint32_t>& files, in
   std::vector<int64_t> each;
   int64_t all = 0;
   for (const uint32_t file : files)
-    all += each.emplace_back(static_cast<int64_t>(
-        entry_bytes(name_of(strings_.text(names_.file(file).initial_path)))));
+    all += each.emplace_back(
+        static_cast<int64_t>(entry_bytes(name_of(strings_.text(names_.file(file).initial_path)))));
   if (bytes == all) return files;
   if (bytes <= 0 || bytes > all || bytes % 8 != 0) return {};
   const auto want = static_cast<size_t>(bytes / 8);
@@ -582,7 +584,7 @@ void Needs::there_by_listings() {
     const std::vector<uint32_t>& ids = guesses[path];
     std::vector<const Listing*> whole;
     for (const Listing& l : all)
-      if (l.over && l.bytes >= 48) whole.push_back(&l);
+      if (l.over && l.bytes >= kDots) whole.push_back(&l);
     if (ids.empty() || whole.empty()) continue;
     std::vector<int64_t> missing;
     for (const Listing* l : whole) missing.push_back(unnamed(*l, entries[path], by_path));
@@ -712,10 +714,10 @@ std::vector<Needed> Needs::finish() {
     if (all == listings_.end()) return;
     const bool root = strings_.text(path) == "/";
     const bool any_over = std::any_of(all->second.begin(), all->second.end(),
-                                      [](const Listing& l) { return l.over && l.bytes >= 48; });
+                                      [](const Listing& l) { return l.over && l.bytes >= kDots; });
     std::vector<int64_t> said;
     for (const Listing& l : all->second)
-      if (l.bytes >= 48 && (l.over || !any_over))
+      if (l.bytes >= kDots && (l.over || !any_over))
         said.push_back(unnamed(l, entries[path], by_path));
     if (said.empty()) return;
     // One of several may have met with what others made or removed at that time.

@@ -60,6 +60,7 @@ class Needs {
   void grew(uint32_t file, uint64_t size);
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
   void is_directory(uint32_t file);
+  uint32_t in_directory(const std::string& directory, uint32_t path);
   void listed(const feign_activity& a, uint32_t file);
   void listed_from(const feign_activity& a, uint32_t file);
   int64_t unnamed(const Listing& l, uint64_t entries,
@@ -84,9 +85,9 @@ class Needs {
   std::vector<Seen> seen_;
   std::map<uint32_t, std::vector<Listing>> listings_;
   std::unordered_set<uint32_t> elsewhere_;  // handles that list from another place than the start
-  std::unordered_set<uint32_t> changed_;  // paths whose names or attributes the trace changes
-  std::unordered_set<uint32_t> guessed_;  // files that are there only because they were refused
-  std::unordered_set<uint32_t> moved_;    // of these, directories that were renamed or removed
+  std::unordered_set<uint32_t> changed_;    // paths whose names or attributes the trace changes
+  std::unordered_set<uint32_t> guessed_;    // files that are there only because they were refused
+  std::unordered_set<uint32_t> moved_;      // of these, directories that were renamed or removed
 };
 
 struct Prepared {

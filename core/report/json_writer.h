@@ -70,10 +70,7 @@ class JsonWriter {
   void value(std::nullptr_t) { out_ += "null"; }
   void value(std::same_as<bool> auto v) { out_ += v ? "true" : "false"; }
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  void value(T v) {
-    number(v);
-  }
+  requires(!std::same_as<T, bool>) void value(T v) { number(v); }
   void value(double v) {
     if (!std::isfinite(v)) return value(nullptr);
     const size_t from = out_.size();

@@ -573,8 +573,7 @@ void add_streams(JsonWriter& j, const Report& r, const Tables& tables) {
         j.add("call_seconds", seconds(s.call_ns));
         j.add("pause_seconds", seconds(s.pause_ns));
         j.add("wait_seconds", seconds(s.wait_ns));
-        if (s.lateness.count() != 0)
-          j.object("lateness", [&] { add_latency(j, s.lateness); });
+        if (s.lateness.count() != 0) j.object("lateness", [&] { add_latency(j, s.lateness); });
       });
   });
 }

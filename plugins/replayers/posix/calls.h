@@ -78,8 +78,8 @@ struct Replayer {
   Locks locks{descriptors};
   Mappings mappings;
   feign::Written written;
-  std::mutex open_mutex;           // opening what was open before the trace
-  std::set<uint32_t> unplaced;     // … whose offset nobody moved or asked for yet: handles
+  std::mutex open_mutex;             // opening what was open before the trace
+  std::set<uint32_t> unplaced;       // … whose offset nobody moved or asked for yet: handles
   std::atomic<uint32_t> made_up{0};  // names
   std::mutex listings_mutex;
   std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
@@ -173,8 +173,7 @@ struct Context {
                    ssize_t (*call)(int, const iovec*, int, off64_t, int)) {
     constexpr uint32_t kHints = RWF_NOWAIT | RWF_HIPRI;
     const auto with = [&](uint32_t flags) {
-      return checked(
-          call(fd, iov(a, memory), iov_count(a), offset2(a), static_cast<int>(flags)));
+      return checked(call(fd, iov(a, memory), iov_count(a), offset2(a), static_cast<int>(flags)));
     };
     const int64_t result = with(a.flags);
     return result == -EOPNOTSUPP && (a.flags & kHints) ? with(a.flags & ~kHints) : result;
@@ -183,9 +182,7 @@ struct Context {
     return (a.mode & 1) != 0 ? off_t{-1} : static_cast<off_t>(a.offset);
   }
 
-  Where where(uint32_t path) {
-    return directories->find(r->host, r->root, path, r->names, r);
-  }
+  Where where(uint32_t path) { return directories->find(r->host, r->root, path, r->names, r); }
   // Both at once: finding one may close the directory that the other was found in.
   std::pair<Where, Where> where(uint32_t path, uint32_t path2) {
     for (;;) {
@@ -949,8 +946,7 @@ struct Context {
 
   int64_t truncate(const feign_activity& a, int fd) {
     if (a.handle != 0)
-      return fd < 0 ? -EBADF
-                    : checked(::truncate(by_descriptor(fd), static_cast<off_t>(a.length)));
+      return fd < 0 ? -EBADF : checked(::truncate(by_descriptor(fd), static_cast<off_t>(a.length)));
     if (a.path == 0) return skip("no path was recorded");
     const int at = target(a.path, O_WRONLY | O_NOCTTY | O_NONBLOCK);
     if (at < 0) return at;
@@ -1018,15 +1014,18 @@ struct Context {
     if (result != -EOPNOTSUPP || a.result != 0 || ::fstat(fd, &space.stat) != 0 ||
         !S_ISREG(space.stat.st_mode))
       return result;
-    const auto length = static_cast<off_t>(a.length);
-    off_t size = space.stat.st_size;
+    const auto before = static_cast<uint64_t>(space.stat.st_size);
+    uint64_t size = before;
+    if (a.flags &
+        (FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE))  // the second never without the first
+      return result;
     if (a.flags & FALLOC_FL_COLLAPSE_RANGE)
-      size -= std::min(size, length);
+      size -= std::min(size, a.length);
     else if (a.flags & FALLOC_FL_INSERT_RANGE)
-      size += length;
-    else if (!(a.flags & FALLOC_FL_KEEP_SIZE))
-      size = std::max(size, static_cast<off_t>(a.offset) + length);
-    if (size != space.stat.st_size) (void)::ftruncate(fd, size);
+      size += a.length;
+    else
+      size = std::max(size, a.offset + a.length);
+    if (size != before) (void)::ftruncate(fd, static_cast<off_t>(size));
     return result;
   }
   int64_t fadvise(const feign_activity& a, int fd) {

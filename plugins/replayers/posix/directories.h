@@ -74,8 +74,8 @@ class Changes {
     count_.store(count + 1, std::memory_order_release);
   }
   uint64_t count() const { return count_.load(std::memory_order_acquire); }
-  // Those from the `from`th on; false if not all of them are known any more. Returns how many there
-  // are by now.
+  // Visits those from the `from`th on; false if not all of them are known any more. `now` is how
+  // many there are.
   template <typename Visit>
   bool since(uint64_t from, uint64_t& now, Visit&& visit) {
     const std::lock_guard lock(mutex_);
@@ -133,7 +133,8 @@ class Directories {
       return is_missing(path);
     } else {
       const Dir opened = open(root, above);
-      // What is missing is so under its own name: behind a link, who makes it may call it otherwise.
+      // What is missing is so under its own name: behind a link, who makes it may call it
+      // otherwise.
       if (opened.fd == -ENOENT && opened.plain && missing_.size() < 10'000) {
         names.missing.add(above);
         missing_.emplace(above);
@@ -181,9 +182,7 @@ class Directories {
     int fd;      // or -errno; of those that are kept, -1: closed
     bool plain;  // as Where's, whether it could be opened or not
   };
-  Where at(uint32_t dir, const char* name) const {
-    return {dirs_[dir].fd, name, dirs_[dir].plain};
-  }
+  Where at(uint32_t dir, const char* name) const { return {dirs_[dir].fd, name, dirs_[dir].plain}; }
   void of(Changes& changes, const void* owner) {
     if (changes.count() == seen_ && owner == owner_) [[likely]]
       return;
@@ -289,8 +288,8 @@ class Directories {
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_path_;
   std::vector<Place> places_;  // by path string id
   std::unordered_set<std::string, Hash, std::equal_to<>>
-      missing_;                    // directories that are not there
-  std::vector<uint32_t> without_;  // paths of places_ that have none
+      missing_;                                 // directories that are not there
+  std::vector<uint32_t> without_;               // paths of places_ that have none
   uint64_t seen_ = 0, made_ = 0, emptied_ = 0;  // seen_: changes
   const void* owner_ = nullptr;
 };

@@ -153,10 +153,8 @@ class Descriptors {
   }
 
  private:
-  // No look-up of what is not there writes.
-  int take(uint32_t handle) {
-    return fds_.get(handle) == 0 ? -1 : fds_.exchange(handle, 0) - 1;
-  }
+  // What is not there is looked for without writing.
+  int take(uint32_t handle) { return fds_.get(handle) == 0 ? -1 : fds_.exchange(handle, 0) - 1; }
 
   ByHandle<int> fds_;  // plus 1
   ByHandle<FILE*> files_;
