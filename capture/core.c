@@ -109,7 +109,12 @@ static uint8_t* take_bytes(uint32_t size) {
   if (__atomic_load_n(&c->bytes, __ATOMIC_RELAXED) + size > most) return 0;
   /* Before any is taken: who makes pages passes over what is taken by then. */
   const uint64_t made = __atomic_load_n(&c->ready, __ATOMIC_ACQUIRE);
-  const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_RELAXED);
+  const uint64_t at = __atomic_fetch_add(&c->bytes, size, __ATOMIC_SEQ_CST);
+  const uint64_t wake_at = __atomic_load_n(&c->wake_at, __ATOMIC_SEQ_CST);
+  if (at <= wake_at && wake_at < at + size && !g->sealed) {
+    __atomic_fetch_add(&c->woken, 1, __ATOMIC_SEQ_CST);
+    system_call(SYS_futex, (long)&c->woken, 1 /* FUTEX_WAKE */, 1, 0, 0, 0);
+  }
   if (at + size > most) return 0;
   uint8_t* const chunk = map_piece(at, size);
   if (chunk == 0) return 0;

@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define FEIGN_CAPTURE_MAGIC 0x3152544350464531ull /* "1EFPCTR1" */
-#define FEIGN_CAPTURE_VERSION 8u                  /* of what is described here */
+#define FEIGN_CAPTURE_VERSION 9u                  /* of what is described here */
 #define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
 #define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this */
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
@@ -95,6 +95,10 @@ struct feign_control {
   uint64_t start;  /* ticks that a program's start takes longer with the library; 0: not known */
   uint64_t overlooked; /* io_uring's requests that were over before anybody looked at them */
   uint64_t unended;    /* … that were not when their ring went */
+  /* Whoever takes the byte at wake_at wakes who makes pages, by the futex `woken`, a count. 0:
+   * nobody makes any. */
+  uint64_t wake_at;
+  uint32_t woken;
   char preload[1024];  /* the recording's own libraries, as in LD_PRELOAD */
 };
 
