@@ -1213,6 +1213,19 @@ def test_a_recording_names_itself_where_something_is_wrong():
         assert f"first {trace} /etc/passwd" in text, text
 
 
+def test_who_makes_pages_sleeps():
+    """A thread that looks every few milliseconds is felt by the program. Counted are its sleeps while the program takes no pages."""
+    needs_capture()
+    with Tmp() as tmp:
+        script = ("import glob, os, time\n"
+                  "def sleeps(): return sum(int(line.split()[1]) for t in glob.glob(f'/proc/{os.getppid()}/task/*/status')\n"
+                  "                         for line in open(t) if line.startswith('voluntary'))\n"
+                  "before = sleeps(); time.sleep(1); print(sleeps() - before)\n")
+        r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--", sys.executable, "-c", script)
+        assert r.status == 0, r.err
+        assert int(r.out) < 50, r.out   # 200 when it looked every 5 ms
+
+
 def test_damaged_recording():
     """Whatever the raw folder holds, reading it ends with a trace or an error."""
     needs_capture()
