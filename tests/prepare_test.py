@@ -64,6 +64,20 @@ def test_a_directory_that_is_listed_by_a_link_whose_target_is_told_later():
                 assert len(os.listdir(os.path.join(root, "x", "real"))) == 3
 
 
+def test_what_is_met_by_names_of_links_that_lead_to_links_is_one_file():
+    """/lib64/ld-linux-x86-64.so.2 is behind three links, which a debugger reads after it has read the file."""
+    told = ('readlink("/lib64", "usr/lib64", 99) = 9', 'readlink("/usr/lib64/l", "/lib/x/l", 99) = 8', 'readlink("/lib", "usr/lib", 99) = 7')
+    beside = 'newfstatat(AT_FDCWD, "/%s/x/a", {st_mode=S_IFREG|0644, st_size=1, ...}, 0) = 0'
+    for others in ((), (beside % "usr/lib",), (beside % "lib",), (beside % "lib", beside % "usr/lib")):
+        with Tmp() as tmp:
+            root = Root(tmp, [*others, 'newfstatat(AT_FDCWD, "/lib64/l", {st_mode=S_IFREG|0755, st_size=1000, ...}, 0) = 0',
+                              'openat(AT_FDCWD, "/lib64/l", O_RDONLY) = 3', 'read(3, "x"..., 4096) = 1000', *told,
+                              'openat(AT_FDCWD, "/usr/lib/x/l", O_RDONLY) = 4', 'read(4, "x"..., 100) = 100'])
+            report = root("--require", "1")
+            assert report["mismatched"] == 0, (others, report["mismatches"])
+            assert os.lstat(root.at("usr/lib/x/l")).st_size == 1000 and os.readlink(root.at("lib")) == "usr/lib"
+
+
 def test_sizes_come_from_reads_stats_and_seeks():
     with Tmp() as tmp:
         root = Root(tmp, [*READS, 'newfstatat(AT_FDCWD, "/g", {st_mode=S_IFREG|0755, st_size=777, ...}, 0) = 0',

@@ -208,15 +208,18 @@ bool Namespace::below(uint32_t slot, uint32_t above) const {
   return false;
 }
 
-void Namespace::move(uint32_t from, uint32_t to) {
+void Namespace::move(uint32_t from, uint32_t to, Moved how) {
   if (from == to) return;
+  if (File& f = files_[slots_[from].file];
+      how == Moved::kAlways && f.initial_path == slots_[from].path)
+    f.initial_path = slots_[to].path;
   if (files_[slots_[from].file].type != Type::kFile) links_changed();
   take(to);
   slots_[to].file = slots_[from].file;
   slots_[to].state = slots_[from].state;
   slots_[from].file = 0;
   slots_[from].state = State::kAbsent;
-  move_children(from, to);
+  move_children(from, to, how);
 }
 
 // The name that a child has below another directory.
@@ -228,10 +231,10 @@ uint32_t Namespace::slot_below(uint32_t directory, uint32_t child) {
 }
 
 // What was below the target went with it (it was empty); what is below the source moves along.
-void Namespace::move_children(uint32_t from, uint32_t to) {
+void Namespace::move_children(uint32_t from, uint32_t to, Moved how) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
     if (slots_[c].file == 0 && slots_[c].state != State::kAbsent) continue;
-    move(c, slot_below(to, c));
+    move(c, slot_below(to, c), how);
   }
 }
 
@@ -277,7 +280,7 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   slots_[behind].file = old;
   slots_[behind].state = State::kPresent;
   files_[old].initial_path = slots_[behind].path;
-  move_children(slot, behind);
+  move_children(slot, behind, Moved::kAlways);
   return link;
 }
 
@@ -290,7 +293,7 @@ void Namespace::join_children(uint32_t from, uint32_t to) {
       join_children(c, there);
     } else if (known && (slots_[there].state != State::kAbsent || files_[slots_[c].file].created)) {
       slots_[there].born = slots_[c].born;
-      move(c, there);
+      move(c, there, Moved::kAlways);
     }
   }
 }

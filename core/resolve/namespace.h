@@ -111,8 +111,10 @@ class Namespace {
   void no_directory(uint32_t file);
   bool may_be_directory(uint32_t slot) const;
   bool below(uint32_t slot, uint32_t above) const;
-  void move(uint32_t from, uint32_t to);
-  void move_children(uint32_t from, uint32_t to);
+  // kAlways: the other name is what was meant from the beginning (behind a link).
+  enum class Moved : uint8_t { kNow, kAlways };
+  void move(uint32_t from, uint32_t to, Moved how = Moved::kNow);
+  void move_children(uint32_t from, uint32_t to, Moved how);
   uint32_t link_found(uint32_t slot, uint32_t target);
   void join_children(uint32_t from, uint32_t to);
   uint32_t slot_below(uint32_t directory, uint32_t child);
