@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a replay finds: made before it, from all of the trace, and brought back on a used root."""
+import errno
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -76,6 +78,71 @@ def test_what_is_met_by_names_of_links_that_lead_to_links_is_one_file():
             report = root("--require", "1")
             assert report["mismatched"] == 0, (others, report["mismatches"])
             assert os.lstat(root.at("usr/lib/x/l")).st_size == 1000 and os.readlink(root.at("lib")) == "usr/lib"
+
+
+def test_links_lead_where_they_did_whenever_they_are_told():
+    """Files of a random tree are used by way of its links; what each call said there it must say in an empty root, too."""
+    for seed in range(int(os.environ.get("FEIGN_SEEDS", "60"))):
+        chance = random.Random(seed)
+        with Tmp() as tmp:
+            top, root = (os.path.join(os.path.realpath(tmp), name) for name in ("work", "root"))
+            os.mkdir(top)
+            os.mkdir(root)
+            directories, all_ = [top], []
+            for i in range(4):
+                directories.append(os.path.join(chance.choice(directories), f"d{i}"))
+                os.mkdir(directories[-1])
+            for i in range(4):
+                all_.append(os.path.join(chance.choice(directories), f"f{i}"))
+                with open(all_[-1], "wb") as f:
+                    f.write(b"x" * chance.choice((0, 7, 5000)))
+            for i in range(6):
+                link, to = os.path.join(chance.choice(directories), f"l{i}"), chance.choice(directories[1:] + all_ + [os.path.join(top, "none")])
+                os.symlink(chance.choice((to, os.path.relpath(to, os.path.dirname(link)), to, ".")), link)
+                all_.append(link)
+
+            def path(top=top, chance=chance):
+                at = top
+                for _ in range(chance.randint(1, 5)):
+                    if not os.path.isdir(at):
+                        break
+                    at = os.path.join(at, chance.choice([*os.listdir(at), "none"]))
+                return at
+
+            calls = []
+
+            def call(text, make, result=lambda made: 0, calls=calls):
+                try:
+                    calls.append(f"{text} = {result(make())}")
+                except OSError as e:
+                    calls.append(f"{text} = -1 {errno.errorcode[e.errno]} ({os.strerror(e.errno)})")
+
+            for _ in range(40):
+                p = path()
+                kind = chance.choice(("stat", "lstat", "access", "readlink", "readlink", "open", "O_PATH", "O_DIRECTORY"))
+                if kind in ("stat", "lstat"):
+                    made = getattr(os, kind)
+                    mode = stat.S_IFMT(made(p).st_mode) if os.path.exists(p) or kind == "lstat" and os.path.lexists(p) else 0
+                    name = {stat.S_IFREG: "S_IFREG", stat.S_IFDIR: "S_IFDIR", stat.S_IFLNK: "S_IFLNK"}.get(mode, "0")
+                    size = made(p).st_size if mode else 0
+                    call(f'{kind}("{p}", {{st_mode={name}|0755, st_size={size}, ...}})', lambda made=made, p=p: made(p))
+                elif kind == "access":
+                    call(f'access("{p}", F_OK)', lambda p=p: os.stat(p))
+                elif kind == "readlink":
+                    to = f'"{os.readlink(p)}"' if os.path.islink(p) else "0x7f"
+                    call(f'readlink("{p}", {to}, 4095)', lambda p=p: os.readlink(p), len)
+                else:
+                    flags = {"open": "O_RDONLY", "O_PATH": "O_RDONLY|O_PATH|O_NOFOLLOW", "O_DIRECTORY": "O_RDONLY|O_DIRECTORY"}[kind]
+                    value = {"open": os.O_RDONLY, "O_PATH": os.O_PATH | os.O_NOFOLLOW, "O_DIRECTORY": os.O_DIRECTORY}[kind]
+                    call(f'open("{p}", {flags})', lambda p=p, value=value: os.close(os.open(p, value)), lambda made: 3)
+                    if calls[-1].endswith("= 3"):
+                        if kind == "open" and os.path.isfile(p):
+                            calls.append(f'read(3, "x"..., 9999) = {os.stat(p).st_size}')
+                        calls.append("close(3) = 0")
+            trace = os.path.join(tmp, "t.strace")
+            write_trace(trace, calls)
+            report = feign("replay", trace, "--root", root, "--json").json()
+            assert report["matched"] == len(calls), (seed, report["mismatches"])
 
 
 def test_sizes_come_from_reads_stats_and_seeks():

@@ -21,6 +21,17 @@ constexpr std::string_view kOutOfTheWay = "/.links/";
 constexpr uint64_t kDots = 48;  // bytes of "." and ".." in a listing
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// A target of its own: others of that length are others. What lies there would be one name too many
+// where the trace lists directories, so that it gets one that no trace knows.
+std::string unknown_target(uint32_t link, size_t length) {
+  std::string target(length, 'x');
+  const std::string number = std::to_string(link);
+  if (number.size() < length) target.replace(length - number.size(), number.size(), number);
+  if (number.size() + kOutOfTheWay.size() < length)
+    target.replace(0, kOutOfTheWay.size(), kOutOfTheWay);
+  return target;
+}
+
 }  // namespace
 
 Needs::Seen& Needs::seen(uint32_t file) {
@@ -45,6 +56,21 @@ void Needs::is_directory(uint32_t file) {
   seen(file).directory = true;
   Namespace::Type& type = names_.file(file).type;
   if (type != Namespace::Type::kSymlink) type = Namespace::Type::kDirectory;
+}
+
+// What was learned of a file by another name.
+void Needs::is_same(uint32_t other, uint32_t file) {
+  const Seen was = seen(other);
+  Seen& s = seen(file);
+  s.directory |= was.directory || names_.file(other).type == Namespace::Type::kDirectory;
+  s.initial = std::max(s.initial, was.initial);
+  s.now = std::max(s.now, was.now);
+  s.mode |= was.mode;
+  s.changed |= was.changed;
+  names_.file(file).followed |= names_.file(other).followed;
+  for (const auto& [name, length] : was.attributes) s.attributes.try_emplace(name, length);
+  if (const auto l = listings_.find(other); l != listings_.end())
+    listings_.try_emplace(file, l->second);
 }
 
 // The name that a path ends with, in another directory.
@@ -108,6 +134,9 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kPread:
     case Effect::kPread2:
       if (a.result == -EISDIR) is_directory(file);
+      if (Namespace::Type& type = names_.file(file).type;
+          a.result >= 0 && type == Namespace::Type::kUnknown)
+        type = Namespace::Type::kFile;
       if (a.marks & FEIGN_APPENDS) return;
       if (done != 0) grew(file, a.offset + done);
       // The end was met: that is how long it is. (What a modifier made longer met nothing.)
@@ -441,19 +470,10 @@ void Needs::add(const feign_activity& a) {
   if (a.file != 0) own_[a.file] = touched.file;
   if (effect == Effect::kReadlink && touched.file2 != 0) {
     // The name was used before it turned out to be a link: what is known is of what lies behind it.
-    seen(touched.file).followed = true;
+    names_.file(touched.file).followed = names_.file(touched.file2).followed;
     const uint32_t behind = names_.at(names_.canonical(a.path, true));
-    if (behind != 0 && behind != touched.file2) {
-      const Seen was = seen(touched.file2);
-      Seen& s = seen(behind);  // the link itself, if its target was not shown
-      s.directory |= names_.file(touched.file2).type == Namespace::Type::kDirectory;
-      s.initial = std::max(s.initial, was.initial);
-      s.now = std::max(s.now, was.now);
-      s.mode |= was.mode;
-      s.changed |= was.changed;
-      if (const auto l = listings_.find(touched.file2); l != listings_.end())
-        listings_.try_emplace(behind, l->second);
-    }
+    // (Behind it is the link itself, if its target was not shown.)
+    if (behind != 0 && behind != touched.file2) is_same(touched.file2, behind);
     // A listing there showed what the trace had made by the other name.
     if (const auto l = listings_.find(behind); behind != 0 && l != listings_.end()) {
       const std::string before(strings_.text(names_.file(behind).initial_path));
@@ -469,12 +489,13 @@ void Needs::add(const feign_activity& a) {
     }
   }
   attribute(a, effect, touched.file);
+  if (a.result == -ENOTDIR && effect == Effect::kOpen && !(a.marks & FEIGN_NOFOLLOW))
+    names_.file(touched.file).followed = true;  // up to a file
   if (a.result < 0) return;
   if (effect == Effect::kOpen) {  // what was possible was not denied
     const uint32_t how = a.flags & O_ACCMODE;
     seen(touched.file).denied &= ~(how == O_RDONLY ? R_OK : how == O_WRONLY ? W_OK : R_OK | W_OK);
   }
-  if (!(a.marks & FEIGN_NOFOLLOW)) seen(touched.file).followed = true;
   if (a.flags & O_DIRECTORY && effect == Effect::kOpen) seen(touched.file).directory = true;
   switch (effect) {
     case Effect::kAccess:
@@ -505,15 +526,8 @@ void Needs::add(const feign_activity& a) {
     case Effect::kReadlink:
       // A link whose target the trace does not show still has the length that was read.
       if (names_.file(touched.file).target == 0 && a.result > 0 && a.result < 4096) {
-        // A target of its own: others of that length are others. What lies there would be one name
-        // too many where the trace lists directories, so that it gets one that no trace knows.
-        std::string target(static_cast<size_t>(a.result), 'x');
-        const std::string number = std::to_string(touched.file);
-        if (number.size() < target.size())
-          target.replace(target.size() - number.size(), number.size(), number);
-        if (number.size() + kOutOfTheWay.size() < target.size())
-          target.replace(0, kOutOfTheWay.size(), kOutOfTheWay);
-        names_.file(touched.file).target = strings_.intern(target);
+        names_.file(touched.file).target =
+            strings_.intern(unknown_target(touched.file, static_cast<size_t>(a.result)));
       }
       return;
     default:
@@ -609,6 +623,8 @@ void Needs::there_by_listings() {
 
 std::vector<Needed> Needs::finish() {
   for (const auto& [stream, open] : waiting_) other_open(open, O_CREAT | O_RDWR);
+  for (uint32_t id = 1; id < names_.file_count(); ++id)
+    if (const uint32_t same = names_.same(id); same != id) is_same(id, same);
   there_by_listings();
   std::vector<Needed> out;
   std::unordered_set<uint32_t> there, with_children;  // paths
@@ -635,11 +651,13 @@ std::vector<Needed> Needs::finish() {
   };
   std::unordered_map<uint32_t, uint64_t> entries;  // directory -> bytes of its first entries
   std::unordered_map<uint32_t, std::vector<uint32_t>> by_link;  // paths
-  for (const uint32_t path : there)
-    if (const uint32_t parent = parent_of(path); parent != 0) {
-      with_children.insert(parent);
-      entries[parent] += entry_bytes(name_of(strings_.text(path)));
-    }
+  const auto is_there = [&](uint32_t path) {
+    const uint32_t parent = parent_of(path);
+    if (parent == 0) return;
+    with_children.insert(parent);
+    entries[parent] += entry_bytes(name_of(strings_.text(path)));
+  };
+  for (const uint32_t path : there) is_there(path);
   for (const uint32_t id : files)
     if (names_.file(id).type == Namespace::Type::kSymlink)
       by_link.try_emplace(names_.file(id).initial_path);
@@ -664,7 +682,7 @@ std::vector<Needed> Needs::finish() {
     if (link.type != Namespace::Type::kSymlink || link.target == 0) continue;
     const Seen from = seen(id);
     const bool directory = from.directory || with_children.contains(link.initial_path);
-    if (!(from.followed || directory)) continue;
+    if (!(link.followed || directory)) continue;
     uint32_t behind = link.initial_path, last = id;
     for (int hops = 0; hops < 40; ++hops) {
       const Namespace::File& f = names_.file(last);
@@ -697,10 +715,11 @@ std::vector<Needed> Needs::finish() {
     if (strings_.text(behind) == "/") continue;
     const auto at = made.find(behind);
     if (at == made.end() && !there.insert(behind).second) continue;
+    if (at == made.end()) is_there(behind);
     Needed& n = at == made.end() ? out.emplace_back() : out[at->second];
     made.emplace(behind, out.size() - 1);
     if (at == made.end()) n.type = Needed::kFile;
-    if (directory) n.type = Needed::kDirectory;
+    if (directory || names_.is_above_names(behind)) n.type = Needed::kDirectory;
     n.changed = true;  // what happens to it is not known
     n.mode |= from.mode;
     n.size = std::max(n.size, from.initial);
@@ -751,6 +770,11 @@ std::vector<Needed> Needs::finish() {
     } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
       n.type = Needed::kSymlink;
       n.target = strings_.text(f.target);
+    } else if (f.nowhere && !f.followed &&
+               (f.type == Namespace::Type::kSymlink || f.type == Namespace::Type::kUnknown)) {
+      // It is there, and not for those who follow links: one that leads nowhere.
+      n.type = Needed::kSymlink;
+      n.target = unknown_target(id, 20);
     } else if (f.type == Namespace::Type::kFifo) {
       n.type = Needed::kFifo;
     } else {

@@ -37,7 +37,6 @@ class Needs {
     uint64_t initial = 0;    // bytes it must have had
     uint64_t appended = 0;   // bytes that went behind what it had
     bool exact = false;      // `now` is not only the least: what it grows by from here on is known
-    bool followed = false;   // used by a call that follows links: a link's target is there, too
     bool directory = false;  // … and is a directory
     bool not_empty = false;  // which could not be removed, though no name in it was known
     bool changed = false;    // by the trace
@@ -60,6 +59,7 @@ class Needs {
   void grew(uint32_t file, uint64_t size);
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
   void is_directory(uint32_t file);
+  void is_same(uint32_t other, uint32_t file);
   uint32_t in_directory(const std::string& directory, uint32_t path);
   void listed(const feign_activity& a, uint32_t file);
   void listed_from(const feign_activity& a, uint32_t file);

@@ -113,6 +113,7 @@ void Namespace::put(uint32_t slot, uint32_t file) {
   if (files_[file].type == Type::kSymlink) links_changed();
   slots_[slot].file = file;
   slots_[slot].state = State::kPresent;
+  slots_[slot].missed = false;
   ++files_[file].links;
   files_[file].gone = false;
 }
@@ -153,8 +154,11 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
       if (present(parent, Type::kDirectory) == 0) return 0;
     }
     // A name that the trace made first was not there when it began, whatever comes later.
+    if (slots_[slot].state == State::kNoFile && (type == Type::kUnknown || type == Type::kSymlink))
+      type = Type::kDirectory;  // or a link to one
     const uint32_t file = new_file(type, slots_[slot].born, true);
     files_[file].initial_path = initial_path_of(slot);
+    files_[file].nowhere = slots_[slot].missed;
     put(slot, file);
     return file;
   }
@@ -184,8 +188,49 @@ void Namespace::never(uint32_t path) {
   slot.state = State::kAbsent;
 }
 
+// What is above it is no file, or that would have been ENOTDIR.
 void Namespace::absent(uint32_t slot) {
+  for (uint32_t above = slots_[slot].parent; above != 0; above = slots_[above].parent) {
+    if (slots_[above].file == 0) {
+      if (slots_[above].state == State::kUnknown) slots_[above].state = State::kNoFile;
+      continue;
+    }
+    File& f = files_[slots_[above].file];
+    // (Of a link of unknown target, what it leads to.)
+    const bool unknown_link = f.type == Type::kSymlink && f.target == 0 && !f.nowhere;
+    if (f.type != Type::kUnknown && f.type != Type::kFile && !unknown_link) break;
+    f.type = Type::kDirectory;
+  }
   if (slots_[slot].file == 0) slots_[slot].state = State::kAbsent;
+}
+
+// If anything is there, it is a directory.
+void Namespace::no_file(uint32_t slot) {
+  Slot& s = slots_[slot];
+  if (s.file == 0 && s.state == State::kUnknown) s.state = State::kNoFile;
+  if (s.file != 0 && files_[s.file].type == Type::kUnknown) files_[s.file].type = Type::kDirectory;
+}
+
+// The target of a link that was known without it.
+void Namespace::leads_to(uint32_t slot, uint32_t target) {
+  const uint32_t link = slots_[slot].file;
+  files_[link].target = target;
+  ++links_;
+  links_changed();
+  const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  if (behind != slot && !below(behind, slot)) tell_behind(slot, behind);
+}
+
+// What the name of a link told of what is behind it.
+void Namespace::tell_behind(uint32_t slot, uint32_t behind) {
+  if (files_[slots_[slot].file].nowhere) {
+    if (slots_[behind].file != 0) files_[slots_[behind].file].nowhere = true;
+    absent(behind);
+  }
+  if (slots_[behind].state == State::kAbsent) return;
+  for (uint32_t c = slots_[slot].first_child; c != 0; c = slots_[c].next_sibling)
+    if (slots_[c].file != 0) (void)present(behind, Type::kDirectory);
+  join_children(slot, behind);
 }
 
 // A mkdir that it refused told of a directory; what came later shows that it is none.
@@ -219,7 +264,10 @@ void Namespace::move(uint32_t from, uint32_t to, Moved how) {
   slots_[to].state = slots_[from].state;
   slots_[from].file = 0;
   slots_[from].state = State::kAbsent;
-  move_children(from, to, how);
+  if (how == Moved::kAlways)
+    join_children(from, to);
+  else
+    move_children(from, to);
 }
 
 // The name that a child has below another directory.
@@ -231,10 +279,10 @@ uint32_t Namespace::slot_below(uint32_t directory, uint32_t child) {
 }
 
 // What was below the target went with it (it was empty); what is below the source moves along.
-void Namespace::move_children(uint32_t from, uint32_t to, Moved how) {
+void Namespace::move_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
     if (slots_[c].file == 0 && slots_[c].state != State::kAbsent) continue;
-    move(c, slot_below(to, c), how);
+    move(c, slot_below(to, c), Moved::kNow);
   }
 }
 
@@ -270,35 +318,76 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   ++links_;
   links_changed();
   const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
-  const bool circle = behind == slot || below(behind, slot) || below(slot, behind);
+  const bool circle = behind == slot || below(behind, slot);
   if (circle || slots_[behind].file != 0) {
-    files_[old].initial_path = 0;  // it is known under its own name
+    is_same(old, circle ? 0 : behind);
     if (!circle) join_children(slot, behind);
     return link;
   }
+  const Type type = files_[old].type;
+  if (type == Type::kSymlink || (type == Type::kUnknown && !files_[old].followed)) {
+    // What was met is the link.
+    files_[link].nowhere = files_[old].nowhere;
+    files_[link].followed = files_[old].followed;
+    is_same(old, slot);
+    tell_behind(slot, behind);
+    return link;
+  }
   if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
+  if (slots_[behind].state == State::kNoFile && files_[old].type == Type::kUnknown)
+    files_[old].type = Type::kDirectory;
   slots_[behind].file = old;
   slots_[behind].state = State::kPresent;
   files_[old].initial_path = slots_[behind].path;
-  move_children(slot, behind, Moved::kAlways);
+  join_children(slot, behind);
   return link;
+}
+
+// It is what is in that slot, and known under its name.
+void Namespace::is_same(uint32_t file, uint32_t slot) {
+  if (file == 0 || file == slots_[slot].file) return;
+  files_[file].initial_path = 0;
+  files_[file].same = slots_[slot].file;
 }
 
 // Two names of one directory: what was learned of names below the one is of those below the other.
 void Namespace::join_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
-    const uint32_t there = slot_below(to, c);
-    const bool known = slots_[c].file != 0 || slots_[c].state == State::kAbsent;
-    if (slots_[there].file != 0) {
-      join_children(c, there);
-    } else if (known && (slots_[there].state != State::kAbsent || files_[slots_[c].file].created)) {
+    const uint32_t there = slot_below(to, c), file = slots_[c].file, other = slots_[there].file;
+    const uint32_t target = files_[file].target, other_target = files_[other].target;
+    if (slots_[c].state == State::kNoFile) no_file(there);
+    if (there == from) {  // a link to the directory that it is in
+      is_same(file, there);
+      join_children(c, to);
+    } else if (other != 0) {
+      if (target != 0 && other_target == 0) (void)link_found(there, target);
+      if (file != 0 && target == 0 && other_target != 0) (void)link_found(c, other_target);
+      is_same(slots_[c].file, there);
+      if (target == 0 && other_target == 0) join_children(c, there);
+    } else if (file != 0 && (slots_[there].state != State::kAbsent || slots_[there].missed ||
+                             files_[file].created)) {
+      if (slots_[there].state == State::kNoFile && files_[file].type == Type::kUnknown)
+        files_[file].type = Type::kDirectory;
       slots_[there].born = slots_[c].born;
+      files_[file].nowhere |= slots_[there].missed;
       move(c, there, Moved::kAlways);
+    } else {
+      if (slots_[c].state == State::kAbsent && slots_[there].state != State::kAbsent) {
+        slots_[there].state = State::kAbsent;
+        slots_[there].missed = slots_[c].missed;
+      }
+      join_children(c, there);
     }
   }
 }
 
 Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
+  const Touched t = applied(a, effect);
+  if (a.result >= 0 && t.file != 0 && !(a.marks & FEIGN_NOFOLLOW)) files_[t.file].followed = true;
+  return t;
+}
+
+Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
   Touched t;
   if (a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return t;
   const uint32_t slot = slot_of(canonical(a.path, !(a.marks & FEIGN_NOFOLLOW)));
@@ -306,16 +395,21 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
   const bool ok = a.result >= 0;
   const auto failed = [&] {
     if (a.result == -ENOENT) {
-      // What is above it is no file, or that would have been ENOTDIR.
-      Slot& parent = slots_[slots_[slot].parent];
-      if (parent.file == 0 && parent.state == State::kUnknown) parent.state = State::kNoFile;
-      for (uint32_t above = slots_[slot].parent; above != 0; above = slots_[above].parent) {
-        if (slots_[above].file == 0) continue;
-        Type& type = files_[slots_[above].file].type;
-        if (type != Type::kUnknown && type != Type::kFile) break;
-        type = Type::kDirectory;
+      const bool makes = effect == Effect::kOpen && (a.flags & O_CREAT) != 0;
+      if (!makes && !(a.marks & FEIGN_NOFOLLOW)) {
+        if (slots_[slot].file != 0)
+          files_[slots_[slot].file].nowhere = true;
+        else
+          slots_[slot].missed = true;
       }
       absent(slot);
+    } else if (a.result == -ENOTDIR && may_be_directory(slots_[slot].parent)) {
+      // Something above is a file: what is there and may be one, or what is right above.
+      uint32_t above = slots_[slot].parent;
+      while (above != 0 && slots_[above].file == 0) above = slots_[above].parent;
+      const bool other = above == 0 || files_[slots_[above].file].type == Type::kDirectory;
+      const uint32_t file = other ? slots_[slot].parent : above;
+      if (slots_[file].parent != 0) (void)present(file, Type::kFile);
     }
     t.file = slots_[slot].file;
     return t;
@@ -330,7 +424,8 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
           t.file = present(slot, Type::kUnknown);
         else if (a.result == -EISDIR)
           t.file = present(slot, Type::kDirectory);
-        else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY))
+        else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY) &&
+                 may_be_directory(slots_[slot].parent))
           t.file = present(slot, Type::kFile);
         else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW))
           t.file = present(slot, Type::kSymlink);
@@ -461,24 +556,24 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
       put(to, t.file);
       return t;
     }
-    case Effect::kReadlink:
-      if (a.result == -EINVAL) {
+    case Effect::kReadlink: {
+      if (a.result == -EINVAL) {  // no link: a file or a directory
         t.file = present(slot, Type::kUnknown);
-        return t;  // no link: a file or a directory
+        files_[t.file].nowhere = false;
+        return t;
       }
       if (!ok) return failed();
+      const bool met = slots_[slot].file != 0;
       t.file = present(slot, Type::kSymlink);
+      if (!met) files_[t.file].type = Type::kSymlink;
       if (files_[t.file].type != Type::kSymlink) {
         t.file2 = t.file;
         t.file = link_found(slot, a.path2);
         return t;
       }
-      if (files_[t.file].target == 0 && a.path2 != 0) {
-        files_[t.file].target = a.path2;
-        ++links_;
-        links_changed();
-      }
+      if (files_[t.file].target == 0 && a.path2 != 0) leads_to(slot, a.path2);
       return t;
+    }
     case Effect::kStat:
     case Effect::kStatat: {
       if (!ok) return failed();

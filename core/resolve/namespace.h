@@ -26,9 +26,12 @@ class Namespace {
 
   struct File {
     Type type = Type::kUnknown;
-    bool created = false;  // by the trace
-    bool certain = false;  // … surely: it cannot have been there before
-    bool gone = false;     // its last name is gone
+    bool created = false;   // by the trace
+    bool certain = false;   // … surely: it cannot have been there before
+    bool gone = false;      // its last name is gone
+    bool followed = false;  // a call that follows links found it: of a link, its target, too
+    bool nowhere = false;   // it was there, and a call that follows links found nothing
+    uint32_t same = 0;      // the file that this turned out to be, by another name
     uint32_t links = 0;
     uint32_t initial_path = 0;  // where it was when the trace began, if it was there; string id
     uint32_t target = 0;        // of a symbolic link, string id
@@ -52,6 +55,11 @@ class Namespace {
   // The identity of what has no name and is no file: a pipe.
   uint32_t nameless() { return new_file(Type::kFifo, true, true); }
   File& file(uint32_t id) { return files_[id]; }
+  // The file that it turned out to be; itself, mostly.
+  uint32_t same(uint32_t id) const {
+    for (int hops = 0; files_[id].same != 0 && hops < 40; ++hops) id = files_[id].same;
+    return id;
+  }
   uint32_t file_count() const { return static_cast<uint32_t>(files_.size()); }
   // Every name ever seen: its path, its directory's (0 for "/"), and the file there now (0 if
   // none).
@@ -68,6 +76,8 @@ class Namespace {
   }
   // The file at a path (string id), 0 if there is none or it is not known.
   uint32_t at(uint32_t path) { return slots_[slot_of(path)].file; }
+  // Whether anything there must be a directory, by what was told of names below it.
+  bool is_above_names(uint32_t path) { return slots_[slot_of(path)].state == State::kNoFile; }
   // Whether the trace told that nothing is there.
   bool missing(uint32_t path) {
     return slots_[slot_of(canonical(path, true))].state == State::kAbsent;
@@ -95,9 +105,11 @@ class Namespace {
     uint32_t parent = 0, first_child = 0, next_sibling = 0;
     uint32_t file = 0;
     State state = State::kUnknown;
-    bool born = false;  // the trace made it, and it was not there before
+    bool born = false;    // the trace made it, and it was not there before
+    bool missed = false;  // a call that follows links found nothing
   };
 
+  Touched applied(const feign_activity& a, Effect effect);
   uint32_t by_directory(uint32_t path, bool follow);
   uint32_t slot_of(uint32_t path);
   uint32_t slot_of_text(std::string_view clean);
@@ -107,6 +119,9 @@ class Namespace {
   uint32_t present(uint32_t slot, Type type);  // it is there: make it known if it was not
   uint32_t create(uint32_t slot, Type type, bool certain);
   void absent(uint32_t slot);
+  void no_file(uint32_t slot);
+  void leads_to(uint32_t slot, uint32_t target);
+  void tell_behind(uint32_t slot, uint32_t behind);
   uint32_t initial_path_of(uint32_t slot);
   void no_directory(uint32_t file);
   bool may_be_directory(uint32_t slot) const;
@@ -114,8 +129,9 @@ class Namespace {
   // kAlways: the other name is what was meant from the beginning (behind a link).
   enum class Moved : uint8_t { kNow, kAlways };
   void move(uint32_t from, uint32_t to, Moved how = Moved::kNow);
-  void move_children(uint32_t from, uint32_t to, Moved how);
+  void move_children(uint32_t from, uint32_t to);
   uint32_t link_found(uint32_t slot, uint32_t target);
+  void is_same(uint32_t file, uint32_t slot);
   void join_children(uint32_t from, uint32_t to);
   uint32_t slot_below(uint32_t directory, uint32_t child);
   void exchange(uint32_t a, uint32_t b);
