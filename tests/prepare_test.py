@@ -145,6 +145,19 @@ def test_links_lead_where_they_did_whenever_they_are_told():
             assert report["matched"] == len(calls), (seed, report["mismatches"])
 
 
+def test_what_has_names_in_it_and_is_no_directory_is_a_link():
+    """Whether its target is told or not: who removes it, or is refused, tells what it is."""
+    removes = ('unlink("/l") = 0', 'rmdir("/l") = -1 ENOTDIR (x)')
+    for last in (removes[:1], removes[1:], (removes[1], 'readlink("/l", "d", 9) = 1', 'openat(AT_FDCWD, "/d/f", O_RDONLY) = 3', 'read(3, "x"..., 9) = 5')):
+        with Tmp() as tmp:
+            root = Root(tmp, ['newfstatat(AT_FDCWD, "/l/f", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0', *last])
+            report = root("--require", "1")
+            assert report["mismatched"] == 0, (last, report["mismatches"])
+    with Tmp() as tmp:
+        root = Root(tmp, ['access("/f", F_OK) = 0', 'openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0644) = 3', 'close(3) = 0', 'mkdir("/f", 0755) = -1 EEXIST (x)'])
+        assert root("--require", "1")["mismatched"] == 0 and os.path.isfile(root.at("f"))
+
+
 def test_sizes_come_from_reads_stats_and_seeks():
     with Tmp() as tmp:
         root = Root(tmp, [*READS, 'newfstatat(AT_FDCWD, "/g", {st_mode=S_IFREG|0755, st_size=777, ...}, 0) = 0',

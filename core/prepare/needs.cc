@@ -16,21 +16,8 @@ namespace {
 
 // What an entry of this name adds to getdents64's result (getdents(2)).
 uint64_t entry_bytes(std::string_view name) { return (19 + name.size() + 1 + 7) / 8 * 8; }
-// Where links lead whose targets the trace does not show.
-constexpr std::string_view kOutOfTheWay = "/.links/";
 constexpr uint64_t kDots = 48;  // bytes of "." and ".." in a listing
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-// A target of its own: others of that length are others. What lies there would be one name too many
-// where the trace lists directories, so that it gets one that no trace knows.
-std::string unknown_target(uint32_t link, size_t length) {
-  std::string target(length, 'x');
-  const std::string number = std::to_string(link);
-  if (number.size() < length) target.replace(length - number.size(), number.size(), number);
-  if (number.size() + kOutOfTheWay.size() < length)
-    target.replace(0, kOutOfTheWay.size(), kOutOfTheWay);
-  return target;
-}
 
 }  // namespace
 
@@ -527,7 +514,7 @@ void Needs::add(const feign_activity& a) {
       // A link whose target the trace does not show still has the length that was read.
       if (names_.file(touched.file).target == 0 && a.result > 0 && a.result < 4096) {
         names_.file(touched.file).target =
-            strings_.intern(unknown_target(touched.file, static_cast<size_t>(a.result)));
+            names_.unknown_target(touched.file, static_cast<size_t>(a.result));
       }
       return;
     default:
@@ -774,7 +761,7 @@ std::vector<Needed> Needs::finish() {
                (f.type == Namespace::Type::kSymlink || f.type == Namespace::Type::kUnknown)) {
       // It is there, and not for those who follow links: one that leads nowhere.
       n.type = Needed::kSymlink;
-      n.target = unknown_target(id, 20);
+      n.target = strings_.text(names_.unknown_target(id));
     } else if (f.type == Namespace::Type::kFifo) {
       n.type = Needed::kFifo;
     } else {

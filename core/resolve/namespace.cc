@@ -343,6 +343,49 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
   return link;
 }
 
+// A target of its own: others of that length are others. What lies there would be one name too many
+// where the trace lists directories, so that it gets one that no trace knows.
+uint32_t Namespace::unknown_target(uint32_t link, size_t length) {
+  constexpr std::string_view kOutOfTheWay = "/.links/";
+  std::string target(length, 'x');
+  const std::string number = std::to_string(link);
+  if (number.size() < length) target.replace(length - number.size(), number.size(), number);
+  if (number.size() + kOutOfTheWay.size() < length)
+    target.replace(0, kOutOfTheWay.size(), kOutOfTheWay);
+  return strings_.intern(target);
+}
+
+// What is removed as a file, or refused to be removed as a directory, and has names in it: a link.
+uint32_t Namespace::no_file_nor_directory(uint32_t slot) {
+  const uint32_t file = slots_[slot].file;
+  bool names = false;
+  for (uint32_t c = slots_[slot].first_child; c != 0; c = slots_[c].next_sibling)
+    names = names || slots_[c].file != 0;
+  if (!names || files_[file].created) {
+    no_directory(file);
+    return file;
+  }
+  const uint32_t link = link_found(slot, unknown_target(file));
+  files_[link].assumed = true;
+  return link;
+}
+
+// Where a link leads whose target was assumed.
+void Namespace::told(uint32_t slot, uint32_t target) {
+  files_[slots_[slot].file].assumed = false;
+  const uint32_t was = slot_of(canonical(slots_[slot].path, true));
+  leads_to(slot, target);
+  const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  if (was == behind || below(behind, was) || below(was, behind)) return;
+  if (slots_[behind].file == 0) {
+    if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
+    move(was, behind, Moved::kAlways);
+  } else {
+    is_same(slots_[was].file, behind);
+    join_children(was, behind);
+  }
+}
+
 // It is what is in that slot, and known under its name.
 void Namespace::is_same(uint32_t file, uint32_t slot) {
   if (file == 0 || file == slots_[slot].file) return;
@@ -447,15 +490,18 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       }
       if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
         files_[t.file].size = 0;
-      if (creates || ((a.flags & O_ACCMODE) != O_RDONLY && (a.flags & O_PATH) == 0))
+      if (creates || ((a.flags & O_ACCMODE) != O_RDONLY && (a.flags & O_PATH) == 0)) {
         no_directory(t.file);
+        if (files_[t.file].type == Type::kUnknown) files_[t.file].type = Type::kFile;
+      }
       return t;
     }
     case Effect::kMkdir:
       if (a.result == -EEXIST) {
         // Known not to be there: a call that has not come back yet is making it.
         if (slots_[slot].state == State::kAbsent) return t;
-        t.file = present(slot, Type::kDirectory);
+        const bool file = files_[slots_[slot].file].type == Type::kFile;
+        t.file = present(slot, file ? Type::kFile : Type::kDirectory);
         return t;
       }
       if (!ok) return failed();
@@ -494,16 +540,19 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       const bool directory =
           effect == Effect::kRmdir || (effect == Effect::kUnlinkat && (a.flags & AT_REMOVEDIR));
       if (!ok) {
-        if (a.result == -EISDIR || a.result == -ENOTEMPTY)
+        if (a.result == -EISDIR || a.result == -ENOTEMPTY) {
           t.file = present(slot, Type::kDirectory);
-        else if (a.result == -ENOTDIR && directory && may_be_directory(slots_[slot].parent))
-          t.file = present(slot, Type::kFile);
-        else
+        } else if (a.result == -ENOTDIR && directory && may_be_directory(slots_[slot].parent)) {
+          const bool lost = slots_[slot].missed || files_[slots_[slot].file].nowhere;
+          (void)present(slot, lost ? Type::kUnknown : Type::kFile);
+          t.file = no_file_nor_directory(slot);
+        } else {
           return failed();
+        }
         return t;
       }
       t.file = present(slot, directory ? Type::kDirectory : Type::kUnknown);
-      if (effect == Effect::kUnlink) no_directory(t.file);
+      if (!directory) t.file = no_file_nor_directory(slot);
       take(slot);
       return t;
     }
@@ -572,6 +621,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
         return t;
       }
       if (files_[t.file].target == 0 && a.path2 != 0) leads_to(slot, a.path2);
+      if (files_[t.file].assumed && a.path2 != 0) told(slot, a.path2);
       return t;
     }
     case Effect::kStat:

@@ -35,6 +35,7 @@ class Namespace {
     uint32_t links = 0;
     uint32_t initial_path = 0;  // where it was when the trace began, if it was there; string id
     uint32_t target = 0;        // of a symbolic link, string id
+    bool assumed = false;       // … which no call told
     uint32_t mode = 0;          // permission bits, if known
     uint64_t size = 0;          // as far as is known
   };
@@ -55,6 +56,8 @@ class Namespace {
   // The identity of what has no name and is no file: a pipe.
   uint32_t nameless() { return new_file(Type::kFifo, true, true); }
   File& file(uint32_t id) { return files_[id]; }
+  // What a link may lead to whose target was not told.
+  uint32_t unknown_target(uint32_t link, size_t length = 20);
   // The file that it turned out to be; itself, mostly.
   uint32_t same(uint32_t id) const {
     for (int hops = 0; files_[id].same != 0 && hops < 40; ++hops) id = files_[id].same;
@@ -131,6 +134,8 @@ class Namespace {
   void move(uint32_t from, uint32_t to, Moved how = Moved::kNow);
   void move_children(uint32_t from, uint32_t to);
   uint32_t link_found(uint32_t slot, uint32_t target);
+  uint32_t no_file_nor_directory(uint32_t slot);
+  void told(uint32_t slot, uint32_t target);
   void is_same(uint32_t file, uint32_t slot);
   void join_children(uint32_t from, uint32_t to);
   uint32_t slot_below(uint32_t directory, uint32_t child);
