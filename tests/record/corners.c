@@ -48,6 +48,14 @@ int main(void) {
   printf(" %d\n", errno);
   printf("execve %d", execve(nowhere, arguments, arguments + 1));
   printf(" %d\n", errno);
+  for (long small = 0; small < 8; small += 7) {
+    printf("execve %d", execve((char*)small, arguments, arguments + 1));
+    printf(" %d\n", errno);
+    bad[1] = (char*)7;
+    printf("execve %d", execve("/bin/true", arguments, small == 0 ? bad : (char**)small));
+    printf(" %d\n", errno);
+  }
+  bad[1] = nowhere;
   printf("execve %d", execve("/bin/true", arguments, (char**)nowhere));
   printf(" %d\n", errno);
   printf("execve %d", execve("/bin/true", arguments, bad));
