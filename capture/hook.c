@@ -477,11 +477,15 @@ enum {
   kGetsFds = 256 /* such may come in its message, the second argument */
 };
 
+enum { kOverPath = 8 };
+
 struct described {
   uint16_t fill; /* place in fill_table; 0: no such call */
   uint16_t op;
   uint16_t flags;
-  uint8_t at[2]; /* arguments that point to positions, from 1 */
+  /* Arguments that point to positions, from 1. kOverPath and more: a path, and a buffer behind it
+   * that may be where the path is. */
+  uint8_t at[2];
 };
 
 /* For `feign discover` (watch.c): a call on files, one that others may keep waiting, and where it
@@ -540,6 +544,18 @@ static char* put_others(char* to, const char* end, const char* given) {
   return to;
 }
 
+/* Memory of the thread's. Not on the stack, which may be small (posix_spawn's child has 36 KiB). */
+static char** room_for(struct thread* t, size_t size) {
+  if (t->room_size >= size) return t->room;
+  const long at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at < 0 && at >= -4095) return 0;
+  if (t->room != 0) system_call(SYS_munmap, (long)t->room, (long)t->room_size, 0, 0, 0, 0);
+  t->room = (char**)at;
+  t->room_size = size;
+  return t->room;
+}
+
 /* The environment with what brings this library into the next program, for programs that took it
  * out. */
 static __attribute__((noinline)) long exec_with(const struct registers* x, int which, int folder,
@@ -553,17 +569,9 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
   }
   struct thread* const t = &feign_thread;
   const size_t size = (count * sizeof(char*) + kPreload + kPage - 1) & ~(size_t)(kPage - 1);
-  /* Not on the stack, which may be small (posix_spawn's child has 36 KiB). */
-  if (t->room_size < size) {
-    const long at = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at < 0 && at >= -4095)
-      return system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
-    if (t->room != 0) system_call(SYS_munmap, (long)t->room, (long)t->room_size, 0, 0, 0, 0);
-    t->room = (char**)at;
-    t->room_size = size;
-  }
-  char** const room = t->room;
+  char** const room = room_for(t, size);
+  if (room == 0)
+    return system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
   char* const preload = (char*)(room + count);
   char* p = preload;
   for (const char* text = "LD_PRELOAD="; *text != '\0';) *p++ = *text++;
@@ -882,6 +890,20 @@ static inline int sampled_out(struct thread* t) {
 
 #include "uring.c"
 
+static struct outcome with_path_in_room(const struct registers* x, const struct thread* t,
+                                        int path);
+
+/* readlink(name, name, size): the path is gone once it was read. Whether it was put elsewhere. */
+static __attribute__((noinline)) int is_over_path(struct thread* t, const long* a, int path) {
+  if ((unsigned long)(a[path] - a[path + 1]) >= (unsigned long)a[path + 2] || feign_capture.sealed)
+    return 0;
+  char* const copy = (char*)room_for(t, PATH_MAX);
+  const size_t size = copy == 0 ? 0 : copy_safely(copy, (const char*)a[path], PATH_MAX);
+  for (size_t i = 0; i < size; ++i)
+    if (copy[i] == '\0') return 1;
+  return 0;
+}
+
 static inline __attribute__((always_inline)) struct outcome hooked(
     struct registers* x, const struct watched_number* watched) {
   const long number = x->number;
@@ -927,14 +949,21 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   }
   uint64_t before[2];
   if (__builtin_expect(d->at[0] != 0, 0)) {
-    before[0] = at_of(a[d->at[0] - 1]);
-    before[1] = d->at[1] != 0 ? at_of(a[d->at[1] - 1]) : 0;
+    const int path = d->at[0] - kOverPath - 1;
+    if (path < 0) {
+      before[0] = at_of(a[d->at[0] - 1]);
+      before[1] = d->at[1] != 0 ? at_of(a[d->at[1] - 1]) : 0;
+    } else if (is_over_path(t, a, path)) {
+      return with_path_in_room(x, t, path);
+    }
   }
   if (d->flags & kAlone) {
     const uint64_t now = ticks();
     record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, kNoFlight, (uintptr_t)x, watched);
     if (number == SYS_exit && t->vforks == 0) {
       t->token = 0; /* its storage may become another thread's */
+      if (t->room != 0) system_call(SYS_munmap, (long)t->room, (long)t->room_size, 0, 0, 0, 0);
+      t->room_size = 0;
       feign_lane_ends(&t->lanes[0]);
       feign_lane_ends(&t->lanes[1]);
     }
@@ -994,6 +1023,14 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
        x->number == SYS_unshare))
     feign_capture.moved = 1;
   return out;
+}
+
+static __attribute__((noinline)) struct outcome with_path_in_room(const struct registers* x,
+                                                                  const struct thread* t,
+                                                                  int path) {
+  struct registers other = *x;
+  other.a[path] = (long)t->room;
+  return feign_hook(&other);
 }
 
 /* From a stub: all registers are the program's but rcx, which a system call overwrites anyway, and

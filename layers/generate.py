@@ -622,6 +622,8 @@ def capture(layer):
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone")),
             ("kGetsFd", op.foreign and op.result == "fd"), ("kGetsFds", op.foreign and op.result != "fd")) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)
+        if op.effect == "readlink":
+            befores = [f"kOverPath + {next(a.position + 1 for a in op.args if a.role == 'path')}"]
         befores = (befores + [0, 0])[:2]
         places = [next((a.position + 1 for a in op.args if a.role == role and a.form == "kPlain"), 0) for role in ("fd", "dir", "path")]
         file = op.kind in FILE_KINDS and op.effect not in ("aio", "bind")

@@ -57,6 +57,11 @@ int main(void) {
   mkdir("d", 0755), symlink("../lines", "d/link"), link("copy", "d/hard"),
       rename("d/hard", "d/soft");
   readlink("d/link", bytes, sizeof bytes);
+  symlink("target", "d/way");
+  strcpy(bytes, "d/way");
+  readlink(bytes, bytes, sizeof bytes); /* over its own path */
+  strcpy(bytes + 4, "d/way");
+  readlinkat(AT_FDCWD, bytes + 4, bytes, sizeof bytes);
   setxattr("copy", "user.feign", "v", 1, 0), getxattr("copy", "user.feign", bytes, sizeof bytes);
   struct statvfs vfs;
   statvfs(".", &vfs);
