@@ -24,7 +24,7 @@
   X(ompi_mpi_comm_self) X(ompi_mpi_comm_null) X(ompi_mpi_datatype_null) X(ompi_mpi_info_null)     \
       X(ompi_mpi_byte) X(ompi_mpi_int) X(ompi_request_null) X(ompi_mpi_op_max) X(ompi_mpi_op_min) \
           X(ompi_message_null) X(ompi_message_no_proc) X(ompi_mpi_group_null)                     \
-              X(ompi_mpi_group_empty) X(ompi_request_empty)
+              X(ompi_mpi_group_empty) X(ompi_request_empty) X(ompi_mpi_file_null)
 #define X(name) static void* g_##name;
 KNOWN(X)
 #undef X
@@ -462,8 +462,11 @@ static uint64_t root_rank(MPI_Comm comm, int root) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return (uint64_t)rank;
 }
+/* What follows is not asked of no communicator: the program's error handler would be called for it,
+ * which calls MPI. */
 static int at_root(int root, MPI_Comm comm) {
   int rank = 0, inter = 0;
+  if (comm == MPI_COMM_NULL) return 0;
   PMPI_Comm_test_inter(comm, &inter);
   if (inter || root < 0) return root == MPI_ROOT;
   PMPI_Comm_rank(comm, &rank);
@@ -472,6 +475,7 @@ static int at_root(int root, MPI_Comm comm) {
 /* How many counts a collective call is given. */
 static int members(MPI_Comm comm) {
   int size = 0, inter = 0;
+  if (comm == MPI_COMM_NULL) return 0;
   PMPI_Comm_test_inter(comm, &inter);
   if (inter)
     PMPI_Comm_remote_size(comm, &size);
@@ -481,11 +485,12 @@ static int members(MPI_Comm comm) {
 }
 static int own_members(MPI_Comm comm) {
   int size = 0;
-  PMPI_Comm_size(comm, &size);
+  if (comm != MPI_COMM_NULL) PMPI_Comm_size(comm, &size);
   return size;
 }
 static int degree(MPI_Comm comm, int outgoing) {
   int kind = MPI_UNDEFINED, in = 0, out = 0, weighted = 0, rank = 0;
+  if (comm == MPI_COMM_NULL) return 0;
   PMPI_Topo_test(comm, &kind);
   if (kind == MPI_CART) {
     PMPI_Cartdim_get(comm, &in);
@@ -751,9 +756,11 @@ static const char* absolute(const char* name, struct text* t) {
   add(t, name);
   return t->at;
 }
-/* Where in the file: at an offset in etypes, or at the file pointer. */
+/* Where in the file: at an offset in etypes, or at the file pointer. What would be an error is not
+ * asked, since the program's error handler would be called. */
 static uint64_t file_place(MPI_File file, int has_offset, MPI_Offset offset) {
   MPI_Offset place = 0;
+  if (file == MPI_FILE_NULL || (has_offset && offset < 0)) return UINT64_MAX;
   if (!has_offset && PMPI_File_get_position(file, &offset) != MPI_SUCCESS) return UINT64_MAX;
   return PMPI_File_get_byte_offset(file, offset, &place) == MPI_SUCCESS ? (uint64_t)place
                                                                         : UINT64_MAX;

@@ -3,10 +3,12 @@
 """Corners of MPI, recorded from programs of tests/apps on 4 ranks and replayed on 4: every call made, and as recorded."""
 import os
 import re
+import shutil
 import struct
+import subprocess
 
-from harness import TOP, Tmp, feign, main
-from mpi_test import mpirun, recorded, replayed
+from harness import Skip, TOP, Tmp, feign, main
+from mpi_test import QUIET, command, mpirun, recorded, replayed
 
 
 def calls(report, *names, layer="mpi"):
@@ -101,6 +103,22 @@ def test_buffered_sends_wait_for_nobody():
     # Short sends are over at once, and then have one handle in Open MPI: each keeps a number of its own.
     lists = re.findall(r"MPI_Waitall\(count=3, array_of_requests=\[(\d+) (\d+) (\d+)\]", text)
     assert len(lists) == 4 and all(len(set(numbers)) == 3 for numbers in lists), lists
+
+
+def test_error_handlers_are_called_as_often_as_without():
+    """What the wrappers ask of MPI for themselves is no call that can go wrong: the program's handler would be told, in the middle of theirs."""
+    launch = command(1)[:-1]
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    with Tmp() as tmp:
+        program, source = os.path.join(tmp, "errors"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "record", "mpi_errors.c")
+        subprocess.run(["mpicc", "-w", "-o", program, source], check=True)
+        alone = subprocess.run([*launch, program], cwd=tmp, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=QUIET, text=True)
+        assert alone.returncode == 0 and alone.stdout.count("\n") == 12, alone.stdout
+        r = feign("record", "--mpi", "-q", "-o", os.path.join(tmp, "t.feign"), "--", *launch, program, cwd=tmp, env={"FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 0 and r.out == alone.stdout, (r.status, r.out, alone.stdout, r.err)
 
 
 def test_a_record_takes_the_room_that_it_needs():
