@@ -93,11 +93,11 @@ ssize_t getline(char **lineptr, size_t *n, FILE *stream);
 //@ op 15 fscanf kind=read effect=read result=bytes
 //@ args fd - -
 //@ replay c.gets(a)
-//@ capture length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="vfscanf(stream, format, list)"
+//@ capture length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="vfscanf(stream, format, list)"
 int fscanf(FILE *stream, const char *format, ...);
-//@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="__isoc99_vfscanf(stream, format, list)"
-//@ variant int vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
-//@ variant int __isoc99_vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : 1" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
+//@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="__isoc99_vfscanf(stream, format, list)"
+//@ variant int vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
+//@ variant int __isoc99_vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
 
 //@ op 16 fputc kind=write effect=write result=bytes
 //@ args - fd

@@ -221,6 +221,7 @@ bool Resolve::part_of_tracked(feign_activity& a, Thread& t, Effect effect) {
     case Effect::kClose:
       a.handle = t.closed;
       a.file = t.closed_file;
+      a.marks |= t.closed_marks;
       return true;
     case Effect::kRead:
     case Effect::kWrite:
@@ -228,16 +229,18 @@ bool Resolve::part_of_tracked(feign_activity& a, Thread& t, Effect effect) {
         fill(a, d);
         a.offset = d->below;
         d->below += done;
-      } else {
+      } else {  // what a close of the stream flushes
         a.handle = 0;
+        a.marks |= t.closed_marks;
       }
       return true;
     case Effect::kSeek:
       if (Description* d = fd(); d != nullptr) {
         fill(a, d);
         if (a.result >= 0) d->below = done;
-      } else {
+      } else {  // what a close of the stream flushes
         a.handle = 0;
+        a.marks |= t.closed_marks;
       }
       return true;
     case Effect::kDup:
@@ -1119,6 +1122,9 @@ const char* Resolve::apply(Record& r) {
         release(gone, nullptr);
       }
       open(r, t, effect);
+      t.closed = 0;  // it opens one and duplicates that
+      t.closed_file = a.file;
+      t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
       return nullptr;
     }
     case Effect::kOpen:
@@ -1136,6 +1142,7 @@ const char* Resolve::apply(Record& r) {
       if (d->refs == 1) a.marks |= FEIGN_LAST;
       t.closed = a.handle;
       t.closed_file = a.file;
+      t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
       t.table->map.erase(fd);
       release(d, nullptr);
       return nullptr;

@@ -97,6 +97,7 @@ class Resolve {
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
     std::vector<bool> tracked;     // by depth: what the last activity there did is kept account of
     uint32_t closed = 0, closed_file = 0;  // handle and file that the last close gave up
+    uint32_t closed_marks = 0;             // FEIGN_NOT_A_FILE and the like: what it was
     uint32_t made = 0, made_depth = 0;     // a file, by a call of another layer that it is in
     std::shared_ptr<Table> table;
     std::shared_ptr<Place> place;

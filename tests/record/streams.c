@@ -25,7 +25,16 @@ int main(void) {
   FILE* g = fopen("a", "r");
   while (getline(&line, &room, g) > 0) {
   }
+  int number;
+  fseek(g, 0, SEEK_SET);
+  if (fscanf(g, "%d", &number) != 0 || fgetc(g) != 'l') return 1; /* it reads nothing */
   fclose(g);
+  FILE* none = fopen("/dev/null", "w"); /* no file, nor what it becomes */
+  fputs("x", none), fclose(none);
+  none = freopen("/dev/null", "r", fopen("b", "r"));
+  fclose(none);
+  none = popen("exit 3", "r");
+  if (none == NULL || pclose(none) != 3 << 8) return 1;
   FILE* t = tmpfile();
   fputs("t", t), fclose(t);
   remove("nothing");

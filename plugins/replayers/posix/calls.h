@@ -1072,6 +1072,11 @@ struct Context {
   // the files here.
   int64_t gets(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
+    if (a.length == 0)  // fscanf found something else there
+      return on_file(a, [](FILE* f) {
+        if (const int next = std::getc(f); next != EOF) std::ungetc(next, f);
+        return 0;
+      });
     const auto length = std::max<uint64_t>(static_cast<uint64_t>(a.result), 1);
     return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(length), f); });
   }
