@@ -31,8 +31,7 @@ static char* append(char* to, const char* text) {
   return to;
 }
 
-/* The thread's. Where a system call may be forbidden, libc knows it, too. */
-static int32_t own_number(void) {
+int32_t feign_own_number(void) {
   uintptr_t self;
   __asm__("mov %%fs:0, %0" : "=r"(self));
   if (feign_capture.sealed && feign_capture.own_id != 0)
@@ -47,7 +46,7 @@ void feign_process_begin(uint32_t forked) {
     if (rate != 0) g->began_ns += ((passed / rate) << 20) + ((passed % rate) << 20) / rate;
     g->began = now;
     g->parent = g->pid;
-    g->pid = own_number(); /* a fork's child has one thread */
+    g->pid = feign_own_number(); /* a fork's child has one thread */
   } else {
     struct {
       long s, ns;
@@ -155,7 +154,7 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   if (l->at == 0) {
     l->id = __atomic_add_fetch(&g->lanes, 1, __ATOMIC_RELAXED);
     l->number = 0;
-    l->thread = own_number();
+    l->thread = feign_own_number();
     l->pid = g->sealed ? g->pid : (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
   } else {
     /* A handler may leave from anywhere in here: then there is no chunk. */
@@ -218,8 +217,31 @@ static int was_left(const struct feign_record* r, const struct lane* lane, uintp
   return (own.ss_flags & SS_ONSTACK) == 0 || at - (uintptr_t)own.ss_sp < own.ss_size;
 }
 
+/* A signal handler of the parent may come in before the child is there, and before the parent goes
+ * on: what it does is none of the child's. */
+static uint32_t level_here(const struct thread* t) {
+  uint32_t level = t->vforks;
+  if (level == 0 || feign_capture.sealed) return level;
+  const int32_t own = feign_own_number();
+  while (level != 0 && t->vfork[level - 1].thread == own) --level;
+  return level;
+}
+
+uint32_t feign_level(struct thread* t) {
+  const uint32_t level = level_here(t);
+  struct vfork* const in = &t->vfork[level];
+  if (level != t->vforks && !in->began) {
+    struct feign_record r;
+    in->began = 1;
+    if (feign_record_begin(&r, t, FEIGN_RECORD_BEGIN, in->depth, 0, in->start, in->start, 0,
+                           FEIGN_TOUCHED))
+      feign_record_end(&r);
+  }
+  return level;
+}
+
 uint32_t feign_writers(struct thread* t, uintptr_t here) {
-  const struct lane* const lanes = &t->lanes[t->vforks * 2];
+  const struct lane* const lanes = &t->lanes[level_here(t) * 2];
   while (t->busy != 0 &&
          (t->busy > 2 || was_left(t->writing[t->busy - 1], &lanes[t->busy - 1], here)))
     --t->busy;

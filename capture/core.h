@@ -43,6 +43,9 @@ struct vfork {
   uintptr_t back; /* where the parent goes on */
   uint64_t start;
   long number;
+  int32_t thread; /* the parent */
+  uint32_t began; /* what came in it was recorded: its beginning, too */
+  uint32_t depth;
 };
 
 /* A call under way that others may come in: a wrapper's, or one that took effect when it started,
@@ -185,6 +188,10 @@ void feign_seal(void) HIDDEN;
 uint32_t feign_writers(struct thread* t, uintptr_t here) HIDDEN __attribute__((noinline));
 /* What a descriptor is that nobody was seen to open. */
 void feign_note_descriptor(uint32_t fd) HIDDEN __attribute__((noinline));
+/* How many vforks deep the thread is that is about to record, which may have another's storage. */
+uint32_t feign_level(struct thread* t) HIDDEN __attribute__((noinline));
+/* The thread's number. Where a system call may be forbidden, libc knows it, too. */
+int32_t feign_own_number(void) HIDDEN;
 /* The thread writes no more: its memory is given back. */
 void feign_lane_ends(struct lane* l) HIDDEN;
 
@@ -218,7 +225,8 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
     __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     return 0;
   }
-  struct lane* const l = &t->lanes[t->vforks * 2 + busy];
+  const uint32_t level = __builtin_expect(t->vforks != 0, 0) ? feign_level(t) : 0;
+  struct lane* const l = &t->lanes[level * 2 + busy];
   r->lane = l;
   t->writing[busy] = r;
   __asm__ volatile("" ::: "memory");

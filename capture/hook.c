@@ -824,6 +824,9 @@ static int child_in_memory(struct registers* x) {
   const uint32_t level = t->vforks;
   if (level + 1 >= FEIGN_LANES / 2) return -1;
   t->vfork[level].number = x->number;
+  t->vfork[level].began = 0;
+  const uint32_t calls = live(&t->calls, (uintptr_t)x);
+  t->vfork[level].depth = calls != 0 ? t->calls.all[calls - 1].depth + 1 : 0;
   t->vfork[level].back = x->back;
   t->vfork[level].start = ticks();
   if (flags & CLONE_SETTLS) {
@@ -836,6 +839,8 @@ static int child_in_memory(struct registers* x) {
     if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM) fall_silent(t);
     feign_lane_ends(&t->lanes[level * 2 + 2]); /* of the child before */
     feign_lane_ends(&t->lanes[level * 2 + 3]);
+    t->vfork[level].thread = feign_own_number();
+    __asm__ volatile("" ::: "memory"); /* a signal handler looks at it */
     t->vforks = level + 1;
   }
   return 1;
@@ -855,8 +860,8 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
   }
   const struct described* const d = &kDescribed[t->vfork[t->vforks].number];
   if (recording(t, 0))
-    record(t, d, FEIGN_RECORD_CALL, x->a, t->vfork[t->vforks].start, end, result, 0, kNoFlight,
-           (uintptr_t)x, 0);
+    record(t, d, t->vfork[t->vforks].began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, x->a,
+           t->vfork[t->vforks].start, end, result, 0, kNoFlight, (uintptr_t)x, 0);
   if (feign_capture.watch != 0) made_another(result);
   return back;
 }

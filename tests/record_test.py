@@ -1135,6 +1135,25 @@ def test_calls_that_are_left_and_little_room():
                 assert report["mismatched"] == 0, (mode, report["mismatches"])
 
 
+def test_signals_in_a_vfork_are_the_parents():
+    """The child has its parent's storage, and a handler may run in the parent before the child is there, or before the parent goes on."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, text = (os.path.join(tmp, n) for n in ("w", "t.feign", "t.txt"))
+        os.mkdir(work)
+        r = feign("record", "-q", "-o", trace, "--", compiled(tmp, "interrupted"), cwd=work)
+        assert r.status == 0, r.err
+        assert feign("convert", "-q", trace, text).status == 0
+        makers = collections.defaultdict(list)
+        with open(text, encoding="utf-8") as f:
+            for thread, name in re.findall(r" \[\d+ \d+/(\d+)\] write\(.* path=\".*/(\w+)\"", f.read()):
+                makers[name].append(thread)
+        assert len(makers["handled"]) == os.path.getsize(os.path.join(work, "handled")) > 20
+        assert len(set(makers["handled"] + makers["own"])) == 1 and len(makers["own"]) == 200, makers
+        assert set(collections.Counter(makers["made"]).values()) == {2} and len(makers["made"]) == 400, makers["made"]
+        replays(trace, tmp, work, 1)
+
+
 def test_what_was_refused_is_not_done():
     """Made again, such calls would succeed, and the files would be others."""
     needs_capture()
