@@ -823,25 +823,31 @@ static int child_in_memory(struct registers* x) {
   }
   const uint32_t level = t->vforks;
   if (level + 1 >= FEIGN_LANES / 2) return -1;
-  t->vfork[level].number = x->number;
-  t->vfork[level].began = 0;
+  struct vfork* const in = &t->vfork[level];
+  if ((flags & CLONE_SETTLS) == 0) {
+    /* Before all else: a signal handler may come in from here on, and call vfork, too. */
+    in->thread = feign_own_number();
+    in->began = 1;
+    __asm__ volatile("" ::: "memory");
+    t->vforks = level + 1;
+    __asm__ volatile("" ::: "memory");
+  }
   const uint32_t calls = live(&t->calls, (uintptr_t)x);
-  t->vfork[level].depth = calls != 0 ? t->calls.all[calls - 1].depth + 1 : 0;
-  t->vfork[level].back = x->back;
-  t->vfork[level].start = ticks();
+  in->depth = calls != 0 ? t->calls.all[calls - 1].depth + 1 : 0;
+  in->number = x->number;
+  in->back = x->back;
+  in->start = ticks();
+  in->began = 0;
   if (flags & CLONE_SETTLS) {
     const uintptr_t here = (uintptr_t)&feign_child_back;
     *(uintptr_t*)(tls + (here - self)) = x->back;
-    t->vfork[level].back |= (uintptr_t)1 << 63; /* its own storage: not a vfork */
+    in->back |= (uintptr_t)1 << 63; /* its own storage: not a vfork */
   } else {
     feign_child_back = x->back;
     /* Two threads with one storage: neither is recorded. */
     if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM) fall_silent(t);
     feign_lane_ends(&t->lanes[level * 2 + 2]); /* of the child before */
     feign_lane_ends(&t->lanes[level * 2 + 3]);
-    t->vfork[level].thread = feign_own_number();
-    __asm__ volatile("" ::: "memory"); /* a signal handler looks at it */
-    t->vforks = level + 1;
   }
   return 1;
 }
@@ -851,17 +857,20 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
                                                                        long result) {
   struct thread* const t = &feign_thread;
   const uint64_t end = ticks();
-  uintptr_t back = t->vfork[t->vforks].back;
-  if (back >> 63) {
-    back &= ~((uintptr_t)1 << 63);
-  } else {
-    --t->vforks;
-    back = t->vfork[t->vforks].back;
-  }
-  const struct described* const d = &kDescribed[t->vfork[t->vforks].number];
+  struct vfork* in = &t->vfork[t->vforks];
+  const int vforked = in->back >> 63 == 0;
+  if (vforked) --in;
+  const struct vfork was = *in;
+  in->back = 0;
+  __asm__ volatile("" ::: "memory"); /* from here on a signal handler may use it */
+  if (vforked) --t->vforks;
+  /* Of a handler, which came in before another one's child was there. */
+  if (vforked && t->vforks != 0) feign_child_back = t->vfork[t->vforks - 1].back;
+  const uintptr_t back = was.back & ~((uintptr_t)1 << 63);
+  const struct described* const d = &kDescribed[was.number];
   if (recording(t, 0))
-    record(t, d, t->vfork[t->vforks].began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, x->a,
-           t->vfork[t->vforks].start, end, result, 0, kNoFlight, (uintptr_t)x, 0);
+    record(t, d, was.began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, x->a, was.start, end, result,
+           0, kNoFlight, (uintptr_t)x, 0);
   if (feign_capture.watch != 0) made_another(result);
   return back;
 }

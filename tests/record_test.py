@@ -1141,7 +1141,10 @@ def test_signals_in_a_vfork_are_the_parents():
     with Tmp() as tmp:
         work, trace, text = (os.path.join(tmp, n) for n in ("w", "t.feign", "t.txt"))
         os.mkdir(work)
-        r = feign("record", "-q", "-o", trace, "--", compiled(tmp, "interrupted"), cwd=work)
+        program = compiled(tmp, "interrupted")
+        r = feign("record", "-q", "-o", trace, "--", program, "nested", cwd=work)
+        assert r.status == 0, (r.status, r.err)
+        r = feign("record", "-q", "-o", trace, "--", program, cwd=work)
         assert r.status == 0, r.err
         assert feign("convert", "-q", trace, text).status == 0
         makers = collections.defaultdict(list)

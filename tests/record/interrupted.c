@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread makes processes by vfork while signals come that are handled: before the child is there,
- * and as soon as the parent goes on. What the handler does is the parent's. */
+ * and as soon as the parent goes on. What the handler does is the parent's. With an argument it
+ * makes a process of its own, from elsewhere in libc. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static volatile int over;
+static volatile int over, nested;
 
 static void touch(const char* name) {
   const int fd = open(name, O_CREAT | O_WRONLY | O_APPEND, 0600);
@@ -20,19 +22,48 @@ static void touch(const char* name) {
 static void on_signal(int number) {
   const int was = errno;
   (void)number;
-  touch("handled");
+  if (nested) {
+    const pid_t child = vfork();
+    if (child == 0) _exit(3);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+  } else {
+    touch("handled");
+  }
   errno = was;
 }
 
 static void* sends(void* thread) {
   while (!over) {
     pthread_kill(*(pthread_t*)thread, SIGUSR1);
-    usleep(200);
+    if (!nested) usleep(200);
+    for (volatile int i = 0; i < 20000; ++i) {
+    }
   }
   return NULL;
 }
 
-int main(void) {
+static int child_of_clone(void* unused) {
+  (void)unused;
+  _exit(5);
+}
+
+static int by_clone(void) {
+  static char stack[1 << 16] __attribute__((aligned(16)));
+  for (int i = 0; i < 10000; ++i) {
+    int status = 0;
+    const pid_t child =
+        clone(child_of_clone, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 5) return 1;
+  }
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  (void)argv;
+  nested = argc > 1;
   pthread_t self = pthread_self(), sender;
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigset_t signals;
@@ -40,7 +71,8 @@ int main(void) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGUSR1);
   if (pthread_create(&sender, NULL, sends, &self) != 0) return 1;
-  for (int i = 0; i < 200; ++i) {
+  if (nested && by_clone() != 0) return 1;
+  for (int i = 0; i < 200 && !nested; ++i) {
     const pid_t child = vfork();
     if (child == 0) {
       touch("made");
