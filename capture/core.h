@@ -40,7 +40,8 @@ struct lane {
 };
 
 struct vfork {
-  uintptr_t back; /* where the parent goes on */
+  uintptr_t back;  /* where the parent goes on */
+  uintptr_t frame; /* a place in its frame */
   uint64_t start;
   long number;
   int32_t thread; /* the parent */

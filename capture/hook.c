@@ -821,12 +821,21 @@ static int child_in_memory(struct registers* x) {
         feign_record_begin(&r, t, FEIGN_RECORD_CWD, 0, 0, now, now, 0, FEIGN_TOUCHED))
       feign_record_end(&r);
   }
-  const uint32_t level = t->vforks;
+  uint32_t level = t->vforks;
+  if (level + 1 >= FEIGN_LANES / 2 && !feign_capture.sealed) {
+    /* Those that a signal handler jumped out of. */
+    const int32_t own = feign_own_number();
+    while (level != 0 && t->vfork[level - 1].thread == own &&
+           t->vfork[level - 1].frame <= (uintptr_t)x)
+      --level;
+    t->vforks = level;
+  }
   if (level + 1 >= FEIGN_LANES / 2) return -1;
   struct vfork* const in = &t->vfork[level];
   if ((flags & CLONE_SETTLS) == 0) {
     /* Before all else: a signal handler may come in from here on, and call vfork, too. */
     in->thread = feign_own_number();
+    in->frame = (uintptr_t)x;
     in->began = 1;
     __asm__ volatile("" ::: "memory");
     t->vforks = level + 1;

@@ -1116,7 +1116,7 @@ def test_calls_that_are_left_and_little_room():
     with Tmp() as tmp:
         program = compiled(tmp, "left")
         # How many of a call are there at least, of which file.
-        for mode, call, file in ("cancel", "write", "main"), ("jump", "pwrite64", "file"), ("spawn", "execve", ""), ("seal", "write", "file"):
+        for mode, call, file in ("cancel", "write", "main"), ("jump", "pwrite64", "file"), ("vfork", "write", "file"), ("spawn", "execve", ""), ("seal", "write", "file"):
             work, trace, text = (os.path.join(tmp, mode + end) for end in ("", ".feign", ".txt"))
             os.mkdir(work)
             alone = subprocess.run([program, mode], cwd=work, stdout=subprocess.PIPE, check=True, text=True, timeout=60)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that are left in other ways than by their return, and little room to record them in.
- * left cancel|jump|spawn|seal prints how many calls came back of those that the test looks for. */
+ * left cancel|jump|vfork|spawn|seal prints how many calls came back of those that the test looks
+ * for. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +99,34 @@ static void jump(void) {
   }
   setitimer(ITIMER_REAL, &never, NULL);
   printf("%ld\n", back);
+}
+
+/* ---- vfork: the same, of one in which the signal waited for the parent ---- */
+
+static void leaves_vfork(void) {
+  const pid_t self = getpid();
+  volatile int left = 0;
+  signal(SIGALRM, handler);
+  for (volatile int i = 0; i < 50; ++i) {
+    armed = 1;
+    if (sigsetjmp(out, 1) == 0) {
+      const pid_t pid = vfork();
+      if (pid == 0) {
+        kill(self, SIGALRM);
+        _exit(0);
+      }
+      check(pid > 0, "vfork");
+    } else {
+      ++left;
+    }
+    while (waitpid(-1, NULL, 0) > 0) {
+    }
+    const int fd = open("file", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    check(write(fd, "x", 1) == 1, "write");
+    close(fd);
+  }
+  check(left == 50, "left");
+  printf("%d\n", left);
 }
 
 /* ---- spawn: a small stack, and an environment without the library ---- */
@@ -200,6 +229,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   if (strcmp(argv[1], "cancel") == 0) cancel();
   if (strcmp(argv[1], "jump") == 0) jump();
+  if (strcmp(argv[1], "vfork") == 0) leaves_vfork();
   if (strcmp(argv[1], "spawn") == 0) spawn();
   if (strcmp(argv[1], "seal") == 0) seal();
   return 0;
