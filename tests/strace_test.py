@@ -292,6 +292,28 @@ def test_a_table_of_counts_is_no_trace():
         refuses("info", path, text=r"c\.strace:1: .*strace without -c")
 
 
+def test_tables_of_other_columns():
+    for head in ("syscall             errors", "   calls syscall", "% time     seconds    longest  shortest"):
+        same(calls([OPEN, head, "------------------- ---------", "           364        30"]), [SEEN])
+
+
+def test_calls_whose_results_strace_made_up():
+    """They were not made: the file is still there, the descriptor open, and no child began."""
+    for behind in ("", " <0.000010>"):
+        found, r = text_of([f'1 unlink("/f") = 0 (INJECTED){behind}', f'1 open("/f", O_RDONLY) = -1 ENOENT (No such file or directory) (INJECTED) (DELAYED){behind}', f'1 open("/f", O_RDONLY) = 3{behind}',
+                            f'1 close(3) = -1 EIO (Input/output error) (INJECTED){behind}', "1 close(3 <unfinished ...>", f'2 read(3, "", 1) = 0{behind}', f"1 <... close resumed>) = 0 (INJECTED){behind}",
+                            f'1 unlink("/x (INJECTED)") = 0 (DELAYED){behind}', f'1 read(3, "", 1) = 0 (INJECTED: args){behind}'])
+        assert [re.sub(r".*\] (\w+)\(.*", r"\1", line) for line in found] == ["open", "read", "unlink", "read"], found
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write('unlink("/f") = 0 (INJECTED)\nopen("/f", O_RDONLY) = -1 ENOENT (No such file or directory) (INJECTED)\n'
+                    'open("/f", O_RDONLY) = 3\nclose(3) = 0 (INJECTED)\nread(3, "x", 1) = 1\n')
+        report = feign("replay", path, "--root", tmp, "--json").json()
+        assert report["matched"] == 2 and report["mismatched"] == report["skipped"] == 0, report
+        assert [(c["call"], c["count"]) for c in report["left_out"]] == [("close", 1), ("open", 1), ("unlink", 1)], report["left_out"]
+
+
 def test_colours():
     same(calls(["\x1b[34m7\x1b[0m \x1b[1;33mopenat\x1b[0m(AT_FDCWD, \"/f\", O_RDONLY) = \x1b[31m3\x1b[0m"]), [SEEN])
 

@@ -419,6 +419,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
 bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
   values.clear();
   after_cwd_ = false;
+  made_up_ = false;
   said_cwd_ = 0;
   true_result_ = -1;
   microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
@@ -506,6 +507,7 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;
   if (Scan rest = s; ends_early(rest)) return wrong(kLostNewline);
+  made_up_ = is_made_up(s.rest());
   if (call.effect == Effect::kRead || call.effect == Effect::kWrite ||
       call.effect == Effect::kPread || call.effect == Effect::kPwrite ||
       call.effect == Effect::kPread2 || call.effect == Effect::kPwrite2) {

@@ -36,6 +36,7 @@ class Arguments {
   bool after_cwd() const { return after_cwd_; }    // a name of it is relative to the directory
   uint32_t said_cwd() const { return said_cwd_; }  // that -y says it was in; 0: it does not
   const std::string& requests() const { return requests_; }  // io_submit's array
+  bool made_up() const { return made_up_; }  // strace -e inject: no call was made
 
   // The text in a descriptor's annotation: mostly the same as the last time.
   uint32_t hint(int32_t fd, std::string_view annotation);
@@ -63,6 +64,7 @@ class Arguments {
   std::vector<std::unique_ptr<Unknown>> unknown_;
   std::string scratch_, error_, requests_;
   bool after_cwd_ = false;
+  bool made_up_ = false;
   uint32_t said_cwd_ = 0;
   int64_t true_result_ = -1;   // behind a pointer
   bool known_ = false;         // anything of the last flags()

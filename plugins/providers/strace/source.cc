@@ -110,6 +110,10 @@ uint64_t Source::when() const {
 void Source::pop() {
   next_->gone = true;
   next_ = nullptr;
+  drop_gone();
+}
+
+void Source::drop_gone() {
   for (; !queue_.empty() && queue_.front().gone; queue_.pop_front()) forget(queue_.front());
 }
 
@@ -328,7 +332,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
       begins(" * ") ||
       text.substr(std::min(text.find_first_not_of(' '), text.size())) == kDetached) {
     text = {};
-  } else if (begins("% time ")) {  // -C: a table of counts ends the trace
+  } else if (is_head_of_counts(text)) {  // -C: a table of counts ends the trace
     if (!any_call_)
       return bad("this is strace -c's table of counts, and no trace: want strace without -c");
     table_ = true;
@@ -691,6 +695,16 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   }
 
   Held& h = *held;
+  if (arguments.made_up()) {
+    host->left_out(host, p.stream, k.call->name, "strace made up its result (-e inject)", duration,
+                   FEIGN_COMPUTED);
+    h.gone = true;
+    if (place == nullptr)
+      queue_.pop_back();
+    else
+      drop_gone();
+    return FEIGN_OK;
+  }
   if (arguments.after_cwd()) h.a.file = trace_.cwd;
   if (arguments.after_cwd() && !trace_.cwd_told && !p.moved) {
     trace_.cwd_told = true;

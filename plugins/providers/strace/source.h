@@ -121,6 +121,7 @@ class Source {
   void overlaps(Process& p, Held& h, Effect effect);
   void released(Held& h);
   void forget(Held& h);
+  void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
   feign_status ended(Process& p, std::string_view text);
   Process& process(int64_t pid);

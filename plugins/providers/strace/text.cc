@@ -113,6 +113,28 @@ bool ends_early(Scan& s) {
   return !time.done();
 }
 
+bool is_made_up(std::string_view behind_result) {
+  std::string_view text = behind_result;
+  if (uint64_t ns = 0; duration_of(text, ns)) text = text.substr(0, text.rfind(" <"));
+  constexpr std::string_view kDelayed = " (DELAYED)";
+  if (text.ends_with(kDelayed)) text.remove_suffix(kDelayed.size());
+  return text.ends_with(" (INJECTED)") || text.ends_with(" (INJECTED: args, retval)");
+}
+
+bool is_head_of_counts(std::string_view text) {
+  constexpr std::string_view kTitles[] = {"%",          "time",  "seconds", "shortest", "longest",
+                                          "usecs/call", "calls", "errors",  "syscall"};
+  size_t words = 0;
+  for (size_t at = text.find_first_not_of(' '); at != text.npos; ++words) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (std::find(std::begin(kTitles), std::end(kTitles), text.substr(at, end - at)) ==
+        std::end(kTitles))
+      return false;
+    at = text.find_first_not_of(' ', end);
+  }
+  return words > 1;
+}
+
 void unescape(std::string_view text, std::string& out) {
   out.clear();
   for (size_t i = 0; i < text.size(); ++i) {

@@ -236,6 +236,12 @@ bool duration_of(std::string_view text, uint64_t& ns);
 // Whether something follows the duration of a call, of which the scan stands behind the result.
 bool ends_early(Scan& s);
 
+// Whether strace made up the result that the text stands behind, and made no call (-e inject).
+bool is_made_up(std::string_view behind_result);
+
+// The first line of a table of counts (-c, -C), with whatever columns (-U).
+bool is_head_of_counts(std::string_view text);
+
 // Undoes C escapes into `out`.
 void unescape(std::string_view text, std::string& out);
 
