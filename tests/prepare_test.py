@@ -48,6 +48,16 @@ class Root:
 READS = ('openat(AT_FDCWD, "/f", O_RDONLY) = 3', 'pread64(3, "x"..., 4096, 100000) = 4096')
 
 
+def test_asynchronous_writes_that_append_find_what_was_there():
+    submit = 'io_submit(0x7f00, 1, [{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=4, aio_buf="x"..., aio_nbytes=1000, aio_offset=500}]) = 1'
+    for there in (0, 300):
+        with Tmp() as tmp:
+            root = Root(tmp, ['openat(AT_FDCWD, "/a", O_WRONLY|O_CREAT|O_APPEND, 0600) = 4', "io_setup(8, [0x7f00]) = 0", submit, submit, "io_getevents(0x7f00, 2, 2, [...], NULL) = 2",
+                              'fstat(4, {st_mode=S_IFREG|0600, st_size=%d, ...}) = 0' % (there + 2000)])
+            report = root("--order", "depend")
+            assert report["mismatched"] == 0 and os.path.getsize(root.at("/a")) == there + 2000, (report["mismatches"], os.path.getsize(root.at("/a")))
+
+
 def test_a_directory_that_is_listed_by_a_link_whose_target_is_told_later():
     with Tmp() as tmp:
         for link, before in (("l", ""), ("l2", '100 1000.000900 readlink("l2", "l", 1023) = 1 <0.000010>\n')):

@@ -114,6 +114,16 @@ void Needs::listed_from(const feign_activity& a, uint32_t file) {
   }
 }
 
+void Needs::wrote(const feign_activity& a, uint32_t file, uint64_t bytes) {
+  Seen& s = seen(file);
+  if (a.marks & FEIGN_APPENDS)
+    s.now += bytes;
+  else
+    s.now = std::max(s.now, a.offset + bytes);
+  if ((a.marks & FEIGN_APPENDS) && !s.exact) s.appended += bytes;  // behind what there was
+  s.changed = true;
+}
+
 void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file) {
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
   switch (effect) {
@@ -144,27 +154,14 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     }
     case Effect::kAio:
       if (a.result <= 0) return;
-      if (a.flags == 1 || a.flags == 8) {
-        Seen& s = seen(file);
-        s.now = std::max(s.now, a.offset + a.length);
-        s.changed = true;
-      } else if (a.flags == 0 || a.flags == 7) {
-        grew(file, a.offset + a.length);
-      }
+      if (a.flags == 1 || a.flags == 8) wrote(a, file, a.length);
+      if (a.flags == 0 || a.flags == 7) grew(file, a.offset + a.length);
       return;
     case Effect::kWrite:
     case Effect::kPwrite:
-    case Effect::kPwrite2: {
-      if (done == 0) return;
-      Seen& s = seen(file);
-      if (a.marks & FEIGN_APPENDS)
-        s.now += done;
-      else
-        s.now = std::max(s.now, a.offset + done);
-      if ((a.marks & FEIGN_APPENDS) && !s.exact) s.appended += done;  // behind what there was
-      s.changed = true;
+    case Effect::kPwrite2:
+      if (done != 0) wrote(a, file, done);
       return;
-    }
     case Effect::kFtell:
     case Effect::kSeek:
       if ((a.marks & FEIGN_APPENDS) && a.result >= 0) {  // the end, wherever that was

@@ -61,6 +61,7 @@ class Needs {
   void is_directory(uint32_t file);
   void is_same(uint32_t other, uint32_t file);
   uint32_t in_directory(const std::string& directory, uint32_t path);
+  void wrote(const feign_activity& a, uint32_t file, uint64_t bytes);
   void listed(const feign_activity& a, uint32_t file);
   void listed_from(const feign_activity& a, uint32_t file);
   int64_t unnamed(const Listing& l, uint64_t entries,

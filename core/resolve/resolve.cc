@@ -1230,6 +1230,10 @@ const char* Resolve::apply(Record& r) {
       fill(a, d);
       if (ok && d != nullptr && d->file != 0 && (a.flags == 1 || a.flags == 8)) {
         uint64_t& size = names_.file(d->file).size;
+        if (d->flags & O_APPEND) {
+          a.marks |= FEIGN_APPENDS;
+          a.offset = size;
+        }
         size = std::max(size, a.offset + a.length);
       }
       return nullptr;

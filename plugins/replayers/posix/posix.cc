@@ -235,7 +235,8 @@ int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing
       return result;
     case Effect::kAio:
       if (a.flags == IOCB_CMD_PWRITE || a.flags == IOCB_CMD_PWRITEV)
-        written.forget(a.file, a.offset, a.offset + a.length);
+        written.forget(a.file, a.marks & FEIGN_APPENDS ? 0 : a.offset,
+                       a.marks & FEIGN_APPENDS ? UINT64_MAX : a.offset + a.length);
       return result;
     case Effect::kFallocate: {
       constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
