@@ -350,6 +350,18 @@ def test_what_a_link_leads_to_is_not_listed_beside_it():
         assert os.listdir(root.at("/d")) == ["l"] and len(os.readlink(root.at("/d/l"))) == 51
 
 
+def test_what_a_link_of_a_short_target_leads_to():
+    """strace -s 0: it lies elsewhere, or, where there is but one name that short, is one of those that a listing shows and nobody names."""
+    for shown, length, names in ((96, 4, ["b", "l"]), (96, 1, ["l", "x"])):
+        with Tmp() as tmp:
+            root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', f"getdents64(3, 0x1 /* 4 entries */, 32768) = {shown}", "getdents64(3, 0x1 /* 0 entries */, 32768) = 0",
+                              f'readlink("/d/l", ""..., 4096) = {length}', 'newfstatat(AT_FDCWD, "/d/l", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
+                              *(['newfstatat(AT_FDCWD, "/d/b", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0'] if length > 1 else [])])
+            report = root()
+            assert report["mismatched"] == 0 and sorted(os.listdir(root.at("/d"))) == names, (report["mismatches"], os.listdir(root.at("/d")))
+            assert len(os.readlink(root.at("/d/l"))) == length and os.path.getsize(root.at("/d/l" if length == 1 else os.readlink(root.at("/d/l")))) == 5
+
+
 def test_what_is_above_a_name_that_is_missing_is_a_directory():
     with Tmp() as tmp:
         root = Root(tmp, ['readlink("/d", 0x1, 100) = -1 EINVAL (x)', 'openat(AT_FDCWD, "/d/none/at/all", O_RDONLY) = -1 ENOENT (x)',

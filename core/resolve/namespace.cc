@@ -346,12 +346,15 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
 // A target of its own: others of that length are others. What lies there would be one name too many
 // where the trace lists directories, so that it gets one that no trace knows.
 uint32_t Namespace::unknown_target(uint32_t link, size_t length) {
-  constexpr std::string_view kOutOfTheWay = "/.links/";
-  std::string target(length, 'x');
-  const std::string number = std::to_string(link);
+  std::string target(length, 'x'), number;
+  for (uint32_t n = link; number.empty() || n != 0; n /= 36)
+    number.insert(number.begin(), "0123456789abcdefghijklmnopqrstuvwxyz"[n % 36]);
   if (number.size() < length) target.replace(length - number.size(), number.size(), number);
-  if (number.size() + kOutOfTheWay.size() < length)
-    target.replace(0, kOutOfTheWay.size(), kOutOfTheWay);
+  for (const std::string_view place : {"/.links/", "/."})  // the second, if it must be short
+    if (number.size() + place.size() <= length) {
+      target.replace(0, place.size(), place);
+      break;
+    }
   return strings_.intern(target);
 }
 
