@@ -351,6 +351,16 @@ TEST(Path, WhatARenameTakesAwayMayHaveBeenFoundByAnotherName) {
   EXPECT_EQ(r.of(3), (Edges{{1, "path"}}));
   EXPECT_EQ(r.of(4), (Edges{{3, "path"}}));
 }
+TEST(Path, WhatIsInTheWayOrMissingMayBeAnotherNamesDoing) {
+  Call rename = on_path(2, "rename", "/d/f", 0, 7);
+  rename.path2 = "/d/g";
+  const Ran r({open_call(1, 1, 7, "/link", O_CREAT, true), on_path(2, "mkdir", "/d/f", -EEXIST, 7),
+               rename, on_path(3, "stat", "/link", -ENOENT)},
+              only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
+}
 TEST(Path, UsesAndOtherNamesAreNotOrdered) {
   const Ran r(
       {on_path(1, "mkdir", "/d/1", 0, 1), on_path(2, "mkdir", "/d/2", 0, 2),

@@ -212,9 +212,12 @@ void Depend::names(const feign_activity& a, Effect effect) {
   }
   if (a.path == 0 || (a.handle != 0 && !feign::opens(effect))) return;
   use_name(a.path);
-  if (!ok) return;
-  found(a.path);
+  if (ok) found(a.path);
+  // Through links another name may have made what was in the way, or removed what is missing.
   identity(false);
+  if (!ok && a.file == 0)
+    if (File* const was = files_.find(names_[name_of(a.path)].file); was != nullptr)
+      use(was->identity, kPath);
 }
 
 }  // namespace depend
