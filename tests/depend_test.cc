@@ -361,6 +361,14 @@ TEST(Path, WhatIsInTheWayOrMissingMayBeAnotherNamesDoing) {
   EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
   EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
 }
+TEST(Path, WhatFailsBelowANameComesAfterTheFileThatWasThereOrWent) {
+  const Ran r({open_call(1, 1, 7, "/f", O_CREAT, true), on_path(2, "stat", "/f/x/y", -ENOTDIR),
+               on_path(1, "unlink", "/f", 0, 7), on_path(2, "stat", "/f/x", -ENOENT),
+               open_call(1, 2, 8, "/f", O_CREAT, true)},
+              only("path"));
+
+  for (size_t i = 1; i < 5; ++i) EXPECT_EQ(r.of(i), (Edges{{i - 1, "path"}})) << i;
+}
 TEST(Path, UsesAndOtherNamesAreNotOrdered) {
   const Ran r(
       {on_path(1, "mkdir", "/d/1", 0, 1), on_path(2, "mkdir", "/d/2", 0, 2),

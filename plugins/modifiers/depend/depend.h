@@ -319,6 +319,7 @@ class Depend {
   uint32_t barrier_above(uint32_t name);
   void in_use(uint32_t name);
   void use_name(uint32_t path);
+  void missed(const feign_activity& a, uint32_t path);
   void change_name(uint32_t path, bool directory);
   void below(uint32_t name);
   TwoSided& entries(uint32_t name) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 
+#include <cerrno>
 #include <string_view>
 
 #include "modifiers/depend/depend.h"
@@ -53,6 +54,13 @@ void Depend::use_name(uint32_t path) {
   use(names_[name].access, kPath);
   if (const uint32_t above = barrier_above(name); above != 0)
     after(names_[above].access.change, kPath);
+}
+
+// A lookup that failed tells of every name on the way: a file may have been there, or gone.
+void Depend::missed(const feign_activity& a, uint32_t path) {
+  if (path == 0 || (a.result != -ENOENT && a.result != -ENOTDIR)) return;
+  for (uint32_t up = names_[name_of(path)].parent; up != 0; up = names_[up].parent)
+    after(names_[up].access.change, kPath);
 }
 
 // What was at or below a name comes before it changes; then nothing below has to be remembered:
@@ -212,6 +220,8 @@ void Depend::names(const feign_activity& a, Effect effect) {
   }
   if (a.path == 0 || (a.handle != 0 && !feign::opens(effect))) return;
   use_name(a.path);
+  missed(a, a.path);
+  if (effect == Effect::kRename || effect == Effect::kLink) missed(a, a.path2);
   if (ok) found(a.path);
   // Through links another name may have made what was in the way, or removed what is missing.
   identity(false);
