@@ -759,6 +759,9 @@ def test_of_calls_that_overlap_results_tell_the_order():
     # The same of one that is removed or moved.
     assert race('1 unlink("f"', '2 access("f", F_OK', "1) = 0", "2) = 0") == ["2 access 0", "1 unlink 0"]
     assert race('1 rename("f", "g"', '2 open("f", O_RDONLY', '3 access("g", F_OK', "2" + missing, "3) = 0", "1) = 0") == ["1 rename 0", "2 open -ENOENT", "3 access 0"]
+    # What was no link, or a directory, was there.
+    for call, failed in (('readlink("d", 0x1, 99', "-EINVAL"), ('open("d", O_RDWR', "-EISDIR"), ('unlink("d"', "-EISDIR")):
+        assert race('1 mkdir("d", 0777', f"2 {call}", f"2) = -1 {failed[1:]} (x)", "1) = 0") == ["1 mkdir 0", f"2 {call.split('(')[0]} {failed}"], call
     # One before the other before the third, which ended first.
     assert race('3 mkdir("d", 0777', '2 mkdir("d", 0777', '1 stat("d", 0x1', "2" + there, "1" + missing, "3) = 0") == ["1 stat -ENOENT", "3 mkdir 0", "2 mkdir -EEXIST"]
     # A lock that its owner had, looked at and gave up while another was after it: as they ended.

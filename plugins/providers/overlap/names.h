@@ -74,7 +74,11 @@ inline uint32_t stream_name(uint32_t file, uint32_t handle) {
 inline Claims claims(Effect effect, const feign_activity& a) {
   using enum There;
   const bool ok = a.result >= 0;
-  const bool exists = a.result == -EEXIST || a.result == -EADDRINUSE;
+  const bool creates =
+      effect == Effect::kCreat || (effect == Effect::kOpen && (a.flags & O_CREAT) != 0);
+  const bool exists = a.result == -EEXIST || a.result == -EADDRINUSE ||
+                      (a.result == -EISDIR && !creates) ||  // that "new/" would be one, too
+                      (a.result == -EINVAL && effect == Effect::kReadlink);
   if ((a.marks & FEIGN_NO_RESULT) != 0) return {};
   if (effect == Effect::kRead && ok && a.length != 0) {
     const uint32_t name = stream_name(a.file, a.handle);
