@@ -114,6 +114,7 @@ bool ends_early(Scan& s) {
 }
 
 bool is_made_up(std::string_view behind_result) {
+  if (behind_result.find(" (INJECTED") == behind_result.npos) return false;  // mostly
   std::string_view text = behind_result;
   if (uint64_t ns = 0; duration_of(text, ns)) text = text.substr(0, text.rfind(" <"));
   constexpr std::string_view kDelayed = " (DELAYED)";
