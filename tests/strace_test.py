@@ -693,6 +693,12 @@ def test_the_workload_keeps_the_time_of_what_is_left_out():
                      '000300 openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 4 <0.005000>',
                      '006000 close(3) = 0 <0.000100>')
     assert len(lines) == 2 and lines[1].endswith("compute=5900000"), lines
+    # Storage is what is no memory that processes share, wherever it lies.
+    lines = workload('000000 openat(AT_FDCWD, "/dev/shm/w/a", O_RDONLY) = 3 <0.000100>',
+                     '000300 openat(AT_FDCWD, "/dev/shm/vader_segment.node.7.1", O_RDWR|O_CREAT, 0600) = 4 <0.000100>',
+                     '000500 openat(AT_FDCWD, "/dev/shm/sem.x", O_RDWR) = 5 <0.000100>',
+                     '000700 openat(AT_FDCWD, "/dev/null", O_RDWR) = 6 <0.000100>')
+    assert len(lines) == 1 and "/dev/shm/w/a" in lines[0], lines
     # At a pipe it waits for others.
     lines = workload('000000 openat(AT_FDCWD, "/w/a", O_RDONLY) = 3 <0.000100>',
                      "000300 pipe2([4, 5], 0) = 0 <0.000100>",

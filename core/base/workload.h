@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <string_view>
 
 #include "base/path.h"
 
@@ -52,12 +53,28 @@ inline constexpr const char* kNoiseGlobs[] = {"**/*.so",
                                               "**/prte.*/**",
                                               "**/openmpi-sessions-*/**",
                                               "**/vader_segment.*",
+                                              "/dev/shm",
+                                              "/dev/shm/open_mpi.*",
+                                              "/dev/shm/sm_segment*",
+                                              "/dev/shm/osc_*",
+                                              "/dev/shm/sem.*",
+                                              "/dev/shm/ucx_shm_*",
+                                              "/dev/shm/mpich_*",
+                                              "/dev/shm/Intel_MPI_*",
+                                              "/dev/shm/PostgreSQL.*",
+                                              "/dev/shm/psm_*",
+                                              "/dev/shm/pym-*",
                                               "**/mca-params.conf"};
 
+// Files here are storage as any, but for those that the globs name: memory that processes share.
+inline constexpr std::string_view kSharedMemory = "/dev/shm";
+
 inline bool is_noise(const char* path) {
+  const bool storage = std::string_view(path).starts_with(kSharedMemory);
   for (const char* folder : kNoiseFolders) {
     const size_t length = strlen(folder);
-    if (strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+    if (!storage && strncmp(path, folder, length) == 0 &&
+        (path[length] == '/' || path[length] == '\0'))
       return true;
   }
   for (const char* glob : kNoiseGlobs)
