@@ -111,7 +111,7 @@ def test_error_handlers_are_called_as_often_as_without():
     if shutil.which("mpicc") is None:
         raise Skip("there is no mpicc")
     with Tmp() as tmp:
-        program, source = os.path.join(tmp, "errors"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "record", "mpi_errors.c")
+        program, source = os.path.join(tmp, "errors"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "apps", "errors.c")
         subprocess.run(["mpicc", "-w", "-o", program, source], check=True)
         alone = subprocess.run([*launch, program], cwd=tmp, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=QUIET, text=True)
         assert alone.returncode == 0 and alone.stdout.count("\n") == 12, alone.stdout
