@@ -255,7 +255,7 @@ bool RecordsFile::make_pages(uint64_t until) {
 }
 
 // Asleep until half of what it made is taken: a thread that wakes up every few milliseconds to look
-// is felt by the program (1 % of `make` in a virtual machine).
+// is felt by programs that keep all processors busy.
 void RecordsFile::make_pages() {
   using namespace std::chrono_literals;
   feign_control& c = *map_;

@@ -263,7 +263,8 @@ void Namespace::move(uint32_t from, uint32_t to, Moved how) {
   slots_[to].file = slots_[from].file;
   slots_[to].state = slots_[from].state;
   slots_[from].file = 0;
-  slots_[from].state = State::kAbsent;
+  // Behind a link nobody comes to that name again.
+  slots_[from].state = how == Moved::kAlways ? State::kUnknown : State::kAbsent;
   if (how == Moved::kAlways)
     join_children(from, to);
   else
@@ -399,6 +400,7 @@ void Namespace::is_same(uint32_t file, uint32_t slot) {
 // Two names of one directory: what was learned of names below the one is of those below the other.
 void Namespace::join_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
+    if (slots_[c].file == 0 && slots_[c].state == State::kUnknown) continue;  // nothing is known
     const uint32_t there = slot_below(to, c), file = slots_[c].file, other = slots_[there].file;
     const uint32_t target = files_[file].target, other_target = files_[other].target;
     if (slots_[c].state == State::kNoFile) no_file(there);
