@@ -53,6 +53,10 @@ struct feign_record {
 };
 
 void feign_call_begin(struct feign_call* call);
+/** Around a function of the program's own that a recorded call calls (an attribute's destructor, an
+ * error handler): what it does is not done by that call, and is recorded as if it followed it. */
+void feign_call_back_begin(struct feign_call* call);
+void feign_call_back_end(struct feign_call* call);
 /** @p room: bytes that texts and lists take, each with 3 and each number with 10; 0: not known, no
  * more than 8 KiB. */
 int feign_call_end(struct feign_call* call, struct feign_record* r, uint16_t op, int64_t result,

@@ -284,7 +284,7 @@ uint32_t feign_calls_around(struct thread* t, uintptr_t here) {
   calls->count = live(calls, here);
   const uint32_t count = t->busy == 0 ? live(flights, here) : 0;
   for (uint32_t i = 0, done = 0; i < count; ++i) {
-    while (done < calls->count && calls->all[done].depth < flights->all[i].depth) ++done;
+    while (done < calls->count && calls->all[done].start < flights->all[i].start) ++done;
     begin(t, calls->all, done);
     begin(t, flights->all, i + 1);
   }
@@ -301,6 +301,20 @@ __attribute__((visibility("default"))) void feign_call_begin(struct feign_call* 
   call->start = ticks();
   comes_under_way(n, level, (uintptr_t)call, call->start,
                   level != 0 ? n->all[level - 1].depth + 1 : 0);
+}
+
+/* One that has begun, and of which those in it are not a level deeper. */
+__attribute__((visibility("default"))) void feign_call_back_begin(struct feign_call* call) {
+  struct nest* const n = &feign_thread.calls;
+  call->level = live(n, (uintptr_t)call);
+  if (call->level >= kUnderWay) return;
+  n->all[call->level] = (struct under_way){(uintptr_t)call, ticks(), 1, UINT32_MAX};
+  __asm__ volatile("" ::: "memory"); /* a signal handler looks at it */
+  n->count = call->level + 1;
+}
+
+__attribute__((visibility("default"))) void feign_call_back_end(struct feign_call* call) {
+  feign_thread.calls.count = call->level;
 }
 
 __attribute__((visibility("default"))) void feign_call_waits(struct feign_call* call,

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,12 @@
 #include "capture.h"
 
 /* What Open MPI's constants stand for: addresses in its library, looked up when that is there. */
-#define KNOWN(X)                                                                                  \
-  X(ompi_mpi_comm_world)                                                                          \
-  X(ompi_mpi_comm_self) X(ompi_mpi_comm_null) X(ompi_mpi_datatype_null) X(ompi_mpi_info_null)     \
-      X(ompi_mpi_byte) X(ompi_mpi_int) X(ompi_request_null) X(ompi_mpi_op_max) X(ompi_mpi_op_min) \
-          X(ompi_message_null) X(ompi_message_no_proc) X(ompi_mpi_group_null)                     \
+#define KNOWN(X)                                                                         \
+  X(ompi_mpi_comm_world)                                                                 \
+  X(ompi_mpi_comm_self)                                                                  \
+  X(ompi_mpi_comm_null) X(ompi_mpi_datatype_null) X(ompi_mpi_info_null) X(ompi_mpi_byte) \
+      X(ompi_mpi_int) X(ompi_request_null) X(ompi_mpi_op_max) X(ompi_mpi_op_min)         \
+          X(ompi_message_null) X(ompi_message_no_proc) X(ompi_mpi_group_null)            \
               X(ompi_mpi_group_empty) X(ompi_request_empty) X(ompi_mpi_file_null)
 #define X(name) static void* g_##name;
 KNOWN(X)
@@ -38,7 +40,8 @@ static void know(void) {
 
 /* Interpreters load MPI late and for themselves, where neither the wrappers nor they would find it
  * (mpi4py asks which MPI is there before it loads one, and finds wrappers). So a process that a
- * launcher started as a rank has it from the beginning, and any other that calls it from then on. */
+ * launcher started as a rank has it from the beginning, and any other that calls it from then on.
+ */
 static void load(void) {
   know();
   if (g_ompi_mpi_comm_world != NULL) return;
@@ -218,9 +221,9 @@ static void add_neighbours(struct text* t, MPI_Comm comm, int size, int made) {
   }
 }
 
-/* A communicator's text, "#2.1{0-2,5}"; its name comes from whoever made it. Its ranks, to be freed,
- * and how many; null without memory. What its members tell each other keeps this thread waiting for
- * theirs, and needs none of what g_mutex guards. */
+/* A communicator's text, "#2.1{0-2,5}"; its name comes from whoever made it. Its ranks, to be
+ * freed, and how many; null without memory. What its members tell each other keeps this thread
+ * waiting for theirs, and needs none of what g_mutex guards. */
 static int* describe_comm(MPI_Comm comm, const char* name, struct text* t, int* count) {
   MPI_Group group;
   int size = 0, inter = 0;
@@ -838,6 +841,75 @@ static uint64_t window_rank(MPI_Win win, int rank) {
     pthread_mutex_unlock(&g_mutex); \
     feign_capture_quiet(0);         \
   } while (0)
+
+/* ---- the program's own functions, that MPI calls ----------------------------------------------
+ * What they do is none of the calls' business that they are called in. MPI gets one of sixteen of
+ * ours instead, that calls it; those that find none left are called as they are. */
+#define SIXTEEN(X, ...)                                                                          \
+  X(0, __VA_ARGS__)                                                                              \
+  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)      \
+      X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) \
+          X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)            \
+              X(15, __VA_ARGS__)
+#define ONE(number, result, type, parameters, before, keep, arguments, give) \
+  static result type##_##number parameters {                                 \
+    struct feign_call call;                                                  \
+    before;                                                                  \
+    feign_call_back_begin(&call);                                            \
+    keep g_##type[number] arguments;                                         \
+    feign_call_back_end(&call);                                              \
+    give;                                                                    \
+  }
+#define NAME(number, type) type##_##number,
+#define CALLED(type, ...)                                                           \
+  static type* g_##type[16];                                                        \
+  SIXTEEN(ONE, __VA_ARGS__)                                                         \
+  static type* own_##type(type* f) {                                                \
+    static type* const all[] = {SIXTEEN(NAME, type)};                               \
+    for (int i = 0; i < 16 && f != NULL; ++i) {                                     \
+      type* there = NULL;                                                           \
+      if (__atomic_compare_exchange_n(&g_##type[i], &there, f, 0, __ATOMIC_ACQ_REL, \
+                                      __ATOMIC_ACQUIRE) ||                          \
+          there == f)                                                               \
+        return all[i];                                                              \
+    }                                                                               \
+    return f;                                                                       \
+  }
+#define CALLED_INT(type, parameters, arguments) \
+  CALLED(type, int, type, parameters, , const int result =, arguments, return result)
+#define CALLED_VOID(type, parameters, before, arguments) \
+  CALLED(type, void, type, parameters, before, , arguments, )
+/* Open MPI hands over a text and a null pointer. */
+#define HANDLER(type, object)                                                            \
+  CALLED_VOID(type, (object * of, int* error, ...), va_list rest; va_start(rest, error); \
+              void* first = va_arg(rest, void*); void* second = va_arg(rest, void*);     \
+              va_end(rest), (of, error, first, second))
+#define ATTRIBUTE(name, object)                                                                 \
+  CALLED_INT(MPI_##name##_copy_attr_function,                                                   \
+             (object of, int key, void* extra, void* in, void* out, int* flag),                 \
+             (of, key, extra, in, out, flag))                                                   \
+  CALLED_INT(MPI_##name##_delete_attr_function, (object of, int key, void* value, void* extra), \
+             (of, key, value, extra))
+ATTRIBUTE(Comm, MPI_Comm)
+ATTRIBUTE(Type, MPI_Datatype)
+ATTRIBUTE(Win, MPI_Win)
+HANDLER(MPI_Comm_errhandler_function, MPI_Comm)
+HANDLER(MPI_Win_errhandler_function, MPI_Win)
+HANDLER(ompi_file_errhandler_fn, MPI_File)
+CALLED_INT(MPI_Grequest_query_function, (void* extra, MPI_Status* status), (extra, status))
+CALLED_INT(MPI_Grequest_free_function, (void* extra), (extra))
+CALLED_INT(MPI_Grequest_cancel_function, (void* extra, int complete), (extra, complete))
+CALLED_VOID(MPI_User_function, (void* in, void* out, int* count, MPI_Datatype* type), ,
+            (in, out, count, type))
+#define OWN_OF(type) type* : own_##type
+#define OWN(f)                                                                              \
+  _Generic((f), OWN_OF(MPI_Comm_copy_attr_function), OWN_OF(MPI_Comm_delete_attr_function), \
+           OWN_OF(MPI_Type_copy_attr_function), OWN_OF(MPI_Type_delete_attr_function),      \
+           OWN_OF(MPI_Win_copy_attr_function), OWN_OF(MPI_Win_delete_attr_function),        \
+           OWN_OF(MPI_Comm_errhandler_function), OWN_OF(MPI_Win_errhandler_function),       \
+           OWN_OF(ompi_file_errhandler_fn), OWN_OF(MPI_Grequest_query_function),            \
+           OWN_OF(MPI_Grequest_free_function), OWN_OF(MPI_Grequest_cancel_function),        \
+           OWN_OF(MPI_User_function))(f)
 
 static void put_text(struct feign_record* r, const char* text) {
   feign_put_text_value(r, text, strlen(text));

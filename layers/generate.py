@@ -950,7 +950,9 @@ def mpi_wrapper(layer, op):
         elif when == "after":
             after.append(ask)
         puts.append(put_)
-    call = f"P{op.name}({', '.join(names)})"
+    owns = (f"OWN({n})" if kind[n].endswith(("_function", "_fn")) and "conversion" not in kind[n] and "extent" not in kind[n] else n
+            for n in names)
+    call = f"P{op.name}({', '.join(owns)})"
     out = [f"EXPORT {prototype} {{\n"]
     if status:
         out.append(f"  MPI_Status status_;\n  if ({status} == MPI_STATUS_IGNORE) {status} = &status_;\n")

@@ -121,6 +121,33 @@ def test_error_handlers_are_called_as_often_as_without():
         assert r.status == 0 and r.out == alone.stdout, (r.status, r.out, alone.stdout, r.err)
 
 
+def test_what_functions_of_the_program_do_that_mpi_calls_is_theirs():
+    """Of attributes (as MPI ends, too), operations, requests, and for errors: not what MPI does in its call, which a replay has done with that."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "callbacks")
+        written = {name: os.path.getsize(name) for rank in range(4) for name in (f"{made}.log.{rank}", f"{made}.end.{rank}")}
+        assert set(written.values()) == {105, 7}, written
+        for layer in ((), ("--layer", "posix")):
+            with Tmp() as root:
+                ops = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *layer)["ops"]
+                sizes = {name: os.path.getsize(root + name) for name in written}
+                assert sizes == written, sizes
+                assert ops["write"]["matched"] == 40, ops
+                assert layer or ops["mpiio:MPI_File_close"]["matched"] == 4, ops
+
+
+def test_what_had_no_room_has_none_again():
+    """Limits of the process made files and bytes fail, for one rank or all. A replay has other ones: it makes no more than there was."""
+    with Tmp() as tmp, Tmp() as root:
+        trace, made = recorded(tmp, "refusals")
+        files = {name: os.path.getsize(os.path.join(tmp, name)) for name in os.listdir(tmp) if name.startswith("data")}
+        assert files == {"data": 600000, "data.0": 400000, "data.1": 0, "data.2": 400000, "data.3": 400000}
+        ops = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")["ops"]
+        below = os.path.dirname(root + made)
+        assert {name: os.path.getsize(os.path.join(below, name)) for name in os.listdir(below) if name.startswith("data")} == files
+        assert ops["mpiio:MPI_File_open"]["emulated"] == 8, ops
+
+
 def test_a_record_takes_the_room_that_it_needs():
     """What ranks write while they run: a text once in a chunk, and a chunk is filled before the next one is begun."""
     given_out = []

@@ -12,11 +12,15 @@ namespace feign {
 
 // Activities of one stream that lie in others (FEIGN_DEPTH): what a call that was done did is not
 // done again, and the time of one that was skipped counts once, with what is in it or without.
+// What a function does that a call calls back is as deep as that call, and comes before its end.
 class Nesting {
  public:
-  // Whether a call around it was done. (One that ended when another began may lie in it.)
+  // Whether the call around it was done. (One that ended when another began may lie in it.)
   bool done_already(const feign_activity& a) const {
-    return FEIGN_DEPTH(a.marks) > done_depth_ && a.start_ns <= done_until_;
+    const uint32_t depth = FEIGN_DEPTH(a.marks);
+    for (auto outer = around_.rbegin(); outer != around_.rend() && depth != 0; ++outer)
+      if (outer->depth < depth && outer->end >= a.start_ns) return outer->done;
+    return false;
   }
   // Before an activity: `skipped` is the recorded time in skipped calls since the last that was
   // done.
@@ -24,10 +28,12 @@ class Nesting {
     const uint32_t depth = FEIGN_DEPTH(a.marks);
     for (; !around_.empty() && around_.back().depth >= depth; around_.pop_back()) {
       const Around& left = around_.back();
+      if (left.done && left.depth == depth && left.end > a.start_ns) break;
+      if (left.done) continue;
       if (left.entered && left.end > last_end_) skipped += left.end - last_end_;
       last_end_ = left.end;
     }
-    if (around_.empty() || around_.back().entered) return;
+    if (around_.empty() || around_.back().done || around_.back().entered) return;
     around_.back().entered = true;
     skipped -= std::min(skipped, around_.back().duration);
   }
@@ -35,25 +41,22 @@ class Nesting {
   void after(const feign_activity& a, bool was_skipped, bool waits, uint64_t& skipped) {
     const uint32_t depth = FEIGN_DEPTH(a.marks);
     const uint64_t end = a.start_ns + a.duration_ns;
-    if (was_skipped) {
-      const uint64_t counted = waits ? 0 : a.duration_ns;
-      skipped += counted;
-      around_.push_back({depth, false, counted, end});
-    } else {
-      done_depth_ = depth;
-      done_until_ = end;
-    }
+    const uint64_t counted = waits || !was_skipped ? 0 : a.duration_ns;
+    skipped += counted;
+    if (!was_skipped && !around_.empty() && around_.back().depth == depth)
+      around_.back().end = std::max(around_.back().end, end);  // it was done as well
+    else
+      around_.push_back({depth, !was_skipped, false, counted, end});
     last_end_ = end;
   }
 
  private:
-  struct Around {  // a skipped activity; others may lie in it
+  struct Around {  // others may lie in it; of one depth one that was done at most, and one above it
     uint32_t depth;
-    bool entered;
+    bool done, entered;
     uint64_t duration, end;
   };
-  uint32_t done_depth_ = UINT32_MAX;  // of the last that was done
-  uint64_t done_until_ = 0, last_end_ = 0;
+  uint64_t last_end_ = 0;
   std::vector<Around> around_;
 };
 

@@ -64,7 +64,11 @@ void Depend::in_mpi(const feign_activity& a) {
   Stream& s = streams_[a.stream];
   if (FEIGN_DEPTH(a.marks) > s.mpi) return;
   const bool mpi = effects_[a.op].mpi;
-  s.mpi = mpi ? FEIGN_DEPTH(a.marks) : UINT32_MAX;
+  // What is as deep and comes before its end is done by a function that it called back.
+  if (mpi || FEIGN_DEPTH(a.marks) < s.mpi || a.start_ns >= s.mpi_end) {
+    s.mpi = mpi ? FEIGN_DEPTH(a.marks) : UINT32_MAX;
+    s.mpi_end = a.start_ns + a.duration_ns;
+  }
   if (on(kMpi) || (!mpi && (s.inside.empty() || s.inside.back().second == 0))) return;
   if (s.inside.size() == kMostInside) s.inside.erase(s.inside.begin(), s.inside.end() - 8);
   s.inside.emplace_back(a.id, mpi ? a.start_ns + a.duration_ns : 0);

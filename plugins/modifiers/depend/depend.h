@@ -171,6 +171,7 @@ class Depend {
     int32_t below = -1;         // the rank that it started; kSeveral
     uint32_t parent = 0;        // stream
     uint32_t mpi = UINT32_MAX;  // depth of the call of MPI that what comes now may lie in
+    uint64_t mpi_end = 0;
     // From which id on calls lay in one of MPI and when that ended, ns; 0: in none.
     std::vector<std::pair<uint64_t, uint64_t>> inside;
     std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after

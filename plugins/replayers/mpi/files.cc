@@ -71,6 +71,12 @@ int64_t remove_below(int root, const std::string& path) {
   return result;
 }
 
+// Failed for a reason that lies in the machine of then or that MPI does not name: made again, it
+// would succeed, and change what did not change.
+bool by_circumstance(int64_t result) {
+  return result == -EIO || result == -ENOSPC || result == -EDQUOT || result == -EROFS;
+}
+
 // The first of them makes it; ranks that looked by themselves would see it there or not.
 int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
   int me = 0;
@@ -105,15 +111,16 @@ void open_file(Stream& s) {
     if (a.flags & recorded) mode |= here;
   // A name below /proc cannot be removed by MPI.
   if (a.flags & 16) f.remove = path;
-  int fd = 0;
+  const bool failed = by_circumstance(a.result);
+  int fd = failed ? static_cast<int>(a.result) : 0;
   if (mode & MPI_MODE_CREATE) {
     const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && g->apart;
-    fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
+    if (!failed) fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
     if (comm != MPI_COMM_SELF) MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
   }
   if (!g->apart && r.options.comm != kNone) (void)meet(s, *g);
-  if (fd >= 0 || fd == -EACCES || fd == -EISDIR)
+  if (!failed && (fd >= 0 || fd == -EACCES || fd == -EISDIR))
     fd = open_in_root(r.root, path.c_str(), O_PATH | O_CLOEXEC, 0);
   Name name;
   if (fd >= 0) name.reset(fd);
@@ -122,6 +129,7 @@ void open_file(Stream& s) {
   if (comm == MPI_COMM_SELF) alone.lock();
   if (const int error = agree(comm, name, fd < 0 ? -fd : 0); error != 0) {
     s.outcome->result = -error;
+    if (failed && error == -a.result) s.emulate();
   } else {
     MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
     s.answer(MPI_File_open(comm, name.text().c_str(), mode, info, &f.file));
@@ -268,19 +276,30 @@ void do_mpiio(Stream& s, uint32_t op) {
   int code = MPI_SUCCESS;
   const bool reads = op_info->kind == FEIGN_KIND_READ, writes = op_info->kind == FEIGN_KIND_WRITE;
   if (reads || writes) {
+    const bool failed = by_circumstance(a.result);
+    if (failed && !meets) return s.emulate();
     if (writes && r.room.full(a.length)) {
       s.outcome->result = -EDQUOT;
       s.outcome->why = r.room.why();
       return;
     }
     if (writes) r.room.add(a.length);
-    const Piece m = memory_of(s, writes);
+    const DataCall& call = kMpiioData[op - FEIGN_MPIIO_FIRST];
+    Piece m = memory_of(s, writes);
+    const auto done = failed ? 0 : static_cast<uint64_t>(a.result);
+    // What had no room then has none now.
+    if (writes && call.tells && (a.marks & FEIGN_NO_RESULT) == 0 && done < a.length)
+      m = bytes_at(s, m.at, std::min<uint64_t>(done, r.longest));
+    if (failed) m.count = 0;  // the others may have made it
     // In etypes of the view, as the program gave it.
     const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
-    const DataCall& call = kMpiioData[op - FEIGN_MPIIO_FIRST];
     Data data{f, at, m.at, m.count, m.type, &status, &request};
     code = call.call(data);
     s.answer(code);
+    if (failed && code == MPI_SUCCESS) {
+      if (later) remember(s, request);
+      return s.emulate();
+    }
     if (code != MPI_SUCCESS) return;
     if (later) remember(s, request);
     if (!call.tells) {
