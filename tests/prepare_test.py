@@ -428,6 +428,41 @@ def test_what_cannot_be_there_is_left_out_and_said():
         refuses("replay", root.trace, "--root", root.root, text="Too many levels of symbolic links|File name too long")
 
 
+def contradictions(count, seed):
+    """Calls on a few names of a deep tree whose results contradict each other."""
+    r = random.Random(seed)
+
+    def path():
+        return "/t/" + "/".join(r.choice("abcde") for _ in range(r.randint(1, 5)))
+
+    def error(*names):
+        e = r.choice(names)
+        return "0" if e == "0" else f"-1 {e} ({os.strerror(getattr(errno, e))})"
+
+    def any_call():
+        p, q = path(), r.choice((path(), "../" * r.randint(0, 2) + "/".join(r.choice("abcde") for _ in range(r.randint(1, 3)))))
+        kind, size = r.choice(("S_IFREG|0644", "S_IFDIR|0755")), r.randrange(9)
+        return r.choice((f'readlink("{p}", "{q}", 4096) = {len(q)}',
+                         f'symlink("{q}", "{p}") = {error("0", "EEXIST")}',
+                         f'rename("{p}", "{path()}") = {error("0", "ENOENT")}',
+                         f'unlink("{p}") = {error("0", "ENOENT", "EISDIR")}',
+                         f'mkdir("{p}", 0755) = {error("0", "EEXIST", "ENOTDIR")}',
+                         f'lstat("{p}", {{st_mode={kind}, st_size={size}, ...}}) = 0',
+                         f'stat("{p}", {{st_mode={kind}, st_size={size}, ...}}) = 0',
+                         f'access("{p}", F_OK) = {error("0", "ENOENT", "ENOTDIR", "ELOOP")}',
+                         f'open("{p}", O_RDONLY|O_CREAT, 0644) = {error("ENOENT", "EISDIR", "ENOTDIR")}'))
+
+    return [any_call() for _ in range(count)]
+
+
+def test_what_contradicts_itself_is_read_and_prepared_at_once():
+    for seed in range(1, 4):
+        with Tmp() as tmp:
+            root = Root(tmp, contradictions(20000, seed))
+            report = root.prepare()
+            assert any("cannot be there" in n for n in report["notes"]), report["notes"]
+
+
 def test_content():
     with Tmp() as tmp:
         root = Root(tmp, READS)

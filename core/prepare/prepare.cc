@@ -131,8 +131,9 @@ class Maker {
   Error failed(const std::string& what, const std::string& path, int e) {
     Error error = errno_error("prepare " + root_ + ": " + what + " " + path, e);
     if (e == ENOSPC || e == EDQUOT) done.full = error.text();
-    impossible_ =
-        e == ENOTDIR || e == EISDIR || e == EEXIST || e == ELOOP || e == ENAMETOOLONG || e == EFBIG;
+    // The last two: what is below a name that is to be a file, made by another thread meanwhile.
+    impossible_ = e == ENOTDIR || e == EISDIR || e == EEXIST || e == ELOOP || e == ENAMETOOLONG ||
+                  e == EFBIG || e == ENOTEMPTY || e == ENOENT;
     return error;
   }
   // The directory that holds `path`, made if it is not there.

@@ -282,8 +282,10 @@ uint32_t Namespace::slot_below(uint32_t directory, uint32_t child) {
 // What was below the target went with it (it was empty); what is below the source moves along.
 void Namespace::move_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
-    if (slots_[c].file == 0 && slots_[c].state != State::kAbsent) continue;
-    move(c, slot_below(to, c), Moved::kNow);
+    if (slots_[c].file != 0)
+      move(c, slot_below(to, c), Moved::kNow);
+    else if (slots_[c].state == State::kAbsent)  // and all below it, which needs no telling
+      take(slot_below(to, c));
   }
 }
 
@@ -424,7 +426,7 @@ void Namespace::join_children(uint32_t from, uint32_t to) {
         slots_[there].state = State::kAbsent;
         slots_[there].missed = slots_[c].missed;
       }
-      join_children(c, there);
+      if (slots_[c].state != State::kAbsent) join_children(c, there);
     }
   }
 }
