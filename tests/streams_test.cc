@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <mutex>
 #include <random>
@@ -427,6 +428,26 @@ TEST(CriticalPath, SaysHowFarBackItIsKnown) {
   EXPECT_FALSE(path.complete);
   EXPECT_EQ(path.steps, 4u);
   EXPECT_EQ(path.from_ns, 650u);
+}
+
+// Where the kernel has another clock, both are that one.
+TEST(Counter, GoesAsTheClockDoes) {
+  using std::chrono::milliseconds;
+  Counter counter;
+  std::this_thread::sleep_for(milliseconds(20));
+  counter.begin();
+  const uint64_t begin = now_ns();
+  uint64_t last = counter.now();
+  for (int i = 0; i < 100'000; ++i) {
+    const uint64_t now = counter.now();
+    ASSERT_GE(now, last) << i;
+    last = now;
+  }
+  std::this_thread::sleep_for(milliseconds(50));
+  const uint64_t before = now_ns(), now = counter.now_after(), after = now_ns();
+  const auto off = static_cast<double>(after - begin) * 1e-3;  // twenty times what is promised
+  EXPECT_GE(static_cast<double>(now), static_cast<double>(before) - off);
+  EXPECT_LE(static_cast<double>(now), static_cast<double>(after) + off);
 }
 
 TEST(Timeline, KeepsSumsHoweverLongItGoesOn) {

@@ -351,6 +351,11 @@ class Run {
                        [](const Instance* r) { return names(r->api<feign_replayer>(), "mpi"); });
   }
 
+  // What workers go by: who never sleeps needs no clock to sleep by.
+  uint64_t now() const { return sleeps() ? now_ns() : counter.now(); }
+  uint64_t now_after() const { return sleeps() ? now_ns() : counter.now_after(); }
+  bool sleeps() const { return options.pace != Pace::kAfap; }
+
   // Ends the replay: everybody who waits is woken.
   void stop(const std::string& why) {
     {
@@ -406,6 +411,7 @@ class Run {
   Tables& tables;
   const Team* const team;  // null: alone
   Pause pause;
+  Counter counter;
 
   // Where a stream is served: by which worker, and which of its streams it is.
   struct Place {
@@ -520,6 +526,7 @@ void Run::start() {
     for (const auto& w : workers) callers += w->calls_mpi();
     if (callers <= 1) team->ranks.one_thread(true, workers.size() == 1);
   }
+  counter.begin();
   anchor_ns = now_ns() + (options.pace == Pace::kTimed ? kLead_ns : 0);
   started.open(1);
 }
@@ -551,7 +558,7 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
     return replayer.failure(status);
   }
   // Getting ready is not the stream's time.
-  now_ = now_ns();
+  now_ = run_.now();
   // A parent that is not replayed (filtered out), or that the trace shows later, is not waited for.
   if (info.parent < run_.places.size() && info.parent_id < a.id)
     wait_for(run_.places[info.parent].worker, info.parent, info.parent_id, run_.fork_rule, s, a);
@@ -622,7 +629,7 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
     }
   }
   busy_.waits.store(false, std::memory_order_relaxed);
-  now_ = now_ns();
+  now_ = run_.now();
   s.report.wait_ns += now_ - from;
   RuleReport& r = rules_[rule];
   ++r.count;
@@ -644,7 +651,7 @@ void Worker::wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_
   const bool watched = busy_.since.exchange(0, std::memory_order_relaxed) != 0;
   gate.sleep(until, wait.rule == run_.fork_rule || wait.rule == run_.process_rule);
   run_.waits->end(number_);
-  now_ = now_ns();
+  now_ = run_.now();
   if (watched) busy_.since.store(now_, std::memory_order_relaxed);
   busy_.waits.store(false, std::memory_order_relaxed);
   // Before its fork there was no stream that could have waited.
@@ -730,7 +737,7 @@ Result<void> Worker::loop() {
   const size_t readers = run_.workers.size() * (team ? run_.team->ranks.size() : 1);
   if (auto done = feed.read_ahead(std::min(mine, kReadAhead / readers + 1)); !done) return done;
   get_ready();
-  now_ = now_ns();
+  now_ = run_.now();
   uint32_t current = 0;
   Stream* s = nullptr;
   while (true) {
@@ -794,7 +801,7 @@ Result<void> Worker::loop() {
     // In the log no call starts before what it waits for ended, though that was in between the
     // clock's last reading and the look at it.
     if (activities_ && depends) [[unlikely]]
-      now_ = now_ns();
+      now_ = run_.now_after();
 
     feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
     if (done_already) {
@@ -808,7 +815,7 @@ Result<void> Worker::loop() {
       if (status < 0)
         return run_.replayers[doer.slot]->failure(status).within(run_.tables.place(a.place));
     }
-    const uint64_t end = now_ns();
+    const uint64_t end = run_.now();
     if (!alone) gate.open(a.id);
     if (team) {
       tell_ranks(*s, a.stream, s->left == 1 ? Gate::kAll : a.id);
@@ -870,7 +877,7 @@ Result<void> Worker::loop() {
     mark(end);
     if (--s->left == 0) {
       close(*s);
-      now_ = now_ns();
+      now_ = run_.now();
     }
     if ((done_ & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
   }
