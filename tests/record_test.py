@@ -1372,5 +1372,40 @@ def test_what_is_found_at_the_end_tells_which_writes_came_before():
                 assert r["matched"] > 12000 and r["mismatched"] <= r["matched"] / 500, (tracer, r["matched"], r["mismatches"][:9])
 
 
+STATUS = """
+import multiprocessing, os
+def tell(i):
+    for j in range(400):
+        with open("status", "w") as f:
+            f.write("x" * (1 + (i * 7 + j) % 50))
+def ask(i):
+    for j in range(800):
+        f = os.open("status", os.O_RDONLY)
+        os.read(f, 100)
+        os.close(f)
+open("status", "w").close()
+all = [multiprocessing.get_context("fork").Process(target=f, args=(i,)) for f, count in ((tell, 2), (ask, 2)) for i in range(count)]
+for p in all:
+    p.start()
+for p in all:
+    p.join()
+"""
+
+
+def test_a_file_is_written_anew_while_others_read_it():
+    needs_capture()
+    needs_strace()
+    for tracer in ("feign", "strace"):
+        with Tmp() as tmp:
+            trace, script = os.path.join(tmp, "t"), os.path.join(tmp, "status.py")
+            with open(script, "w", encoding="utf-8") as f:
+                f.write(STATUS)
+            subprocess.run([*([FEIGN, "record", "-q", "-o", trace, "--"] if tracer == "feign" else ["strace", "-f", "-ttt", "-T", "-o", trace]),
+                            "python3", "-S", script], cwd=tmp, check=True)
+            with Tmp() as root:
+                r = feign("replay", trace, "--root", root, "--json", *(["--cwd", tmp] if tracer == "strace" else [])).json()
+                assert r["matched"] > 9000 and r["mismatched"] <= r["matched"] / 500, (tracer, r["matched"], r["mismatches"][:9])
+
+
 if __name__ == "__main__":
     main(globals())

@@ -953,6 +953,86 @@ def test_the_end_of_a_file_was_where_seeks_and_placed_reads_met_it():
         assert order[2:] == [(101, "100"), (100, "5"), (102, "105")], order
 
 
+def test_who_opened_a_file_reads_from_its_beginning():
+    opens = ['100 openat(AT_FDCWD{cwd}, "log", O_WRONLY|O_CREAT|O_APPEND|O_TRUNC, 0666) = 3{f} <0.000001>', "100 write(3{f}, \"x\"..., 10) = 10 <0.000001>",
+             '101 openat(AT_FDCWD{cwd}, "log", O_RDONLY) = 4{f} <0.000001>']
+    # It found what was written by a call that ended later, and nothing more the second time.
+    found = ["100 write(3{f}, \"y\"..., 5 <unfinished ...>", "101 read(4{f}, \"xy\"..., 8192) = 15 <0.000001>", "100 <... write resumed>) = 5 <0.000003>",
+             "101 read(4{f}, \"\", 8192) = 0 <0.000001>"]
+    # … or had not, though that ended before.
+    missed = ["101 read(4{f},  <unfinished ...>", "100 write(3{f}, \"y\"..., 5) = 5 <0.000001>", "101 <... read resumed>\"x\"..., 8192) = 10 <0.000003>"]
+    for names in ({"cwd": "</x>", "f": "</x/log>"}, {"cwd": "", "f": ""}):
+        def order(lines):
+            with Tmp() as tmp:
+                return [result for pid, result in order_of(tmp, [line.format(**names) for line in lines])]
+        assert order(opens + found) == ["3", "10", "4", "5", "15", "0"], names
+        assert order(opens + missed) == ["3", "10", "4", "10", "5"], names
+        # A seek is as good; a file that was cut has its end there.
+        assert order(opens + ["101 lseek(4{f}, 8, SEEK_SET) = 8 <0.000001>", *found[:1], "101 read(4{f}, \"xy\"..., 8192) = 7 <0.000001>", found[2]]) == ["3", "10", "4", "8", "5", "7"]
+        assert order(opens + ["100 ftruncate(3{f}, 2) = 0 <0.000001>", *found[:1], "101 read(4{f}, \"xy\"..., 8192) = 7 <0.000001>", found[2]]) == ["3", "10", "4", "0", "5", "7"]
+        # Who cuts it took effect after who found it as it was, and before who found it so.
+        for cut, ends in (("ftruncate(3{f}, 0", "ftruncate"), ('openat(AT_FDCWD{cwd}, "log", O_WRONLY|O_TRUNC', "openat")):
+            done = f"100 <... {ends} resumed>) = 0 <0.000003>" if ends == "ftruncate" else "100 <... openat resumed>) = 6{f} <0.000003>"
+            result = "0" if ends == "ftruncate" else "6"
+            begin = [*opens, "101 read(4{f}, \"x\"..., 8192) = 10 <0.000001>", "101 lseek(4{f}, 0, SEEK_SET) = 0 <0.000001>"]
+            under_way = ["101 read(4{f},  <unfinished ...>", f"100 {cut} <unfinished ...>"]
+            assert order([*begin, *under_way, done, "101 <... read resumed>\"x\"..., 8192) = 10 <0.000003>"])[-2:] == ["10", result], (names, cut)
+            assert order([*begin, *under_way, "101 <... read resumed>\"\", 8192) = 0 <0.000003>", done])[-2:] == [result, "0"], (names, cut)
+        # Who does not append writes over what is there: the file was as long before.
+        over = ['100 openat(AT_FDCWD{cwd}, "log", O_RDWR) = 5{f} <0.000001>', "100 write(5{f}, \"z\"..., 8 <unfinished ...>", "101 read(4{f}, \"zx\"..., 8192) = 10 <0.000001>",
+                "100 <... write resumed>) = 8 <0.000003>"]
+        assert order(opens + over) == ["3", "10", "4", "5", "10", "8"]
+
+
+def test_descriptors_without_names_are_what_their_processes_opened():
+    opens = ['100 openat(AT_FDCWD, "/x/log", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3 <0.000001>']
+    race_of = ["100 write(3, \"y\"..., 5 <unfinished ...>", "101 pread64({fd}, \"y\"..., 8192, 0) = 5 <0.000001>", "100 <... write resumed>) = 5 <0.000003>"]
+
+    def first(*lines, fd):
+        """Who took effect first: the write, which ended last, only if both are one file."""
+        with Tmp() as tmp:
+            got = order_of(tmp, [*opens, *lines, *(line.format(fd=fd) for line in race_of)])
+            return [pid for pid, result in got if result == "5"][0]
+    fork, thread = "clone(child_stack=NULL, flags=SIGCHLD", "clone(child_stack=0x1, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD|CLONE_SIGHAND"
+    other = 'openat(AT_FDCWD, "/x/other", O_RDONLY|O_CREAT, 0666)'
+    for made in (fork, thread):
+        assert first(f"100 {made}) = 101 <0.000001>", fd=3) == 100
+        # It goes on before whoever made it does, and has another descriptor of it.
+        early = [f"100 {made} <unfinished ...>", f"101 {other} = 4 <0.000001>", "100 <... clone resumed>) = 101 <0.000003>", "101 dup2(3, 9) = 9 <0.000001>"]
+        assert [first(*early, fd=fd) for fd in (3, 9, 4)] == [100, 100, 101]
+    # A descriptor that another file has by now; threads have what one of them opens, and close is over when it begins.
+    assert first(f"100 {fork}) = 101 <0.000001>", "101 close(3) = 0 <0.000001>", f"101 {other} = 3 <0.000001>", fd=3) == 101
+    assert first(f"100 {fork}) = 101 <0.000001>", "101 close_range(3, 4294967295, 0) = 0 <0.000001>", f"101 {other} = 4 <0.000001>", fd=3) == 101
+    assert first(f"100 {thread}) = 101 <0.000001>", '100 openat(AT_FDCWD, "/x/log", O_RDONLY) = 7 <0.000001>', fd=7) == 100
+    assert first(f"100 {thread}) = 101 <0.000001>", f"100 {other} = 7 <0.000001>", "101 close(7 <unfinished ...>",
+                 '100 openat(AT_FDCWD, "/x/log", O_RDONLY) = 7 <0.000001>', "101 <... close resumed>) = 0 <0.000003>", fd=7) == 100
+
+
+def test_a_lock_is_its_descriptions_until_the_last_descriptor_closes():
+    # A shell opens the file, and a command that it starts locks it.
+    lines = ['100 openat(AT_FDCWD, "/x/lk", O_RDWR|O_CREAT, 0666) = 9 <0.000001>', "100 vfork() = 101 <0.000001>", "101 flock(9, LOCK_EX) = 0 <0.000001>",
+             "101 close(9) = 0 <0.000001>", '102 openat(AT_FDCWD, "/x/lk", O_RDWR) = 3 <0.000001>']
+    with Tmp() as tmp:
+        got = order_of(tmp, [*lines, "100 flock(9, LOCK_UN <unfinished ...>", "102 flock(3, LOCK_EX|LOCK_NB <unfinished ...>", "100 <... flock resumed>) = 0 <0.000003>",
+                             "102 <... flock resumed>) = -1 EAGAIN (Resource temporarily unavailable) <0.000003>"])
+    assert [pid for pid, _ in got][-2:] == [102, 100], got
+
+
+def test_many_that_append_and_read_on_without_names_of_descriptors():
+    if shutil.which("strace") is None:
+        raise Skip("there is no strace")
+    script = 'for k in 1 2 3 4; do (for i in $(seq 40); do echo "$k $i" >> log; tail -c 9 log > out$k; done) & done; wait'
+    with Tmp() as tmp:
+        for options in ([], ["-y"]):
+            work, trace, root = (os.path.join(tmp, name + "".join(options)) for name in ("work", "t.strace", "root"))
+            os.mkdir(work)
+            os.mkdir(root)
+            subprocess.run(["strace", "-f", "-ttt", "-T", *options, "-o", trace, "bash", "-c", script], cwd=work, check=True)
+            report = feign("replay", trace, "--root", root, "--cwd", work, "--json").json()
+            assert report["mismatched"] == 0, report["mismatches"]
+            assert os.path.getsize(root + work + "/log") == os.path.getsize(work + "/log")
+
+
 def test_what_waits_for_a_call_that_never_returns_costs_no_more_at_the_end():
     """A limit of processor time, that is no matter: before, it took a thousand times as much."""
     with Tmp() as tmp:

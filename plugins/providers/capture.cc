@@ -115,7 +115,7 @@ struct Process {
   uint32_t cwd = 0;     // at first; 0: that of who made it
   std::optional<uint32_t> where;  // … and by now, for names that calls are after; 0: not known
   std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
-  std::unordered_map<uint32_t, uint32_t> files;  // … and the file, of what it was seen to open
+  std::unordered_map<uint32_t, feign::Descriptor> files;  // … of what it was seen to open
   // Handles of third parties' layers: their number in the process -> the trace's.
   std::unordered_map<uint32_t, uint32_t> handles;
   Process* made_by = nullptr;  // the program that forked it, if that was recorded
@@ -135,6 +135,7 @@ class Lane {
   const feign::Call* call() const;  // that the front is
   feign::Claims claims;             // of the front
   feign::Shown shown;
+  feign::Descriptor opened;  // by the front
   Process& process() { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   uint32_t first_stream() const { return stream_of(pid_, pid_); }
@@ -185,9 +186,10 @@ class Provider {
   Process* started(const Process& before, Pid pid, uint64_t moment);
   int32_t rank_of(const Process& of, int32_t pid) const;
   uint32_t where(Process& process, int depth = 0);
-  uint32_t file_of(Process& process, uint32_t handle, int depth = 0);
-  feign::Shown shown_by(Lane& lane, const feign::Call& call);
-  void opened(Process& process, Effect effect, const feign_activity& a);
+  feign::Descriptor& descriptor(Process& process, uint32_t handle, int depth = 0);
+  uint32_t file_of(Process& process, uint32_t handle) { return descriptor(process, handle).file; }
+  uint32_t opened_by(Process& process, const feign_activity& a);
+  void shows(Lane& lane, const feign::Call& call);
   void in_line(Lane* lane);
   Lane* first();
   uint32_t op(uint32_t code) const;
@@ -228,6 +230,7 @@ class Provider {
   std::vector<std::pair<uint64_t, Lane*>> heap_;
   feign::Names there_;
   feign::Account shared_;
+  uint64_t opens_ = 0;
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   uint64_t ended_at_ = 0;
@@ -825,37 +828,40 @@ uint32_t Provider::where(Process& process, int depth) {
   return *process.where;
 }
 
-// The file that the process has there, by its name from "/" on; 0: not known.
-uint32_t Provider::file_of(Process& process, uint32_t handle, int depth) {
+// What the process has there.
+feign::Descriptor& Provider::descriptor(Process& process, uint32_t handle, int depth) {
   if (const auto at = process.files.find(handle); at != process.files.end()) return at->second;
-  if (depth > 64) return 0;
-  uint32_t file = 0;
+  constexpr int kDeepest = 64;
+  feign::Descriptor d;
   auto before = processes_.find(process.key);
-  if (before != processes_.begin() && (--before)->first.first == process.pid)
-    file = file_of(before->second, handle, depth + 1);
+  if (depth > kDeepest)
+    ;
+  else if (before != processes_.begin() && (--before)->first.first == process.pid)
+    d = descriptor(before->second, handle, depth + 1);
   else if (process.made_by != nullptr)
-    file = file_of(*process.made_by, handle, depth + 1);
-  return process.files[handle] = file;
+    d = descriptor(*process.made_by, handle, depth + 1);
+  return process.files[handle] = d;
 }
 
-void Provider::opened(Process& process, Effect effect, const feign_activity& a) {
-  if (a.result < 0) return;
-  const auto result = static_cast<uint32_t>(FEIGN_FD(a.result));
-  if (effect == Effect::kOpen || effect == Effect::kCreat) {
-    const bool from_cwd = a.handle == 0 || a.handle == FEIGN_CWD;
-    const uint32_t from = from_cwd ? where(process) : file_of(process, a.handle);
-    process.files[result] = there_.whole(from, a.path, host_);
-  } else if (effect == Effect::kDup || effect == Effect::kDup2) {
-    process.files[result] = file_of(process, a.handle);
-  } else if (effect == Effect::kFcntl && (a.flags == F_DUPFD || a.flags == F_DUPFD_CLOEXEC)) {
-    process.files[result] = file_of(process, a.handle);
-  } else if (effect == Effect::kClose) {
-    process.files[a.handle] = 0;
-  }
+// The file that a call opens, by its name from "/" on; 0: not known.
+uint32_t Provider::opened_by(Process& process, const feign_activity& a) {
+  const bool from_cwd = a.handle == 0 || a.handle == FEIGN_CWD;
+  return there_.whole(from_cwd ? where(process) : file_of(process, a.handle), a.path, host_);
 }
 
-feign::Shown Provider::shown_by(Lane& lane, const feign::Call& call) {
+// What its next call tells besides names.
+void Provider::shows(Lane& lane, const feign::Call& call) {
+  const feign_activity& a = lane.front().a;
+  feign::Descriptor of;
   switch (call.effect) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+      if (a.result < 0) return;
+      lane.opened.file = opened_by(lane.process(), a);
+      lane.opened.open = std::make_shared<feign::Description>(
+          feign::Description{++opens_, (a.flags & O_APPEND) != 0});
+      of = lane.opened;
+      break;
     case Effect::kRead:
     case Effect::kWrite:
     case Effect::kPread:
@@ -866,20 +872,24 @@ feign::Shown Provider::shown_by(Lane& lane, const feign::Call& call) {
     case Effect::kSeek:
     case Effect::kFlock:
     case Effect::kFcntl:
+    case Effect::kFtruncate:
     case Effect::kClose:
+      of = descriptor(lane.process(), a.handle);
+      of.last = of.open.use_count() <= 2;  // there, and here
+      if (a.file != 0) of.file = a.file;
       break;
     default:
-      return {};
+      return;
   }
-  feign_activity a = lane.front().a;
-  if (a.file == 0) a.file = file_of(lane.process(), a.handle);
-  return feign::shown_by(call.effect, a, lane.front().values, static_cast<uint64_t>(lane.pid()),
-                         host_);
+  lane.shown = feign::shown_by(call.effect, a, lane.front().values, of,
+                               static_cast<uint64_t>(lane.pid()), host_);
 }
 
 void Provider::in_line(Lane* lane) {
   const feign::Call* const call = lanes_.size() > 1 ? lane->call() : nullptr;
-  lane->shown = call != nullptr ? shown_by(*lane, *call) : feign::Shown();
+  lane->shown = {};
+  lane->opened = {};
+  if (call != nullptr) shows(*lane, *call);
   lane->claims = {};
   if (call != nullptr) {
     feign_activity a = lane->front().a;
@@ -921,7 +931,11 @@ Lane* Provider::first() {
     there_.note(call->effect, lane->claims, lane->front().a, host_);
     shared_.note(lane->shown);
     Process& process = lane->process();
-    if (lanes_.size() > 1) opened(process, call->effect, lane->front().a);
+    if (const feign::Left left = feign::left_by(call->effect, lane->front().a);
+        lanes_.size() > 1 && left.handle != 0)
+      process.files[left.handle] = left.what == feign::Left::kOwn
+                                       ? descriptor(process, lane->front().a.handle)
+                                       : std::exchange(lane->opened, {});
     process.where = there_.moves(where(process), call->effect, lane->front().a, host_);
   }
   if (at == 0) {

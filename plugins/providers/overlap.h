@@ -13,6 +13,7 @@
 
 #include "feign.h"
 #include "providers/overlap/ends.h"
+#include "providers/overlap/files.h"
 #include "providers/overlap/locks.h"
 #include "providers/overlap/names.h"
 #include "resolve/effects.h"
@@ -31,9 +32,10 @@ struct Shown {
   Lock lock;
   Tail tail;
 };
+// `of`: what the call's descriptor is, or of a call that opens, what it made.
 inline Shown shown_by(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
-                      uint64_t process, const feign_host* host) {
-  return {lock_of(effect, a, values, process), tail_of(effect, a, values, process, host)};
+                      const Descriptor& of, uint64_t process, const feign_host* host) {
+  return {lock_of(effect, a, values, of, process), tail_of(effect, a, values, of, process, host)};
 }
 class Account {
  public:

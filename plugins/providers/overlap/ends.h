@@ -2,14 +2,17 @@
 // Where files ended, by reads and seeks that met it: which of these and of writes came first.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
 #include "feign.h"
+#include "providers/overlap/files.h"
 #include "providers/overlap/names.h"
 #include "resolve/effects.h"
 
@@ -18,21 +21,31 @@ namespace feign {
 // What a call on a file shows of its end: a write makes it longer, or so it seems; a read of less
 // than was asked for met it; a seek from it tells where it is.
 struct Tail {
-  enum What : uint8_t { kNone, kRead, kReadAt, kAppend, kWriteAt, kMoved, kEnd };
+  enum What : uint8_t { kNone, kOpened, kRead, kReadAt, kAppend, kWriteAt, kMoved, kEnd, kCut };
   What what = kNone;
+  bool appends = false;  // O_APPEND: it writes where the file ends
+  bool empties = false;  // an open: the file has nothing in it then
+  bool writes = false;   // an open: to write
   uint32_t file = 0;
-  uint64_t reader = 0;  // by its descriptor
+  uint64_t reader = 0;  // the open file description, or its descriptor
   int64_t bytes = 0, asked = 0;
-  int64_t at = -1;   // where it reads or writes, or the reader is then
+  int64_t at = -1;   // where it reads or writes, or the reader is then; -1: not known
   int64_t end = -1;  // where the file's end is
+  // Others' calls on the bytes may be what it found.
+  bool on_bytes() const {
+    return what == kReadAt || what == kAppend || what == kWriteAt || what == kEnd || what == kCut;
+  }
+  bool cuts() const { return what == kCut || (what == kOpened && empties); }
 };
 constexpr int64_t kFarthest = INT64_C(1) << 60;  // no offset is: sums of two do not overflow
+// `of`: the call's descriptor; what an open made.
 inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
-                    uint64_t process, const feign_host* host) {
+                    const Descriptor& of, uint64_t process, const feign_host* host) {
   Tail t;
-  if (a.file == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT) != 0) return t;
-  t.file = a.file;
-  t.reader = process << 20 | (a.handle & 0xFFFFF);
+  if (of.file == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT) != 0) return t;
+  t.file = of.file;
+  t.reader = reader_of(of, process, a.handle);
+  t.appends = of.open != nullptr && of.open->appends;
   t.bytes = std::min(a.result, kFarthest);
   t.asked = static_cast<int64_t>(std::min<uint64_t>(a.length, kFarthest));
   // Where it reads or writes, if not where its descriptor is. A copy reads what it copies, and ends
@@ -52,7 +65,7 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
     t.what = here ? Tail::kRead : Tail::kReadAt;
   else if (writes && a.result != 0)
     t.what = here ? Tail::kAppend : Tail::kWriteAt;
-  else if (effect == Effect::kClose || effect == Effect::kSeek)
+  else if (effect == Effect::kSeek || (effect == Effect::kClose && of.last))
     t.what = Tail::kMoved;
   if (effect == Effect::kClose) t.at = -1;
   if (effect == Effect::kSeek) t.at = a.result < kFarthest ? a.result : -1;
@@ -63,62 +76,92 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
       t.end = t.at - from;
     }
   }
-  if ((reads || writes) && host->text(host, a.file, nullptr)[0] != '/') t.what = Tail::kNone;
+  if (effect == Effect::kOpen || effect == Effect::kCreat) {
+    constexpr uint32_t kNew = O_CREAT | O_EXCL;
+    t.what = of.open != nullptr ? Tail::kOpened : Tail::kNone;
+    t.at = t.end = 0;
+    t.writes = effect == Effect::kCreat || (a.flags & O_ACCMODE) != O_RDONLY;
+    t.empties = effect == Effect::kCreat || (a.flags & O_TRUNC) != 0 || (a.flags & kNew) == kNew;
+  } else if (effect == Effect::kFtruncate) {
+    t.what = Tail::kCut;
+    t.end = t.asked;
+  }
+  if (t.what != Tail::kNone && host->text(host, t.file, nullptr)[0] != '/') t.what = Tail::kNone;
   return t;
 }
 
-// How many bytes there are behind what each reader has read, of files that grow: known from the
-// first time on that it met the end, or that it moved once somebody was told where that is.
+// How far files that grow go, and where each reader is: by offsets, which are told by opens and
+// seeks; or, until it is told where the end is (by who met it at a known offset, or sought it), by
+// how much was written since.
 class Tails {
  public:
   void note(const Tail& t) {
     if (t.what == Tail::kNone) return;
-    const auto at = files_.find(t.file);
-    if (t.what == Tail::kAppend) {
-      int64_t& written = files_[t.file].written;
-      written = std::min(written + t.bytes, kFarthest);
-      return;
+    const bool met = t.bytes < t.asked;
+    const bool tells = t.what == Tail::kAppend || t.what == Tail::kEnd || t.what == Tail::kCut ||
+                       (t.what == Tail::kOpened && (t.writes || t.empties)) ||
+                       (t.what == Tail::kReadAt && t.bytes != 0 && met);
+    const auto known = files_.find(t.file);
+    if (known == files_.end() && !tells) return;
+    File& file = known != files_.end() ? known->second : files_[t.file];
+    const auto at = file.readers.find(t.reader);
+    Reader* const reader = at != file.readers.end() ? &at->second : nullptr;
+    switch (t.what) {
+      case Tail::kOpened:
+        if (t.empties) file.cut(0);
+        file.put(t.reader, 0);
+        break;
+      case Tail::kRead:
+        if (reader != nullptr) reader->at = std::min(reader->at + t.bytes, kFarthest);
+        if (!met) break;
+        if (reader == nullptr)
+          file.readers[t.reader] = {file.written, false};
+        else if (!reader->by_offset && !file.told)
+          reader->at = file.written;
+        else if (t.bytes != 0 || reader->by_offset || reader->at <= file.written)
+          file.tell(reader->by_offset ? reader->at : file.before + reader->at);
+        break;
+      case Tail::kReadAt:
+        if (t.bytes != 0 && met) file.tell(t.at + t.bytes);
+        break;
+      case Tail::kAppend: {
+        const int64_t grows = file.grows(t);
+        file.written = std::min(file.written + grows, kFarthest);
+        if (t.appends)
+          file.readers[t.reader] = {file.written, false};
+        else if (reader != nullptr)
+          reader->at = std::min(reader->at + t.bytes, kFarthest);
+        break;
+      }
+      case Tail::kWriteAt:
+        file.written = std::min(file.written + file.grows(t), kFarthest);
+        break;
+      case Tail::kCut:
+        file.cut(t.end);
+        break;
+      case Tail::kEnd:
+        file.tell(t.end);
+        [[fallthrough]];
+      case Tail::kMoved:
+        if (t.at >= 0)
+          file.put(t.reader, t.at);
+        else
+          file.readers.erase(t.reader);
+        break;
+      case Tail::kNone:
+        break;
     }
-    if (at == files_.end()) {
-      if (t.what == Tail::kEnd || (t.what == Tail::kReadAt && t.bytes != 0 && t.bytes < t.asked))
-        files_[t.file];
-      else
-        return;
-    }
-    File& file = files_[t.file];
-    if (t.what == Tail::kRead) {
-      const auto known = file.read.find(t.reader);
-      if (t.bytes < t.asked)
-        file.read[t.reader] = file.written;
-      else if (known != file.read.end())
-        known->second = std::min(known->second + t.bytes, kFarthest);
-      return;
-    }
-    if (t.what == Tail::kWriteAt) {
-      file.before += file.grows(t);
-      return;
-    }
-    if (t.what == Tail::kReadAt) {
-      if (t.bytes == 0 || t.bytes >= t.asked) return;
-      file.told = true;
-      file.before = t.at + t.bytes - file.written;
-      return;
-    }
-    if (t.what == Tail::kEnd) {
-      file.told = true;
-      file.before = t.end - file.written;
-    }
-    if (t.at >= 0 && file.told)
-      file.read[t.reader] = t.at - file.before;
-    else
-      file.read.erase(t.reader);
+    // Of descriptions that nobody was seen to close, the first are forgotten.
+    constexpr size_t kMostReaders = 1024;
+    if (file.readers.size() > kMostReaders) file.readers.erase(file.readers.begin());
   }
   // Of two readers it is known what each met, and need not be guessed from what the other met.
   bool knows(const Tail& a, const Tail& b) const {
     if (a.what != Tail::kRead || b.what != Tail::kRead || a.file != b.file) return false;
     const auto file = files_.find(a.file);
-    return file != files_.end() && file->second.read.contains(a.reader) &&
-           file->second.read.contains(b.reader);
+    int64_t there = 0;
+    return file != files_.end() && file->second.left_of(a.reader, there) &&
+           file->second.left_of(b.reader, there);
   }
   // Whether `late`, which ended after `early`, took effect before it: only so did each read get
   // what it got. Of several writes, each of which may be what was read, one that is just as long.
@@ -133,9 +176,10 @@ class Tails {
     if (late.what == Tail::kEnd && early.what == Tail::kEnd && late.end < early.end &&
         (at == files_.end() || at->second.reaches() <= late.end))
       return Overtakes::kYes;
-    if (writes == is_write(early)) return Overtakes::kNo;
+    if (writes == is_write(early) && late.cuts() == early.cuts()) return Overtakes::kNo;
     if (at == files_.end()) return Overtakes::kNo;
     const File& file = at->second;
+    if (late.cuts() != early.cuts()) return file.found_before_cut(late, early);
     const Tail& found = writes ? early : late;
     const int64_t grows = file.grows(writes ? late : early);
     if (grows == 0) return Overtakes::kNo;
@@ -149,9 +193,7 @@ class Tails {
       there = std::max<int64_t>(file.before + file.written - found.at, 0);
       wanted = found.bytes;
     } else {
-      const auto known = file.read.find(found.reader);
-      if (found.what != Tail::kRead || known == file.read.end()) return Overtakes::kNo;
-      there = file.written - known->second;
+      if (found.what != Tail::kRead || !file.left_of(found.reader, there)) return Overtakes::kNo;
       wanted = found.bytes;
     }
     const bool met_end = found.what == Tail::kEnd || found.bytes < found.asked;
@@ -161,16 +203,63 @@ class Tails {
   }
 
  private:
+  struct Reader {
+    int64_t at = 0;
+    bool by_offset = false;  // else as `written` counts
+  };
   struct File {
-    int64_t written = 0;
-    bool told = false;   // where its end is
-    int64_t before = 0;  // how long it was before the first write
+    int64_t written = 0;  // bytes by which it grew
+    bool told = false;    // where its end is; then all readers are as `written` counts
+    int64_t before = 0;   // how long it was before the first write
+    std::map<uint64_t, Reader> readers;
+
     int64_t reaches() const { return told ? before + written : 0; }
-    int64_t grows(const Tail& t) const {
-      if (t.what == Tail::kAppend) return t.bytes;
-      return told ? std::max<int64_t>(t.at + t.bytes - before - written, 0) : 0;
+    // How much of the file is behind where the reader is.
+    bool left_of(uint64_t number, int64_t& left) const {
+      const auto at = readers.find(number);
+      if (at == readers.end() || at->second.by_offset) return false;
+      left = written - at->second.at;
+      return true;
     }
-    std::unordered_map<uint64_t, int64_t> read;  // of what was written, by reader
+    int64_t grows(const Tail& t) const {
+      if (t.what == Tail::kWriteAt)
+        return told ? std::clamp<int64_t>(t.at + t.bytes - reaches(), 0, t.at + t.bytes) : 0;
+      int64_t left = 0;
+      if (t.appends || !told || !left_of(t.reader, left)) return t.bytes;
+      return std::clamp<int64_t>(t.bytes - left, 0, t.bytes);
+    }
+    // Of a call that cut the file and another, which is known to have found it as it was before or
+    // as it was after.
+    Overtakes found_before_cut(const Tail& late, const Tail& early) const {
+      const Tail &cut = late.cuts() ? late : early, &found = late.cuts() ? early : late;
+      int64_t at = found.at, left = 0;
+      if (found.what == Tail::kRead) at = left_of(found.reader, left) ? reaches() - left : -1;
+      const bool reads = found.what == Tail::kRead || found.what == Tail::kReadAt;
+      if (!told || (!reads && found.what != Tail::kEnd) || (reads && at < 0)) return Overtakes::kNo;
+      const auto fits = [&](int64_t end) {
+        if (!reads) return found.end == end;
+        const int64_t there = std::max<int64_t>(end - at, 0);
+        return found.bytes < found.asked ? there == found.bytes : there >= found.bytes;
+      };
+      const bool before = fits(reaches()), after = fits(cut.end);
+      return (late.cuts() ? after && !before : before && !after) ? Overtakes::kYes : Overtakes::kNo;
+    }
+    void put(uint64_t number, int64_t offset) {
+      readers[number] = {told ? offset - before : offset, !told};
+    }
+    // Its end is there: readers stay where they are.
+    void tell(int64_t end) {
+      const int64_t now = end - written;
+      for (auto& [number, r] : readers)
+        if (told || r.by_offset) r = {r.at + before - now, false};
+      before = now;
+      told = true;
+    }
+    // … and was elsewhere before.
+    void cut(int64_t end) {
+      if (!told) std::erase_if(readers, [](const auto& r) { return !r.second.by_offset; });
+      tell(end);
+    }
   };
   std::unordered_map<uint32_t, File> files_;
 };

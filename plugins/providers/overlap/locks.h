@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "feign.h"
+#include "providers/overlap/files.h"
 #include "resolve/effects.h"
 
 namespace feign {
@@ -23,7 +24,9 @@ struct Lock {
   bool record = false;     // fcntl's; else flock's
   bool exclusive = false;  // what was asked for
   uint32_t file = 0;
-  uint64_t owner = 0;  // of flock's the descriptor, of fcntl's the process
+  uint64_t owner = 0;  // of flock's the description, of fcntl's the process
+  uint64_t process = 0;  // who closes
+  bool last = false;     // … the description's last descriptor
   uint64_t begin = 0, end = UINT64_MAX;
 };
 // Stands for a file's locks, among names (another number than stream_name's).
@@ -32,14 +35,16 @@ inline uint32_t lock_name(uint32_t file) { return UINT32_C(5) << 29 | file; }
 // Of locks by whole files or from the beginning of the file, and of closes; of files that are
 // known.
 inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
-                    uint64_t process) {
+                    const Descriptor& of, uint64_t process) {
   Lock l;
-  if (a.file == 0 || (a.marks & FEIGN_NO_RESULT) != 0) return l;
+  if (of.file == 0 || (a.marks & FEIGN_NO_RESULT) != 0) return l;
   const bool refused = a.result == -EAGAIN || a.result == -EACCES;
-  l.file = a.file;
-  l.owner = process << 20 | (a.handle & 0xFFFFF);
+  l.file = of.file;
+  l.owner = reader_of(of, process, a.handle);
   if (effect == Effect::kClose) {
     l.what = Lock::kClosed;
+    l.process = process;
+    l.last = of.last;
   } else if (effect == Effect::kFlock) {
     l.exclusive = (a.flags & LOCK_EX) != 0;
     l.what = refused                    ? Lock::kRefused
@@ -67,7 +72,8 @@ class Locks {
     for (const bool record : {false, true}) {
       Lock of = l;
       of.record = record;
-      if (record) of.owner >>= 20;
+      if (!record && !l.last) continue;
+      if (record) of.owner = l.process;
       const auto at = held_.find(key(of));
       if (at == held_.end()) continue;
       apply(at->second, of);

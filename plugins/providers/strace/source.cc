@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "providers/strace/source.h"
 
+#include <linux/close_range.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -401,6 +404,7 @@ feign_status Source::line(std::string_view text) {
       }
     } else if (const auto at = processes_.find(pid); at != processes_.end()) {
       (void)no_longer_under_way(*at->second);
+      if (at->second->descriptors != nullptr) at->second->descriptors->reset();
       queue_.emplace_back();
       feign_activity& a = queue_.back().a;
       a.op = trace_.arguments.known("exit").call->op;
@@ -501,6 +505,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.start = time;
   p.call.line = lines_->number();
   p.call.place = nullptr;
+  p.call.opens = trace_.opens;
   p.call.took_over = false;
   const Known k = trace_.arguments.known(name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
@@ -539,7 +544,8 @@ void Source::names(Process& p, const Call& call) {
   const auto descriptor = [&](int64_t& fd) -> uint32_t {
     if (!s.take("AT_FDCWD") && !s.number(fd)) return 0;
     const char* const start = s.p + 1;
-    if (s.peek() != '<' || !s.skip_angle()) return 0;
+    if (s.peek() != '<' || !s.skip_angle())
+      return fd != AT_FDCWD ? descriptors(p)->at(FEIGN_FD(fd)).file : 0;
     return trace_.arguments.hint(static_cast<int32_t>(fd),
                                  {start, static_cast<size_t>(s.p - start) - 1});
   };
@@ -550,7 +556,8 @@ void Source::names(Process& p, const Call& call) {
   int64_t fd = AT_FDCWD;
   const bool moves_bytes = call.effect == Effect::kWrite || call.effect == Effect::kPread ||
                            call.effect == Effect::kPwrite || call.effect == Effect::kPread2 ||
-                           call.effect == Effect::kPwrite2 || call.effect == Effect::kCopy;
+                           call.effect == Effect::kPwrite2 || call.effect == Effect::kCopy ||
+                           call.effect == Effect::kFtruncate;
   if (reads || locks || finds_end || moves_bytes || call.effect == Effect::kList) {
     const uint32_t file = descriptor(fd);
     if (file != 0 || (reads && fd != AT_FDCWD))
@@ -578,9 +585,12 @@ void Source::names(Process& p, const Call& call) {
     if (!s.skip_string()) return;
     about[i].name = trace_.arguments.text_of({start, static_cast<size_t>(s.p - start) - 1});
     trace_.there.put_below(from, about[i], trace_.host);
+    if (call.effect == Effect::kOpen && text.find("O_TRUNC") != text.npos)  // and its bytes
+      about[i + 1].name = stream_name(about[i].name, 0);
     if (makes_or_removes(call.effect))
       about[i + kNames] = trace_.there.directory(about[i], trace_.host);
-    if (s.take(',')) s.blanks();
+    if (!s.take(',') || call.effect == Effect::kOpen) return;
+    s.blanks();
   }
 }
 
@@ -743,18 +753,64 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.ended = time + duration;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
     if (arguments.said_cwd() != 0) p.cwd = arguments.said_cwd();
-    h.shown = shown_by(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid), host);
-    overlaps(p, h, k.call->effect);
+    overlaps(p, h, e, shows(p, h, e, trace_.opens));
   } else {
     p.overhead = left;
     p.ended = time + duration;
     place->complete = true;
     released(h);
-    h.shown = shown_by(k.call->effect, h.a, h.values, static_cast<uint64_t>(p.pid), host);
+    (void)shows(p, h, e, p.call.opens);
   }
   if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
-    trace_.began_in[h.a.result] = where(p);
+    makes(p, h.a, text);
   return FEIGN_OK;
+}
+
+// A process, or a thread, which may have been seen to go on before this call ended.
+void Source::makes(Process& p, const feign_activity& a, std::string_view text) {
+  trace_.began_in[a.result] = where(p);
+  const std::shared_ptr<Descriptors> mine = descriptors(p);
+  const bool shares =
+      text.find("CLONE_FILES") != text.npos || (a.flags & static_cast<uint32_t>(CLONE_FILES)) != 0;
+  std::shared_ptr<Descriptors>& its = trace_.descriptors[a.result];
+  if (its && shares)
+    mine->add(*its, false);
+  else if (its)
+    its->add(*mine, true);
+  else if (!shares)
+    its = std::make_shared<Descriptors>(*mine, static_cast<uint64_t>(a.result));
+  if (shares) its = mine;
+}
+
+std::shared_ptr<Descriptors>& Source::descriptors(Process& p) {
+  if (p.descriptors == nullptr) p.descriptors = &trace_.descriptors[p.pid];
+  if (!*p.descriptors) *p.descriptors = std::make_shared<Descriptors>(p.pid);
+  return *p.descriptors;
+}
+
+// What a call tells besides names, and what it does to descriptors; the file that its own one is.
+// `opens`: of the trace, when it took effect.
+uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
+  const feign_activity& a = h.a;
+  Descriptors& table = *descriptors(p);
+  const bool cwd = a.handle == 0 || a.handle == FEIGN_CWD;
+  Descriptor own = cwd ? Descriptor{a.file != 0 ? a.file : where(p), nullptr} : table.at(a.handle);
+  // Somebody else has opened another one there since a close began.
+  const bool reused = own.open && own.open->number > opens;
+  if (reused || (!cwd && a.file != 0 && a.file != own.file)) own = {a.file, nullptr};
+  Descriptor opened;
+  if ((effect == Effect::kOpen || effect == Effect::kCreat) && a.result >= 0) {
+    opened.file = a.path2 != 0 ? a.path2 : trace_.there.whole(own.file, a.path, trace_.host);
+    opened.open = std::make_shared<Description>(
+        Description{++trace_.opens, (a.flags & static_cast<uint32_t>(O_APPEND)) != 0});
+  }
+  h.shown = shown_by(effect, a, h.values, opened.open ? opened : own, table.process(), trace_.host);
+  if (const Left left = left_by(effect, a); left.handle != 0 && !reused)
+    table.set(left.handle, left.what == Left::kOwn ? own : opened);
+  if (effect == Effect::kCloseRange && (a.flags & CLOSE_RANGE_CLOEXEC) == 0 && a.result >= 0)
+    table.close(a.offset, a.length);
+  if (effect == Effect::kExit || effect == Effect::kExitGroup) p.descriptors->reset();
+  return cwd ? a.file : own.file;
 }
 
 // The directory that the process is in; 0: it is not known.
@@ -778,19 +834,21 @@ void Source::released(Held& h) {
 }
 
 // What a call that has ended says of its names, and who else may say something of them.
-void Source::overlaps(Process& p, Held& h, Effect effect) {
-  h.claims = claims(effect, h.a);
+void Source::overlaps(Process& p, Held& h, Effect effect, uint32_t own) {
+  feign_activity a = h.a;
+  a.file = own;
+  h.claims = claims(effect, a);
   const Lock& lock = h.shown.lock;
   if (lock.what != Lock::kNone && lock.what != Lock::kClosed)
     h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
-  else if (const auto tail = h.shown.tail.what;
-           tail != Tail::kNone && tail != Tail::kRead && tail != Tail::kMoved)
-    h.claims[0].name = stream_name(h.a.file, h.a.handle);
+  else if (h.shown.tail.on_bytes())
+    h.claims[0].name = stream_name(own, a.handle);
+  else if (h.shown.tail.cuts())
+    h.claims[1].name = stream_name(h.shown.tail.file, 0);
   for (Held* release : releases_)
     if (h.claims[0].name != 0 && release->claims[0].name == h.claims[0].name)
       release->rivals.push_back(&h);
-  trace_.there.below(where(p), h.a.file, static_cast<uint64_t>(p.pid), effect, h.claims, h.a,
-                     trace_.host);
+  trace_.there.below(where(p), own, static_cast<uint64_t>(p.pid), effect, h.claims, a, trace_.host);
   const auto tells = [&](const Claim& claim, const Claim& name) {
     return (claim.tells() || h.shown.tail.what != Tail::kNone) && claim.same(name);
   };

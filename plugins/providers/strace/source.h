@@ -41,6 +41,7 @@ struct Begun {
   std::string text;  // "name(arguments so far"
   uint64_t start = 0, line = 0;
   Held* place = nullptr;     // that it holds, if it does
+  uint64_t opens = 0;        // of the trace, by then
   bool took_over = false;    // execve of a thread that became the process: it was successful
   Claims about;              // the names that it is about
   std::vector<Held*> early;  // calls on them that ended since: `open` counts this one
@@ -57,6 +58,7 @@ struct Process {
   uint32_t cwd = 0;     // for names that calls are after; 0: not known
   bool moved = false;   // it is not where it began
   bool narrow = false;  // a program of 32 bits
+  std::shared_ptr<Descriptors>* descriptors = nullptr;  // the trace's
   bool begun = false;
   Begun call;
 };
@@ -71,6 +73,8 @@ struct Trace {
   Names there;
   Account shared;
   std::unordered_map<int64_t, uint32_t> began_in;  // by process: its maker's directory
+  std::unordered_map<int64_t, std::shared_ptr<Descriptors>> descriptors;  // … those that it has
+  uint64_t opens = 0;                                                     // so far
   TracerTime tracer;
   bool estimated = false;  // … from the trace
   bool several = false;    // files, of which nothing was said yet
@@ -118,7 +122,10 @@ class Source {
   feign_status stray(std::string_view text, const char* want);
   void names(Process& p, const Call& call);
   uint32_t where(Process& p);
-  void overlaps(Process& p, Held& h, Effect effect);
+  std::shared_ptr<Descriptors>& descriptors(Process& p);
+  uint32_t shows(Process& p, Held& h, Effect effect, uint64_t opens);
+  void makes(Process& p, const feign_activity& a, std::string_view text);
+  void overlaps(Process& p, Held& h, Effect effect, uint32_t own);
   void released(Held& h);
   void forget(Held& h);
   void drop_gone();

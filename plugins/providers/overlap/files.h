@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// What descriptors are, for what has to be known before core/resolve sees a call: the order of
+// calls that overlap.
+#pragma once
+
+#include <fcntl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "feign.h"
+#include "resolve/effects.h"
+
+namespace feign {
+
+// An open file description: whoever has it shares its offset and flock(2)'s locks.
+struct Description {
+  uint64_t number = 0;   // of those that were seen to be opened, from 1 on
+  bool appends = false;  // O_APPEND
+};
+struct Descriptor {
+  uint32_t file = 0;  // by its name from "/" on; 0: not known
+  std::shared_ptr<const Description> open;  // null: nobody saw that
+  bool last = true;                         // no other is known that shares it
+};
+
+// Names who reads there: the description, or where nobody saw its open, the descriptor.
+inline uint64_t reader_of(const Descriptor& d, uint64_t process, uint32_t handle) {
+  return d.open != nullptr ? d.open->number
+                           : UINT64_C(1) << 63 | process << 20 | (handle & 0xFFFFF);
+}
+
+// A process's, or one that threads share.
+class Descriptors {
+ public:
+  explicit Descriptors(uint64_t process) : process_(process) {}
+  // The same files for a process that was forked.
+  Descriptors(const Descriptors& of, uint64_t process)
+      : process_(process), known_(of.known_), all_(of.all_) {}
+  uint64_t process() const { return process_; }
+  Descriptor at(uint32_t handle) const {
+    if (place(handle) >= all_.size()) return {};
+    Descriptor d = all_[place(handle)];
+    d.last = d.open.use_count() <= 2;  // and this one
+    return d;
+  }
+  void set(uint32_t handle, Descriptor d) {
+    const size_t i = place(handle);
+    if (i >= kMost) return;
+    if (i >= all_.size()) {
+      all_.resize(i + 1);
+      known_.resize(i + 1);
+    }
+    all_[i] = std::move(d);
+    known_[i] = true;
+  }
+  void close(uint64_t first, uint64_t last) {
+    for (uint64_t fd = first; fd <= last && fd < all_.size(); ++fd) set(FEIGN_FD(fd), {});
+  }
+  // What others had; what is known here is newer, or is not.
+  void add(const Descriptors& others, bool newer) {
+    for (size_t i = 0; i < others.all_.size(); ++i)
+      if (others.known_[i] && (!newer || i >= known_.size() || !known_[i]))
+        set(FEIGN_FD(i), others.all_[i]);
+  }
+
+ private:
+  static constexpr size_t kMost = 1 << 16;
+  static size_t place(uint32_t handle) { return size_t{handle} - FEIGN_FD(0); }  // 0 is none
+  uint64_t process_;
+  std::vector<bool> known_;
+  std::vector<Descriptor> all_;
+};
+
+// What a call leaves at a descriptor (0: at none): what its own one is, what it opened, or nothing
+// that is known.
+struct Left {
+  enum What : uint8_t { kNothing, kOwn, kOpened };
+  uint32_t handle = 0;
+  What what = kNothing;
+};
+inline Left left_by(Effect effect, const feign_activity& a) {
+  if (a.result < 0 || (a.marks & FEIGN_NO_RESULT) != 0) return {};
+  const uint32_t result = FEIGN_FD(a.result);
+  switch (effect) {
+    case Effect::kOpen:
+    case Effect::kCreat:
+      return {result, Left::kOpened};
+    case Effect::kFcntl:
+      if (a.flags != F_DUPFD && a.flags != F_DUPFD_CLOEXEC) return {};
+      return {result, Left::kOwn};
+    case Effect::kDup:
+    case Effect::kDup2:
+      return {result, Left::kOwn};
+    case Effect::kClose:
+      return {a.handle};
+    case Effect::kChannel:
+    case Effect::kEventfd:
+    case Effect::kAccept:
+      return {result};
+    default:
+      return {};
+  }
+}
+
+}  // namespace feign
