@@ -33,7 +33,8 @@ void Counter::begin() {
   begin_ = read();
   const uint64_t ns = begin_.ns - made_.ns, ticks = begin_.ticks - made_.ticks;
   if (made_.ticks == 0 || ns < kLeast_ns || ticks == 0) return;
-  ns_per_tick_ = static_cast<uint64_t>(static_cast<double>(ns) / static_cast<double>(ticks) * 0x1p32);
+  ns_per_tick_ =
+      static_cast<uint64_t>(static_cast<double>(ns) / static_cast<double>(ticks) * 0x1p32);
 }
 
 }  // namespace feign

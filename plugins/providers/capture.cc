@@ -114,7 +114,7 @@ struct Process {
   bool fresh = false;   // a program that was started, and whose first call is still to come
   uint32_t cwd = 0;     // at first; 0: that of who made it
   std::optional<uint32_t> where;  // … and by now, for names that calls are after; 0: not known
-  std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
+  std::unordered_map<uint32_t, uint32_t> descriptors;     // handle -> what it is
   std::unordered_map<uint32_t, feign::Descriptor> files;  // … of what it was seen to open
   // Handles of third parties' layers: their number in the process -> the trace's.
   std::unordered_map<uint32_t, uint32_t> handles;

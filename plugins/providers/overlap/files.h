@@ -21,7 +21,7 @@ struct Description {
   bool appends = false;  // O_APPEND
 };
 struct Descriptor {
-  uint32_t file = 0;  // by its name from "/" on; 0: not known
+  uint32_t file = 0;                        // by its name from "/" on; 0: not known
   std::shared_ptr<const Description> open;  // null: nobody saw that
   bool last = true;                         // no other is known that shares it
 };

@@ -24,7 +24,7 @@ struct Lock {
   bool record = false;     // fcntl's; else flock's
   bool exclusive = false;  // what was asked for
   uint32_t file = 0;
-  uint64_t owner = 0;  // of flock's the description, of fcntl's the process
+  uint64_t owner = 0;    // of flock's the description, of fcntl's the process
   uint64_t process = 0;  // who closes
   bool last = false;     // … the description's last descriptor
   uint64_t begin = 0, end = UINT64_MAX;
