@@ -1033,6 +1033,29 @@ def test_many_that_append_and_read_on_without_names_of_descriptors():
             assert os.path.getsize(root + work + "/log") == os.path.getsize(work + "/log")
 
 
+def test_failures_say_no_more_than_they_do():
+    missing = "-1 ENOENT (No such file or directory)"
+    for lines in (
+            # Something above the first name: the second is not there.
+            [f'unlink("/w/f") = {missing}', 'rename("/w/d/d", "/w/f") = -1 ENOTDIR (Not a directory)'],
+            # The second name's form alone.
+            [f'access("/w/a", F_OK) = {missing}', 'renameat2(AT_FDCWD, "/w/a", AT_FDCWD, "/w/.", RENAME_NOREPLACE) = -1 EEXIST (File exists)',
+             'renameat2(AT_FDCWD, "/w/a", AT_FDCWD, "/w/d/..//", RENAME_NOREPLACE) = -1 EEXIST (File exists)'],
+            # Up from a link that leads nowhere.
+            ['symlink("l/x", "/w/l") = 0', 'open("/w/l/../f", O_RDWR|O_CREAT, 0644) = -1 ELOOP (Too many levels of symbolic links)'],
+            # A link to what is no file's name, whether it is there or not.
+            ['symlink("d/", "/w/l") = 0', 'open("/w/l", O_WRONLY|O_CREAT, 0644) = -1 EISDIR (Is a directory)', 'mkdir("/w/d", 0755) = 0'],
+            # A file that grows while it is copied to itself.
+            ['open("/w/f", O_RDWR|O_CREAT, 0644) = 3', 'write(3, "x"..., 100) = 100', 'pread64(3, "", 9, 5135) = 0', "sendfile(3, 3, [10] => [7790], 7780) = 7780"]):
+        with Tmp() as tmp:
+            trace = os.path.join(tmp, "t.strace")
+            with open(trace, "w", encoding="utf-8") as f:
+                f.writelines(f"1 1700000000.{i:06} {line} <0.000001>\n" for i, line in enumerate(lines))
+            os.mkdir(os.path.join(tmp, "root"))
+            report = feign("replay", trace, "--root", os.path.join(tmp, "root"), "--json").json()
+            assert report["mismatched"] == 0, (lines, report["mismatches"])
+
+
 def test_what_waits_for_a_call_that_never_returns_costs_no_more_at_the_end():
     """A limit of processor time, that is no matter: before, it took a thousand times as much."""
     with Tmp() as tmp:

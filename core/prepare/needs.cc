@@ -142,11 +142,12 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
         seen(file).exact = true;
       return;
     case Effect::kCopy: {  // what is read is what must be there
-      const bool reads = a.handle != 0;
-      if (reads && done != 0) grew(file, a.offset + done);
-      if (a.handle2 == 0 || a.value_count < 4 || done == 0) return;
-      const auto to = own_.find(static_cast<uint32_t>(a.values[2]));
-      if (to == own_.end()) return;
+      const bool reads = a.handle != 0, writes = a.handle2 != 0 && a.value_count >= 4;
+      const auto to = writes ? own_.find(static_cast<uint32_t>(a.values[2])) : own_.end();
+      // Of what it copies to the same file it may have read what it wrote.
+      const bool itself = to != own_.end() && to->second == file;
+      if (reads && done != 0) grew(file, a.offset + (itself ? 1 : done));
+      if (to == own_.end() || done == 0) return;
       Seen& s = seen(to->second);
       s.now = std::max(s.now, a.values[3] + done);
       s.changed = true;

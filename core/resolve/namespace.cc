@@ -247,6 +247,12 @@ bool Namespace::may_be_directory(uint32_t slot) const {
   return true;
 }
 
+// Whether the name is a link whose target ends with a slash.
+bool Namespace::follows_slash(uint32_t path) {
+  const File& link = files_[slots_[slot_of(canonical(path, false))].file];
+  return link.type == Type::kSymlink && strings_.text(link.target).ends_with('/');
+}
+
 bool Namespace::below(uint32_t slot, uint32_t above) const {
   for (uint32_t s = slots_[slot].parent; s != 0; s = slots_[s].parent)
     if (s == above) return true;
@@ -472,6 +478,8 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (!ok) {
         if (a.result == -EEXIST && exclusive)
           t.file = present(slot, Type::kUnknown);
+        else if (a.result == -EISDIR && creates && follows_slash(a.path))
+          t.file = slots_[slot].file;  // a directory, or nothing at all
         else if (a.result == -EISDIR)
           t.file = present(slot, Type::kDirectory);
         else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY) &&
@@ -568,7 +576,9 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       const uint32_t to = second();
       // What refused it was there, if it was not something above it.
       const bool above = !may_be_directory(slots_[slot].parent) ||
-                         !may_be_directory(slots_[to].parent) || below(to, slot) || below(slot, to);
+                         !may_be_directory(slots_[to].parent) || below(to, slot) ||
+                         below(slot, to) || slots_[slot].state == State::kAbsent ||
+                         slots_[to].state == State::kAbsent;
       if (a.result == -EISDIR || (a.result == -ENOTDIR && !above)) {
         t.file = present(slot, a.result == -EISDIR ? Type::kUnknown : Type::kDirectory);
         (void)present(to, a.result == -EISDIR ? Type::kDirectory : Type::kFile);

@@ -128,6 +128,7 @@ class Namespace {
   uint32_t initial_path_of(uint32_t slot);
   void no_directory(uint32_t file);
   bool may_be_directory(uint32_t slot) const;
+  bool follows_slash(uint32_t path);
   bool below(uint32_t slot, uint32_t above) const;
   // kAlways: the other name is what was meant from the beginning (behind a link).
   enum class Moved : uint8_t { kNow, kAlways };

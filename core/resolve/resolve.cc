@@ -69,8 +69,8 @@ bool leads_on(const feign_activity& a, Effect effect, std::string_view path) {
 }
 
 // A failure that comes from how the path was written, which its clean form does not tell any more:
-// a slash or dot at the end, or ".." behind what is no directory. Made with the clean path, such a
-// call would succeed.
+// a slash or dot at the end, or ".." behind what is no directory or leads to none. Made with the
+// clean path, such a call would succeed.
 bool form_decides(const feign_activity& a, Effect effect, std::string_view path) {
   if (a.result >= 0) return false;
   const bool makes = effect == Effect::kMkdir || effect == Effect::kMknod ||
@@ -79,7 +79,8 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
   const bool at_end =
       path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") || path == ".";
   const bool up = path.find("..") != std::string_view::npos || path.find("/.") != path.npos;
-  if (path == "/" || !(at_end || (up && (makes || a.result == -ENOTDIR)))) return false;
+  const bool loops = a.result == -ELOOP && (a.marks & FEIGN_NOFOLLOW) == 0;
+  if (path == "/" || !(at_end || (up && (makes || a.result == -ENOTDIR || loops)))) return false;
   switch (-a.result) {
     case ENOENT:
     case ENOTDIR:
@@ -89,6 +90,12 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
     case EISDIR:
     case ENOTEMPTY:
       return true;
+    case EEXIST:  // renameat2(…, "a/.", RENAME_NOREPLACE) has not looked for the other name yet
+      while (path.ends_with('/')) path.remove_suffix(1);
+      return effect == Effect::kRename &&
+             (path == "." || path.ends_with("/.") || path == ".." || path.ends_with("/.."));
+    case ELOOP:
+      return up && loops;
     default:
       return false;
   }
