@@ -216,6 +216,9 @@ def test_what_execve_closes():
         assert "#2" in calls([one, *rest])[2], one
         kept = re.sub(r"[\w|]*CLOEXEC[\w|]*", "0", one)
         assert "#1" in calls([kept, *rest])[2], kept
+    for flags, request, left in (("O_RDONLY|O_CLOEXEC", "FIONCLEX", True), ("O_RDONLY", "FIOCLEX", False), ("O_RDONLY", "0x5451 /* FIOCLEX */", False)):
+        found = text_of([f'openat(AT_FDCWD, "/f", {flags}) = 3', f"ioctl(3, {request}) = 0", 'execve("/bin/a", ["a"], []) = 0', "fsync(3) = 0"])[0]
+        assert ('path="/f"' in found[2]) == left, found
 
 
 def test_a_thread_that_calls_execve_becomes_the_process():

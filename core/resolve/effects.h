@@ -51,7 +51,7 @@ enum class Effect : uint8_t {
   kRemoveXattr,
   kMknod,
   kBind,   // a socket becomes a name; without a path it is not about files
-  kIoctl,  // FICLONE makes one file's bytes another's; the others are not about storage
+  kIoctl,  // FICLONE makes one file's bytes another's; FIOCLEX and FIONCLEX are as F_SETFD
   kUmask,
   kTruncate,
   kFtruncate,

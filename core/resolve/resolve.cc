@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -1086,7 +1087,13 @@ const char* Resolve::apply(Record& r) {
       effect == Effect::kMapped)
     if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;
   if (effect == Effect::kBind && a.path == 0) return "network";
-  if (effect == Effect::kIoctl && a.flags != FICLONE) return "requests that are not about storage";
+  if (effect == Effect::kIoctl && a.flags != FICLONE) {
+    auto& descriptors = thread().table->map;
+    const auto at = descriptors.find(FEIGN_FD_OF(a.handle));
+    if (a.result == 0 && at != descriptors.end() && (a.flags == FIOCLEX || a.flags == FIONCLEX))
+      at->second.close_on_exec = a.flags == FIOCLEX;
+    return "requests that are not about storage";
+  }
   a.stream = thread().now;
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
