@@ -174,15 +174,18 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       listed_from(a, file);
       if (a.flags == SEEK_DATA || a.flags == SEEK_HOLE) {
         const bool hole = a.flags == SEEK_HOLE;
-        if (a.result < 0) {
-          seen(file).has_holes |= a.result == -ENXIO && !hole;
+        Seen& s = seen(file);
+        uint64_t at = UINT64_MAX;  // no data from there on
+        if (a.result >= 0) {
+          at = static_cast<uint64_t>(a.result);
+          grew(file, hole ? at : at + 1);
+          const uint64_t from = std::max(hole ? a.offset : at, s.told), to = hole ? at : at + 1;
+          if (from < to) s.data.emplace_back(from, to);
+        } else if (a.result != -ENXIO || hole) {
           return;
         }
-        const auto at = static_cast<uint64_t>(a.result);
-        grew(file, hole ? at : at + 1);
-        Seen& s = seen(file);
-        if (at > a.offset || !hole) s.data.emplace_back(hole ? a.offset : at, hole ? at : at + 1);
         s.has_holes |= !hole && at > a.offset;
+        if (!s.changed && a.offset <= s.told) s.told = std::max(s.told, at);
         return;
       }
       if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result) {

@@ -44,7 +44,8 @@ class Needs {
     uint32_t mode = 0;       // permission bits that results show
     uint32_t denied = 0;     // bits of access(2)'s kind that results show not to be there
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
-    std::map<uint32_t, uint64_t> attributes;          // by name (string id): greatest length
+    uint64_t told = 0;  // up to where that is known from before the trace changed the file
+    std::map<uint32_t, uint64_t> attributes;  // by name (string id): greatest length
   };
   static constexpr size_t kListings = 8;
   struct Listing {  // of a directory, the first times it was read through
