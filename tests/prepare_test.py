@@ -379,6 +379,17 @@ def test_a_file_that_was_not_allowed_to_be_made_is_not_there():
             assert report["mismatched"] == 0 and sorted(os.listdir(root.at("/l"))) == ["a.py", "kept"], (report["mismatches"], os.listdir(root.at("/l")))
 
 
+def test_listings_tell_whether_what_was_refused_is_there():
+    for there in (["no"], ["kept"], ["kept", "no"], []):
+        with Tmp() as tmp:
+            size = 72 + sum(24 for name in there)
+            root = Root(tmp, ['openat(AT_FDCWD, "/l/a", O_RDONLY) = 3', 'openat(AT_FDCWD, "/l/new", O_WRONLY|O_CREAT|O_EXCL, 0644) = 4',
+                              *(f'openat(AT_FDCWD, "/l/{name}", O_WRONLY|O_CREAT|O_TRUNC, 0644) = -1 EACCES (x)' for name in ("no", "kept")),
+                              'openat(AT_FDCWD, "/l", O_RDONLY|O_DIRECTORY) = 5', f"getdents64(5, 0x55, 32768) = {size + 24}", "getdents64(5, 0x55, 32768) = 0"])
+            report = root()
+            assert report["mismatched"] == 0 and len(os.listdir(root.at("/l"))) == 2 + len(there), (there, report["mismatches"], os.listdir(root.at("/l")))
+
+
 def test_who_may_not_look_into_a_directory_is_told_nothing_of_it():
     listing = ['openat(AT_FDCWD, "/l", O_RDONLY|O_DIRECTORY) = 3', "getdents64(3, 0x55 /* 3 entries */, 32768) = 72", "getdents64(3, 0x55 /* 0 entries */, 32768) = 0"]
     with Tmp() as tmp:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <unordered_set>
+#include <utility>
 
 #include "base/path.h"
 #include "prepare/prepare.h"
@@ -559,10 +560,11 @@ std::vector<uint32_t> Needs::with_entries(const std::vector<uint32_t>& files, in
   return found;
 }
 
-// Whether files were there that an open with O_CREAT made otherwise, or that a rename may have
-// taken away: listings of their directory tell.
+// Whether files were there that an open with O_CREAT made otherwise, that a rename may have taken
+// away, or that were refused: listings of their directory tell.
 void Needs::there_by_listings() {
-  std::unordered_map<uint32_t, std::vector<uint32_t>> guesses;  // by path of the directory
+  // By path of the directory:
+  std::unordered_map<uint32_t, std::vector<uint32_t>> guesses, refused;
   for (const auto& [directory, all] : listings_)
     guesses.try_emplace(names_.file(directory).initial_path);
   std::unordered_map<uint32_t, uint64_t> entries;
@@ -580,6 +582,7 @@ void Needs::there_by_listings() {
       in->second.push_back(id);
     else if (by_path.emplace(f.initial_path, id).second)
       entries[parent] += entry_bytes(name_of(path));
+    if (!f.created && guessed_.contains(id)) refused[parent].push_back(id);
   }
   for (const auto& [directory, all] : listings_) {
     const uint32_t path = names_.file(directory).initial_path;
@@ -587,7 +590,14 @@ void Needs::there_by_listings() {
     std::vector<const Listing*> whole;
     for (const Listing& l : all)
       if (l.over && l.bytes >= kDots) whole.push_back(&l);
-    if (ids.empty() || whole.empty()) continue;
+    if (whole.empty()) continue;
+    if (const int64_t fewer = -unnamed(*whole[0], entries[path], by_path); fewer > 0)
+      for (const uint32_t id : with_entries(refused[path], fewer)) {
+        const uint32_t name = std::exchange(names_.file(id).initial_path, 0);
+        by_path.erase(name);
+        entries[path] -= entry_bytes(name_of(strings_.text(name)));
+      }
+    if (ids.empty()) continue;
     std::vector<int64_t> missing;
     for (const Listing* l : whole) missing.push_back(unnamed(*l, entries[path], by_path));
     for (size_t i = 0; i < whole.size(); ++i) {
