@@ -198,6 +198,9 @@ def test_calls_in_two_pieces():
                   '1 10.000003 <... read resumed>"a\\")= 5", 10) = 10 <0.000002>', "2 10.000004 <... openat resumed>) = -1 ENOENT (No such file or directory) <0.000002>",
                   "1 10.000005 fsync( <unfinished ...>", "1 10.000006 <... fsync resumed> 3) = 0", "1 10.000007 <... write resumed>) = 5"]), [
         "read(fd=#1, count=10) = 10", 'openat(pathname="/x, <y>", flags=O_RDONLY, mode=00) = -ENOENT', "fsync(fd=#1) = 0"])
+    # A whole call, whatever it ends with (-e raw), is not the rest of another.
+    same(calls(["1 fsync(3 <unfinished ...>", "2 read(0x3, 0x7f00, 0x2000) = 0x2cd", "1 <... fsync resumed>) = 0"]),
+         ["read(fd=#1, count=8192) = 717", "fsync(fd=#2) = 0"])
 
 
 def test_a_process_that_is_gone_before_its_call_has_a_name():

@@ -340,7 +340,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
       return bad("this is strace -c's table of counts, and no trace: want strace without -c");
     table_ = true;
     text = {};
-  } else if (is_rest_of_call(text)) {
+  } else if (!is_digit(text[0]) && is_rest_of_call(text)) {  // else the prefix is looked at first
     const std::string all = unfinished_->call.text + std::string(text);
     text = {};
     return ended(*unfinished_, all);
