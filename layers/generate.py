@@ -31,6 +31,7 @@ ROLES = {
     "mode": ("kMode", "MODE", "MODE"), "value": ("kValue", "NUMBER", "VALUE"),
     "iov": ("kIov", "LIST", "VALUE"), "stat": ("kStat", "BUFFER", "NONE"),
     "statx": ("kStatx", "BUFFER", "NONE"), "acl": ("kAcl", "BUFFER", "NONE"), "fds": ("kFds", "LIST", "VALUE"),
+    "rights": ("kRights", "BUFFER", "NONE"),
     "at": ("kAt", "NUMBER", "VALUE"), "times": ("kTimes", "LIST", "VALUE"),
     "result": ("kResult", "NUMBER", "NONE"), "iocbs": ("kIocbs", "NUMBER", "NONE"),
     "rank": ("kValue", "NUMBER", "VALUE"), "tag": ("kValue", "NUMBER", "VALUE"),

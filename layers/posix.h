@@ -872,7 +872,7 @@ int waitid(int idtype, id_t id, siginfo_t *infop, int options, struct rusage *ru
 ssize_t recvfrom(int sockfd, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen);
 
 //@ op 174 recvmsg kind=process effect=receive result=bytes foreign
-//@ args fd - -
+//@ args fd rights -
 //@ replay c.waits(a)
 ssize_t recvmsg(int sockfd, struct msghdr *msg, int flags);
 
@@ -882,7 +882,7 @@ ssize_t recvmsg(int sockfd, struct msghdr *msg, int flags);
 ssize_t sendto(int sockfd, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr, socklen_t addrlen);
 
 //@ op 176 sendmsg kind=process effect=send result=bytes
-//@ args fd - -
+//@ args fd rights -
 //@ replay c.wakes(a)
 ssize_t sendmsg(int sockfd, const struct msghdr *msg, int flags);
 

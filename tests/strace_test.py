@@ -224,6 +224,22 @@ def test_what_execve_closes():
         assert ('path="/f"' in found[2]) == left, found
 
 
+def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
+    rights = "{msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base=\"msg_control=[{\", iov_len=1}], msg_iovlen=1, msg_control=[{cmsg_len=20, %s%s}], msg_controllen=24, msg_flags=0}, 0) = 1"
+    for how, data in (("cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, ", "cmsg_data=[%s]"), ("cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, ", "{%s}"),
+                      ("cmsg_level=0x1, cmsg_type=0x1, ", "cmsg_data=[%s]"), ("cmsg_level=0x1 /* SOL_SOCKET */, cmsg_type=0x1 /* SCM_RIGHTS */, ", "cmsg_data=[%s]")):
+        for f, g in (("", ""), ("</f>", "</g>")):
+            found = text_of(["7 socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 6]) = 0", "7 socketpair(AF_UNIX, SOCK_STREAM, 0, [7, 8]) = 0", '7 openat(AT_FDCWD, "/f", O_RDWR) = 3',
+                             '7 write(3, "abc", 3) = 3', '7 openat(AT_FDCWD, "/g", O_RDWR) = 4', "7 fork() = 9", "9 close(3) = 0", "9 close(4) = 0",
+                             "7 sendmsg(5, " + rights % (how, data % ("3" + f)), "7 sendmsg(7, " + rights % (how, data % ("4" + g)), "7 close(4) = 0",
+                             "9 recvmsg(8, " + rights % (how, data % ("11" + g)), "9 recvmsg(6, " + rights % (how, data % ("12" + f)),
+                             f'9 write(12{f}, "12345", 5) = 5', f'9 write(11{g}, "1", 1) = 1'])[0]
+            assert "at=3 " in found[-2] and 'path="/f"' in found[-2] and "at=0 " in found[-1] and 'path="/g"' in found[-1], found
+    # The call that brings several names them in order; -s cut this one.
+    found = text_of(['openat(AT_FDCWD, "/f", O_RDWR) = 3', "sendmsg(5, " + rights % ("cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, ", "cmsg_data=[3, ...]"), "fsync(4) = 0"])[0]
+    assert "[not a file]" in found[-1], found
+
+
 def test_a_thread_that_calls_execve_becomes_the_process():
     for second in (["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <unfinished ...>", "7 1.4 +++ superseded by execve in pid 8 +++"],
                    ["8 1.3 execve(\"/bin/x\", [\"x\"], 0x7ff <pid changed to 7 ...>", "7 1.4 +++ superseded by execve in pid 8 +++"]):

@@ -321,6 +321,42 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   at = {d, close_on_exec};
 }
 
+// Descriptors that a message brings to another process stand for the same open files there.
+void Resolve::send(const feign_activity& a, Thread& t) {
+  constexpr size_t kMost = 64;  // whoever gets them may not be traced
+  Sent& s = sent_.emplace_back();
+  s.file = a.file;
+  for (uint32_t i = 0; i < a.value_count; ++i) {
+    const auto at = t.table->map.find(static_cast<int32_t>(a.values[i]));
+    Description* const d = at != t.table->map.end() ? at->second.description : nullptr;
+    if (d != nullptr) ++d->refs;
+    s.descriptions.push_back(d);
+  }
+  if (sent_.size() <= kMost) return;
+  for (Description* d : sent_.front().descriptions)
+    if (d != nullptr) release(d, nullptr);
+  sent_.pop_front();
+}
+
+// Which message it is, a pair of sockets tells; else it is the first that has as many.
+void Resolve::receive(const feign_activity& a, Thread& t) {
+  auto best = sent_.end();
+  for (auto s = sent_.begin(); s != sent_.end(); ++s) {
+    if (s->descriptions.size() != a.value_count) continue;
+    const bool pair = a.file != 0 && s->file == a.file;
+    if (pair || best == sent_.end()) best = s;
+    if (pair) break;
+  }
+  if (best == sent_.end()) return;
+  for (uint32_t i = 0; i < a.value_count; ++i) {
+    Description* const d = best->descriptions[i];
+    if (d == nullptr) continue;
+    install(t, static_cast<int32_t>(a.values[i]), d, false);
+    release(d, nullptr);
+  }
+  sent_.erase(best);
+}
+
 // The description behind a recorded descriptor. One whose opening was not seen is described by what
 // the tracer says it is (`hint`), if it says anything.
 Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
@@ -1296,6 +1332,10 @@ const char* Resolve::apply(Record& r) {
     case Effect::kFlock:
     case Effect::kSend:
     case Effect::kReceive:
+      fill(a, find(t, a.handle, hint));
+      if (ok && a.value_count != 0) effect == Effect::kSend ? send(a, t) : receive(a, t);
+      r.set_values({});
+      return nullptr;
     case Effect::kList:
       fill(a, find(t, a.handle, hint));
       return nullptr;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -53,6 +54,10 @@ class Resolve {
     Description* found = nullptr;  // one that is in use
     uint64_t offset = 0;
     bool appends = false;
+  };
+  struct Sent {         // descriptors that are on their way to another process
+    uint32_t file = 0;  // of the socket, if both ends are known to be of one
+    std::vector<Description*> descriptions;
   };
   struct Descriptor {
     Description* description = nullptr;
@@ -123,6 +128,8 @@ class Resolve {
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void release(Description* d, std::vector<uint64_t>* ended);
   Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
+  void send(const feign_activity& a, Thread& t);
+  void receive(const feign_activity& a, Thread& t);
   static std::shared_ptr<Table> copy_of(const Table& table);
   void close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended);
   void open(Record& r, Thread& t, Effect effect);
@@ -149,6 +156,7 @@ class Resolve {
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
   std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
   std::unordered_map<std::string, End> ends_;      // of sockets, as the tracer names them
+  std::deque<Sent> sent_;                          // not received yet
   std::vector<uint32_t> cleaned_;                  // absolute path as recorded -> clean
   std::vector<std::unique_ptr<Description>> pool_;
   std::vector<Description*> free_;

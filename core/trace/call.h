@@ -33,6 +33,7 @@ enum class Role : uint8_t {
   kStatx,
   kAcl,
   kFds,
+  kRights,
   kAt,
   kTimes,
   kResult,

@@ -395,6 +395,25 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       }
       return true;
     }
+    case Role::kRights: {  // descriptors that a message brings
+      Scan control = s;
+      if (s.peek() != '{' || !find_member(control, "msg_control")) return true;
+      Scan end = control;
+      if (!end.skip_argument()) return true;
+      const std::string_view text(control.p, static_cast<size_t>(end.p - control.p));
+      size_t at = std::min(text.find("SCM_RIGHTS"), text.find("cmsg_level=0x1, cmsg_type=0x1,"));
+      if (at != text.npos) at = text.find_first_of("[{", at);  // before 4.21 {…}
+      if (at == text.npos) return true;
+      Scan inner(text.substr(at + 1));
+      while (inner.number(number)) {
+        values.push_back(static_cast<uint64_t>(number));
+        if (inner.peek() == '<') (void)inner.skip_angle();
+        inner.take(',');
+        inner.blanks();
+      }
+      if (inner.peek() == '.') values.clear();  // cut by -s
+      return true;
+    }
     case Role::kFds: {
       Scan inner = s;  // the caller skips the array as a whole
       if (!inner.take('[')) return true;
