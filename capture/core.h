@@ -58,7 +58,7 @@ struct under_way {
   uint32_t began; /* what is in it was recorded: its beginning, too */
   uint32_t depth;
 };
-enum { kUnderWay = 16 };
+enum { kUnderWay = 8 };
 struct nest {
   uint32_t count;
   struct under_way all[kUnderWay]; /* innermost last */
@@ -78,6 +78,8 @@ struct thread {
   struct vfork vfork[FEIGN_LANES / 2];
   struct lane lanes[FEIGN_LANES];
 };
+/* Where the loader is audited (LD_AUDIT) it has 1,664 bytes for the storage of all libraries. */
+_Static_assert(sizeof(struct thread) <= 1104, "too large beside an auditing library");
 
 struct capture {
   struct feign_control* control; /* 0: nothing is recorded */

@@ -822,6 +822,13 @@ static __attribute__((constructor)) void says(void) { if (write(1, "here\\n", 5)
             assert r.status == 0 and "not in the trace" not in r.err and "/etc/passwd" in feign("info", trace).out, (with_it, r.err)
 
 
+def test_a_program_that_is_audited():
+    needs_capture()
+    with Tmp() as tmp:
+        audit = compiled(tmp, "audit", "-shared", "-fPIC")
+        both("audit", "env", f"LD_AUDIT={audit}", "sh", "-c", "echo a > a; cat a > b", least=20)
+
+
 def test_who_is_told_of_a_stop_is_told_of_no_end():
     """A tracer waits for every stop of those that it traces; they go on."""
     needs_capture()
