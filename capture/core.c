@@ -536,7 +536,7 @@ static struct feign_control* map_records(int* hooked) {
 /* Whether the program before this one in this process said that it was calling exec for it. */
 static int was_followed(struct feign_control* c, int32_t pid) {
   const char* const file = (const char*)getauxval(AT_EXECFN);
-  int32_t expected = feign_exec_mark(pid, file != 0 ? file : "");
+  int32_t expected = feign_exec_mark(pid, file != 0 ? file : "", 1);
   return __atomic_compare_exchange_n(&c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS], &expected, 0,
                                      0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -565,7 +565,8 @@ static void start(void) {
   if (!hooked) __atomic_fetch_add(&control->unhooked, 1, __ATOMIC_RELAXED);
   g->control = control;
   feign_process_begin(0);
-  snapshot(was_followed(control, g->pid));
+  /* Emulators make some calls of this library's their own way, and say so. */
+  snapshot(was_followed(control, g->pid) || !hooked);
   if (control->watch[0] != '\0') feign_watch_begin(control->watch);
   if (control->watch[0] != '\0' && g->watch == 0)
     __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);

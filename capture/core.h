@@ -136,11 +136,12 @@ static inline int is_there(uintptr_t address) {
 }
 
 /* What stands in feign_control.execs while a process calls exec with that file. One that is not
- * recorded may follow, and start another: that was started with another name. */
-static inline int32_t feign_exec_mark(int32_t pid, const char* file) {
+ * recorded may follow, and start another: that was started with another name. @p sure: that the
+ * name can be read. */
+static inline int32_t feign_exec_mark(int32_t pid, const char* file, int sure) {
   uint32_t sum = 0;
   for (const char* at = file; at - file < PATH_MAX; ++at) {
-    if ((at == file || ((uintptr_t)at & 4095) == 0) && !is_there((uintptr_t)at)) break;
+    if (!sure && (at == file || ((uintptr_t)at & 4095) == 0) && !is_there((uintptr_t)at)) break;
     if (*at == '\0') break;
     sum = sum * 31 + (uint8_t)*at;
   }

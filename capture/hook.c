@@ -636,7 +636,8 @@ static long make_call(const struct registers* x) {
       const int32_t pid = feign_capture.sealed ? feign_capture.pid
                                                : (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
       int32_t* const mark = &c->execs[(uint32_t)pid % FEIGN_CAPTURE_EXECS];
-      __atomic_store_n(mark, feign_exec_mark(pid, (const char*)x->a[which - 2]), __ATOMIC_RELAXED);
+      __atomic_store_n(mark, feign_exec_mark(pid, (const char*)x->a[which - 2], 0),
+                       __ATOMIC_RELAXED);
       const uint32_t user = c->owner != 0 && !feign_capture.sealed
                                 ? (uint32_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0)
                                 : 0;

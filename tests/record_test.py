@@ -829,6 +829,19 @@ def test_a_program_that_is_audited():
         both("audit", "env", f"LD_AUDIT={audit}", "sh", "-c", "echo a > a; cat a > b", least=20)
 
 
+def test_a_program_below_valgrind():
+    """It is not recorded; nor does valgrind say anything of the library."""
+    needs_capture()
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is not installed")
+    with Tmp() as tmp:
+        command = ["valgrind", "-q", "cat", "/dev/null"]
+        if subprocess.run(command, check=False).returncode:
+            raise Skip("valgrind does not run here")
+        r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--", "sh", "-c", " ".join(command))
+        assert r.status == 0 and "another libc" in r.err and "sigprocmask" not in r.err, (r.status, r.err)
+
+
 def test_who_is_told_of_a_stop_is_told_of_no_end():
     """A tracer waits for every stop of those that it traces; they go on."""
     needs_capture()

@@ -676,9 +676,10 @@ Result<Recorded> record_command(const RecordOptions& o) {
                       " requests of io_uring that had not ended when the program did, or closed "
                       "their ring: whether they were made nobody was told");
   if (c.dropped != 0)
-    r.notes.push_back(
-        std::to_string(c.dropped) + " calls found no room (" +
-        (o.max_bytes != 0 ? "--max-size" : "a full disk or a limit of address space") + ")");
+    r.notes.push_back(std::to_string(c.dropped) + " calls found no room (" +
+                      (o.max_bytes != 0 ? "--max-size"
+                                        : "a full disk, a limit of address space, or an emulator") +
+                      ")");
   return r;
 }
 
