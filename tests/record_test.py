@@ -938,6 +938,24 @@ def test_status_is_the_commands():
         assert os.path.exists(trace) and not os.path.exists(trace + ".raw")
 
 
+def test_what_was_ignored_stays_so():
+    """nohup, a shell's trap '', a job in its background."""
+    needs_capture()
+
+    def ignore():
+        for s in signal.SIGHUP, signal.SIGPIPE, signal.SIGINT:
+            signal.signal(s, signal.SIG_IGN)
+
+    with Tmp() as tmp:
+        told = ["grep", "SigIgn", "/proc/self/status"]
+        for preexec in None, ignore:
+            how = {"stdout": subprocess.PIPE, "preexec_fn": preexec, "check": True}
+            alone = subprocess.run(told, **how).stdout
+            assert subprocess.run([FEIGN, "record", "-o", os.path.join(tmp, "t.feign"), "--", *told], **how).stdout == alone
+            if shutil.which("strace"):
+                assert subprocess.run([FEIGN, "record", "--tracer", "strace", "-o", os.path.join(tmp, "t.strace"), "--", *told], **how).stdout == alone
+
+
 def test_refusals():
     needs_capture()
     with Tmp() as tmp:

@@ -23,6 +23,16 @@ void on_signal(int signal) {
   if (g_stop_signal.exchange(signal) != 0) _exit(128 + signal);
 }
 
+// What was ignored as it began stays so, also in the commands that it starts; what is handled here
+// is not ignored there.
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) return;
+  action = {};
+  action.sa_handler = handler;
+  sigaction(signal, &action, nullptr);
+}
+
 struct Entry {
   const char *name, *summary;  // no summary: not for people
   MakeCommand* make;
@@ -137,12 +147,10 @@ int main(int argc, char** argv) {
   set_log_level(common.verbose >= 2   ? FEIGN_LOG_DEBUG
                 : common.verbose == 1 ? FEIGN_LOG_INFO
                                       : FEIGN_LOG_WARN);
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file that grows past the limit is EFBIG, not the end
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  handle(SIGPIPE, [](int) {});
+  handle(SIGXFSZ, [](int) {});  // a file that grows past the limit is EFBIG, not the end
+  handle(SIGINT, on_signal);
+  handle(SIGTERM, on_signal);
 
   for (const auto& [sub, command] : commands) {
     if (!*sub) continue;

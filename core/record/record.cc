@@ -52,6 +52,11 @@ void pass_on(int signal) {
   if (g_child > 0) kill(g_child, signal);
 }
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void start_or_stop(int) {
   if (feign_control* c = g_control; c != nullptr)
     __atomic_xor_fetch(&c->paused, 1, __ATOMIC_RELAXED);
@@ -372,7 +377,8 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   const pid_t child = fork();
   if (child < 0) return errno_error("fork", errno);
   if (child == 0) {
-    for (int s = 1; s < 32; ++s) signal(s, SIG_DFL);
+    for (int s = 1; s < 32; ++s)
+      if (!is_ignored(s)) signal(s, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     execv(program.c_str(), argv.data());
     _exit(errno == ENOENT ? 127 : 126);
