@@ -1069,13 +1069,14 @@ def test_killed_recording_is_readable():
 
 
 def test_limits():
-    """A file system that nothing may be run from, and little address space."""
+    """A file system that nothing may be run from; little address space, small files."""
     needs_capture()
     with Tmp() as tmp:
         mount, trace = os.path.join(tmp, "m"), os.path.join(tmp, "t.feign")
         if not sanitized():  # whose shadow is larger than that
-            done = subprocess.run(["sh", "-c", f"ulimit -v 4000000; exec {FEIGN} record -o {trace} -- cat /etc/passwd"], stdout=subprocess.DEVNULL)
-            assert done.returncode == 0 and "/etc/passwd" in feign("info", trace).out
+            for limit in "-v 4000000", "-v 60000", "-f 10000":
+                done = subprocess.run(["sh", "-c", f"ulimit {limit}; exec {FEIGN} record -o {trace} -- cat /etc/passwd"], stdout=subprocess.DEVNULL)
+                assert done.returncode == 0 and "/etc/passwd" in feign("info", trace).out, (limit, done.returncode)
         os.mkdir(mount)
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "none", mount], stderr=subprocess.DEVNULL).returncode:
             raise Skip("no mounting here")

@@ -321,7 +321,10 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   rlimit space{};
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
     size = std::min<uint64_t>(size, space.rlim_cur / 4) & ~uint64_t{0xFFFF};
-  while (size > uint64_t{16} << 20 && ftruncate(fd_, static_cast<off_t>(size)) != 0) size /= 2;
+  // Before it is mapped: a file that grows is zeroed from its end to the end of its last page.
+  while (ftruncate(fd_, static_cast<off_t>(size)) != 0) {
+    if ((size /= 2) < uint64_t{4} << 20) return errno_error("make room in " + records, errno);
+  }
   const uint64_t none = 0;  // the disk has room for it, or this says not
   void* map = MAP_FAILED;
   if (pwrite(fd_, &none, sizeof none, 0) == sizeof none)
