@@ -87,13 +87,16 @@ class MappedFile {
     if (!S_ISREG(st.st_mode)) return Error(FEIGN_ERR_ARGUMENT, path + ": is no file");
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return errno_error("open " + path, errno);
-    void* map = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && st.st_size > 0)
+    void* map = nullptr;
+    if (fstat(fd, &st) != 0)
+      map = MAP_FAILED;
+    else if (st.st_size > 0)
       map = mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
     const int error = errno;
     close(fd);
     if (map == MAP_FAILED) return errno_error("read " + path, error);
-    bytes_ = {static_cast<const uint8_t*>(map), static_cast<size_t>(st.st_size)};
+    if (map != nullptr)
+      bytes_ = {static_cast<const uint8_t*>(map), static_cast<size_t>(st.st_size)};
     return {};
   }
   std::span<const uint8_t> bytes() const { return bytes_; }

@@ -383,8 +383,10 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
     for (int s = 1; s < 32; ++s)
       if (!is_ignored(s)) signal(s, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before, nullptr);
-    execv(program.c_str(), argv.data());
-    _exit(errno == ENOENT ? 127 : 126);
+    execvp(program.c_str(), argv.data());  // the path is known; a script without #! goes to sh
+    const int error = errno;
+    log(FEIGN_LOG_ERROR, "record: run " + errno_error(program, error).text());
+    _exit(error == ENOENT ? 127 : 126);
   }
   g_child = child;
   if (folder != nullptr) folder->make_pages_ahead();  // a thread with all signals blocked
