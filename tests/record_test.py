@@ -965,6 +965,23 @@ def test_what_was_ignored_stays_so():
                 assert subprocess.run([FEIGN, "record", "--tracer", "strace", "-o", os.path.join(tmp, "t.strace"), "--", *told], **how).stdout == alone
 
 
+def test_who_is_interrupted_as_it_begins_leaves_nothing():
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with subprocess.Popen([FEIGN, "record", "-o", trace, "--", "sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+                while not os.path.exists(trace + ".raw"):
+                    time.sleep(0.0005)
+                p.send_signal(s)
+                said = p.communicate(timeout=30)[1]
+            begun = p.returncode == 128 + s   # on a busy machine
+            assert begun or p.returncode == -s or (p.returncode == 2 and "before the command began" in said), (s, p.returncode, said)
+            assert os.listdir(tmp) == (["t.feign"] if begun else []), os.listdir(tmp)
+            if begun:
+                os.unlink(trace)
+
+
 def test_refusals():
     needs_capture()
     with Tmp() as tmp:

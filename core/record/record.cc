@@ -368,21 +368,47 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
 
 namespace {
 
+// From here on signals wait until there is a command that they can be passed on to.
+class Signals {
+ public:
+  Signals() {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before_);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals() { restore(); }
+  void restore() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  // One that came meanwhile and asks for an end; 0: none.
+  int waiting() const {
+    sigset_t pending;
+    sigpending(&pending);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+      if (sigismember(&pending, s) == 1 && sigismember(&before_, s) == 0 && !is_ignored(s))
+        return s;
+    return 0;
+  }
+
+ private:
+  sigset_t before_;
+};
+
 // Runs it, and passes signals on to it.
 Result<int> run(const std::string& program, const std::vector<std::string>& command,
-                RawFolder* folder = nullptr) {
+                Signals& signals, RawFolder* folder = nullptr) {
+  if (const int signal = signals.waiting(); signal != 0)
+    return Error(FEIGN_ERR_IO,
+                 "interrupted by signal " + std::to_string(signal) + " before the command began");
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  sigset_t all, before;
-  sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, &before);
   const pid_t child = fork();
   if (child < 0) return errno_error("fork", errno);
   if (child == 0) {
     for (int s = 1; s < 32; ++s)
       if (!is_ignored(s)) signal(s, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
+    signals.restore();
     execvp(program.c_str(), argv.data());  // the path is known; a script without #! goes to sh
     const int error = errno;
     log(FEIGN_LOG_ERROR, "record: run " + errno_error(program, error).text());
@@ -402,7 +428,7 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   for (const int s : {SIGTERM, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
   act.sa_handler = start_or_stop;
   sigaction(SIGUSR1, &act, nullptr);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  signals.restore();
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -433,13 +459,13 @@ class Variable {
 };
 
 Result<int> run_recorded(const std::string& program, const std::vector<std::string>& command,
-                         RawFolder& folder) {
+                         Signals& signals, RawFolder& folder) {
   const Variable preload("LD_PRELOAD", folder.preload), capture("FEIGN_CAPTURE", folder.path);
   // Or its runtime ends a program in which another library comes first.
   const char* const asan = getenv("ASAN_OPTIONS");
   const Variable order("ASAN_OPTIONS",
                        FEIGN_CAPTURE_ASAN + (asan != nullptr ? ":" + std::string(asan) : ""));
-  return run(program, command, &folder);
+  return run(program, command, signals, &folder);
 }
 
 // What a program's start and end take longer with the library in it, in ticks: of one that does
@@ -492,7 +518,7 @@ Result<void> strace_is_able(const RecordOptions& o) {
   return Error(FEIGN_ERR_ARGUMENT, asked + ": --tracer strace puts no library into the program");
 }
 
-Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {
+Result<Recorded> by_strace(const RecordOptions& o, const std::string& program, Signals& signals) {
   auto strace = program_of("strace");
   if (!strace) return Error(FEIGN_ERR_UNSUPPORTED, "--tracer strace: strace is not installed");
   Recorded r;
@@ -502,7 +528,7 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program) {
   command.insert(command.end(), {"-q", "--"});
   command.push_back(program);
   command.insert(command.end(), o.command.begin() + 1, o.command.end());
-  auto status = run(*strace, command);
+  auto status = run(*strace, command, signals);
   if (!status) return std::move(status.error());
   r.status = *status;
   struct stat st {};
@@ -617,6 +643,7 @@ void RawFolder::close() {
 }
 
 Result<Recorded> record_command(const RecordOptions& o) {
+  Signals signals;
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
   if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
@@ -625,7 +652,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     return Error(may.error().code(), "-o " + may.error().text());
   if (o.tracer == "strace") {
     if (auto able = strace_is_able(o); !able) return std::move(able.error());
-    return by_strace(o, *program);
+    return by_strace(o, *program, signals);
   }
   if (const std::string why = why_not_recorded(*program); !why.empty())
     return Error(FEIGN_ERR_UNSUPPORTED, why);
@@ -654,7 +681,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   }
   folder.control->start = start;
   g_control = folder.control;
-  auto status = run_recorded(*program, o.command, folder);
+  auto status = run_recorded(*program, o.command, signals, folder);
   g_control = nullptr;
   if (!status) {
     remove_raw(r.raw);
