@@ -5,6 +5,7 @@ import collections
 import itertools
 import json
 import os
+import pty
 import pwd
 import random
 import re
@@ -980,6 +981,39 @@ def test_who_is_interrupted_as_it_begins_leaves_nothing():
             assert os.listdir(tmp) == (["t.feign"] if begun else []), os.listdir(tmp)
             if begun:
                 os.unlink(trace)
+
+
+INTERRUPTED = """
+import os, select, signal, sys
+came, told = os.pipe()
+os.set_blocking(told, False)
+signal.signal(signal.SIGINT, lambda *_: None)
+signal.set_wakeup_fd(told)
+print("ready", flush=True)
+select.select([came], [], [], 20)
+select.select([], [], [], 0.3)
+print("interrupts:", len(os.read(came, 9)), flush=True)
+"""
+
+
+def test_a_terminal_interrupts_once():
+    """Whatever its input is: the command has it from the terminal, or from feign."""
+    needs_capture()
+    with Tmp() as tmp:
+        for redirected, key in (True, True), (False, True), (False, False):
+            child, terminal = pty.fork()
+            if child == 0:
+                if redirected:
+                    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+                os.execv(FEIGN, ["feign", "record", "-o", os.path.join(tmp, "t.feign"), "--", sys.executable, "-c", INTERRUPTED])
+            with open(terminal, encoding="utf-8") as screen:
+                assert screen.readline() == "ready\n"
+                if key:
+                    os.write(terminal, b"\x03")
+                else:
+                    os.kill(child, signal.SIGINT)
+                said = screen.readline()
+            assert os.waitpid(child, 0)[1] == 0 and said.endswith("interrupts: 1\n"), (redirected, key, said)
 
 
 def test_refusals():

@@ -48,8 +48,9 @@ constexpr uint64_t kLongPause = 100'000;  // ns: what a look at the thread's clo
 volatile pid_t g_child = 0;
 feign_control* volatile g_control = nullptr;
 
-void pass_on(int signal) {
-  if (g_child > 0) kill(g_child, signal);
+// What a terminal sends reaches the command by itself.
+void pass_on(int signal, siginfo_t* from, void*) {
+  if (g_child > 0 && from->si_code != SI_KERNEL) kill(g_child, signal);
 }
 
 bool is_ignored(int signal) {
@@ -417,16 +418,11 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   g_child = child;
   if (folder != nullptr) folder->make_pages_ahead();  // a thread with all signals blocked
   struct sigaction act {};
-  act.sa_handler = pass_on;
-  act.sa_flags = SA_RESTART;
-  // From a terminal they reach the command by themselves.
-  for (const int s : {SIGINT, SIGQUIT}) {
-    if (isatty(STDIN_FILENO)) act.sa_handler = SIG_IGN;
-    sigaction(s, &act, nullptr);
-  }
-  act.sa_handler = pass_on;
-  for (const int s : {SIGTERM, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
+  act.sa_sigaction = pass_on;
+  act.sa_flags = SA_RESTART | SA_SIGINFO;
+  for (const int s : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
   act.sa_handler = start_or_stop;
+  act.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &act, nullptr);
   signals.restore();
   int status = 0;
