@@ -551,8 +551,12 @@ static int was_followed(struct feign_control* c, int32_t pid) {
 static volatile uint64_t token_page[512] __attribute__((aligned(4096), section(TOKEN_SECTION)));
 
 /* Programs are started by the thousand: each system call and page here counts. */
-static void start(void) {
+static void start(int count, char** arguments, char** environment) {
   struct capture* g = &feign_capture;
+  (void)count;
+  (void)arguments;
+  /* As libc does later; musl has, and gives no arguments. */
+  if (environ == 0) environ = environment;
   const char* folder = variable("FEIGN_CAPTURE");
   if (folder == 0 || folder[0] != '/') return;
   copy_text(g->folder, folder, sizeof g->folder);
@@ -572,7 +576,7 @@ static void start(void) {
     __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);
 }
 
-/* Before other constructors; and all that is written at the start in one page, which begins here.
- */
-static void (*const first_of_all)(void)
+/* Before other constructors (other libraries': -z initfirst); and all that is written at the start
+ * in one page, which begins here. */
+static void (*const first_of_all)(int, char**, char**)
     __attribute__((used, section(".init_array.00101"), aligned(4096))) = start;

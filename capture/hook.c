@@ -1310,7 +1310,10 @@ __attribute__((visibility("hidden"))) int feign_hooks_install(long fd) {
     hookable[i].size = s.hooks.all[i].text_size;
     hookable[i].id = *(const feign_loose64*)s.hooks.all[i].id;
   }
-  dl_iterate_phdr(object, &s);
+  /* libc's: a sanitizer has one of its own in the program, which is not to be called so early. */
+  int (*iterate)(int (*)(struct dl_phdr_info*, size_t, void*), void*);
+  *(void**)&iterate = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+  if (iterate != 0) iterate(object, &s);
   if (s.self == 0) return 0;
   library_path = s.self;
   const char* name = s.self;

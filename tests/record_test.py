@@ -823,6 +823,18 @@ static __attribute__((constructor)) void says(void) { if (write(1, "here\\n", 5)
             assert r.status == 0 and "not in the trace" not in r.err and "/etc/passwd" in feign("info", trace).out, (with_it, r.err)
 
 
+def test_what_libraries_do_before_main():
+    needs_capture()
+    with Tmp() as tmp:
+        library = compiled(tmp, "constructor", "-shared", "-fPIC")
+        trace, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "w")
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--", "env", f"LD_PRELOAD={library}", "sh", "-c", "echo b > b", cwd=work)
+        assert r.status == 0, r.err
+        replays(trace, tmp, work)
+        assert sorted(os.listdir(work)) == ["a", "b"]
+
+
 def test_a_program_that_is_audited():
     needs_capture()
     with Tmp() as tmp:
