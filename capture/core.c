@@ -128,7 +128,9 @@ static uint8_t* take_bytes(uint32_t size) {
   }
   /* What does not fit on the disk is an error here, and would be a SIGBUS later. */
   const long populated = system_call(SYS_madvise, (long)chunk, size, MADV_POPULATE_WRITE, 0, 0, 0);
-  return populated < 0 && populated != -22 ? 0 : chunk;
+  if (populated >= 0 || populated == -22) return chunk;
+  if (g->whole == 0) system_call(SYS_munmap, (long)chunk, size, 0, 0, 0, 0);
+  return 0;
 }
 
 /* What is full, or nobody's any more, costs no memory. */

@@ -1160,6 +1160,34 @@ def test_limits():
             subprocess.run(["umount", mount])
 
 
+FULL = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  int lines = 0;
+  for (int i = 0; i < 50000; ++i) access("none", F_OK);
+  FILE* const f = fopen("/proc/self/maps", "r");
+  for (int c; (c = getc(f)) != EOF;) lines += c == '\n';
+  return lines > 200;
+}
+"""
+
+
+def test_a_full_disk_leaves_the_program_its_address_space():
+    needs_capture()
+    with Tmp() as tmp:
+        mount, program = os.path.join(tmp, "m"), os.path.join(tmp, "full")
+        compile_text(FULL, program)
+        os.mkdir(mount)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3800k", "none", mount], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("no mounting here")
+        try:
+            r = feign("record", "-o", mount + "/t.feign", "--", "sh", "-c", program + "; echo $?")
+            assert r.out == "0\n" and "found no room (a full disk" in r.err, (r.status, r.out, r.err)
+        finally:
+            subprocess.run(["umount", mount])
+
+
 def test_what_a_recording_must_not_change():
     """Also: of a process's records no more is mapped than it writes to."""
     needs_capture()
