@@ -784,7 +784,7 @@ int unshare(int flags);
 //@ replay c.nothing(a)
 int io_uring_setup(unsigned int entries, struct io_uring_params *p);
 
-//@ op 132 pidfd_getfd kind=process effect=channel result=fd foreign
+//@ op 132 pidfd_getfd kind=process effect=none result=fd foreign
 //@ args - - flags:
 //@ replay c.nothing(a)
 int pidfd_getfd(int pidfd, int targetfd, unsigned int flags);

@@ -463,8 +463,19 @@ os.wait()
 """
 
 
+GETS = """
+import ctypes, os
+f = os.open("got", os.O_RDWR | os.O_CREAT, 0o600)
+g = ctypes.CDLL(None).syscall(438, os.pidfd_open(os.getpid()), f, 0)  # pidfd_getfd
+os.close(f)
+os.write(g, b"1234567")
+os.ftruncate(g, 3)
+"""
+
+
 def test_descriptors_that_come_from_others():
     both("passes", "python3", "-S", "-c", PASSES)
+    both("gets", "python3", "-S", "-c", GETS)
 
 
 def test_cpu_time():
