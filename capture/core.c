@@ -195,8 +195,11 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   return 1;
 }
 
+static void snapshot(int followed);
+
 int feign_set_up(struct thread* t) {
-  if (*feign_capture.token == 0) feign_process_begin(1);
+  const int began = *feign_capture.token == 0;
+  if (began) feign_process_begin(1);
   t->token = *feign_capture.token;
   t->vforks = 0;
   /* Of a thread that this one is a fork of. What that wrote when it was interrupted stays. */
@@ -204,6 +207,8 @@ int feign_set_up(struct thread* t) {
     if (t->busy != 0) t->lanes[i].end = 0;
     feign_lane_ends(&t->lanes[i]);
   }
+  /* The first in a PID namespace: whose child it is nobody will know. */
+  if (began && feign_capture.parent == 0 && !feign_capture.sealed) snapshot(0);
   return 1;
 }
 

@@ -781,6 +781,21 @@ def test_programs_in_another_root():
         assert "libfeign" not in r.out and f"LD_PRELOAD={libraries[0]}\n" in r.out, r.out
 
 
+NAMESPACE = """
+import ctypes, os
+f = os.open("inherited", os.O_RDWR | os.O_CREAT, 0o600)
+assert ctypes.CDLL(None).unshare(0x20000000) == 0   # CLONE_NEWPID
+if os.fork() == 0:
+    os.write(f, b"123")
+    if os.fork() == 0:
+        os.close(os.open("made", os.O_WRONLY | os.O_CREAT, 0o600))
+        os._exit(0)
+    os.wait()
+    os._exit(0)
+os.wait()
+"""
+
+
 def test_processes_of_another_pid_namespace_are_told():
     needs_capture()
     if subprocess.run(["unshare", "-fp", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
@@ -791,6 +806,11 @@ def test_processes_of_another_pid_namespace_are_told():
             r = feign("record", "-o", trace, "--", *command, cwd=tmp)
             left = [x["call"] for x in feign("info", trace, "--json").json()["left_out"]]
             assert r.status == 0 and r.err.count("in a PID namespace") == left.count("(namespace)") == told, (command, r.err, left)
+        work = os.path.join(tmp, "w")
+        os.mkdir(work)
+        assert feign("record", "-o", trace, "--", "python3", "-S", "-c", NAMESPACE, cwd=work).status == 0
+        replays(trace, tmp, work)
+        assert sorted(os.listdir(work)) == ["inherited", "made"]
 
 
 def test_a_program_with_a_sanitizer():

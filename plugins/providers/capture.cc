@@ -1020,7 +1020,7 @@ void Provider::tell_what_is_missing() {
     if (number != 1 || parent != 0) continue;
     constexpr const char* kWhat =
         "processes in a PID namespace of their own (unshare --pid, a container) have their numbers "
-        "there: whose children they are, and what they inherited, is not known";
+        "there: whose children they are, and where they are in what they inherited, is not known";
     host_->log(host_, FEIGN_LOG_WARN, kWhat);
     host_->left_out(host_, lanes_.begin()->second->first_stream(), "(namespace)", kWhat, 0,
                     FEIGN_COMPUTED);
