@@ -1392,6 +1392,19 @@ def test_a_child_may_have_a_lower_number_than_its_parent():
         assert edges[0] == edges[1] and int(edges[0]) >= 10, edges
 
 
+def test_where_no_library_can_be_preloaded_from():
+    needs_capture()
+    with Tmp() as tmp:
+        other = os.path.join(tmp, "a b")
+        for part in "core/feign", "capture/libfeign-capture.so":
+            os.makedirs(os.path.join(other, os.path.dirname(part)))
+            shutil.copy(os.path.join(BUILD, part), os.path.join(other, part))
+        done = subprocess.run([os.path.join(other, "core/feign"), "record", "-o", os.path.join(tmp, "t.feign"), "--", "touch", os.path.join(tmp, "made")],
+                              stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2 and "a colon or blank" in done.stderr, (done.returncode, done.stderr)
+        assert os.listdir(tmp) == ["a b"]
+
+
 def test_a_recording_names_itself_where_something_is_wrong():
     """Not the raw folder, which is gone."""
     needs_capture()

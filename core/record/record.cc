@@ -41,6 +41,10 @@
 namespace feign {
 namespace {
 
+// Of LD_PRELOAD.
+constexpr const char* kParts = ": ";
+constexpr const char* kNoPath = "no library can be preloaded from a path with a colon or blank";
+
 constexpr int kPopulateWrite = 23;                           // MADV_POPULATE_WRITE
 constexpr uint64_t kAhead = 1 << 20, kMostAhead = 64 << 20;  // bytes of records made in advance
 constexpr uint64_t kLongPause = 100'000;  // ns: what a look at the thread's clock is 1 % of
@@ -141,8 +145,7 @@ Result<Third> third_parties(const std::vector<std::string>& libraries) {
     std::array<char, 4096> real{};
     if (realpath(given.c_str(), real.data()) == nullptr) return bad(strerror(errno));
     const std::string path = real.data();
-    if (path.find_first_of(": ") != std::string::npos)
-      return bad("no library can be preloaded from a path with a colon or blank");
+    if (path.find_first_of(kParts) != std::string::npos) return bad(kNoPath);
     void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) return bad(dlerror());
     const auto* const layer =
@@ -570,6 +573,8 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
     return Error(
         FEIGN_ERR_UNSUPPORTED,
         "libfeign-capture.so is not there (it is built for x86-64); --tracer strace does without");
+  if (library.find_first_of(kParts) != std::string::npos)
+    return Error(FEIGN_ERR_UNSUPPORTED, library + ": " + kNoPath);
   // Wrappers of layers above the system calls, before the library that they are made with.
   preload = library;
   if (std::find(o.layers.begin(), o.layers.end(), "stdio") != o.layers.end())
