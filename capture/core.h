@@ -12,6 +12,9 @@
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
 #endif
+#ifndef SYS_landlock_restrict_self
+#define SYS_landlock_restrict_self 446
+#endif
 #ifndef SYS_setxattrat
 #define SYS_setxattrat 463
 #define SYS_getxattrat 464
@@ -95,7 +98,8 @@ struct capture {
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
   uint32_t sealed;               /* system calls may be forbidden: none that is not needed */
-  uint32_t moved;                /* paths may lead elsewhere than as it began */
+  uint32_t moved;                /* paths may lead elsewhere than as it began, or nowhere */
+  uint32_t harsh;                /* what starts from here on may not make this library's calls */
   intptr_t own_id;               /* where libc keeps a thread's number, from its storage on; or 0 */
   struct feign_watch* watch;     /* of `feign discover`; 0: nobody watches (watch.c) */
   uint64_t long_pause;           /* of feign_control; UINT64_MAX: not asked for */

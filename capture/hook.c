@@ -622,6 +622,15 @@ static int readable(char* const* texts) {
   return 1;
 }
 
+/* It may be elsewhere in another root; and what Landlock forbids, access() does not say. */
+static int can_be_loaded(void) {
+  if (library_path == 0) return 1;
+  const long fd =
+      system_call(SYS_openat, AT_FDCWD, (long)library_path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (fd >= 0) system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+  return fd >= 0 || fd == -EMFILE || fd == -ENFILE;
+}
+
 static long make_call(const struct registers* x) {
   if ((x->number == SYS_execve && readable((char* const*)x->a[2])) ||
       (x->number == SYS_execveat && readable((char* const*)x->a[3]))) {
@@ -643,8 +652,8 @@ static long make_call(const struct registers* x) {
                                 : 0;
       const int stranger = user != 0 && user + 1 != c->owner;
       if (stranger) __atomic_fetch_add(&c->strangers, 1, __ATOMIC_RELAXED);
-      const int reachable = !feign_capture.moved || feign_capture.sealed || library_path == 0 ||
-                            system_call(SYS_access, (long)library_path, R_OK, 0, 0, 0, 0) == 0;
+      const int reachable =
+          !feign_capture.harsh && (!feign_capture.moved || feign_capture.sealed || can_be_loaded());
       const long failed =
           folder && library && reachable
               ? system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5])
@@ -912,6 +921,7 @@ static inline int sampled_out(struct thread* t) {
   return one_in > 1 && t->skipped++ % one_in != 0;
 }
 
+#include "filter.c"
 #include "uring.c"
 
 static struct outcome with_path_in_room(const struct registers* x, const struct thread* t,
@@ -961,8 +971,10 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));
   if (!on) {
-    if (number == SYS_seccomp || (number == SYS_prctl && a[0] == PR_SET_SECCOMP)) feign_seal();
+    const int filters = number == SYS_seccomp || (number == SYS_prctl && a[0] == PR_SET_SECCOMP);
+    if (filters) feign_seal();
     out.result = make_call(x);
+    if (filters && out.result >= 0 && is_harsh(x)) feign_capture.harsh = 1;
     /* Where the processor's counter may not be read any more, nothing can be recorded. */
     if (out.result == 0 &&
         ((number == SYS_prctl && a[0] == PR_SET_SECCOMP && a[1] == SECCOMP_MODE_STRICT) ||
@@ -1044,7 +1056,7 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
     maps_code((uintptr_t)out.result, (uint64_t)x->a[1]);
   if (__builtin_expect(x->number >= SYS_pivot_root, 0) && out.result == 0 &&
       (x->number == SYS_chroot || x->number == SYS_pivot_root || x->number == SYS_setns ||
-       x->number == SYS_unshare))
+       x->number == SYS_unshare || x->number == SYS_landlock_restrict_self))
     feign_capture.moved = 1;
   return out;
 }

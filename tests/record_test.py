@@ -781,6 +781,58 @@ def test_programs_in_another_root():
         assert "libfeign" not in r.out and f"LD_PRELOAD={libraries[0]}\n" in r.out, r.out
 
 
+SANDBOX = r"""
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static long landlock(const char* const* paths) {
+  const unsigned long read_file = 4;
+  struct { unsigned long access; int at; } __attribute__((packed)) beneath = {read_file, 0};
+  const long set = syscall(444, &read_file, 8, 0);
+  if (set < 0) _exit(77);
+  for (; *paths; ++paths)
+    if ((beneath.at = open(*paths, O_PATH)) >= 0) syscall(445, set, 1, &beneath, 0);
+  return syscall(446, set, 0);
+}
+int main(int count, char** words) {
+  static const char* const paths[] = {"/usr", "/lib", "/lib64", "/bin", "/etc", "/dev", 0};
+  struct sock_filter all[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+    BPF_STMT(BPF_ST, 1),
+    BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, 1000),
+    BPF_STMT(BPF_LD | BPF_W | BPF_MEM, 1),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, words[1][0] == 'k' ? SYS_remap_file_pages : SYS_acct, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {sizeof all / sizeof *all, all};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (words[1][0] == 'l' ? landlock(paths) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 77;
+  execvp(words[2], words + 2);
+  return 1;
+}
+"""
+
+
+def test_what_a_sandbox_starts():
+    """It runs as it does without: recorded, or without the library, where that could not be there."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "sandbox"), os.path.join(tmp, "t.feign")
+        compile_text(SANDBOX, program)
+        for kind, there in ("kills", False), ("mild", True), ("landlock", False):
+            command = [program, kind, "sh", "-c", "echo said"]
+            alone = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+            if alone.returncode == 77:
+                continue
+            r = feign("record", "-o", trace, "--", *command)
+            assert alone.returncode == r.status == 0 and r.out == alone.stdout == "said\n" and "ld.so" not in r.err, (kind, r.status, r.out, r.err)
+            assert ("not in the trace" in r.err) != there, (kind, r.err)
+
+
 NAMESPACE = """
 import ctypes, os
 f = os.open("inherited", os.O_RDWR | os.O_CREAT, 0o600)
