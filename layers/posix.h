@@ -779,6 +779,11 @@ mode_t umask(mode_t mask);
 //@ replay c.nothing(a)
 int unshare(int flags);
 
+//@ op 181 setns kind=process effect=setns result=zero
+//@ args - flags:clone
+//@ replay c.nothing(a)
+int setns(int fd, int nstype);
+
 //@ op 131 io_uring_setup kind=process effect=channel result=fd
 //@ args - -
 //@ replay c.nothing(a)
@@ -956,7 +961,7 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 //@ left-out pause "messages between processes" msgget msgsnd msgctl semget semctl ipc mq_unlink mq_timedsend mq_timedsend_time64 mq_notify mq_getsetattr process_vm_readv process_vm_writev
 //@ left-out pause "memory" brk mprotect mlock mlock2 munlock mlockall munlockall mincore mbind set_mempolicy get_mempolicy set_mempolicy_home_node migrate_pages move_pages pkey_alloc pkey_free pkey_mprotect shmget shmat shmdt shmctl membarrier process_madvise process_mrelease remap_file_pages map_shadow_stack mseal cachestat
 //@ left-out pause "signals" rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending sigaltstack sigaction sigprocmask sigreturn sigpending signal sgetmask ssetmask kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal
-//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit old_getrlimit oldgetrlimit ulimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self setns ptrace kcmp set_tls get_tls cacheflush cachectl sysmips riscv_flush_icache riscv_hwprobe rseq_slice_yield vm86 vm86old switch_endian swapcontext
+//@ left-out pause "threads and limits" arch_prctl set_tid_address set_robust_list get_robust_list rseq set_thread_area get_thread_area modify_ldt prlimit64 getrlimit ugetrlimit old_getrlimit oldgetrlimit ulimit setrlimit getrusage prctl sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getpriority setpriority nice ioprio_get ioprio_set getcpu seccomp landlock_add_rule landlock_restrict_self ptrace kcmp set_tls get_tls cacheflush cachectl sysmips riscv_flush_icache riscv_hwprobe rseq_slice_yield vm86 vm86old switch_endian swapcontext
 //@ left-out pause "who and when" getpid gettid getppid getpgid getpgrp setpgid setsid getsid getuid geteuid getgid getegid getgroups setuid setgid setgroups setreuid setregid setresuid setresgid getresuid getresgid setfsuid setfsgid getuid32 geteuid32 getgid32 getegid32 getgroups32 setuid32 setgid32 setgroups32 setreuid32 setregid32 setresuid32 setresgid32 getresuid32 getresgid32 setfsuid32 setfsgid32 capget capset uname sysinfo gettimeofday settimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_settime clock_adjtime adjtimex time times getrandom syslog personality timer_create timer_settime timer_settime64 timer_delete timer_gettime timer_gettime64 timer_getoverrun getitimer clock_settime64 clock_adjtime64 stime ftime olduname oldolduname idle add_key request_key keyctl
 //@ left-out pause "descriptors that are no files" epoll_ctl epoll_ctl_old timerfd timerfd_settime timerfd_settime64 timerfd_gettime timerfd_gettime64 inotify_add_watch inotify_rm_watch fanotify_mark bpf
 //@ left-out pause "mounts are not followed: what is made below one lies in the directory itself" mount umount umount2 oldumount pivot_root move_mount

@@ -833,6 +833,30 @@ def test_what_a_sandbox_starts():
             assert ("not in the trace" in r.err) != there, (kind, r.err)
 
 
+ENTERS = """
+import ctypes, os
+here = os.getcwd()[1:]
+if ctypes.CDLL(None).setns(os.open("/proc/self/ns/mnt", os.O_RDONLY), 0x20000) != 0:   # CLONE_NEWNS
+    os._exit(77)
+os.close(os.open(here + "/a", os.O_WRONLY | os.O_CREAT, 0o600))
+os.chdir(here)
+os.close(os.open("b", os.O_WRONLY | os.O_CREAT, 0o600))
+"""
+
+
+def test_who_enters_a_mount_namespace_is_at_its_root():
+    needs_capture()
+    with Tmp() as tmp:
+        trace, work = os.path.join(tmp, "t.feign"), os.path.join(os.path.realpath(tmp), "w")
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--", "python3", "-S", "-c", ENTERS, cwd=work)
+        if r.status == 77:
+            raise Skip("no namespace can be entered here")
+        assert r.status == 0, r.err
+        replays(trace, tmp, work)
+        assert sorted(os.listdir(work)) == ["a", "b"]
+
+
 NAMESPACE = """
 import ctypes, os
 f = os.open("inherited", os.O_RDWR | os.O_CREAT, 0o600)

@@ -59,6 +59,7 @@ enum class Effect : uint8_t {
   kFork,
   kClone,    // what is shared: by flags
   kUnshare,  // … no longer
+  kSetns,    // … what another process has
   kExec,
   kExit,       // of one thread
   kExitGroup,  // of the process

@@ -1354,6 +1354,13 @@ const char* Resolve::apply(Record& r) {
       if (a.flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER))
         t.place = std::make_shared<Place>(*t.place);
       return nullptr;
+    case Effect::kSetns:
+      a.handle = a.file = a.path = 0;
+      if (!ok || (a.flags & CLONE_NEWNS) == 0) return nullptr;
+      t.place = std::make_shared<Place>(*t.place);
+      moves(t, tables_.strings.intern("/"), false);
+      t.place->root = 0;
+      return nullptr;
     case Effect::kExec: {
       a.path = a.path != 0 ? absolute(t, a.handle, hint, a.path) : 0;
       a.handle = a.file = 0;
