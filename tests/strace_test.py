@@ -235,6 +235,11 @@ def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
                              "9 recvmsg(8, " + rights % (how, data % ("11" + g)), "9 recvmsg(6, " + rights % (how, data % ("12" + f)),
                              f'9 write(12{f}, "12345", 5) = 5', f'9 write(11{g}, "1", 1) = 1'])[0]
             assert "at=3 " in found[-2] and 'path="/f"' in found[-2] and "at=0 " in found[-1] and 'path="/g"' in found[-1], found
+    # What went to somebody who was not traced did not come from another one.
+    one = rights % ("cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, ", "cmsg_data=[%d]")
+    found = text_of(["7 socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 6]) = 0", "7 socketpair(AF_UNIX, SOCK_STREAM, 0, [7, 8]) = 0", '7 openat(AT_FDCWD, "/f", O_RDWR) = 3', "7 fork() = 9",
+                     "7 sendmsg(5, " + one % 3, "9 recvmsg(8, " + one % 11, "9 fsync(11) = 0"])[0]
+    assert "[not a file]" in found[-1], found
     # The call that brings several names them in order; -s cut this one.
     found = text_of(['openat(AT_FDCWD, "/f", O_RDWR) = 3', "sendmsg(5, " + rights % ("cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, ", "cmsg_data=[3, ...]"), "fsync(4) = 0"])[0]
     assert "[not a file]" in found[-1], found

@@ -338,12 +338,13 @@ void Resolve::send(const feign_activity& a, Thread& t) {
   sent_.pop_front();
 }
 
-// Which message it is, a pair of sockets tells; else it is the first that has as many.
+// Which message it is, a pair of sockets tells; else it is the first that has as many. What was sent
+// to somebody who was not traced is not what came from another one.
 void Resolve::receive(const feign_activity& a, Thread& t) {
   auto best = sent_.end();
   for (auto s = sent_.begin(); s != sent_.end(); ++s) {
-    if (s->descriptions.size() != a.value_count) continue;
-    const bool pair = a.file != 0 && s->file == a.file;
+    const bool known = a.file != 0 && s->file != 0, pair = known && s->file == a.file;
+    if (s->descriptions.size() != a.value_count || (known && !pair)) continue;
     if (pair || best == sent_.end()) best = s;
     if (pair) break;
   }
