@@ -1666,5 +1666,37 @@ def test_a_file_is_written_anew_while_others_read_it():
                 assert r["matched"] > 9000 and r["mismatched"] <= r["matched"] / 500, (tracer, r["matched"], r["mismatches"][:9])
 
 
+SPOOL = """
+import multiprocessing, os
+def work(k):
+    for i in range(200):
+        name = "spool/d%d.%d" % (k, i)
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+        if i % 3 == 0:
+            os.listdir("spool")
+        os.unlink(name)
+os.mkdir("spool")
+all = [multiprocessing.get_context("fork").Process(target=work, args=(k,)) for k in range(4)]
+for p in all:
+    p.start()
+for p in all:
+    p.join()
+"""
+
+
+def test_a_directory_is_listed_while_others_make_and_remove_files_in_it():
+    needs_capture()
+    with Tmp() as tmp:
+        trace, script, work = (os.path.join(tmp, name) for name in ("t.feign", "spool.py", "work"))
+        os.mkdir(work)
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(SPOOL)
+        subprocess.run([FEIGN, "record", "-q", "-o", trace, "--", "python3", "-S", script], cwd=work, check=True)
+        with Tmp() as root:
+            r = feign("replay", trace, "--root", root, "--json").json()
+            listings = [m for m in r["mismatches"] if m["op"] == "getdents64"]
+            assert r["matched"] > 3000 and sum(m["count"] for m in listings) < 100, (r["matched"], listings)
+
+
 if __name__ == "__main__":
     main(globals())

@@ -737,10 +737,17 @@ std::vector<Needed> Needs::finish() {
       if (l.bytes >= kDots && (l.over || !any_over))
         said.push_back(unnamed(l, entries[path], by_path));
     if (said.empty()) return;
-    // One of several may have met with what others made or removed at that time.
-    const bool several = said.size() > 2;
-    if (several) std::sort(said.begin(), said.end());
-    int64_t missing = said[several ? said.size() / 2 : 0];
+    // Some of several may have met with what others made or removed at that time: what most say.
+    int64_t missing = said[0];
+    if (said.size() > 2) {
+      std::sort(said.begin(), said.end());
+      ptrdiff_t most = 0;
+      for (auto from = said.begin(), to = from; from != said.end(); from = to) {
+        to = std::upper_bound(from, said.end(), *from);
+        if (to - from > most) missing = *from;
+        most = std::max(most, to - from);
+      }
+    }
     if (root) missing -= static_cast<int64_t>(entry_bytes(kRootMark));
     for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
       const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes

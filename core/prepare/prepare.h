@@ -47,7 +47,7 @@ class Needs {
     uint64_t told = 0;  // up to where that is known from before the trace changed the file
     std::map<uint32_t, uint64_t> attributes;  // by name (string id): greatest length
   };
-  static constexpr size_t kListings = 8;
+  static constexpr size_t kListings = 24;
   struct Listing {  // of a directory, the first times it was read through
     uint32_t handle = 0;
     uint64_t bytes = 0;            // getdents64's results added up

@@ -209,8 +209,9 @@ class Names {
       const Claim& c = claims[i];
       Claim& in = claims[i + kNames];
       if (in.entry == 0) continue;
-      // An open may have made the name or have found it, a rename may have replaced another.
-      const There before = c.before != There::kUnknown ? c.before : c.was;
+      // A rename to a name that nothing told of may have replaced another; an open mostly made it.
+      There before = c.before != There::kUnknown ? c.before : c.was;
+      if (before == There::kUnknown && c.holds == Claim::kAnything) before = There::kNo;
       in.holds = before == There::kUnknown ? Claim::kUnknownChange : Claim::kChange;
       in.bytes = before == c.after ? 0 : c.after == There::kYes ? in.entry : -in.entry;
     }
