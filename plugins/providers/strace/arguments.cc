@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "providers/strace/arguments.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -399,7 +400,14 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       Scan control = s;
       if (s.peek() != '{' || !find_member(control, "msg_control")) return true;
       Scan end = control;
-      if (!end.skip_argument()) return true;
+      Scan flags = s;
+      if (!end.skip_argument() || !flags.skip_argument()) return true;
+      flags.take(',');
+      flags.blanks();
+      const std::string_view how(flags.p, static_cast<size_t>(flags.end - flags.p));
+      // What was only looked at is brought once more.
+      if (how.find("MSG_PEEK") != how.npos || (flags.number(number) && (number & MSG_PEEK)))
+        return true;
       const std::string_view text(control.p, static_cast<size_t>(end.p - control.p));
       size_t at = std::min(text.find("SCM_RIGHTS"), text.find("cmsg_level=0x1, cmsg_type=0x1,"));
       if (at != text.npos) at = text.find_first_of("[{", at);  // before 4.21 {…}
