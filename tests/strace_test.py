@@ -246,6 +246,9 @@ def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
         found = text_of(["7 socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 6]) = 0", '7 openat(AT_FDCWD, "/f", O_RDWR) = 3', '7 write(3, "abc", 3) = 3', "7 fork() = 9", "9 close(3) = 0",
                          "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 11).replace(", 0) =", f", {flags}) ="), "9 recvmsg(6, " + sent % 12, '9 write(12, "12345", 5) = 5'])[0]
         assert "at=3 " in found[-1], (flags, found)
+    # Other calls' values are no descriptors.
+    found = text_of(['openat(AT_FDCWD, "/f", O_RDWR) = 3', "sendmsg(5, " + sent % 3, 'vmsplice(6, [{iov_base="1234567", iov_len=7}], 1, 0) = 7', "fsync(7) = 0"])[0]
+    assert "7" in found[-2].partition("[")[2] and "[not a file]" in found[-1], found
     # The call that brings several names them in order; -s cut this one.
     found = text_of(['openat(AT_FDCWD, "/f", O_RDWR) = 3', "sendmsg(5, " + rights % ("cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, ", "cmsg_data=[3, ...]"), "fsync(4) = 0"])[0]
     assert "[not a file]" in found[-1], found

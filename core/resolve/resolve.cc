@@ -1328,15 +1328,15 @@ const char* Resolve::apply(Record& r) {
     case Effect::kSemaphore:
       a.handle = a.file = a.path = 0;
       return nullptr;
-    case Effect::kUse:
-    case Effect::kFlush:
-    case Effect::kFlock:
     case Effect::kSend:
     case Effect::kReceive:
       fill(a, find(t, a.handle, hint));
       if (ok && a.value_count != 0) effect == Effect::kSend ? send(a, t) : receive(a, t);
       r.set_values({});
       return nullptr;
+    case Effect::kUse:
+    case Effect::kFlush:
+    case Effect::kFlock:
     case Effect::kList:
       fill(a, find(t, a.handle, hint));
       return nullptr;
