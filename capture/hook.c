@@ -255,6 +255,41 @@ static inline void put_fds(struct feign_record* r, long address, long result) {
   feign_put_value(r, (uint64_t)((const int*)address)[1]);
 }
 
+/* What brings descriptors in a message, behind @p c or first. As many bytes as the message has of
+ * such, the kernel has read, or written. */
+static const struct cmsghdr* next_rights(const struct msghdr* m, const struct cmsghdr* c) {
+  const size_t align = sizeof(size_t) - 1;
+  const uint8_t* at = m->msg_control;
+  if (at == 0) return 0;
+  const uint8_t* const end = at + m->msg_controllen;
+  if (c != 0) at = (const uint8_t*)c;
+  for (int passed = c == 0;; passed = 1) {
+    if ((size_t)(end - at) < sizeof *c) return 0;
+    c = (const struct cmsghdr*)at;
+    if (c->cmsg_len < sizeof *c || c->cmsg_len > (size_t)(end - at)) return 0;
+    if (passed && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) return c;
+    const size_t whole = (c->cmsg_len + align) & ~align;
+    if (whole > (size_t)(end - at)) return 0;
+    at += whole;
+  }
+}
+
+static inline size_t rights_in(const struct cmsghdr* c) {
+  return (c->cmsg_len - sizeof *c) / sizeof(int);
+}
+
+/* What was only looked at is brought once more. */
+static void put_rights(struct feign_record* r, long address, long flags, long result) {
+  enum { kMost = 253 }; /* SCM_MAX_FD; a socket that passes none takes any number */
+  if (result < 0 || (flags & MSG_PEEK)) return;
+  const struct msghdr* const m = (const struct msghdr*)address;
+  for (const struct cmsghdr* c = 0; (c = next_rights(m, c)) != 0;) {
+    const size_t count = rights_in(c);
+    if (r->values + count > kMost || !has_room(r, 9 * count)) return;
+    for (size_t i = 0; i < count; ++i) feign_put_value(r, ((const uint32_t*)(c + 1))[i]);
+  }
+}
+
 static void put_times(struct feign_record* r, long address, long result, int form) {
   if (form == 2) { /* struct utimbuf */
     STRUCT(t, struct utimbuf, address);
@@ -903,17 +938,8 @@ static __attribute__((noinline)) void gets_fds(const struct described* d, const 
     return;
   }
   const struct msghdr* const m = (const struct msghdr*)a[1];
-  const size_t align = sizeof(size_t) - 1;
-  const uint8_t *at = m->msg_control, *const end = at + m->msg_controllen;
-  while (at != 0 && (size_t)(end - at) >= sizeof(struct cmsghdr)) {
-    const struct cmsghdr* const c = (const struct cmsghdr*)at;
-    if (c->cmsg_len < sizeof *c || c->cmsg_len > (size_t)(end - at)) return;
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-      for (size_t i = 0; (i + 1) * sizeof(int) <= c->cmsg_len - sizeof *c; ++i)
-        feign_note_descriptor(((const uint32_t*)(c + 1))[i]);
-    if (((c->cmsg_len + align) & ~align) > (size_t)(end - at)) return;
-    at += (c->cmsg_len + align) & ~align;
-  }
+  for (const struct cmsghdr* c = 0; (c = next_rights(m, c)) != 0;)
+    for (size_t i = 0; i < rights_in(c); ++i) feign_note_descriptor(((const uint32_t*)(c + 1))[i]);
 }
 
 static inline int sampled_out(struct thread* t) {

@@ -587,6 +587,8 @@ def put(op, arg, befores):
         return f"put_{arg.role}(r, a[{i}], result);"
     if arg.role == "acl":
         return f"put_acl(r, a[{i}], a[{i + 1}], result);"
+    if arg.role == "rights":
+        return f"put_rights(r, a[{i}], a[{i + 1}], result);"
     if arg.role == "times":
         form = 1 if "timeval" in arg.type else 2 if "utimbuf" in arg.type else 0
         return f"put_times(r, a[{i}], result, {form});"
@@ -617,7 +619,7 @@ def capture(layer):
         flags = [name for name, holds in (
             ("kState", op.kind in ("open", "close", "dup", "process") or op.effect in ("fcntl", "map", "unmap", "remap")),
             ("kData", op.kind in ("read", "write")),
-            ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov") for a in op.args)),
+            ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov", "rights") for a in op.args)),
             ("kAlone", op.effect in ("exec", "exit", "exit_group")),
             ("kAtStart", op.effect in ("close", "connect", "send", "write", "pwrite", "pwrite2")),
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone")),

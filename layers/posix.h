@@ -36,6 +36,7 @@
  *   iov         an array of {iov_base, iov_len}; the lengths become values
  *   times       an array of two times; four values: s and ns of access, s and ns of change
  *   stat, statx a struct that tells size and mode    fds    an array of two new descriptors
+ *   rights      a message; the descriptors that it brings become values
  *   result      a pointer to what is the result in truth
  *   struct:MEMBER=ROLE,…   members of a struct that is passed by address
  *   NAME=ROLE   another name than the parameter's

@@ -478,6 +478,51 @@ def test_descriptors_that_come_from_others():
     both("gets", "python3", "-S", "-c", GETS)
 
 
+SENDS = """
+import ctypes, os, socket
+a, b = socket.socketpair()
+f = os.open("passed", os.O_RDWR | os.O_CREAT, 0o600)
+others = [os.open(f"other{i}", os.O_RDWR | os.O_CREAT, 0o600) for i in range(100)]
+call = ctypes.CDLL(None, use_errno=True)
+if os.fork() == 0:
+    os.closerange(f, others[-1] + 1)
+    assert len(b.recvmsg(1, socket.CMSG_SPACE(4), socket.MSG_PEEK)[1]) == 1   # once more with the message itself
+    (g,) = socket.recv_fds(b, 1, 1)[1]
+    os.write(g, b"child")
+    rest = socket.recv_fds(b, 1, 100)[1]
+    os.write(rest[99], b"12345")
+    assert len(socket.recv_fds(b, 1, 1)[1]) == 1   # of two
+    for there in (0, 8, 1 << 40):
+        assert call.recvmsg(b.fileno(), ctypes.c_void_p(there), 0) == -1 and ctypes.get_errno() == 14
+        assert call.sendmsg(b.fileno(), ctypes.c_void_p(there), 0) == -1 and ctypes.get_errno() == 14
+    os._exit(0)
+os.write(f, b"parent")
+os.write(others[99], b"123")
+socket.send_fds(a, [b"x"], [f])
+socket.send_fds(a, [b"x"], others)
+socket.send_fds(a, [b"x"], others[:2])
+os.wait()
+assert os.lseek(f, 0, os.SEEK_CUR) == 11 and os.lseek(others[99], 0, os.SEEK_CUR) == 8
+"""
+
+
+def test_descriptors_that_a_message_brings_are_those_that_were_sent():
+    both("sends", "python3", "-S", "-c", SENDS)
+    with Tmp() as tmp:
+        trace, text, root = (os.path.join(tmp, n) for n in ("t.feign", "t.txt", "root"))
+        done = subprocess.run([FEIGN, "record", "-o", trace, "--", "python3", "-S", "-c", SENDS], cwd=tmp, check=False)
+        assert done.returncode == 0
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            found = [(m[1], m[2]) for m in re.finditer(r"write\(fd=#(\d+), count=[56]\) = [56] <[^>]*> at=(\d+) .*/passed", f.read())]
+        os.mkdir(root)
+        only = ("--with", f"filter,path={tmp}/*", "--root", root)
+        r = feign("replay", trace, *only, "--require", 1)
+        assert r.status == 0, (r.err, found)
+        assert [os.path.getsize(root + os.path.join(tmp, n)) for n in ("passed", "other99")] == [11, 8]
+        assert len(found) == 2 and found[0][0] == found[1][0] and found[1][1] == "6", found
+
+
 def test_cpu_time():
     """Two programs on one processor: half of each pause is waiting, which no call tells."""
     needs_capture()
