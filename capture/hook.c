@@ -348,6 +348,19 @@ static void put_fcntl(struct feign_record* r, const long* a, long result) {
   }
 }
 
+static void put_ioctl(struct feign_record* r, const long* a, long result) {
+  if ((uint32_t)a[1] != FICLONERANGE) {
+    feign_put_value(r, (uint64_t)a[2]);
+    return;
+  }
+  STRUCT(range, struct file_clone_range, a[2]);
+  if (range == 0) return;
+  feign_put_value(r, (uint64_t)range->src_fd);
+  feign_put_value_at(r, 2, range->src_offset);
+  feign_put_length(r, range->src_length);
+  feign_put_offset(r, range->dest_offset);
+}
+
 static void put_bind(struct feign_record* r, const long* a, long result) {
   const struct sockaddr_un* address = (const struct sockaddr_un*)a[1];
   if (unsure(result) || address == 0 || a[2] <= (long)offsetof(struct sockaddr_un, sun_path) ||

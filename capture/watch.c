@@ -391,7 +391,8 @@ static __attribute__((noinline)) struct outcome hooked_and_watched(struct regist
   if (!me->begun) be_node(me, me->node);
   const struct described* const d = &kDescribed[number];
   if (me->node == 0 || d->fill == 0) return hooked(x, 0);
-  if (number == SYS_ioctl && (uint32_t)x->a[1] != FICLONE) return hooked(x, 0); /* isatty … */
+  if (number == SYS_ioctl && (uint32_t)x->a[1] != FICLONE && (uint32_t)x->a[1] != FICLONERANGE)
+    return hooked(x, 0); /* isatty … */
   const int makes = (d->flags & kSpecial) != 0;
   w->busy = 1;
   struct outcome out;

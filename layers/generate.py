@@ -609,7 +609,7 @@ def capture(layer):
     out, rows, watched, fills = [HEAD], [], [], []
     for op in layer.ops:
         befores, lines = [], []
-        if op.effect in ("fcntl", "bind", "connect", "accept"):
+        if op.effect in ("fcntl", "ioctl", "bind", "connect", "accept"):
             lines = [put(op, a, befores) for a in op.args if a.form == "kPlain"] + [f"put_{op.effect}(r, a, result);"]
         elif op.effect != "aio":
             for a in op.args:

@@ -82,6 +82,75 @@ def test_all_calls_with_pages_touched():
     replays_all(None, ("-f", "-ttt", "-T", "-y"), "--replayer", "posix,touch=protection")
 
 
+CLONES = """
+import fcntl, os, struct
+def clone(to, *range):   # source, where in it, how much, where to
+    fcntl.ioctl(to, 0x4020940d, struct.pack("qQQQ", *range))
+source, some, all, even, larger = (os.open(name, os.O_RDWR | os.O_CREAT, 0o600) for name in ("source", "some", "all", "even", "larger"))
+clone(some, source, 8192, 4096, 16384)
+assert os.lseek(some, 0, os.SEEK_END) == 20480
+clone(some, source, 12288, 0, 20480)
+assert os.lseek(some, 0, os.SEEK_END) == 28772
+clone(some, some, 16384, 4096, 0)
+assert os.lseek(some, 0, os.SEEK_END) == 28772 and len(os.pread(some, 1 << 20, 0)) == 28772
+fcntl.ioctl(all, 0x40049409, source)
+assert len(os.read(all, 1 << 20)) == 20580
+os.write(even, b"x" * 8192)
+os.ftruncate(larger, 100000)
+fcntl.ioctl(larger, 0x40049409, even)
+assert os.lseek(larger, 0, os.SEEK_END) == 100000
+fcntl.ioctl(all, 0xc0189436, bytearray(struct.pack("QQHHIqQQiI", 0, 4096, 1, 0, 0, source, 0, 0, 0, 0)))
+for range, error in (((source, 1, 4096, 0), 22), ((source, 0, 1 << 20, 0), 22), ((99, 0, 4096, 0), 9)):
+    try:
+        clone(some, *range)
+        assert False
+    except OSError as e:
+        assert e.errno == error, e
+"""
+
+
+def test_clones():
+    """What FICLONE and FICLONERANGE make of files, where a file system has them."""
+    if os.geteuid() != 0:
+        raise Skip("only root mounts a file system")
+    for kind, size in (("xfs", 400), ("btrfs", 200)):
+        with tempfile.TemporaryDirectory(prefix="feign-test.") as tmp:
+            image, mount = os.path.join(tmp, "image"), os.path.join(tmp, "mount")
+            os.mkdir(mount)
+            with open(image, "wb") as f:
+                f.truncate(size << 20)
+            if shutil.which("mkfs." + kind) and all(subprocess.run(c, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+                                                    for c in (["mkfs." + kind, "-q", image], ["mount", "-o", "loop", image, mount])):
+                try:
+                    return clones(tmp, mount)
+                finally:
+                    subprocess.run(["umount", "-l", mount], check=True)
+    raise Skip("neither xfs nor btrfs can be mounted")
+
+
+def clones(tmp, mount):
+    recorders = {"strace": ("strace", "-f", "-ttt", "-o"), "raw": ("strace", "-f", "-ttt", "-X", "raw", "-y", "-o"), "record": (os.path.join(BUILD, "core", "feign"), "record", "-o")}
+    for name, command in recorders.items():
+        if not shutil.which(command[0]) or (name == "record" and (sanitized() or not os.path.exists(os.path.join(BUILD, "capture", "libfeign-capture.so")))):
+            continue
+        work, root, trace = os.path.join(mount, name), os.path.join(mount, name + ".root"), os.path.join(tmp, name)
+        os.mkdir(work)
+        with open(os.path.join(work, "source"), "wb") as f:
+            f.write(b"x" * 20580)
+        subprocess.run([*command, trace, *(["--"] if name == "record" else []), "python3", "-S", "-c", CLONES], cwd=work, check=True)
+        for more in ((), ("--order", "depend"), ("--replayer", "posix,verify=yes"), ("--with", "replicate,copies=2"), ("--with", "scale,size=2")):
+            shutil.rmtree(root, ignore_errors=True)
+            os.mkdir(root)
+            done = feign("replay", trace, "--root", root, *(("--cwd", work) if name != "record" else ()), "--json", "--with", f"filter,path={work}/*", *more)
+            assert done.status == 0, (name, more, done.err)
+            r = done.json()
+            assert r["mismatched"] == 0 and "ioctl" in r["ops"], (name, more, r["mismatches"], r["ops"])
+            if "replicate,copies=2" not in more:
+                times = 2 if "scale,size=2" in more else 1
+                sizes = {n: os.path.getsize(os.path.join(root + work, n)) // times for n in ("source", "some", "all", "larger")}
+                assert sizes == {"source": 20580, "some": 28772, "all": 20580, "larger": 100000}, (name, more, sizes)
+
+
 def test_small_mappings_are_read_as_the_programs_faults_did():
     strace = shutil.which("strace")
     if not strace or sanitized():

@@ -938,6 +938,25 @@ def test_a_file_of_unknown_origin_waits_for_its_name():
         assert report["mismatched"] == 0 and sizes == {"/w": None}, (sizes, report["mismatches"])
 
 
+def test_clones_of_ranges():
+    """What they are of must be there, as much as they say, or as their copy shows; whether the file system here has them is another matter."""
+    opens = ['1 1.0 openat(AT_FDCWD, "/a", O_RDONLY) = 3', '1 1.1 openat(AT_FDCWD, "/b", O_RDWR|O_CREAT|O_TRUNC, 0666) = 4']
+    to_end = "{src_fd=3, src_offset=4096, src_length=0, dest_offset=8192}) = 0"
+    for how, size in ((["BTRFS_IOC_CLONE_RANGE or FICLONERANGE, {src_fd=3, src_offset=8192, src_length=4096, dest_offset=65536}) = 0"], 12288),
+                      (["0x4020940d, {src_fd=3</a>, src_offset=8192, src_length=4097, dest_offset=0}) = 0"], 12289),
+                      (["0x4020940d /* BTRFS_IOC_CLONE_RANGE or FICLONERANGE */, " + to_end], 4096), (["FICLONERANGE, " + to_end, 8292], 4196),
+                      (["BTRFS_IOC_CLONE or FICLONE, 3) = 0", 777], 777), (["FICLONERANGE, 0x7ffe) = -1 EFAULT (Bad address)"], 0)):
+        lines = opens + ["1 1.2 ioctl(4, " + how[0]] + [f"1 1.3 lseek(4, 0, SEEK_END) = {end}" for end in how[1:]]
+        report, sizes = replayed(lines)
+        assert sizes["/a"] == size, (how, sizes)
+        assert len(report["mismatches"]) <= len(how), report
+    lines = [*opens, "1 1.2 ioctl(4, FICLONERANGE, " + to_end, "1 1.3 lseek(4, 0, SEEK_END) = 9000",
+             "1 1.4 ioctl(4, BTRFS_IOC_FILE_EXTENT_SAME or FIDEDUPERANGE, {src_offset=0, src_length=4096, dest_count=1, info=[{dest_fd=3, dest_offset=0}]} => {info=[{bytes_deduped=4096, status=0}]}) = 0"]
+    found = calls(lines)
+    assert len(found) == 4 and found[2].endswith("src_offset=4096, src_length=0, dest_offset=8192) = 0"), found
+    assert "changes no" in replayed(lines)[0]["left_out"][0]["why"]
+
+
 def test_a_copy_of_which_one_file_is_left_out():
     """It is as if the other end were a pipe."""
     lines = ['1 1.0 openat(AT_FDCWD, "/in/a", O_RDONLY) = 3', '1 1.1 openat(AT_FDCWD, "/out/b", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 4',

@@ -17,7 +17,8 @@ namespace {
 
 // What an entry of this name adds to getdents64's result (getdents(2)).
 uint64_t entry_bytes(std::string_view name) { return (19 + name.size() + 1 + 7) / 8 * 8; }
-constexpr uint64_t kDots = 48;  // bytes of "." and ".." in a listing
+constexpr uint64_t kDots = 48;         // bytes of "." and ".." in a listing
+constexpr uint64_t kLeastBlock = 512;  // ranges end at blocks' ends, or at the file's
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -32,9 +33,15 @@ void Needs::grew(uint32_t file, uint64_t size) {
   Seen& s = seen(file);
   if (size <= s.now) return;
   s.now = size;
-  if ((s.exact && s.changed) || size <= s.appended) return;
   Namespace::File& f = names_.file(file);
-  if (f.created && f.certain) return;
+  if ((s.exact && s.changed) || size <= s.appended || (f.created && f.certain)) {
+    // Not there before the trace: it had come from another file.
+    const auto at = cloned_.find(file);
+    if (at == cloned_.end() || size <= at->second.to) return;
+    const Clone clone = at->second;
+    cloned_.erase(at);
+    return grew(clone.source, clone.from + (size - clone.to));
+  }
   f.created = false;  // O_CREAT found it there
   s.initial = std::max(s.initial, size - s.appended);
 }
@@ -154,6 +161,20 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       s.changed = true;
       return;
     }
+    case Effect::kIoctl: {  // FICLONE, FICLONERANGE: so much of the source must be there
+      if (a.result < 0 || a.value_count < 3) return;
+      const auto from = own_.find(static_cast<uint32_t>(a.values[1]));
+      if (from == own_.end()) return;
+      const uint64_t begin = a.values[2], end = begin + a.length;
+      grew(from->second, end);
+      if (a.length != 0 && end % kLeastBlock != 0) seen(from->second).exact = true;
+      const uint64_t length = a.length != 0 ? a.length : seen(from->second).now - begin;
+      Seen& s = seen(file);
+      s.now = std::max(s.now, a.offset + length);
+      s.changed = true;
+      if (a.length == 0 && from->second != file) cloned_[file] = {from->second, begin, a.offset};
+      return;
+    }
     case Effect::kAio:
       if (a.result <= 0) return;
       if (a.flags == 1 || a.flags == 8) wrote(a, file, a.length);
@@ -206,6 +227,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kTruncate:  // by its name below /proc/self/fd
     case Effect::kFtruncate:
       if (a.result < 0) return;
+      cloned_.erase(file);
       seen(file).changed = true;
       seen(file).exact = true;
       seen(file).now = a.length;

@@ -47,6 +47,10 @@ class Needs {
     uint64_t told = 0;  // up to where that is known from before the trace changed the file
     std::map<uint32_t, uint64_t> attributes;  // by name (string id): greatest length
   };
+  struct Clone {  // of all that a file has from there on; how much that is, only the copy may tell
+    uint32_t source = 0;
+    uint64_t from = 0, to = 0;
+  };
   static constexpr size_t kListings = 24;
   struct Listing {  // of a directory, the first times it was read through
     uint32_t handle = 0;
@@ -88,8 +92,9 @@ class Needs {
   std::map<uint32_t, std::vector<Listing>> listings_;
   std::unordered_set<uint32_t> elsewhere_;  // handles that list from another place than the start
   std::unordered_set<uint32_t> changed_;    // paths whose names or attributes the trace changes
-  std::unordered_set<uint32_t> guessed_;    // files that are there only because they were refused
-  std::unordered_set<uint32_t> moved_;      // of these, directories that were renamed or removed
+  std::unordered_map<uint32_t, Clone> cloned_;  // by the copy
+  std::unordered_set<uint32_t> guessed_;  // files that are there only because they were refused
+  std::unordered_set<uint32_t> moved_;    // of these, directories that were renamed or removed
 };
 
 struct Prepared {

@@ -50,8 +50,9 @@ enum class Effect : uint8_t {
   kSetXattr,
   kRemoveXattr,
   kMknod,
-  kBind,   // a socket becomes a name; without a path it is not about files
-  kIoctl,  // FICLONE makes one file's bytes another's; FIOCLEX and FIONCLEX are as F_SETFD
+  kBind,  // a socket becomes a name; without a path it is not about files
+  // FICLONE and FICLONERANGE make one file's bytes another's; FIOCLEX and FIONCLEX are as F_SETFD
+  kIoctl,
   kUmask,
   kTruncate,
   kFtruncate,

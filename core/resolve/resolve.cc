@@ -1124,11 +1124,12 @@ const char* Resolve::apply(Record& r) {
       effect == Effect::kMapped)
     if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;
   if (effect == Effect::kBind && a.path == 0) return "network";
-  if (effect == Effect::kIoctl && a.flags != FICLONE) {
+  if (effect == Effect::kIoctl && a.flags != FICLONE && a.flags != FICLONERANGE) {
     auto& descriptors = thread().table->map;
     const auto at = descriptors.find(FEIGN_FD_OF(a.handle));
     if (a.result == 0 && at != descriptors.end() && (a.flags == FIOCLEX || a.flags == FIONCLEX))
       at->second.close_on_exec = a.flags == FIOCLEX;
+    if (a.flags == FIDEDUPERANGE) return "FIDEDUPERANGE changes no file's bytes";
     return "requests that are not about storage";
   }
   a.stream = thread().now;
@@ -1457,11 +1458,21 @@ const char* Resolve::apply(Record& r) {
       path_call(r, t, effect);
       return nullptr;
     case Effect::kIoctl: {
-      Description* from = find(t, FEIGN_FD(a.value_count > 0 ? a.values[0] : 0), 0);
+      if (a.value_count == 0) {  // the range could not be read
+        fill(a, find(t, a.handle, hint));
+        return nullptr;
+      }
+      const uint64_t fd = a.values[0], begin = a.value_count > 2 ? a.values[2] : 0;
+      Description* from = find(t, FEIGN_FD(fd), 0);
       fill(a, find(t, a.handle, hint));
       a.handle2 = from != nullptr ? from->handle : 0;
-      if (ok && a.file != 0 && from != nullptr && from->file != 0)
-        names_.file(a.file).size = names_.file(from->file).size;
+      r.set_values(std::array<uint64_t, 3>{fd, from != nullptr ? from->file : 0, begin});
+      if (ok && a.file != 0 && from != nullptr && from->file != 0) {
+        uint64_t& size = names_.file(a.file).size;
+        const uint64_t whole = names_.file(from->file).size;  // no length: up to the end
+        const uint64_t length = a.length != 0 ? a.length : whole - std::min(whole, begin);
+        size = std::max(size, a.offset + length);
+      }
       return nullptr;
     }
     case Effect::kChroot:

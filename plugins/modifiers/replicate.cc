@@ -144,6 +144,8 @@ class Replicate {
       for (uint64_t& handle : mapped_) handle = number(static_cast<uint32_t>(handle), copy);
     if (std::any_of(std::begin(kCopy), std::end(kCopy), is) && mapped_.size() > 2)
       mapped_[2] = number(static_cast<uint32_t>(mapped_[2]), copy);
+    if (is("ioctl") && mapped_.size() > 1)
+      mapped_[1] = number(static_cast<uint32_t>(mapped_[1]), copy);
   }
 
   uint32_t path(uint32_t id, uint32_t copy) {

@@ -75,7 +75,7 @@ class Scale {
     switch (info->kind) {
       case FEIGN_KIND_READ:
       case FEIGN_KIND_WRITE:
-        if (a.op == ioctl_) return FEIGN_OK;
+        if (a.op == ioctl_) return clone(a);
         if (contains(copies_, a.op)) return copy(a);
         return data(a);
       case FEIGN_KIND_SEEK:
@@ -142,6 +142,15 @@ class Scale {
     values_.assign(a.values, a.values + a.value_count);
     for (const size_t i : {size_t{0}, size_t{1}, size_t{3}})
       if (i < values_.size() && values_[i] != FEIGN_NO_OFFSET) values_[i] = at(values_[i]);
+    return host_->set_values(host_, &a, values_.data(), a.value_count);
+  }
+
+  // Of one file's bytes: where they begin in it is among the values.
+  feign_status clone(feign_activity& a) {
+    range(a);
+    if (a.value_count < 3) return FEIGN_OK;
+    values_.assign(a.values, a.values + a.value_count);
+    values_[2] = at(values_[2]);
     return host_->set_values(host_, &a, values_.data(), a.value_count);
   }
 

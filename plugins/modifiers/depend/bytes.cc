@@ -142,10 +142,13 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
       if (a.handle2 == 0 || a.value_count < 4 || a.values[2] == 0 || done == 0) return;
       return write(files_[static_cast<uint32_t>(a.values[2])], a.values[3], done, appends);
     }
-    case Effect::kIoctl:  // FICLONE
+    case Effect::kIoctl: {  // FICLONE, FICLONERANGE; no length: up to the end
+      const uint64_t begin = a.value_count > 2 ? a.values[2] : 0;
       if (const Handle* const from = handles_.find(a.handle2); from != nullptr && from->file != 0)
-        read(files_[from->file], 0, UINT64_MAX, UINT64_MAX);
-      return set_size(file(), file().size, 0);
+        read(files_[from->file], begin, a.length != 0 ? a.length : UINT64_MAX - begin, a.length);
+      if (a.length != 0) return write(file(), a.offset, a.length, false);
+      return set_size(file(), file().size, a.offset);
+    }
     case Effect::kTruncate:
     case Effect::kFtruncate: {
       File& f = file();

@@ -726,7 +726,10 @@ struct Context {
 
   int64_t clone(const feign_activity& a, int fd) {
     const int from = descriptor(a.handle2);
-    return from < 0 ? -EBADF : checked(::ioctl(fd, FICLONE, from));
+    if (from < 0) return -EBADF;
+    if (a.flags == FICLONE) return checked(::ioctl(fd, FICLONE, from));
+    file_clone_range range{from, value(a, 2), a.length, a.offset};
+    return checked(::ioctl(fd, FICLONERANGE, &range));
   }
 
   // ---- files in memory --------------------------------------------------------------------------

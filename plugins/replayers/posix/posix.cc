@@ -238,6 +238,9 @@ int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing
         written.forget(a.file, a.marks & FEIGN_APPENDS ? 0 : a.offset,
                        a.marks & FEIGN_APPENDS ? UINT64_MAX : a.offset + a.length);
       return result;
+    case Effect::kIoctl:
+      written.forget(a.file, a.offset, a.length != 0 ? a.offset + a.length : UINT64_MAX);
+      return result;
     case Effect::kFallocate: {
       constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
       if (a.flags & ~uint32_t{FALLOC_FL_KEEP_SIZE})
