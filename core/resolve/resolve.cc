@@ -338,8 +338,8 @@ void Resolve::send(const feign_activity& a, Thread& t) {
   sent_.pop_front();
 }
 
-// Which message it is, a pair of sockets tells; else it is the first that has as many. What was sent
-// to somebody who was not traced is not what came from another one.
+// Which message it is, a pair of sockets tells; else it is the first that has as many. What was
+// sent to somebody who was not traced is not what came from another one.
 void Resolve::receive(const feign_activity& a, Thread& t) {
   auto best = sent_.end();
   for (auto s = sent_.begin(); s != sent_.end(); ++s) {
