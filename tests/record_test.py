@@ -1736,11 +1736,17 @@ def test_a_directory_is_listed_while_others_make_and_remove_files_in_it():
         os.mkdir(work)
         with open(script, "w", encoding="utf-8") as f:
             f.write(SPOOL)
-        subprocess.run([FEIGN, "record", "-q", "-o", trace, "--", "python3", "-S", script], cwd=work, check=True)
-        with Tmp() as root:
-            r = feign("replay", trace, "--root", root, "--json").json()
-            listings = [m for m in r["mismatches"] if m["op"] == "getdents64"]
-            assert r["matched"] > 3000 and sum(m["count"] for m in listings) < 100, (r["matched"], listings)
+        others = []
+        for _ in range(3):  # a process that is off its processor in the middle of a call leaves little to tell its place
+            shutil.rmtree(os.path.join(work, "spool"), ignore_errors=True)
+            subprocess.run([FEIGN, "record", "-q", "-o", trace, "--", "python3", "-S", script], cwd=work, check=True)
+            with Tmp() as root:
+                r = feign("replay", trace, "--root", root, "--json").json()
+                assert r["matched"] > 3000, r["matched"]
+                others.append(sum(m["count"] for m in r["mismatches"] if m["op"] == "getdents64"))
+            if others[-1] < 60:
+                return
+        raise AssertionError(others)
 
 
 if __name__ == "__main__":

@@ -1039,6 +1039,33 @@ def test_who_opened_a_file_reads_from_its_beginning():
         assert order(opens + over) == ["3", "10", "4", "5", "10", "8"]
 
 
+def test_a_write_over_the_end_of_a_page_is_seen_in_two_steps():
+    with Tmp() as tmp:
+        begin = ['100 openat(AT_FDCWD</x>, "log", O_WRONLY|O_CREAT|O_APPEND|O_TRUNC, 0666) = 3</x/log> <0.000001>', "100 write(3</x/log>, \"x\"..., 4061) = 4061 <0.000001>"]
+        # The end of the first page is neither's: that of process 101, of which that was seen, came then, and the other one last.
+        got = order_of(tmp, [*begin, "100 write(3</x/log>, \"y\"..., 15 <unfinished ...>", "101 write(4</x/log>, \"z\"..., 44 <unfinished ...>",
+                             "102 lseek(5</x/log>, 0, SEEK_END) = 4096 <0.000001>", "101 <... write resumed>) = 44 <0.000003>", "102 lseek(5</x/log>, 0, SEEK_END) = 4105 <0.000001>",
+                             "100 <... write resumed>) = 15 <0.000009>"])
+    assert [pid for pid, _ in got][2:] == [102, 101, 102, 100], got
+
+
+def test_what_a_directory_holds_stays_known():
+    made, opens = '100 mkdir("/d", 0777) = 0 <0.000001>', '100 openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 4 <0.000001>'
+    listing = ["100 getdents64(4, 0x1 /* {} entries */, 32768) = {} <0.000001>", "100 getdents64(4, 0x1 /* 0 entries */, 32768) = 0 <0.000001>", "100 close(4) = 0 <0.000001>"]
+    shows = lambda size: [opens, *(line.format(size // 24, size) for line in listing)]
+    begun, over = '101 openat(AT_FDCWD, "/d/b", O_WRONLY|O_CREAT|O_TRUNC, 0666 <unfinished ...>', "101 <... openat resumed>) = 3 <0.000009>"
+    # A name that nothing told of is made, mostly; and a listing that shows more than was made may only have been taken too early.
+    for before in ([made, '100 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 5 <0.000001>'],
+                   [made, '100 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT|O_EXCL, 0666) = 5 <0.000001>', *shows(96)]):
+        with Tmp() as tmp:
+            order = order_of(tmp, [*before, begun, *shows(96), over])
+        assert order[-4:-2] == [(101, "3"), (100, "96")], order
+    # … but not if several do.
+    with Tmp() as tmp:
+        order = order_of(tmp, [*before[:2], *10 * shows(96), begun, *shows(96), over])
+    assert order[-1] == (101, "3"), order
+
+
 def test_descriptors_without_names_are_what_their_processes_opened():
     opens = ['100 openat(AT_FDCWD, "/x/log", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3 <0.000001>']
     race_of = ["100 write(3, \"y\"..., 5 <unfinished ...>", "101 pread64({fd}, \"y\"..., 8192, 0) = 5 <0.000001>", "100 <... write resumed>) = 5 <0.000003>"]

@@ -203,7 +203,7 @@ class Names {
     for (Claim& c : claims) {
       if (c.name < there_.size()) c.was = there_[c.name];
       const auto at = c.holds != Claim::kAnything ? held_.find(c.name) : held_.end();
-      c.held = at != held_.end() ? at->second : -1;
+      c.held = at != held_.end() ? at->second.bytes : -1;
     }
     for (size_t i = 0; i < kNames; ++i) {
       const Claim& c = claims[i];
@@ -284,10 +284,13 @@ class Names {
         continue;
       }
       const int64_t now = c.leaves(c.held);
+      if (effect == Effect::kList && c.held >= 0 && now >= 0 &&
+          !held_[c.name].disagrees(static_cast<int32_t>(now)))
+        continue;
       if (c.holds == Claim::kUnknownChange || c.after == There::kNo || now > INT32_MAX)
         held_.erase(c.name);
       else if (now >= 0)
-        held_[c.name] = static_cast<int32_t>(now);
+        held_[c.name].bytes = static_cast<int32_t>(now);
       if (effect == Effect::kList) continue;  // the directory may have another name by now
       if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
       there_[c.name] = c.after;
@@ -333,9 +336,21 @@ class Names {
     return directory_[name] != name ? directory_[name] : 0;
   }
 
+  // Bytes of entries. One listing that shows others may have been taken in another order than it
+  // was; if several show the same difference, somebody unseen made it.
+  struct Held {
+    int32_t bytes = 0, off = 0;
+    uint32_t times = 0;
+    bool disagrees(int32_t shown) {
+      constexpr uint32_t kMost = 8;
+      times = shown - bytes == off ? times + 1 : 1;
+      off = shown - bytes;
+      return off != 0 && times >= kMost;
+    }
+  };
   std::vector<There> there_;                      // by name
   std::vector<uint32_t> directory_;               // by name; itself: it has none
-  std::unordered_map<uint32_t, int32_t> held_;    // bytes of entries, by directory
+  std::unordered_map<uint32_t, Held> held_;       // by directory
   std::unordered_set<uint64_t> listing_;          // who has read a part of a directory
   std::unordered_map<uint64_t, uint32_t> whole_;  // by directory and name
   bool moved_ = false;
