@@ -925,7 +925,8 @@ Lane* Provider::first() {
       },
       [&](size_t late, size_t early, feign::Overtakes by_claims) {
         return shared_.overtakes(heap_[late].second->shown, heap_[early].second->shown, by_claims);
-      });
+      },
+      [&](size_t i) { return heap_[i].second->front().end; });
   Lane* const lane = heap_[at].second;
   if (const feign::Call* const call = lane->call(); call != nullptr) {
     there_.note(call->effect, lane->claims, lane->front().a, host_);

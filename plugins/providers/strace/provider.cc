@@ -237,7 +237,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                        [&](size_t late, size_t early, Overtakes by_claims) {
                          return trace_.shared.overtakes(sources_[late]->front().shown,
                                                         sources_[early]->front().shown, by_claims);
-                       })]
+                       },
+                       [&](size_t i) { return sources_[i]->front().ended(); })]
               .get();
     }
     Held& next = best->front();

@@ -185,7 +185,8 @@ feign_status Source::fill() {
                 return (i < rivals.size() ? rivals[i] : next_)->shown;
               };
               return trace_.shared.overtakes(of(late), of(early), by_claims);
-            });
+            },
+            [&](size_t i) { return (i < rivals.size() ? rivals[i] : next_)->ended(); });
         at < rivals.size())
       next_ = rivals[at];
   return FEIGN_OK;
