@@ -840,6 +840,17 @@ def test_of_files_that_are_merged_too():
              "t.4": [f"{at % 1} access(\"/d\", F_OK) = -1 ENOENT (No such file or directory) <3.000000>"]}
     same(calls(trace, name="t"), ['access(pathname="/d", mode=F_OK) = -ENOENT', 'mkdir(pathname="/d", mode=0755) = 0', 'mkdir(pathname="/d", mode=0755) = -EEXIST',
                                   'mkdir(pathname="/e", mode=0755) = -EEXIST'])
+    # Of two writes, each of which may be what was found, the one that ended first.
+    open_log, write = 'open("/log", O_WRONLY|O_CREAT|O_APPEND|O_TRUNC, 0666) = 3 <0.000001>', "write(3</log>, \"x\"..., 15) = 15"
+    trace = {"t.1": [f"{at % 0} {open_log}", f"{at % 1} {write} <8.000000>"], "t.2": [f"{at % 1} {write} <3.000000>"], "t.3": [f"{at % 2} lseek(3</log>, 0, SEEK_END) = 15 <1.000000>"]}
+    with Tmp() as tmp:
+        for name, lines in trace.items():
+            with open(os.path.join(tmp, name), "w", encoding="utf-8") as f:
+                f.write("\n".join(lines) + "\n")
+        assert feign("convert", "-q", os.path.join(tmp, "t"), os.path.join(tmp, "o.txt")).status == 0
+        with open(os.path.join(tmp, "o.txt"), encoding="utf-8") as f:
+            order = re.findall(r"/(\d)\] (\w+)", f.read())
+    assert order == [("1", "open"), ("2", "write"), ("3", "lseek"), ("1", "write")], order
 
 
 def replayed(lines, *options):
