@@ -46,7 +46,11 @@ void ProgressLine::erase() {
 }
 
 int failed(const Error& error) {
-  if (launched().rank != 0) return kBad;  // rank 0 says it
+  if (launched().rank != 0) {
+    // Rank 0 says it. mpirun ends all as soon as one has, and this wait with them.
+    sleep(2);
+    return kBad;
+  }
   log(FEIGN_LOG_ERROR, error.text());
   return kBad;
 }
