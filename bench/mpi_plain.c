@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What bench/mpi compares with: the same messages, made by a program of its own.
- * mpi_plain pingpong|allreduce|halo COUNT BYTES prints nanoseconds a step. */
+ * mpi_plain pingpong|alone|allreduce|halo COUNT BYTES prints nanoseconds a step. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < count; ++i) {
     if (strcmp(argv[1], "allreduce") == 0) {
       MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    } else if (strcmp(argv[1], "alone") == 0) { /* returns at once */
+      MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
     } else if (strcmp(argv[1], "halo") == 0) {
       const int up = (rank + 1) % size, down = (rank + size - 1) % size;
       MPI_Sendrecv(out, bytes, MPI_BYTE, up, 1, in, bytes, MPI_BYTE, down, 1, MPI_COMM_WORLD,
