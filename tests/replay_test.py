@@ -81,10 +81,11 @@ def test_what_a_file_system_lacks_is_done_by_hand():
 
 
 def test_what_memory_lacks_is_done_by_hand():
-    """tmpfs has no RWF_NOWAIT; what is inserted or collapsed changes a file's size all the same."""
+    """tmpfs has no RWF_NOWAIT, nor RWF_DONTCACHE; what is inserted or collapsed changes a file's size all the same."""
     if not os.access("/dev/shm", os.W_OK):
         raise Skip("there is no /dev/shm")
-    calls = ('openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3', 'ftruncate(3, 8192) = 0', 'preadv2(3, [{iov_base="", iov_len=5}, {iov_base="", iov_len=3}], 2, 0, RWF_NOWAIT) = 8',
+    calls = ('openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3', 'ftruncate(3, 8192) = 0', 'preadv2(3, [{iov_base="", iov_len=5}], 1, 0, 0x80 /* RWF_??? */) = 5',
+             'pwritev2(3, [{iov_base="", iov_len=5}], 1, 0, RWF_DONTCACHE) = 5', 'preadv2(3, [{iov_base="", iov_len=5}, {iov_base="", iov_len=3}], 2, 0, RWF_NOWAIT) = 8',
              'pwritev2(3, [{iov_base="", iov_len=5}], 1, 0, RWF_NOWAIT|RWF_DSYNC) = 5', 'fallocate(3, FALLOC_FL_INSERT_RANGE, 4096, 8192) = 0', 'lseek(3, 0, SEEK_END) = 16384',
              'fallocate(3, FALLOC_FL_COLLAPSE_RANGE, 0, 4096) = 0', 'lseek(3, 0, SEEK_END) = 12288', 'fallocate(3, FALLOC_FL_ZERO_RANGE, 0, 20480) = 0', 'lseek(3, 0, SEEK_END) = 20480')
     with tempfile.TemporaryDirectory(prefix="feign-test.", dir="/dev/shm") as tmp:

@@ -290,6 +290,14 @@ def test_vectors_that_are_cut():
                   'writev(3, [{iov_base="a", iov_len=1}, ...], 40) = 40'])[1:], ["writev(fd=#1, iov=[100 20]) = 120", "writev(fd=#1) = 640", "writev(fd=#1) = 40"])
 
 
+def test_flags_say_where_a_vector_goes():
+    at = []
+    for flags in ("0", "RWF_APPEND", "RWF_NOAPPEND", "0x20 /* RWF_??? */"):
+        lines, _ = text_of(['open("/f", O_WRONLY|O_APPEND) = 3', 'write(3, "12345", 5) = 5', f'pwritev2(3, [{{iov_base="x", iov_len=1}}], 1, 2, {flags}) = 1'])
+        at.append(re.search(r" at=(\d+)", lines[-1])[1])
+    assert at == ["5", "5", "2", "2"], at
+
+
 def test_other_architectures_and_old_text():
     same(calls(['open("/f", O_RDONLY) = 3', "_llseek(3, 4294967296, [4294967306], SEEK_SET) = 0", 'fstat64(3, {st_mode=S_IFREG|0644, st_size=5, ...}) = 0',
                   'stat64("/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'fstatat64(AT_FDCWD, "/f", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',

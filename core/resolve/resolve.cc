@@ -1057,8 +1057,10 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   Namespace::File* f = d->file != 0 ? &names_.file(d->file) : nullptr;
   if (!positional && d->at_end) a.marks |= FEIGN_APPENDS;
   if (!positional && done != 0) d->at_end = d->at_end && writes;
-  constexpr uint32_t kRwfAppend = 16;
-  if (writes && ((d->flags & O_APPEND) || (second && (a.flags & kRwfAppend)))) {
+  constexpr uint32_t kRwfAppend = 16, kRwfNoAppend = 32;
+  const uint32_t flags = second ? a.flags : 0;
+  const bool appends = (d->flags & O_APPEND) && (flags & kRwfNoAppend) == 0;
+  if (writes && (appends || (flags & kRwfAppend))) {
     a.marks |= FEIGN_APPENDS;
     a.offset = f != nullptr ? f->size : d->offset;
     if (!positional && done != 0) {

@@ -171,7 +171,8 @@ struct Context {
   // Without the hints that this file system does not know (tmpfs: RWF_NOWAIT).
   int64_t vectors2(const feign_activity& a, int fd, char* memory,
                    ssize_t (*call)(int, const iovec*, int, off64_t, int)) {
-    constexpr uint32_t kHints = RWF_NOWAIT | RWF_HIPRI;
+    constexpr uint32_t kAtomic = 64, kDontCache = 128, kNoSignal = 256;  // younger than some headers
+    constexpr uint32_t kHints = RWF_NOWAIT | RWF_HIPRI | kAtomic | kDontCache | kNoSignal;
     const auto with = [&](uint32_t flags) {
       return checked(call(fd, iov(a, memory), iov_count(a), offset2(a), static_cast<int>(flags)));
     };
