@@ -902,6 +902,21 @@ def test_a_file_is_opened_again_by_its_descriptor():
     assert replayed(standard)[1] == {"/n": 10}
 
 
+def test_names_below_proc_mean_what_any_process_has():
+    lines, _ = text_of(['10 open("/d/f", O_RDWR|O_CREAT|O_TRUNC, 0600) = 3', '10 chdir("/d") = 0', "10 fork() = 11", "11 close(3) = 0", '11 chdir("/e") = 0',
+                        '11 open("/proc/10/fd/3", O_WRONLY|O_APPEND) = 5', '11 open("/proc/10/cwd/g", O_RDONLY) = 6', '10 open("/proc/11/cwd/h", O_RDONLY) = 7',
+                        '10 open("/proc/self/task/11/fd/5", O_RDONLY) = 8', '10 open("/proc/self/fd/5", O_RDONLY) = -1 ENOENT (No such file or directory)',
+                        '10 open("/proc/99/fd/3", O_RDONLY) = 9',
+                        '10 openat2(AT_FDCWD, "/proc/self/fd/3", {flags=O_RDONLY, resolve=RESOLVE_NO_MAGICLINKS}, 24) = -1 ELOOP (Too many levels of symbolic links)'])
+    got = [line.split('"')[1] for line in lines if "open" in line and "[not a file]" not in line]
+    assert got == ["/d/f", "/d/f", "/d/g", "/e/h", "/d/f"], lines
+    # Of what it had before the trace began, the tracer tells the name.
+    lines, _ = text_of(['open("/dev/stdin", O_RDONLY) = 3</d/in>', 'open("/proc/self/exe", O_RDONLY) = 4</bin/x>', 'open("/dev/stderr", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 5</d/log>',
+                        'open("/dev/fd/9", O_RDWR) = 6</memfd:m>(deleted)', 'open("/dev/stdout", O_RDWR) = 7</dev/pts/0>', 'open("/dev/fd/8", O_RDWR) = 8<pipe:[7]>'])
+    got = [line.split('"')[1] for line in lines if "[not a file]" not in line]
+    assert got == ["/d/in", "/bin/x", "/d/log"] and "O_CREAT" not in lines[2], lines
+
+
 def test_output_and_errors_that_go_to_one_file():
     """It was open before, by "> log 2>&1": one position, not two."""
     lines = ['1 1.0 write(1</w/log>, "one\\n", 4) = 4', '1 1.1 write(2</w/log>, "two\\n", 4) = 4', '1 1.2 fork() = 2', '2 1.3 write(2</w/log>, "three\\n", 6) = 6',

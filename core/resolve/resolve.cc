@@ -390,8 +390,7 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
   constexpr int32_t kStandard = 2;  // processes inherit them from each other
   const std::string_view what = tables_.strings.text(hint);
   feign_activity device{};
-  const bool file =
-      !what.empty() && what[0] == '/' && !what.starts_with("/memfd:") && !no_storage(device, hint);
+  const bool file = names_storage(device, hint);
   uint32_t identity = 0;
   if (file) {
     identity = names_.found(hint, Namespace::Type::kUnknown);
@@ -516,7 +515,19 @@ std::string Resolve::physical(std::string base, std::string_view text, size_t fl
   return base;
 }
 
-// Names below /proc and /dev that stand for what the process has open, or for where it is: the name
+// A thread of that id that has not ended, by the one that names it; null if the trace has none.
+const Resolve::Thread* Resolve::running(const Thread& t, int64_t id) const {
+  feign_stream_info info = tables_.streams.info(t.now);
+  if (id == info.process || id == info.thread) return &t;
+  info.thread = id;
+  info.again = 0;  // as the provider numbers it
+  const uint32_t stream = tables_.streams.find(info);
+  if (stream >= threads_.size()) return nullptr;
+  const Thread& found = threads_[stream];
+  return found.known && !found.ended ? &found : nullptr;
+}
+
+// Names below /proc and /dev that stand for what a process has open, or for where it is: the name
 // that is meant, 0 if it is none of these.
 // Where it is a descriptor itself, `open` gets what is behind it.
 uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Description** open) {
@@ -528,32 +539,39 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
     return true;
   };
   uint32_t base = 0;
-  const auto descriptor = [&] {
-    int32_t fd = 0;
+  const Thread* of = &t;
+  const auto number = [&]() -> int32_t {
+    int32_t n = 0;
     size_t digits = 0;
     while (digits < rest.size() && digits < 9 && rest[digits] >= '0' && rest[digits] <= '9')
-      fd = fd * 10 + (rest[digits++] - '0');
+      n = n * 10 + (rest[digits++] - '0');
     rest.remove_prefix(digits);
-    const auto at = t.table->map.find(fd);
-    if (digits == 0 || at == t.table->map.end()) return;
+    return digits != 0 ? n : -1;
+  };
+  const auto thread = [&] {
+    const int32_t id = number();
+    of = id >= 0 && take("/") ? running(t, id) : nullptr;
+    return of != nullptr;
+  };
+  const auto descriptor = [&] {
+    const auto at = of->table->map.find(number());
+    if (at == of->table->map.end()) return;
     base = named(at->second.description->path, at->second.description->gone);
     if (rest.empty() && open != nullptr) *open = at->second.description;
   };
-  const feign_stream_info own = tables_.streams.info(t.now);
   if (take("/dev/fd/")) {
     descriptor();
   } else if (text == "/dev/stdin" || text == "/dev/stdout" || text == "/dev/stderr") {
     rest = text == "/dev/stdin" ? "0" : text == "/dev/stdout" ? "1" : "2";
     descriptor();
-  } else if (take("/proc/self/") || take("/proc/thread-self/") ||
-             take("/proc/" + std::to_string(own.process) + "/") ||
-             take("/proc/" + std::to_string(own.thread) + "/")) {
+  } else if (take("/proc/") && (take("self/") || take("thread-self/") || thread()) &&
+             (!take("task/") || thread())) {
     if (take("fd/"))
       descriptor();
     else if (take("cwd"))
-      base = named(t.place->path, t.place->gone);
+      base = named(of->place->path, of->place->gone);
     else if (take("root"))
-      base = t.place->root != 0 ? t.place->root : tables_.strings.intern("/");
+      base = of->place->root != 0 ? of->place->root : tables_.strings.intern("/");
   }
   if (base == 0 || (!rest.empty() && rest[0] != '/')) return 0;
   return rest.empty() ? base
@@ -687,6 +705,12 @@ bool Resolve::no_storage(feign_activity& a, uint32_t path) {
   }
   a.marks |= FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE;
   return true;
+}
+
+// Whether what a tracer says of a descriptor is a file's name, and that of storage.
+bool Resolve::names_storage(feign_activity& a, uint32_t said) {
+  const std::string_view text = tables_.strings.text(said);
+  return text.starts_with('/') && !text.starts_with("/memfd:") && !no_storage(a, said);
 }
 
 // After a directory was renamed, what is open below it, and who works in it, is elsewhere by name.
@@ -873,14 +897,23 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   a.handle = 0;
   a.file = 0;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  const bool through = follow && (a.value_count == 0 ||
+                                  !(a.values[0] & (RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS)));
   Description* open = nullptr;
-  if (follow && a.path != 0)
+  if (through && a.path != 0)
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
       a.path = path;
   if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) && open->file != 0 &&
       names_.at(names_.canonical(open->path, true)) != open->file)
     return open_again(a, t, *open);
-  const uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
+  uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
+  // A descriptor, executable or the like of a process, which only the tracer tells.
+  if (feign_activity kernels{}, files{}; through && a.result >= 0 && path != 0 &&
+                                         is_path(tables_.strings.text(said)) &&
+                                         no_storage(kernels, path) && names_storage(files, said)) {
+    path = a.path = said;
+    a.flags &= ~uint32_t{O_CREAT};  // it was there
+  }
   if (t.place->root != 0 || in_root != 0) a.path = path;
   if (path != 0 && is_disk(tables_.strings.text(path)))
     a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is

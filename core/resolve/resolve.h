@@ -140,8 +140,10 @@ class Resolve {
   void removed(uint32_t directory);
   uint32_t named(uint32_t directory, bool gone);
   std::string physical(std::string base, std::string_view text, size_t floor = 0);
+  const Thread* running(const Thread& t, int64_t id) const;
   uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
   bool no_storage(feign_activity& a, uint32_t path);
+  bool names_storage(feign_activity& a, uint32_t said);
   bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
   void copy(Record& r, Thread& t);
   const char* memory_call(Record& r, Thread& t, Effect effect);

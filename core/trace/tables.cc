@@ -122,6 +122,12 @@ uint32_t Streams::find_or_add(const feign_stream_info& info) {
   return at->second;
 }
 
+uint32_t Streams::find(const feign_stream_info& info) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = by_key_.find(key_of(info));
+  return at != by_key_.end() ? at->second : 0;
+}
+
 uint32_t Streams::find_or_add_child(const feign_stream_info& info) {
   if (info.rank < 0) {
     const std::lock_guard lock(mutex_);
