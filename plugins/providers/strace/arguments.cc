@@ -103,7 +103,7 @@ Known Arguments::known(std::string_view name) {
   made->name = name;
   made->call = {
       made->name.c_str(),
-      name == kNoName ? "it was over before strace saw which" : "no description of this call",
+      name.starts_with(kNoName) ? "it was over before strace saw which" : "no description of this call",
       FEIGN_COMPUTED};
   Known k;
   k.left_out = &made->call;

@@ -6,7 +6,7 @@
 namespace feign::strace {
 
 std::string_view name_of_call(std::string_view text) {
-  if (text.starts_with(kNoName)) return kNoName;
+  if (text.starts_with(kNoName)) return text.substr(0, text.find_first_not_of('?'));
   size_t length = 0;
   while (length < text.size() && is_name(text[length])) ++length;
   return text.substr(0, length);

@@ -19,7 +19,7 @@ inline bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
 }
 
-// What strace prints for the call of a process that is gone when it asks.
+// What strace prints for the call of a process that is gone when it asks; older ones one more.
 constexpr std::string_view kNoName = "???";
 constexpr const char* kNoEnd = "the arguments do not end: want CALL(…) = RESULT";
 constexpr const char* kLostNewline = "more text behind its time: a lost newline?";
