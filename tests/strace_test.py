@@ -247,6 +247,14 @@ def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
         found = text_of(["7 socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 6]) = 0", '7 openat(AT_FDCWD, "/f", O_RDWR) = 3', '7 write(3, "abc", 3) = 3', "7 fork() = 9", "9 close(3) = 0",
                          "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 11).replace(", 0) =", f", {flags}) ="), "9 recvmsg(6, " + sent % 12, '9 write(12, "12345", 5) = 5'])[0]
         assert "at=3 " in found[-1], (flags, found)
+    # A message may have several lists of them, and whoever gets it less room (MSG_CTRUNC); it is not the next message then.
+    begin = ["7 socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 6]) = 0", '7 openat(AT_FDCWD, "/f", O_RDWR) = 3', '7 openat(AT_FDCWD, "/g", O_RDWR) = 4', '7 write(4, "abc", 3) = 3', "7 fork() = 9"]
+    two = sent.replace("}], msg_controllen", "}, {cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[%d]}], msg_controllen")
+    found = text_of(begin + ["7 sendmsg(5, " + two % (3, 4), "9 recvmsg(6, " + sent.replace("%d", "%d, %d") % (11, 12), '9 write(12, "1", 1) = 1'])[0]
+    assert "at=3 " in found[-1], found
+    found = text_of(begin + ["7 sendmsg(5, " + sent.replace("%d", "4, %d") % 3, "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 11).replace("msg_flags=0", "msg_flags=MSG_CTRUNC"),
+                             "9 recvmsg(6, " + sent % 12, '9 write(11, "1", 1) = 1', "9 fsync(12) = 0"])[0]
+    assert 'path="/g"' in found[-2] and 'path="/f"' in found[-1], found
     # Other calls' values are no descriptors.
     found = text_of(['openat(AT_FDCWD, "/f", O_RDWR) = 3', "sendmsg(5, " + sent % 3, 'vmsplice(6, [{iov_base="1234567", iov_len=7}], 1, 0) = 7', "fsync(7) = 0"])[0]
     assert "7" in found[-2].partition("[")[2] and "[not a file]" in found[-1], found

@@ -327,6 +327,7 @@ void Resolve::send(const feign_activity& a, Thread& t) {
   Sent& s = sent_.emplace_back();
   s.file = a.file;
   for (uint32_t i = 0; i < a.value_count; ++i) {
+    if (a.values[i] == FEIGN_NO_OFFSET) continue;  // said of the message when it came
     const auto at = t.table->map.find(static_cast<int32_t>(a.values[i]));
     Description* const d = at != t.table->map.end() ? at->second.description : nullptr;
     if (d != nullptr) ++d->refs;
@@ -339,20 +340,24 @@ void Resolve::send(const feign_activity& a, Thread& t) {
 }
 
 // Which message it is, a pair of sockets tells; else it is the first that has as many. What was
-// sent to somebody who was not traced is not what came from another one.
+// sent to somebody who was not traced is not what came from another one. FEIGN_NO_OFFSET at the end
+// stands for those that there was no room for.
 void Resolve::receive(const feign_activity& a, Thread& t) {
+  const bool cut = a.values[a.value_count - 1] == FEIGN_NO_OFFSET;
+  const size_t came = a.value_count - (cut ? 1 : 0);
   auto best = sent_.end();
   for (auto s = sent_.begin(); s != sent_.end(); ++s) {
     const bool known = a.file != 0 && s->file != 0, pair = known && s->file == a.file;
-    if (s->descriptions.size() != a.value_count || (known && !pair)) continue;
+    const size_t sent = s->descriptions.size();
+    if ((cut ? sent <= came : sent != came) || (known && !pair)) continue;
     if (pair || best == sent_.end()) best = s;
     if (pair) break;
   }
   if (best == sent_.end()) return;
-  for (uint32_t i = 0; i < a.value_count; ++i) {
+  for (size_t i = 0; i < best->descriptions.size(); ++i) {
     Description* const d = best->descriptions[i];
     if (d == nullptr) continue;
-    install(t, static_cast<int32_t>(a.values[i]), d, false);
+    if (i < came) install(t, static_cast<int32_t>(a.values[i]), d, false);
     release(d, nullptr);
   }
   sent_.erase(best);

@@ -50,6 +50,13 @@ bool find_member(Scan& s, std::string_view member) {
   return false;
 }
 
+// Whether the flags that start here have this one, by its name or as a number.
+bool has_flag(Scan s, std::string_view name, int64_t bit) {
+  const std::string_view text = s.rest().substr(0, s.rest().find_first_of(",})"));
+  int64_t number = 0;
+  return text.find(name) != text.npos || (s.number(number) && (number & bit) != 0);
+}
+
 // Calls that are younger than strace 4.8, by number: those of x86-64, and from 424 on of every
 // machine (asm/unistd_64.h). A strace that does not know a call prints "syscall_326(" or, since
 // 4.21, "syscall_0x146(", and all arguments as numbers: its paths are lost.
@@ -404,22 +411,30 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       if (!end.skip_argument() || !flags.skip_argument()) return true;
       flags.take(',');
       flags.blanks();
-      const std::string_view how(flags.p, static_cast<size_t>(flags.end - flags.p));
       // What was only looked at is brought once more.
-      if (how.find("MSG_PEEK") != how.npos || (flags.number(number) && (number & MSG_PEEK)))
-        return true;
+      if (has_flag(flags, "MSG_PEEK", MSG_PEEK)) return true;
       const std::string_view text(control.p, static_cast<size_t>(end.p - control.p));
-      size_t at = std::min(text.find("SCM_RIGHTS"), text.find("cmsg_level=0x1, cmsg_type=0x1,"));
-      if (at != text.npos) at = text.find_first_of("[{", at);  // before 4.21 {…}
-      if (at == text.npos) return true;
-      Scan inner(text.substr(at + 1));
-      while (inner.number(number)) {
-        values.push_back(static_cast<uint64_t>(number));
-        if (inner.peek() == '<') (void)inner.skip_angle();
-        inner.take(',');
-        inner.blanks();
+      const auto rights = [&](size_t from) {
+        const size_t at = std::min(text.find("SCM_RIGHTS", from),
+                                   text.find("cmsg_level=0x1, cmsg_type=0x1,", from));
+        return at != text.npos ? text.find_first_of("[{", at) : at;  // before 4.21 {…}
+      };
+      for (size_t at = 0; (at = rights(at)) != text.npos;) {
+        Scan inner(text.substr(++at));
+        while (inner.number(number)) {
+          values.push_back(static_cast<uint64_t>(number));
+          if (inner.peek() == '<') (void)inner.skip_angle();
+          inner.take(',');
+          inner.blanks();
+        }
+        if (inner.peek() != '.') continue;
+        values.clear();  // cut by -s
+        return true;
       }
-      if (inner.peek() == '.') values.clear();  // cut by -s
+      // Resolve knows it by that.
+      if (Scan got = s; find_member(got, "msg_flags") && has_flag(got, "MSG_CTRUNC", MSG_CTRUNC) &&
+                        !values.empty())
+        values.push_back(FEIGN_NO_OFFSET);
       return true;
     }
     case Role::kFds: {
