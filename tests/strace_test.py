@@ -952,6 +952,12 @@ def test_a_root_holds_names_that_go_up():
     assert replayed(lines)[1] == {"/c": None, "/c/x": None, "/c/z": 0, "/c/y": 0}
 
 
+def test_a_root_may_be_renamed():
+    report, sizes = replayed(['1 1.0 mkdir("/jail", 0755) = 0', "1 1.1 fork() = 2", '2 1.2 chroot("/jail") = 0', '2 1.3 chdir("/") = 0', '1 1.4 mkdir("/top", 0755) = 0',
+                              '1 1.5 rename("/jail", "/top/cell") = 0', '2 1.6 creat("/a", 0644) = 3', '2 1.7 creat("b", 0644) = 4', '2 1.8 rename("/a", "c") = 0'])
+    assert report["mismatched"] == 0 and sizes == {"/top": None, "/top/cell": None, "/top/cell/b": 0, "/top/cell/c": 0}, (sizes, report["mismatches"])
+
+
 def test_links_in_a_root_lead_from_it():
     lines = ['1 1.0 mkdir("/c", 0777) = 0', '1 1.1 mkdir("/c/d", 0777) = 0', '1 1.2 symlink("/e", "/l") = 0', '2 1.3 chroot("/c") = 0', '2 1.4 symlink("/d", "/l") = 0', '2 1.5 symlink("../../d", "/up") = 0',
              '2 1.6 creat("/l/f", 0644) = 3', '2 1.7 creat("/up/g", 0644) = 4', '2 1.8 rename("/up/g", "/l/h") = 0', '2 1.9 stat("/l", {st_mode=S_IFDIR|0755, ...}) = 0', '1 2.0 mkdir("/e", 0777) = 0',

@@ -718,7 +718,8 @@ bool Resolve::names_storage(feign_activity& a, uint32_t said) {
   return text.starts_with('/') && !text.starts_with("/memfd:") && !no_storage(a, said);
 }
 
-// After a directory was renamed, what is open below it, and who works in it, is elsewhere by name.
+// After a directory was renamed, what is open below it, and who works or has its root in it, is
+// elsewhere by name.
 void Resolve::renamed(uint32_t from, uint32_t to) {
   const std::string old(tables_.strings.text(from));
   const std::string target(tables_.strings.text(to));
@@ -730,8 +731,11 @@ void Resolve::renamed(uint32_t from, uint32_t to) {
   };
   for (const auto& d : pool_)
     if (d->refs != 0 && d->path != 0) d->path = moved(d->path);
-  for (Thread& t : threads_)
-    if (t.known && !t.ended && t.place->path != 0) t.place->path = moved(t.place->path);
+  for (Thread& t : threads_) {
+    if (!t.known || t.ended) continue;
+    if (t.place->path != 0) t.place->path = moved(t.place->path);
+    if (t.place->root != 0) t.place->root = moved(t.place->root);
+  }
 }
 
 // Whoever is in a directory that goes, or has it open, is not in what may get its name later.
