@@ -255,6 +255,11 @@ def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
     found = text_of(begin + ["7 sendmsg(5, " + sent.replace("%d", "4, %d") % 3, "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 11).replace("msg_flags=0", "msg_flags=MSG_CTRUNC"),
                              "9 recvmsg(6, " + sent % 12, '9 write(11, "1", 1) = 1', "9 fsync(12) = 0"])[0]
     assert 'path="/g"' in found[-2] and 'path="/f"' in found[-1], found
+    # An exec closes what came with MSG_CMSG_CLOEXEC.
+    for flags, still in ("MSG_CMSG_CLOEXEC", False), ("0x40000000", False), ("0", True):
+        found = text_of(begin + ["9 close(3) = 0", "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 3).replace(", 0) =", f", {flags}) ="), '9 execve("/bin/x", ["x"], 0x1) = 0',
+                                 "9 fsync(3) = 0" if still else "9 fsync(3) = -1 EBADF (Bad file descriptor)"])[0]
+        assert ('path="/f"' in found[-1]) == still, (flags, found)
     # Other calls' values are no descriptors.
     found = text_of(['openat(AT_FDCWD, "/f", O_RDWR) = 3', "sendmsg(5, " + sent % 3, 'vmsplice(6, [{iov_base="1234567", iov_len=7}], 1, 0) = 7', "fsync(7) = 0"])[0]
     assert "7" in found[-2].partition("[")[2] and "[not a file]" in found[-1], found
@@ -519,7 +524,8 @@ def test_a_clock_that_is_set_back_is_said_and_gone_on_with():
 def test_descriptors_whose_close_is_not_in_the_trace():
     """An open that returns one tells it; a process that ends closes what it had, whether a call says so or not."""
     close = "close(3) = 0"
-    for lines, note in (([OPEN, OPEN], True), ([OPEN, close, OPEN], False), ([OPEN + "</f>"] * 2, False)):
+    for lines, note in (([OPEN, OPEN], True), ([OPEN, close, OPEN], False), ([OPEN + "</f>"] * 2, False),
+                        (['memfd_create("m", MFD_CLOEXEC) = 3', 'execve("/x", ["x"], 0x1) = 0', OPEN], False)):
         assert ("the trace lacks calls that close descriptors" in notes_of(lines)) == note, lines
     with Tmp() as tmp:
         trace = os.path.join(tmp, "t")

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -306,9 +307,10 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   ++d->refs;
   Descriptor& at = t.table->map[fd];
   if (at.description != nullptr) {
-    if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
-      t.table->unclosed.push_back(at.description->handle);
-    if (!said_guess_ && at.description->said == 0) {
+    const bool file = (at.description->marks & FEIGN_NOT_A_FILE) == 0;
+    if (file && at.description->refs == 1) t.table->unclosed.push_back(at.description->handle);
+    // An exec closes others by flags of their own (MFD_CLOEXEC), or in any case (pidfd_open).
+    if (file && !said_guess_ && at.description->said == 0) {
       said_guess_ = true;
       log(FEIGN_LOG_INFO,
           tables_.notes.emplace_back(
@@ -357,7 +359,8 @@ void Resolve::receive(const feign_activity& a, Thread& t) {
   for (size_t i = 0; i < best->descriptions.size(); ++i) {
     Description* const d = best->descriptions[i];
     if (d == nullptr) continue;
-    if (i < came) install(t, static_cast<int32_t>(a.values[i]), d, false);
+    if (i < came)
+      install(t, static_cast<int32_t>(a.values[i]), d, (a.flags & MSG_CMSG_CLOEXEC) != 0);
     release(d, nullptr);
   }
   sent_.erase(best);

@@ -413,6 +413,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       flags.blanks();
       // What was only looked at is brought once more.
       if (has_flag(flags, "MSG_PEEK", MSG_PEEK)) return true;
+      if (has_flag(flags, "MSG_CMSG_CLOEXEC", MSG_CMSG_CLOEXEC)) a.flags = MSG_CMSG_CLOEXEC;
       const std::string_view text(control.p, static_cast<size_t>(end.p - control.p));
       const auto rights = [&](size_t from) {
         const size_t at = std::min(text.find("SCM_RIGHTS", from),
