@@ -255,6 +255,9 @@ def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
     found = text_of(begin + ["7 sendmsg(5, " + sent.replace("%d", "4, %d") % 3, "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 11).replace("msg_flags=0", "msg_flags=MSG_CTRUNC"),
                              "9 recvmsg(6, " + sent % 12, '9 write(11, "1", 1) = 1', "9 fsync(12) = 0"])[0]
     assert 'path="/g"' in found[-2] and 'path="/f"' in found[-1], found
+    # What one end has given, it does not get itself.
+    found = text_of(begin + ["7 sendmsg(5, " + sent % 3, "9 sendmsg(6, " + sent % 4, "7 recvmsg(5, " + sent % 11, "9 recvmsg(6, " + sent % 12, "7 fsync(11) = 0", "9 fsync(12) = 0"])[0]
+    assert 'path="/g"' in found[-2] and 'path="/f"' in found[-1], found
     # An exec closes what came with MSG_CMSG_CLOEXEC.
     for flags, still in ("MSG_CMSG_CLOEXEC", False), ("0x40000000", False), ("0", True):
         found = text_of(begin + ["9 close(3) = 0", "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 3).replace(", 0) =", f", {flags}) ="), '9 execve("/bin/x", ["x"], 0x1) = 0',

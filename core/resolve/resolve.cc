@@ -328,6 +328,7 @@ void Resolve::send(const feign_activity& a, Thread& t) {
   constexpr size_t kMost = 64;  // whoever gets them may not be traced
   Sent& s = sent_.emplace_back();
   s.file = a.file;
+  s.by = a.handle;
   for (uint32_t i = 0; i < a.value_count; ++i) {
     if (a.values[i] == FEIGN_NO_OFFSET) continue;  // said of the message when it came
     const auto at = t.table->map.find(static_cast<int32_t>(a.values[i]));
@@ -341,9 +342,9 @@ void Resolve::send(const feign_activity& a, Thread& t) {
   sent_.pop_front();
 }
 
-// Which message it is, a pair of sockets tells; else it is the first that has as many. What was
-// sent to somebody who was not traced is not what came from another one. FEIGN_NO_OFFSET at the end
-// stands for those that there was no room for.
+// Which message it is, a pair of sockets tells: the other end was given it. Else it is the first
+// that has as many. What was sent to somebody who was not traced is not what came from another one.
+// FEIGN_NO_OFFSET at the end stands for those that there was no room for.
 void Resolve::receive(const feign_activity& a, Thread& t) {
   const bool cut = a.values[a.value_count - 1] == FEIGN_NO_OFFSET;
   const size_t came = a.value_count - (cut ? 1 : 0);
@@ -351,7 +352,9 @@ void Resolve::receive(const feign_activity& a, Thread& t) {
   for (auto s = sent_.begin(); s != sent_.end(); ++s) {
     const bool known = a.file != 0 && s->file != 0, pair = known && s->file == a.file;
     const size_t sent = s->descriptions.size();
-    if ((cut ? sent <= came : sent != came) || (known && !pair)) continue;
+    if ((cut ? sent <= came : sent != came) || (known && !pair) ||
+        (s->by != 0 && s->by == a.handle))
+      continue;
     if (pair || best == sent_.end()) best = s;
     if (pair) break;
   }

@@ -57,6 +57,7 @@ class Resolve {
   };
   struct Sent {         // descriptors that are on their way to another process
     uint32_t file = 0;  // of the socket, if both ends are known to be of one
+    uint32_t by = 0;    // the end that they were given to
     std::vector<Description*> descriptions;
   };
   struct Descriptor {
