@@ -255,6 +255,9 @@ def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
     found = text_of(begin + ["7 sendmsg(5, " + sent.replace("%d", "4, %d") % 3, "7 sendmsg(5, " + sent % 3, "9 recvmsg(6, " + (sent % 11).replace("msg_flags=0", "msg_flags=MSG_CTRUNC"),
                              "9 recvmsg(6, " + sent % 12, '9 write(11, "1", 1) = 1', "9 fsync(12) = 0"])[0]
     assert 'path="/g"' in found[-2] and 'path="/f"' in found[-1], found
+    # Files without a name, several in a message.
+    found = text_of(begin + ["7 sendmsg(5, " + sent.replace("%d", "3</f>(deleted), 4</g>(deleted)"), "9 recvmsg(6, " + sent.replace("%d", "11</f>(deleted), 12</g>(deleted)"), '9 write(12</g>(deleted), "1", 1) = 1'])[0]
+    assert "at=3 " in found[-1], found
     # What one end has given, it does not get itself.
     found = text_of(begin + ["7 sendmsg(5, " + sent % 3, "9 sendmsg(6, " + sent % 4, "7 recvmsg(5, " + sent % 11, "9 recvmsg(6, " + sent % 12, "7 fsync(11) = 0", "9 fsync(12) = 0"])[0]
     assert 'path="/g"' in found[-2] and 'path="/f"' in found[-1], found

@@ -425,6 +425,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
         while (inner.number(number)) {
           values.push_back(static_cast<uint64_t>(number));
           if (inner.peek() == '<') (void)inner.skip_angle();
+          inner.take("(deleted)");
           inner.take(',');
           inner.blanks();
         }
