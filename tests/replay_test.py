@@ -339,7 +339,8 @@ def test_a_directory_that_was_missing_comes_under_another_name():
              'mkdir("/w/n/d", 0755) = -1 ENOENT (No such file or directory)', 'link("/w/f", "/w/n") = 0',
              'mkdir("/w/n/d", 0755) = -1 ENOTDIR (Not a directory)', 'unlink("/w/f") = 0', 'mkdir("/w/f", 0755) = 0',
              'mkdir("/w/l/d", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = -1 ENOENT (No such file or directory)',
-             'mkdir("/w/l/e", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = 0')
+             'mkdir("/w/l/e", 0755) = 0', 'mkdir("/w/f/e/g", 0755) = 0', 'symlink("q", "/w/k") = 0', 'mkdir("/w/q/d", 0755) = -1 ENOENT (No such file or directory)',
+             'openat(AT_FDCWD, "/w/k", O_WRONLY|O_CREAT, 0644) = 4', 'mkdir("/w/q/d", 0755) = -1 ENOTDIR (Not a directory)')
     all_as_recorded(calls)
 
 

@@ -250,19 +250,22 @@ struct Context {
     const bool whole = ((flags & O_PATH) && !(flags & O_NOFOLLOW)) || resolve != 0;
     const Where w = whole ? Where{0, nullptr, false} : where(a.path);
     if (w.dir < 0) return w.dir;
-    if (w.name != nullptr) {
+    bool last = w.name != nullptr;  // the last name is that of the file, and not a link's
+    if (last) {
       fd = ::openat(w.dir, w.name, flags | O_NOFOLLOW, static_cast<mode_t>(mode));
       if (fd < 0) fd = -errno;
       const bool link = fd == -ELOOP || ((flags & O_DIRECTORY) && fd == -ENOTDIR);
-      if (link && !(a.flags & O_NOFOLLOW))
+      if (link && !(a.flags & O_NOFOLLOW)) {
         fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode);
+        last = false;
+      }
     } else {
       fd = feign::open_in_root(r->root, text(a.path), static_cast<uint64_t>(flags), mode, resolve);
     }
     if (fd == -EOPNOTSUPP && a.result >= 0 && (a.flags & O_TMPFILE) == O_TMPFILE)
       fd = nameless(a, flags, static_cast<mode_t>(mode));
     if (fd < 0) return fd;
-    if (a.flags & O_CREAT) (void)made(a.path, fd);
+    if (a.flags & O_CREAT) last ? (void)made(a.path, fd) : made();
     if (a.handle == 0 || a.result < 0 || !r->descriptors.set(a.handle, fd)) ::close(fd);
     return fd;
   }
