@@ -646,6 +646,17 @@ def test_a_directory_that_moves_before_it_is_listed():
             assert report["mismatched"] == 0 and not os.path.exists(root.at("a")) and not os.path.exists(root.at("b")), report["mismatches"]
 
 
+def test_what_open_found_in_a_directory_that_had_moved_was_where_that_was():
+    """O_CREAT may have made it; what is read of it was there."""
+    for moves, there in (('rename("/a", "/b") = 0', "/a"), ('renameat2(AT_FDCWD, "/a", AT_FDCWD, "/b", RENAME_EXCHANGE) = 0', "/a"), ('rename("/x/a", "/b") = 0', "/x/a")):
+        with Tmp() as tmp:
+            root = Root(tmp, [moves, 'openat(AT_FDCWD, "/b/d/f", O_RDWR|O_CREAT, 0644) = 3', 'read(3, "x"..., 30) = 30'])
+            root.prepare()
+            assert os.path.getsize(root.at(there + "/d/f")) == 30, moves
+            report = root()
+            assert report["mismatched"] == 0, (moves, report["mismatches"])
+
+
 def test_one_listing_that_others_disturbed_makes_up_no_entry():
     """What was being made and removed while it was read may be in it; the next ones tell better."""
     listing = lambda size: ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', f'getdents64(3, 0x5, 32768) = {size}', 'getdents64(3, 0x5, 32768) = 0', 'close(3) = 0']

@@ -174,7 +174,7 @@ uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
   const bool surely = certain || slots_[slot].state == State::kAbsent ||
                       (slots_[slot].state == State::kNoFile && type != Type::kDirectory);
   const uint32_t file = new_file(type, true, surely);
-  files_[file].initial_path = slots_[slot].path;  // if it turns out to have been there
+  files_[file].initial_path = initial_path_of(slot);  // if it turns out to have been there
   if (certain && (slots_[slot].state == State::kUnknown || slots_[slot].state == State::kNoFile))
     slots_[slot].born = true;
   put(slot, file);
