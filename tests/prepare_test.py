@@ -657,6 +657,17 @@ def test_what_open_found_in_a_directory_that_had_moved_was_where_that_was():
             assert report["mismatched"] == 0, (moves, report["mismatches"])
 
 
+def test_a_directory_that_is_not_empty_when_all_that_was_named_has_left_holds_more():
+    refused = 'rmdir("/d") = -1 ENOTEMPTY (Directory not empty)'
+    gone, away = 'unlink("/d/a") = 0', 'rename("/d/a", "/b") = 0'
+    for calls, more in (([refused], True), ([gone, refused], True), ([away, refused], True), ([refused, gone, refused], True), ([refused, gone, 'rmdir("/d") = 0'], False),
+                        ([gone, refused, 'unlink("/d/c") = 0', 'rmdir("/d") = 0'], False), ([gone, 'rename("/e", "/d") = -1 ENOTEMPTY (Directory not empty)'], True)):
+        with Tmp() as tmp:
+            root = Root(tmp, calls)
+            report = root()
+            assert report["mismatched"] == 0 and os.path.isdir(root.at("/d")) == more, (calls, report["mismatches"])
+
+
 def test_one_listing_that_others_disturbed_makes_up_no_entry():
     """What was being made and removed while it was read may be in it; the next ones tell better."""
     listing = lambda size: ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', f'getdents64(3, 0x5, 32768) = {size}', 'getdents64(3, 0x5, 32768) = 0', 'close(3) = 0']

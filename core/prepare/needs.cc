@@ -476,7 +476,7 @@ void Needs::add(const feign_activity& a) {
     bool any = false;
     names_.for_each_child(names_.canonical(to ? a.path2 : a.path, false),
                           [&](uint32_t, uint32_t at) { any = any || at != 0; });
-    if (!any) seen(to ? touched.file2 : touched.file).not_empty = true;
+    if (!any) seen(to ? touched.file2 : touched.file).not_empty = names_.file_count();
   }
   if (a.file != 0) own_[a.file] = touched.file;
   if (effect == Effect::kReadlink && touched.file2 != 0) {
@@ -658,9 +658,11 @@ std::vector<Needed> Needs::finish() {
     return at->second;
   };
   std::vector<uint32_t> files;
+  std::unordered_map<uint32_t, uint32_t> last_child;  // of a path, that became known
   for (uint32_t id = 1; id < names_.file_count(); ++id) {
     const Namespace::File& f = names_.file(id);
     if (f.created || f.initial_path == 0) continue;
+    last_child[parent_of(f.initial_path)] = id;
     if (there.insert(f.initial_path).second) files.push_back(id);
   }
   // What lies in a directory that was not there cannot have been there either.
@@ -748,7 +750,10 @@ std::vector<Needed> Needs::finish() {
   // Entries that nothing else in the trace names, so that a listing is as long as it was.
   const auto fill_up = [&](uint32_t id, uint32_t path) {
     const auto all = listings_.find(id);
-    if (all == listings_.end() && seen(id).not_empty && !with_children.contains(path))
+    const auto last = last_child.find(path);
+    const bool left = last != last_child.end() ? last->second < seen(id).not_empty  // they had left
+                                               : !with_children.contains(path);
+    if (all == listings_.end() && seen(id).not_empty != 0 && left)
       out.emplace_back().path = std::string(strings_.text(path)) + "/~";
     if (all == listings_.end()) return;
     const bool root = strings_.text(path) == "/";

@@ -38,7 +38,8 @@ class Needs {
     uint64_t appended = 0;   // bytes that went behind what it had
     bool exact = false;      // `now` is not only the least: what it grows by from here on is known
     bool directory = false;  // … and is a directory
-    bool not_empty = false;  // which could not be removed, though no name in it was known
+    // Which could not be removed, though no name in it was known: how many files were known by then.
+    uint32_t not_empty = 0;
     bool changed = false;    // by the trace
     bool has_holes = false;  // data tells where it is not
     uint32_t mode = 0;       // permission bits that results show
