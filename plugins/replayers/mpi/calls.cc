@@ -393,15 +393,19 @@ Piece bytes_at(const Stream& s, void* at, uint64_t bytes) {
   return {at, 1, s.r->many_bytes(bytes)};
 }
 
-int length_of(const Stream& s, uint64_t bytes, int64_t most) {
+uint64_t fitting(const Stream& s, uint64_t bytes, uint64_t most) {
   if (s.r->options.comm == kOrder) return 1;
   if (bytes == FEIGN_UNKNOWN) return 0;
-  const auto fits = static_cast<uint64_t>(std::min({most, s.r->half - 1, int64_t{INT_MAX}}));
+  const uint64_t fits = std::min(most, static_cast<uint64_t>(s.r->half - 1));
   if (bytes > fits && !s.r->said_cut.exchange(true))
     s.r->host->log(s.r->host, FEIGN_LOG_INFO,
-                   "collective calls of more than 2 GiB a member (or over all members, where each "
-                   "has a length of its own) are made with fewer bytes");
-  return static_cast<int>(std::min(bytes, fits));
+                   "collective calls of more than 16 GiB a rank are made with fewer bytes");
+  return std::min(bytes, fits);
+}
+
+Sum bits_of(uint64_t bytes) {
+  if (bytes <= INT_MAX) return {static_cast<int>(bytes), MPI_BYTE, MPI_BOR};
+  return {static_cast<int>(std::min<uint64_t>(bytes / 8, INT_MAX)), MPI_UINT64_T, MPI_BOR};
 }
 
 const Group* collective(Stream& s) {
@@ -426,7 +430,7 @@ Sum sum_of(Stream& s, uint64_t bytes) {
   const Type& t = s.type(s.args->type);
   const uint64_t count = s.args->count == kAbsent ? 1 : s.value(s.args->count);  // MPI_Fetch_and_op
   if ((!t.whole && !t.real) || count > INT_MAX || t.size * static_cast<int64_t>(count) > s.r->half)
-    return {length_of(s, bytes), MPI_BYTE, MPI_BOR};
+    return bits_of(fitting(s, bytes));
   const auto id = static_cast<uint32_t>(s.known(s.args->reduction, 0));
   if (id != s.reduction_id || s.reduction == MPI_OP_NULL) {
     static const std::pair<std::string_view, MPI_Op> kOps[] = {

@@ -12,81 +12,123 @@
 namespace feign::mpi {
 namespace {
 
-int most_each(const Stream& s, int n) {
-  return static_cast<int>(std::min<int64_t>((s.r->half - 1) / std::max(n, 1), INT_MAX));
+// The same on all ranks, or what one sends would not be what another gets.
+uint64_t most_each(const Stream& s, int n) {
+  if (s.r->fits) return UINT64_MAX;
+  return static_cast<uint64_t>(std::min<int64_t>((s.r->half - 1) / std::max(n, 1), INT_MAX));
 }
-// Where places of parts are told, too: an int has them.
-int most_placed(int n) { return INT_MAX / std::max(n, 1); }
+// What goes to or comes from each of n.
+Piece each_of(const Stream& s, void* at, uint64_t bytes, int n) {
+  return bytes_at(s, at, fitting(s, bytes, most_each(s, n)));
+}
+
+// The same, where others are told how many bytes it is.
+Piece told(const Stream& s, void* at, uint64_t bytes, int n) {
+  const uint64_t most = std::min<uint64_t>(most_each(s, n), INT_MAX);
+  return {at, static_cast<int>(fitting(s, bytes, most)), MPI_BYTE};
+}
+
+// A length for each member, in units of a type.
+struct Lengths {
+  std::vector<int> of;
+  MPI_Datatype type = MPI_BYTE;
+  Piece piece(void* at, int member) const { return {at, of[static_cast<size_t>(member)], type}; }
+};
 
 // Lengths and places of parts, one after the other, of what is sent and what is received: kept
 // until the call is over.
 struct Parts {
   std::unique_ptr<int[]> all;
   int *out = nullptr, *out_at = nullptr, *in = nullptr, *in_at = nullptr;
-  Parts(std::span<const int> outs, std::span<const int> ins)
-      : all(new int[2 * (outs.size() + ins.size()) + 1]) {
+  MPI_Datatype out_type, in_type;
+  Parts(const Lengths& outs, const Lengths& ins)
+      : all(new int[2 * (outs.of.size() + ins.of.size()) + 1]),
+        out_type(outs.type),
+        in_type(ins.type) {
     out = all.get();
-    out_at = out + outs.size();
-    in = out_at + outs.size();
-    in_at = in + ins.size();
-    place(outs, out, out_at);
-    place(ins, in, in_at);
+    out_at = out + outs.of.size();
+    in = out_at + outs.of.size();
+    in_at = in + ins.of.size();
+    place(outs.of, out, out_at);
+    place(ins.of, in, in_at);
   }
 
  private:
+  // Beyond what an int can tell, over the first ones: nobody looks at what is received.
   static void place(std::span<const int> sizes, int* to, int* at) {
-    int sum = 0;
+    int64_t sum = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sum > INT_MAX) sum = 0;
       to[i] = sizes[i];
-      at[i] = sum;
+      at[i] = static_cast<int>(sum);
       sum += sizes[i];
     }
   }
 };
 
-// Entries of the recorded list, in units of `unit` bytes; empty if it has not as many.
-std::vector<int> listed(const Stream& s, int from, int n, int64_t unit) {
+// The widest word that goes into so many bytes, which become its own.
+MPI_Datatype word_of(uint64_t& width) {
+  const uint64_t bytes = width;
+  for (width = 8; bytes % width != 0;) width /= 2;
+  return width == 8   ? MPI_UINT64_T
+         : width == 4 ? MPI_UINT32_T
+         : width == 2 ? MPI_UINT16_T
+                      : MPI_BYTE;
+}
+
+// Entries of the recorded list, in units of `unit` bytes; empty if it has not as many. As bytes,
+// but of more than an int of them in the units of the program's (or, to be combined, in words).
+Lengths listed(const Stream& s, int from, int n, int64_t unit, bool combined = false) {
   const uint32_t first = s.args->list + static_cast<uint32_t>(from);
-  std::vector<int> sizes;
+  Lengths l;
   if (s.args->list == kAbsent || unit <= 0 || s.a->value_count < first + static_cast<uint32_t>(n))
-    return sizes;
-  for (int i = 0; i < n; ++i) {
-    const uint64_t count = s.a->values[first + static_cast<uint32_t>(i)];
-    if (count > INT_MAX) return {};
-    sizes.push_back(length_of(s, count * static_cast<uint64_t>(unit),
-                              std::min(most_each(s, n), most_placed(n))));
+    return l;
+  const std::span<const uint64_t> counts(s.a->values + first, static_cast<size_t>(n));
+  auto width = static_cast<uint64_t>(unit);
+  uint64_t sum = 0;
+  for (const uint64_t count : counts) {
+    if (count > INT_MAX) return l;
+    sum += count * width;
   }
-  return sizes;
+  const bool bytes = sum <= INT_MAX || width == 1 || !s.r->fits || s.r->options.comm == kOrder;
+  if (!bytes) l.type = combined ? word_of(width) : s.r->many_bytes(width);
+  for (const uint64_t count : counts) {
+    const uint64_t length = count * static_cast<uint64_t>(unit);
+    l.of.push_back(static_cast<int>(
+        bytes ? fitting(s, length, std::min<uint64_t>(most_each(s, n), INT_MAX)) : length / width));
+  }
+  return l;
 }
 
 // One length for each member, where the trace does not tell each rank.
-std::vector<int> asked(const Group& g, int mine) {
-  std::vector<int> all(static_cast<size_t>(g.size));
-  MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, g.comm);
+Lengths asked(const Group& g, int mine) {
+  Lengths all{std::vector<int>(static_cast<size_t>(g.size))};
+  MPI_Allgather(&mine, 1, MPI_INT, all.of.data(), 1, MPI_INT, g.comm);
   return all;
 }
 
 // What each sends to each: known, or asked for from `outs`.
 struct Both {
-  std::vector<int> outs, ins;
+  Lengths outs, ins;
 };
-Both both(Stream& s, const Group& g, int total, int outs, int ins, bool neighbours) {
+Both both(Stream& s, const Group& g, int outs, int ins, bool neighbours) {
   // The list of alltoallw has bytes.
   const auto unit = [&](uint8_t at) { return at == kAbsent ? int64_t{1} : s.type(at).size; };
   Both b{listed(s, 0, outs, unit(s.args->type)), {}};
   b.ins = listed(s, outs, ins, unit(s.args->type2 != kAbsent ? s.args->type2 : s.args->type));
-  if (s.r->lists && static_cast<int>(b.outs.size()) == outs &&
-      static_cast<int>(b.ins.size()) == ins)
-    return b;
+  const bool all_outs = static_cast<int>(b.outs.of.size()) == outs;
+  if (s.r->lists && all_outs && static_cast<int>(b.ins.of.size()) == ins) return b;
   // Of all that a rank sends, each gets the same share.
-  if (static_cast<int>(b.outs.size()) != outs)
-    b.outs.assign(static_cast<size_t>(outs),
-                  std::min({total / std::max(outs, 1), most_each(s, outs), most_placed(outs)}));
-  b.ins.assign(static_cast<size_t>(ins), 0);
+  if (!all_outs || b.outs.type != MPI_BYTE) {
+    const uint64_t share = fitting(s, s.a->length) / static_cast<uint64_t>(std::max(outs, 1));
+    const auto one = static_cast<int>(std::min({share, most_each(s, outs), uint64_t{INT_MAX}}));
+    b.outs = {std::vector<int>(static_cast<size_t>(outs), one)};
+  }
+  b.ins = {std::vector<int>(static_cast<size_t>(ins))};
   if (neighbours)
-    MPI_Neighbor_alltoall(b.outs.data(), 1, MPI_INT, b.ins.data(), 1, MPI_INT, g.comm);
+    MPI_Neighbor_alltoall(b.outs.of.data(), 1, MPI_INT, b.ins.of.data(), 1, MPI_INT, g.comm);
   else
-    MPI_Alltoall(b.outs.data(), 1, MPI_INT, b.ins.data(), 1, MPI_INT, g.comm);
+    MPI_Alltoall(b.outs.of.data(), 1, MPI_INT, b.ins.of.data(), 1, MPI_INT, g.comm);
   return b;
 }
 
@@ -148,49 +190,50 @@ void broadcast(Stream& s, uint32_t op, const Group& g, int root) {
 // With those that are next to it: the communicator knows who they are.
 void neighbours(Stream& s, uint32_t op, const Group& g) {
   char *out = s.space.get(), *in = out + s.r->half;
-  const int bytes = length_of(s, s.a->length, most_each(s, std::max(g.in, g.out)));
+  const Piece d = each_of(s, out, s.a->length, std::max(g.in, g.out));
   MPI_Request q = MPI_REQUEST_NULL;
   switch (op) {
     case FEIGN_MPI_NEIGHBOR_ALLGATHER:
-      return s.answer(MPI_Neighbor_allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, g.comm));
+      return s.answer(MPI_Neighbor_allgather(out, d.count, d.type, in, d.count, d.type, g.comm));
     case FEIGN_MPI_INEIGHBOR_ALLGATHER: {
       const int status =
-          MPI_Ineighbor_allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, g.comm, &q);
+          MPI_Ineighbor_allgather(out, d.count, d.type, in, d.count, d.type, g.comm, &q);
       return begun(s, status, q);
     }
     case FEIGN_MPI_NEIGHBOR_ALLTOALL:
     case FEIGN_MPI_INEIGHBOR_ALLTOALL: {
       // The length recorded is that of one.
       if (op == FEIGN_MPI_NEIGHBOR_ALLTOALL)
-        return s.answer(MPI_Neighbor_alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, g.comm));
+        return s.answer(MPI_Neighbor_alltoall(out, d.count, d.type, in, d.count, d.type, g.comm));
       const int status =
-          MPI_Ineighbor_alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, g.comm, &q);
+          MPI_Ineighbor_alltoall(out, d.count, d.type, in, d.count, d.type, g.comm, &q);
       return begun(s, status, q);
     }
     case FEIGN_MPI_NEIGHBOR_ALLGATHERV:
     case FEIGN_MPI_INEIGHBOR_ALLGATHERV: {
-      std::vector<int> ins =
-          listed(s, 0, g.in, s.args->type2 != kAbsent ? s.type(s.args->type2).size : 0);
-      if (!s.r->lists || static_cast<int>(ins.size()) != g.in) {
-        ins.assign(static_cast<size_t>(g.in), 0);
-        MPI_Neighbor_allgather(&bytes, 1, MPI_INT, ins.data(), 1, MPI_INT, g.comm);
+      Piece mine = d;
+      Lengths ins = listed(s, 0, g.in, s.args->type2 != kAbsent ? s.type(s.args->type2).size : 0);
+      if (!s.r->lists || static_cast<int>(ins.of.size()) != g.in) {
+        mine = told(s, out, s.a->length, g.in);
+        ins = {std::vector<int>(static_cast<size_t>(g.in))};
+        MPI_Neighbor_allgather(&mine.count, 1, MPI_INT, ins.of.data(), 1, MPI_INT, g.comm);
       }
       Parts p({}, ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLGATHERV)
-        return s.answer(
-            MPI_Neighbor_allgatherv(out, bytes, MPI_BYTE, in, p.in, p.in_at, MPI_BYTE, g.comm));
-      const int status =
-          MPI_Ineighbor_allgatherv(out, bytes, MPI_BYTE, in, p.in, p.in_at, MPI_BYTE, g.comm, &q);
+        return s.answer(MPI_Neighbor_allgatherv(out, mine.count, mine.type, in, p.in, p.in_at,
+                                                p.in_type, g.comm));
+      const int status = MPI_Ineighbor_allgatherv(out, mine.count, mine.type, in, p.in, p.in_at,
+                                                  p.in_type, g.comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
     default: {
-      const Both b = both(s, g, length_of(s, s.a->length), g.out, g.in, true);
+      const Both b = both(s, g, g.out, g.in, true);
       Parts p(b.outs, b.ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLTOALLV || op == FEIGN_MPI_NEIGHBOR_ALLTOALLW)
-        return s.answer(MPI_Neighbor_alltoallv(out, p.out, p.out_at, MPI_BYTE, in, p.in, p.in_at,
-                                               MPI_BYTE, g.comm));
-      const int status = MPI_Ineighbor_alltoallv(out, p.out, p.out_at, MPI_BYTE, in, p.in, p.in_at,
-                                                 MPI_BYTE, g.comm, &q);
+        return s.answer(MPI_Neighbor_alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at,
+                                               p.in_type, g.comm));
+      const int status = MPI_Ineighbor_alltoallv(out, p.out, p.out_at, p.out_type, in, p.in,
+                                                 p.in_at, p.in_type, g.comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
   }
@@ -203,8 +246,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
   const Args& x = *s.args;
   // Of two groups, those of the other one.
   const int size = g->size;
-  // The same on all of them, or what one sends would not be what another gets.
-  const int most = most_each(s, std::max(size, static_cast<int>(g->ranks.size())));
+  const int most = std::max(size, static_cast<int>(g->ranks.size()));
   int root = 0;
   bool is_root = false;
   if (does == Does::kMakeComm) {
@@ -240,10 +282,10 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       break;
   }
   // Of what each rank sends, or gets.
-  const int bytes = length_of(s, s.a->length, most);
-  const int got = length_of(s, s.known(x.size2, s.a->length), most);
+  const uint64_t in_bytes = s.known(x.size2, s.a->length);
+  const Piece sent = each_of(s, out, s.a->length, most), got = each_of(s, in, in_bytes, most);
   // Within one group as much comes from each as goes to each; of two groups each sends its own.
-  const int each = g->first != 0 ? got : bytes;
+  const Piece each = g->first != 0 ? got : sent;
   MPI_Request q = MPI_REQUEST_NULL;
   int status = MPI_SUCCESS;
   const auto size_of = [&](uint8_t type) { return type != kAbsent ? s.type(type).size : 0; };
@@ -254,74 +296,82 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       status = MPI_Ibarrier(comm, &q);
       return begun(s, status, q);
     case FEIGN_MPI_REDUCE_SCATTER_BLOCK:
-      return s.answer(MPI_Reduce_scatter_block(out, in, got, MPI_BYTE, MPI_BOR, comm));
-    case FEIGN_MPI_IREDUCE_SCATTER_BLOCK:
-      status = MPI_Ireduce_scatter_block(out, in, got, MPI_BYTE, MPI_BOR, comm, &q);
+    case FEIGN_MPI_IREDUCE_SCATTER_BLOCK: {
+      const Sum d = bits_of(fitting(s, in_bytes, most_each(s, most)));
+      if (op == FEIGN_MPI_REDUCE_SCATTER_BLOCK)
+        return s.answer(MPI_Reduce_scatter_block(out, in, d.count, d.type, d.op, comm));
+      status = MPI_Ireduce_scatter_block(out, in, d.count, d.type, d.op, comm, &q);
       return begun(s, status, q);
+    }
     case FEIGN_MPI_REDUCE_SCATTER:
     case FEIGN_MPI_IREDUCE_SCATTER: {
       int own = 0;
       MPI_Comm_size(comm, &own);
-      std::vector<int> all = listed(s, 0, own, size_of(x.type));
-      if (!s.r->lists || all.empty()) all = asked(*g, got);
+      Lengths all = listed(s, 0, own, size_of(x.type), true);
+      if (!s.r->lists || all.of.empty()) all = asked(*g, told(s, in, in_bytes, most).count);
       Parts p(all, {});
       if (op == FEIGN_MPI_REDUCE_SCATTER)
-        return s.answer(MPI_Reduce_scatter(out, in, p.out, MPI_BYTE, MPI_BOR, comm));
-      status = MPI_Ireduce_scatter(out, in, p.out, MPI_BYTE, MPI_BOR, comm, &q);
+        return s.answer(MPI_Reduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm));
+      status = MPI_Ireduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
     case FEIGN_MPI_ALLGATHER:
-      return s.answer(MPI_Allgather(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm));
+      return s.answer(MPI_Allgather(out, sent.count, sent.type, in, each.count, each.type, comm));
     case FEIGN_MPI_IALLGATHER:
-      status = MPI_Iallgather(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm, &q);
+      status = MPI_Iallgather(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
       return begun(s, status, q);
     case FEIGN_MPI_ALLGATHERV:
     case FEIGN_MPI_IALLGATHERV: {
-      std::vector<int> all = listed(s, 0, size, size_of(x.type2 != kAbsent ? x.type2 : x.type));
-      int mine = bytes;
-      if (!s.r->lists || all.empty())
-        all = asked(*g, bytes);
-      else if (g->first == 0)
-        mine = all[static_cast<size_t>(g->rank_of(static_cast<uint64_t>(s.rank)))];
+      Lengths all = listed(s, 0, size, size_of(x.type2 != kAbsent ? x.type2 : x.type));
+      Piece mine = sent;
+      if (!s.r->lists || all.of.empty()) {
+        mine = told(s, out, s.a->length, most);
+        all = asked(*g, mine.count);
+      } else if (g->first == 0) {
+        mine = all.piece(out, g->rank_of(static_cast<uint64_t>(s.rank)));
+      }
       Parts p({}, all);
       if (op == FEIGN_MPI_ALLGATHERV)
-        return s.answer(MPI_Allgatherv(out, mine, MPI_BYTE, in, p.in, p.in_at, MPI_BYTE, comm));
-      status = MPI_Iallgatherv(out, mine, MPI_BYTE, in, p.in, p.in_at, MPI_BYTE, comm, &q);
+        return s.answer(
+            MPI_Allgatherv(out, mine.count, mine.type, in, p.in, p.in_at, p.in_type, comm));
+      status = MPI_Iallgatherv(out, mine.count, mine.type, in, p.in, p.in_at, p.in_type, comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
     case FEIGN_MPI_ALLTOALL:
-      return s.answer(MPI_Alltoall(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm));
+      return s.answer(MPI_Alltoall(out, sent.count, sent.type, in, each.count, each.type, comm));
     case FEIGN_MPI_IALLTOALL:
-      status = MPI_Ialltoall(out, bytes, MPI_BYTE, in, each, MPI_BYTE, comm, &q);
+      status = MPI_Ialltoall(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
       return begun(s, status, q);
     case FEIGN_MPI_ALLTOALLV:
     case FEIGN_MPI_ALLTOALLW:
     case FEIGN_MPI_IALLTOALLV:
     case FEIGN_MPI_IALLTOALLW: {
-      const Both b = both(s, *g, length_of(s, s.a->length), size, size, false);
+      const Both b = both(s, *g, size, size, false);
       Parts p(b.outs, b.ins);
       if (x.request == kAbsent)
         return s.answer(
-            MPI_Alltoallv(out, p.out, p.out_at, MPI_BYTE, in, p.in, p.in_at, MPI_BYTE, comm));
+            MPI_Alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at, p.in_type, comm));
       status =
-          MPI_Ialltoallv(out, p.out, p.out_at, MPI_BYTE, in, p.in, p.in_at, MPI_BYTE, comm, &q);
+          MPI_Ialltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at, p.in_type, comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
     case FEIGN_MPI_GATHER:
     case FEIGN_MPI_IGATHER: {
       // With MPI_IN_PLACE the root sends nothing, and gets from the others what it would have sent.
-      const int n = is_root ? std::max(got, bytes) : bytes;
+      const bool in_place = is_root && in_bytes != FEIGN_UNKNOWN &&
+                            in_bytes > (s.a->length == FEIGN_UNKNOWN ? 0 : s.a->length);
+      const Piece d = in_place ? got : sent;
       if (op == FEIGN_MPI_GATHER)
-        return s.answer(MPI_Gather(out, n, MPI_BYTE, in, n, MPI_BYTE, root, comm));
-      status = MPI_Igather(out, n, MPI_BYTE, in, n, MPI_BYTE, root, comm, &q);
+        return s.answer(MPI_Gather(out, d.count, d.type, in, d.count, d.type, root, comm));
+      status = MPI_Igather(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
       return begun(s, status, q);
     }
     case FEIGN_MPI_SCATTER:
     case FEIGN_MPI_ISCATTER: {
-      const int n = is_root ? bytes : got;
+      const Piece d = is_root ? sent : got;
       if (op == FEIGN_MPI_SCATTER)
-        return s.answer(MPI_Scatter(out, n, MPI_BYTE, in, n, MPI_BYTE, root, comm));
-      status = MPI_Iscatter(out, n, MPI_BYTE, in, n, MPI_BYTE, root, comm, &q);
+        return s.answer(MPI_Scatter(out, d.count, d.type, in, d.count, d.type, root, comm));
+      status = MPI_Iscatter(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
       return begun(s, status, q);
     }
     case FEIGN_MPI_GATHERV:
@@ -329,27 +379,28 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_SCATTERV:
     case FEIGN_MPI_ISCATTERV: {
       const bool gathers = op == FEIGN_MPI_GATHERV || op == FEIGN_MPI_IGATHERV;
-      int mine = gathers ? bytes : got;
-      std::vector<int> all;
+      Piece mine = gathers ? sent : got;
+      Lengths all;
       if (!s.r->lists) {
         if (x.request != kAbsent) break;
-        all = asked(*g, mine);
+        mine = told(s, mine.at, gathers ? s.a->length : in_bytes, most);
+        all = asked(*g, mine.count);
       } else if (is_root) {
         all = listed(s, 0, size, size_of(gathers && x.type2 != kAbsent ? x.type2 : x.type));
-        all.resize(static_cast<size_t>(size));
-        if (g->first == 0) mine = all[static_cast<size_t>(root)];
+        all.of.resize(static_cast<size_t>(size));
+        if (g->first == 0) mine = all.piece(mine.at, root);
       }
       Parts p(all, {});
+      const auto [at, count, type] = mine;
       if (op == FEIGN_MPI_GATHERV)
-        return s.answer(
-            MPI_Gatherv(out, mine, MPI_BYTE, in, p.out, p.out_at, MPI_BYTE, root, comm));
+        return s.answer(MPI_Gatherv(at, count, type, in, p.out, p.out_at, p.out_type, root, comm));
       if (op == FEIGN_MPI_SCATTERV)
         return s.answer(
-            MPI_Scatterv(out, p.out, p.out_at, MPI_BYTE, in, mine, MPI_BYTE, root, comm));
+            MPI_Scatterv(out, p.out, p.out_at, p.out_type, at, count, type, root, comm));
       status =
           gathers
-              ? MPI_Igatherv(out, mine, MPI_BYTE, in, p.out, p.out_at, MPI_BYTE, root, comm, &q)
-              : MPI_Iscatterv(out, p.out, p.out_at, MPI_BYTE, in, mine, MPI_BYTE, root, comm, &q);
+              ? MPI_Igatherv(at, count, type, in, p.out, p.out_at, p.out_type, root, comm, &q)
+              : MPI_Iscatterv(out, p.out, p.out_at, p.out_type, at, count, type, root, comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
     default:

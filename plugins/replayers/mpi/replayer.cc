@@ -157,7 +157,12 @@ struct Look {
     const Does does = mpi_does(a.op);
     const bool of_all = does == Does::kMeet || does == Does::kToRoot || does == Does::kFromRoot ||
                         does == Does::kNeighbours;
-    if (of_all && args.reduction == kAbsent && __builtin_mul_overflow(most, members(), &most))
+    // Where each member has a length of its own, those recorded are of all of them.
+    const bool told = a.value_count > args.list && a.length != FEIGN_UNKNOWN &&
+                      (args.size2 == kAbsent ||
+                       (args.size2 < a.value_count && a.values[args.size2] != FEIGN_UNKNOWN));
+    if (of_all && !told && args.reduction == kAbsent &&
+        __builtin_mul_overflow(most, members(), &most))
       most = UINT64_MAX;
     message = std::max(message, most);
   }
@@ -394,10 +399,11 @@ feign_status create(const feign_host* host, const void* options, void** self) no
       half = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
     if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &half, 1, MPI_UINT64_T, MPI_MAX, r->world->world);
     r->half = static_cast<int64_t>(half);
-    int all[] = {r->lists, !look.joins};
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, r->world->world);
+    int all[] = {r->lists, look.message <= kMost, !look.joins};
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 3, MPI_INT, MPI_MIN, r->world->world);
     r->lists = all[0] != 0;
-    if (all[1] == 0)
+    r->fits = all[1] != 0;
+    if (all[2] == 0)
       return host->fail(host, FEIGN_ERR_UNSUPPORTED,
                         "the program starts ranks while it runs, or joins another one "
                         "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "

@@ -150,6 +150,7 @@ struct Replayer {
   size_t longest = 0;
   // Half of a stream's address space is sent from, half received into: the same on all processes.
   int64_t half = 0;
+  bool fits = true;  // every call's data, into that
   std::atomic<bool> said_cut{false};
 
   std::mutex types_mutex;
@@ -235,8 +236,9 @@ struct Stream {
   }
 };
 
-// As bytes, where both ends must agree on the length without the datatype.
-int length_of(const Stream& s, uint64_t bytes, int64_t most = INT64_MAX);
+// Of a length, where both ends must agree on it without the datatype: as much as there is room for,
+// and no more than `most`. What is cut is told.
+uint64_t fitting(const Stream& s, uint64_t bytes, uint64_t most = UINT64_MAX);
 struct Piece {
   void* at;
   int count;
@@ -252,6 +254,8 @@ struct Sum {
   MPI_Datatype type;
   MPI_Op op;
 };
+// As bits; of more than an int of bytes in words, whose last bytes may be left out.
+Sum bits_of(uint64_t bytes);
 // Numbers are combined as they were; all else as bits.
 Sum sum_of(Stream& s, uint64_t bytes);
 // The communicator of a collective call; null if there is none to call it on.

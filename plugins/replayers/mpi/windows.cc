@@ -76,8 +76,7 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
   int status = MPI_SUCCESS;
   const MPI_Win win = w.win;
   const auto sum = [&] {
-    Sum d = sum_of(s, s.a->length);
-    if (d.type == MPI_BYTE) d.count = length_of(s, bytes);
+    Sum d = sum_of(s, bytes);
     const std::string_view name = s.r->text(s.known(x.reduction, 0));
     if (name == "MPI_REPLACE") d.op = MPI_REPLACE;
     if (name == "MPI_NO_OP" && op != FEIGN_MPI_ACCUMULATE && op != FEIGN_MPI_RACCUMULATE)
