@@ -24,6 +24,8 @@ using namespace feign;
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 
+constexpr uint64_t kWorld = 0xC0111;  // among values: a communicator of two ranks
+
 // A call, as resolve leaves it.
 struct Call {
   uint32_t stream;
@@ -149,7 +151,10 @@ class Ran {
     a.id = records_.size() << 16;
     a.start_ns = c.start_ns != 0 ? c.start_ns : records_.size() * 100;
     a.duration_ns = c.duration_ns;
-    r.set_values(c.values);
+    std::vector<uint64_t> values = c.values;
+    std::replace(values.begin(), values.end(), kWorld,
+                 uint64_t{tables_.strings.intern("WORLD{0-1}")});
+    r.set_values(values);
     for (const Dependency& d : c.depends) {
       r.depends.push_back(d);
       a.marks |= FEIGN_DEPENDS;
@@ -723,6 +728,36 @@ TEST(Channel, RecordLocksOfOtherBytesAreApart) {
 
 // ---- the others --------------------------------------------------------------------------------
 
+Call mpi(uint32_t stream, const char* op, std::vector<uint64_t> values) {
+  return {.stream = stream, .op = op, .values = std::move(values), .layer = "mpi"};
+}
+std::vector<feign_stream_info> two_ranks() {
+  std::vector<feign_stream_info> ranks(2);
+  ranks[0].rank = 1;  // rank 0 is taken for none here
+  ranks[1].rank = 2;
+  return ranks;
+}
+TEST(Mpi, WhoWaitsForARequestBeforeWhatItWaitsForHasComeWaitsForThat) {
+  for (const char* by : {"MPI_Irecv", "MPI_Recv_init", "MPI_Ibarrier"})
+    for (const bool early : {false, true}) {
+      const bool meets = std::string_view(by) == "MPI_Ibarrier";
+      std::vector<Call> calls{on_path(2, "stat", "/a")};
+      if (meets)
+        calls.push_back(mpi(1, by, {kWorld, 7}));
+      else
+        calls.push_back(mpi(1, by, {1, 0, 2, 5, kWorld, 7}));
+      if (std::string_view(by) == "MPI_Recv_init") calls.push_back(mpi(1, "MPI_Start", {7}));
+      const Call waits = mpi(1, "MPI_Wait", {7});
+      if (early) calls.push_back(waits);
+      calls.push_back(meets ? mpi(2, by, {kWorld, 9}) : mpi(2, "MPI_Send", {1, 0, 1, 5, kWorld}));
+      if (!early) calls.push_back(waits);
+      calls.push_back(on_path(1, "stat", "/b"));
+
+      const Ran r(calls, only("mpi"), 64, two_ranks());
+
+      EXPECT_TRUE(r.ordered(0, calls.size() - 1)) << by << (early ? ", early" : "");
+    }
+}
 TEST(Others, RanksThatAreApartWaitForNoOther) {
   std::vector<feign_stream_info> streams(5);
   streams[0].rank = 1;

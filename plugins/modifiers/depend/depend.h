@@ -217,6 +217,10 @@ class Depend {
     uint32_t comm = 0;
     int peer = -1, tag = -1;
     bool sends = false, keeps = false, wild = false;
+    // What it waits for: the message or the meeting of this number, from 1, as the waiter of that
+    // index.
+    uint64_t message = 0, meeting = 0;
+    size_t waiter = 0;
   };
   struct Passage {  // messages of one kind between two ranks
     uint64_t sent = 0, taken = 0;
@@ -232,6 +236,7 @@ class Depend {
   Passage& passage(uint32_t comm, int from, int to, int tag);
   void post(uint32_t comm, int to, int tag, Point here);
   void take(uint32_t comm, int from, int tag, uint64_t request);
+  void still_waits(Request& q, uint32_t stream);
   void mpi(const feign_activity& a, Point here);
 
   // ---- rule threads

@@ -109,10 +109,19 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
       request_of(w.stream, w.request).after.push_back(here);
   };
   const Meeting::Waiter me{a.stream, rank, is_root, request};
+  const auto wait = [&] {
+    if (request != 0) {
+      Request& q = request_of(a.stream, request);
+      q.comm = comm;
+      q.meeting = number + 1;
+      q.waiter = meeting.waiters.size();
+    }
+    meeting.waiters.push_back(me);
+  };
   ++meeting.came;
   switch (m.meets) {
     case Does::kMeet: {
-      meeting.waiters.push_back(me);
+      wait();
       if (meeting.came < c.members) {
         meeting.arrived.push_back(here);
         break;
@@ -128,7 +137,7 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
       if (is_root)
         for (const Meeting::Waiter& w : meeting.waiters) tell(w);
       if (is_root) meeting.arrived.push_back(here);
-      if (!is_root && meeting.arrived.empty()) meeting.waiters.push_back(me);
+      if (!is_root && meeting.arrived.empty()) wait();
       if (!is_root && !meeting.arrived.empty()) {
         here = meeting.arrived.front();
         tell(me);
@@ -140,7 +149,7 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
           here = p;
           tell(me);
         }
-        meeting.waiters.push_back(me);
+        wait();
       } else {
         meeting.arrived.push_back(here);
         for (const Meeting::Waiter& w : meeting.waiters) tell(w);
@@ -156,7 +165,7 @@ void Depend::come(uint32_t comm, const Message& m, const feign_activity& a, int 
           tell(me);
           here = mine;
         }
-      meeting.waiters.push_back(me);
+      wait();
       meeting.arrived.push_back(here);
   }
   if (meeting.came >= c.members) c.meetings.erase(number);
@@ -201,8 +210,33 @@ void Depend::take(uint32_t comm, int from, int tag, uint64_t request) {
     w.on_its_way.erase(at);
     return;
   }
-  if (number >= w.sent) w.waiting[number] = {me_.stream, request};
+  if (number >= w.sent) {
+    w.waiting[number] = {me_.stream, request};
+    if (request != 0) {
+      Request& q = request_of(me_.stream, request);
+      q.comm = comm;
+      q.peer = from;
+      q.tag = tag;
+      q.message = number + 1;
+    }
+  }
   if (w.waiting.size() > kMostQueued) w.waiting.erase(w.waiting.begin());
+}
+
+// The call that ends a request began before what it waits for has come: its stream waits for that.
+void Depend::still_waits(Request& q, uint32_t stream) {
+  if (q.message != 0) {
+    auto& waiting = passage(q.comm, q.peer, streams_[stream].rank, q.tag).waiting;
+    if (const auto at = waiting.find(q.message - 1); at != waiting.end()) at->second = {stream, 0};
+  }
+  if (q.meeting != 0) {
+    auto& meetings = comm_of(q.comm).meetings;
+    if (const auto at = meetings.find(q.meeting - 1); at != meetings.end()) {
+      at->second.waiters[q.waiter].stream = stream;
+      at->second.waiters[q.waiter].request = 0;
+    }
+  }
+  q.message = q.meeting = 0;
 }
 
 // `here`: the stream's last activity before this one.
@@ -273,6 +307,7 @@ void Depend::mpi(const feign_activity& a, Point here) {
       take(q.comm, feign::mpi::source_of(matched), feign::mpi::tag_of(matched), 0);
     for (const Point& p : q.after) leave(a.stream, p);
     q.after.clear();
+    still_waits(q, a.stream);
     if (!q.keeps) requests_.erase(at);
   };
   std::map<uint64_t, uint64_t> matched;
