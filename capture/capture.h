@@ -22,7 +22,7 @@
  *   names and numbers before. Reading memory, and the put functions, are fine.
  * - A wrapper that wants to add fields which it only has before the call keeps them in variables.
  * - Nothing here allocates, locks, fails or changes errno. A text longer than 4096 bytes is cut,
- * more than 1024 values are left out.
+ * more than FEIGN_MOST_VALUES are left out.
  * - If feign_call_end returns 0, nothing is to be recorded (paused, left out, no room): go on.
  * - feign_capture_quiet(1) … feign_capture_quiet(0): what this thread calls in between is not
  *   recorded (calls that a wrapper makes for itself, to ask for a name say).
@@ -38,6 +38,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define FEIGN_MOST_VALUES 4096
 
 struct feign_call {
   uint64_t start; /* ticks */
@@ -140,10 +142,10 @@ static inline void feign_put_mode(struct feign_record* r, uint32_t mode) {
   feign_put_number(r, FEIGN_FIELD_MODE, mode);
 }
 static inline void feign_put_value(struct feign_record* r, uint64_t value) {
-  if (r->values++ < 1024) feign_put_number(r, FEIGN_FIELD_VALUE, value);
+  if (r->values++ < FEIGN_MOST_VALUES) feign_put_number(r, FEIGN_FIELD_VALUE, value);
 }
 static inline void feign_put_text_value(struct feign_record* r, const char* text, size_t length) {
-  if (r->values++ < 1024) feign_put_text(r, FEIGN_FIELD_TEXT_VALUE, text, length);
+  if (r->values++ < FEIGN_MOST_VALUES) feign_put_text(r, FEIGN_FIELD_TEXT_VALUE, text, length);
 }
 /** values[index], when they do not come in order: those before it that are missing are 0. */
 static inline void feign_put_value_at(struct feign_record* r, uint32_t index, uint64_t value) {

@@ -663,23 +663,30 @@ static const char* op_text(MPI_Op op) {
  * numbers, oldest first: of several in a list the oldest ones are meant. */
 static struct {
   uint64_t* numbers;
-  size_t count, room;
+  size_t first, count, room;
 } g_over;
 
 static void add_over(uint64_t number) {
   if (g_over.count == g_over.room) {
-    uint64_t* const more = realloc(g_over.numbers, (g_over.room * 2 + 64) * sizeof *more);
-    if (more == NULL) return;
-    g_over.numbers = more;
-    g_over.room = g_over.room * 2 + 64;
+    const size_t left = g_over.count - g_over.first;
+    if (left > g_over.room / 2 || g_over.room == 0) {
+      uint64_t* const more = realloc(g_over.numbers, (g_over.room * 2 + 64) * sizeof *more);
+      if (more == NULL) return;
+      g_over.numbers = more;
+      g_over.room = g_over.room * 2 + 64;
+    }
+    memmove(g_over.numbers, g_over.numbers + g_over.first, left * sizeof *g_over.numbers);
+    g_over.first = 0;
+    g_over.count = left;
   }
   g_over.numbers[g_over.count++] = number;
 }
 static void take_over(uint64_t number) {
-  for (size_t i = 0; i < g_over.count; ++i)
+  for (size_t i = g_over.first; i < g_over.count; ++i)
     if (g_over.numbers[i] == number) {
-      memmove(&g_over.numbers[i], &g_over.numbers[i + 1],
-              (--g_over.count - i) * sizeof *g_over.numbers);
+      memmove(&g_over.numbers[g_over.first + 1], &g_over.numbers[g_over.first],
+              (i - g_over.first) * sizeof *g_over.numbers);
+      ++g_over.first;
       return;
     }
 }
@@ -698,7 +705,7 @@ static uint64_t new_request(MPI_Request request, int keeps) {
 static uint64_t request_number(MPI_Request request) {
   if (request == MPI_REQUEST_NULL) return UNKNOWN;
   if (request == (MPI_Request)g_ompi_request_empty)
-    return g_over.count != 0 ? g_over.numbers[0] : UNKNOWN;
+    return g_over.first != g_over.count ? g_over.numbers[g_over.first] : UNKNOWN;
   const struct entry* e = find(&g_requests, request);
   return e != NULL ? e->number : UNKNOWN;
 }
@@ -938,7 +945,7 @@ static void put_known(struct feign_record* r, const char* text) {
   const uint64_t chunk = feign_record_chunk(r, &begin);
   if (k->length == 0) {
     feign_put_value(r, 0);
-  } else if (k->chunk == chunk && r->values < 1024) {
+  } else if (k->chunk == chunk && r->values < FEIGN_MOST_VALUES) {
     ++r->values;
     feign_put_number(r, FEIGN_FIELD_TEXT_VALUE, k->at);
   } else {
@@ -956,68 +963,117 @@ static void put_counts(struct feign_record* r, int count, const int* numbers) {
   for (int i = 0; i < count && numbers != NULL; ++i)
     feign_put_value(r, (uint64_t)(int64_t)numbers[i]);
 }
-#define MOST_REQUESTS 512
 #define COMPLETED ((uint64_t)1 << 62)
 
 /* ---- what ends requests -----------------------------------------------------------------------
  * Beside the requests themselves their statuses are of interest: who it was that a wildcard got. */
 
-struct ending {
-  uint64_t numbers[MOST_REQUESTS];
-  uint64_t matched[2 * MOST_REQUESTS];
-  MPI_Comm comms[MOST_REQUESTS]; /* of receives by wildcard, else null */
-  int count, wild, matches;
+enum { kFew = 64, kMany = 512 };
+struct ended_request {
+  uint64_t number, matched; /* 0: no wildcard, or it has got nothing */
+  MPI_Comm comm;            /* of a receive by wildcard, else null */
 };
-static void before_end(struct ending* e, int count, const MPI_Request* requests) {
-  e->count = count < MOST_REQUESTS ? count : MOST_REQUESTS;
-  e->wild = e->matches = 0;
-  size_t over = 0;
+struct ending {
+  struct ended_request* of;
+  MPI_Status* statuses; /* where the program wants none; null: it has its own */
+  int count, wild;
+  struct ended_request few[kFew];
+  MPI_Status few_statuses[kFew];
+};
+/* Their statuses, if they are to be looked at: always, or if a wildcard is among them. */
+static void before_end(struct ending* e, int count, const MPI_Request* requests,
+                       MPI_Status** statuses, int always) {
+  e->of = e->few;
+  e->statuses = NULL;
+  e->count = count > 0 && requests != NULL ? count : 0;
+  e->wild = 0;
+  if (count > kFew && (e->of = malloc((size_t)count * sizeof *e->of)) == NULL) e->count = 0;
+  size_t over = g_over.first;
   for (int i = 0; i < e->count; ++i) {
+    struct ended_request* const q = &e->of[i];
+    *q = (struct ended_request){UNKNOWN, 0, MPI_COMM_NULL};
     if (requests[i] == (MPI_Request)g_ompi_request_empty) {
-      e->numbers[i] = over < g_over.count ? g_over.numbers[over++] : UNKNOWN;
-      e->comms[i] = MPI_COMM_NULL;
+      if (over < g_over.count) q->number = g_over.numbers[over++];
       continue;
     }
     const struct entry* r = requests[i] != MPI_REQUEST_NULL ? find(&g_requests, requests[i]) : NULL;
-    e->numbers[i] = r != NULL ? r->number : UNKNOWN;
-    e->comms[i] = r != NULL && r->wild ? r->comm : MPI_COMM_NULL;
-    e->wild += r != NULL && r->wild;
+    if (r == NULL) continue;
+    q->number = r->number;
+    if (!r->wild) continue;
+    q->comm = r->comm;
+    e->wild = 1;
   }
+  if (statuses == NULL || *statuses != MPI_STATUSES_IGNORE || !(always || e->wild)) return;
+  e->statuses = count <= kFew ? e->few_statuses : malloc((size_t)count * sizeof *e->statuses);
+  if (e->statuses != NULL) *statuses = e->statuses;
 }
 static void ended(struct ending* e, int i, const MPI_Status* status) {
   if (i < 0 || i >= e->count) return;
-  if (e->comms[i] != MPI_COMM_NULL && status->MPI_SOURCE >= 0) {
-    e->matched[e->matches++] = (uint64_t)1 << 61 | e->numbers[i];
-    e->matched[e->matches++] = (uint64_t)1 << 60 |
-                               (world_rank(e->comms[i], status->MPI_SOURCE) & 0xFFFFFFF) << 32 |
-                               (uint32_t)status->MPI_TAG;
-  }
-  take_over(e->numbers[i]);
-  e->numbers[i] |= COMPLETED;
+  struct ended_request* const q = &e->of[i];
+  if (q->comm != MPI_COMM_NULL && status != MPI_STATUS_IGNORE && status->MPI_SOURCE >= 0)
+    q->matched = (uint64_t)1 << 60 | (world_rank(q->comm, status->MPI_SOURCE) & 0xFFFFFFF) << 32 |
+                 (uint32_t)status->MPI_TAG;
+  take_over(q->number);
+  q->number |= COMPLETED;
 }
 /* All of them. */
 static void all_ended(struct ending* e, const MPI_Status* statuses) {
-  for (int i = 0; i < e->count && g_over.count != 0; ++i) take_over(e->numbers[i]);
-  for (int i = 0; i < e->count && e->wild != 0; ++i)
-    if (e->comms[i] != MPI_COMM_NULL) {
-      ended(e, i, &statuses[i]);
-      e->numbers[i] &= ~COMPLETED;
+  for (int i = 0; i < e->count && g_over.first != g_over.count; ++i) take_over(e->of[i].number);
+  for (int i = 0; i < e->count && e->wild; ++i)
+    if (e->of[i].comm != MPI_COMM_NULL) {
+      ended(e, i, statuses != MPI_STATUSES_IGNORE ? &statuses[i] : MPI_STATUS_IGNORE);
+      e->of[i].number &= ~COMPLETED;
     }
 }
-/* `count` and `flag` less than 0: there is none. */
+/* Of many requests only those matter that are any; and where they are looked at again and again
+ * (`most`), those that are over, and as many as that. */
+static void needed(struct ending* e, int most) {
+  int n = 0;
+  if (e->count <= kMany) return;
+  for (uint64_t over = COMPLETED;; over = 0) {
+    for (int i = n; i < e->count && (over != 0 || n < most); ++i)
+      if ((e->of[i].number & (UNKNOWN | COMPLETED)) == over) {
+        const struct ended_request q = e->of[i];
+        e->of[i] = e->of[n];
+        e->of[n++] = q;
+      }
+    if (over == 0) break;
+  }
+  e->count = n;
+}
+/* As many as fit into a record, and what is left over in more of them. `count` and `flag` less than
+ * 0: there is none. */
 static void put_ending(struct feign_call* call, int op, int result, int count, int flag,
                        const struct ending* e) {
-  struct feign_record r;
-  if (!feign_call_end(call, &r, (uint16_t)FEIGN_CAPTURE_OP(FEIGN_CAPTURE_MPI, op),
-                      result == MPI_SUCCESS ? 0 : failed(result),
-                      10 * (uint32_t)(1 + (count >= 0 ? e->count : 0) + e->matches)))
-    return;
-  feign_put_value(&r, count >= 0 ? (uint64_t)count : e->numbers[0] & ~COMPLETED);
-  if (flag >= 0) feign_put_value(&r, (uint64_t)(flag != 0));
-  feign_put_value(&r, 0); /* no text */
-  if (count >= 0) put_requests(&r, e->count, e->numbers);
-  put_requests(&r, e->matches, e->matched);
-  feign_record_end(&r);
+  enum { kMost = (FEIGN_MOST_VALUES - 3) / 3 };
+  int first = 0;
+  do {
+    const int left = e->count - first, n = left < kMost ? left : kMost;
+    uint32_t matches = 0;
+    for (int i = first; i < first + n; ++i) matches += e->of[i].matched != 0;
+    struct feign_record r;
+    if (first != 0) feign_call_begin(call);
+    if (feign_call_end(call, &r, (uint16_t)FEIGN_CAPTURE_OP(FEIGN_CAPTURE_MPI, op),
+                       result == MPI_SUCCESS ? 0 : failed(result),
+                       10 * (3 + (count >= 0 ? (uint32_t)n : 0) + 2 * matches))) {
+      if (count < 0)
+        feign_put_value(&r, n != 0 ? e->of[0].number & ~COMPLETED : UNKNOWN);
+      else
+        feign_put_value(&r, (uint64_t)(n == e->count ? count : n));
+      if (flag >= 0) feign_put_value(&r, (uint64_t)(flag != 0));
+      feign_put_value(&r, 0); /* no text */
+      for (int i = first; i < first + n && count >= 0; ++i) feign_put_value(&r, e->of[i].number);
+      for (int i = first; i < first + n && matches != 0; ++i)
+        if (e->of[i].matched != 0) {
+          feign_put_value(&r, (uint64_t)1 << 61 | (e->of[i].number & ~COMPLETED));
+          feign_put_value(&r, e->of[i].matched);
+        }
+      feign_record_end(&r);
+    }
+    first += n;
+  } while (first < e->count);
+  if (e->of != e->few) free(e->of);
+  if (e->statuses != e->few_statuses) free(e->statuses);
 }
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -1025,11 +1081,9 @@ static void put_ending(struct feign_call* call, int op, int result, int count, i
 #include "layers/mpiio_capture.inc"
 
 EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  MPI_Status own;
   struct ending e;
   struct feign_call call;
-  if (status == MPI_STATUS_IGNORE) status = &own;
-  ASK(before_end(&e, 1, request));
+  ASK(before_end(&e, 1, request, &status, 1));
   feign_call_begin(&call);
   const int result = PMPI_Wait(request, status);
   if (result == MPI_SUCCESS) ASK(ended(&e, 0, status));
@@ -1037,42 +1091,46 @@ EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   return result;
 }
 EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  MPI_Status own;
   struct ending e;
   struct feign_call call;
-  if (status == MPI_STATUS_IGNORE) status = &own;
-  ASK(before_end(&e, 1, request));
+  ASK(before_end(&e, 1, request, &status, 1));
   feign_call_begin(&call);
   const int result = PMPI_Test(request, flag, status);
   if (result == MPI_SUCCESS && *flag) ASK(ended(&e, 0, status));
   put_ending(&call, OP_MPI_Test, result, -1, result == MPI_SUCCESS && *flag, &e);
   return result;
 }
-
-/* Of all: statuses are looked at if a wildcard is among them. */
-#define OWN_STATUSES(e, statuses)                                                     \
-  MPI_Status own[(e).wild != 0 && (statuses) == MPI_STATUSES_IGNORE ? count + 1 : 1]; \
-  if ((e).wild != 0 && (statuses) == MPI_STATUSES_IGNORE) (statuses) = own;
+EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
+  struct ending e;
+  struct feign_call call;
+  ASK(before_end(&e, count, requests, NULL, 0));
+  feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Startall");
+  const int result = PMPI_Startall(count, requests);
+  needed(&e, INT_MAX);
+  put_ending(&call, OP_MPI_Startall, result, count, -1, &e);
+  return result;
+}
 EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   struct ending e;
   struct feign_call call;
-  ASK(before_end(&e, count, requests));
-  OWN_STATUSES(e, statuses)
+  ASK(before_end(&e, count, requests, &statuses, 0));
   feign_call_begin(&call);
   const int result = PMPI_Waitall(count, requests, statuses);
   if (result == MPI_SUCCESS) ASK(all_ended(&e, statuses));
+  needed(&e, INT_MAX);
   put_ending(&call, OP_MPI_Waitall, result, count, -1, &e);
   return result;
 }
 EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   struct ending e;
   struct feign_call call;
-  ASK(before_end(&e, count, requests));
-  OWN_STATUSES(e, statuses)
+  ASK(before_end(&e, count, requests, &statuses, 0));
   feign_call_begin(&call);
   const int result = PMPI_Testall(count, requests, flag, statuses);
   const int all = result == MPI_SUCCESS && *flag;
   if (all) ASK(all_ended(&e, statuses));
+  needed(&e, INT_MAX);
   put_ending(&call, OP_MPI_Testall, result, count, all, &e);
   return result;
 }
@@ -1081,10 +1139,11 @@ EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status
   struct ending e;
   struct feign_call call;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  ASK(before_end(&e, count, requests));
+  ASK(before_end(&e, count, requests, NULL, 0));
   feign_call_begin(&call);
   const int result = PMPI_Waitany(count, requests, index, status);
   if (result == MPI_SUCCESS) ASK(ended(&e, *index, status));
+  needed(&e, kMany);
   put_ending(&call, OP_MPI_Waitany, result, count, -1, &e);
   return result;
 }
@@ -1094,29 +1153,32 @@ EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
   struct ending e;
   struct feign_call call;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  ASK(before_end(&e, count, requests));
+  ASK(before_end(&e, count, requests, NULL, 0));
   feign_call_begin(&call);
   const int result = PMPI_Testany(count, requests, index, flag, status);
   const int any = result == MPI_SUCCESS && *flag;
   if (any) ASK(ended(&e, *index, status));
+  needed(&e, kMany);
   put_ending(&call, OP_MPI_Testany, result, count, any, &e);
   return result;
 }
-#define END_SOME(name)                                                                     \
-  EXPORT int MPI_##name(int count, MPI_Request requests[], int* out, int indices[],        \
-                        MPI_Status statuses[]) {                                           \
-    struct ending e;                                                                       \
-    struct feign_call call;                                                                \
-    ASK(before_end(&e, count, requests));                                                  \
-    MPI_Status own[statuses == MPI_STATUSES_IGNORE ? count + 1 : 1];                       \
-    if (statuses == MPI_STATUSES_IGNORE) statuses = own;                                   \
-    feign_call_begin(&call);                                                               \
-    const int result = PMPI_##name(count, requests, out, indices, statuses);               \
-    const int some = result == MPI_SUCCESS && *out != MPI_UNDEFINED ? *out : 0;            \
-    if (some > 0) ASK(for (int k = 0; k < some; ++k) ended(&e, indices[k], &statuses[k])); \
-    put_ending(&call, OP_MPI_##name, result, count,                                        \
-               OP_MPI_##name == OP_MPI_Testsome ? some > 0 : -1, &e);                      \
-    return result;                                                                         \
+#define END_SOME(name)                                                              \
+  EXPORT int MPI_##name(int count, MPI_Request requests[], int* out, int indices[], \
+                        MPI_Status statuses[]) {                                    \
+    struct ending e;                                                                \
+    struct feign_call call;                                                         \
+    ASK(before_end(&e, count, requests, &statuses, 1));                             \
+    feign_call_begin(&call);                                                        \
+    const int result = PMPI_##name(count, requests, out, indices, statuses);        \
+    const int some = result == MPI_SUCCESS && *out != MPI_UNDEFINED ? *out : 0;     \
+    const int told = statuses != MPI_STATUSES_IGNORE;                               \
+    if (some > 0)                                                                   \
+      ASK(for (int k = 0; k < some; ++k)                                            \
+              ended(&e, indices[k], told ? &statuses[k] : MPI_STATUS_IGNORE));      \
+    needed(&e, kMany);                                                              \
+    put_ending(&call, OP_MPI_##name, result, count,                                 \
+               OP_MPI_##name == OP_MPI_Testsome ? some > 0 : -1, &e);               \
+    return result;                                                                  \
   }
 END_SOME(Waitsome)
 END_SOME(Testsome)

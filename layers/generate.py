@@ -901,10 +901,6 @@ def mpi_wrapper(layer, op):
             if when == "after":
                 ask = f"if (result == MPI_SUCCESS) {{ {ask} }}"
             values[a.index] = (when, ask, f"feign_put_value(&r, {n}_);")
-        elif a.role == "list" and kind[n] == "MPI_Request":
-            count = next(c for c in names if c in ("count", "incount"))
-            before.append(f"uint64_t list_[MOST_REQUESTS]; const int list_count = {count} < MOST_REQUESTS ? {count} : MOST_REQUESTS;")
-            values[a.index] = ("before", f"for (int i = 0; i < list_count; ++i) list_[i] = request_number({n}[i]);", put_list("list_count", "list_"))
         elif a.role == "list" and kind[n] == "int" and comm and lists:
             # Counts of each member, where they matter (at the root, or everywhere); of each_type bytes.
             sizes = {l: f"{l}, {l}_n_, {l.replace('counts', 'types') if each_type else 'NULL'}" for l in lists}

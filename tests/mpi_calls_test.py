@@ -57,6 +57,20 @@ def test_wildcards_probes_and_persistent_requests():
     assert calls(report, "MPI_Irecv", "MPI_Mprobe", "MPI_Mrecv", "MPI_Imrecv", "MPI_Startall") == [30, 3, 3, 3, 20]
 
 
+def test_requests_are_as_many_as_they_are():
+    """Each is waited for, and each wildcard gets what it got, also where a list of them fills several records."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "many-requests")
+        with Tmp() as root:
+            report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+            waits = calls(report, "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome")
+            assert waits[0] == 36008 and waits[1] == 36000 and waits[2] >= 8 and waits[3] == 24000, waits
+        text = text_of(trace)
+    numbers = [list(map(int, re.findall(r"\d+", line))) for line in re.findall(r"mpi:MPI_Waitall\(count=\d+, \S+?=\[(.*?)\]", text)]
+    requests = sum(n >> 60 == 0 for line in numbers for n in line)
+    assert requests == 4 * 6001 and sum(n >> 60 == 1 for line in numbers for n in line) == 4 * 3001, requests
+
+
 def test_a_wildcard_receives_what_it_received():
     """Each way to wait tells whom it was, and the text of the trace shows it."""
     text = told("wildcards")

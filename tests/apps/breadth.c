@@ -806,6 +806,35 @@ static void spawn(void) {
   MPI_Comm_disconnect(&parent);
 }
 
+/* More requests than one record has room for, by wildcard, too; and far more that are none. */
+static void many_requests(void) {
+  enum { kMany = 3000, kNone = 500000 };
+  static MPI_Request all[2 * kMany], none[kNone];
+  static int got[kMany], indices[kNone], sent;
+  const int next = (rank + 1) % size;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kMany; ++i)
+      MPI_Irecv(&got[i], 1, MPI_INT, MPI_ANY_SOURCE, i, MPI_COMM_WORLD, &all[i]);
+    for (int i = 0; i < kMany; ++i)
+      MPI_Isend(&sent, 1, MPI_INT, next, i, MPI_COMM_WORLD, &all[kMany + i]);
+    int left = 2 * kMany, some = 0;
+    if (round == 0) MPI_Waitall(left, all, MPI_STATUSES_IGNORE);
+    for (; round == 1 && left > 0; left -= some)
+      MPI_Waitsome(2 * kMany, all, &some, indices, MPI_STATUSES_IGNORE);
+    for (; round == 2 && left > 0; --left) MPI_Waitany(2 * kMany, all, &some, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  for (int i = 0; i < kNone; ++i) none[i] = MPI_REQUEST_NULL;
+  for (int round = 0; round < 2; ++round) {
+    int some = 1;
+    MPI_Irecv(got, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_SELF, &none[kNone / 2]);
+    MPI_Send(&sent, 1, MPI_INT, 0, 1, MPI_COMM_SELF);
+    if (round == 0) MPI_Waitall(kNone, none, MPI_STATUSES_IGNORE);
+    if (round == 1) MPI_Waitsome(kNone, none, &some, indices, MPI_STATUSES_IGNORE);
+    CHECK(some == 1);
+  }
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -839,6 +868,7 @@ int main(int argc, char** argv) {
                 {"sizes", sizes},
                 {"nothing", nothing},
                 {"spawn", spawn},
+                {"many-requests", many_requests},
                 {"window-locks", window_locks}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
