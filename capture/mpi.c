@@ -1085,6 +1085,7 @@ EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   struct feign_call call;
   ASK(before_end(&e, 1, request, &status, 1));
   feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Wait");
   const int result = PMPI_Wait(request, status);
   if (result == MPI_SUCCESS) ASK(ended(&e, 0, status));
   put_ending(&call, OP_MPI_Wait, result, -1, -1, &e);
@@ -1095,6 +1096,7 @@ EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   struct feign_call call;
   ASK(before_end(&e, 1, request, &status, 1));
   feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Test");
   const int result = PMPI_Test(request, flag, status);
   if (result == MPI_SUCCESS && *flag) ASK(ended(&e, 0, status));
   put_ending(&call, OP_MPI_Test, result, -1, result == MPI_SUCCESS && *flag, &e);
@@ -1116,6 +1118,7 @@ EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
   struct feign_call call;
   ASK(before_end(&e, count, requests, &statuses, 0));
   feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Waitall");
   const int result = PMPI_Waitall(count, requests, statuses);
   if (result == MPI_SUCCESS) ASK(all_ended(&e, statuses));
   needed(&e, INT_MAX);
@@ -1127,6 +1130,7 @@ EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status 
   struct feign_call call;
   ASK(before_end(&e, count, requests, &statuses, 0));
   feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Testall");
   const int result = PMPI_Testall(count, requests, flag, statuses);
   const int all = result == MPI_SUCCESS && *flag;
   if (all) ASK(all_ended(&e, statuses));
@@ -1141,6 +1145,7 @@ EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status
   if (status == MPI_STATUS_IGNORE) status = &own;
   ASK(before_end(&e, count, requests, NULL, 0));
   feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Waitany");
   const int result = PMPI_Waitany(count, requests, index, status);
   if (result == MPI_SUCCESS) ASK(ended(&e, *index, status));
   needed(&e, kMany);
@@ -1155,6 +1160,7 @@ EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
   if (status == MPI_STATUS_IGNORE) status = &own;
   ASK(before_end(&e, count, requests, NULL, 0));
   feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Testany");
   const int result = PMPI_Testany(count, requests, index, flag, status);
   const int any = result == MPI_SUCCESS && *flag;
   if (any) ASK(ended(&e, *index, status));
@@ -1169,6 +1175,7 @@ EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
     struct feign_call call;                                                         \
     ASK(before_end(&e, count, requests, &statuses, 1));                             \
     feign_call_begin(&call);                                                        \
+    feign_call_waits(&call, "MPI_" #name);                                          \
     const int result = PMPI_##name(count, requests, out, indices, statuses);        \
     const int some = result == MPI_SUCCESS && *out != MPI_UNDEFINED ? *out : 0;     \
     const int told = statuses != MPI_STATUSES_IGNORE;                               \

@@ -260,7 +260,13 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   snprintf(path, sizeof path, "%s/out.%d", argv[1], rank);
+#ifdef WAITS
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank > 0) MPI_Irecv(&token, 1, MPI_INT, rank - 1, 0, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+#else
   if (rank > 0) MPI_Recv(&token, 1, MPI_INT, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+#endif
   int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
   if (write(fd, block, sizeof block) != sizeof block) return 1;
   if (rank + 1 < size) MPI_Send(&token, 1, MPI_INT, rank + 1, 0, MPI_COMM_WORLD);
@@ -273,17 +279,19 @@ int main(int argc, char **argv) {
 def test_ranks_of_an_mpi_program():
     if not shutil.which("mpicc") or not shutil.which("mpirun"):
         raise Skip("mpicc and mpirun are not there")
-    with Tmp() as tmp:
-        with open(os.path.join(tmp, "ring.c"), "w", encoding="ascii") as f:
-            f.write(MPI)
-        subprocess.run(["mpicc", "-o", os.path.join(tmp, "ring"), os.path.join(tmp, "ring.c")], check=True)
-        mpirun = ["mpirun", "--oversubscribe", "-np", "3"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
-        report = discover(os.path.join(tmp, "o"), *mpirun, os.path.join(tmp, "ring"), tmp)
-        assert [n["name"] for n in report["nodes"]] == ["rank:0", "rank:1", "rank:2"]
-        assert [n["calls"] for n in report["nodes"]] == [3, 3, 3]
-        assert silent.found(report) == {(1, 0, 0, 1), (2, 0, 0, 1), (2, 0, 1, 1)}, silent.found(report)
-        assert report["dependencies_kept"] == 2
-        assert {d["stuck_in"] for d in report["dependencies"]} == {"MPI_Recv"}
+    for call in "MPI_Recv", "MPI_Wait":
+        with Tmp() as tmp:
+            with open(os.path.join(tmp, "ring.c"), "w", encoding="ascii") as f:
+                f.write(MPI)
+            subprocess.run(["mpicc", *(["-DWAITS"] if call == "MPI_Wait" else []), "-o", os.path.join(tmp, "ring"), os.path.join(tmp, "ring.c")],
+                           check=True)
+            mpirun = ["mpirun", "--oversubscribe", "-np", "3"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+            report = discover(os.path.join(tmp, "o"), *mpirun, os.path.join(tmp, "ring"), tmp)
+            assert [n["name"] for n in report["nodes"]] == ["rank:0", "rank:1", "rank:2"]
+            assert [n["calls"] for n in report["nodes"]] == [3, 3, 3]
+            assert silent.found(report) == {(1, 0, 0, 1), (2, 0, 0, 1), (2, 0, 1, 1)}, silent.found(report)
+            assert report["dependencies_kept"] == 2
+            assert {(d["stuck_in"], d["shown_by"]) for d in report["dependencies"]} == {(call, call)}, report["dependencies"]
 
 
 def test_raw_traces_are_those_that_the_provider_merges():
