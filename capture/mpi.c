@@ -903,9 +903,16 @@ ATTRIBUTE(Win, MPI_Win)
 HANDLER(MPI_Comm_errhandler_function, MPI_Comm)
 HANDLER(MPI_Win_errhandler_function, MPI_Win)
 HANDLER(ompi_file_errhandler_fn, MPI_File)
-CALLED_INT(MPI_Grequest_query_function, (void* extra, MPI_Status* status), (extra, status))
-CALLED_INT(MPI_Grequest_free_function, (void* extra), (extra))
-CALLED_INT(MPI_Grequest_cancel_function, (void* extra, int complete), (extra, complete))
+/* Those of a Fortran program come the same way, and are called with an argument more. */
+#define WORDS(type)                                                                          \
+  typedef int words_##type(void*, void*, void*);                                             \
+  CALLED_INT(words_##type, (void* first, void* second, void* third), (first, second, third)) \
+  static type* own_##type(type* f) {                                                         \
+    return (type*)(void (*)(void))own_words_##type((words_##type*)(void (*)(void))f);        \
+  }
+WORDS(MPI_Grequest_query_function)
+WORDS(MPI_Grequest_free_function)
+WORDS(MPI_Grequest_cancel_function)
 CALLED_VOID(MPI_User_function, (void* in, void* out, int* count, MPI_Datatype* type), ,
             (in, out, count, type))
 #define OWN_OF(type) type* : own_##type

@@ -251,6 +251,7 @@ def check_fortran(*options):
         with Tmp() as root:
             report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
             assert calls(report, "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce") == [20] * 4
+            assert report["ops"]["mpi:MPI_Grequest_start"]["activities"] == 4
             assert report["ops"]["mpiio:MPI_File_write_at_all"]["matched"] == 4
             assert os.path.getsize(root + made) == os.path.getsize(made) == 3200
 

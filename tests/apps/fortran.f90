@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-! A Fortran program: messages, a collective call, a derived datatype, MPI-IO. `use mpi`, or with
+! A Fortran program: messages, a collective call, a derived datatype, MPI-IO, a request of its own. `use mpi`, or with
 ! -DHEADER mpif.h. fortran FILE
 program fortran
 #ifndef HEADER
@@ -14,6 +14,8 @@ program fortran
   integer(kind=MPI_OFFSET_KIND) :: at
   double precision :: values(10, 10), total, mine
   character(len=4096) :: name
+  integer(kind=MPI_ADDRESS_KIND), parameter :: extra = 7
+  external :: query, released, cancelled
   call MPI_Init(error)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
@@ -39,5 +41,34 @@ program fortran
   if (got /= 100) call MPI_Abort(MPI_COMM_WORLD, 3, error)
   call MPI_File_close(file, error)
   call MPI_Type_free(column, error)
+  call MPI_Grequest_start(query, released, cancelled, extra, request(1), error)
+  call MPI_Cancel(request(1), error)
+  call MPI_Grequest_complete(request(1), error)
+  call MPI_Wait(request(1), status, error)
+  if (status(MPI_TAG) /= 17) call MPI_Abort(MPI_COMM_WORLD, 4, error)
   call MPI_Finalize(error)
 end program fortran
+
+subroutine query(extra, status, error)
+  include 'mpif.h'
+  integer(kind=MPI_ADDRESS_KIND) :: extra
+  integer :: status(MPI_STATUS_SIZE), error
+  if (extra == 7) status(MPI_TAG) = 17
+  error = MPI_SUCCESS
+end subroutine query
+
+subroutine released(extra, error)
+  include 'mpif.h'
+  integer(kind=MPI_ADDRESS_KIND) :: extra
+  integer :: error
+  if (extra == 7) error = MPI_SUCCESS
+end subroutine released
+
+subroutine cancelled(extra, complete, error)
+  include 'mpif.h'
+  integer(kind=MPI_ADDRESS_KIND) :: extra
+  logical :: complete
+  integer :: error
+  error = MPI_SUCCESS
+  if (extra /= 7 .or. complete) error = MPI_ERR_OTHER
+end subroutine cancelled
