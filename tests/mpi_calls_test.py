@@ -216,6 +216,7 @@ def test_what_mpi_refuses_made_nothing():
     ops = breadth("refused")["ops"]
     made = ("MPI_Type_match_size", "MPI_Isend", "MPI_Irecv", "MPI_Improbe", "MPI_Comm_dup", "MPI_Win_create")
     assert [ops[f"mpi:{name}"]["activities"] for name in made] == [8, 4, 4, 4, 4, 4]
+    assert ops["mpiio:MPI_File_open"]["activities"] == 8
     assert not [name for name, o in ops.items() if name.startswith("mpi") and o["mismatched"]]
 
 

@@ -686,6 +686,8 @@ static void refused(void) {
   CHECK(MPI_Info_set(MPI_INFO_NULL, "a", "b") != MPI_SUCCESS);
   CHECK(MPI_File_open(MPI_COMM_SELF, "/nowhere/to/be/found", MPI_MODE_RDONLY, MPI_INFO_NULL,
                       &file) != MPI_SUCCESS);
+  CHECK(MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDONLY, MPI_INFO_NULL,
+                      &file) != MPI_SUCCESS);
   (void)op;
   MPI_Group_free(&world);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -71,10 +71,11 @@ int64_t remove_below(int root, const std::string& path) {
   return result;
 }
 
-// Failed for a reason that lies in the machine of then or that MPI does not name: made again, it
-// would succeed, and change what did not change.
+// Failed for a reason that lies in the machine of then or in its arguments, or that MPI does not
+// name: made again, it could succeed, and change what did not change.
 bool by_circumstance(int64_t result) {
-  return result == -EIO || result == -ENOSPC || result == -EDQUOT || result == -EROFS;
+  return result == -EIO || result == -ENOSPC || result == -EDQUOT || result == -EROFS ||
+         result == -EINVAL;
 }
 
 // The first of them makes it; ranks that looked by themselves would see it there or not.
