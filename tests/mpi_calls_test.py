@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Corners of MPI, recorded from programs of tests/apps on 4 ranks and replayed on 4: every call made, and as recorded."""
+import json
 import os
 import re
 import shutil
@@ -294,6 +295,19 @@ def test_calls_on_files_under_the_lock_of_a_window():
 
 def test_collective_calls_that_move_nothing_for_some():
     every_way("nothing")
+
+
+def test_what_a_rank_starts_is_that_ranks():
+    """A program that it starts by system() reads what the rank has written by then."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "programs")
+        streams = {s["process"]: s for s in json.loads(feign("info", "--json", trace).out)["streams"] if s["process"] == s["thread"]}
+        parts = {n: [s["rank"] for s in streams.values() if s["rank"] == n] for n in range(4)}
+        assert all(len(ranks) >= 4 for ranks in parts.values()), streams  # itself, and three shells
+        for layer in ((), ("--layer", "posix")):
+            with Tmp() as root:
+                replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *layer)
+                assert {os.path.getsize(f"{root}{made}.{n}.all") for n in range(4)} == {6}
 
 
 def test_ranks_that_a_program_starts_are_said():

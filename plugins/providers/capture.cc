@@ -677,12 +677,21 @@ feign_status Provider::start() {
     if (const feign_status s = read_records(files[i], i); s < 0) return s;
   be_of_one_rank(processes_.begin(), processes_.end());
   be_of_one_rank(processes_.rbegin(), processes_.rend());
+  std::vector<Process*> by_age;
   for (auto& [key, process] : processes_) {
     by_pid_[key.first] = &process;
+    by_age.push_back(&process);
+  }
+  std::stable_sort(by_age.begin(), by_age.end(), [](const Process* a, const Process* b) {
+    return a->key.second < b->key.second;
+  });
+  for (Process* const process : by_age) {
     // The last program of the parent that had begun by then.
-    auto at = processes_.lower_bound({process.parent, key.second});
-    if (process.forked && at != processes_.begin() && (--at)->first.first == process.parent)
-      process.made_by = &at->second;
+    auto at = processes_.lower_bound({process->parent, process->key.second});
+    if (at == processes_.begin() || (--at)->first.first != process->parent) continue;
+    if (process->forked) process->made_by = &at->second;
+    // What a rank starts is that rank's, too.
+    if (process->rank < 0) process->rank = at->second.rank;
   }
   for (Host& h : hosts_) {
     // A recording that was cut off did not say when it ended.

@@ -837,6 +837,19 @@ static void many_requests(void) {
   }
 }
 
+/* What a rank has written, a program reads that it starts. */
+static void programs(void) {
+  char command[9000], name[4200];
+  snprintf(name, sizeof name, "%s.%d", file_name, rank);
+  for (int i = 0; i < 3; ++i) {
+    FILE* file = fopen(name, "a");
+    fprintf(file, "%d", i);
+    fclose(file);
+    snprintf(command, sizeof command, "cat %s >> %s.all", name, name);
+    CHECK(system(command) == 0);
+  }
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -870,6 +883,7 @@ int main(int argc, char** argv) {
                 {"sizes", sizes},
                 {"nothing", nothing},
                 {"spawn", spawn},
+                {"programs", programs},
                 {"many-requests", many_requests},
                 {"window-locks", window_locks}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
