@@ -79,6 +79,9 @@
 //@ names epoll EPOLL_CLOEXEC=02000000
 //@ names timerfd TFD_CLOEXEC=02000000 TFD_NONBLOCK=04000
 //@ names signalfd SFD_CLOEXEC=02000000 SFD_NONBLOCK=04000
+//@ names memfd MFD_CLOEXEC=1 MFD_ALLOW_SEALING=2 MFD_HUGETLB=4 MFD_NOEXEC_SEAL=8 MFD_EXEC=020
+//@ names fanotify FAN_CLOEXEC=1 FAN_NONBLOCK=2 FAN_CLASS_CONTENT=4 FAN_CLASS_PRE_CONTENT=010 FAN_UNLIMITED_QUEUE=020 FAN_UNLIMITED_MARKS=040 FAN_ENABLE_AUDIT=0100 FAN_CLASS_NOTIF=0
+//@ names perf_event PERF_FLAG_FD_NO_GROUP=1 PERF_FLAG_FD_OUTPUT=2 PERF_FLAG_PID_CGROUP=4 PERF_FLAG_FD_CLOEXEC=010
 //@ names inotify IN_CLOEXEC=02000000 IN_NONBLOCK=04000
 
 // ---- open and close -----------------------------------------------------------------------------
@@ -751,7 +754,7 @@ int signalfd4(int fd, const sigset_t *mask, size_t sizemask, int flags);
 int inotify_init1(int flags);
 
 //@ op 121 memfd_create kind=process effect=channel result=fd
-//@ args - flags:
+//@ args - flags:memfd
 //@ replay c.nothing(a)
 int memfd_create(const char *name, unsigned int flags);
 
@@ -796,12 +799,12 @@ int io_uring_setup(unsigned int entries, struct io_uring_params *p);
 int pidfd_getfd(int pidfd, int targetfd, unsigned int flags);
 
 //@ op 133 fanotify_init kind=process effect=channel result=fd
-//@ args flags: -
+//@ args flags:fanotify -
 //@ replay c.nothing(a)
 int fanotify_init(unsigned int flags, unsigned int event_f_flags);
 
 //@ op 134 perf_event_open kind=process effect=channel result=fd
-//@ args - - - - flags:
+//@ args - - - - flags:perf_event
 //@ replay c.nothing(a)
 int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
 

@@ -533,6 +533,12 @@ def test_descriptors_whose_close_is_not_in_the_trace():
     for lines, note in (([OPEN, OPEN], True), ([OPEN, close, OPEN], False), ([OPEN + "</f>"] * 2, False),
                         (['memfd_create("m", MFD_CLOEXEC) = 3', 'execve("/x", ["x"], 0x1) = 0', OPEN], False)):
         assert ("the trace lacks calls that close descriptors" in notes_of(lines)) == note, lines
+    # Gone with an exec, however that was asked for.
+    program = 'execve("/p", ["p"], 0x7f /* 0 vars */) = 0'
+    for made, note in (('memfd_create("m", MFD_CLOEXEC) = 3', False), ('memfd_create("m", 0) = 3', True), ("pidfd_open(7, 0) = 3", False),
+                       ("fanotify_init(FAN_CLOEXEC, O_RDONLY) = 3", False), ("eventfd2(0, EFD_CLOEXEC) = 3", False),
+                       ("epoll_create1(0) = 3", True)):
+        assert ("the trace lacks calls that close descriptors" in notes_of([made, program, OPEN])) == note, made
     with Tmp() as tmp:
         trace = os.path.join(tmp, "t")
         some = ['7 openat(AT_FDCWD, "/d/%d", O_WRONLY|O_CREAT, 0666) = 3', '7 write(3, "x", 1) = 1']
