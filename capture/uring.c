@@ -138,6 +138,30 @@ static void keep(struct request* q, int which, size_t size, int text) {
   q->used = (uint16_t)(q->used + ((size + 7) & ~(size_t)7));
 }
 
+/* Its pieces; of more than there is room for, one that is as long as all. */
+static void keep_vector(struct request* q, long count) {
+  const size_t room = kRequest - offsetof(struct request, kept) - q->used;
+  struct iovec* const kept = (struct iovec*)(void*)(q->kept + q->used);
+  const struct iovec* const from = (const struct iovec*)q->a[1];
+  const long most = (long)(room / sizeof *kept) - 1;
+  if (count > most && count <= 1024) {
+    size_t length = 0;
+    for (long done = 0; done < count;) {
+      const long some = count - done < most ? count - done : most;
+      const size_t size = (size_t)some * sizeof *kept;
+      if (copy_safely(kept + 1, from + done, size) < size) break;
+      for (long i = 1; i <= some; ++i) length += kept[i].iov_len;
+      done += some;
+      if (done == count) q->a[2] = 1;
+    }
+    kept[0] = (struct iovec){0, length};
+    q->a[1] = q->a[2] == 1 ? (long)kept : 0;
+    q->used = (uint16_t)(q->used + sizeof *kept);
+    return;
+  }
+  keep(q, 1, (size_t)count * sizeof *kept, 0);
+}
+
 static void be(struct request* q, long number, long a, long b, long c, long d, long e, long f) {
   q->number = (uint16_t)number;
   q->a[0] = a, q->a[1] = b, q->a[2] = c, q->a[3] = d, q->a[4] = e, q->a[5] = f;
@@ -178,7 +202,7 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
       be(q, writes ? SYS_pwritev2 : SYS_preadv2, fd, addr, len, off, 0, flags);
       if (flags == 0) q->number = writes ? SYS_pwritev : SYS_preadv;
       if (flags == 0 && off == -1) q->number = writes ? SYS_writev : SYS_readv;
-      keep(q, 1, (size_t)len * sizeof(struct iovec), 0);
+      keep_vector(q, len);
       if (q->a[1] == 0) q->number = 0;
       break;
     }

@@ -64,6 +64,13 @@ int main(int argc, char** argv) {
   if (done(1) != 1500) abort();
   io_uring_prep_readv(next(), fd, two, 2, 40000);
   if (done(1) != 1500) abort();
+  /* More pieces than anybody keeps. */
+  struct iovec many[1000];
+  for (int i = 0; i < 1000; ++i) many[i] = (struct iovec){data[i % 8], 1 + (unsigned)i % 3};
+  io_uring_prep_writev(next(), fd, many, 1000, 39000);
+  if (done(1) != 1999) abort();
+  io_uring_prep_readv(next(), fd, many, 1000, 39000);
+  if (done(1) != 1999) abort();
   io_uring_prep_fsync(next(), fd, IORING_FSYNC_DATASYNC);
   if (done(1) != 0) abort();
   /* By its place in a table. */
