@@ -79,7 +79,8 @@ struct table {
 };
 static struct table g_comms, g_types, g_requests, g_files, g_windows, g_messages;
 static uint64_t g_next_request, g_next_file, g_next_window, g_next_comm, g_next_message;
-static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Recursive: what is asked of ROMIO it asks MPI, by way of the wrappers. */
+static pthread_mutex_t g_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static unsigned g_freed; /* texts of entries, so far: another one may lie where they did */
 
 static size_t place_of(const struct table* t, const void* key) {

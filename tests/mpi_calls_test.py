@@ -226,6 +226,21 @@ def test_derived_datatypes_in_messages_and_views():
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [40, 40]
 
 
+def test_files_by_romio():
+    """It calls MPI by the names that programs do, also where the wrappers ask it for something."""
+    with Tmp() as tmp:
+        program, made, trace = (os.path.join(tmp, name) for name in ("breadth", "made", "t.feign"))
+        subprocess.run(["mpicc", "-w", "-pthread", "-o", program, os.path.join(TOP, "tests", "apps", "breadth.c")], check=True)
+        launch = [*command(4)[:-1], "--mca", "io", "romio321", program, made]
+        if subprocess.run([*launch, "datatypes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=QUIET).returncode:
+            raise Skip("Open MPI has no ROMIO here")
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, "datatypes", timeout=80)
+        assert r.status == 0, r.err
+        with Tmp() as root:
+            replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+            assert os.path.getsize(root + made) == os.path.getsize(made)
+
+
 def test_files_in_every_way():
     """Shared and ordered pointers, split calls, requests, deletion on close. Open MPI writes some of it by threads of its own."""
     report = breadth("files")
