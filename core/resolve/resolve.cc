@@ -326,10 +326,9 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   ++d->refs;
   Descriptor& at = t.table->map[fd];
   if (at.description != nullptr) {
-    const bool file = (at.description->marks & FEIGN_NOT_A_FILE) == 0;
-    if (file && at.description->refs == 1) t.table->unclosed.push_back(at.description->handle);
-    // An exec closes others by flags of their own (MFD_CLOEXEC), or in any case (pidfd_open).
-    if (file && !said_guess_ && at.description->said == 0) {
+    if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
+      t.table->unclosed.push_back(at.description->handle);
+    if (!said_guess_ && at.description->said == 0) {
       said_guess_ = true;
       log(FEIGN_LOG_INFO,
           tables_.notes.emplace_back(
