@@ -722,6 +722,18 @@ def test_refusals_tell_what_was_there():
                          (['openat(AT_FDCWD, "/d", O_RDONLY) = 3', 'read(3, 0x5, 10) = ' + is_one, 'rmdir("/d") = 0'], []),
                          (['mkdir("/f", 0777) = -1 EEXIST (File exists)', 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0666) = 3', 'link("/f", "/g") = 0'], ["f", "g"]),
                          (['mkdir("/f", 0777) = -1 EEXIST (File exists)', 'unlink("/f") = 0'], []),
+                         # A guess gives way to what is told later.
+                         (['rmdir("/d/e") = ' + no, 'unlink("/d/c") = ' + no, 'stat("/d", {st_mode=S_IFREG|0644, st_size=3, ...}) = 0'], ["d"]),
+                         (['rmdir("/d/e") = ' + no, 'unlink("/d/c") = ' + no], ["d"]),
+                         (['rmdir("/d/e") = ' + no, 'openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = ' + no], ["d"]),
+                         (['rename("/b/c", "/m") = ' + no, 'openat(AT_FDCWD, "/b", O_RDWR|O_CREAT, 0644) = 3'], ["b", "m"]),
+                         # Of these, only what is above a name is none.
+                         (['renameat2(AT_FDCWD, "/m/a", AT_FDCWD, "/b/d", RENAME_EXCHANGE) = ' + no, 'rmdir("/b") = 0'], ["m"]),
+                         (['renameat2(AT_FDCWD, "/l", AT_FDCWD, "/m/d", RENAME_NOREPLACE) = ' + no], ["m"]),
+                         (['link("/a", "/c/a") = ' + no], ["a", "c"]),
+                         (['renameat2(AT_FDCWD, "/a", AT_FDCWD, "/b", RENAME_NOREPLACE) = -1 EEXIST (x)'], ["a", "b"]),
+                         (['readlink("/a", 0x1, 9) = -1 EINVAL (x)', 'rename("/a", "/n/a") = -1 ENOENT (x)', 'mkdir("/n", 0777) = 0'], ["a", "n"]),
+                         (['rename("/f", "/d") = ' + is_one, 'rename("/x", "/f/c") = ' + no], ["d", "f"]),
                          (['mkdir("/f", 0777) = -1 EEXIST (File exists)', 'truncate("/f", 5) = 0'], ["f"]),
                          # Of what is no directory, it may be the one above that refused.
                          (['openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT|O_EXCL, 0666) = 3', 'rmdir("/f/x") = ' + no, 'unlink("/f") = 0', 'mkdir("/f", 0777) = 0', 'mkdir("/f/x", 0777) = 0'], ["f"])):

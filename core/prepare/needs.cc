@@ -51,6 +51,7 @@ void Needs::is_directory(uint32_t file) {
   seen(file).directory = true;
   Namespace::Type& type = names_.file(file).type;
   if (type != Namespace::Type::kSymlink) type = Namespace::Type::kDirectory;
+  names_.file(file).guessed = false;
 }
 
 // What was learned of a file by another name.

@@ -159,13 +159,40 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
     const uint32_t file = new_file(type, slots_[slot].born, true);
     files_[file].initial_path = initial_path_of(slot);
     files_[file].nowhere = slots_[slot].missed;
+    files_[file].guessed = guessing_;
     put(slot, file);
     return file;
   }
   File& f = files_[slots_[slot].file];
   if (f.type == Type::kUnknown || (type == Type::kDirectory && f.type == Type::kFile))
     f.type = type;
+  if (f.guessed && type == Type::kFile) no_directory(slot);
+  if (f.guessed && !guessing_) {
+    if (type == Type::kFile || type == Type::kDirectory) f.type = type;
+    f.guessed = type == Type::kUnknown;
+    if (slots_[slot].parent != 0) (void)present(slots_[slot].parent, Type::kDirectory);
+  }
   return slots_[slot].file;
+}
+
+uint32_t Namespace::guess(uint32_t slot, Type type) {
+  guessing_ = true;
+  const uint32_t file = present(slot, type);
+  guessing_ = false;
+  return file;
+}
+
+// What was taken to be there was not; nor were others that were guessed below it.
+void Namespace::forget(uint32_t slot) {
+  forget_guesses(slot);
+  files_[slots_[slot].file].initial_path = 0;
+  slots_[slot].file = 0;
+  slots_[slot].state = State::kAbsent;
+}
+
+void Namespace::forget_guesses(uint32_t above) {
+  for (uint32_t c = slots_[above].first_child; c != 0; c = slots_[c].next_sibling)
+    if (files_[slots_[c].file].guessed) forget(c);
 }
 
 uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
@@ -181,15 +208,10 @@ uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
   return file;
 }
 
-void Namespace::never(uint32_t path) {
-  Slot& slot = slots_[slot_of(canonical(path, true))];
-  files_[slot.file].initial_path = 0;
-  slot.file = 0;
-  slot.state = State::kAbsent;
-}
+void Namespace::never(uint32_t path) { forget(slot_of(canonical(path, true))); }
 
 // What is above it is no file, or that would have been ENOTDIR.
-void Namespace::absent(uint32_t slot) {
+void Namespace::no_file_above(uint32_t slot) {
   for (uint32_t above = slots_[slot].parent; above != 0; above = slots_[above].parent) {
     if (slots_[above].file == 0) {
       if (slots_[above].state == State::kUnknown) slots_[above].state = State::kNoFile;
@@ -200,7 +222,13 @@ void Namespace::absent(uint32_t slot) {
     const bool unknown_link = f.type == Type::kSymlink && f.target == 0 && !f.nowhere;
     if (f.type != Type::kUnknown && f.type != Type::kFile && !unknown_link) break;
     f.type = Type::kDirectory;
+    f.guessed = false;
   }
+}
+
+void Namespace::absent(uint32_t slot) {
+  no_file_above(slot);
+  if (files_[slots_[slot].file].guessed) forget(slot);
   if (slots_[slot].file == 0) slots_[slot].state = State::kAbsent;
 }
 
@@ -233,9 +261,29 @@ void Namespace::tell_behind(uint32_t slot, uint32_t behind) {
   join_children(slot, behind);
 }
 
-// A mkdir that it refused told of a directory; what came later shows that it is none.
-void Namespace::no_directory(uint32_t file) {
-  if (files_[file].type == Type::kDirectory) files_[file].type = Type::kFile;
+// A call that it refused told of a directory; what came later shows that it is none.
+void Namespace::no_directory(uint32_t slot) {
+  File& f = files_[slots_[slot].file];
+  if (f.type == Type::kDirectory) f.type = Type::kFile;
+  forget_guesses(slot);
+}
+
+uint32_t Namespace::known_above(uint32_t slot) const {
+  uint32_t above = slots_[slot].parent;
+  while (above != 0 && slots_[above].file == 0) above = slots_[above].parent;
+  return above;
+}
+
+// Something above is a file: what is there and may be one, or what is right above. False if all of
+// it was told to be directories.
+bool Namespace::not_directory_above(uint32_t slot) {
+  const uint32_t parent = slots_[slot].parent, above = known_above(slot);
+  if (is_directory(above) && above == parent) return false;
+  const bool known = above != 0 && files_[slots_[above].file].type != Type::kDirectory;
+  const uint32_t file = known ? above : parent;
+  if (slots_[file].parent == 0) return false;
+  (void)guess(file, Type::kFile);
+  return true;
 }
 
 // Whether names below it can be: ENOTDIR would be of a file above the name, else.
@@ -251,6 +299,21 @@ bool Namespace::may_be_directory(uint32_t slot) const {
 bool Namespace::follows_slash(uint32_t path) {
   const File& link = files_[slots_[slot_of(canonical(path, false))].file];
   return link.type == Type::kSymlink && strings_.text(link.target).ends_with('/');
+}
+
+// Told by more than a guess.
+bool Namespace::is_known(uint32_t slot) const {
+  return slots_[slot].file != 0 && !files_[slots_[slot].file].guessed;
+}
+
+bool Namespace::is_directory(uint32_t slot) const {
+  return is_known(slot) && files_[slots_[slot].file].type == Type::kDirectory;
+}
+
+bool Namespace::is_absent(uint32_t slot) const {
+  for (uint32_t s = slot; s != 0; s = slots_[s].parent)
+    if (slots_[s].state == State::kAbsent) return true;
+  return false;
 }
 
 bool Namespace::below(uint32_t slot, uint32_t above) const {
@@ -372,9 +435,9 @@ uint32_t Namespace::no_file_nor_directory(uint32_t slot) {
   const uint32_t file = slots_[slot].file;
   bool names = false;
   for (uint32_t c = slots_[slot].first_child; c != 0; c = slots_[c].next_sibling)
-    names = names || slots_[c].file != 0;
+    names = names || (slots_[c].file != 0 && !files_[slots_[c].file].guessed);
   if (!names || files_[file].created) {
-    no_directory(file);
+    no_directory(slot);
     return file;
   }
   const uint32_t link = link_found(slot, unknown_target(file));
@@ -449,6 +512,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
   const uint32_t slot = slot_of(canonical(a.path, !(a.marks & FEIGN_NOFOLLOW)));
   const auto second = [&] { return slot_of(canonical(a.path2, false)); };
   const bool ok = a.result >= 0;
+  const bool two = (effect == Effect::kRename || effect == Effect::kLink) && a.path2 != 0;
   const auto failed = [&] {
     if (a.result == -ENOENT) {
       const bool makes = effect == Effect::kOpen && (a.flags & O_CREAT) != 0;
@@ -458,14 +522,34 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
         else
           slots_[slot].missed = true;
       }
-      absent(slot);
-    } else if (a.result == -ENOTDIR && may_be_directory(slots_[slot].parent)) {
-      // Something above is a file: what is there and may be one, or what is right above.
-      uint32_t above = slots_[slot].parent;
-      while (above != 0 && slots_[above].file == 0) above = slots_[above].parent;
-      const bool other = above == 0 || files_[slots_[above].file].type == Type::kDirectory;
-      const uint32_t file = other ? slots_[slot].parent : above;
-      if (slots_[file].parent != 0) (void)present(file, Type::kFile);
+      if (!two) {
+        absent(slot);
+      } else {  // the second, or its directory, if the first is there
+        const uint32_t to = second(), first = slots_[slot].file;
+        const bool exchange = effect == Effect::kRename && (a.flags & RENAME_EXCHANGE) != 0;
+        const uint32_t other = exchange ? to : slots_[to].parent;
+        if (is_known(effect == Effect::kLink ? slot : slots_[slot].parent)) no_file_above(to);
+        if (is_known(slot) || (first != 0 && slots_[other].file == 0))
+          absent(other);
+        else if (!is_absent(other))
+          absent(slot);
+      }
+    } else if (a.result == -ENOTDIR) {
+      // Of two names, the one in the directory of the other first.
+      const uint32_t to = two ? second() : slot;
+      const bool may_be_second = two && !is_absent(slots_[to].parent);
+      const bool told = !may_be_directory(slots_[slot].parent) ||
+                        (may_be_second && !may_be_directory(slots_[to].parent));
+      const bool swap = may_be_second && below(to, slots_[slot].parent);
+      if (!told && !not_directory_above(swap ? to : slot) && may_be_second)
+        (void)not_directory_above(swap ? slot : to);
+      // The second is looked for when the first, of a rename its directory, has been found.
+      if (two && may_be_directory(slots_[slot].parent)) {
+        if (effect == Effect::kLink)
+          (void)guess(slot, Type::kUnknown);
+        else
+          (void)guess(slots_[slot].parent, Type::kDirectory);
+      }
     }
     t.file = slots_[slot].file;
     return t;
@@ -484,7 +568,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
           t.file = present(slot, Type::kDirectory);
         else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY) &&
                  may_be_directory(slots_[slot].parent))
-          t.file = present(slot, Type::kFile);
+          t.file = guess(slot, Type::kFile);
         else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW))
           t.file = present(slot, Type::kSymlink);
         else
@@ -506,7 +590,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
         files_[t.file].size = 0;
       if (creates || ((a.flags & O_ACCMODE) != O_RDONLY && (a.flags & O_PATH) == 0)) {
-        no_directory(t.file);
+        no_directory(slot);
         if (files_[t.file].type == Type::kUnknown) files_[t.file].type = Type::kFile;
       }
       return t;
@@ -559,7 +643,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
           t.file = present(slot, Type::kDirectory);
         } else if (a.result == -ENOTDIR && directory && may_be_directory(slots_[slot].parent)) {
           const bool lost = slots_[slot].missed || files_[slots_[slot].file].nowhere;
-          (void)present(slot, lost ? Type::kUnknown : Type::kFile);
+          (void)guess(slot, lost ? Type::kUnknown : Type::kFile);
           t.file = no_file_nor_directory(slot);
         } else {
           return failed();
@@ -575,13 +659,30 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (a.path2 == 0) return t;
       const uint32_t to = second();
       // What refused it was there, if it was not something above it.
-      const bool above = !may_be_directory(slots_[slot].parent) ||
+      const bool refuses = (a.flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) == 0;
+      const bool above = !refuses || !may_be_directory(slots_[slot].parent) ||
                          !may_be_directory(slots_[to].parent) || below(to, slot) ||
                          below(slot, to) || slots_[slot].state == State::kAbsent ||
                          slots_[to].state == State::kAbsent;
-      if (a.result == -EISDIR || (a.result == -ENOTDIR && !above)) {
-        t.file = present(slot, a.result == -EISDIR ? Type::kUnknown : Type::kDirectory);
-        (void)present(to, a.result == -EISDIR ? Type::kDirectory : Type::kFile);
+      if (a.result == -EISDIR) {
+        t.file = present(slot, Type::kUnknown);
+        no_directory(slot);
+        (void)present(to, Type::kDirectory);
+        return t;
+      }
+      const auto known = [&](uint32_t s) {
+        const uint32_t file = slots_[known_above(s)].file;
+        return file == 0 || files_[file].type != Type::kUnknown;
+      };
+      if (a.result == -ENOTDIR && !above && may_be_directory(slot) && !is_directory(to) &&
+          known(slot) && known(to)) {
+        t.file = guess(slot, Type::kDirectory);
+        (void)guess(to, Type::kFile);
+        return t;
+      }
+      if (a.result == -EEXIST && (a.flags & RENAME_NOREPLACE)) {
+        t.file = present(slot, Type::kUnknown);
+        (void)present(to, Type::kUnknown);
         return t;
       }
       if (a.result == -ENOTEMPTY) {
@@ -592,7 +693,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
       if (below(to, slot) || below(slot, to)) return t;  // the kernel would not have done it
-      if (a.flags & 2 /* RENAME_EXCHANGE */) {
+      if (a.flags & RENAME_EXCHANGE) {
         (void)present(to, Type::kUnknown);
         exchange(slot, to);
         return t;
@@ -616,7 +717,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       }
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
-      no_directory(t.file);
+      no_directory(slot);
       if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
       take(to);
       put(to, t.file);
@@ -667,7 +768,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (a.result == -EISDIR) t.file = present(slot, Type::kDirectory);
       if (!ok) return failed();
       t.file = present(slot, Type::kUnknown);
-      if (effect == Effect::kTruncate) no_directory(t.file);
+      if (effect == Effect::kTruncate) no_directory(slot);
       return t;
     default:
       t.file = slots_[slot].file;

@@ -31,6 +31,7 @@ class Namespace {
     bool gone = false;      // its last name is gone
     bool followed = false;  // a call that follows links found it: of a link, its target, too
     bool nowhere = false;   // it was there, and a call that follows links found nothing
+    bool guessed = false;   // of what an ENOTDIR may say, this: until a call tells its type
     uint32_t same = 0;      // the file that this turned out to be, by another name
     uint32_t links = 0;
     uint32_t initial_path = 0;  // where it was when the trace began, if it was there; string id
@@ -120,13 +121,22 @@ class Namespace {
   void put(uint32_t slot, uint32_t file);
   void take(uint32_t slot);
   uint32_t present(uint32_t slot, Type type);  // it is there: make it known if it was not
+  uint32_t guess(uint32_t slot, Type type);    // … perhaps
   uint32_t create(uint32_t slot, Type type, bool certain);
   void absent(uint32_t slot);
+  void no_file_above(uint32_t slot);
   void no_file(uint32_t slot);
   void leads_to(uint32_t slot, uint32_t target);
   void tell_behind(uint32_t slot, uint32_t behind);
   uint32_t initial_path_of(uint32_t slot);
-  void no_directory(uint32_t file);
+  void no_directory(uint32_t slot);
+  void forget(uint32_t slot);
+  void forget_guesses(uint32_t above);
+  uint32_t known_above(uint32_t slot) const;
+  bool is_known(uint32_t slot) const;
+  bool is_directory(uint32_t slot) const;
+  bool is_absent(uint32_t slot) const;
+  bool not_directory_above(uint32_t slot);
   bool may_be_directory(uint32_t slot) const;
   bool follows_slash(uint32_t path);
   bool below(uint32_t slot, uint32_t above) const;
@@ -148,6 +158,7 @@ class Namespace {
   std::vector<uint32_t> slot_by_path_;  // by string id
   uint32_t links_ = 0;                  // symbolic links whose target is known
   uint32_t root_ = 0;
+  bool guessing_ = false;  // what is present() now is only one of several that would explain it
   void links_changed() { canonical_.clear(); }
   std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, of no other root
 };
