@@ -141,6 +141,20 @@ def test_what_many_ended_processes_did_comes_before_what_follows():
             assert r["mismatched"] == 0, r["mismatches"]
 
 
+def test_a_name_by_way_of_a_link_is_the_one_that_it_leads_to():
+    for link, made, used in (('symlink("/d1", "/v") = 0', 'mkdir("/d1", 0777) = 0', 'openat(AT_FDCWD, "/v/a", O_RDWR|O_CREAT, 0666) = 3'),
+                             ('symlink("../d1/e", "/d/v") = 0', 'mkdir("/d1/e", 0777) = 0', 'mkdir("/d/v/a", 0777) = 0'),
+                             ('symlink("d1", "/d/v") = 0', 'openat(AT_FDCWD, "/d/v", O_RDWR|O_CREAT, 0666) = 3', 'unlink("/d/d1") = 0'),
+                             ('readlink("/v", "/d1", 9) = 3', 'rmdir("/d1/e") = 0', 'mkdir("/v/e", 0777) = 0')):
+        with Tmp() as tmp:
+            trace = os.path.join(tmp, "t.strace")
+            with open(trace, "w") as f:
+                f.write("".join(f"{who} {1000 + i / 1000:.6f} {call} <0.000010>\n" for i, (who, call) in enumerate(
+                    ((1, link), (1, "clone(child_stack=NULL, flags=SIGCHLD) = 2"), (2, made), (1, used)))))
+            d = feign("info", trace, "--dependencies", "--json", "--with", "depend").json()["dependencies"]
+            assert d["longest_chain"] == 4, (link, d)
+
+
 def test_explicit_edges():
     with Tmp() as tmp:
         edges = os.path.join(tmp, "edges")

@@ -72,6 +72,7 @@ struct Name {
   uint32_t above = 0;                          // the nearest one up that is a barrier, 0 if none
   uint32_t above_valid = 0;                    // as long as this is barriers_
   uint32_t file = 0;                           // the one that was found by it last; 0: not known
+  uint32_t target = 0;                         // of a symbolic link, as far as it was told
   bool in_use = false;
   bool barrier = false;  // a directory or link that the trace made, moved or removed
   Shared access;
@@ -325,6 +326,8 @@ class Depend {
   uint32_t barrier_above(uint32_t name);
   void in_use(uint32_t name);
   void use_name(uint32_t path);
+  uint32_t led_to(uint32_t path, bool follow);
+  void names_led_to(const feign_activity& a, Effect effect);
   void missed(const feign_activity& a, uint32_t path);
   void change_name(uint32_t path, bool directory);
   void below(uint32_t name);
@@ -378,6 +381,7 @@ class Depend {
   std::vector<uint32_t> name_of_path_;                        // by string id
   std::vector<Name> names_;                                   // [0] is none
   uint32_t barriers_ = 1;  // grows whenever a name becomes a barrier, or is none any more
+  bool links_ = false;     // whose target is known
   Table<File> files_;
   Table<Handle> handles_;
   std::unordered_map<uint64_t, Channel> channels_;

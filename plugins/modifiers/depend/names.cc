@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/path.h"
 #include "modifiers/depend/depend.h"
 
 namespace depend {
@@ -78,6 +79,7 @@ void Depend::below(uint32_t name) {
     n.entries.reset();
     n.in_use = false;
     n.file = 0;
+    n.target = 0;
     if (n.barrier) {
       n.barrier = false;
       ++barriers_;
@@ -106,7 +108,45 @@ void Depend::change_name(uint32_t path, bool directory) {
   }
 }
 
+// The name that this one is, through links on its way, which are used; one at its end only if
+// `follow`.
+uint32_t Depend::led_to(uint32_t path, bool follow) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  for (int links = 0; links < kMostLinks; ++links) {
+    const uint32_t name = name_of(path);
+    size_t rest = 0, behind = 0;  // components behind the first link
+    uint32_t target = 0;
+    for (uint32_t up = follow ? name : names_[name].parent, n = follow ? 0 : 1; up != 0;
+         up = names_[up].parent, ++n)
+      if (names_[up].target != 0) {
+        target = names_[up].target;
+        behind = n;
+      }
+    if (target == 0) break;
+    use_name(path);
+    size_t length = 0;
+    const char* text = host_->text(host_, path, &length);
+    const std::string_view all(text, length);
+    for (rest = length; behind != 0; --behind) rest = all.rfind('/', rest - 1);
+    text = host_->text(host_, target, &length);
+    std::string to(text, length);
+    if (!to.starts_with('/')) to.insert(0, all.substr(0, all.rfind('/', rest - 1) + 1));
+    to = feign::clean_path(to.append(all.substr(rest)));
+    path = host_->intern(host_, to.data(), to.size());
+  }
+  return path;
+}
+
 void Depend::names(const feign_activity& a, Effect effect) {
+  if (!links_) return names_led_to(a, effect);
+  const bool two = effect == Effect::kRename || effect == Effect::kLink;
+  feign_activity led = a;
+  if (a.path != 0) led.path = led_to(a.path, (a.marks & FEIGN_NOFOLLOW) == 0);
+  if (two && a.path2 != 0) led.path2 = led_to(a.path2, false);
+  names_led_to(led, effect);
+}
+
+void Depend::names_led_to(const feign_activity& a, Effect effect) {
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   const bool as_directory = (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)) != 0;
   const auto identity = [&](bool changes) {
@@ -121,6 +161,10 @@ void Depend::names(const feign_activity& a, Effect effect) {
     File& f = files_[a.file];
     f.made = true;
     ++f.names;
+  };
+  const auto is_link = [&] {
+    names_[name_of(a.path)].target = a.path2;
+    links_ = links_ || a.path2 != 0;
   };
   // Of a file that was open before the trace: a replay opens it by its name when it is first used.
   if ((a.marks & FEIGN_INHERITED) && a.handle != 0 && a.path != 0 && !feign::opens(effect))
@@ -148,6 +192,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
       if (!ok) break;
       change_name(a.path, rmdir || as_directory);
       names_[name_of(a.path)].file = 0;
+      names_[name_of(a.path)].target = 0;
       identity(true);
       if (File* const f = files_.find(a.file); f != nullptr) {
         f->names -= f->names != 0;
@@ -162,6 +207,7 @@ void Depend::names(const feign_activity& a, Effect effect) {
       if (a.path == 0) return;
       if (!ok) break;
       change_name(a.path, effect == Effect::kMkdir || effect == Effect::kSymlink);
+      if (effect == Effect::kSymlink) is_link();
       named();
       return identity(true);
     case Effect::kRename:
@@ -177,6 +223,8 @@ void Depend::names(const feign_activity& a, Effect effect) {
           change(files_[now.file].identity, kPath);
         old.file = (a.flags & RENAME_EXCHANGE) != 0 ? now.file : 0;
         now.file = a.file;
+        std::swap(now.target, old.target);
+        if ((a.flags & RENAME_EXCHANGE) == 0) old.target = 0;
         return identity(true);
       }
       take_side(entries(name_of(a.path2)), 1, kPath);  // ENOTEMPTY
@@ -208,10 +256,12 @@ void Depend::names(const feign_activity& a, Effect effect) {
       if (a.path != 0) take_side(entries(name_of(a.path)), 1, kPath);
       if (!ok) identity(false);  // ENOENT: the directory is removed by now
       return;
+    case Effect::kReadlink:
+      if (ok && a.path != 0 && a.handle == 0) is_link();
+      break;
     case Effect::kStat:
     case Effect::kStatat:
     case Effect::kAccess:
-    case Effect::kReadlink:
     case Effect::kAttr:
     case Effect::kTruncate:
       break;
