@@ -758,8 +758,8 @@ int inotify_init1(int flags);
 //@ replay c.nothing(a)
 int memfd_create(const char *name, unsigned int flags);
 
-//@ op 122 pidfd_open kind=process effect=channel result=fd
-//@ args - flags:
+//@ op 122 pidfd_open kind=process effect=pidfd result=fd
+//@ args value:0 flags:
 //@ replay c.nothing(a)
 int pidfd_open(pid_t pid, unsigned int flags);
 
@@ -793,8 +793,8 @@ int setns(int fd, int nstype);
 //@ replay c.nothing(a)
 int io_uring_setup(unsigned int entries, struct io_uring_params *p);
 
-//@ op 132 pidfd_getfd kind=process effect=none result=fd foreign
-//@ args - - flags:
+//@ op 132 pidfd_getfd kind=process effect=getfd result=fd foreign
+//@ args fd value:0 flags:
 //@ replay c.nothing(a)
 int pidfd_getfd(int pidfd, int targetfd, unsigned int flags);
 

@@ -527,6 +527,22 @@ def test_a_clock_that_is_set_back_is_said_and_gone_on_with():
         assert starts == sorted(starts) and starts[2] - starts[1] == 0.5, starts
 
 
+def test_descriptors_that_are_taken_from_a_process_share_its_offsets():
+    lines = ('1 openat(AT_FDCWD, "/k", O_RDONLY) = 4', '1 pidfd_open(1, 0) = 3', '1 pidfd_getfd(3, 4, 0) = 5', '1 read(5, "abc", 3) = 3', '1 read(4, "de", 3) = 2', '1 read(5, "", 3) = 0',
+             '1 clone(child_stack=NULL, flags=SIGCHLD) = 7', '7 openat(AT_FDCWD, "/o", O_RDWR|O_CREAT, 0600) = 8', '7 write(8, "1234", 4) = 4',
+             '1 pidfd_open(7, 0) = 6<anon_inode:[pidfd]>', '1 pidfd_getfd(6<anon_inode:[pidfd]>, 8, 0) = 9</o>', '1 write(9</o>, "1234", 4) = 4')
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        with open(trace, "w") as f:
+            f.write("\n".join(lines) + "\n")
+        for order in ("trace", "depend"):
+            shutil.rmtree(root, ignore_errors=True)
+            os.mkdir(root)
+            report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
+            assert report["mismatched"] == 0, report["mismatches"]
+            assert [os.path.getsize(os.path.join(root, n)) for n in "ko"] == [5, 8]
+
+
 def test_descriptors_whose_close_is_not_in_the_trace():
     """An open that returns one tells it; a process that ends closes what it had, whether a call says so or not."""
     close = "close(3) = 0"

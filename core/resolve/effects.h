@@ -70,6 +70,8 @@ enum class Effect : uint8_t {
   kGetcwd,   // tells the working directory
   kPipe,     // two descriptors that are no files
   kChannel,  // one
+  kPidfd,    // … that is a process
+  kGetfd,    // a descriptor of such a process becomes one here, too
   kConnect,  // a socket gets another end
   kAccept,   // … and here is that end: one descriptor
   kMap,      // a file's bytes become memory

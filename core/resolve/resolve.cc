@@ -1403,6 +1403,17 @@ const char* Resolve::apply(Record& r) {
       if (ok && a.value_count != 0) effect == Effect::kSend ? send(a, t) : receive(a, t);
       r.set_values({});
       return nullptr;
+    case Effect::kGetfd: {
+      const Description* const pidfd = find(t, a.handle, hint);
+      a.handle = a.file = a.path = 0;
+      if (!ok || pidfd == nullptr || pidfd->process == 0 || a.value_count == 0) return nullptr;
+      if (const Thread* const of = running(t, pidfd->process); of != nullptr) {
+        const auto at = of->table->map.find(static_cast<int32_t>(a.values[0]));
+        if (at != of->table->map.end())
+          install(t, static_cast<int32_t>(a.result), at->second.description, true);
+      }
+      return nullptr;
+    }
     case Effect::kUse:
     case Effect::kFlush:
     case Effect::kFlock:
@@ -1572,12 +1583,15 @@ const char* Resolve::apply(Record& r) {
       return nullptr;
     case Effect::kAccept:
     case Effect::kChannel:
+    case Effect::kPidfd:
     case Effect::kEventfd:
       a.handle = a.file = 0;
       a.marks |= FEIGN_NOT_A_FILE;
       if (ok) {
         Description* d = describe(FEIGN_NOT_A_FILE, 0, 0, 0);
         if (effect == Effect::kAccept) connected(*d, tables_.strings.text(hint));
+        if (effect == Effect::kPidfd && a.value_count != 0)
+          d->process = static_cast<int64_t>(a.values[0]);
         install(t, static_cast<int32_t>(a.result), d, closes_on_exec(a, call->op));
         a.handle = d->handle;
         a.file = d->file;

@@ -47,6 +47,7 @@ class Resolve {
     uint32_t said = 0;    // what the tracer said it is when it was opened
     int32_t fd = -1;      // that it was found open as, in a call on it
     bool gone = false;    // a directory that was removed
+    int64_t process = 0;  // that a pidfd is
   };
   // What a file's next description begins with that is found open in spite of an open that was
   // seen, or of another process: a dup or a fork is missing.

@@ -97,6 +97,8 @@ inline Left left_by(Effect effect, const feign_activity& a) {
     case Effect::kClose:
       return {a.handle};
     case Effect::kChannel:
+    case Effect::kPidfd:
+    case Effect::kGetfd:
     case Effect::kEventfd:
     case Effect::kAccept:
       return {result};
