@@ -782,6 +782,43 @@ TEST(Others, RanksThatAreApartWaitForNoOther) {
   EXPECT_EQ(apart.of(4), (Edges{{3, "path"}}));
   EXPECT_EQ(apart.of(5), Edges{});
 }
+TEST(Others, WhatLiesInCollectiveCallsOnFilesComesInItsOrderOnceBothHaveComeThere) {
+  const auto mpiio = [](uint32_t stream, const char* op, std::vector<uint64_t> values) {
+    return Call{.stream = stream,
+                .op = op,
+                .handle = 10 + stream,
+                .values = std::move(values),
+                .duration_ns = 5000,
+                .layer = "mpiio"};
+  };
+  const auto in_call = [](uint32_t stream, const char* op) {
+    Call c = on_path(stream, op, "/c");
+    c.marks = 1u << 24;
+    return c;
+  };
+  const std::vector<Call> calls = {
+      mpiio(1, "MPI_File_open", {kWorld}),
+      in_call(1, "mkdir"),
+      mpiio(2, "MPI_File_open", {kWorld}),
+      in_call(2, "stat"),
+      mpiio(1, "MPI_File_close", {}),
+      in_call(1, "rmdir"),
+      in_call(2, "stat"),  // the other has not come to what that lies in
+      mpiio(2, "MPI_File_close", {}),
+      in_call(2, "stat")};
+  for (const char* ranks : {"apart", "together"}) {
+    Options options = only("path+threads");
+    options.emplace_back("ranks", ranks);
+
+    EXPECT_EQ(Ran(calls, options, 64, two_ranks()).edges(), 0u);
+    options.emplace_back("io", "order");
+    const Ran r(calls, options, 64, two_ranks());
+
+    EXPECT_EQ(r.of(3), (Edges{{1, "path"}}));
+    EXPECT_FALSE(r.ordered(5, 6));
+    EXPECT_EQ(r.of(8), (Edges{{5, "path"}}));
+  }
+}
 TEST(Others, RecordedEdgesAreKeptUnlessTheyFollow) {
   Call third = on_path(3, "stat", "/c");
   third.depends = {{1, 0, 1 << 16}, {2, 0, 2 << 16}};

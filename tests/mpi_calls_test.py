@@ -262,6 +262,15 @@ def test_threads_that_mpi_starts_know_the_files():
         assert os.path.getsize(root + made) == os.path.getsize(made) == 80000
 
 
+def test_what_ranks_do_in_collective_calls_has_its_order():
+    """Where they are left to the posix calls in them: one of them makes or cuts a file, others look at it."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "in-turn")
+        for order in ((), ("--order", "depend")):
+            with Tmp() as root:
+                replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "posix", *order)
+
+
 def check_fortran(*options):
     with Tmp() as tmp:
         trace, made = recorded(tmp, "fortran", compile=("mpif90", "-cpp", *options))

@@ -132,8 +132,12 @@ Result<void> add_depend(Line& line, PluginSpec spec, Plugins& plugins) {
 PluginSpec depend_for(const Line& line, bool several) {
   PluginSpec spec;
   for (const Chosen& c : line.replayers) {
-    bool makes = several && std::string_view(c.component.table->name) == "mpi";
-    for (const auto& [key, value] : c.spec.options) makes &= key != "comm" || value != "none";
+    if (!several || std::string_view(c.component.table->name) != "mpi") continue;
+    bool makes = true;
+    for (const auto& option : c.spec.options) {
+      makes &= option != std::pair<std::string, std::string>("comm", "none");
+      if (option.first == "io" && option.second == "order") spec.options.push_back(option);
+    }
     if (makes)
       spec.options.emplace_back("rules", "handle+path+file+process+channel+threads+recorded");
   }
@@ -217,7 +221,8 @@ bool has_messages(const NativeTotals& totals, const Tables& tables) {
 // How ranks that replay a trace are kept in order, if nobody says: "kept" by itself, in a plan that
 // has dependencies (modifier depend was there before), or where each rank is one stream and sends
 // messages; "apart", by messages, and dependencies within ranks; else by all dependencies.
-std::string order_of_ranks(const Line& line) {
+// `messages_alone`: but for them there is nothing between ranks.
+std::string order_of_ranks(const Line& line, bool messages_alone) {
   const Chosen& provider = line.providers.front();
   const std::string_view name = provider.component.table->name;
   const auto& given = provider.spec.options;
@@ -236,7 +241,7 @@ std::string order_of_ranks(const Line& line) {
   for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
     if (totals.by_stream[s] != 0) alone &= ranks.insert(tables.streams.info(s).rank).second;
   if (is_plan_already(line)) {
-    if (messages && alone) return "kept";
+    if (messages && alone && messages_alone) return "kept";
     NativeReader::Cursor cursor(*trace, {});
     Record r{};
     uint64_t number = 0;
@@ -639,14 +644,16 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   };
   const bool first = !ranks || ranks->rank() == 0;
   if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
-    auto told = ranks->tell_all(first ? order_of_ranks(*line) : "");
+    PluginSpec spec = depend_for(*line, several);
+    const bool inside = std::any_of(spec.options.begin(), spec.options.end(),
+                                    [](const auto& option) { return option.first == "io"; });
+    auto told = ranks->tell_all(first ? order_of_ranks(*line, !inside) : "");
     if (!told) return std::move(told.error());
     if (*told != "kept") {
       options.replay.order = Order::kDepend;
-      PluginSpec spec = depend_for(*line, several);
       for (const Chosen& c : line->replayers)
         if (*told == "apart" && std::string_view(c.component.table->name) == "mpi")
-          spec.options = {{"ranks", "apart"}};
+          spec.options.emplace_back("ranks", "apart");
       if (auto added = together(add_depend(*line, std::move(spec), plugins)); !added)
         return std::move(added.error());
     }

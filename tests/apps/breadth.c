@@ -850,6 +850,23 @@ static void programs(void) {
   }
 }
 
+// What ranks do in collective calls has an order: one makes or cuts a file, others look at it.
+static void in_turn(void) {
+  char name[4200];
+  for (int i = 0; i < 50; ++i) {
+    MPI_File f;
+    MPI_Offset length;
+    snprintf(name, sizeof name, "%s.%d", file_name, i);
+    CHECK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR,
+                        MPI_INFO_NULL, &f) == MPI_SUCCESS);
+    MPI_File_preallocate(f, 10000);
+    MPI_File_set_size(f, 5000);
+    MPI_File_get_size(f, &length);
+    CHECK(length == 5000);
+    MPI_File_close(&f);
+  }
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -885,7 +902,8 @@ int main(int argc, char** argv) {
                 {"spawn", spawn},
                 {"programs", programs},
                 {"many-requests", many_requests},
-                {"window-locks", window_locks}};
+                {"window-locks", window_locks},
+                {"in-turn", in_turn}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

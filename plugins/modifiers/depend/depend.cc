@@ -23,7 +23,8 @@
 namespace depend {
 
 void Depend::after(Point p, const char* rule) {
-  if (p.id != 0 && p.stream != me_.stream && !still_in_mpi(p)) want(p, rule);
+  if (p.id == 0 || p.stream == me_.stream) return;
+  want(still_in_mpi(p) ? met(p) : p, rule);
 }
 
 // Whether or not both were in MPI at a time.
@@ -57,21 +58,61 @@ feign_status Depend::emit_edges(feign_activity& a) {
   return FEIGN_OK;
 }
 
+// Behind the last that begins with `id` or before.
+static auto upto(const auto& inside, uint64_t id) {
+  return std::upper_bound(inside.begin(), inside.end(), id,
+                          [](uint64_t i, const auto& in) { return i < in.id; });
+}
+
 // Which calls lie in one of MPI. What MPI reads from connections of its own may be for a message
 // that nobody asked for yet, and which of the threads that are in MPI lets the others go on is not
 // the same twice.
 void Depend::in_mpi(const feign_activity& a) {
   Stream& s = streams_[a.stream];
-  if (FEIGN_DEPTH(a.marks) > s.mpi) return;
+  if (FEIGN_DEPTH(a.marks) > s.mpi) {
+    if (!s.inside.empty()) s.inside.back().last = a.id;
+    return;
+  }
   const bool mpi = effects_[a.op].mpi;
   // What is as deep and comes before its end is done by a function that it called back.
   if (mpi || FEIGN_DEPTH(a.marks) < s.mpi || a.start_ns >= s.mpi_end) {
     s.mpi = mpi ? FEIGN_DEPTH(a.marks) : UINT32_MAX;
     s.mpi_end = a.start_ns + a.duration_ns;
   }
-  if (on(kMpi) || (!mpi && (s.inside.empty() || s.inside.back().second == 0))) return;
+  if (on(kMpi) || (!mpi && (s.inside.empty() || s.inside.back().end == 0))) return;
   if (s.inside.size() == kMostInside) s.inside.erase(s.inside.begin(), s.inside.end() - 8);
-  s.inside.emplace_back(a.id, mpi ? a.start_ns + a.duration_ns : 0);
+  Inside& in = s.inside.emplace_back(Inside{a.id, mpi ? a.start_ns + a.duration_ns : 0, a.id});
+  if (mpi && options_.io == kIoOrder) file_meets(a, in);
+}
+
+// A call of MPI-IO is not made: all ranks come to it, if it is a collective one, then what lies in
+// it is.
+void Depend::file_meets(const feign_activity& a, Inside& in) {
+  const Message& m = message_of(a.op);
+  if (!m.file) return;
+  in.end = 0;
+  if (m.meets != feign::Does::kMeet || m.begins) return;
+  const uint32_t comm = comm_of_file(a, m);
+  if (comm == 0 || comm_of(comm).members < 2) return;
+  in.comm = comm;
+  in.number = comm_of(comm).next[streams_[a.stream].rank]++;
+  in.end = a.start_ns + a.duration_ns;
+}
+
+// The last call up to `p` of its stream that lies in a call that the rank at this call has come to,
+// as its own has: it waits for nothing of this rank that is still to come.
+Point Depend::met(Point p) const {
+  if (options_.io != kIoOrder || p.stream >= streams_.size()) return {};
+  const auto& inside = streams_[p.stream].inside;
+  for (auto at = upto(inside, p.id); at != inside.begin();) {
+    --at;
+    if (at->comm == 0) continue;
+    const auto& next = comms_.at(at->comm).next;
+    const auto mine = next.find(streams_[me_.stream].rank);
+    if (mine != next.end() && mine->second > at->number)
+      return {p.stream, std::min(p.id, at->last)};
+  }
+  return {};
 }
 
 // Where MPI's calls are made, what lies in one has ended when that has: it may wait for the rank
@@ -79,8 +120,8 @@ void Depend::in_mpi(const feign_activity& a) {
 bool Depend::still_in_mpi(Point p) const {
   if (on(kMpi) || p.stream >= streams_.size()) return false;
   const auto& inside = streams_[p.stream].inside;
-  const auto at = std::upper_bound(inside.begin(), inside.end(), std::pair(p.id, UINT64_MAX));
-  return at != inside.begin() && std::prev(at)->second > me_start_;
+  const auto at = upto(inside, p.id);
+  return at != inside.begin() && std::prev(at)->end > me_start_;
 }
 
 void Depend::window(const feign_activity& a) {
@@ -268,6 +309,7 @@ using depend::Depend;
 using depend::Options;
 
 constexpr const char* kRanks[] = {"together", "apart", nullptr};
+constexpr const char* kIos[] = {"real", "order", nullptr};
 constexpr feign_option kOptions[] = {
     {"rules", FEIGN_OPT_TEXT, offsetof(Options, rules),
      "handle+path+file+process+channel+mpi+threads+recorded", nullptr, 0, 0,
@@ -283,7 +325,10 @@ constexpr feign_option kOptions[] = {
      "Leave out what follows from other dependencies and the order within streams."},
     {"ranks", FEIGN_OPT_ENUM, offsetof(Options, ranks), "together", kRanks, 0, 0,
      "Apart: MPI's calls are made, and order the ranks; no dependencies between them, but for "
-     "recorded and explicit ones."},
+     "recorded and explicit ones, and those that io=order has."},
+    {"io", FEIGN_OPT_ENUM, offsetof(Options, io), "real", kIos, 0, 0,
+     "What replayer mpi has. Order: what lies in a collective call of MPI-IO is made after all "
+     "ranks have come to that, and comes before what it came before on any of them."},
 };
 
 constexpr feign_modifier kApi = feign::modifier<Depend, Options>();

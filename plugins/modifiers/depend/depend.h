@@ -35,8 +35,10 @@ struct Options {
   const char* edges;
   uint32_t reduce;
   uint32_t ranks;  // kTogether, kApart
+  uint32_t io;     // kIoReal, kIoOrder
 };
 enum { kTogether, kApart };
+enum { kIoReal, kIoOrder };
 enum Rule : uint32_t {
   kHandle,
   kPath,
@@ -159,6 +161,13 @@ class Depend {
   feign_status process(const feign_window& in, feign_sink* out);
 
  private:
+  struct Inside {  // calls of a stream, from an id on
+    uint64_t id;
+    uint64_t end;       // when the call of MPI that they lie in ended, ns; 0: in none that is made
+    uint64_t last = 0;  // id of the last one that does
+    uint32_t comm = 0;  // 0, or all of its ranks come to that call before what lies in it is made
+    uint64_t number = 0;  // which of theirs it is
+  };
   struct Stream {
     bool begun = false;
     uint64_t may_begin = 0;   // id of the fork that it waits for in a replay
@@ -173,8 +182,7 @@ class Depend {
     uint32_t parent = 0;        // stream
     uint32_t mpi = UINT32_MAX;  // depth of the call of MPI that what comes now may lie in
     uint64_t mpi_end = 0;
-    // From which id on calls lay in one of MPI and when that ended, ns; 0: in none.
-    std::vector<std::pair<uint64_t, uint64_t>> inside;
+    std::vector<Inside> inside;
     std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after
     std::vector<std::pair<uint32_t, std::vector<uint64_t>>> aio;  // file, ranges under way
     std::vector<std::pair<uint64_t, uint64_t>> calls;             // end and id, for rule window
@@ -230,6 +238,7 @@ class Depend {
   };
   const Message& message_of(uint32_t op);
   Comm& comm_of(uint32_t text);
+  uint32_t comm_of_file(const feign_activity& a, const Message& m);
   void leave(uint32_t stream, Point p);
   void come(uint32_t comm, const Message& m, const feign_activity& a, int root, Point here,
             uint64_t request);
@@ -270,7 +279,7 @@ class Depend {
 
   // ---- edges of the activity at hand
   void after(Point p, Rule rule) {
-    if (apart_ && rule <= kThreads && unit_of(p.stream) != unit_of(me_.stream)) return;
+    if (apart_ && rule <= kThreads && unit_of(p.stream) != unit_of(me_.stream)) p = met(p);
     after(p, kRuleNames[rule]);
   }
   void after(Point p, const char* rule);
@@ -302,6 +311,9 @@ class Depend {
   Stream& stream_of(uint32_t number);
   void activity(feign_activity& a);
   void in_mpi(const feign_activity& a);
+  void file_meets(const feign_activity& a, Inside& in);
+  const Inside* inside(Point p) const;
+  Point met(Point p) const;
   bool still_in_mpi(Point p) const;
   int32_t unit_of(uint32_t stream) const;
   void processes(const feign_activity& a, Effect effect);

@@ -87,6 +87,14 @@ Depend::Comm& Depend::comm_of(uint32_t text) {
   return c;
 }
 
+// That of the file a call of MPI-IO is on; 0: not known.
+uint32_t Depend::comm_of_file(const feign_activity& a, const Message& m) {
+  if (m.opens && m.args.comm < a.value_count && a.values[m.args.comm] != FEIGN_UNKNOWN)
+    return opened_[a.handle] = static_cast<uint32_t>(a.values[m.args.comm]);
+  const auto at = opened_.find(a.handle);
+  return at != opened_.end() ? at->second : 0;
+}
+
 void Depend::leave(uint32_t stream, Point p) {
   if (p.id != 0 && p.stream != stream) streams_[stream].owed.push_back({p, kMpi});
 }
@@ -254,19 +262,14 @@ void Depend::mpi(const feign_activity& a, Point here) {
   const int32_t rank = streams_[a.stream].rank;
   const uint64_t named = value(x.request);
   const uint64_t request = m.begins && named != FEIGN_UNKNOWN ? named : 0;
-  if (m.opens) opened_[a.handle] = text(x.comm);
   if (m.does == Does::kMeetWindow) {
     if (const auto at = windows_.find({rank, text(x.win)}); at != windows_.end())
       come(at->second, m, a, 0, here, 0);
     return;
   }
   if (m.meets != Does::kNothing) {
-    uint32_t comm = text(x.comm);
-    if (m.file && !m.opens) {
-      const auto at = opened_.find(a.handle);
-      if (at == opened_.end()) return;
-      comm = at->second;
-    }
+    const uint32_t comm = m.file ? comm_of_file(a, m) : text(x.comm);
+    if (comm == 0) return;
     if (m.does == Does::kMakeWindow) windows_[{rank, text(x.win)}] = comm;
     const uint64_t root = value(x.rank);
     return come(comm, m, a, root == FEIGN_UNKNOWN ? 0 : number(root), here, request);
