@@ -278,7 +278,8 @@ static inline size_t rights_in(const struct cmsghdr* c) {
   return (c->cmsg_len - sizeof *c) / sizeof(int);
 }
 
-/* What was only looked at is brought once more. */
+/* What was only looked at is brought once more. Resolve knows by the last value that there was no
+ * room for all. */
 static void put_rights(struct feign_record* r, long address, long flags, long result) {
   enum { kMost = 253 }; /* SCM_MAX_FD; a socket that passes none takes any number */
   if (result < 0 || (flags & MSG_PEEK)) return;
@@ -288,6 +289,9 @@ static void put_rights(struct feign_record* r, long address, long flags, long re
     if (r->values + count > kMost || !has_room(r, 9 * count)) return;
     for (size_t i = 0; i < count; ++i) feign_put_value(r, ((const uint32_t*)(c + 1))[i]);
   }
+  if (r->values == 0) return;
+  if (flags & MSG_CMSG_CLOEXEC) feign_put_flags(r, MSG_CMSG_CLOEXEC);
+  if (m->msg_flags & MSG_CTRUNC) feign_put_value(r, UINT64_MAX);
 }
 
 static void put_times(struct feign_record* r, long address, long result, int form) {

@@ -479,7 +479,7 @@ def test_descriptors_that_come_from_others():
 
 
 SENDS = """
-import ctypes, os, socket
+import ctypes, os, socket, struct, sys
 a, b = socket.socketpair()
 f = os.open("passed", os.O_RDWR | os.O_CREAT, 0o600)
 others = [os.open(f"other{i}", os.O_RDWR | os.O_CREAT, 0o600) for i in range(100)]
@@ -491,16 +491,20 @@ if os.fork() == 0:
     os.write(g, b"child")
     rest = socket.recv_fds(b, 1, 100)[1]
     os.write(rest[99], b"12345")
-    assert len(socket.recv_fds(b, 1, 1)[1]) == 1   # of two
+    (one,) = socket.recv_fds(b, 1, 1)[1]   # of two
+    os.write(one, b"one")
+    (kept,) = struct.unpack("i", b.recvmsg(1, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)[1][0][2])
+    os.write(kept, b"kept")
     for there in (0, 8, 1 << 40):
         assert call.recvmsg(b.fileno(), ctypes.c_void_p(there), 0) == -1 and ctypes.get_errno() == 14
         assert call.sendmsg(b.fileno(), ctypes.c_void_p(there), 0) == -1 and ctypes.get_errno() == 14
-    os._exit(0)
+    os.execv(sys.executable, ["python3", "-S", "-c", f"import ctypes; assert ctypes.CDLL(None).fsync({kept}) == -1"])   # it has gone
 os.write(f, b"parent")
 os.write(others[99], b"123")
 socket.send_fds(a, [b"x"], [f])
 socket.send_fds(a, [b"x"], others)
 socket.send_fds(a, [b"x"], others[:2])
+a.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", fd)) for fd in others[2:3]])
 os.wait()
 assert os.lseek(f, 0, os.SEEK_CUR) == 11 and os.lseek(others[99], 0, os.SEEK_CUR) == 8
 """
@@ -514,7 +518,10 @@ def test_descriptors_that_a_message_brings_are_those_that_were_sent():
         assert done.returncode == 0
         feign("convert", trace, text)
         with open(text, encoding="utf-8") as f:
-            found = [(m[1], m[2]) for m in re.finditer(r"write\(fd=#(\d+), count=[56]\) = [56] <[^>]*> at=(\d+) .*/passed", f.read())]
+            lines = f.read()
+        found = [(m[1], m[2]) for m in re.finditer(r"write\(fd=#(\d+), count=[56]\) = [56] <[^>]*> at=(\d+) .*/passed", lines)]
+        one, closed = (re.search(pattern, lines) for pattern in (r"openat\(.*/other0\".* handle=(#\d+)", r"fsync\(.*"))
+        assert f"write(fd={one[1]}, count=3)" in lines and "path=" not in closed[0], (one[0], closed[0])
         os.mkdir(root)
         only = ("--with", f"filter,path={tmp}/*", "--root", root)
         r = feign("replay", trace, *only, "--require", 1)
