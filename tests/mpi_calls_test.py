@@ -263,12 +263,12 @@ def test_threads_that_mpi_starts_know_the_files():
 
 
 def test_what_ranks_do_in_collective_calls_has_its_order():
-    """Where they are left to the posix calls in them: one of them makes or cuts a file, others look at it."""
+    """Also where they are left to the posix calls in them, or ranks share a process: one of them makes or cuts a file, others look at it."""
     with Tmp() as tmp:
         trace, _ = recorded(tmp, "breadth", "in-turn")
-        for order in ((), ("--order", "depend")):
+        for ranks, how in ((4, ("--layer", "posix")), (4, ("--layer", "posix", "--order", "depend")), (2, ("--map", "block"))):
             with Tmp() as root:
-                replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "posix", *order)
+                replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
 
 
 def check_fortran(*options):

@@ -864,6 +864,9 @@ static void in_turn(void) {
     MPI_File_get_size(f, &length);
     CHECK(length == 5000);
     MPI_File_close(&f);
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &f);
+    CHECK(i != 0 || MPI_File_set_size(f, 3) != MPI_SUCCESS);
+    MPI_File_close(&f);
   }
 }
 

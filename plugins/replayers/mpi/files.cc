@@ -352,10 +352,10 @@ void do_mpiio(Stream& s, uint32_t op) {
       return s.answer(code);
     }
     case FEIGN_MPIIO_FILE_SET_SIZE:
-      s.answer(MPI_File_set_size(f, static_cast<MPI_Offset>(a.length)));
+      code = MPI_File_set_size(f, static_cast<MPI_Offset>(a.length));
       // What one writes then, another must not cut off.
       if (meeting) (void)meet(s, *file.group);
-      return;
+      return s.answer(code);
     case FEIGN_MPIIO_FILE_PREALLOCATE:
       if (a.length > r.room.most()) {
         s.outcome->result = -EDQUOT;
