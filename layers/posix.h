@@ -22,7 +22,8 @@
  * to other ranks (mpi.h). result: `bytes`,
  * `zero`, `position` and `number` must come back the same; for `fd`, `pid` and `any` every success is
  * as good. nofollow: a symbolic link at the end of the path is used itself, whatever the flags.
- * foreign: it brings descriptors of another process, as its result or in a message.
+ * foreign: it brings descriptors of what it does not name, such as another process's: as its result or
+ * in a message.
  *
  * Roles of parameters (`-` is not kept):
  *   fd          a descriptor used               fd2         a second one, or the one to be made
@@ -823,7 +824,7 @@ int memfd_secret(unsigned int flags);
 //@ replay c.nothing(a)
 int mq_open(const char *name, int oflag, mode_t mode, struct mq_attr *attr);
 
-//@ op 138 open_by_handle_at kind=process effect=channel result=fd
+//@ op 138 open_by_handle_at kind=process effect=none result=fd foreign
 //@ args - - flags:open
 //@ replay c.nothing(a)
 int open_by_handle_at(int mount_fd, struct file_handle *handle, int flags);

@@ -124,7 +124,7 @@ def seen_by_strace(path):
             # What a descriptor is that came from another process, too; it may need room to write that down first.
             if name == "readlinkat" and pid in gets and '"/proc/self/fd/' in args and args.endswith(", 4095"):
                 continue
-            if name == "pidfd_getfd" or (name == "recvmsg" and "SCM_RIGHTS" in args):
+            if name in ("pidfd_getfd", "open_by_handle_at") or (name == "recvmsg" and "SCM_RIGHTS" in args):
                 gets.add(pid)
             if name not in names or result == "?" or (name == "mmap" and "ANONYMOUS" in args):
                 continue
@@ -470,6 +470,14 @@ g = ctypes.CDLL(None).syscall(438, os.pidfd_open(os.getpid()), f, 0)  # pidfd_ge
 os.close(f)
 os.write(g, b"1234567")
 os.ftruncate(g, 3)
+"Where the file system has handles, and one may open by them."
+f = os.open("named", os.O_RDWR | os.O_CREAT, 0o600)
+here = os.open(".", os.O_RDONLY)
+handle = ctypes.create_string_buffer((128).to_bytes(4, "little"), 136)
+if ctypes.CDLL(None).name_to_handle_at(f, b"", handle, ctypes.byref(ctypes.c_int()), 0x1000) == 0:
+    g = ctypes.CDLL(None).open_by_handle_at(here, handle, os.O_RDWR)
+    if g >= 0:
+        os.write(g, b"1234567")
 """
 
 
