@@ -310,6 +310,17 @@ def test_collective_calls_that_are_made_shorter_are_told():
             assert any("are made with fewer bytes" in note for note in report["notes"]) == told, report["notes"]
 
 
+def test_what_is_combined_for_all_members_has_room():
+    """The trace has the length of one part; what each rank gives is as long as all of them."""
+    with Tmp() as tmp:
+        size = 900_000_000
+        call = f"Reduce_scatter_block size='{size}' count='{size}' cid='0'"
+        replays_with(tmp, project(tmp, [call], [call]),
+                     "#include <mpi.h>\n"
+                     "int MPI_Reduce_scatter_block(const void *out, void *in, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c) {\n"
+                     f"  return n == {size} && (char *)in - (char *)out > 2l * n ? MPI_SUCCESS : MPI_ERR_BUFFER;\n}}\n")
+
+
 # Nothing is moved, or it would take longer than a test should: while this is recorded, and replayed, functions of the same names
 # write down what they are to move.
 LONG_CALLS = r"""
@@ -332,6 +343,7 @@ int main(int argc, char **argv) {
   MPI_Gatherv(out, one[rank], MPI_DOUBLE, in, one, at, MPI_DOUBLE, 0, all);
   MPI_Scatterv(out, one, at, MPI_DOUBLE, in, one[rank], MPI_DOUBLE, 0, all);
   MPI_Reduce_scatter(out, in, one, MPI_DOUBLE, MPI_SUM, all);
+  MPI_Reduce_scatter_block(out, in, n, MPI_DOUBLE, MPI_SUM, all);
   MPI_Allreduce(out, in, n, three, MPI_SUM, all);
   MPI_Finalize();
 }
@@ -393,6 +405,9 @@ int FUNC(Scatterv)(const void *o, const int *m, const int *at, MPI_Datatype u, v
 int FUNC(Reduce_scatter)(const void *o, void *i, const int *m, MPI_Datatype u, MPI_Op op, MPI_Comm c) {
   return said("Reduce_scatter", 0, 1, u, m, u, 0);
 }
+int FUNC(Reduce_scatter_block)(const void *o, void *i, int n, MPI_Datatype u, MPI_Op op, MPI_Comm c) {
+  return said("Reduce_scatter_block", bytes(u, n), 0, u, 0, u, 0);
+}
 int FUNC(Allreduce)(const void *o, void *i, int n, MPI_Datatype u, MPI_Op op, MPI_Comm c) {
   return SMALL(u, n) ? REAL(Allreduce)(o, i, n, u, op, c) : said("Allreduce", bytes(u, n), 0, u, 0, u, 0);
 }
@@ -422,7 +437,7 @@ def test_collective_calls_of_more_than_an_int_of_bytes_are_whole():
         launch = [*run[:4], FEIGN, "record", "--mpi", "-q", "-o", trace, "--", *run[4:-1], made("program", LONG_CALLS)]
         then = moved(launch, "then", "PMPI_")
         now = moved(command(2, "replay", trace, "--root", tmp, "--with", "filter,preset=workload", "--require", "1"), "now", "MPI_")
-        assert len(then[0].splitlines()) == 10 and now == then, "\n".join(then + now)
+        assert len(then[0].splitlines()) == 11 and now == then, "\n".join(then + now)
 
 
 def test_what_cannot_be_mapped_is_an_error():

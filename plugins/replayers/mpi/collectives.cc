@@ -12,10 +12,13 @@
 namespace feign::mpi {
 namespace {
 
-// The same on all ranks, or what one sends would not be what another gets.
+// The same on all ranks, or what one sends would not be what another gets. Where each member has a
+// length of its own there is room for what these come to.
 uint64_t most_each(const Stream& s, int n) {
-  if (s.r->fits) return UINT64_MAX;
-  return static_cast<uint64_t>(std::min<int64_t>((s.r->half - 1) / std::max(n, 1), INT_MAX));
+  const auto room = static_cast<uint64_t>(s.r->half - 1);
+  const uint64_t share = room / static_cast<uint64_t>(std::max(n, 1));
+  if (s.args->list == kAbsent) return share;
+  return s.r->fits ? room : std::min<uint64_t>(share, INT_MAX);
 }
 // What goes to or comes from each of n.
 Piece each_of(const Stream& s, void* at, uint64_t bytes, int n) {
@@ -28,11 +31,11 @@ Piece told(const Stream& s, void* at, uint64_t bytes, int n) {
   return {at, static_cast<int>(fitting(s, bytes, most)), MPI_BYTE};
 }
 
-// A length for each member, in units of a type.
+// A length for each member, in units of a type of so many bytes.
 struct Lengths {
   std::vector<int> of;
   MPI_Datatype type = MPI_BYTE;
-  Piece piece(void* at, int member) const { return {at, of[static_cast<size_t>(member)], type}; }
+  uint64_t width = 1;
 };
 
 // Lengths and places of parts, one after the other, of what is sent and what is received: kept
@@ -41,7 +44,7 @@ struct Parts {
   std::unique_ptr<int[]> all;
   int *out = nullptr, *out_at = nullptr, *in = nullptr, *in_at = nullptr;
   MPI_Datatype out_type, in_type;
-  Parts(const Lengths& outs, const Lengths& ins)
+  Parts(const Stream& s, const Lengths& outs, const Lengths& ins)
       : all(new int[2 * (outs.of.size() + ins.of.size()) + 1]),
         out_type(outs.type),
         in_type(ins.type) {
@@ -49,19 +52,23 @@ struct Parts {
     out_at = out + outs.of.size();
     in = out_at + outs.of.size();
     in_at = in + ins.of.size();
-    place(outs.of, out, out_at);
-    place(ins.of, in, in_at);
+    place(s, outs, out, out_at);
+    place(s, ins, in, in_at);
   }
 
  private:
-  // Beyond what an int can tell, over the first ones: nobody looks at what is received.
-  static void place(std::span<const int> sizes, int* to, int* at) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < sizes.size(); ++i) {
+  // Beyond what an int can tell, over the first ones: nobody looks at what is received. A list that
+  // the trace contradicts elsewhere may come to more than there is room for.
+  static void place(const Stream& s, const Lengths& l, int* to, int* at) {
+    const auto room = static_cast<uint64_t>(s.r->half - 1) / l.width;
+    uint64_t all = 0, sum = 0;
+    for (const int n : l.of) all += static_cast<uint64_t>(n);
+    const uint64_t most = all > room ? room / l.of.size() : room;
+    for (size_t i = 0; i < l.of.size(); ++i) {
       if (sum > INT_MAX) sum = 0;
-      to[i] = sizes[i];
+      to[i] = static_cast<int>(std::min(static_cast<uint64_t>(l.of[i]), most));
       at[i] = static_cast<int>(sum);
-      sum += sizes[i];
+      sum += static_cast<uint64_t>(to[i]);
     }
   }
 };
@@ -84,14 +91,16 @@ Lengths listed(const Stream& s, int from, int n, int64_t unit, bool combined = f
   if (s.args->list == kAbsent || unit <= 0 || s.a->value_count < first + static_cast<uint32_t>(n))
     return l;
   const std::span<const uint64_t> counts(s.a->values + first, static_cast<size_t>(n));
-  auto width = static_cast<uint64_t>(unit);
-  uint64_t sum = 0;
+  uint64_t width = static_cast<uint64_t>(unit), sum = 0;
   for (const uint64_t count : counts) {
     if (count > INT_MAX) return l;
     sum += count * width;
   }
   const bool bytes = sum <= INT_MAX || width == 1 || !s.r->fits || s.r->options.comm == kOrder;
-  if (!bytes) l.type = combined ? word_of(width) : s.r->many_bytes(width);
+  if (!bytes) {
+    l.type = combined ? word_of(width) : s.r->many_bytes(width);
+    l.width = width;
+  }
   for (const uint64_t count : counts) {
     const uint64_t length = count * static_cast<uint64_t>(unit);
     l.of.push_back(static_cast<int>(
@@ -218,7 +227,7 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
         ins = {std::vector<int>(static_cast<size_t>(g.in))};
         MPI_Neighbor_allgather(&mine.count, 1, MPI_INT, ins.of.data(), 1, MPI_INT, g.comm);
       }
-      Parts p({}, ins);
+      Parts p(s, {}, ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLGATHERV)
         return s.answer(MPI_Neighbor_allgatherv(out, mine.count, mine.type, in, p.in, p.in_at,
                                                 p.in_type, g.comm));
@@ -228,7 +237,7 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
     }
     default: {
       const Both b = both(s, g, g.out, g.in, true);
-      Parts p(b.outs, b.ins);
+      Parts p(s, b.outs, b.ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLTOALLV || op == FEIGN_MPI_NEIGHBOR_ALLTOALLW)
         return s.answer(MPI_Neighbor_alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at,
                                                p.in_type, g.comm));
@@ -309,7 +318,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       MPI_Comm_size(comm, &own);
       Lengths all = listed(s, 0, own, size_of(x.type), true);
       if (!s.r->lists || all.of.empty()) all = asked(*g, told(s, in, in_bytes, most).count);
-      Parts p(all, {});
+      Parts p(s, all, {});
       if (op == FEIGN_MPI_REDUCE_SCATTER)
         return s.answer(MPI_Reduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm));
       status = MPI_Ireduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm, &q);
@@ -324,13 +333,14 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_IALLGATHERV: {
       Lengths all = listed(s, 0, size, size_of(x.type2 != kAbsent ? x.type2 : x.type));
       Piece mine = sent;
-      if (!s.r->lists || all.of.empty()) {
+      const bool listed_all = s.r->lists && !all.of.empty();
+      if (!listed_all) {
         mine = told(s, out, s.a->length, most);
         all = asked(*g, mine.count);
-      } else if (g->first == 0) {
-        mine = all.piece(out, g->rank_of(static_cast<uint64_t>(s.rank)));
       }
-      Parts p({}, all);
+      Parts p(s, {}, all);
+      if (listed_all && g->first == 0)
+        mine = {out, p.in[g->rank_of(static_cast<uint64_t>(s.rank))], p.in_type};
       if (op == FEIGN_MPI_ALLGATHERV)
         return s.answer(
             MPI_Allgatherv(out, mine.count, mine.type, in, p.in, p.in_at, p.in_type, comm));
@@ -347,7 +357,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_IALLTOALLV:
     case FEIGN_MPI_IALLTOALLW: {
       const Both b = both(s, *g, size, size, false);
-      Parts p(b.outs, b.ins);
+      Parts p(s, b.outs, b.ins);
       if (x.request == kAbsent)
         return s.answer(
             MPI_Alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at, p.in_type, comm));
@@ -388,9 +398,9 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       } else if (is_root) {
         all = listed(s, 0, size, size_of(gathers && x.type2 != kAbsent ? x.type2 : x.type));
         all.of.resize(static_cast<size_t>(size));
-        if (g->first == 0) mine = all.piece(mine.at, root);
       }
-      Parts p(all, {});
+      Parts p(s, all, {});
+      if (s.r->lists && is_root && g->first == 0) mine = {mine.at, p.out[root], p.out_type};
       const auto [at, count, type] = mine;
       if (op == FEIGN_MPI_GATHERV)
         return s.answer(MPI_Gatherv(at, count, type, in, p.out, p.out_at, p.out_type, root, comm));

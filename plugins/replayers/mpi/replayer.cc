@@ -151,19 +151,21 @@ struct Look {
   uint64_t members() const { return std::max<uint64_t>(r->rank_of.size(), 1); }
   // What a call may need to send from or to receive into.
   void room(const feign_activity& a, const Args& args) {
-    uint64_t most = a.length;
-    if (args.size2 < a.value_count && a.values[args.size2] != FEIGN_UNKNOWN)
-      most = std::max(most, a.values[args.size2]);
+    const bool gets = args.size2 < a.value_count && a.values[args.size2] != FEIGN_UNKNOWN;
+    const uint64_t got = gets ? a.values[args.size2] : a.length;
+    uint64_t most = std::max(a.length, got);
     const Does does = mpi_does(a.op);
     const bool of_all = does == Does::kMeet || does == Does::kToRoot || does == Does::kFromRoot ||
                         does == Does::kNeighbours;
     // Where each member has a length of its own, those recorded are of all of them.
-    const bool told = a.value_count > args.list && a.length != FEIGN_UNKNOWN &&
-                      (args.size2 == kAbsent ||
-                       (args.size2 < a.value_count && a.values[args.size2] != FEIGN_UNKNOWN));
-    if (of_all && !told && args.reduction == kAbsent &&
-        __builtin_mul_overflow(most, members(), &most))
-      most = UINT64_MAX;
+    const bool told = args.list != kAbsent && a.value_count > args.list &&
+                      a.length != FEIGN_UNKNOWN && (gets || args.size2 == kAbsent);
+    if (of_all && !told) {
+      // What is combined is as long as one of them, but where each gets a part of that.
+      uint64_t each = args.reduction == kAbsent ? most : args.size2 != kAbsent ? got : 0;
+      if (__builtin_mul_overflow(each, members(), &each)) each = UINT64_MAX;
+      most = std::max(most, each);
+    }
     message = std::max(message, most);
   }
   static feign_status each(void* ctx, const feign_activity* a) noexcept {
