@@ -108,6 +108,7 @@ class Op:
         self.fails = fields.get("fails")
         self.does = fields.get("does")
         self.nofollow = "nofollow" in fields
+        self.cloexec = fields.get("cloexec")
         self.foreign = "foreign" in fields   # brings descriptors of another process: the result, or in a message
         self.args, self.replay, self.prototype = [], None, ""
         self.capture, self.variants = {} if library else None, []   # of a library's calls: what a wrapper keeps
@@ -270,10 +271,12 @@ class Parser:
             raise Bad(f'op {fields[1]}: want //@ layer NAME "what it is" above it')
         if not re.fullmatch(r"[0-9]{1,4}", fields[0]) or not 1 <= int(fields[0]) <= 4095:
             raise Bad(f'op "{fields[0]}": want a number from 1 to 4095, which is for ever')
-        keys = keys_of(fields[2:], ("kind=", "result=", "fails=") if self.library else ("kind=", "effect=", "does=", "result=", "nofollow", "foreign"))
+        keys = keys_of(fields[2:], ("kind=", "result=", "fails=") if self.library else ("kind=", "effect=", "does=", "result=", "cloexec=", "nofollow", "foreign"))
         op = Op(int(fields[0]), fields[1], keys, self.library)
         kinds = [k for k in KINDS if k not in ("dup", "process")] if self.library else KINDS
         one_of("kind", op.kind, kinds)
+        if op.cloexec not in (None, "always") and not re.fullmatch(r"[1-9][0-9]{0,8}", op.cloexec):
+            raise Bad(f'cloexec "{op.cloexec}": want a flag as a number, or always')
         one_of("result", op.result, self.LIBRARY_RESULTS if self.library else RESULTS)
         if op.does:
             one_of("does", op.does, DOES)
@@ -455,7 +458,8 @@ def ops_cc(layer):
             args = f"kCallArgs_{op.name}" if op.args else "nullptr"
             nofollow = "true" if op.nofollow else "false"
             effect = camel(op.effect or "use")
-            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {args}}},\n')
+            cloexec = {None: "", "always": ", Call::kAlways"}.get(op.cloexec, f", {op.cloexec}")
+            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {args}{cloexec}}},\n')
         out.append("};\n")
     out.append(f"constexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
     for name, why, passed in layer.left_out:

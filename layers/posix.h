@@ -21,7 +21,8 @@
  * about it (core/resolve/effects.h); a layer without any keeps its handles itself. does: what it is
  * to other ranks (mpi.h). result: `bytes`,
  * `zero`, `position` and `number` must come back the same; for `fd`, `pid` and `any` every success is
- * as good. nofollow: a symbolic link at the end of the path is used itself, whatever the flags.
+ * as good. cloexec: the flag that has an exec close the descriptor, where it is not O_CLOEXEC; always: any
+ * exec does. nofollow: a symbolic link at the end of the path is used itself, whatever the flags.
  * foreign: it brings descriptors of what it does not name, such as another process's: as its result or
  * in a message.
  *
@@ -754,12 +755,12 @@ int signalfd4(int fd, const sigset_t *mask, size_t sizemask, int flags);
 //@ replay c.nothing(a)
 int inotify_init1(int flags);
 
-//@ op 121 memfd_create kind=process effect=channel result=fd
+//@ op 121 memfd_create kind=process effect=channel result=fd cloexec=1
 //@ args - flags:memfd
 //@ replay c.nothing(a)
 int memfd_create(const char *name, unsigned int flags);
 
-//@ op 122 pidfd_open kind=process effect=pidfd result=fd
+//@ op 122 pidfd_open kind=process effect=pidfd result=fd cloexec=always
 //@ args value:0 flags:
 //@ replay c.nothing(a)
 int pidfd_open(pid_t pid, unsigned int flags);
@@ -789,7 +790,7 @@ int unshare(int flags);
 //@ replay c.nothing(a)
 int setns(int fd, int nstype);
 
-//@ op 131 io_uring_setup kind=process effect=channel result=fd
+//@ op 131 io_uring_setup kind=process effect=channel result=fd cloexec=always
 //@ args - -
 //@ replay c.nothing(a)
 int io_uring_setup(unsigned int entries, struct io_uring_params *p);
@@ -799,12 +800,12 @@ int io_uring_setup(unsigned int entries, struct io_uring_params *p);
 //@ replay c.nothing(a)
 int pidfd_getfd(int pidfd, int targetfd, unsigned int flags);
 
-//@ op 133 fanotify_init kind=process effect=channel result=fd
+//@ op 133 fanotify_init kind=process effect=channel result=fd cloexec=1
 //@ args flags:fanotify -
 //@ replay c.nothing(a)
 int fanotify_init(unsigned int flags, unsigned int event_f_flags);
 
-//@ op 134 perf_event_open kind=process effect=channel result=fd
+//@ op 134 perf_event_open kind=process effect=channel result=fd cloexec=8
 //@ args - - - - flags:perf_event
 //@ replay c.nothing(a)
 int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
@@ -829,7 +830,7 @@ int mq_open(const char *name, int oflag, mode_t mode, struct mq_attr *attr);
 //@ replay c.nothing(a)
 int open_by_handle_at(int mount_fd, struct file_handle *handle, int flags);
 
-//@ op 139 landlock_create_ruleset kind=process effect=channel result=fd
+//@ op 139 landlock_create_ruleset kind=process effect=channel result=fd cloexec=always
 //@ args - - flags:
 //@ replay c.nothing(a)
 int landlock_create_ruleset(const struct landlock_ruleset_attr *attr, size_t size, uint32_t flags);

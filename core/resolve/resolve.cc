@@ -19,30 +19,11 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "layers/posix_ops.h"
 
 namespace feign {
 namespace {
 
 constexpr uint32_t kFdDupfd = F_DUPFD, kFdDupfdCloexec = 1030, kFdSetfd = F_SETFD;
-
-// Whether the descriptor of what is no file goes with an exec: some calls have a bit of their own
-// for that, and some no choice.
-bool closes_on_exec(const feign_activity& a, uint32_t op) {
-  switch (op) {
-    case FEIGN_POSIX_MEMFD_CREATE:
-    case FEIGN_POSIX_FANOTIFY_INIT:
-      return (a.flags & 1) != 0;
-    case FEIGN_POSIX_PERF_EVENT_OPEN:
-      return (a.flags & 8) != 0;
-    case FEIGN_POSIX_PIDFD_OPEN:
-    case FEIGN_POSIX_IO_URING_SETUP:
-    case FEIGN_POSIX_LANDLOCK_CREATE_RULESET:
-      return true;
-    default:
-      return (a.flags & O_CLOEXEC) != 0;
-  }
-}
 
 // Whether a symbolic link at the end of the path is used itself.
 bool no_follow(const Call& call, const feign_activity& a) {
@@ -1592,7 +1573,8 @@ const char* Resolve::apply(Record& r) {
         if (effect == Effect::kAccept) connected(*d, tables_.strings.text(hint));
         if (effect == Effect::kPidfd && a.value_count != 0)
           d->process = static_cast<int64_t>(a.values[0]);
-        install(t, static_cast<int32_t>(a.result), d, closes_on_exec(a, call->op));
+        const bool closes = call->cloexec == Call::kAlways || (a.flags & call->cloexec) != 0;
+        install(t, static_cast<int32_t>(a.result), d, closes);
         a.handle = d->handle;
         a.file = d->file;
         a.marks |= d->marks;

@@ -63,6 +63,8 @@ struct Call {
   Effect effect;
   bool nofollow;  // a link at the end of the path is used itself
   const CallArg* args;
+  uint32_t cloexec = 02000000;  // O_CLOEXEC, or its own flag for that; kAlways: an exec closes it
+  static constexpr uint32_t kAlways = UINT32_MAX;
 };
 
 // A call that is known to be no activity.
