@@ -50,7 +50,7 @@ constexpr uint32_t kNobody = UINT32_MAX;
 constexpr uint64_t kMostMadeUp_ns = 1'000'000;
 // A replay by several ranks gives a call, or a wait for another rank, at least this long.
 constexpr uint64_t kPatience_ns = 60'000'000'000;
-// So many activities, over all workers and ranks, are read before the clock starts: of 200 bytes.
+// So many activities, over all workers and ranks, are read before the clock starts: of 240 bytes.
 constexpr size_t kReadAhead = size_t{1} << 18;
 constexpr size_t kPage = 4096;
 constexpr size_t kReadyHeap = 96 << 10;  // less than what malloc() gives back at once
@@ -102,13 +102,17 @@ bool serves(const feign_replayer& api, const char* layer) {
 }
 
 // A worker's activities, in order. Reading one from the plan takes a tenth of what a short call
-// takes, so that the first of them are read before the clock starts.
+// takes, so that the first of them are read before the clock starts. These stay, with what came of
+// them, to be counted when it has stopped.
 class Feed {
  public:
   struct Next {
     feign_activity a;
     uint64_t number;  // in the whole trace
     std::span<const Dependency> depends;
+    feign_outcome outcome;
+    uint64_t latency_ns;
+    bool over = false;  // and then these two tell what came of it
   };
   Feed(std::shared_ptr<const NativeReader> plan, NativeReader::Range range)
       : cursor_(std::move(plan), std::move(range)) {}
@@ -132,18 +136,23 @@ class Feed {
     return {};
   }
   // The next one; null at the end. Valid until the next call.
-  Result<const Next*> next() {
+  Result<Next*> next() {
     if (at_ < ahead_.size()) {
-      const Next* const next = &ahead_[at_++];
+      Next* const next = &ahead_[at_++];
       // The one after it comes into the cache while this call is made.
       __builtin_prefetch(&next[1].a);
       __builtin_prefetch(&next[1].a.id);
       return next;
     }
+    stays_ = false;
     auto more = read(next_);
     if (!more) return std::move(more.error());
     return *more ? &next_ : nullptr;
   }
+  // Whether the one that was given last stays.
+  bool stays() const { return stays_; }
+  // Those that were given and stay.
+  std::span<const Next> given() const { return {ahead_.data(), at_}; }
 
  private:
   // Copies that stay where they are: of what is read ahead, all in a few pieces of memory.
@@ -184,6 +193,7 @@ class Feed {
   Copies<uint64_t> values_;
   Copies<Dependency> depends_;
   size_t at_ = 0;
+  bool stays_ = true;
   Record record_{};
   Next next_{};
 };
@@ -235,7 +245,7 @@ class Worker {
   };
 
   void main();
-  Result<void> loop();
+  Result<void> loop(Feed& feed);
   Result<void> open(Stream& s, const feign_activity& a);
   void close(Stream& s);
   void close(Stream& s, size_t replayer);
@@ -251,7 +261,9 @@ class Worker {
   void mark(uint64_t now) {
     if (timeline_.due(now)) timeline_.add({now, call_ns_, pause_ns_, done_});
   }
+  void count(const Feed::Next& over);
   void wrong(const feign_activity& a, const feign_outcome& outcome);
+  void full(const feign_activity& a, const feign_outcome& outcome);
   OpReport& op(uint32_t id) {
     if (id >= ops_.size()) ops_.resize(id + 1);
     if (!ops_[id]) ops_[id] = std::make_unique<OpReport>();
@@ -705,20 +717,61 @@ void Worker::wrong(const feign_activity& a, const feign_outcome& outcome) {
     m.first_id = a.id;
     m.first_path = run_.tables.strings.text(a.path);
   }
-  if (a.result >= 0 && (outcome.result == -ENOSPC || outcome.result == -EDQUOT)) {
-    const feign_op_info* info = run_.tables.ops.info(a.op);
-    run_.stop(std::string(outcome.why != nullptr      ? outcome.why
-                          : outcome.result == -ENOSPC ? "no space left on device"
-                                                      : "disk quota exceeded") +
-              ": " + (info != nullptr ? info->name : "?") + " of " + m.first_path + ", " +
-              run_.tables.place(a.place));
+}
+
+// Nobody wants a replay that goes on without room.
+void Worker::full(const feign_activity& a, const feign_outcome& outcome) {
+  const feign_op_info* info = run_.tables.ops.info(a.op);
+  run_.stop(std::string(outcome.why != nullptr      ? outcome.why
+                        : outcome.result == -ENOSPC ? "no space left on device"
+                                                    : "disk quota exceeded") +
+            ": " + (info != nullptr ? info->name : "?") + " of " +
+            std::string(run_.tables.strings.text(a.path)) + ", " + run_.tables.place(a.place));
+}
+
+// What the report says of one that is over.
+void Worker::count(const Feed::Next& over) {
+  const feign_activity& a = over.a;
+  const feign_outcome& outcome = over.outcome;
+  const feign_op_info* info = run_.tables.ops.info(a.op);
+  StreamReport& stream = streams_[run_.places[a.stream].slot].report;
+  OpReport& o = op(a.op);
+  ++stream.activities;
+  ++o.activities;
+  if (outcome.doing == FEIGN_SKIPPED) {
+    ++o.skipped;
+    ++skips_[{a.op, outcome.why != nullptr ? outcome.why : "not said"}];
+    return;
+  }
+  ++o.replayed;
+  stream.call_ns += over.latency_ns;
+  if (outcome.doing == FEIGN_EMULATED) {
+    ++o.emulated;
+  } else {
+    o.latency.add(over.latency_ns);
+    o.recorded_latency.add(a.duration_ns);
+  }
+  if (outcome.result > 0 && info->kind == FEIGN_KIND_READ)
+    o.bytes_read += static_cast<uint64_t>(outcome.result);
+  if (outcome.result > 0 && info->kind == FEIGN_KIND_WRITE)
+    o.bytes_written += static_cast<uint64_t>(outcome.result);
+  if (a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED)) return;
+  if (a.result > 0 && info->kind == FEIGN_KIND_READ)
+    o.recorded_bytes_read += static_cast<uint64_t>(a.result);
+  if (a.result > 0 && info->kind == FEIGN_KIND_WRITE)
+    o.recorded_bytes_written += static_cast<uint64_t>(a.result);
+  // Places in a directory are numbers of the file system's own.
+  const bool any = info->result_kind == FEIGN_RESULT_SUCCESS ||
+                   (info->kind == FEIGN_KIND_SEEK && (a.marks & FEIGN_DIRECTORY) != 0);
+  if (outcome.result == a.result || (any && outcome.result >= 0 && a.result >= 0)) {
+    ++o.matched;
+  } else {
+    ++o.mismatched;
+    wrong(a, outcome);
   }
 }
 
-Result<void> Worker::loop() {
-  NativeReader::Range range;
-  range.streams = numbers_;
-  Feed feed(run_.plan, range);
+Result<void> Worker::loop(Feed& feed) {
   const ReplayOptions& options = run_.options;
   const bool thinks = options.pace == Pace::kThink, timed = options.pace == Pace::kTimed;
   const bool paced = thinks || timed, busy = options.passing() == Compute::kBusy;
@@ -803,7 +856,8 @@ Result<void> Worker::loop() {
     if (activities_ && depends) [[unlikely]]
       now_ = run_.now_after();
 
-    feign_outcome outcome{sizeof outcome, FEIGN_DONE, 0, nullptr};
+    feign_outcome& outcome = (*next)->outcome;
+    outcome = {sizeof outcome, FEIGN_DONE, 0, nullptr};
     if (done_already) {
       outcome.doing = FEIGN_SKIPPED;
       outcome.why = "done by the call that it is part of";
@@ -831,48 +885,20 @@ Result<void> Worker::loop() {
     last_stream_ = a.stream;
 
     ++done_;
-    ++s->report.activities;
-    OpReport& o = op(a.op);
-    ++o.activities;
-    if (outcome.doing == FEIGN_SKIPPED) {
-      ++o.skipped;
-      ++skips_[{a.op, outcome.why != nullptr ? outcome.why : "not said"}];
-    } else {
-      ++o.replayed;
-      s->report.call_ns += latency;
+    if (outcome.doing != FEIGN_SKIPPED) {
+      call_ns_ += latency;
       if (activities_) [[unlikely]]
         activities_->add({begin, latency, a.offset, a.length, outcome.result, a.id, a.stream, a.op,
                           a.file, a.path});
-      call_ns_ += latency;
-      if (outcome.doing == FEIGN_EMULATED) {
-        ++o.emulated;
-      } else {
-        o.latency.add(latency);
-        if (timed) s->report.lateness.add(begin > due ? begin - due : 0);
-        o.recorded_latency.add(a.duration_ns);
-      }
-      if (outcome.result > 0 && info->kind == FEIGN_KIND_READ)
-        o.bytes_read += static_cast<uint64_t>(outcome.result);
-      if (outcome.result > 0 && info->kind == FEIGN_KIND_WRITE)
-        o.bytes_written += static_cast<uint64_t>(outcome.result);
-      if (!(a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED))) {
-        if (a.result > 0 && info->kind == FEIGN_KIND_READ)
-          o.recorded_bytes_read += static_cast<uint64_t>(a.result);
-        if (a.result > 0 && info->kind == FEIGN_KIND_WRITE)
-          o.recorded_bytes_written += static_cast<uint64_t>(a.result);
-        // Places in a directory are numbers of the file system's own.
-        const bool any = info->result_kind == FEIGN_RESULT_SUCCESS ||
-                         (info->kind == FEIGN_KIND_SEEK && (a.marks & FEIGN_DIRECTORY) != 0);
-        const bool same =
-            outcome.result == a.result || (any && outcome.result >= 0 && a.result >= 0);
-        if (same) {
-          ++o.matched;
-        } else {
-          ++o.mismatched;
-          wrong(a, outcome);
-        }
-      }
+      if (timed && outcome.doing != FEIGN_EMULATED)
+        s->report.lateness.add(begin > due ? begin - due : 0);
+      if ((outcome.result == -ENOSPC || outcome.result == -EDQUOT) && a.result >= 0 &&
+          !(a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED))) [[unlikely]]
+        full(a, outcome);
     }
+    (*next)->latency_ns = latency;
+    (*next)->over = true;
+    if (!feed.stays()) count(**next);
     if (!done_already) s->nesting.after(a, outcome.doing == FEIGN_SKIPPED, depends, s->skipped_ns);
     mark(end);
     if (--s->left == 0) {
@@ -896,10 +922,14 @@ void Worker::main() {
   if (run_.second_wall) (void)write_below_only(run_.root_fd);
   if (run_.options.pin) pin(number_);
   sleeps_ = run_.pause.begin();
+  std::optional<Feed> feed;
   try {
+    NativeReader::Range range;
+    range.streams = numbers_;
+    feed.emplace(run_.plan, std::move(range));
     streams_.resize(numbers_.size());
     if (run_.activities != nullptr) activities_.emplace(*run_.activities);
-    if (auto done = loop(); !done) run_.fail(std::move(done.error()));
+    if (auto done = loop(*feed); !done) run_.fail(std::move(done.error()));
   } catch (const std::bad_alloc&) {
     run_.fail(Error(FEIGN_ERR_NOMEM, "replay: out of memory"));
   }
@@ -909,6 +939,14 @@ void Worker::main() {
   if (activities_) activities_->flush();
   gate.open(Gate::kAll);
   if (run_.stopping.load()) run_.let_go();
+  // Nobody waits for this any more.
+  try {
+    if (feed)
+      for (const Feed::Next& one : feed->given())
+        if (one.over) count(one);
+  } catch (const std::bad_alloc&) {
+    run_.fail(Error(FEIGN_ERR_NOMEM, "replay: out of memory"));
+  }
   over_.store(true, std::memory_order_release);
   run_.ended(number_);
 }
