@@ -271,6 +271,17 @@ def test_what_ranks_do_in_collective_calls_has_its_order():
                 replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
 
 
+def test_ranks_that_share_a_process_sync_files():
+    """Open MPI syncs none while its process has a request under way: it may be another recorded rank's."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "syncs")
+        for ranks in (2, 3):
+            with Tmp() as root:
+                report = replayed(ranks, trace, "--root", root, "--map", "block", "--with", "filter,preset=workload")
+                assert calls(report, "MPI_File_sync", layer="mpiio") == [40]
+                assert os.path.getsize(f"{root}{made}.1") == os.path.getsize(f"{made}.1")
+
+
 def check_fortran(*options):
     with Tmp() as tmp:
         trace, made = recorded(tmp, "fortran", compile=("mpif90", "-cpp", *options))

@@ -870,6 +870,29 @@ static void in_turn(void) {
   }
 }
 
+// Some sync a file while others have a request under way.
+static void syncs(void) {
+  static char data[100000];
+  MPI_Comm half;
+  MPI_File f;
+  char name[4200];
+  const int odd = rank % 2;
+  snprintf(name, sizeof name, "%s.%d", file_name, odd);
+  MPI_Comm_split(MPI_COMM_WORLD, odd, rank, &half);
+  MPI_File_open(half, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+  for (int i = 0; i < 20; ++i) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const MPI_Offset at = (MPI_Offset)sizeof data * (i * size + rank);
+    if (odd) MPI_File_iwrite_at(f, at, data, sizeof data, MPI_BYTE, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(odd || MPI_File_sync(f) == MPI_SUCCESS);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_File_close(&f);
+  MPI_Comm_free(&half);
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -906,7 +929,8 @@ int main(int argc, char** argv) {
                 {"programs", programs},
                 {"many-requests", many_requests},
                 {"window-locks", window_locks},
-                {"in-turn", in_turn}};
+                {"in-turn", in_turn},
+                {"syncs", syncs}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

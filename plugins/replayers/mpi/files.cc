@@ -17,7 +17,6 @@
 #include "replayers/mpi/state.h"
 
 namespace feign::mpi {
-namespace {
 
 // A descriptor, while this lives, and a name by which MPI can open what it stands for.
 class Name {
@@ -37,10 +36,18 @@ class Name {
     return fd_;
   }
   std::string text() const { return "/proc/self/fd/" + std::to_string(fd_); }
+  int64_t sync() const {
+    const int fd = open(text().c_str(), O_RDONLY | O_CLOEXEC);
+    const int64_t result = fd >= 0 && fsync(fd) == 0 ? 0 : -errno;
+    if (fd >= 0) close(fd);
+    return result;
+  }
 
  private:
   int fd_ = -1;
 };
+
+namespace {
 
 // MPI makes names of its own from a file's last one, which has to be the same in all processes: a
 // number that is free in each, looked for from where it mostly is. All of them find the file, or
@@ -123,17 +130,17 @@ void open_file(Stream& s) {
   if (!g->apart && r.options.comm != kNone) (void)meet(s, *g);
   if (!failed && (fd >= 0 || fd == -EACCES || fd == -EISDIR))
     fd = open_in_root(r.root, path.c_str(), O_PATH | O_CLOEXEC, 0);
-  Name name;
-  if (fd >= 0) name.reset(fd);
+  const auto name = std::make_shared<Name>();
+  if (fd >= 0) name->reset(fd);
   // MPI allows a communicator one collective call at a time.
   std::unique_lock alone(r.self_mutex, std::defer_lock);
   if (comm == MPI_COMM_SELF) alone.lock();
-  if (const int error = agree(comm, name, fd < 0 ? -fd : 0); error != 0) {
+  if (const int error = agree(comm, *name, fd < 0 ? -fd : 0); error != 0) {
     s.outcome->result = -error;
     if (failed && error == -a.result) s.emulate();
   } else {
     MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
-    s.answer(MPI_File_open(comm, name.text().c_str(), mode, info, &f.file));
+    s.answer(MPI_File_open(comm, name->text().c_str(), mode, info, &f.file));
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   }
   if (alone) alone.unlock();
@@ -142,6 +149,7 @@ void open_file(Stream& s) {
   if (!wanted) {
     if (open) MPI_File_close(&f.file);
   } else if (open || !g->apart) {
+    if (r.shares) f.name = name;
     const std::lock_guard lock(r.files_mutex);
     r.files[a.handle] = std::move(f);
   }
@@ -363,7 +371,11 @@ void do_mpiio(Stream& s, uint32_t op) {
       }
       return s.answer(MPI_File_preallocate(f, static_cast<MPI_Offset>(a.length)));
     case FEIGN_MPIIO_FILE_SYNC:
-      return s.answer(MPI_File_sync(f));
+      if (!file.name || a.result < 0) return s.answer(MPI_File_sync(f));
+      // Open MPI syncs none while a request is under way in the process, whosever it is.
+      if (file.group->apart) MPI_Barrier(file.group->comm);
+      s.outcome->result = file.name->sync();
+      return;
     case FEIGN_MPIIO_FILE_GET_SIZE: {
       MPI_Offset size = 0;
       return s.answer(MPI_File_get_size(f, &size));

@@ -368,6 +368,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
       r->rank = run->rank;
       r->ranks = run->ranks;
       r->rank_of.assign(run->rank_of, run->rank_of + run->recorded_ranks);
+      r->shares = std::set(r->rank_of.begin(), r->rank_of.end()).size() < r->rank_of.size();
     }
     r->mpi_first = host->op(host, "mpi", "MPI_Abort");
     r->mpiio_first = host->op(host, "mpiio", "MPI_File_call_errhandler");

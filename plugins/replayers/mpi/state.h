@@ -124,10 +124,13 @@ struct Owner {
   std::map<uint32_t, MPI_Message> messages;             // by string id
 };
 
+class Name;
+
 struct File {
   MPI_File file = MPI_FILE_NULL;
   const Group* group = nullptr;
-  std::string remove;  // when it is closed
+  std::string remove;          // when it is closed
+  std::shared_ptr<Name> name;  // where ranks share processes: what it is, beside MPI
 };
 
 struct Replayer {
@@ -139,6 +142,7 @@ struct Replayer {
   Room room;
   uint32_t rank = 0, ranks = 1;
   std::vector<uint32_t> rank_of;
+  bool shares = false;     // some process has several recorded ranks
   std::vector<Args> args;  // by op, mpi's then mpiio's
   // What receives by wildcard got, by recorded rank and request.
   std::map<std::pair<int64_t, uint64_t>, std::pair<int, int>> matched;
