@@ -819,6 +819,45 @@ TEST(Others, WhatLiesInCollectiveCallsOnFilesComesInItsOrderOnceBothHaveComeTher
     EXPECT_EQ(r.of(8), (Edges{{5, "path"}}));
   }
 }
+TEST(Others, WhatAThreadDoesForCallsOnFilesComesAfterTheseAndBeforeWhoWaitedForThem) {
+  std::vector<feign_stream_info> streams(2);
+  for (feign_stream_info& s : streams) {
+    s.rank = 1;
+    s.process = 101;
+  }
+  streams[1].parent = 1;
+  streams[1].parent_id = 2 << 16;
+  const auto at = [](Call c, uint64_t start_ns, uint64_t duration_ns = 10) {
+    c.start_ns = start_ns;
+    c.duration_ns = duration_ns;
+    return c;
+  };
+  const auto mpiio = [&](const char* op, uint64_t start_ns) {
+    return at({.stream = 1, .op = op, .handle = 10, .layer = "mpiio"}, start_ns, 50);
+  };
+  const std::vector<Call> calls = {
+      mpiio("MPI_File_iwrite_at", 1000),
+      at({.stream = 1, .op = "clone", .result = 102, .marks = 1u << 24}, 1010),
+      at(on_path(2, "stat", "/a"), 1100),
+      at(on_path(1, "stat", "/a"), 1200),  // need not wait for it
+      at(mpi(1, "MPI_Wait", {7}), 1300),
+      at(on_path(1, "stat", "/b"), 1400),
+      mpiio("MPI_File_write_at", 1500),
+      at(on_path(2, "stat", "/c"), 1510),
+      at(on_path(1, "stat", "/d"), 1600)};
+  Options options = only("threads");
+  options.emplace_back("ranks", "apart");
+
+  EXPECT_EQ(Ran(calls, options, 64, streams).edges(), 0u);
+  options.emplace_back("io", "order");
+  const Ran r(calls, options, 64, streams);
+
+  EXPECT_EQ(r.of(2), (Edges{{0, "threads"}}));
+  EXPECT_EQ(r.of(3), Edges{});
+  EXPECT_EQ(r.of(5), (Edges{{2, "threads"}}));
+  EXPECT_EQ(r.of(7), (Edges{{6, "threads"}}));
+  EXPECT_EQ(r.of(8), (Edges{{7, "threads"}}));
+}
 TEST(Others, RecordedEdgesAreKeptUnlessTheyFollow) {
   Call third = on_path(3, "stat", "/c");
   third.depends = {{1, 0, 1 << 16}, {2, 0, 2 << 16}};

@@ -91,12 +91,43 @@ void Depend::file_meets(const feign_activity& a, Inside& in) {
   const Message& m = message_of(a.op);
   if (!m.file) return;
   in.end = 0;
+  in.file = true;
+  in.start = a.start_ns;
   if (m.meets != feign::Does::kMeet || m.begins) return;
   const uint32_t comm = comm_of_file(a, m);
   if (comm == 0 || comm_of(comm).members < 2) return;
   in.comm = comm;
   in.number = comm_of(comm).next[streams_[a.stream].rank]++;
   in.end = a.start_ns + a.duration_ns;
+}
+
+void Depend::begins_to_help(uint32_t stream, Point fork) {
+  if (on(kMpi) || options_.io != kIoOrder || fork.stream >= streams_.size()) return;
+  Stream& s = streams_[stream];
+  const auto& inside = streams_[fork.stream].inside;
+  const auto at = upto(inside, fork.id);
+  s.helps = streams_[fork.stream].helps;
+  if (at != inside.begin() && std::prev(at)->file && fork.id <= std::prev(at)->last)
+    s.helps = fork.stream;
+  if (s.helps != 0) streams_[s.helps].helpers.push_back(stream);
+}
+
+// What a thread does that a call of MPI-IO made, it does for such calls: none before the one at
+// which it did so. Whoever waits for one of them to be over has waited for it.
+void Depend::helpers(const feign_activity& a) {
+  Stream& s = streams_[a.stream];
+  if (s.helps != 0) {
+    const auto& inside = streams_[s.helps].inside;
+    const auto at = std::find_if(inside.rbegin(), inside.rend(), [&](const Inside& in) {
+      return in.file && in.start <= a.start_ns;
+    });
+    if (at != inside.rend()) after({s.helps, at->id}, kThreads);
+  }
+  if (FEIGN_DEPTH(a.marks) > s.mpi) return;
+  if (s.helped)
+    for (const uint32_t other : s.helpers) after({other, clocks_.last(other)}, kThreads);
+  const Message* m = effects_[a.op].mpi ? &message_of(a.op) : nullptr;
+  s.helped = m != nullptr && (m->ends || (m->file && !m->begins));
 }
 
 // The last call up to `p` of its stream that lies in a call that the rank at this call has come to,
@@ -192,6 +223,7 @@ void Depend::activity(feign_activity& a) {
       for (const auto& [file, range] : done) write(files_[file], range[0], range[1], false);
     }
   }
+  if (options_.io == kIoOrder && on(kThreads) && !on(kMpi)) helpers(a);
   in_mpi(a);
   const bool mpis_own = FEIGN_DEPTH(a.marks) > streams_[a.stream].mpi &&
                         ((a.marks & FEIGN_BOTH_WAYS) || effect == Effect::kFutex);

@@ -167,6 +167,8 @@ class Depend {
     uint64_t last = 0;  // id of the last one that does
     uint32_t comm = 0;  // 0, or all of its ranks come to that call before what lies in it is made
     uint64_t number = 0;  // which of theirs it is
+    bool file = false;    // it is of MPI-IO, and not made
+    uint64_t start = 0;   // of that
   };
   struct Stream {
     bool begun = false;
@@ -183,6 +185,9 @@ class Depend {
     uint32_t mpi = UINT32_MAX;  // depth of the call of MPI that what comes now may lie in
     uint64_t mpi_end = 0;
     std::vector<Inside> inside;
+    uint32_t helps = 0;                        // the stream whose call of MPI-IO made this one
+    std::vector<uint32_t> helpers;             // streams that do
+    bool helped = false;                       // its last call of MPI waited for what they do
     std::vector<std::pair<Point, Rule>> owed;  // what its next activity must come after
     std::vector<std::pair<uint32_t, std::vector<uint64_t>>> aio;  // file, ranges under way
     std::vector<std::pair<uint64_t, uint64_t>> calls;             // end and id, for rule window
@@ -312,7 +317,8 @@ class Depend {
   void activity(feign_activity& a);
   void in_mpi(const feign_activity& a);
   void file_meets(const feign_activity& a, Inside& in);
-  const Inside* inside(Point p) const;
+  void begins_to_help(uint32_t stream, Point fork);
+  void helpers(const feign_activity& a);
   Point met(Point p) const;
   bool still_in_mpi(Point p) const;
   int32_t unit_of(uint32_t stream) const;

@@ -31,6 +31,7 @@ Depend::Stream& Depend::stream_of(uint32_t number) {
   }
   if (info.parent != 0) {
     s.may_begin = info.parent_id;
+    begins_to_help(number, {info.parent, info.parent_id});
     if (info.parent < streams_.size())
       s.may_begin = std::max(s.may_begin, streams_[info.parent].may_begin);
     if (info.parent < streams_.size() && streams_[info.parent].vfork == info.parent_id)
