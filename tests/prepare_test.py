@@ -12,7 +12,7 @@ import stat
 import subprocess
 import time
 
-from harness import FEIGN, Skip, Tmp, feign, main, refuses, sanitized
+from harness import FEIGN, Skip, Tmp, feign, main, refuses, sanitized, tree
 
 
 def write_trace(path, lines):
@@ -153,6 +153,52 @@ def test_links_lead_where_they_did_whenever_they_are_told():
             write_trace(trace, calls)
             report = feign("replay", trace, "--root", root, "--json").json()
             assert report["matched"] == len(calls), (seed, report["mismatches"])
+
+
+def test_opens_tell_links_that_were_there():
+    """strace -y says where an open led: what lies there is one file by all of its names."""
+    used = ('read(3</real/x>, "x"..., 4096) = 10', 'openat(AT_FDCWD, "/real/x", O_WRONLY|O_TRUNC) = 4</real/x>', 'write(4</real/x>, "abc", 3) = 3')
+    again = 'read(5</real/x>, "abc", 4096) = 3'
+    tells = {
+        # The name before those that are the same leads there, or the one behind it if that is no link.
+        "link/x": (("/w/link", "/real"), 'openat(AT_FDCWD</w>, "link/x", O_RDONLY) = %d</real/x>'),
+        "x": (("/w/x", "/real/x"), 'openat(AT_FDCWD</w>, "x", O_RDONLY) = %d</real/x>'),
+        "/home/real/x": (("/home", "/"), 'openat(AT_FDCWD, "/home/real/x", O_RDONLY) = %d</real/x>'),
+    }
+    for (link, target), opens in tells.values():
+        for order in ("trace", "depend"):
+            with Tmp() as tmp:
+                root = Root(tmp, [opens % 3, *used, opens % 5, again])
+                report = root("--require", "1", "--order", order)
+                assert report["mismatched"] == 0 and os.readlink(root.at(link)) == target, (link, report["mismatches"])
+                assert os.path.getsize(root.at("real/x")) == 3
+    native = "t.feign"
+    with Tmp() as tmp:
+        root = Root(tmp, [tells["x"][1] % 3, *used, tells["x"][1] % 5, again])
+        assert feign("convert", root.trace, os.path.join(tmp, native)).status == 0
+        assert feign("replay", os.path.join(tmp, native), "--root", root.root, "--with", "rebase,map=/w:/v", "--require", "1").status == 0
+        assert os.readlink(root.at("v/x")) == "/real/x"
+
+
+def test_what_a_link_that_an_open_told_of_turns_out_to_be():
+    """What was made by its name before, a directory of links, and a link to a link."""
+    for lines, links in (
+            (('mkdir("link", 0777) = -1 EEXIST (x)', 'mkdir("link/d", 0777) = 0', 'openat(AT_FDCWD</w>, "link/d/f", O_RDWR|O_CREAT, 0666) = 3</real/d/f>',
+              'write(3, "x"..., 10) = 10', 'openat(AT_FDCWD, "/real/d/f", O_RDONLY) = 4</real/d/f>', 'read(4, "x"..., 4096) = 10', 'unlink("link") = 0',
+              'openat(AT_FDCWD, "/real/d/f", O_RDONLY) = 5</real/d/f>', 'read(5, "x"..., 4096) = 10'), {}),
+            (('openat(AT_FDCWD, "/home/u/f", O_RDONLY) = 3</mnt/home/u/f>', 'openat(AT_FDCWD, "/home/v/f", O_RDONLY) = 4</home/v/f>', 'read(3, "x"..., 4096) = 10',
+              'read(4, "x"..., 4096) = 12', 'openat(AT_FDCWD, "/mnt/home/u/f", O_WRONLY|O_TRUNC) = 4</mnt/home/u/f>',
+              'openat(AT_FDCWD, "/home/u/f", O_RDONLY) = 5</mnt/home/u/f>', 'read(5, "", 4096) = 0'), {"home/u": "/mnt/home/u"}),
+            (('openat(AT_FDCWD</w>, "farm/x", O_RDONLY) = 3</real/x>', 'read(3, "x"..., 4096) = 10', 'openat(AT_FDCWD</w>, "farm", O_RDONLY|O_DIRECTORY) = 4</w/farm>',
+              'unlinkat(4</w/farm>, "x", 0) = 0', 'rmdir("farm") = 0', 'openat(AT_FDCWD, "/real/x", O_RDONLY) = 5</real/x>', 'read(5, "x"..., 4096) = 10'), {}),
+            (('openat(AT_FDCWD</w>, "link", O_RDONLY) = 3</real/f>', 'read(3, "x"..., 4096) = 10', 'readlink("link", "mid", 4096) = 3',
+              'openat(AT_FDCWD, "/real/f", O_WRONLY|O_TRUNC) = 4</real/f>', 'openat(AT_FDCWD</w>, "mid", O_RDONLY) = 4</real/f>', 'read(4, "", 4096) = 0'),
+             {"w/link": "mid", "w/mid": "/real/f"})):
+        with Tmp() as tmp:
+            root = Root(tmp, lines)
+            report = root("--require", "1")
+            assert report["mismatched"] == 0, report["mismatches"]
+            assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, (lines, tree(root.root))
 
 
 def test_what_has_names_in_it_and_is_no_directory_is_a_link():

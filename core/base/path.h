@@ -38,6 +38,17 @@ inline std::string clean_path(std::string_view path) {
   return out;
 }
 
+// What feign_activity.path2 says of a link in an open's path: where it leads, and what of the path
+// is behind it.
+struct LinkTold {
+  std::string_view target, rest;
+};
+inline LinkTold link_told(std::string_view path2) {
+  size_t at = path2.find("/./");
+  if (at == path2.npos) at = path2.ends_with("/.") ? path2.size() - 2 : path2.size();
+  return {path2.substr(0, at), path2.substr(std::min(at + 2, path2.size()))};
+}
+
 namespace glob {
 
 // How long the first sign of a glob is if it fits the character, else 0: a literal, ?, [set] or \x.

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "base/path.h"
 
@@ -122,6 +123,7 @@ void Namespace::take(uint32_t slot) {
   const uint32_t file = slots_[slot].file;
   slots_[slot].file = 0;
   slots_[slot].state = State::kAbsent;
+  slots_[slot].no_link = false;
   if (file == 0) return;
   if (files_[file].type == Type::kSymlink) links_changed();
   if (files_[file].links > 0 && --files_[file].links == 0) files_[file].gone = true;
@@ -332,6 +334,7 @@ void Namespace::move(uint32_t from, uint32_t to, Moved how) {
   slots_[to].file = slots_[from].file;
   slots_[to].state = slots_[from].state;
   slots_[from].file = 0;
+  slots_[to].no_link = std::exchange(slots_[from].no_link, false);
   // Behind a link nobody comes to that name again.
   slots_[from].state = how == Moved::kAlways ? State::kUnknown : State::kAbsent;
   if (how == Moved::kAlways)
@@ -451,6 +454,11 @@ void Namespace::told(uint32_t slot, uint32_t target) {
   const uint32_t was = slot_of(canonical(slots_[slot].path, true));
   leads_to(slot, target);
   const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  if (std::exchange(files_[slots_[slot].file].by_open, false)) {  // then what it leads to is a link
+    if (was != behind && may_be_link(behind) && !below(was, behind) && !below(slot, behind))
+      read_link(behind, slots_[was].path);
+    return;
+  }
   if (was == behind || below(behind, was) || below(was, behind)) return;
   if (slots_[behind].file == 0) {
     if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
@@ -459,6 +467,124 @@ void Namespace::told(uint32_t slot, uint32_t target) {
     is_same(slots_[was].file, behind);
     join_children(was, behind);
   }
+}
+
+// ---- links that only an open tells
+// -----------------------------------------------------------------
+
+// Whether it may be one that was there before, as far as calls tell.
+bool Namespace::may_be_link(uint32_t slot) const {
+  const Slot& s = slots_[slot];
+  const File& f = files_[s.file];
+  if (s.parent == 0 || s.no_link || s.born || (s.file == 0 && s.state == State::kAbsent))
+    return false;
+  return !f.created && f.type != Type::kFifo && (f.type != Type::kSymlink || f.target == 0);
+}
+
+// Of the names that may be links the first behind which both paths are the same: folders are links
+// more often than all that is in them.
+uint32_t Namespace::link_between(uint32_t path, bool follow, uint32_t real) {
+  for (uint32_t s = slot_of(real); s != 0; s = slots_[s].parent)
+    if (files_[slots_[s].file].by_open)
+      return strings_.intern("/." + std::string(strings_.text(real)));
+  const std::string name(strings_.text(canonical(path, follow)));
+  const std::string there(strings_.text(slots_[slot_of(real)].path));
+  if (name == there) return 0;
+  std::string told;
+  for (size_t n = name.size(), r = there == "/" ? 0 : there.size(); n > 1;) {
+    const std::string_view link(name.data(), n), target(there.data(), r);
+    const bool itself = target.starts_with(link) && (r == n || there[n] == '/');
+    if ((follow || n != name.size()) && !itself && may_be_link(slot_of_text(link))) {
+      told = r != 0 ? target : "/";
+      told += "/.";
+      told += name.substr(n);
+    }
+    const size_t slash = name.rfind('/', n - 1);
+    const size_t slash2 = r != 0 ? there.rfind('/', r - 1) : there.npos;
+    if (slash2 == there.npos || link.substr(slash) != target.substr(slash2)) break;
+    n = slash;
+    r = slash2;
+  }
+  return told.empty() ? 0 : strings_.intern(told);
+}
+
+feign_activity Namespace::readlink_for(const feign_activity& open) {
+  feign_activity a{};
+  const LinkTold told = link_told(strings_.text(open.path2));
+  if (told.target.empty()) {
+    for (uint32_t s = slot_of_text(clean_path(told.rest)); s != 0; s = slots_[s].parent)
+      if (files_[slots_[s].file].by_open) is_no_link(s);
+    return a;
+  }
+  const std::string_view name =
+      strings_.text(canonical(open.path, (open.marks & FEIGN_NOFOLLOW) == 0));
+  if (!told.target.starts_with('/') || !name.ends_with(told.rest) ||
+      told.rest.size() >= name.size())
+    return a;
+  const std::string link(name.substr(0, name.size() - told.rest.size())), target(told.target);
+  a.path = strings_.intern(link);
+  a.path2 = strings_.intern(clean_path(target));
+  a.result = static_cast<int64_t>(target.size());
+  a.marks = FEIGN_NOFOLLOW;
+  return a;
+}
+
+void Namespace::assume(const feign_activity& readlink) {
+  File& link = files_[slots_[slot_of(readlink.path)].file];
+  if (link.type == Type::kSymlink && link.target == readlink.path2)
+    link.assumed = link.by_open = opens_told_ = true;
+}
+
+void Namespace::read_link(uint32_t slot, uint32_t target) {
+  feign_activity a{};
+  a.path = slots_[slot].path;
+  a.path2 = target;
+  a.marks = FEIGN_NOFOLLOW;
+  (void)applied(a, Effect::kReadlink);
+  assume(a);
+}
+
+// A name by way of what an open told of.
+void Namespace::goes_by_links(uint32_t path) {
+  const std::string text(strings_.text(path));
+  for (size_t at = text.find('/', 1); at != text.npos; at = text.find('/', at + 1)) {
+    const uint32_t above = canonical(strings_.intern(text.substr(0, at)), false);
+    const uint32_t file = slots_[slot_of(above)].file;
+    if (!files_[file].by_open) continue;
+    used_by_[file].insert(strings_.intern(std::string(strings_.text(above)) + text.substr(at)));
+  }
+}
+
+// It is a directory: the names in it by which something else was found are links, then.
+void Namespace::is_no_link(uint32_t slot) {
+  const uint32_t file = slots_[slot].file;
+  const std::string directory(strings_.text(slots_[slot].path));
+  const std::string target(strings_.text(files_[file].target));
+  files_[file].type = Type::kDirectory;
+  files_[file].target = 0;
+  files_[file].assumed = files_[file].by_open = false;
+  slots_[slot].no_link = true;
+  links_changed();
+  const auto used = used_by_.find(file);
+  if (used == used_by_.end()) return;
+  const std::set<uint32_t> names = std::move(used->second);
+  used_by_.erase(used);
+  for (const uint32_t name : names) {
+    const std::string text(strings_.text(name));
+    if (!text.starts_with(directory + "/")) continue;  // it was renamed since
+    const size_t end = std::min(text.find('/', directory.size() + 1), text.size());
+    const uint32_t link = slot_of_text(std::string_view(text).substr(0, end));
+    const std::string to = target + text.substr(directory.size(), end - directory.size());
+    if (may_be_link(link)) read_link(link, strings_.intern(clean_path(to)));
+    if (files_[slots_[link].file].by_open && end != text.size())
+      used_by_[slots_[link].file].insert(name);
+  }
+}
+
+void Namespace::has_no_links(uint32_t path) {
+  if (canonical(path, true) != path) return;
+  for (uint32_t s = slot_of(path); s != 0 && !slots_[s].no_link; s = slots_[s].parent)
+    slots_[s].no_link = true;
 }
 
 // It is what is in that slot, and known under its name.
@@ -503,6 +629,7 @@ void Namespace::join_children(uint32_t from, uint32_t to) {
 Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
   const Touched t = applied(a, effect);
   if (a.result >= 0 && t.file != 0 && !(a.marks & FEIGN_NOFOLLOW)) files_[t.file].followed = true;
+  if (opens_told_ && a.result >= 0 && a.path != 0) goes_by_links(a.path);
   return t;
 }
 
@@ -727,6 +854,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (a.result == -EINVAL) {  // no link: a file or a directory
         t.file = present(slot, Type::kUnknown);
         files_[t.file].nowhere = false;
+        slots_[slot].no_link = true;
         return t;
       }
       if (!ok) return failed();
@@ -751,6 +879,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (S_ISLNK(a.mode)) type = Type::kSymlink;
       if (S_ISFIFO(a.mode)) type = Type::kFifo;
       t.file = present(slot, type);
+      if (type != Type::kSymlink && (a.marks & FEIGN_NOFOLLOW)) slots_[slot].no_link = true;
       return t;
     }
     case Effect::kChdir:

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,6 +38,7 @@ class Namespace {
     uint32_t initial_path = 0;  // where it was when the trace began, if it was there; string id
     uint32_t target = 0;        // of a symbolic link, string id
     bool assumed = false;       // … which no call told
+    bool by_open = false;       // … but where an open by way of it led
     uint32_t mode = 0;          // permission bits, if known
     uint64_t size = 0;          // as far as is known
   };
@@ -98,6 +100,16 @@ class Namespace {
   // its end only if `follow`. (path_resolution(7))
   uint32_t canonical(uint32_t path, bool follow);
   bool has_links() const { return links_ != 0; }
+
+  // What it tells of links that an open of `path` found what is at `real`, a path without any: one
+  // that no call told, in the form of feign_activity.path2. 0: nothing new.
+  uint32_t link_between(uint32_t path, bool follow, uint32_t real);
+  // The readlink that would have told of it; without a path if none can.
+  feign_activity readlink_for(const feign_activity& open);
+  // Notes that no readlink did.
+  void assume(const feign_activity& readlink);
+  // No part of the path is a link.
+  void has_no_links(uint32_t path);
   // Where links lead whose targets begin with a slash: a process's root (chroot(2)); 0: "/".
   void links_lead_from(uint32_t root) { root_ = root; }
 
@@ -109,8 +121,9 @@ class Namespace {
     uint32_t parent = 0, first_child = 0, next_sibling = 0;
     uint32_t file = 0;
     State state = State::kUnknown;
-    bool born = false;    // the trace made it, and it was not there before
-    bool missed = false;  // a call that follows links found nothing
+    bool born = false;     // the trace made it, and it was not there before
+    bool missed = false;   // a call that follows links found nothing
+    bool no_link = false;  // what is there is none
   };
 
   Touched applied(const feign_activity& a, Effect effect);
@@ -147,6 +160,10 @@ class Namespace {
   uint32_t link_found(uint32_t slot, uint32_t target);
   uint32_t no_file_nor_directory(uint32_t slot);
   void told(uint32_t slot, uint32_t target);
+  bool may_be_link(uint32_t slot) const;
+  void read_link(uint32_t slot, uint32_t target);
+  void is_no_link(uint32_t slot);
+  void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
   void join_children(uint32_t from, uint32_t to);
   uint32_t slot_below(uint32_t directory, uint32_t child);
@@ -158,8 +175,10 @@ class Namespace {
   std::vector<uint32_t> slot_by_path_;  // by string id
   uint32_t links_ = 0;                  // symbolic links whose target is known
   uint32_t root_ = 0;
-  bool guessing_ = false;  // what is present() now is only one of several that would explain it
+  bool opens_told_ = false;  // of a link, ever
+  bool guessing_ = false;    // what is present() now is only one of several that would explain it
   void links_changed() { canonical_.clear(); }
+  std::unordered_map<uint32_t, std::set<uint32_t>> used_by_;  // names by way of links of by_open
   std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, of no other root
 };
 

@@ -70,6 +70,11 @@ bool leads_on(const feign_activity& a, Effect effect, std::string_view path) {
   return (a.marks & FEIGN_NOFOLLOW) && (path.ends_with('/') || path.ends_with("/."));
 }
 
+// Of what a tracer says a descriptor is: a file's name, and no more.
+bool is_path(std::string_view said) {
+  return said.starts_with('/') && said.find('<') == said.npos && !said.ends_with(" (deleted)");
+}
+
 // A failure that comes from how the path was written, which its clean form does not tell any more:
 // a slash or dot at the end, or ".." behind what is no directory or leads to none. Made with the
 // clean path, such a call would succeed.
@@ -597,7 +602,9 @@ void Resolve::moves(const Thread& t, uint32_t directory, bool gone) {
 }
 
 void Resolve::works_in(Thread& t, uint32_t hint) {
-  if (hint == 0 || hint == t.place->path) return;
+  if (hint == 0) return;
+  if (told_ && is_path(tables_.strings.text(hint))) names_.has_no_links(hint);
+  if (hint == t.place->path) return;
   if (t.place->path == 0 || (told_ && !moves_seen_)) {
     t.place->path = hint;
     return;
@@ -683,11 +690,6 @@ bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
 }
 
 namespace {
-
-// Of what a tracer says a descriptor is: a file's name, and no more.
-bool is_path(std::string_view said) {
-  return said.starts_with('/') && said.find('<') == said.npos && !said.ends_with(" (deleted)");
-}
 
 bool is_disk(std::string_view path) {
   if (!path.starts_with("/dev/")) return false;
@@ -928,6 +930,20 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     path = a.path = said;
     a.flags &= ~uint32_t{O_CREAT};  // it was there
   }
+  // Found elsewhere than its name says: a link that was there before.
+  const bool found = through && a.result >= 0 && path != 0 && in_root == 0 && t.place->root == 0 &&
+                     is_path(tables_.strings.text(said)) && !unnamed;
+  if (feign_activity one{}, other{};
+      found && names_storage(one, path) && names_storage(other, said)) {
+    a.path2 = names_.link_between(a.path, follow, said);
+    if (a.path2 != 0) {
+      if (const feign_activity link = names_.readlink_for(a); link.path != 0) {
+        (void)names_.apply(link, Effect::kReadlink);
+        names_.assume(link);
+      }
+      path = names_.canonical(a.path, follow);
+    }
+  }
   if (t.place->root != 0 || in_root != 0) a.path = path;
   if (path != 0 && is_disk(tables_.strings.text(path)))
     a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is
@@ -938,6 +954,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   } else {
     const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
     a.file = touched.file;
+    if (found) names_.has_no_links(said);
     // What the call around it made, it made by this one.
     const bool for_outer = touched.file != 0 && touched.file == t.made && (a.flags & O_CREAT);
     if (touched.created || (for_outer && a.result >= 0)) a.marks |= FEIGN_CREATES;

@@ -137,7 +137,23 @@ uint32_t Depend::led_to(uint32_t path, bool follow) {
   return path;
 }
 
+// Of an open that went by a link that no call tells: the name of that leads elsewhere.
+void Depend::link_of_open(const feign_activity& a) {
+  size_t length = 0;
+  const char* text = host_->text(host_, a.path2, &length);
+  const auto [target, rest] = feign::link_told({text, length});
+  text = host_->text(host_, led_to(a.path, (a.marks & FEIGN_NOFOLLOW) == 0), &length);
+  const std::string_view path(text, length);
+  if (target.empty() || !path.ends_with(rest) || rest.size() >= path.size()) return;
+  const std::string to(target);
+  const std::string_view link = path.substr(0, path.size() - rest.size());
+  const uint32_t id = host_->intern(host_, link.data(), link.size());
+  names_[name_of(id)].target = host_->intern(host_, to.data(), to.size());
+  links_ = true;
+}
+
 void Depend::names(const feign_activity& a, Effect effect) {
+  if (a.path2 != 0 && a.path != 0 && feign::opens(effect)) link_of_open(a);
   if (!links_) return names_led_to(a, effect);
   const bool two = effect == Effect::kRename || effect == Effect::kLink;
   feign_activity led = a;
