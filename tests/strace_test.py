@@ -150,7 +150,12 @@ def test_what_tells_the_working_directory():
             ([unlink, '7 chdir("d") = -1 ENOENT (x)', '7 openat(AT_FDCWD</home>, "/x", O_RDONLY) = 3</x>'], [], "/home"),
             ([unlink, '8 chdir("d") = 0', '7 openat(AT_FDCWD</home/d>, "/x", O_RDONLY) = 3</x>'], [], None),
             ([unlink, '7 chdir("d") = 0', '7 openat(AT_FDCWD</home>, "/x", O_RDONLY) = 3</x>'], [], None),
-            ([unlink, '8 write(1, "cd AT_FDCWD</home>", 18) = 18'], [], None)):
+            ([unlink, '8 write(1, "cd AT_FDCWD</home>", 18) = 18'], [], None),
+            ([unlink, '8 openat(AT_FDCWD, "/lib/x", O_RDONLY) = 3</lib/x>', '8 openat(AT_FDCWD, "d/\\303\\251", O_RDONLY) = 3</home/d/\\303\\251>'], [], "/home"),
+            ([unlink, '8 open("x", O_RDWR|O_CREAT, 0644) = 3</x>', '8 getcwd("/home", 4096) = 6'], [], "/home"),
+            ([unlink, '8 open("x", O_RDONLY) = 3</home/x>', '8 chdir("/tmp") = 0'], [], "/home"),
+            ([unlink, '8 open("link", O_RDONLY) = 3</home/x>', '8 open("../x", O_RDONLY) = 3</home/x>', '8 open("x", O_RDONLY) = -1 ENOENT (x)', '8 chdir("d") = 0',
+              '8 open("x", O_RDONLY) = 3</home/d/x>'], [], None)):
         text, r = text_of(lines, *options)
         assert any(f'unlink(pathname="{want or ""}/a")' in line for line in text), (lines, options, text)
         notes = notes_of(lines, *options)

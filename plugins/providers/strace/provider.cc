@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/input.h"
+#include "base/path.h"
 #include "feign.hpp"
 #include "plugin/options.h"
 #include "providers/strace/source.h"
@@ -114,18 +115,43 @@ std::string_view process_at(std::string_view text, size_t at) {
   return {start, named ? static_cast<size_t>(s.p - start) : 0};
 }
 
+// The directory that the relative name of an open is in, if what follows is its name (behind the
+// quote), and then what it returned (-y); empty: it does not say.
+std::string directory_of_open(Scan s) {
+  std::string name, found;
+  const char* start = s.p--;
+  if (!s.skip_string()) return {};
+  unescape({start, static_cast<size_t>(s.p - start) - 1}, name);
+  while (s.peek() != '\0' && s.peek() != '\n' && s.peek() != ')') ++s.p;
+  if (!s.take(')')) return {};
+  s.blanks();
+  if (!s.take("= ")) return {};
+  while (is_digit(s.peek())) ++s.p;
+  start = s.p + 1;
+  if (s.peek() != '<' || !s.skip_angle()) return {};
+  unescape({start, static_cast<size_t>(s.p - start) - 1}, found);
+  const bool whole = name.starts_with('/') || name.find("..") != name.npos;
+  name.insert(0, "/");
+  if (whole || clean_path(name) != name || !found.starts_with('/') || !found.ends_with(name))
+    return {};
+  found.resize(found.size() - name.size());
+  return found.empty() ? "/" : found;
+}
+
 // Where the program was when it began: as the option says, or as the first getcwd or annotation of
-// AT_FDCWD does, less where one process had moved by then.
+// AT_FDCWD does, less where one process had moved by then; if there is none, as the first open of a
+// relative name does.
 void Provider::find_cwd(const std::string& file) {
   constexpr size_t kLooked = size_t{256} << 10;
-  constexpr std::string_view kMarks[] = {"chdir(",    "chroot(", "getcwd",
-                                         "AT_FDCWD<", "-100<",   "AT_FDCWD */<"};
+  constexpr std::string_view kMarks[] = {
+      "chdir(", "chroot(",      "getcwd",  "AT_FDCWD<",
+      "-100<",  "AT_FDCWD */<", "open(\"", "openat(AT_FDCWD, \""};
   std::string cwd = options_.cwd;
   const auto head = head_of(file, kLooked);
   const std::string_view text = head ? std::string_view(*head) : std::string_view();
   size_t places[std::size(kMarks)];
   for (size_t i = 0; i < std::size(kMarks); ++i) places[i] = text.find(kMarks[i]);
-  std::string moved, said;
+  std::string moved, said, by_open;
   std::string_view mover;
   while (cwd.empty()) {
     size_t* const next = std::min_element(std::begin(places), std::end(places));
@@ -135,6 +161,11 @@ void Provider::find_cwd(const std::string& file) {
     *next = text.find(mark, at + 1);
     const char before = at != 0 ? text[at - 1] : '\n';
     Scan s(text.substr(at + mark.size()));
+    if (mark.starts_with("open")) {
+      said = by_open.empty() && moved.empty() ? directory_of_open(s) : "";
+      if (!said.empty()) by_open = said;
+      continue;
+    }
     if (mark == "chroot(" || (mark == "chdir(" && before == 'f')) break;
     const bool annotation = mark.ends_with('<');
     if (annotation) {
@@ -171,6 +202,7 @@ void Provider::find_cwd(const std::string& file) {
       if (cwd.empty()) cwd = "/";
     }
   }
+  if (cwd.empty()) cwd = by_open;
   trace_.cwd_told = !cwd.empty();
   if (!trace_.cwd_told) cwd = "/";
   trace_.cwd = trace_.host->intern(trace_.host, cwd.data(), cwd.size());
