@@ -201,6 +201,21 @@ def test_what_a_link_that_an_open_told_of_turns_out_to_be():
             assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, (lines, tree(root.root))
 
 
+def test_links_in_a_circle_that_were_there():
+    fails = 'stat("/w/a", 0x7f) = -1 ELOOP (x)'
+    opens = 'openat(AT_FDCWD, "/w/a", O_RDONLY) = -1 ELOOP (x)'
+    for lines in ([fails], [opens, 'unlink("/w/a") = 0', 'openat(AT_FDCWD, "/w/a", O_RDONLY|O_CREAT|O_EXCL, 0600) = 3'], ['mkdir("/w/a/d", 0777) = -1 ELOOP (x)'],
+                  ['lstat("/w/a", {st_mode=S_IFLNK|0777, st_size=1, ...}) = 0', fails], [fails, 'readlink("/w/a", "a", 9) = 1', fails],
+                  [fails, 'readlink("/w/a", "b", 9) = 1', 'readlink("/w/b", "a", 9) = 1', opens], ['readlink("/w/a", "b", 9) = 1', opens],
+                  ['rename("/w/a/x", "/w/b") = -1 ELOOP (x)', fails], ['stat("/w/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'link("/w/f", "/w/a/x") = -1 ELOOP (x)'],
+                  ['openat(AT_FDCWD, "/w/d/a", O_RDONLY) = -1 ELOOP (x)', 'stat("/w/d/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'rename("/w/d/a", "/w/c") = 0',
+                   'access("/w/c", F_OK) = -1 ELOOP (x)', 'stat("/w/d/a", 0x7f) = -1 ENOENT (x)']):
+        with Tmp() as tmp:
+            root = Root(tmp, lines)
+            report = root("--require", "1")
+            assert report["mismatched"] == 0 and report["matched"] == len(lines), (lines, report["mismatches"], report["skips"])
+
+
 def test_what_has_names_in_it_and_is_no_directory_is_a_link():
     """Whether its target is told or not: who removes it, or is refused, tells what it is."""
     removes = ('unlink("/l") = 0', 'rmdir("/l") = -1 ENOTDIR (x)')

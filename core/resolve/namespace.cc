@@ -2,6 +2,7 @@
 #include "resolve/namespace.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -454,6 +455,10 @@ void Namespace::told(uint32_t slot, uint32_t target) {
   const uint32_t was = slot_of(canonical(slots_[slot].path, true));
   leads_to(slot, target);
   const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  if (was == slot) {  // of a circle: then the other is in it
+    if (behind != slot) (void)circle(behind);
+    return;
+  }
   if (std::exchange(files_[slots_[slot].file].by_open, false)) {  // then what it leads to is a link
     if (was != behind && may_be_link(behind) && !below(was, behind) && !below(slot, behind))
       read_link(behind, slots_[was].path);
@@ -479,6 +484,26 @@ bool Namespace::may_be_link(uint32_t slot) const {
   if (s.parent == 0 || s.no_link || s.born || (s.file == 0 && s.state == State::kAbsent))
     return false;
   return !f.created && f.type != Type::kFifo && (f.type != Type::kSymlink || f.target == 0);
+}
+
+// A link that leads to itself: the last name that nothing is known of, up from this one. False if
+// there is none, or if a circle is known already.
+bool Namespace::circle(uint32_t slot) {
+  uint32_t found = 0;
+  for (uint32_t s = slot; s != 0; s = slots_[s].parent) {
+    const File& f = files_[slots_[s].file];
+    if (f.type == Type::kSymlink && f.target != 0) return true;
+    const bool unknown =
+        slots_[s].file == 0 ? slots_[s].state == State::kUnknown
+                            : f.type == Type::kSymlink || (f.type == Type::kUnknown && !f.followed);
+    if (found == 0 && unknown && may_be_link(s)) found = s;
+  }
+  if (found == 0) return false;
+  const std::string_view path = strings_.text(slots_[found].path);
+  const uint32_t name = strings_.intern(std::string(path.substr(path.rfind('/') + 1)));
+  read_link(found, name);
+  files_[slots_[found].file].by_open = false;
+  return true;
 }
 
 // Of the names that may be links the first behind which both paths are the same: folders are links
@@ -661,6 +686,12 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
         else if (!is_absent(other))
           absent(slot);
       }
+    } else if (a.result == -ELOOP) {
+      const bool any = effect == Effect::kOpen && a.value_count != 0 &&
+                       (a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)) != 0;
+      const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+      if (!any && !circle(follow ? slot : slots_[slot].parent) && two)
+        (void)circle(slots_[second()].parent);
     } else if (a.result == -ENOTDIR) {
       // Of two names, the one in the directory of the other first.
       const uint32_t to = two ? second() : slot;

@@ -161,6 +161,7 @@ class Namespace {
   uint32_t no_file_nor_directory(uint32_t slot);
   void told(uint32_t slot, uint32_t target);
   bool may_be_link(uint32_t slot) const;
+  bool circle(uint32_t slot);
   void read_link(uint32_t slot, uint32_t target);
   void is_no_link(uint32_t slot);
   void goes_by_links(uint32_t path);
