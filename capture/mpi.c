@@ -533,6 +533,11 @@ static void add_runs(struct text* t, const long long* list, int size) {
   }
 }
 
+static int is_mpis_own(int combiner) {
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 static void write_type(struct text* t, MPI_Datatype type, int depth) {
   int integers = 0, addresses = 0, types = 0, combiner = 0, length = 0;
   if (type == MPI_DATATYPE_NULL || depth > 16) return;
@@ -557,7 +562,10 @@ static void write_type(struct text* t, MPI_Datatype type, int depth) {
                 {MPI_COMBINER_STRUCT, "struct"},
                 {MPI_COMBINER_SUBARRAY, "subarray"},
                 {MPI_COMBINER_DARRAY, "darray"},
-                {MPI_COMBINER_RESIZED, "resized"}};
+                {MPI_COMBINER_RESIZED, "resized"},
+                {MPI_COMBINER_F90_REAL, "f90_real"},
+                {MPI_COMBINER_F90_COMPLEX, "f90_complex"},
+                {MPI_COMBINER_F90_INTEGER, "f90_integer"}};
   const char* name = "unknown";
   for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i)
     if (kNames[i].combiner == combiner) name = kNames[i].name;
@@ -581,7 +589,7 @@ static void write_type(struct text* t, MPI_Datatype type, int depth) {
       write_type(t, d[k], depth + 1);
       int ni = 0, na = 0, nt = 0, inner = MPI_COMBINER_NAMED;
       PMPI_Type_get_envelope(d[k], &ni, &na, &nt, &inner);
-      if (inner != MPI_COMBINER_NAMED) PMPI_Type_free(&d[k]);
+      if (!is_mpis_own(inner)) PMPI_Type_free(&d[k]);
     }
     add(t, ")");
   }

@@ -374,8 +374,8 @@ static void buffered(void) {
 }
 
 static void datatypes(void) {
-  enum { kTypes = 10 };
-  MPI_Datatype t[kTypes];
+  enum { kTypes = 11 };
+  MPI_Datatype t[kTypes], f90;
   const int lengths[3] = {1, 2, 1}, places[3] = {0, 3, 9};
   const MPI_Aint bytes[3] = {0, 16, 40};
   const MPI_Datatype mixed[3] = {MPI_INT, MPI_DOUBLE, MPI_CHAR};
@@ -396,6 +396,8 @@ static void datatypes(void) {
     far[i] = 2 * i;
   }
   MPI_Type_indexed(600, many, far, MPI_INT, &t[9]);
+  MPI_Type_create_f90_real(12, MPI_UNDEFINED, &f90);
+  MPI_Type_vector(3, 1, 2, f90, &t[10]);
   char *out = calloc(1, 1 << 16), *in = calloc(1, 1 << 16);
   for (int i = 0; i < kTypes; ++i) {
     MPI_Type_commit(&t[i]);
@@ -414,6 +416,8 @@ static void datatypes(void) {
   MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", info);
   MPI_File_write_at(file, 5000 + 512 * rank, out, 1, t[6], MPI_STATUS_IGNORE);
   MPI_File_read_at_all(file, 100, in, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_set_view(file, 0, f90, f90, "native", info);
+  MPI_File_read_at(file, 10, in, 2, f90, MPI_STATUS_IGNORE);
   MPI_File_close(&file);
   MPI_Info_free(&info);
   for (int i = 0; i < kTypes; ++i) MPI_Type_free(&t[i]);

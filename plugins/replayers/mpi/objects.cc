@@ -151,7 +151,7 @@ class Builder {
       out = make(name, i, a, t, bounds, bound_at);
     }
     for (MPI_Datatype& o : ours) MPI_Type_free(&o);
-    made = out != MPI_DATATYPE_NULL;
+    made = out != MPI_DATATYPE_NULL && !name.starts_with("f90_");  // these are MPI's own
     return out;
   }
   bool at_end() const { return left_.empty(); }
@@ -183,7 +183,13 @@ class Builder {
     };
     const bool one = !t.empty() && t[0] != MPI_DATATYPE_NULL;
     int status = MPI_ERR_TYPE;
-    if (lower == "dup" && has(0, 0, 1) && one) {
+    if (name == "f90_real" && has(2, 0, 0)) {
+      status = MPI_Type_create_f90_real(i[0], i[1], &out);
+    } else if (name == "f90_complex" && has(2, 0, 0)) {
+      status = MPI_Type_create_f90_complex(i[0], i[1], &out);
+    } else if (name == "f90_integer" && has(1, 0, 0)) {
+      status = MPI_Type_create_f90_integer(i[0], &out);
+    } else if (lower == "dup" && has(0, 0, 1) && one) {
       status = MPI_Type_dup(t[0], &out);
     } else if (lower == "contiguous" && has(1, 0, 1) && one && i[0] >= 0) {
       status = MPI_Type_contiguous(i[0], t[0], &out);
