@@ -878,21 +878,24 @@ static void in_turn(void) {
 static void syncs(void) {
   static char data[100000];
   MPI_Comm half;
-  MPI_File f;
+  MPI_File f, read;
   char name[4200];
   const int odd = rank % 2;
   snprintf(name, sizeof name, "%s.%d", file_name, odd);
   MPI_Comm_split(MPI_COMM_WORLD, odd, rank, &half);
   MPI_File_open(half, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+  MPI_File_open(half, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &read);
   for (int i = 0; i < 20; ++i) {
     MPI_Request request = MPI_REQUEST_NULL;
     const MPI_Offset at = (MPI_Offset)sizeof data * (i * size + rank);
     if (odd) MPI_File_iwrite_at(f, at, data, sizeof data, MPI_BYTE, &request);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(odd || MPI_File_sync(f) == MPI_SUCCESS);
+    CHECK(odd || MPI_File_sync(read) != MPI_SUCCESS);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
+  MPI_File_close(&read);
   MPI_File_close(&f);
   MPI_Comm_free(&half);
 }

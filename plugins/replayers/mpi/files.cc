@@ -371,8 +371,9 @@ void do_mpiio(Stream& s, uint32_t op) {
       }
       return s.answer(MPI_File_preallocate(f, static_cast<MPI_Offset>(a.length)));
     case FEIGN_MPIIO_FILE_SYNC:
-      if (!file.name || a.result < 0) return s.answer(MPI_File_sync(f));
+      if (!file.name) return s.answer(MPI_File_sync(f));
       // Open MPI syncs none while a request is under way in the process, whosever it is.
+      if (a.result < 0) return s.emulate();
       if (file.group->apart) MPI_Barrier(file.group->comm);
       s.outcome->result = file.name->sync();
       return;
