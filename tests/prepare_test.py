@@ -183,6 +183,12 @@ def test_opens_tell_links_that_were_there():
 def test_what_a_link_that_an_open_told_of_turns_out_to_be():
     """What was made by its name before, a directory of links, and a link to a link."""
     for lines, links in (
+            (('mkdir("/in/abs/d", 0777) = 0', 'openat(AT_FDCWD</w>, "../in/abs/d/x", O_RDWR|O_CREAT, 0666) = 3</real/d/x>', 'write(3, "x"..., 10) = 10',
+              'rename("/in/abs/d/x", "/real/x") = 0', 'rmdir("/in/abs/d") = 0', 'stat("/real/d", 0x7f) = -1 ENOENT (x)'), {"in/abs": "/real"}),
+            (('openat(AT_FDCWD</w>, "x", O_RDONLY) = 3</w/x>', 'chdir("../in/l") = 0', 'newfstatat(AT_FDCWD</real>, "x", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
+              'rename("x", "y") = 0', 'openat(AT_FDCWD, "/real/y", O_RDONLY) = 4</real/y>', 'read(4, "x"..., 99) = 5', 'stat("/real/x", 0x7f) = -1 ENOENT (x)'), {}),
+            (('openat(AT_FDCWD</w>, "x", O_RDONLY) = 3</w/x>', 'chdir("../in/l") = 0', 'mkdir("d", 0777) = 0', 'openat(AT_FDCWD</real>, "d/x", O_RDWR|O_CREAT, 0666) = 4</real/d/x>',
+              'rename("d/x", "y") = 0', 'openat(AT_FDCWD</real>, "../real/y", O_RDONLY) = 5</real/y>'), {"in/l": "/real"}),
             (('mkdir("link", 0777) = -1 EEXIST (x)', 'mkdir("link/d", 0777) = 0', 'openat(AT_FDCWD</w>, "link/d/f", O_RDWR|O_CREAT, 0666) = 3</real/d/f>',
               'write(3, "x"..., 10) = 10', 'openat(AT_FDCWD, "/real/d/f", O_RDONLY) = 4</real/d/f>', 'read(4, "x"..., 4096) = 10', 'unlink("link") = 0',
               'openat(AT_FDCWD, "/real/d/f", O_RDONLY) = 5</real/d/f>', 'read(5, "x"..., 4096) = 10'), {}),

@@ -110,6 +110,8 @@ class Namespace {
   void assume(const feign_activity& readlink);
   // No part of the path is a link.
   void has_no_links(uint32_t path);
+  // Whether that is told.
+  bool is_without_links(uint32_t path) { return slots_[slot_of(canonical(path, true))].no_link; }
   // Where links lead whose targets begin with a slash: a process's root (chroot(2)); 0: "/".
   void links_lead_from(uint32_t root) { root_ = root; }
 

@@ -75,6 +75,16 @@ bool is_path(std::string_view said) {
   return said.starts_with('/') && said.find('<') == said.npos && !said.ends_with(" (deleted)");
 }
 
+// Whether the path goes up, if at all, before it goes down.
+bool ups_first(std::string_view path) {
+  bool down = path.starts_with('/');
+  for (std::string_view part; !(part = take_component(path)).empty();) {
+    if (down && part == "..") return false;
+    down = down || part != "..";
+  }
+  return true;
+}
+
 // A failure that comes from how the path was written, which its clean form does not tell any more:
 // a slash or dot at the end, or ".." behind what is no directory or leads to none. Made with the
 // clean path, such a call would succeed.
@@ -610,10 +620,16 @@ void Resolve::works_in(Thread& t, uint32_t hint) {
     return;
   }
   if (!told_ || t.place->gone) return;
+  // It went there by a link that no call told. (What an open found tells that, too.)
+  const uint32_t named = names_.canonical(t.place->path, true);
+  if (named != hint && !names_.is_without_links(named)) {
+    if (!opened_) t.place->path = hint;
+    return;
+  }
   // In another directory than calls say, and not in the same under a name that it had: it left what
   // it shared with others, by a call that is missing (strace -e trace=%process has no unshare).
   const uint32_t there = names_.at(names_.canonical(hint, true));
-  if (there == 0 || there == names_.at(names_.canonical(t.place->path, true))) return;
+  if (there == 0 || there == names_.at(named)) return;
   if (t.place.use_count() > 1) t.place = std::make_shared<Place>(*t.place);
   t.place->path = hint;
 }
@@ -878,6 +894,7 @@ const char* Resolve::memory_call(Record& r, Thread& t, Effect effect) {
 void Resolve::open(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const uint32_t hint = a.file, said = std::exchange(a.path2, 0);
+  opened_ = a.result >= 0 && is_path(tables_.strings.text(said));
   if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
   if (effect == Effect::kFopen || effect == Effect::kFreopen) a.mode = 0666;  // fopen(3)
@@ -904,9 +921,9 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   const bool on = leads_on(a, Effect::kOpen, text);
   a.path = odd ? 0 : in_root != 0 ? in_root : absolute(t, a.handle, hint, a.path);
   if (on && a.path != 0) a.path = names_.canonical(a.path, true);
-  // ".." may be behind a link that nothing has told of yet.
+  // ".." may be behind a link that nothing has told of yet, unless it leads up from where that is.
   const bool unnamed = (a.flags & O_TMPFILE) == O_TMPFILE;
-  if (up && a.path != 0 && a.result >= 0 && !unnamed && is_path(tables_.strings.text(said)))
+  if (up && a.path != 0 && opened_ && !unnamed && !(ups_first(text) && hint != 0 && told_))
     a.path = said;
   if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
     a.path = 0;  // ".." behind a name that is not there
@@ -931,8 +948,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.flags &= ~uint32_t{O_CREAT};  // it was there
   }
   // Found elsewhere than its name says: a link that was there before.
-  const bool found = through && a.result >= 0 && path != 0 && in_root == 0 && t.place->root == 0 &&
-                     is_path(tables_.strings.text(said)) && !unnamed;
+  const bool found =
+      through && opened_ && path != 0 && in_root == 0 && t.place->root == 0 && !unnamed;
   if (feign_activity one{}, other{};
       found && names_storage(one, path) && names_storage(other, said)) {
     a.path2 = names_.link_between(a.path, follow, said);
@@ -1180,6 +1197,7 @@ const char* Resolve::apply(Record& r) {
     a.marks &= ~FEIGN_INJECTED;
   }
   told_ = (a.marks & FEIGN_TOLD) != 0;
+  opened_ = false;
   a.marks &= ~FEIGN_TOLD;
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.

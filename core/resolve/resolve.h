@@ -172,6 +172,7 @@ class Resolve {
   bool said_guess_ = false;  // that descriptors are guessed is in the notes
   bool found_open_ = true;   // the call at hand did not fail with EBADF
   bool told_ = false;        // its hint is what the tracer said
+  bool opened_ = false;      // it is an open, and the tracer says what it found
 };
 
 }  // namespace feign
