@@ -199,7 +199,11 @@ def test_what_a_link_that_an_open_told_of_turns_out_to_be():
               'unlinkat(4</w/farm>, "x", 0) = 0', 'rmdir("farm") = 0', 'openat(AT_FDCWD, "/real/x", O_RDONLY) = 5</real/x>', 'read(5, "x"..., 4096) = 10'), {}),
             (('openat(AT_FDCWD</w>, "link", O_RDONLY) = 3</real/f>', 'read(3, "x"..., 4096) = 10', 'readlink("link", "mid", 4096) = 3',
               'openat(AT_FDCWD, "/real/f", O_WRONLY|O_TRUNC) = 4</real/f>', 'openat(AT_FDCWD</w>, "mid", O_RDONLY) = 4</real/f>', 'read(4, "", 4096) = 0'),
-             {"w/link": "mid", "w/mid": "/real/f"})):
+             {"w/link": "mid", "w/mid": "/real/f"}),
+            (('lstat("/real/a", {st_mode=S_IFLNK|0777, st_size=1, ...}) = 0', 'openat(AT_FDCWD</w>, "/in/l/a", O_RDONLY) = 3</real/d/f>', 'read(3, "x"..., 10) = 10',
+              'readlink("/in/l/a", "d/f", 99) = 3', 'readlink("/in/l/d/f", 0x7f, 99) = -1 EINVAL (x)', 'lstat("/in/l/d", {st_mode=S_IFDIR|0755, st_size=10, ...}) = 0',
+              'openat(AT_FDCWD, "/real/d/f", O_WRONLY|O_TRUNC) = 4</real/d/f>', 'stat("/in/l/a", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0'),
+             {"in/l": "/real", "real/a": "d/f"})):
         with Tmp() as tmp:
             root = Root(tmp, lines)
             report = root("--require", "1")

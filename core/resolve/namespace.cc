@@ -486,6 +486,29 @@ bool Namespace::may_be_link(uint32_t slot) const {
   return !f.created && f.type != Type::kFifo && (f.type != Type::kSymlink || f.target == 0);
 }
 
+// What an open told to be a link is none: then a directory that it is in is, if the names are the
+// same. Where it is.
+uint32_t Namespace::link_above(uint32_t slot) {
+  const uint32_t file = slots_[slot].file, parent = slots_[slot].parent;
+  if (!files_[file].by_open || files_[file].type == Type::kDirectory) return slot;
+  const std::string_view name = strings_.text(slots_[slot].path);
+  const std::string target(strings_.text(files_[file].target));
+  const size_t slash = target.rfind('/');
+  if (slash == target.npos || name.substr(name.rfind('/')) != target.substr(slash) ||
+      !may_be_link(parent)) {
+    is_no_link(slot);
+    files_[file].type = Type::kUnknown;
+    return slot;
+  }
+  files_[file].initial_path = 0;
+  used_by_.erase(file);
+  slots_[slot].file = 0;
+  slots_[slot].state = State::kUnknown;
+  links_changed();
+  read_link(parent, strings_.intern(slash == 0 ? "/" : target.substr(0, slash)));
+  return slot_of(canonical(slots_[slot].path, false));
+}
+
 // A link that leads to itself: the last name that nothing is known of, up from this one. False if
 // there is none, or if a circle is known already.
 bool Namespace::circle(uint32_t slot) {
@@ -883,9 +906,10 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
     }
     case Effect::kReadlink: {
       if (a.result == -EINVAL) {  // no link: a file or a directory
-        t.file = present(slot, Type::kUnknown);
+        const uint32_t itself = link_above(slot);
+        t.file = present(itself, Type::kUnknown);
         files_[t.file].nowhere = false;
-        slots_[slot].no_link = true;
+        slots_[itself].no_link = true;
         return t;
       }
       if (!ok) return failed();
@@ -909,8 +933,10 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (S_ISREG(a.mode)) type = Type::kFile;
       if (S_ISLNK(a.mode)) type = Type::kSymlink;
       if (S_ISFIFO(a.mode)) type = Type::kFifo;
-      t.file = present(slot, type);
-      if (type != Type::kSymlink && (a.marks & FEIGN_NOFOLLOW)) slots_[slot].no_link = true;
+      const bool no_link = type != Type::kSymlink && (a.marks & FEIGN_NOFOLLOW) != 0;
+      const uint32_t itself = no_link ? link_above(slot) : slot;
+      t.file = present(itself, type);
+      if (no_link) slots_[itself].no_link = true;
       return t;
     }
     case Effect::kChdir:

@@ -164,6 +164,7 @@ class Namespace {
   void told(uint32_t slot, uint32_t target);
   bool may_be_link(uint32_t slot) const;
   bool circle(uint32_t slot);
+  uint32_t link_above(uint32_t slot);
   void read_link(uint32_t slot, uint32_t target);
   void is_no_link(uint32_t slot);
   void goes_by_links(uint32_t path);
