@@ -211,6 +211,16 @@ def test_what_a_link_that_an_open_told_of_turns_out_to_be():
             assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, (lines, tree(root.root))
 
 
+def test_a_link_that_an_open_told_of_is_as_long_as_it_was_read():
+    """strace -s 0: where links lead is not in the text, but how long they are."""
+    for length in (6, 8, 9, 13, 16):
+        with Tmp() as tmp:
+            root = Root(tmp, ['openat(AT_FDCWD</w/in>, "l", O_RDONLY) = 3</w/real/f>', 'read(3, ""..., 10) = 10', f'readlink("/w/in/l", ""..., 99) = {length}',
+                              'openat(AT_FDCWD, "/w/real/f", O_WRONLY|O_TRUNC) = 4</w/real/f>', 'stat("/w/in/l", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0'])
+            report = root()
+            assert report["mismatched"] == (length < 9), (length, report["mismatches"])
+
+
 def test_links_in_a_circle_that_were_there():
     fails = 'stat("/w/a", 0x7f) = -1 ELOOP (x)'
     opens = 'openat(AT_FDCWD, "/w/a", O_RDONLY) = -1 ELOOP (x)'

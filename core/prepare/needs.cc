@@ -19,6 +19,23 @@ namespace {
 uint64_t entry_bytes(std::string_view name) { return (19 + name.size() + 1 + 7) / 8 * 8; }
 constexpr uint64_t kDots = 48;         // bytes of "." and ".." in a listing
 constexpr uint64_t kLeastBlock = 512;  // ranges end at blocks' ends, or at the file's
+// A link's target that leads where `target` does, of that many bytes; `target` if there is none.
+std::string as_long(std::string_view link, std::string_view target, size_t bytes) {
+  if (target.size() <= bytes) return std::string(bytes - target.size(), '/').append(target);
+  std::string_view from = link.substr(0, link.rfind('/') + 1), to = target;
+  for (size_t end = from.find('/', 1);
+       end != from.npos && to.size() > end + 1 && from.substr(0, end + 1) == to.substr(0, end + 1);
+       end = from.find('/', 1)) {
+    from.remove_prefix(end);
+    to.remove_prefix(end);
+  }
+  std::string up;
+  for (size_t i = std::count(from.begin(), from.end(), '/'); i > 1; --i) up += "../";
+  up += to.substr(1);
+  if (up.size() == bytes) return up;
+  if (up.size() + 2 > bytes) return std::string(target);
+  return "." + std::string(bytes - up.size() - 1, '/') + up;
+}
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -550,6 +567,10 @@ void Needs::by_name(const feign_activity& a, Effect effect) {
       if (names_.file(touched.file).target == 0 && a.result > 0 && a.result < 4096) {
         names_.file(touched.file).target =
             names_.unknown_target(touched.file, static_cast<size_t>(a.result));
+      } else if (names_.file(touched.file).by_open && a.path2 == 0 && a.result < 4096) {
+        uint32_t& target = names_.file(touched.file).target;
+        target = strings_.intern(as_long(strings_.text(names_.canonical(a.path, false)),
+                                         strings_.text(target), static_cast<size_t>(a.result)));
       }
       return;
     default:
