@@ -474,8 +474,7 @@ void Namespace::told(uint32_t slot, uint32_t target) {
   }
 }
 
-// ---- links that only an open tells
-// -----------------------------------------------------------------
+// ---- links that only an open tells --------------------------------------------------------------
 
 // Whether it may be one that was there before, as far as calls tell.
 bool Namespace::may_be_link(uint32_t slot) const {
@@ -594,6 +593,7 @@ void Namespace::read_link(uint32_t slot, uint32_t target) {
 
 // A name by way of what an open told of.
 void Namespace::goes_by_links(uint32_t path) {
+  if (canonical(path, false) == path) return;
   const std::string text(strings_.text(path));
   for (size_t at = text.find('/', 1); at != text.npos; at = text.find('/', at + 1)) {
     const uint32_t above = canonical(strings_.intern(text.substr(0, at)), false);

@@ -951,7 +951,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   const bool found =
       through && opened_ && path != 0 && in_root == 0 && t.place->root == 0 && !unnamed;
   if (feign_activity one{}, other{};
-      found && names_storage(one, path) && names_storage(other, said)) {
+      found && path != said && names_storage(one, path) && names_storage(other, said)) {
     a.path2 = names_.link_between(a.path, follow, said);
     if (a.path2 != 0) {
       if (const feign_activity link = names_.readlink_for(a); link.path != 0) {
