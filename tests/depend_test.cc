@@ -336,6 +336,19 @@ TEST(Path, AListingThatFindsItsDirectoryRemovedComesAfterThat) {
   EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
   EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
 }
+TEST(Path, WhoWentByALinkBeforeItWasToldComesBeforeWhatThatMakes) {
+  Call open = open_call(2, 1, 7, "/l", O_CREAT, true);
+  open.path2 = "/d/f/.";
+  const Ran r({on_path(1, "stat", "/l", -ENOENT), open}, only("path"));
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+
+  Call readlink = on_path(2, "readlink", "/l", 2, 8);
+  readlink.path2 = "/d";
+  const Ran told({on_path(1, "stat", "/l/f", -ENOENT), readlink,
+                  open_call(2, 1, 7, "/d/f", O_CREAT, true)},
+                 only("path"));
+  EXPECT_TRUE(told.ordered(0, 2));
+}
 TEST(Path, AnotherNameOfTheSameFileIsOrderedByTheFile) {
   const Ran r({open_call(1, 1, 7, "/d/f", O_CREAT, true), on_path(2, "stat", "/link/f", 0, 7),
                on_path(3, "unlink", "/d/f", 0, 7)},

@@ -148,7 +148,15 @@ void Depend::link_of_open(const feign_activity& a) {
   const std::string to(target);
   const std::string_view link = path.substr(0, path.size() - rest.size());
   const uint32_t id = host_->intern(host_, link.data(), link.size());
-  names_[name_of(id)].target = host_->intern(host_, to.data(), to.size());
+  is_link(id, host_->intern(host_, to.data(), to.size()));
+}
+
+// That a name is a link, and was before this: who went by it until now was elsewhere, where this
+// may change something.
+void Depend::is_link(uint32_t path, uint32_t target) {
+  if (target == 0) return;
+  if (names_[name_of(path)].target == 0) change_name(path, true);
+  names_[name_of(path)].target = target;
   links_ = true;
 }
 
@@ -177,10 +185,6 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
     File& f = files_[a.file];
     f.made = true;
     ++f.names;
-  };
-  const auto is_link = [&] {
-    names_[name_of(a.path)].target = a.path2;
-    links_ = links_ || a.path2 != 0;
   };
   // Of a file that was open before the trace: a replay opens it by its name when it is first used.
   if ((a.marks & FEIGN_INHERITED) && a.handle != 0 && a.path != 0 && !feign::opens(effect))
@@ -223,7 +227,10 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
       if (a.path == 0) return;
       if (!ok) break;
       change_name(a.path, effect == Effect::kMkdir || effect == Effect::kSymlink);
-      if (effect == Effect::kSymlink) is_link();
+      if (effect == Effect::kSymlink) {
+        names_[name_of(a.path)].target = a.path2;
+        links_ = links_ || a.path2 != 0;
+      }
       named();
       return identity(true);
     case Effect::kRename:
@@ -273,7 +280,7 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
       if (!ok) identity(false);  // ENOENT: the directory is removed by now
       return;
     case Effect::kReadlink:
-      if (ok && a.path != 0 && a.handle == 0) is_link();
+      if (ok && a.path != 0 && a.handle == 0) is_link(a.path, a.path2);
       break;
     case Effect::kStat:
     case Effect::kStatat:
