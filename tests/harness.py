@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -104,6 +105,7 @@ class Tmp(tempfile.TemporaryDirectory):
 
 def main(tests):
     """Runs functions test_* of a module; prints a line for each that fails or is skipped."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it, and so would all that is run here
     passed = failed = skipped = 0
     wanted = sys.argv[1:]
     for name, function in sorted(tests.items()):
