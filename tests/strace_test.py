@@ -857,6 +857,12 @@ def test_of_calls_that_overlap_results_tell_the_order():
     # The same of one that is removed or moved.
     assert race('1 unlink("f"', '2 access("f", F_OK', "1) = 0", "2) = 0") == ["2 access 0", "1 unlink 0"]
     assert race('1 rename("f", "g"', '2 open("f", O_RDONLY', '3 access("g", F_OK', "2" + missing, "3) = 0", "1) = 0") == ["1 rename 0", "2 open -ENOENT", "3 access 0"]
+    # A directory that is moved takes along what is in it, and does not take the place of one with something in it.
+    assert race('1 rename("d", "e"', '2 open("e/f", O_RDONLY', "2) = 3", "1) = 0") == ["1 rename 0", "2 open 3"]
+    assert race('1 open("/d/f", O_RDONLY) = 3', '1 rename("/d", "/e"', '2 open("/d/f", O_RDONLY', "2" + missing, "1) = 0")[1:] == ["1 rename 0", "2 open -ENOENT"]
+    assert race('1 stat("/d/f", 0x1) = 0', '1 rename("/d", "/e") = 0', '2 stat("/d/f", 0x1' + missing, '1 rename("/e", "/d") = 0', '1 rename("/d", "/e"', '2 stat("/d/f", 0x1', "2" + missing,
+                "1) = 0")[4:] == ["1 rename 0", "2 stat -ENOENT"]
+    assert race('1 rename("d", "e"', '2 open("f", O_RDONLY', "2) = 3", "1) = 0") == ["2 open 3", "1 rename 0"]
     # What was no link, or a directory, was there.
     for call, failed in (('readlink("d", 0x1, 99', "-EINVAL"), ('open("d", O_RDWR', "-EISDIR"), ('unlink("d"', "-EISDIR")):
         assert race('1 mkdir("d", 0777', f"2 {call}", f"2) = -1 {failed[1:]} (x)", "1) = 0") == ["1 mkdir 0", f"2 {call.split('(')[0]} {failed}"], call

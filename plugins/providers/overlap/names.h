@@ -43,12 +43,15 @@ struct Claim {
   int32_t bytes = 0;  // that it holds, or more of them
   int32_t entry = 0;  // of the name that was made or removed in it, or found
   int32_t held = -1;  // by what the calls before it said; less than 0: not known
+  bool full = false;      // of a directory: a name is in it afterwards
+  bool replaces = false;  // a directory that was there had nothing in it (rename(2))
+  bool missed = false;    // of a directory: it, or the name in it, was not found
   bool same(const Claim& other) const {
     if (name == 0 || other.name == 0) return false;
     // Whose directory is not known may be in the other's.
     return name == other.name || text == other.name || other.text == name;
   }
-  bool tells() const { return after != There::kUnknown || holds != kAnything; }
+  bool tells() const { return after != There::kUnknown || holds != kAnything || missed; }
   // How far that is from what the call found, of what was in the directory.
   uint64_t misses(int64_t now) const {
     if (now < 0) return 0;
@@ -101,7 +104,8 @@ inline Claims claims(Effect effect, const feign_activity& a) {
   if (a.path == 0 || (!ok && !exists && a.result != -ENOENT)) return {};
   // What makes or removes a name finds the directory that it is in, or does not.
   const Claim there = {a.path, kYes, kYes}, gone = {a.path, kYes, kNo, kUnknown, kYes},
-              missing = {a.path, kNo, kNo}, nowhere = {a.path, kNo, kNo, kUnknown, kNo};
+              missing = {a.path, kNo, kNo},
+              found = {a.path, kYes, kYes, kUnknown, kYes}, nowhere = {a.path, kNo, kNo, kUnknown, kNo};
   const auto made = [](uint32_t name, There before) {
     return Claim{name, before, kYes, kUnknown, kYes};
   };
@@ -139,6 +143,7 @@ inline Claims claims(Effect effect, const feign_activity& a) {
       if (ok && (a.path != a.path2 || a.handle != a.handle2)) {
         Claim from = exchange ? there : gone, to = made(a.path2, before);
         from.holds = to.holds = Claim::kUnknownChange;  // directories bring what is in them
+        to.replaces = !exchange;
         return {{from, to}};
       }
       if (!exists) break;
@@ -165,7 +170,7 @@ inline Claims claims(Effect effect, const feign_activity& a) {
     default:
       return {};
   }
-  return {{ok || exists ? there : missing}};
+  return {{ok || exists ? found : missing}};
 }
 
 template <typename Says>
@@ -208,6 +213,8 @@ class Names {
     for (size_t i = 0; i < kNames; ++i) {
       const Claim& c = claims[i];
       Claim& in = claims[i + kNames];
+      // What was in there is with its directory, wherever that is now.
+      if (in.missed) in.before = in.after = c.was == There::kYes ? There::kNo : There::kUnknown;
       if (in.entry == 0) continue;
       // A rename to a name that nothing told of may have replaced another; an open mostly made it.
       There before = c.before != There::kUnknown ? c.before : c.was;
@@ -239,11 +246,15 @@ class Names {
                             : handle == a.handle               ? folder
                                                                : 0;
       put_below(from, c, host);
-      if (c.in == There::kUnknown) continue;
+      const bool missed = c.in == There::kUnknown && c.before == There::kNo;
+      if (c.in == There::kUnknown && !missed) continue;
       Claim& in = claims[i + kNames];
       in = directory(c, host);
       in.before = in.after = c.in;
-      if (c.in == There::kYes) in.entry = entry_bytes(base_name(c.name, host).size());
+      in.missed = missed;
+      in.full = c.after == There::kYes;
+      if (c.in == There::kYes && c.before != c.after)
+        in.entry = entry_bytes(base_name(c.name, host).size());
       if (in.entry != 0) in.holds = Claim::kUnknownChange;
     }
   }
@@ -277,8 +288,11 @@ class Names {
     look_up(claims);
     const bool from_cwd =
         (a.handle == 0 || a.handle == FEIGN_CWD) && (a.handle2 == 0 || a.handle2 == FEIGN_CWD);
-    for (const Claim& c : claims) {
-      if (c.name >> 31 != 0) continue;
+    for (size_t i = 0; i < claims.size(); ++i) {
+      const Claim& c = claims[i];
+      if (c.name >> 31 != 0 || c.missed) continue;
+      // In a directory that is elsewhere it may be as it was.
+      if (i < kNames && claims[i + kNames].missed && is_gone(claims[i + kNames].name)) continue;
       if (c.name == 0 || ((moved_ || !from_cwd) && host->text(host, c.name, nullptr)[0] != '/')) {
         if (c.entry != 0) held_.clear();  // it may be in any directory
         continue;
@@ -314,6 +328,7 @@ class Names {
   }
 
  private:
+  bool is_gone(uint32_t name) const { return name < there_.size() && there_[name] == There::kNo; }
   static std::string_view base_name(uint32_t name, const feign_host* host) {
     size_t length = 0;
     const char* const text = host->text(host, name, &length);
@@ -369,8 +384,10 @@ inline Overtakes took_effect_first(const Claims& late, const Claims& early) {
   for (const Claim& e : early)
     for (const Claim& l : late) {
       if (!e.same(l)) continue;
-      const bool as_ended = fits(e.was, e.before) && fits(e.after, l.before);
-      const bool other_way = fits(e.was, l.before) && fits(l.after, e.before);
+      const bool as_ended =
+          fits(e.was, e.before) && fits(e.after, l.before) && !(e.full && l.replaces);
+      const bool other_way =
+          fits(e.was, l.before) && fits(l.after, e.before) && !(l.full && e.replaces);
       if (as_ended && !other_way) return Overtakes::kNo;
       if (!other_way) continue;
       if (!as_ended) told = Overtakes::kYes;
