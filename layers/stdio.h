@@ -126,9 +126,9 @@ int fprintf(FILE *stream, const char *format, ...);
 //@ variant int __printf_chk(int flag, const char *format, ...) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="__vprintf_chk(flag, format, list)"
 //@ variant int __vprintf_chk(int flag, const char *format, va_list list) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
 
-//@ op 19 ungetc kind=other effect=use result=any
+//@ op 19 ungetc kind=other effect=ungetc result=any
 //@ args - fd
-//@ replay c.nothing(a)
+//@ replay c.ungetc(a)
 //@ capture result="r"
 int ungetc(int character, FILE *stream);
 

@@ -26,11 +26,12 @@ enum class Effect : uint8_t {
   kPwrite,
   kPread2,  // at a given offset, or the current one if it is -1
   kPwrite2,
-  kCopy,   // from one descriptor to a second, at given offsets or at their own
-  kSeek,   // the result is where it is then
-  kFseek,  // the arguments say where
-  kFtell,  // the result is where it is
-  kList,   // directory entries
+  kCopy,    // from one descriptor to a second, at given offsets or at their own
+  kSeek,    // the result is where it is then
+  kFseek,   // the arguments say where
+  kFtell,   // the result is where it is
+  kUngetc,  // one byte back
+  kList,    // directory entries
   kStat,
   kFstat,
   kStatat,  // by AT_ flags; with AT_EMPTY_PATH or no path: the descriptor's file

@@ -1347,6 +1347,12 @@ const char* Resolve::apply(Record& r) {
         names_.file(d->file).size = static_cast<uint64_t>(a.result) - a.offset;
       return nullptr;
     }
+    case Effect::kUngetc: {
+      Description* d = find(t, a.handle, hint);
+      fill(a, d);
+      if (ok && d != nullptr && d->offset != 0) --d->offset;
+      return nullptr;
+    }
     case Effect::kRead:
     case Effect::kWrite:
     case Effect::kPread:

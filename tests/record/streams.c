@@ -28,6 +28,10 @@ int main(void) {
   int number;
   fseek(g, 0, SEEK_SET);
   if (fscanf(g, "%d", &number) != 0 || fgetc(g) != 'l') return 1; /* it reads nothing */
+  fseek(g, 0, SEEK_SET);
+  for (int c; (c = fgetc(g)) != EOF;) /* what is put back is read once more */
+    if (ungetc(c, g) != c || fread(bytes, 1, sizeof bytes, g) == 0) return 1;
+  if (ftell(g) < 3000) return 1;
   fclose(g);
   FILE* none = fopen("/dev/null", "w"); /* no file, nor what it becomes */
   fputs("x", none), fclose(none);

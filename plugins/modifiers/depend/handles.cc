@@ -81,6 +81,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     case Effect::kSeek:
     case Effect::kFseek:
     case Effect::kFtell:
+    case Effect::kUngetc:
     case Effect::kList:
       moves = true;
       break;

@@ -1087,6 +1087,10 @@ struct Context {
     const auto length = std::max<uint64_t>(static_cast<uint64_t>(a.result), 1);
     return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(length), f); });
   }
+  int64_t ungetc(const feign_activity& a) {
+    if (a.result < 0) return emulated(a.result);
+    return on_file(a, [&](FILE* f) { return std::ungetc(static_cast<int>(a.result), f); });
+  }
   int64_t fwrite(const feign_activity& a) {
     return on_file(a, [&](FILE* f) { return ::fwrite(out_buffer, 1, fit(a.length), f); });
   }
