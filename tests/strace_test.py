@@ -933,6 +933,16 @@ def replayed(lines, *options):
         return r.json(), sizes
 
 
+def test_what_a_file_takes_the_place_of_was_no_directory_but_a_link():
+    for shows, goes in (
+            ('stat("/d/l", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0', 'rename("/d/new", "/d/l") = 0'),
+            ('openat(AT_FDCWD, "/d/l/f", O_RDONLY) = 3', 'renameat2(AT_FDCWD, "/d/new", AT_FDCWD, "/d/l", 0) = 0'),
+            ('openat(AT_FDCWD, "/d/l", O_RDONLY|O_DIRECTORY) = 3', 'unlink("/d/l") = 0')):
+        for makes in ('symlink("v2", "/d/new") = 0', 'openat(AT_FDCWD, "/d/new", O_WRONLY|O_CREAT|O_EXCL, 0666) = 4'):
+            report, _ = replayed([shows, makes, goes, 'stat("/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0'])
+            assert (report["mismatched"], report["skipped"]) == (0, 0), (shows, makes, report)
+
+
 def test_a_process_number_that_comes_again():
     """What is made under it has what its maker had."""
     lines = ['1 1.0 fork() = 7', '7 1.1 exit_group(0) = ?', '1 1.2 wait4(7, NULL, 0, NULL) = 7', '1 1.3 fork() = 7',

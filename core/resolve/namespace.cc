@@ -434,13 +434,15 @@ uint32_t Namespace::unknown_target(uint32_t link, size_t length) {
   return strings_.intern(target);
 }
 
-// What is removed as a file, or refused to be removed as a directory, and has names in it: a link.
+// What is removed as a file, or refused to be removed as a directory, and is a directory to calls
+// that follow links: a link.
 uint32_t Namespace::no_file_nor_directory(uint32_t slot) {
   const uint32_t file = slots_[slot].file;
-  bool names = false;
+  const File& f = files_[file];
+  bool names = f.type == Type::kDirectory && f.followed && may_be_link(slot);
   for (uint32_t c = slots_[slot].first_child; c != 0; c = slots_[c].next_sibling)
     names = names || (slots_[c].file != 0 && !files_[slots_[c].file].guessed);
-  if (!names || files_[file].created) {
+  if (!names || f.created) {
     no_directory(slot);
     return file;
   }
@@ -885,6 +887,11 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
         t.file2 = 0;
         return t;
       }
+      // Nothing but a directory takes the place of one.
+      const Type moved = files_[t.file].type;
+      if (t.file2 != 0 &&
+          (moved == Type::kSymlink || moved == Type::kOther || !may_be_directory(slot)))
+        t.file2 = no_file_nor_directory(to);
       move(slot, to);
       return t;
     }
