@@ -974,6 +974,11 @@ def test_names_below_proc_mean_what_any_process_has():
                         '10 openat2(AT_FDCWD, "/proc/self/fd/3", {flags=O_RDONLY, resolve=RESOLVE_NO_MAGICLINKS}, 24) = -1 ELOOP (Too many levels of symbolic links)'])
     got = [line.split('"')[1] for line in lines if "open" in line and "[not a file]" not in line]
     assert got == ["/d/f", "/d/f", "/d/g", "/e/h", "/d/f"], lines
+    # Names that go up from there go up from the file, not from the name below /proc.
+    lines, _ = text_of(['10 open("/d/to", O_RDONLY|O_DIRECTORY) = 3', '10 readlink("/d/to", "/e/f", 99) = 4', '10 stat("/proc/self/fd/3/../g", {st_mode=S_IFREG|0644, ...}) = 0',
+                        '10 fchdir(3) = 0', '10 open("/proc/10/cwd/../../h", O_RDONLY) = 4', '10 open("/dev/fd/3/i/../../j", O_RDONLY) = 5', '10 stat("/proc/self/fd/../fd/3/k", 0) = 0'])
+    got = [line.split('"')[1] for line in lines if "stat" in line or "open" in line]
+    assert got == ["/d/to", "/e/g", "/h", "/e/j", "/d/to/k"], lines
     # Of what it had before the trace began, the tracer tells the name.
     lines, _ = text_of(['open("/dev/stdin", O_RDONLY) = 3</d/in>', 'open("/proc/self/exe", O_RDONLY) = 4</bin/x>', 'open("/dev/stderr", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 5</d/log>',
                         'open("/dev/fd/9", O_RDWR) = 6</memfd:m>(deleted)', 'open("/dev/stdout", O_RDWR) = 7</dev/pts/0>', 'open("/dev/fd/8", O_RDWR) = 8<pipe:[7]>'])

@@ -527,14 +527,18 @@ void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* 
 
 // Goes up from where links lead to, not from their names, but not beyond the first `floor` bytes of
 // the base; for paths with "..".
-std::string Resolve::physical(std::string base, std::string_view text, size_t floor) {
+std::string Resolve::physical(const Thread& t, std::string base, std::string_view text,
+                              size_t floor) {
   for (std::string_view part; !(part = take_component(text)).empty();) {
     if (part != "..") {
       base += '/';
       base += part;
       continue;
     }
-    base = tables_.strings.text(names_.canonical(tables_.strings.intern(clean_path(base)), true));
+    base = clean_path(base);
+    const uint32_t meant = behind_proc(t, base, nullptr);
+    base = tables_.strings.text(
+        names_.canonical(meant != 0 ? meant : tables_.strings.intern(base), true));
     if (base.size() != floor) base.resize(std::min(base.rfind('/'), base.size()));
   }
   return base;
@@ -639,15 +643,16 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
   constexpr size_t kLongest = size_t{16} << 10;
   const std::string_view text = tables_.strings.text(path);
   if (text.empty() || text.size() > kLongest) return 0;
-  const bool up =
-      (names_.has_links() || t.place->root != 0) && text.find("..") != std::string_view::npos;
+  const bool by_links = names_.has_links() || t.place->root != 0 || text.starts_with("/proc/") ||
+                        text.starts_with("/dev/");
+  const bool up = by_links && text.find("..") != std::string_view::npos;
   if (text[0] == '/') {
     if (t.place->root != 0) {  // ".." does not lead out of it
       std::string whole(tables_.strings.text(t.place->root));
       whole += clean_path(text);
       return tables_.strings.intern(clean_path(whole));
     }
-    if (up) return tables_.strings.intern(clean_path(physical("", text)));
+    if (up) return tables_.strings.intern(clean_path(physical(t, "", text)));
     if (path < cleaned_.size() && cleaned_[path] != 0) return cleaned_[path];
     const uint32_t clean = tables_.strings.intern(clean_path(text));
     if (path >= cleaned_.size()) cleaned_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
@@ -670,7 +675,7 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
   if (up) {
     const size_t floor = t.place->root != 0 ? tables_.strings.text(t.place->root).size() : 0;
     return tables_.strings.intern(
-        clean_path(physical(std::string(tables_.strings.text(base)), text, floor)));
+        clean_path(physical(t, std::string(tables_.strings.text(base)), text, floor)));
   }
   uint32_t& joined = joined_[uint64_t{base} << 32 | path];
   if (joined == 0) {
@@ -912,7 +917,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     in_root = names_.canonical(in_root, true);
     names_.links_lead_from(in_root);
     const std::string root(tables_.strings.text(in_root));
-    in_root = tables_.strings.intern(clean_path(physical(root, text, root.size())));
+    in_root = tables_.strings.intern(clean_path(physical(t, root, text, root.size())));
   }
   const bool up = text.find("..") != std::string_view::npos;
   const bool odd = (a.result == -ENOTDIR && no_directory(t, a.handle, hint)) ||

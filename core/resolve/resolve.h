@@ -141,7 +141,7 @@ class Resolve {
   void renamed(uint32_t from, uint32_t to);
   void removed(uint32_t directory);
   uint32_t named(uint32_t directory, bool gone);
-  std::string physical(std::string base, std::string_view text, size_t floor = 0);
+  std::string physical(const Thread& t, std::string base, std::string_view text, size_t floor = 0);
   const Thread* running(const Thread& t, int64_t id) const;
   uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
   bool no_storage(feign_activity& a, uint32_t path);
