@@ -105,7 +105,9 @@ class Tmp(tempfile.TemporaryDirectory):
 
 def main(tests):
     """Runs functions test_* of a module; prints a line for each that fails or is skipped."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it, and so would all that is run here
+    # What a shell starts in the background, or nohup does, ignores them, and so would all that is run here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     passed = failed = skipped = 0
     wanted = sys.argv[1:]
     for name, function in sorted(tests.items()):
