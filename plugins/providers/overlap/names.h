@@ -39,10 +39,10 @@ struct Claim {
   There was = There::kUnknown;  // by what the calls before it said
   There in = There::kUnknown;   // whether the directory that the name is in is there
   Holds holds = kAnything;
-  uint32_t text = 0;  // the name as it was given, if that is another one (Names::below)
-  int32_t bytes = 0;  // that it holds, or more of them
-  int32_t entry = 0;  // of the name that was made or removed in it, or found
-  int32_t held = -1;  // by what the calls before it said; less than 0: not known
+  uint32_t text = 0;      // the name as it was given, if that is another one (Names::below)
+  int32_t bytes = 0;      // that it holds, or more of them
+  int32_t entry = 0;      // of the name that was made or removed in it, or found
+  int32_t held = -1;      // by what the calls before it said; less than 0: not known
   bool full = false;      // of a directory: a name is in it afterwards
   bool replaces = false;  // a directory that was there had nothing in it (rename(2))
   bool missed = false;    // of a directory: it, or the name in it, was not found
@@ -104,8 +104,8 @@ inline Claims claims(Effect effect, const feign_activity& a) {
   if (a.path == 0 || (!ok && !exists && a.result != -ENOENT)) return {};
   // What makes or removes a name finds the directory that it is in, or does not.
   const Claim there = {a.path, kYes, kYes}, gone = {a.path, kYes, kNo, kUnknown, kYes},
-              missing = {a.path, kNo, kNo},
-              found = {a.path, kYes, kYes, kUnknown, kYes}, nowhere = {a.path, kNo, kNo, kUnknown, kNo};
+              missing = {a.path, kNo, kNo}, found = {a.path, kYes, kYes, kUnknown, kYes},
+              nowhere = {a.path, kNo, kNo, kUnknown, kNo};
   const auto made = [](uint32_t name, There before) {
     return Claim{name, before, kYes, kUnknown, kYes};
   };
