@@ -112,42 +112,50 @@ class Resolve {
     std::shared_ptr<Process> process;
   };
 
+  // Streams, and what each call does (resolve.cc).
   Thread& thread_of(uint32_t stream);
   Thread& begin(uint32_t stream);
   void child(Record& r, const Thread& parent, uint64_t shared);
   void pause(feign_activity& a, Thread& t);
-  bool part_of_tracked(feign_activity& a, Thread& t, Effect effect);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
+  bool part_of_tracked(feign_activity& a, Thread& t, Effect effect);
 
-  uint32_t absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
-  void works_in(Thread& t, uint32_t hint);
-  static void moves(const Thread& t, uint32_t directory, bool gone);
+  // Calls that open, name or copy files (calls.cc).
+  void open(Record& r, Thread& t, Effect effect);
+  void open_again(feign_activity& a, Thread& t, const Description& what);
+  void path_call(Record& r, Thread& t, Effect effect);
+  void data(feign_activity& a, Description* d, Effect effect);
+  void copy(Record& r, Thread& t);
+
+  // What descriptors stand for (descriptors.cc).
+  Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
+  void release(Description* d, std::vector<uint64_t>* ended);
+  void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
+  void send(const feign_activity& a, Thread& t);
+  void receive(const feign_activity& a, Thread& t);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
   bool is_another(const Description& d, uint32_t hint);
   void connected(Description& d, std::string_view what);
   void fill(feign_activity& a, const Description* d);
-  void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
-  void release(Description* d, std::vector<uint64_t>* ended);
-  Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
-  void send(const feign_activity& a, Thread& t);
-  void receive(const feign_activity& a, Thread& t);
   static std::shared_ptr<Table> copy_of(const Table& table);
   void close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended);
-  void open(Record& r, Thread& t, Effect effect);
-  void open_again(feign_activity& a, Thread& t, const Description& what);
-  void path_call(Record& r, Thread& t, Effect effect);
-  void data(feign_activity& a, Description* d, Effect effect);
+
+  // Names (paths.cc).
+  uint32_t absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
+  std::string physical(const Thread& t, std::string base, std::string_view text, size_t floor = 0);
+  uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
+  const Thread* running(const Thread& t, int64_t id) const;
+  static void moves(const Thread& t, uint32_t directory, bool gone);
+  void works_in(Thread& t, uint32_t hint);
+  bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
+  bool no_storage(feign_activity& a, uint32_t path);
+  bool names_storage(feign_activity& a, uint32_t said);
   void renamed(uint32_t from, uint32_t to);
   void removed(uint32_t directory);
   uint32_t named(uint32_t directory, bool gone);
-  std::string physical(const Thread& t, std::string base, std::string_view text, size_t floor = 0);
-  const Thread* running(const Thread& t, int64_t id) const;
-  uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
-  bool no_storage(feign_activity& a, uint32_t path);
-  bool names_storage(feign_activity& a, uint32_t said);
-  bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
-  void copy(Record& r, Thread& t);
+
+  // Files in memory (memory.cc).
   const char* memory_call(Record& r, Thread& t, Effect effect);
   void map(Memory& m, uint64_t address, uint64_t length, Mapping* mapping, uint64_t offset);
   void unmap(Memory& m, uint64_t address, uint64_t length);

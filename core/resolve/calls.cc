@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+// What calls that open, name or copy files do.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/path.h"
+#include "resolve/path_rules.h"
+#include "resolve/resolve.h"
+
+namespace feign {
+
+void Resolve::open(Record& r, Thread& t, Effect effect) {
+  feign_activity& a = r.a;
+  const uint32_t hint = a.file, said = std::exchange(a.path2, 0);
+  opened_ = a.result >= 0 && is_path(tables_.strings.text(said));
+  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
+  if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
+  if (effect == Effect::kFopen || effect == Effect::kFreopen) a.mode = 0666;  // fopen(3)
+  if (effect == Effect::kTmpfile) {
+    a.path = tables_.strings.intern("/tmp");
+    a.flags = O_TMPFILE | O_RDWR | O_EXCL;
+    a.mode = 0600;
+  }
+  a.mode &= ~t.place->umask;
+  const std::string_view text = tables_.strings.text(a.path);
+  uint32_t in_root = 0;
+  if (a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT))  // openat2: "/" is the directory
+    in_root = absolute(t, a.handle, hint, tables_.strings.intern("."));
+  if (in_root != 0) {
+    in_root = names_.canonical(in_root, true);
+    names_.links_lead_from(in_root);
+    const std::string root(tables_.strings.text(in_root));
+    in_root = tables_.strings.intern(clean_path(physical(t, root, text, root.size())));
+  }
+  const bool up = text.find("..") != std::string_view::npos;
+  const bool odd = (a.result == -ENOTDIR && no_directory(t, a.handle, hint)) ||
+                   form_decides(a, Effect::kOpen, text);
+  a.marks |= FEIGN_AS_NAMED(components(text), 0);
+  const bool on = leads_on(a, Effect::kOpen, text);
+  a.path = odd ? 0 : in_root != 0 ? in_root : absolute(t, a.handle, hint, a.path);
+  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
+  // ".." may be behind a link that nothing has told of yet, unless it leads up from where that is.
+  const bool unnamed = (a.flags & O_TMPFILE) == O_TMPFILE;
+  if (up && a.path != 0 && opened_ && !unnamed && !(ups_first(text) && hint != 0 && told_))
+    a.path = said;
+  if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
+    a.path = 0;  // ".." behind a name that is not there
+  a.handle = 0;
+  a.file = 0;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  const bool through = follow && (a.value_count == 0 ||
+                                  !(a.values[0] & (RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS)));
+  Description* open = nullptr;
+  if (through && a.path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
+      a.path = path;
+  if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) && open->file != 0 &&
+      names_.at(names_.canonical(open->path, true)) != open->file)
+    return open_again(a, t, *open);
+  uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
+  // A descriptor, executable or the like of a process, which only the tracer tells.
+  if (feign_activity kernels{}, files{}; through && a.result >= 0 && path != 0 &&
+                                         is_path(tables_.strings.text(said)) &&
+                                         no_storage(kernels, path) && names_storage(files, said)) {
+    path = a.path = said;
+    a.flags &= ~uint32_t{O_CREAT};  // it was there
+  }
+  // Found elsewhere than its name says: a link that was there before.
+  const bool found =
+      through && opened_ && path != 0 && in_root == 0 && t.place->root == 0 && !unnamed;
+  if (feign_activity one{}, other{};
+      found && path != said && names_storage(one, path) && names_storage(other, said)) {
+    a.path2 = names_.link_between(a.path, follow, said);
+    if (a.path2 != 0) {
+      if (const feign_activity link = names_.readlink_for(a); link.path != 0) {
+        (void)names_.apply(link, Effect::kReadlink);
+        names_.assume(link);
+      }
+      path = names_.canonical(a.path, follow);
+    }
+  }
+  if (t.place->root != 0 || in_root != 0) a.path = path;
+  if (path != 0 && is_disk(tables_.strings.text(path)))
+    a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is
+  uint32_t marks = 0;
+  if (path == 0 || no_storage(a, path)) {
+    a.marks |= FEIGN_NOT_A_FILE;
+    marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
+  } else {
+    const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
+    a.file = touched.file;
+    if (found) names_.has_no_links(said);
+    // What the call around it made, it made by this one.
+    const bool for_outer = touched.file != 0 && touched.file == t.made && (a.flags & O_CREAT);
+    if (touched.created || (for_outer && a.result >= 0)) a.marks |= FEIGN_CREATES;
+    if (touched.file != 0 && a.result >= 0) {
+      Namespace::File& f = names_.file(touched.file);
+      if (f.type == Namespace::Type::kDirectory) marks |= FEIGN_DIRECTORY;
+      if (f.type == Namespace::Type::kFifo || f.type == Namespace::Type::kOther)
+        marks |= FEIGN_NOT_A_FILE;
+      if (f.type == Namespace::Type::kUnknown) f.type = Namespace::Type::kFile;
+    }
+  }
+  if (a.result < 0) return;
+  Description* d = describe(marks, path, a.file, a.flags);
+  d->said = said;
+  const bool stdio = effect == Effect::kFopen || effect == Effect::kFreopen;
+  if (stdio && (a.flags & O_APPEND) && !(a.flags & O_RDWR)) {  // mode "a" starts at the end
+    d->at_end = true;
+    d->offset = a.file != 0 ? names_.file(a.file).size : 0;
+  }
+  install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
+  const bool appends = (a.flags & O_APPEND) != 0;
+  if (a.file != 0 && (appends || left_.contains(a.file))) {
+    Left& left = left_[a.file];
+    left.offset = 0;
+    left.appends = appends;
+  }
+  a.handle = d->handle;
+  a.marks |= marks;
+  if (effect != Effect::kFreopen && !t.table->unclosed.empty()) {
+    a.handle2 = t.table->unclosed.back();
+    t.table->unclosed.pop_back();
+  }
+}
+
+// By way of a descriptor (/proc/self/fd/N), of a file that has no name by now, or whose name
+// another one has.
+void Resolve::open_again(feign_activity& a, Thread& t, const Description& what) {
+  a.handle2 = what.handle;
+  a.file = what.file;
+  a.path = 0;
+  if (a.result < 0) return;
+  if (a.flags & O_TRUNC) names_.file(a.file).size = 0;
+  Description* const d =
+      describe(what.marks & FEIGN_DIRECTORY, what.path, what.file, a.flags & ~uint32_t{O_CREAT});
+  a.handle = d->handle;
+  a.marks |= d->marks;
+  install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
+}
+
+void Resolve::path_call(Record& r, Thread& t, Effect effect) {
+  feign_activity& a = r.a;
+  const uint32_t hint = a.file;
+  a.file = 0;
+  // Of both names.
+  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
+  if (a.path == 0) {  // AT_EMPTY_PATH, or no path at all: the descriptor's file
+    if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, 0, a.path2);
+    a.handle2 = 0;
+    Description* d = find(t, a.handle, hint);
+    fill(a, d);
+    if (effect == Effect::kLink && a.result == -ENOTDIR && a.path2 != 0) {
+      a.path2 = 0;
+      return;
+    }
+    if (effect == Effect::kLink && a.result >= 0 && d != nullptr && d->file != 0 && a.path2 != 0)
+      names_.link(d->file, a.path2);
+    // A descriptor of the link itself (O_PATH): the link's name tells as much.
+    if (effect == Effect::kReadlink && d != nullptr && a.path != 0 &&
+        !(d->marks & FEIGN_NOT_A_FILE)) {
+      a.handle = 0;
+      a.file = names_.apply(a, effect).file;
+    }
+    return;
+  }
+  if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
+  if ((a.result == -ENOTDIR &&
+       (no_directory(t, a.handle, hint) || no_directory(t, a.handle2, 0))) ||
+      form_decides(a, effect, tables_.strings.text(a.path)) ||
+      (a.path2 != 0 && effect != Effect::kSymlink &&
+       form_decides(a, effect, tables_.strings.text(a.path2)))) {
+    a.path = a.handle = a.handle2 = 0;
+    a.marks |= FEIGN_NOT_A_FILE;
+    return;
+  }
+  const std::string_view text = tables_.strings.text(a.path);
+  const bool up = text.find("..") != std::string_view::npos;
+  const bool on = leads_on(a, effect, text);
+  a.marks |= FEIGN_AS_NAMED(components(text), 0);
+  if (effect == Effect::kLink || effect == Effect::kRename) {
+    a.marks |= FEIGN_AS_NAMED(0, components(tables_.strings.text(a.path2)));
+    a.path2 = absolute(t, a.handle2, 0, a.path2);
+  }
+  a.path = absolute(t, a.handle, hint, a.path);
+  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
+  a.handle = a.handle2 = 0;
+  const bool lost = a.path == 0 || ((effect == Effect::kLink || effect == Effect::kRename) &&
+                                    a.path2 == 0);  // from a directory that nothing tells
+  if (lost || (up && a.result == -ENOENT && names_.at(a.path) != 0)) {  // behind no name
+    a.path = a.path2 = 0;
+    a.marks |= FEIGN_NOT_A_FILE;
+    return;
+  }
+  Description* open = nullptr;
+  if (!(a.marks & FEIGN_NOFOLLOW) && a.path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
+      a.path = path;
+  // By way of its descriptor: the file may have no name, or another one by now.
+  if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) &&
+      (effect == Effect::kLink || effect == Effect::kChmod || effect == Effect::kAttr ||
+       effect == Effect::kStat || effect == Effect::kStatat || effect == Effect::kAccess ||
+       effect == Effect::kTruncate || effect == Effect::kGetXattr || effect == Effect::kSetXattr ||
+       effect == Effect::kRemoveXattr)) {
+    fill(a, open);
+    if (effect == Effect::kTruncate && a.result >= 0 && open->file != 0)
+      names_.file(open->file).size = a.length;
+    if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
+      names_.link(open->file, a.path2);
+    return;
+  }
+  if (no_storage(a, a.path)) return;
+  const uint32_t from = names_.canonical(a.path, false);
+  const uint32_t to = a.path2 != 0 ? names_.canonical(a.path2, false) : 0;
+  if (t.place->root != 0) {  // whoever replays has another root
+    a.path = (a.marks & FEIGN_NOFOLLOW) ? from : names_.canonical(a.path, true);
+    if (effect == Effect::kLink || effect == Effect::kRename) a.path2 = to;
+  }
+  const Namespace::Touched touched = names_.apply(a, effect);
+  a.file = touched.file;
+  if (touched.created) a.marks |= FEIGN_CREATES;
+  if (touched.file == 0) return;
+  const Namespace::Type type = names_.file(touched.file).type;
+  if (type == Namespace::Type::kDirectory) a.marks |= FEIGN_DIRECTORY;
+  // What was renamed onto a link ends what that led to.
+  const bool replaces = effect == Effect::kRename && touched.file2 != 0 &&
+                        names_.file(touched.file2).type == Namespace::Type::kSymlink;
+  if (type == Namespace::Type::kSymlink || replaces) a.marks |= FEIGN_SYMLINK;
+  const bool removes = effect == Effect::kRmdir || effect == Effect::kUnlinkat;
+  if (removes && a.result >= 0 && type == Namespace::Type::kDirectory) removed(from);
+  if (effect == Effect::kRename && a.result >= 0) {
+    if (touched.file2 != 0 && touched.file2 != touched.file && !(a.flags & RENAME_EXCHANGE) &&
+        names_.file(touched.file2).type == Namespace::Type::kDirectory)
+      removed(to);
+    if (a.flags & RENAME_EXCHANGE) {
+      const uint32_t aside = tables_.strings.intern("//exchange");
+      renamed(from, aside);
+      renamed(to, from);
+      renamed(aside, to);
+    } else {
+      renamed(from, to);
+    }
+  }
+  if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).size = a.length;
+}
+
+void Resolve::data(feign_activity& a, Description* d, Effect effect) {
+  if (d == nullptr || (d->marks & FEIGN_NOT_A_FILE)) return;
+  const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+  const bool writes =
+      effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2;
+  const bool second = effect == Effect::kPread2 || effect == Effect::kPwrite2;
+  const bool positional = effect == Effect::kPread || effect == Effect::kPwrite ||
+                          (second && a.offset != FEIGN_NO_OFFSET);
+  if (second) a.mode = positional ? 0 : 1;  // for the replayer: at its own offset
+  Namespace::File* f = d->file != 0 ? &names_.file(d->file) : nullptr;
+  if (!positional && d->at_end) a.marks |= FEIGN_APPENDS;
+  if (!positional && done != 0) d->at_end = d->at_end && writes;
+  constexpr uint32_t kRwfAppend = 16, kRwfNoAppend = 32;
+  const uint32_t flags = second ? a.flags : 0;
+  const bool appends = (d->flags & O_APPEND) && (flags & kRwfNoAppend) == 0;
+  if (writes && (appends || (flags & kRwfAppend))) {
+    a.marks |= FEIGN_APPENDS;
+    a.offset = f != nullptr ? f->size : d->offset;
+    if (!positional && done != 0) {
+      d->offset = a.offset + done;
+      d->at_end = true;
+    }
+  } else if (!positional) {
+    a.offset = d->offset;
+    d->offset += done;
+  }
+  if (f != nullptr && done != 0) f->size = std::max(f->size, a.offset + done);
+}
+
+// Bytes from one descriptor to another; an end that is a pipe or socket is none of ours.
+void Resolve::copy(Record& r, Thread& t) {
+  feign_activity& a = r.a;
+  const bool tells_offsets = a.value_count != 0;
+  const uint64_t at_in = a.value_count > 0 ? a.values[0] : FEIGN_NO_OFFSET;
+  const uint64_t at_out = a.value_count > 1 ? a.values[1] : FEIGN_NO_OFFSET;
+  const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+  const uint32_t hint = a.file;
+  const auto file_only = [](Description* d) {
+    return d != nullptr && !(d->marks & FEIGN_NOT_A_FILE) ? d : nullptr;
+  };
+  Description* from = file_only(find(t, a.handle, hint));
+  Description* to = file_only(find(t, a.handle2, 0));
+  fill(a, from != nullptr ? from : to);
+  a.handle = from != nullptr ? from->handle : 0;
+  a.handle2 = to != nullptr ? to->handle : 0;
+  uint64_t in = 0, out = 0;
+  if (from != nullptr) in = at_in != FEIGN_NO_OFFSET ? at_in : from->offset;
+  if (to != nullptr) {
+    Namespace::File* f = to->file != 0 ? &names_.file(to->file) : nullptr;
+    out = at_out != FEIGN_NO_OFFSET ? at_out : to->offset;
+    if ((to->flags & O_APPEND) && f != nullptr) out = f->size;
+    if (at_out == FEIGN_NO_OFFSET && done != 0) to->offset = out + done;
+    if (f != nullptr && done != 0) f->size = std::max(f->size, out + done);
+  }
+  if (from != nullptr && at_in == FEIGN_NO_OFFSET) from->offset = in + done;
+  a.offset = from != nullptr ? in : out;
+  if (tells_offsets || to != nullptr)
+    r.set_values(std::array<uint64_t, 4>{at_in, at_out, to != nullptr ? to->file : 0, out});
+}
+
+}  // namespace feign

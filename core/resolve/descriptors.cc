@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// Descriptors and what they stand for: open file descriptions, sockets' connections, messages that
+// bring descriptors.
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "resolve/resolve.h"
+
+namespace feign {
+
+Resolve::Description* Resolve::describe(uint32_t marks, uint32_t path, uint32_t file,
+                                        uint32_t flags) {
+  if (free_.empty()) {
+    pool_.push_back(std::make_unique<Description>());
+    free_.push_back(pool_.back().get());
+  }
+  Description* d = free_.back();
+  free_.pop_back();
+  *d = Description{++last_handle_, file, path, flags, 0, marks};
+  return d;
+}
+
+void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
+  if (--d->refs != 0) return;
+  if (d->fd >= 0)
+    if (const auto at = left_.find(d->file); at != left_.end() && at->second.found == d)
+      at->second = {nullptr, d->offset, at->second.appends};
+  if (ended != nullptr && (!(d->marks & FEIGN_NOT_A_FILE) || d->file != 0))
+    ended->push_back(d->handle);
+  free_.push_back(d);
+}
+
+void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec) {
+  ++d->refs;
+  Descriptor& at = t.table->map[fd];
+  if (at.description != nullptr) {
+    if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
+      t.table->unclosed.push_back(at.description->handle);
+    if (!said_guess_ && at.description->said == 0) {
+      said_guess_ = true;
+      log(FEIGN_LOG_INFO,
+          tables_.notes.emplace_back(
+              "the trace lacks calls that close descriptors: what dup and fork made of them is not "
+              "known where it lacks these, too (strace: -y tells it, or -e "
+              "trace=file,desc,process)"));
+    }
+    release(at.description, nullptr);
+  }
+  at = {d, close_on_exec};
+}
+
+// Descriptors that a message brings to another process stand for the same open files there.
+void Resolve::send(const feign_activity& a, Thread& t) {
+  constexpr size_t kMost = 64;  // whoever gets them may not be traced
+  Sent& s = sent_.emplace_back();
+  s.file = a.file;
+  s.by = a.handle;
+  for (uint32_t i = 0; i < a.value_count; ++i) {
+    if (a.values[i] == FEIGN_NO_OFFSET) continue;  // said of the message when it came
+    const auto at = t.table->map.find(static_cast<int32_t>(a.values[i]));
+    Description* const d = at != t.table->map.end() ? at->second.description : nullptr;
+    if (d != nullptr) ++d->refs;
+    s.descriptions.push_back(d);
+  }
+  if (sent_.size() <= kMost) return;
+  for (Description* d : sent_.front().descriptions)
+    if (d != nullptr) release(d, nullptr);
+  sent_.pop_front();
+}
+
+// Which message it is, a pair of sockets tells: the other end was given it. Else it is the first
+// that has as many. What was sent to somebody who was not traced is not what came from another one.
+// FEIGN_NO_OFFSET at the end stands for those that there was no room for.
+void Resolve::receive(const feign_activity& a, Thread& t) {
+  const bool cut = a.values[a.value_count - 1] == FEIGN_NO_OFFSET;
+  const size_t came = a.value_count - (cut ? 1 : 0);
+  auto best = sent_.end();
+  for (auto s = sent_.begin(); s != sent_.end(); ++s) {
+    const bool known = a.file != 0 && s->file != 0, pair = known && s->file == a.file;
+    const size_t sent = s->descriptions.size();
+    if ((cut ? sent <= came : sent != came) || (known && !pair) ||
+        (s->by != 0 && s->by == a.handle))
+      continue;
+    if (pair || best == sent_.end()) best = s;
+    if (pair) break;
+  }
+  if (best == sent_.end()) return;
+  for (size_t i = 0; i < best->descriptions.size(); ++i) {
+    Description* const d = best->descriptions[i];
+    if (d == nullptr) continue;
+    if (i < came)
+      install(t, static_cast<int32_t>(a.values[i]), d, (a.flags & MSG_CMSG_CLOEXEC) != 0);
+    release(d, nullptr);
+  }
+  sent_.erase(best);
+}
+
+// The description behind a recorded descriptor. One whose opening was not seen is described by what
+// the tracer says it is (`hint`), if it says anything.
+Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
+  const int32_t fd = FEIGN_FD_OF(handle);
+  if (handle == 0 || handle == FEIGN_CWD || fd < 0) return nullptr;
+  const auto at = t.table->map.find(fd);
+  if (at != t.table->map.end()) {
+    Description* const d = at->second.description;
+    if (hint == 0) return d;
+    if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE)) connected(*d, tables_.strings.text(hint));
+    if (!told_ || d->path == hint || d->said == hint || !is_another(*d, hint)) return d;
+  }
+  if (!found_open_) return nullptr;  // the kernel said that it is none
+  return found_open(t, fd, hint);
+}
+
+// Whether what the tracer says of a descriptor tells that it is not what it was known to be: a
+// close, dup or the like is missing in the trace.
+bool Resolve::is_another(const Description& d, uint32_t hint) {
+  const bool is_file = (d.marks & FEIGN_NOT_A_FILE) == 0;
+  if (is_file && d.said == 0 && !(d.marks & FEIGN_INHERITED)) return false;
+  feign_activity device{};
+  if (!tables_.strings.text(hint).starts_with('/') || no_storage(device, hint)) return is_file;
+  if (d.path != 0 && names_.canonical(d.path, true) == names_.canonical(hint, true)) return false;
+  const uint32_t file = names_.at(names_.canonical(hint, true));
+  return file != 0 && file != d.file;
+}
+
+Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
+  constexpr int32_t kStandard = 2;  // processes inherit them from each other
+  const std::string_view what = tables_.strings.text(hint);
+  feign_activity device{};
+  const bool file = names_storage(device, hint);
+  uint32_t identity = 0;
+  if (file) {
+    identity = names_.found(hint, Namespace::Type::kUnknown);
+  } else if (what.starts_with("pipe:[")) {  // the same number is the same pipe
+    uint32_t& known = pipes_[hint];
+    if (known == 0) known = names_.nameless();
+    identity = known;
+  }
+  Left* const left = file && identity != 0 ? &left_[identity] : nullptr;
+  // One behind standard output and standard error: "> log 2>&1".
+  const int32_t before = left != nullptr && left->found != nullptr ? left->found->fd : -1;
+  if (before >= 0 && before <= kStandard && fd <= kStandard && (before == fd || before * fd != 0)) {
+    install(t, fd, left->found, false);
+    return left->found;
+  }
+  Description* d =
+      describe(FEIGN_INHERITED | device.marks | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
+               what.empty() || what[0] != '/' ? 0 : hint, identity, 0);
+  if (left != nullptr) {
+    d->fd = fd;
+    d->flags = left->appends ? O_APPEND : 0;
+    d->offset = left->offset;
+    left->found = d;
+  }
+  install(t, fd, d, false);
+  if (identity == 0) connected(*d, what);
+  return d;
+}
+
+// Which connection a socket is an end of, by what the tracer says (strace -yy, our own capture):
+// "TCP:[10.0.0.1:40000->10.0.0.2:80]", "TCPv6:[[::1]:40000->[::1]:80]", or, by the numbers of both
+// ends' sockets, "UNIX-STREAM:[12->34,"/run/name"]"; of one that nobody accepted yet, the first of
+// them alone.
+void Resolve::connected(Description& d, std::string_view what) {
+  constexpr size_t kMostEnds = size_t{1} << 17;  // then all are forgotten
+  const bool internet = what.starts_with("TCP");
+  if (!internet && !what.starts_with("UNIX-STREAM:") && !what.starts_with("UNIX-SEQPACKET:"))
+    return;
+  const size_t begin = what.find(":["), end = what.rfind(']');
+  if (begin == what.npos || end == what.npos || end <= begin + 2) return;
+  what = what.substr(begin + 2, end - begin - 2);
+  if (!internet) what = what.substr(0, what.find(','));
+  const size_t arrow = what.find("->");
+  if (internet && arrow == what.npos) return;  // it listens, or is not connected yet
+  const auto name = [](std::string_view text) {
+    constexpr std::string_view kMapped = "[::ffff:";  // the other end may be an IPv4 socket
+    if (text.starts_with(kMapped) && text.find('.') != text.npos) {
+      std::string plain(text.substr(kMapped.size()));
+      if (const size_t bracket = plain.find(']'); bracket != plain.npos) plain.erase(bracket, 1);
+      return plain;
+    }
+    return std::string(text);
+  };
+  std::string own = name(what.substr(0, arrow)), other;
+  if (arrow != what.npos) {
+    other = name(what.substr(arrow + 2));
+    if (internet) {  // the same address may be an end of many
+      const std::string both = own + '>' + other;
+      other = other + '>' + own;
+      own = both;
+    }
+  }
+  if (ends_.size() > kMostEnds) ends_.clear();
+  End& mine = ends_[own];
+  if (mine.identity == 0 || (internet && mine.taken)) {  // new, or the addresses came again
+    const auto theirs = internet || other.empty() ? ends_.end() : ends_.find(other);
+    mine.identity = theirs != ends_.end() ? theirs->second.identity : names_.nameless();
+    if (!other.empty() && theirs == ends_.end()) ends_[other] = {mine.identity, false};
+  }
+  mine.taken = true;
+  d.file = mine.identity;
+  d.marks |= FEIGN_BOTH_WAYS;
+}
+
+void Resolve::fill(feign_activity& a, const Description* d) {
+  a.handle = 0;
+  a.file = 0;
+  if (d == nullptr) {
+    if (found_open_) a.marks |= FEIGN_NOT_A_FILE;
+    return;
+  }
+  a.handle = d->handle;
+  a.file = d->file;
+  a.path = d->path;
+  a.marks |= d->marks;
+}
+
+std::shared_ptr<Resolve::Table> Resolve::copy_of(const Table& table) {
+  auto own = std::make_shared<Table>();
+  own->map = table.map;
+  for (auto& [fd, d] : own->map) ++d.description->refs;
+  return own;
+}
+
+void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended) {
+  for (auto at = table.map.begin(); at != table.map.end();) {
+    if (only_on_exec && !at->second.close_on_exec) {
+      ++at;
+      continue;
+    }
+    release(at->second.description, ended);
+    at = table.map.erase(at);
+  }
+  ended->insert(ended->end(), table.unclosed.begin(), table.unclosed.end());
+  table.unclosed.clear();
+}
+
+}  // namespace feign

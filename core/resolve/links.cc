@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// Symbolic links that no call of the trace made: names that turn out to be some, what was learned
+// of them before, and what only a tracer's word tells of them.
+#include <string>
+#include <utility>
+
+#include "base/path.h"
+#include "resolve/namespace.h"
+
+namespace feign {
+
+// A name turns out to be a link after it was used: what was learned is of the file behind it.
+uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
+  const uint32_t old = slots_[slot].file;
+  // An open with O_CREAT made what is behind it, if anything.
+  const bool made = files_[old].created && slots_[slot].born;
+  const uint32_t link = new_file(Type::kSymlink, made, made);
+  files_[link].target = target;
+  files_[link].initial_path = files_[old].initial_path;
+  files_[link].links = 1;
+  slots_[slot].file = link;
+  if (target == 0) {  // where it leads is not known
+    files_[old].initial_path = 0;
+    return link;
+  }
+  ++links_;
+  links_changed();
+  const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  const bool circle = behind == slot || below(behind, slot);
+  if (circle || slots_[behind].file != 0) {
+    is_same(old, circle ? 0 : behind);
+    if (!circle) join_children(slot, behind);
+    return link;
+  }
+  const Type type = files_[old].type;
+  if (type == Type::kSymlink || (type == Type::kUnknown && !files_[old].followed)) {
+    // What was met is the link.
+    files_[link].nowhere = files_[old].nowhere;
+    files_[link].followed = files_[old].followed;
+    is_same(old, slot);
+    tell_behind(slot, behind);
+    return link;
+  }
+  if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
+  if (slots_[behind].state == State::kNoFile && files_[old].type == Type::kUnknown)
+    files_[old].type = Type::kDirectory;
+  slots_[behind].file = old;
+  slots_[behind].state = State::kPresent;
+  files_[old].initial_path = slots_[behind].path;
+  join_children(slot, behind);
+  return link;
+}
+
+// A target of its own: others of that length are others. What lies there would be one name too many
+// where the trace lists directories, so that it gets one that no trace knows.
+uint32_t Namespace::unknown_target(uint32_t link, size_t length) {
+  std::string target(length, 'x'), number;
+  for (uint32_t n = link; number.empty() || n != 0; n /= 36)
+    number.insert(number.begin(), "0123456789abcdefghijklmnopqrstuvwxyz"[n % 36]);
+  if (number.size() < length) target.replace(length - number.size(), number.size(), number);
+  for (const std::string_view place : {"/.links/", "/."})  // the second, if it must be short
+    if (number.size() + place.size() <= length) {
+      target.replace(0, place.size(), place);
+      break;
+    }
+  return strings_.intern(target);
+}
+
+// What is removed as a file, or refused to be removed as a directory, and is a directory to calls
+// that follow links: a link.
+uint32_t Namespace::no_file_nor_directory(uint32_t slot) {
+  const uint32_t file = slots_[slot].file;
+  const File& f = files_[file];
+  bool names = f.type == Type::kDirectory && f.followed && may_be_link(slot);
+  for (uint32_t c = slots_[slot].first_child; c != 0; c = slots_[c].next_sibling)
+    names = names || (slots_[c].file != 0 && !files_[slots_[c].file].guessed);
+  if (!names || f.created) {
+    no_directory(slot);
+    return file;
+  }
+  const uint32_t link = link_found(slot, unknown_target(file));
+  files_[link].assumed = true;
+  return link;
+}
+
+// Where a link leads whose target was assumed.
+void Namespace::told(uint32_t slot, uint32_t target) {
+  files_[slots_[slot].file].assumed = false;
+  const uint32_t was = slot_of(canonical(slots_[slot].path, true));
+  leads_to(slot, target);
+  const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  if (was == slot) {  // of a circle: then the other is in it
+    if (behind != slot) (void)circle(behind);
+    return;
+  }
+  if (std::exchange(files_[slots_[slot].file].by_open, false)) {  // then what it leads to is a link
+    if (was != behind && may_be_link(behind) && !below(was, behind) && !below(slot, behind))
+      read_link(behind, slots_[was].path);
+    return;
+  }
+  if (was == behind || below(behind, was) || below(was, behind)) return;
+  if (slots_[behind].file == 0) {
+    if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
+    move(was, behind, Moved::kAlways);
+  } else {
+    is_same(slots_[was].file, behind);
+    join_children(was, behind);
+  }
+}
+
+// ---- links that only an open tells --------------------------------------------------------------
+
+// Whether it may be one that was there before, as far as calls tell.
+bool Namespace::may_be_link(uint32_t slot) const {
+  const Slot& s = slots_[slot];
+  const File& f = files_[s.file];
+  if (s.parent == 0 || s.no_link || s.born || (s.file == 0 && s.state == State::kAbsent))
+    return false;
+  return !f.created && f.type != Type::kFifo && (f.type != Type::kSymlink || f.target == 0);
+}
+
+// What an open told to be a link is none: then a directory that it is in is, if the names are the
+// same. Where it is.
+uint32_t Namespace::link_above(uint32_t slot) {
+  const uint32_t file = slots_[slot].file, parent = slots_[slot].parent;
+  if (!files_[file].by_open || files_[file].type == Type::kDirectory) return slot;
+  const std::string_view name = strings_.text(slots_[slot].path);
+  const std::string target(strings_.text(files_[file].target));
+  const size_t slash = target.rfind('/');
+  if (slash == target.npos || name.substr(name.rfind('/')) != target.substr(slash) ||
+      !may_be_link(parent)) {
+    is_no_link(slot);
+    files_[file].type = Type::kUnknown;
+    return slot;
+  }
+  files_[file].initial_path = 0;
+  used_by_.erase(file);
+  slots_[slot].file = 0;
+  slots_[slot].state = State::kUnknown;
+  links_changed();
+  read_link(parent, strings_.intern(slash == 0 ? "/" : target.substr(0, slash)));
+  return slot_of(canonical(slots_[slot].path, false));
+}
+
+// A link that leads to itself: the last name that nothing is known of, up from this one. False if
+// there is none, or if a circle is known already.
+bool Namespace::circle(uint32_t slot) {
+  uint32_t found = 0;
+  for (uint32_t s = slot; s != 0; s = slots_[s].parent) {
+    const File& f = files_[slots_[s].file];
+    if (f.type == Type::kSymlink && f.target != 0) return true;
+    const bool unknown =
+        slots_[s].file == 0 ? slots_[s].state == State::kUnknown
+                            : f.type == Type::kSymlink || (f.type == Type::kUnknown && !f.followed);
+    if (found == 0 && unknown && may_be_link(s)) found = s;
+  }
+  if (found == 0) return false;
+  const std::string_view path = strings_.text(slots_[found].path);
+  const uint32_t name = strings_.intern(std::string(path.substr(path.rfind('/') + 1)));
+  read_link(found, name);
+  files_[slots_[found].file].by_open = false;
+  return true;
+}
+
+// Of the names that may be links the first behind which both paths are the same: folders are links
+// more often than all that is in them.
+uint32_t Namespace::link_between(uint32_t path, bool follow, uint32_t real) {
+  for (uint32_t s = slot_of(real); s != 0; s = slots_[s].parent)
+    if (files_[slots_[s].file].by_open)
+      return strings_.intern("/." + std::string(strings_.text(real)));
+  const std::string name(strings_.text(canonical(path, follow)));
+  const std::string there(strings_.text(slots_[slot_of(real)].path));
+  if (name == there) return 0;
+  std::string told;
+  for (size_t n = name.size(), r = there == "/" ? 0 : there.size(); n > 1;) {
+    const std::string_view link(name.data(), n), target(there.data(), r);
+    const bool itself = target.starts_with(link) && (r == n || there[n] == '/');
+    if ((follow || n != name.size()) && !itself && may_be_link(slot_of_text(link))) {
+      told = r != 0 ? target : "/";
+      told += "/.";
+      told += name.substr(n);
+    }
+    const size_t slash = name.rfind('/', n - 1);
+    const size_t slash2 = r != 0 ? there.rfind('/', r - 1) : there.npos;
+    if (slash2 == there.npos || link.substr(slash) != target.substr(slash2)) break;
+    n = slash;
+    r = slash2;
+  }
+  return told.empty() ? 0 : strings_.intern(told);
+}
+
+feign_activity Namespace::readlink_for(const feign_activity& open) {
+  feign_activity a{};
+  const LinkTold told = link_told(strings_.text(open.path2));
+  if (told.target.empty()) {
+    for (uint32_t s = slot_of_text(clean_path(told.rest)); s != 0; s = slots_[s].parent)
+      if (files_[slots_[s].file].by_open) is_no_link(s);
+    return a;
+  }
+  const std::string_view name =
+      strings_.text(canonical(open.path, (open.marks & FEIGN_NOFOLLOW) == 0));
+  if (!told.target.starts_with('/') || !name.ends_with(told.rest) ||
+      told.rest.size() >= name.size())
+    return a;
+  const std::string link(name.substr(0, name.size() - told.rest.size())), target(told.target);
+  a.path = strings_.intern(link);
+  a.path2 = strings_.intern(clean_path(target));
+  a.result = static_cast<int64_t>(target.size());
+  a.marks = FEIGN_NOFOLLOW;
+  return a;
+}
+
+void Namespace::assume(const feign_activity& readlink) {
+  File& link = files_[slots_[slot_of(readlink.path)].file];
+  if (link.type == Type::kSymlink && link.target == readlink.path2)
+    link.assumed = link.by_open = opens_told_ = true;
+}
+
+void Namespace::read_link(uint32_t slot, uint32_t target) {
+  feign_activity a{};
+  a.path = slots_[slot].path;
+  a.path2 = target;
+  a.marks = FEIGN_NOFOLLOW;
+  (void)applied(a, Effect::kReadlink);
+  assume(a);
+}
+
+// A name by way of what an open told of.
+void Namespace::goes_by_links(uint32_t path) {
+  if (canonical(path, false) == path) return;
+  const std::string text(strings_.text(path));
+  for (size_t at = text.find('/', 1); at != text.npos; at = text.find('/', at + 1)) {
+    const uint32_t above = canonical(strings_.intern(text.substr(0, at)), false);
+    const uint32_t file = slots_[slot_of(above)].file;
+    if (!files_[file].by_open) continue;
+    used_by_[file].insert(strings_.intern(std::string(strings_.text(above)) + text.substr(at)));
+  }
+}
+
+// It is a directory: the names in it by which something else was found are links, then.
+void Namespace::is_no_link(uint32_t slot) {
+  const uint32_t file = slots_[slot].file;
+  const std::string directory(strings_.text(slots_[slot].path));
+  const std::string target(strings_.text(files_[file].target));
+  files_[file].type = Type::kDirectory;
+  files_[file].target = 0;
+  files_[file].assumed = files_[file].by_open = false;
+  slots_[slot].no_link = true;
+  links_changed();
+  const auto used = used_by_.find(file);
+  if (used == used_by_.end()) return;
+  const std::set<uint32_t> names = std::move(used->second);
+  used_by_.erase(used);
+  for (const uint32_t name : names) {
+    const std::string text(strings_.text(name));
+    if (!text.starts_with(directory + "/")) continue;  // it was renamed since
+    const size_t end = std::min(text.find('/', directory.size() + 1), text.size());
+    const uint32_t link = slot_of_text(std::string_view(text).substr(0, end));
+    const std::string to = target + text.substr(directory.size(), end - directory.size());
+    if (may_be_link(link)) read_link(link, strings_.intern(clean_path(to)));
+    if (files_[slots_[link].file].by_open && end != text.size())
+      used_by_[slots_[link].file].insert(name);
+  }
+}
+
+void Namespace::has_no_links(uint32_t path) {
+  if (canonical(path, true) != path) return;
+  for (uint32_t s = slot_of(path); s != 0 && !slots_[s].no_link; s = slots_[s].parent)
+    slots_[s].no_link = true;
+}
+
+// It is what is in that slot, and known under its name.
+void Namespace::is_same(uint32_t file, uint32_t slot) {
+  if (file == 0 || file == slots_[slot].file) return;
+  files_[file].initial_path = 0;
+  files_[file].same = slots_[slot].file;
+}
+
+// Two names of one directory: what was learned of names below the one is of those below the other.
+void Namespace::join_children(uint32_t from, uint32_t to) {
+  for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {
+    if (slots_[c].file == 0 && slots_[c].state == State::kUnknown) continue;  // nothing is known
+    const uint32_t there = slot_below(to, c), file = slots_[c].file, other = slots_[there].file;
+    const uint32_t target = files_[file].target, other_target = files_[other].target;
+    if (slots_[c].state == State::kNoFile) no_file(there);
+    if (there == from) {  // a link to the directory that it is in
+      is_same(file, there);
+      join_children(c, to);
+    } else if (other != 0) {
+      if (target != 0 && other_target == 0) (void)link_found(there, target);
+      if (file != 0 && target == 0 && other_target != 0) (void)link_found(c, other_target);
+      is_same(slots_[c].file, there);
+      if (target == 0 && other_target == 0) join_children(c, there);
+    } else if (file != 0 && (slots_[there].state != State::kAbsent || slots_[there].missed ||
+                             files_[file].created)) {
+      if (slots_[there].state == State::kNoFile && files_[file].type == Type::kUnknown)
+        files_[file].type = Type::kDirectory;
+      slots_[there].born = slots_[c].born;
+      files_[file].nowhere |= slots_[there].missed;
+      move(c, there, Moved::kAlways);
+    } else {
+      if (slots_[c].state == State::kAbsent && slots_[there].state != State::kAbsent) {
+        slots_[there].state = State::kAbsent;
+        slots_[there].missed = slots_[c].missed;
+      }
+      if (slots_[c].state != State::kAbsent) join_children(c, there);
+    }
+  }
+}
+
+}  // namespace feign

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// Names as calls give them, made absolute: working directories, /proc/self/fd/N, chroot.
+#include <algorithm>
+#include <string>
+
+#include "base/path.h"
+#include "resolve/path_rules.h"
+#include "resolve/resolve.h"
+
+namespace feign {
+
+// Goes up from where links lead to, not from their names, but not beyond the first `floor` bytes of
+// the base; for paths with "..".
+std::string Resolve::physical(const Thread& t, std::string base, std::string_view text,
+                              size_t floor) {
+  for (std::string_view part; !(part = take_component(text)).empty();) {
+    if (part != "..") {
+      base += '/';
+      base += part;
+      continue;
+    }
+    base = clean_path(base);
+    const uint32_t meant = behind_proc(t, base, nullptr);
+    base = tables_.strings.text(
+        names_.canonical(meant != 0 ? meant : tables_.strings.intern(base), true));
+    if (base.size() != floor) base.resize(std::min(base.rfind('/'), base.size()));
+  }
+  return base;
+}
+
+// A thread of that id that has not ended, by the one that names it; null if the trace has none.
+const Resolve::Thread* Resolve::running(const Thread& t, int64_t id) const {
+  feign_stream_info info = tables_.streams.info(t.now);
+  if (id == info.process || id == info.thread) return &t;
+  info.thread = id;
+  info.again = 0;  // as the provider numbers it
+  const uint32_t stream = tables_.streams.find(info);
+  if (stream >= threads_.size()) return nullptr;
+  const Thread& found = threads_[stream];
+  return found.known && !found.ended ? &found : nullptr;
+}
+
+// Names below /proc and /dev that stand for what a process has open, or for where it is: the name
+// that is meant, 0 if it is none of these.
+// Where it is a descriptor itself, `open` gets what is behind it.
+uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Description** open) {
+  if (text.size() < 8 || (text[1] != 'p' && text[1] != 'd')) return 0;
+  std::string_view rest = text;
+  const auto take = [&](std::string_view prefix) {
+    if (!rest.starts_with(prefix)) return false;
+    rest.remove_prefix(prefix.size());
+    return true;
+  };
+  uint32_t base = 0;
+  const Thread* of = &t;
+  const auto number = [&]() -> int32_t {
+    int32_t n = 0;
+    size_t digits = 0;
+    while (digits < rest.size() && digits < 9 && rest[digits] >= '0' && rest[digits] <= '9')
+      n = n * 10 + (rest[digits++] - '0');
+    rest.remove_prefix(digits);
+    return digits != 0 ? n : -1;
+  };
+  const auto thread = [&] {
+    const int32_t id = number();
+    of = id >= 0 && take("/") ? running(t, id) : nullptr;
+    return of != nullptr;
+  };
+  const auto descriptor = [&] {
+    const auto at = of->table->map.find(number());
+    if (at == of->table->map.end()) return;
+    base = named(at->second.description->path, at->second.description->gone);
+    if (rest.empty() && open != nullptr) *open = at->second.description;
+  };
+  if (take("/dev/fd/")) {
+    descriptor();
+  } else if (text == "/dev/stdin" || text == "/dev/stdout" || text == "/dev/stderr") {
+    rest = text == "/dev/stdin" ? "0" : text == "/dev/stdout" ? "1" : "2";
+    descriptor();
+  } else if (take("/proc/") && (take("self/") || take("thread-self/") || thread()) &&
+             (!take("task/") || thread())) {
+    if (take("fd/"))
+      descriptor();
+    else if (take("cwd"))
+      base = named(of->place->path, of->place->gone);
+    else if (take("root"))
+      base = of->place->root != 0 ? of->place->root : tables_.strings.intern("/");
+  }
+  if (base == 0 || (!rest.empty() && rest[0] != '/')) return 0;
+  return rest.empty() ? base
+                      : tables_.strings.intern(clean_path(std::string(tables_.strings.text(base)) +
+                                                          std::string(rest)));
+}
+
+// What the tracer says of the working directory counts where no call tells it, what the provider
+// takes for granted where nothing does.
+void Resolve::moves(const Thread& t, uint32_t directory, bool gone) {
+  t.place->path = directory;
+  t.place->gone = gone;
+}
+
+void Resolve::works_in(Thread& t, uint32_t hint) {
+  if (hint == 0) return;
+  if (told_ && is_path(tables_.strings.text(hint))) names_.has_no_links(hint);
+  if (hint == t.place->path) return;
+  if (t.place->path == 0 || (told_ && !moves_seen_)) {
+    t.place->path = hint;
+    return;
+  }
+  if (!told_ || t.place->gone) return;
+  // It went there by a link that no call told. (What an open found tells that, too.)
+  const uint32_t named = names_.canonical(t.place->path, true);
+  if (named != hint && !names_.is_without_links(named)) {
+    if (!opened_) t.place->path = hint;
+    return;
+  }
+  // In another directory than calls say, and not in the same under a name that it had: it left what
+  // it shared with others, by a call that is missing (strace -e trace=%process has no unshare).
+  const uint32_t there = names_.at(names_.canonical(hint, true));
+  if (there == 0 || there == names_.at(named)) return;
+  if (t.place.use_count() > 1) t.place = std::make_shared<Place>(*t.place);
+  t.place->path = hint;
+}
+
+uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {
+  // Longer than any that a program got to: trees that deep are kept account of no more.
+  constexpr size_t kLongest = size_t{16} << 10;
+  const std::string_view text = tables_.strings.text(path);
+  if (text.empty() || text.size() > kLongest) return 0;
+  const bool by_links = names_.has_links() || t.place->root != 0 || text.starts_with("/proc/") ||
+                        text.starts_with("/dev/");
+  const bool up = by_links && text.find("..") != std::string_view::npos;
+  if (text[0] == '/') {
+    if (t.place->root != 0) {  // ".." does not lead out of it
+      std::string whole(tables_.strings.text(t.place->root));
+      whole += clean_path(text);
+      return tables_.strings.intern(clean_path(whole));
+    }
+    if (up) return tables_.strings.intern(clean_path(physical(t, "", text)));
+    if (path < cleaned_.size() && cleaned_[path] != 0) return cleaned_[path];
+    const uint32_t clean = tables_.strings.intern(clean_path(text));
+    if (path >= cleaned_.size()) cleaned_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
+    return cleaned_[path] = clean;
+  }
+  uint32_t base = 0;
+  bool gone = false;
+  if (base_handle == FEIGN_CWD || base_handle == 0) {
+    works_in(t, hint);
+    base = t.place->path;
+    gone = t.place->gone;
+  } else {
+    const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
+    const bool known = at != t.table->map.end();
+    base = known ? at->second.description->path : hint;
+    gone = known && at->second.description->gone;
+    if (base == 0) return 0;  // of no directory at all, or of one that nothing tells
+  }
+  base = named(base, gone);
+  if (up) {
+    const size_t floor = t.place->root != 0 ? tables_.strings.text(t.place->root).size() : 0;
+    return tables_.strings.intern(
+        clean_path(physical(t, std::string(tables_.strings.text(base)), text, floor)));
+  }
+  uint32_t& joined = joined_[uint64_t{base} << 32 | path];
+  if (joined == 0) {
+    if (tables_.strings.text(base).size() + text.size() > kLongest) return 0;
+    std::string whole(tables_.strings.text(base));
+    whole += '/';
+    whole += text;
+    joined = tables_.strings.intern(clean_path(whole));
+  }
+  if (gone && joined == base) return 0;  // itself, which no name leads to
+  return joined;
+}
+
+// Whether a directory descriptor is none: paths from it are refused, whatever they are.
+bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
+  const Description* const d = find(t, handle, hint);
+  if (d == nullptr) return false;
+  if (d->marks & FEIGN_NOT_A_FILE) return true;
+  const Namespace::Type type = names_.file(d->file).type;  // of none: unknown
+  return type == Namespace::Type::kFile || type == Namespace::Type::kSymlink;
+}
+
+// Devices, and what the kernel makes up: not storage. (Disks are.)
+bool Resolve::no_storage(feign_activity& a, uint32_t path) {
+  const std::string_view text = tables_.strings.text(path);
+  const auto below = [&](std::string_view folder) {
+    return text.starts_with(folder) && (text.size() == folder.size() || text[folder.size()] == '/');
+  };
+  if (text.size() < 4 || (text[1] != 'p' && text[1] != 's' && text[1] != 'd')) return false;
+  if (below("/dev")) {
+    if (below("/dev/shm") || below("/dev/mqueue") || below("/dev/hugepages") || is_disk(text))
+      return false;
+  } else if (!below("/proc") && !below("/sys")) {
+    return false;
+  }
+  a.marks |= FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE;
+  return true;
+}
+
+// Whether what a tracer says of a descriptor is a file's name, and that of storage.
+bool Resolve::names_storage(feign_activity& a, uint32_t said) {
+  const std::string_view text = tables_.strings.text(said);
+  return text.starts_with('/') && !text.starts_with("/memfd:") && !no_storage(a, said);
+}
+
+// After a directory was renamed, what is open below it, and who works or has its root in it, is
+// elsewhere by name.
+void Resolve::renamed(uint32_t from, uint32_t to) {
+  const std::string old(tables_.strings.text(from));
+  const std::string target(tables_.strings.text(to));
+  const auto moved = [&](uint32_t path) -> uint32_t {
+    const std::string_view text = tables_.strings.text(path);
+    if (!text.starts_with(old) || (text.size() > old.size() && text[old.size()] != '/'))
+      return path;
+    return tables_.strings.intern(target + std::string(text.substr(old.size())));
+  };
+  for (const auto& d : pool_)
+    if (d->refs != 0 && d->path != 0) d->path = moved(d->path);
+  for (Thread& t : threads_) {
+    if (!t.known || t.ended) continue;
+    if (t.place->path != 0) t.place->path = moved(t.place->path);
+    if (t.place->root != 0) t.place->root = moved(t.place->root);
+  }
+}
+
+// Whoever is in a directory that goes, or has it open, is not in what may get its name later.
+void Resolve::removed(uint32_t directory) {
+  for (const auto& d : pool_)
+    if (d->refs != 0 && d->path == directory) d->gone = true;
+  for (Thread& t : threads_)
+    if (t.known && !t.ended && t.place->path == directory) t.place->gone = true;
+}
+
+// What names in a directory begin with: in one that is gone, as the kernel shows it, so that they
+// are missing, and ".." leads to where it was.
+uint32_t Resolve::named(uint32_t directory, bool gone) {
+  if (!gone) return directory;
+  return tables_.strings.intern(std::string(tables_.strings.text(directory)) + " (deleted)");
+}
+
+}  // namespace feign
