@@ -252,7 +252,7 @@ def test_a_thread_that_waits_in_mpi_keeps_no_other_one_waiting():
         assert r.status == 0 and r.json()["replayed"] == 6, r.err
 
 
-def replays_with(tmp, trace, code):
+def replays_with(tmp, trace, code, calls=2):
     """As recorded, with functions of MPI that are these."""
     source, library = os.path.join(tmp, "mpi.c"), os.path.join(tmp, "mpi.so")
     if shutil.which("mpicc") is None or sanitized():
@@ -263,7 +263,7 @@ def replays_with(tmp, trace, code):
     launch = command(2, "replay", trace, "--root", tmp, "--json", "--require", "1")
     at = launch.index("-np")
     r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
-    assert r.status == 0 and r.json()["replayed"] == 2, r.err + r.out
+    assert r.status == 0 and r.json()["replayed"] == calls, r.err + r.out
     return r.json()
 
 
@@ -277,6 +277,26 @@ def test_what_is_received_lies_elsewhere_than_what_is_sent():
                      "                 int tag2, MPI_Comm c, MPI_Status *s) {\n"
                      "  *(volatile char *)out = 1;\n  *(volatile char *)in = 2;\n  if (*(volatile char *)out != 1) return MPI_ERR_BUFFER;\n"
                      "  return PMPI_Sendrecv(out, n, t, to, tag, in, m, u, from, tag2, c, s);\n}\n")
+
+
+def test_calls_that_are_nearly_alike_are_told_apart():
+    """Calls are made ready once, for all that say the same: one after the other, by turns, more of them than are kept."""
+    kinds = [(size, tag) for size in (1, 2, 3, 4, 8, 9, 40, 1000) for tag in (1001, 1002, 1003, 1008, 1040)] + [(1001, 1002), (1002, 1001)]
+    order = kinds[:3] * 4 + kinds * 2 + kinds[::-1] + kinds[:1] * 3
+    with Tmp() as tmp:
+        trace = project(tmp, [send(1, size, tag) for size, tag in order], [recv(0, tag) for _, tag in order])
+        replays_with(tmp, trace,
+                     "#include <mpi.h>\n"
+                     f"static const int order[][2] = {{{', '.join(f'{{{size}, {tag}}}' for size, tag in order)}}};\n"
+                     "static int sent, received;\n"
+                     "int MPI_Send(const void *out, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {\n"
+                     "  if (tag < 1000) return PMPI_Send(out, n, t, to, tag, c);\n"
+                     "  const int *want = order[sent++];\n"
+                     "  return n == want[0] && tag == want[1] ? PMPI_Send(out, n, t, to, tag, c) : MPI_ERR_COUNT;\n}\n"
+                     "int MPI_Recv(void *in, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {\n"
+                     "  if (tag < 1000) return PMPI_Recv(in, n, t, from, tag, c, s);\n"
+                     "  const int *want = order[received++];\n"
+                     "  return tag == want[1] ? PMPI_Recv(in, n, t, from, tag, c, s) : MPI_ERR_TAG;\n}\n", 2 * len(order))
 
 
 def test_messages_of_more_than_an_int_of_bytes_are_whole():

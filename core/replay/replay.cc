@@ -113,6 +113,9 @@ class Feed {
     feign_outcome outcome;
     uint64_t latency_ns;
     bool over = false;  // and then these two tell what came of it
+    // It comes after another of its stream, and before one that does not lie in it; it waits for
+    // nobody. Then there is nothing to do around its call where there is no pause.
+    bool plain = false;
   };
   Feed(std::shared_ptr<const NativeReader> plan, NativeReader::Range range)
       : cursor_(std::move(plan), std::move(range)) {}
@@ -132,13 +135,16 @@ class Feed {
       Next& one = ahead_.back();
       one.a.values = values_.keep({one.a.values, one.a.value_count}).data();
       one.depends = depends_.keep(one.depends);
+      if (ahead_.size() > 2) look_at(&one - 1);
     }
+    next_ahead_ = ahead_.data();
+    end_ahead_ = next_ahead_ + ahead_.size();
     return {};
   }
-  // The next one; null at the end. Valid until the next call.
-  Result<Next*> next() {
-    if (at_ < ahead_.size()) {
-      Next* const next = &ahead_[at_++];
+  // The next one; null at the end, or where that failed. Valid until the next call.
+  Next* next() {
+    if (next_ahead_ != end_ahead_) {
+      Next* const next = next_ahead_++;
       // The one after it comes into the cache while this call is made.
       __builtin_prefetch(&next[1].a);
       __builtin_prefetch(&next[1].a.id);
@@ -146,13 +152,14 @@ class Feed {
     }
     stays_ = false;
     auto more = read(next_);
-    if (!more) return std::move(more.error());
-    return *more ? &next_ : nullptr;
+    if (!more) failure_ = std::move(more.error());
+    return more && *more ? &next_ : nullptr;
   }
+  std::optional<Error>& failure() { return failure_; }
   // Whether the one that was given last stays.
   bool stays() const { return stays_; }
   // Those that were given and stay.
-  std::span<const Next> given() const { return {ahead_.data(), at_}; }
+  std::span<const Next> given() const { return {ahead_.data(), next_ahead_}; }
 
  private:
   // Copies that stay where they are: of what is read ahead, all in a few pieces of memory.
@@ -180,6 +187,12 @@ class Feed {
     size_t left_ = 0;
   };
 
+  static void look_at(Next* one) {
+    const feign_activity &before = one[-1].a, &a = one->a, &after = one[1].a;
+    one->plain = before.stream == a.stream && a.stream == after.stream &&
+                 (a.marks & FEIGN_DEPENDS) == 0 && FEIGN_DEPTH(a.marks) == 0 &&
+                 FEIGN_DEPTH(after.marks) == 0 && a.start_ns + a.duration_ns <= after.start_ns;
+  }
   Result<bool> read(Next& to) {
     auto more = cursor_.next(record_, to.number);
     if (!more || !*more) return more;
@@ -192,8 +205,9 @@ class Feed {
   std::vector<Next> ahead_;
   Copies<uint64_t> values_;
   Copies<Dependency> depends_;
-  size_t at_ = 0;
+  Next *next_ahead_ = nullptr, *end_ahead_ = nullptr;
   bool stays_ = true;
+  std::optional<Error> failure_;
   Record record_{};
   Next next_{};
 };
@@ -234,10 +248,11 @@ class Worker {
   struct Stream {
     std::array<void*, kMostReplayers> contexts{};
     bool open = false;
-    bool inside = false;        // made by a call that was done: all of it is done by that
-    size_t told = 0;            // of what other ranks wait for
-    uint64_t left = 0;          // activities
-    uint64_t last_ns = 0;       // the end of its last activity
+    bool inside = false;            // made by a call that was done: all of it is done by that
+    size_t told = 0;                // of what other ranks wait for …
+    uint64_t to_tell = UINT64_MAX;  // … and the id of the first that is left
+    uint64_t left = 0;              // activities
+    uint64_t last_ns = 0;           // the end of its last activity
     uint64_t skipped_ns = 0;    // recorded time in calls that are not made: part of the next pause
     uint64_t overslept_ns = 0;  // by which pauses were too long: the next ones make up for it
     Nesting nesting;
@@ -245,7 +260,28 @@ class Worker {
   };
 
   void main();
+  // What replays of one kind have in common.
+  struct Way {
+    bool timed, paced, busy, in_turn, alone, team;
+    bool waits_in_order;  // for the others as such, not for as long as it did then
+    uint64_t rest;        // the progress line is told of this many more at once
+    uint64_t trace_begin_ns;
+    double scale;
+    uint64_t scaled(uint64_t ns) const {
+      return static_cast<uint64_t>(static_cast<double>(ns) * scale);
+    }
+  };
+  // The activity at hand.
+  struct Step {
+    Stream* stream = nullptr;
+    bool done_already = false;  // by the call that it is part of
+    uint64_t due = 0;
+  };
+  Way way() const;
   Result<void> loop(Feed& feed);
+  Result<bool> come_to(const Way& way, const Feed::Next& next, Step& step);
+  void sleep_until_due(const Way& way, const feign_activity& a, Step& step);
+  Result<void> make(const Way& way, Feed::Next& next, const Step& step);
   Result<void> open(Stream& s, const feign_activity& a);
   void close(Stream& s);
   void close(Stream& s, size_t replayer);
@@ -258,6 +294,13 @@ class Worker {
   void tell_ranks(Stream& s, uint32_t stream, uint64_t upto);
   void wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_activity& a);
   void get_ready();
+  // The main thread may look at what it does.
+  void watch(const feign_activity& a) {
+    busy_.op.store(a.op, std::memory_order_relaxed);
+    busy_.stream.store(a.stream, std::memory_order_relaxed);
+    busy_.place.store(a.place, std::memory_order_relaxed);
+    busy_.since.store(now_, std::memory_order_relaxed);
+  }
   void mark(uint64_t now) {
     if (timeline_.due(now)) timeline_.add({now, call_ns_, pause_ns_, done_});
   }
@@ -558,6 +601,7 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
   s.open = true;
   s.report.stream = a.stream;
   s.left = run_.plan->totals().by_stream[a.stream];
+  if (run_.team != nullptr) s.to_tell = 0;
   const feign_stream_info info = run_.tables.streams.info(a.stream);
   for (size_t i = 0; i < run_.replayers.size(); ++i) {
     Instance& replayer = *run_.replayers[i];
@@ -617,9 +661,12 @@ bool Worker::calls_mpi() const {
 
 // Another rank waits for some of what has ended.
 inline void Worker::tell_ranks(Stream& s, uint32_t stream, uint64_t upto) {
+  if (upto < s.to_tell) [[likely]]
+    return;
   const auto& awaited = run_.team->ranks.awaited(stream);
   for (; s.told < awaited.size() && awaited[s.told].id <= upto; ++s.told)
     run_.team->ranks.passed(awaited[s.told].rank, stream, awaited[s.told].id);
+  s.to_tell = s.told < awaited.size() ? awaited[s.told].id : UINT64_MAX;
 }
 
 // The message may be there already, or come soon; later the processor is left to others.
@@ -771,142 +818,175 @@ void Worker::count(const Feed::Next& over) {
   }
 }
 
-Result<void> Worker::loop(Feed& feed) {
+Worker::Way Worker::way() const {
   const ReplayOptions& options = run_.options;
-  const bool thinks = options.pace == Pace::kThink, timed = options.pace == Pace::kTimed;
-  const bool paced = thinks || timed, busy = options.passing() == Compute::kBusy;
-  const bool in_turn = run_.in_turn, alone = run_.workers.size() == 1;
-  const bool team = run_.team != nullptr;
-  // In recorded order a stream waits for the others as such, not for as long as it did then.
-  const bool waits_in_order = options.order == Order::kTrace && run_.many;
-  const uint64_t rest = paced ? 0 : 255;  // the progress line is told of this many more at once
-  const uint64_t trace_begin = run_.plan->totals().first_ns;
-  const auto scaled = [&](uint64_t ns) {
-    return static_cast<uint64_t>(static_cast<double>(ns) * options.scale);
-  };
+  const bool timed = options.pace == Pace::kTimed, paced = timed || options.pace == Pace::kThink;
+  return {.timed = timed,
+          .paced = paced,
+          .busy = options.passing() == Compute::kBusy,
+          .in_turn = run_.in_turn,
+          .alone = run_.workers.size() == 1,
+          .team = run_.team != nullptr,
+          .waits_in_order = options.order == Order::kTrace && run_.many,
+          .rest = paced ? 0u : 255u,
+          .trace_begin_ns = run_.plan->totals().first_ns,
+          .scale = options.scale};
+}
 
+// When an activity is due, and the pause until then.
+void Worker::sleep_until_due(const Way& way, const feign_activity& a, Step& step) {
+  Stream& s = *step.stream;
+  if (way.timed) {
+    const uint64_t begin = std::min(a.start_ns, way.trace_begin_ns);
+    step.due = run_.anchor_ns + way.scaled(a.start_ns - begin);
+  } else {
+    // What it waits for now is not waited for a second time as it was then.
+    const bool waits = (a.marks & FEIGN_DEPENDS) != 0 || way.waits_in_order;
+    const uint64_t before = a.compute_ns + (waits ? 0 : a.sync_ns);
+    step.due = s.last_ns + way.scaled(before + (way.waits_in_order ? 0 : s.skipped_ns));
+    s.skipped_ns = 0;
+    if (step.due > now_) {
+      const uint64_t less = std::min(s.overslept_ns, step.due - now_);
+      step.due -= less;
+      s.overslept_ns -= less;
+    }
+  }
+  if (step.due <= now_) return;
+  const uint64_t from = now_;
+  const uint64_t computes = (a.marks & FEIGN_ASLEEP) ? 0 : way.scaled(a.compute_ns);
+  if (!way.busy || step.due - now_ > computes)
+    now_ = run_.pause.until(way.busy ? step.due - computes : step.due, run_.stopping, sleeps_);
+  if (now_ < step.due) now_ = run_.pause.compute(step.due, run_.stopping, sleeps_);
+  if (now_ > step.due)
+    s.overslept_ns = std::min(s.overslept_ns + (now_ - step.due), kMostMadeUp_ns);
+  s.report.pause_ns += now_ - from;
+  pause_ns_ += now_ - from;
+  mark(now_);
+}
+
+// All that comes before an activity's call: its stream begins, pauses, waits for others. False: the
+// replay ends.
+Result<bool> Worker::come_to(const Way& way, const Feed::Next& next, Step& step) {
+  const feign_activity& a = next.a;
+  if (step.stream == nullptr || a.stream != step.stream->report.stream) {
+    step.stream = &streams_[run_.places[a.stream].slot];
+    if (!step.stream->open)
+      if (auto done = open(*step.stream, a); !done) return std::move(done.error());
+  }
+  Stream& s = *step.stream;
+  if (way.team) tell_ranks(s, a.stream, a.id - 1);
+  const bool depends = (a.marks & FEIGN_DEPENDS) != 0;
+  step.done_already = s.inside || s.nesting.done_already(a);
+  if (step.done_already && run_.tables.ops.info(a.op)->kind == FEIGN_KIND_PROCESS) [[unlikely]]
+    run_.makes_inside(a.id);
+  step.due = 0;
+  if (!step.done_already) {
+    s.nesting.before(a, s.skipped_ns);
+    if (way.paced) sleep_until_due(way, a, step);
+  }
+  if (way.team) watch(a);
+  if (way.in_turn) wait_for_turn(next.number, s, a);
+  if (depends) wait_for_others(next, s);
+  if (run_.stopping.load(std::memory_order_relaxed)) return false;
+  // In the log no call starts before what it waits for ended, though that was in between the
+  // clock's last reading and the look at it.
+  if (activities_ && depends) [[unlikely]]
+    now_ = run_.now_after();
+  return true;
+}
+
+// The call, and what is known of it afterwards.
+inline Result<void> Worker::make(const Way& way, Feed::Next& next, const Step& step) {
+  const feign_activity& a = next.a;
+  Stream& s = *step.stream;
+  feign_outcome& outcome = next.outcome;
+  outcome = {sizeof outcome, FEIGN_DONE, 0, nullptr};
+  if (step.done_already) {
+    outcome.doing = FEIGN_SKIPPED;
+    outcome.why = "done by the call that it is part of";
+  } else {
+    const Run::Doer& doer = run_.doers[a.op];
+    const feign_status status = doer.execute(doer.self, s.contexts[doer.slot], &a, &outcome);
+    // Left behind in that call: what it was part of is gone.
+    while (run_.abandoned.load(std::memory_order_acquire)) [[unlikely]] pause();
+    if (status < 0) [[unlikely]]
+      return run_.replayers[doer.slot]->failure(status).within(run_.tables.place(a.place));
+  }
+  const uint64_t end = run_.now();
+  if (!way.alone) gate.open(a.id);
+  --s.left;
+  if (way.team) {
+    tell_ranks(s, a.stream, s.left == 0 ? Gate::kAll : a.id);
+    busy_.since.store(0, std::memory_order_relaxed);
+  }
+  if (way.in_turn) {
+    Run::Turn& turn = run_.turns[(next.number + 1) % run_.turns.size()];
+    turn.by.store(number_, std::memory_order_relaxed);
+    turn.gate.open(next.number + 1);
+  }
+  const uint64_t begin = now_, latency = end - begin;
+  now_ = s.last_ns = last_ns_ = end;
+  last_stream_ = a.stream;
+  next.latency_ns = latency;
+  next.over = true;
+  if (outcome.doing != FEIGN_SKIPPED) {
+    call_ns_ += latency;
+    if (activities_) [[unlikely]]
+      activities_->add({begin, latency, a.offset, a.length, outcome.result, a.id, a.stream, a.op,
+                        a.file, a.path});
+    if (way.timed && outcome.doing != FEIGN_EMULATED)
+      s.report.lateness.add(begin > step.due ? begin - step.due : 0);
+    if ((outcome.result == -ENOSPC || outcome.result == -EDQUOT) && a.result >= 0 &&
+        !(a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED))) [[unlikely]]
+      full(a, outcome);
+  }
+  ++done_;
+  if ((done_ & way.rest) == 0) run_.done.fetch_add(way.rest + 1, std::memory_order_relaxed);
+  mark(end);
+  return {};
+}
+
+Result<void> Worker::loop(Feed& feed) {
+  const Way way = this->way();
   uint64_t mine = 0;
   for (const uint32_t stream : numbers_) mine += run_.plan->totals().by_stream[stream];
-  const size_t readers = run_.workers.size() * (team ? run_.team->ranks.size() : 1);
+  const size_t readers = run_.workers.size() * (way.team ? run_.team->ranks.size() : 1);
   if (auto done = feed.read_ahead(std::min(mine, kReadAhead / readers + 1)); !done) return done;
   get_ready();
   now_ = run_.now();
-  uint32_t current = 0;
-  Stream* s = nullptr;
-  while (true) {
-    auto next = feed.next();
-    if (!next) return std::move(next.error());
-    if (*next == nullptr || run_.stopping.load(std::memory_order_relaxed)) break;
-    const feign_activity& a = (*next)->a;
-    const uint64_t number = (*next)->number;
-    // There may be ids between the last one and this: of what was dropped.
-    if (!alone) gate.open(a.id - 1);
-    if (a.stream != current) {
-      current = a.stream;
-      s = &streams_[run_.places[current].slot];
-      if (!s->open)
-        if (auto done = open(*s, a); !done) return done;
-    }
-    if (team) tell_ranks(*s, a.stream, a.id - 1);
-    const feign_op_info* info = run_.tables.ops.info(a.op);
-    const bool depends = (a.marks & FEIGN_DEPENDS) != 0;
-
-    const bool done_already = s->inside || s->nesting.done_already(a);
-    if (done_already && info->kind == FEIGN_KIND_PROCESS) [[unlikely]]
-      run_.makes_inside(a.id);
-    if (!done_already) s->nesting.before(a, s->skipped_ns);
-    uint64_t due = 0;
-    if (paced && !done_already) {
-      if (timed) {
-        due = run_.anchor_ns + scaled(a.start_ns - std::min(a.start_ns, trace_begin));
-      } else {
-        // What it waits for now is not waited for a second time as it was then.
-        const uint64_t before = a.compute_ns + (depends || waits_in_order ? 0 : a.sync_ns);
-        due = s->last_ns + scaled(before + (waits_in_order ? 0 : s->skipped_ns));
-        s->skipped_ns = 0;
-        if (due > now_) {
-          const uint64_t less = std::min(s->overslept_ns, due - now_);
-          due -= less;
-          s->overslept_ns -= less;
-        }
-      }
-      if (due > now_) {
-        const uint64_t from = now_;
-        const uint64_t computes = (a.marks & FEIGN_ASLEEP) ? 0 : scaled(a.compute_ns);
-        if (!busy || due - now_ > computes)
-          now_ = run_.pause.until(busy ? due - computes : due, run_.stopping, sleeps_);
-        if (now_ < due) now_ = run_.pause.compute(due, run_.stopping, sleeps_);
-        if (now_ > due) s->overslept_ns = std::min(s->overslept_ns + (now_ - due), kMostMadeUp_ns);
-        s->report.pause_ns += now_ - from;
-        pause_ns_ += now_ - from;
-        mark(now_);
-      }
-    }
-    if (team) {
-      busy_.op.store(a.op, std::memory_order_relaxed);
-      busy_.stream.store(a.stream, std::memory_order_relaxed);
-      busy_.place.store(a.place, std::memory_order_relaxed);
-      busy_.since.store(now_, std::memory_order_relaxed);
-    }
-    if (in_turn) wait_for_turn(number, *s, a);
-    if (depends) wait_for_others(**next, *s);
+  const bool straight = !way.paced && !way.in_turn;
+  Step step;
+  while (Feed::Next* const next = feed.next()) {
     if (run_.stopping.load(std::memory_order_relaxed)) break;
-    // In the log no call starts before what it waits for ended, though that was in between the
-    // clock's last reading and the look at it.
-    if (activities_ && depends) [[unlikely]]
-      now_ = run_.now_after();
-
-    feign_outcome& outcome = (*next)->outcome;
-    outcome = {sizeof outcome, FEIGN_DONE, 0, nullptr};
-    if (done_already) {
-      outcome.doing = FEIGN_SKIPPED;
-      outcome.why = "done by the call that it is part of";
+    const feign_activity& a = next->a;
+    // There may be ids between the last one and this: of what was dropped.
+    if (!way.alone) gate.open(a.id - 1);
+    const bool plain = straight && next->plain && !step.stream->inside;
+    if (plain) {
+      step.done_already = false;
+      if (way.team) {
+        tell_ranks(*step.stream, a.stream, a.id - 1);
+        watch(a);
+      }
     } else {
-      const Run::Doer& doer = run_.doers[a.op];
-      const feign_status status = doer.execute(doer.self, s->contexts[doer.slot], &a, &outcome);
-      // Left behind in that call: what it was part of is gone.
-      while (run_.abandoned.load(std::memory_order_acquire)) [[unlikely]] pause();
-      if (status < 0)
-        return run_.replayers[doer.slot]->failure(status).within(run_.tables.place(a.place));
+      auto going = come_to(way, *next, step);
+      if (!going) return std::move(going.error());
+      if (!*going) break;
     }
-    const uint64_t end = run_.now();
-    if (!alone) gate.open(a.id);
-    if (team) {
-      tell_ranks(*s, a.stream, s->left == 1 ? Gate::kAll : a.id);
-      busy_.since.store(0, std::memory_order_relaxed);
-    }
-    if (in_turn) {
-      Run::Turn& turn = run_.turns[(number + 1) % run_.turns.size()];
-      turn.by.store(number_, std::memory_order_relaxed);
-      turn.gate.open(number + 1);
-    }
-    const uint64_t begin = now_, latency = end - begin;
-    now_ = s->last_ns = last_ns_ = end;
-    last_stream_ = a.stream;
-
-    ++done_;
-    if (outcome.doing != FEIGN_SKIPPED) {
-      call_ns_ += latency;
-      if (activities_) [[unlikely]]
-        activities_->add({begin, latency, a.offset, a.length, outcome.result, a.id, a.stream, a.op,
-                          a.file, a.path});
-      if (timed && outcome.doing != FEIGN_EMULATED)
-        s->report.lateness.add(begin > due ? begin - due : 0);
-      if ((outcome.result == -ENOSPC || outcome.result == -EDQUOT) && a.result >= 0 &&
-          !(a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED))) [[unlikely]]
-        full(a, outcome);
-    }
-    (*next)->latency_ns = latency;
-    (*next)->over = true;
-    if (!feed.stays()) count(**next);
-    if (!done_already) s->nesting.after(a, outcome.doing == FEIGN_SKIPPED, depends, s->skipped_ns);
-    mark(end);
-    if (--s->left == 0) {
-      close(*s);
+    if (auto done = make(way, *next, step); !done) [[unlikely]]
+      return done;
+    if (plain) continue;
+    if (!feed.stays()) count(*next);
+    Stream& s = *step.stream;
+    if (!step.done_already)
+      s.nesting.after(a, next->outcome.doing == FEIGN_SKIPPED, (a.marks & FEIGN_DEPENDS) != 0,
+                      s.skipped_ns);
+    if (s.left == 0) {
+      close(s);
       now_ = run_.now();
     }
-    if ((done_ & rest) == 0) run_.done.fetch_add(rest + 1, std::memory_order_relaxed);
   }
+  if (feed.failure()) return std::move(*feed.failure());
   return {};
 }
 

@@ -112,11 +112,11 @@ void send(Stream& s, uint32_t op) {
     case FEIGN_MPI_IBSEND:
       return buffered(s, p, d);
     case FEIGN_MPI_SEND:
-      return s.answer(MPI_Send(d.at, d.count, d.type, p.rank, p.tag, p.comm));
+      return s.make([=] { return MPI_Send(d.at, d.count, d.type, p.rank, p.tag, p.comm); });
     case FEIGN_MPI_SSEND:
-      return s.answer(MPI_Ssend(d.at, d.count, d.type, p.rank, p.tag, p.comm));
+      return s.make([=] { return MPI_Ssend(d.at, d.count, d.type, p.rank, p.tag, p.comm); });
     case FEIGN_MPI_RSEND:  // that its receive is there cannot be known here
-      return s.answer(MPI_Send(d.at, d.count, d.type, p.rank, p.tag, p.comm));
+      return s.make([=] { return MPI_Send(d.at, d.count, d.type, p.rank, p.tag, p.comm); });
     case FEIGN_MPI_ISSEND: {
       const int status = MPI_Issend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q);
       return begun(s, status, q);
@@ -160,7 +160,8 @@ void receive(Stream& s, uint32_t op) {
                       : piece(s, false, s.a->length, s.args->count, s.args->type);
   MPI_Request q = MPI_REQUEST_NULL;
   if (op == FEIGN_MPI_RECV)
-    return s.answer(MPI_Recv(d.at, d.count, d.type, p.rank, p.tag, p.comm, MPI_STATUS_IGNORE));
+    return s.make(
+        [=] { return MPI_Recv(d.at, d.count, d.type, p.rank, p.tag, p.comm, MPI_STATUS_IGNORE); });
   if (op == FEIGN_MPI_RECV_INIT) {
     s.answer(MPI_Recv_init(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
     if (q != MPI_REQUEST_NULL) remember(s, q, true);
@@ -179,8 +180,10 @@ void send_receive(Stream& s) {
   const Piece in = piece(s, false, s.known(s.args->size2, FEIGN_UNKNOWN), s.args->count2,
                          s.args->count2 == kAbsent ? kAbsent : s.args->type2);
   if (to.comm == from.comm)
-    return s.answer(MPI_Sendrecv(out.at, out.count, out.type, to.rank, to.tag, in.at, in.count,
-                                 in.type, from.rank, from.tag, to.comm, MPI_STATUS_IGNORE));
+    return s.make([=] {
+      return MPI_Sendrecv(out.at, out.count, out.type, to.rank, to.tag, in.at, in.count, in.type,
+                          from.rank, from.tag, to.comm, MPI_STATUS_IGNORE);
+    });
 }
 
 void probe(Stream& s, uint32_t op) {

@@ -161,28 +161,29 @@ bool root_of(Stream& s, const Group& g, int& root, bool& is_root) {
 void reduce(Stream& s, uint32_t op, const Group& g, int root) {
   char *out = s.space.get(), *in = out + s.r->half;
   const Sum d = sum_of(s, s.a->length);
+  const MPI_Comm comm = g.comm;
   MPI_Request q = MPI_REQUEST_NULL;
   int status = MPI_SUCCESS;
   switch (op) {
     case FEIGN_MPI_ALLREDUCE:
-      return s.answer(MPI_Allreduce(out, in, d.count, d.type, d.op, g.comm));
+      return s.make([=] { return MPI_Allreduce(out, in, d.count, d.type, d.op, comm); });
     case FEIGN_MPI_REDUCE:
-      return s.answer(MPI_Reduce(out, in, d.count, d.type, d.op, root, g.comm));
+      return s.make([=] { return MPI_Reduce(out, in, d.count, d.type, d.op, root, comm); });
     case FEIGN_MPI_SCAN:
-      return s.answer(MPI_Scan(out, in, d.count, d.type, d.op, g.comm));
+      return s.make([=] { return MPI_Scan(out, in, d.count, d.type, d.op, comm); });
     case FEIGN_MPI_EXSCAN:
-      return s.answer(MPI_Exscan(out, in, d.count, d.type, d.op, g.comm));
+      return s.make([=] { return MPI_Exscan(out, in, d.count, d.type, d.op, comm); });
     case FEIGN_MPI_IALLREDUCE:
-      status = MPI_Iallreduce(out, in, d.count, d.type, d.op, g.comm, &q);
+      status = MPI_Iallreduce(out, in, d.count, d.type, d.op, comm, &q);
       break;
     case FEIGN_MPI_IREDUCE:
-      status = MPI_Ireduce(out, in, d.count, d.type, d.op, root, g.comm, &q);
+      status = MPI_Ireduce(out, in, d.count, d.type, d.op, root, comm, &q);
       break;
     case FEIGN_MPI_ISCAN:
-      status = MPI_Iscan(out, in, d.count, d.type, d.op, g.comm, &q);
+      status = MPI_Iscan(out, in, d.count, d.type, d.op, comm, &q);
       break;
     default:
-      status = MPI_Iexscan(out, in, d.count, d.type, d.op, g.comm, &q);
+      status = MPI_Iexscan(out, in, d.count, d.type, d.op, comm, &q);
   }
   begun(s, status, q);
 }
@@ -190,9 +191,11 @@ void reduce(Stream& s, uint32_t op, const Group& g, int root) {
 void broadcast(Stream& s, uint32_t op, const Group& g, int root) {
   Piece d = piece(s, true, s.a->length, s.args->count, s.args->type);
   if (s.r->options.comm == kOrder) d = {s.space.get(), 1, MPI_BYTE};
-  if (op == FEIGN_MPI_BCAST) return s.answer(MPI_Bcast(d.at, d.count, d.type, root, g.comm));
+  const MPI_Comm comm = g.comm;
+  if (op == FEIGN_MPI_BCAST)
+    return s.make([=] { return MPI_Bcast(d.at, d.count, d.type, root, comm); });
   MPI_Request q = MPI_REQUEST_NULL;
-  const int status = MPI_Ibcast(d.at, d.count, d.type, root, g.comm, &q);
+  const int status = MPI_Ibcast(d.at, d.count, d.type, root, comm, &q);
   begun(s, status, q);
 }
 
@@ -200,22 +203,25 @@ void broadcast(Stream& s, uint32_t op, const Group& g, int root) {
 void neighbours(Stream& s, uint32_t op, const Group& g) {
   char *out = s.space.get(), *in = out + s.r->half;
   const Piece d = each_of(s, out, s.a->length, std::max(g.in, g.out));
+  const MPI_Comm comm = g.comm;
   MPI_Request q = MPI_REQUEST_NULL;
   switch (op) {
     case FEIGN_MPI_NEIGHBOR_ALLGATHER:
-      return s.answer(MPI_Neighbor_allgather(out, d.count, d.type, in, d.count, d.type, g.comm));
+      return s.make(
+          [=] { return MPI_Neighbor_allgather(out, d.count, d.type, in, d.count, d.type, comm); });
     case FEIGN_MPI_INEIGHBOR_ALLGATHER: {
       const int status =
-          MPI_Ineighbor_allgather(out, d.count, d.type, in, d.count, d.type, g.comm, &q);
+          MPI_Ineighbor_allgather(out, d.count, d.type, in, d.count, d.type, comm, &q);
       return begun(s, status, q);
     }
     case FEIGN_MPI_NEIGHBOR_ALLTOALL:
     case FEIGN_MPI_INEIGHBOR_ALLTOALL: {
       // The length recorded is that of one.
       if (op == FEIGN_MPI_NEIGHBOR_ALLTOALL)
-        return s.answer(MPI_Neighbor_alltoall(out, d.count, d.type, in, d.count, d.type, g.comm));
+        return s.make(
+            [=] { return MPI_Neighbor_alltoall(out, d.count, d.type, in, d.count, d.type, comm); });
       const int status =
-          MPI_Ineighbor_alltoall(out, d.count, d.type, in, d.count, d.type, g.comm, &q);
+          MPI_Ineighbor_alltoall(out, d.count, d.type, in, d.count, d.type, comm, &q);
       return begun(s, status, q);
     }
     case FEIGN_MPI_NEIGHBOR_ALLGATHERV:
@@ -225,14 +231,14 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
       if (!s.r->lists || static_cast<int>(ins.of.size()) != g.in) {
         mine = told(s, out, s.a->length, g.in);
         ins = {std::vector<int>(static_cast<size_t>(g.in))};
-        MPI_Neighbor_allgather(&mine.count, 1, MPI_INT, ins.of.data(), 1, MPI_INT, g.comm);
+        MPI_Neighbor_allgather(&mine.count, 1, MPI_INT, ins.of.data(), 1, MPI_INT, comm);
       }
       Parts p(s, {}, ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLGATHERV)
         return s.answer(MPI_Neighbor_allgatherv(out, mine.count, mine.type, in, p.in, p.in_at,
-                                                p.in_type, g.comm));
+                                                p.in_type, comm));
       const int status = MPI_Ineighbor_allgatherv(out, mine.count, mine.type, in, p.in, p.in_at,
-                                                  p.in_type, g.comm, &q);
+                                                  p.in_type, comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
     default: {
@@ -240,9 +246,9 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
       Parts p(s, b.outs, b.ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLTOALLV || op == FEIGN_MPI_NEIGHBOR_ALLTOALLW)
         return s.answer(MPI_Neighbor_alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at,
-                                               p.in_type, g.comm));
+                                               p.in_type, comm));
       const int status = MPI_Ineighbor_alltoallv(out, p.out, p.out_at, p.out_type, in, p.in,
-                                                 p.in_at, p.in_type, g.comm, &q);
+                                                 p.in_at, p.in_type, comm, &q);
       return begun(s, status, q, std::move(p.all));
     }
   }
@@ -300,7 +306,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
   const auto size_of = [&](uint8_t type) { return type != kAbsent ? s.type(type).size : 0; };
   switch (op) {
     case FEIGN_MPI_BARRIER:
-      return s.answer(MPI_Barrier(comm));
+      return s.make([=] { return MPI_Barrier(comm); });
     case FEIGN_MPI_IBARRIER:
       status = MPI_Ibarrier(comm, &q);
       return begun(s, status, q);
@@ -308,7 +314,8 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_IREDUCE_SCATTER_BLOCK: {
       const Sum d = bits_of(fitting(s, in_bytes, most_each(s, most)));
       if (op == FEIGN_MPI_REDUCE_SCATTER_BLOCK)
-        return s.answer(MPI_Reduce_scatter_block(out, in, d.count, d.type, d.op, comm));
+        return s.make(
+            [=] { return MPI_Reduce_scatter_block(out, in, d.count, d.type, d.op, comm); });
       status = MPI_Ireduce_scatter_block(out, in, d.count, d.type, d.op, comm, &q);
       return begun(s, status, q);
     }
@@ -325,7 +332,9 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       return begun(s, status, q, std::move(p.all));
     }
     case FEIGN_MPI_ALLGATHER:
-      return s.answer(MPI_Allgather(out, sent.count, sent.type, in, each.count, each.type, comm));
+      return s.make([=] {
+        return MPI_Allgather(out, sent.count, sent.type, in, each.count, each.type, comm);
+      });
     case FEIGN_MPI_IALLGATHER:
       status = MPI_Iallgather(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
       return begun(s, status, q);
@@ -348,7 +357,9 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       return begun(s, status, q, std::move(p.all));
     }
     case FEIGN_MPI_ALLTOALL:
-      return s.answer(MPI_Alltoall(out, sent.count, sent.type, in, each.count, each.type, comm));
+      return s.make([=] {
+        return MPI_Alltoall(out, sent.count, sent.type, in, each.count, each.type, comm);
+      });
     case FEIGN_MPI_IALLTOALL:
       status = MPI_Ialltoall(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
       return begun(s, status, q);
@@ -372,7 +383,8 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
                             in_bytes > (s.a->length == FEIGN_UNKNOWN ? 0 : s.a->length);
       const Piece d = in_place ? got : sent;
       if (op == FEIGN_MPI_GATHER)
-        return s.answer(MPI_Gather(out, d.count, d.type, in, d.count, d.type, root, comm));
+        return s.make(
+            [=] { return MPI_Gather(out, d.count, d.type, in, d.count, d.type, root, comm); });
       status = MPI_Igather(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
       return begun(s, status, q);
     }
@@ -380,7 +392,8 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_ISCATTER: {
       const Piece d = is_root ? sent : got;
       if (op == FEIGN_MPI_SCATTER)
-        return s.answer(MPI_Scatter(out, d.count, d.type, in, d.count, d.type, root, comm));
+        return s.make(
+            [=] { return MPI_Scatter(out, d.count, d.type, in, d.count, d.type, root, comm); });
       status = MPI_Iscatter(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
       return begun(s, status, q);
     }
@@ -417,7 +430,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       break;
   }
   // Of others only the waiting for all is left.
-  if (x.request == kAbsent) return s.answer(MPI_Barrier(comm));
+  if (x.request == kAbsent) return s.make([=] { return MPI_Barrier(comm); });
   status = MPI_Ibarrier(comm, &q);
   begun(s, status, q);
 }

@@ -452,6 +452,10 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   auto& s = *static_cast<Stream*>(stream);
   s.a = a;
   s.outcome = outcome;
+  if (const Ready& ready = s.ready_for(*a); ready.is_of(*a)) {
+    s.answer(ready());
+    return FEIGN_OK;
+  }
   s.args = &r.args_of(a->op);
   if (s.space.get() == nullptr) {
     // Sent from the first half, received into the second; a receive may not know how long it is.
