@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/output.h"
+#include "cli/kinds.h"
 #include "plugin/options.h"
 #include "replay/ranks.h"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/run.h"
+#include "cli/trace_info.h"
 
 namespace feign {
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "cli/kinds.h"
 #include "cli/run.h"
 #include "cli/yaml.h"
 #include "lab/lab.h"

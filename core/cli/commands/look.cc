@@ -8,6 +8,7 @@
 #include "cli/common.h"
 #include "cli/dependencies.h"
 #include "cli/info.h"
+#include "cli/trace_info.h"
 #include "plugin/options.h"
 
 namespace feign {

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/common.h"
 #include "cli/generate.h"
+#include "cli/kinds.h"
 #include "plugin/options.h"
 
 namespace feign {

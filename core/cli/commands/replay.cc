@@ -12,6 +12,7 @@
 #include "base/output.h"
 #include "cli/command.h"
 #include "cli/common.h"
+#include "cli/kinds.h"
 #include "cli/yaml.h"
 #include "lab/command.h"
 #include "plugin/options.h"

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+#include "cli/line.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+namespace feign {
+namespace {
+
+constexpr uint32_t kProvider = FEIGN_PROVIDER;
+constexpr uint32_t kAfterProvider = FEIGN_MODIFIER | FEIGN_REPLAYER | FEIGN_WRITER;
+constexpr uint32_t kAnyRole = kProvider | kAfterProvider;
+
+Error in_place(const PluginSpec& spec, Error error) {
+  return spec.where.empty() ? std::move(error) : std::move(error).within(spec.where);
+}
+
+}  // namespace
+
+Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
+  Line line;
+  for (const PluginSpec& spec : specs) {
+    std::vector<std::string> args;
+    for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+    if (spec.name.find('/') != std::string::npos) {
+      auto all = plugins.open(spec.name, args);
+      if (!all) return in_place(spec, std::move(all.error()));
+      // A plug-in of the short form plays all of its roles; of another, the one that is missing
+      // here.
+      const bool all_of_it = all->size() == 1 || all->front().short_form;
+      const uint32_t wanted = line.providers.empty() ? kProvider : kAfterProvider;
+      bool taken = false;
+      for (const Component& c : *all) {
+        if (!all_of_it && (!(c.table->role & wanted) || taken)) continue;
+        line.of(c.table->role).push_back({c, spec});
+        taken = true;
+      }
+      if (!taken)
+        return in_place(
+            spec, Error(FEIGN_ERR_ARGUMENT, spec.name + ": offers nothing that can stand here"));
+      continue;
+    }
+    auto found = plugins.find(spec.name, line.providers.empty() ? kProvider : kAfterProvider, args);
+    if (!found) {
+      auto other = plugins.find(spec.name, kAnyRole, args);
+      if (!other) return in_place(spec, std::move(other.error()));
+      found = std::move(other);
+    }
+    line.of(found->table->role).push_back({*found, spec});
+  }
+  const auto names = [](const std::vector<Chosen>& list) {
+    std::string text;
+    for (const Chosen& c : list)
+      text += (text.empty() ? "" : ", ") + std::string(c.component.table->name);
+    return text;
+  };
+  if (line.providers.empty())
+    return Error(
+        FEIGN_ERR_ARGUMENT,
+        "no provider: the first plug-in must be one that reads a trace, such as strace,file=FILE");
+  if (line.providers.size() > 1)
+    return Error(FEIGN_ERR_ARGUMENT, "two providers (" + names(line.providers) + "): want one");
+  std::set<std::string> layers;
+  for (const Chosen& c : line.replayers) {
+    const auto& api = *static_cast<const feign_replayer*>(c.component.table->api);
+    const bool all = api.layers == nullptr && line.replayers.size() > 1;
+    bool twice = all;
+    for (const char* const* l = api.layers; l != nullptr && *l != nullptr; ++l)
+      twice |= !layers.insert(*l).second;
+    if (twice || line.replayers.size() > 4)
+      return Error(FEIGN_ERR_ARGUMENT, (line.replayers.size() == 2 ? "two" : "several") +
+                                           (" replayers (" + names(line.replayers)) +
+                                           ") serve the same layer: want one for each");
+  }
+  return line;
+}
+
+Result<void> add_depend(Line& line, PluginSpec spec, Plugins& plugins) {
+  for (const Chosen& c : line.modifiers)
+    if (std::string_view(c.component.table->name) == "depend") return {};
+  spec.name = "depend";
+  auto found = plugins.find(spec.name, FEIGN_MODIFIER);
+  if (!found) return std::move(found.error());
+  line.modifiers.push_back({*found, std::move(spec)});
+  return {};
+}
+
+PluginSpec depend_for(const Line& line, bool several) {
+  PluginSpec spec;
+  for (const Chosen& c : line.replayers) {
+    if (!several || std::string_view(c.component.table->name) != "mpi") continue;
+    bool makes = true;
+    for (const auto& option : c.spec.options) {
+      makes &= option != std::pair<std::string, std::string>("comm", "none");
+      if (option.first == "io" && option.second == "order") spec.options.push_back(option);
+    }
+    if (makes)
+      spec.options.emplace_back("rules", "handle+path+file+process+channel+threads+recorded");
+  }
+  return spec;
+}
+
+Result<std::unique_ptr<Instance>> make(const Chosen& chosen, Tables& tables,
+                                       Extensions& extensions) {
+  auto instance =
+      Instance::create(chosen.component, chosen.spec, tables, Extensions::get, &extensions);
+  if (!instance) return in_place(chosen.spec, std::move(instance.error()));
+  return instance;
+}
+
+Result<Left> make_left(const Line& line, Tables& tables, Extensions& extensions) {
+  extensions.tables = &tables;
+  Left left;
+  auto provider = make(line.providers.front(), tables, extensions);
+  if (!provider) return std::move(provider.error());
+  left.provider = std::move(*provider);
+  for (const Chosen& c : line.modifiers) {
+    auto made = make(c, tables, extensions);
+    if (!made) return std::move(made.error());
+    left.modifiers.push_back(std::move(*made));
+  }
+  return left;
+}
+
+}  // namespace feign
