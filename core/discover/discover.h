@@ -77,6 +77,8 @@ struct DiscoverReport {
 Result<DiscoverReport> discover(const DiscoverOptions& options, Plugins& plugins,
                                 const Progress& progress);
 
+// How a dependency is known: "throttling", "shown", "pattern" …
+std::string means(const Found& found);
 std::string discover_text(const DiscoverReport& report);
 std::string discover_json(const DiscoverReport& report);
 
