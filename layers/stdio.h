@@ -49,7 +49,7 @@ FILE *tmpfile(void);
 
 //@ op 5 fclose kind=close effect=close result=zero
 //@ args fd
-//@ replay c.close(a)
+//@ replay c.fclose(a)
 //@ capture result="r == 0 ? 0 : -e"
 int fclose(FILE *stream);
 

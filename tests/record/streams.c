@@ -41,6 +41,12 @@ int main(void) {
   if (none == NULL || pclose(none) != 3 << 8) return 1;
   FILE* t = tmpfile();
   fputs("t", t), fclose(t);
+  FILE* twice = fopen("c", "w"); /* its descriptor is left, the stream and its buffer are not */
+  const int left = dup(fileno(twice));
+  fputs("four", twice), fclose(twice);
+  twice = fopen("c", "r");
+  if (fread(bytes, 1, sizeof bytes, twice) != 4) return 1;
+  fclose(twice), close(left);
   remove("nothing");
   fputs("unflushed", f);
   return 0;

@@ -280,6 +280,14 @@ struct Context {
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
   }
 
+  // A stream goes, and with it what is in its buffer; a duplicate of its descriptor may stay.
+  int64_t fclose(const feign_activity& a) {
+    const bool stays = !(a.marks & FEIGN_LAST) && a.handle != 0;
+    const int64_t flushed = stays ? checked(r->descriptors.flush(a.handle)) : 0;
+    const int64_t result = close(a);
+    return flushed < 0 ? flushed : result;
+  }
+
   void give_up(uint32_t handle, bool last) {
     const int further = r->descriptors.take_further(handle);
     if (further >= 0) ::close(further);
@@ -1069,6 +1077,7 @@ struct Context {
     return file(a) != nullptr ? fd : -errno;
   }
   int64_t freopen(const feign_activity& a) {
+    if (a.handle2 != 0) (void)r->descriptors.flush(a.handle2);
     if (a.handle2 != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
     return open_stream(a);
   }

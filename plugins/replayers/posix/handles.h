@@ -117,6 +117,12 @@ class Descriptors {
     return ::close(fd);
   }
 
+  // What the stream on it, if there is one, has in its buffer.
+  int flush(uint32_t handle) {
+    FILE* const file = files_.get(handle);
+    return file != nullptr ? ::fflush(file) : 0;
+  }
+
   void add(uint32_t handle, int fd) {
     const std::lock_guard lock(mutex_);
     further_.emplace(handle, fd);
