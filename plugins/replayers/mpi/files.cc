@@ -226,17 +226,11 @@ void do_mpiio(Stream& s, uint32_t op) {
       if (at != r.files.end()) g = at->second.group;
       if (op == FEIGN_MPIIO_FILE_CLOSE && at != r.files.end()) r.files.erase(at);
     }
-    // Who opens in there what another makes comes after him: so it is made here.
-    constexpr uint32_t kCreate = 1, kExcl = 64;
-    const bool makes =
-        op == FEIGN_MPIIO_FILE_OPEN && a.path != 0 && (a.flags & (kCreate | kExcl)) == kCreate;
     if (r.options.io == kIoOrder && meets && g != nullptr && g->meeting &&
         r.options.comm != kNone) {
       if (later) return s.refuse(*g);
-      if (makes) make_file(r, MPI_COMM_SELF, r.text(a.path), O_CREAT);
       (void)meet(s, *g);
     } else if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
-      if (makes) make_file(r, g->comm, r.text(a.path), O_CREAT);
       MPI_Request request = MPI_REQUEST_NULL;
       if (!later)
         MPI_Barrier(g->comm);
