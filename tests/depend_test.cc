@@ -448,6 +448,17 @@ TEST(File, AReadThatMetTheEndComesBeforeTheFileGrows) {
   EXPECT_EQ(r.of(1), (Edges{{0, "file"}}));  // it would have seen zeros
   EXPECT_EQ(r.of(2), (Edges{{1, "file"}}));
 }
+TEST(File, WhoSawTheEndComesBeforeAllThatGoBeyondIt) {
+  Call seek{.stream = 1, .op = "lseek", .handle = 1, .file = 1, .result = 60, .flags = SEEK_END};
+  const Ran r({open_call(1, 1, 1, "/f", O_RDWR | O_CREAT, true), data(1, "pwrite64", 1, 1, 0, 60),
+               seek, data(2, "pwrite64", 2, 1, 200, 10), data(3, "pwrite64", 3, 1, 150, 10),
+               data(4, "pwrite64", 4, 1, 50, 10)},
+              only("file"));
+
+  EXPECT_EQ(r.of(3), (Edges{{2, "file"}}));
+  EXPECT_EQ(r.of(4), (Edges{{2, "file"}}));  // though the file was as long already
+  EXPECT_EQ(r.of(5), (Edges{{1, "file"}}));  // it came to that end before, too
+}
 TEST(File, AReadOfAHoleComesAfterTheWriteBehindIt) {
   Call truncate{.stream = 2, .op = "ftruncate", .handle = 2, .file = 1, .length = 10};
   const Ran r({data(1, "pwrite64", 1, 1, 0, 100), truncate, data(3, "pwrite64", 3, 1, 200, 10),

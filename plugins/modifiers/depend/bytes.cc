@@ -18,10 +18,12 @@ bool Depend::alone(File& f) {
   return false;
 }
 
-void Depend::sees_end(File& f) {
+// `end`: where, if it would have come to something else had the file gone on there.
+void Depend::sees_end(File& f, uint64_t end) {
   after(f.set, kFile);
   after(f.extends, kFile);
   f.ends.add(me_);
+  f.ends_at = std::min(f.ends_at, end);
 }
 
 // Whether all of the bytes are known to have been written by the trace.
@@ -36,7 +38,10 @@ void Depend::read(File& f, uint64_t begin, uint64_t asked, uint64_t got) {
   const bool written = reads(f, begin, asked);
   if (!f.size_changed) f.there = std::max(f.there, begin + got);
   // It came to the end of the file, or to bytes that are there since somebody wrote behind them.
-  if (got < asked || (!written && begin + got > f.there)) sees_end(f);
+  if (got < asked)
+    sees_end(f, begin + got);
+  else if (!written && begin + got > f.there)
+    sees_end(f, UINT64_MAX);
 }
 
 void Depend::write(File& f, uint64_t begin, uint64_t length, bool appends) {
@@ -53,11 +58,13 @@ void Depend::write(File& f, uint64_t begin, uint64_t length, bool appends) {
   }
 }
 
-// Writers that extend a file do each other no harm.
+// Writers that extend a file do each other no harm. Which of them does is up to who comes first, but
+// none may before those that saw an end which it is beyond.
 void Depend::extend(File& f, uint64_t end) {
-  if (end <= (f.size_known ? f.size : f.there)) return;
+  const bool extends = end > (f.size_known ? f.size : f.there);
+  if (extends || end > f.ends_at) after(f.ends, kFile);
+  if (!extends) return;
   after(f.set, kFile);
-  after(f.ends, kFile);
   f.extends.add(me_);
   f.size = std::max(f.size, end);
   f.size_changed = true;
@@ -71,6 +78,7 @@ void Depend::sizes(File& f) {
   f.set = me_;
   f.extends.clear();
   f.ends.clear();
+  f.ends_at = UINT64_MAX;
   f.size_changed = true;
 }
 
@@ -166,8 +174,10 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
     case Effect::kSeek:
     case Effect::kFseek:
     case Effect::kFtell:
-      if (appends || a.flags == SEEK_END || a.flags == SEEK_DATA || a.flags == SEEK_HOLE)
-        sees_end(file());
+      if (!appends && a.flags == SEEK_END && done >= a.offset)
+        sees_end(file(), done - a.offset);
+      else if (appends || a.flags == SEEK_END || a.flags == SEEK_DATA || a.flags == SEEK_HOLE)
+        sees_end(file(), 0);
       return;
     case Effect::kFstat:
     case Effect::kStat:

@@ -90,6 +90,7 @@ struct File {
   // Its size: calls that set it, that extend the file, and those that saw where it ends.
   Point set;
   Points extends, ends;
+  uint64_t ends_at = UINT64_MAX;  // the least of the ends that these saw
   bool size_known = false, size_changed = false;
   uint64_t size = 0;
   uint64_t there = 0;  // so many bytes were there before any call changed the size
@@ -365,7 +366,7 @@ class Depend {
   void set_size(File& f, uint64_t size, uint64_t from);
   void sizes(File& f);
   void flushed(Handle& h);
-  void sees_end(File& f);
+  void sees_end(File& f, uint64_t end);
   bool alone(File& f);
   void sent(Channel& c, uint32_t writer, uint64_t bytes);
   void received(Channel& c, uint32_t reader, uint64_t bytes);
