@@ -200,7 +200,7 @@ int MPI_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatyp
 //@ args fd offset flags:whence
 int MPI_File_seek(MPI_File fh, MPI_Offset offset, int whence);
 
-//@ op 41 MPI_File_seek_shared kind=seek result=position
+//@ op 41 MPI_File_seek_shared kind=seek does=meet result=position
 //@ args fd offset flags:whence
 int MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence);
 
