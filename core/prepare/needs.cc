@@ -466,6 +466,9 @@ void Needs::other_layer(const feign_activity& a) {
   if (a.offset == FEIGN_NO_OFFSET) return;
   const uint32_t file = own(a);
   if (file == 0) return;
+  // MPI may say that all that was asked for was read, wherever the file ends; and of a view with
+  // holes nobody knows where a part of it ends.
+  if (!third && seen(file).by_parts) return;
   if (op->kind == FEIGN_KIND_READ) by_descriptor(a, Effect::kPread, file);
   if (op->kind == FEIGN_KIND_WRITE) by_descriptor(a, Effect::kPwrite, file);
 }
@@ -533,6 +536,7 @@ void Needs::by_name(const feign_activity& a, Effect effect) {
   if (a.result < 0) return;
   if (effect == Effect::kOpen) {  // what was possible was not denied
     const uint32_t how = a.flags & O_ACCMODE;
+    seen(touched.file).by_parts |= FEIGN_DEPTH(a.marks) != 0;
     seen(touched.file).denied &= ~(how == O_RDONLY ? R_OK : how == O_WRONLY ? W_OK : R_OK | W_OK);
   }
   if (a.flags & O_DIRECTORY && effect == Effect::kOpen) seen(touched.file).directory = true;

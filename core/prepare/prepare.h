@@ -41,6 +41,7 @@ class Needs {
     // Which could not be removed, though no name in it was known: how many files were known by then.
     uint32_t not_empty = 0;
     bool changed = false;    // by the trace
+    bool by_parts = false;   // what calls of MPI-IO moved, posix calls in them tell
     bool has_holes = false;  // data tells where it is not
     uint32_t mode = 0;       // permission bits that results show
     uint32_t denied = 0;     // bits of access(2)'s kind that results show not to be there
