@@ -272,6 +272,16 @@ def test_what_ranks_do_in_collective_calls_has_its_order():
                 replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
 
 
+def test_who_reads_to_the_end_of_a_file_comes_before_who_makes_it_longer():
+    for part, ways in (("ends", ((4, ("--layer", "posix")), (2, ("--map", "block")), (3, ("--map", "cyclic")))), ("shared-ends", ((4, ("--layer", "posix")),) * 3)):
+        with Tmp() as tmp:
+            trace, made = recorded(tmp, "breadth", part)
+            for ranks, how in ways:
+                with Tmp() as root:
+                    replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
+                    assert os.path.getsize(root + made) == os.path.getsize(made) == 16000
+
+
 def test_ranks_that_share_a_process_sync_files():
     """Open MPI syncs none while its process has a request under way: it may be another recorded rank's."""
     with Tmp() as tmp:

@@ -757,6 +757,29 @@ static void sizes(void) {
   MPI_File_close(&file);
 }
 
+/* What all read is where the file ends; then each makes it longer, by its own pointer or by one that
+ * they share. */
+static void ends(int shared) {
+  static char data[1000];
+  MPI_File f;
+  MPI_Status status;
+  const int part = 100;
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+  for (int i = 0; i < 40; ++i) {
+    MPI_File_read_at_all(f, (MPI_Offset)part * size * i, data, sizeof data, MPI_BYTE, &status);
+    if (shared) {
+      MPI_File_seek_shared(f, 0, MPI_SEEK_END);
+      MPI_File_write_shared(f, data, part, MPI_BYTE, &status);
+    } else {
+      MPI_File_write_at(f, (MPI_Offset)part * (size * i + rank), data, part, MPI_BYTE, &status);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_File_close(&f);
+}
+static void own_ends(void) { ends(0); }
+static void shared_ends(void) { ends(1); }
+
 /* Calls on a file by whoever has a window's lock. */
 static void window_locks(void) {
   MPI_Win win;
@@ -937,6 +960,8 @@ int main(int argc, char** argv) {
                 {"many-requests", many_requests},
                 {"window-locks", window_locks},
                 {"in-turn", in_turn},
+                {"ends", own_ends},
+                {"shared-ends", shared_ends},
                 {"syncs", syncs}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

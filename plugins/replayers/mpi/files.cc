@@ -282,6 +282,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     const bool failed = by_circumstance(a.result);
     if (failed && !meets) return s.emulate();
     if (writes && r.room.full(a.length)) {
+      if (meeting) (void)meet(s, *file.group);
       s.outcome->result = -EDQUOT;
       s.outcome->why = r.room.why();
       return;
@@ -298,6 +299,8 @@ void do_mpiio(Stream& s, uint32_t op) {
     const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
     Data data{f, at, m.at, m.count, m.type, &status, &request};
     code = call.call(data);
+    // Whoever goes on may make the file longer than another one finds it.
+    if (meeting) (void)meet(s, *file.group);
     s.answer(code);
     if (failed && code == MPI_SUCCESS) {
       if (later) remember(s, request);
@@ -313,6 +316,9 @@ void do_mpiio(Stream& s, uint32_t op) {
     MPI_Count moved = 0;
     MPI_Get_elements_x(&status, MPI_BYTE, &moved);
     s.outcome->result = moved == MPI_UNDEFINED ? 0 : static_cast<int64_t>(moved);
+    // Of a collective read Open MPI says that it was all that was asked for, wherever the file ends.
+    if (meeting && reads && done == a.length && s.outcome->result < a.result)
+      s.outcome->result = a.result;
     return;
   }
   switch (op) {
