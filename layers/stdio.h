@@ -167,6 +167,9 @@ int fflush(FILE *stream);
 //@ replay c.setvbuf(a)
 //@ capture result="r == 0 ? 0 : -e"
 int setvbuf(FILE *stream, char *buf, int mode, size_t size);
+//@ variant void setbuf(FILE *stream, char *buf) | flags="buf != NULL ? _IOFBF : _IONBF" length="buf != NULL ? BUFSIZ : 0" result=0
+//@ variant void setbuffer(FILE *stream, char *buf, size_t size) | flags="buf != NULL ? _IOFBF : _IONBF" length=size result=0
+//@ variant void setlinebuf(FILE *stream) | flags=_IOLBF length=0 result=0
 
 //@ op 25 fileno kind=other effect=use result=any
 //@ args fd
@@ -219,6 +222,9 @@ int remove(const char *pathname);
 //@ alias ftello ftell
 //@ alias ftello64 ftell
 //@ alias fflush_unlocked fflush
+//@ alias setbuf setvbuf
+//@ alias setbuffer setvbuf
+//@ alias setlinebuf setvbuf
 //@ alias fileno_unlocked fileno
 //@ alias feof_unlocked feof
 //@ alias ferror_unlocked ferror

@@ -1102,7 +1102,7 @@ def test_streams():
         with open(text, encoding="utf-8") as f:
             lines = f.read().splitlines()
         ops = collections.Counter(m[1] for m in (re.match(r"\d+ [\d.]+ \[.*?\] ([\w:]+)\(", line) for line in lines) if m)
-        assert ops["stdio:fprintf"] == 3000 and ops["stdio:getline"] > 3000 and ops["stdio:fopen"] == 8, ops
+        assert ops["stdio:fprintf"] == 3000 and ops["stdio:getline"] > 3000 and ops["stdio:fopen"] == 10, ops
         for line in lines:
             if re.search(r"\] (read|write|lseek|openat)\(", line):
                 assert "depth=1" in line or "[1 " not in line, line

@@ -261,16 +261,20 @@ const char* Resolve::apply(Record& r) {
     case Effect::kFreopen: {  // what it takes the place of is closed, whether it can open or not
       const auto old = t.table->map.find(FEIGN_FD_OF(a.handle2));
       a.handle2 = 0;
+      // Without a name it is the same file once more.
+      bool again = false;
       if (old != t.table->map.end()) {
         Description* gone = old->second.description;
+        again = a.path == 0 && gone->file != 0 && !(gone->marks & FEIGN_NOT_A_FILE);
+        t.table->map.erase(old);
+        if (again) open_again(a, t, *gone);
         if (!(gone->marks & FEIGN_NOT_A_FILE)) {
           a.handle2 = gone->handle;
           if (gone->refs == 1) a.marks |= FEIGN_LAST;
         }
-        t.table->map.erase(old);
         release(gone, nullptr);
       }
-      open(r, t, effect);
+      if (!again) open(r, t, effect);
       t.closed = 0;  // it opens one and duplicates that
       t.closed_file = a.file;
       t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);

@@ -47,6 +47,13 @@ int main(void) {
   twice = fopen("c", "r");
   if (fread(bytes, 1, sizeof bytes, twice) != 4) return 1;
   fclose(twice), close(left);
+  twice = fopen("d", "w"); /* the same file once more, without a buffer */
+  fputs("five.", twice);
+  twice = freopen(NULL, "a", twice);
+  setbuf(twice, NULL), fputs("nine\n", twice);
+  FILE* other = fopen("d", "r");
+  if (fread(bytes, 1, sizeof bytes, other) != 10) return 1;
+  fclose(other), fclose(twice);
   remove("nothing");
   fputs("unflushed", f);
   return 0;

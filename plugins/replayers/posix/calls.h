@@ -1077,9 +1077,12 @@ struct Context {
     return file(a) != nullptr ? fd : -errno;
   }
   int64_t freopen(const feign_activity& a) {
-    if (a.handle2 != 0) (void)r->descriptors.flush(a.handle2);
-    if (a.handle2 != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
-    return open_stream(a);
+    if (a.handle2 == 0) return open_stream(a);
+    (void)r->descriptors.flush(a.handle2);
+    if (a.path != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
+    const int64_t fd = open_stream(a);
+    if (a.path == 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
+    return fd;
   }
   int64_t fread(const feign_activity& a) {
     return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(a.length), f); });
