@@ -365,6 +365,10 @@ int main(int argc, char **argv) {
   MPI_Reduce_scatter(out, in, one, MPI_DOUBLE, MPI_SUM, all);
   MPI_Reduce_scatter_block(out, in, n, MPI_DOUBLE, MPI_SUM, all);
   MPI_Allreduce(out, in, n, three, MPI_SUM, all);
+  MPI_Comm near; // each has the other one four times, or gives to it once
+  int other[] = {1 - rank, 1 - rank, 1 - rank, 1 - rank};
+  MPI_Dist_graph_create_adjacent(all, rank ? 4 : 1, other, MPI_UNWEIGHTED, rank ? 1 : 4, other, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &near);
+  MPI_Neighbor_allgather(out, n, MPI_DOUBLE, in, n, MPI_DOUBLE, near);
   MPI_Finalize();
 }
 """
@@ -407,6 +411,7 @@ static int root(int r) {
 #define COMMA ,
 EVEN(Allgather, , )
 EVEN(Alltoall, , )
+EVEN(Neighbor_allgather, , )
 EVEN(Gather, COMMA int r, COMMA r)
 EVEN(Scatter, COMMA int r, COMMA r)
 int FUNC(Allgatherv)(const void *o, int n, MPI_Datatype t, void *i, const int *m, const int *at, MPI_Datatype u, MPI_Comm c) {
@@ -457,7 +462,7 @@ def test_collective_calls_of_more_than_an_int_of_bytes_are_whole():
         launch = [*run[:4], FEIGN, "record", "--mpi", "-q", "-o", trace, "--", *run[4:-1], made("program", LONG_CALLS)]
         then = moved(launch, "then", "PMPI_")
         now = moved(command(2, "replay", trace, "--root", tmp, "--with", "filter,preset=workload", "--require", "1"), "now", "MPI_")
-        assert len(then[0].splitlines()) == 11 and now == then, "\n".join(then + now)
+        assert len(then[0].splitlines()) == 12 and now == then, "\n".join(then + now)
 
 
 def test_what_cannot_be_mapped_is_an_error():

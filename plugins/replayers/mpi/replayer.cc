@@ -117,6 +117,7 @@ constexpr size_t kMessages = size_t{24} << 20;
 struct Look {
   Replayer* r;
   std::set<uint32_t> groups;
+  std::map<uint32_t, uint64_t> near;  // the longest to or from each neighbour, by communicator
   uint64_t longest = 0, message = 0;
   uint32_t stream = 0;
   int64_t rank = -1;   // the stream's
@@ -166,7 +167,20 @@ struct Look {
       if (__builtin_mul_overflow(each, members(), &each)) each = UINT64_MAX;
       most = std::max(most, each);
     }
+    if (does == Does::kNeighbours && !told && args.comm < a.value_count) {
+      uint64_t& each = near[static_cast<uint32_t>(a.values[args.comm])];
+      each = std::max({each, a.length, got});
+    }
     message = std::max(message, most);
+  }
+  // There may be more neighbours than members: one can be it several times.
+  void neighbours() {
+    for (const auto& [id, each] : near)
+      if (const auto g = r->groups.find(id); g != r->groups.end()) {
+        uint64_t all = static_cast<uint64_t>(std::max(g->second->in, g->second->out));
+        if (__builtin_mul_overflow(each, all, &all)) all = UINT64_MAX;
+        message = std::max(message, all);
+      }
   }
   static feign_status each(void* ctx, const feign_activity* a) noexcept {
     auto& look = *static_cast<Look*>(ctx);
@@ -381,7 +395,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     }
     // Alone, nobody waits for others here: that is up to modifier depend.
     if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;
-    Look look{r.get(), {}, 0, 0, 0, -1, false};
+    Look look{r.get(), {}, {}, 0, 0, 0, -1, false};
     if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
       if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
         return status;
@@ -393,6 +407,16 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
     if (has) r->most_tag = *static_cast<int*>(value);
     r->pairs = r->world->world;
+    int joins = look.joins;
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &joins, 1, MPI_INT, MPI_MAX, r->world->world);
+    if (joins != 0)
+      return host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                        "the program starts ranks while it runs, or joins another one "
+                        "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
+                        "messages cannot be made, want --replayer posix");
+    if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
+      return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
+    look.neighbours();
     // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
     // to is the one that the other reads from.
     constexpr uint64_t kLeast = uint64_t{1} << 30, kMost = uint64_t{1} << 34;
@@ -402,17 +426,10 @@ feign_status create(const feign_host* host, const void* options, void** self) no
       half = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
     if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &half, 1, MPI_UINT64_T, MPI_MAX, r->world->world);
     r->half = static_cast<int64_t>(half);
-    int all[] = {r->lists, look.message <= kMost, !look.joins};
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 3, MPI_INT, MPI_MIN, r->world->world);
+    int all[] = {r->lists, look.message <= kMost};
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, r->world->world);
     r->lists = all[0] != 0;
     r->fits = all[1] != 0;
-    if (all[2] == 0)
-      return host->fail(host, FEIGN_ERR_UNSUPPORTED,
-                        "the program starts ranks while it runs, or joins another one "
-                        "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
-                        "messages cannot be made, want --replayer posix");
-    if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
-      return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
     // One read or write is at most this long.
     r->longest = std::clamp<uint64_t>(look.longest, uint64_t{1} << 16, uint64_t{1} << 34);
     auto content = feign::Content::parse(run->content != nullptr ? run->content : "random");
