@@ -757,8 +757,8 @@ static void sizes(void) {
   MPI_File_close(&file);
 }
 
-/* What all read is where the file ends; then each makes it longer, by its own pointer or by one that
- * they share. */
+/* What all read is where the file ends; then each makes it longer, by its own pointer or by one
+ * that they share. */
 static void ends(int shared) {
   static char data[1000];
   MPI_File f;

@@ -58,8 +58,8 @@ void Depend::write(File& f, uint64_t begin, uint64_t length, bool appends) {
   }
 }
 
-// Writers that extend a file do each other no harm. Which of them does is up to who comes first, but
-// none may before those that saw an end which it is beyond.
+// Writers that extend a file do each other no harm. Which of them does is up to who comes first,
+// but none may before those that saw an end which it is beyond.
 void Depend::extend(File& f, uint64_t end) {
   const bool extends = end > (f.size_known ? f.size : f.there);
   if (extends || end > f.ends_at) after(f.ends, kFile);

@@ -316,7 +316,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     MPI_Count moved = 0;
     MPI_Get_elements_x(&status, MPI_BYTE, &moved);
     s.outcome->result = moved == MPI_UNDEFINED ? 0 : static_cast<int64_t>(moved);
-    // Of a collective read Open MPI says that it was all that was asked for, wherever the file ends.
+    // Of a collective read Open MPI says that it was all that was asked for.
     if (meeting && reads && done == a.length && s.outcome->result < a.result)
       s.outcome->result = a.result;
     return;
