@@ -727,6 +727,18 @@ TEST(Channel, WhoIsRefusedALockComesBeforeThoseThatShareItGiveItUp) {
   EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
   EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
 }
+TEST(Channel, WhoIsRefusedALockDoesNotTakeItFromWhoHoldsItAlone) {
+  for (const uint64_t then : {F_RDLCK, F_UNLCK}) {
+    const Ran r({lock(1, F_WRLCK, 0), lock(2, F_WRLCK, 5, -EAGAIN), lock(1, then, 0),
+                 lock(3, F_RDLCK, 0), lock(4, F_RDLCK, 5)},
+                only("channel"));
+
+    EXPECT_EQ(r.of(1), (Edges{{0, "channel"}}));
+    EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+    EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+    EXPECT_EQ(r.of(4), (Edges{{2, "channel"}}));
+  }
+}
 TEST(Channel, ALockMayBeGivenUpByAnotherThreadOfTheProcess) {
   std::vector<feign_stream_info> threads(2);
   threads[0].process = threads[1].process = 77;

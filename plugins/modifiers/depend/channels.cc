@@ -38,12 +38,13 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
   const bool alone = f.locks->written(begin, end);  // somebody holds some of it alone
-  // A change for others: to hold it alone, or to be refused that, which comes before those that
-  // keep it give it up; to give it up, or to share it from now on. (To give up what others may
-  // hold, too, is none.)
-  if (!asks && exclusive) {
-    f.locks->write(begin, end, me_, come_after, !(got || alone));
-    if (got && effect == Effect::kFlock) f.alone = static_cast<uint32_t>(a.handle);
+  // A change for others: to hold it alone; to give it up, or to share it from now on. (To give up
+  // what others may hold, too, is none.)
+  if (got && exclusive) {
+    f.locks->write(begin, end, me_, come_after);
+    if (effect == Effect::kFlock) f.alone = static_cast<uint32_t>(a.handle);
+  } else if (!asks && exclusive) {
+    refused(f, begin, end);
   } else if (got && alone && effect == Effect::kFcntl) {
     share(f, begin, end);
   } else if (got && alone && f.alone == a.handle) {
@@ -56,6 +57,20 @@ void Depend::locks(const feign_activity& a, Effect effect) {
     auto& files = locked_[streams_[a.stream].group];
     if (std::find(files.begin(), files.end(), a.file) == files.end()) files.push_back(a.file);
   }
+}
+
+// To hold it alone: before those that keep it give it up. Who holds some of it alone still does.
+void Depend::refused(File& f, uint64_t begin, uint64_t end) {
+  const auto come_after = [&](const Points& p) { after(p, kChannel); };
+  std::vector<std::pair<uint64_t, uint64_t>> alone;
+  f.locks->whole(begin, end,
+                 [&](uint64_t from, uint64_t to, const Points&) { alone.emplace_back(from, to); });
+  for (const auto& [from, to] : alone) {
+    f.locks->write(begin, from, me_, come_after, true);
+    f.locks->read(from, to, me_, come_after);
+    begin = to;
+  }
+  f.locks->write(begin, end, me_, come_after, true);
 }
 
 // From here on the process has none of it alone. Others may, of the rest.

@@ -336,6 +336,7 @@ class Depend {
   void channels(const feign_activity& a, Effect effect);
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
+  void refused(File& f, uint64_t begin, uint64_t end);
   void share(File& f, uint64_t begin, uint64_t end);
   void unlocked(uint32_t file);
   void unlock(File& f, uint32_t handle);
