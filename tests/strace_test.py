@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 import subprocess
+import sys
 import zlib
 
 from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses
@@ -103,6 +104,33 @@ def test_locks_were_had_and_refused_in_an_order_that_fits():
             for calls, want in ((before, [(101, "-EAGAIN"), (100, "0")]), (during, [(101, "-EAGAIN"), (100, "0")]),
                                 (late, [(100, "0"), (101, "-EAGAIN")])):
                 assert order_of(tmp, opens + calls)[-2:] == want, calls
+
+
+def test_closes_and_ends_give_locks_up_as_they_end():
+    calls = {"flock": "flock(3</x/lk>, LOCK_EX|LOCK_NB",
+             "fcntl": "fcntl(3</x/lk>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=9, l_len=1}"}
+    opens = [f'{pid} openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>' for pid in (100, 101)]
+    with Tmp() as tmp:
+        for name, get in calls.items():
+            def asks(result):
+                return [f"101 {get} <unfinished ...>", f"101 <... {name} resumed>) = {result} <0.000003>"]
+            ask, refused = asks("-1 EAGAIN (Resource temporarily unavailable)")
+            again, got = asks("0")
+            has = [*opens, f"100 {get}) = 0 <0.000001>"]
+            close, closed = "100 close(3</x/lk> <unfinished ...>", "100 <... close resumed>) = 0 <0.000003>"
+            end, going, gone = "100 exit_group(0 <unfinished ...>", "100 <... exit_group resumed>) = ?", "100 +++ exited with 0 +++"
+            at_once = "100 exit_group(0) = ?"
+            for gives_up in ([close, ask, refused, closed], [close, ask, closed, refused], [ask, close, closed, refused], [ask, "100 close(3</x/lk>) = 0 <0.000001>", refused],
+                             [end, ask, refused, going, gone], [end, going, ask, refused, gone], [end, ask, going, gone, refused],
+                             [ask, end, going, gone, refused], [at_once, ask, refused, gone], [ask, at_once, refused, gone], [at_once, ask, gone, refused]):
+                order = order_of(tmp, [*has, *gives_up, again, got])
+                assert [(pid, result) for pid, result in order[3:] if pid == 101] == [(101, "-EAGAIN"), (101, "0")], (gives_up, order)
+                assert order[3][0] == 101, (gives_up, order)
+            # Whoever has it by then came behind it; and strace -qq does not tell the end.
+            for gives_up in ([close, again, got, closed], [end, again, got, going, gone], [at_once, again, got, gone], [at_once, again, got]):
+                assert order_of(tmp, [*has, *gives_up])[-1] == (101, "0"), gives_up
+            calls_after = ['101 stat("/x", {st_mode=S_IFDIR|0755, st_size=40, ...}) = 0 <0.000001>'] * 5000
+            assert [pid for pid, _ in order_of(tmp, [*has, at_once, *calls_after, again, got])][3:5] == [100, 101]
 
 
 def test_the_end_of_a_file_was_where_readers_met_it():
@@ -1207,6 +1235,36 @@ def test_a_lock_is_its_descriptions_until_the_last_descriptor_closes():
         got = order_of(tmp, [*lines, "100 flock(9, LOCK_UN <unfinished ...>", "102 flock(3, LOCK_EX|LOCK_NB <unfinished ...>", "100 <... flock resumed>) = 0 <0.000003>",
                              "102 <... flock resumed>) = -1 EAGAIN (Resource temporarily unavailable) <0.000003>"])
     assert [pid for pid, _ in got][-2:] == [102, 100], got
+
+
+def test_locks_that_closes_and_ends_give_up():
+    if shutil.which("strace") is None:
+        raise Skip("there is no strace")
+    script = """
+import fcntl, os
+for n in range(4):
+    if os.fork() == 0:
+        for i in range(30):
+            f = os.open("lk", os.O_RDWR | os.O_CREAT)
+            try:
+                HOW(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.write(f, b"x")
+            except OSError:
+                pass
+            if i == 29:
+                os._exit(0)
+            os.close(f)
+for n in range(4):
+    os.wait()
+"""
+    for how in ("fcntl.flock", "fcntl.lockf"):
+        with Tmp() as tmp:
+            trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+            os.mkdir(root)
+            subprocess.run(["strace", "-f", "-ttt", "-T", "-o", trace, sys.executable, "-c", script.replace("HOW", how)], cwd=tmp, check=True)
+            for order in ("trace", "depend"):
+                report = feign("replay", trace, "--root", root, "--cwd", tmp, "--order", order, "--json").json()
+                assert report["mismatched"] == 0, (how, order, report["mismatches"])
 
 
 def test_many_that_append_and_read_on_without_names_of_descriptors():

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,18 @@ class Descriptors {
   }
   void close(uint64_t first, uint64_t last) {
     for (uint64_t fd = first; fd <= last && fd < all_.size(); ++fd) set(FEIGN_FD(fd), {});
+  }
+  // Each, and whether nobody else has its description.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const Descriptor& d : all_) {
+      if (d.file == 0) continue;
+      visit(d, [&] {
+        return d.open != nullptr &&
+               d.open.use_count() <= std::count_if(all_.begin(), all_.end(),
+                                                   [&](const auto& o) { return o.open == d.open; });
+      });
+    }
   }
   // What others had; what is known here is newer, or is not.
   void add(const Descriptors& others, bool newer) {

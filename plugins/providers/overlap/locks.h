@@ -6,8 +6,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <unordered_map>
 #include <vector>
 
@@ -24,9 +27,10 @@ struct Lock {
   bool record = false;     // fcntl's; else flock's
   bool exclusive = false;  // what was asked for
   uint32_t file = 0;
-  uint64_t owner = 0;    // of flock's the description, of fcntl's the process
-  uint64_t process = 0;  // who closes
-  bool last = false;     // … the description's last descriptor
+  uint64_t owner = 0;              // of flock's the description, of fcntl's the process
+  uint64_t process = 0;            // who closes: this file, or all (0) as it ends
+  bool last = false;               // … the description's last descriptor
+  std::array<uint64_t, 4> ends{};  // … descriptions that nobody else has, as far as there is room
   uint64_t begin = 0, end = UINT64_MAX;
 };
 // Stands for a file's locks, among names (another number than stream_name's).
@@ -69,22 +73,29 @@ class Locks {
   void note(const Lock& l) {
     if (l.what == Lock::kNone) return;
     if (l.what != Lock::kClosed) return apply(held_[key(l)], l);
-    for (const bool record : {false, true}) {
-      Lock of = l;
-      of.record = record;
-      if (!record && !l.last) continue;
-      if (record) of.owner = l.process;
-      const auto at = held_.find(key(of));
-      if (at == held_.end()) continue;
-      apply(at->second, of);
-      if (at->second.empty()) held_.erase(at);
-    }
+    const auto give_up = [&](auto at) {
+      apply(at->second, on(l, at->first));
+      return at->second.empty() ? held_.erase(at) : std::next(at);
+    };
+    if (l.file == 0)
+      for (auto at = held_.begin(); at != held_.end();) at = give_up(at);
+    else
+      for (const bool record : {false, true})
+        if (const auto at = held_.find(uint64_t{l.file} << 1 | record); at != held_.end())
+          (void)give_up(at);
   }
   // Whether `late`, which ended after `early`, took effect before it: only so could each be had, or
   // be refused.
   bool overtakes(const Lock& late, const Lock& early) const {
-    if (late.what == Lock::kNone || early.what == Lock::kNone || key(late) != key(early))
-      return false;
+    if (late.what == Lock::kNone || early.what == Lock::kNone) return false;
+    if (late.what == Lock::kClosed)
+      return early.what != late.what && before(on(late, key(early)), early);
+    return early.what == Lock::kClosed ? before(late, on(early, key(late))) : before(late, early);
+  }
+
+ private:
+  bool before(const Lock& late, const Lock& early) const {
+    if (key(late) != key(early)) return false;
     static const std::vector<Lock> kNobody;
     const auto at = held_.find(key(early));
     const std::vector<Lock>& now = at != held_.end() ? at->second : kNobody;
@@ -96,8 +107,16 @@ class Locks {
     };
     return !both(early, late) && both(late, early);
   }
-
- private:
+  // What a close does to locks of that kind and file.
+  static Lock on(const Lock& closed, uint64_t key) {
+    Lock l = closed;
+    l.record = (key & 1) != 0;
+    if (l.file == 0) l.file = static_cast<uint32_t>(key >> 1);
+    if (l.record) l.owner = l.process;
+    if (l.record) l.ends = {};
+    if (!l.record && !l.last) l.begin = l.end;  // others have the description
+    return l;
+  }
   static uint64_t key(const Lock& l) { return uint64_t{l.file} << 1 | l.record; }
   static bool fits(const std::vector<Lock>& held, const Lock& l) {
     if (l.what != Lock::kGot && l.what != Lock::kRefused) return true;
@@ -112,7 +131,9 @@ class Locks {
     if (l.what == Lock::kRefused && l.record) return;
     const size_t count = held.size();
     for (size_t i = 0; i < count; ++i) {  // what the owner had of it is gone, or is as it is now
-      if (held[i].owner != l.owner || held[i].begin >= l.end || l.begin >= held[i].end) continue;
+      const bool own = held[i].owner == l.owner ||
+                       std::find(l.ends.begin(), l.ends.end(), held[i].owner) != l.ends.end();
+      if (!own || held[i].begin >= l.end || l.begin >= held[i].end) continue;
       Lock before = held[i], behind = held[i];
       before.end = l.begin;
       behind.begin = l.end;

@@ -19,6 +19,8 @@ constexpr uint64_t kOldest =
     100'000'000;  // seconds: what is less is no date, but since the line before
 // A call that holds its place in the order is waited for over at most this many later ones.
 constexpr size_t kMaxHeld = size_t{1} << 18;
+// … the end of a process that gives up locks over so many: strace -qq does not tell it.
+constexpr size_t kMaxEnding = size_t{1} << 12;
 // Of calls on one name that overlap, so many are compared: a trace may have any number.
 constexpr size_t kMaxRivals = 256;
 // … behind a call that lasts: others' lines come first; strace leaves the process.
@@ -44,6 +46,17 @@ bool at_start(const Call& call, std::string_view text) {
     default:
       return false;
   }
+}
+
+// Whether a call is about a lock that is given up.
+bool about_lock(const Claims& given_up, const Claims& call) {
+  return call[0].name != 0 && std::any_of(given_up.begin(), given_up.end(),
+                                          [&](const Claim& c) { return c.name == call[0].name; });
+}
+
+// The end of a process that gives up locks.
+bool ends_process(const Held& h) {
+  return h.shown.lock.what == Lock::kClosed && h.shown.lock.file == 0;
 }
 
 }  // namespace
@@ -123,6 +136,13 @@ void Source::drop_gone() {
 // The call waits for nobody who is still under way.
 void Source::forget(Held& h) {
   std::erase(releases_, &h);
+  if (h.open != 0 && ends_process(h))
+    for (auto& [pid, p] : processes_)
+      if (p->ends == &h) {
+        p->ends = nullptr;
+        --h.open;
+        ends_ = false;
+      }
   for (auto p = under_way_.begin(); h.open != 0 && p != under_way_.end(); ++p)
     h.open -= static_cast<uint32_t>(std::erase((*p)->call.early, &h));
 }
@@ -145,8 +165,11 @@ void Source::never_returned() {
 
 feign_status Source::fill() {
   if (next_ != nullptr) return FEIGN_OK;
-  while (!over_ && (queue_.empty() || ((!queue_.front().complete || queue_.front().open != 0) &&
-                                       queue_.size() < kMaxHeld))) {
+  const auto waits = [](const std::deque<Held>& queue) {
+    const Held& h = queue.front();
+    return (!h.complete || h.open != 0) && queue.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
+  };
+  while (!over_ && (queue_.empty() || waits(queue_))) {
     std::string_view text;
     auto got = lines_->next(text);
     if (!got && any_call_ && lines_->cut_short()) {
@@ -404,7 +427,9 @@ feign_status Source::line(std::string_view text) {
         from.begun = false;
       }
     } else if (const auto at = processes_.find(pid); at != processes_.end()) {
+      ends_ = true;
       (void)no_longer_under_way(*at->second);
+      has_ended(*at->second);
       if (at->second->descriptors != nullptr) at->second->descriptors->reset();
       queue_.emplace_back();
       feign_activity& a = queue_.back().a;
@@ -521,11 +546,14 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     h.a.stream = p.stream;
     h.a.place = FEIGN_PLACE(number_, p.call.line);
     p.call.place = &h;
-    if (e == Effect::kFlock ||
-        e == Effect::kFcntl) {  // whoever asks for the lock may be refused it
+    // Whoever asks for the lock may be refused it.
+    if (e == Effect::kExitGroup) {
+      gives_up_locks(p, h);
+    } else if (e == Effect::kFlock || e == Effect::kFcntl ||
+               (e == Effect::kClose && !trace_.locked.empty())) {
       names(p, *k.call);
       h.claims[0] = {std::exchange(p.call.about, {})[0].name, There::kUnknown, There::kYes};
-      if (releases_.size() < kMaxRivals) releases_.push_back(&h);
+      if (h.claims[0].name != 0 && releases_.size() < kMaxRivals) releases_.push_back(&h);
     }
   } else {
     names(p, *k.call);
@@ -550,7 +578,8 @@ void Source::names(Process& p, const Call& call) {
     return trace_.arguments.hint(static_cast<int32_t>(fd),
                                  {start, static_cast<size_t>(s.p - start) - 1});
   };
-  const bool locks = call.effect == Effect::kFlock ||
+  const bool closes = call.effect == Effect::kClose;
+  const bool locks = closes || call.effect == Effect::kFlock ||
                      (call.effect == Effect::kFcntl && text.find("F_SETLK") != text.npos);
   const bool reads = call.effect == Effect::kRead;
   const bool finds_end = call.effect == Effect::kSeek && text.find("SEEK_END") != text.npos;
@@ -561,6 +590,7 @@ void Source::names(Process& p, const Call& call) {
                            call.effect == Effect::kFtruncate;
   if (reads || locks || finds_end || moves_bytes || call.effect == Effect::kList) {
     const uint32_t file = descriptor(fd);
+    if (closes && !trace_.locked.contains(file)) return;
     if (file != 0 || (reads && fd != AT_FDCWD))
       about[0].name = locks                          ? lock_name(file)
                       : call.effect == Effect::kList ? file
@@ -754,12 +784,17 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.ended = time + duration;
     if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
     if (arguments.said_cwd() != 0) p.cwd = arguments.said_cwd();
-    overlaps(p, h, e, shows(p, h, e, trace_.opens));
+    if (e == Effect::kExitGroup) {
+      gives_up_locks(p, h);
+      (void)shows(p, h, e, trace_.opens);
+    } else {
+      overlaps(p, h, e, shows(p, h, e, trace_.opens));
+    }
   } else {
     p.overhead = left;
     p.ended = time + duration;
     place->complete = true;
-    released(h);
+    if (p.ends != &h) released(h);
     (void)shows(p, h, e, p.call.opens);
   }
   if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
@@ -805,7 +840,10 @@ uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
     opened.open = std::make_shared<Description>(
         Description{++trace_.opens, (a.flags & static_cast<uint32_t>(O_APPEND)) != 0});
   }
-  h.shown = shown_by(effect, a, h.values, opened.open ? opened : own, table.process(), trace_.host);
+  if (p.ends != &h)
+    h.shown =
+        shown_by(effect, a, h.values, opened.open ? opened : own, table.process(), trace_.host);
+  if (h.shown.lock.what == Lock::kGot) trace_.locked.insert(h.shown.lock.file);
   if (const Left left = left_by(effect, a); left.handle != 0 && !reused)
     table.set(left.handle, left.what == Left::kOwn ? own : opened);
   if (effect == Effect::kCloseRange && (a.flags & CLOSE_RANGE_CLOEXEC) == 0 && a.result >= 0)
@@ -826,12 +864,39 @@ uint32_t Source::where(Process& p) {
 
 // Who is still at a lock that was given up by then may have been refused it before.
 void Source::released(Held& h) {
-  if (std::erase(releases_, &h) == 0 || h.claims[0].name == 0) return;
+  if (std::erase(releases_, &h) == 0) return;
   for (Process* other : under_way_)
-    if (h.open < kMaxRivals && other->call.about[0].name == h.claims[0].name) {
+    if (h.open < kMaxRivals && about_lock(h.claims, other->call.about)) {
       other->call.early.push_back(&h);
       ++h.open;
     }
+}
+
+// A process that ends has its locks until then, not until it says so.
+void Source::gives_up_locks(Process& p, Held& exit) {
+  has_ended(p);  // in a damaged trace it may end twice
+  if (trace_.locked.empty() || !ends_ || releases_.size() >= kMaxRivals) return;
+  const Descriptors& table = *descriptors(p);
+  Lock closed{.what = Lock::kClosed, .process = table.process(), .last = true};
+  size_t names = 0, ends = 0;
+  table.for_each([&](const Descriptor& d, const auto& only_here) {
+    if (!trace_.locked.contains(d.file)) return;
+    const Claim lock = {lock_name(d.file), There::kUnknown, There::kYes};
+    if (names < exit.claims.size() && !about_lock(exit.claims, {lock})) exit.claims[names++] = lock;
+    if (ends < closed.ends.size() && only_here()) closed.ends[ends++] = d.open->number;
+  });
+  if (names == 0) return;
+  exit.shown.lock = closed;
+  p.ends = &exit;
+  ++exit.open;
+  releases_.push_back(&exit);
+}
+
+void Source::has_ended(Process& p) {
+  if (p.ends == nullptr) return;
+  Held& exit = *std::exchange(p.ends, nullptr);
+  --exit.open;
+  released(exit);
 }
 
 // What a call that has ended says of its names, and who else may say something of them.
@@ -840,15 +905,14 @@ void Source::overlaps(Process& p, Held& h, Effect effect, uint32_t own) {
   a.file = own;
   h.claims = claims(effect, a);
   const Lock& lock = h.shown.lock;
-  if (lock.what != Lock::kNone && lock.what != Lock::kClosed)
+  if (lock.what != Lock::kNone && (lock.what != Lock::kClosed || trace_.locked.contains(lock.file)))
     h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
   else if (h.shown.tail.on_bytes())
     h.claims[0].name = stream_name(own, a.handle);
   else if (h.shown.tail.cuts())
     h.claims[1].name = stream_name(h.shown.tail.file, 0);
   for (Held* release : releases_)
-    if (h.claims[0].name != 0 && release->claims[0].name == h.claims[0].name)
-      release->rivals.push_back(&h);
+    if (about_lock(release->claims, h.claims)) release->rivals.push_back(&h);
   trace_.there.below(where(p), own, static_cast<uint64_t>(p.pid), effect, h.claims, a, trace_.host);
   const auto tells = [&](const Claim& claim, const Claim& name) {
     return (claim.tells() || h.shown.tail.what != Tail::kNone) && claim.same(name);

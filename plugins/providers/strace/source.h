@@ -61,6 +61,7 @@ struct Process {
   std::shared_ptr<Descriptors>* descriptors = nullptr;  // the trace's
   bool begun = false;
   Begun call;
+  Held* ends = nullptr;  // its exit, while it may still have locks
 };
 
 // What the files of a trace share.
@@ -72,6 +73,7 @@ struct Trace {
   bool cwd_told = false;  // … by the trace or an option
   Names there;
   Account shared;
+  std::unordered_set<uint32_t> locked;             // files, ever
   std::unordered_map<int64_t, uint32_t> began_in;  // by process: its maker's directory
   std::unordered_map<int64_t, std::shared_ptr<Descriptors>> descriptors;  // … those that it has
   uint64_t opens = 0;                                                     // so far
@@ -127,6 +129,8 @@ class Source {
   void makes(Process& p, const feign_activity& a, std::string_view text);
   void overlaps(Process& p, Held& h, Effect effect, uint32_t own);
   void released(Held& h);
+  void gives_up_locks(Process& p, Held& exit);
+  void has_ended(Process& p);
   void forget(Held& h);
   void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
@@ -166,6 +170,7 @@ class Source {
   uint32_t jumps_ = 0;
   bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
   bool timed_ = false;  // some call has its duration
+  bool ends_ = true;    // lines tell when processes have ended, as far as is known
 };
 
 }  // namespace feign::strace
