@@ -754,6 +754,15 @@ TEST(Channel, WhoGivesUpWhatHeDoesNotHoldLeavesItToWhoDoes) {
 
   EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
 }
+TEST(Channel, LocksOfBothKindsAreApart) {
+  const Call flock{.stream = 2, .op = "flock", .handle = 2, .file = 1, .flags = LOCK_EX};
+  const Ran r({lock(1, F_WRLCK, 0), flock, lock(1, F_UNLCK, 0), lock(3, F_WRLCK, 0)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(1), Edges{});
+  EXPECT_EQ(r.of(2), Edges{});
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+}
 TEST(Channel, RecordLocksOfOtherBytesAreApart) {
   const Ran r({lock(1, F_WRLCK, 0), lock(2, F_WRLCK, 10), lock(1, F_UNLCK, 0), lock(3, F_WRLCK, 5)},
               only("channel"));

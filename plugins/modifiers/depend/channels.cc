@@ -33,25 +33,26 @@ void Depend::locks(const feign_activity& a, Effect effect) {
     releases = (a.flags & LOCK_UN) != 0;
   }
   File& f = files_[a.file];
-  if (!f.locks) f.locks = std::make_unique<Ranges>();
+  std::unique_ptr<Ranges>& all = effect == Effect::kFlock ? f.locks : f.records;
+  if (!all) all = std::make_unique<Ranges>();
   if (effect == Effect::kFlock) handles_[a.handle].locked = true;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
-  const bool alone = f.locks->written(begin, end);  // somebody holds some of it alone
+  const bool alone = all->written(begin, end);  // somebody holds some of it alone
   // A change for others: to hold it alone; to give it up, or to share it from now on. (To give up
   // what others may hold, too, is none.)
   if (got && exclusive) {
-    f.locks->write(begin, end, me_, come_after);
+    all->write(begin, end, me_, come_after);
     if (effect == Effect::kFlock) f.alone = static_cast<uint32_t>(a.handle);
   } else if (!asks && exclusive) {
-    refused(f, begin, end);
+    refused(*all, begin, end);
   } else if (got && alone && effect == Effect::kFcntl) {
-    share(f, begin, end);
+    share(*all, begin, end);
   } else if (got && alone && f.alone == a.handle) {
     f.alone = 0;
-    f.locks->write(begin, end, me_, come_after, true);
+    all->write(begin, end, me_, come_after, true);
   } else {
-    f.locks->read(begin, end, me_, come_after);
+    all->read(begin, end, me_, come_after);
   }
   if (got && (a.flags == F_SETLK || a.flags == F_SETLKW) && effect == Effect::kFcntl && !releases) {
     auto& files = locked_[streams_[a.stream].group];
@@ -60,30 +61,30 @@ void Depend::locks(const feign_activity& a, Effect effect) {
 }
 
 // To hold it alone: before those that keep it give it up. Who holds some of it alone still does.
-void Depend::refused(File& f, uint64_t begin, uint64_t end) {
+void Depend::refused(Ranges& locks, uint64_t begin, uint64_t end) {
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   std::vector<std::pair<uint64_t, uint64_t>> alone;
-  f.locks->whole(begin, end,
-                 [&](uint64_t from, uint64_t to, const Points&) { alone.emplace_back(from, to); });
+  locks.whole(begin, end,
+              [&](uint64_t from, uint64_t to, const Points&) { alone.emplace_back(from, to); });
   for (const auto& [from, to] : alone) {
-    f.locks->write(begin, from, me_, come_after, true);
-    f.locks->read(from, to, me_, come_after);
+    locks.write(begin, from, me_, come_after, true);
+    locks.read(from, to, me_, come_after);
     begin = to;
   }
-  f.locks->write(begin, end, me_, come_after, true);
+  locks.write(begin, end, me_, come_after, true);
 }
 
 // From here on the process has none of it alone. Others may, of the rest.
-void Depend::share(File& f, uint64_t begin, uint64_t end) {
+void Depend::share(Ranges& locks, uint64_t begin, uint64_t end) {
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   std::vector<std::pair<uint64_t, uint64_t>> own;
-  f.locks->whole(begin, end, [&](uint64_t from, uint64_t to, const Points& by) {
+  locks.whole(begin, end, [&](uint64_t from, uint64_t to, const Points& by) {
     bool mine = false;
     by.for_each([&](Point p) { mine |= streams_[p.stream].group == streams_[me_.stream].group; });
     if (mine) own.emplace_back(from, to);
   });
-  f.locks->read(begin, end, me_, come_after);
-  for (const auto& [from, to] : own) f.locks->write(from, to, me_, come_after, true);
+  locks.read(begin, end, me_, come_after);
+  for (const auto& [from, to] : own) locks.write(from, to, me_, come_after, true);
 }
 
 // The process closed a descriptor of the file, whichever: its record locks of it are gone
@@ -92,7 +93,8 @@ void Depend::unlocked(uint32_t file) {
   const auto mine = locked_.find(streams_[me_.stream].group);
   if (mine == locked_.end() || std::erase(mine->second, file) == 0) return;
   if (mine->second.empty()) locked_.erase(mine);
-  if (File* const f = files_.find(file); f != nullptr && f->locks) share(*f, 0, UINT64_MAX);
+  if (File* const f = files_.find(file); f != nullptr && f->records)
+    share(*f->records, 0, UINT64_MAX);
 }
 
 // … the last of an open file: so is that lock.

@@ -98,8 +98,8 @@ struct File {
   bool made = false;   // by the trace: then all of its names are known
   uint32_t names = 0;
   bool ended() const { return made && names == 0 && open == 0; }
-  std::unique_ptr<Ranges> locks;
-  uint32_t alone = 0;  // the handle that has locked it, for nobody else
+  std::unique_ptr<Ranges> locks, records;  // flock's, fcntl's
+  uint32_t alone = 0;                      // the handle that has locked it, for nobody else
 };
 
 struct Handle {
@@ -336,8 +336,8 @@ class Depend {
   void channels(const feign_activity& a, Effect effect);
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
-  void refused(File& f, uint64_t begin, uint64_t end);
-  void share(File& f, uint64_t begin, uint64_t end);
+  void refused(Ranges& locks, uint64_t begin, uint64_t end);
+  void share(Ranges& locks, uint64_t begin, uint64_t end);
   void unlocked(uint32_t file);
   void unlock(File& f, uint32_t handle);
   void window(const feign_activity& a);
