@@ -196,7 +196,8 @@ typedef struct feign_activity {
   uint32_t path2;       /**< string id of a second path: rename's new name, a link's target; of an
                              open by way of a link that no call tells, which the tracer shows
                              (strace -y): that link's target, "/.", and what of the path is behind
-                             the link; with an empty target, no part of the path is one */
+                             the link; with an empty target, no part of the path is one. So of a
+                             getcwd that shows such a link, whose path is where the process went */
   uint32_t handle2;     /**< a second handle: dup's result, the target of a copy, one that open found
                              closed by a call that the trace does not have, or, of an open without a
                              path, what is opened once more (/proc/self/fd/N); 0 if none */

@@ -76,6 +76,29 @@ def test_a_directory_that_is_listed_by_a_link_whose_target_is_told_later():
                 assert len(os.listdir(os.path.join(root, "x", "real"))) == 3
 
 
+def test_a_link_that_only_getcwd_tells():
+    use = ['getcwd("/w/real", 4096) = 8', 'openat(AT_FDCWD, "n", O_WRONLY|O_CREAT|O_EXCL, 0666) = 3', 'write(3, "12345", 5) = 5', "close(3) = 0",
+           'mkdir("d", 0777) = 0', 'chdir("/") = 0', 'stat("/w/l/n", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'unlink("/w/l/n") = 0',
+           'stat("/w/real/n", 0x7ffd) = -1 ENOENT (No such file or directory)', 'rmdir("/w/l/d") = 0', 'stat("/w/real/old", {st_mode=S_IFREG|0644, st_size=7, ...}) = 0']
+    # Met by its name before; the link is above it; by steps; by one that is known.
+    for before in (['stat("/w/l/old", {st_mode=S_IFREG|0644, st_size=7, ...}) = 0', 'chdir("/w/l") = 0'], ['getcwd("/w", 4096) = 3', 'chdir("l") = 0'],
+                   ['chdir("/w") = 0', 'chdir("l") = 0'], ['chdir("/v/l") = 0', *use[:1], 'chdir("/w/l") = 0'],
+                   ['readlink("/w/k", "l", 99) = 1', 'chdir("/w/k") = 0']):
+        with Tmp() as tmp:
+            root = Root(tmp, [*before, *use])
+            for order in ("trace", "depend"):
+                report = root("--order", order)
+                assert report["mismatched"] == 0, (before, report["mismatches"])
+            assert os.path.islink(root.at("/w/l")) and os.listdir(root.at("/w/real")) == ["old"], before
+    # Where it was before nothing tells, or it is no link.
+    for lines in (['chdir("l") = 0', use[0], 'mkdir("d", 0777) = 0'],
+                  ['lstat("/w/l", {st_mode=S_IFDIR|0755, st_size=40, ...}) = 0', 'chdir("/w/l") = 0', use[0], 'mkdir("d", 0777) = 0']):
+        with Tmp() as tmp:
+            root = Root(tmp, lines)
+            assert root()["mismatched"] == 0 and os.path.isdir(root.at("/w/real/d"))
+            assert not os.path.islink(root.at("/w/l")) and not os.path.islink(root.at("/l"))
+
+
 def test_what_is_met_by_names_of_links_that_lead_to_links_is_one_file():
     """/lib64/ld-linux-x86-64.so.2 is behind three links, which a debugger reads after it has read the file."""
     told = ('readlink("/lib64", "usr/lib64", 99) = 9', 'readlink("/usr/lib64/l", "/lib/x/l", 99) = 8', 'readlink("/lib", "usr/lib", 99) = 7')

@@ -485,13 +485,14 @@ void Needs::add(const feign_activity& a) {
   }
   if (effect == Effect::kOpen && a.path == 0 && (a.flags & O_TRUNC) && a.result >= 0)
     if (const uint32_t file = own(a); file != 0) by_descriptor(a, Effect::kFtruncate, file);
-  if (effect == Effect::kExec || effect == Effect::kGetcwd || a.path == 0) return;
-  if (effect == Effect::kOpen && a.path2 != 0) {
+  if (effect == Effect::kExec || a.path == 0) return;
+  if ((effect == Effect::kOpen || effect == Effect::kGetcwd) && a.path2 != 0) {
     if (const feign_activity link = names_.readlink_for(a); link.path != 0) {
       by_name(link, Effect::kReadlink);
       names_.assume(link);
     }
   }
+  if (effect == Effect::kGetcwd) return;
   by_name(a, effect);
 }
 

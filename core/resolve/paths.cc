@@ -97,6 +97,22 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
 void Resolve::moves(const Thread& t, uint32_t directory, bool gone) {
   t.place->path = directory;
   t.place->gone = gone;
+  t.place->told = false;
+}
+
+// Where a process is, if that is elsewhere than it went: by way of a link that was there before.
+void Resolve::tells_link(feign_activity& getcwd, const Place& place) {
+  if (!place.told || place.gone || place.root != 0) return;
+  feign_activity link = getcwd;
+  link.path = place.path;
+  link.path2 = names_.link_between(link.path, true, getcwd.path);
+  if (link.path2 != 0) {
+    getcwd = link;
+    if (link = names_.readlink_for(getcwd); link.path != 0) {
+      (void)names_.apply(link, Effect::kReadlink);
+      names_.assume(link);
+    }
+  }
 }
 
 void Resolve::works_in(Thread& t, uint32_t hint) {
@@ -105,6 +121,7 @@ void Resolve::works_in(Thread& t, uint32_t hint) {
   if (hint == t.place->path) return;
   if (t.place->path == 0 || (told_ && !moves_seen_)) {
     t.place->path = hint;
+    t.place->told = tables_.strings.text(hint) != "/";  // which is taken where nothing tells it
     return;
   }
   if (!told_ || t.place->gone) return;

@@ -557,13 +557,21 @@ const char* Resolve::apply(Record& r) {
       const bool name = a.path != 0 && tables_.strings.text(a.path).starts_with('/');
       a.path = name ? absolute(t, 0, 0, a.path) : 0;
       a.handle = a.file = 0;
-      if (ok && a.path != 0) moves(t, a.path, false);
+      if (!ok || a.path == 0) return nullptr;
+      const uint32_t where = a.path;
+      tells_link(a, *t.place);
+      moves(t, where, false);
+      t.place->told = true;
       return nullptr;
     }
-    case Effect::kChdir:
+    case Effect::kChdir: {
+      const bool told = t.place->told || tables_.strings.text(a.path).starts_with('/');
       path_call(r, t, effect);
-      if (ok && a.path != 0) moves(t, names_.canonical(a.path, true), false);
+      if (!ok || a.path == 0) return nullptr;
+      moves(t, names_.canonical(a.path, true), false);
+      t.place->told = told;
       return nullptr;
+    }
     case Effect::kUmask:
       a.handle = a.file = a.path = 0;
       t.place->umask = a.mode & 0777;

@@ -76,6 +76,7 @@ class Resolve {
   struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
     bool gone = false;  // it was removed
+    bool told = false;  // by calls
     uint32_t root = 0;  // 0: "/"
     uint32_t umask = 022;
   };
@@ -148,6 +149,7 @@ class Resolve {
   const Thread* running(const Thread& t, int64_t id) const;
   static void moves(const Thread& t, uint32_t directory, bool gone);
   void works_in(Thread& t, uint32_t hint);
+  void tells_link(feign_activity& getcwd, const Place& place);
   bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
   bool no_storage(feign_activity& a, uint32_t path);
   bool names_storage(feign_activity& a, uint32_t said);

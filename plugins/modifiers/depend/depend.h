@@ -347,7 +347,7 @@ class Depend {
   void in_use(uint32_t name);
   void use_name(uint32_t path);
   uint32_t led_to(uint32_t path, bool follow);
-  void link_of_open(const feign_activity& a);
+  void link_told(const feign_activity& a);
   void is_link(uint32_t path, uint32_t target);
   void names_led_to(const feign_activity& a, Effect effect);
   void missed(const feign_activity& a, uint32_t path);

@@ -137,8 +137,8 @@ uint32_t Depend::led_to(uint32_t path, bool follow) {
   return path;
 }
 
-// Of an open that went by a link that no call tells: the name of that leads elsewhere.
-void Depend::link_of_open(const feign_activity& a) {
+// Of an open or chdir that went by a link that no call tells: the name of that leads elsewhere.
+void Depend::link_told(const feign_activity& a) {
   size_t length = 0;
   const char* text = host_->text(host_, a.path2, &length);
   const auto [target, rest] = feign::link_told({text, length});
@@ -161,7 +161,8 @@ void Depend::is_link(uint32_t path, uint32_t target) {
 }
 
 void Depend::names(const feign_activity& a, Effect effect) {
-  if (a.path2 != 0 && a.path != 0 && feign::opens(effect)) link_of_open(a);
+  if (a.path2 != 0 && a.path != 0 && (feign::opens(effect) || effect == Effect::kGetcwd))
+    link_told(a);
   if (!links_) return names_led_to(a, effect);
   const bool two = effect == Effect::kRename || effect == Effect::kLink;
   feign_activity led = a;
