@@ -265,8 +265,9 @@ void do_mpiio(Stream& s, uint32_t op) {
       (!file.group->meeting || of_shared_pointer(op_info->name)))
     return s.refuse(*file.group);
   if (meeting && !meet(s, *file.group)) return;
+  const bool reads = op_info->kind == FEIGN_KIND_READ, writes = op_info->kind == FEIGN_KIND_WRITE;
   if (f == MPI_FILE_NULL) {
-    if (meeting && op == FEIGN_MPIIO_FILE_SET_SIZE) (void)meet(s, *file.group);
+    if (meeting && (reads || writes || op == FEIGN_MPIIO_FILE_SET_SIZE)) (void)meet(s, *file.group);
     if (op == FEIGN_MPIIO_FILE_CLOSE) {
       const std::lock_guard lock(r.files_mutex);
       r.files.erase(a.handle);
@@ -277,7 +278,6 @@ void do_mpiio(Stream& s, uint32_t op) {
   MPI_Status status;
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_SUCCESS;
-  const bool reads = op_info->kind == FEIGN_KIND_READ, writes = op_info->kind == FEIGN_KIND_WRITE;
   if (reads || writes) {
     const bool failed = by_circumstance(a.result);
     if (failed && !meets) return s.emulate();
