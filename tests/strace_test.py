@@ -1261,10 +1261,14 @@ for n in range(4):
         with Tmp() as tmp:
             trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
             os.mkdir(root)
-            subprocess.run(["strace", "-f", "-ttt", "-T", "-o", trace, sys.executable, "-c", script.replace("HOW", how)], cwd=tmp, check=True)
-            for order in ("trace", "depend"):
-                report = feign("replay", trace, "--root", root, "--cwd", tmp, "--order", order, "--json").json()
-                assert report["mismatched"] == 0, (how, order, report["mismatches"])
+            for option in ("-f", "-ff"):
+                subprocess.run(["strace", option, "-ttt", "-T", "-o", trace, sys.executable, "-c", script.replace("HOW", how)], cwd=tmp, check=True)
+                for order in ("trace", "depend"):
+                    report = feign("replay", trace, "--root", root, "--cwd", tmp, "--order", order, "--json").json()
+                    assert report["mismatched"] == 0, (how, option, order, report["mismatches"])
+                if option == "-f":
+                    os.remove(trace)
+                    os.remove(os.path.join(tmp, "lk"))
 
 
 def test_many_that_append_and_read_on_without_names_of_descriptors():

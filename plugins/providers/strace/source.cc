@@ -120,7 +120,11 @@ feign_status Source::stray(std::string_view text, const char* want) {
 
 uint64_t Source::when() const {
   const Held& h = queue_.front();
-  return h.from_start ? h.a.start_ns : h.ended();
+  // A lock may be had until the call that gives it up is over: whoever has it before then tells.
+  const Lock& lock = h.shown.lock;
+  const bool gives_up = lock.what == Lock::kGivenUp ||
+                        (lock.what == Lock::kClosed && trace_.locked.contains(lock.file));
+  return h.from_start && !gives_up ? h.a.start_ns : h.ended();
 }
 
 void Source::pop() {
@@ -429,7 +433,7 @@ feign_status Source::line(std::string_view text) {
     } else if (const auto at = processes_.find(pid); at != processes_.end()) {
       ends_ = true;
       (void)no_longer_under_way(*at->second);
-      has_ended(*at->second);
+      has_ended(*at->second, time);
       if (at->second->descriptors != nullptr) at->second->descriptors->reset();
       queue_.emplace_back();
       feign_activity& a = queue_.back().a;
@@ -874,7 +878,7 @@ void Source::released(Held& h) {
 
 // A process that ends has its locks until then, not until it says so.
 void Source::gives_up_locks(Process& p, Held& exit) {
-  has_ended(p);  // in a damaged trace it may end twice
+  has_ended(p, clock_);  // in a damaged trace it may end twice
   if (trace_.locked.empty() || !ends_ || releases_.size() >= kMaxRivals) return;
   const Descriptors& table = *descriptors(p);
   Lock closed{.what = Lock::kClosed, .process = table.process(), .last = true};
@@ -892,10 +896,11 @@ void Source::gives_up_locks(Process& p, Held& exit) {
   releases_.push_back(&exit);
 }
 
-void Source::has_ended(Process& p) {
+void Source::has_ended(Process& p, uint64_t time) {
   if (p.ends == nullptr) return;
   Held& exit = *std::exchange(p.ends, nullptr);
   --exit.open;
+  exit.until = time - std::min(time, trace_.base);
   released(exit);
 }
 

@@ -33,7 +33,8 @@ struct Held {
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
   bool gone = false;          // it took effect before one that ended before it
-  uint64_t ended() const { return a.start_ns + a.duration_ns; }
+  uint64_t until = 0;         // of a process's end: when that was
+  uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
 // A call of which the text has shown the beginning only.
@@ -130,7 +131,7 @@ class Source {
   void overlaps(Process& p, Held& h, Effect effect, uint32_t own);
   void released(Held& h);
   void gives_up_locks(Process& p, Held& exit);
-  void has_ended(Process& p);
+  void has_ended(Process& p, uint64_t time);
   void forget(Held& h);
   void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
