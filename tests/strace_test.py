@@ -74,16 +74,32 @@ def test_a_lock_is_free_when_giving_it_up_starts():
             assert re.search("LOCK_UN|l_type=2", lines[3]) and "[2 101/101]" in lines[4], lines
 
 
+NUMBERS = {"AT_FDCWD": "-100", "SEEK_SET": "0", "SEEK_CUR": "0x1", "SEEK_END": "0x2", "LOCK_EX": "0x2", "LOCK_NB": "0x4", "LOCK_SH": "0x1", "LOCK_UN": "0x8",
+           "F_SETLK": "0x6", "F_SETLKW": "0x7", "F_RDLCK": "0", "F_WRLCK": "0x1", "F_UNLCK": "0x2", "O_RDONLY": "0", "O_WRONLY": "0x1", "O_RDWR": "0x2",
+           "O_CREAT": "0x40", "O_EXCL": "0x80", "O_TRUNC": "0x200", "O_APPEND": "0x400", "O_DIRECTORY": "0x10000"}
+
+
+def raw(line):
+    """As strace -X raw prints it."""
+    flags = "|".join(NUMBERS)
+    return re.sub(rf"\b(?:{flags})(?:\|(?:{flags}))*\b", lambda m: hex(sum({int(NUMBERS[n], 16) if n != "AT_FDCWD" else -100 for n in m[0].split("|")}))
+                  if m[0] != "AT_FDCWD" else "-100", line)
+
+
 def order_of(tmp, lines):
-    """Processes and results of the calls, in the order in which they count."""
+    """Processes and results of the calls, in the order in which they count: the same with names of flags and with numbers."""
     path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.txt")
-    with open(path, "w", encoding="utf-8") as f:
-        for i, line in enumerate(lines):
-            pid, call = line.split(" ", 1)
-            f.write(f"{pid} 1700000000.{i:06d} {call}\n")
-    assert feign("convert", "-q", path, out).status == 0
-    with open(out, encoding="utf-8") as f:
-        return [(int(m[1]), m[2]) for m in re.finditer(r"/(\d+)\] .*\) = (\S+)", f.read())]
+    found = []
+    for form in (str, raw):
+        with open(path, "w", encoding="utf-8") as f:
+            for i, line in enumerate(lines):
+                pid, call = line.split(" ", 1)
+                f.write(f"{pid} 1700000000.{i:06d} {form(call)}\n")
+        assert feign("convert", "-q", path, out).status == 0
+        with open(out, encoding="utf-8") as f:
+            found.append([(int(m[1]), m[2]) for m in re.finditer(r"/(\d+)\] .*\) = (\S+)", f.read())])
+    assert found[0] == found[1], found
+    return found[0]
 
 
 def test_locks_were_had_and_refused_in_an_order_that_fits():

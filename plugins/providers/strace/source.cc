@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "providers/strace/source.h"
 
+#include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,17 +29,69 @@ constexpr size_t kMaxRivals = 256;
 // … behind a call that lasts: others' lines come first; strace leaves the process.
 constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
 
+// An argument of a call, by its number, that stands there as one (strace -X raw); -1 if it does
+// not.
+int64_t raw_number(std::string_view text, size_t argument) {
+  Scan s(text.substr(text.find('(') + 1));
+  s.skip_name();
+  for (; argument != 0; --argument) {
+    while (!s.done() && s.peek() != ',')
+      if (!(s.peek() == '"' ? s.skip_string() : s.peek() == '<' && s.skip_angle())) ++s.p;
+    if (!s.take(',')) return -1;
+    s.blanks();
+    s.skip_name();
+  }
+  int64_t number = -1;
+  return s.number(number) ? number : -1;
+}
+
+// What calls are about, by names of flags or by numbers.
+bool says_unlock(std::string_view text) {
+  return text.find("LOCK_UN") != text.npos ||
+         (raw_number(text, 1) >= 0 && (raw_number(text, 1) & LOCK_UN) != 0);
+}
+bool says_lock(std::string_view text) {
+  if (text.find("F_SETLK") != text.npos) return true;
+  const int64_t command = raw_number(text, 1);
+  return command == F_SETLK || command == F_SETLKW;
+}
+bool says_end(std::string_view text) {
+  return text.find("SEEK_END") != text.npos || raw_number(text, 2) == SEEK_END;
+}
+bool says_truncate(const Call& call, std::string_view text) {
+  if (text.find("O_TRUNC") != text.npos) return true;
+  const auto* const flags = std::find_if(call.args, call.args + call.arg_count,
+                                         [](const CallArg& a) { return a.role == Role::kFlags; });
+  const int64_t number = raw_number(text, static_cast<size_t>(flags - call.args));
+  return number >= 0 && (number & O_TRUNC) != 0;
+}
+bool says_wake(std::string_view text) {
+  if (text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos) return true;
+  switch (const int64_t op = raw_number(text, 1); op >= 0 ? op & FUTEX_CMD_MASK : op) {
+    case FUTEX_WAKE:
+    case FUTEX_WAKE_OP:
+    case FUTEX_WAKE_BITSET:
+    case FUTEX_REQUEUE:
+    case FUTEX_CMP_REQUEUE:
+    case FUTEX_CMP_REQUEUE_PI:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Calls that take effect when they start: those, and by their arguments those that give up a lock
 // or wake somebody. `text` is the call with its arguments, as far as they are known.
 bool at_start(const Call& call, std::string_view text) {
   if (counts_from_start(call.effect)) return true;
   switch (call.effect) {
     case Effect::kFutex:
-      return text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos;
+      return says_wake(text);
     case Effect::kFlock:
-      return text.find("LOCK_UN") != text.npos;
+      return says_unlock(text);
     case Effect::kFcntl:
-      return text.find("F_UNLCK") != text.npos && text.find("F_GETLK") == text.npos;
+      return (text.find("F_UNLCK") != text.npos && text.find("F_GETLK") == text.npos) ||
+             (text.find("l_type=0x2,") != text.npos && raw_number(text, 1) != F_GETLK);
     case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
       Scan s(text.substr(text.find('(') + 1));
       s.skip_name();
@@ -583,10 +638,10 @@ void Source::names(Process& p, const Call& call) {
                                  {start, static_cast<size_t>(s.p - start) - 1});
   };
   const bool closes = call.effect == Effect::kClose;
-  const bool locks = closes || call.effect == Effect::kFlock ||
-                     (call.effect == Effect::kFcntl && text.find("F_SETLK") != text.npos);
+  const bool locks =
+      closes || call.effect == Effect::kFlock || (call.effect == Effect::kFcntl && says_lock(text));
   const bool reads = call.effect == Effect::kRead;
-  const bool finds_end = call.effect == Effect::kSeek && text.find("SEEK_END") != text.npos;
+  const bool finds_end = call.effect == Effect::kSeek && says_end(text);
   int64_t fd = AT_FDCWD;
   const bool moves_bytes = call.effect == Effect::kWrite || call.effect == Effect::kPread ||
                            call.effect == Effect::kPwrite || call.effect == Effect::kPread2 ||
@@ -620,7 +675,7 @@ void Source::names(Process& p, const Call& call) {
     if (!s.skip_string()) return;
     about[i].name = trace_.arguments.text_of({start, static_cast<size_t>(s.p - start) - 1});
     trace_.there.put_below(from, about[i], trace_.host);
-    if (call.effect == Effect::kOpen && text.find("O_TRUNC") != text.npos)  // and its bytes
+    if (call.effect == Effect::kOpen && says_truncate(call, text))  // and its bytes
       about[i + 1].name = stream_name(about[i].name, 0);
     if (makes_or_removes(call.effect))
       about[i + kNames] = trace_.there.directory(about[i], trace_.host);
