@@ -283,20 +283,20 @@ def test_calls_that_are_nearly_alike_are_told_apart():
     """Calls are made ready once, for all that say the same: one after the other, by turns, more of them than are kept."""
     kinds = [(size, tag) for size in (1, 2, 3, 4, 8, 9, 40, 1000) for tag in (1001, 1002, 1003, 1008, 1040)] + [(1001, 1002), (1002, 1001)]
     order = kinds[:3] * 4 + kinds * 2 + kinds[::-1] + kinds[:1] * 3
+    def begun(calls):  # every other one is not waited for; each has a request of its own
+        return [f"I{call[0].lower()}{call[1:]} rid='{i + 1}'" if i % 2 else call for i, call in enumerate(calls)]
     with Tmp() as tmp:
-        trace = project(tmp, [send(1, size, tag) for size, tag in order], [recv(0, tag) for _, tag in order])
-        replays_with(tmp, trace,
-                     "#include <mpi.h>\n"
-                     f"static const int order[][2] = {{{', '.join(f'{{{size}, {tag}}}' for size, tag in order)}}};\n"
-                     "static int sent, received;\n"
-                     "int MPI_Send(const void *out, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {\n"
-                     "  if (tag < 1000) return PMPI_Send(out, n, t, to, tag, c);\n"
-                     "  const int *want = order[sent++];\n"
-                     "  return n == want[0] && tag == want[1] ? PMPI_Send(out, n, t, to, tag, c) : MPI_ERR_COUNT;\n}\n"
-                     "int MPI_Recv(void *in, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {\n"
-                     "  if (tag < 1000) return PMPI_Recv(in, n, t, from, tag, c, s);\n"
-                     "  const int *want = order[received++];\n"
-                     "  return tag == want[1] ? PMPI_Recv(in, n, t, from, tag, c, s) : MPI_ERR_TAG;\n}\n", 2 * len(order))
+        trace = project(tmp, begun([send(1, size, tag) for size, tag in order]), begun([recv(0, tag) for _, tag in order]))
+        checks = "".join(
+            f"int MPI_{name}({data}, int n, MPI_Datatype t, int other, int tag, MPI_Comm c{more}) {{\n"
+            f"  if (tag >= 1000) {{\n    const int *want = order[{count}++];\n    if ({wrong}tag != want[1]) return MPI_ERR_TAG;\n  }}\n"
+            f"  return PMPI_{name}({data.split('*')[1]}, n, t, other, tag, c{passed});\n}}\n"
+            for name, data, more, passed, count, wrong in (("Send", "const void *out", "", "", "sent", "n != want[0] || "),
+                                                           ("Isend", "const void *out", ", MPI_Request *q", ", q", "sent", "n != want[0] || "),
+                                                           ("Recv", "void *in", ", MPI_Status *s", ", s", "received", ""),
+                                                           ("Irecv", "void *in", ", MPI_Request *q", ", q", "received", "")))
+        replays_with(tmp, trace, f"#include <mpi.h>\nstatic const int order[][2] = {{{', '.join(f'{{{size}, {tag}}}' for size, tag in order)}}};\n"
+                                 f"static int sent, received;\n{checks}", 2 * len(order))
 
 
 def test_messages_of_more_than_an_int_of_bytes_are_whole():

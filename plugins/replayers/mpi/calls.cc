@@ -117,10 +117,10 @@ void send(Stream& s, uint32_t op) {
       return s.make([=] { return MPI_Ssend(d.at, d.count, d.type, p.rank, p.tag, p.comm); });
     case FEIGN_MPI_RSEND:  // that its receive is there cannot be known here
       return s.make([=] { return MPI_Send(d.at, d.count, d.type, p.rank, p.tag, p.comm); });
-    case FEIGN_MPI_ISSEND: {
-      const int status = MPI_Issend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q);
-      return begun(s, status, q);
-    }
+    case FEIGN_MPI_ISSEND:
+      return s.begin([=](MPI_Request* begun) {
+        return MPI_Issend(d.at, d.count, d.type, p.rank, p.tag, p.comm, begun);
+      });
     case FEIGN_MPI_SEND_INIT:
     case FEIGN_MPI_BSEND_INIT:
     case FEIGN_MPI_RSEND_INIT:
@@ -136,17 +136,18 @@ void send(Stream& s, uint32_t op) {
       s.answer(MPI_Ssend_init(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
       if (q != MPI_REQUEST_NULL) remember(s, q, true);
       return;
-    default: {
-      const int status = MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q);
-      return begun(s, status, q);
-    }
+    default:
+      return s.begin([=](MPI_Request* begun) {
+        return MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, begun);
+      });
   }
 }
 
 void receive(Stream& s, uint32_t op) {
   Peer p{};
   uint64_t from = s.value(s.args->rank), tag = s.value(s.args->tag);
-  if (op == FEIGN_MPI_IRECV && (number(from) == -2 || number(tag) == -1) && !s.r->matched.empty()) {
+  const bool wildcard = number(from) == -2 || number(tag) == -1;
+  if (op == FEIGN_MPI_IRECV && wildcard && !s.r->matched.empty()) {
     // Whom it got, says the call that ended it.
     const auto at = s.r->matched.find({s.rank, s.value(s.args->request)});
     if (at != s.r->matched.end()) {
@@ -167,7 +168,11 @@ void receive(Stream& s, uint32_t op) {
     if (q != MPI_REQUEST_NULL) remember(s, q, true);
     return;
   }
-  const int status = MPI_Irecv(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q);
+  const auto begin = [=](MPI_Request* begun) {
+    return MPI_Irecv(d.at, d.count, d.type, p.rank, p.tag, p.comm, begun);
+  };
+  if (!wildcard) return s.begin(begin);
+  const int status = begin(&q);
   begun(s, status, q);
 }
 
@@ -239,7 +244,7 @@ void wait_for(Stream& s, std::span<const uint64_t> numbers) {
       if (at == o.requests.end() || at->second.buffered) continue;
       if (at->second.request != MPI_REQUEST_NULL) list.push_back(at->second.request);
       if (at->second.kept) kept.push_back(std::move(at->second.kept));
-      if (!at->second.persistent) o.requests.erase(at);
+      if (!at->second.persistent) o.remove(at);
     }
   }
   if (list.empty()) return s.emulate();
@@ -248,8 +253,10 @@ void wait_for(Stream& s, std::span<const uint64_t> numbers) {
                : MPI_Waitall(static_cast<int>(list.size()), list.data(), MPI_STATUSES_IGNORE));
 }
 
-std::vector<uint64_t> listed(const Stream& s, bool completed_only) {
-  std::vector<uint64_t> numbers;
+// Those in the list of a call; there until the next is asked for.
+const std::vector<uint64_t>& listed(Stream& s, bool completed_only) {
+  std::vector<uint64_t>& numbers = s.numbers;
+  numbers.clear();
   if (s.args->list == kAbsent) return numbers;
   for (uint32_t i = s.args->list; i < s.a->value_count; ++i) {
     const uint64_t n = s.a->values[i];
@@ -294,7 +301,7 @@ void wait_any(Stream& s) {
   if (index == MPI_UNDEFINED) return;
   const std::lock_guard lock(o.mutex);
   const auto at = o.requests.find(numbers[static_cast<size_t>(index)]);
-  if (at != o.requests.end() && !at->second.persistent) o.requests.erase(at);
+  if (at != o.requests.end() && !at->second.persistent) o.remove(at);
 }
 
 void start(Stream& s, const std::vector<uint64_t>& numbers) {
@@ -349,7 +356,7 @@ void request(Stream& s, uint32_t op) {
       if (at == o.requests.end() || at->second.request == MPI_REQUEST_NULL) return s.emulate();
       o.freed = true;
       s.answer(MPI_Request_free(&at->second.request));
-      o.requests.erase(at);
+      o.remove(at);
       return;
     }
     case FEIGN_MPI_REQUEST_GET_STATUS:
@@ -462,7 +469,7 @@ void remember(Stream& s, MPI_Request request, bool persistent, bool stand_in,
   const uint64_t n = s.value(s.args->request);
   Owner& o = *s.owner;
   const std::lock_guard lock(o.mutex);
-  o.requests[n] = {request, persistent, stand_in, false, std::move(kept)};
+  o.add(n) = {request, persistent, stand_in, false, std::move(kept)};
 }
 
 void do_mpi(Stream& s, uint32_t op) {

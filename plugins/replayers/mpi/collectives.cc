@@ -162,8 +162,6 @@ void reduce(Stream& s, uint32_t op, const Group& g, int root) {
   char *out = s.space.get(), *in = out + s.r->half;
   const Sum d = sum_of(s, s.a->length);
   const MPI_Comm comm = g.comm;
-  MPI_Request q = MPI_REQUEST_NULL;
-  int status = MPI_SUCCESS;
   switch (op) {
     case FEIGN_MPI_ALLREDUCE:
       return s.make([=] { return MPI_Allreduce(out, in, d.count, d.type, d.op, comm); });
@@ -174,18 +172,22 @@ void reduce(Stream& s, uint32_t op, const Group& g, int root) {
     case FEIGN_MPI_EXSCAN:
       return s.make([=] { return MPI_Exscan(out, in, d.count, d.type, d.op, comm); });
     case FEIGN_MPI_IALLREDUCE:
-      status = MPI_Iallreduce(out, in, d.count, d.type, d.op, comm, &q);
-      break;
+      return s.begin([=](MPI_Request* begun) {
+        return MPI_Iallreduce(out, in, d.count, d.type, d.op, comm, begun);
+      });
     case FEIGN_MPI_IREDUCE:
-      status = MPI_Ireduce(out, in, d.count, d.type, d.op, root, comm, &q);
-      break;
+      return s.begin([=](MPI_Request* begun) {
+        return MPI_Ireduce(out, in, d.count, d.type, d.op, root, comm, begun);
+      });
     case FEIGN_MPI_ISCAN:
-      status = MPI_Iscan(out, in, d.count, d.type, d.op, comm, &q);
-      break;
+      return s.begin([=](MPI_Request* begun) {
+        return MPI_Iscan(out, in, d.count, d.type, d.op, comm, begun);
+      });
     default:
-      status = MPI_Iexscan(out, in, d.count, d.type, d.op, comm, &q);
+      return s.begin([=](MPI_Request* begun) {
+        return MPI_Iexscan(out, in, d.count, d.type, d.op, comm, begun);
+      });
   }
-  begun(s, status, q);
 }
 
 void broadcast(Stream& s, uint32_t op, const Group& g, int root) {
@@ -194,9 +196,7 @@ void broadcast(Stream& s, uint32_t op, const Group& g, int root) {
   const MPI_Comm comm = g.comm;
   if (op == FEIGN_MPI_BCAST)
     return s.make([=] { return MPI_Bcast(d.at, d.count, d.type, root, comm); });
-  MPI_Request q = MPI_REQUEST_NULL;
-  const int status = MPI_Ibcast(d.at, d.count, d.type, root, comm, &q);
-  begun(s, status, q);
+  s.begin([=](MPI_Request* begun) { return MPI_Ibcast(d.at, d.count, d.type, root, comm, begun); });
 }
 
 // With those that are next to it: the communicator knows who they are.
@@ -308,8 +308,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_BARRIER:
       return s.make([=] { return MPI_Barrier(comm); });
     case FEIGN_MPI_IBARRIER:
-      status = MPI_Ibarrier(comm, &q);
-      return begun(s, status, q);
+      return s.begin([=](MPI_Request* begun) { return MPI_Ibarrier(comm, begun); });
     case FEIGN_MPI_REDUCE_SCATTER_BLOCK:
     case FEIGN_MPI_IREDUCE_SCATTER_BLOCK: {
       const Sum d = bits_of(fitting(s, in_bytes, most_each(s, most)));

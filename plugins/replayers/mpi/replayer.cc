@@ -469,8 +469,14 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   auto& s = *static_cast<Stream*>(stream);
   s.a = a;
   s.outcome = outcome;
-  if (const Ready& ready = s.ready_for(*a); ready.is_of(*a)) {
-    s.answer(ready());
+  if (const Ready* const ready = s.find_ready(*a); ready != nullptr) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int status = ready->call(&request);
+    s.args = ready->begins();
+    if (s.args != nullptr)
+      begun(s, status, request);
+    else
+      s.answer(status);
     return FEIGN_OK;
   }
   s.args = &r.args_of(a->op);

@@ -121,7 +121,22 @@ struct Owner {
     bool buffered = false;        // nobody waits for it who does not want the buffer
     std::unique_ptr<int[]> kept;  // what the call reads until it is over
   };
-  std::unordered_map<uint64_t, Pending> requests;
+  using Requests = std::unordered_map<uint64_t, Pending>;
+  Requests requests;  // by the trace's numbers
+  // What is in them comes and goes with every message: kept for the next.
+  std::vector<Requests::node_type> spare;
+  Pending& add(uint64_t number) {
+    if (spare.empty()) return requests[number];
+    spare.back().key() = number;
+    auto put = requests.insert(std::move(spare.back()));
+    spare.back() = std::move(put.node);  // that number was there already
+    if (put.inserted) spare.pop_back();
+    return put.position->second;
+  }
+  void remove(Requests::iterator at) {
+    spare.push_back(requests.extract(at));
+    spare.back().mapped() = {};
+  }
   std::vector<MPI_Request> buffered;  // sends under way that nobody waits for
   std::vector<Space> spaces;          // of streams that ended before their requests did
   bool freed = false;                 // a request that may have been under way
@@ -187,33 +202,45 @@ struct Replayer {
 };
 
 // A call that depends on nothing but what its activity says (how much, whereto, with whom), made
-// ready. Programs make few different ones, over and over.
+// ready. Programs make few different ones, over and over; of those that begin a request, only its
+// number is another one each time.
 class Ready {
  public:
+  static constexpr uint32_t kMost = 12;  // values of its activity
   bool is_of(const feign_activity& a) const {
-    return a.op == op_ && a.length == length_ && a.value_count == count_ && a.result >= 0 &&
-           std::equal(a.values, a.values + count_, values_.begin());
+    if (a.op != op_ || a.length != length_ || a.value_count != count_ || a.result < 0) return false;
+    const auto same = [&](uint32_t from, uint32_t to) {
+      return std::equal(a.values + from, a.values + to, values_.begin() + from);
+    };
+    return same(0, request_) && (request_ == count_ || same(request_ + 1, count_));
   }
-  int operator()() const { return call_(with_.data()); }
+  int call(MPI_Request* request) const { return call_(with_.data(), request); }
+  const Args* begins() const { return begins_; }  // a request, as these say; null: none
+  // `call` gets a pointer to a request, which it may begin.
   template <typename Call>
-  void set(const feign_activity& a, const Call& call) {
+  void set(const feign_activity& a, const Args* begins, const Call& call) {
     static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= sizeof with_);
-    if (a.value_count > values_.size()) return;
     op_ = a.op;
     length_ = a.length;
     count_ = a.value_count;
+    begins_ = begins;
+    request_ = begins != nullptr ? std::min<uint32_t>(begins->request, count_) : count_;
     std::copy_n(a.values, a.value_count, values_.begin());
     std::memcpy(with_.data(), &call, sizeof call);
-    call_ = [](const void* with) { return (*static_cast<const Call*>(with))(); };
+    call_ = [](const void* with, MPI_Request* request) {
+      return (*static_cast<const Call*>(with))(request);
+    };
   }
 
   Ready* next = this;  // that was made after it the last time
 
  private:
   uint32_t op_ = UINT32_MAX, count_ = 0;  // UINT32_MAX: nothing is ready
+  uint32_t request_ = 0;                  // which of the values is its number
   uint64_t length_ = 0;
-  std::array<uint64_t, 12> values_;
-  int (*call_)(const void* with) = nullptr;
+  std::array<uint64_t, kMost> values_;
+  const Args* begins_ = nullptr;
+  int (*call_)(const void* with, MPI_Request* request) = nullptr;
   alignas(std::max_align_t) std::array<std::byte, 96> with_;
 };
 
@@ -240,6 +267,7 @@ struct Stream {
   uint32_t type_id = 0, group_id = 0, reduction_id = 0;
   MPI_Op reduction = MPI_OP_NULL;
   std::vector<MPI_Request> list;
+  std::vector<uint64_t> numbers;
   const Type* type_at = nullptr;
   const Group* group_at = nullptr;
   const Type& type(uint8_t index) {
@@ -261,21 +289,29 @@ struct Stream {
   }
   std::array<Ready, 32> ready;
   Ready* last = ready.data();
-  // Where the call of an activity is ready, or will be.
-  Ready& ready_for(const feign_activity& activity) {
+  // The call of an activity that says what an earlier one said; null if there is none.
+  const Ready* find_ready(const feign_activity& activity) {
     if (!last->next->is_of(activity)) {
-      uint64_t sum = activity.op + activity.length;
-      for (uint32_t i = 0; i < activity.value_count; ++i) sum = 31 * sum + activity.values[i];
-      last->next = &ready[sum * 0x9E3779B97F4A7C15u >> 59];
+      if (activity.value_count > Ready::kMost) return nullptr;
+      Ready& there = place_for(activity);
+      if (!there.is_of(activity)) return nullptr;
+      last->next = &there;
     }
-    return *(last = last->next);
+    return last = last->next;
   }
   // Makes a call, and has it ready for the next activity that says the same. What it is made with
   // must stay.
   template <typename Call>
   void make(const Call& call) {
     answer(call());
-    if (!r->shares) last->set(*a, call);
+    keep_ready(nullptr, [call](MPI_Request*) { return call(); });
+  }
+  // The same of one that begins a request.
+  template <typename Call>
+  void begin(const Call& call);
+  // What a call of MPI's answered.
+  void answer(int status) {
+    outcome->result = status == MPI_SUCCESS ? 0 : -int64_t{errno_of(status)};
   }
   void skip(const char* why) {
     outcome->doing = FEIGN_SKIPPED;
@@ -288,9 +324,21 @@ struct Stream {
   }
   // No such call can be made here at all.
   void refuse(const Group& g);
-  // What a call of MPI's answered.
-  void answer(int status) {
-    outcome->result = status == MPI_SUCCESS ? 0 : -int64_t{errno_of(status)};
+
+ private:
+  Ready& place_for(const feign_activity& activity) {
+    const uint8_t request = r->args_of(activity.op).request;
+    uint64_t sum = activity.op + activity.length;
+    for (uint32_t i = 0; i < activity.value_count; ++i)
+      sum = 31 * sum + (i != request ? activity.values[i] : 0);
+    return ready[sum * 0x9E3779B97F4A7C15u >> 59];
+  }
+  template <typename Call>
+  void keep_ready(const Args* begins, const Call& call) {
+    if (r->shares || a->value_count > Ready::kMost) return;
+    last->next = &place_for(*a);
+    last = last->next;
+    last->set(*a, begins, call);
   }
 };
 
@@ -335,5 +383,13 @@ void close_files(Replayer& r);
 void remember(Stream& s, MPI_Request request, bool persistent = false, bool stand_in = false,
               std::unique_ptr<int[]> kept = {});
 void begun(Stream& s, int status, MPI_Request request, std::unique_ptr<int[]> kept = {});
+
+template <typename Call>
+void Stream::begin(const Call& call) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int status = call(&request);
+  begun(*this, status, request);
+  keep_ready(args, call);
+}
 
 }  // namespace feign::mpi
