@@ -226,20 +226,43 @@ def test_derived_datatypes_in_messages_and_views():
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [44, 44]
 
 
+ROMIO = {"OMPI_MCA_io": "romio321"}
+
+
+def by_romio(tmp, part):
+    """A trace of it with ROMIO in place of OMPIO, and the name that it was given."""
+    program, made, trace = (os.path.join(tmp, name) for name in ("breadth", "made", "t.feign"))
+    subprocess.run(["mpicc", "-w", "-pthread", "-o", program, os.path.join(TOP, "tests", "apps", "breadth.c")], check=True)
+    launch = [*command(4)[:-1], "--mca", "io", "romio321", program, made]
+    if subprocess.run([*launch, "datatypes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=QUIET).returncode:
+        raise Skip("Open MPI has no ROMIO here")
+    os.unlink(made)
+    r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, part, timeout=80)
+    assert r.status == 0, r.err
+    return trace, made
+
+
 def test_files_by_romio():
     """It calls MPI by the names that programs do, also where the wrappers ask it for something."""
     with Tmp() as tmp:
-        program, made, trace = (os.path.join(tmp, name) for name in ("breadth", "made", "t.feign"))
-        subprocess.run(["mpicc", "-w", "-pthread", "-o", program, os.path.join(TOP, "tests", "apps", "breadth.c")], check=True)
-        launch = [*command(4)[:-1], "--mca", "io", "romio321", program, made]
-        if subprocess.run([*launch, "datatypes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=QUIET).returncode:
-            raise Skip("Open MPI has no ROMIO here")
-        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, "datatypes", timeout=80)
-        assert r.status == 0, r.err
+        trace, made = by_romio(tmp, "datatypes")
         for layer in ((), ("--layer", "posix")):  # it looks for a file before it makes it
             with Tmp() as root:
                 replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *layer)
                 assert os.path.getsize(root + made) == os.path.getsize(made)
+
+
+def test_shared_pointers_by_romio():
+    """It keeps each in a file beside the one that has it. A replay with io=real is by it, too, and leaves no such file."""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "pointers")
+        for _ in range(2):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=ROMIO)
+                assert calls(report, "MPI_File_write_shared", "MPI_File_write_ordered", "MPI_File_seek_shared", layer="mpiio") == [12] * 3
+                assert [os.path.getsize(f"{root}{made}.{n}") for n in range(6)] == [600, 600] + [150] * 4
+                assert not [name for name in os.listdir(root) if name.startswith(".feign-")]
+                assert not [name for name in os.listdir(os.path.dirname(root + made)) if "shfp" in name]
 
 
 def test_files_in_every_way():

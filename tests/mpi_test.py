@@ -63,10 +63,10 @@ class Ran:
         return json.loads(self.out)
 
 
-def mpirun(ranks, *args, timeout=60):
+def mpirun(ranks, *args, timeout=60, env=None):
     hung = ""
     with subprocess.Popen(command(ranks, *args, timeout=timeout), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          stdin=subprocess.DEVNULL, env=QUIET) as p:
+                          stdin=subprocess.DEVNULL, env={**QUIET, **(env or {})}) as p:
         try:
             out, err = p.communicate(timeout=timeout * 0.9)
         except subprocess.TimeoutExpired:

@@ -780,6 +780,33 @@ static void ends(int shared) {
 static void own_ends(void) { ends(0); }
 static void shared_ends(void) { ends(1); }
 
+/* By pointers that all share alone: two files at a time, and one of each rank's own. */
+static void pointers(void) {
+  static char data[1000];
+  char name[4096];
+  MPI_File f[3];
+  MPI_Status status;
+  MPI_Offset place = 0;
+  for (int i = 0; i < 3; ++i) {
+    snprintf(name, sizeof name, "%s.%d", file_name, i < 2 ? i : 2 + rank);
+    MPI_File_open(i < 2 ? MPI_COMM_WORLD : MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR,
+                  MPI_INFO_NULL, &f[i]);
+  }
+  for (int i = 0; i < 3; ++i) {
+    MPI_File_write_shared(f[i], data, 100, MPI_BYTE, &status);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_write_ordered(f[i], data, 50, MPI_BYTE, &status);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_get_position_shared(f[i], &place);
+    CHECK(place == 150 * (i < 2 ? size : 1));
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_seek_shared(f[i], 0, MPI_SEEK_SET);
+    MPI_File_read_ordered(f[i], data, 50, MPI_BYTE, &status);
+    MPI_File_read_shared(f[i], data, 10, MPI_BYTE, &status);
+  }
+  for (int i = 0; i < 3; ++i) MPI_File_close(&f[i]);
+}
+
 /* Calls on a file by whoever has a window's lock. */
 static void window_locks(void) {
   MPI_Win win;
@@ -962,6 +989,7 @@ int main(int argc, char** argv) {
                 {"in-turn", in_turn},
                 {"ends", own_ends},
                 {"shared-ends", shared_ends},
+                {"pointers", pointers},
                 {"syncs", syncs}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

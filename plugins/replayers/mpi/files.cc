@@ -4,6 +4,7 @@
 // MPI opens by name, and knows nothing of a root. So the name is resolved here, by the same rules
 // as for posix, and MPI is given one below /proc/self/fd, which leads nowhere else, whatever is
 // renamed meanwhile. What is to be made is made here, too.
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 
 #include "base/jail.h"
 #include "layers/mpiio_ops.h"
@@ -95,6 +97,17 @@ int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
   return fd;
 }
 
+// A name of this file's alone in that directory. `link` is what has to be removed.
+std::string name_beside(Replayer& r, MPI_Comm comm, const Name& name, std::string& link) {
+  int which[2] = {static_cast<int>(r.rank), r.opened++};
+  MPI_Bcast(which, 2, MPI_INT, 0, comm);
+  std::string path =
+      r.beside->text() + "/" + std::to_string(which[0]) + "." + std::to_string(which[1]);
+  // All make it, since nobody waits: it says the same for each.
+  if (symlink(name.text().c_str(), path.c_str()) == 0) link = path;
+  return path;
+}
+
 void open_file(Stream& s) {
   Replayer& r = *s.r;
   const feign_activity& a = *s.a;
@@ -140,7 +153,8 @@ void open_file(Stream& s) {
     if (failed && error == -a.result) s.emulate();
   } else {
     MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
-    s.answer(MPI_File_open(comm, name->text().c_str(), mode, info, &f.file));
+    const std::string given = r.beside ? name_beside(r, comm, *name, f.link) : name->text();
+    s.answer(MPI_File_open(comm, given.c_str(), mode, info, &f.file));
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   }
   if (alone) alone.unlock();
@@ -153,11 +167,6 @@ void open_file(Stream& s) {
     const std::lock_guard lock(r.files_mutex);
     r.files[a.handle] = std::move(f);
   }
-}
-
-// The pointer of a file that each has by itself is nobody else's.
-bool of_shared_pointer(std::string_view name) {
-  return name.find("_shared") != name.npos || name.find("_ordered") != name.npos;
 }
 
 // What goes into a call that moves data, whatever its name.
@@ -199,6 +208,41 @@ Piece memory_of(Stream& s, bool writes) {
 }
 
 }  // namespace
+
+bool of_shared_pointer(std::string_view name) {
+  return name.find("_shared") != name.npos || name.find("_ordered") != name.npos;
+}
+
+void make_beside(Replayer& r) {
+  std::array<char, 64> name{};
+  if (r.rank == 0) {
+    int made = -1;
+    for (int i = 0; made != 0 && (i == 0 || errno == EEXIST); ++i) {
+      (void)std::snprintf(name.data(), name.size(), ".feign-%d-mpi-%d", getpid(), i);
+      made = mkdirat(r.root, name.data(), 0700);
+    }
+    if (made != 0) name[0] = '\0';
+  }
+  MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, r.world->world);
+  const int fd = openat(r.root, name.data(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int error = fd < 0 ? errno : 0;
+  r.beside = std::make_shared<Name>();
+  r.beside->reset(fd);
+  if (r.rank == 0) r.beside_name = name.data();
+  // Without it, all else can be replayed.
+  if (agree(r.world->world, *r.beside, error) != 0) r.beside.reset();
+}
+
+void remove_beside(Replayer& r) {
+  if (r.beside_name.empty()) return;
+  const int fd =
+      openat(r.root, r.beside_name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (DIR* names = fd < 0 ? nullptr : fdopendir(fd); names != nullptr) {
+    while (const dirent* each = readdir(names)) (void)unlinkat(fd, each->d_name, 0);
+    closedir(names);
+  }
+  (void)unlinkat(r.root, r.beside_name.c_str(), AT_REMOVEDIR);
+}
 
 void close_files(Replayer& r) {
   // What the trace left open is left open: to close it is a call that all ranks would have to make.
@@ -329,6 +373,7 @@ void do_mpiio(Stream& s, uint32_t op) {
         r.files.erase(a.handle);
       }
       s.answer(MPI_File_close(&closing));
+      if (!file.link.empty()) (void)unlink(file.link.c_str());
       if (!file.remove.empty()) (void)remove_below(r.root, file.remove);
       return;
     }

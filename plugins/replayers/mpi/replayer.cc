@@ -40,6 +40,7 @@ Group::~Group() = default;
 Replayer::~Replayer() {
   if (!world) return;
   close_files(*this);
+  remove_beside(*this);
   for (auto& [id, t] : types)
     if (t->made) MPI_Type_free(&t->type);
   for (auto& [count, type] : bytes) MPI_Type_free(&type);
@@ -120,8 +121,9 @@ struct Look {
   std::map<uint32_t, uint64_t> near;  // the longest to or from each neighbour, by communicator
   uint64_t longest = 0, message = 0;
   uint32_t stream = 0;
-  int64_t rank = -1;   // the stream's
-  bool joins = false;  // processes meet that mpirun did not start together
+  int64_t rank = -1;      // the stream's
+  bool joins = false;     // processes meet that mpirun did not start together
+  bool pointers = false;  // files have shared ones
 
   // Of calls that end requests: what wildcards got. Of others: whether they tell all counts.
   void counts(const feign_activity& a, const Args& args) {
@@ -195,7 +197,10 @@ struct Look {
       look.longest = std::max(look.longest, a->length);
       if (args.size2 < a->value_count && a->values[args.size2] != FEIGN_UNKNOWN)
         look.longest = std::max(look.longest, a->values[args.size2]);
-      if (op < look.r->mpiio_first) look.room(*a, args);
+      if (op < look.r->mpiio_first)
+        look.room(*a, args);
+      else if (!look.pointers)
+        look.pointers = of_shared_pointer(look.r->host->op_info(look.r->host, op)->name);
       look.joins |=
           a->result >= 0 && (op == FEIGN_MPI_COMM_SPAWN || op == FEIGN_MPI_COMM_SPAWN_MULTIPLE ||
                              op == FEIGN_MPI_COMM_ACCEPT || op == FEIGN_MPI_COMM_CONNECT ||
@@ -395,7 +400,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     }
     // Alone, nobody waits for others here: that is up to modifier depend.
     if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;
-    Look look{r.get(), {}, {}, 0, 0, 0, -1, false};
+    Look look{r.get(), {}, {}, 0, 0, 0, -1, false, false};
     if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
       if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
         return status;
@@ -416,6 +421,9 @@ feign_status create(const feign_host* host, const void* options, void** self) no
                         "messages cannot be made, want --replayer posix");
     if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
       return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
+    int pointers = look.pointers && r->options.io == kIoReal;
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &pointers, 1, MPI_INT, MPI_MAX, r->world->world);
+    if (pointers != 0) make_beside(*r);
     look.neighbours();
     // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
     // to is the one that the other reads from.

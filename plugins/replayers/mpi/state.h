@@ -18,6 +18,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -150,6 +151,7 @@ struct File {
   MPI_File file = MPI_FILE_NULL;
   const Group* group = nullptr;
   std::string remove;          // when it is closed
+  std::string link;            // the name that MPI was given, if this process made it
   std::shared_ptr<Name> name;  // where ranks share processes: what it is, beside MPI
 };
 
@@ -185,6 +187,11 @@ struct Replayer {
   std::mutex self_mutex;  // of MPI_COMM_SELF
   std::mutex files_mutex;
   std::unordered_map<uint32_t, File> files;
+  // MPI keeps a shared pointer in a file beside the one that has it, where a name below /proc has
+  // nothing beside it. So there is a directory for names and such files, if any call needs it.
+  std::shared_ptr<Name> beside;
+  std::string beside_name;  // below the root, where this process made it
+  std::atomic<int> opened{0};
 
   ~Replayer();
   const char* text(uint64_t id) const {
@@ -379,6 +386,11 @@ void collect(Stream& s, uint32_t op, Does does);
 void window(Stream& s, uint32_t op, Does does);
 void do_mpiio(Stream& s, uint32_t op);
 void close_files(Replayer& r);
+// The pointer of a file that each has by itself is nobody else's.
+bool of_shared_pointer(std::string_view name);
+// The directory for files that have one. Called by all processes.
+void make_beside(Replayer& r);
+void remove_beside(Replayer& r);
 // A request that a call made, under the number that the trace has for it.
 void remember(Stream& s, MPI_Request request, bool persistent = false, bool stand_in = false,
               std::unique_ptr<int[]> kept = {});
