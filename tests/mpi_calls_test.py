@@ -265,6 +265,15 @@ def test_shared_pointers_by_romio():
                 assert not [name for name in os.listdir(os.path.dirname(root + made)) if "shfp" in name]
 
 
+def test_who_ends_a_split_call_waits_for_who_begins_it():
+    """Also where it is left to the posix calls in it: what one made before it is there for another after it."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "split")
+        for _ in range(2):
+            with Tmp() as root:
+                replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "posix")
+
+
 def test_files_in_every_way():
     """Shared and ordered pointers, split calls, requests, deletion on close. Open MPI writes some of it by threads of its own."""
     report = breadth("files")

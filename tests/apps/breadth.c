@@ -807,6 +807,27 @@ static void pointers(void) {
   for (int i = 0; i < 3; ++i) MPI_File_close(&f[i]);
 }
 
+/* Who ends a split call has waited for who begins it late, and finds what that one made before. */
+static void split(void) {
+  static char data[1000];
+  char name[4096];
+  MPI_File f;
+  MPI_Status status;
+  snprintf(name, sizeof name, "%s.late", file_name);
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+  for (int i = 0; i < 3; ++i) {
+    if (rank == size - 1) {
+      usleep(200000);
+      close(open(name, O_WRONLY | O_CREAT | O_EXCL, 0644));
+    }
+    MPI_File_write_ordered_begin(f, data, sizeof data, MPI_BYTE);
+    MPI_File_write_ordered_end(f, data, &status);
+    if (rank == 0) CHECK(unlink(name) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_File_close(&f);
+}
+
 /* Calls on a file by whoever has a window's lock. */
 static void window_locks(void) {
   MPI_Win win;
@@ -990,6 +1011,7 @@ int main(int argc, char** argv) {
                 {"ends", own_ends},
                 {"shared-ends", shared_ends},
                 {"pointers", pointers},
+                {"split", split},
                 {"syncs", syncs}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

@@ -260,6 +260,9 @@ void do_mpiio(Stream& s, uint32_t op) {
   if (r.options.io != kIoReal) {
     // The calls in it are made in its place; it says only that all ranks have come this far.
     const Group* g = nullptr;
+    const std::string_view name = op_info->name;
+    const bool split = name.ends_with("_begin");
+    MPI_Request begun = MPI_REQUEST_NULL;
     if (op == FEIGN_MPIIO_FILE_OPEN) {
       g = s.group(s.args->comm);
       const std::lock_guard lock(r.files_mutex);
@@ -268,18 +271,26 @@ void do_mpiio(Stream& s, uint32_t op) {
       const std::lock_guard lock(r.files_mutex);
       const auto at = r.files.find(a.handle);
       if (at != r.files.end()) g = at->second.group;
+      if (at != r.files.end() && name.ends_with("_end")) std::swap(begun, at->second.begun);
       if (op == FEIGN_MPIIO_FILE_CLOSE && at != r.files.end()) r.files.erase(at);
     }
+    if (begun != MPI_REQUEST_NULL) MPI_Wait(&begun, MPI_STATUS_IGNORE);
     if (r.options.io == kIoOrder && meets && g != nullptr && g->meeting &&
         r.options.comm != kNone) {
       if (later) return s.refuse(*g);
       (void)meet(s, *g);
     } else if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
       MPI_Request request = MPI_REQUEST_NULL;
-      if (!later)
+      if (!later) {
         MPI_Barrier(g->comm);
-      else if (MPI_Ibarrier(g->comm, &request) == MPI_SUCCESS)
-        remember(s, request);
+      } else if (MPI_Ibarrier(g->comm, &request) == MPI_SUCCESS) {
+        // A file has one split call at a time, which has no request that the trace could tell.
+        const std::lock_guard lock(r.files_mutex);
+        if (split)
+          r.files[a.handle].begun = request;
+        else
+          remember(s, request);
+      }
     }
     return s.skip("left to the posix calls in it");
   }

@@ -150,9 +150,10 @@ class Name;
 struct File {
   MPI_File file = MPI_FILE_NULL;
   const Group* group = nullptr;
-  std::string remove;          // when it is closed
-  std::string link;            // the name that MPI was given, if this process made it
-  std::shared_ptr<Name> name;  // where ranks share processes: what it is, beside MPI
+  std::string remove;                    // when it is closed
+  std::string link;                      // the name that MPI was given, if this process made it
+  MPI_Request begun = MPI_REQUEST_NULL;  // io=order: of the split call under way
+  std::shared_ptr<Name> name;            // where ranks share processes: what it is, beside MPI
 };
 
 struct Replayer {
