@@ -6,11 +6,13 @@
 // renamed meanwhile. What is to be made is made here, too.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <climits>
 #include <cstdio>
 
@@ -216,12 +218,12 @@ bool of_shared_pointer(std::string_view name) {
 void make_beside(Replayer& r) {
   std::array<char, 64> name{};
   if (r.rank == 0) {
-    int made = -1;
-    for (int i = 0; made != 0 && (i == 0 || errno == EEXIST); ++i) {
-      (void)std::snprintf(name.data(), name.size(), ".feign-%d-mpi-%d", getpid(), i);
-      made = mkdirat(r.root, name.data(), 0700);
-    }
-    if (made != 0) name[0] = '\0';
+    // No trace can name it: one that made a link in it would lead MPI out of the root.
+    std::array<uint64_t, 2> number{};
+    const bool random = getrandom(number.data(), sizeof number, 0) == sizeof number;
+    (void)std::snprintf(name.data(), name.size(), ".feign-mpi-%016" PRIx64 "%016" PRIx64, number[0],
+                        number[1]);
+    if (!random || mkdirat(r.root, name.data(), 0700) != 0) name[0] = '\0';
   }
   MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, r.world->world);
   const int fd = openat(r.root, name.data(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
