@@ -35,9 +35,7 @@ int64_t raw_number(std::string_view text, size_t argument) {
   Scan s(text.substr(text.find('(') + 1));
   s.skip_name();
   for (; argument != 0; --argument) {
-    while (!s.done() && s.peek() != ',')
-      if (!(s.peek() == '"' ? s.skip_string() : s.peek() == '<' && s.skip_angle())) ++s.p;
-    if (!s.take(',')) return -1;
+    if (!s.skip_argument() || !s.take(',')) return -1;
     s.blanks();
     s.skip_name();
   }
