@@ -7,7 +7,6 @@
 // them, is met.
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -481,12 +480,9 @@ uint64_t Lane::when() {
             item.values[1] == F_UNLCK)
           key = item.start;
         break;
-      case Effect::kFutex: {
-        const uint32_t what = item.a.flags & FUTEX_CMD_MASK;
-        if (what != FUTEX_WAIT && what != FUTEX_WAIT_BITSET && what != FUTEX_LOCK_PI)
-          key = item.start;
+      case Effect::kFutex:
+        if (feign::futex_counts_from_start(item.a.flags)) key = item.start;
         break;
-      }
       default:
         break;
     }

@@ -6,6 +6,8 @@
 // asked while somebody had it.
 #pragma once
 
+#include <linux/futex.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,12 @@ namespace feign {
 inline bool counts_from_start(Effect e) {
   return e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone || e == Effect::kClose ||
          e == Effect::kConnect || e == Effect::kSend;
+}
+
+// Of futex(2), by its operation: the others are those that wait.
+inline bool futex_counts_from_start(uint32_t operation) {
+  const uint32_t command = operation & FUTEX_CMD_MASK;
+  return command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET && command != FUTEX_LOCK_PI;
 }
 
 // All that is told by more than names.

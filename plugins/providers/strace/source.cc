@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/file.h>
 
@@ -45,8 +44,9 @@ int64_t raw_number(std::string_view text, size_t argument) {
 
 // What calls are about, by names of flags or by numbers.
 bool says_unlock(std::string_view text) {
-  return text.find("LOCK_UN") != text.npos ||
-         (raw_number(text, 1) >= 0 && (raw_number(text, 1) & LOCK_UN) != 0);
+  if (text.find("LOCK_UN") != text.npos) return true;
+  const int64_t how = raw_number(text, 1);
+  return how >= 0 && (how & LOCK_UN) != 0;
 }
 bool says_lock(std::string_view text) {
   if (text.find("F_SETLK") != text.npos) return true;
@@ -65,17 +65,8 @@ bool says_truncate(const Call& call, std::string_view text) {
 }
 bool says_wake(std::string_view text) {
   if (text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos) return true;
-  switch (const int64_t op = raw_number(text, 1); op >= 0 ? op & FUTEX_CMD_MASK : op) {
-    case FUTEX_WAKE:
-    case FUTEX_WAKE_OP:
-    case FUTEX_WAKE_BITSET:
-    case FUTEX_REQUEUE:
-    case FUTEX_CMP_REQUEUE:
-    case FUTEX_CMP_REQUEUE_PI:
-      return true;
-    default:
-      return false;
-  }
+  const int64_t operation = raw_number(text, 1);
+  return operation >= 0 && futex_counts_from_start(static_cast<uint32_t>(operation));
 }
 
 // Calls that take effect when they start: those, and by their arguments those that give up a lock
