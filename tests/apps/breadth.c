@@ -971,6 +971,72 @@ static void syncs(void) {
   MPI_Comm_free(&half);
 }
 
+/* Of one such number each to and from each, in a scatter and an exchange: calls in which a rank
+ * that takes the length for another one leaves the others waiting. */
+static void exchange(MPI_Datatype type, int bytes) {
+  char out[4 * 64] = {0}, in[4 * 64] = {0};
+  int counts[4] = {1, 1, 1, 1}, at[4] = {0, 1, 2, 3};
+  CHECK(bytes <= 64);
+  memset(out, rank + 1, sizeof out);
+  for (int root = 0; root < size; ++root) {
+    MPI_Request request;
+    MPI_Scatterv(rank == root ? out : NULL, counts, at, type, in, 1, type, root, MPI_COMM_WORLD);
+    CHECK(bytes == 0 || in[0] == root + 1);
+    MPI_Iscatterv(rank == root ? out : NULL, counts, at, type, in, 1, type, root, MPI_COMM_WORLD,
+                  &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_Alltoallv(out, counts, at, type, in, counts, at, type, MPI_COMM_WORLD);
+  CHECK(bytes == 0 || in[bytes] == 2);
+}
+
+/* Types that have names; one without bytes; one whose layout is longer than a trace tells. */
+static void named(void) {
+  const MPI_Datatype types[] = {MPI_C_LONG_DOUBLE_COMPLEX,
+                                MPI_LONG_DOUBLE,
+                                MPI_C_BOOL,
+                                MPI_WCHAR,
+                                MPI_LONG_DOUBLE_INT,
+                                MPI_INTEGER2,
+                                MPI_LOGICAL,
+                                MPI_COMPLEX,
+                                MPI_DOUBLE_COMPLEX,
+                                MPI_2REAL,
+                                MPI_2DOUBLE_PRECISION,
+                                MPI_2INTEGER,
+                                MPI_REAL8,
+                                MPI_COUNT};
+  for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
+    int bytes = 0;
+    MPI_Aint low, extent;
+    MPI_Type_size(types[i], &bytes);
+    MPI_Type_get_extent(types[i], &low, &extent);
+    exchange(types[i], (int)extent);
+  }
+  MPI_Datatype none;
+  MPI_Type_contiguous(0, MPI_INT, &none);
+  MPI_Type_commit(&none);
+  exchange(none, 0);
+  MPI_Type_free(&none);
+}
+
+static void untold(void) {
+  enum { kBlocks = 3000 };
+  static int lengths[kBlocks], at[kBlocks];
+  static int out[4 * 3 * kBlocks], in[4 * 3 * kBlocks];
+  for (int i = 0; i < kBlocks; ++i) lengths[i] = 1, at[i] = 2 * i + (i * i * 7 + i / 3) % 2;
+  MPI_Datatype type, whole;
+  MPI_Type_indexed(kBlocks, lengths, at, MPI_INT, &type);
+  MPI_Type_create_resized(type, 0, 2 * kBlocks * sizeof(int), &whole);
+  MPI_Type_commit(&whole);
+  int counts[4] = {1, 1, 1, 1}, places[4] = {0, 1, 2, 3};
+  for (int root = 0; root < size; ++root)
+    MPI_Scatterv(out, counts, places, whole, in, 1, whole, root, MPI_COMM_WORLD);
+  MPI_Alltoallv(out, counts, places, whole, in, counts, places, whole, MPI_COMM_WORLD);
+  MPI_Type_free(&whole);
+  MPI_Type_free(&type);
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1012,6 +1078,8 @@ int main(int argc, char** argv) {
                 {"shared-ends", shared_ends},
                 {"pointers", pointers},
                 {"split", split},
+                {"named", named},
+                {"untold", untold},
                 {"syncs", syncs}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

@@ -83,12 +83,14 @@ MPI_Datatype word_of(uint64_t& width) {
                       : MPI_BYTE;
 }
 
-// Entries of the recorded list, in units of `unit` bytes; empty if it has not as many. As bytes,
-// but of more than an int of them in the units of the program's (or, to be combined, in words).
-Lengths listed(const Stream& s, int from, int n, int64_t unit, bool combined = false) {
+// Entries of the recorded list, in units of the type that this argument tells; empty if it has not
+// as many. As bytes, but of more than an int of them in units of the program's (or, to be combined,
+// in words).
+Lengths listed(Stream& s, int from, int n, uint8_t type, bool combined = false) {
+  const int64_t unit = type == kAbsent ? 1 : s.type(type).size;
   const uint32_t first = s.args->list + static_cast<uint32_t>(from);
   Lengths l;
-  if (s.args->list == kAbsent || unit <= 0 || s.a->value_count < first + static_cast<uint32_t>(n))
+  if (s.args->list == kAbsent || unit < 0 || s.a->value_count < first + static_cast<uint32_t>(n))
     return l;
   const std::span<const uint64_t> counts(s.a->values + first, static_cast<size_t>(n));
   uint64_t width = static_cast<uint64_t>(unit), sum = 0;
@@ -120,11 +122,9 @@ Lengths asked(const Group& g, int mine) {
 struct Both {
   Lengths outs, ins;
 };
-Both both(Stream& s, const Group& g, int outs, int ins, bool neighbours) {
-  // The list of alltoallw has bytes.
-  const auto unit = [&](uint8_t at) { return at == kAbsent ? int64_t{1} : s.type(at).size; };
-  Both b{listed(s, 0, outs, unit(s.args->type)), {}};
-  b.ins = listed(s, outs, ins, unit(s.args->type2 != kAbsent ? s.args->type2 : s.args->type));
+Both both(Stream& s, uint32_t op, const Group& g, int outs, int ins, bool neighbours) {
+  const Units units = units_of(op, *s.args);
+  Both b{listed(s, 0, outs, units.out), listed(s, outs, ins, units.in)};
   const bool all_outs = static_cast<int>(b.outs.of.size()) == outs;
   if (s.r->lists && all_outs && static_cast<int>(b.ins.of.size()) == ins) return b;
   // Of all that a rank sends, each gets the same share.
@@ -227,7 +227,7 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
     case FEIGN_MPI_NEIGHBOR_ALLGATHERV:
     case FEIGN_MPI_INEIGHBOR_ALLGATHERV: {
       Piece mine = d;
-      Lengths ins = listed(s, 0, g.in, s.args->type2 != kAbsent ? s.type(s.args->type2).size : 0);
+      Lengths ins = listed(s, 0, g.in, units_of(op, *s.args).in);
       if (!s.r->lists || static_cast<int>(ins.of.size()) != g.in) {
         mine = told(s, out, s.a->length, g.in);
         ins = {std::vector<int>(static_cast<size_t>(g.in))};
@@ -242,7 +242,7 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
       return begun(s, status, q, std::move(p.all));
     }
     default: {
-      const Both b = both(s, g, g.out, g.in, true);
+      const Both b = both(s, op, g, g.out, g.in, true);
       Parts p(s, b.outs, b.ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLTOALLV || op == FEIGN_MPI_NEIGHBOR_ALLTOALLW)
         return s.answer(MPI_Neighbor_alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at,
@@ -303,7 +303,6 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
   const Piece each = g->first != 0 ? got : sent;
   MPI_Request q = MPI_REQUEST_NULL;
   int status = MPI_SUCCESS;
-  const auto size_of = [&](uint8_t type) { return type != kAbsent ? s.type(type).size : 0; };
   switch (op) {
     case FEIGN_MPI_BARRIER:
       return s.make([=] { return MPI_Barrier(comm); });
@@ -322,7 +321,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_IREDUCE_SCATTER: {
       int own = 0;
       MPI_Comm_size(comm, &own);
-      Lengths all = listed(s, 0, own, size_of(x.type), true);
+      Lengths all = listed(s, 0, own, units_of(op, x).out, true);
       if (!s.r->lists || all.of.empty()) all = asked(*g, told(s, in, in_bytes, most).count);
       Parts p(s, all, {});
       if (op == FEIGN_MPI_REDUCE_SCATTER)
@@ -339,7 +338,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       return begun(s, status, q);
     case FEIGN_MPI_ALLGATHERV:
     case FEIGN_MPI_IALLGATHERV: {
-      Lengths all = listed(s, 0, size, size_of(x.type2 != kAbsent ? x.type2 : x.type));
+      Lengths all = listed(s, 0, size, units_of(op, x).in);
       Piece mine = sent;
       const bool listed_all = s.r->lists && !all.of.empty();
       if (!listed_all) {
@@ -366,7 +365,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_ALLTOALLW:
     case FEIGN_MPI_IALLTOALLV:
     case FEIGN_MPI_IALLTOALLW: {
-      const Both b = both(s, *g, size, size, false);
+      const Both b = both(s, op, *g, size, size, false);
       Parts p(s, b.outs, b.ins);
       if (x.request == kAbsent)
         return s.answer(
@@ -408,7 +407,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
         mine = told(s, mine.at, gathers ? s.a->length : in_bytes, most);
         all = asked(*g, mine.count);
       } else if (is_root) {
-        all = listed(s, 0, size, size_of(gathers && x.type2 != kAbsent ? x.type2 : x.type));
+        all = listed(s, 0, size, gathers ? units_of(op, x).in : units_of(op, x).out);
         all.of.resize(static_cast<size_t>(size));
       }
       Parts p(s, all, {});
@@ -465,6 +464,24 @@ bool meet(Stream& s, const Group& g) {
   if (!g.meeting) return false;
   meet(s, g, [&] { s.answer(MPI_Barrier(g.meeting->processes.comm)); });
   return true;
+}
+
+Units units_of(uint32_t op, const Args& args) {
+  const uint8_t in = args.type2 != kAbsent ? args.type2 : args.type;
+  switch (op) {
+    case FEIGN_MPI_GATHERV:
+    case FEIGN_MPI_IGATHERV:
+    case FEIGN_MPI_ALLGATHERV:
+    case FEIGN_MPI_IALLGATHERV:
+    case FEIGN_MPI_NEIGHBOR_ALLGATHERV:
+    case FEIGN_MPI_INEIGHBOR_ALLGATHERV:
+      return {in, in};
+    case FEIGN_MPI_SCATTERV:
+    case FEIGN_MPI_ISCATTERV:
+      return {args.type, args.type};
+    default:
+      return {args.type, in};
+  }
 }
 
 void collect(Stream& s, uint32_t op, Does does) {

@@ -149,7 +149,14 @@ struct Look {
       return;
     bool known = a.value_count > args.list;
     for (uint32_t i = args.list; i < a.value_count; ++i) known &= a.values[i] <= INT32_MAX;
+    const Units units = units_of(a.op, args);
+    known &= sized(a, units.out) && sized(a, units.in);
     r->lists &= known;
+  }
+  // Whether it is known how long one of the type is.
+  bool sized(const feign_activity& a, uint8_t type) const {
+    return type == kAbsent ||
+           (type < a.value_count && r->type(static_cast<uint32_t>(a.values[type])).size >= 0);
   }
   uint64_t members() const { return std::max<uint64_t>(r->rank_of.size(), 1); }
   // What a call may need to send from or to receive into.

@@ -78,7 +78,7 @@ struct Type {
   bool made = false;
   bool whole = false, real = false;  // numbers that can be combined
   MPI_Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
-  int64_t size = 0;
+  int64_t size = -1;  // -1: not known
 };
 
 struct Window {
@@ -384,6 +384,12 @@ bool meet(Stream& s, const Group& g);
 // What a call does here. [the stream]
 void do_mpi(Stream& s, uint32_t op);
 void collect(Stream& s, uint32_t op, Does does);
+// The arguments with the types in units of which a call's list has a count for each member: of what
+// goes out, of what comes in. Absent: bytes.
+struct Units {
+  uint8_t out, in;
+};
+Units units_of(uint32_t op, const Args& args);
 void window(Stream& s, uint32_t op, Does does);
 void do_mpiio(Stream& s, uint32_t op);
 void close_files(Replayer& r);
