@@ -985,6 +985,38 @@ def test_what_a_file_takes_the_place_of_was_no_directory_but_a_link():
         for makes in ('symlink("v2", "/d/new") = 0', 'openat(AT_FDCWD, "/d/new", O_WRONLY|O_CREAT|O_EXCL, 0666) = 4'):
             report, _ = replayed([shows, makes, goes, 'stat("/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0'])
             assert (report["mismatched"], report["skipped"]) == (0, 0), (shows, makes, report)
+def test_a_process_whose_maker_is_shown_later():
+    """As strace -z has it, which shows calls when they have ended."""
+    begin = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 3']
+    made, wrote = {"/f": 3}, '2 write(1, "abc", 3) = 3'
+    for makes in ("1 vfork() = 2", "1 clone(child_stack=NULL, flags=SIGCHLD) = 2"):
+        for rest in (["2 dup2(3, 1) = 1", makes, "1 close(3) = 0", wrote, "2 +++ exited with 0 +++"],
+                     ["2 dup2(3, 1) = 1", wrote, "2 +++ exited with 127 +++", makes, "1 close(3) = 0"]):
+            report, sizes = replayed(begin + rest)
+            assert (report["skipped"], sizes) == (0, made), (rest, report["skips"], sizes)
+    report, sizes = replayed(begin + ["2 dup2(3, 1) = 1", "3 dup2(3, 2) = 2", "3 write(2, \"abcdef\", 6) = 6", "2 clone(child_stack=NULL, flags=SIGCHLD) = 3", makes])
+    assert (report["skipped"], sizes) == (0, {"/f": 6}), (report["skips"], sizes)
+    # Whoever was there before the trace began waits for nobody for long.
+    others = [f'{pid} openat(AT_FDCWD, "/o{pid}", O_WRONLY|O_CREAT, 0600) = 3' for pid in range(20, 30)]
+    report, sizes = replayed(begin + others + ['1 write(3, "abc", 3) = 3'] * 6000)
+    assert report["mismatched"] == 0 and sizes["/f"] == 18000 and sizes["/o29"] == 0, sizes
+
+
+def test_a_call_that_is_shown_when_it_has_ended_sets_no_clock_back():
+    lines = ['1 1700000100.0 fork() = 2 <0.1>', '2 1700000109.0 mkdir("/a", 0700) = 0 <0.1>', '2 1700000109.5 +++ exited with 0 +++',
+             '1 1700000101.0 wait4(-1, NULL, 0, NULL) = 2 <8.6>', '1 1700000110.0 mkdir("/b", 0700) = 0 <0.1>']
+    for how in lines, [re.sub(" <.*", "", line) for line in lines]:
+        with Tmp() as tmp:
+            path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "o.txt")
+            with open(path, "w", encoding="ascii") as f:
+                f.write("\n".join(how) + "\n")
+            r = feign("convert", path, out)
+            assert r.status == 0 and "set back" not in r.err, r.err
+            with open(out, encoding="utf-8") as f:
+                made = [float(line.split()[1]) for line in f if "mkdir" in line]
+        assert made == [9, 10], made
+
+
 
 
 def test_a_process_number_that_comes_again():

@@ -21,7 +21,8 @@ constexpr uint64_t kOldest =
     100'000'000;  // seconds: what is less is no date, but since the line before
 // A call that holds its place in the order is waited for over at most this many later ones.
 constexpr size_t kMaxHeld = size_t{1} << 18;
-// … the end of a process that gives up locks over so many: strace -qq does not tell it.
+// … the end of a process that gives up locks over so many: strace -qq does not tell it. A process
+// that was there before the trace waits as long for the call that made it.
 constexpr size_t kMaxEnding = size_t{1} << 12;
 // Of calls on one name that overlap, so many are compared: a trace may have any number.
 constexpr size_t kMaxRivals = 256;
@@ -197,6 +198,8 @@ void Source::forget(Held& h) {
 
 // The trace is over: what is under way keeps its place only if it matters for what follows.
 void Source::never_returned() {
+  for (auto& [pid, p] : processes_)
+    if (p->maker != nullptr) was_there_before(*p->maker);
   for (Held& h : queue_)
     if (!h.complete) {
       h.complete = true;
@@ -211,13 +214,18 @@ void Source::never_returned() {
     }
 }
 
+// Whether what comes next is not known yet.
+bool Source::waits() {
+  while (!queue_.empty() && queue_.front().child != nullptr && queue_.size() >= kMaxEnding)
+    was_there_before(queue_.front());
+  if (queue_.empty()) return true;
+  const Held& h = queue_.front();
+  return (!h.complete || h.open != 0) && queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
+}
+
 feign_status Source::fill() {
   if (next_ != nullptr) return FEIGN_OK;
-  const auto waits = [](const std::deque<Held>& queue) {
-    const Held& h = queue.front();
-    return (!h.complete || h.open != 0) && queue.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
-  };
-  while (!over_ && (queue_.empty() || waits(queue_))) {
+  while (!over_ && waits()) {
     std::string_view text;
     auto got = lines_->next(text);
     if (!got && any_call_ && lines_->cut_short()) {
@@ -355,9 +363,12 @@ void Source::on_terminal(std::string_view line, int64_t& pid) {
 }
 
 // A clock that was set back would make calls end before they began: what follows is moved on.
-// Processes are stopped side by side, so that their lines may be a little out of order.
-void Source::check_clock(uint64_t& time) {
+// Processes are stopped side by side, so that their lines may be a little out of order; strace -z
+// shows a call when it has ended, by the time when it began.
+void Source::check_clock(int64_t pid, uint64_t& time) {
   if (time + kSecond >= clock_) return;
+  const auto p = processes_.find(pid);
+  if (p == processes_.end() || time + kSecond >= p->second->clock) return;
   const uint64_t back = clock_ - time;
   shift_ += back;
   time = clock_;
@@ -455,7 +466,7 @@ feign_status Source::line(std::string_view text) {
                      "in different ones is a guess (strace -ff -ttt tells it)");
   }
   if (!attached_.empty()) on_terminal(text, pid);
-  check_clock(time);
+  check_clock(pid, time);
   clock_ = time;
   const std::string_view rest = s.rest();
   const char kind = rest.empty() ? '\0' : rest[0];
@@ -512,7 +523,9 @@ feign_status Source::line(std::string_view text) {
       }
     }
   }
-  return call(process(pid), time, rest, lines_->number(), nullptr);
+  Process& p = process(pid);
+  if (!p.seen) begins(p);
+  return call(p, time, rest, lines_->number(), nullptr);
 }
 
 // What a program writes to the terminal that it is traced on breaks the line of the call under way.
@@ -564,6 +577,7 @@ feign_status Source::gives_up() {
 
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
   Process& p = process(pid);
+  if (!p.seen) begins(p);
   // What another process writes to the terminal may stand behind a number: "0666hello".
   const size_t end = text.find_last_not_of(' ') + 1;
   size_t last = end;
@@ -576,7 +590,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.begun = true;
   unfinished_ = &p;
   p.call.text.assign(text);
-  p.call.start = time;
+  p.call.start = p.clock = time;
   p.call.line = lines_->number();
   p.call.place = nullptr;
   p.call.opens = trace_.opens;
@@ -773,6 +787,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     }
   }
 
+  p.clock = std::max(p.clock, time + duration);
   const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
   p.overhead += trace_.tracer.of(quicker);
   if (held == nullptr) {
@@ -846,12 +861,43 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     (void)shows(p, h, e, p.call.opens);
   }
   if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
-    makes(p, h.a, text);
+    makes(p, h, text);
   return FEIGN_OK;
 }
 
+// strace -z shows the call that made a process when it has ended: its place is before whatever the
+// process did.
+void Source::begins(Process& p) {
+  p.seen = true;
+  if (trace_.began_in.empty() || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
+  queue_.emplace_back();
+  Held& h = queue_.back();
+  h.complete = false;
+  h.child = &p;
+  p.maker = &h;
+}
+
+void Source::was_there_before(Held& place) {
+  std::exchange(place.child, nullptr)->maker = nullptr;
+  place.gone = true;
+  drop_gone();
+}
+
+// `call` has made it: it takes the place that was kept, if it has none of its own.
+void Source::made_before(Process& child, Held& call) {
+  Held& place = *child.maker;
+  if (&call != &queue_.back()) return was_there_before(place);
+  child.maker = nullptr;
+  place = std::move(call);
+  queue_.pop_back();
+}
+
 // A process, or a thread, which may have been seen to go on before this call ended.
-void Source::makes(Process& p, const feign_activity& a, std::string_view text) {
+void Source::makes(Process& p, Held& call, std::string_view text) {
+  const feign_activity a = call.a;
+  if (const auto child = processes_.find(a.result);
+      child != processes_.end() && child->second->maker != nullptr)
+    made_before(*child->second, call);
   trace_.began_in[a.result] = where(p);
   const std::shared_ptr<Descriptors> mine = descriptors(p);
   const bool shares =

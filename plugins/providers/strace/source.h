@@ -22,6 +22,8 @@
 
 namespace feign::strace {
 
+struct Process;
+
 // A call that holds its place, or that is complete and waits behind one that does.
 struct Held {
   feign_activity a{};
@@ -34,6 +36,7 @@ struct Held {
   std::vector<Held*> rivals;  // those that have ended since
   bool gone = false;          // it took effect before one that ended before it
   uint64_t until = 0;         // of a process's end: when that was
+  Process* child = nullptr;   // of a place that is kept for the call that made it
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
@@ -55,6 +58,7 @@ struct Process {
   // and in calls whose time is part of the pause.
   uint64_t overhead = 0;
   uint64_t ended = 0;  // that call
+  uint64_t clock = 0;  // when the last one that was shown ended, or began
   int64_t pid = 0;
   uint32_t cwd = 0;     // for names that calls are after; 0: not known
   bool moved = false;   // it is not where it began
@@ -62,7 +66,9 @@ struct Process {
   std::shared_ptr<Descriptors>* descriptors = nullptr;  // the trace's
   bool begun = false;
   Begun call;
-  Held* ends = nullptr;  // its exit, while it may still have locks
+  Held* ends = nullptr;   // its exit, while it may still have locks
+  bool seen = false;      // in a line of its own
+  Held* maker = nullptr;  // the place of the call that made it, if that is shown later
 };
 
 // What the files of a trace share.
@@ -110,10 +116,11 @@ class Source {
   feign_status goes_on(std::string_view text);
   feign_status gives_up();
   void never_returned();
+  bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
   void on_terminal(std::string_view line, int64_t& pid);
-  void check_clock(uint64_t& time);
+  void check_clock(int64_t pid, uint64_t& time);
   feign_status requests(Held& first, int64_t accepted);
   feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                     Held* place);
@@ -127,7 +134,10 @@ class Source {
   uint32_t where(Process& p);
   std::shared_ptr<Descriptors>& descriptors(Process& p);
   uint32_t shows(Process& p, Held& h, Effect effect, uint64_t opens);
-  void makes(Process& p, const feign_activity& a, std::string_view text);
+  void makes(Process& p, Held& call, std::string_view text);
+  void begins(Process& p);
+  void was_there_before(Held& place);
+  void made_before(Process& child, Held& call);
   void overlaps(Process& p, Held& h, Effect effect, uint32_t own);
   void released(Held& h);
   void gives_up_locks(Process& p, Held& exit);
