@@ -198,6 +198,15 @@ def test_what_tells_the_working_directory():
             ([unlink, '8 openat(AT_FDCWD, "/lib/x", O_RDONLY) = 3</lib/x>', '8 openat(AT_FDCWD, "d/\\303\\251", O_RDONLY) = 3</home/d/\\303\\251>'], [], "/home"),
             ([unlink, '8 open("x", O_RDWR|O_CREAT, 0644) = 3</x>', '8 getcwd("/home", 4096) = 6'], [], "/home"),
             ([unlink, '8 open("x", O_RDONLY) = 3</home/x>', '8 chdir("/tmp") = 0'], [], "/home"),
+            ([unlink, '8 stat("/w", {st_mode=S_IFDIR|0755, ...}) = 0 <0.000011>', '8 stat(".", {st_mode=S_IFDIR|0755, ...}) = 0 <0.000012>', '8 chdir("/tmp") = 0'], [], "/w"),
+            (['7 newfstatat(-100, "/w", {st_mode=040755, ...}, 0) = 0', '7 newfstatat(-100, ".", {st_mode=040755, ...}, 0) = 0', unlink], [], "/w"),
+            ([unlink, r'8 stat("\x2f\x77", {st_size=9, ...}) = 0', r'8 stat("\x2e", {st_size=9, ...}) = 0'], [], "/w"),
+            ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', '8 stat(".", {st_size=9, ...}) = 0', '8 getcwd("/home", 4096) = 6'], [], "/home"),
+            ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', '8 stat(".", {st_size=8, ...}) = 0'], [], None),
+            ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', '9 stat(".", {st_size=9, ...}) = 0'], [], None),
+            ([unlink, '8 stat("/w", 0x1) = -1 ENOENT (x)', '8 stat(".", 0x1) = -1 ENOENT (x)'], [], None),
+            ([unlink, '8 statfs("/w", {f_type=TMPFS_MAGIC, ...}) = 0', '8 statfs(".", {f_type=TMPFS_MAGIC, ...}) = 0'], [], None),
+            ([unlink, '8 execve("/bin/ls", ["ls", "/w", "."], 0x1) = 0', '8 stat("/w", {st_size=9, ...}) = 0', '8 stat(".", {st_size=9, ...}) = 0'], [], None),
             ([unlink, '8 open("link", O_RDONLY) = 3</home/x>', '8 open("../x", O_RDONLY) = 3</home/x>', '8 open("x", O_RDONLY) = -1 ENOENT (x)', '8 chdir("d") = 0',
               '8 open("x", O_RDONLY) = 3</home/d/x>'], [], None)):
         text, r = text_of(lines, *options)
@@ -977,14 +986,6 @@ def replayed(lines, *options):
         return r.json(), sizes
 
 
-def test_what_a_file_takes_the_place_of_was_no_directory_but_a_link():
-    for shows, goes in (
-            ('stat("/d/l", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0', 'rename("/d/new", "/d/l") = 0'),
-            ('openat(AT_FDCWD, "/d/l/f", O_RDONLY) = 3', 'renameat2(AT_FDCWD, "/d/new", AT_FDCWD, "/d/l", 0) = 0'),
-            ('openat(AT_FDCWD, "/d/l", O_RDONLY|O_DIRECTORY) = 3', 'unlink("/d/l") = 0')):
-        for makes in ('symlink("v2", "/d/new") = 0', 'openat(AT_FDCWD, "/d/new", O_WRONLY|O_CREAT|O_EXCL, 0666) = 4'):
-            report, _ = replayed([shows, makes, goes, 'stat("/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0'])
-            assert (report["mismatched"], report["skipped"]) == (0, 0), (shows, makes, report)
 def test_a_process_whose_maker_is_shown_later():
     """As strace -z has it, which shows calls when they have ended."""
     begin = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 3']
@@ -1017,6 +1018,14 @@ def test_a_call_that_is_shown_when_it_has_ended_sets_no_clock_back():
         assert made == [9, 10], made
 
 
+def test_what_a_file_takes_the_place_of_was_no_directory_but_a_link():
+    for shows, goes in (
+            ('stat("/d/l", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0', 'rename("/d/new", "/d/l") = 0'),
+            ('openat(AT_FDCWD, "/d/l/f", O_RDONLY) = 3', 'renameat2(AT_FDCWD, "/d/new", AT_FDCWD, "/d/l", 0) = 0'),
+            ('openat(AT_FDCWD, "/d/l", O_RDONLY|O_DIRECTORY) = 3', 'unlink("/d/l") = 0')):
+        for makes in ('symlink("v2", "/d/new") = 0', 'openat(AT_FDCWD, "/d/new", O_WRONLY|O_CREAT|O_EXCL, 0666) = 4'):
+            report, _ = replayed([shows, makes, goes, 'stat("/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0'])
+            assert (report["mismatched"], report["skipped"]) == (0, 0), (shows, makes, report)
 
 
 def test_a_process_number_that_comes_again():

@@ -138,20 +138,54 @@ std::string directory_of_open(Scan s) {
   return found.empty() ? "/" : found;
 }
 
+// The directory that a program knows that it is in ($PWD, of shells): before it asks of ".", which
+// `here` in the text at `at`, it asks the same of a name, which nothing has told it before, and is
+// told the same. Else it would call getcwd. Empty: it does not say.
+std::string directory_of_stats(std::string_view text, size_t at, std::string_view here) {
+  const size_t begin = text.rfind('\n', at) + 1;
+  if (begin == 0) return {};
+  const size_t before = begin == 1 ? 0 : text.rfind('\n', begin - 2) + 1;
+  const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
+  std::string_view other = text.substr(before, begin - 1 - before);
+  size_t call = line.rfind('(', at - begin);
+  if (call == line.npos || process_at(text, begin) != process_at(text, before)) return {};
+  while (call > 0 && is_name(line[call - 1])) --call;
+  const std::string_view head = line.substr(call, at - begin - call);
+  if (head.find("stat") == head.npos || head.find("statfs") != head.npos) return {};
+  const size_t same = other.find(head);
+  if (same == other.npos) return {};
+  Scan s(other.substr(same + head.size()));
+  const std::string_view quoted = s.rest();
+  if (!quoted.starts_with('"') || !s.skip_string()) return {};
+  const size_t name = before + same + head.size();
+  const size_t length = quoted.size() - s.rest().size();
+  std::string found;
+  unescape(quoted.substr(1, length - 2), found);
+  if (!found.starts_with('/') || text.find(quoted.substr(0, length)) != name || !s.take(','))
+    return {};
+  other = s.rest();
+  const std::string_view mine = line.substr(at - begin + here.size());
+  const size_t end = end_of_call(mine);
+  if (end == mine.npos || result_of(mine.substr(end)) != "0" || end_of_call(other) != end ||
+      mine.substr(0, end) != other.substr(0, end) || result_of(other.substr(end)) != "0")
+    return {};
+  return found;
+}
+
 // Where the program was when it began: as the option says, or as the first getcwd or annotation of
 // AT_FDCWD does, less where one process had moved by then; if there is none, as the first open of a
-// relative name does.
+// relative name does, or a program that knows it.
 void Provider::find_cwd(const std::string& file) {
   constexpr size_t kLooked = size_t{256} << 10;
-  constexpr std::string_view kMarks[] = {
-      "chdir(", "chroot(",      "getcwd",  "AT_FDCWD<",
-      "-100<",  "AT_FDCWD */<", "open(\"", "openat(AT_FDCWD, \""};
+  constexpr std::string_view kMarks[] = {"chdir(", "chroot(",      "getcwd",  "AT_FDCWD<",
+                                         "-100<",  "AT_FDCWD */<", "open(\"", "openat(AT_FDCWD, \"",
+                                         "\".\",", "\"\\x2e\","};
   std::string cwd = options_.cwd;
   const auto head = head_of(file, kLooked);
   const std::string_view text = head ? std::string_view(*head) : std::string_view();
   size_t places[std::size(kMarks)];
   for (size_t i = 0; i < std::size(kMarks); ++i) places[i] = text.find(kMarks[i]);
-  std::string moved, said, by_open;
+  std::string moved, said, weakly;
   std::string_view mover;
   while (cwd.empty()) {
     size_t* const next = std::min_element(std::begin(places), std::end(places));
@@ -161,9 +195,9 @@ void Provider::find_cwd(const std::string& file) {
     *next = text.find(mark, at + 1);
     const char before = at != 0 ? text[at - 1] : '\n';
     Scan s(text.substr(at + mark.size()));
-    if (mark.starts_with("open")) {
-      said = by_open.empty() && moved.empty() ? directory_of_open(s) : "";
-      if (!said.empty()) by_open = said;
+    if (mark.starts_with("open") || mark.starts_with('"')) {
+      if (!weakly.empty() || !moved.empty()) continue;
+      weakly = mark.starts_with('"') ? directory_of_stats(text, at, mark) : directory_of_open(s);
       continue;
     }
     if (mark == "chroot(" || (mark == "chdir(" && before == 'f')) break;
@@ -202,7 +236,7 @@ void Provider::find_cwd(const std::string& file) {
       if (cwd.empty()) cwd = "/";
     }
   }
-  if (cwd.empty()) cwd = by_open;
+  if (cwd.empty()) cwd = weakly;
   trace_.cwd_told = !cwd.empty();
   if (!trace_.cwd_told) cwd = "/";
   trace_.cwd = trace_.host->intern(trace_.host, cwd.data(), cwd.size());
