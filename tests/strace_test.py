@@ -986,6 +986,20 @@ def replayed(lines, *options):
         return r.json(), sizes
 
 
+def test_files_without_times_are_in_the_order_of_forks_and_waits():
+    child = ['rmdir("/d/n") = -1 ENOENT (No such file or directory)', 'execve("/bin/c", ["c"], 0x1 /* 1 var */) = 0', 'openat(AT_FDCWD, "/d/c", O_WRONLY|O_CREAT, 0600) = 3', "exit_group(0) = ?", "+++ exited with 0 +++"]
+    for makes in ("fork() = %d", "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7) = %d", "vfork() = %d",
+                  "clone(child_stack=0x7, flags=CLONE_VM|CLONE_VFORK|SIGCHLD) = %d"):
+        for waits in "wait4(-1, NULL, 0, NULL) = %d", "waitid(P_ALL, -1, {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=%d, si_uid=0, si_status=0, si_utime=0, si_stime=0}, WEXITED, NULL) = 0":
+            for times in "", "     0.000011 ", "12:00:00 ", "1700000000 ":
+                for parents, childs in (7, 8), (9, 8):  # numbers begin again at some time
+                    parent = ['execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', 'mkdir("/d", 0700) = 0', makes % childs, 'symlink("c", "/d/l") = 0', waits % childs, 'rename("/d/c", "/d/e") = 0']
+                    lines = {f"t.{pid}": [times + line for line in of] for pid, of in ((parents, parent), (childs, child))}
+                    found = re.findall("(mkdir|rmdir|openat|symlink|rename)[(]", "\n".join(text_of(lines, name="t")[0]))
+                    assert found[0] == "mkdir" and found[-1] == "rename" and len(found) == 5 and found.index("rmdir") < found.index("openat"), (lines, found)
+                    assert "VFORK" not in makes and "vfork" not in makes or found[1] == "rmdir", (lines, found)
+
+
 def test_a_process_whose_maker_is_shown_later():
     """As strace -z has it, which shows calls when they have ended."""
     begin = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 3']

@@ -22,11 +22,14 @@
 
 namespace feign {
 
+inline bool makes_process(Effect e) {
+  return e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone;
+}
+
 // Calls that take effect when they start, not when they end, whatever their arguments: those that
 // make a process, give up a descriptor, or reach somebody, who may be seen to go on before.
 inline bool counts_from_start(Effect e) {
-  return e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone || e == Effect::kClose ||
-         e == Effect::kConnect || e == Effect::kSend;
+  return makes_process(e) || e == Effect::kClose || e == Effect::kConnect || e == Effect::kSend;
 }
 
 // Of futex(2), by its operation: the others are those that wait.

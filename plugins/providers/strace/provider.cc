@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "feign.hpp"
 #include "plugin/options.h"
+#include "providers/strace/family.h"
 #include "providers/strace/source.h"
 
 namespace feign::strace {
@@ -55,11 +56,15 @@ class Provider {
  private:
   feign_status find_overhead(const std::vector<std::string>& files);
   void find_cwd(const std::string& file);
+  void find_family();
+  uint64_t when(const Source& source) const;
 
   Options options_;
   Trace trace_;
   std::vector<std::unique_ptr<Source>> sources_;
-  bool origin_known_ = false;  // of several files
+  bool begun_ = false;
+  std::unique_ptr<Family> family_;  // if times do not tell the order of several processes
+  bool origin_known_ = false;       // of several files
   uint64_t origin_ = 0;
 };
 
@@ -279,14 +284,45 @@ feign_status Provider::find_overhead(const std::vector<std::string>& files) {
   return FEIGN_OK;
 }
 
+// What several files of -ff say of the order of their calls, if their times do not.
+void Provider::find_family() {
+  if (sources_.size() == 1 || std::all_of(sources_.begin(), sources_.end(), [](const auto& s) {
+        return s->rank() >= 0 || s->empty() || s->is_exact();
+      }))
+    return;
+  std::unordered_set<int64_t> made;
+  for (const auto& source : sources_) {
+    if (!can_be_read_again(source->path())) return;
+    auto input = Input::open(source->path());
+    if (!input) return;
+    Source(trace_, std::make_unique<Lines>(std::move(*input)), 0, -1, 1).children(made);
+  }
+  if (made.empty()) return;
+  family_ = std::make_unique<Family>();
+  for (auto& source : sources_) family_->add(*source, made.contains(source->pid()));
+}
+
+// When its next call comes, as far as its times say.
+uint64_t Provider::when(const Source& source) const {
+  return family_ && !source.is_dated() ? 0 : source.when();
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
   size_t done = 0;
+  const auto waits = [&](Source& source) { return family_ && family_->waits(source); };
   while (done < want) {
     Source* best = nullptr;
-    for (auto& source : sources_) {
+    for (auto& source : sources_)
       if (const feign_status status = source->fill(); status < 0) return status;
+    if (!std::exchange(begun_, true)) find_family();
+    bool best_waits = false;
+    for (auto& source : sources_) {
       if (source->empty()) continue;
-      if (best == nullptr || source->when() < best->when()) best = source.get();
+      const bool late = waits(*source);
+      if (best == nullptr || (late == best_waits ? when(*source) < when(*best) : best_waits)) {
+        best = source.get();
+        best_waits = late;
+      }
     }
     if (best == nullptr) return FEIGN_END;
     if (sources_.size() > 1) {
@@ -297,7 +333,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                        [&](size_t i) {
                          Source& s = *sources_[i];
                          const bool overlaps =
-                             &s == best || (!s.empty() && s.front().a.start_ns <= by);
+                             &s == best ||
+                             (!s.empty() &&
+                              (s.front().a.start_ns <= by || when(s) == when(*best)) && !waits(s));
                          return overlaps ? &s.front().claims : nullptr;
                        },
                        [&](size_t late, size_t early, Overtakes by_claims) {
@@ -307,6 +345,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                        [&](size_t i) { return sources_[i]->front().ended(); })]
               .get();
     }
+    if (family_) family_->goes_on(*best);
     Held& next = best->front();
     trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
     trace_.shared.note(next.shown);

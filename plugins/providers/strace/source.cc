@@ -317,7 +317,8 @@ bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
       }
       const bool fine = s.take('.');
       if (fine) ns = s.nanoseconds();
-      exact_ |= fine && (of_day || whole >= kOldest);
+      dated_ |= of_day || whole >= kOldest;
+      exact_ |= fine && dated_;
       if (whole > uint64_t{1} << 33) return false;
       uint64_t t = whole * kSecond + ns + shift_;
       if (of_day) {
@@ -860,8 +861,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     if (p.ends != &h) released(h);
     (void)shows(p, h, e, p.call.opens);
   }
-  if ((e == Effect::kFork || e == Effect::kVfork || e == Effect::kClone) && h.a.result > 0)
-    makes(p, h, text);
+  if (makes_process(e) && h.a.result > 0) makes(p, h, text);
   return FEIGN_OK;
 }
 
@@ -1089,6 +1089,23 @@ feign_status Source::requests(Held& first, int64_t accepted) {
     queue_.pop_back();
   }
   return FEIGN_OK;
+}
+
+// The processes that its calls make.
+void Source::children(std::unordered_set<int64_t>& out) {
+  std::string_view text;
+  for (auto got = lines_->next(text); got && *got; got = lines_->next(text)) {
+    if (text.find("fork(") == text.npos && text.find("clone") == text.npos) continue;
+    Scan s(text);
+    int64_t pid, child;
+    uint64_t time;
+    if (!prefix(s, pid, time)) continue;
+    const std::string_view rest = s.rest();
+    const Known k = trace_.arguments.known(name_of_call(rest));
+    const size_t end = end_of_call(rest);
+    if (k.call == nullptr || !makes_process(k.call->effect) || end == rest.npos) continue;
+    if (Scan result(result_of(rest.substr(end))); result.number(child)) out.insert(child);
+  }
 }
 
 // The pauses between calls that follow each other in a process, without anything in between. How

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -105,11 +106,17 @@ class Source {
   feign_status fill();
   bool empty() const { return next_ == nullptr; }
   uint64_t pauses(uint64_t most_lines, TracerTime& out);
+  void children(std::unordered_set<int64_t>& out);
   // When the front took effect, by the clock of the trace.
   uint64_t when() const;
   Held& front() { return *next_; }
   void pop();
   uint32_t number() const { return number_; }
+  int64_t pid() const { return pid_; }  // of lines that name none
+  int32_t rank() const { return rank_; }
+  bool is_dated() const { return dated_; }
+  bool is_exact() const { return exact_; }
+  const std::string& path() const { return lines_->path(); }
 
  private:
   feign_status line(std::string_view text);
@@ -176,6 +183,7 @@ class Source {
   uint64_t clock_ = 0;  // of the last line
   uint64_t day_ = 0;    // added to times of day
   uint64_t shift_ = 0;  // added to all times since the clock was set back
+  bool dated_ = false;  // a time that is none since the line before
   bool exact_ = false;  // a time of less than a second's grain, that is none since the line before
   bool seconds_ = false;  // times are whole seconds, and lines name no process
   uint32_t jumps_ = 0;
