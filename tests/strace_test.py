@@ -986,6 +986,14 @@ def replayed(lines, *options):
         return r.json(), sizes
 
 
+def test_a_directory_that_nothing_tells_has_no_libraries_in_it():
+    lines = ['openat(AT_FDCWD, "/lib/libc.so.6", O_RDONLY) = 3', "close(3) = 0", 'openat(AT_FDCWD, ".", O_RDONLY|O_DIRECTORY) = 3',
+             "getdents64(3, 0x1 /* 3 entries */, 32768) = 72", "getdents64(3, 0x1 /* 0 entries */, 32768) = 0", 'openat(AT_FDCWD, "a", O_RDONLY) = 4']
+    for how in lines, [line.replace("AT_FDCWD", "-100") for line in lines], [line.replace("openat(AT_FDCWD, ", "open(") for line in lines]:
+        report, sizes = replayed(how)
+        assert report["mismatched"] == 0 and "/cwd/a" in sizes and any("/cwd is taken (--cwd DIR" in note for note in report["notes"]), (report["mismatches"], sizes)
+
+
 def test_files_without_times_are_in_the_order_of_forks_and_waits():
     child = ['rmdir("/d/n") = -1 ENOENT (No such file or directory)', 'execve("/bin/c", ["c"], 0x1 /* 1 var */) = 0', 'openat(AT_FDCWD, "/d/c", O_WRONLY|O_CREAT, 0600) = 3', "exit_group(0) = ?", "+++ exited with 0 +++"]
     for makes in ("fork() = %d", "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7) = %d", "vfork() = %d",

@@ -38,7 +38,7 @@ constexpr feign_option kOptions[] = {
      "strace -ff stands for all of its files."},
     {"cwd", FEIGN_OPT_TEXT, offsetof(Options, cwd), "", nullptr, 0, 0,
      "Working directory of the program, where the trace does not tell it (by -y, chdir or getcwd). "
-     "Else /."},
+     "Else /, or /cwd if the trace opens it."},
     {"overhead", FEIGN_OPT_TEXT, offsetof(Options, overhead), "auto", nullptr, 0, 0,
      "Time of the tracer itself in the pause before each call, taken off: auto (estimated), none, "
      "or a time such as 20us."},
@@ -177,9 +177,18 @@ std::string directory_of_stats(std::string_view text, size_t at, std::string_vie
   return found;
 }
 
+// Whether the program opens the directory that it is in, which is to list it.
+bool opens_here(std::string_view text) {
+  constexpr std::string_view kOpens[] = {"open(\".\",", "openat(AT_FDCWD, \".\",",
+                                         "openat(-100, \".\","};
+  return std::any_of(std::begin(kOpens), std::end(kOpens),
+                     [&](std::string_view open) { return text.find(open) != text.npos; });
+}
+
 // Where the program was when it began: as the option says, or as the first getcwd or annotation of
 // AT_FDCWD does, less where one process had moved by then; if there is none, as the first open of a
-// relative name does, or a program that knows it.
+// relative name does, or a program that knows it. Else it is taken for /; if it is listed, for a
+// directory of its own, since below / are the libraries of all programs.
 void Provider::find_cwd(const std::string& file) {
   constexpr size_t kLooked = size_t{256} << 10;
   constexpr std::string_view kMarks[] = {"chdir(", "chroot(",      "getcwd",  "AT_FDCWD<",
@@ -243,7 +252,7 @@ void Provider::find_cwd(const std::string& file) {
   }
   if (cwd.empty()) cwd = weakly;
   trace_.cwd_told = !cwd.empty();
-  if (!trace_.cwd_told) cwd = "/";
+  if (!trace_.cwd_told) cwd = opens_here(text) ? "/cwd" : "/";
   trace_.cwd = trace_.host->intern(trace_.host, cwd.data(), cwd.size());
 }
 

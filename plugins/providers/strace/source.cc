@@ -813,9 +813,11 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   if (arguments.after_cwd()) h.a.file = trace_.cwd;
   if (arguments.after_cwd() && !trace_.cwd_told && !p.moved) {
     trace_.cwd_told = true;
+    const std::string taken = host->text(host, trace_.cwd, nullptr);
     host->log(host, FEIGN_LOG_INFO,
-              "the trace does not tell the directory that names are relative to: / is taken "
-              "(--cwd DIR says which)");
+              ("the trace does not tell the directory that names are relative to: " + taken +
+               " is taken (--cwd DIR says which)")
+                  .c_str());
   }
   h.a.op = k.call->op;
   h.a.stream = p.stream;
