@@ -198,8 +198,7 @@ void Source::forget(Held& h) {
 
 // The trace is over: what is under way keeps its place only if it matters for what follows.
 void Source::never_returned() {
-  for (auto& [pid, p] : processes_)
-    if (p->maker != nullptr) was_there_before(*p->maker);
+  nobody_made();
   for (Held& h : queue_)
     if (!h.complete) {
       h.complete = true;
@@ -216,7 +215,7 @@ void Source::never_returned() {
 
 // Whether what comes next is not known yet.
 bool Source::waits() {
-  while (!queue_.empty() && queue_.front().child != nullptr && queue_.size() >= kMaxEnding)
+  for (drop_gone(); queue_.size() >= kMaxEnding && queue_.front().child != nullptr; drop_gone())
     was_there_before(queue_.front());
   if (queue_.empty()) return true;
   const Held& h = queue_.front();
@@ -245,6 +244,7 @@ feign_status Source::fill() {
     }
     if (const feign_status status = line(text); status < 0) return status;
   }
+  drop_gone();
   if (queue_.empty()) return FEIGN_OK;
   next_ = &queue_.front();
   if (!next_->complete || next_->open != 0) {
@@ -746,6 +746,11 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   uint64_t duration = 0;
   const bool timed = duration_of(text, duration);
   timed_ |= timed;
+  if (const size_t end = fails_ ? text.npos : end_of_call(text);
+      end != text.npos && result_of(text.substr(end)) == "-1") {
+    fails_ = true;
+    nobody_made();
+  }
   // Its result may be cut short, too: -1 of -1 ENOENT.
   const bool cut = timed_ && !timed && !lines_->complete() && !text.ends_with("= ?");
   // The line may end before the call does: goes_on().
@@ -867,11 +872,11 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   return FEIGN_OK;
 }
 
-// strace -z shows the call that made a process when it has ended: its place is before whatever the
-// process did.
+// strace -z, which shows no call that failed, shows the call that made a process when it has ended:
+// its place is before whatever the process did.
 void Source::begins(Process& p) {
   p.seen = true;
-  if (trace_.began_in.empty() || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
+  if (fails_ || trace_.began_in.empty() || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
   queue_.emplace_back();
   Held& h = queue_.back();
   h.complete = false;
@@ -879,10 +884,15 @@ void Source::begins(Process& p) {
   p.maker = &h;
 }
 
+// … who is still waited for.
+void Source::nobody_made() {
+  for (auto& [pid, p] : processes_)
+    if (p->maker != nullptr) was_there_before(*p->maker);
+}
+
 void Source::was_there_before(Held& place) {
   std::exchange(place.child, nullptr)->maker = nullptr;
   place.gone = true;
-  drop_gone();
 }
 
 // `call` has made it: it takes the place that was kept, if it has none of its own.

@@ -143,6 +143,7 @@ class Source {
   uint32_t shows(Process& p, Held& h, Effect effect, uint64_t opens);
   void makes(Process& p, Held& call, std::string_view text);
   void begins(Process& p);
+  void nobody_made();
   void was_there_before(Held& place);
   void made_before(Process& child, Held& call);
   void overlaps(Process& p, Held& h, Effect effect, uint32_t own);
@@ -189,6 +190,7 @@ class Source {
   uint32_t jumps_ = 0;
   bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
   bool timed_ = false;  // some call has its duration
+  bool fails_ = false;  // … or has failed
   bool ends_ = true;    // lines tell when processes have ended, as far as is known
 };
 
