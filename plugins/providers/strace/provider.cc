@@ -179,10 +179,13 @@ std::string directory_of_stats(std::string_view text, size_t at, std::string_vie
 
 // Whether the program opens the directory that it is in, which is to list it.
 bool opens_here(std::string_view text) {
-  constexpr std::string_view kOpens[] = {"open(\".\",", "openat(AT_FDCWD, \".\",",
-                                         "openat(-100, \".\","};
-  return std::any_of(std::begin(kOpens), std::end(kOpens),
-                     [&](std::string_view open) { return text.find(open) != text.npos; });
+  for (const std::string_view here : {"\".\",", "\"\\x2e\","})
+    for (size_t at = text.find(here); at != text.npos; at = text.find(here, at + 1)) {
+      const size_t line = text.rfind('\n', at) + 1;
+      const std::string_view before = text.substr(line, at - line);
+      if (before.find("open") != before.npos && before.find('"') == before.npos) return true;
+    }
+  return false;
 }
 
 // Where the program was when it began: as the option says, or as the first getcwd or annotation of
