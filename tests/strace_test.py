@@ -995,6 +995,15 @@ def test_a_directory_that_nothing_tells_has_no_libraries_in_it():
         assert report["mismatched"] == 0 and "/cwd/a" in sizes and any("/cwd is taken (--cwd DIR" in note for note in report["notes"]), (report["mismatches"], sizes)
 
 
+def test_locks_of_32_bits_by_number():
+    """fcntl64's F_SETLK64 is 13 there, as strace -X raw has it."""
+    lock = ["openat(AT_FDCWD, \"/f\", O_RDWR|O_CREAT, 0600) = 3", "fcntl64(3, 0xd, {l_type=0x1, l_whence=0, l_start=0, l_len=10}) = 0", "fcntl64(3, 0xe, {l_type=0x2, l_whence=0, l_start=0, l_len=10}) = 0",
+            "fcntl64(3, 0xc, {l_type=0x2, l_whence=0, l_start=0, l_len=10}) = 0"]
+    report, _ = replayed(lock)
+    assert (report["mismatched"], report["skipped"], report["replayed"]) == (0, 0, 4), report["skips"]
+    assert [re.search("cmd=(\\w+)", line)[1] for line in calls(lock)[1:]] == ["F_SETLK", "F_SETLKW", "F_GETLK"], calls(lock)
+
+
 def test_files_without_times_are_in_the_order_of_forks_and_waits():
     child = ['rmdir("/d/n") = -1 ENOENT (No such file or directory)', 'execve("/bin/c", ["c"], 0x1 /* 1 var */) = 0', 'openat(AT_FDCWD, "/d/c", O_WRONLY|O_CREAT, 0600) = 3', "exit_group(0) = ?", "+++ exited with 0 +++"]
     for makes in ("fork() = %d", "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7) = %d", "vfork() = %d",

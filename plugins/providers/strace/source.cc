@@ -43,6 +43,12 @@ int64_t raw_number(std::string_view text, size_t argument) {
   return s.number(number) ? number : -1;
 }
 
+// fcntl64 of 32 bits has numbers of its own for locks, in place of F_GETLK and the two behind it.
+constexpr uint32_t kGetLock64 = 12;
+constexpr uint32_t lock_command(uint32_t fcntl) {
+  return fcntl >= kGetLock64 && fcntl < kGetLock64 + 3 ? fcntl - kGetLock64 + F_GETLK : fcntl;
+}
+
 // What calls are about, by names of flags or by numbers.
 bool says_unlock(std::string_view text) {
   if (text.find("LOCK_UN") != text.npos) return true;
@@ -51,7 +57,7 @@ bool says_unlock(std::string_view text) {
 }
 bool says_lock(std::string_view text) {
   if (text.find("F_SETLK") != text.npos) return true;
-  const int64_t command = raw_number(text, 1);
+  const uint32_t command = lock_command(static_cast<uint32_t>(raw_number(text, 1)));
   return command == F_SETLK || command == F_SETLKW;
 }
 bool says_end(std::string_view text) {
@@ -81,7 +87,8 @@ bool at_start(const Call& call, std::string_view text) {
       return says_unlock(text);
     case Effect::kFcntl:
       return (text.find("F_UNLCK") != text.npos && text.find("F_GETLK") == text.npos) ||
-             (text.find("l_type=0x2,") != text.npos && raw_number(text, 1) != F_GETLK);
+             (text.find("l_type=0x2,") != text.npos &&
+              lock_command(static_cast<uint32_t>(raw_number(text, 1))) != F_GETLK);
     case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
       Scan s(text.substr(text.find('(') + 1));
       s.skip_name();
@@ -833,6 +840,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   // Before 4.8 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
   if (k.call->effect == Effect::kMap && name == "mmap2" && h.a.offset % 4096 != 0)
     h.a.offset *= 4096;
+  if (k.call->effect == Effect::kFcntl) h.a.flags = lock_command(h.a.flags);
   const Effect e = k.call->effect;
   // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
   p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
