@@ -200,6 +200,7 @@ def test_what_tells_the_working_directory():
             ([unlink, '8 open("x", O_RDONLY) = 3</home/x>', '8 chdir("/tmp") = 0'], [], "/home"),
             ([unlink, '8 stat("/w", {st_mode=S_IFDIR|0755, ...}) = 0 <0.000011>', '8 stat(".", {st_mode=S_IFDIR|0755, ...}) = 0 <0.000012>', '8 chdir("/tmp") = 0'], [], "/w"),
             (['7 newfstatat(-100, "/w", {st_mode=040755, ...}, 0) = 0', '7 newfstatat(-100, ".", {st_mode=040755, ...}, 0) = 0', unlink], [], "/w"),
+            ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', " > /usr/bin/dash(main+0x18a) [0x53fa]", " > /usr/bin/dash() [0x7]", '8 stat(".", {st_size=9, ...}) = 0'], [], "/w"),
             ([unlink, r'8 stat("\x2f\x77", {st_size=9, ...}) = 0', r'8 stat("\x2e", {st_size=9, ...}) = 0'], [], "/w"),
             ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', '8 stat(".", {st_size=9, ...}) = 0', '8 getcwd("/home", 4096) = 6'], [], "/home"),
             ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', '8 stat(".", {st_size=8, ...}) = 0'], [], None),

@@ -148,10 +148,13 @@ std::string directory_of_open(Scan s) {
 // told the same. Else it would call getcwd. Empty: it does not say.
 std::string directory_of_stats(std::string_view text, size_t at, std::string_view here) {
   const size_t begin = text.rfind('\n', at) + 1;
-  if (begin == 0) return {};
-  const size_t before = begin == 1 ? 0 : text.rfind('\n', begin - 2) + 1;
+  size_t before = begin;
+  do {
+    if (before < 2) return {};
+    before = text.rfind('\n', before - 2) + 1;
+  } while (text.substr(before).starts_with(" > "));  // a stack's line (-k)
   const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
-  std::string_view other = text.substr(before, begin - 1 - before);
+  std::string_view other = text.substr(before, text.find('\n', before) - before);
   size_t call = line.rfind('(', at - begin);
   if (call == line.npos || process_at(text, begin) != process_at(text, before)) return {};
   while (call > 0 && is_name(line[call - 1])) --call;
