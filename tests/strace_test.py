@@ -996,6 +996,19 @@ def test_a_directory_that_nothing_tells_has_no_libraries_in_it():
         assert report["mismatched"] == 0 and "/cwd/a" in sizes and any("/cwd is taken (--cwd DIR" in note for note in report["notes"]), (report["mismatches"], sizes)
 
 
+def test_threads_that_strace_attached_to_share_descriptors():
+    """Nothing tells that they are threads of one process; that both have the same file by the same number does."""
+    lines = ['1 write(7</f>, "ab", 2) = 2', '2 write(7</f>, "cd", 2) = 2', '1 write(7</f>, "e", 1) = 1', '2 fsync(7</f>) = 0', '2 close(7</f>) = 0', '1 openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>',
+             '1 read(7</f>, "abcde", 9) = 5', '1 unlink("/f") = 0', '2 close(7</f>(deleted)) = 0', '1 openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0600) = 7</g>', '2 write(7</g>, "abc", 3) = 3',
+             '1 write(7</g>, "d", 1) = 1']
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert (report["mismatched"], report["skipped"], sizes) == (0, 0, {"/g": 4}), (report["mismatches"], sizes)
+    # Other files of the same number are other files; and what a call opened, nobody else has by it.
+    report, sizes = replayed(['1 write(7</f>, "ab", 2) = 2', '2 write(7</g>, "cd", 2) = 2', '2 write(8</f>, "c", 1) = 1'])
+    assert (report["mismatched"], report["skipped"]) == (0, 0) and sizes["/f"] == sizes["/g"] == 2, sizes
+
+
 def test_locks_of_32_bits_by_number():
     """fcntl64's F_SETLK64 is 13 there, as strace -X raw has it."""
     lock = ["openat(AT_FDCWD, \"/f\", O_RDWR|O_CREAT, 0600) = 3", "fcntl64(3, 0xd, {l_type=0x1, l_whence=0, l_start=0, l_len=10}) = 0", "fcntl64(3, 0xe, {l_type=0x2, l_whence=0, l_start=0, l_len=10}) = 0",

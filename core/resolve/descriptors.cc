@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "resolve/path_rules.h"
 #include "resolve/resolve.h"
 
 namespace feign {
@@ -127,7 +128,30 @@ bool Resolve::is_another(const Description& d, uint32_t hint) {
   return file != 0 && file != d.file;
 }
 
+// The same open file of somebody whom nobody was seen to make either: one has it from the other, or
+// both are threads of the process that strace attached to.
+Resolve::Description* Resolve::found_elsewhere(const Thread& t, int32_t fd, uint32_t hint) {
+  if (!is_path(tables_.strings.text(hint))) return nullptr;
+  const feign_stream_info mine = tables_.streams.info(t.now);
+  for (const uint32_t stream : strangers_) {
+    const Thread& other = threads_[stream];
+    if (!other.stranger || other.ended || other.table == t.table) continue;
+    const feign_stream_info its = tables_.streams.info(other.now);
+    if (its.rank != mine.rank || its.host != mine.host) continue;
+    const auto at = other.table->map.find(fd);
+    if (at == other.table->map.end()) continue;
+    Description* const d = at->second.description;
+    if (!(d->marks & FEIGN_NOT_A_FILE) && (d->path == hint || d->said == hint)) return d;
+  }
+  return nullptr;
+}
+
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
+  if (t.stranger)
+    if (Description* const d = found_elsewhere(t, fd, hint); d != nullptr) {
+      install(t, fd, d, false);
+      return d;
+    }
   constexpr int32_t kStandard = 2;  // processes inherit them from each other
   const std::string_view what = tables_.strings.text(hint);
   feign_activity device{};

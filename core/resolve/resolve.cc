@@ -212,6 +212,11 @@ const char* Resolve::apply(Record& r) {
   told_ = (a.marks & FEIGN_TOLD) != 0;
   opened_ = false;
   a.marks &= ~FEIGN_TOLD;
+  constexpr size_t kMostStrangers = 256;
+  if (!thread_of(recorded_stream).known && strangers_.size() < kMostStrangers) {
+    begin(recorded_stream).stranger = true;
+    strangers_.push_back(recorded_stream);
+  }
   begin(recorded_stream);
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };

@@ -100,6 +100,7 @@ class Resolve {
   };
   struct Thread {
     bool known = false, ended = false;
+    bool stranger = false;  // one of strangers_
     uint32_t now = 0;  // the stream's number: another one when the recorded id came back
     uint64_t last_end = 0, begun = 0, waited = 0, slept = 0;
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
@@ -136,6 +137,7 @@ class Resolve {
   void receive(const feign_activity& a, Thread& t);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
+  Description* found_elsewhere(const Thread& t, int32_t fd, uint32_t hint);
   bool is_another(const Description& d, uint32_t hint);
   void connected(Description& d, std::string_view what);
   void fill(feign_activity& a, const Description* d);
@@ -167,6 +169,7 @@ class Resolve {
   Tables& tables_;
   Namespace names_;
   std::vector<Thread> threads_;                    // by the provider's stream number
+  std::vector<uint32_t> strangers_;                // the first that nobody was seen to make
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
   std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
   std::unordered_map<std::string, End> ends_;      // of sockets, as the tracer names them
