@@ -1057,6 +1057,9 @@ def test_a_call_that_is_shown_when_it_has_ended_sets_no_clock_back():
             path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "o.txt")
             with open(path, "w", encoding="ascii") as f:
                 f.write("\n".join(how) + "\n")
+    with_cwd = [line.replace("AT_FDCWD", "AT_FDCWD</>") for line in begin]
+    report, sizes = replayed(with_cwd + ["2 dup2(3, 1) = 1", wrote, makes])
+    assert (report["skipped"], sizes) == (0, made), (report["skips"], sizes)
             r = feign("convert", path, out)
             assert r.status == 0 and "set back" not in r.err, r.err
             with open(out, encoding="utf-8") as f:

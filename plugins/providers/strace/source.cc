@@ -70,6 +70,11 @@ bool says_truncate(const Call& call, std::string_view text) {
   const int64_t number = raw_number(text, static_cast<size_t>(flags - call.args));
   return number >= 0 && (number & O_TRUNC) != 0;
 }
+bool shares_files(std::string_view clone) { return clone.find("CLONE_FILES") != clone.npos; }
+bool says_flags(std::string_view clone) {  // by name, or it has none
+  return clone.find("fork(") != clone.npos || clone.find("SIGCHLD") != clone.npos ||
+         clone.find("CLONE_") != clone.npos;
+}
 bool says_wake(std::string_view text) {
   if (text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos) return true;
   const int64_t operation = raw_number(text, 1);
@@ -616,6 +621,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     h.a.stream = p.stream;
     h.a.place = FEIGN_PLACE(number_, p.call.line);
     p.call.place = &h;
+    if (makes_process(e)) making_.push_back(&p);
     // Whoever asks for the lock may be refused it.
     if (e == Effect::kExitGroup) {
       gives_up_locks(p, h);
@@ -698,6 +704,7 @@ void Source::names(Process& p, const Call& call) {
 // The calls that ended while that of `p` was under way, and are about its names: they wait for it
 // no longer.
 std::vector<Held*> Source::no_longer_under_way(Process& p) {
+  std::erase(making_, &p);
   if (p.call.about[0].name == 0) return {};
   p.call.about = {};
   std::erase(under_way_, &p);
@@ -881,10 +888,14 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
 }
 
 // strace -z, which shows no call that failed, shows the call that made a process when it has ended:
-// its place is before whatever the process did.
+// its place is before whatever the process did. Where one call that makes a process is under way,
+// it is that.
 void Source::begins(Process& p) {
   p.seen = true;
-  if (fails_ || trace_.began_in.empty() || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
+  if (processes_.size() == 1 || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
+  if (making_.size() == 1 && says_flags(making_[0]->call.text))
+    return inherits(*making_[0], p.pid, shares_files(making_[0]->call.text));
+  if (fails_) return;
   queue_.emplace_back();
   Held& h = queue_.back();
   h.complete = false;
@@ -918,17 +929,20 @@ void Source::makes(Process& p, Held& call, std::string_view text) {
   if (const auto child = processes_.find(a.result);
       child != processes_.end() && child->second->maker != nullptr)
     made_before(*child->second, call);
-  trace_.began_in[a.result] = where(p);
-  const std::shared_ptr<Descriptors> mine = descriptors(p);
-  const bool shares =
-      text.find("CLONE_FILES") != text.npos || (a.flags & static_cast<uint32_t>(CLONE_FILES)) != 0;
-  std::shared_ptr<Descriptors>& its = trace_.descriptors[a.result];
+  inherits(p, a.result, shares_files(text) || (a.flags & static_cast<uint32_t>(CLONE_FILES)) != 0);
+}
+
+// Its maker's directory and descriptors, or those that are not known to be others by then.
+void Source::inherits(Process& maker, int64_t child, bool shares) {
+  trace_.began_in[child] = where(maker);
+  const std::shared_ptr<Descriptors> mine = descriptors(maker);
+  std::shared_ptr<Descriptors>& its = trace_.descriptors[child];
   if (its && shares)
     mine->add(*its, false);
   else if (its)
     its->add(*mine, true);
   else if (!shares)
-    its = std::make_shared<Descriptors>(*mine, static_cast<uint64_t>(a.result));
+    its = std::make_shared<Descriptors>(*mine, static_cast<uint64_t>(child));
   if (shares) its = mine;
 }
 

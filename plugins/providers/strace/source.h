@@ -143,6 +143,7 @@ class Source {
   uint32_t shows(Process& p, Held& h, Effect effect, uint64_t opens);
   void makes(Process& p, Held& call, std::string_view text);
   void begins(Process& p);
+  void inherits(Process& maker, int64_t child, bool shares);
   void nobody_made();
   void was_there_before(Held& place);
   void made_before(Process& child, Held& call);
@@ -164,6 +165,7 @@ class Source {
   std::deque<Held> queue_;
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
+  std::vector<Process*> making_;     // … that make processes
   std::vector<Held*> releases_;      // of locks, that hold their places
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
