@@ -996,6 +996,20 @@ def test_a_directory_that_nothing_tells_has_no_libraries_in_it():
         assert report["mismatched"] == 0 and "/cwd/a" in sizes and any("/cwd is taken (--cwd DIR" in note for note in report["notes"]), (report["mismatches"], sizes)
 
 
+def test_who_shares_an_offset_met_the_end_after_all_was_read():
+    """Also where a process is seen before the call that made it has ended."""
+    with Tmp() as tmp:
+        begin = ['100 openat(AT_FDCWD</x>, "f", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</x/f> <0.000001>', '100 write(3</x/f>, "123456", 6) = 6 <0.000001>', '100 lseek(3</x/f>, 0, SEEK_SET) = 0 <0.000001>']
+        asks, gets = "%d read(3</x/f>,  <unfinished ...>", '%d <... read resumed>"%s", 2) = %d <0.000003>'
+        for makes in ("clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD", "clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD", "fork("):
+            lines = begin + [f"100 {makes} <unfinished ...>", '101 read(3</x/f>, "12", 2) = 2 <0.000001>', f"100 <... {makes[:makes.index('(')]} resumed>) = 101 <0.000003>",
+                             asks % 101, asks % 100, gets % (100, "34", 2), asks % 100, gets % (101, "", 0), gets % (100, "56", 2)]
+            assert order_of(tmp, lines)[-3:] == [(100, "2"), (100, "2"), (101, "0")], makes
+            lines[6:] = ['100 read(3</x/f>, "3456", 4) = 4 <0.000001>', '100 openat(AT_FDCWD</x>, "f", O_WRONLY|O_APPEND) = 4</x/f> <0.000001>', asks % 101,
+                         '100 write(4</x/f>, "7", 1) = 1 <0.000001>', gets % (101, "", 0)]
+            assert order_of(tmp, lines)[-2:] == [(101, "0"), (100, "1")], makes
+
+
 def test_threads_that_strace_attached_to_share_descriptors():
     """Nothing tells that they are threads of one process; that both have the same file by the same number does."""
     lines = ['1 write(7</f>, "ab", 2) = 2', '2 write(7</f>, "cd", 2) = 2', '1 write(7</f>, "e", 1) = 1', '2 fsync(7</f>) = 0', '2 close(7</f>) = 0', '1 openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>',
@@ -1043,6 +1057,9 @@ def test_a_process_whose_maker_is_shown_later():
             assert (report["skipped"], sizes) == (0, made), (rest, report["skips"], sizes)
     report, sizes = replayed(begin + ["2 dup2(3, 1) = 1", "3 dup2(3, 2) = 2", "3 write(2, \"abcdef\", 6) = 6", "2 clone(child_stack=NULL, flags=SIGCHLD) = 3", makes])
     assert (report["skipped"], sizes) == (0, {"/f": 6}), (report["skips"], sizes)
+    with_cwd = [line.replace("AT_FDCWD", "AT_FDCWD</>") for line in begin]
+    report, sizes = replayed(with_cwd + ["2 dup2(3, 1) = 1", wrote, makes])
+    assert (report["skipped"], sizes) == (0, made), (report["skips"], sizes)
     # Whoever was there before the trace began waits for nobody for long.
     others = [f'{pid} openat(AT_FDCWD, "/o{pid}", O_WRONLY|O_CREAT, 0600) = 3' for pid in range(20, 30)]
     report, sizes = replayed(begin + others + ['1 write(3, "abc", 3) = 3'] * 6000)
@@ -1057,9 +1074,6 @@ def test_a_call_that_is_shown_when_it_has_ended_sets_no_clock_back():
             path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "o.txt")
             with open(path, "w", encoding="ascii") as f:
                 f.write("\n".join(how) + "\n")
-    with_cwd = [line.replace("AT_FDCWD", "AT_FDCWD</>") for line in begin]
-    report, sizes = replayed(with_cwd + ["2 dup2(3, 1) = 1", wrote, makes])
-    assert (report["skipped"], sizes) == (0, made), (report["skips"], sizes)
             r = feign("convert", path, out)
             assert r.status == 0 and "set back" not in r.err, r.err
             with open(out, encoding="utf-8") as f:

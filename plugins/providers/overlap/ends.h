@@ -176,6 +176,13 @@ class Tails {
     if (late.what == Tail::kEnd && early.what == Tail::kEnd && late.end < early.end &&
         (at == files_.end() || at->second.reaches() <= late.end))
       return Overtakes::kYes;
+    // Of those who share a reader, who met the end came after all who got what was left.
+    if (late.what == Tail::kRead && early.what == Tail::kRead && late.reader == early.reader) {
+      int64_t left = 0;
+      const bool too_early = early.bytes < early.asked && late.bytes != 0 && at != files_.end() &&
+                             at->second.left_of(early.reader, left) && left > early.bytes;
+      return too_early ? Overtakes::kYes : Overtakes::kNo;
+    }
     if (writes == is_write(early) && late.cuts() == early.cuts()) return Overtakes::kNo;
     if (at == files_.end()) return Overtakes::kNo;
     const File& file = at->second;
