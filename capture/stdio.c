@@ -5,11 +5,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "capture.h"
 
@@ -52,6 +54,24 @@ static int64_t position(FILE* stream) {
   feign_capture_quiet(0);
   errno = e;
   return at;
+}
+
+static int64_t moved(FILE* stream, int64_t before) {
+  const int64_t at = position(stream);
+  return before >= 0 && at > before ? at - before : 0;
+}
+
+/* Wide characters as the bytes that they are in a file. */
+static int64_t character_bytes(wint_t character) {
+  char bytes[MB_LEN_MAX];
+  mbstate_t state = {0};
+  const size_t count = wcrtomb(bytes, (wchar_t)character, &state);
+  return count != (size_t)-1 ? (int64_t)count : 1;
+}
+static int64_t text_bytes(const wchar_t* text) {
+  mbstate_t state = {0};
+  const size_t count = wcsrtombs(NULL, &text, 0, &state);
+  return count != (size_t)-1 ? (int64_t)count : 0;
 }
 
 #include "stdio_wrappers.inc"

@@ -667,7 +667,7 @@ def wrapper(layer, op, name, prototype, keys):
     params = [] if params == ["void"] else params
     names = [re.sub(r"\[\d*\]", "", p).split()[-1].lstrip("*") for p in params]
     variadic = bool(params) and params[-1] == "..."
-    stream = next((n for p, n in zip(params, names) if "FILE *" in p), None)
+    stream = "stream" if "stream" in keys else next((n for p, n in zip(params, names) if "FILE *" in p), None)
     fd = keys.get("fd") or (f"descriptor({stream})" if stream else None)
     head = f"{returns} wrap_{name}({', '.join(params) or 'void'})"
     # Under a name of its own: system headers make macros and aliases of the real one.
@@ -679,6 +679,8 @@ def wrapper(layer, op, name, prototype, keys):
     else:
         types = ", ".join(p.rpartition(n)[0] for p, n in zip(params, names)) or "void"
     out.append(f"  static {returns} (*real)({types});\n  FIND(real, \"{real}\");\n")
+    if "stream" in keys:
+        out.append(f"  FILE *const stream = {keys['stream']};\n")
     puts = []
     for a in op.args:
         if a.role == "fd":
@@ -724,7 +726,7 @@ def wrappers(layer):
         if not op.capture:
             continue
         own = [(op.name, op.prototype, op.capture)]
-        own += [(re.match(r".*?\b(\w+)\s*\(", prototype)[1], prototype, keys) for prototype, keys in op.variants]
+        own += [(re.match(r".*?\b(\w+)\s*\(", prototype)[1], prototype, {**op.capture, **keys}) for prototype, keys in op.variants]
         known = {name for name, _, _ in own}
         own += [(alias, re.sub(rf"\b{op.name}\b", alias, op.prototype, count=1), op.capture)
                 for alias, described in layer.aliases if described == op.name and alias not in known]

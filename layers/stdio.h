@@ -11,9 +11,12 @@
  * For the capture library (docs of `capture` and `variant`: layers/generate.py):
  *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;
  *                                  result (r is what was returned, e is errno then), call (of a variadic one);
+ *                                  stream: of a call that has no FILE * among its parameters;
+ *                                  before: what a number of that name is;
  *                                  quiet: when what it does itself is not kept (a flush of all streams: of which?)
  *   //@ capture none               no wrapper: it does no I/O
- *   //@ variant PROTOTYPE | KEY=EXPRESSION …   the same under another prototype; behind the op's own
+ *   //@ variant PROTOTYPE | KEY=EXPRESSION …   the same under another prototype, with the op's own expressions where it
+ *                                  has none; behind the op's own
  */
 //@ layer stdio "libc's streams"
 
@@ -60,7 +63,8 @@ int fclose(FILE *stream);
 //@ replay c.fread(a)
 //@ capture length="size * bytes" result="r != 0 || !ferror(stream) ? r * size : -e"
 size_t fread(void *ptr, size_t size, size_t bytes, FILE *stream);
-//@ variant size_t __fread_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream) | length="size * bytes" result="r != 0 || !ferror(stream) ? r * size : -e"
+//@ variant size_t __fread_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream)
+//@ variant size_t __fread_unlocked_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream)
 
 //@ op 11 fwrite kind=write effect=write result=bytes
 //@ args buf - length fd
@@ -73,64 +77,116 @@ size_t fwrite(const void *ptr, size_t size, size_t bytes, FILE *stream);
 //@ replay c.gets(a)
 //@ capture length=1 result="r != EOF ? 1 : ferror(stream) ? -e : 0"
 int fgetc(FILE *stream);
-//@ variant int getchar(void) | fd=fileno(stdin) length=1 result="r != EOF ? 1 : 0"
+//@ variant int _IO_getc(FILE *stream)
+//@ variant int getchar(void) | stream=stdin
+//@ variant int getchar_unlocked(void) | stream=stdin
+//@ variant wint_t fgetwc(FILE *stream) | result="r != WEOF ? character_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wint_t fgetwc_unlocked(FILE *stream) | result="r != WEOF ? character_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wint_t getwc(FILE *stream) | result="r != WEOF ? character_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wint_t getwc_unlocked(FILE *stream) | result="r != WEOF ? character_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wint_t getwchar(void) | stream=stdin result="r != WEOF ? character_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wint_t getwchar_unlocked(void) | stream=stdin result="r != WEOF ? character_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
 
 //@ op 13 fgets kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
 //@ capture length="r != NULL && r[0] != 0 ? strlen(r) : 1" result="r != NULL ? strlen(r) : ferror(stream) ? -e : 0"
 char *fgets(char *s, int size, FILE *stream);
-//@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream) | length="r != NULL && r[0] != 0 ? strlen(r) : 1" result="r != NULL ? strlen(r) : ferror(stream) ? -e : 0"
+//@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream)
+//@ variant char *__fgets_unlocked_chk(char *s, size_t room, int size, FILE *stream)
+//@ variant wchar_t *fgetws(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wchar_t *fgetws_unlocked(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wchar_t *__fgetws_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wchar_t *__fgetws_unlocked_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
 
 //@ op 14 getline kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
 //@ capture length="r > 0 ? r : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
 ssize_t getline(char **lineptr, size_t *n, FILE *stream);
-//@ variant ssize_t getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream) | length="r > 0 ? r : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
-//@ variant ssize_t __getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream) | length="r > 0 ? r : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
+//@ variant ssize_t getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
+//@ variant ssize_t __getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
 
 //@ op 15 fscanf kind=read effect=read result=bytes
 //@ args fd - -
 //@ replay c.gets(a)
-//@ capture length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="vfscanf(stream, format, list)"
+//@ capture before=position(stream) result="moved(stream, before)" length="result != 0 ? result : feof(stream) != 0" call="vfscanf(stream, format, list)"
 int fscanf(FILE *stream, const char *format, ...);
-//@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream) call="__isoc99_vfscanf(stream, format, list)"
-//@ variant int vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
-//@ variant int __isoc99_vfscanf(FILE *stream, const char *format, va_list list) | length="before >= 0 && position(stream) > before ? position(stream) - before : feof(stream) != 0" result="before >= 0 && position(stream) > before ? position(stream) - before : 0" before=position(stream)
+//@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | call="__isoc99_vfscanf(stream, format, list)"
+//@ variant int vfscanf(FILE *stream, const char *format, va_list list)
+//@ variant int __isoc99_vfscanf(FILE *stream, const char *format, va_list list)
+//@ variant int __isoc23_fscanf(FILE *stream, const char *format, ...) | call="__isoc23_vfscanf(stream, format, list)"
+//@ variant int __isoc23_vfscanf(FILE *stream, const char *format, va_list list)
+//@ variant int scanf(const char *format, ...) | stream=stdin call="vscanf(format, list)"
+//@ variant int vscanf(const char *format, va_list list) | stream=stdin
+//@ variant int __isoc99_scanf(const char *format, ...) | stream=stdin call="__isoc99_vscanf(format, list)"
+//@ variant int __isoc99_vscanf(const char *format, va_list list) | stream=stdin
+//@ variant int __isoc23_scanf(const char *format, ...) | stream=stdin call="__isoc23_vscanf(format, list)"
+//@ variant int __isoc23_vscanf(const char *format, va_list list) | stream=stdin
+//@ variant int fwscanf(FILE *stream, const wchar_t *format, ...) | call="vfwscanf(stream, format, list)"
+//@ variant int vfwscanf(FILE *stream, const wchar_t *format, va_list list)
+//@ variant int wscanf(const wchar_t *format, ...) | stream=stdin call="vwscanf(format, list)"
+//@ variant int vwscanf(const wchar_t *format, va_list list) | stream=stdin
+//@ variant int __isoc99_fwscanf(FILE *stream, const wchar_t *format, ...) | call="__isoc99_vfwscanf(stream, format, list)"
+//@ variant int __isoc99_vfwscanf(FILE *stream, const wchar_t *format, va_list list)
+//@ variant int __isoc99_wscanf(const wchar_t *format, ...) | stream=stdin call="__isoc99_vwscanf(format, list)"
+//@ variant int __isoc99_vwscanf(const wchar_t *format, va_list list) | stream=stdin
+//@ variant int __isoc23_fwscanf(FILE *stream, const wchar_t *format, ...) | call="__isoc23_vfwscanf(stream, format, list)"
+//@ variant int __isoc23_vfwscanf(FILE *stream, const wchar_t *format, va_list list)
+//@ variant int __isoc23_wscanf(const wchar_t *format, ...) | stream=stdin call="__isoc23_vwscanf(format, list)"
+//@ variant int __isoc23_vwscanf(const wchar_t *format, va_list list) | stream=stdin
 
 //@ op 16 fputc kind=write effect=write result=bytes
 //@ args - fd
 //@ replay c.fwrite(a)
 //@ capture length=1 result="r != EOF ? 1 : -e"
 int fputc(int character, FILE *stream);
-//@ variant int putchar(int character) | fd=fileno(stdout) length=1 result="r != EOF ? 1 : -e"
+//@ variant int _IO_putc(int character, FILE *stream)
+//@ variant int putchar(int character) | stream=stdout
+//@ variant int putchar_unlocked(int character) | stream=stdout
+//@ variant wint_t fputwc(wchar_t character, FILE *stream) | length=character_bytes(character) result="r != WEOF ? character_bytes(character) : -e"
+//@ variant wint_t fputwc_unlocked(wchar_t character, FILE *stream) | length=character_bytes(character) result="r != WEOF ? character_bytes(character) : -e"
+//@ variant wint_t putwc(wchar_t character, FILE *stream) | length=character_bytes(character) result="r != WEOF ? character_bytes(character) : -e"
+//@ variant wint_t putwc_unlocked(wchar_t character, FILE *stream) | length=character_bytes(character) result="r != WEOF ? character_bytes(character) : -e"
+//@ variant wint_t putwchar(wchar_t character) | stream=stdout length=character_bytes(character) result="r != WEOF ? character_bytes(character) : -e"
+//@ variant wint_t putwchar_unlocked(wchar_t character) | stream=stdout length=character_bytes(character) result="r != WEOF ? character_bytes(character) : -e"
 
 //@ op 17 fputs kind=write effect=write result=bytes
 //@ args length fd
 //@ replay c.fwrite(a)
 //@ capture length=strlen(s) result="r >= 0 ? strlen(s) : -e"
 int fputs(const char *s, FILE *stream);
-//@ variant int puts(const char *s) | fd=fileno(stdout) length="strlen(s) + 1" result="r >= 0 ? strlen(s) + 1 : -e"
+//@ variant int puts(const char *s) | stream=stdout length="strlen(s) + 1" result="r >= 0 ? strlen(s) + 1 : -e"
+//@ variant int fputws(const wchar_t *s, FILE *stream) | length=text_bytes(s) result="r >= 0 ? text_bytes(s) : -e"
+//@ variant int fputws_unlocked(const wchar_t *s, FILE *stream) | length=text_bytes(s) result="r >= 0 ? text_bytes(s) : -e"
 
 //@ op 18 fprintf kind=write effect=write result=bytes
 //@ args fd - length
 //@ replay c.fwrite(a)
 //@ capture length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="vfprintf(stream, format, list)"
 int fprintf(FILE *stream, const char *format, ...);
-//@ variant int vfprintf(FILE *stream, const char *format, va_list list) | length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
-//@ variant int printf(const char *format, ...) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="vprintf(format, list)"
-//@ variant int vprintf(const char *format, va_list list) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
-//@ variant int __fprintf_chk(FILE *stream, int flag, const char *format, ...) | length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="__vfprintf_chk(stream, flag, format, list)"
-//@ variant int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list list) | length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
-//@ variant int __printf_chk(int flag, const char *format, ...) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e" call="__vprintf_chk(flag, format, list)"
-//@ variant int __vprintf_chk(int flag, const char *format, va_list list) | fd=fileno(stdout) length="r > 0 ? r : 1" result="r >= 0 ? r : -e"
+//@ variant int vfprintf(FILE *stream, const char *format, va_list list)
+//@ variant int printf(const char *format, ...) | stream=stdout call="vprintf(format, list)"
+//@ variant int vprintf(const char *format, va_list list) | stream=stdout
+//@ variant int __fprintf_chk(FILE *stream, int flag, const char *format, ...) | call="__vfprintf_chk(stream, flag, format, list)"
+//@ variant int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list list)
+//@ variant int __printf_chk(int flag, const char *format, ...) | stream=stdout call="__vprintf_chk(flag, format, list)"
+//@ variant int __vprintf_chk(int flag, const char *format, va_list list) | stream=stdout
+//@ variant int fwprintf(FILE *stream, const wchar_t *format, ...) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="vfwprintf(stream, format, list)"
+//@ variant int vfwprintf(FILE *stream, const wchar_t *format, va_list list) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
+//@ variant int wprintf(const wchar_t *format, ...) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="vwprintf(format, list)"
+//@ variant int vwprintf(const wchar_t *format, va_list list) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
+//@ variant int __fwprintf_chk(FILE *stream, int flag, const wchar_t *format, ...) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="__vfwprintf_chk(stream, flag, format, list)"
+//@ variant int __vfwprintf_chk(FILE *stream, int flag, const wchar_t *format, va_list list) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
+//@ variant int __wprintf_chk(int flag, const wchar_t *format, ...) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="__vwprintf_chk(flag, format, list)"
+//@ variant int __vwprintf_chk(int flag, const wchar_t *format, va_list list) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
 
 //@ op 19 ungetc kind=other effect=ungetc result=any
 //@ args - fd
 //@ replay c.ungetc(a)
 //@ capture result="r"
 int ungetc(int character, FILE *stream);
+//@ variant wint_t ungetwc(wint_t character, FILE *stream) | result="r != WEOF ? r : -1"
 
 // ---- position, buffers, names -----------------------------------------------------------------------
 
@@ -139,16 +195,18 @@ int ungetc(int character, FILE *stream);
 //@ replay c.fseek(a)
 //@ capture result="r == 0 ? 0 : -e"
 int fseek(FILE *stream, long offset, int whence);
-//@ variant int fseeko(FILE *stream, off_t offset, int whence) | result="r == 0 ? 0 : -e"
-//@ variant int fseeko64(FILE *stream, off_t offset, int whence) | result="r == 0 ? 0 : -e"
+//@ variant int fseeko(FILE *stream, off_t offset, int whence)
+//@ variant int fseeko64(FILE *stream, off_t offset, int whence)
+//@ variant int fsetpos(FILE *stream, const fpos_t *pos) | offset=pos->__pos flags=SEEK_SET
+//@ variant int fsetpos64(FILE *stream, const fpos_t *pos) | offset=pos->__pos flags=SEEK_SET
 
 //@ op 21 ftell kind=seek effect=ftell result=position
 //@ args fd
 //@ replay c.on_file(a, ::ftello)
 //@ capture result="r >= 0 ? r : -e"
 long ftell(FILE *stream);
-//@ variant off_t ftello(FILE *stream) | result="r >= 0 ? r : -e"
-//@ variant off_t ftello64(FILE *stream) | result="r >= 0 ? r : -e"
+//@ variant off_t ftello(FILE *stream)
+//@ variant off_t ftello64(FILE *stream)
 
 //@ op 22 rewind kind=seek effect=fseek result=any
 //@ args fd

@@ -1109,6 +1109,19 @@ def test_streams():
         replays(trace, tmp, work, 1)
 
 
+def test_streams_of_wide_characters():
+    """And of calls that are seldom made: fsetpos, scanf."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", compiled(tmp, "wide"), cwd=work)
+        if r.status == 77:
+            raise Skip("no locale C.UTF-8")
+        assert r.status == 0, r.err
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Wide characters in streams, and calls that are seldom made. */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <wchar.h>
+
+int main(void) {
+  if (setlocale(LC_ALL, "C.UTF-8") == NULL) return 77;
+  FILE* f = fopen("wide", "w+");
+  for (int i = 0; i < 3000; ++i) fputwc(L'\u00e4', f);
+  fputws(L"\u20ac and more\n", f);
+  fwprintf(f, L"%ls %d\n", L"\u20ac", 12345);
+  fseek(f, 0, SEEK_SET);
+  for (int i = 0; i < 3000; ++i)
+    if (fgetwc(f) != L'\u00e4') return 1;
+  wchar_t line[100];
+  int number = 0;
+  if (fgetws(line, 100, f) == NULL || fwscanf(f, L"%ls %d", line, &number) != 2 || number != 12345)
+    return 1;
+  fclose(f);
+
+  fpos_t middle;
+  f = fopen("twice", "w");
+  fputs("01234", f), fgetpos(f, &middle), fputs("56789", f);
+  fsetpos(f, &middle), fputs("5", f); /* shorter by what follows it */
+  fflush(f);
+  fseek(f, 0, SEEK_END), fputs("end", f);
+  fsetpos(f, &middle), fputs("and more than that", f);
+  fclose(f);
+  if (freopen("twice", "r", stdin) == NULL || scanf("%5d", &number) != 1 || number != 1234) return 1;
+  if (freopen("shown", "w", stdout) == NULL) return 1;
+  for (int c; (c = getchar()) != EOF;) putchar(c);
+  return 0;
+}
