@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -74,7 +76,39 @@ static int64_t text_bytes(const wchar_t* text) {
   return count != (size_t)-1 ? (int64_t)count : 0;
 }
 
-#include "stdio_wrappers.inc"
+/* ---- all streams: libc's own list
+ * ------------------------------------------------------------------------------ */
 
-/* What libc writes as a program ends is what a replay writes when it gives the streams up. */
-__attribute__((destructor)) static void flush(void) { fflush(NULL); }
+struct iterator; /* _IO_ITER */
+extern struct iterator* _IO_iter_begin(void);
+extern struct iterator* _IO_iter_end(void);
+extern struct iterator* _IO_iter_next(struct iterator*);
+extern FILE* _IO_iter_file(struct iterator*);
+extern void _IO_list_lock(void);
+extern void _IO_list_unlock(void);
+
+static void each_stream(void (*visit)(FILE*)) {
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* with libc's lock */
+  _IO_list_lock();
+  struct iterator* const end = _IO_iter_end();
+  for (struct iterator* i = _IO_iter_begin(); i != end; i = _IO_iter_next(i))
+    visit(_IO_iter_file(i));
+  _IO_list_unlock();
+  pthread_setcancelstate(state, &state);
+}
+
+static void flush_one(FILE* stream) {
+  if (__fpending(stream) != 0) fflush(stream);
+}
+/* One that a thread is reading from, or writing to, is left to libc, which waits for nobody then. */
+static void flush_free_one(FILE* stream) {
+  if (ftrylockfile(stream) != 0) return;
+  flush_one(stream);
+  funlockfile(stream);
+}
+
+/* What libc writes as a program ends. */
+__attribute__((destructor)) static void end(void) { each_stream(flush_free_one); }
+
+#include "stdio_wrappers.inc"

@@ -701,16 +701,15 @@ def wrapper(layer, op, name, prototype, keys):
         puts.append(f"feign_put_length(&record, (uint64_t)({keys['length']}));")
     if "before" in keys:
         out.append(f"  const int64_t before = {keys['before']};\n")
+    if "first" in keys:
+        out.append(f"  {keys['first']};\n")
     out.append("  struct feign_call call;\n  feign_call_begin(&call);\n")
-    if "quiet" in keys:
-        out.append(f"  const int quiet = {keys['quiet']};\n  if (quiet) feign_capture_quiet(1);\n")
     if variadic:
         out.append(f"  va_list list;\n  va_start(list, {names[-2]});\n")
     out.append(f"  {'' if returns == 'void' else 'const ' + returns + ' r = ' if '*' not in returns else returns + ' const r = '}real{called};\n")
     if variadic:
         out.append("  va_end(list);\n")
-    out.append("  const int e = errno;\n  (void)e;\n"
-               f"{'  if (quiet) feign_capture_quiet(0);' if 'quiet' in keys else ''}\n  feign_capture_quiet(1);\n"
+    out.append("  const int e = errno;\n  (void)e;\n  feign_capture_quiet(1);\n"
                f"  const int64_t result = (int64_t)({keys.get('result', '0')});\n  struct feign_record record;\n"
                "  feign_capture_quiet(0);\n"
                f"  if (feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), result, 0)) {{\n")

@@ -12,8 +12,7 @@
  *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;
  *                                  result (r is what was returned, e is errno then), call (of a variadic one);
  *                                  stream: of a call that has no FILE * among its parameters;
- *                                  before: what a number of that name is;
- *                                  quiet: when what it does itself is not kept (a flush of all streams: of which?)
+ *                                  before: what a number of that name is; first: what is done before it begins
  *   //@ capture none               no wrapper: it does no I/O
  *   //@ variant PROTOTYPE | KEY=EXPRESSION …   the same under another prototype, with the op's own expressions where it
  *                                  has none; behind the op's own
@@ -217,7 +216,7 @@ void rewind(FILE *stream);
 //@ op 23 fflush kind=flush effect=use result=zero
 //@ args fd
 //@ replay c.fflush(a)
-//@ capture result="r == 0 ? 0 : -e" quiet="stream == NULL"
+//@ capture first="if (stream == NULL) each_stream(flush_one)" result="r == 0 ? 0 : -e"
 int fflush(FILE *stream);
 
 //@ op 24 setvbuf kind=other effect=use result=zero

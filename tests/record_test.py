@@ -1122,6 +1122,42 @@ def test_streams_of_wide_characters():
         replays(trace, tmp, work, 1)
 
 
+FLUSHES = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void* reads(void* pipe) { getc(pipe); return NULL; }
+int main(void) {
+  int ends[2];
+  char bytes[8];
+  FILE* a = fopen("a", "w");
+  fputs("four", a), fflush(NULL);
+  const int fd = open("a", O_RDONLY);
+  if (read(fd, bytes, sizeof bytes) != 4) return 1;
+  fputs(".", a);
+  pthread_t t;
+  if (pipe(ends) != 0) return 2;
+  pthread_create(&t, NULL, reads, fdopen(ends[0], "r"));
+  usleep(50000);
+  return 0;
+}
+"""
+
+
+def test_flushes_of_all_streams():
+    """They are flushes of each; and the one at the end waits for no thread that is in a call."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(tmp, n) for n in ("flushes", "t.feign", "w"))
+        os.mkdir(work)
+        compile_text(FLUSHES, program, "-lpthread")
+        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", "timeout", "-s", "KILL", "20", program, cwd=work)
+        assert r.status == 0, (r.status, r.err)
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:
