@@ -76,6 +76,105 @@ static int64_t text_bytes(const wchar_t* text) {
   return count != (size_t)-1 ? (int64_t)count : 0;
 }
 
+/* ---- what programs do to a buffer themselves
+ *
+ * getc_unlocked, putc_unlocked and their like are macros, which call libc only where a buffer ends.
+ * How far each stream's buffer was used is kept when a call on it ends; what the next call finds to
+ * be used beyond that was read or written in between, and is recorded before it. */
+
+struct seen {
+  FILE* stream; /* NULL: nobody's */
+  const char *read, *write;
+};
+enum { kSeen = 1024, kProbes = 8 };
+static struct seen g_seen[kSeen];
+
+/* NULL: there is no room, and of that stream only calls are seen. Whoever asks has its lock. */
+static struct seen* seen_of(FILE* stream) {
+  const uint64_t hash = (uint64_t)(uintptr_t)stream * 0x9E3779B97F4A7C15u >> 32;
+  struct seen* free = NULL;
+  for (uint32_t i = 0; i < kProbes; ++i) {
+    struct seen* const s = &g_seen[(hash + i) % kSeen];
+    FILE* const who = __atomic_load_n(&s->stream, __ATOMIC_RELAXED);
+    if (who == stream) return s;
+    if (who == NULL && free == NULL) free = s;
+  }
+  FILE* none = NULL;
+  if (free == NULL || !__atomic_compare_exchange_n(&free->stream, &none, stream, 0,
+                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return NULL;
+  /* Parts of libc may have written to it, or read from it, before (putpwent). */
+  free->read = stream->_IO_read_base;
+  free->write = stream->_IO_write_base;
+  return free;
+}
+
+static void see(struct seen* s) {
+  s->read = s->stream->_IO_read_ptr;
+  s->write = s->stream->_IO_write_ptr;
+}
+
+/* What was read or written from @p seen on; @p op: as fread or fwrite have it. */
+static void record_unseen(FILE* stream, uint32_t op, const char* base, const char* seen,
+                          const char* at) {
+  if (seen < base || seen >= at) return;
+  const int handle = descriptor(stream);
+  const int64_t bytes = at - seen;
+  struct feign_call call;
+  struct feign_record record;
+  feign_call_begin(&call);
+  if (!feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, op), bytes, 0)) return;
+  feign_put_length(&record, (uint64_t)bytes);
+  feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
+  feign_record_end(&record);
+}
+
+static void catch_up(struct seen* s) {
+  enum { kFread = 10, kFwrite = 11 };
+  const FILE* const f = s->stream;
+  if (f->_mode > 0) return; /* of wide characters: the buffers that a macro knows are not in use */
+  record_unseen(s->stream, kFread, f->_IO_read_base, s->read, f->_IO_read_ptr);
+  record_unseen(s->stream, kFwrite, f->_IO_write_base, s->write, f->_IO_write_ptr);
+  see(s);
+}
+
+/* A stream is one thread's for as long as a call on it is recorded, as libc has it within the call;
+ * also where the thread is cancelled in it. */
+struct held {
+  FILE* stream;
+  struct seen* seen;
+};
+
+static struct held hold(FILE* stream) {
+  struct held h = {stream, NULL};
+  if (stream == NULL) return h;
+  flockfile(stream);
+  h.seen = seen_of(stream);
+  if (h.seen != NULL) catch_up(h.seen);
+  return h;
+}
+
+static void let_go(struct held* h) {
+  if (h->seen != NULL) see(h->seen);
+  if (h->stream != NULL) funlockfile(h->stream);
+}
+#define HOLD(stream)                                                \
+  struct held held __attribute__((cleanup(let_go))) = hold(stream); \
+  (void)held
+
+/* It is about to be closed. */
+static void leave(FILE* stream) {
+  const struct held h = hold(stream);
+  if (h.seen != NULL) __atomic_store_n(&h.seen->stream, NULL, __ATOMIC_RELAXED);
+  if (stream != NULL) funlockfile(stream);
+}
+
+/* One that was opened: what was known of another one at its address is not its own. */
+static void seen_now(FILE* stream) {
+  struct seen* const s = stream != NULL ? seen_of(stream) : NULL;
+  if (s != NULL) see(s);
+}
+
 /* ---- all streams: libc's own list
  * ------------------------------------------------------------------------------ */
 
@@ -99,16 +198,34 @@ static void each_stream(void (*visit)(FILE*)) {
 }
 
 static void flush_one(FILE* stream) {
+  HOLD(stream);
   if (__fpending(stream) != 0) fflush(stream);
 }
-/* One that a thread is reading from, or writing to, is left to libc, which waits for nobody then. */
+/* One that a thread is reading from, or writing to, is left to libc, which waits for nobody then.
+ */
 static void flush_free_one(FILE* stream) {
   if (ftrylockfile(stream) != 0) return;
   flush_one(stream);
   funlockfile(stream);
 }
+/* A fork's child has what was to be written, too, and writes it, too, if it comes to that. */
+static void seen_by_child(FILE* stream) {
+  struct seen* const s = seen_of(stream);
+  if (s != NULL) s->write = stream->_IO_write_base;
+}
 
+static void child(void) { each_stream(seen_by_child); }
+__attribute__((constructor)) static void start(void) { pthread_atfork(NULL, NULL, child); }
 /* What libc writes as a program ends. */
 __attribute__((destructor)) static void end(void) { each_stream(flush_free_one); }
 
 #include "stdio_wrappers.inc"
+
+/* The rest of a stream that popen() made; no file. */
+EXPORT int wrap_pclose(FILE* stream) __asm__("pclose");
+int wrap_pclose(FILE* stream) {
+  static int (*real)(FILE*);
+  FIND(real, "pclose");
+  leave(stream);
+  return real(stream);
+}

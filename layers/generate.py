@@ -681,6 +681,10 @@ def wrapper(layer, op, name, prototype, keys):
     out.append(f"  static {returns} (*real)({types});\n  FIND(real, \"{real}\");\n")
     if "stream" in keys:
         out.append(f"  FILE *const stream = {keys['stream']};\n")
+    if stream and op.kind == "close":
+        out.append(f"  leave({stream});\n")
+    elif stream:
+        out.append(f"  HOLD({stream});\n")
     puts = []
     for a in op.args:
         if a.role == "fd":
@@ -709,6 +713,8 @@ def wrapper(layer, op, name, prototype, keys):
     out.append(f"  {'' if returns == 'void' else 'const ' + returns + ' r = ' if '*' not in returns else returns + ' const r = '}real{called};\n")
     if variadic:
         out.append("  va_end(list);\n")
+    if returns == "FILE *":
+        out.append("  seen_now(r);\n")
     out.append("  const int e = errno;\n  (void)e;\n  feign_capture_quiet(1);\n"
                f"  const int64_t result = (int64_t)({keys.get('result', '0')});\n  struct feign_record record;\n"
                "  feign_capture_quiet(0);\n"

@@ -76,6 +76,7 @@ size_t fwrite(const void *ptr, size_t size, size_t bytes, FILE *stream);
 //@ replay c.gets(a)
 //@ capture length=1 result="r != EOF ? 1 : ferror(stream) ? -e : 0"
 int fgetc(FILE *stream);
+//@ variant int __uflow(FILE *stream)
 //@ variant int _IO_getc(FILE *stream)
 //@ variant int getchar(void) | stream=stdin
 //@ variant int getchar_unlocked(void) | stream=stdin
@@ -140,6 +141,7 @@ int fscanf(FILE *stream, const char *format, ...);
 //@ replay c.fwrite(a)
 //@ capture length=1 result="r != EOF ? 1 : -e"
 int fputc(int character, FILE *stream);
+//@ variant int __overflow(FILE *stream, int character)
 //@ variant int _IO_putc(int character, FILE *stream)
 //@ variant int putchar(int character) | stream=stdout
 //@ variant int putchar_unlocked(int character) | stream=stdout

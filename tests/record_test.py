@@ -1122,6 +1122,26 @@ def test_streams_of_wide_characters():
         replays(trace, tmp, work, 1)
 
 
+TEXTS = """cut -f2 a > cut; fmt -w 30 a > fmt; od -c a > od; join a b > join; paste a b > paste; nl a > nl; expand a > expand; pr a > pr
+base64 a > base64; cksum a > cksum; ls -l a > ls; diff a b > diff; getent passwd root > passwd; (echo one; echo two) > echo"""
+
+
+def test_streams_by_macros():
+    """What is put into a stream's buffer without a call, by a program of ours and by others; and by a fork's child."""
+    needs_capture()
+    for program in ("macros", None):
+        with Tmp() as tmp:
+            trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+            os.mkdir(work)
+            command = [compiled(tmp, program)] if program else ["sh", "-c", TEXTS]
+            for name in () if program else "ab":
+                with open(os.path.join(work, name), "w", encoding="ascii") as f:
+                    f.writelines(f"{i:05} {name}\tof a line {i % 7}\n" for i in range(2000))
+            r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", *command, cwd=work)
+            assert r.status in ((0,) if program else (0, 1)), (r.status, r.err)
+            replays(trace, tmp, work, 1)
+
+
 FLUSHES = r"""
 #include <fcntl.h>
 #include <pthread.h>

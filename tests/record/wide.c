@@ -28,7 +28,8 @@ int main(void) {
   fseek(f, 0, SEEK_END), fputs("end", f);
   fsetpos(f, &middle), fputs("and more than that", f);
   fclose(f);
-  if (freopen("twice", "r", stdin) == NULL || scanf("%5d", &number) != 1 || number != 1234) return 1;
+  if (freopen("twice", "r", stdin) == NULL || scanf("%5d", &number) != 1 || number != 1234)
+    return 1;
   if (freopen("shown", "w", stdout) == NULL) return 1;
   for (int c; (c = getchar()) != EOF;) putchar(c);
   return 0;
