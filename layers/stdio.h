@@ -31,9 +31,9 @@
 //@ capture flags=mode_flags(mode) result="r != NULL ? fileno(r) : -e"
 FILE *fopen(const char *pathname, const char *mode);
 
-//@ op 2 fdopen kind=other effect=use result=any
+//@ op 2 fdopen kind=other effect=fdopen result=any
 //@ args fd flags:open
-//@ replay c.on_file(a, [](FILE*) { return 0; })
+//@ replay c.fdopen(a)
 //@ capture flags=mode_flags(mode) result="r != NULL ? 0 : -e"
 FILE *fdopen(int fd, const char *mode);
 

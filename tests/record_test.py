@@ -1110,7 +1110,7 @@ def test_streams():
 
 
 def test_streams_of_wide_characters():
-    """And of calls that are seldom made: fsetpos, scanf."""
+    """And of calls that are seldom made: fsetpos, scanf, fdopen to append."""
     needs_capture()
     with Tmp() as tmp:
         trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))

@@ -112,10 +112,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   Description* d = describe(marks, path, a.file, a.flags);
   d->said = said;
   const bool stdio = effect == Effect::kFopen || effect == Effect::kFreopen;
-  if (stdio && (a.flags & O_APPEND) && !(a.flags & O_RDWR)) {  // mode "a" starts at the end
-    d->at_end = true;
-    d->offset = a.file != 0 ? names_.file(a.file).size : 0;
-  }
+  if (stdio && (a.flags & O_APPEND)) stream_appends(*d, a.flags);
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
   const bool appends = (a.flags & O_APPEND) != 0;
   if (a.file != 0 && (appends || left_.contains(a.file))) {
@@ -129,6 +126,14 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.handle2 = t.table->unclosed.back();
     t.table->unclosed.pop_back();
   }
+}
+
+// Mode "a" starts at the end; "a+" does not.
+void Resolve::stream_appends(Description& d, uint32_t flags) {
+  d.flags |= O_APPEND;
+  if (flags & O_RDWR) return;
+  d.at_end = true;
+  d.offset = d.file != 0 ? names_.file(d.file).size : 0;
 }
 
 // By way of a descriptor (/proc/self/fd/N), of a file that has no name by now, or whose name

@@ -15,6 +15,7 @@ enum class Effect : uint8_t {
   kFopen,    // the same, mode understood
   kFreopen,  // the same, in place of a second descriptor
   kTmpfile,  // the same, without a name
+  kFdopen,   // of an open descriptor: it appends from now on, if the mode says so
   kClose,
   kCloseRange,
   kDup,

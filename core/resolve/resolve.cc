@@ -347,6 +347,12 @@ const char* Resolve::apply(Record& r) {
         t.table->map[fd].close_on_exec = (a.values[0] & FD_CLOEXEC) != 0;
       return nullptr;
     }
+    case Effect::kFdopen: {
+      Description* d = find(t, a.handle, hint);
+      fill(a, d);
+      if (ok && d != nullptr && (a.flags & O_APPEND)) stream_appends(*d, a.flags);
+      return nullptr;
+    }
     case Effect::kFseek: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);

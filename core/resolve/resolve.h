@@ -125,6 +125,7 @@ class Resolve {
   // Calls that open, name or copy files (calls.cc).
   void open(Record& r, Thread& t, Effect effect);
   void open_again(feign_activity& a, Thread& t, const Description& what);
+  void stream_appends(Description& d, uint32_t flags);
   void path_call(Record& r, Thread& t, Effect effect);
   void data(feign_activity& a, Description* d, Effect effect);
   void copy(Record& r, Thread& t);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Wide characters in streams, and calls that are seldom made. */
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <wchar.h>
 
 int main(void) {
@@ -32,5 +34,10 @@ int main(void) {
     return 1;
   if (freopen("shown", "w", stdout) == NULL) return 1;
   for (int c; (c = getchar()) != EOF;) putchar(c);
+
+  const int plain = open("appended", O_CREAT | O_RDWR, 0600); /* by what fdopen does */
+  if (write(plain, "before", 6) != 6 || lseek(plain, 2, SEEK_SET) != 2) return 1;
+  if (fdopen(1234, "a") != NULL || (f = fdopen(plain, "a")) == NULL) return 1;
+  fputs("after", f), fclose(f);
   return 0;
 }

@@ -92,6 +92,9 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     case Effect::kFcntl:
       moves = a.flags == F_SETFL;
       break;
+    case Effect::kFdopen:
+      moves = (a.flags & O_APPEND) != 0;
+      break;
     case Effect::kCopy:
       moves = at_own_offset(0);
       moves2 = at_own_offset(1);

@@ -1073,8 +1073,20 @@ struct Context {
   int64_t open_stream(const feign_activity& a) {
     const int64_t fd = open_file(a);
     if (fd < 0 || a.handle == 0) return fd;
-    if ((a.flags & O_APPEND) && !(a.flags & O_RDWR)) ::lseek(static_cast<int>(fd), 0, SEEK_END);
+    to_end(a, static_cast<int>(fd));
     return file(a) != nullptr ? fd : -errno;
+  }
+  static void to_end(const feign_activity& a, int fd) {  // mode "a" starts there; "a+" does not
+    if ((a.flags & O_APPEND) && !(a.flags & O_RDWR)) ::lseek(fd, 0, SEEK_END);
+  }
+  int64_t fdopen(const feign_activity& a) {
+    if (a.result < 0) return emulated(a.result);
+    const int fd = r->descriptors.get(a.handle);
+    if (a.flags & O_APPEND) {
+      ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_APPEND);
+      to_end(a, fd);
+    }
+    return on_file(a, [](FILE*) { return 0; });
   }
   int64_t freopen(const feign_activity& a) {
     if (a.handle2 == 0) return open_stream(a);
