@@ -114,10 +114,12 @@ static void see(struct seen* s) {
   s->write = s->stream->_IO_write_ptr;
 }
 
-/* What was read or written from @p seen on; @p op: as fread or fwrite have it. */
+/* What was read or written from @p seen on, or, where libc has filled or emptied the buffer by
+ * itself, from its beginning; @p op: as fread or fwrite have it. */
 static void record_unseen(FILE* stream, uint32_t op, const char* base, const char* seen,
                           const char* at) {
-  if (seen < base || seen >= at) return;
+  if (seen < base || seen > at) seen = base;
+  if (seen == at) return;
   const int handle = descriptor(stream);
   const int64_t bytes = at - seen;
   struct feign_call call;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What macros do to the buffers of streams, without a call; and what a fork's child has in its own.
- */
+/* What macros and libc itself do to the buffers of streams, without a call; and what a fork's child
+ * has in its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -29,8 +29,11 @@ int main(void) {
   fclose(f);
   f = fopen("left", "w"); /* written as the program ends */
   putc_unlocked('1', f), putc_unlocked('2', f);
+  freopen("shown", "w", stdout);
   printf("shown"); /* by one that was told no call of its own yet */
   putchar_unlocked('\n');
+  freopen("said", "w", stderr); /* by libc itself; it has a buffer now */
+  perror("a");
   f = fopen("both", "w");
   fputs("of both ", f), putc_unlocked('.', f);
   if (fork() == 0) fputs("the child's", f), exit(0);
