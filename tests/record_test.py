@@ -1280,6 +1280,8 @@ def test_refusals():
             assert r.status == 0 and not r.err and "/etc/passwd" in feign("info", trace).out, r.err
             os.unlink(trace)
         refuses("record", "-o", tmp, "--", "touch", trace, text="is a directory, want a file's name")
+        refuses("record", "-o", "", "--", "touch", trace, text="-o: want a file's name")
+        refuses("record", "-o", trace, "--", tmp, text="Is a directory")
         os.mkdir(trace + ".raw")
         refuses("record", "-o", trace, "--", "true", text="is there already")
         assert not os.path.exists(trace)

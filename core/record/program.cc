@@ -18,6 +18,7 @@ Result<std::string> program_of(const std::string& name) {
   struct stat st {};
   if (name.find('/') != std::string::npos) {
     if (stat(name.c_str(), &st) != 0) return errno_error(name, errno);
+    if (S_ISDIR(st.st_mode)) return errno_error(name, EISDIR);
     if (access(name.c_str(), X_OK) != 0) return errno_error(name, errno);
     return name;
   }

@@ -647,6 +647,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   Signals signals;
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
+  if (o.output.empty()) return Error(FEIGN_ERR_ARGUMENT, "-o: want a file's name");
   if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT, "-o " + o.output + ": is a directory, want a file's name");
   if (auto may = may_be_written(o.output); !may)
