@@ -114,25 +114,28 @@ static void see(struct seen* s) {
   s->write = s->stream->_IO_write_ptr;
 }
 
+/* A record of a call that the program did not make: of so many bytes, at this time. */
+static void record_bytes(FILE* stream, uint32_t op, int64_t bytes) {
+  const int handle = descriptor(stream);
+  struct feign_call call;
+  struct feign_record record;
+  feign_call_begin(&call);
+  if (!feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, op), bytes, 0)) return;
+  if (bytes != 0) feign_put_length(&record, (uint64_t)bytes);
+  feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
+  feign_record_end(&record);
+}
+enum { kFread = 10, kFwrite = 11, kFflush = 23 };
+
 /* What was read or written from @p seen on, or, where libc has filled or emptied the buffer by
  * itself, from its beginning; @p op: as fread or fwrite have it. */
 static void record_unseen(FILE* stream, uint32_t op, const char* base, const char* seen,
                           const char* at) {
   if (seen < base || seen > at) seen = base;
-  if (seen == at) return;
-  const int handle = descriptor(stream);
-  const int64_t bytes = at - seen;
-  struct feign_call call;
-  struct feign_record record;
-  feign_call_begin(&call);
-  if (!feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, op), bytes, 0)) return;
-  feign_put_length(&record, (uint64_t)bytes);
-  feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
-  feign_record_end(&record);
+  if (seen != at) record_bytes(stream, op, at - seen);
 }
 
 static void catch_up(struct seen* s) {
-  enum { kFread = 10, kFwrite = 11 };
   const FILE* const f = s->stream;
   if (f->_mode > 0) return; /* of wide characters: the buffers that a macro knows are not in use */
   record_unseen(s->stream, kFread, f->_IO_read_base, s->read, f->_IO_read_ptr);
@@ -159,6 +162,13 @@ static struct held hold(FILE* stream) {
 static void let_go(struct held* h) {
   if (h->seen != NULL) see(h->seen);
   if (h->stream != NULL) funlockfile(h->stream);
+}
+/* A stream without a buffer, or one that a line ends in, has been written: a replay, which has
+ * neither lines nor such streams, writes it then. */
+static void wrote(FILE* stream) {
+  enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
+  if ((stream->_flags & (kUnbuffered | kByLine)) != 0 && __fpending(stream) == 0)
+    record_bytes(stream, kFflush, 0);
 }
 #define HOLD(stream)                                                \
   struct held held __attribute__((cleanup(let_go))) = hold(stream); \

@@ -720,7 +720,10 @@ def wrapper(layer, op, name, prototype, keys):
                "  feign_capture_quiet(0);\n"
                f"  if (feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), result, 0)) {{\n")
     out += [f"    {line}\n" for line in puts]
-    out.append("    feign_record_end(&record);\n  }\n  errno = e;\n")
+    out.append("    feign_record_end(&record);\n  }\n")
+    if stream and op.kind == "write":
+        out.append(f"  wrote({stream});\n")
+    out.append("  errno = e;\n")
     out.append("}\n\n" if returns == "void" else "  return r;\n}\n\n")
     return "".join(out)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What macros and libc itself do to the buffers of streams, without a call; and what a fork's child
  * has in its own. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -27,17 +28,31 @@ int main(void) {
   FILE* g = fopen("b", "w");
   for (int c; (c = getc_unlocked(f)) != EOF;) putc_unlocked(c, g);
   fclose(f);
-  f = fopen("left", "w"); /* written as the program ends */
+  f = fopen("left", "w"); /* written with all others */
   putc_unlocked('1', f), putc_unlocked('2', f);
   freopen("shown", "w", stdout);
   printf("shown"); /* by one that was told no call of its own yet */
   putchar_unlocked('\n');
   freopen("said", "w", stderr); /* by libc itself; it has a buffer now */
   perror("a");
+  fflush(NULL);
   f = fopen("both", "w");
   fputs("of both ", f), putc_unlocked('.', f);
   if (fork() == 0) fputs("the child's", f), exit(0);
   wait(NULL);
   fputs("the parent's", f), fclose(f);
-  return 0;
+  freopen("unbuffered", "w", stderr), setbuf(stderr, NULL);
+  fputs("kept", stderr), fputc('.', stderr);
+  f = fopen("lines", "w");
+  setlinebuf(f), fputs("one\n", f), putc_unlocked('\n', f), fputs("lost", f);
+  if (fork() == 0) { /* what a process has in its buffers when it ends otherwise is lost */
+    f = fopen("killed", "w");
+    fputs("lost", f), raise(SIGKILL);
+  }
+  wait(NULL);
+  f = fopen("kept", "w");
+  fputs("kept", f), fflush(f), fputs("lost", f);
+  close(fileno(f));
+  f = fopen("empty", "w");
+  fputs("lost", f), _exit(0);
 }

@@ -275,15 +275,17 @@ struct Context {
     if (r->locks.any())
       r->locks.closes(process, a.file, a.handle, further < 0 && (a.marks & FEIGN_LAST) != 0);
     if (further >= 0) return checked(::close(further));
-    if (a.marks & FEIGN_LAST) return checked(r->descriptors.close(a.handle));
+    if (a.marks & FEIGN_LAST) {
+      r->descriptors.lose(a.handle);
+      return checked(r->descriptors.close(a.handle));
+    }
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
   }
 
   // A stream goes, and with it what is in its buffer; a duplicate of its descriptor may stay.
   int64_t fclose(const feign_activity& a) {
-    const bool stays = !(a.marks & FEIGN_LAST) && a.handle != 0;
-    const int64_t flushed = stays ? checked(r->descriptors.flush(a.handle)) : 0;
+    const int64_t flushed = a.handle != 0 ? checked(r->descriptors.flush(a.handle)) : 0;
     const int64_t result = close(a);
     return flushed < 0 ? flushed : result;
   }
@@ -1139,11 +1141,13 @@ struct Context {
     return result == -EISDIR ? unlink(a, AT_REMOVEDIR) : result;
   }
 
-  // Process structure is the streams' here; what it closed is closed, what it unmapped is gone.
+  // Process structure is the streams' here; what it closed is closed, what it unmapped is gone. What
+  // libc flushes as a process ends, the trace has.
   int64_t ends(const feign_activity& a) {
     if (a.op == FEIGN_POSIX_EXIT_GROUP && r->locks.any()) r->locks.ends(process);
     for (uint32_t i = 0; i < a.value_count; ++i) {
       const auto handle = static_cast<uint32_t>(a.values[i]);
+      r->descriptors.lose(handle);
       give_up(handle, true);
       if (const Mapping m = r->mappings.take(handle); m.memory != nullptr)
         ::munmap(m.memory, m.length);

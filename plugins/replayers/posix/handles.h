@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -121,6 +122,11 @@ class Descriptors {
   int flush(uint32_t handle) {
     FILE* const file = files_.get(handle);
     return file != nullptr ? ::fflush(file) : 0;
+  }
+
+  // It is lost, as where a process ends without a flush, or closes the descriptor itself.
+  void lose(uint32_t handle) {
+    if (FILE* const file = files_.get(handle); file != nullptr) ::__fpurge(file);
   }
 
   void add(uint32_t handle, int fd) {
