@@ -144,15 +144,17 @@ static void catch_up(struct seen* s) {
 }
 
 /* A stream is one thread's for as long as a call on it is recorded, as libc has it within the call;
- * also where the thread is cancelled in it. */
+ * also where the thread is cancelled in it. What libc gives a conversion of the program's own
+ * (register_printf_specifier) has no lock. */
 struct held {
-  FILE* stream;
+  FILE* stream; /* NULL: it is none with a descriptor */
   struct seen* seen;
 };
 
 static struct held hold(FILE* stream) {
-  struct held h = {stream, NULL};
-  if (stream == NULL) return h;
+  struct held h = {NULL, NULL};
+  if (descriptor(stream) < 0 || stream->_lock == NULL) return h;
+  h.stream = stream;
   flockfile(stream);
   h.seen = seen_of(stream);
   if (h.seen != NULL) catch_up(h.seen);
@@ -163,22 +165,24 @@ static void let_go(struct held* h) {
   if (h->seen != NULL) see(h->seen);
   if (h->stream != NULL) funlockfile(h->stream);
 }
+#define HOLD(stream)                                                \
+  struct held held __attribute__((cleanup(let_go))) = hold(stream); \
+  (void)held
+
 /* A stream without a buffer, or one that a line ends in, has been written: a replay, which has
  * neither lines nor such streams, writes it then. */
 static void wrote(FILE* stream) {
   enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
-  if ((stream->_flags & (kUnbuffered | kByLine)) != 0 && __fpending(stream) == 0)
+  if ((stream->_flags & (kUnbuffered | kByLine)) != 0 && __fpending(stream) == 0 &&
+      descriptor(stream) >= 0)
     record_bytes(stream, kFflush, 0);
 }
-#define HOLD(stream)                                                \
-  struct held held __attribute__((cleanup(let_go))) = hold(stream); \
-  (void)held
 
 /* It is about to be closed. */
 static void leave(FILE* stream) {
   const struct held h = hold(stream);
   if (h.seen != NULL) __atomic_store_n(&h.seen->stream, NULL, __ATOMIC_RELAXED);
-  if (stream != NULL) funlockfile(stream);
+  if (h.stream != NULL) funlockfile(h.stream);
 }
 
 /* One that was opened: what was known of another one at its address is not its own. */

@@ -1127,9 +1127,9 @@ base64 a > base64; cksum a > cksum; ls -l a > ls; diff a b > diff; getent passwd
 
 
 def test_streams_by_macros():
-    """What is put into a stream's buffer without a call, by a program of ours and by others; and by a fork's child."""
+    """What is put into a stream's buffer without a call, by programs of ours and by others; and by a fork's child."""
     needs_capture()
-    for program in ("macros", None):
+    for program in ("macros", "printf", None):
         with Tmp() as tmp:
             trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
             os.mkdir(work)
