@@ -213,17 +213,19 @@ static void each_stream(void (*visit)(FILE*)) {
   pthread_setcancelstate(state, &state);
 }
 
+/* One that is read from may be locked for long. */
 static void flush_one(FILE* stream) {
-  HOLD(stream);
   if (__fpending(stream) != 0) fflush(stream);
 }
-/* One that a thread is reading from, or writing to, is left to libc, which waits for nobody then.
- */
+
+/* One that a thread is reading from, or writing to, is left to libc, which waits for nobody. */
 static void flush_free_one(FILE* stream) {
   if (ftrylockfile(stream) != 0) return;
-  flush_one(stream);
+  HOLD(stream); /* what was read from it by macros is recorded */
   funlockfile(stream);
+  flush_one(stream);
 }
+
 /* A fork's child has what was to be written, too, and writes it, too, if it comes to that. */
 static void seen_by_child(FILE* stream) {
   struct seen* const s = seen_of(stream);
