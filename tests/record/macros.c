@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What macros and libc itself do to the buffers of streams, without a call; and what a fork's child
  * has in its own. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,10 @@ int main(void) {
   if (fork() == 0) fputs("the child's", f), exit(0);
   wait(NULL);
   fputs("the parent's", f), fclose(f);
+  f = fopen("before", "w"); /* its buffer goes to what is on its descriptor then */
+  fputs("early", f);
+  const int other = open("after", O_CREAT | O_WRONLY, 0600);
+  dup2(other, fileno(f)), close(other), fputs("late", f), fclose(f);
   freopen("unbuffered", "w", stderr), setbuf(stderr, NULL);
   fputs("kept", stderr), fputc('.', stderr);
   f = fopen("lines", "w");

@@ -124,9 +124,14 @@ class Descriptors {
     return file != nullptr ? ::fflush(file) : 0;
   }
 
-  // It is lost, as where a process ends without a flush, or closes the descriptor itself.
-  void lose(uint32_t handle) {
-    if (FILE* const file = files_.get(handle); file != nullptr) ::__fpurge(file);
+  // It is lost, as where a process ends without a flush, or closes the descriptor itself. How many
+  // bytes that were.
+  size_t lose(uint32_t handle) {
+    FILE* const file = files_.get(handle);
+    if (file == nullptr) return 0;
+    const size_t bytes = ::__fpending(file);
+    ::__fpurge(file);
+    return bytes;
   }
 
   void add(uint32_t handle, int fd) {
