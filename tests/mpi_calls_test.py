@@ -259,11 +259,15 @@ def test_files_by_romio():
 
 
 def test_shared_pointers_by_romio():
-    """It keeps each in a file beside the one that has it. A replay with io=real is by it, too, and leaves no such file."""
+    """It keeps each in a file beside the one that has it. A replay with io=real is by it, too, and leaves no such file,
+    nor that of a replay that was ended."""
     with Tmp() as tmp:
         trace, made = by_romio(tmp, "pointers")
         for _ in range(2):
             with Tmp() as root:
+                os.mkdir(left := os.path.join(root, ".feign-mpi-0123456789abcdef"))
+                with open(os.path.join(left, "1.2"), "w", encoding="utf-8") as f:
+                    f.write("left")
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=ROMIO)
                 assert calls(report, "MPI_File_write_shared", "MPI_File_write_ordered", "MPI_File_seek_shared", layer="mpiio") == [12] * 3
                 assert [os.path.getsize(f"{root}{made}.{n}") for n in range(6)] == [600, 600] + [150] * 4

@@ -211,6 +211,37 @@ Piece memory_of(Stream& s, bool writes) {
 
 }  // namespace
 
+namespace {
+
+constexpr char kBeside[] = ".feign-mpi-";
+
+std::vector<std::string> names_in(int fd) {
+  std::vector<std::string> names;
+  DIR* const all = fd < 0 ? nullptr : fdopendir(fd);
+  if (all == nullptr) return names;
+  while (const dirent* each = readdir(all)) names.emplace_back(each->d_name);
+  closedir(all);
+  return names;
+}
+
+// With the files in it, which are all that MPI makes there.
+void remove_directory(int parent, const char* name) {
+  constexpr int kList = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Name directory;
+  directory.reset(openat(parent, name, kList));
+  const int fd = directory.number(0);
+  for (const std::string& each : names_in(openat(fd, ".", kList)))
+    (void)unlinkat(fd, each.c_str(), 0);
+  (void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void remove_all_beside(int root) {
+  for (const std::string& name : names_in(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
+    if (name.starts_with(kBeside)) remove_directory(root, name.c_str());
+}
+
+}  // namespace
+
 bool of_shared_pointer(std::string_view name) {
   return name.find("_shared") != name.npos || name.find("_ordered") != name.npos;
 }
@@ -218,10 +249,11 @@ bool of_shared_pointer(std::string_view name) {
 void make_beside(Replayer& r) {
   std::array<char, 64> name{};
   if (r.rank == 0) {
+    remove_all_beside(r.root);  // a replay that was ended left its own
     // No trace can name it: one that made a link in it would lead MPI out of the root.
     std::array<uint64_t, 2> number{};
     const bool random = getrandom(number.data(), sizeof number, 0) == sizeof number;
-    (void)std::snprintf(name.data(), name.size(), ".feign-mpi-%016" PRIx64 "%016" PRIx64, number[0],
+    (void)std::snprintf(name.data(), name.size(), "%s%016" PRIx64 "%016" PRIx64, kBeside, number[0],
                         number[1]);
     if (!random || mkdirat(r.root, name.data(), 0700) != 0) name[0] = '\0';
   }
@@ -236,14 +268,7 @@ void make_beside(Replayer& r) {
 }
 
 void remove_beside(Replayer& r) {
-  if (r.beside_name.empty()) return;
-  const int fd =
-      openat(r.root, r.beside_name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (DIR* names = fd < 0 ? nullptr : fdopendir(fd); names != nullptr) {
-    while (const dirent* each = readdir(names)) (void)unlinkat(fd, each->d_name, 0);
-    closedir(names);
-  }
-  (void)unlinkat(r.root, r.beside_name.c_str(), AT_REMOVEDIR);
+  if (!r.beside_name.empty()) remove_directory(r.root, r.beside_name.c_str());
 }
 
 void close_files(Replayer& r) {
