@@ -108,10 +108,10 @@ Known Arguments::known(std::string_view name) {
     if (name.starts_with(convention)) return known(name.substr(convention.size()));
   auto made = std::make_unique<Unknown>();
   made->name = name;
-  made->call = {
-      made->name.c_str(),
-      name.starts_with(kNoName) ? "it was over before strace saw which" : "no description of this call",
-      FEIGN_COMPUTED};
+  made->call = {made->name.c_str(),
+                name.starts_with(kNoName) ? "it was over before strace saw which"
+                                          : "no description of this call",
+                FEIGN_COMPUTED};
   Known k;
   k.left_out = &made->call;
   names_[made->name] = k;

@@ -36,7 +36,7 @@ class Arguments {
   bool after_cwd() const { return after_cwd_; }    // a name of it is relative to the directory
   uint32_t said_cwd() const { return said_cwd_; }  // that -y says it was in; 0: it does not
   const std::string& requests() const { return requests_; }  // io_submit's array
-  bool made_up() const { return made_up_; }  // strace -e inject: no call was made
+  bool made_up() const { return made_up_; }                  // strace -e inject: no call was made
 
   // The text in a descriptor's annotation: mostly the same as the last time.
   uint32_t hint(int32_t fd, std::string_view annotation);

@@ -191,26 +191,22 @@ bool opens_here(std::string_view text) {
   return false;
 }
 
-// Where the program was when it began: as the option says, or as the first getcwd or annotation of
-// AT_FDCWD does, less where one process had moved by then; if there is none, as the first open of a
-// relative name does, or a program that knows it. Else it is taken for /; if it is listed, for a
-// directory of its own, since below / are the libraries of all programs.
-void Provider::find_cwd(const std::string& file) {
-  constexpr size_t kLooked = size_t{256} << 10;
+// Where the program was when it began, as far as this text tells: as the first getcwd or annotation
+// of AT_FDCWD does, less where one process had moved by then; if there is none (`weakly`), as the
+// first open of a relative name does, or a program that knows it. Empty: it does not tell.
+std::string told_cwd(std::string_view text, std::string& weakly) {
   constexpr std::string_view kMarks[] = {"chdir(", "chroot(",      "getcwd",  "AT_FDCWD<",
                                          "-100<",  "AT_FDCWD */<", "open(\"", "openat(AT_FDCWD, \"",
                                          "\".\",", "\"\\x2e\","};
-  std::string cwd = options_.cwd;
-  const auto head = head_of(file, kLooked);
-  const std::string_view text = head ? std::string_view(*head) : std::string_view();
   size_t places[std::size(kMarks)];
   for (size_t i = 0; i < std::size(kMarks); ++i) places[i] = text.find(kMarks[i]);
-  std::string moved, said, weakly;
+  weakly.clear();
+  std::string moved, said;
   std::string_view mover;
-  while (cwd.empty()) {
+  for (;;) {
     size_t* const next = std::min_element(std::begin(places), std::end(places));
     const size_t at = *next;
-    if (at == text.npos) break;
+    if (at == text.npos) return {};
     const std::string_view mark = kMarks[next - places];
     *next = text.find(mark, at + 1);
     const char before = at != 0 ? text[at - 1] : '\n';
@@ -220,7 +216,7 @@ void Provider::find_cwd(const std::string& file) {
       weakly = mark.starts_with('"') ? directory_of_stats(text, at, mark) : directory_of_open(s);
       continue;
     }
-    if (mark == "chroot(" || (mark == "chdir(" && before == 'f')) break;
+    if (mark == "chroot(" || (mark == "chdir(" && before == 'f')) return {};
     const bool annotation = mark.ends_with('<');
     if (annotation) {
       // As an argument; in what is written it could say anything.
@@ -242,27 +238,37 @@ void Provider::find_cwd(const std::string& file) {
     const std::string_view process = process_at(text, at);
     if (mark == "chdir(") {
       s.blanks();
-      if (!s.take(')')) break;
+      if (!s.take(')')) return {};
       s.blanks();
       if (s.take("= -1")) continue;
       if (said.starts_with('/') || said.find("..") != said.npos ||
           (!moved.empty() && process != mover))
-        break;
+        return {};
       moved += "/" + said;
       mover = process;
     } else if (said.starts_with('/') && !said.ends_with(" (deleted)")) {
-      if (!said.ends_with(moved) || (!moved.empty() && process != mover)) break;
-      cwd = said.substr(0, said.size() - moved.size());
-      if (cwd.empty()) cwd = "/";
+      if (!said.ends_with(moved) || (!moved.empty() && process != mover)) return {};
+      said.resize(said.size() - moved.size());
+      return said.empty() ? "/" : said;
     }
   }
+}
+
+// As the option says, or the trace tells; few lines of it do, most often. Else it is taken for /;
+// if it is listed, for a directory of its own, since below / are the libraries of all programs.
+void Provider::find_cwd(const std::string& file) {
+  constexpr size_t kLookedFirst = size_t{8} << 10, kLooked = size_t{256} << 10;
+  std::string cwd = options_.cwd, weakly;
+  const auto head = head_of(file, kLooked);
+  const std::string_view text = head ? std::string_view(*head) : std::string_view();
+  if (cwd.empty()) cwd = told_cwd(text.substr(0, kLookedFirst), weakly);
+  if (cwd.empty()) cwd = told_cwd(text, weakly);
   if (cwd.empty()) cwd = weakly;
   trace_.cwd_told = !cwd.empty();
   if (!trace_.cwd_told) cwd = opens_here(text) ? "/cwd" : "/";
   trace_.cwd = trace_.host->intern(trace_.host, cwd.data(), cwd.size());
 }
 
-// strace's own time, from the first calls.
 feign_status Provider::find_overhead(const std::vector<std::string>& files) {
   const std::string_view how = options_.overhead;
   if (how == "none") return FEIGN_OK;

@@ -503,8 +503,7 @@ feign_status Source::line(std::string_view text) {
       (void)no_longer_under_way(*at->second);
       has_ended(*at->second, time);
       if (at->second->descriptors != nullptr) at->second->descriptors->reset();
-      queue_.emplace_back();
-      feign_activity& a = queue_.back().a;
+      feign_activity& a = queue_.add().a;
       a.op = trace_.arguments.known("exit").call->op;
       a.stream = at->second->stream;
       a.start_ns = time - std::min(time, trace_.base);
@@ -612,8 +611,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
   if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
-    queue_.emplace_back();
-    Held& h = queue_.back();
+    Held& h = queue_.add();
     h.complete = false;
     h.a = feign_activity{};
     h.a.op = k.call->op;
@@ -781,8 +779,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   };
   if (k.call == nullptr && end_of_call(text) == text.npos)
     return breaks(std::string(name) + "(): " + kNoEnd);
-  if (k.call != nullptr && place == nullptr) queue_.emplace_back();
-  Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.back();
+  Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.add();
   Arguments& arguments = trace_.arguments;
   if (held != nullptr && (!arguments.read(*k.call, s, held->a, held->values) || cut)) {
     std::string why = std::string(name) + "(): ", without;
@@ -896,8 +893,7 @@ void Source::begins(Process& p) {
   if (making_.size() == 1 && says_flags(making_[0]->call.text))
     return inherits(*making_[0], p.pid, shares_files(making_[0]->call.text));
   if (fails_) return;
-  queue_.emplace_back();
-  Held& h = queue_.back();
+  Held& h = queue_.add();
   h.complete = false;
   h.child = &p;
   p.maker = &h;
@@ -1084,8 +1080,8 @@ feign_status Source::requests(Held& first, int64_t accepted) {
         {"fsync", 2},  {"poll", 5},    {"pread", 0},  {"pwrite", 1}};
     for (const auto& [name, code] : kOpcodes)
       if (opcode < 0 && one.substr(0, 120).find(name) != std::string_view::npos) opcode = code;
-    if (count != 0) queue_.push_back(blank);
-    Held& h = count == 0 ? first : queue_.back();
+    Held& h = count == 0 ? first : queue_.add();
+    if (count != 0) h = blank;
     h.a.handle = FEIGN_FD(fd);
     if (const size_t p = one.find("fildes="); p != std::string_view::npos) {
       const std::string_view rest = one.substr(p);

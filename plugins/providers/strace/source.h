@@ -4,7 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <iterator>
+#include <list>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,6 +28,16 @@ struct Process;
 
 // A call that holds its place, or that is complete and waits behind one that does.
 struct Held {
+  void clear() {  // but for its memory
+    std::vector<uint64_t> old_values = std::move(values);
+    std::vector<Held*> old_rivals = std::move(rivals);
+    *this = Held{};
+    old_values.clear();
+    old_rivals.clear();
+    values = std::move(old_values);
+    rivals = std::move(old_rivals);
+  }
+
   feign_activity a{};
   std::vector<uint64_t> values;
   bool complete = true;
@@ -39,6 +50,31 @@ struct Held {
   uint64_t until = 0;         // of a process's end: when that was
   Process* child = nullptr;   // of a place that is kept for the call that made it
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
+};
+
+// What is held, in the order of places, which are used again.
+class Queue {
+ public:
+  bool empty() const { return held_.empty(); }
+  size_t size() const { return held_.size(); }
+  Held& front() { return held_.front(); }
+  const Held& front() const { return held_.front(); }
+  Held& back() { return held_.back(); }
+  auto begin() { return held_.begin(); }
+  auto end() { return held_.end(); }
+  Held& add() {
+    if (spare_.empty())
+      spare_.emplace_back();
+    else
+      spare_.front().clear();
+    held_.splice(held_.end(), spare_, spare_.begin());
+    return held_.back();
+  }
+  void pop_front() { spare_.splice(spare_.begin(), held_, held_.begin()); }
+  void pop_back() { spare_.splice(spare_.begin(), held_, std::prev(held_.end())); }
+
+ private:
+  std::list<Held> held_, spare_;
 };
 
 // A call of which the text has shown the beginning only.
@@ -162,7 +198,7 @@ class Source {
   uint32_t number_;
   int32_t rank_;
   int64_t pid_;  // of lines that name none
-  std::deque<Held> queue_;
+  Queue queue_;
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
   std::vector<Process*> making_;     // … that make processes

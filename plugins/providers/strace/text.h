@@ -4,6 +4,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -51,28 +52,30 @@ struct Scan {
     while (p != end && (*p == ' ' || *p == '\t')) ++p;
   }
   std::string_view rest() const { return {p, static_cast<size_t>(end - p)}; }
-  // Decimal digits; false if there are none, or more than a time or an id can have.
-  bool digits(uint64_t& value) {
-    const char* const start = p;
+  // Decimal digits, before `most`; how many that were.
+  ptrdiff_t decimal(const char* most, uint64_t& value) {
     const char* at = p;
     uint64_t v = 0;
-    for (; at != end && is_digit(*at); ++at) v = v * 10 + static_cast<uint64_t>(*at - '0');
+    for (unsigned d; at != most && (d = static_cast<unsigned char>(*at) - unsigned{'0'}) < 10; ++at)
+      v = v * 10 + d;
+    const ptrdiff_t count = at - p;
     p = at;
     value = v;
-    return at != start && at - start <= 18;
+    return count;
+  }
+  // … false if there are none, or more than a time or an id can have.
+  bool digits(uint64_t& value) {
+    const ptrdiff_t count = decimal(end, value);
+    return count != 0 && count <= 18;
   }
   // The digits after a point, as nanoseconds; what is finer is left out.
   uint64_t nanoseconds() {
     constexpr uint64_t kUnits[] = {1'000'000'000, 100'000'000, 10'000'000, 1'000'000, 100'000,
                                    10'000,        1'000,       100,        10,        1};
-    const char* const start = p;
-    const char* const most = end - p > 9 ? p + 9 : end;
-    const char* at = p;
     uint64_t v = 0;
-    for (; at != most && is_digit(*at); ++at) v = v * 10 + static_cast<uint64_t>(*at - '0');
-    v *= kUnits[at - start];
-    while (at != end && is_digit(*at)) ++at;
-    p = at;
+    const ptrdiff_t count = decimal(end - p > 9 ? p + 9 : end, v);
+    v *= kUnits[count];
+    while (is_digit(peek())) ++p;
     return v;
   }
 
@@ -98,14 +101,12 @@ struct Scan {
     }
     uint64_t magnitude = 0;
     if (base == 10) {
-      const char* digits = p;
-      while (p != end && is_digit(*p))
-        magnitude = magnitude * 10 + static_cast<uint64_t>(*p++ - '0');
-      if (p - digits < 20) {  // the usual case: it cannot have overflowed
+      const char* const first = p;
+      if (decimal(end, magnitude) < 20) {  // the usual case: it cannot have overflowed
         value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
         return true;
       }
-      p = digits;
+      p = first;
     }
     const auto [stop, error] = std::from_chars(p, end, magnitude, base);
     if (error != std::errc{}) {
@@ -138,6 +139,13 @@ struct Scan {
   // newer strace writes "\76".)
   bool skip_angle() {
     const bool path = p != end && p + 1 != end && p[1] == '/';
+    if (path)  // the usual case: nothing in it
+      if (const auto* const at = static_cast<const char*>(memchr(p, '>', rest().size()));
+          at != nullptr && at[-1] != '-' &&
+          memchr(p + 1, '<', static_cast<size_t>(at - p) - 1) == nullptr) {
+        p = at + 1;
+        return true;
+      }
     int depth = 0, brackets = 0;
     for (; p != end; ++p) {
       if (*p == '<') ++depth;
