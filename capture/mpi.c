@@ -121,7 +121,7 @@ static struct entry* enter(struct table* t, const void* key, int fresh) {
   return e;
 }
 
-/* ---- texts ------------------------------------------------------------------------------------
+/* ---- communicators as texts -------------------------------------------------------------------
  */
 
 struct text {
@@ -452,6 +452,9 @@ static void clocks_end(void) {
   PMPI_Comm_free(&g_clocks);
 }
 
+/* ---- ranks and members ------------------------------------------------------------------------
+ */
+
 static uint64_t world_rank(MPI_Comm comm, int rank) {
   if (rank == MPI_PROC_NULL) return (uint64_t)-1;
   if (rank == MPI_ANY_SOURCE) return (uint64_t)-2;
@@ -511,6 +514,9 @@ static int degree(MPI_Comm comm, int outgoing) {
 static int in_degree(MPI_Comm comm) { return degree(comm, 0); }
 static int out_degree(MPI_Comm comm) { return degree(comm, 1); }
 static uint64_t tag_of(int tag) { return tag == MPI_ANY_TAG ? (uint64_t)-1 : (uint64_t)tag; }
+
+/* ---- datatypes, infos and operations as texts -------------------------------------------------
+ */
 
 /* Regular blocks have regular places: FIRST:STEP:COUNT stands for four numbers and more. */
 static void add_runs(struct text* t, const long long* list, int size) {
