@@ -38,6 +38,7 @@
 #include "acl.h"
 #include "core.h"
 #include "hook_format.h"
+#include "identity.h"
 
 struct registers {
   long a[6]; /* rdi rsi rdx r10 r8 r9 */
@@ -218,6 +219,8 @@ static inline void put_stat(struct feign_record* r, long address, long result) {
   const struct stat* s = (const struct stat*)address;
   feign_put_mode(r, s->st_mode);
   feign_put_length(r, (uint64_t)s->st_size);
+  if (s->st_nlink > 1 && S_ISREG(s->st_mode))
+    feign_put_value(r, feign_identity(s->st_dev, s->st_ino));
 }
 
 static inline void put_statx(struct feign_record* r, long address, long result) {
@@ -225,6 +228,9 @@ static inline void put_statx(struct feign_record* r, long address, long result) 
   const struct statx* s = (const struct statx*)address;
   feign_put_mode(r, s->stx_mode);
   feign_put_length(r, s->stx_size);
+  if (s->stx_nlink > 1 && S_ISREG(s->stx_mode))
+    feign_put_value(r,
+                    feign_identity(feign_device(s->stx_dev_major, s->stx_dev_minor), s->stx_ino));
 }
 
 #ifndef XATTR_ARGS_SIZE_VER0 /* before Linux 6.13 */

@@ -26,7 +26,7 @@ class Root:
 
     def __init__(self, tmp, lines):
         self.trace, self.root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
-        os.mkdir(self.root)
+        os.makedirs(self.root)
         write_trace(self.trace, lines)
 
     def __call__(self, *options):
@@ -270,6 +270,59 @@ def test_what_has_names_in_it_and_is_no_directory_is_a_link():
     with Tmp() as tmp:
         root = Root(tmp, ['access("/f", F_OK) = 0', 'openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0644) = 3', 'close(3) = 0', 'mkdir("/f", 0755) = -1 EEXIST (x)'])
         assert root("--require", "1")["mismatched"] == 0 and os.path.isfile(root.at("f"))
+
+
+def test_two_names_of_one_file_that_were_there_are_one_file():
+    def told(form, name, inode, size, links=2):
+        if form == "statx":
+            return ('statx(AT_FDCWD, "%s", AT_STATX_SYNC_AS_STAT, STATX_ALL, {stx_mask=STATX_ALL, stx_blksize=4096, stx_attributes=0, stx_nlink=%d, stx_uid=0, stx_mode=S_IFREG|0644, '
+                    'stx_ino=%d, stx_size=%d, stx_rdev_major=0, stx_rdev_minor=0, stx_dev_major=0xfe, stx_dev_minor=0}) = 0' % (name, links, inode, size))
+        device = "0xfe00" if form == "raw" else "makedev(0xfe, 0)"
+        return 'stat("%s", {st_dev=%s, st_ino=%d, st_mode=S_IFREG|0644, st_nlink=%d, st_uid=0, st_size=%d, ...}) = 0' % (name, device, inode, links, size)
+
+    write = ['openat(AT_FDCWD, "/d/f", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</d/f>', 'write(3, "longer"..., 11) = 11', "close(3) = 0"]
+    fstat = 'fstat(3</e/h>, {st_dev=makedev(0xfe, 0), st_ino=5, st_mode=S_IFREG|0644, st_nlink=2, st_size=11, ...}) = 0'
+    read = ['openat(AT_FDCWD, "/e/h", O_RDONLY) = 3</e/h>', fstat, 'read(3, "longer"..., 4096) = 11', 'read(3, ""..., 4096) = 0', "close(3) = 0"]
+    with Tmp() as tmp:
+        for form in ("stat", "statx", "raw"):  # told before, by name; then by a descriptor
+            root = Root(os.path.join(tmp, form), [told(form, "/d/f", 5, 6)] + write + read)
+            for _ in range(2):  # a used root is brought back
+                root.prepare()
+                one, other = os.stat(root.at("/d/f")), os.stat(root.at("/e/h"))
+                assert one.st_ino == other.st_ino and one.st_size == 6, (form, one, other)
+                report = root()
+                assert report["mismatched"] == 0, (form, report["mismatches"])
+            assert os.path.getsize(root.at("/e/h")) == 11
+            if form == "stat":  # and so from the native format
+                feign("convert", root.trace, root.trace + ".feign")
+                os.mkdir(root.root + "2")
+                assert feign("replay", root.trace + ".feign", "--root", root.root + "2", "--json").json()["mismatched"] == 0
+        # Nothing but an open tells that it was there; and one name is removed.
+        root = Root(os.path.join(tmp, "opens"), write + [told("stat", "/d/f", 5, 11)] + read + ['unlink("/d/f") = 0', told("stat", "/e/h", 5, 11, 1)])
+        assert root()["mismatched"] == 0 and sorted(os.listdir(root.at("/d")) + os.listdir(root.at("/e"))) == ["h"]
+        # Another inode or file system; a name that the trace made; an inode that is used again.
+        two = [told("stat", "/d/f", 5, 6), told("stat", "/e/h", 6, 6), told("stat", "/e/i", 5, 6).replace("0xfe", "0xfd")]
+        made = [told("stat", "/d/a", 7, 6), 'link("/d/a", "/e/a") = 0', told("stat", "/e/a", 7, 6, 3), 'unlink("/d/a") = 0', 'unlink("/e/a") = 0', told("stat", "/e/k", 7, 9)]
+        root = Root(os.path.join(tmp, "others"), two + made)
+        root.prepare()
+        assert all(os.stat(root.at(name)).st_nlink == 1 for name in ("/d/f", "/e/h", "/e/i", "/d/a", "/e/k")) and os.path.getsize(root.at("/e/k")) == 9
+        assert root()["mismatched"] == 0
+
+
+def test_recorded_programs_find_hard_links_as_they_were():
+    with Tmp() as tmp:
+        work, trace = os.path.join(tmp, "work"), os.path.join(tmp, "t.feign")
+        os.mkdir(work)
+        with open(os.path.join(work, "f"), "w", encoding="utf-8") as f:
+            f.write("short\n")
+        os.link(os.path.join(work, "f"), os.path.join(work, "h"))
+        r = feign("record", "-o", trace, "--", "sh", "-c", "stat f h; echo a longer text > f; cat h", cwd=work)
+        assert r.status == 0, r.err
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        r = feign("replay", trace, "--root", root, "--json", "--require", "100%")
+        assert r.status == 0, r.out
+        assert os.path.getsize(root + work + "/h") == len("a longer text\n")
 
 
 def test_sizes_come_from_reads_stats_and_seeks():

@@ -236,6 +236,11 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kFstat:
     case Effect::kStatat:
       if (a.result >= 0 && S_ISREG(a.mode)) {
+        if (a.value_count != 0 && a.path != 0) {  // it may be that of another name
+          const Namespace::Touched t = names_.identified(a.path, a.values[0]);
+          if (t.file2 != 0) is_same(t.file2, t.file);
+          if (t.file != 0) own_[a.file] = file = t.file;
+        }
         grew(file, a.length);
         seen(file).exact = true;
         seen(file).mode |= a.mode & 0777;
@@ -415,7 +420,8 @@ void Needs::replaces(const feign_activity& a) {
 
 // Our number for the activity's file, 0 if it has none.
 uint32_t Needs::own(const feign_activity& a) {
-  if (const auto at = own_.find(a.file); at != own_.end()) return at->second;
+  if (const auto at = own_.find(a.file); at != own_.end())
+    return names_.file(at->second).initial_path != 0 ? names_.same(at->second) : at->second;
   if (!(a.marks & FEIGN_INHERITED) || a.file == 0 || a.path == 0) return 0;
   // Open before the trace began: it was there.
   return own_[a.file] = names_.found(a.path, Namespace::Type::kUnknown);
@@ -561,6 +567,7 @@ void Needs::by_name(const feign_activity& a, Effect effect) {
     case Effect::kStat:
     case Effect::kStatat:
       if (S_ISREG(a.mode)) {
+        if (touched.file2 != 0) is_same(touched.file2, touched.file);
         grew(touched.file, a.length);
         seen(touched.file).exact = true;
         seen(touched.file).mode |= a.mode & 0777;
@@ -823,6 +830,7 @@ std::vector<Needed> Needs::finish() {
       missing -= bytes;
     }
   };
+  std::unordered_map<uint32_t, std::vector<size_t>> of_file;  // its names, of `out`
   for (const uint32_t id : files) {
     const Namespace::File& f = names_.file(id);
     if (!reachable(f.initial_path)) continue;
@@ -847,8 +855,9 @@ std::vector<Needed> Needs::finish() {
     } else if (f.type == Namespace::Type::kFifo) {
       n.type = Needed::kFifo;
     } else {
-      const Seen& s = seen(id);
+      const Seen& s = seen(names_.same(id));
       n.type = Needed::kFile;
+      of_file[names_.same(id)].push_back(out.size());
       n.size = s.initial;
       n.mode = s.mode;
       n.denied = s.denied;
@@ -863,6 +872,14 @@ std::vector<Needed> Needs::finish() {
         if (length != UINT64_MAX) n.attributes.emplace_back(strings_.text(name), length);
     }
     out.push_back(std::move(n));
+  }
+  for (const auto& [file, places] : of_file) {
+    bool changed = seen(file).changed;
+    for (const size_t at : places) changed = changed || out[at].changed;
+    for (const size_t at : places) {
+      out[at].changed = changed;
+      if (at != places[0]) out[at].target = out[places[0]].path;
+    }
   }
   names_.for_each_name([&](uint32_t path, uint32_t parent, uint32_t) {
     if (parent == 0 || there.contains(path)) return;

@@ -113,6 +113,7 @@ class Maker {
   // Removes what other replays left that is not needed now, and notes what this one may leave.
   Result<void> succeed(const std::vector<Needed>& needed);
   Result<void> make(const Needed& n);
+  Result<void> link(const Needed& n);
   Result<void> remove(const Needed& n);
   // One of these. A trace does not tell all, and may ask for a file here and for what lies below it
   // there: in a root that is ours that is left out, and counted.
@@ -539,6 +540,35 @@ Result<void> Maker::make(const Needed& n) {
   return {};
 }
 
+// One more name of a file that was made.
+Result<void> Maker::link(const Needed& n) {
+  auto parent = parent_of(n.path);
+  if (!parent) return std::move(parent.error());
+  const std::string name = n.path.substr(n.path.rfind('/') + 1);
+  const size_t slash = n.target.rfind('/');
+  const std::string above = slash == 0 ? "/" : n.target.substr(0, slash);
+  const std::string other = n.target.substr(slash + 1);
+  const Fd from(open_in_root(root_fd_, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  struct stat st {
+  }, want{};
+  if (!from.ok()) return failed("open", above, -from.get());
+  if (fstatat(from.get(), other.c_str(), &want, AT_SYMLINK_NOFOLLOW) != 0)
+    return failed("look for", n.target, errno);
+  if (fstatat(*parent, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (st.st_dev == want.st_dev && st.st_ino == want.st_ino) return {};
+    if (auto removed = in_the_way(*parent, name, n.path); !removed) return removed;
+    parent = parent_of(n.path);
+    if (!parent) return std::move(parent.error());
+  }
+  if (linkat(from.get(), other.c_str(), *parent, name.c_str(), 0) == 0) {
+    ++done.links;
+    return {};
+  }
+  // A file system without hard links, or with fewer.
+  if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK) return make(n);
+  return failed("make link", n.path, errno);
+}
+
 // Files side by side: their directories are there.
 Result<void> make_files(const Maker& maker, const std::vector<const Needed*>& files, Prepared& done,
                         const std::function<bool(uint64_t)>& go_on) {
@@ -595,7 +625,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
         n.path.find('\0') != std::string::npos)
       return Error(FEIGN_ERR_ARGUMENT,
                    "prepare " + root + ": \"" + n.path + "\": want a clean absolute path");
-    if (options.content.kind != Content::kSparse && n.type == Needed::kFile)
+    if (options.content.kind != Content::kSparse && n.type == Needed::kFile && n.target.empty())
       if (__builtin_add_overflow(to_write, n.size, &to_write)) to_write = UINT64_MAX;
   }
   if (options.max_bytes != 0 && to_write > options.max_bytes)
@@ -618,7 +648,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   using Step = Result<void> (Maker::*)(const Needed&);
   uint64_t looked = 0;
   bool stopped = false;
-  std::vector<const Needed*> files;
+  std::vector<const Needed*> files, links;
   const auto pass = [&](auto wanted, Step step) -> Result<void> {
     for (const Needed& n : needed) {
       if (!wanted(n.type) || (again && !n.changed)) continue;
@@ -627,7 +657,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
         return {};
       }
       if (n.type == Needed::kFile) {
-        files.push_back(&n);
+        (n.target.empty() ? files : links).push_back(&n);
         continue;
       }
       if (auto made = maker.attempt(step, n); !made) return made;
@@ -644,6 +674,8 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
       stopped = !go_on(done);
       return !stopped;
     });
+  for (const Needed* n : links)
+    if (made && !stopped) made = maker.attempt(&Maker::link, *n);
   if (!made && maker.done.full.empty()) return std::move(made.error());
   maker.done.checked = looked;
   if (made && !stopped)

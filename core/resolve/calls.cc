@@ -162,6 +162,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.handle2 = 0;
     Description* d = find(t, a.handle, hint);
     fill(a, d);
+    if (effect == Effect::kStatat) identified(r, d);
     if (effect == Effect::kLink && a.result == -ENOTDIR && a.path2 != 0) {
       a.path2 = 0;
       return;
@@ -215,6 +216,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
        effect == Effect::kTruncate || effect == Effect::kGetXattr || effect == Effect::kSetXattr ||
        effect == Effect::kRemoveXattr)) {
     fill(a, open);
+    if (effect == Effect::kStat || effect == Effect::kStatat) identified(r, open);
     if (effect == Effect::kTruncate && a.result >= 0 && open->file != 0)
       names_.file(open->file).size = a.length;
     if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
@@ -254,6 +256,17 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     }
   }
   if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).size = a.length;
+}
+
+// Which file a descriptor's is, of those with several names; said no more if it lost the one that
+// it was opened by.
+void Resolve::identified(Record& r, Description* d) {
+  feign_activity& a = r.a;
+  if (a.value_count == 0) return;
+  if (a.result < 0 || d == nullptr || d->file == 0 || d->path == 0 ||
+      names_.at(names_.canonical(d->path, true)) != d->file)
+    return r.set_values({});
+  a.file = d->file = names_.identified(d->path, a.values[0]).file;
 }
 
 void Resolve::data(feign_activity& a, Description* d, Effect effect) {

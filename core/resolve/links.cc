@@ -276,6 +276,27 @@ void Namespace::is_same(uint32_t file, uint32_t slot) {
   files_[file].same = slots_[slot].file;
 }
 
+// (What calls linked has one number already.)
+Namespace::Touched Namespace::identified_at(uint32_t slot, uint64_t identity) {
+  Touched t;
+  t.file = slots_[slot].file;
+  File& f = files_[t.file];
+  if (t.file == 0 || (f.created && f.certain)) return t;
+  uint32_t& known = by_identity_[identity];
+  if (known == t.file) return t;
+  if (known == 0 || files_[known].gone || f.links != 1) {
+    known = t.file;
+    return t;
+  }
+  f.same = known;
+  f.created = files_[known].created = false;  // or they would not be one
+  f.links = 0;
+  slots_[slot].file = known;
+  ++files_[known].links;
+  t.file2 = std::exchange(t.file, known);
+  return t;
+}
+
 // Two names of one directory: what was learned of names below the one is of those below the other.
 void Namespace::join_children(uint32_t from, uint32_t to) {
   for (uint32_t c = slots_[from].first_child; c != 0; c = slots_[c].next_sibling) {

@@ -645,6 +645,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       const uint32_t itself = no_link ? link_above(slot) : slot;
       t.file = present(itself, type);
       if (no_link) slots_[itself].no_link = true;
+      if (a.value_count != 0 && type == Type::kFile) return identified_at(itself, a.values[0]);
       return t;
     }
     case Effect::kChdir:

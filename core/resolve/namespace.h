@@ -33,7 +33,9 @@ class Namespace {
     bool followed = false;  // a call that follows links found it: of a link, its target, too
     bool nowhere = false;   // it was there, and a call that follows links found nothing
     bool guessed = false;   // of what an ENOTDIR may say, this: until a call tells its type
-    uint32_t same = 0;      // the file that this turned out to be, by another name
+    // The file that this turned out to be, by another name: a hard link where this one has an
+    // initial_path, else by way of a symbolic link.
+    uint32_t same = 0;
     uint32_t links = 0;
     uint32_t initial_path = 0;  // where it was when the trace began, if it was there; string id
     uint32_t target = 0;        // of a symbolic link, string id
@@ -49,8 +51,10 @@ class Namespace {
   }
 
   struct Touched {
-    uint32_t file = 0;     // the identity that the call named, 0 if none
-    uint32_t file2 = 0;    // the one that stood at rename's new name and went, or behind a link
+    uint32_t file = 0;  // the identity that the call named, 0 if none
+    // The one that stood at rename's new name and went, or behind a link, or that was taken for
+    // another file than the one that a stat tells it to be.
+    uint32_t file2 = 0;
     bool created = false;  // the call made it
   };
   // What a call with a resolved path (and path2) does to names, by its recorded result.
@@ -93,6 +97,11 @@ class Namespace {
 
   // The file that found() took to be at a path was not.
   void never(uint32_t path);
+  // A call told the file at a path by device and inode: if another name's has the same, both are
+  // names of one file, which was there before the trace under both. That file.
+  Touched identified(uint32_t path, uint64_t identity) {
+    return identified_at(slot_of(canonical(path, true)), identity);
+  }
   // One more name for a file that a descriptor tells.
   void link(uint32_t file, uint32_t path);
 
@@ -169,15 +178,17 @@ class Namespace {
   void is_no_link(uint32_t slot);
   void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
+  Touched identified_at(uint32_t slot, uint64_t identity);
   void join_children(uint32_t from, uint32_t to);
   uint32_t slot_below(uint32_t directory, uint32_t child);
   void exchange(uint32_t a, uint32_t b);
 
   Strings& strings_;
-  std::vector<Slot> slots_;             // [0] is none
-  std::vector<File> files_;             // [0] is none
-  std::vector<uint32_t> slot_by_path_;  // by string id
-  uint32_t links_ = 0;                  // symbolic links whose target is known
+  std::vector<Slot> slots_;                             // [0] is none
+  std::vector<File> files_;                             // [0] is none
+  std::vector<uint32_t> slot_by_path_;                  // by string id
+  std::unordered_map<uint64_t, uint32_t> by_identity_;  // files of several names
+  uint32_t links_ = 0;                                  // symbolic links whose target is known
   uint32_t root_ = 0;
   bool opens_told_ = false;  // of a link, ever
   bool guessing_ = false;    // what is present() now is only one of several that would explain it

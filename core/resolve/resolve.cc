@@ -122,7 +122,8 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
 // A system call that lies in a call which is kept account of itself (fopen's open, fread's read):
 // what it does is what that one did. It is told what it was on, and changes nothing. False: it is
 // none of these.
-bool Resolve::part_of_tracked(feign_activity& a, Thread& t, Effect effect) {
+bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
+  feign_activity& a = r.a;
   const uint32_t depth = FEIGN_DEPTH(a.marks);
   bool inside = false;
   for (size_t i = 0; i < depth && i < t.tracked.size(); ++i) inside = inside || t.tracked[i];
@@ -179,6 +180,9 @@ bool Resolve::part_of_tracked(feign_activity& a, Thread& t, Effect effect) {
       if (a.path != 0) return false;
       [[fallthrough]];
     case Effect::kFstat:
+      fill(a, fd());
+      identified(r, fd());
+      return true;
     case Effect::kUse:
     case Effect::kFlush:
     case Effect::kPread:
@@ -240,7 +244,7 @@ const char* Resolve::apply(Record& r) {
   Thread& t = thread();
   if (FEIGN_DEPTH(a.marks) <= t.made_depth) t.made = 0;
   if (call == nullptr) {
-    (void)part_of_tracked(a, t, effect);
+    (void)part_of_tracked(r, t, effect);
     // Another layer: its handles are its own, its paths and files those of all.
     a.path = absolute(t, FEIGN_CWD, 0, a.path);
     a.path2 = absolute(t, FEIGN_CWD, 0, a.path2);
@@ -260,7 +264,7 @@ const char* Resolve::apply(Record& r) {
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   moves_seen_ |= effect == Effect::kChdir || effect == Effect::kFchdir;
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
-  if (part_of_tracked(a, t, effect)) return nullptr;
+  if (part_of_tracked(r, t, effect)) return nullptr;
 
   switch (effect) {
     case Effect::kFreopen: {  // what it takes the place of is closed, whether it can open or not
@@ -416,6 +420,7 @@ const char* Resolve::apply(Record& r) {
     case Effect::kFstat: {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
+      identified(r, d);
       if (ok && d != nullptr && d->file != 0 && S_ISREG(a.mode))
         names_.file(d->file).size = a.length;
       if (ok && d != nullptr && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode))) {

@@ -120,13 +120,14 @@ class Resolve {
   void child(Record& r, const Thread& parent, uint64_t shared);
   void pause(feign_activity& a, Thread& t);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
-  bool part_of_tracked(feign_activity& a, Thread& t, Effect effect);
+  bool part_of_tracked(Record& r, Thread& t, Effect effect);
 
   // Calls that open, name or copy files (calls.cc).
   void open(Record& r, Thread& t, Effect effect);
   void open_again(feign_activity& a, Thread& t, const Description& what);
   void stream_appends(Description& d, uint32_t flags);
   void path_call(Record& r, Thread& t, Effect effect);
+  void identified(Record& r, Description* d);
   void data(feign_activity& a, Description* d, Effect effect);
   void copy(Record& r, Thread& t);
 

@@ -29,7 +29,7 @@ struct Needed {
   uint32_t denied = 0;   // of them (user's), those that the trace showed not to be there
   uint64_t size = 0;     // files: bytes
   std::string path;      // absolute, as recorded
-  std::string target;    // symlinks
+  std::string target;    // symlinks; files: the path of which this is one more name (a hard link)
   std::vector<std::pair<uint64_t, uint64_t>> data;  // offset and length; elsewhere may be holes
   std::vector<std::pair<std::string, uint64_t>> attributes;  // extended: name and length
 };

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capture/acl.h"
+#include "capture/identity.h"
 
 namespace feign::strace {
 namespace {
@@ -241,6 +242,31 @@ void Arguments::times(Scan s, bool micro, std::vector<uint64_t>& values) {
   values = std::move(all);
 }
 
+// Which file it is, if it has several names (strace -v).
+void Arguments::identity(std::string_view text, std::string_view prefix,
+                         std::vector<uint64_t>& values) {
+  const auto member = [&](std::string_view name, int64_t& number) {
+    const size_t at = text.find(std::string(prefix).append(name));
+    if (at == text.npos) return false;
+    Scan s(text.substr(at + prefix.size() + name.size()));
+    return s.number(number);
+  };
+  int64_t links = 0, inode = 0, device = 0, major = 0, minor = 0;
+  if (!member("nlink=", links) || links < 2 || !member("ino=", inode)) return;
+  if (!member("dev=", device)) {  // not -X raw
+    if (member("dev=makedev(", major)) {
+      Scan s(text.substr(text.find(',', text.find("dev=makedev(")) + 1));
+      s.blanks();
+      if (!s.number(minor)) return;
+    } else if (!member("dev_major=", major) || !member("dev_minor=", minor)) {
+      return;
+    }
+    device = static_cast<int64_t>(
+        feign_device(static_cast<uint64_t>(major), static_cast<uint64_t>(minor)));
+  }
+  values.assign(1, feign_identity(static_cast<uint64_t>(device), static_cast<uint64_t>(inode)));
+}
+
 // Sets what one argument says. The scan stands behind what was understood; the rest of the argument
 // (annotations, comments) is skipped by the caller.
 bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
@@ -401,6 +427,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
         Scan size(text.substr(at + (x ? 9 : 8)));
         if (size.number(number) && number >= 0) a.length = static_cast<uint64_t>(number);
       }
+      if (S_ISREG(a.mode)) identity(text, x ? "stx_" : "st_", values);
       return true;
     }
     case Role::kRights: {  // descriptors that a message brings

@@ -46,6 +46,8 @@ class Arguments {
  private:
   bool argument(const CallArg& arg, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
                 bool& is_cwd);
+  static void identity(std::string_view text, std::string_view prefix,
+                       std::vector<uint64_t>& values);
   static void times(Scan s, bool micro, std::vector<uint64_t>& values);
   bool flags(const CallArg& arg, Scan& s, uint64_t& value);
   bool wrong(const char* what) {
