@@ -309,7 +309,7 @@ def there_and_back(tmp, source):
     r = feign("convert", a, x)
     assert r.status == 0, r.err
     assert sorted(os.listdir(x)) == ["activities.dat", "association.dat", "ontology.dat", "system-info.dat"]
-    again = feign("convert", os.path.join(x, "activities.dat"), b)
+    again = feign("convert", x, b)
     assert again.status == 0, again.err
     return text_of(tmp, a), text_of(tmp, b), r.err
 

@@ -236,8 +236,9 @@ std::optional<uint64_t> number_of(std::string_view file) {
 std::vector<std::string> files_of(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  if (fs::is_directory(name, ignored) && fs::exists(name + "/records", ignored))
-    return {name + "/records"};  // what feign record leaves behind
+  // What feign record leaves behind, and what feign convert makes for SIOX.
+  for (const char* const file : {"/records", "/activities.dat"})
+    if (fs::is_directory(name, ignored) && fs::exists(name + file, ignored)) return {name + file};
   if (fs::exists(name, ignored)) return {name};
   const fs::path path(name);
   std::vector<std::pair<uint64_t, std::string>> found;
