@@ -1391,6 +1391,20 @@ for n in range(4):
                     os.remove(os.path.join(tmp, "lk"))
 
 
+def test_a_size_that_fstat_tells_is_in_order_with_writes():
+    lines = ['7 100.000000 openat(AT_FDCWD, "/log", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3 <0.000010>', "7 100.000100 fstat(3, {st_mode=S_IFREG|0644, st_size=0, ...}) = 0 <0.000010>",
+             "7 100.000200 fork() = 8 <0.000010>", '7 100.000300 write(3, "1234", 4 <unfinished ...>', "8 100.000310 fstat(3, {st_mode=S_IFREG|0644, st_size=4, ...}) = 0 <0.000010>",
+             "7 100.000350 <... write resumed>) = 4 <0.000050>", '8 100.000400 openat(AT_FDCWD, "/log", O_RDONLY) = 4 <0.000010>', '8 100.000500 read(4, "1234", 100) = 4 <0.000010>',
+             '8 100.000600 read(4, "", 100) = 0 <0.000010>']
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        os.mkdir(root)
+        report = feign("replay", trace, "--root", root, "--json").json()
+        assert report["mismatched"] == 0 and os.path.getsize(root + "/log") == 4, report["mismatches"]
+
+
 def test_many_that_append_and_read_on_without_names_of_descriptors():
     if shutil.which("strace") is None:
         raise Skip("there is no strace")

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct Tail {
   bool appends = false;  // O_APPEND: it writes where the file ends
   bool empties = false;  // an open: the file has nothing in it then
   bool writes = false;   // an open: to write
+  bool stays = false;    // a stat: it tells where the end is, and moves nobody
   uint32_t file = 0;
   uint64_t reader = 0;  // the open file description, or its descriptor
   int64_t bytes = 0, asked = 0;
@@ -67,6 +69,12 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
     t.what = here ? Tail::kAppend : Tail::kWriteAt;
   else if (effect == Effect::kSeek || (effect == Effect::kClose && of.last))
     t.what = Tail::kMoved;
+  const bool stat = effect == Effect::kFstat || (effect == Effect::kStatat && a.path == 0);
+  if (stat && S_ISREG(a.mode)) {
+    t.what = Tail::kEnd;
+    t.stays = true;
+    t.end = static_cast<int64_t>(std::min<uint64_t>(a.length, kFarthest));
+  }
   if (effect == Effect::kClose) t.at = -1;
   if (effect == Effect::kSeek) t.at = a.result < kFarthest ? a.result : -1;
   if (t.at >= 0 && effect == Effect::kSeek) {
@@ -98,7 +106,8 @@ class Tails {
   void note(const Tail& t) {
     if (t.what == Tail::kNone) return;
     const bool met = t.bytes < t.asked;
-    const bool tells = t.what == Tail::kAppend || t.what == Tail::kEnd || t.what == Tail::kCut ||
+    const bool tells = t.what == Tail::kAppend || (t.what == Tail::kEnd && !t.stays) ||
+                       t.what == Tail::kCut ||
                        (t.what == Tail::kOpened && (t.writes || t.empties)) ||
                        (t.what == Tail::kReadAt && t.bytes != 0 && met);
     const auto known = files_.find(t.file);
@@ -141,6 +150,7 @@ class Tails {
         break;
       case Tail::kEnd:
         file.tell(t.end);
+        if (t.stays) break;
         [[fallthrough]];
       case Tail::kMoved:
         if (t.at >= 0)
