@@ -70,7 +70,7 @@ struct entry {
   int size;
   uint64_t number;
   int keeps;     /* a persistent request */
-  int wild;      /* a receive by wildcard … */
+  int wild;      /* a receive by wildcard, or one that was to be cancelled … */
   MPI_Comm comm; /* … and where from, or a window's */
 };
 struct table {
@@ -733,6 +733,12 @@ static void receives_from(MPI_Request request, int source, int tag, MPI_Comm com
   e->comm = comm;
 }
 
+/* What it got tells whether that was too late. */
+static void cancels(MPI_Request request) {
+  struct entry* e = request != MPI_REQUEST_NULL ? find(&g_requests, request) : NULL;
+  if (e != NULL && e->comm != MPI_COMM_NULL) e->wild = 1;
+}
+
 /* "window 3": what of an object only a number is told. */
 static const char* numbered(const char* what, struct table* table, const void* key, int fresh,
                             uint64_t* next, struct text* t) {
@@ -1032,7 +1038,11 @@ static void before_end(struct ending* e, int count, const MPI_Request* requests,
 static void ended(struct ending* e, int i, const MPI_Status* status) {
   if (i < 0 || i >= e->count) return;
   struct ended_request* const q = &e->of[i];
-  if (q->comm != MPI_COMM_NULL && status != MPI_STATUS_IGNORE && status->MPI_SOURCE >= 0)
+  int cancelled = 0;
+  if (q->comm != MPI_COMM_NULL && status != MPI_STATUS_IGNORE)
+    PMPI_Test_cancelled(status, &cancelled);
+  if (q->comm != MPI_COMM_NULL && status != MPI_STATUS_IGNORE && !cancelled &&
+      status->MPI_SOURCE >= 0)
     q->matched = (uint64_t)1 << 60 | (world_rank(q->comm, status->MPI_SOURCE) & 0xFFFFFFF) << 32 |
                  (uint32_t)status->MPI_TAG;
   take_over(q->number);
@@ -1122,6 +1132,22 @@ EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   const int result = PMPI_Test(request, flag, status);
   if (result == MPI_SUCCESS && *flag) ASK(ended(&e, 0, status));
   put_ending(&call, OP_MPI_Test, result, -1, result == MPI_SUCCESS && *flag, &e);
+  return result;
+}
+EXPORT int MPI_Cancel(MPI_Request* request) {
+  uint64_t number = UNKNOWN;
+  struct feign_call call;
+  struct feign_record r;
+  ASK(number = request_number(*request); cancels(*request));
+  feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Cancel");
+  const int result = PMPI_Cancel(request);
+  if (feign_call_end(&call, &r, (uint16_t)FEIGN_CAPTURE_OP(FEIGN_CAPTURE_MPI, OP_MPI_Cancel),
+                     result == MPI_SUCCESS ? 0 : failed(result), 20)) {
+    feign_put_value(&r, number);
+    feign_put_value(&r, 0); /* no text */
+    feign_record_end(&r);
+  }
   return result;
 }
 EXPORT int MPI_Startall(int count, MPI_Request requests[]) {

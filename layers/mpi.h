@@ -15,8 +15,8 @@
  *              Two groups: #5{0-1|2-3}. Neighbours, where it has them, follow the name: #6:cart(2,2;1,0){0-3},
  *              graph(index;edges), dist(in,out,sources,destinations of each rank in turn).
  *   request    a number, the tracer's own; several: a list. Bit 62 says that the call completed it. Two more
- *              numbers for each receive by wildcard that it completed: bit 61 and the request, bit 60, the
- *              source << 32 and the tag.
+ *              numbers for each receive by wildcard that it completed, and each that MPI_Cancel came too late
+ *              for: bit 61 and the request, bit 60, the source << 32 and the tag.
  *              feign record has a call on more than 1,364 requests several times in the trace, and of more than
  *              512 that are looked at again and again those that are over, and others as far as 512.
  *   flag       what a test or probe found: 0 or 1
@@ -141,6 +141,7 @@ int MPI_Buffer_attach(void *buffer, int size);
 int MPI_Buffer_detach(void *buffer, int *size);
 
 //@ op 23 MPI_Cancel does=request result=zero
+//@ capture none
 //@ args request
 int MPI_Cancel(MPI_Request *request);
 

@@ -19,12 +19,12 @@ def calls(report, *names, layer="mpi"):
     return [o["matched"] for o in ops]
 
 
-def breadth(part, times=2):
+def breadth(part, *options, times=2):
     with Tmp() as tmp:
         trace, made = recorded(tmp, "breadth", part)
         for _ in range(times):
             with Tmp() as root:
-                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *options)
                 skipped = [name for name, o in report["ops"].items() if name.startswith("mpi") and o["skipped"]]
                 assert not skipped, skipped
                 if os.path.exists(made):
@@ -115,6 +115,12 @@ def test_groups_that_send_unequal_amounts_and_what_is_received_in_place():
     assert re.findall(r"Alltoallv\(size=(\d+), sendcounts=\[(.*?)\]", lines) == [("40", "1 2 3 4 1 2 3 4")]
     assert re.findall(r"lltoallw\(size=(\d+), sendcounts=\[(.*?)\]", lines) == [("64", "4 16 12 32 4 16 12 32")] * 2
     assert re.findall(r"Reduce_scatter\(size=(\d+), recv_size=\d+, recvcounts=\[(.*?)\]", lines) == [("24", "1 2 3")]
+
+
+def test_receives_are_cancelled_where_they_were():
+    """In time or too late: the replay's messages may be earlier or later than the program's."""
+    report = breadth("cancelled", "--patience", "5s")
+    assert report["ops"]["mpi:MPI_Recv"]["matched"] == 1
 
 
 def test_buffered_sends_wait_for_nobody():

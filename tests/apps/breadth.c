@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -1037,6 +1038,46 @@ static void untold(void) {
   MPI_Type_free(&type);
 }
 
+/* A receive that was cancelled too late got its message, one that was cancelled in time got none, which memory alone orders: rank 1 sends
+ * when it has written, or when rank 0 has cancelled. */
+static void cancelled(void) {
+  static char bytes[1 << 20];
+  enum { kBytes = sizeof bytes };
+  const int fd = open(file_name, O_RDWR | O_CREAT, 0600);
+  CHECK(fd >= 0 && ftruncate(fd, kBytes) == 0);
+  atomic_int* done = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(done != MAP_FAILED);
+  done += kBytes / sizeof *done - 1; /* what is written ends before it */
+  for (int late = 1; late >= 0 && rank < 2; --late) {
+    int flag = 0;
+    MPI_Request request;
+    MPI_Status status;
+    if (rank == 0) {
+      MPI_Irecv(bytes, kBytes, MPI_BYTE, 1, late, MPI_COMM_WORLD, &request);
+      while (late && !flag) {
+        usleep(100);
+        MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+      }
+    }
+    for (int i = 0; i < 100 && rank == late; ++i) CHECK(pwrite(fd, bytes, kBytes - 4096, 0) > 0);
+    if (rank == 0) {
+      MPI_Cancel(&request);
+      MPI_Wait(&request, &status);
+      MPI_Test_cancelled(&status, &flag);
+      CHECK(flag == !late);
+      atomic_store(done, 1);
+      if (!late) MPI_Recv(bytes, kBytes, MPI_BYTE, 1, late, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+      while (!late && !atomic_load(done)) usleep(100);
+      MPI_Send(bytes, kBytes, MPI_BYTE, 0, late, MPI_COMM_WORLD);
+    }
+    if (late) {
+      atomic_store(done, 0);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  }
+  if (rank >= 2) MPI_Barrier(MPI_COMM_WORLD);
+}
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1080,7 +1121,8 @@ int main(int argc, char** argv) {
                 {"split", split},
                 {"named", named},
                 {"untold", untold},
-                {"syncs", syncs}};
+                {"syncs", syncs},
+                {"cancelled", cancelled}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

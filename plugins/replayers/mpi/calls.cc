@@ -147,6 +147,9 @@ void receive(Stream& s, uint32_t op) {
   Peer p{};
   uint64_t from = s.value(s.args->rank), tag = s.value(s.args->tag);
   const bool wildcard = number(from) == -2 || number(tag) == -1;
+  // Begun, it might get what a later one got.
+  if (op == FEIGN_MPI_IRECV && s.r->cancelled.contains({s.rank, s.value(s.args->request)}))
+    return stand_in(s);
   if (op == FEIGN_MPI_IRECV && wildcard && !s.r->matched.empty()) {
     // Whom it got, says the call that ended it.
     const auto at = s.r->matched.find({s.rank, s.value(s.args->request)});
@@ -171,7 +174,7 @@ void receive(Stream& s, uint32_t op) {
   const auto begin = [=](MPI_Request* begun) {
     return MPI_Irecv(d.at, d.count, d.type, p.rank, p.tag, p.comm, begun);
   };
-  if (!wildcard) return s.begin(begin);
+  if (!wildcard && s.r->cancelled.empty()) return s.begin(begin);
   const int status = begin(&q);
   begun(s, status, q);
 }
@@ -365,7 +368,8 @@ void request(Stream& s, uint32_t op) {
       Owner& o = *s.owner;
       const std::lock_guard lock(o.mutex);
       const auto at = o.requests.find(one);
-      if (at == o.requests.end() || at->second.request == MPI_REQUEST_NULL) return s.emulate();
+      // What was cancelled in time was not begun here, and all else came to its end.
+      if (at == o.requests.end() || !at->second.persistent) return s.emulate();
       return s.answer(MPI_Cancel(&at->second.request));
     }
     default:

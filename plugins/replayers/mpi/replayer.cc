@@ -125,14 +125,16 @@ struct Look {
   bool joins = false;     // processes meet that mpirun did not start together
   bool pointers = false;  // files have shared ones
 
+  void whose(const feign_activity& a) {
+    if (a.stream == stream) return;
+    feign_stream_info info{};
+    info.struct_size = sizeof info;
+    stream = a.stream;
+    rank = r->host->stream_info(r->host, stream, &info) >= 0 ? info.rank : -1;
+  }
   // Of calls that end requests: what wildcards got. Of others: whether they tell all counts.
   void counts(const feign_activity& a, const Args& args) {
-    if (a.stream != stream) {
-      feign_stream_info info{};
-      info.struct_size = sizeof info;
-      stream = a.stream;
-      rank = r->host->stream_info(r->host, stream, &info) >= 0 ? info.rank : -1;
-    }
+    whose(a);
     const Does does = mpi_does(a.op);
     if (does == Does::kStart || does == Does::kEnd || does == Does::kEndSome) {
       for (uint32_t i = args.list; i + 1 < a.value_count; ++i) {
@@ -201,6 +203,10 @@ struct Look {
           a->values[args.comm] != FEIGN_UNKNOWN)
         look.groups.insert(static_cast<uint32_t>(a->values[args.comm]));
       if (args.list != kAbsent && op < look.r->mpiio_first) look.counts(*a, args);
+      if (op == FEIGN_MPI_CANCEL && a->result >= 0 && args.request < a->value_count) {
+        look.whose(*a);
+        look.r->cancelled.emplace(look.rank, a->values[args.request]);
+      }
       look.longest = std::max(look.longest, a->length);
       if (args.size2 < a->value_count && a->values[args.size2] != FEIGN_UNKNOWN)
         look.longest = std::max(look.longest, a->values[args.size2]);
@@ -411,6 +417,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
       if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
         return status;
+    std::erase_if(r->cancelled, [&](const auto& at) { return r->matched.contains(at); });
     const char* why = nullptr;
     r->world = join(why);
     if (!r->world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);

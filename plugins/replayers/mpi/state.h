@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -169,6 +170,8 @@ struct Replayer {
   std::vector<Args> args;  // by op, mpi's then mpiio's
   // What receives by wildcard got, by recorded rank and request.
   std::map<std::pair<int64_t, uint64_t>, std::pair<int, int>> matched;
+  // Receives that were cancelled in time, in the same way.
+  std::set<std::pair<int64_t, uint64_t>> cancelled;
   bool lists = true;  // every call that has counts for each member tells them
   std::unordered_map<uint32_t, std::unique_ptr<Group>> groups;  // by string id
   MPI_Comm pairs = MPI_COMM_NULL;  // messages of ranks that share a process
