@@ -281,6 +281,16 @@ def test_shared_pointers_by_romio():
                 assert not [name for name in os.listdir(os.path.dirname(root + made)) if "shfp" in name]
 
 
+def test_a_file_that_goes_when_it_is_closed_is_gone_then():
+    """No rank removes what another makes of that name afterwards. (Open MPI's own does.)"""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "temporary")
+        for ranks, how in ((4, ()), (2, ("--map", "block"))):
+            with Tmp() as root:
+                replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
+                assert os.path.getsize(root + made) == os.path.getsize(made) == 7
+
+
 def test_who_ends_a_split_call_waits_for_who_begins_it():
     """Also where it is left to the posix calls in it: what one made before it is there for another after it."""
     with Tmp() as tmp:

@@ -1078,6 +1078,27 @@ static void cancelled(void) {
   }
   if (rank >= 2) MPI_Barrier(MPI_COMM_WORLD);
 }
+
+/* A file that goes when it is closed is gone then, and its name another's. */
+static void temporary(void) {
+  char bytes[100] = {0};
+  for (int i = 0; i < 20; ++i) {
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+    MPI_File_write_at_all(file, 100 * rank, bytes, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+    if (rank == 0) {
+      const int fd = open(file_name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+      CHECK(fd >= 0 && write(fd, bytes, 7) == 7 && close(fd) == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(access(file_name, F_OK) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1 && i != 19) unlink(file_name);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1122,7 +1143,8 @@ int main(int argc, char** argv) {
                 {"named", named},
                 {"untold", untold},
                 {"syncs", syncs},
-                {"cancelled", cancelled}};
+                {"cancelled", cancelled},
+                {"temporary", temporary}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

@@ -412,7 +412,13 @@ void do_mpiio(Stream& s, uint32_t op) {
       }
       s.answer(MPI_File_close(&closing));
       if (!file.link.empty()) (void)unlink(file.link.c_str());
-      if (!file.remove.empty()) (void)remove_below(r.root, file.remove);
+      if (file.remove.empty()) return;
+      (void)remove_below(r.root, file.remove);
+      // Whoever goes on may make one of that name, which another must not remove.
+      if (meeting)
+        (void)meet(s, *file.group);
+      else if (file.group->apart)
+        MPI_Barrier(file.group->comm);
       return;
     }
     case FEIGN_MPIIO_FILE_SEEK:
