@@ -340,6 +340,17 @@ def test_who_reads_to_the_end_of_a_file_comes_before_who_makes_it_longer():
                     assert os.path.getsize(root + made) == os.path.getsize(made) == 16000
 
 
+def test_ranks_that_share_a_process_begin_reads_and_writes_of_files():
+    """Open MPI completes in any thread what another one has half begun: it crashed, or waited for ever, every few times."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "begun", ranks=8)
+        for _ in range(8):
+            with Tmp() as root:
+                report = replayed(3, trace, "--root", root, "--map", "cyclic", "--with", "filter,preset=workload", "--patience", "5s")
+                assert calls(report, "MPI_File_iwrite", "MPI_File_iread_at", "MPI_File_write_all_end", layer="mpiio") == [8 * 320, 320, 320]
+                assert {os.path.getsize(f"{root}{made}.{n}") for n in range(8)} == {72}
+
+
 def test_ranks_that_share_a_process_sync_files():
     """Open MPI syncs none while its process has a request under way: it may be another recorded rank's."""
     with Tmp() as tmp:

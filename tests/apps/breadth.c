@@ -1099,6 +1099,25 @@ static void temporary(void) {
   }
 }
 
+/* What each rank begins at files of its own. */
+static void begun(void) {
+  char name[4096], bytes[8] = {0};
+  snprintf(name, sizeof name, "%s.%d", file_name, rank);
+  for (int i = 0; i < 40; ++i) {
+    MPI_File file;
+    MPI_Request requests[8];
+    MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_set_size(file, 0);
+    for (int k = 0; k < 8; ++k) MPI_File_iwrite(file, bytes, 8, MPI_BYTE, &requests[k]);
+    MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
+    MPI_File_iread_at(file, 8, bytes, 8, MPI_BYTE, requests);
+    MPI_Wait(requests, MPI_STATUS_IGNORE);
+    MPI_File_write_all_begin(file, bytes, 8, MPI_BYTE);
+    MPI_File_write_all_end(file, bytes, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+  }
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1144,7 +1163,8 @@ int main(int argc, char** argv) {
                 {"untold", untold},
                 {"syncs", syncs},
                 {"cancelled", cancelled},
-                {"temporary", temporary}};
+                {"temporary", temporary},
+                {"begun", begun}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

@@ -187,6 +187,48 @@ struct DataCall {
 };
 #include "layers/mpiio_replay.inc"
 
+// What makes at once what this begins: nobody needs to wait for others in it, but where a split
+// call may wait, too.
+uint32_t at_once(uint32_t op) {
+  switch (op) {
+    case FEIGN_MPIIO_FILE_IREAD:
+    case FEIGN_MPIIO_FILE_IREAD_ALL:
+      return FEIGN_MPIIO_FILE_READ;
+    case FEIGN_MPIIO_FILE_IREAD_AT:
+    case FEIGN_MPIIO_FILE_IREAD_AT_ALL:
+      return FEIGN_MPIIO_FILE_READ_AT;
+    case FEIGN_MPIIO_FILE_IREAD_SHARED:
+      return FEIGN_MPIIO_FILE_READ_SHARED;
+    case FEIGN_MPIIO_FILE_IWRITE:
+    case FEIGN_MPIIO_FILE_IWRITE_ALL:
+      return FEIGN_MPIIO_FILE_WRITE;
+    case FEIGN_MPIIO_FILE_IWRITE_AT:
+    case FEIGN_MPIIO_FILE_IWRITE_AT_ALL:
+      return FEIGN_MPIIO_FILE_WRITE_AT;
+    case FEIGN_MPIIO_FILE_IWRITE_SHARED:
+      return FEIGN_MPIIO_FILE_WRITE_SHARED;
+    case FEIGN_MPIIO_FILE_READ_ALL_BEGIN:
+      return FEIGN_MPIIO_FILE_READ_ALL;
+    case FEIGN_MPIIO_FILE_READ_AT_ALL_BEGIN:
+      return FEIGN_MPIIO_FILE_READ_AT_ALL;
+    case FEIGN_MPIIO_FILE_READ_ORDERED_BEGIN:
+      return FEIGN_MPIIO_FILE_READ_ORDERED;
+    case FEIGN_MPIIO_FILE_WRITE_ALL_BEGIN:
+      return FEIGN_MPIIO_FILE_WRITE_ALL;
+    case FEIGN_MPIIO_FILE_WRITE_AT_ALL_BEGIN:
+      return FEIGN_MPIIO_FILE_WRITE_AT_ALL;
+    case FEIGN_MPIIO_FILE_WRITE_ORDERED_BEGIN:
+      return FEIGN_MPIIO_FILE_WRITE_ORDERED;
+    default:
+      return op;
+  }
+}
+bool ends_split(uint32_t op) {
+  return op == FEIGN_MPIIO_FILE_READ_ALL_END || op == FEIGN_MPIIO_FILE_READ_AT_ALL_END ||
+         op == FEIGN_MPIIO_FILE_READ_ORDERED_END || op == FEIGN_MPIIO_FILE_WRITE_ALL_END ||
+         op == FEIGN_MPIIO_FILE_WRITE_AT_ALL_END || op == FEIGN_MPIIO_FILE_WRITE_ORDERED_END;
+}
+
 int whence_of(uint32_t recorded) {
   return recorded == 602 ? MPI_SEEK_CUR : recorded == 604 ? MPI_SEEK_END : MPI_SEEK_SET;
 }
@@ -369,12 +411,19 @@ void do_mpiio(Stream& s, uint32_t op) {
       s.outcome->why = r.room.why();
       return;
     }
+    if (r.shares && ends_split(op)) {
+      s.outcome->result = a.result;
+      return;
+    }
     if (writes) r.room.add(a.length);
-    const DataCall& call = kMpiioData[op - FEIGN_MPIIO_FIRST];
+    // Any thread of the process completes Open MPI's requests of files, also one that another
+    // thread has half made. So there are none where recorded ranks are its threads.
+    const DataCall& begins = kMpiioData[op - FEIGN_MPIIO_FIRST];
+    const DataCall& call = r.shares ? kMpiioData[at_once(op) - FEIGN_MPIIO_FIRST] : begins;
     Piece m = memory_of(s, writes);
     const auto done = failed ? 0 : static_cast<uint64_t>(a.result);
     // What had no room then has none now.
-    if (writes && call.tells && (a.marks & FEIGN_NO_RESULT) == 0 && done < a.length)
+    if (writes && begins.tells && (a.marks & FEIGN_NO_RESULT) == 0 && done < a.length)
       m = bytes_at(s, m.at, std::min<uint64_t>(done, r.longest));
     if (failed) m.count = 0;  // the others may have made it
     // In etypes of the view, as the program gave it.
@@ -385,12 +434,12 @@ void do_mpiio(Stream& s, uint32_t op) {
     if (meeting) (void)meet(s, *file.group);
     s.answer(code);
     if (failed && code == MPI_SUCCESS) {
-      if (later) remember(s, request);
+      if (later) remember(s, request, false, r.shares);
       return s.emulate();
     }
     if (code != MPI_SUCCESS) return;
-    if (later) remember(s, request);
-    if (!call.tells) {
+    if (later) remember(s, request, false, r.shares);
+    if (!begins.tells) {
       // How many bytes it was shows when it is over.
       s.outcome->result = a.result;
       return;
