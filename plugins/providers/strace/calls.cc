@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: MIT
+// What lines tell of calls: those that are complete, those that are under way in between, and which
+// of those that overlap came first.
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "providers/strace/source.h"
+
+namespace feign::strace {
+namespace {
+
+// Of calls on one name that overlap, so many are compared: a trace may have any number.
+constexpr size_t kMaxRivals = 256;
+
+// An argument of a call, by its number, that stands there as one (strace -X raw); -1 if it does
+// not.
+int64_t raw_number(std::string_view text, size_t argument) {
+  Scan s(text.substr(text.find('(') + 1));
+  s.skip_name();
+  for (; argument != 0; --argument) {
+    if (!s.skip_argument() || !s.take(',')) return -1;
+    s.blanks();
+    s.skip_name();
+  }
+  int64_t number = -1;
+  return s.number(number) ? number : -1;
+}
+
+// fcntl64 of 32 bits has numbers of its own for locks, in place of F_GETLK and the two behind it.
+constexpr uint32_t kGetLock64 = 12;
+constexpr uint32_t lock_command(uint32_t fcntl) {
+  return fcntl >= kGetLock64 && fcntl < kGetLock64 + 3 ? fcntl - kGetLock64 + F_GETLK : fcntl;
+}
+
+// What calls are about, by names of flags or by numbers.
+bool says_unlock(std::string_view text) {
+  if (text.find("LOCK_UN") != text.npos) return true;
+  const int64_t how = raw_number(text, 1);
+  return how >= 0 && (how & LOCK_UN) != 0;
+}
+bool says_lock(std::string_view text) {
+  if (text.find("F_SETLK") != text.npos) return true;
+  const uint32_t command = lock_command(static_cast<uint32_t>(raw_number(text, 1)));
+  return command == F_SETLK || command == F_SETLKW;
+}
+bool says_end(std::string_view text) {
+  return text.find("SEEK_END") != text.npos || raw_number(text, 2) == SEEK_END;
+}
+bool says_truncate(const Call& call, std::string_view text) {
+  if (text.find("O_TRUNC") != text.npos) return true;
+  const auto* const flags = std::find_if(call.args, call.args + call.arg_count,
+                                         [](const CallArg& a) { return a.role == Role::kFlags; });
+  const int64_t number = raw_number(text, static_cast<size_t>(flags - call.args));
+  return number >= 0 && (number & O_TRUNC) != 0;
+}
+bool says_wake(std::string_view text) {
+  if (text.find("_WAKE") != text.npos || text.find("REQUEUE") != text.npos) return true;
+  const int64_t operation = raw_number(text, 1);
+  return operation >= 0 && futex_counts_from_start(static_cast<uint32_t>(operation));
+}
+
+// Calls that take effect when they start: those, and by their arguments those that give up a lock
+// or wake somebody. `text` is the call with its arguments, as far as they are known.
+bool at_start(const Call& call, std::string_view text) {
+  if (counts_from_start(call.effect)) return true;
+  switch (call.effect) {
+    case Effect::kFutex:
+      return says_wake(text);
+    case Effect::kFlock:
+      return says_unlock(text);
+    case Effect::kFcntl:
+      return (text.find("F_UNLCK") != text.npos && text.find("F_GETLK") == text.npos) ||
+             (text.find("l_type=0x2,") != text.npos &&
+              lock_command(static_cast<uint32_t>(raw_number(text, 1))) != F_GETLK);
+    case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
+      Scan s(text.substr(text.find('(') + 1));
+      s.skip_name();
+      while (is_digit(s.peek())) ++s.p;
+      return s.take('<') && s.peek() != '/';
+    }
+    default:
+      return false;
+  }
+}
+
+// Whether a call is about a lock that is given up.
+bool about_lock(const Claims& given_up, const Claims& call) {
+  return call[0].name != 0 && std::any_of(given_up.begin(), given_up.end(),
+                                          [&](const Claim& c) { return c.name == call[0].name; });
+}
+
+}  // namespace
+
+feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
+  Process& p = process(pid);
+  if (!p.seen) begins(p);
+  // What another process writes to the terminal may stand behind a number: "0666hello".
+  const size_t end = text.find_last_not_of(' ') + 1;
+  size_t last = end;
+  while (last > 0 && is_name(text[last - 1])) --last;
+  Scan token(text.substr(last, end - last));
+  if (int64_t number = 0; token.number(number) && !token.done())
+    text.remove_suffix(static_cast<size_t>(text.data() + text.size() - token.p));
+  any_call_ = true;
+  (void)no_longer_under_way(p);
+  p.begun = true;
+  unfinished_ = &p;
+  p.call.text.assign(text);
+  p.call.start = p.clock = time;
+  p.call.line = lines_->number();
+  p.call.place = nullptr;
+  p.call.opens = trace_.opens;
+  p.call.took_over = false;
+  const Known k = trace_.arguments.known(name_of_call(text));
+  if (k.call == nullptr) return FEIGN_OK;
+  const Effect e = k.call->effect;
+  if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
+    Held& h = queue_.add();
+    h.complete = false;
+    h.a = feign_activity{};
+    h.a.op = k.call->op;
+    h.a.start_ns = time - std::min(time, trace_.base);
+    h.a.stream = p.stream;
+    h.a.place = FEIGN_PLACE(number_, p.call.line);
+    p.call.place = &h;
+    if (makes_process(e)) making_.push_back(&p);
+    // Whoever asks for the lock may be refused it.
+    if (e == Effect::kExitGroup) {
+      gives_up_locks(p, h);
+    } else if (e == Effect::kFlock || e == Effect::kFcntl ||
+               (e == Effect::kClose && !trace_.locked.empty())) {
+      names(p, *k.call);
+      h.claims[0] = {std::exchange(p.call.about, {})[0].name, There::kUnknown, There::kYes};
+      if (h.claims[0].name != 0 && releases_.size() < kMaxRivals) releases_.push_back(&h);
+    }
+  } else {
+    names(p, *k.call);
+    if (p.call.about[0].name != 0) under_way_.push_back(&p);
+  }
+  return FEIGN_OK;
+}
+
+// What the call is about, as far as its beginning tells.
+void Source::names(Process& p, const Call& call) {
+  const std::string_view text = p.call.text;
+  Claims& about = p.call.about;
+  about = {};
+  Scan s(text.substr(text.find('(') + 1));
+  s.skip_name();
+  // A descriptor, and what it is.
+  const auto descriptor = [&](int64_t& fd) -> uint32_t {
+    if (!s.take("AT_FDCWD") && !s.number(fd)) return 0;
+    const char* const start = s.p + 1;
+    if (s.peek() != '<' || !s.skip_angle())
+      return fd != AT_FDCWD ? descriptors(p)->at(FEIGN_FD(fd)).file : 0;
+    return trace_.arguments.hint(static_cast<int32_t>(fd),
+                                 {start, static_cast<size_t>(s.p - start) - 1});
+  };
+  const bool closes = call.effect == Effect::kClose;
+  const bool locks =
+      closes || call.effect == Effect::kFlock || (call.effect == Effect::kFcntl && says_lock(text));
+  const bool reads = call.effect == Effect::kRead;
+  const bool finds_end = call.effect == Effect::kSeek && says_end(text);
+  int64_t fd = AT_FDCWD;
+  const bool moves_bytes = call.effect == Effect::kWrite || call.effect == Effect::kPread ||
+                           call.effect == Effect::kPwrite || call.effect == Effect::kPread2 ||
+                           call.effect == Effect::kPwrite2 || call.effect == Effect::kCopy ||
+                           call.effect == Effect::kFtruncate;
+  if (reads || locks || finds_end || moves_bytes || call.effect == Effect::kList) {
+    const uint32_t file = descriptor(fd);
+    if (closes && !trace_.locked.contains(file)) return;
+    if (file != 0 || (reads && fd != AT_FDCWD))
+      about[0].name = locks                          ? lock_name(file)
+                      : call.effect == Effect::kList ? file
+                                                     : stream_name(file, FEIGN_FD(fd));
+    if (call.effect == Effect::kCopy && s.take(',')) {  // sendfile's source stands behind
+      s.blanks();
+      if (const uint32_t second = descriptor(fd); second != 0)
+        about[about[0].name != 0].name = stream_name(second, 0);
+    }
+    return;
+  }
+  const auto is_path = [](const CallArg& a) {
+    return a.role == Role::kPath || a.role == Role::kPath2;
+  };
+  if (std::none_of(call.args, call.args + call.arg_count, is_path)) return;
+  for (size_t i = 0; i < kNames; ++i, fd = AT_FDCWD) {
+    uint32_t from = descriptor(fd);
+    if (from == 0 && fd == AT_FDCWD) from = where(p);
+    const size_t quote = s.rest().find('"');
+    if (quote == std::string_view::npos) return;
+    s.p += quote;
+    const char* start = s.p + 1;
+    if (!s.skip_string()) return;
+    about[i].name = trace_.arguments.text_of({start, static_cast<size_t>(s.p - start) - 1});
+    trace_.there.put_below(from, about[i], trace_.host);
+    if (call.effect == Effect::kOpen && says_truncate(call, text))  // and its bytes
+      about[i + 1].name = stream_name(about[i].name, 0);
+    if (makes_or_removes(call.effect))
+      about[i + kNames] = trace_.there.directory(about[i], trace_.host);
+    if (!s.take(',') || call.effect == Effect::kOpen) return;
+    s.blanks();
+  }
+}
+
+// The calls that ended while that of `p` was under way, and are about its names: they wait for it
+// no longer.
+std::vector<Held*> Source::no_longer_under_way(Process& p) {
+  std::erase(making_, &p);
+  if (p.call.about[0].name == 0) return {};
+  p.call.about = {};
+  std::erase(under_way_, &p);
+  for (Held* h : p.call.early) --h->open;
+  return std::exchange(p.call.early, {});
+}
+
+// The call of `p` that was under way has ended.
+feign_status Source::ended(Process& p, std::string_view text) {
+  p.begun = false;
+  const size_t before = queue_.size();
+  const std::vector<Held*> early = no_longer_under_way(p);
+  if (const feign_status s = call(p, p.call.start, text, p.call.line, p.call.place); s < 0)
+    return s;
+  if (early.empty() || queue_.size() != before + 1) return FEIGN_OK;
+  for (Held* const h : early) h->rivals.push_back(&queue_.back());
+  return FEIGN_OK;
+}
+
+feign_status Source::resumed(int64_t pid, std::string_view text) {
+  Process& p = process(pid);
+  const size_t close = text.find(" resumed>");
+  if (close == std::string_view::npos) return stray(text, "want <... CALL resumed>");
+  if (!p.begun) {
+    trace_.host->left_out(trace_.host, p.stream, "(call)", "began before the trace", 0, 0);
+    return FEIGN_OK;
+  }
+  std::string_view rest = text.substr(close + strlen(" resumed>"));
+  // Old strace prints a blank before what follows; after a comma there is one already.
+  if (rest.starts_with(' ') && p.call.text.ends_with(' ')) rest.remove_prefix(1);
+  std::string whole = p.call.text;
+  if (p.call.took_over) {
+    // strace shows what was left in a register for its result.
+    whole += ") = 0";
+    if (const size_t time = rest.rfind(" <"); time != std::string_view::npos)
+      whole += rest.substr(time);
+  } else {
+    whole += rest;
+  }
+  return ended(p, whole);
+}
+
+feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
+                          Held* place) {
+  const std::string_view name = name_of_call(text);
+  Scan s(text);
+  s.p += name.size();
+  if (name.empty() || !s.take('(')) return stray(text, "want CALL(…) = RESULT");
+  any_call_ = true;
+
+  const feign_host* host = trace_.host;
+  const Known k = trace_.arguments.known(name);
+  uint64_t duration = 0;
+  const bool timed = duration_of(text, duration);
+  timed_ |= timed;
+  if (const size_t end = fails_ ? text.npos : end_of_call(text);
+      end != text.npos && result_of(text.substr(end)) == "-1") {
+    fails_ = true;
+    nobody_made();
+  }
+  // Its result may be cut short, too: -1 of -1 ENOENT.
+  const bool cut = timed_ && !timed && !lines_->complete() && !text.ends_with("= ?");
+  // The line may end before the call does: goes_on().
+  const auto breaks = [&](std::string why) {
+    if (place != nullptr || first_line != lines_->number()) return bad(why, first_line);
+    broken_ = std::make_unique<Broken>();
+    broken_->text = text;
+    broken_->why = std::move(why);
+    broken_->left_out = k.left_out;
+    broken_->pid = p.pid;
+    broken_->time = time;
+    broken_->line = first_line;
+    return FEIGN_OK;
+  };
+  if (k.call == nullptr && end_of_call(text) == text.npos)
+    return breaks(std::string(name) + "(): " + kNoEnd);
+  Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.add();
+  Arguments& arguments = trace_.arguments;
+  if (held != nullptr && (!arguments.read(*k.call, s, held->a, held->values) || cut)) {
+    std::string why = std::string(name) + "(): ", without;
+    why += cut ? "there is no time behind its result, as there is elsewhere" : arguments.error();
+    if (k.call->effect == Effect::kWrite && place == nullptr && !cut &&
+        arguments.error() != kLostNewline)
+      without = without_output(text);
+    Scan again(without);
+    if (!without.empty()) {
+      again.p += name.size() + 1;
+      held->a = feign_activity{};
+    }
+    if (without.empty() || !arguments.read(*k.call, again, held->a, held->values)) {
+      if (place != nullptr) {
+        place->complete = true;
+        place->a.marks |= FEIGN_NO_RESULT;
+      } else {
+        queue_.pop_back();
+      }
+      return end_of_call(text) == text.npos ? breaks(std::move(why))
+                                            : bad(why, cut ? 0 : first_line);
+    }
+  }
+
+  p.clock = std::max(p.clock, time + duration);
+  const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
+  p.overhead += trace_.tracer.of(quicker);
+  if (held == nullptr) {
+    // The shortest calls take next to nothing without a tracer.
+    if (k.left_out->passed != FEIGN_WAITED && trace_.estimated)
+      p.overhead += std::min(quicker, trace_.tracer.of(quicker));
+    host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->passed);
+    return FEIGN_OK;
+  }
+
+  Held& h = *held;
+  if (arguments.made_up()) {
+    host->left_out(host, p.stream, k.call->name, "strace made up its result (-e inject)", duration,
+                   FEIGN_COMPUTED);
+    h.gone = true;
+    if (place == nullptr)
+      queue_.pop_back();
+    else
+      drop_gone();
+    return FEIGN_OK;
+  }
+  if (arguments.after_cwd()) h.a.file = trace_.cwd;
+  if (arguments.after_cwd() && !trace_.cwd_told && !p.moved) {
+    trace_.cwd_told = true;
+    const std::string taken = host->text(host, trace_.cwd, nullptr);
+    host->log(host, FEIGN_LOG_INFO,
+              ("the trace does not tell the directory that names are relative to: " + taken +
+               " is taken (--cwd DIR says which)")
+                  .c_str());
+  }
+  h.a.op = k.call->op;
+  h.a.stream = p.stream;
+  h.a.start_ns = time - std::min(time, trace_.base);
+  h.a.duration_ns = duration;
+  h.a.place = FEIGN_PLACE(number_, first_line);
+  h.from_start = at_start(*k.call, text);
+  // Before 4.8 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
+  if (k.call->effect == Effect::kMap && name == "mmap2" && h.a.offset % 4096 != 0)
+    h.a.offset *= 4096;
+  if (k.call->effect == Effect::kFcntl) h.a.flags = lock_command(h.a.flags);
+  const Effect e = k.call->effect;
+  // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
+  p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
+  if (p.narrow && name == "getdents" && h.a.result >= 0) h.a.marks |= FEIGN_NO_RESULT;
+  // The tracer stopped the process before and after each of them.
+  // An estimate is right on average: what is more than this pause is taken off the next ones.
+  const uint64_t off = std::min(p.overhead, time - std::min(time, p.ended));
+  h.a.compute_ns = off;
+  const uint64_t left =
+      trace_.estimated ? std::min(p.overhead - off, 20 * trace_.tracer.mean_ns()) : 0;
+  if (place == nullptr) {
+    if ((h.a.marks & FEIGN_NO_RESULT) && k.call->effect != Effect::kExit &&
+        k.call->effect != Effect::kExitGroup) {
+      // Interrupted, to be restarted or never to return: the call that counts is another one.
+      queue_.pop_back();
+      host->left_out(host, p.stream, k.call->name, "interrupted", duration, FEIGN_WAITED);
+      return FEIGN_OK;
+    }
+    p.overhead = left;
+    p.ended = time + duration;
+    if (k.call->effect == Effect::kAio) return requests(h, h.a.result);
+    if (arguments.said_cwd() != 0) p.cwd = arguments.said_cwd();
+    if (e == Effect::kExitGroup) {
+      gives_up_locks(p, h);
+      (void)shows(p, h, e, trace_.opens);
+    } else {
+      overlaps(p, h, e, shows(p, h, e, trace_.opens));
+    }
+  } else {
+    p.overhead = left;
+    p.ended = time + duration;
+    place->complete = true;
+    if (p.ends != &h) released(h);
+    (void)shows(p, h, e, p.call.opens);
+  }
+  if (makes_process(e) && h.a.result > 0) makes(p, h, text);
+  return FEIGN_OK;
+}
+
+// What a call tells besides names, and what it does to descriptors; the file that its own one is.
+// `opens`: of the trace, when it took effect.
+uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
+  const feign_activity& a = h.a;
+  Descriptors& table = *descriptors(p);
+  const bool cwd = a.handle == 0 || a.handle == FEIGN_CWD;
+  Descriptor own = cwd ? Descriptor{a.file != 0 ? a.file : where(p), nullptr} : table.at(a.handle);
+  // Somebody else has opened another one there since a close began.
+  const bool reused = own.open && own.open->number > opens;
+  if (reused || (!cwd && a.file != 0 && a.file != own.file)) own = {a.file, nullptr};
+  Descriptor opened;
+  if ((effect == Effect::kOpen || effect == Effect::kCreat) && a.result >= 0) {
+    opened.file = a.path2 != 0 ? a.path2 : trace_.there.whole(own.file, a.path, trace_.host);
+    opened.open = std::make_shared<Description>(
+        Description{++trace_.opens, (a.flags & static_cast<uint32_t>(O_APPEND)) != 0});
+  }
+  if (p.ends != &h)
+    h.shown =
+        shown_by(effect, a, h.values, opened.open ? opened : own, table.process(), trace_.host);
+  if (h.shown.lock.what == Lock::kGot) trace_.locked.insert(h.shown.lock.file);
+  if (const Left left = left_by(effect, a); left.handle != 0 && !reused)
+    table.set(left.handle, left.what == Left::kOwn ? own : opened);
+  if (effect == Effect::kCloseRange && (a.flags & CLOSE_RANGE_CLOEXEC) == 0 && a.result >= 0)
+    table.close(a.offset, a.length);
+  if (effect == Effect::kExit || effect == Effect::kExitGroup) p.descriptors->reset();
+  return cwd ? a.file : own.file;
+}
+
+// What a call that has ended says of its names, and who else may say something of them.
+void Source::overlaps(Process& p, Held& h, Effect effect, uint32_t own) {
+  feign_activity a = h.a;
+  a.file = own;
+  h.claims = claims(effect, a);
+  const Lock& lock = h.shown.lock;
+  if (lock.what != Lock::kNone && (lock.what != Lock::kClosed || trace_.locked.contains(lock.file)))
+    h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
+  else if (h.shown.tail.on_bytes())
+    h.claims[0].name = stream_name(own, a.handle);
+  else if (h.shown.tail.cuts())
+    h.claims[1].name = stream_name(h.shown.tail.file, 0);
+  for (Held* release : releases_)
+    if (about_lock(release->claims, h.claims)) release->rivals.push_back(&h);
+  trace_.there.below(where(p), own, static_cast<uint64_t>(p.pid), effect, h.claims, a, trace_.host);
+  const auto tells = [&](const Claim& claim, const Claim& name) {
+    return (claim.tells() || h.shown.tail.what != Tail::kNone) && claim.same(name);
+  };
+  for (Process* other : under_way_)
+    if (h.open < kMaxRivals && any_two(h.claims, other->call.about, tells)) {
+      other->call.early.push_back(&h);
+      ++h.open;
+    }
+  p.cwd = trace_.there.moves(p.cwd, effect, h.a, trace_.host);
+  p.moved |= effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot;
+}
+
+// Who is still at a lock that was given up by then may have been refused it before.
+void Source::released(Held& h) {
+  if (std::erase(releases_, &h) == 0) return;
+  for (Process* other : under_way_)
+    if (h.open < kMaxRivals && about_lock(h.claims, other->call.about)) {
+      other->call.early.push_back(&h);
+      ++h.open;
+    }
+}
+
+// A process that ends has its locks until then, not until it says so.
+void Source::gives_up_locks(Process& p, Held& exit) {
+  has_ended(p, clock_);  // in a damaged trace it may end twice
+  if (trace_.locked.empty() || !ends_ || releases_.size() >= kMaxRivals) return;
+  const Descriptors& table = *descriptors(p);
+  Lock closed{.what = Lock::kClosed, .process = table.process(), .last = true};
+  size_t names = 0, ends = 0;
+  table.for_each([&](const Descriptor& d, const auto& only_here) {
+    if (!trace_.locked.contains(d.file)) return;
+    const Claim lock = {lock_name(d.file), There::kUnknown, There::kYes};
+    if (names < exit.claims.size() && !about_lock(exit.claims, {lock})) exit.claims[names++] = lock;
+    if (ends < closed.ends.size() && only_here()) closed.ends[ends++] = d.open->number;
+  });
+  if (names == 0) return;
+  exit.shown.lock = closed;
+  p.ends = &exit;
+  ++exit.open;
+  releases_.push_back(&exit);
+}
+
+void Source::has_ended(Process& p, uint64_t time) {
+  if (p.ends == nullptr) return;
+  Held& exit = *std::exchange(p.ends, nullptr);
+  --exit.open;
+  exit.until = time - std::min(time, trace_.base);
+  released(exit);
+}
+
+// io_submit's array: each request that was accepted becomes an activity of its own.
+feign_status Source::requests(Held& first, int64_t accepted) {
+  const std::string_view all = trace_.arguments.requests();
+  const Held blank = first;
+  int64_t count = 0;
+  for (size_t at = all.find('{'); at != std::string_view::npos; ++count) {
+    if (count != 0 && count >= accepted) break;
+    Scan s(all.substr(at));
+    if (!s.skip_argument() && !s.done()) return bad("io_submit(): a request that does not end");
+    std::string_view one(all.substr(at, static_cast<size_t>(s.p - all.data()) - at));
+    if (const size_t end = one.rfind('}'); end != std::string_view::npos) one = one.substr(0, end);
+    const auto member = [&](std::string_view name, int64_t& value) {
+      for (size_t p = one.find(name); p != std::string_view::npos; p = one.find(name, p + 1)) {
+        Scan v(one.substr(p + name.size()));
+        if ((v.take('=') || v.take(':')) && v.number(value)) return true;
+      }
+      return false;
+    };
+    int64_t fd = -1, bytes = 0, offset = 0, opcode = -1;
+    if (!member("fildes", fd)) (void)member("filedes", fd);
+    (void)member("nbytes", bytes);
+    (void)member("offset", offset);
+    (void)member("opcode", opcode);
+    static constexpr std::pair<std::string_view, int> kOpcodes[] = {
+        {"PREADV", 7}, {"PWRITEV", 8}, {"FDSYNC", 3}, {"FSYNC", 2},   {"POLL", 5},
+        {"PREAD", 0},  {"PWRITE", 1},  {"preadv", 7}, {"pwritev", 8}, {"fdsync", 3},
+        {"fsync", 2},  {"poll", 5},    {"pread", 0},  {"pwrite", 1}};
+    for (const auto& [name, code] : kOpcodes)
+      if (opcode < 0 && one.substr(0, 120).find(name) != std::string_view::npos) opcode = code;
+    Held& h = count == 0 ? first : queue_.add();
+    if (count != 0) h = blank;
+    h.a.handle = FEIGN_FD(fd);
+    if (const size_t p = one.find("fildes="); p != std::string_view::npos) {
+      const std::string_view rest = one.substr(p);
+      const size_t open = rest.find('<'), comma = rest.find(',');
+      if (open < comma) {
+        Scan angle(rest.substr(open));
+        const char* start = angle.p + 1;
+        if (angle.skip_angle())
+          h.a.file = trace_.arguments.hint(static_cast<int32_t>(fd),
+                                           {start, static_cast<size_t>(angle.p - start) - 1});
+      }
+    }
+    h.a.offset = static_cast<uint64_t>(offset);
+    h.a.length = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+    h.a.flags = static_cast<uint32_t>(opcode);
+    h.a.result = accepted < 0 ? accepted : 1;
+    if (opcode == 7 || opcode == 8) {  // vectors: nbytes is their number
+      h.a.length = 0;
+      std::string_view text = one;
+      for (size_t p = text.find("iov_len="); p != std::string_view::npos;
+           p = text.find("iov_len=")) {
+        Scan len(text.substr(p + 8));
+        int64_t n = 0;
+        if (len.number(n) && n > 0) h.a.length += static_cast<uint64_t>(n);
+        text = len.rest();
+      }
+    }
+    at = all.find('{', at + one.size());
+  }
+  if (count == 0) {
+    trace_.host->left_out(
+        trace_.host, first.a.stream, "io_submit",
+        accepted > 0 ? "its requests are not in the text (-s 32 or more)" : "no request",
+        first.a.duration_ns, 0);
+    queue_.pop_back();
+  }
+  return FEIGN_OK;
+}
+
+}  // namespace feign::strace
