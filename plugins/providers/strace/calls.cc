@@ -66,6 +66,13 @@ bool says_wake(std::string_view text) {
   return operation >= 0 && futex_counts_from_start(static_cast<uint32_t>(operation));
 }
 
+// Whether something in brackets is behind the result, as it is of all that failed: "(No such
+// file)".
+bool says_why(std::string_view text) {
+  const size_t end = text.ends_with('>') ? text.rfind('<') : text.size() + 1;
+  return end != text.npos && end > 1 && text[end - 2] == ')';
+}
+
 // Calls that take effect when they start: those, and by their arguments those that give up a lock
 // or wake somebody. `text` is the call with its arguments, as far as they are known.
 bool at_start(const Call& call, std::string_view text) {
@@ -269,7 +276,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   uint64_t duration = 0;
   const bool timed = duration_of(text, duration);
   timed_ |= timed;
-  if (const size_t end = fails_ ? text.npos : end_of_call(text);
+  if (const size_t end = fails_ || !says_why(text) ? text.npos : end_of_call(text);
       end != text.npos && result_of(text.substr(end)) == "-1") {
     fails_ = true;
     nobody_made();
