@@ -1134,22 +1134,6 @@ EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   put_ending(&call, OP_MPI_Test, result, -1, result == MPI_SUCCESS && *flag, &e);
   return result;
 }
-EXPORT int MPI_Cancel(MPI_Request* request) {
-  uint64_t number = UNKNOWN;
-  struct feign_call call;
-  struct feign_record r;
-  ASK(number = request_number(*request); cancels(*request));
-  feign_call_begin(&call);
-  feign_call_waits(&call, "MPI_Cancel");
-  const int result = PMPI_Cancel(request);
-  if (feign_call_end(&call, &r, (uint16_t)FEIGN_CAPTURE_OP(FEIGN_CAPTURE_MPI, OP_MPI_Cancel),
-                     result == MPI_SUCCESS ? 0 : failed(result), 20)) {
-    feign_put_value(&r, number);
-    feign_put_value(&r, 0); /* no text */
-    feign_record_end(&r);
-  }
-  return result;
-}
 EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   struct ending e;
   struct feign_call call;

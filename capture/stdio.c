@@ -115,31 +115,22 @@ static void see(struct seen* s) {
 }
 
 /* A record of a call that the program did not make: of so many bytes, at this time. */
-static void record_bytes(FILE* stream, uint32_t op, int64_t bytes) {
-  const int handle = descriptor(stream);
-  struct feign_call call;
-  struct feign_record record;
-  feign_call_begin(&call);
-  if (!feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, op), bytes, 0)) return;
-  if (bytes != 0) feign_put_length(&record, (uint64_t)bytes);
-  feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
-  feign_record_end(&record);
-}
-enum { kFread = 10, kFwrite = 11, kFflush = 23 };
+enum what { kRead, kWritten, kFlushed };
+static void record_bytes(FILE* stream, enum what, int64_t bytes);
 
 /* What was read or written from @p seen on, or, where libc has filled or emptied the buffer by
- * itself, from its beginning; @p op: as fread or fwrite have it. */
-static void record_unseen(FILE* stream, uint32_t op, const char* base, const char* seen,
+ * itself, from its beginning. */
+static void record_unseen(FILE* stream, enum what what, const char* base, const char* seen,
                           const char* at) {
   if (seen < base || seen > at) seen = base;
-  if (seen != at) record_bytes(stream, op, at - seen);
+  if (seen != at) record_bytes(stream, what, at - seen);
 }
 
 static void catch_up(struct seen* s) {
   const FILE* const f = s->stream;
   if (f->_mode > 0) return; /* of wide characters: the buffers that a macro knows are not in use */
-  record_unseen(s->stream, kFread, f->_IO_read_base, s->read, f->_IO_read_ptr);
-  record_unseen(s->stream, kFwrite, f->_IO_write_base, s->write, f->_IO_write_ptr);
+  record_unseen(s->stream, kRead, f->_IO_read_base, s->read, f->_IO_read_ptr);
+  record_unseen(s->stream, kWritten, f->_IO_write_base, s->write, f->_IO_write_ptr);
   see(s);
 }
 
@@ -175,7 +166,7 @@ static void wrote(FILE* stream) {
   enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
   if ((stream->_flags & (kUnbuffered | kByLine)) != 0 && __fpending(stream) == 0 &&
       descriptor(stream) >= 0)
-    record_bytes(stream, kFflush, 0);
+    record_bytes(stream, kFlushed, 0);
 }
 
 /* It is about to be closed. */
@@ -238,6 +229,20 @@ __attribute__((constructor)) static void start(void) { pthread_atfork(NULL, NULL
 __attribute__((destructor)) static void end(void) { each_stream(flush_free_one); }
 
 #include "stdio_wrappers.inc"
+
+/* As fread, fwrite and fflush are recorded. */
+static void record_bytes(FILE* stream, enum what what, int64_t bytes) {
+  static const unsigned char kOps[] = {OP_fread, OP_fwrite, OP_fflush};
+  const int handle = descriptor(stream);
+  struct feign_call call;
+  struct feign_record record;
+  feign_call_begin(&call);
+  if (!feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, kOps[what]), bytes, 0))
+    return;
+  if (bytes != 0) feign_put_length(&record, (uint64_t)bytes);
+  feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
+  feign_record_end(&record);
+}
 
 /* The rest of a stream that popen() made; no file. */
 EXPORT int wrap_pclose(FILE* stream) __asm__("pclose");

@@ -728,8 +728,13 @@ def wrapper(layer, op, name, prototype, keys):
     return "".join(out)
 
 
+def op_numbers(layer):
+    """For what is written by hand beside the wrappers."""
+    return "enum {\n" + "".join(f"  OP_{op.name} = {op.number},\n" for op in layer.ops) + "};\n\n"
+
+
 def wrappers(layer):
-    out = [HEAD]
+    out = [HEAD, op_numbers(layer)]
     for op in layer.ops:
         if not op.capture:
             continue
@@ -912,6 +917,8 @@ def mpi_wrapper(layer, op):
             ask = f"{n}_ = {value};"
             if op.does in ("receive", "keep-receive") and "source" in names:
                 ask += f" receives_from(*{n}, source, tag, comm);"
+            if op.name == "MPI_Cancel":
+                ask += f" cancels(*{n});"
             if when == "after":
                 ask = f"if (result == MPI_SUCCESS) {{ {ask} }}"
             values[a.index] = (when, ask, f"feign_put_value(&r, {n}_);")
@@ -1006,8 +1013,7 @@ def mpi_wrapper(layer, op):
 
 
 def mpi_capture(layer):
-    numbers = "".join(f"  OP_{op.name} = {op.number},\n" for op in layer.ops)
-    return HEAD + f"enum {{\n{numbers}}};\n\n" + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
+    return HEAD + op_numbers(layer) + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
 
 
 def page(layer):

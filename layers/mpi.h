@@ -141,7 +141,6 @@ int MPI_Buffer_attach(void *buffer, int size);
 int MPI_Buffer_detach(void *buffer, int *size);
 
 //@ op 23 MPI_Cancel does=request result=zero
-//@ capture none
 //@ args request
 int MPI_Cancel(MPI_Request *request);
 

@@ -1089,15 +1089,23 @@ def test_what_a_static_program_hands_on():
         same_tree(tree(root + work), tree(work))
 
 
+def recorded_streams(tmp, *command, fine=(0,)):
+    """A trace with libc's streams, and where the command ran; the files in there may be made before."""
+    needs_capture()
+    trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+    os.makedirs(work, exist_ok=True)
+    r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", *command, cwd=work)
+    if r.status == 77:
+        raise Skip("no locale C.UTF-8")
+    assert r.status in fine, (r.status, r.err)
+    return trace, work
+
+
 def test_streams():
     """libc's streams at their own layer: the system calls lie in them, and a replay does one of the two."""
-    needs_capture()
     with Tmp() as tmp:
-        trace, text, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt"), os.path.realpath(os.path.join(tmp, "w"))
-        os.mkdir(work)
-        program = compiled(tmp, "streams")
-        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", program, cwd=work)
-        assert r.status == 0, r.err
+        trace, work = recorded_streams(tmp, compiled(tmp, "streams"))
+        text = os.path.join(tmp, "t.txt")
         feign("convert", trace, text)
         with open(text, encoding="utf-8") as f:
             lines = f.read().splitlines()
@@ -1111,14 +1119,8 @@ def test_streams():
 
 def test_streams_of_wide_characters():
     """And of calls that are seldom made: fsetpos, scanf, fdopen to append."""
-    needs_capture()
     with Tmp() as tmp:
-        trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
-        os.mkdir(work)
-        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", compiled(tmp, "wide"), cwd=work)
-        if r.status == 77:
-            raise Skip("no locale C.UTF-8")
-        assert r.status == 0, r.err
+        trace, work = recorded_streams(tmp, compiled(tmp, "wide"))
         replays(trace, tmp, work, 1)
 
 
@@ -1128,18 +1130,17 @@ base64 a > base64; cksum a > cksum; ls -l a > ls; diff a b > diff; getent passwd
 
 def test_streams_by_macros():
     """What is put into a stream's buffer without a call, by programs of ours and by others; and by a fork's child."""
-    needs_capture()
-    for program in ("macros", "printf", None):
+    for program in ("macros", "printf"):
         with Tmp() as tmp:
-            trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
-            os.mkdir(work)
-            command = [compiled(tmp, program)] if program else ["sh", "-c", TEXTS]
-            for name in () if program else "ab":
-                with open(os.path.join(work, name), "w", encoding="ascii") as f:
-                    f.writelines(f"{i:05} {name}\tof a line {i % 7}\n" for i in range(2000))
-            r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", *command, cwd=work)
-            assert r.status in ((0,) if program else (0, 1)), (r.status, r.err)
+            trace, work = recorded_streams(tmp, compiled(tmp, program))
             replays(trace, tmp, work, 1)
+    with Tmp() as tmp:
+        os.mkdir(os.path.join(tmp, "w"))
+        for name in "ab":
+            with open(os.path.join(tmp, "w", name), "w", encoding="ascii") as f:
+                f.writelines(f"{i:05} {name}\tof a line {i % 7}\n" for i in range(2000))
+        trace, work = recorded_streams(tmp, "sh", "-c", TEXTS, fine=(0, 1))
+        replays(trace, tmp, work, 1)
 
 
 FLUSHES = r"""
@@ -1168,13 +1169,10 @@ int main(void) {
 
 def test_flushes_of_all_streams():
     """They are flushes of each; and the one at the end waits for no thread that is in a call."""
-    needs_capture()
     with Tmp() as tmp:
-        program, trace, work = (os.path.join(tmp, n) for n in ("flushes", "t.feign", "w"))
-        os.mkdir(work)
+        program = os.path.join(tmp, "flushes")
         compile_text(FLUSHES, program, "-lpthread")
-        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", "timeout", "-s", "KILL", "20", program, cwd=work)
-        assert r.status == 0, (r.status, r.err)
+        trace, work = recorded_streams(tmp, "timeout", "-s", "KILL", "20", program)
         replays(trace, tmp, work, 1)
 
 

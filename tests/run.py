@@ -25,8 +25,8 @@ def checked(sanitizers, left_out=()):
             f"-Dcpp_args={args}", f"-Dc_args={args}"]
 
 
-# Checks of UBSan that are half of the time to compile, four fifths of the code, and a tenth of a second at every start:
-# address finds what most of them do, and x86 reads what is not aligned.
+# Checks of UBSan that cost most, to compile and at every start: address finds what most of them do, and x86 reads what
+# is not aligned.
 ON_EVERY_POINTER = ["null", "alignment", "object-size", "vptr", "nonnull-attribute", "returns-nonnull-attribute"]
 BUILDS = {
     "gcc": (dict(CC="gcc", CXX="g++"), ["--buildtype=release"]),

@@ -148,7 +148,8 @@ void receive(Stream& s, uint32_t op) {
   uint64_t from = s.value(s.args->rank), tag = s.value(s.args->tag);
   const bool wildcard = number(from) == -2 || number(tag) == -1;
   // Begun, it might get what a later one got.
-  if (op == FEIGN_MPI_IRECV && s.r->cancelled.contains({s.rank, s.value(s.args->request)}))
+  if (op == FEIGN_MPI_IRECV && !s.r->cancelled.empty() &&
+      s.r->cancelled.contains({s.rank, s.value(s.args->request)}))
     return stand_in(s);
   if (op == FEIGN_MPI_IRECV && wildcard && !s.r->matched.empty()) {
     // Whom it got, says the call that ended it.

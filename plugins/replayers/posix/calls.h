@@ -275,10 +275,7 @@ struct Context {
     if (r->locks.any())
       r->locks.closes(process, a.file, a.handle, further < 0 && (a.marks & FEIGN_LAST) != 0);
     if (further >= 0) return checked(::close(further));
-    if (a.marks & FEIGN_LAST) {
-      (void)r->descriptors.lose(a.handle);
-      return checked(r->descriptors.close(a.handle));
-    }
+    if (a.marks & FEIGN_LAST) return checked(r->descriptors.close(a.handle));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
   }
@@ -305,7 +302,7 @@ struct Context {
     if (a.handle2 != 0) {
       const bool last = (a.marks & FEIGN_LAST) != 0;
       // The stream that was on it is on this one now, with what is in its buffer.
-      const size_t left = last ? r->descriptors.lose(a.handle2) : 0;
+      const size_t left = last ? r->descriptors.unwritten(a.handle2) : 0;
       give_up(a.handle2, last);
       if (FILE* const f = left != 0 ? file(a) : nullptr; f != nullptr)
         (void)::fwrite(out_buffer, 1, fit(left), f);
@@ -1154,7 +1151,6 @@ struct Context {
     if (a.op == FEIGN_POSIX_EXIT_GROUP && r->locks.any()) r->locks.ends(process);
     for (uint32_t i = 0; i < a.value_count; ++i) {
       const auto handle = static_cast<uint32_t>(a.values[i]);
-      (void)r->descriptors.lose(handle);
       give_up(handle, true);
       if (const Mapping m = r->mappings.take(handle); m.memory != nullptr)
         ::munmap(m.memory, m.length);

@@ -107,15 +107,18 @@ class Descriptors {
     if (const int old = fds_.exchange(handle, fd + 1) - 1; old >= 0) ::close(old);
     return true;
   }
-  // Closes it, or the stream on it; -1 with errno set if that fails or there is none.
+  // Closes it, or the stream on it, whose buffer is lost, as where a process ends without a flush, or
+  // closes the descriptor itself; -1 with errno set if that fails or there is none.
   int close(uint32_t handle) {
     const int fd = take(handle);
     if (fd < 0) {
       errno = EBADF;
       return -1;
     }
-    if (FILE* file = files_.exchange(handle, nullptr); file != nullptr) return ::fclose(file);
-    return ::close(fd);
+    FILE* const file = files_.exchange(handle, nullptr);
+    if (file == nullptr) return ::close(fd);
+    ::__fpurge(file);
+    return ::fclose(file);
   }
 
   // What the stream on it, if there is one, has in its buffer.
@@ -124,14 +127,10 @@ class Descriptors {
     return file != nullptr ? ::fflush(file) : 0;
   }
 
-  // It is lost, as where a process ends without a flush, or closes the descriptor itself. How many
-  // bytes that were.
-  size_t lose(uint32_t handle) {
+  // How many bytes of that are to be written.
+  size_t unwritten(uint32_t handle) const {
     FILE* const file = files_.get(handle);
-    if (file == nullptr) return 0;
-    const size_t bytes = ::__fpending(file);
-    ::__fpurge(file);
-    return bytes;
+    return file != nullptr ? ::__fpending(file) : 0;
   }
 
   void add(uint32_t handle, int fd) {
