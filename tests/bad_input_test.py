@@ -294,6 +294,10 @@ def test_mutated_lines_of_a_real_capture_never_crash():
 def test_unknown_plugin_lists_the_known():
     refuses("--plugin", "streace,file=x", text=r'unknown plug-in "streace".*did you mean "?strace')
     refuses("inspect", "nothing-like-it", text="there are: .*strace")
+    r = refuses("replay", SHIPPED, "--with", "nothing-like-it", "--replayer", "null", text="there are: .*rebase")
+    assert "strace" not in r.err, "a provider cannot stand there"
+    r = refuses("--plugin", "nothing-like-it", text="there are: .*strace")
+    assert "rebase" not in r.err, "the first one reads a trace"
 
 
 def test_shared_object_that_is_no_plugin():

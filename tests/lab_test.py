@@ -376,7 +376,7 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             ("traces: TRACE\nvariants: [a]\n", "there is no `roots`"),
             ("roots: ROOT\nvariants: [a]\n", "there is no `traces`"),
             ("traces: [", r"x\.yaml:\d+:\d+: .*want YAML"),
-            (SMALL + "speed: 3\n", r"x\.yaml:8:8: unknown key \"speed\": want traces"),
+            (SMALL + "speed: 3\n", r"x\.yaml:8:1: unknown key \"speed\": want traces"),
             (SMALL + "repeats: 3\n", r"x\.yaml:8:1: \"repeats\" is there twice"),
             (SMALL.replace("repeats: 6", "repeats: six"), r"x\.yaml:3:10: repeats: \"six\": want a number from 1"),
             (SMALL.replace("repeats: 6", "repeats: 0"), "want a number from 1"),
@@ -613,7 +613,8 @@ def test_an_optimiser_outside_asks_and_is_answered():
             {"variant": "paced", "parameters": {"pace": "fast"}}, {"variant": "paced", "repeats": 0}, {"variants": 1}, "{\n", "[]\n", "\n"])
         assert hello["schema"] == "feign-lab-protocol/1" and hello["baseline"] == "baseline"
         assert hello["variants"]["shaken"] == {"max": ["1ms", "3ms", "9ms"]} and len(hello["variants"]["paced"]["pace"]) == 9
-        assert first["id"] == 7 and len(first["seconds"]) == 2 and first["failed"] == 0 and first["comparison"]["ratio"] < 0.7, first
+        assert first["id"] == 7 and len(first["seconds"]) == 2 and first["failed"] == 0 and first["comparison"]["pairs"] == 2, first
+        assert min(first["seconds"]) < 0.1, "a quarter of the pauses, of 100 ms; the other run may have waited for a processor"
         assert wild["id"] == "x" and wild["label"] == "shaken max=2ms"
         said = [w["error"] for w in wrong]
         for text, want in zip(said, ["want one of baseline, paced, shaken", "soon", "no parameter \"least\"; it has max", "want afap", "repeats: want",

@@ -145,9 +145,9 @@ void Common::replaying(CLI::App& a) {
 void Common::reading(CLI::App& a) {
   a.add_option("--provider", provider,
                "Read with this provider, instead of the one that recognises the file")
-      ->type_name("NAME[,key=value…]");
+      ->type_name("NAME[,key=value...]");
   a.add_option("--with", with, "Put this modifier in; several in the order given")
-      ->type_name("NAME[,key=value…]")
+      ->type_name("NAME[,key=value...]")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();

@@ -44,7 +44,7 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
     auto found = plugins.find(spec.name, line.providers.empty() ? kProvider : kAfterProvider, args);
     if (!found) {
       auto other = plugins.find(spec.name, kAnyRole, args);
-      if (!other) return in_place(spec, std::move(other.error()));
+      if (!other) return in_place(spec, std::move(found.error()));
       found = std::move(other);
     }
     line.of(found->table->role).push_back({*found, spec});

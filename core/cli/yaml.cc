@@ -114,7 +114,8 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
           else if (name == "scale")
             scale = ",scale=" + *v;
           else
-            return d.error(*part, "pace: unknown key \"" + name + "\": want kind and scale");
+            return d.error(d.key(*value, name),
+                           "pace: unknown key \"" + name + "\": want kind and scale");
         }
         text = kind + scale;
       } else {
@@ -166,7 +167,7 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       if (!parse_size(*text, out.replay.max_bytes) || out.replay.max_bytes == 0)
         return d.error(*value, "max-bytes: \"" + *text + "\": want bytes, such as 500m or 2GiB");
     } else {
-      return d.error(*value,
+      return d.error(d.key(*d.root(), key),
                      "unknown key \"" + key +
                          "\": want plugins, root, pace, order, compute, streams-per-core, pin, "
                          "prepare, content or max-bytes");

@@ -81,6 +81,12 @@ class Document {
     }
     return out;
   }
+  // Where that map has that key, which it has: for messages.
+  const yaml_node_t& key(const yaml_node_t& map, const std::string& name) {
+    for (auto* p = map.data.mapping.pairs.start; p < map.data.mapping.pairs.top; ++p)
+      if (auto text = scalar(*node(p->key), ""); text && *text == name) return *node(p->key);
+    return map;
+  }
 
  private:
   // "repeats: want a number" says so itself.

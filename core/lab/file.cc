@@ -201,10 +201,11 @@ class Reader {
         if (!values) return std::move(values.error());
         common_.emplace_back(key, value);
       } else {
-        return d_.error(*value, "unknown key \"" + key +
-                                    "\": want traces, roots, variants, baseline, repeats, seed, "
-                                    "warm-up, require, timeout, timeline, curves, " +
-                                    setting_names());
+        return d_.error(d_.key(*d_.root(), key),
+                        "unknown key \"" + key +
+                            "\": want traces, roots, variants, baseline, repeats, seed, "
+                            "warm-up, require, timeout, timeline, curves, " +
+                            setting_names());
       }
       if (!done) return std::move(done.error());
     }
@@ -338,8 +339,9 @@ class Reader {
             t.options.push_back(*text);
           }
         } else {
-          return d_.error(*value, "trace: unknown key \"" + key +
-                                      "\": want file, name, provider, ranks, cwd or keep-going");
+          return d_.error(d_.key(n, key),
+                          "trace: unknown key \"" + key +
+                              "\": want file, name, provider, ranks, cwd or keep-going");
         }
       }
     }
@@ -427,7 +429,7 @@ class Reader {
                             "settle: \"" + *text + "\": want a time, such as 500ms, or a command");
           r.settle = time ? "sleep " + number_text(static_cast<double>(ns) / 1e9) : *text;
         } else {
-          return d_.error(*value,
+          return d_.error(d_.key(n, key),
                           "root: unknown key \"" + key +
                               "\": want path, name, setup, teardown, drop-caches or settle");
         }
@@ -473,7 +475,8 @@ class Reader {
                  : key == "step"   ? &step
                  : key == "factor" ? &factor
                                    : nullptr;
-      if (b == nullptr) return d_.error(*value, name + ": unknown key \"" + key + "\": " + form);
+      if (b == nullptr)
+        return d_.error(d_.key(n, key), name + ": unknown key \"" + key + "\": " + form);
       auto text = d_.scalar(*value, name + ": " + key + ": want a number, a size or a time");
       if (!text) return std::move(text.error());
       *b = {value, *text};
@@ -729,8 +732,9 @@ class Reader {
           own.insert(key);
           done = add_setting(v, key, *value);
         } else {
-          done = d_.error(*value, "variant: unknown key \"" + key +
-                                      "\": want name, with, points, " + setting_names());
+          done = d_.error(
+              d_.key(*content, key),
+              "variant: unknown key \"" + key + "\": want name, with, points, " + setting_names());
         }
         if (!done) return done;
       }
@@ -835,7 +839,7 @@ class Reader {
         continue;
       }
       if (key != "name" && key != "variant" && key != "parameter" && key != "baseline")
-        return d_.error(*value, "curve: unknown key \"" + key + "\": want " + form);
+        return d_.error(d_.key(n, key), "curve: unknown key \"" + key + "\": want " + form);
       auto text = d_.scalar(*value, key + ": want a text");
       if (!text) return std::move(text.error());
       if (key == "baseline") {

@@ -557,7 +557,8 @@ Result<Component> Plugins::find(const std::string& name, uint32_t roles,
       }
       has |= c.table->role;
     }
-    if (std::find(names.begin(), names.end(), c.table->name) == names.end())
+    if ((c.table->role & roles) != 0 &&
+        std::find(names.begin(), names.end(), c.table->name) == names.end())
       names.emplace_back(c.table->name);
   }
   if (has != 0) return wrong_role(name, has);

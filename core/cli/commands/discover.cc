@@ -145,7 +145,7 @@ class DiscoverCommand : public Command {
         ->type_name("COMMAND");
     app.add_option("--hosts", options_.hosts,
                    "Other hosts that the command runs on; feign is there, too")
-        ->type_name("A,B…")
+        ->type_name("A,B,...")
         ->delimiter(',');
     app.add_option("--reach", options_.reach,
                    "How a command is started there: gets a host and the command [ssh]")

@@ -213,7 +213,7 @@ class ReplayCommand : public Command {
     app.add_option(
            "--replayer", c_.replayers,
            "Who makes the calls; several, each for its layers [posix; under mpirun mpi, too]")
-        ->type_name("NAME[,key=value…]")
+        ->type_name("NAME[,key=value...]")
         ->expected(1)
         ->allow_extra_args(false)
         ->take_all();
@@ -244,7 +244,7 @@ class PipelineCommand : public Command {
   void takes(CLI::App& app) override {
     app.add_option("-p,--plugin", c_.plugins,
                    "The pipeline, in order: a provider, modifiers, a replayer and writers")
-        ->type_name("NAME-OR-PATH[,key=value…]")
+        ->type_name("NAME-OR-PATH[,key=value...]")
         ->expected(1)
         ->allow_extra_args(false)
         ->take_all();
@@ -286,7 +286,7 @@ class ConvertCommand : public Command {
     c_.reading(app);
     app.add_option("--to", c_.to,
                    "Write with this writer, instead of the one that OUT's ending names")
-        ->type_name("NAME[,key=value…]");
+        ->type_name("NAME[,key=value...]");
     c_.explaining(app);
     c_.verbosity(app);
   }
