@@ -99,7 +99,8 @@ struct feign_control {
    * nobody makes any. */
   uint64_t wake_at;
   uint32_t woken;
-  char preload[1024];  /* the recording's own libraries, as in LD_PRELOAD */
+  char preload[1024]; /* the recording's own libraries, as in LD_PRELOAD */
+  uint32_t umask;     /* the command's, and 1; 0: not known */
 };
 
 struct feign_chunk_head {

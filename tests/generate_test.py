@@ -77,8 +77,13 @@ class Made(Tmp):
         os.mkdir(root)
         r = feign("replay", trace or self.trace, "--root", root, "--json", *options)
         assert r.status == 0, r.err
-        same_tree(tree(self.work), tree(os.path.join(root, self.work[1:])))
+        made = os.path.join(root, self.work[1:])
+        same_tree(tree(self.work), tree(made))
+        assert all(os.lstat(os.path.join(made, name)).st_mode == os.lstat(os.path.join(self.work, name)).st_mode for name in tree(made))
         return r.json()
+
+
+os.umask(0o022)   # by which a library's files are made again
 
 
 def shelf(**how):

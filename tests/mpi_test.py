@@ -581,6 +581,7 @@ def replays_as_recorded(name, *arguments):
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
                 assert len([r for r in report["ranks"] if r["streams"]]) == 4, report["ranks"]
                 assert os.path.getsize(root + made) == os.path.getsize(made)
+                assert os.stat(root + made).st_mode & 0o022 == 0, "a replay makes no files that everybody may write"
         return report
 
 

@@ -1128,6 +1128,25 @@ TEXTS = """cut -f2 a > cut; fmt -w 30 a > fmt; od -c a > od; join a b > join; pa
 base64 a > base64; cksum a > cksum; ls -l a > ls; diff a b > diff; getent passwd root > passwd; (echo one; echo two) > echo"""
 
 
+def test_modes_are_those_of_the_umask_that_the_command_began_with():
+    needs_capture()
+    for mask in (0o002, 0o022, 0o077):
+        with Tmp() as tmp, Tmp() as root:
+            trace, there = os.path.join(tmp, "t.feign"), os.path.join(tmp, "there")
+            os.mkdir(there)
+            before = os.umask(mask)
+            try:
+                r = feign("record", "-q", "-o", trace, "--", "sh", "-c", "(umask 027; touch g); mkdir d; touch f d/f", cwd=there)
+            finally:
+                os.umask(before)
+            assert r.status == 0, r.err
+            for more in ((), ("--with", "filter,preset=workload")):
+                assert feign("replay", trace, "--root", root, "--require", "100%", *more).status == 0
+                for name in ("d", "f", "d/f", "g"):
+                    was, made = (os.stat(os.path.join(top, name)).st_mode for top in (there, root + there))
+                    assert oct(was) == oct(made), (oct(mask), name)
+
+
 def test_streams_by_macros():
     """What is put into a stream's buffer without a call, by programs of ours and by others; and by a fork's child."""
     for program in ("macros", "printf"):

@@ -626,6 +626,9 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
   if (auto made = file_->make(path, o, *third, *layers); !made) return made;
   control = &file_->page();
   memcpy(control->preload, own.c_str(), own.size() + 1);
+  const mode_t mask = umask(022);  // the system tells it in no other way
+  umask(mask);
+  control->umask = mask + 1;
   (void)file_->make_pages(control->first + kAhead);
   return {};
 }

@@ -37,6 +37,7 @@ class Run {
     decltype(feign_replayer::execute) execute;
     void* self;
     uint32_t slot;
+    int32_t umask;  // that the call wants; -1: any
   };
   Doer doer_of(const feign_op_info* info) const;
   // Its part of the plan.

@@ -360,6 +360,8 @@ Result<bool> Worker::come_to(const Way& way, const Feed::Next& next, Step& step)
     outcome.why = "done by the call that it is part of";
   } else {
     const Run::Doer& doer = run_.doers[a.op];
+    if (doer.umask != umask_ && doer.umask >= 0) [[unlikely]]
+      set_umask(doer.umask);
     const feign_status status = doer.execute(doer.self, s.contexts[doer.slot], &a, &outcome);
     // Left behind in that call: what it was part of is gone.
     while (run_.abandoned.load(std::memory_order_acquire)) [[unlikely]] pause();
@@ -444,14 +446,18 @@ Result<void> Worker::loop(Feed& feed) {
   return {};
 }
 
+void Worker::set_umask(int32_t to) {
+  umask_ = to;
+  if (own_umask_) umask(static_cast<mode_t>(to));
+}
+
 void Worker::main() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   // Nobody cancels this thread. Told so, libc does not get ready for it at each call that may wait
   // (two locked instructions where a process has threads).
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
-  // Modes are as recorded, the recorded umask taken off.
-  if (unshare(CLONE_FS) == 0) umask(0);
+  own_umask_ = unshare(CLONE_FS) == 0;
   // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.
   if (run_.second_wall) (void)write_below_only(run_.root_fd);
   if (run_.options.pin) pin(number_);

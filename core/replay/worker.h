@@ -114,6 +114,7 @@ class Worker {
   void tell_ranks(Stream& s, uint32_t stream, uint64_t upto);
   void wait(Gate& gate, uint64_t until, Wait wait, Stream& s, const feign_activity& a);
   void get_ready();
+  void set_umask(int32_t to);
   // The main thread may look at what it does.
   void watch(const feign_activity& a) {
     busy_.op.store(a.op, std::memory_order_relaxed);
@@ -148,7 +149,8 @@ class Worker {
   uint32_t last_stream_ = 0;
   uint64_t now_ = 0;  // the clock when it was last read
   Pause::Learnt sleeps_;
-  bool ready_ = false;
+  bool ready_ = false, own_umask_ = false;
+  int32_t umask_ = -1;
   Timeline timeline_;
   WaitLog waited_;
   std::optional<ActivityLog::Part> activities_;

@@ -84,6 +84,7 @@ struct Host {
   uint64_t tick = 0, main_tick = 0;
   double ratio = 1;
   uint64_t best_tick = 0, best_ns = 0;  // the latest moment that is known by both its clocks
+  bool begun = false;                   // there was a call
 
   uint64_t to_main(uint64_t t) const {
     if (name == 0 || (tick == main_tick && ratio == 1)) return t;
@@ -200,7 +201,7 @@ class Provider {
   void tell_what_is_missing();
   void tell_who_goes_on();
   bool reaps(Lane& lane);
-  feign_status end_one(feign_sink* out);
+  feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
 
   const feign_host* host_;
   Options options_;
@@ -1092,24 +1093,28 @@ bool Provider::reaps(Lane& lane) {
   return true;
 }
 
-feign_status Provider::end_one(feign_sink* out) {
+// A call that nobody recorded.
+feign_status Provider::emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at,
+                            uint32_t mode) {
   const auto& calls = feign::posix_calls();
-  const auto exit = std::find_if(calls.begin(), calls.end(),
-                                 [](const auto& c) { return c.effect == Effect::kExit; });
+  const auto call =
+      std::find_if(calls.begin(), calls.end(), [&](const auto& c) { return c.effect == effect; });
   feign_activity* const a = out->make(out);
   if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
-  a->op = firsts_[FEIGN_CAPTURE_POSIX] + static_cast<uint32_t>(exit - calls.begin()) - 1;
-  a->stream = ended_.back();
-  a->start_ns = ended_at_;
+  a->op = firsts_[FEIGN_CAPTURE_POSIX] + static_cast<uint32_t>(call - calls.begin()) - 1;
+  a->stream = stream;
+  a->start_ns = at;
+  a->mode = mode;
   a->marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
-  ended_.pop_back();
   return out->emit(out, a);
 }
 
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
     if (!ended_.empty()) {
-      if (const feign_status s = end_one(out); s < 0) return s;
+      const uint32_t stream = ended_.back();
+      ended_.pop_back();
+      if (const feign_status s = emit(out, Effect::kExit, stream, ended_at_, 0); s < 0) return s;
       ++done;
       continue;
     }
@@ -1131,6 +1136,18 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     if (reaps(*lane)) {
       in_line(lane);
       continue;
+    }
+    // The umask that the command began with.
+    constexpr uint32_t kUsual = 022;
+    if (Host& host = hosts_[static_cast<size_t>(lane->pid() >> 32)];
+        !std::exchange(host.begun, true) && host.control.umask != 0 &&
+        host.control.umask - 1 != kUsual) {
+      const Item& first = lane->front();
+      if (const feign_status s = emit(out, Effect::kUmask, first.a.stream, time(first.start),
+                                      (host.control.umask - 1) & 0777);
+          s < 0)
+        return s;
+      ++done;
     }
     Item item = std::move(lane->front());
     lane->pop();
