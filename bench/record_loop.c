@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* record_loop FILE CALLS THREADS: 1-byte pwrites and preads; prints ns a call, of processor time
- * and of wall time, and the memory that the process had at most, in KiB. */
+/* record_loop FILE CALLS THREADS [streams]: 1-byte pwrites and preads, or fwrites and freads of 16
+ * bytes; prints ns a call, of processor time and of wall time, and the memory that the process had
+ * at most, in KiB. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,14 +33,30 @@ static void* work(void* number) {
   return NULL;
 }
 
+static void* work_by_streams(void* number) {
+  char name[4096], bytes[16] = "fifteen letters";
+  size_t sum = 0;
+  snprintf(name, sizeof name, "%s.%ld", file, (long)number);
+  FILE* const stream = fopen(name, "w+");
+  if (stream == NULL) abort();
+  for (long i = 0; i < calls / 2; ++i) sum += fwrite(bytes, 1, sizeof bytes, stream);
+  rewind(stream);
+  for (long i = 0; i < calls / 2; ++i) sum += fread(bytes, 1, sizeof bytes, stream);
+  if (sum != (size_t)(calls / 2 * 2) * sizeof bytes) abort();
+  fclose(stream);
+  unlink(name);
+  return NULL;
+}
+
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
   pthread_t threads[64];
   file = argv[1];
   calls = atol(argv[2]);
   const long count = atol(argv[3]);
   const double cpu = now(CLOCK_PROCESS_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
-  for (long i = 0; i < count; ++i) pthread_create(&threads[i], NULL, work, (void*)i);
+  for (long i = 0; i < count; ++i)
+    pthread_create(&threads[i], NULL, argc == 5 ? work_by_streams : work, (void*)i);
   for (long i = 0; i < count; ++i) pthread_join(threads[i], NULL);
   const double all = (double)calls * (double)count;
   const double cpu_ns = (now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / all,
