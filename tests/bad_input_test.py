@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Bad input: each gets an error that names what is wrong, exit status 2, and nothing half-written."""
+import bz2
 import gzip
+import lzma
 import os
 import pty
 import random
@@ -96,6 +98,16 @@ def test_unreadable_trace():
         path = put(tmp, "t.strace", GOOD)
         os.chmod(path, 0)
         refuses("info", path, text="Permission denied")
+
+
+def test_a_trace_that_is_packed_in_another_way():
+    with Tmp() as tmp:
+        for name, data, text in (("t.xz", lzma.compress(GOOD.encode()), "xz -d"), ("t.bz2", bz2.compress(GOOD.encode()), "bzip2 -d"),
+                                 ("t.gz", gzip.compress(gzip.compress(GOOD.encode())), "packed twice: gzip -d")):
+            path = os.path.join(tmp, name)
+            with open(path, "wb") as f:
+                f.write(data)
+            refuses("info", path, text=rf"{name}: is packed \({text}\): want a trace as it is, or by gzip or zstd")
 
 
 def test_directory_as_trace():

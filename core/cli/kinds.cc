@@ -47,6 +47,19 @@ std::string provider_by_name(const std::string& file, const std::string& head, P
   return sureness(*found, file, head) >= kPlainly ? found->table->name : "";
 }
 
+// A file that is packed in a way that no provider unpacks: its first bytes, and what unpacks it.
+constexpr struct {
+  std::string_view magic, by;
+} kPacked[] = {
+    {"\xFD\x37zXZ", "xz -d"},
+    {"BZh", "bzip2 -d"},
+    {"\x04\x22\x4D\x18", "lz4 -d"},
+    {"PK\x03\x04", "unzip"},
+    {"7z\xBC\xAF", "7z x"},
+    {"\x1F\x8B", "packed twice: gzip -d"},
+    {"\x28\xB5\x2F\xFD", "packed twice: zstd -d"},
+};
+
 Result<std::string> surest_provider(const std::string& file, const std::string& head,
                                     const std::vector<Component>& all) {
   int best = 0;
@@ -60,6 +73,10 @@ Result<std::string> surest_provider(const std::string& file, const std::string& 
     }
   }
   if (best != 0) return best_name;
+  for (const auto& [magic, by] : kPacked)
+    if (head.starts_with(magic))
+      return Error(FEIGN_ERR_ARGUMENT, file + ": is packed (" + std::string(by) +
+                                           "): want a trace as it is, or by gzip or zstd");
   return Error(FEIGN_ERR_ARGUMENT, file + ": no provider recognises it (there are: " + names +
                                        "); --provider NAME says which to use all the same");
 }
