@@ -31,6 +31,7 @@
 #include "base/log.h"
 #include "cli/run.h"
 #include "discover/post.h"
+#include "nlohmann/json.hpp"
 #include "record/record.h"
 
 namespace feign::discover {

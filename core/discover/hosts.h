@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace feign::discover {
 

@@ -18,6 +18,7 @@
 #include "../capture/format.h"
 #include "../capture/watch.h"
 #include "base/clock.h"
+#include "nlohmann/json.hpp"
 
 namespace feign::discover {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "record/record.h"
 
 struct feign_watch;

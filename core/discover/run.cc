@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/input.h"
 #include "cli/run.h"
+#include "nlohmann/json.hpp"
 #include "report/format.h"
 
 extern char** environ;

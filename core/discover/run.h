@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "discover/post.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace feign::discover {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // JSON, written as it comes: a report is printed once, and a tree of it in memory took longer to
-// make and to print than many a replay. Reading JSON is nlohmann-json's, here as everywhere.
+// make and to print than many a replay. Reading JSON is nlohmann-json's, as everywhere.
 #pragma once
 
 #include <charconv>
 #include <cmath>
 #include <concepts>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -81,14 +80,14 @@ class JsonWriter {
   void value(std::string_view text) {
     for (const char c : text)
       if (c < ' ' || c > '~' || c == '"' || c == '\\') {
-        using Json = nlohmann::json;
-        out_ += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+        out_ += escaped(text);
         return;
       }
     out_ += '"';
     out_ += text;
     out_ += '"';
   }
+  static std::string escaped(std::string_view text);
   void value(const std::string& text) { value(std::string_view(text)); }
   void value(const char* text) { value(std::string_view(text)); }
 
