@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// A lane: the records of one thread, in the order in which its calls ended. A call that others are
+// in comes before those: its beginning holds its place until its record, which ended after them, is
+// met.
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+
+#include "layers/posix_ops.h"
+#include "providers/capture/provider.h"
+
+namespace feign::capture {
+namespace {
+
+constexpr size_t kMaxHeld = size_t{1} << 18;
+
+uint64_t load_bytes(const uint8_t* from, unsigned bytes) {
+  uint64_t value = 0;
+  memcpy(&value, from, bytes);
+  return value;
+}
+
+}  // namespace
+
+uint32_t Lane::stream_of(int32_t process, int32_t thread) const {
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  info.host = process_.host->name;
+  info.rank = provider_.rank_of(process_, process);
+  info.process = process;
+  info.thread = thread;
+  return provider_.host_->stream(provider_.host_, &info);
+}
+
+// The next record that becomes an item. False at the end; `any`: whether one was read at all.
+bool Lane::next(Item& item, bool& any) {
+  any = false;
+  while (at_ == nullptr || end_ - at_ < static_cast<ptrdiff_t>(sizeof(feign_record_head)) ||
+         load<uint16_t>(at_) < sizeof(feign_record_head) || load<uint16_t>(at_) > end_ - at_) {
+    if (!began_) {
+      began_ = true;
+      chunk_ = chunks_.begin();
+    } else if (chunk_ != chunks_.end()) {
+      ++chunk_;
+    }
+    if (chunk_ == chunks_.end()) return false;
+    const auto head = load<feign_chunk_head>(chunk_->second);
+    texts_.clear();
+    at_ = chunk_->second + sizeof head;
+    end_ = chunk_->second + head.size;
+    last_ = head.tick;
+    if (stream_ == 0 || pid_ != head.pid || thread_ != head.thread) {
+      pid_ = head.pid;
+      thread_ = head.thread;
+      stream_ = stream_of(pid_, thread_);
+    }
+  }
+  any = true;
+  const auto head = load<feign_record_head>(at_);
+  const uint8_t* p = at_ + sizeof head;
+  const uint8_t* const end = at_ + head.length;
+  at_ = end;
+  const unsigned pause_bytes = head.times >> 4, duration_bytes = head.times & 15;
+  if (pause_bytes > 8 || duration_bytes > 8 || end - p < pause_bytes + duration_bytes) return true;
+  item.start = last_ + load_bytes(p, pause_bytes);
+  item.end = item.start + load_bytes(p + pause_bytes, duration_bytes);
+  if (item.end < item.start) item.end = item.start;
+  last_ = item.end;
+  item.start = process_.host->to_main(item.start);
+  item.end = process_.host->to_main(item.end);
+  p += pause_bytes + duration_bytes;
+  item.kind = head.kind >> 4;
+  item.depth = head.kind & 15;
+  item.code = head.op;
+  feign_activity& a = item.a;
+  a.stream = stream_;
+  const feign_host* host = provider_.host_;
+  while (p < end) {
+    const unsigned field = *p >> 4, bytes = *p & 15;
+    ++p;
+    const bool text = field == FEIGN_FIELD_PATH || field == FEIGN_FIELD_PATH2 ||
+                      field == FEIGN_FIELD_TEXT_VALUE || field == FEIGN_FIELD_HINT;
+    uint64_t value = 0;
+    if (field == FEIGN_FIELD_TEXT_VALUE && bytes != 0) {
+      if (bytes > 8 || end - p < bytes) break;
+      const auto there = texts_.find(load_bytes(p, bytes));
+      if (there == texts_.end()) break;
+      value = there->second;
+      p += bytes;
+    } else if (text) {
+      if (end - p < 2) break;
+      const auto length = load<uint16_t>(p);
+      if (end - p - 2 < length) break;
+      value = host->intern(host, reinterpret_cast<const char*>(p + 2), length);
+      if (field == FEIGN_FIELD_TEXT_VALUE)
+        texts_[static_cast<uint64_t>(p - 1 - chunk_->second)] = static_cast<uint32_t>(value);
+      p += 2 + length;
+    } else {
+      if (bytes > 8 || end - p < bytes) break;
+      value = load_bytes(p, bytes);
+      p += bytes;
+    }
+    const auto small = static_cast<uint32_t>(value);
+    switch (field) {
+      case FEIGN_FIELD_HANDLE:
+        a.handle = small;
+        break;
+      case FEIGN_FIELD_HANDLE2:
+        a.handle2 = small;
+        break;
+      case FEIGN_FIELD_PATH:
+        a.path = small;
+        break;
+      case FEIGN_FIELD_PATH2:
+        a.path2 = small;
+        break;
+      case FEIGN_FIELD_OFFSET:
+        a.offset = value;
+        break;
+      case FEIGN_FIELD_LENGTH:
+        a.length = value;
+        break;
+      case FEIGN_FIELD_FLAGS:
+        a.flags = small;
+        break;
+      case FEIGN_FIELD_MODE:
+        a.mode = small;
+        break;
+      case FEIGN_FIELD_VALUE:
+      case FEIGN_FIELD_TEXT_VALUE:
+      case FEIGN_FIELD_NOTHING:
+        item.values.push_back(value);
+        break;
+      case FEIGN_FIELD_HINT:
+        a.file = small;
+        break;
+      case FEIGN_FIELD_NODE:
+        a.place = FEIGN_PLACE(0, value);
+        break;
+      case FEIGN_FIELD_TRACER:
+        item.own = value;
+        break;
+      case FEIGN_FIELD_RESULT:
+        a.result = static_cast<int64_t>(value);
+        break;
+      case FEIGN_FIELD_ERROR:
+        a.result = -static_cast<int64_t>(value);
+        break;
+      default:
+        break;
+    }
+  }
+  return true;
+}
+
+// A call that was begun and never ended: what is in it counts one level less.
+void Lane::give_up(Item& item) {
+  const uint32_t depth = item.depth;
+  bool behind = false;
+  for (Item& other : queue_) {
+    if (&other == &item) {
+      behind = true;
+      continue;
+    }
+    if (!behind) continue;
+    if (other.depth <= depth) break;
+    --other.depth;
+  }
+}
+
+feign_status Lane::fill() {
+  while (true) {
+    while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
+      Item item;
+      bool any = false;
+      if (!next(item, any)) {
+        over_ = true;
+        break;
+      }
+      if (item.kind == FEIGN_RECORD_CWD) {
+        if (item.a.path != 0) process_.cwd = item.a.path;
+      } else if (item.kind == FEIGN_RECORD_FD) {
+        process_.descriptors[item.a.handle] = item.a.path;
+      } else if (item.kind == FEIGN_RECORD_BEGIN || item.kind == FEIGN_RECORD_STARTED) {
+        item.complete = false;
+        queue_.push_back(std::move(item));
+      } else if (item.kind == FEIGN_RECORD_BEGUN) {
+        for (auto held = queue_.rbegin(); held != queue_.rend(); ++held)
+          if (!held->complete && held->kind == FEIGN_RECORD_BEGIN && held->depth == item.depth) {
+            *held = std::move(item);
+            break;
+          }
+      } else if (item.kind == FEIGN_RECORD_CALL) {
+        // An exec that came back failed.
+        if (!queue_.empty() && queue_.back().kind == FEIGN_RECORD_STARTED &&
+            queue_.back().code == item.code)
+          queue_.pop_back();
+        queue_.push_back(std::move(item));
+      }
+    }
+    if (queue_.empty()) return FEIGN_OK;
+    Item& front = queue_.front();
+    if (front.complete) return FEIGN_OK;
+    if (front.kind == FEIGN_RECORD_STARTED) {
+      front.complete = true;
+      return FEIGN_OK;
+    }
+    give_up(front);
+    queue_.pop_front();
+  }
+}
+
+const Call* Lane::call() const {
+  const Item& item = queue_.front();
+  const uint32_t number = item.code & 0xFFF;
+  if (item.kind != FEIGN_RECORD_CALL || item.code >> 12 != FEIGN_CAPTURE_POSIX ||
+      number >= posix_calls().size())
+    return nullptr;
+  return &posix_calls()[number];
+}
+
+// When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
+// somebody or hand over bytes, and those that others are in, when they started.
+uint64_t Lane::when() {
+  const Item& item = queue_.front();
+  uint64_t key = item.end;
+  const uint32_t layer = item.code >> 12;
+  const auto makes = [&] {
+    const Call* const call = this->call();
+    return call != nullptr && (call->effect == Effect::kFork || call->effect == Effect::kVfork ||
+                               call->effect == Effect::kClone);
+  };
+  if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
+    key = item.kind == FEIGN_RECORD_CALL && !makes() ? item.end : item.start;
+  } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
+    key = item.start;  // what a rank sends, or that it has come, others may know before it ends
+  } else if (const Call* const call = this->call(); call != nullptr) {
+    if (counts_from_start(call->effect)) key = item.start;
+    switch (call->effect) {
+      case Effect::kWrite:  // into a file that others see only when it is over
+        if (shown.tail.what == Tail::kNone) key = item.start;
+        break;
+      case Effect::kFlock:
+        if (item.a.flags & LOCK_UN) key = item.start;
+        break;
+      case Effect::kFcntl:
+        if ((item.a.flags == F_SETLK || item.a.flags == F_OFD_SETLK) && item.values.size() > 1 &&
+            item.values[1] == F_UNLCK)
+          key = item.start;
+        break;
+      case Effect::kFutex:
+        if (futex_counts_from_start(item.a.flags)) key = item.start;
+        break;
+      default:
+        break;
+    }
+  }
+  return key_ = std::max(key_, key);
+}
+
+}  // namespace feign::capture

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// What provider capture is made of: the lanes of a raw folder (lane.cc), the folder (folder.cc),
+// and the order of their calls (provider.cc).
+#pragma once
+
+#include <sys/mman.h>
+
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capture/format.h"
+#include "feign.hpp"
+#include "providers/overlap.h"
+#include "trace/call.h"
+#include "trace/own_layer.h"
+
+namespace feign::capture {
+
+struct Options {
+  const char* const* file;
+};
+// Handles of third parties' layers are numbered apart from descriptors, whose numbers resolve
+// gives.
+constexpr uint32_t kFirstHandle = 1u << 24;
+
+// A record, as far as it is an activity.
+struct Item {
+  feign_activity a{};
+  std::vector<uint64_t> values;
+  uint64_t start = 0, end = 0, own = 0;  // ticks; own: of the library, before it
+  uint32_t kind = 0, depth = 0, code = 0;
+  bool complete = true;
+};
+
+// Whatever a damaged file says.
+inline int64_t whole(double value) {
+  return value > -9e18 && value < 9e18 ? static_cast<int64_t>(value) : 0;
+}
+
+// One of the files records.
+struct Host {
+  feign_control control{};
+  uint32_t name = 0;  // 0: there is but one
+  // Moments by its counter in moments by that of the host that feign record ran on.
+  uint64_t tick = 0, main_tick = 0;
+  double ratio = 1;
+  uint64_t best_tick = 0, best_ns = 0;  // the latest moment that is known by both its clocks
+  bool begun = false;                   // there was a call
+
+  uint64_t to_main(uint64_t t) const {
+    if (name == 0 || (tick == main_tick && ratio == 1)) return t;
+    const double away = t >= tick ? static_cast<double>(t - tick) : -static_cast<double>(tick - t);
+    return main_tick + static_cast<uint64_t>(whole(away * ratio));
+  }
+  double ns_per_tick() const {
+    const bool known = best_tick > control.tick_0 && best_ns > control.ns_0;
+    return known ? static_cast<double>(best_ns - control.ns_0) /
+                       static_cast<double>(best_tick - control.tick_0)
+                 : 1;
+  }
+};
+
+// What a process has that was not followed to there, and threads of it say no more.
+using Pid = int64_t;                          // of all hosts: the host's place, and the number
+using ProcessKey = std::pair<Pid, uint64_t>;  // and when it, or its exec, began
+inline Pid pid_on(size_t host, int32_t pid) {
+  return static_cast<Pid>(host) << 32 | static_cast<uint32_t>(pid);
+}
+struct Process {
+  ProcessKey key;
+  const Host* host = nullptr;
+  Pid pid = 0, parent = 0;
+  int32_t rank = -1;
+  bool forked = false;  // else it is a program of its own
+  bool fresh = false;   // a program that was started, and whose first call is still to come
+  uint32_t cwd = 0;     // at first; 0: that of who made it
+  std::optional<uint32_t> where;  // … and by now, for names that calls are after; 0: not known
+  std::unordered_map<uint32_t, uint32_t> descriptors;  // handle -> what it is
+  std::unordered_map<uint32_t, Descriptor> files;      // … of what it was seen to open
+  // Handles of third parties' layers: their number in the process -> the trace's.
+  std::unordered_map<uint32_t, uint32_t> handles;
+  Process* made_by = nullptr;  // the program that forked it, if that was recorded
+};
+
+class Provider;
+
+// The records of one thread.
+class Lane {
+ public:
+  Lane(Provider& provider, Process& process) : provider_(provider), process_(process) {}
+  void add(const uint8_t* chunk, const feign_chunk_head& head) { chunks_[head.number] = chunk; }
+  // Reads on until the front is complete, or the lane is over.
+  feign_status fill();
+  bool empty() const { return queue_.empty(); }
+  Item& front() { return queue_.front(); }
+  const Item& front() const { return queue_.front(); }
+  void pop() { queue_.pop_front(); }
+  uint64_t when();
+  const Call* call() const;  // that the front is
+  Claims claims;             // of the front
+  Shown shown;
+  Descriptor opened;  // by the front
+  Process& process() { return process_; }
+  Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
+  uint32_t first_stream() const { return stream_of(pid_, pid_); }
+  uint32_t stream_of(int32_t process, int32_t thread) const;
+
+ private:
+  bool next(Item& item, bool& any);
+  void give_up(Item& item);
+
+  Provider& provider_;
+  Process& process_;
+  std::map<uint32_t, const uint8_t*> chunks_;
+  std::map<uint32_t, const uint8_t*>::const_iterator chunk_;
+  const uint8_t *at_ = nullptr, *end_ = nullptr;
+  int32_t pid_ = 0, thread_ = 0;
+  uint32_t stream_ = 0;
+  uint64_t last_ = 0, key_ = 0;
+  std::unordered_map<uint64_t, uint32_t> texts_;  // among the chunk's values, by their places
+  std::deque<Item> queue_;
+  bool began_ = false, over_ = false;
+};
+
+class Provider {
+ public:
+  Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
+  ~Provider() {
+    for (const auto& [data, size] : maps_) munmap(data, size);
+  }
+  feign_status start();
+  feign_status next(size_t want, feign_sink* out);
+
+ private:
+  friend class Lane;
+  feign_status fail(const std::string& what, feign_status code = FEIGN_ERR_ARGUMENT) const {
+    return host_->fail(host_, code, what.c_str());
+  }
+  feign_status read_control(const std::string& path, feign_control& c) const;
+  feign_status read_records(const std::string& path, size_t host);
+  void align();
+  uint64_t time(uint64_t tick) const {
+    if (tick <= origin_) return 0;
+    return ns(tick - origin_);
+  }
+  feign_status read_third(const std::string& path);
+  uint64_t ns(uint64_t ticks) const {
+    return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
+  }
+  Process* started(const Process& before, Pid pid, uint64_t moment);
+  int32_t rank_of(const Process& of, int32_t pid) const;
+  uint32_t where(Process& process, int depth = 0);
+  Descriptor& descriptor(Process& process, uint32_t handle, int depth = 0);
+  uint32_t file_of(Process& process, uint32_t handle) { return descriptor(process, handle).file; }
+  uint32_t opened_by(Process& process, const feign_activity& a);
+  void shows(Lane& lane, const Call& call);
+  void in_line(Lane* lane);
+  Lane* first();
+  uint32_t op(uint32_t code) const;
+  void third(Process& process, feign_activity& a, const feign_op_info& info);
+  uint32_t handle(Process& process, uint32_t number, bool made);
+  void hints(Process& process, feign_activity& a);
+  uint32_t hint(Process& process, uint32_t handle, int depth = 0);
+  void was_started(Process& process, const feign_activity& a, bool recorded);
+  void tell_what_is_missing();
+  void tell_who_goes_on();
+  bool reaps(Lane& lane);
+  feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
+
+  const feign_host* host_;
+  Options options_;
+  feign_control control_{};
+  std::deque<Host> hosts_;  // the first: that of `feign record`
+  double ns_per_tick_ = 1;
+  uint64_t origin_ = UINT64_MAX;  // ticks: when the first process began
+  std::vector<std::pair<void*, size_t>> maps_;
+  std::map<ProcessKey, Process> processes_;
+  std::unordered_map<Pid, Process*> by_pid_;  // the latest
+  std::multimap<Pid, uint64_t> starts_;       // of programs, in ticks
+  struct Aligned {
+    const Host* host;
+    std::string how;
+    double bound;  // in ns
+  };
+  std::vector<Aligned> aligned_;
+  std::map<std::pair<ProcessKey, uint32_t>, std::unique_ptr<Lane>> lanes_;
+  // Programs that were started: how often, and how often nothing of them was recorded.
+  struct Started {
+    uint64_t count = 0, unseen = 0;
+    uint32_t stream = 0;  // of one who did
+  };
+  std::map<std::string, Started> programs_;
+  std::vector<Lane*> later_;  // those that have not begun, the next one last
+  std::vector<std::pair<uint64_t, Lane*>> heap_;
+  Names there_;
+  Account shared_;
+  uint64_t opens_ = 0;
+  std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
+  std::vector<uint32_t> ended_;                           // … of one that is, to be told
+  uint64_t ended_at_ = 0;
+  uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
+  std::vector<std::unique_ptr<OwnLayer>> third_;  // layers of third parties
+  uint32_t last_handle_ = kFirstHandle;
+  std::unordered_map<uint32_t, uint32_t> paths_;  // of their handles
+};
+
+template <typename T>
+T load(const uint8_t* from) {
+  T value;
+  memcpy(&value, from, sizeof value);
+  return value;
+}
+
+}  // namespace feign::capture
