@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file hooks of the raw folder: libraries' texts with jumps in place of their system calls, and
  * the stubs that those lead to. Its first page says of which. Made by core/record/hook_image.cc,
- * mapped by capture/hook.c. */
+ * mapped by capture/install.c. */
 #ifndef FEIGN_CAPTURE_HOOK_FORMAT_H
 #define FEIGN_CAPTURE_HOOK_FORMAT_H
 

@@ -535,7 +535,7 @@ def replay(layer):
     return "".join(out)
 
 
-# ---- capture of system calls (capture/hook.c): what is behind `put_…` is there -------------------------
+# ---- capture of system calls (capture/hook.c): what is behind `put_…` is in arguments.c ----------------
 
 def number(arg, at=None):
     """A kept number of a system call, as wide as its parameter."""

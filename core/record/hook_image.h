@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies of libraries' texts in which each system call is a jump (capture/hook.c maps them).
+// Copies of libraries' texts in which each system call is a jump (capture/install.c maps them).
 #pragma once
 
 #include <cstdint>
