@@ -1023,6 +1023,15 @@ def test_threads_that_strace_attached_to_share_descriptors():
     assert (report["mismatched"], report["skipped"]) == (0, 0) and sizes["/f"] == sizes["/g"] == 2, sizes
 
 
+def test_threads_whose_making_was_not_traced_share_descriptors():
+    """As strace -f -e trace=file,desc has them: what one of them opens, those that had begun have, too, until another closes it."""
+    once = ['openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>', 'read(7</f>, "abcde", 9) = 5', 'close(7</f>) = 0']
+    lines = [f'{pid} access("/", F_OK) = 0' for pid in (1, 2, 3)] + [f"{pid} {call}" for order in ((1, 2, 3), (3, 2, 1), (2, 2, 3)) for pid, call in zip(order, once)]
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert (report["mismatched"], report["skipped"], sizes) == (0, 0, {"/f": 5}), (report["mismatches"], sizes)
+
+
 def test_locks_of_32_bits_by_number():
     """fcntl64's F_SETLK64 is 13 there, as strace -X raw has it."""
     lock = ["openat(AT_FDCWD, \"/f\", O_RDWR|O_CREAT, 0600) = 3", "fcntl64(3, 0xd, {l_type=0x1, l_whence=0, l_start=0, l_len=10}) = 0", "fcntl64(3, 0xe, {l_type=0x2, l_whence=0, l_start=0, l_len=10}) = 0",

@@ -129,8 +129,8 @@ bool Resolve::is_another(const Description& d, uint32_t hint) {
 }
 
 // The same open file of somebody whom nobody was seen to make either: one has it from the other, or
-// both are threads of the process that strace attached to.
-Resolve::Description* Resolve::found_elsewhere(const Thread& t, int32_t fd, uint32_t hint) {
+// both are threads of one process, as they are if it was opened when this one had begun.
+Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t hint) {
   if (!is_path(tables_.strings.text(hint))) return nullptr;
   const feign_stream_info mine = tables_.streams.info(t.now);
   for (const uint32_t stream : strangers_) {
@@ -141,17 +141,34 @@ Resolve::Description* Resolve::found_elsewhere(const Thread& t, int32_t fd, uint
     const auto at = other.table->map.find(fd);
     if (at == other.table->map.end()) continue;
     Description* const d = at->second.description;
-    if (!(d->marks & FEIGN_NOT_A_FILE) && (d->path == hint || d->said == hint)) return d;
+    if ((d->marks & FEIGN_NOT_A_FILE) || (d->path != hint && d->said != hint)) continue;
+    if (d->said != 0 && d->handle > t.first_handle)
+      share(other.table, t.table);
+    else
+      install(t, fd, d, false);
+    return d;
   }
   return nullptr;
 }
 
+// All who have the table `its` have `table` from now on: of two open files, the one that was opened
+// last is known to be there.
+void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Table> its) {
+  for (const auto& [fd, mine] : its->map) {
+    Descriptor& at = table->map[fd];
+    Description* gone = mine.description;
+    if (at.description == nullptr || at.description->handle < gone->handle)
+      gone = std::exchange(at, mine).description;
+    if (gone != nullptr) release(gone, nullptr);
+  }
+  table->unclosed.insert(table->unclosed.end(), its->unclosed.begin(), its->unclosed.end());
+  for (Thread& each : threads_)
+    if (each.table == its) each.table = table;
+}
+
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
   if (t.stranger)
-    if (Description* const d = found_elsewhere(t, fd, hint); d != nullptr) {
-      install(t, fd, d, false);
-      return d;
-    }
+    if (Description* const d = found_elsewhere(t, fd, hint); d != nullptr) return d;
   constexpr int32_t kStandard = 2;  // processes inherit them from each other
   const std::string_view what = tables_.strings.text(hint);
   feign_activity device{};

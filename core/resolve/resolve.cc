@@ -218,7 +218,9 @@ const char* Resolve::apply(Record& r) {
   a.marks &= ~FEIGN_TOLD;
   constexpr size_t kMostStrangers = 256;
   if (!thread_of(recorded_stream).known && strangers_.size() < kMostStrangers) {
-    begin(recorded_stream).stranger = true;
+    Thread& stranger = begin(recorded_stream);
+    stranger.stranger = true;
+    stranger.first_handle = last_handle_;
     strangers_.push_back(recorded_stream);
   }
   begin(recorded_stream);

@@ -100,8 +100,9 @@ class Resolve {
   };
   struct Thread {
     bool known = false, ended = false;
-    bool stranger = false;  // one of strangers_
-    uint32_t now = 0;  // the stream's number: another one when the recorded id came back
+    bool stranger = false;      // one of strangers_
+    uint32_t first_handle = 0;  // … what was opened before it was seen
+    uint32_t now = 0;           // the stream's number: another one when the recorded id came back
     uint64_t last_end = 0, begun = 0, waited = 0, slept = 0;
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
     std::vector<bool> tracked;     // by depth: what the last activity there did is kept account of
@@ -139,7 +140,8 @@ class Resolve {
   void receive(const feign_activity& a, Thread& t);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
-  Description* found_elsewhere(const Thread& t, int32_t fd, uint32_t hint);
+  Description* found_elsewhere(Thread& t, int32_t fd, uint32_t hint);
+  void share(std::shared_ptr<Table> table, std::shared_ptr<Table> its);
   bool is_another(const Description& d, uint32_t hint);
   void connected(Description& d, std::string_view what);
   void fill(feign_activity& a, const Description* d);
