@@ -37,6 +37,7 @@ void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
 
 void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec) {
   ++d->refs;
+  if (guesses_makers_ && t.table->map.contains(fd)) threads_closed(t, fd);
   Descriptor& at = t.table->map[fd];
   if (at.description != nullptr) {
     if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
@@ -108,7 +109,12 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   const auto at = t.table->map.find(fd);
   if (at != t.table->map.end()) {
     Description* const d = at->second.description;
-    if (hint == 0) return d;
+    if (hint == 0 && (d->handle > t.first_handle || may_be(*d))) return d;
+    if (hint == 0) {
+      t.table->map.erase(at);
+      release(d, nullptr);
+      return found_open(t, fd, hint);
+    }
     if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE)) connected(*d, tables_.strings.text(hint));
     if (!told_ || d->path == hint || d->said == hint || !is_another(*d, hint)) return d;
   }
@@ -169,6 +175,8 @@ void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Ta
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
   if (t.stranger)
     if (Description* const d = found_elsewhere(t, fd, hint); d != nullptr) return d;
+  if (guesses_makers_)
+    if (Description* const d = threads_have(t, fd); d != nullptr) return d;
   constexpr int32_t kStandard = 2;  // processes inherit them from each other
   const std::string_view what = tables_.strings.text(hint);
   feign_activity device{};

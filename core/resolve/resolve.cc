@@ -216,6 +216,8 @@ const char* Resolve::apply(Record& r) {
   told_ = (a.marks & FEIGN_TOLD) != 0;
   opened_ = false;
   a.marks &= ~FEIGN_TOLD;
+  looks_for_makers(a, effect);
+  const bool fresh = !thread_of(recorded_stream).known || thread_of(recorded_stream).ended;
   constexpr size_t kMostStrangers = 256;
   if (!thread_of(recorded_stream).known && strangers_.size() < kMostStrangers) {
     Thread& stranger = begin(recorded_stream);
@@ -224,6 +226,10 @@ const char* Resolve::apply(Record& r) {
     strangers_.push_back(recorded_stream);
   }
   begin(recorded_stream);
+  if (guesses_makers_) {
+    if (fresh) made_by_somebody(recorded_stream, a);
+    is_last(recorded_stream);
+  }
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
   names_.links_lead_from(thread().place->root);
@@ -243,6 +249,7 @@ const char* Resolve::apply(Record& r) {
   a.stream = thread().now;
   pause(a, thread());
   a.marks |= FEIGN_RESOLVED;
+  if (guesses_makers_) last_.front().id = a.id;
   Thread& t = thread();
   if (FEIGN_DEPTH(a.marks) <= t.made_depth) t.made = 0;
   if (call == nullptr) {
@@ -503,6 +510,7 @@ const char* Resolve::apply(Record& r) {
       a.path = a.path != 0 ? absolute(t, a.handle, hint, a.path) : 0;
       a.handle = a.file = 0;
       if (!ok) return nullptr;
+      leaves_kin(t, recorded_stream);
       // exec ends the process's other threads, gives up what is shared, then closes what was so
       // marked.
       for (const uint32_t stream : std::vector<uint32_t>(t.process->threads)) {

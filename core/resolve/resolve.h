@@ -98,6 +98,15 @@ class Resolve {
   struct Process {
     std::vector<uint32_t> threads;
   };
+  struct Kin {  // who may be threads of one process
+    std::vector<uint32_t> streams;
+    bool has_threads = false;
+    bool lacks_some = false;  // they have descriptors that nothing tells (sockets, mostly)
+  };
+  struct Last {
+    uint32_t stream;
+    uint64_t id;
+  };
   struct Thread {
     bool known = false, ended = false;
     bool stranger = false;      // one of strangers_
@@ -113,6 +122,7 @@ class Resolve {
     std::shared_ptr<Place> place;
     std::shared_ptr<Memory> memory;
     std::shared_ptr<Process> process;
+    std::shared_ptr<Kin> kin;
   };
 
   // Streams, and what each call does (resolve.cc).
@@ -147,6 +157,17 @@ class Resolve {
   void fill(feign_activity& a, const Description* d);
   static std::shared_ptr<Table> copy_of(const Table& table);
   void close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended);
+
+  // Who made whom, where no call tells it (makers.cc).
+  void looks_for_makers(const feign_activity& a, Effect effect);
+  enum class Has { kNothing, kSomething, kPipe };
+  static Has has_as(const Table& table, int32_t fd);
+  void is_last(uint32_t stream);
+  void made_by_somebody(uint32_t stream, const feign_activity& first);
+  void leaves_kin(Thread& t, uint32_t stream);
+  bool may_be(const Description& d) const;
+  Description* threads_have(Thread& t, int32_t fd);
+  void threads_closed(Thread& t, int32_t fd);
 
   // Names (paths.cc).
   uint32_t absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
@@ -184,12 +205,19 @@ class Resolve {
   std::vector<std::unique_ptr<Mapping>> mappings_;
   std::vector<Mapping*> free_mappings_;
   std::unordered_map<uint32_t, Left> left_;  // by file
+  std::vector<Last> last_;                   // activities, each of another stream
   uint32_t last_handle_ = 0;
-  bool moves_seen_ = false;  // chdir or fchdir, of any process
-  bool said_guess_ = false;  // that descriptors are guessed is in the notes
-  bool found_open_ = true;   // the call at hand did not fail with EBADF
-  bool told_ = false;        // its hint is what the tracer said
-  bool opened_ = false;      // it is an open, and the tracer says what it found
+  enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };
+  uint32_t tells_descriptors_ = 0;  // such calls are in the trace
+  bool first_ = true;               // the first activity is to come
+  bool guesses_makers_ = false, said_makers_ = false;
+  bool reads_ = false, writes_ = false;  // the call at hand, with success
+  bool on_file_ = false;                 // the call at hand cannot have been on anything else
+  bool moves_seen_ = false;              // chdir or fchdir, of any process
+  bool said_guess_ = false;              // that descriptors are guessed is in the notes
+  bool found_open_ = true;               // the call at hand did not fail with EBADF
+  bool told_ = false;                    // its hint is what the tracer said
+  bool opened_ = false;                  // it is an open, and the tracer says what it found
 };
 
 }  // namespace feign

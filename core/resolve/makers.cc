@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Processes of a trace that has no calls which make them (strace -f -e trace=file,desc): who made
+// them, and which are threads of one process. Where strace -y tells what descriptors are, that is
+// not asked.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "resolve/resolve.h"
+
+namespace feign {
+
+// Whether who made it is to be guessed, of all that is seen from now on: the trace began with the
+// program, and up to now shows nobody who made anybody.
+void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
+  const bool ok = a.result >= 0;
+  if (std::exchange(first_, false)) guesses_makers_ = effect == Effect::kExec && ok;
+  switch (effect) {
+    case Effect::kFork:
+    case Effect::kVfork:
+    case Effect::kClone:
+      guesses_makers_ = false;
+      break;
+    case Effect::kClose:
+      tells_descriptors_ |= kCloses;
+      break;
+    case Effect::kDup:
+    case Effect::kDup2:
+    case Effect::kFcntl:
+    case Effect::kPipe:
+      tells_descriptors_ |= kDuplicates;
+      break;
+    default:
+      break;
+  }
+  if (told_) guesses_makers_ = false;
+  if (!guesses_makers_) return;
+  reads_ = ok && (effect == Effect::kRead || effect == Effect::kPread);
+  writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite);
+  switch (effect) {
+    case Effect::kFstat:
+    case Effect::kStatat:
+      on_file_ = ok && (S_ISREG(a.mode) || S_ISDIR(a.mode));
+      break;
+    case Effect::kSeek:
+    case Effect::kPread:
+    case Effect::kPwrite:
+    case Effect::kList:
+    case Effect::kFlush:
+    case Effect::kFtruncate:
+    case Effect::kFallocate:
+      on_file_ = ok;
+      break;
+    default:
+      on_file_ = false;
+  }
+}
+
+Resolve::Has Resolve::has_as(const Table& table, int32_t fd) {
+  const auto at = table.map.find(fd);
+  if (at == table.map.end()) return Has::kNothing;
+  const uint32_t marks = at->second.description->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED);
+  return marks == FEIGN_NOT_A_FILE ? Has::kPipe : Has::kSomething;
+}
+
+void Resolve::is_last(uint32_t stream) {
+  constexpr size_t kMost = 16;
+  if (!last_.empty() && last_.front().stream == stream) return;
+  const auto was =
+      std::find_if(last_.begin(), last_.end(), [&](const Last& l) { return l.stream == stream; });
+  if (was == last_.end()) {
+    last_.insert(last_.begin(), {stream, 0});
+    if (last_.size() > kMost) last_.pop_back();
+  } else {
+    std::rotate(last_.begin(), was, was + 1);
+  }
+}
+
+// By whoever was seen last that has what its first call is on: mostly an end of a pipe.
+void Resolve::made_by_somebody(uint32_t stream, const feign_activity& first) {
+  Thread& t = threads_[stream];
+  t.first_handle = last_handle_;
+  t.kin = std::make_shared<Kin>();
+  const feign_stream_info mine = tables_.streams.info(t.now);
+  const int32_t fd = FEIGN_FD_OF(first.handle);
+  const bool on_descriptor = first.handle != 0 && first.handle != FEIGN_CWD && fd >= 0;
+  const Last* maker = nullptr;
+  Has best = Has::kNothing;
+  for (const Last& l : last_) {
+    const Thread& it = threads_[l.stream];
+    const feign_stream_info its = tables_.streams.info(it.now);
+    if (it.ended || its.rank != mine.rank || its.host != mine.host) continue;
+    const Has has = on_descriptor ? has_as(*it.table, fd) : Has::kPipe;
+    if (maker != nullptr && has <= best) continue;
+    maker = &l;
+    best = has;
+    if (has == Has::kPipe) break;
+  }
+  if (maker != nullptr && mine.parent == 0) {
+    const Thread& it = threads_[maker->stream];
+    t.table = copy_of(*it.table);
+    t.place = std::make_shared<Place>(*it.place);
+    t.kin = it.kin;
+    if (maker->id != 0) tables_.streams.set_parent(t.now, it.now, maker->id);
+    if (!said_makers_)
+      log(FEIGN_LOG_INFO, tables_.notes.emplace_back(
+                              "the trace lacks calls that make processes: who made them, and "
+                              "has what from whom, is a guess (strace: -e "
+                              "trace=file,desc,process tells it)"));
+    said_makers_ = true;
+  }
+  std::erase_if(t.kin->streams, [&](uint32_t other) { return threads_[other].ended; });
+  t.kin->streams.push_back(stream);
+}
+
+// Whether the call at hand can be on it, which was there before whoever calls: who made whom may be
+// guessed wrong, and makers may have gone on before what they made was seen.
+bool Resolve::may_be(const Description& d) const {
+  if (!guesses_makers_ || !(reads_ || writes_)) return true;
+  const bool is_file = (d.marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) == 0;
+  return !is_file || ((d.marks & FEIGN_DIRECTORY) == 0 && (d.flags & O_PATH) == 0 &&
+                      (d.flags & O_ACCMODE) != (reads_ ? O_WRONLY : O_RDONLY));
+}
+
+// A program of its own is nobody's thread.
+void Resolve::leaves_kin(Thread& t, uint32_t stream) {
+  if (t.kin == nullptr) return;
+  std::erase(t.kin->streams, stream);
+  t.kin = std::make_shared<Kin>();
+  t.kin->streams.push_back(stream);
+}
+
+// Who uses what another one opened since it began did not inherit it: both are threads of one
+// process, unless each has opened a file by one number. If there are descriptors that nothing tells
+// it may be another one of those.
+Resolve::Description* Resolve::threads_have(Thread& t, int32_t fd) {
+  if (t.kin == nullptr || tells_descriptors_ != (kCloses | kDuplicates)) return nullptr;
+  for (const uint32_t stream : t.kin->streams) {
+    if (t.kin->lacks_some && !on_file_) break;
+    const Thread& other = threads_[stream];
+    if (other.ended || other.table == t.table) continue;
+    const auto at = other.table->map.find(fd);
+    if (at == other.table->map.end()) continue;
+    Description* const d = at->second.description;
+    const auto later = [&](const Descriptor& it) {
+      return it.description->handle > std::max(t.first_handle, other.first_handle);
+    };
+    if (!may_be(*d)) continue;
+    const auto& theirs = other.table->map;
+    if (std::any_of(t.table->map.begin(), t.table->map.end(), [&](const auto& mine) {
+          const auto its = theirs.find(mine.first);
+          return its != theirs.end() && later(mine.second) && later(its->second) &&
+                 its->second.description != mine.second.description;
+        }))
+      continue;
+    if (d->handle > t.first_handle) t.kin->has_threads = true;
+    if (t.kin->has_threads)
+      share(other.table, t.table);
+    else
+      install(t, fd, d, false);  // what it has from somebody else than was guessed
+    return d;
+  }
+  constexpr int32_t kStandard = 2;
+  if (fd > kStandard) t.kin->lacks_some = true;
+  return nullptr;
+}
+
+// A descriptor that a call returns, and that was not closed: another thread has, which had it when
+// it began.
+void Resolve::threads_closed(Thread& t, int32_t fd) {
+  if (t.kin == nullptr || tells_descriptors_ != (kCloses | kDuplicates)) return;
+  Description* const d = t.table->map[fd].description;
+  for (const uint32_t stream : t.kin->streams) {
+    const Thread& other = threads_[stream];
+    if (other.ended || other.table == t.table || d->handle > other.first_handle ||
+        other.table->map.contains(fd))
+      continue;
+    t.table->map.erase(fd);
+    release(d, nullptr);
+    return share(other.table, t.table);
+  }
+}
+
+}  // namespace feign
