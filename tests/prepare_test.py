@@ -789,6 +789,13 @@ def test_only_what_the_trace_changes_is_looked_at_again():
         assert os.path.getsize(root.at("many/3")) == 5
 
 
+def test_what_was_asked_for_as_a_directory_and_refused_is_a_file():
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/a", O_RDONLY|O_PATH) = 3', "fchdir(3) = -1 ENOTDIR (Not a directory)", 'link("/a", "/b") = 0', 'openat(AT_FDCWD, "/c", O_RDONLY) = 4',
+                          "getdents64(4, 0x7f00, 32768) = -1 ENOTDIR (Not a directory)", 'truncate("/c", 9) = 0', 'openat(AT_FDCWD, "/d", O_RDONLY|O_PATH) = 5', "fchdir(5) = 0"])
+        assert root()["mismatched"] == 0 and os.path.getsize(root.at("/c")) == 9 and os.path.isdir(root.at("/d"))
+
+
 def test_a_directory_that_moves_before_it_is_listed():
     with Tmp() as tmp:
         # "x" is known before, the rest only behind the new name: it was all below the old one.

@@ -272,6 +272,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       return;
     }
     case Effect::kList:
+      if (a.result == -ENOTDIR || a.result == -EBADF) return;
       is_directory(file);
       listed(a, file);
       return;
@@ -284,7 +285,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       attribute(a, effect, file);
       return;
     case Effect::kFchdir:
-      is_directory(file);
+      if (a.result != -ENOTDIR && a.result != -EBADF) is_directory(file);
       return;
     case Effect::kLink:
       if (a.result >= 0 && a.path2 != 0) {
