@@ -440,6 +440,19 @@ def test_a_file_without_a_name_is_used_by_its_descriptors():
                      'listxattr("/proc/self/fd/4", "user.a", 100) = 7', 'removexattr("/proc/self/fd/4", "user.a") = 0'))
 
 
+def test_a_slash_behind_a_link_that_leads_to_itself():
+    """It is gone on from by calls, too, that follow no links."""
+    calls = ['symlink("d", "/d") = 0', 'creat("/x", 0600) = 3', 'creat("/g", 0600) = 4'] + [
+        f"{call}) = -1 ELOOP (x)" for call in ('lstat("/d/", 0x7f', 'lstat("/d/.", 0x7f', 'link("/d/", "/x"', 'link("/d/", "/y"', 'readlink("/d/", 0x7f, 99', 'lchown("/d/", 0, 0',
+                                               'lgetxattr("/d/", "user.a", 0x7f, 9', 'stat("/d/", 0x7f', 'openat(AT_FDCWD, "/d/", O_RDONLY|O_NOFOLLOW', 'rename("/d/x", "/x"')]
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
+        r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
+        assert r["mismatched"] == 0 and set(tree(os.path.join(tmp, "root"))) - {".feign"} == {"d", "x", "g"}, r["mismatches"]
+
+
 def test_a_root_of_one_call_is_where_its_names_begin():
     how = "{flags=O_RDWR|O_CREAT, mode=0644, resolve=RESOLVE_IN_ROOT}, 24"
     all_as_recorded(('mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'openat(AT_FDCWD, "/w", O_RDONLY|O_DIRECTORY) = 3', 'symlink("/d", "/w/l") = 0', f'openat2(3, "../../x", {how}) = 4', 'stat("/w/x", 0x1) = 0',
