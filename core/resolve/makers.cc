@@ -18,12 +18,14 @@ namespace feign {
 void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   const bool ok = a.result >= 0;
   if (std::exchange(first_, false)) guesses_makers_ = effect == Effect::kExec && ok;
+  if (told_) guesses_makers_ = false;
+  if (!guesses_makers_) return;
   switch (effect) {
     case Effect::kFork:
     case Effect::kVfork:
     case Effect::kClone:
       guesses_makers_ = false;
-      break;
+      return;
     case Effect::kClose:
       tells_descriptors_ |= kCloses;
       break;
@@ -36,8 +38,6 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
     default:
       break;
   }
-  if (told_) guesses_makers_ = false;
-  if (!guesses_makers_) return;
   reads_ = ok && (effect == Effect::kRead || effect == Effect::kPread);
   writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite);
   switch (effect) {
