@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "mpi_errno.h"
 
 /* What Open MPI's constants stand for: addresses in its library, looked up when that is there. */
 #define KNOWN(X)                                                                         \
@@ -811,34 +812,11 @@ static int64_t sought(MPI_File file, MPI_Offset offset, int whence, int shared) 
 static uint32_t whence_of(int whence) {
   return whence == MPI_SEEK_SET ? 600 : whence == MPI_SEEK_CUR ? 602 : 604;
 }
-/* The errno that is closest to what MPI says. */
 static int64_t failed(int result) {
   int kind = MPI_ERR_OTHER;
   /* Others are none of MPI's: asking it for them would end the program. */
   if (result > 0) PMPI_Error_class(result, &kind);
-  switch (kind) {
-    case MPI_ERR_NO_SUCH_FILE:
-      return -ENOENT;
-    case MPI_ERR_FILE_EXISTS:
-      return -EEXIST;
-    case MPI_ERR_ACCESS:
-      return -EACCES;
-    case MPI_ERR_NO_SPACE:
-      return -ENOSPC;
-    case MPI_ERR_QUOTA:
-      return -EDQUOT;
-    case MPI_ERR_READ_ONLY:
-      return -EROFS;
-    case MPI_ERR_BAD_FILE:
-      return -ENAMETOOLONG;
-    case MPI_ERR_TRUNCATE:
-      return -EMSGSIZE;
-    case MPI_ERR_AMODE:
-    case MPI_ERR_ARG:
-      return -EINVAL;
-    default:
-      return -EIO;
-  }
+  return kind == MPI_SUCCESS ? -EIO : -feign_errno_of_mpi(kind);
 }
 static int64_t moved(int result, MPI_Status* status, uint64_t asked) {
   int bytes = 0;

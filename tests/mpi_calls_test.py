@@ -233,6 +233,24 @@ def test_what_mpi_refuses_made_nothing():
     assert not [name for name, o in ops.items() if name.startswith("mpi") and o["mismatched"]]
 
 
+def test_a_file_that_must_not_have_been_there_was_or_was_not():
+    """Also for ranks that share a process, each of which opens it by itself."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "exclusive")
+        for ranks, how in ((4, ()), (2, ("--map", "block")), (4, ("--layer", "posix"))):
+            with Tmp() as root:
+                report = replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
+                assert all(os.path.exists(f"{root}{made}.{i}") for i in range(5))
+                assert how[:1] == ("--layer",) or calls(report, "MPI_File_open", layer="mpiio") == [40]
+
+
+def test_what_a_file_refuses_it_refuses_again():
+    """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
+    report = breadth("forbidden")
+    assert report["ops"]["mpiio:MPI_File_set_view"]["matched"] == 12
+    assert not [name for name, o in report["ops"].items() if name.startswith("mpiio") and o["mismatched"]]
+
+
 def test_derived_datatypes_in_messages_and_views():
     report = breadth("datatypes")
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [44, 44]

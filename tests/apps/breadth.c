@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -1118,6 +1119,38 @@ static void begun(void) {
   }
 }
 
+/* Files that must not have been there. */
+static void exclusive(void) {
+  char name[4096];
+  MPI_File file, none;
+  for (int i = 0; i < 5; ++i) {
+    const int mode = MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR;
+    snprintf(name, sizeof name, "%s.%d", file_name, i);
+    CHECK(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file) == MPI_SUCCESS);
+    CHECK(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &none) != MPI_SUCCESS);
+    MPI_File_close(&file);
+  }
+}
+
+/* What files refuse: representations, places, a directory's removal. */
+static void forbidden(void) {
+  char bytes[80] = {0};
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  CHECK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "none of MPI's", MPI_INFO_NULL) != MPI_SUCCESS);
+  MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "internal", MPI_INFO_NULL);
+  MPI_File_set_view(file, 80 * rank, MPI_DOUBLE, MPI_DOUBLE, "external32", MPI_INFO_NULL);
+  MPI_File_write_all(file, bytes, 10, MPI_DOUBLE, MPI_STATUS_IGNORE);
+  CHECK(MPI_File_seek(file, -3, MPI_SEEK_SET) != MPI_SUCCESS);
+  CHECK(MPI_File_seek(file, 1, 12345) != MPI_SUCCESS);
+  MPI_File_close(&file);
+  if (rank != 0) return;
+  char name[4096];
+  snprintf(name, sizeof name, "%s.directory", file_name);
+  mkdir(name, 0700);
+  CHECK(MPI_File_delete(name, MPI_INFO_NULL) != MPI_SUCCESS);
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1164,7 +1197,9 @@ int main(int argc, char** argv) {
                 {"syncs", syncs},
                 {"cancelled", cancelled},
                 {"temporary", temporary},
-                {"begun", begun}};
+                {"begun", begun},
+                {"exclusive", exclusive},
+                {"forbidden", forbidden}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

@@ -86,7 +86,7 @@ int64_t remove_below(int root, const std::string& path) {
 // name: made again, it could succeed, and change what did not change.
 bool by_circumstance(int64_t result) {
   return result == -EIO || result == -ENOSPC || result == -EDQUOT || result == -EROFS ||
-         result == -EINVAL;
+         result == -EINVAL || result == -EOPNOTSUPP || result == -ENOMEM;
 }
 
 // The first of them makes it; ranks that looked by themselves would see it there or not.
@@ -137,7 +137,8 @@ void open_file(Stream& s) {
   const bool failed = by_circumstance(a.result);
   int fd = failed ? static_cast<int>(a.result) : 0;
   if (mode & MPI_MODE_CREATE) {
-    const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && g->apart;
+    // Each for itself, whoever comes first makes it: only that it was there before is known then.
+    const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && (g->apart || a.result == -EEXIST);
     if (!failed) fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
     if (comm != MPI_COMM_SELF) MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
@@ -231,6 +232,14 @@ bool ends_split(uint32_t op) {
 
 int whence_of(uint32_t recorded) {
   return recorded == 602 ? MPI_SEEK_CUR : recorded == 604 ? MPI_SEEK_END : MPI_SEEK_SET;
+}
+
+// How a view has its data in the file. One that the program had made (MPI_Register_datarep) is not
+// known here; one that was refused is refused again.
+std::string representation(std::string recorded, int64_t result) {
+  const bool known =
+      recorded == "native" || recorded == "internal" || recorded == "external32" || result < 0;
+  return known && !recorded.empty() ? std::move(recorded) : "native";
 }
 
 // The memory of a read or write, by its datatype where that fits.
@@ -366,7 +375,10 @@ void do_mpiio(Stream& s, uint32_t op) {
   if (op == FEIGN_MPIIO_FILE_OPEN) return open_file(s);
   if (op == FEIGN_MPIIO_FILE_DELETE) {
     if (a.path == 0) return s.skip("no path was recorded");
-    s.outcome->result = remove_below(r.root, r.text(a.path));
+    const int64_t result = remove_below(r.root, r.text(a.path));
+    // Why it cannot be removed MPI says more roughly than that.
+    const bool same = a.result < 0 && result < 0 && (a.result == -ENOENT) == (result == -ENOENT);
+    s.outcome->result = same ? a.result : result;
     return;
   }
   File file;
@@ -473,6 +485,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     case FEIGN_MPIIO_FILE_SEEK:
     case FEIGN_MPIIO_FILE_SEEK_SHARED: {
       const bool shared = op == FEIGN_MPIIO_FILE_SEEK_SHARED;
+      if (by_circumstance(a.result)) return s.emulate();
       const auto to = static_cast<MPI_Offset>(a.offset);
       const int whence = whence_of(a.flags);
       code = shared ? MPI_File_seek_shared(f, to, whence) : MPI_File_seek(f, to, whence);
@@ -491,9 +504,10 @@ void do_mpiio(Stream& s, uint32_t op) {
       const Type& filetype = s.type(s.args->type2);
       if (etype.type == MPI_DATATYPE_NULL || filetype.type == MPI_DATATYPE_NULL)
         return s.skip("its datatypes are not known");
+      const std::string format = representation(r.text(s.known(s.args->other, 0)), a.result);
       MPI_Info info = build_info(r.text(s.known(s.args->info, 0)));
       code = MPI_File_set_view(f, static_cast<MPI_Offset>(a.offset), etype.type, filetype.type,
-                               "native", info);
+                               format.c_str(), info);
       if (info != MPI_INFO_NULL) MPI_Info_free(&info);
       return s.answer(code);
     }
