@@ -818,6 +818,8 @@ static int64_t failed(int result) {
   if (result > 0) PMPI_Error_class(result, &kind);
   return kind == MPI_SUCCESS ? -EIO : -feign_errno_of_mpi(kind);
 }
+/* Of a message that is too long for its receiver it is told whose it was, too. */
+static int took(int result) { return result == MPI_SUCCESS || failed(result) == -EMSGSIZE; }
 static int64_t moved(int result, MPI_Status* status, uint64_t asked) {
   int bytes = 0;
   if (result != MPI_SUCCESS) return failed(result);
@@ -1035,6 +1037,19 @@ static void all_ended(struct ending* e, const MPI_Status* statuses) {
       e->of[i].number &= ~COMPLETED;
     }
 }
+/* Of a call that failed: those that are gone have ended, too. Whether any of these has. */
+static int gone(struct ending* e, const MPI_Request* requests, int i, const MPI_Status* status) {
+  if (i < 0 || i >= e->count || (e->of[i].number & UNKNOWN) || requests[i] != MPI_REQUEST_NULL)
+    return 0;
+  ended(e, i, status);
+  return 1;
+}
+static int all_gone(struct ending* e, const MPI_Request* requests, const MPI_Status* statuses) {
+  int any = 0;
+  for (int i = 0; i < e->count; ++i)
+    any |= gone(e, requests, i, statuses != MPI_STATUSES_IGNORE ? &statuses[i] : MPI_STATUS_IGNORE);
+  return any;
+}
 /* Of many requests only those matter that are any; and where they are looked at again and again
  * (`most`), those that are over, and as many as that. */
 static void needed(struct ending* e, int most) {
@@ -1097,7 +1112,7 @@ EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   feign_call_begin(&call);
   feign_call_waits(&call, "MPI_Wait");
   const int result = PMPI_Wait(request, status);
-  if (result == MPI_SUCCESS) ASK(ended(&e, 0, status));
+  ASK(if (result == MPI_SUCCESS) ended(&e, 0, status); else gone(&e, request, 0, status));
   put_ending(&call, OP_MPI_Wait, result, -1, -1, &e);
   return result;
 }
@@ -1108,8 +1123,10 @@ EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   feign_call_begin(&call);
   feign_call_waits(&call, "MPI_Test");
   const int result = PMPI_Test(request, flag, status);
-  if (result == MPI_SUCCESS && *flag) ASK(ended(&e, 0, status));
-  put_ending(&call, OP_MPI_Test, result, -1, result == MPI_SUCCESS && *flag, &e);
+  int over = result == MPI_SUCCESS && *flag;
+  if (over) ASK(ended(&e, 0, status));
+  if (result != MPI_SUCCESS) ASK(over = gone(&e, request, 0, status));
+  put_ending(&call, OP_MPI_Test, result, -1, over, &e);
   return result;
 }
 EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
@@ -1130,7 +1147,7 @@ EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
   feign_call_begin(&call);
   feign_call_waits(&call, "MPI_Waitall");
   const int result = PMPI_Waitall(count, requests, statuses);
-  if (result == MPI_SUCCESS) ASK(all_ended(&e, statuses));
+  ASK(if (result == MPI_SUCCESS) all_ended(&e, statuses); else all_gone(&e, requests, statuses));
   needed(&e, INT_MAX);
   put_ending(&call, OP_MPI_Waitall, result, count, -1, &e);
   return result;
@@ -1142,8 +1159,9 @@ EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status 
   feign_call_begin(&call);
   feign_call_waits(&call, "MPI_Testall");
   const int result = PMPI_Testall(count, requests, flag, statuses);
-  const int all = result == MPI_SUCCESS && *flag;
+  int all = result == MPI_SUCCESS && *flag;
   if (all) ASK(all_ended(&e, statuses));
+  if (result != MPI_SUCCESS) ASK(all = all_gone(&e, requests, statuses));
   needed(&e, INT_MAX);
   put_ending(&call, OP_MPI_Testall, result, count, all, &e);
   return result;
@@ -1157,7 +1175,8 @@ EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status
   feign_call_begin(&call);
   feign_call_waits(&call, "MPI_Waitany");
   const int result = PMPI_Waitany(count, requests, index, status);
-  if (result == MPI_SUCCESS) ASK(ended(&e, *index, status));
+  ASK(if (result == MPI_SUCCESS) ended(&e, *index, status);
+      else gone(&e, requests, *index, status));
   needed(&e, kMany);
   put_ending(&call, OP_MPI_Waitany, result, count, -1, &e);
   return result;
@@ -1172,8 +1191,9 @@ EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
   feign_call_begin(&call);
   feign_call_waits(&call, "MPI_Testany");
   const int result = PMPI_Testany(count, requests, index, flag, status);
-  const int any = result == MPI_SUCCESS && *flag;
+  int any = result == MPI_SUCCESS && *flag;
   if (any) ASK(ended(&e, *index, status));
+  if (result != MPI_SUCCESS) ASK(any = gone(&e, requests, *index, status));
   needed(&e, kMany);
   put_ending(&call, OP_MPI_Testany, result, count, any, &e);
   return result;
@@ -1187,11 +1207,12 @@ EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
     feign_call_begin(&call);                                                        \
     feign_call_waits(&call, "MPI_" #name);                                          \
     const int result = PMPI_##name(count, requests, out, indices, statuses);        \
-    const int some = result == MPI_SUCCESS && *out != MPI_UNDEFINED ? *out : 0;     \
     const int told = statuses != MPI_STATUSES_IGNORE;                               \
+    int some = result == MPI_SUCCESS && *out != MPI_UNDEFINED ? *out : 0;           \
     if (some > 0)                                                                   \
       ASK(for (int k = 0; k < some; ++k)                                            \
               ended(&e, indices[k], told ? &statuses[k] : MPI_STATUS_IGNORE));      \
+    if (result != MPI_SUCCESS) ASK(some = all_gone(&e, requests, NULL));            \
     needed(&e, kMany);                                                              \
     put_ending(&call, OP_MPI_##name, result, count,                                 \
                OP_MPI_##name == OP_MPI_Testsome ? some > 0 : -1, &e);               \

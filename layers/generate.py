@@ -769,7 +769,7 @@ def mpi_wrapper(layer, op):
     before, after, wild, puts, values = [], [], [], [], {}
     # Whose status says what a wildcard got; a probe that may find nothing has a flag.
     receives = op.does in ("receive", "send-receive", "probe")
-    got = "result == MPI_SUCCESS" + (" && *flag" if "flag" in names else "")
+    got = "result == MPI_SUCCESS && *flag" if "flag" in names else "took(result)" if receives else "result == MPI_SUCCESS"
     neighbour = op.does == "neighbours"
     in_place = "sendbuf" in names and not neighbour
     lists = [n for n in names if n.endswith("counts") and pointer[n]]

@@ -233,6 +233,14 @@ def test_what_mpi_refuses_made_nothing():
     assert not [name for name, o in ops.items() if name.startswith("mpi") and o["mismatched"]]
 
 
+def test_messages_that_are_too_long_are_received():
+    """The call that receives one fails, and has it: a replay hung, whose sender waited for who did not come."""
+    report = breadth("too-long", times=3)
+    assert calls(report, "MPI_Recv", "MPI_Irecv", "MPI_Send", "MPI_Isend", "MPI_Waitall") == [6, 36, 30, 12, 12]
+    assert report["mismatched"] == 0
+    assert len(set(re.findall(r"mpi:MPI_Recv\(.*source=(\d), tag=0\b.*= -EMSGSIZE", told("too-long")))) == 2
+
+
 def test_a_file_that_must_not_have_been_there_was_or_was_not():
     """Also for ranks that share a process, each of which opens it by itself."""
     with Tmp() as tmp:

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -37,6 +38,15 @@ struct Args {
 constexpr uint64_t kCompleted = uint64_t{1} << 62, kWildcard = uint64_t{1} << 61;
 constexpr int source_of(uint64_t entry) { return static_cast<int>(entry >> 32 & 0xFFFFFFF); }
 constexpr int tag_of(uint64_t entry) { return static_cast<int>(entry & 0xFFFFFFFF); }
+
+// Whether a call that failed did something all the same: what is too long for its receiver is
+// taken, and of those that a call waits for some have ended, whatever they came to.
+constexpr bool done_in_part(Does does, int64_t result) {
+  return does == Does::kEnd || does == Does::kEndSome ||
+         ((does == Does::kReceive || does == Does::kSendReceive) && result == -EMSGSIZE);
+}
+// Whether of the requests in its list those alone have ended of which it says so.
+constexpr bool ends_some(Does does, int64_t result) { return does == Does::kEndSome || result < 0; }
 
 // A rank or tag: -1 nobody, -2 anybody, or any tag.
 inline int number(uint64_t value) {

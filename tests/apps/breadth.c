@@ -1132,6 +1132,41 @@ static void exclusive(void) {
   }
 }
 
+/* Messages that are too long for who receives them, and too long to be sent before that. */
+static void too_long(void) {
+  enum { kLong = 1 << 20 };
+  char* bytes = malloc(kLong);
+  const int with = rank ^ 1;
+  MPI_Request requests[3];
+  MPI_Status statuses[3];
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 3; ++i) {
+    if (rank % 2 == 0) {
+      for (int tag = 0; tag < 3; ++tag) MPI_Send(bytes, kLong, MPI_BYTE, with, tag, MPI_COMM_WORLD);
+    } else {
+      CHECK(MPI_Recv(bytes, 9, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, statuses) !=
+            MPI_SUCCESS);
+      MPI_Irecv(bytes, 9, MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, requests);
+      CHECK(MPI_Wait(requests, statuses) != MPI_SUCCESS);
+      MPI_Irecv(bytes, 9, MPI_BYTE, with, 2, MPI_COMM_WORLD, requests);
+      int error = MPI_SUCCESS;
+      for (int over = 0; !over && error == MPI_SUCCESS;)
+        error = MPI_Test(requests, &over, statuses);
+      CHECK(error != MPI_SUCCESS);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Irecv(bytes, 9, MPI_BYTE, with, 3, MPI_COMM_WORLD, requests);
+    MPI_Irecv(bytes + 9, 9, MPI_BYTE, with, 4, MPI_COMM_WORLD, requests + 1);
+    MPI_Isend(bytes, 9, MPI_BYTE, with, 4, MPI_COMM_WORLD, requests + 2);
+    MPI_Send(bytes, 99, MPI_BYTE, with, 3, MPI_COMM_WORLD);
+    CHECK(MPI_Waitall(3, requests, statuses) != MPI_SUCCESS);
+    for (int k = 0; k < 3; ++k)
+      if (requests[k] != MPI_REQUEST_NULL) MPI_Wait(requests + k, statuses);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  free(bytes);
+}
+
 /* What files refuse: representations, places, a directory's removal. */
 static void forbidden(void) {
   char bytes[80] = {0};
@@ -1199,7 +1234,8 @@ int main(int argc, char** argv) {
                 {"temporary", temporary},
                 {"begun", begun},
                 {"exclusive", exclusive},
-                {"forbidden", forbidden}};
+                {"forbidden", forbidden},
+                {"too-long", too_long}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

@@ -257,7 +257,7 @@ void Depend::mpi(const feign_activity& a, Point here) {
     const uint64_t v = value(at);
     return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
   };
-  if (a.result < 0) return;
+  if (a.result < 0 && !feign::mpi::done_in_part(m.does, a.result)) return;
   const feign::mpi::Args& x = m.args;
   const int32_t rank = streams_[a.stream].rank;
   const uint64_t named = value(x.request);
@@ -320,7 +320,8 @@ void Depend::mpi(const feign_activity& a, Point here) {
     const uint64_t n = a.values[i];
     if ((n & (kWildcard | FEIGN_UNKNOWN)) == kWildcard) {
       if (++i < a.value_count) matched[n & ~(kWildcard | kCompleted)] = a.values[i];
-    } else if (!(n & FEIGN_UNKNOWN) && (m.does != Does::kEndSome || n & kCompleted)) {
+    } else if (!(n & FEIGN_UNKNOWN) &&
+               (!feign::mpi::ends_some(m.does, a.result) || n & kCompleted)) {
       numbers.push_back(n & ~kCompleted);
     }
   }

@@ -80,7 +80,8 @@ void Depend::ends(uint64_t request) {
 
 void Depend::threads(const feign_activity& a) {
   const Message& m = message_of(a.op);
-  if (a.result < 0 || streams_[a.stream].rank < 0) return;
+  if (streams_[a.stream].rank < 0) return;
+  if (a.result < 0 && !feign::mpi::done_in_part(m.does, a.result)) return;
   const feign::mpi::Args& x = m.args;
   const auto value = [&](uint8_t at) {
     return at < a.value_count ? a.values[at] : uint64_t{FEIGN_UNKNOWN};
@@ -96,7 +97,7 @@ void Depend::threads(const feign_activity& a) {
     for (uint32_t i = x.list; x.list != kAbsent && i < a.value_count; ++i) {
       const uint64_t n = a.values[i];
       if ((n & (kWildcard | FEIGN_UNKNOWN)) == kWildcard) break;
-      if (!(n & FEIGN_UNKNOWN) && (m.does != Does::kEndSome || n & kCompleted))
+      if (!(n & FEIGN_UNKNOWN) && (!feign::mpi::ends_some(m.does, a.result) || n & kCompleted))
         ends(n & ~kCompleted);
     }
     return;

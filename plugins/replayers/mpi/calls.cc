@@ -252,6 +252,13 @@ void wait_for(Stream& s, std::span<const uint64_t> numbers) {
     }
   }
   if (list.empty()) return s.emulate();
+  if (s.a->result < 0) {
+    // Open MPI's MPI_Waitall may wait for ever where one of them fails while other threads wait.
+    int code = MPI_SUCCESS;
+    for (MPI_Request& q : list)
+      if (const int one = MPI_Wait(&q, MPI_STATUS_IGNORE); one != MPI_SUCCESS) code = one;
+    return s.answer(code);
+  }
   s.answer(list.size() == 1
                ? MPI_Wait(list.data(), MPI_STATUS_IGNORE)
                : MPI_Waitall(static_cast<int>(list.size()), list.data(), MPI_STATUSES_IGNORE));
@@ -329,6 +336,7 @@ void start(Stream& s, const std::vector<uint64_t>& numbers) {
 void request(Stream& s, uint32_t op) {
   const uint64_t one = s.value(s.args->request);
   const uint64_t flag = s.value(s.args->flag);
+  if (s.a->result < 0 && s.args->request == kAbsent) return wait_for(s, listed(s, true));
   switch (op) {
     case FEIGN_MPI_WAIT:
       return wait_for(s, {&one, 1});
@@ -477,11 +485,9 @@ void remember(Stream& s, MPI_Request request, bool persistent, bool stand_in,
   o.add(n) = {request, persistent, stand_in, false, std::move(kept)};
 }
 
-void do_mpi(Stream& s, uint32_t op) {
-  // What failed then was not done; and whoever waited for it then does not wait for it now.
-  if (s.a->result < 0) return s.emulate();
+namespace {
+void make(Stream& s, uint32_t op, Does does) {
   const bool none = s.r->options.comm == kNone;
-  const Does does = mpi_does(op);
   if (none && does != Does::kStart && does != Does::kEnd && does != Does::kEndSome &&
       does != Does::kRequest && does != Does::kMakeType)
     return stand_in(s);
@@ -526,6 +532,18 @@ void do_mpi(Stream& s, uint32_t op) {
   }
   if (op == FEIGN_MPI_BUFFER_DETACH) return wait_for_buffered(s);
   s.emulate();
+}
+}  // namespace
+
+void do_mpi(Stream& s, uint32_t op) {
+  const Does does = mpi_does(op);
+  const int64_t recorded = s.a->result;
+  if (recorded >= 0) return make(s, op, does);
+  // What failed then was not done; and whoever waited for it then does not wait for it now.
+  if (!done_in_part(does, recorded)) return s.emulate();
+  make(s, op, does);
+  // One request says what is wrong, several say that something is; and what is empty always fits.
+  if (s.outcome->result < 0 || s.r->options.comm == kOrder) s.outcome->result = recorded;
 }
 
 }  // namespace feign::mpi

@@ -491,7 +491,8 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   auto& s = *static_cast<Stream*>(stream);
   s.a = a;
   s.outcome = outcome;
-  if (const Ready* const ready = s.find_ready(*a); ready != nullptr) {
+  const Ready* const ready = a->result >= 0 ? s.find_ready(*a) : nullptr;
+  if (ready != nullptr) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int status = ready->call(&request);
     s.args = ready->begins();
