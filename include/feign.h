@@ -517,7 +517,12 @@ typedef struct feign_run {
   /** 1: nobody asks for the pauses between calls, so that a provider need not find out what of them was
    *  the tracer's own (feign_activity.compute_ns). */
   uint32_t no_pauses;
+  /** Memory that the processes of this run on this host have in common, FEIGN_RUN_COMMON bytes,
+   * zeroed before the first create(); NULL: there is none. It is replayer posix's, whose processes
+   * tell each other which names of directories have changed. */
+  void* common;
 } feign_run;
+#define FEIGN_RUN_COMMON 65536u
 
 /**
  * What this process is about to replay: host->extension(host, "feign.plan/1"), a `const feign_plan *`,

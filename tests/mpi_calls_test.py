@@ -241,6 +241,16 @@ def test_messages_that_are_too_long_are_received():
     assert len(set(re.findall(r"mpi:MPI_Recv\(.*source=(\d), tag=0\b.*= -EMSGSIZE", told("too-long")))) == 2
 
 
+def test_a_directory_is_the_one_that_another_rank_made_of_its_name():
+    """Ranks have directories open by their names: they know when others remove, rename or make one."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "in-directories")
+        for ranks, how in ((4, ()), (2, ("--map", "block")), (4, ("--layer", "posix"))):
+            with Tmp() as root:
+                replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
+                assert sorted(os.listdir(f"{root}{made}.directory")) == sorted(os.listdir(f"{root}{made}.old")) == list("0123")
+
+
 def test_a_file_that_must_not_have_been_there_was_or_was_not():
     """Also for ranks that share a process, each of which opens it by itself."""
     with Tmp() as tmp:

@@ -40,7 +40,7 @@ PluginSpec depend_for(const Line& line, bool several);
 
 // What host->extension answers.
 struct Extensions {
-  feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0, 0, 0, 0};
+  feign_run run{sizeof(feign_run), -1, nullptr, 0, 0, nullptr, 0, 1, nullptr, 0, 0, 0, 0, nullptr};
   // For our own plug-in of the native format, which is of the same build.
   std::vector<Needed> needed;
   Tables* tables = nullptr;

@@ -588,9 +588,11 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     return {};
   };
   if (auto done = together(share_out()); !done) return std::move(done.error());
-  if (ranks)
+  if (ranks) {
     if (auto done = together(ranks->link(*plan, mine, map.by_stream, tables)); !done)
       return std::move(done.error());
+    extensions.run.common = ranks->common();
+  }
   if (ranks && options.replay.order == Order::kStream) {
     if (!has_messages(totals, tables))
       report.notes.push_back(

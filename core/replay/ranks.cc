@@ -307,11 +307,13 @@ Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
   for (uint32_t s = 1; s < streams_; ++s) near_[s] = near_ranks_[rank_of[s]];
   if (!FEIGN_HAS(&api_, share) || api_.share == nullptr) return {};
   const size_t stops = size_ * sizeof(Stop);
+  const size_t uptos = streams_ * sizeof(Upto);
   auto* memory = static_cast<char*>(
-      api_.share(instance_->self(), stops + streams_ * sizeof(Upto) + alignof(Stop)));
+      api_.share(instance_->self(), stops + uptos + FEIGN_RUN_COMMON + alignof(Stop)));
   if (memory == nullptr) return {};
   memory += -reinterpret_cast<uintptr_t>(memory) % alignof(Stop);
   upto_ = reinterpret_cast<Upto*>(memory + stops);
+  common_ = memory + stops + uptos;
   if (std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h == hosts_[0]; }))
     stops_ = reinterpret_cast<Stop*>(memory);
   return {};

@@ -70,6 +70,8 @@ class Ranks {
   Result<void> link(const std::shared_ptr<const NativeReader>& plan,
                     const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of,
                     const Tables& tables);
+  // feign_run.common, once they are linked; may be null. [main]
+  void* common() const { return common_; }
   // Whether an activity of the stream is of MPI's layers.
   bool calls_mpi(uint32_t stream) const { return calls_mpi_[stream] != 0; }
   // Whether several threads of a recorded rank call MPI, and nothing orders them.
@@ -109,6 +111,7 @@ class Ranks {
   };
   Upto* upto_ = nullptr;             // by stream; null: there is no such memory
   Stop* stops_ = nullptr;            // by rank; null, too, if there are several hosts
+  void* common_ = nullptr;
   std::vector<uint8_t> near_;        // by stream: its rank is of this host
   std::vector<uint8_t> near_ranks_;  // by rank
   std::vector<uint8_t> calls_mpi_;   // by stream

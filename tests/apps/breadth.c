@@ -1132,6 +1132,35 @@ static void exclusive(void) {
   }
 }
 
+/* Directories that one rank makes, renames and removes, and all work in. */
+static void in_directories(void) {
+  char name[4096], old[4096], file[8192];
+  snprintf(name, sizeof name, "%s.directory", file_name);
+  snprintf(old, sizeof old, "%s.old", file_name);
+  for (int i = 0; i < 6; ++i) {
+    snprintf(file, sizeof file, "%s/%d", name, rank);
+    CHECK(open(file, O_WRONLY | O_CREAT | O_EXCL, 0600) < 0); /* there is none yet */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == i % size) CHECK(mkdir(name, 0700) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    CHECK(fd >= 0 && close(fd) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == (i + 1) % size) CHECK(rename(name, old) == 0 && mkdir(name, 0700) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    fd = open(file, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    CHECK(fd >= 0 && close(fd) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (i == 5) break;
+    CHECK(unlink(file) == 0);
+    snprintf(file, sizeof file, "%s/%d", old, rank);
+    CHECK(unlink(file) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == (i + 2) % size) CHECK(rmdir(name) == 0 && rmdir(old) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 /* Messages that are too long for who receives them, and too long to be sent before that. */
 static void too_long(void) {
   enum { kLong = 1 << 20 };
@@ -1235,7 +1264,8 @@ int main(int argc, char** argv) {
                 {"begun", begun},
                 {"exclusive", exclusive},
                 {"forbidden", forbidden},
-                {"too-long", too_long}};
+                {"too-long", too_long},
+                {"in-directories", in_directories}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
   MPI_Finalize();

@@ -208,13 +208,14 @@ struct Context {
   }
   // A directory or link has this name no longer; `below`: but another one, and all in it, too.
   void name_changed(uint32_t path, const Where& where, bool below) {
-    r->names.changes.add(where.plain ? text(path) : "", below);
+    r->names.changed(where.plain ? text(path) : "", below);
     made();
   }
-  void made() { r->names.made.fetch_add(1, std::memory_order_acq_rel); }
+  void made() { r->names.common->made.fetch_add(1, std::memory_order_acq_rel); }
   // A call made this name, if it went well. (By a new link, other names are there, too.)
   int64_t made(uint32_t path, int64_t result) {
-    if (result >= 0 && r->names.missing.any() && r->names.missing.may_have(text(path))) made();
+    const feign::Missing& missing = r->names.common->missing;
+    if (result >= 0 && missing.any() && missing.may_have(text(path))) made();
     return result;
   }
 

@@ -59,6 +59,15 @@ class Missing {
   std::atomic<bool> any_{false};
 };
 
+// What all processes of a replay on one host have in common (feign_run.common), or what one has
+// that is alone: zeros in the beginning.
+struct Common {
+  Missing missing;
+  std::atomic<uint64_t> made;     // grows when a name that was missing may be there
+  std::atomic<uint64_t> changes;  // of all processes
+};
+static_assert(sizeof(Common) <= FEIGN_RUN_COMMON && std::atomic<uint64_t>::is_always_lock_free);
+
 // The names of directories and links that calls changed, so that each thread closes what it has
 // open by them. [any thread]
 class Changes {
@@ -95,8 +104,25 @@ class Changes {
 // What threads tell each other of names.
 struct Names {
   Changes changes;
-  Missing missing;
-  std::atomic<uint64_t> made{1};  // grows when one that was missing may be there
+  Common own{};
+  Common* common = &own;
+  void changed(std::string_view path, bool below) {
+    changes.add(path, below);
+    if (common == &own) return;
+    mine_.fetch_add(1, std::memory_order_acq_rel);
+    common->changes.fetch_add(1, std::memory_order_acq_rel);
+  }
+  // How many changes are other processes', which do not say what they changed. (Or one less, for a
+  // moment.)
+  uint64_t foreign() const {
+    if (common == &own) [[likely]]
+      return 0;
+    const uint64_t all = common->changes.load(std::memory_order_acquire);
+    return all - mine_.load(std::memory_order_acquire);
+  }
+
+ private:
+  std::atomic<uint64_t> mine_{0};
 };
 
 // The directories that a thread has open, by the path strings that lie in them.
@@ -107,8 +133,8 @@ class Directories {
     --users_;
   }
   Where find(const feign_host* host, int root, uint32_t path, Names& names, const void* owner) {
-    of(names.changes, owner);
-    if (const uint64_t made = names.made.load(std::memory_order_acquire); made != made_) {
+    of(names, owner);
+    if (const uint64_t made = names.common->made.load(std::memory_order_acquire); made != made_) {
       for (const uint32_t one : without_) places_[one] = {};
       without_.clear();
       missing_.clear();
@@ -136,7 +162,7 @@ class Directories {
       // What is missing is so under its own name: behind a link, who makes it may call it
       // otherwise.
       if (opened.fd == -ENOENT && opened.plain && missing_.size() < 10'000) {
-        names.missing.add(above);
+        names.common->missing.add(above);
         missing_.emplace(above);
         return is_missing(path);
       }
@@ -154,7 +180,7 @@ class Directories {
   // (FEIGN_NAMED_BY). What comes of it, the call itself will find.
   void look_up(std::string_view path, uint32_t components, int root, Names& names,
                const void* owner) {
-    of(names.changes, owner);
+    of(names, owner);
     const std::string_view above = path.substr(0, path.rfind('/'));
     std::string_view from = components < FEIGN_NAMED_WHOLE ? above : "";
     for (uint32_t i = 1; i < components && !from.empty(); ++i)
@@ -183,10 +209,13 @@ class Directories {
     bool plain;  // as Where's, whether it could be opened or not
   };
   Where at(uint32_t dir, const char* name) const { return {dirs_[dir].fd, name, dirs_[dir].plain}; }
-  void of(Changes& changes, const void* owner) {
-    if (changes.count() == seen_ && owner == owner_) [[likely]]
+  void of(Names& names, const void* owner) {
+    Changes& changes = names.changes;
+    const uint64_t foreign = names.foreign();
+    if (changes.count() == seen_ && foreign == foreign_ && owner == owner_) [[likely]]
       return;
-    if (owner != owner_ ||
+    const bool others = std::exchange(foreign_, foreign) != foreign;
+    if (owner != owner_ || others ||
         !changes.since(seen_, seen_, [this](const Changes::Change& c) { forget(c); })) {
       clear();
       seen_ = changes.count();
@@ -290,7 +319,7 @@ class Directories {
   std::unordered_set<std::string, Hash, std::equal_to<>>
       missing_;                                 // directories that are not there
   std::vector<uint32_t> without_;               // paths of places_ that have none
-  uint64_t seen_ = 0, made_ = 0, emptied_ = 0;  // seen_: changes
+  uint64_t seen_ = 0, foreign_ = 0, made_ = 0, emptied_ = 0;  // seen_: changes
   const void* owner_ = nullptr;
 };
 

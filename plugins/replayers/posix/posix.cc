@@ -115,6 +115,8 @@ feign_status create(const feign_host* host, const void* options, void** self) no
         (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
             .c_str());
   r->root = run->root_fd;
+  if (FEIGN_HAS(run, common) && run->common != nullptr)
+    r->names.common = static_cast<feign::Common*>(run->common);
   struct statfs fs {};
   if (::fstatfs(r->root, &fs) != 0) fs = {};
   r->asks_again = r->options.lookup == kLookupNamed ||
