@@ -19,7 +19,7 @@ RESULTS = {"bytes": "EXACT", "zero": "EXACT", "position": "EXACT", "number": "EX
            "fd": "SUCCESS", "pid": "SUCCESS", "any": "SUCCESS"}
 # What a call does about other ranks (layers/mpi.h), as enum Does has it (core/trace/does.h).
 DOES = """nothing begin send receive send-receive keep-send keep-receive probe start end end-some request meet from-root to-root
-upwards neighbours make-comm make-window meet-window window make-type""".split()
+upwards neighbours make-comm make-window meet-window window make-type init finalize""".split()
 # role: (C++ Role, feign_arg_type, feign_slot)
 ROLES = {
     "-": ("kSkip", "NUMBER", "NONE"), "fd": ("kFd", "FD", "HANDLE"), "fd2": ("kFd2", "FD", "HANDLE2"),

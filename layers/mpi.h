@@ -43,6 +43,7 @@
  *   make-comm, make-window        as meet; and a communicator or window is made
  *   meet-window, window           as meet, of a window's ranks; another call on a window
  *   make-type                     makes a datatype ready to be used
+ *   init, finalize                all ranks come to it; a replayer's MPI is there before a replay, and after it
  *   nothing                       none of this
  *
  * A number that the trace does not tell is FEIGN_UNKNOWN, a text 0. The result is 0 or -errno. Calls
@@ -381,7 +382,7 @@ int MPI_Exscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datat
 //@ args size=length - datatype rank value text text
 int MPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win);
 
-//@ op 82 MPI_Finalize kind=process result=zero
+//@ op 82 MPI_Finalize kind=process does=finalize result=zero
 int MPI_Finalize(void);
 
 //@ op 83 MPI_Finalized kind=process result=zero
@@ -634,11 +635,11 @@ int MPI_Info_get_valuelen(MPI_Info info, const char *key, int *valuelen, int *fl
 //@ args text text text
 int MPI_Info_set(MPI_Info info, const char *key, const char *value);
 
-//@ op 144 MPI_Init kind=process result=zero
+//@ op 144 MPI_Init kind=process does=init result=zero
 //@ args - -
 int MPI_Init(int *argc, char ***argv);
 
-//@ op 145 MPI_Init_thread kind=process result=zero
+//@ op 145 MPI_Init_thread kind=process does=init result=zero
 //@ args - - value -
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided);
 

@@ -344,9 +344,9 @@ TEST(Path, WhoWentByALinkBeforeItWasToldComesBeforeWhatThatMakes) {
 
   Call readlink = on_path(2, "readlink", "/l", 2, 8);
   readlink.path2 = "/d";
-  const Ran told({on_path(1, "stat", "/l/f", -ENOENT), readlink,
-                  open_call(2, 1, 7, "/d/f", O_CREAT, true)},
-                 only("path"));
+  const Ran told(
+      {on_path(1, "stat", "/l/f", -ENOENT), readlink, open_call(2, 1, 7, "/d/f", O_CREAT, true)},
+      only("path"));
   EXPECT_TRUE(told.ordered(0, 2));
 }
 TEST(Path, AnotherNameOfTheSameFileIsOrderedByTheFile) {
@@ -811,21 +811,64 @@ TEST(Others, RanksThatAreApartWaitForNoOther) {
   streams[3].rank = -1;  // a shell above rank 3
   streams[4].rank = 3;
   streams[4].parent = 4;
-  std::vector<Call> calls = {on_path(1, "mkdir", "/c"), on_path(2, "stat", "/c"),
-                             on_path(3, "stat", "/c"),  on_path(5, "mkdir", "/d"),
-                             on_path(4, "stat", "/d"),  on_path(4, "stat", "/c")};
-  calls[1].depends = {{1, 0, 1 << 16}};
+  std::vector<Call> calls = {mpi(1, "MPI_Barrier", {kWorld}), mpi(2, "MPI_Barrier", {kWorld}),
+                             mpi(5, "MPI_Barrier", {kWorld}), on_path(1, "mkdir", "/c"),
+                             on_path(2, "stat", "/c"),        on_path(3, "stat", "/c"),
+                             on_path(5, "mkdir", "/d"),       on_path(4, "stat", "/d"),
+                             on_path(4, "stat", "/c")};
+  calls[4].depends = {{1, 0, 4 << 16}};
   Options options = only("path+recorded");
 
   const Ran together(calls, options, 64, streams);
-  EXPECT_EQ(together.of(2), (Edges{{0, "path"}}));
-  EXPECT_EQ(together.of(5), (Edges{{0, "path"}}));
+  EXPECT_EQ(together.of(5), (Edges{{3, "path"}}));
+  EXPECT_EQ(together.of(8), (Edges{{3, "path"}}));
   options.emplace_back("ranks", "apart");
   const Ran apart(calls, options, 64, streams);
-  EXPECT_EQ(apart.of(1), (Edges{{0, "recorded"}}));
-  EXPECT_EQ(apart.of(2), (Edges{{0, "path"}}));
-  EXPECT_EQ(apart.of(4), (Edges{{3, "path"}}));
-  EXPECT_EQ(apart.of(5), Edges{});
+  EXPECT_EQ(apart.of(4), (Edges{{3, "recorded"}}));
+  EXPECT_EQ(apart.of(5), (Edges{{3, "path"}}));
+  EXPECT_EQ(apart.of(7), (Edges{{6, "path"}}));
+  EXPECT_EQ(apart.of(8), Edges{});
+}
+// Nobody can wait for a message there.
+TEST(Others, RanksThatAreApartHaveTheirOrderBeforeTheirMessagesAndAfterAllOfThem) {
+  const auto in_call = [](Call c) {
+    c.marks = 1u << 24;
+    return c;
+  };
+  const auto whole = [](uint32_t stream, const char* op) {
+    Call c = mpi(stream, op, {});
+    c.duration_ns = 5000;
+    return c;
+  };
+  const std::vector<Call> calls = {
+      on_path(1, "mkdir", "/a"),
+      whole(1, "MPI_Init"),
+      in_call(on_path(1, "mkdir", "/b")),
+      whole(2, "MPI_Init"),
+      in_call(on_path(2, "stat", "/a")),
+      in_call(on_path(2, "stat", "/b")),
+      mpi(1, "MPI_Barrier", {kWorld}),
+      on_path(1, "mkdir", "/c"),
+      mpi(2, "MPI_Barrier", {kWorld}),
+      on_path(2, "stat", "/c"),  // may be made while 1 waits for a message of 2
+      on_path(2, "rmdir", "/b"),
+      whole(1, "MPI_Finalize"),
+      in_call(on_path(1, "stat", "/b")),  // 2 may still call MPI
+      whole(2, "MPI_Finalize"),
+      in_call(on_path(1, "rmdir", "/b")),
+      in_call(on_path(2, "stat", "/c"))};
+  Options options = only("path");
+  options.emplace_back("ranks", "apart");
+
+  const Ran r(calls, options, 64, two_ranks());
+
+  EXPECT_EQ(r.of(4), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(5), (Edges{{2, "path"}}));
+  EXPECT_EQ(r.of(9), Edges{});
+  EXPECT_EQ(r.of(10), Edges{});
+  EXPECT_EQ(r.of(12), Edges{});
+  EXPECT_EQ(r.of(14), (Edges{{10, "path"}}));
+  EXPECT_EQ(r.of(15), (Edges{{7, "path"}}));
 }
 TEST(Others, WhatLiesInCollectiveCallsOnFilesComesInItsOrderOnceBothHaveComeThere) {
   const auto mpiio = [](uint32_t stream, const char* op, std::vector<uint64_t> values) {

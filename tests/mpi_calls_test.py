@@ -25,7 +25,7 @@ def breadth(part, *options, times=2):
         for _ in range(times):
             with Tmp() as root:
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *options)
-                skipped = [name for name, o in report["ops"].items() if name.startswith("mpi") and o["skipped"]]
+                skipped = [name for name, o in report["ops"].items() if name.startswith("mpi") and o["skipped"] and name not in ("mpi:MPI_Init", "mpi:MPI_Finalize")]
                 assert not skipped, skipped
                 if os.path.exists(made):
                     assert os.path.getsize(root + made) == os.path.getsize(made)

@@ -30,6 +30,8 @@ enum class Does : uint8_t {
   kMeetWindow,
   kWindow,
   kMakeType,
+  kInit,
+  kFinalize,
 };
 
 }  // namespace feign

@@ -82,7 +82,10 @@ void Depend::in_mpi(const feign_activity& a) {
   if (on(kMpi) || (!mpi && (s.inside.empty() || s.inside.back().end == 0))) return;
   if (s.inside.size() == kMostInside) s.inside.erase(s.inside.begin(), s.inside.end() - 8);
   Inside& in = s.inside.emplace_back(Inside{a.id, mpi ? a.start_ns + a.duration_ns : 0, a.id});
-  if (mpi && options_.io == kIoOrder) file_meets(a, in);
+  if (!mpi) return;
+  const feign::Does does = message_of(a.op).does;
+  if (does == feign::Does::kInit || does == feign::Does::kFinalize) in.end = 0;
+  if (options_.io == kIoOrder) file_meets(a, in);
 }
 
 // A call of MPI-IO is not made: all ranks come to it, if it is a collective one, then what lies in
@@ -99,6 +102,39 @@ void Depend::file_meets(const feign_activity& a, Inside& in) {
   in.comm = comm;
   in.number = comm_of(comm).next[streams_[a.stream].rank]++;
   in.end = a.start_ns + a.duration_ns;
+}
+
+// Of ranks that are apart: which of them are in MPI, and since when others may keep them waiting.
+void Depend::ranks(const feign_activity& a) {
+  const Message& m = message_of(a.op);
+  const int32_t number = streams_[a.stream].rank;
+  switch (m.does) {
+    case feign::Does::kNothing:
+    case feign::Does::kMakeType:
+      if (!m.file) return;
+      break;
+    case feign::Does::kInit:
+      if (in_mpi_ == 0) ranks_.clear();  // what they did before is over
+      break;
+    case feign::Does::kFinalize:
+      if (std::exchange(ranks_[number].in_mpi, false)) --in_mpi_;
+      return;
+    default:
+      break;
+  }
+  Rank& rank = ranks_[number];
+  if (!std::exchange(rank.in_mpi, true)) ++in_mpi_;
+  if (m.does != feign::Does::kInit) rank.meets = std::min(rank.meets, a.id);
+}
+
+// Whether whatever comes after that can wait for it, though it is another rank's: nobody has to
+// call MPI before it is made, or nobody will after it.
+bool Depend::waits_for_no_message(Point p) const {
+  if (in_mpi_ == 0) return true;
+  const int32_t unit = unit_of(p.stream);
+  return std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& r) {
+    return (unit >= 0 && r.first != unit) || p.id < r.second.meets;
+  });
 }
 
 void Depend::begins_to_help(uint32_t stream, Point fork) {
@@ -195,6 +231,7 @@ void Depend::activity(feign_activity& a) {
   const Point here = {a.stream, clocks_.last(a.stream)};
   clocks_.begin(me_);
   Stream& s = stream_of(a.stream);
+  if (apart_ && effects_[a.op].mpi) ranks(a);
   for (const auto& [p, rule] : s.owed) after(p, rule);
   s.owed.clear();
   if (a.marks & FEIGN_DEPENDS) {
@@ -356,8 +393,9 @@ constexpr feign_option kOptions[] = {
     {"reduce", FEIGN_OPT_BOOL, offsetof(Options, reduce), "yes", nullptr, 0, 0,
      "Leave out what follows from other dependencies and the order within streams."},
     {"ranks", FEIGN_OPT_ENUM, offsetof(Options, ranks), "together", kRanks, 0, 0,
-     "Apart: MPI's calls are made, and order the ranks; no dependencies between them, but for "
-     "recorded and explicit ones, and those that io=order has."},
+     "Apart: MPI's calls are made, and order the ranks; no dependencies between them, but on what "
+     "they do before their first message and after all have come to MPI_Finalize, for recorded and "
+     "explicit ones, and those that io=order has."},
     {"io", FEIGN_OPT_ENUM, offsetof(Options, io), "real", kIos, 0, 0,
      "What replayer mpi has. Order: what lies in a collective call of MPI-IO is made after all "
      "ranks have come to that, and comes before what it came before on any of them."},

@@ -285,7 +285,9 @@ class Depend {
 
   // ---- edges of the activity at hand
   void after(Point p, Rule rule) {
-    if (apart_ && rule <= kThreads && unit_of(p.stream) != unit_of(me_.stream)) p = met(p);
+    if (apart_ && rule <= kThreads && unit_of(p.stream) != unit_of(me_.stream) &&
+        !waits_for_no_message(p))
+      p = met(p);
     after(p, kRuleNames[rule]);
   }
   void after(Point p, const char* rule);
@@ -317,6 +319,8 @@ class Depend {
   Stream& stream_of(uint32_t number);
   void activity(feign_activity& a);
   void in_mpi(const feign_activity& a);
+  void ranks(const feign_activity& a);
+  bool waits_for_no_message(Point p) const;
   void file_meets(const feign_activity& a, Inside& in);
   void begins_to_help(uint32_t stream, Point fork);
   void helpers(const feign_activity& a);
@@ -376,6 +380,12 @@ class Depend {
   Options options_;
   uint32_t rules_ = 0;
   bool apart_ = false;
+  struct Rank {
+    bool in_mpi = false;          // between MPI_Init and MPI_Finalize
+    uint64_t meets = UINT64_MAX;  // id of its first call that waits for others, or others for it
+  };
+  std::unordered_map<int32_t, Rank> ranks_;  // that have called MPI
+  uint32_t in_mpi_ = 0;                      // of those
   // What calls do, of every layer, and the sign that records are the host's own: then the trace's
   // dependencies can be seen.
   const feign::Tables* tables_ = nullptr;

@@ -526,6 +526,9 @@ void make(Stream& s, uint32_t op, Does does) {
     case Does::kMeetWindow:
     case Does::kWindow:
       return window(s, op, does);
+    case Does::kInit:
+    case Does::kFinalize:  // what lies in it is made
+      return s.skip("the replay's own MPI begins before it and ends after it");
     case Does::kNothing:
     case Does::kBegin:
       break;

@@ -68,6 +68,7 @@ struct Replayer {
   int root = -1;
   bool asks_again = false;  // names are looked up for each call, as far as the program named them
   bool alone = false;       // one thread does it all, and nothing else does any
+  bool several = false;     // processes replay; each has what its own ranks opened
   bool in_memory = false;   // the root's file system: nothing there has to be fetched
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
@@ -171,7 +172,8 @@ struct Context {
   // Without the hints that this file system does not know (tmpfs: RWF_NOWAIT).
   int64_t vectors2(const feign_activity& a, int fd, char* memory,
                    ssize_t (*call)(int, const iovec*, int, off64_t, int)) {
-    constexpr uint32_t kAtomic = 64, kDontCache = 128, kNoSignal = 256;  // younger than some headers
+    constexpr uint32_t kAtomic = 64, kDontCache = 128,
+                       kNoSignal = 256;  // younger than some headers
     constexpr uint32_t kHints = RWF_NOWAIT | RWF_HIPRI | kAtomic | kDontCache | kNoSignal;
     const auto with = [&](uint32_t flags) {
       return checked(call(fd, iov(a, memory), iov_count(a), offset2(a), static_cast<int>(flags)));
@@ -276,6 +278,8 @@ struct Context {
     if (r->locks.any())
       r->locks.closes(process, a.file, a.handle, further < 0 && (a.marks & FEIGN_LAST) != 0);
     if (further >= 0) return checked(::close(further));
+    if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
+      return skip("opened by another rank");
     if (a.marks & FEIGN_LAST) return checked(r->descriptors.close(a.handle));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
@@ -1146,8 +1150,8 @@ struct Context {
     return result == -EISDIR ? unlink(a, AT_REMOVEDIR) : result;
   }
 
-  // Process structure is the streams' here; what it closed is closed, what it unmapped is gone. What
-  // libc flushes as a process ends, the trace has.
+  // Process structure is the streams' here; what it closed is closed, what it unmapped is gone.
+  // What libc flushes as a process ends, the trace has.
   int64_t ends(const feign_activity& a) {
     if (a.op == FEIGN_POSIX_EXIT_GROUP && r->locks.any()) r->locks.ends(process);
     for (uint32_t i = 0; i < a.value_count; ++i) {

@@ -123,6 +123,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
                   (r->options.lookup == kLookupAuto && may_forget_names(fs));
   r->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
   r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
+  r->several = run->ranks > 1;
   r->room.limit(*run);
   r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->room.most() / 64);
   r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
