@@ -590,6 +590,51 @@ def test_checkpoint_with_a_barrier_after_each_write():
     assert report["ops"]["mpiio:MPI_File_write_at"]["matched"] == 40 and report["ops"]["mpi:MPI_Barrier"]["replayed"] == 40
 
 
+FINDS = r"""
+#include <mpi.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    usleep(50000);
+    mkdir("there", 0700);
+  } else {
+    while (access("there", F_OK) != 0) usleep(500);
+    close(open("there/f", O_WRONLY | O_CREAT, 0600));
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_ranks_that_find_each_other_by_name_are_ordered_if_asked_for():
+    launch = command(2)[:-1]
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    with Tmp() as tmp:
+        program, trace, there = (os.path.join(tmp, n) for n in ("finds", "t.feign", "there"))
+        with open(program + ".c", "w", encoding="utf-8") as f:
+            f.write(FINDS)
+        subprocess.run(["mpicc", "-w", "-o", program, program + ".c"], check=True)
+        os.mkdir(there)
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 0, r.err
+        with Tmp() as root:
+            report = mpirun(2, "replay", trace, "--root", root, "--json").json()
+            assert report["mismatched"] > 0 and any("--order depend keeps the recorded order between ranks" in note for note in report["notes"]), report["notes"]
+        with Tmp() as root:
+            report = replayed(2, trace, "--root", root, "--order", "depend")
+            assert not report["notes"] and os.path.exists(f"{root}{there}/there/f"), report["notes"]
+
+
 def test_what_mpi_itself_does_is_made_too():
     """Without a filter: mpirun's and the library's own files, which ranks find by name before MPI can order anybody, and take away after it."""
     with Tmp() as tmp:

@@ -426,6 +426,14 @@ void gather_reports(Ranks& ranks, Report& report) {
 
 }  // namespace
 
+// Whether a name was there and now is not, or the other way.
+static bool names_differ(const Report& report) {
+  return std::any_of(report.mismatches.begin(), report.mismatches.end(), [](const auto& m) {
+    const auto& [op, recorded, replayed] = m.first;
+    return recorded == -ENOENT || recorded == -EEXIST || replayed == -ENOENT || replayed == -EEXIST;
+  });
+}
+
 Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, Tables& tables,
                                const Progress& progress) {
   PipelineOptions options = given;
@@ -481,6 +489,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     return ranks ? ranks->agree(std::move(mine)) : std::move(mine);
   };
   const bool first = !ranks || ranks->rank() == 0;
+  bool apart = false;  // ranks are ordered by messages
   if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
     PluginSpec spec = depend_for(*line, several);
     const bool inside = std::any_of(spec.options.begin(), spec.options.end(),
@@ -489,8 +498,9 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     if (!told) return std::move(told.error());
     if (*told != "kept") {
       options.replay.order = Order::kDepend;
+      apart = *told == "apart";
       for (const Chosen& c : line->replayers)
-        if (*told == "apart" && std::string_view(c.component.table->name) == "mpi")
+        if (apart && std::string_view(c.component.table->name) == "mpi")
           spec.options.emplace_back("ranks", "apart");
       if (auto added = together(add_depend(*line, std::move(spec), plugins)); !added)
         return std::move(added.error());
@@ -670,6 +680,10 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   if (ranks) {
     sum_up(report, tables, ready_ns, report.ranks[ranks->rank()]);
     gather_reports(*ranks, report);
+    if (apart && names_differ(report))
+      report.notes.push_back(
+          "no message orders the ranks' calls on one name, it seems: --order depend keeps the "
+          "recorded order between ranks, too");
     if (report.interrupted && first) {
       if (const std::string lost = ranks->lost(); !lost.empty())
         report.stopped_by = lost + "; then " + report.stopped_by;
