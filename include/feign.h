@@ -520,7 +520,7 @@ typedef struct feign_run {
   /** Memory that the processes of this run on this host have in common, FEIGN_RUN_COMMON bytes,
    * zeroed before the first create(); NULL: there is none. It is replayer posix's, whose processes
    * tell each other which names of directories have changed. */
-  void* common;
+  void *common;
 } feign_run;
 #define FEIGN_RUN_COMMON 65536u
 

@@ -475,9 +475,11 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   // From here on all ranks go the same way, and none ends without the others.
   std::unique_ptr<Ranks> ranks;
   if (several) {
+    const uint64_t join_begin = now_ns();
     auto joined = Ranks::join(by, plugins, tables, !options.replay.map.empty());
     if (!joined) return std::move(joined.error());
     ranks = std::move(*joined);
+    report.join_ns = now_ns() - join_begin;
     result.silent = ranks->rank() != 0;
     report.ranks.resize(ranks->size());
     for (uint32_t r = 0; r < ranks->size(); ++r) {
@@ -563,7 +565,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   if (!scratch_name.empty()) unlink(scratch_name.c_str());
   if (!made) return std::move(made.error());
   if (line->replayers.empty()) {
-    report.plan_ns = now_ns() - begin;
+    report.plan_ns = now_ns() - begin - report.join_ns;
     return result;
   }
 
@@ -577,7 +579,7 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   report.recorded_ns = totals.last_ns > totals.first_ns ? totals.last_ns - totals.first_ns : 0;
   extensions.run.max_length = totals.max_length;
   extensions.run.alone = options.replay.one_thread() && !ranks && line->replayers.size() == 1;
-  report.plan_ns = now_ns() - begin;
+  report.plan_ns = now_ns() - begin - report.join_ns;
 
   // Which streams are this rank's.
   RankMap map;

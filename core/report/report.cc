@@ -261,10 +261,11 @@ std::string report_text(const Report& r, const Tables& tables) {
   if (!r.root.empty()) line("root", r.root);
   line("replay", r.replayer + ", pace " + r.pace);
   if (r.interrupted) line("ENDED", "before the plan did: " + r.stopped_by);
-  line("wall", format_time(r.wall_ns) + "   recorded " + format_time(r.recorded_ns) +
-                   (r.prepare_ns + r.plan_ns != 0 ? "   before it: plan " + format_time(r.plan_ns) +
-                                                        ", prepare " + format_time(r.prepare_ns)
-                                                  : ""));
+  std::string before;
+  if (r.prepare_ns + r.plan_ns != 0)
+    before = "   before it: " + (r.join_ns != 0 ? "MPI " + format_time(r.join_ns) + ", " : "") +
+             "plan " + format_time(r.plan_ns) + ", prepare " + format_time(r.prepare_ns);
+  line("wall", format_time(r.wall_ns) + "   recorded " + format_time(r.recorded_ns) + before);
   const double rate = r.wall_ns != 0 ? static_cast<double>(sum.replayed) / seconds(r.wall_ns) : 0;
   line("activities", format_count(sum.activities) + "   replayed " + format_count(sum.replayed) +
                          " (" + format_count(sum.emulated) + " as bookkeeping)   skipped " +
@@ -593,6 +594,7 @@ std::string report_json(const Report& r, const Tables& tables) {
     j.add("fidelity", r.fidelity());
     j.add("seconds", seconds(r.wall_ns));
     j.add("recorded_seconds", seconds(r.recorded_ns));
+    if (r.join_ns != 0) j.add("mpi_seconds", seconds(r.join_ns));
     j.add("plan_seconds", seconds(r.plan_ns));
     j.add("prepare_seconds", seconds(r.prepare_ns));
     j.add("interrupted", r.interrupted);

@@ -100,6 +100,7 @@ struct Report {
   uint64_t wall_ns = 0;      // of the replay itself, first call to last
   uint64_t recorded_ns = 0;  // first start to last end in the trace
   uint64_t prepare_ns = 0, plan_ns = 0;
+  uint64_t join_ns = 0;  // under mpirun: until MPI was there
   uint64_t prepared_files = 0, prepared_directories = 0, prepared_links = 0, prepared_bytes = 0;
   std::string prepared_content;        // "sparse" …
   std::string caches;                  // what was dropped: "all", "files"; "" if nothing
