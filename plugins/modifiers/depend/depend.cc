@@ -114,7 +114,10 @@ void Depend::ranks(const feign_activity& a) {
       if (!m.file) return;
       break;
     case feign::Does::kInit:
-      if (in_mpi_ == 0) ranks_.clear();  // what they did before is over
+      if (in_mpi_ == 0) {  // what they did before is over
+        ranks_.clear();
+        first_meets_ = UINT64_MAX;
+      }
       break;
     case feign::Does::kFinalize:
       if (std::exchange(ranks_[number].in_mpi, false)) --in_mpi_;
@@ -124,7 +127,9 @@ void Depend::ranks(const feign_activity& a) {
   }
   Rank& rank = ranks_[number];
   if (!std::exchange(rank.in_mpi, true)) ++in_mpi_;
-  if (m.does != feign::Does::kInit) rank.meets = std::min(rank.meets, a.id);
+  if (m.does == feign::Does::kInit) return;
+  rank.meets = std::min(rank.meets, a.id);
+  first_meets_ = std::min(first_meets_, a.id);
 }
 
 // Whether whatever comes after that can wait for it, though it is another rank's: nobody has to
@@ -132,9 +137,9 @@ void Depend::ranks(const feign_activity& a) {
 bool Depend::waits_for_no_message(Point p) const {
   if (in_mpi_ == 0) return true;
   const int32_t unit = unit_of(p.stream);
-  return std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& r) {
-    return (unit >= 0 && r.first != unit) || p.id < r.second.meets;
-  });
+  if (unit < 0) return p.id < first_meets_;  // a launcher's, which some rank's process does
+  const auto rank = ranks_.find(unit);
+  return rank == ranks_.end() || p.id < rank->second.meets;
 }
 
 void Depend::begins_to_help(uint32_t stream, Point fork) {

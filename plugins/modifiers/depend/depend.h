@@ -386,6 +386,7 @@ class Depend {
   };
   std::unordered_map<int32_t, Rank> ranks_;  // that have called MPI
   uint32_t in_mpi_ = 0;                      // of those
+  uint64_t first_meets_ = UINT64_MAX;        // the least of theirs
   // What calls do, of every layer, and the sign that records are the host's own: then the trace's
   // dependencies can be seen.
   const feign::Tables* tables_ = nullptr;
