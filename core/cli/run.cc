@@ -424,15 +424,15 @@ void gather_reports(Ranks& ranks, Report& report) {
   if (last != 0) report.wall_ns = last - first;
 }
 
-}  // namespace
-
 // Whether a name was there and now is not, or the other way.
-static bool names_differ(const Report& report) {
+bool names_differ(const Report& report) {
   return std::any_of(report.mismatches.begin(), report.mismatches.end(), [](const auto& m) {
     const auto& [op, recorded, replayed] = m.first;
     return recorded == -ENOENT || recorded == -EEXIST || replayed == -ENOENT || replayed == -EEXIST;
   });
 }
+
+}  // namespace
 
 Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, Tables& tables,
                                const Progress& progress) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "resolve/effects.h"
 #include "trace/mpi_args.h"
 
 namespace feign {
@@ -37,7 +38,7 @@ bool names(const feign_replayer& api, const char* layer) {
 // write. MPI's messages make none.
 int32_t umask_for(const feign_op_info* info) {
   const std::string_view layer = info != nullptr ? info->layer : "mpi";
-  return layer == "posix" || layer == "stdio" ? 0 : layer == "mpi" ? -1 : 022;
+  return layer == "posix" || layer == "stdio" ? 0 : layer == "mpi" ? -1 : int32_t{kUsualUmask};
 }
 // Who names none serves all.
 bool serves(const feign_replayer& api, const char* layer) {
@@ -82,7 +83,6 @@ Run::Run(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
     const feign_op_info* const info = tables.ops.info(op);
     const bool same = info != nullptr && info->layer == layer;
     doers[op] = same ? doers[op - 1] : doer_of(info);
-    doers[op].umask = umask_for(info);
     layer = info != nullptr ? info->layer : nullptr;
   }
 }
@@ -91,7 +91,8 @@ Run::Doer Run::doer_of(const feign_op_info* info) const {
   uint32_t slot = 0;
   for (uint32_t i = static_cast<uint32_t>(replayers.size()); info != nullptr && i-- > 0;)
     if (serves(replayers[i]->api<feign_replayer>(), info->layer)) slot = i;
-  return {replayers[slot]->api<feign_replayer>().execute, replayers[slot]->self(), slot, -1};
+  return {replayers[slot]->api<feign_replayer>().execute, replayers[slot]->self(), slot,
+          umask_for(info)};
 }
 
 bool Run::may_wait_for_ranks(uint32_t op) const {

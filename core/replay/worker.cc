@@ -458,6 +458,7 @@ void Worker::main() {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
   own_umask_ = unshare(CLONE_FS) == 0;
+  set_umask(0);  // mostly
   // A second wall, where the kernel has one: no plug-in's fault lets a trace write elsewhere.
   if (run_.second_wall) (void)write_below_only(run_.root_fd);
   if (run_.options.pin) pin(number_);

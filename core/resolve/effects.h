@@ -107,4 +107,7 @@ inline bool waits(Effect effect) {
          effect == Effect::kReceive || effect == Effect::kConnect || effect == Effect::kAccept;
 }
 
+// What processes are taken to begin with where nothing tells it.
+constexpr uint32_t kUsualUmask = 022;
+
 }  // namespace feign

@@ -78,7 +78,7 @@ class Resolve {
     bool gone = false;  // it was removed
     bool told = false;  // by calls
     uint32_t root = 0;  // 0: "/"
-    uint32_t umask = 022;
+    uint32_t umask = kUsualUmask;
   };
   struct Mapping {  // what one mmap() made
     uint32_t handle = 0;

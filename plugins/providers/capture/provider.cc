@@ -423,10 +423,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       continue;
     }
     // The umask that the command began with.
-    constexpr uint32_t kUsual = 022;
     if (Host& host = hosts_[static_cast<size_t>(lane->pid() >> 32)];
         !std::exchange(host.begun, true) && host.control.umask != 0 &&
-        host.control.umask - 1 != kUsual) {
+        host.control.umask - 1 != kUsualUmask) {
       const Item& first = lane->front();
       if (const feign_status s = emit(out, Effect::kUmask, first.a.stream, time(first.start),
                                       (host.control.umask - 1) & 0777);
