@@ -38,7 +38,8 @@ class Needs {
     uint64_t appended = 0;   // bytes that went behind what it had
     bool exact = false;      // `now` is not only the least: what it grows by from here on is known
     bool directory = false;  // … and is a directory
-    // Which could not be removed, though no name in it was known: how many files were known by then.
+    // Which could not be removed, though no name in it was known: how many files were known by
+    // then.
     uint32_t not_empty = 0;
     bool changed = false;    // by the trace
     bool by_parts = false;   // what calls of MPI-IO moved, posix calls in them tell

@@ -109,8 +109,8 @@ class Ranks {
     std::atomic<uint32_t> said;
     char why[1012];
   };
-  Upto* upto_ = nullptr;             // by stream; null: there is no such memory
-  Stop* stops_ = nullptr;            // by rank; null, too, if there are several hosts
+  Upto* upto_ = nullptr;   // by stream; null: there is no such memory
+  Stop* stops_ = nullptr;  // by rank; null, too, if there are several hosts
   void* common_ = nullptr;
   std::vector<uint8_t> near_;        // by stream: its rank is of this host
   std::vector<uint8_t> near_ranks_;  // by rank

@@ -118,8 +118,8 @@ class NativeReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Whether a trace may be written to that name: an error where it would take the place of a file that
-// is none.
+// Whether a trace may be written to that name: an error where it would take the place of a file
+// that is none.
 Result<void> may_be_written(const std::string& path);
 
 }  // namespace feign

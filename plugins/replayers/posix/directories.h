@@ -317,8 +317,8 @@ class Directories {
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_path_;
   std::vector<Place> places_;  // by path string id
   std::unordered_set<std::string, Hash, std::equal_to<>>
-      missing_;                                 // directories that are not there
-  std::vector<uint32_t> without_;               // paths of places_ that have none
+      missing_;                                               // directories that are not there
+  std::vector<uint32_t> without_;                             // paths of places_ that have none
   uint64_t seen_ = 0, foreign_ = 0, made_ = 0, emptied_ = 0;  // seen_: changes
   const void* owner_ = nullptr;
 };

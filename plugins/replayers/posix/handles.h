@@ -107,8 +107,8 @@ class Descriptors {
     if (const int old = fds_.exchange(handle, fd + 1) - 1; old >= 0) ::close(old);
     return true;
   }
-  // Closes it, or the stream on it, whose buffer is lost, as where a process ends without a flush, or
-  // closes the descriptor itself; -1 with errno set if that fails or there is none.
+  // Closes it, or the stream on it, whose buffer is lost, as where a process ends without a flush,
+  // or closes the descriptor itself; -1 with errno set if that fails or there is none.
   int close(uint32_t handle) {
     const int fd = take(handle);
     if (fd < 0) {
