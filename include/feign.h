@@ -37,9 +37,12 @@
 
 #ifdef __cplusplus
 #define FEIGN_NOEXCEPT noexcept
+/** C++ has to be told that an enumeration may hold what it does not name: C's plug-ins return any. */
+#define FEIGN_ENUM_IS(type) : type
 extern "C" {
 #else
 #define FEIGN_NOEXCEPT
+#define FEIGN_ENUM_IS(type)
 #endif
 
 /** True if the struct behind @p ptr is long enough to hold @p field. */
@@ -47,7 +50,7 @@ extern "C" {
   ((ptr)->struct_size >= offsetof(__typeof__(*(ptr)), field) + sizeof((ptr)->field))
 
 /** What a call came to. Zero and above: go on. Below zero: it failed. */
-typedef enum feign_status {
+typedef enum feign_status FEIGN_ENUM_IS(int) {
   FEIGN_OK = 0,
   FEIGN_END = 1,            /**< no more activities, ever */
   FEIGN_ERR_ARGUMENT = -1,  /**< an option or the trace is wrong: the user's to mend */
@@ -84,7 +87,7 @@ enum {
  * What an op does, for modifiers that care about reads, not about which of eight calls reads.
  * Kept small on purpose; the op says the rest.
  */
-typedef enum feign_kind {
+typedef enum feign_kind FEIGN_ENUM_IS(uint32_t) {
   FEIGN_KIND_OTHER = 0,
   FEIGN_KIND_OPEN = 1,    /**< makes a handle from a path */
   FEIGN_KIND_CLOSE = 2,   /**< gives up a descriptor of a handle */
@@ -222,7 +225,7 @@ typedef struct feign_activity {
 #define FEIGN_PLACE_LINE(place) ((place)&0xFFFFFFFFFFFFu)
 
 /** How the time of a call passed that is no activity: host->left_out(). */
-typedef enum feign_passed {
+typedef enum feign_passed FEIGN_ENUM_IS(uint32_t) {
   FEIGN_COMPUTED = 0, /**< as the rest of the pause that it lies in */
   FEIGN_WAITED = 1,   /**< waiting for others */
   FEIGN_SLEPT = 2     /**< asleep, for as long as was asked for */
@@ -246,7 +249,7 @@ typedef struct feign_stream_info {
  * ------------------------------------------------------------------------------------------- */
 
 /** Which field of an activity holds an argument. */
-typedef enum feign_slot {
+typedef enum feign_slot FEIGN_ENUM_IS(uint32_t) {
   FEIGN_SLOT_NONE = 0, /**< not kept: a buffer's address, say */
   FEIGN_SLOT_HANDLE = 1,
   FEIGN_SLOT_HANDLE2 = 2,
@@ -260,7 +263,7 @@ typedef enum feign_slot {
 } feign_slot;
 
 /** How an argument is to be read and printed. */
-typedef enum feign_arg_type {
+typedef enum feign_arg_type FEIGN_ENUM_IS(uint32_t) {
   FEIGN_ARG_NUMBER = 0,
   FEIGN_ARG_PATH = 1,
   FEIGN_ARG_FD = 2,
@@ -288,7 +291,7 @@ typedef struct feign_arg_info {
 } feign_arg_info;
 
 /** How the recorded result is compared with the replayed one. A failure always by its errno. */
-typedef enum feign_result_kind {
+typedef enum feign_result_kind FEIGN_ENUM_IS(uint32_t) {
   FEIGN_RESULT_EXACT = 0,  /**< the same number: bytes moved, 0, a position */
   FEIGN_RESULT_SUCCESS = 1 /**< any success is as good: a descriptor, a process id, an address */
 } feign_result_kind;
@@ -421,7 +424,7 @@ typedef struct feign_window {
  * Options
  * ------------------------------------------------------------------------------------------- */
 
-typedef enum feign_option_type {
+typedef enum feign_option_type FEIGN_ENUM_IS(uint32_t) {
   FEIGN_OPT_BOOL = 1,     /**< uint32_t, 0 or 1; typed yes|no|on|off|true|false|1|0 */
   FEIGN_OPT_UINT = 2,     /**< uint64_t */
   FEIGN_OPT_SIZE = 3,     /**< uint64_t, bytes; typed with k, m, g, t (powers of 1024) */
@@ -482,7 +485,7 @@ typedef struct feign_modifier {
 } feign_modifier;
 
 /** How an activity was done. */
-typedef enum feign_doing {
+typedef enum feign_doing FEIGN_ENUM_IS(uint32_t) {
   FEIGN_DONE = 0,     /**< the call was made */
   FEIGN_EMULATED = 1, /**< its effect was brought about without it */
   FEIGN_SKIPPED = 2   /**< it was left out: outcome.why says why */

@@ -12,7 +12,7 @@ Counter::Reading Counter::read() {
 #ifdef __x86_64__
   uint64_t least = UINT64_MAX;
   for (int i = 0; i < 5; ++i) {
-    const uint64_t before = __rdtsc(), ns = now_ns(), after = __rdtsc();
+    const uint64_t before = __builtin_ia32_rdtsc(), ns = now_ns(), after = __builtin_ia32_rdtsc();
     if (after - before >= least) continue;
     least = after - before;
     best = {ns, before + least / 2};

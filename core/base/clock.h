@@ -3,9 +3,6 @@
 #pragma once
 
 #include <time.h>
-#ifdef __x86_64__
-#include <x86intrin.h>
-#endif
 
 #include <cstdint>
 
@@ -30,7 +27,7 @@ class Counter {
 #ifdef __x86_64__
     if (ns_per_tick_ != 0) {
       __extension__ using Wide = unsigned __int128;
-      const Wide passed = Wide{__rdtsc() - begin_.ticks} * ns_per_tick_;
+      const Wide passed = Wide{__builtin_ia32_rdtsc() - begin_.ticks} * ns_per_tick_;
       return begin_.ns + static_cast<uint64_t>(passed >> 32);
     }
 #endif
@@ -39,7 +36,7 @@ class Counter {
   // Not before what this thread has read of others.
   uint64_t now_after() const {
 #ifdef __x86_64__
-    _mm_lfence();
+    __builtin_ia32_lfence();
 #endif
     return now();
   }
