@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "feign.h"
-#include "hdtrace/provider.h"
+#include "hdtrace/plugin.h"
 
 namespace {
 constexpr const feign_component* kComponents[] = {&feign::hdtrace::kProvider,

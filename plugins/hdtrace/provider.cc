@@ -5,7 +5,7 @@
 // read one outermost call with all that is in it at a time, turned round, and the files are merged
 // by when their next call started. What the tracer's numbers for files mean is worked out as calls
 // are emitted, in that order.
-#include "hdtrace/provider.h"
+#include "hdtrace/plugin.h"
 
 #include <algorithm>
 #include <array>

@@ -27,7 +27,7 @@
 #include "feign.hpp"
 #include "hdtrace/names.h"
 #include "hdtrace/project.h"
-#include "hdtrace/provider.h"
+#include "hdtrace/plugin.h"
 #include "layers/mpi_does.h"
 #include "layers/mpiio_ops.h"
 

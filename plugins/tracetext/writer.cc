@@ -4,8 +4,6 @@
 // A dependency becomes a SIGNAL in the file of the process that is waited for, behind a call that
 // was written long ago. So the calls go to a file beside the final one first, and the SIGNALs are
 // put in when all are known; in memory are 16 bytes a SIGNAL.
-#include "providers/tracetext.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +29,7 @@
 #include "trace/descriptors.h"
 #include "trace/lost.h"
 #include "trace/record.h"
+#include "tracetext/plugin.h"
 
 namespace tracetext {
 namespace {

@@ -5,8 +5,6 @@
 // the clock of a node is what its COMPUTE lines add up to, moved on to the end of what it waits
 // for. The nodes are merged by these clocks; a WAIT holds its node back until the SIGNAL was
 // passed, so that what is waited for comes first in the trace.
-#include "providers/tracetext.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -28,7 +26,9 @@
 
 #include "base/input.h"
 #include "feign.hpp"
-#include "layers/posix_ops.h"
+#include "tracetext/calls.h"
+#include "tracetext/plugin.h"
+#include "tracetext/text.h"
 
 namespace tracetext {
 namespace {
@@ -58,216 +58,8 @@ constexpr feign_option kOptions[] = {
      "Count and skip lines that cannot be understood, instead of failing at the first."},
 };
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kLatest = uint64_t{1} << 62;  // ns: no clock goes further
 constexpr uint32_t kNobody = UINT32_MAX;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
-}
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-std::string_view first_name(std::string_view text) {
-  size_t n = 0;
-  while (n < text.size() && is_name(text[n])) ++n;
-  return text.substr(0, n);
-}
-
-// A C number, all of `text`: decimal, octal (leading 0) or hexadecimal, with a sign.
-bool number_of(std::string_view text, int64_t& value) {
-  const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
-  int base = 10;
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    base = 16;
-    text.remove_prefix(2);
-  } else if (text.size() > 1 && text[0] == '0') {
-    base = 8;
-    text.remove_prefix(1);
-  }
-  uint64_t magnitude = 0;
-  const auto [stop, error] =
-      std::from_chars(text.data(), text.data() + text.size(), magnitude, base);
-  if (text.empty() || error != std::errc{} || stop != text.data() + text.size()) return false;
-  value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
-  return true;
-}
-
-// Seconds as COMPUTE has them, exactly to the nanosecond where they are written without an
-// exponent.
-bool seconds_of(std::string_view text, uint64_t& ns) {
-  uint64_t whole = 0, part = 0, unit = kSecond;
-  size_t i = 0;
-  for (; i < text.size() && is_digit(text[i]) && i < 10; ++i)
-    whole = whole * 10 + static_cast<uint64_t>(text[i] - '0');
-  const bool any = i != 0;
-  if (i < text.size() && text[i] == '.')
-    for (++i; i < text.size() && is_digit(text[i]); ++i)
-      if (unit > 1) part += static_cast<uint64_t>(text[i] - '0') * (unit /= 10);
-  if (any && i == text.size()) {
-    ns = whole * kSecond + part;
-    return true;
-  }
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || stop != text.data() + text.size() || !(value >= 0 && value < 1e9))
-    return false;
-  ns = static_cast<uint64_t>(std::llround(value * 1e9));
-  return true;
-}
-
-// Undoes C escapes.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || i + 1 == text.size()) {
-      out += text[i];
-      continue;
-    }
-    const char c = text[++i];
-    const bool hex = c == 'x' && i + 1 < text.size();
-    if (hex || (c >= '0' && c <= '7')) {
-      const char* from = text.data() + i + (hex ? 1 : 0);
-      const size_t most = std::min<size_t>(hex ? 2 : 3, text.size() - i - (hex ? 1 : 0));
-      unsigned value = 0;
-      const auto [stop, error] = std::from_chars(from, from + most, value, hex ? 16 : 8);
-      if (error == std::errc{}) {
-        out += static_cast<char>(value);
-        i = static_cast<size_t>(stop - text.data()) - 1;
-        continue;
-      }
-    }
-    static constexpr std::string_view kLetters = "ntrvf", kBytes = "\n\t\r\v\f";
-    const size_t at = kLetters.find(c);
-    out += at == std::string_view::npos ? c : kBytes[at];
-  }
-  return out;
-}
-
-// Past the string, bracket or plain byte that starts at text[i].
-size_t past(std::string_view text, size_t i) {
-  if (text[i] != '"') return i + 1;
-  for (++i; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      return i + 1;
-    }
-  }
-  return std::string_view::npos;  // it does not end
-}
-
-// Takes C comments out of lines; a comment may go over several.
-struct Comments {
-  bool inside = false;
-  std::string plain_;
-
-  std::string_view without(std::string_view line);
-};
-
-std::string_view Comments::without(std::string_view line) {
-  if (!inside && line.find("/*") == std::string_view::npos) return line;
-  plain_.clear();
-  for (size_t i = 0; i < line.size();) {
-    const std::string_view rest = line.substr(i);
-    if (inside) {
-      const size_t end = rest.find("*/");
-      if (end == std::string_view::npos) break;
-      inside = false;
-      i += end + 2;
-    } else if (rest.starts_with("/*")) {
-      inside = true;
-      i += 2;
-    } else {
-      const size_t end = std::min(past(line, i), line.size());
-      plain_ += line.substr(i, end - i);
-      i = end;
-    }
-  }
-  return plain_;
-}
-
-// What stands in a node's file.
-struct Event {
-  enum Kind : uint8_t { kCall, kWait, kSignal, kCompute, kEnd } kind = kEnd;
-  uint64_t value = 0;     // a node's number, or ns
-  std::string_view text;  // of a call, without comments; good until the next event
-};
-
-// One file: its lines without comments.
-class File {
- public:
-  File(std::unique_ptr<feign::Lines> lines, uint32_t source)
-      : lines_(std::move(lines)), source_(source) {}
-
-  // The next event; an error says what is wrong with its line.
-  feign::Result<Event> next();
-  const std::string& path() const { return lines_->path(); }
-  std::string where() const { return path() + ":" + std::to_string(lines_->number()); }
-  uint64_t place() const { return FEIGN_PLACE(source_, lines_->number()); }
-  bool complete() const { return lines_->complete(); }
-  bool unreadable() const { return unreadable_; }  // the error was not in a line
-
- private:
-  std::unique_ptr<feign::Lines> lines_;
-  uint32_t source_;
-  Comments comments_;
-  bool unreadable_ = false;
-  bool cut_ = false;
-};
-
-feign::Result<Event> File::next() {
-  std::string_view line;
-  while (true) {
-    auto more = lines_->next(line);
-    unreadable_ = !more && !lines_->cut_short();
-    if (!more && std::exchange(cut_, true)) return Event{};  // said once
-    if (!more) return std::move(more.error());
-    if (!*more) {
-      if (std::exchange(comments_.inside, false))  // said once
-        return feign::Error(FEIGN_ERR_ARGUMENT,
-                            where() + ": the file ends in a comment: want \"*/\"");
-      return Event{};
-    }
-    line = trimmed(comments_.without(line));
-    if (!line.empty()) break;
-  }
-  const std::string_view name = first_name(line);
-  Event event;
-  event.kind = name == "WAIT"      ? Event::kWait
-               : name == "SIGNAL"  ? Event::kSignal
-               : name == "COMPUTE" ? Event::kCompute
-                                   : Event::kCall;
-  event.text = line;
-  const auto wrong = [&](const char* want) {
-    return feign::Error(FEIGN_ERR_ARGUMENT,
-                        where() + ": \"" + std::string(line.substr(0, 60)) + "\": want " + want);
-  };
-  if (name.empty() || name.size() == line.size() || line[name.size()] != '(')
-    return wrong("CALL(…) = RESULT, COMPUTE(SECONDS), WAIT(NODE), SIGNAL(NODE) or /* a comment */");
-  if (event.kind == Event::kCall) return event;
-  std::string_view inside = line.substr(name.size() + 1);
-  if (inside.ends_with(';')) inside.remove_suffix(1);
-  inside = trimmed(inside);
-  if (!inside.ends_with(')')) return wrong("a closing parenthesis at the end");
-  inside = trimmed(inside.substr(0, inside.size() - 1));
-  if (event.kind == Event::kCompute) {
-    if (!seconds_of(inside, event.value)) return wrong("COMPUTE(SECONDS), such as 0.000148622");
-    return event;
-  }
-  int64_t node = -1;
-  if (!number_of(inside, node) || node < 0 || node > std::numeric_limits<int32_t>::max())
-    return wrong("a node's number");
-  event.value = static_cast<uint64_t>(node);
-  return event;
-}
 
 // "Every activity of `node` up to that with this id has ended."
 struct Dependency {
@@ -306,19 +98,10 @@ struct Node {
   std::shared_ptr<const Dependencies> signal;  // what a SIGNAL now tells
 };
 
-// A call by its name.
-struct Known {
-  uint32_t op = 0;
-  uint32_t kind = 0;
-  std::vector<const feign_arg_info*> all, kept;
-  const char* name = nullptr;
-  const char* left_out = nullptr;  // why it is no activity
-  int waits = 0;
-};
-
 class Provider {
  public:
-  Provider(const feign_host* host, const Options& options) : host_(host), options_(options) {}
+  Provider(const feign_host* host, const Options& options)
+      : host_(host), options_(options), calls_(host, options.cwd) {}
   feign_status start();
   feign_status next(size_t want, feign_sink* out);
 
@@ -338,15 +121,6 @@ class Provider {
   feign_status signal(uint32_t index, uint32_t to);
   feign_status stuck();
   feign_status skip_line(const feign::Error& e);
-  const Known& known(std::string_view name);
-  bool parse(std::string_view text, const Known& call, feign_activity& a);
-  bool argument(const feign_arg_info& arg, std::string_view text, bool data, feign_activity& a);
-  bool flags(const feign_arg_info& arg, std::string_view text, uint64_t& value);
-  bool result(std::string_view text, feign_activity& a);
-  bool wrong(std::string what) {
-    error_ = std::move(what);
-    return false;
-  }
   std::string title(const Node& node) const {
     return "node " + std::to_string(node.number) + " (" + node.runs[node.own]->path() + ")";
   }
@@ -361,12 +135,7 @@ class Provider {
   using Ready = std::tuple<uint64_t, uint64_t, uint32_t>;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
   std::vector<uint32_t> to_advance_;
-  std::map<std::string, Known, std::less<>> names_;
-  std::unordered_map<std::string_view, int> errors_;
-  std::vector<uint64_t> values_;
-  std::vector<std::string_view> arguments_;
-  std::string error_;
-  uint32_t cwd_ = 0;
+  Calls calls_;
   bool begun_ = false;
 };
 
@@ -445,12 +214,6 @@ feign_status Provider::start() {
     node.stream = host_->stream(host_, &info);
     if (node.stream == 0) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
   }
-  for (int e = 1; e < 134; ++e)
-    if (const char* name = strerrorname_np(e)) errors_[name] = e;
-  errors_["EWOULDBLOCK"] = EAGAIN;
-  errors_["EOPNOTSUPP"] = EOPNOTSUPP;
-  errors_["EDEADLOCK"] = EDEADLK;
-  cwd_ = host_->intern(host_, options_.cwd, strlen(options_.cwd));
   return FEIGN_OK;
 }
 
@@ -714,7 +477,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     Node& node = nodes_[index];
 
     const std::string_view name = first_name(node.call);
-    const Known& call = known(name);
+    const Known& call = calls_.known(name);
     if (call.left_out != nullptr) {
       host_->left_out(host_, node.stream, call.name, call.left_out, 0, 0);
       continue;
@@ -725,10 +488,10 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     parsed.start_ns = node.clock;
     parsed.compute_ns = node.waited;  // is none of its own
     parsed.place = node.place;
-    if (!parse(node.call, call, parsed)) {
+    if (!calls_.parse(node.call, call, parsed)) {
       const File& file = *node.runs[node.own];
       std::string text = file.path() + ":" + std::to_string(FEIGN_PLACE_LINE(node.place)) + ": " +
-                         std::string(name) + "(): " + error_;
+                         std::string(name) + "(): " + calls_.error();
       if (!file.complete()) text += " (the last line, cut short? keep-going=yes leaves it out)";
       if (const feign_status status = skip_line(feign::Error(FEIGN_ERR_ARGUMENT, text)); status < 0)
         return status;
@@ -738,9 +501,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
     parsed.host = a->host;
     *a = parsed;
-    if (!values_.empty())
+    if (const auto values = calls_.values(); !values.empty())
       if (const feign_status status =
-              host_->set_values(host_, a, values_.data(), static_cast<uint32_t>(values_.size()));
+              host_->set_values(host_, a, values.data(), static_cast<uint32_t>(values.size()));
           status < 0)
         return status;
     const Dependencies& pending = node.pending;
@@ -785,220 +548,6 @@ feign_status Provider::next(size_t want, feign_sink* out) {
   return FEIGN_OK;
 }
 
-// ---- calls --------------------------------------------------------------------------------------
-
-const Known& Provider::known(std::string_view name) {
-  if (const auto at = names_.find(name); at != names_.end()) return at->second;
-  const auto at = names_.emplace(name, Known{}).first;
-  Known& k = at->second;
-  k.name = at->first.c_str();
-  k.op = host_->op(host_, "posix", k.name);
-  for (const feign::CallAlias& alias : feign::posix_aliases())
-    if (k.op == 0 && name == alias.name)
-      k.op = host_->op(host_, "posix", feign::posix_calls()[alias.op].name);
-  const feign_op_info* info = host_->op_info(host_, k.op);
-  if (info == nullptr) {
-    k.left_out = "no description of this call";
-    for (const feign::LeftOutCall& call : feign::posix_left_outs())
-      if (name == call.name) k.left_out = call.why;
-    return k;
-  }
-  k.kind = info->kind;
-  for (uint32_t i = 0; i < info->arg_count; ++i) {
-    k.all.push_back(&info->args[i]);
-    if (info->args[i].slot != FEIGN_SLOT_NONE) k.kept.push_back(&info->args[i]);
-  }
-  return k;
-}
-
-// Sums of names and numbers.
-bool Provider::flags(const feign_arg_info& arg, std::string_view text, uint64_t& value) {
-  value = 0;
-  while (true) {
-    const size_t bar = text.find('|');
-    const std::string_view part = trimmed(text.substr(0, bar));
-    int64_t number = 0;
-    if (number_of(part, number)) {
-      value |= static_cast<uint64_t>(number);
-    } else {
-      const auto* end = arg.names + arg.name_count;
-      const auto* at =
-          std::find_if(arg.names, end, [&](const feign_name& n) { return part == n.name; });
-      if (at == end) return false;
-      value |= at->value;
-    }
-    if (bar == std::string_view::npos) return true;
-    text = text.substr(bar + 1);
-  }
-}
-
-// `data`: it reads or writes; a list is the lengths of its parts then.
-bool Provider::argument(const feign_arg_info& arg, std::string_view text, bool data,
-                        feign_activity& a) {
-  uint64_t value = 0;
-  int64_t number = 0;
-  switch (arg.type) {
-    case FEIGN_ARG_FD:
-      if (text == "AT_FDCWD") {
-        value = FEIGN_CWD;
-      } else if (number_of(text, number) && number >= std::numeric_limits<int32_t>::min() &&
-                 number <= std::numeric_limits<int32_t>::max()) {
-        value = number == -100 ? FEIGN_CWD : FEIGN_FD(number);
-      } else {
-        return wrong("want a descriptor");
-      }
-      break;
-    case FEIGN_ARG_PATH:
-    case FEIGN_ARG_STRING:
-      if (text == "NULL") break;
-      if (text.size() < 2 || text.front() != '"' || text.back() != '"')
-        return wrong("want a text in quotes, or NULL");
-      {
-        const std::string plain = unescaped(text.substr(1, text.size() - 2));
-        value = host_->intern(host_, plain.data(), plain.size());
-      }
-      break;
-    case FEIGN_ARG_LIST:
-      if (text.starts_with('[') && text.ends_with(']')) {
-        std::string_view rest = text.substr(1, text.size() - 2);
-        if (values_.size() < arg.index) values_.resize(arg.index);
-        uint64_t sum = 0;
-        while (!trimmed(rest).empty()) {
-          const size_t comma = rest.find(',');
-          if (!number_of(trimmed(rest.substr(0, comma)), number))
-            return wrong("want numbers, as in [10, 20]");
-          values_.push_back(static_cast<uint64_t>(number));
-          sum += static_cast<uint64_t>(number);
-          if (comma == std::string_view::npos) break;
-          rest = rest.substr(comma + 1);
-        }
-        if (data) a.length = sum;
-        return true;
-      }
-      if (text == "NULL") return true;
-      if (!number_of(text, number)) return wrong("want numbers, as in [10, 20], or their sum");
-      if (data) a.length = static_cast<uint64_t>(number);
-      return true;
-    default:
-      if (text == "NULL") {
-        value = arg.slot == FEIGN_SLOT_VALUE ? FEIGN_NO_OFFSET : 0;
-      } else if (!flags(arg, text, value)) {
-        return wrong(arg.name_count != 0 ? "want a number or names of flags" : "want a number");
-      }
-  }
-  switch (arg.slot) {
-    case FEIGN_SLOT_HANDLE:
-      a.handle = static_cast<uint32_t>(value);
-      break;
-    case FEIGN_SLOT_HANDLE2:
-      a.handle2 = static_cast<uint32_t>(value);
-      break;
-    case FEIGN_SLOT_PATH:
-      a.path = static_cast<uint32_t>(value);
-      break;
-    case FEIGN_SLOT_PATH2:
-      a.path2 = static_cast<uint32_t>(value);
-      break;
-    case FEIGN_SLOT_OFFSET:
-      a.offset = value;
-      break;
-    case FEIGN_SLOT_LENGTH:
-      a.length = value;
-      break;
-    case FEIGN_SLOT_FLAGS:
-      a.flags = static_cast<uint32_t>(value);
-      break;
-    case FEIGN_SLOT_MODE:
-      a.mode = static_cast<uint32_t>(value);
-      break;
-    case FEIGN_SLOT_VALUE:
-      if (values_.size() <= arg.index) values_.resize(arg.index + size_t{1});
-      values_[arg.index] = value;
-      break;
-    default:
-      break;
-  }
-  return true;
-}
-
-bool Provider::result(std::string_view text, feign_activity& a) {
-  if (text == "?") {
-    a.marks |= FEIGN_NO_RESULT;
-    return true;
-  }
-  size_t n = 0;
-  while (n < text.size() && !is_blank(text[n])) ++n;
-  if (!number_of(text.substr(0, n), a.result)) return wrong("the result is no number");
-  text = trimmed(text.substr(n));
-  if (a.result == -1) {
-    // Without its reason, a failure cannot be compared.
-    const std::string_view name = first_name(text);
-    if (const auto at = errors_.find(name); at != errors_.end())
-      a.result = -at->second;
-    else
-      a.marks |= FEIGN_NO_RESULT;
-    text = trimmed(text.substr(name.size()));
-  }
-  if (!text.empty() && !(text.front() == '(' && text.back() == ')'))
-    return wrong("\"" + std::string(text.substr(0, 40)) + "\" after the result");
-  return true;
-}
-
-// Fills `a` from "name(arguments) = result"; false with `error_` set.
-bool Provider::parse(std::string_view text, const Known& call, feign_activity& a) {
-  error_.clear();
-  arguments_.clear();
-  values_.clear();
-  if (text.ends_with(';')) text = trimmed(text.substr(0, text.size() - 1));
-  size_t i = text.find('(') + 1, from = i;
-  int depth = 0;
-  for (bool closed = false; !closed;) {
-    if (i >= text.size()) return wrong("the arguments do not end: want CALL(…) = RESULT");
-    const char c = text[i];
-    if (c == '[' || c == '{' || c == '(') ++depth;
-    closed = c == ')' && depth == 0;
-    if (closed || (c == ',' && depth == 0)) {
-      arguments_.push_back(trimmed(text.substr(from, i - from)));
-      from = i + 1;
-    } else if (c == ']' || c == '}' || c == ')') {
-      --depth;
-    }
-    i = past(text, i);
-  }
-  if (arguments_.size() == 1 && arguments_[0].empty()) arguments_.clear();
-  std::string_view rest = trimmed(text.substr(i));
-  if (!rest.starts_with('=')) return wrong("there is no result: want \") = RESULT\"");
-  if (!result(trimmed(rest.substr(1)), a)) return false;
-
-  // With buffers and the like, or, as //TRACE writes it, without.
-  const size_t given = arguments_.size();
-  const auto& args = given == call.all.size() ? call.all : call.kept;
-  size_t least = args.size();
-  while (least > 0 &&
-         (args[least - 1]->slot == FEIGN_SLOT_MODE || args[least - 1]->slot == FEIGN_SLOT_VALUE))
-    --least;
-  if (given > args.size() || given < least) {
-    std::string want;
-    for (const feign_arg_info* arg : call.kept)
-      want += (want.empty() ? "" : ", ") + std::string(arg->name);
-    return wrong(std::to_string(given) + " arguments, want " + std::to_string(call.kept.size()) +
-                 ": " + want);
-  }
-  const bool data = call.kind == FEIGN_KIND_READ || call.kind == FEIGN_KIND_WRITE;
-  for (size_t k = 0; k < given; ++k) {
-    if (args[k]->slot == FEIGN_SLOT_NONE) continue;
-    if (argument(*args[k], arguments_[k], data, a)) continue;
-    error_ = "argument " + std::to_string(k + 1) + " (" + args[k]->name + ") is \"" +
-             std::string(arguments_[k].substr(0, 40)) + "\": " + error_;
-    return false;
-  }
-  if (a.path != 0 && (a.handle == 0 || a.handle == FEIGN_CWD)) {
-    const char* path = host_->text(host_, a.path, nullptr);
-    if (path[0] != '/' && path[0] != '\0') a.file = cwd_;
-  }
-  return true;
-}
-
 // ---- the table ----------------------------------------------------------------------------------
 
 // Calls and comments without a time, and something that only this format has.
@@ -1035,12 +584,3 @@ constexpr feign_component kProvider = feign::component<Options>(
     kApi, "tracetext", "Reads the annotated text of //TRACE, one file a node.", kOptions);
 
 }  // namespace tracetext
-
-namespace {
-constexpr const feign_component* kComponents[] = {&tracetext::kProvider, &tracetext::kWriter,
-                                                  nullptr};
-}  // namespace
-
-FEIGN_ROLES(FEIGN_PROVIDER | FEIGN_WRITER);
-extern "C" const feign_plugin feign_plugin_v1 = {
-    sizeof(feign_plugin), FEIGN_ABI_MINOR, "tracetext", FEIGN_VERSION, "MIT", kComponents};

@@ -4,8 +4,6 @@
 //
 // Numbers of calls, attributes and hosts are given as they turn up; the side files, which name
 // them, are written in the end.
-#include "writers/siox.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +22,8 @@
 #include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
-#include "providers/siox_records.h"
+#include "siox/plugin.h"
+#include "siox/records.h"
 #include "trace/descriptors.h"
 #include "trace/lost.h"
 #include "trace/record.h"

@@ -5,8 +5,6 @@
 // records of several processes come in an order of their own. Of each file so many records are kept
 // back that both can be put right: a record that is inside another of the layers that are asked for
 // is left out, and the others leave in the order in which they took effect.
-#include "writers/siox.h"
-
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -33,7 +31,8 @@
 #include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "layers/stdio_ops.h"
-#include "providers/siox_records.h"
+#include "siox/plugin.h"
+#include "siox/records.h"
 
 namespace {
 
@@ -782,12 +781,8 @@ int probe(const char*, const void* head, size_t size) noexcept try {
 }
 
 constexpr feign_provider kApi = feign::provider<Provider, Options>(probe);
-constexpr feign_component kComponent = feign::component<Options>(
-    kApi, "siox", "Reads traces of SIOX: binary, text archive, printed.", kOptions);
-constexpr const feign_component* kComponents[] = {&kComponent, &siox::kWriter, nullptr};
 
 }  // namespace
 
-FEIGN_ROLES(FEIGN_PROVIDER | FEIGN_WRITER);
-extern "C" const feign_plugin feign_plugin_v1 = {
-    sizeof(feign_plugin), FEIGN_ABI_MINOR, "siox", FEIGN_VERSION, "MIT", kComponents};
+constexpr feign_component siox::kProvider = feign::component<Options>(
+    kApi, "siox", "Reads traces of SIOX: binary, text archive, printed.", kOptions);

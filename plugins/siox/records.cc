@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "providers/siox_records.h"
+#include "siox/records.h"
 
 #include <algorithm>
 #include <charconv>

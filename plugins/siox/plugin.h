@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The writer of plug-in siox (docs/siox-format.md).
+// The two halves of plug-in siox: traces of SIOX (docs/siox-format.md).
 #pragma once
 
 #include "feign.h"
 
 namespace siox {
 
+extern const feign_component kProvider;
 extern const feign_component kWriter;
 
 }  // namespace siox
