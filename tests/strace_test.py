@@ -201,6 +201,7 @@ def test_what_tells_the_working_directory():
             ([unlink, '8 stat("/w", {st_mode=S_IFDIR|0755, ...}) = 0 <0.000011>', '8 stat(".", {st_mode=S_IFDIR|0755, ...}) = 0 <0.000012>', '8 chdir("/tmp") = 0'], [], "/w"),
             (['7 newfstatat(-100, "/w", {st_mode=040755, ...}, 0) = 0', '7 newfstatat(-100, ".", {st_mode=040755, ...}, 0) = 0', unlink], [], "/w"),
             ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', " > /usr/bin/dash(main+0x18a) [0x53fa]", " > /usr/bin/dash() [0x7]", '8 stat(".", {st_size=9, ...}) = 0'], [], "/w"),
+            ([unlink, '8 stat("/w", {st_size=9, ...}) = 0\r', '8 stat(".", {st_size=9, ...}) = 0\r'], [], "/w"),
             ([unlink, r'8 stat("\x2f\x77", {st_size=9, ...}) = 0', r'8 stat("\x2e", {st_size=9, ...}) = 0'], [], "/w"),
             ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', '8 stat(".", {st_size=9, ...}) = 0', '8 getcwd("/home", 4096) = 6'], [], "/home"),
             ([unlink, '8 stat("/w", {st_size=9, ...}) = 0', '8 stat(".", {st_size=8, ...}) = 0'], [], None),
@@ -222,6 +223,13 @@ def test_calls_in_two_pieces_of_which_the_second_names_nobody():
                         ('read(3, "x\\n", 8192', ") = 2")):
         for before in ("7 ", "7 1.000000 ", "[pid  7] "):
             same(calls([before + begun + " <unfinished ...>", rest, before + "fsync(3) = 0"]), ["read(fd=#1, count=8192) = 2", "fsync(fd=#1) = 0"])
+
+
+def test_a_text_that_is_indented():
+    lines = [OPEN, "vfork( <unfinished ...>", "8 fsync(3) = 0", "7 <... vfork resumed>) = 8", "7 close(3) = 0"]
+    plain = ["7 " + line if line[0] not in "78" else line for line in lines]
+    for blanks in (" ", "    "):
+        same(text_of([blanks + line for line in plain])[0], text_of(plain)[0])
 
 
 def test_times_in_whole_seconds():

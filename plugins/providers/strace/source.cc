@@ -345,6 +345,8 @@ feign_status Source::line(std::string_view text) {
   while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   if (text.empty() || table_) return FEIGN_OK;
   if (broken_ != nullptr) return goes_on(text);
+  if (text[0] == ' ')  // before a time (-r), or all of a text that somebody indented
+    if (const size_t at = text.find_first_not_of(' '); is_digit(text[at])) text.remove_prefix(at);
   constexpr uint64_t kLook = 100;  // lines that tell whether the trace is coloured
   if (lines_->number() <= kLook) coloured_ |= text.find('\x1b') != text.npos;
   std::string memory;

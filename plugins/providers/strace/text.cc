@@ -62,7 +62,7 @@ std::string_view count_of(std::string_view text) {
 
 std::string_view result_of(std::string_view end) {
   const std::string_view text = end.substr(end.find('=') + 2);
-  return text.substr(0, text.find(' '));
+  return text.substr(0, text.find_first_of(" \r"));
 }
 
 std::string without_output(std::string_view text) {
