@@ -1031,6 +1031,19 @@ def test_threads_that_strace_attached_to_share_descriptors():
     assert (report["mismatched"], report["skipped"]) == (0, 0) and sizes["/f"] == sizes["/g"] == 2, sizes
 
 
+def test_a_file_that_had_no_name_any_more_when_the_trace_began():
+    """Another file may have the name that it had. Old versions of strace show it as the kernel does."""
+    for gone in ("3</w/a>(deleted)", "3</w/a (deleted)>"):
+        lines = [f'7 read({gone}, "hello", 5) = 5', '7 openat(AT_FDCWD</w>, "/w", O_RDONLY|O_DIRECTORY) = 4</w>', "7 getdents64(4</w>, 0x1 /* 2 entries */, 32768) = 48",
+                 "7 getdents64(4</w>, 0x1 /* 0 entries */, 32768) = 0", '7 openat(AT_FDCWD</w>, "/w/a", O_RDWR|O_CREAT|O_EXCL, 0600) = 5</w/a>', '7 write(5</w/a>, "abc", 3) = 3',
+                 f'8 read({gone}, " you", 4) = 4', f"8 close({gone}) = 0",
+                 f'7 openat({gone.replace("3", "9").replace("/a", "/d")}, "x", O_WRONLY|O_CREAT, 0666) = -1 ENOENT (No such file or directory)']
+        for order in "trace", "depend":
+            report, sizes = replayed(lines, "--order", order)
+            assert (report["mismatched"], report["skipped"]) == (0, 0), (gone, report["mismatches"], report["skips"])
+            assert (sizes["/w/a"], sizes["/.deleted/w/a"]) == (3, 9), sizes
+
+
 def test_threads_whose_making_was_not_traced_share_descriptors():
     """As strace -f -e trace=file,desc has them: what one of them opens, those that had begun have, too, until another closes it."""
     once = ['openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>', 'read(7</f>, "abcde", 9) = 5', 'close(7</f>) = 0']

@@ -136,7 +136,7 @@ bool Resolve::is_another(const Description& d, uint32_t hint) {
 
 // The same open file of somebody whom nobody was seen to make either: one has it from the other, or
 // both are threads of one process, as they are if it was opened when this one had begun.
-Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t hint) {
+Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t hint, uint32_t had) {
   if (!is_path(tables_.strings.text(hint))) return nullptr;
   const feign_stream_info mine = tables_.streams.info(t.now);
   for (const uint32_t stream : strangers_) {
@@ -147,7 +147,10 @@ Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t h
     const auto at = other.table->map.find(fd);
     if (at == other.table->map.end()) continue;
     Description* const d = at->second.description;
-    if ((d->marks & FEIGN_NOT_A_FILE) || (d->path != hint && d->said != hint)) continue;
+    if (d->marks & FEIGN_NOT_A_FILE) continue;
+    const bool lost_it = had != 0 && names_.file(d->file).gone;
+    if (const uint32_t name = lost_it && !d->gone ? had : hint; d->path != name && d->said != name)
+      continue;
     if (d->said != 0 && d->handle > t.first_handle)
       share(other.table, t.table);
     else
@@ -173,8 +176,15 @@ void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Ta
 }
 
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
+  uint32_t had = 0;  // the name that it had
+  if (feign_activity device{}; is_gone(tables_.strings.text(hint)) && names_storage(device, hint)) {
+    std::string path(tables_.strings.text(hint));
+    path.resize(path.size() - kGone.size());
+    had = tables_.strings.intern(path);
+    hint = tables_.strings.intern("/.deleted" + path);  // where no trace looks for it
+  }
   if (t.stranger)
-    if (Description* const d = found_elsewhere(t, fd, hint); d != nullptr) return d;
+    if (Description* const d = found_elsewhere(t, fd, hint, had); d != nullptr) return d;
   if (guesses_makers_)
     if (Description* const d = threads_have(t, fd); d != nullptr) return d;
   constexpr int32_t kStandard = 2;  // processes inherit them from each other
@@ -199,6 +209,7 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
   Description* d =
       describe(FEIGN_INHERITED | device.marks | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
                what.empty() || what[0] != '/' ? 0 : hint, identity, 0);
+  d->gone = had != 0;
   if (left != nullptr) {
     d->fd = fd;
     d->flags = left->appends ? O_APPEND : 0;

@@ -53,7 +53,7 @@ bool leads_on(const feign_activity& a, Effect effect, std::string_view path) {
 }
 
 bool is_path(std::string_view said) {
-  return said.starts_with('/') && said.find('<') == said.npos && !said.ends_with(" (deleted)");
+  return said.starts_with('/') && said.find('<') == said.npos && !said.ends_with(kGone);
 }
 
 bool ups_first(std::string_view path) {

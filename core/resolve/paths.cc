@@ -254,7 +254,7 @@ void Resolve::removed(uint32_t directory) {
 // are missing, and ".." leads to where it was.
 uint32_t Resolve::named(uint32_t directory, bool gone) {
   if (!gone) return directory;
-  return tables_.strings.intern(std::string(tables_.strings.text(directory)) + " (deleted)");
+  return tables_.strings.intern(std::string(tables_.strings.text(directory)).append(kGone));
 }
 
 }  // namespace feign

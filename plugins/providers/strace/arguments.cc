@@ -308,10 +308,12 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
         if (!s.skip_angle()) return wrong("a descriptor's annotation does not end");
         const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
         if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD))) {
-          a.file = hint(static_cast<int32_t>(number), text);
-          // Another file may have the name of one that is gone.
-          const bool gone = s.rest().starts_with("(deleted)") || text.ends_with(" (deleted)");
-          if (!gone) a.marks |= FEIGN_TOLD;
+          // Another file may have the name of one that is gone, which the kernel says behind it.
+          constexpr std::string_view kGone = " (deleted)";
+          const bool marked = s.rest().starts_with(kGone.substr(1));  // by strace since 5.19
+          const std::string named(marked ? std::string(text).append(kGone) : std::string());
+          a.file = hint(static_cast<int32_t>(number), marked ? named : text);
+          if (!marked && !text.ends_with(kGone)) a.marks |= FEIGN_TOLD;
         }
         if (to == FEIGN_CWD && a.file != 0 && (a.handle == 0 || a.handle == FEIGN_CWD))
           said_cwd_ = a.file;
