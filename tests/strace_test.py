@@ -1044,6 +1044,19 @@ def test_a_file_that_had_no_name_any_more_when_the_trace_began():
             assert (sizes["/w/a"], sizes["/.deleted/w/a"]) == (3, 9), sizes
 
 
+def test_what_is_read_where_no_opens_are_traced():
+    """strace -f -y -e trace=read,write: who met the end of a file and reads on has opened it again; a name that is new is another file's."""
+    lines = ['7 read(3</lib>, "ELF", 832) = 832', '8 read(3</lib>, "ELF", 832) = 832', '8 read(3</f>, "abc", 64) = 3', '8 read(3</f>, "", 64) = 0', '8 read(3</f>, "abc", 64) = 3', '8 read(3</f>, "", 64) = 0',
+             '9 read(3</f>, "abc", 64) = 3', '9 read(3</f>, "", 64) = 0', '9 read(3</proc/self/stat>, "1", 64) = 1', '9 read(3</g>, "ab", 64) = 2', '9 read(3</g>, "", 64) = 0',
+             '10 read(0</f>, "abc", 64) = 3', '10 read(0</f>, "", 64) = 0', '10 +++ exited with 0 +++', '11 read(0</f>, "abc", 64) = 3', '11 read(0</f>, "", 64) = 0']
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert (report["mismatched"], sizes["/f"], sizes["/g"]) == (0, 3, 2), (report["mismatches"], sizes)
+    # What another one writes meanwhile is read on.
+    report, sizes = replayed(['7 read(3</f>, "", 64) = 0', '8 write(1</f>, "abc", 3) = 3', '7 read(3</f>, "abc", 64) = 3', '7 read(3</f>, "", 64) = 0'])
+    assert (report["mismatched"], sizes) == (0, {"/f": 3}), (report["mismatches"], sizes)
+
+
 def test_threads_whose_making_was_not_traced_share_descriptors():
     """As strace -f -e trace=file,desc has them: what one of them opens, those that had begun have, too, until another closes it."""
     once = ['openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>', 'read(7</f>, "abcde", 9) = 5', 'close(7</f>) = 0']

@@ -281,6 +281,7 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   Namespace::File* f = d->file != 0 ? &names_.file(d->file) : nullptr;
   if (!positional && d->at_end) a.marks |= FEIGN_APPENDS;
   if (!positional && done != 0) d->at_end = d->at_end && writes;
+  if (!positional) d->met_end = !writes && a.result == 0 && a.length != 0;
   constexpr uint32_t kRwfAppend = 16, kRwfNoAppend = 32;
   const uint32_t flags = second ? a.flags : 0;
   const bool appends = (d->flags & O_APPEND) && (flags & kRwfNoAppend) == 0;

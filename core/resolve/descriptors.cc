@@ -29,7 +29,7 @@ void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
   if (--d->refs != 0) return;
   if (d->fd >= 0)
     if (const auto at = left_.find(d->file); at != left_.end() && at->second.found == d)
-      at->second = {nullptr, d->offset, at->second.appends};
+      at->second = {nullptr, read_to_end(*d) ? 0 : d->offset, at->second.appends};
   if (ended != nullptr && (!(d->marks & FEIGN_NOT_A_FILE) || d->file != 0))
     ended->push_back(d->handle);
   free_.push_back(d);
@@ -115,6 +115,7 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
       release(d, nullptr);
       return found_open(t, fd, hint);
     }
+    if (reads_on_ && read_to_end(*d)) return found_open(t, fd, hint);
     if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE)) connected(*d, tables_.strings.text(hint));
     if (!told_ || d->path == hint || d->said == hint || !is_another(*d, hint)) return d;
   }
@@ -131,7 +132,13 @@ bool Resolve::is_another(const Description& d, uint32_t hint) {
   if (!tables_.strings.text(hint).starts_with('/') || no_storage(device, hint)) return is_file;
   if (d.path != 0 && names_.canonical(d.path, true) == names_.canonical(hint, true)) return false;
   const uint32_t file = names_.at(names_.canonical(hint, true));
-  return file != 0 && file != d.file;
+  return file != 0 ? file != d.file : !opens_seen_;  // a new name, unless it was moved unseen
+}
+
+// Where no opens are traced: whoever reads on has opened it again.
+bool Resolve::read_to_end(const Description& d) {
+  return !opens_seen_ && d.met_end && (d.marks & FEIGN_INHERITED) && d.file != 0 &&
+         names_.file(d.file).size <= d.offset;
 }
 
 // The same open file of somebody whom nobody was seen to make either: one has it from the other, or
@@ -147,7 +154,7 @@ Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t h
     const auto at = other.table->map.find(fd);
     if (at == other.table->map.end()) continue;
     Description* const d = at->second.description;
-    if (d->marks & FEIGN_NOT_A_FILE) continue;
+    if ((d->marks & FEIGN_NOT_A_FILE) || (reads_on_ && read_to_end(*d))) continue;
     const bool lost_it = had != 0 && names_.file(d->file).gone;
     if (const uint32_t name = lost_it && !d->gone ? had : hint; d->path != name && d->said != name)
       continue;
@@ -202,7 +209,8 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
   Left* const left = file && identity != 0 ? &left_[identity] : nullptr;
   // One behind standard output and standard error: "> log 2>&1".
   const int32_t before = left != nullptr && left->found != nullptr ? left->found->fd : -1;
-  if (before >= 0 && before <= kStandard && fd <= kStandard && (before == fd || before * fd != 0)) {
+  if (before >= 0 && before <= kStandard && fd <= kStandard && (before == fd || before * fd != 0) &&
+      !(reads_on_ && read_to_end(*left->found))) {
     install(t, fd, left->found, false);
     return left->found;
   }

@@ -272,6 +272,8 @@ const char* Resolve::apply(Record& r) {
   const uint32_t hint = a.file;
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   moves_seen_ |= effect == Effect::kChdir || effect == Effect::kFchdir;
+  opens_seen_ |= effect == Effect::kOpen || effect == Effect::kCreat || effect == Effect::kFopen;
+  reads_on_ = effect == Effect::kRead && ok && a.result != 0;
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
   if (part_of_tracked(r, t, effect)) return nullptr;
 
@@ -383,6 +385,7 @@ const char* Resolve::apply(Record& r) {
       if (!ok || d == nullptr) return nullptr;
       const bool asks = effect == Effect::kFtell || (a.flags == SEEK_CUR && a.offset == 0);
       if (std::exchange(d->at_end, false) && asks) a.marks |= FEIGN_APPENDS;
+      d->met_end = false;
       d->offset = static_cast<uint64_t>(a.result);
       if (d->file != 0 && a.flags == SEEK_END && a.result >= static_cast<int64_t>(a.offset))
         names_.file(d->file).size = static_cast<uint64_t>(a.result) - a.offset;

@@ -43,11 +43,12 @@ class Resolve {
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY, FEIGN_BOTH_WAYS
     uint64_t offset = 0;
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
-    bool at_end = false;  // the offset is the end of the file, wherever that is
-    uint32_t said = 0;    // what the tracer said it is when it was opened
-    int32_t fd = -1;      // that it was found open as, in a call on it
-    bool gone = false;    // a directory that was removed
-    int64_t process = 0;  // that a pidfd is
+    bool at_end = false;   // the offset is the end of the file, wherever that is
+    bool met_end = false;  // the last call that moved the offset would have, but for the end
+    uint32_t said = 0;     // what the tracer said it is when it was opened
+    int32_t fd = -1;       // that it was found open as, in a call on it
+    bool gone = false;     // a directory that was removed, or what was found without a name
+    int64_t process = 0;   // that a pidfd is
   };
   // What a file's next description begins with that is found open in spite of an open that was
   // seen, or of another process: a dup or a fork is missing.
@@ -153,6 +154,7 @@ class Resolve {
   Description* found_elsewhere(Thread& t, int32_t fd, uint32_t hint, uint32_t had);
   void share(std::shared_ptr<Table> table, std::shared_ptr<Table> its);
   bool is_another(const Description& d, uint32_t hint);
+  bool read_to_end(const Description& d);
   void connected(Description& d, std::string_view what);
   void fill(feign_activity& a, const Description* d);
   static std::shared_ptr<Table> copy_of(const Table& table);
@@ -213,6 +215,8 @@ class Resolve {
   bool guesses_makers_ = false, said_makers_ = false;
   bool reads_ = false, writes_ = false;  // the call at hand, with success
   bool on_file_ = false;                 // the call at hand cannot have been on anything else
+  bool opens_seen_ = false;              // of any process
+  bool reads_on_ = false;                // the call at hand moves an offset by reading
   bool moves_seen_ = false;              // chdir or fchdir, of any process
   bool said_guess_ = false;              // that descriptors are guessed is in the notes
   bool found_open_ = true;               // the call at hand did not fail with EBADF
