@@ -729,6 +729,14 @@ def test_requests_that_the_text_does_not_tell_are_not_waited_for():
         report = r.json()
         assert r.status == 0 and report["mismatched"] == 0, report["mismatches"]
         assert [(o["call"], o["count"]) for o in report["left_out"]] == [("io_submit", 5)], report["left_out"]
+    # Of a long array strace shows the beginning (-s).
+    write = "{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_nbytes=512, aio_offset=%d}"
+    lines = ['7 1.0 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3', "7 1.1 io_setup(8, [0x7f00]) = 0"]
+    for i in range(3):
+        lines += [f"7 2.{i} io_submit(0x7f00, 3, [{write % (1024 * i)}, {write % (1024 * i + 512)}, ...]) = 3", f"7 2.{i}5 io_getevents(0x7f00, 1, 8, [{{data=0, obj=0x1, res=512, res2=0}}, ...], NULL) = 3"]
+    report, sizes = replayed(lines)
+    assert (report["mismatched"], sizes) == (0, {"/f": 3072}), (report["mismatches"], sizes)
+    assert [(o["call"], o["count"]) for o in report["left_out"]] == [("io_submit", 3)], report["left_out"]
 
 
 def test_a_thread_that_waits_for_anothers_requests_waits_for_them():

@@ -561,6 +561,9 @@ feign_status Source::requests(Held& first, int64_t accepted) {
         accepted > 0 ? "its requests are not in the text (-s 32 or more)" : "no request",
         first.a.duration_ns, 0);
     queue_.pop_back();
+  } else if (count < accepted) {
+    trace_.host->left_out(trace_.host, first.a.stream, "io_submit",
+                          "some of its requests are not in the text (-s as many or more)", 0, 0);
   }
   return FEIGN_OK;
 }

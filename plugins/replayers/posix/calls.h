@@ -927,7 +927,7 @@ struct Context {
       waited = got != 0 ? 0 : waited + kLook;
       if (waited >= patience) from.incomplete = true;
     }
-    return done != 0 ? done : emulated(a.result);
+    return done == a.result ? done : emulated(a.result);  // the rest was said of io_submit
   }
   int64_t aio_destroy(const feign_activity& a) {
     const std::lock_guard lock(r->aio_mutex);
