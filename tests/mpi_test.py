@@ -683,6 +683,64 @@ def test_programs_that_load_mpi_late_are_recorded_as_others_are():
             os.unlink(trace)
 
 
+TOOL = r"""
+#include <mpi.h>
+#include <stdio.h>
+static int calls, sent;
+int MPI_Init(int* argc, char*** argv) { return PMPI_Init(argc, argv); }
+int MPI_Send(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
+  return ++sent, PMPI_Send(b, n, t, to, tag, c);
+}
+int MPI_Barrier(MPI_Comm c) { return ++calls, PMPI_Barrier(c); }
+int MPI_Finalize(void) {
+  int rank, all;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Reduce(&sent, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) printf("%d barriers, %d sends\n", calls, all);
+  return PMPI_Finalize();
+}
+"""
+USES_TOOL = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  int rank, x = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 3; ++i) {
+    if (rank == 1) MPI_Send(&x, 1, MPI_INT, 0, i, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(&x, 1, MPI_INT, 1, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  return MPI_Finalize();
+}
+"""
+
+
+def test_tools_for_profiling_see_what_they_see_and_their_calls_are_recorded_once():
+    """A tool calls PMPI_…, past the wrappers: nothing was recorded where it is part of the program, not even the ranks; a library was passed over."""
+    launch = command(2)[:-1]
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    with Tmp() as tmp:
+        tool, main_, library, trace = (os.path.join(tmp, n) for n in ("tool.c", "main.c", "libtool.so", "t.feign"))
+        for path, text in ((tool, TOOL), (main_, USES_TOOL)):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, tool], check=True)
+        one, other = os.path.join(tmp, "one"), os.path.join(tmp, "other")
+        subprocess.run(["mpicc", "-o", one, main_, tool], check=True)
+        subprocess.run(["mpicc", "-o", other, main_, library, f"-Wl,-rpath,{tmp}"], check=True)
+        for program in (one, other):
+            r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, env={"FEIGN_TESTS": "1"})
+            if "is not there" in r.err:
+                raise Skip(r.err.strip())
+            assert r.status == 0 and r.out == "3 barriers, 3 sends\n", (program, r.out, r.err)
+            with Tmp() as root:
+                ops = replayed(2, trace, "--root", root, "--with", "filter,preset=workload")["ops"]
+                made = {name: ops[f"mpi:MPI_{name}"]["matched"] for name in ("Send", "Recv", "Barrier", "Reduce")}
+                assert made == {"Send": 3, "Recv": 3, "Barrier": 6, "Reduce": 2}, (program, made)
+
+
 def test_ranks_that_share_a_process_meet_in_it():
     for name, arguments in (("checkpoint", (10, 5000)), ("ring", (8, 5000)), ("solver", (8, 64))):
         with Tmp() as tmp:

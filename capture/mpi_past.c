@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Fortran programs (mpif.h, modules mpi and mpi_f08). Open MPI's Fortran library turns each call
- * into the C one, with C's handles, and makes it as PMPI_…, past the wrappers. So the places where
- * that library keeps the addresses of those functions get the wrappers' instead: what C programs
- * record, Fortran programs record, and no call is described a second time. */
+/* Calls of MPI that would go past the wrappers. Open MPI's Fortran library turns each call (mpif.h,
+ * modules mpi and mpi_f08) into the C one, with C's handles, and makes it as PMPI_…; so does a tool
+ * for profiling, linked to the program or a library of its own, whose MPI_… the program calls. The
+ * places where an object keeps the addresses of PMPI_… get the wrappers' instead, and those of
+ * MPI_… the tool's, which would be called without the wrappers. So what C programs record, others
+ * record, no call is described a second time, and a tool sees what it sees without recording. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -11,20 +13,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void* g_self;
+static void* g_self;               /* this library … */
+static const void *g_base, *g_mpi; /* … where it lies, and where MPI's does */
 
-/* The wrapper of a function by its name, or null. */
-static void* wrapper_of(const char* name) {
+static const void* base_of(const void* address) {
   Dl_info info;
-  if (strncmp(name, "PMPI_", 5) != 0) return NULL;
-  void* found = dlsym(g_self, name + 1);
+  return address != NULL && dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
+}
+
+/* What an object is to call by that name, or null: what it does. */
+static void* meant_by(const char* name) {
+  const int past = strncmp(name, "PMPI_", 5) == 0;
+  if (!past && strncmp(name, "MPI_", 4) != 0) return NULL;
   /* The library's dependencies are searched, too: only what is in this one is a wrapper. */
-  static const char here = 0;
-  Dl_info own;
-  if (found == NULL || dladdr(found, &info) == 0 || dladdr(&here, &own) == 0 ||
-      info.dli_fbase != own.dli_fbase)
-    return NULL;
-  return found;
+  void* const wrapper = dlsym(g_self, name + past);
+  if (base_of(wrapper) != g_base) return NULL;
+  if (past) return wrapper;
+  void* const next = dlsym(RTLD_NEXT, name);
+  return next != NULL && base_of(next) != g_mpi ? next : NULL;
 }
 
 static void patch(const struct dl_phdr_info* object, const ElfW(Rela) * relocations, size_t size,
@@ -34,12 +40,12 @@ static void patch(const struct dl_phdr_info* object, const ElfW(Rela) * relocati
   for (size_t i = 0; i < size / sizeof *relocations; ++i) {
     const unsigned kind = ELF64_R_TYPE(relocations[i].r_info);
     if (kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT) continue;
-    void* wrapper = wrapper_of(texts + symbols[ELF64_R_SYM(relocations[i].r_info)].st_name);
-    if (wrapper == NULL) continue;
+    void* meant = meant_by(texts + symbols[ELF64_R_SYM(relocations[i].r_info)].st_name);
+    if (meant == NULL) continue;
     const uintptr_t at = object->dlpi_addr + relocations[i].r_offset, start = at & ~(page - 1);
     const int readonly = at >= fixed && at < fixed + fixed_size;
     if (readonly && mprotect((void*)start, page, PROT_READ | PROT_WRITE) != 0) continue;
-    *(void**)at = wrapper;
+    *(void**)at = meant;
     if (readonly) (void)mprotect((void*)start, page, PROT_READ);
   }
 }
@@ -47,15 +53,18 @@ static void patch(const struct dl_phdr_info* object, const ElfW(Rela) * relocati
 static int look(struct dl_phdr_info* object, size_t size, void* ctx) {
   (void)size;
   (void)ctx;
-  if (object->dlpi_name == NULL || strstr(object->dlpi_name, "libmpi_mpifh.so") == NULL) return 0;
   const ElfW(Dyn)* dynamic = NULL;
   uintptr_t fixed = 0;
   size_t fixed_size = 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)* h = &object->dlpi_phdr[i];
-    if (h->p_type == PT_DYNAMIC) dynamic = (const void*)(object->dlpi_addr + h->p_vaddr);
+    const uintptr_t at = object->dlpi_addr + h->p_vaddr;
+    if (h->p_type == PT_LOAD && h->p_offset == 0 &&
+        ((const void*)at == g_base || (const void*)at == g_mpi))
+      return 0;
+    if (h->p_type == PT_DYNAMIC) dynamic = (const void*)at;
     if (h->p_type == PT_GNU_RELRO) {
-      fixed = object->dlpi_addr + h->p_vaddr;
+      fixed = at;
       fixed_size = h->p_memsz;
     }
   }
@@ -80,8 +89,9 @@ static int look(struct dl_phdr_info* object, size_t size, void* ctx) {
 /* After the libraries are there, before the program begins. */
 __attribute__((constructor)) static void start(void) {
   Dl_info own;
-  static const char here = 0;
-  if (dladdr(&here, &own) == 0) return;
+  g_mpi = base_of(dlsym(RTLD_DEFAULT, "PMPI_Init"));
+  if (g_mpi == NULL || dladdr(&g_self, &own) == 0) return;
+  g_base = own.dli_fbase;
   g_self = dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD);
   if (g_self != NULL) dl_iterate_phdr(look, NULL);
 }
