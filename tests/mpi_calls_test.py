@@ -262,6 +262,16 @@ def test_a_file_that_must_not_have_been_there_was_or_was_not():
                 assert how[:1] == ("--layer",) or calls(report, "MPI_File_open", layer="mpiio") == [40]
 
 
+def test_who_removes_a_file_that_all_ranks_remove_is_known_where_names_have_their_order():
+    """The report advised --order depend, which did not know MPI_File_delete."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "removed")
+        for _ in range(3):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--order", "depend")
+                assert calls(report, "MPI_File_delete", layer="mpiio") == [160]
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")

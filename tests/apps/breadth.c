@@ -1196,6 +1196,19 @@ static void too_long(void) {
   free(bytes);
 }
 
+/* Files that all ranks remove: one does, and which one no message tells. */
+static void removed(void) {
+  for (int i = 0; i < 40; ++i) {
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_close(&file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != i % size) usleep(500);
+    MPI_File_delete(file_name, MPI_INFO_NULL);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 /* What files refuse: representations, places, a directory's removal. */
 static void forbidden(void) {
   char bytes[80] = {0};
@@ -1263,6 +1276,7 @@ int main(int argc, char** argv) {
                 {"temporary", temporary},
                 {"begun", begun},
                 {"exclusive", exclusive},
+                {"removed", removed},
                 {"forbidden", forbidden},
                 {"too-long", too_long},
                 {"in-directories", in_directories}};

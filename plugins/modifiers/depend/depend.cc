@@ -84,7 +84,9 @@ void Depend::in_mpi(const feign_activity& a) {
   Inside& in = s.inside.emplace_back(Inside{a.id, mpi ? a.start_ns + a.duration_ns : 0, a.id});
   if (!mpi) return;
   const feign::Does does = message_of(a.op).does;
-  if (does == feign::Does::kInit || does == feign::Does::kFinalize) in.end = 0;
+  const bool waits = effects_[a.op].effect == Effect::kNone && does != feign::Does::kInit &&
+                     does != feign::Does::kFinalize;
+  if (!waits) in.end = 0;
   if (options_.io == kIoOrder) file_meets(a, in);
 }
 
@@ -225,6 +227,8 @@ Effect Depend::effect_of(uint32_t op) {
         kind.effect = call->effect;
         kind.buffered = strcmp(info->layer, "stdio") == 0;
       }
+    // resolve keeps account of the unlink in it; who orders names wants it where it is made.
+    if (kind.mpi && strcmp(info->name, "MPI_File_delete") == 0) kind.effect = Effect::kUnlink;
   }
   return kind.effect;
 }

@@ -166,7 +166,8 @@ void Depend::names(const feign_activity& a, Effect effect) {
   if (!links_) return names_led_to(a, effect);
   const bool two = effect == Effect::kRename || effect == Effect::kLink;
   feign_activity led = a;
-  if (a.path != 0) led.path = led_to(a.path, (a.marks & FEIGN_NOFOLLOW) == 0);
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0 && effect != Effect::kUnlink;
+  if (a.path != 0) led.path = led_to(a.path, follow);
   if (two && a.path2 != 0) led.path2 = led_to(a.path2, false);
   names_led_to(led, effect);
 }
