@@ -291,9 +291,7 @@ class Parser:
         op.prototype = text
         roles = LIBRARY_ROLES if self.library else ROLES
         if self.library:
-            op.signature = Signature(text)
-            if op.signature.name != op.name:
-                raise Bad(f'prototype "{text}" is not that of {op.name}')
+            op.signature = Signature(text, op.name)
             params = [p.text for p in op.signature.params]
         else:
             match = re.match(r".*?\b(\w+)\s*\((.*)\)$", text)

@@ -273,7 +273,8 @@ def local(made, a, param):
     if a.role == "text":
         return [f"{t} {n} = ({t})feign_layer_text(f_c, {number_of(a)});"]
     if a.role == "buf":
-        return [f"{t} {n} = ({t})feign_layer_{'room' if param.writable() else 'content'}(f_c, f_buffer);"]
+        room = param.writable() or param.hides_pointer() and made.op.kind != "write"
+        return [f"{t} {n} = ({t})feign_layer_{'room' if room else 'content'}(f_c, f_buffer);"]
     if a.role == "-":
         return [] if param.function or param.text == "..." else [f"{t} {n};", f"memset(&{n}, 0, sizeof {n});"]
     return [f"{t} {n} = ({t})({number_of(a)});"]

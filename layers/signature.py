@@ -8,7 +8,7 @@ class Bad(Exception):
 
 
 # Words that a type ends in, so that the last word of a parameter is not its name.
-TYPE_WORDS = set("char short int long float double signed unsigned void bool _Bool const volatile restrict struct enum union".split())
+TYPE_WORDS = set("char short int long float double signed unsigned void bool _Bool _Complex __int128 const volatile restrict struct enum union".split())
 # Words with a meaning of their own in expressions; a parameter of that name gets an underscore.
 TAKEN = {"r", "e", "before", "list"}
 
@@ -23,6 +23,19 @@ def split(text):
         else:
             out[-1] += c
     return [part.strip() for part in out]
+
+
+def plain(text):
+    """A type without what headers put around it for compilers (extern, H5_DLL, ZEXPORT, an attribute): those that one header has
+    are not there elsewhere, and by its type a handle is known."""
+    before, star, after = text.partition("*")
+    before = re.findall(r"\w+", before)
+    kept = [w for i, w in enumerate(before) if w in TYPE_WORDS or i and before[i - 1] in ("struct", "enum", "union")]
+    if set(kept) <= {"const", "volatile"}:   # it is a name: the last, but for one in capitals that is a macro
+        names = [w for w in before if w not in kept and w != "extern"]
+        name = next((w for w in reversed(names) if not w.isupper()), names[-1] if names else "")
+        kept = [w for w in before if w in kept or w == name]
+    return " ".join(kept + re.findall(r"\*|const", star + after))
 
 
 class Param:
@@ -67,17 +80,31 @@ class Param:
         last = pointee.rpartition("*")[2] if "*" in pointee else pointee
         return self.pointer() and not self.function and not re.search(r"\bconst\b", last)
 
+    def hides_pointer(self):
+        """Whether it may be a pointer by a name of its own (zlib's voidp), as far as that tells."""
+        return bool(re.fullmatch(r"\w+", self.type)) and self.type not in TYPE_WORDS and not self.type.endswith("_t")
+
     def whole(self):
         """Whether it is a whole number, as far as its type's name tells."""
         return not self.pointer() and not re.search(r"\b(float|double|struct|union|void|va_list)\b", self.type)
 
 
 class Signature:
-    def __init__(self, text):
-        match = re.match(r"([\w\s*]*?[\s*])(\w+)\s*\(", text)
+    """Of the function of that name, as headers write it: TYPE NAME(…), and also EXPORT(TYPE) NAME(…), API(NAME)(…), NAME OF((…))."""
+
+    def __init__(self, text, name):
+        bare = re.sub(r"\[\[.*?\]\]|\b(__attribute__|__declspec)\s*\((\((\([^()]*\)|[^()])*\)|[^()])*\)", " ", text)
+        called = re.escape(name)
+        match = re.match(rf"(.*?)(?:\b[A-Z]\w*\s*)?\(\s*{called}\s*\)\s*\(|(.*?)\b{called}\s*(?:\w+\s*\(\s*)?\(", bare)
         if not match:
+            raise Bad(f'prototype "{text}" is not that of {name}')
+        returns = re.sub(r"\b\w+\s*\(([\w\s*]*)\)", r" \1", match[1] or match[2] or "")
+        self.returns, self.name = plain(returns), name
+        if not self.returns or not re.fullmatch(r"[\w\s*]*", returns):
             raise Bad(f'prototype "{text}": want TYPE NAME(PARAMETERS);')
-        depth, end = 0, -1
+        if re.search(r"\b(static|inline|__inline|__inline__)\b", returns):
+            raise Bad(f"{self.name} is static or inline: it is compiled into the programs that call it, and no library can stand between")
+        text, depth, end = bare, 0, -1
         for i in range(match.end() - 1, len(text)):
             depth += (text[i] == "(") - (text[i] == ")")
             if depth == 0:
@@ -85,9 +112,6 @@ class Signature:
                 break
         if end < 0:
             raise Bad(f'prototype "{text}": want a ) behind the parameters')
-        self.returns, self.name = re.sub(r"\bextern\b\s*", "", match[1]).strip(), match[2]
-        if re.search(r"\b(static|inline|__inline|__inline__)\b", self.returns):
-            raise Bad(f"{self.name} is static or inline: it is compiled into the programs that call it, and no library can stand between")
         inside = text[match.end():end].strip()
         params = [] if inside in ("", "void") else split(inside)
         if "" in params:
@@ -125,7 +149,7 @@ class Signature:
                 if not re.fullmatch(r"(?:const\s+)?char\s*(?:const\s*)?\*\s*(?:const|restrict|\s)*", param.type):
                     bad(f"{said}: want a char *")
             elif arg.role == "buf":
-                if not param.pointer() or param.function:
+                if not (param.pointer() or param.hides_pointer()) or param.function:
                     bad(f"{said}: want a pointer")
             elif arg.role in ("handle-at", "new", "result", "out"):
                 if not param.writable() or param.array and arg.role != "out":

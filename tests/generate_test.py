@@ -163,6 +163,8 @@ def test_every_kind_of_parameter_and_failure():
                          r"odd_version\(\) = 4000000000", r"odd_rename\(\S* \S* mode=0640, flags=ODD_HIGH\) = -ENOENT", r"odd_log\(self=#\d+, format=\"this has %d\", length=11\) = 11"):
                 assert re.search("odd-things:" + want, text), (want, text)
             assert text.count("odd_tick(") == 2
+            cursor = re.search(r"odd_cursor\(from=100, result=(#\d+)\)", text)[1]   # one type, whatever stands before it
+            assert f"cursor={cursor}, size=10, count=15" in text and f"odd_cursor_close(cursor={cursor})" in text, text
             own = made.replay("--replayer", "posix", "--replayer", made.replayer, "--require", "100%")
             assert own["mismatched"] == 0 and done(own, "odd-things:odd_private") == 0 and done(own, "odd-things:odd_read") == 4, own["ops"]
             assert done(made.replay("--require", "100%"), "odd-things:odd_read") == 0

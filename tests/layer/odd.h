@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #define ODD_API __attribute__((visibility("default")))
+#define ODD_CALL
+#define ODD_OF(parameters) parameters
+#define ODD_NAME(name) name
 
 //@ layer odd-things "a library of odd functions"
 //@ fails negative
@@ -20,6 +23,7 @@ struct odd_options {
 };
 struct odd_thing; /* a forward declaration is no prototype */
 typedef struct odd_thing odd_thing;
+typedef void *odd_room;
 
 // A handle by way of a pointer, options in a struct; -error where it fails.
 //@ op 1 odd_new kind=open
@@ -43,7 +47,7 @@ ODD_API int odd_cursor_close(int cursor);
 //@ op 5 odd_read kind=read result=bytes fails=errno
 //@ args handle handle2 buf value value -
 //@ capture length="size * count"
-ODD_API long odd_read(odd_thing *r, int cursor, void *data, size_t size, size_t count,
+ODD_API long odd_read(odd_thing *r, int cursor, odd_room data, size_t size, size_t count,
                       void (*progress)(void *, int));
 
 // Says whether; the length is what it moved. A parameter per line, and comments /* within */.
@@ -74,10 +78,10 @@ ODD_API int odd_tell(odd_thing *self, uint64_t *position);
 
 //@ op 11 odd_tick fails=never
 //@ args value
-ODD_API void odd_tick(unsigned long long layer);
+ODD_API void ODD_CALL odd_tick ODD_OF((unsigned long long layer));
 
 //@ op 12 odd_version result=number fails=never
-ODD_API unsigned odd_version(void);
+ODD_API unsigned ODD_NAME(odd_version)(void);
 
 //@ op 13 odd_private result=any
 //@ args -
@@ -95,4 +99,7 @@ ODD_API long odd_where(odd_thing *self);
 ODD_API void odd_tick64(unsigned long long layer);
 
 static inline int odd_nothing(void) { return 0; }
+#undef ODD_API
+#undef ODD_CALL
+#undef ODD_OF
 #endif
