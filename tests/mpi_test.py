@@ -647,6 +647,45 @@ def test_what_mpi_itself_does_is_made_too():
                 assert os.path.getsize(root + made) == os.path.getsize(made)
 
 
+TWICE = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  MPI_File file;
+  int rank;
+  char bytes[1000] = "";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 1; i < argc; ++i) {
+    MPI_File_open(MPI_COMM_WORLD, argv[i], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_write_at_all(file, rank * sizeof bytes, bytes, sizeof bytes, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+  }
+  return MPI_Finalize();
+}
+"""
+
+
+def test_what_comes_after_a_launcher_comes_after_its_ranks():
+    """Two of them, and what looks at the files then: the second one's ranks did not wait for those of the first, nor did the end."""
+    launch = " ".join(command(2)[4:-1])
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    with Tmp() as tmp:
+        program, one, other, trace = (os.path.join(tmp, n) for n in ("twice", "one", "other", "t.feign"))
+        with open(program + ".c", "w", encoding="utf-8") as f:
+            f.write(TWICE)
+        subprocess.run(["mpicc", "-o", program, program + ".c"], check=True)
+        work = f"{launch} {program} {one}; {launch.replace('-np 2', '-np 4')} {program} {other} {one}; cat {one} {other} > {tmp}/both; ls {tmp} > {tmp}/list"
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", "sh", "-c", work, env={"FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 0, r.err
+        for layer in ((), ("--layer", "posix")):
+            with Tmp() as root:
+                replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "9s", *layer)
+                assert os.path.getsize(f"{root}{tmp}/both") == 8000, layer
+
+
 def test_ring_of_readers_whose_receives_are_wildcards():
     report = replays_as_recorded("ring", 8, 5000)
     assert report["ops"]["mpi:MPI_Recv"]["replayed"] == 31 and report["ops"]["pread64"]["matched"] >= 32

@@ -410,6 +410,8 @@ class Depend {
   std::vector<Stream> streams_;
   std::unordered_map<uint64_t, Process> processes_;
   std::map<std::tuple<uint32_t, int32_t, int64_t>, uint64_t> groups_;
+  // Of another rank than who made them (a launcher has none): by who did, and process id.
+  std::map<std::pair<uint64_t, int64_t>, uint64_t> became_ranks_;
   std::map<std::pair<uint64_t, int64_t>, uint32_t> threads_;  // by process and thread id
   std::vector<uint32_t> name_of_path_;                        // by string id
   std::vector<Name> names_;                                   // [0] is none

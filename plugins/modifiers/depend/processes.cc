@@ -30,6 +30,8 @@ Depend::Stream& Depend::stream_of(uint32_t number) {
     up = above.parent;
   }
   if (info.parent != 0) {
+    if (info.parent < streams_.size() && streams_[info.parent].rank != info.rank)
+      became_ranks_[{streams_[info.parent].group, info.process}] = group;
     s.may_begin = info.parent_id;
     begins_to_help(number, {info.parent, info.parent_id});
     if (info.parent < streams_.size())
@@ -105,10 +107,14 @@ void Depend::processes(const feign_activity& a, Effect effect) {
       feign_stream_info info{};
       info.struct_size = sizeof info;
       if (host_->stream_info(host_, a.stream, &info) < 0) return;
-      const auto group = groups_.find({info.host, info.rank, pid});
-      if (group == groups_.end() || group->second == s.group) return;
+      const auto found = groups_.find({info.host, info.rank, pid});
+      const auto rank = became_ranks_.find({s.group, pid});
+      const uint64_t group = found != groups_.end()        ? found->second
+                             : rank != became_ranks_.end() ? rank->second
+                                                           : s.group;
+      if (group == s.group) return;
       group_end_ = 0;
-      all_of(group->second, true);
+      all_of(group, true);
       // What passed after the last call of the process was no waiting for anybody who is replayed:
       // its memory was given back, its parent woken.
       if (const uint64_t end = a.start_ns + a.duration_ns; FEIGN_DEPTH(a.marks) == 0)
