@@ -116,8 +116,9 @@ void Depend::ranks(const feign_activity& a) {
       if (!m.file) return;
       break;
     case feign::Does::kInit:
+      if (const auto at = ranks_.find(number); at != ranks_.end()) next_job(at->second);
       if (in_mpi_ == 0) {  // what they did before is over
-        ranks_.clear();
+        for (auto& [one, rank] : ranks_) rank.meets = UINT64_MAX;
         first_meets_ = UINT64_MAX;
       }
       break;
@@ -128,10 +129,30 @@ void Depend::ranks(const feign_activity& a) {
       break;
   }
   Rank& rank = ranks_[number];
+  rank.group = streams_[a.stream].group;
   if (!std::exchange(rank.in_mpi, true)) ++in_mpi_;
   if (m.does == feign::Does::kInit) return;
   rank.meets = std::min(rank.meets, a.id);
   first_meets_ = std::min(first_meets_, a.id);
+}
+
+// A process that has ended is a rank no more, with MPI_Finalize or without (MPI_Abort, a signal).
+void Depend::left_mpi(uint64_t group) {
+  if (in_mpi_ == 0) return;
+  for (auto& [number, rank] : ranks_)
+    if (rank.group == group && std::exchange(rank.in_mpi, false)) --in_mpi_;
+}
+
+// Another process is this rank now: of a launcher that was interrupted nobody tells when its ranks
+// ended.
+void Depend::next_job(Rank& rank) {
+  const uint64_t before = std::exchange(rank.group, streams_[me_.stream].group);
+  if (before == rank.group) return;
+  left_mpi(before);
+  if (std::exchange(rank.in_mpi, false)) --in_mpi_;
+  rank.meets = UINT64_MAX;
+  if (const auto at = processes_.find(before); at != processes_.end())
+    for (const uint32_t s : at->second.streams) after({s, clocks_.last(s)}, kProcess);
 }
 
 // Whether whatever comes after that can wait for it, though it is another rank's: nobody has to

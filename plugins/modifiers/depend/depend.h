@@ -196,6 +196,11 @@ class Depend {
   struct Process {
     std::vector<uint32_t> streams;
   };
+  struct Rank {
+    bool in_mpi = false;          // between MPI_Init and MPI_Finalize, or its end
+    uint64_t group = 0;           // its process
+    uint64_t meets = UINT64_MAX;  // id of its first call that waits for others, or others for it
+  };
   struct Wanted {
     Point p;
     const char* rule;
@@ -320,6 +325,8 @@ class Depend {
   void activity(feign_activity& a);
   void in_mpi(const feign_activity& a);
   void ranks(const feign_activity& a);
+  void left_mpi(uint64_t group);
+  void next_job(Rank& rank);
   bool waits_for_no_message(Point p) const;
   void file_meets(const feign_activity& a, Inside& in);
   void begins_to_help(uint32_t stream, Point fork);
@@ -380,10 +387,6 @@ class Depend {
   Options options_;
   uint32_t rules_ = 0;
   bool apart_ = false;
-  struct Rank {
-    bool in_mpi = false;          // between MPI_Init and MPI_Finalize
-    uint64_t meets = UINT64_MAX;  // id of its first call that waits for others, or others for it
-  };
   std::unordered_map<int32_t, Rank> ranks_;  // that have called MPI
   uint32_t in_mpi_ = 0;                      // of those
   uint64_t first_meets_ = UINT64_MAX;        // the least of theirs

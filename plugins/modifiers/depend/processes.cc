@@ -96,6 +96,7 @@ void Depend::processes(const feign_activity& a, Effect effect) {
       clocks_.ended(a.stream);
       return release();
     case Effect::kExitGroup:
+      left_mpi(s.group);
       if (const auto at = processes_.find(s.group); at != processes_.end())
         for (const uint32_t one : at->second.streams) clocks_.ended(one);
       return release();
@@ -113,6 +114,7 @@ void Depend::processes(const feign_activity& a, Effect effect) {
                              : rank != became_ranks_.end() ? rank->second
                                                            : s.group;
       if (group == s.group) return;
+      left_mpi(group);
       group_end_ = 0;
       all_of(group, true);
       // What passed after the last call of the process was no waiting for anybody who is replayed:
