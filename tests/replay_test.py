@@ -333,6 +333,24 @@ def test_a_replay_that_compared_nothing_meets_no_requirement():
         assert feign(*without).status == 0
 
 
+def test_conditions_that_nothing_meets_and_rules_that_fit_no_path_are_said():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write('7 1000.0 execve("/bin/it", ["it"], 0x1) = 0 <0.000010>\n7 1000.1 mkdir("/d", 0755) = 0 <0.000010>\n'
+                    '7 1000.2 exit_group(0) = ?\n')
+        said = {"filter,path=/e/**": "filter: no activity meets the conditions\n", "filter,path=/d": "", "filter,kind=process": "",
+                "filter,path=/e,drop=yes": "filter: no activity meets the conditions: none is dropped\n",
+                "filter,preset=workload": "", "rebase,map=/e:/f,map=/d:/g": "rebase: no path is at or below /e\n",
+                "rebase,map=/:/g,map=/d:/h": ""}
+        root = fresh(tmp, "root")
+        for modifier, text in said.items():
+            r = feign("replay", trace, "--root", root, "-q", "--with", modifier)
+            assert r.status == 0 and r.err == (text and "feign: " + text), (modifier, r.err)
+        r = feign("replay", trace, "--root", root, "--with", "filter,rank=7")
+        assert "fidelity   nothing came back that could be compared" in r.out, r.out
+
+
 def test_a_directory_that_was_missing_comes_under_another_name():
     calls = ('mkdir("/w", 0755) = 0', 'symlink("f", "/w/l") = 0', 'mkdir("/w/l/d", 0755) = -1 ENOENT (No such file or directory)',
              'openat(AT_FDCWD, "/w/f", O_WRONLY|O_CREAT, 0644) = 3', 'mkdir("/w/l/d", 0755) = -1 ENOTDIR (Not a directory)',

@@ -34,7 +34,8 @@ std::string printable(std::string_view text) {
 
 void log(int level, const std::string& text) {
   if (level > log_level()) return;
-  const std::string line = "feign: " + printable(text) + "\n";
+  // What provider feign says begins so already.
+  const std::string line = (text.starts_with("feign: ") ? "" : "feign: ") + printable(text) + "\n";
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say it
 }
 

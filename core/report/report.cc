@@ -278,8 +278,10 @@ std::string report_text(const Report& r, const Tables& tables) {
   // Not rounded up to 100 % while one differs.
   double share = r.fidelity() * 100;
   if (sum.mismatched != 0) share = std::min(share, 99.99);
-  line("fidelity", format("%.2f %%   ", share) + format_count(sum.matched) + " of " +
-                       format_count(sum.matched + sum.mismatched) + " came back as recorded");
+  const uint64_t compared = sum.matched + sum.mismatched;
+  line("fidelity", compared == 0 ? "nothing came back that could be compared"
+                                 : format("%.2f %%   ", share) + format_count(sum.matched) +
+                                       " of " + format_count(compared) + " came back as recorded");
   if (const Histogram late = r.lateness(); late.count() != 0)
     line("late", "p50 " + format_time(late.percentile(0.5)) + "   p90 " +
                      format_time(late.percentile(0.9)) + "   p99 " +

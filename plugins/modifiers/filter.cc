@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/workload.h"
@@ -192,6 +193,11 @@ class Filter {
         open[a->handle] = a->path;
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
+    seen = seen || in.due != 0;
+    if (in.at_end && in.due == in.count && seen && !std::exchange(met, true))
+      host->log(host, FEIGN_LOG_WARN,
+                options.drop ? "no activity meets the conditions: none is dropped"
+                             : "no activity meets the conditions");
     return FEIGN_OK;
   }
 
@@ -274,6 +280,7 @@ class Filter {
     const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
                                                  (a.path2 != 0 && path_fits(a.path2)));
     const bool single = this->single(a);
+    met = met || (whole && single && (k != FEIGN_KIND_PROCESS || globs.empty()));
     if (!options.drop) return whole && (single || carries);
     if (only_single) return !single || carries;
     if (only_whole) return !whole || (k == FEIGN_KIND_PROCESS && !globs.empty());
@@ -291,6 +298,7 @@ class Filter {
   std::unordered_map<uint32_t, uint32_t> open;  // handles that passed, with conditions on paths
   // Which conditions there are, for drop=yes.
   bool only_single = false, only_whole = false;
+  bool seen = false, met = false;  // any activity; one that meets them
 };
 
 constexpr feign_modifier kApi = feign::modifier<Filter, Options>();

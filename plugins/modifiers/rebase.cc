@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "feign.hpp"
@@ -33,6 +34,7 @@ constexpr feign_option kOptions[] = {
 
 struct Rule {
   std::string from, to;  // without a trailing slash; "" is the root
+  bool used = false;
 };
 
 class Rebase {
@@ -75,6 +77,11 @@ class Rebase {
       }
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
+    if (in.at_end && in.due == in.count)
+      for (Rule& rule : rules_)
+        if (!std::exchange(rule.used, true))
+          host_->log(host_, FEIGN_LOG_WARN,
+                     ("no path is at or below " + (rule.from.empty() ? "/" : rule.from)).c_str());
     return FEIGN_OK;
   }
 
@@ -102,9 +109,10 @@ class Rebase {
     const char* text = host_->text(host_, id, &length);
     const std::string_view path(text, length);
     const Rule* best = nullptr;
-    for (const Rule& r : rules_) {
+    for (Rule& r : rules_) {
       const bool fits = path.starts_with(r.from) && !path.empty() && path[0] == '/' &&
                         (path.size() == r.from.size() || path[r.from.size()] == '/');
+      r.used |= fits;
       if (fits && (best == nullptr || r.from.size() > best->from.size())) best = &r;
     }
     uint32_t result = id;
