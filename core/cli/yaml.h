@@ -81,6 +81,14 @@ class Document {
     }
     return out;
   }
+  // A list's items, or one item alone.
+  template <typename Each>
+  Result<void> each(yaml_node_t& n, Each each) {
+    if (n.type != YAML_SEQUENCE_NODE) return each(n);
+    for (auto* i = n.data.sequence.items.start; i < n.data.sequence.items.top; ++i)
+      if (auto done = each(*node(*i)); !done) return done;
+    return {};
+  }
   // Where that map has that key, which it has: for messages.
   const yaml_node_t& key(const yaml_node_t& map, const std::string& name) {
     for (auto* p = map.data.mapping.pairs.start; p < map.data.mapping.pairs.top; ++p)

@@ -13,140 +13,14 @@
 #include "cli/run.h"
 #include "cli/yaml.h"
 #include "lab/lab.h"
+#include "lab/settings.h"
+#include "lab/values.h"
 #include "plugin/options.h"
 
 namespace feign {
 namespace {
 
-// More points than anybody can wait for are a mistake in a range.
-constexpr size_t kMostValues = 10'000, kMostConfigs = 100'000;
-
-struct Setting {
-  const char* name;
-  const char* want;
-};
-constexpr Setting kSettings[] = {
-    {"pace", "afap, think or timed, or think,scale=FACTOR"},
-    {"order", "trace, depend or stream"},
-    {"compute", kComputeForms},
-    {"content", Content::kForms},
-    {"streams-per-core", "a number from 1 to 4096"},
-    {"max-bytes", "bytes, such as 500m or 2GiB"},
-    {"pin", "yes or no"},
-    {"replayer", "a replayer, such as posix or null"},
-};
-
-const Setting* setting(const std::string& name) {
-  for (const Setting& s : kSettings)
-    if (name == s.name) return &s;
-  return nullptr;
-}
-
-std::string setting_names() {
-  std::string out;
-  for (const Setting& s : kSettings) out += (out.empty() ? "" : ", ") + std::string(s.name);
-  return out;
-}
-
-bool good_setting(const std::string& name, const std::string& value) {
-  if (name == "pace") return static_cast<bool>(parse_pace(value));
-  Order order;
-  if (name == "order") return parse_order(value, order);
-  std::optional<Compute> compute;
-  if (name == "compute") return parse_compute(value, compute);
-  if (name == "content") return Content::parse(value).has_value();
-  if (name == "pin") return value == "yes" || value == "no";
-  uint64_t n = 0;
-  if (name == "max-bytes") return parse_size(value, n) && n != 0;
-  if (name == "streams-per-core") {
-    char* end = nullptr;
-    const long cores = strtol(value.c_str(), &end, 10);
-    return end != value.c_str() && *end == '\0' && cores >= 1 && cores <= 4096;
-  }
-  return !value.empty();
-}
-
-// A modifier's own opinion of its options counts, too.
-bool fits(const PluginSpec& spec, Plugins& plugins, Error& why) {
-  std::vector<std::string> args;
-  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
-  std::optional<Component> component;
-  if (spec.name.find('/') != std::string::npos) {
-    auto all = plugins.open(spec.name, args);
-    if (!all) {
-      why = std::move(all.error());
-      return false;
-    }
-    for (const Component& c : *all)
-      if (c.table->role & (FEIGN_MODIFIER | FEIGN_FILTER | FEIGN_MUTATOR | FEIGN_REPLAYER))
-        component = c;
-  } else {
-    auto found = plugins.find(spec.name, FEIGN_MODIFIER | FEIGN_REPLAYER, args);
-    if (!found) {
-      why = std::move(found.error());
-      return false;
-    }
-    component = *found;
-  }
-  if (!component) {
-    why = Error(FEIGN_ERR_ARGUMENT, spec.name + ": has no modifier");
-    return false;
-  }
-  if (component->short_form) return true;
-  if (component->table->role != FEIGN_MODIFIER) {
-    auto values = OptionValues::parse(*component->table, spec.options);
-    if (!values) why = std::move(values.error()).within(spec.name);
-    return static_cast<bool>(values);
-  }
-  Tables tables;
-  auto instance = Instance::create(*component, spec, tables);
-  if (!instance) why = std::move(instance.error());
-  return static_cast<bool>(instance);
-}
-
-bool has_option(const PluginSpec& spec, const std::string& option, Plugins& plugins) {
-  auto all = spec.name.find('/') != std::string::npos
-                 ? plugins.open(spec.name)
-                 : Result<std::vector<Component>>(std::vector<Component>{});
-  if (all && all->empty())
-    if (auto found = plugins.find(spec.name, FEIGN_MODIFIER)) all->push_back(*found);
-  if (!all) return false;
-  for (const Component& c : *all) {
-    if (c.short_form) return true;
-    for (uint32_t i = 0; i < c.table->option_count; ++i)
-      if (option == option_at(*c.table, i).name) return true;
-  }
-  return false;
-}
-
-// 65536 as "64KiB", so that labels can be read.
-std::string size_text(uint64_t n) {
-  static constexpr std::pair<uint64_t, const char*> kUnits[] = {
-      {uint64_t{1} << 30, "GiB"}, {uint64_t{1} << 20, "MiB"}, {uint64_t{1} << 10, "KiB"}};
-  for (const auto& [unit, name] : kUnits)
-    if (n != 0 && n % unit == 0) return std::to_string(n / unit) + name;
-  return std::to_string(n);
-}
-
-std::string time_text(uint64_t ns) {
-  static constexpr std::pair<uint64_t, const char*> kUnits[] = {
-      {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
-  for (const auto& [unit, name] : kUnits)
-    if (ns != 0 && ns % unit == 0) return std::to_string(ns / unit) + name;
-  return std::to_string(ns) + "ns";
-}
-
-std::string number_text(double v) {
-  char text[40];
-  snprintf(text, sizeof text, "%.12g", v);
-  return text;
-}
-
-std::string joined(const LabValue& value) {
-  std::string out;
-  for (const std::string& v : value) out += (out.empty() ? "" : "+") + v;
-  return out;
-}
+constexpr size_t kMostConfigs = 100'000;  // more than anybody can wait for
 
 class Reader {
  public:
@@ -154,6 +28,7 @@ class Reader {
          const std::string& root)
       : d_(path, "a map with `traces`, `variants` and `roots`"),
         plugins_(plugins),
+        values_(d_, plugins),
         own_trace_(trace),
         own_root_(root) {
     lab_.file = path;
@@ -169,9 +44,9 @@ class Reader {
     for (auto& [key, value] : *top) {
       Result<void> done;
       if (key == "traces" || key == "trace") {
-        done = list(*value, [&](yaml_node_t& n) { return trace(n); });
+        done = d_.each(*value, [&](yaml_node_t& n) { return trace(n); });
       } else if (key == "roots" || key == "root") {
-        done = list(*value, [&](yaml_node_t& n) { return root(n); });
+        done = d_.each(*value, [&](yaml_node_t& n) { return root(n); });
       } else if (key == "variants") {
         variants = value;
       } else if (key == "baseline") {
@@ -197,7 +72,7 @@ class Reader {
                         : *text == "all" ? Lab::Timeline::kAll
                                          : Lab::Timeline::kBest;
       } else if (setting(key) != nullptr) {
-        auto values = settings_values(key, *value);
+        auto values = values_.of_setting(key, *value);
         if (!values) return std::move(values.error());
         common_.emplace_back(key, value);
       } else {
@@ -230,21 +105,12 @@ class Reader {
       lab_.baseline = *text;
     }
     if (curves != nullptr)
-      if (auto done = list(*curves, [&](yaml_node_t& n) { return curve(n); }); !done)
+      if (auto done = d_.each(*curves, [&](yaml_node_t& n) { return curve(n); }); !done)
         return std::move(done.error());
     return std::move(lab_);
   }
 
  private:
-  // A list, or one item alone.
-  template <typename Each>
-  Result<void> list(yaml_node_t& n, Each each) {
-    if (n.type != YAML_SEQUENCE_NODE) return each(n);
-    for (auto* i = n.data.sequence.items.start; i < n.data.sequence.items.top; ++i)
-      if (auto done = each(*d_.node(*i)); !done) return done;
-    return {};
-  }
-
   Result<void> number(yaml_node_t& n, const std::string& name, uint64_t least, uint64_t most,
                       uint64_t& to) {
     const std::string want =
@@ -322,7 +188,7 @@ class Reader {
       for (auto& [key, value] : *parts) {
         if (key == "file" || key == "files") {
           place = value;
-          if (auto done = list(*value, add_file); !done) return done;
+          if (auto done = d_.each(*value, add_file); !done) return done;
         } else if (key == "keep-going") {
           auto yes = truth(d_, *value);
           if (!yes) return std::move(yes.error());
@@ -460,133 +326,6 @@ class Reader {
     return {};
   }
 
-  // {from: 1, to: 64, factor: 2}, with numbers, sizes or times.
-  Result<std::vector<LabValue>> range(const std::string& name, yaml_node_t& n) {
-    const std::string form = "want {from, to, step or factor}";
-    auto parts = d_.pairs(n, name + ": " + form);
-    if (!parts) return std::move(parts.error());
-    struct Bound {
-      yaml_node_t* node = nullptr;
-      std::string text;
-    } from, to, step, factor;
-    for (auto& [key, value] : *parts) {
-      Bound* b = key == "from"     ? &from
-                 : key == "to"     ? &to
-                 : key == "step"   ? &step
-                 : key == "factor" ? &factor
-                                   : nullptr;
-      if (b == nullptr)
-        return d_.error(d_.key(n, key), name + ": unknown key \"" + key + "\": " + form);
-      auto text = d_.scalar(*value, name + ": " + key + ": want a number, a size or a time");
-      if (!text) return std::move(text.error());
-      *b = {value, *text};
-    }
-    if (from.node == nullptr || to.node == nullptr ||
-        (step.node == nullptr) == (factor.node == nullptr))
-      return d_.error(n, name + ": " + form);
-    // What kind of value it is, its bounds say.
-    enum { kNumber, kSize, kTime } kind = kNumber;
-    const auto plain = [](const std::string& t, double& v) {
-      char* end = nullptr;
-      v = strtod(t.c_str(), &end);
-      return end != t.c_str() && *end == '\0' && std::isfinite(v);
-    };
-    const auto value = [&](const Bound& b, double& v) {
-      uint64_t u = 0;
-      if (kind == kNumber) return plain(b.text, v);
-      const bool good = kind == kSize ? parse_size(b.text, u) : parse_duration(b.text, u);
-      v = static_cast<double>(u);
-      return good;
-    };
-    double f = 0, t = 0, s = 0;
-    bool good = false;
-    for (const auto k : {kNumber, kSize, kTime}) {
-      kind = k;
-      if (value(from, f) && value(to, t)) {
-        good = true;
-        break;
-      }
-    }
-    if (!good)
-      return d_.error(n, name + ": from " + from.text + " to " + to.text +
-                             ": want two numbers, two sizes or two times");
-    if (f > t) return d_.error(*to.node, name + ": to " + to.text + " is below from " + from.text);
-    if (step.node != nullptr) {
-      if (!value(step, s) || s <= 0)
-        return d_.error(*step.node, name + ": step \"" + step.text + "\": want more than 0");
-    } else {
-      if (!plain(factor.text, s) || s <= 1)
-        return d_.error(*factor.node, name + ": factor \"" + factor.text + "\": want more than 1");
-      if (f <= 0)
-        return d_.error(*from.node,
-                        name + ": from " + from.text + ": with a factor, want more than 0");
-    }
-    std::vector<LabValue> out;
-    std::string last;
-    for (uint64_t i = 0; i <= kMostValues; ++i) {
-      const double v = step.node != nullptr ? f + s * static_cast<double>(i)
-                                            : f * std::pow(s, static_cast<double>(i));
-      if (v > t * (1 + 1e-9)) break;
-      const std::string text = kind == kSize   ? size_text(static_cast<uint64_t>(v + 0.5))
-                               : kind == kTime ? time_text(static_cast<uint64_t>(v + 0.5))
-                                               : number_text(v);
-      if (text != last) out.push_back({text});
-      last = text;
-      if (i == kMostValues)
-        return d_.error(
-            n, name + ": more than " + std::to_string(kMostValues) + " values, want fewer");
-    }
-    return out;
-  }
-
-  // One value, a list of values (of which one may be a list itself), or a range.
-  Result<std::vector<LabValue>> values(const std::string& name, yaml_node_t& n) {
-    if (n.type == YAML_MAPPING_NODE) return range(name, n);
-    std::vector<LabValue> out;
-    const auto one = [&](yaml_node_t& v) -> Result<void> {
-      LabValue several;
-      if (v.type == YAML_SEQUENCE_NODE) {
-        for (auto* i = v.data.sequence.items.start; i < v.data.sequence.items.top; ++i) {
-          auto text = d_.scalar(*d_.node(*i), name + ": want a value");
-          if (!text) return std::move(text.error());
-          several.push_back(*text);
-        }
-        if (several.empty()) return d_.error(v, name + ": want a value");
-      } else {
-        auto text = d_.scalar(v, name + ": want a value, a list or a range");
-        if (!text) return std::move(text.error());
-        several.push_back(*text);
-      }
-      if (std::find(out.begin(), out.end(), several) != out.end())
-        return d_.error(v, name + ": \"" + joined(several) + "\" is there twice");
-      out.push_back(std::move(several));
-      return {};
-    };
-    if (auto done = list(n, one); !done) return std::move(done.error());
-    if (out.empty()) return d_.error(n, name + ": want a value");
-    return out;
-  }
-
-  Result<std::vector<LabValue>> settings_values(const std::string& name, yaml_node_t& n) {
-    auto list = values(name, n);
-    if (!list) return list;
-    for (LabValue& v : *list) {
-      if (name == "pin" && v.size() == 1)
-        v[0] = v[0] == "true" || v[0] == "on"     ? "yes"
-               : v[0] == "false" || v[0] == "off" ? "no"
-                                                  : v[0];
-      if (v.size() != 1 || !good_setting(name, v[0]))
-        return d_.error(n, name + ": \"" + joined(v) + "\": want " + setting(name)->want);
-      if (name == "replayer") {
-        Error why(FEIGN_OK, "");
-        auto spec = parse_plugin_spec(v[0], d_.at(n));
-        if (!spec) return std::move(spec.error());
-        if (!fits(*spec, plugins_, why)) return d_.error(n, why.text());
-      }
-    }
-    return list;
-  }
-
   Result<void> plugin(LabVariant& v, yaml_node_t& n) {
     if (n.type == YAML_SCALAR_NODE) {
       auto text = d_.scalar(n, "");
@@ -609,7 +348,7 @@ class Reader {
     auto list = d_.pairs(*options, "a map of options for " + name);
     if (!list) return std::move(list.error());
     for (auto& [key, value] : *list) {
-      auto found = values(key, *value);
+      auto found = values_.of(key, *value);
       if (!found) return std::move(found.error());
       if (found->size() == 1) {
         for (std::string& text : found->front()) v.with[number].options.emplace_back(key, text);
@@ -621,7 +360,7 @@ class Reader {
   }
 
   Result<void> add_setting(LabVariant& v, const std::string& key, yaml_node_t& n) {
-    auto list = settings_values(key, n);
+    auto list = values_.of_setting(key, n);
     if (!list) return std::move(list.error());
     if (list->size() == 1)
       v.settings.emplace_back(key, list->front()[0]);
@@ -725,7 +464,7 @@ class Reader {
           if (!text) return std::move(text.error());
           v.name = *text;
         } else if (key == "with") {
-          done = list(*value, [&](yaml_node_t& p) { return plugin(v, p); });
+          done = d_.each(*value, [&](yaml_node_t& p) { return plugin(v, p); });
         } else if (key == "points") {
           points_node = value;
         } else if (setting(key) != nullptr) {
@@ -891,6 +630,7 @@ class Reader {
 
   Document d_;
   Plugins& plugins_;
+  Values values_;
   const std::string own_trace_, own_root_;  // "" unless given
   Lab lab_;
   std::vector<std::pair<std::string, yaml_node_t*>> common_;  // settings of all variants
@@ -903,108 +643,6 @@ class Reader {
 Result<Lab> load_lab(const std::string& path, Plugins& plugins, const std::string& trace,
                      const std::string& root) {
   return Reader(path, plugins, trace, root).read();
-}
-
-const LabConfig* Lab::config(const std::string& label) const {
-  for (const LabConfig& c : configs)
-    if (c.label == label) return &c;
-  return nullptr;
-}
-
-// Several traces do not share a directory: each would remove what the other needs.
-std::string Lab::root_of(const LabTrace& trace, const LabRoot& root) const {
-  return traces.size() == 1 ? root.path : root.path + "/" + trace.name;
-}
-
-Result<LabConfig> make_config(const LabVariant& variant,
-                              const std::map<std::string, LabValue>& values, Plugins& plugins) {
-  LabConfig c;
-  c.variant = c.label = variant.name;
-  c.with = variant.with;
-  c.settings = variant.settings;
-  for (const LabVariant::Parameter& p : variant.parameters) {
-    const auto given = values.find(p.name);
-    const LabValue& value = given != values.end() ? given->second : p.values.front();
-    c.parameters.emplace_back(p.name, joined(value));
-    c.label += " " + p.name + "=" + joined(value);
-    if (p.plugin != LabVariant::Parameter::kSetting) {
-      for (const std::string& text : value) c.with[p.plugin].options.emplace_back(p.option, text);
-      c.with[p.plugin].where = p.where;
-    } else if (value.size() == 1 && good_setting(p.option, value[0])) {
-      c.settings.emplace_back(p.option, value[0]);
-    } else {
-      return Error(FEIGN_ERR_ARGUMENT, p.where + ": " + p.option + ": \"" + joined(value) +
-                                           "\": want " + setting(p.option)->want);
-    }
-  }
-  for (const auto& [name, value] : values)
-    if (std::none_of(variant.parameters.begin(), variant.parameters.end(),
-                     [&name = name](const auto& p) { return p.name == name; })) {
-      std::string known;
-      for (const auto& p : variant.parameters) known += (known.empty() ? "" : ", ") + p.name;
-      return Error(FEIGN_ERR_ARGUMENT, "variant " + variant.name + " has no parameter \"" + name +
-                                           "\"; it has " + (known.empty() ? "none" : known));
-    }
-  for (const PluginSpec& spec : c.with) {
-    Error why(FEIGN_OK, "");
-    if (!fits(spec, plugins, why)) return std::move(why).within(spec.where);
-  }
-  return c;
-}
-
-std::vector<std::string> replay_arguments(const Lab& lab, const LabTrace& trace,
-                                          const LabRoot& root, const LabConfig& config) {
-  std::vector<std::string> args{"replay"};
-  args.insert(args.end(), trace.files.begin(), trace.files.end());
-  args.insert(args.end(), {"--root", lab.root_of(trace, root)});
-  args.insert(args.end(), trace.options.begin(), trace.options.end());
-  const auto escaped = [](const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-      if (c == ',' || c == '\\') out += '\\';
-      out += c;
-    }
-    return out;
-  };
-  for (const PluginSpec& spec : config.with) {
-    std::string text = escaped(spec.name);
-    for (const auto& [key, value] : spec.options) text += "," + key + "=" + escaped(value);
-    args.insert(args.end(), {"--with", text});
-  }
-  for (const auto& [name, value] : config.settings) {
-    if (name == "pin") {
-      if (value == "yes") args.push_back("--pin");
-      continue;
-    }
-    args.insert(args.end(), {"--" + name, value});
-  }
-  std::string before;
-  if (root.drop_caches == "all" || root.drop_caches == "files")
-    args.insert(args.end(), {"--drop-caches", root.drop_caches});
-  else if (root.drop_caches != "no")
-    before = "{ " + root.drop_caches + "\n}";
-  if (!root.settle.empty()) before += (before.empty() ? "" : " && ") + ("{ " + root.settle) + "\n}";
-  if (!before.empty()) args.insert(args.end(), {"--before", before});
-  if (!lab.require.empty()) args.insert(args.end(), {"--require", lab.require});
-  return args;
-}
-
-std::string cell_id(const Lab& lab, const LabTrace& trace, const LabRoot& root,
-                    const LabConfig& config) {
-  uint64_t h = 0xcbf29ce484222325;
-  const auto add = [&](const std::string& text) {
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    h = (h ^ 0xff) * 0x100000001b3;
-  };
-  for (const std::string& arg : replay_arguments(lab, trace, root, config)) add(arg);
-  add(trace.name);
-  add(trace.checksum);
-  add(root.name);
-  add(root.setup);
-  add(config.label);
-  char text[20];
-  snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(h));
-  return text;
 }
 
 }  // namespace feign

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "lab/settings.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include "cli/kinds.h"
+#include "cli/run.h"
+#include "plugin/options.h"
+
+namespace feign {
+namespace {
+
+constexpr Setting kSettings[] = {
+    {"pace", "afap, think or timed, or think,scale=FACTOR"},
+    {"order", "trace, depend or stream"},
+    {"compute", kComputeForms},
+    {"content", Content::kForms},
+    {"streams-per-core", "a number from 1 to 4096"},
+    {"max-bytes", "bytes, such as 500m or 2GiB"},
+    {"pin", "yes or no"},
+    {"replayer", "a replayer, such as posix or null"},
+};
+
+}  // namespace
+
+const Setting* setting(const std::string& name) {
+  for (const Setting& s : kSettings)
+    if (name == s.name) return &s;
+  return nullptr;
+}
+
+std::string setting_names() {
+  std::string out;
+  for (const Setting& s : kSettings) out += (out.empty() ? "" : ", ") + std::string(s.name);
+  return out;
+}
+
+bool good_setting(const std::string& name, const std::string& value) {
+  if (name == "pace") return static_cast<bool>(parse_pace(value));
+  Order order;
+  if (name == "order") return parse_order(value, order);
+  std::optional<Compute> compute;
+  if (name == "compute") return parse_compute(value, compute);
+  if (name == "content") return Content::parse(value).has_value();
+  if (name == "pin") return value == "yes" || value == "no";
+  uint64_t n = 0;
+  if (name == "max-bytes") return parse_size(value, n) && n != 0;
+  if (name == "streams-per-core") {
+    char* end = nullptr;
+    const long cores = strtol(value.c_str(), &end, 10);
+    return end != value.c_str() && *end == '\0' && cores >= 1 && cores <= 4096;
+  }
+  return !value.empty();
+}
+
+// A modifier's own opinion of its options counts, too.
+bool fits(const PluginSpec& spec, Plugins& plugins, Error& why) {
+  std::vector<std::string> args;
+  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+  std::optional<Component> component;
+  if (spec.name.find('/') != std::string::npos) {
+    auto all = plugins.open(spec.name, args);
+    if (!all) {
+      why = std::move(all.error());
+      return false;
+    }
+    for (const Component& c : *all)
+      if (c.table->role & (FEIGN_MODIFIER | FEIGN_FILTER | FEIGN_MUTATOR | FEIGN_REPLAYER))
+        component = c;
+  } else {
+    auto found = plugins.find(spec.name, FEIGN_MODIFIER | FEIGN_REPLAYER, args);
+    if (!found) {
+      why = std::move(found.error());
+      return false;
+    }
+    component = *found;
+  }
+  if (!component) {
+    why = Error(FEIGN_ERR_ARGUMENT, spec.name + ": has no modifier");
+    return false;
+  }
+  if (component->short_form) return true;
+  if (component->table->role != FEIGN_MODIFIER) {
+    auto values = OptionValues::parse(*component->table, spec.options);
+    if (!values) why = std::move(values.error()).within(spec.name);
+    return static_cast<bool>(values);
+  }
+  Tables tables;
+  auto instance = Instance::create(*component, spec, tables);
+  if (!instance) why = std::move(instance.error());
+  return static_cast<bool>(instance);
+}
+
+bool has_option(const PluginSpec& spec, const std::string& option, Plugins& plugins) {
+  auto all = spec.name.find('/') != std::string::npos
+                 ? plugins.open(spec.name)
+                 : Result<std::vector<Component>>(std::vector<Component>{});
+  if (all && all->empty())
+    if (auto found = plugins.find(spec.name, FEIGN_MODIFIER)) all->push_back(*found);
+  if (!all) return false;
+  for (const Component& c : *all) {
+    if (c.short_form) return true;
+    for (uint32_t i = 0; i < c.table->option_count; ++i)
+      if (option == option_at(*c.table, i).name) return true;
+  }
+  return false;
+}
+
+}  // namespace feign

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What a variant may say besides plug-ins: options of `feign replay`.
+#pragma once
+
+#include <string>
+
+#include "lab/lab.h"
+#include "plugin/plugin.h"
+
+namespace feign {
+
+struct Setting {
+  const char* name;
+  const char* want;
+};
+
+const Setting* setting(const std::string& name);  // null: there is none of that name
+std::string setting_names();
+bool good_setting(const std::string& name, const std::string& value);
+
+// Whether there is such a modifier or replayer, and takes these options; if not, `why`.
+bool fits(const PluginSpec& spec, Plugins& plugins, Error& why);
+bool has_option(const PluginSpec& spec, const std::string& option, Plugins& plugins);
+
+}  // namespace feign
