@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "cli/check.h"
+#include "check/check.h"
 #include "layers/posix_ops.h"
 #include "trace/record.h"
 

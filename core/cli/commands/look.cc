@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/log.h"
-#include "cli/check.h"
+#include "check/check.h"
 #include "cli/command.h"
 #include "cli/common.h"
 #include "cli/dependencies.h"

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// `feign check PATH`: runs a plug-in's components against the rules of feign.h with made-up
+// activities. The plug-in runs in a child process, so that one that crashes or hangs is a broken
+// rule in words.
+#include "check/check.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "check/rules.h"
+#include "plugin/object.h"
+#include "plugin/options.h"
+#include "plugin/plugin.h"
+#include "trace/native.h"
+#include "trace/record.h"
+#include "window/pipeline.h"
+
+namespace feign {
+namespace check {
+namespace {
+
+// --- rules for all -------------------------------------------------------------------------------
+
+Verdict check_wrong_options(const feign_component& c) {
+  const auto taken = [&](const std::string& key, const std::string& value) {
+    return static_cast<bool>(OptionValues::parse(c, {{key, value}}));
+  };
+  if (taken("no-such-option", "1")) return fail("an unknown option is taken");
+  for (uint32_t i = 0; i < c.option_count; ++i) {
+    const feign_option& o = option_at(c, i);
+    if (o.type == FEIGN_OPT_TEXT || o.type == FEIGN_OPT_TEXTS) continue;
+    if (taken(o.name, "no-such-value"))
+      return fail(std::string(o.name) + "=no-such-value is taken");
+    if (o.type != FEIGN_OPT_ENUM && o.type != FEIGN_OPT_BOOL && taken(o.name, "1..2"))
+      return fail(std::string(o.name) + "=1..2 is taken");
+  }
+  return ok();
+}
+
+Verdict check_create(const Component& component, Place& place) {
+  const std::string missing = needs(component, place);
+  if (!missing.empty()) return skip(missing);
+  Tables tables;
+  auto instance = create(component, tables, place);
+  return instance ? ok() : fail(instance.error().text());
+}
+
+// The strong symbols that a shared object exports. Weak ones come from templates of the C++
+// library.
+Verdict check_symbols(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string file{std::istreambuf_iterator<char>(in), {}};
+  const auto get = [&](auto& to, uint64_t offset) {
+    if (offset > file.size() || sizeof to > file.size() - offset) return false;
+    std::memcpy(&to, file.data() + offset, sizeof to);
+    return true;
+  };
+  ElfW(Ehdr) head;
+  if (!get(head, 0)) return skip("the file cannot be read");
+  std::string others;
+  bool found_table = false;
+  for (unsigned i = 0; i < head.e_shnum; ++i) {
+    ElfW(Shdr) table, names;
+    if (!get(table, head.e_shoff + uint64_t{i} * sizeof table)) break;
+    if (table.sh_type != SHT_DYNSYM) continue;
+    if (!get(names, head.e_shoff + uint64_t{table.sh_link} * sizeof names)) break;
+    found_table = true;
+    for (uint64_t at = 0; at + sizeof(ElfW(Sym)) <= table.sh_size; at += sizeof(ElfW(Sym))) {
+      ElfW(Sym) symbol;
+      if (!get(symbol, table.sh_offset + at)) break;
+      // The bind is in the same place in both classes.
+      if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL) continue;
+      const uint64_t name_at = uint64_t{names.sh_offset} + symbol.st_name;
+      if (name_at >= file.size()) continue;
+      const std::string name = file.data() + name_at;
+      if (name.starts_with("__odr_asan.")) continue;  // AddressSanitizer's own
+      if (name != "feign_plugin_v1") others += (others.empty() ? "" : ", ") + name;
+    }
+  }
+  if (!found_table) return skip("it has no section headers");
+  if (others.size() > 200) others = others.substr(0, 200) + " …";
+  return others.empty() ? ok() : fail("it exports more than feign_plugin_v1: " + others);
+}
+
+void check_all(const PluginSpec& spec, const std::string& directory, Rules& rules) {
+  const std::string& path = spec.name;
+  Place place;
+  place.options = spec.options;
+  std::vector<std::string> args;
+  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+  place.directory = directory;
+  place.run.root_fd = open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  place.run.root = place.directory.c_str();
+
+  ShortFormNumbers numbers;
+  Result<Object> object = Error(FEIGN_ERR_PLUGIN, "not loaded");
+  bool valid = false;
+  rules.run("loads", [&] {
+    object = load_object(path, args, numbers);
+    return ok();
+  });
+  if (!object) {
+    rules.tell(kUnloadable, object.error().text());
+    return;
+  }
+  const bool short_form = object->short_form != nullptr;
+  rules.run("its tables are valid", [&] {
+    auto checked = check_plugin(*object->plugin, object->path);
+    valid = static_cast<bool>(checked);
+    return valid ? ok() : fail(checked.error().text());
+  });
+  rules.run("exports one symbol", [&] {
+    return short_form ? skip("it is of the short form") : check_symbols(object->path);
+  });
+  if (!valid) return;
+  for (const auto& [key, value] : spec.options) {
+    bool known = short_form;
+    for (const feign_component* const* c = object->plugin->components; *c != nullptr; ++c)
+      known |= option_named({*c, object->plugin, path, short_form}, key) != nullptr;
+    if (known) continue;
+    rules.tell(kUnloadable, path + ": nothing in it has an option \"" + key + "\"");
+    return;
+  }
+  for (const feign_component* const* c = object->plugin->components; *c != nullptr; ++c) {
+    const Component component{*c, object->plugin, object->path, short_form};
+    const std::string name = role_name((*c)->role) + (" " + std::string((*c)->name));
+    rules.run(name + ": options that are wrong are refused", [&] {
+      return short_form ? skip("it is of the short form") : check_wrong_options(**c);
+    });
+    rules.run(name + ": can be created", [&] { return check_create(component, place); });
+    switch ((*c)->role) {
+      case FEIGN_PROVIDER:
+        check_provider(component, place, rules, name);
+        break;
+      case FEIGN_MODIFIER:
+        check_modifier(component, place, rules, name);
+        break;
+      case FEIGN_REPLAYER:
+        check_replayer(component, place, rules, name);
+        break;
+      default:
+        check_writer(component, place, rules, name);
+    }
+  }
+  // finalize() of a short form
+  rules.run("ends", [&] {
+    object->short_form.reset();
+    return ok();
+  });
+}
+
+// --- the parent ----------------------------------------------------------------------------------
+
+// How a child ended, if that was not of its own accord; "" if it was.
+std::string ending(int status) {
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    if (signal == SIGALRM)
+      return "did not come back within " + std::to_string(kSecondsPerRule) + " s";
+    return "killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+  }
+  if (WEXITSTATUS(status) != 0)
+    return "ended the process with exit status " + std::to_string(WEXITSTATUS(status));
+  return "";
+}
+
+}  // namespace
+}  // namespace check
+
+Result<int> check_command(const std::string& given) {
+  using namespace check;
+  PluginSpec spec;
+  spec.name = given;
+  // A path may have commas of its own.
+  if (access(given.c_str(), F_OK) != 0) {
+    auto parsed = parse_plugin_spec(given, "");
+    if (!parsed) return std::move(parsed.error());
+    spec = std::move(*parsed);
+  }
+  const std::string& path = spec.name;
+  const char* tmp = getenv("TMPDIR");
+  std::string directory =
+      std::string(tmp != nullptr && *tmp != '\0' ? tmp : "/tmp") + "/feign-check-XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) return errno_error("make " + directory, errno);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return errno_error("fork", errno);
+  if (child == 0) {
+    close(ends[0]);
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // what the plug-in prints is none of the result
+    signal(SIGALRM, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    Rules rules(ends[1]);
+    check_all(spec, directory, rules);
+    _exit(0);
+  }
+  close(ends[1]);
+  FILE* lines = fdopen(ends[0], "r");
+  char* line = nullptr;
+  size_t room = 0;
+  std::string rule, unloadable;
+  unsigned good = 0, bad = 0, skipped = 0;
+  bool open = false;
+  const auto failed = [&](const std::string& why) {
+    std::printf("FAIL %s: %s\n", rule.c_str(), why.c_str());
+    ++bad;
+  };
+  for (ssize_t n; lines != nullptr && (n = getline(&line, &room, lines)) > 0;) {
+    const std::string text(line + 1, static_cast<size_t>(n) - (line[n - 1] == '\n' ? 2 : 1));
+    open = line[0] == kBegin;
+    switch (line[0]) {
+      case kBegin:
+        rule = text;
+        break;
+      case kGood:
+        // Whether it loads is known with the next line only.
+        if (rule == "loads") break;
+        std::printf("ok   %s\n", rule.c_str());
+        ++good;
+        break;
+      case kBad:
+        failed(text);
+        break;
+      case kSkipped:
+        std::printf("skip %s: %s\n", rule.c_str(), text.c_str());
+        ++skipped;
+        break;
+      case kUnloadable:
+        unloadable = text;
+        break;
+      default:
+        break;
+    }
+    std::fflush(stdout);
+  }
+  free(line);
+  if (lines != nullptr) fclose(lines);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+  if (!unloadable.empty()) return Error(FEIGN_ERR_ARGUMENT, unloadable);
+  if (const std::string how = ending(status); !how.empty())
+    failed(how);
+  else if (open)
+    failed("ended the process");
+  std::printf("%s: %u ok, %u failed, %u skipped\n", path.c_str(), good, bad, skipped);
+  return bad == 0 ? 0 : 1;
+}
+
+}  // namespace feign

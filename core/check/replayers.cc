@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Rules of replayers and writers.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "check/rules.h"
+
+namespace feign::check {
+
+void check_replayer(const Component& component, Place& place, Rules& rules,
+                    const std::string& name) {
+  rules.run(name + ": skips or refuses an op that it does not know", [&] {
+    if (const std::string missing = needs(component, place); !missing.empty()) return skip(missing);
+    Tables tables;
+    auto instance = create(component, tables, place);
+    if (!instance) return fail(instance.error().text());
+    static constexpr feign_op_info kOp = {
+        sizeof(feign_op_info), 0, "unheard-of",           "feign-check", FEIGN_KIND_OTHER,
+        FEIGN_RESULT_EXACT,    0, sizeof(feign_arg_info), nullptr};
+    static constexpr const feign_op_info* kOps[] = {&kOp};
+    const feign_layer layer = {sizeof(feign_layer), 1, "feign-check", kOps};
+    auto op = tables.ops.add(layer);
+    if (!op) return fail(op.error().text());
+    feign_stream_info info{};
+    info.struct_size = sizeof info;
+    info.rank = -1;
+    info.process = info.thread = 1;
+    info = tables.streams.info(tables.streams.find_or_add(info));
+    const auto& api = (*instance)->api<feign_replayer>();
+    void* stream = nullptr;
+    feign_status status = api.open_stream((*instance)->self(), &info, &stream);
+    if (status < 0) return fail((*instance)->failure(status).text());
+    Record record{};
+    record.a.id = 1;
+    record.a.op = *op;
+    record.a.stream = info.id;
+    record.a.marks = FEIGN_RESOLVED;
+    feign_outcome outcome{sizeof(feign_outcome), FEIGN_DONE, 0, nullptr};
+    status = api.execute((*instance)->self(), stream, &record.a, &outcome);
+    Verdict verdict = ok();
+    if (status < 0) {
+      const std::string text = (*instance)->failure(status).text();
+      if (text.find(kSilent) != std::string::npos) verdict = fail(text);
+    } else if (outcome.doing > FEIGN_SKIPPED) {
+      verdict = fail("outcome.doing is " + std::to_string(outcome.doing) + ", want a feign_doing");
+    } else if (outcome.doing == FEIGN_SKIPPED && (outcome.why == nullptr || *outcome.why == '\0')) {
+      verdict = fail("it skipped the op, and outcome.why does not say why");
+    } else if (outcome.doing != FEIGN_SKIPPED && api.layers != nullptr) {
+      verdict = fail("it claims to have done an op of a layer that is not among its layers");
+    }
+    api.close_stream((*instance)->self(), stream);
+    return verdict;
+  });
+}
+
+void check_writer(const Component& component, Place& place, Rules& rules, const std::string& name) {
+  const bool has_file = option_named(component, "file") != nullptr;
+  const std::string missing = required(component, place);
+  const auto& api = *static_cast<const feign_writer*>(component.table->api);
+  const std::string suffix = FEIGN_HAS(&api, suffix) && api.suffix != nullptr ? api.suffix : ".out";
+  // Writes activities to `file`; what went wrong.
+  const auto write_to = [&](const std::string& file, bool finish) -> std::string {
+    Tables tables;
+    Trace trace(tables);
+    auto instance = create(component, tables, place, {{"file", file}});
+    if (!instance) return instance.error().text();
+    std::vector<const feign_activity*> items;
+    for (size_t i = 0; i < kActivities; ++i) items.push_back(&trace[i].a);
+    feign_status status = FEIGN_OK;
+    for (size_t at = 0; at < kActivities && status >= 0; at += 64)
+      status =
+          api.write((*instance)->self(), items.data() + at, std::min<size_t>(64, kActivities - at));
+    if (status >= 0 && finish) status = api.finish((*instance)->self());
+    return status < 0 ? (*instance)->failure(status).text() : "";
+  };
+  const auto can_run = [&] {
+    if (!has_file) return skip("it has no option \"file\"");
+    return missing.empty() ? ok() : skip("its options " + missing + " have no defaults");
+  };
+  struct stat st;
+  rules.run(name + ": writes its file", [&] {
+    if (const Verdict verdict = can_run(); verdict.kind != Verdict::kOk) return verdict;
+    const std::string file = place.directory + "/written" + suffix;
+    if (const std::string why = write_to(file, true); !why.empty()) return fail(why);
+    return stat(file.c_str(), &st) == 0 && st.st_size > 0 ? ok() : fail("the file is not there");
+  });
+  rules.run(name + ": leaves nothing half-written after a failure", [&] {
+    if (const Verdict verdict = can_run(); verdict.kind != Verdict::kOk) return verdict;
+    const std::string file = place.directory + "/unfinished" + suffix;
+    if (const std::string why = write_to(file, false); !why.empty()) return fail(why);
+    return stat(file.c_str(), &st) != 0 ? ok() : fail("the file is there without finish()");
+  });
+  rules.run(name + ": fails in words where it cannot write", [&] {
+    if (const Verdict verdict = can_run(); verdict.kind != Verdict::kOk) return verdict;
+    const std::string why = write_to(place.directory + "/not-there/file" + suffix, true);
+    if (why.empty()) return fail("it says that it wrote below a directory that is not there");
+    return why.find("not-there") != std::string::npos
+               ? ok()
+               : fail("its message does not name the file: " + why);
+  });
+}
+
+}  // namespace feign::check
