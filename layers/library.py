@@ -6,6 +6,7 @@ party's library from its annotated header (docs/layers.md), and what builds them
 usage: library.py HEADER -o DIR [--name NAME] [--library LIBRARY] [--include DIR]… --feign-include DIR…
 """
 import argparse
+import errno
 import os
 import re
 import shutil
@@ -399,8 +400,20 @@ def write_all(files, directory, header):
                 f.write(text)
         for name in files:
             os.replace(os.path.join(part, name), os.path.join(directory, name))
+    except OSError as error:
+        error.filename = error.filename or directory
+        raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def say(text):
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)   # what is left is not tried again at the end
+        if error.errno != errno.EPIPE:   # a reader that has seen enough, as head does
+            raise OSError(error.errno, error.strerror, "write standard output") from None
 
 
 def shell(word):
@@ -448,8 +461,8 @@ def generate(o):
              f"{layer.name}.md": page(layer, ops, o), "meson.build": meson(layer, o)}
     write_all(files, directory, o.header)
     if not o.quiet:
-        print(f"{directory}: " + ", ".join(files) + f"\n{len(ops)} calls of layer {layer.name}. Next:\n")
-        print("".join("  " + line + "\n" for line in o.next.splitlines()), end="")
+        say(f"{directory}: " + ", ".join(files) + f"\n{len(ops)} calls of layer {layer.name}. Next:\n\n" +
+            "".join("  " + line + "\n" for line in o.next.splitlines()))
 
 
 def main():

@@ -435,12 +435,20 @@ def test_nothing_half_written():
         refuses("convert", SHIPPED, "/no/such/dir/out.feign", text="/no/such/dir")
 
 
-def test_full_output_device():
+def test_full_output_device_and_a_reader_that_has_seen_enough():
     if not os.path.exists("/dev/full"):
         raise Skip("there is no /dev/full")
-    with open("/dev/full", "w") as full:
-        done = subprocess.run([os.path.join(BUILD, "core", "feign"), "info", SHIPPED], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 2 and "No space left" in done.stderr, done
+    with Tmp() as tmp:
+        for args in (("info", SHIPPED), ("generate", os.path.join(TOP, "tests", "layer", "odd.h"), "-o", os.path.join(tmp, "made"))):
+            command = [os.path.join(BUILD, "core", "feign"), *args]
+            with open("/dev/full", "w") as full:
+                done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+            assert (done.returncode, done.stderr) == (2, f"feign: {'generate: ' * (args[0] == 'generate')}write standard output: No space left on device\n"), done
+            read, write = os.pipe()
+            os.close(read)
+            done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+            os.close(write)
+            assert (done.returncode, done.stderr) == (0, ""), done
 
 
 def test_output_to_what_is_no_regular_file():
