@@ -25,15 +25,20 @@ def split(text):
     return [part.strip() for part in out]
 
 
+# What the names of macros for compilers have in them, those of types mostly not.
+MACRO = re.compile("API|CALL|DECL|DEPRECATED|DLL|ENTRY|EXPORT|EXTERN|IMPORT|PUBLIC")
+
+
 def plain(text):
     """A type without what headers put around it for compilers (extern, H5_DLL, ZEXPORT, an attribute): those that one header has
     are not there elsewhere, and by its type a handle is known."""
     before, star, after = text.partition("*")
     before = re.findall(r"\w+", before)
     kept = [w for i, w in enumerate(before) if w in TYPE_WORDS or i and before[i - 1] in ("struct", "enum", "union")]
-    if set(kept) <= {"const", "volatile"}:   # it is a name: the last, but for one in capitals that is a macro
+    if set(kept) <= {"const", "volatile"}:   # it is a name: the last, but for those in capitals that are macros
         names = [w for w in before if w not in kept and w != "extern"]
-        name = next((w for w in reversed(names) if not w.isupper()), names[-1] if names else "")
+        types = [w for w in names if not w.isupper()] or [w for w in names if not MACRO.search(w)] or names or [""]
+        name = types[-1]
         kept = [w for w in before if w in kept or w == name]
     return " ".join(kept + re.findall(r"\*|const", star + after))
 

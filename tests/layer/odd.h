@@ -24,6 +24,7 @@ struct odd_options {
 struct odd_thing; /* a forward declaration is no prototype */
 typedef struct odd_thing odd_thing;
 typedef void *odd_room;
+typedef int ODD_CODE;
 
 // A handle by way of a pointer, options in a struct; -error where it fails.
 //@ op 1 odd_new kind=open
@@ -66,7 +67,8 @@ ODD_API int odd_vlog(odd_thing *self, const char *format, va_list list);
 
 //@ op 8 odd_rename kind=change fails=code
 //@ args path path2 mode flags:level
-ODD_API int odd_rename(const char *from, const char *to, unsigned short mode, unsigned flags);
+ODD_API ODD_CODE ODD_CALL odd_rename(const char *from, const char *to, unsigned short mode,
+                                     unsigned flags);
 
 //@ op 9 odd_name result=any
 //@ args handle out value
