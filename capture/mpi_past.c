@@ -37,13 +37,15 @@ static void patch(const struct dl_phdr_info* object, const ElfW(Rela) * relocati
                   const ElfW(Sym) * symbols, const char* texts, uintptr_t fixed,
                   size_t fixed_size) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  /* The loader protects whole pages: behind them may be what the program writes to. */
+  const uintptr_t fixed_end = (fixed + fixed_size) & ~(page - 1);
   for (size_t i = 0; i < size / sizeof *relocations; ++i) {
     const unsigned kind = ELF64_R_TYPE(relocations[i].r_info);
     if (kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT) continue;
     void* meant = meant_by(texts + symbols[ELF64_R_SYM(relocations[i].r_info)].st_name);
     if (meant == NULL) continue;
     const uintptr_t at = object->dlpi_addr + relocations[i].r_offset, start = at & ~(page - 1);
-    const int readonly = at >= fixed && at < fixed + fixed_size;
+    const int readonly = at >= fixed && at < fixed_end;
     if (readonly && mprotect((void*)start, page, PROT_READ | PROT_WRITE) != 0) continue;
     *(void**)at = meant;
     if (readonly) (void)mprotect((void*)start, page, PROT_READ);
