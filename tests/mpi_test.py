@@ -696,6 +696,53 @@ def test_what_comes_after_a_launcher_comes_after_its_ranks():
                 os.unlink(made)
 
 
+def test_programs_that_ran_at_a_time_are_not_taken_for_one():
+    """Both have a rank 0 and a rank 1: they were replayed as if what one sent could be for the other's."""
+    launch = " ".join(command(2)[4:-1])
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    with Tmp() as tmp:
+        program, one, other, trace = (os.path.join(tmp, n) for n in ("twice", "one", "other", "t.feign"))
+        with open(program + ".c", "w", encoding="utf-8") as f:
+            f.write(TWICE.replace("MPI_File_close", "usleep(200000), MPI_File_close"))
+        subprocess.run(["mpicc", "-o", program, program + ".c"], check=True)
+        work = f"{launch} {program} {one} {one} {one} & {launch} {program} {other} {other} {other} {other} & wait"
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", "sh", "-c", work, env={"FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 0, r.err
+        info = feign("info", "--json", trace).json()
+        assert [n for n in info["notes"] if n.startswith("several programs of MPI ran at once")], info["notes"]
+        workload = ("--with", "filter,preset=workload", "--patience", "9s")
+        for ranks in 2, 4:
+            for layer in ((), ("--layer", "posix")):
+                with Tmp() as root:
+                    r = mpirun(ranks, "replay", trace, "--root", root, *workload, *layer)
+                    assert r.status == 2 and "several programs of MPI ran at once" in r.err, (r.status, r.err, r.out)
+        # What the error advises.
+        alone = re.search(r"filter,process=[0-9+]+", r.err)[0]
+        started = {s["process"] for s in info["streams"] if s["rank"] >= 0}
+        assert len(started) == 4 and len(alone.split("+")) == 2, (alone, started)
+        with Tmp() as root:
+            assert replayed(2, trace, "--root", root, "--with", alone, *workload)["ops"]["mpiio:MPI_File_write_at_all"]["mismatched"] == 0
+            assert len(os.listdir(root + tmp)) == 1
+        for launcher in (None, 2):
+            with Tmp() as root:
+                how = ("replay", trace, "--root", root, *workload[:2], "--order", "depend", "--replayer", "posix", "--require", "1")
+                r = feign(*how) if launcher is None else mpirun(launcher, *how)
+                assert r.status == 0 and "several programs of MPI ran at once" in r.err, (r.status, r.err)
+                assert {"one", "other"} <= set(os.listdir(root + tmp))
+        # Of rank 0 alone: it sends to nobody, but its files are called alike.
+        work = work.replace("-np 2", "-np 1")
+        for made in (trace, one, other):
+            os.unlink(made)
+        assert feign("record", "--mpi", "-q", "-o", trace, "--", "sh", "-c", work, env={"FEIGN_TESTS": "1"}).status == 0
+        for more, status, text in (((), 2, r"filter,process=[0-9]+\) or"), (("--replayer", "posix", "--order", "depend"), 0, "^$")):
+            with Tmp() as root:
+                r = mpirun(2, "replay", trace, "--root", root, *workload, *more)
+                assert r.status == status and re.search(text, r.err), (r.status, r.err)
+
+
 def test_ring_of_readers_whose_receives_are_wildcards():
     report = replays_as_recorded("ring", 8, 5000)
     assert report["ops"]["mpi:MPI_Recv"]["replayed"] == 31 and report["ops"]["pread64"]["matched"] >= 32

@@ -9,6 +9,7 @@
 
 #include "base/workload.h"
 #include "cli/line.h"
+#include "trace/mpi_programs.h"
 #include "window/pipeline.h"
 
 namespace feign {
@@ -118,6 +119,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   std::vector<uint8_t> noisy;  // by path string: 0 not yet known, 1 no, 2 yes
   Patterns patterns;
   ByLayer by_layer(tables, info);
+  mpi::Programs programs;
+  bool at_once = false;
   const auto o_kind = [&](uint32_t id) {
     const feign_op_info* op = tables.ops.info(id);
     return op != nullptr ? op->kind : uint32_t{FEIGN_KIND_OTHER};
@@ -128,6 +131,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       const feign_activity& a = *items[i];
       ++info.activities;
       by_layer.add(a);
+      if (const Does does = mpi::does_of(a.op); does != Does::kNothing)
+        at_once |= programs.at_once(tables.streams.info(a.stream), does);
       const uint64_t end = a.start_ns + a.duration_ns;
       info.first_ns = std::min(info.first_ns, a.start_ns);
       info.last_ns = std::max(info.last_ns, end);
@@ -195,6 +200,9 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
   if (!ran) return std::move(ran.error());
   if (const int signal = g_stop_signal.load(); signal != 0)
     return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal));
+  if (at_once)
+    tables.notes.push_back(std::string(mpi::kAtOnce) +
+                           ": messages can be replayed of one alone (filter,process=…)");
   if (info.activities == 0) info.first_ns = 0;
   info.ops.resize(tables.ops.size());
   std::vector<TraceInfo::File> files;

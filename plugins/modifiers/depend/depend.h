@@ -22,6 +22,7 @@
 #include "modifiers/depend/ranges.h"
 #include "modifiers/table.h"
 #include "trace/mpi_args.h"
+#include "trace/mpi_programs.h"
 #include "trace/tables.h"
 
 namespace depend {
@@ -258,6 +259,7 @@ class Depend {
   void post(uint32_t comm, int to, int tag, Point here);
   void take(uint32_t comm, int from, int tag, uint64_t request);
   void still_waits(Request& q, uint32_t stream);
+  void at_once(uint32_t stream, feign::Does does);
   void mpi(const feign_activity& a, Point here);
 
   // ---- rule threads
@@ -429,6 +431,8 @@ class Depend {
   std::unordered_map<uint64_t, Point> semaphores_;
   std::vector<Message> messages_;  // by op
   std::unordered_map<uint32_t, Comm> comms_;
+  feign::mpi::Programs programs_;
+  bool said_at_once_ = false;
   std::map<std::pair<int32_t, uint64_t>, Request> requests_;  // by rank and number
   std::map<std::tuple<uint32_t, int, int, int>, Passage> ways_;
   std::unordered_map<uint32_t, uint32_t> opened_;             // by handle: its communicator

@@ -247,6 +247,20 @@ void Depend::still_waits(Request& q, uint32_t stream) {
   q.message = q.meeting = 0;
 }
 
+// Rank 0 may be alone in its program, and sends nothing then.
+void Depend::at_once(uint32_t stream, Does does) {
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  if (host_->stream_info(host_, stream, &info) < 0 || info.rank == 0) return;
+  if (!programs_.at_once(info, does)) return;
+  said_at_once_ = true;
+  const std::string text = std::string(feign::mpi::kAtOnce) +
+                           ": who waits for whose messages is a guess; of one alone "
+                           "(filter,process=" +
+                           feign::mpi::one_program(host_) + ") it is known";
+  host_->log(host_, FEIGN_LOG_WARN, text.c_str());
+}
+
 // `here`: the stream's last activity before this one.
 void Depend::mpi(const feign_activity& a, Point here) {
   const Message& m = message_of(a.op);
@@ -257,6 +271,7 @@ void Depend::mpi(const feign_activity& a, Point here) {
     const uint64_t v = value(at);
     return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
   };
+  if (!said_at_once_ && m.does != Does::kNothing) at_once(a.stream, m.does);
   if (a.result < 0 && !feign::mpi::done_in_part(m.does, a.result)) return;
   const feign::mpi::Args& x = m.args;
   const int32_t rank = streams_[a.stream].rank;

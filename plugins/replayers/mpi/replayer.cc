@@ -14,6 +14,7 @@
 #include "layers/mpi_ops.h"
 #include "layers/mpiio_ops.h"
 #include "replayers/mpi/state.h"
+#include "trace/mpi_programs.h"
 
 namespace feign::mpi {
 
@@ -121,16 +122,17 @@ struct Look {
   std::map<uint32_t, uint64_t> near;  // the longest to or from each neighbour, by communicator
   uint64_t longest = 0, message = 0;
   uint32_t stream = 0;
-  int64_t rank = -1;      // the stream's
+  feign_stream_info of{};  // the stream
+  feign::mpi::Programs programs;
+  bool at_once = false;   // several of them
   bool joins = false;     // processes meet that mpirun did not start together
   bool pointers = false;  // files have shared ones
 
   void whose(const feign_activity& a) {
     if (a.stream == stream) return;
-    feign_stream_info info{};
-    info.struct_size = sizeof info;
     stream = a.stream;
-    rank = r->host->stream_info(r->host, stream, &info) >= 0 ? info.rank : -1;
+    of.struct_size = sizeof of;
+    if (r->host->stream_info(r->host, stream, &of) < 0) of.rank = -1;
   }
   // Of calls that end requests: what wildcards got. Of others: whether they tell all counts.
   void counts(const feign_activity& a, const Args& args) {
@@ -139,15 +141,16 @@ struct Look {
     if (does == Does::kStart || does == Does::kEnd || does == Does::kEndSome) {
       for (uint32_t i = args.list; i + 1 < a.value_count; ++i) {
         if (!(a.values[i] & kWildcard) || a.values[i] & (kCompleted | FEIGN_UNKNOWN)) continue;
-        r->matched[{rank, a.values[i] & ~kWildcard}] = {source_of(a.values[i + 1]),
-                                                        tag_of(a.values[i + 1])};
+        r->matched[{of.rank, a.values[i] & ~kWildcard}] = {source_of(a.values[i + 1]),
+                                                           tag_of(a.values[i + 1])};
         ++i;
       }
       return;
     }
     // Where one rank has a root's counts only, the root must have them.
     const bool rooted = args.rank != kAbsent;
-    if (rooted && (args.rank >= a.value_count || static_cast<int64_t>(a.values[args.rank]) != rank))
+    if (rooted &&
+        (args.rank >= a.value_count || static_cast<int64_t>(a.values[args.rank]) != of.rank))
       return;
     bool known = a.value_count > args.list;
     for (uint32_t i = args.list; i < a.value_count; ++i) known &= a.values[i] <= INT32_MAX;
@@ -202,10 +205,14 @@ struct Look {
       if (used && args.comm < a->value_count && a->values[args.comm] != 0 &&
           a->values[args.comm] != FEIGN_UNKNOWN)
         look.groups.insert(static_cast<uint32_t>(a->values[args.comm]));
+      if (used) {
+        look.whose(*a);
+        look.at_once |= look.programs.at_once(look.of, feign::mpi::does_of(op));
+      }
       if (args.list != kAbsent && op < look.r->mpiio_first) look.counts(*a, args);
       if (op == FEIGN_MPI_CANCEL && a->result >= 0 && args.request < a->value_count) {
         look.whose(*a);
-        look.r->cancelled.emplace(look.rank, a->values[args.request]);
+        look.r->cancelled.emplace(look.of.rank, a->values[args.request]);
       }
       look.longest = std::max(look.longest, a->length);
       if (args.size2 < a->value_count && a->values[args.size2] != FEIGN_UNKNOWN)
@@ -413,7 +420,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     }
     // Alone, nobody waits for others here: that is up to modifier depend.
     if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;
-    Look look{r.get(), {}, {}, 0, 0, 0, -1, false, false};
+    Look look{r.get(), {}, {}, 0, 0, 0, {}, {}, false, false, false};
     if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
       if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
         return status;
@@ -426,13 +433,19 @@ feign_status create(const feign_host* host, const void* options, void** self) no
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
     if (has) r->most_tag = *static_cast<int*>(value);
     r->pairs = r->world->world;
-    int joins = look.joins;
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &joins, 1, MPI_INT, MPI_MAX, r->world->world);
-    if (joins != 0)
+    int joins[] = {look.joins, look.at_once};
+    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 2, MPI_INT, MPI_MAX, r->world->world);
+    if (joins[0] != 0)
       return host->fail(host, FEIGN_ERR_UNSUPPORTED,
                         "the program starts ranks while it runs, or joins another one "
                         "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
                         "messages cannot be made, want --replayer posix");
+    if (joins[1] != 0)
+      return host->fail(
+          host, FEIGN_ERR_UNSUPPORTED,
+          (std::string(kAtOnce) + ": their messages cannot be made, want one of " +
+           "them (--with filter,process=" + one_program(host) + ") or --replayer posix")
+              .c_str());
     if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
       return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
     int pointers = look.pointers && r->options.io == kIoReal;
