@@ -20,6 +20,24 @@ static int has_stubs(uintptr_t address, uint64_t size, long fd, uint64_t offset)
   return same == words && here[words] == (uintptr_t)feign_hook_entry;
 }
 
+/* Bytes that were written, where nothing that can be written to may ever be run (PR_SET_MDWE, a
+ * filter of mprotect): in a file of their own. */
+static int map_written(uintptr_t address, uint64_t size, uintptr_t bytes) {
+  struct {
+    uint64_t soft, hard;
+  } most = {0, 0};
+  system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&most, 0, 0);
+  if (most.soft < size) return 0; /* beyond it a signal comes */
+  const long file = system_call(SYS_memfd_create, (long)"feign", MFD_CLOEXEC, 0, 0, 0, 0);
+  if (file < 0) return 0;
+  const int mapped = system_call(SYS_write, file, (long)bytes, (long)size, 0, 0, 0) == (long)size &&
+                     system_call(SYS_mmap, (long)address, (long)size, PROT_READ | PROT_EXEC,
+                                 MAP_PRIVATE | MAP_FIXED, file, 0) == (long)address;
+  system_call(SYS_close, file, 0, 0, 0, 0, 0);
+  system_call(SYS_munmap, (long)bytes, (long)size, 0, 0, 0, 0);
+  return mapped;
+}
+
 /* A piece of the file at an address; stubs get the hook's address into their last bytes. Where the
  * file may not be run from (a file system without exec), its bytes are copied. */
 static int map_code(uintptr_t address, uint64_t size, int stubs, long fd, uint64_t offset) {
@@ -43,8 +61,9 @@ static int map_code(uintptr_t address, uint64_t size, int stubs, long fd, uint64
     done += (uint64_t)n;
   }
   if (stubs) *(uintptr_t*)((uintptr_t)at + slot) = (uintptr_t)feign_hook_entry;
-  return system_call(SYS_mprotect, at, (long)size, code, 0, 0, 0) == 0 &&
-         system_call(SYS_mremap, at, (long)size, (long)size, 3 /* MAYMOVE, FIXED */, (long)address,
+  if (system_call(SYS_mprotect, at, (long)size, code, 0, 0, 0) != 0)
+    return map_written(address, size, (uintptr_t)at);
+  return system_call(SYS_mremap, at, (long)size, (long)size, 3 /* MAYMOVE, FIXED */, (long)address,
                      0) == (long)address;
 }
 

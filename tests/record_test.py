@@ -893,6 +893,53 @@ def test_what_a_sandbox_starts():
             assert ("not in the trace" in r.err) != there, (kind, r.err)
 
 
+NOT_BOTH = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char** words) {
+  struct sock_filter all[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {sizeof all / sizeof *all, all};
+  struct rlimit little = {512, 512};
+  if (words[1][0] == 'l' && setrlimit(RLIMIT_FSIZE, &little)) return 1;
+  if (words[1][0] == 'm') {
+    if (prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0)) return 77;
+  } else {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 77;
+  }
+  execvp(words[2], words + 2);
+  return 1;
+}
+"""
+
+
+def test_where_nothing_that_was_written_may_be_run():
+    """As services are run that are to be hard to attack."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "notboth"), os.path.join(tmp, "t.feign")
+        compile_text(NOT_BOTH, program)
+        for kind, there in ("memory", True), ("filter", True), ("little", False):  # no room in a file for the jumps: no signal comes
+            r = feign("record", "-o", trace, "--", program, kind, "sh", "-c", "cat /etc/passwd > /dev/null; echo said")
+            if r.status == 77:
+                continue
+            assert r.status == 0 and r.out == "said\n" and (r.err == "") == there, (kind, r.status, r.out, r.err)
+            assert ("/etc/passwd" in feign("info", trace).out) == there, kind
+
+
 ENTERS = """
 import ctypes, os
 here = os.getcwd()[1:]
