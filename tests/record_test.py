@@ -1536,6 +1536,17 @@ for at in "before", "after":
 """
 
 
+def test_a_command_may_remove_what_it_is_recorded_into():
+    """As rm -r * and git clean do where the trace lies: what was recorded before is there, and what the running programs do."""
+    needs_capture()
+    with Tmp() as tmp:
+        r = feign("record", "--", "sh", "-c", "echo x > before; rm -r trace.feign.raw; echo x > after; cat after > copy; exit 3", cwd=tmp)
+        assert r.status == 3 and "removed" in r.err and "afterwards" in r.err, (r.status, r.err)
+        assert sorted(os.listdir(tmp)) == ["after", "before", "copy", "trace.feign"]
+        text = feign("info", os.path.join(tmp, "trace.feign"), "--json").json()
+        assert text["ops"]["write"]["count"] == 2, text["ops"]
+
+
 def test_what_a_killed_process_held_is_free():
     """Its end is in no record of its own: whoever waits for it is told."""
     needs_capture()

@@ -228,6 +228,8 @@ class RecordsFile {
     ahead_.join();
   }
   bool make_pages(uint64_t until);
+  // Where somebody removed the file: what is in it, anew. Whether it was so.
+  Result<bool> put_back(const std::string& raw);
 
  private:
   void make_pages();
@@ -235,6 +237,7 @@ class RecordsFile {
 
   feign_control* map_ = nullptr;
   int fd_ = -1;
+  std::string described_;
   std::thread ahead_;
   std::atomic<bool> over_ = false;
 };
@@ -290,29 +293,57 @@ void RecordsFile::make_pages() {
   __atomic_store_n(&c.wake_at, 0, __ATOMIC_SEQ_CST);
 }
 
+namespace {
+
+// The first bytes of a file to a place in another; how many it had of them.
+Result<uint64_t> copy(int from, uint64_t most, const std::string& path, int to, uint64_t place) {
+  std::vector<char> buffer(1 << 20);
+  uint64_t done = 0;
+  while (done < most) {
+    const ssize_t n = pread(from, buffer.data(), std::min<uint64_t>(buffer.size(), most - done),
+                            static_cast<off_t>(done));
+    if (n < 0) return errno_error("read " + path, errno);
+    if (n == 0) break;
+    for (ssize_t at = 0; at < n;) {
+      const ssize_t put = pwrite(to, buffer.data() + at, static_cast<size_t>(n - at),
+                                 static_cast<off_t>(place + done));
+      if (put <= 0) return errno_error("write what is in " + path, put < 0 ? errno : ENOSPC);
+      at += put;
+      done += static_cast<uint64_t>(put);
+    }
+  }
+  return done;
+}
+
+}  // namespace
+
 // Behind the control page; how many bytes, whole pages, it was.
 Result<uint64_t> RecordsFile::copy_hooks(const std::string& path) {
   const int from = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (from < 0) return errno_error("open " + path, errno);
-  std::vector<char> buffer(1 << 20);
-  uint64_t done = 0;
-  ssize_t n = 0;
-  while ((n = read(from, buffer.data(), buffer.size())) > 0)
-    for (ssize_t at = 0; at < n;) {
-      const ssize_t put = pwrite(fd_, buffer.data() + at, static_cast<size_t>(n - at),
-                                 static_cast<off_t>(FEIGN_CAPTURE_UNIT + done));
-      if (put <= 0) {
-        const int error = put < 0 ? errno : ENOSPC;
-        close(from);
-        return errno_error("write what is in " + path, error);
-      }
-      at += put;
-      done += static_cast<uint64_t>(put);
-    }
-  const int error = errno;
+  auto done = copy(from, UINT64_MAX, path, fd_, FEIGN_CAPTURE_UNIT);
   close(from);
-  if (n < 0) return errno_error("read " + path, error);
-  return (done + FEIGN_CAPTURE_UNIT - 1) / FEIGN_CAPTURE_UNIT * FEIGN_CAPTURE_UNIT;
+  if (!done) return done;
+  return (*done + FEIGN_CAPTURE_UNIT - 1) / FEIGN_CAPTURE_UNIT * FEIGN_CAPTURE_UNIT;
+}
+
+Result<bool> RecordsFile::put_back(const std::string& raw) {
+  const std::string records = raw + "/records";
+  struct stat ours {};
+  struct stat there {};
+  if (fstat(fd_, &ours) == 0 && stat(records.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
+      ours.st_ino == there.st_ino)
+    return false;
+  if (mkdir(raw.c_str(), 0777) != 0 && errno != EEXIST) return errno_error("mkdir " + raw, errno);
+  const int to = open(records.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (to < 0) return errno_error("open " + records, errno);
+  auto done = copy(fd_, std::min(map_->bytes, map_->size), records, to, 0);
+  close(to);
+  if (!done) return std::move(done.error());
+  if (!described_.empty())
+    if (auto written = write_text(raw + "/layers", described_); !written)
+      return std::move(written.error());
+  return true;
 }
 
 Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, const Third& third,
@@ -350,8 +381,10 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   c.layers = layers;
   for (size_t i = 0; i < third.names.size(); ++i)
     memcpy(c.third[i], third.names[i].c_str(), third.names[i].size() + 1);
-  if (!third.names.empty())
-    if (auto written = write_text(raw + "/layers", third.described); !written) return written;
+  if (!third.names.empty()) {
+    described_ = third.described;
+    if (auto written = write_text(raw + "/layers", described_); !written) return written;
+  }
   gethostname(c.host, sizeof c.host - 1);
   moment(c.tick_0, c.ns_0);
   timespec real{};
@@ -641,6 +674,8 @@ void RawFolder::ended() {
   control->ended = 1;
 }
 
+Result<bool> RawFolder::put_back() { return file_->put_back(path); }
+
 void RawFolder::close() {
   control = nullptr;
   file_.reset();
@@ -696,6 +731,12 @@ Result<Recorded> record_command(const RecordOptions& o) {
   const feign_control& c = *folder.control;
   r.anything = c.processes != 0;
   r.notes.insert(r.notes.end(), folder.notes.begin(), folder.notes.end());
+  auto removed = folder.put_back();
+  if (!removed)
+    r.notes.push_back("the command removed " + r.raw + ": " + removed.error().text());
+  else if (*removed)
+    r.notes.push_back("the command removed " + r.raw +
+                      ": programs that it started afterwards are not in the trace");
   if (c.unhooked != 0)
     r.notes.push_back(
         std::to_string(c.unhooked) +

@@ -53,6 +53,9 @@ struct RawFolder {
   // A thread makes the pages of its file before they are needed, until ended(). Blocks no signals.
   void make_pages_ahead();
   void ended();  // says when, for its reader
+  // Where the command removed the folder (rm -r *, git clean): it is there again. Whether it was
+  // so.
+  Result<bool> put_back();
   void close();  // the folder remains
 
  private:
