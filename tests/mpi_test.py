@@ -672,22 +672,33 @@ int main(int argc, char** argv) {
 """
 
 
+def compiled(tmp, name, source):
+    if shutil.which("mpicc") is None:
+        raise Skip("there is no mpicc")
+    program = os.path.join(tmp, name)
+    with open(program + ".c", "w", encoding="utf-8") as f:
+        f.write(source)
+    subprocess.run(["mpicc", "-o", program, program + ".c"], check=True)
+    return program
+
+
+def record_script(trace, script):
+    """What a shell does, launchers among it."""
+    r = feign("record", "--mpi", "-q", "-o", trace, "--", "sh", "-c", script, env={"FEIGN_TESTS": "1"})
+    if "is not there" in r.err:
+        raise Skip(r.err.strip())
+    assert r.status == 0, r.err
+
+
 def test_what_comes_after_a_launcher_comes_after_its_ranks():
     """Two of them, and what looks at the files then: the second one's ranks did not wait for those of the first, nor did the end."""
     launch = " ".join(command(2)[4:-1])
-    if shutil.which("mpicc") is None:
-        raise Skip("there is no mpicc")
     with Tmp() as tmp:
-        program, one, other, trace = (os.path.join(tmp, n) for n in ("twice", "one", "other", "t.feign"))
-        with open(program + ".c", "w", encoding="utf-8") as f:
-            f.write(TWICE)
-        subprocess.run(["mpicc", "-o", program, program + ".c"], check=True)
+        one, other, trace = (os.path.join(tmp, n) for n in ("one", "other", "t.feign"))
+        program = compiled(tmp, "twice", TWICE)
         for ends in ("", "-"):
             work = f"{launch} {program} {one} {ends}; {launch.replace('-np 2', '-np 4')} {program} {other} {one}; cat {one} {other} > {tmp}/both; ls {tmp} > {tmp}/list"
-            r = feign("record", "--mpi", "-q", "-o", trace, "--", "sh", "-c", work, env={"FEIGN_TESTS": "1"})
-            if "is not there" in r.err:
-                raise Skip(r.err.strip())
-            assert r.status == 0, r.err
+            record_script(trace, work)
             for layer in ((), ("--layer", "posix")):
                 with Tmp() as root:
                     replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "9s", *layer)
@@ -699,18 +710,11 @@ def test_what_comes_after_a_launcher_comes_after_its_ranks():
 def test_programs_that_ran_at_a_time_are_not_taken_for_one():
     """Both have a rank 0 and a rank 1: they were replayed as if what one sent could be for the other's."""
     launch = " ".join(command(2)[4:-1])
-    if shutil.which("mpicc") is None:
-        raise Skip("there is no mpicc")
     with Tmp() as tmp:
-        program, one, other, trace = (os.path.join(tmp, n) for n in ("twice", "one", "other", "t.feign"))
-        with open(program + ".c", "w", encoding="utf-8") as f:
-            f.write(TWICE.replace("MPI_File_close", "usleep(200000), MPI_File_close"))
-        subprocess.run(["mpicc", "-o", program, program + ".c"], check=True)
+        one, other, trace = (os.path.join(tmp, n) for n in ("one", "other", "t.feign"))
+        program = compiled(tmp, "twice", TWICE.replace("MPI_File_close", "usleep(200000), MPI_File_close"))
         work = f"{launch} {program} {one} {one} {one} & {launch} {program} {other} {other} {other} {other} & wait"
-        r = feign("record", "--mpi", "-q", "-o", trace, "--", "sh", "-c", work, env={"FEIGN_TESTS": "1"})
-        if "is not there" in r.err:
-            raise Skip(r.err.strip())
-        assert r.status == 0, r.err
+        record_script(trace, work)
         info = feign("info", "--json", trace).json()
         assert [n for n in info["notes"] if n.startswith("several programs of MPI ran at once")], info["notes"]
         workload = ("--with", "filter,preset=workload", "--patience", "9s")

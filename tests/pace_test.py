@@ -96,14 +96,16 @@ def test_what_computed_keeps_a_processor_busy_and_what_slept_does_not():
             os.setpriority(os.PRIO_PROCESS, 0, -20)
         except PermissionError:
             pass
-        for compute in ("hybrid", None, "spin") * 2:
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            with Tmp() as root:
-                r = feign("replay", trace, "--root", root, "--pace", "think", "--json", *(["--compute", compute] if compute else [])).json()
-                assert r["mismatched"] == 0 and r["seconds"] >= 1.1, r
-            spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-            used[compute] = min(used.get(compute, spent), spent)
-        os.setpriority(os.PRIO_PROCESS, 0, own)
+        try:
+            for compute in ("hybrid", None, "spin") * 2:
+                before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+                with Tmp() as root:
+                    r = feign("replay", trace, "--root", root, "--pace", "think", "--json", *(["--compute", compute] if compute else [])).json()
+                    assert r["mismatched"] == 0 and r["seconds"] >= 1.1, r
+                spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+                used[compute] = min(used.get(compute, spent), spent)
+        finally:
+            os.setpriority(os.PRIO_PROCESS, 0, own)
         # Seconds of a processor, on a machine that may be busy with other things.
         assert used["hybrid"] + 0.2 < used[None] < used["spin"] - 0.2, used
 

@@ -9,6 +9,12 @@
 
 namespace feign {
 
+// What the kernel puts behind the name of what has none any more (proc(5)).
+constexpr std::string_view kGone = " (deleted)";
+inline bool is_gone(std::string_view said) {
+  return said.starts_with('/') && said.ends_with(kGone);
+}
+
 // Takes the first component off a path; empty ones and "." are none. Empty when there is no more.
 inline std::string_view take_component(std::string_view& rest) {
   while (!rest.empty()) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "resolve/path_rules.h"
 #include "resolve/resolve.h"
 

@@ -11,12 +11,6 @@
 
 namespace feign {
 
-// What the kernel puts behind the name of what has none any more.
-constexpr std::string_view kGone = " (deleted)";
-inline bool is_gone(std::string_view said) {
-  return said.starts_with('/') && said.ends_with(kGone);
-}
-
 // Whether a symbolic link at the end of the path is used itself.
 bool no_follow(const Call& call, const feign_activity& a);
 // Whether the path leads on from a symbolic link at its end whatever the call says of links: a

@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/path.h"
 #include "capture/acl.h"
 #include "capture/identity.h"
 
@@ -309,7 +310,6 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
         const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
         if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD))) {
           // Another file may have the name of one that is gone, which the kernel says behind it.
-          constexpr std::string_view kGone = " (deleted)";
           const bool marked = s.rest().starts_with(kGone.substr(1));  // by strace since 5.19
           const std::string named(marked ? std::string(text).append(kGone) : std::string());
           a.file = hint(static_cast<int32_t>(number), marked ? named : text);

@@ -246,7 +246,7 @@ std::string told_cwd(std::string_view text, std::string& weakly) {
         return {};
       moved += "/" + said;
       mover = process;
-    } else if (said.starts_with('/') && !said.ends_with(" (deleted)")) {
+    } else if (said.starts_with('/') && !is_gone(said)) {
       if (!said.ends_with(moved) || (!moved.empty() && process != mover)) return {};
       said.resize(said.size() - moved.size());
       return said.empty() ? "/" : said;
