@@ -1463,6 +1463,32 @@ for n in range(4):
                     os.remove(os.path.join(tmp, "lk"))
 
 
+def test_a_call_in_a_file_of_its_own_may_end_late():
+    # strace was not given a processor between the time that it showed for a call, and that from which it counted how long it took.
+    refused = "-1 EAGAIN (Resource temporarily unavailable)"
+    opened = '1700000000.000000 openat(AT_FDCWD, "/x/lk", O_RDWR|O_CREAT, 0666) = 3 <0.000001>'
+    flock = "1700000000.{:06d} flock(3, LOCK_EX|LOCK_NB) = {} <0.000020>".format
+    close = "1700000000.{:06d} close(3) = 0 <0.000020>".format
+    write = '1700000000.{:06d} write(3, "x", 1) = 1 <0.000020>'.format
+    for one, two, want in (
+            # Who was refused it asked when the other one had it, …
+            ([flock(100, refused), close(200)], [flock(124, "0"), close(300)], [102, 101]),
+            # … who had it, when another one had given it up for the last time, …
+            ([flock(100, "0"), write(900), close(950)],
+             [flock(200, "0"), flock(300, "0"), close(400), opened.replace(".000000", ".000450"), flock(500, refused)], [102, 102, 101, 102]),
+            # … and who gave it up did so when the other one had been refused it.
+            ([flock(100, "0"), close(200), write(300)], [flock(240, refused), close(400)], [101, 102])):
+        with Tmp() as tmp:
+            for pid, lines in ((101, one), (102, two)):
+                with open(os.path.join(tmp, f"t.{pid}"), "w", encoding="utf-8") as f:
+                    f.write("\n".join([opened, *lines]) + "\n")
+            out = os.path.join(tmp, "t.txt")
+            assert feign("convert", "-q", os.path.join(tmp, "t"), out).status == 0
+            with open(out, encoding="utf-8") as f:
+                found = [int(pid) for pid in re.findall(r"/(\d+)\] flock", f.read())]
+            assert found == want, (found, want)
+
+
 def test_a_size_that_fstat_tells_is_in_order_with_writes():
     lines = ['7 100.000000 openat(AT_FDCWD, "/log", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3 <0.000010>', "7 100.000100 fstat(3, {st_mode=S_IFREG|0644, st_size=0, ...}) = 0 <0.000010>",
              "7 100.000200 fork() = 8 <0.000010>", '7 100.000300 write(3, "1234", 4 <unfinished ...>', "8 100.000310 fstat(3, {st_mode=S_IFREG|0644, st_size=4, ...}) = 0 <0.000010>",

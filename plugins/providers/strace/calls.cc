@@ -436,7 +436,7 @@ void Source::overlaps(Process& p, Held& h, Effect effect, uint32_t own) {
   a.file = own;
   h.claims = claims(effect, a);
   const Lock& lock = h.shown.lock;
-  if (lock.what != Lock::kNone && (lock.what != Lock::kClosed || trace_.locked.contains(lock.file)))
+  if (trace_.is_about_lock(lock))
     h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
   else if (h.shown.tail.on_bytes())
     h.claims[0].name = stream_name(own, a.handle);

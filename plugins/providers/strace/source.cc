@@ -20,6 +20,8 @@ constexpr size_t kMaxHeld = size_t{1} << 18;
 // … the end of a process that gives up locks over so many: strace -qq does not tell it. A process
 // that was there before the trace waits as long for the call that made it.
 constexpr size_t kMaxEnding = size_t{1} << 12;
+// A call takes this much longer than its times say, if it does: the tracer had no processor.
+constexpr uint64_t kLate = kSecond / 100;
 // What stands behind a call that lasts: others' lines come first; strace leaves the process.
 constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
 
@@ -73,8 +75,8 @@ uint64_t Source::when() const {
   const Held& h = queue_.front();
   // A lock may be had until the call that gives it up is over: whoever has it before then tells.
   const Lock& lock = h.shown.lock;
-  const bool gives_up = lock.what == Lock::kGivenUp ||
-                        (lock.what == Lock::kClosed && trace_.locked.contains(lock.file));
+  const bool gives_up =
+      (lock.what == Lock::kGivenUp || lock.what == Lock::kClosed) && trace_.is_about_lock(lock);
   return h.from_start && !gives_up ? h.a.start_ns : h.ended();
 }
 
@@ -125,7 +127,16 @@ bool Source::waits() {
     was_there_before(queue_.front());
   if (queue_.empty()) return true;
   const Held& h = queue_.front();
-  return (!h.complete || h.open != 0) && queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
+  if (h.complete && h.open == 0)
+    return may_end_late(h) && clock_ <= h.a.start_ns && queue_.size() < kMaxEnding;
+  return queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
+}
+
+// strace tells when it saw a call begin, but counts how long it took from when it has written that:
+// in a file of its own, all that is known is that it was over when the next line began. It matters
+// to those who are after a lock.
+bool Source::may_end_late(const Held& h) const {
+  return trace_.several && exact_ && h.until == 0 && trace_.is_about_lock(h.shown.lock);
 }
 
 feign_status Source::fill() {
@@ -158,6 +169,8 @@ feign_status Source::fill() {
     next_->complete = true;
     forget(*next_);
   }
+  if (may_end_late(*next_))
+    next_->until = std::clamp(clock_, next_->ended(), next_->ended() + kLate);
   if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
     if (const size_t at = first_of(
             rivals.size(), rivals.size(), trace_.there,
@@ -368,8 +381,7 @@ feign_status Source::line(std::string_view text) {
     trace_.first = false;
     trace_.base = time;
   }
-  if (trace_.several && !exact_) {
-    trace_.several = false;
+  if (trace_.several && !exact_ && !std::exchange(trace_.guess_said, true)) {
     trace_.host->log(trace_.host, FEIGN_LOG_INFO,
                      "several files without times of day to the microsecond: what came first "
                      "in different ones is a guess (strace -ff -ttt tells it)");

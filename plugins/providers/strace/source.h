@@ -47,7 +47,7 @@ struct Held {
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
   bool gone = false;          // it took effect before one that ended before it
-  uint64_t until = 0;         // of a process's end: when that was
+  uint64_t until = 0;         // when it ended at the latest, if its times do not tell
   Process* child = nullptr;   // of a place that is kept for the call that made it
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
@@ -122,12 +122,18 @@ struct Trace {
   std::unordered_map<int64_t, std::shared_ptr<Descriptors>> descriptors;  // … those that it has
   uint64_t opens = 0;                                                     // so far
   TracerTime tracer;
-  bool estimated = false;  // … from the trace
-  bool several = false;    // files, of which nothing was said yet
+  bool estimated = false;   // … from the trace
+  bool several = false;     // files
+  bool guess_said = false;  // … of which the order is a guess
   // When the trace began: taken off as lines are read if there is one file, else as they are
   // merged.
   uint64_t base = 0;
   bool first = true;  // no line has told it yet
+
+  // A close is only of files that somebody has locked.
+  bool is_about_lock(const Lock& l) const {
+    return l.what != Lock::kNone && (l.what != Lock::kClosed || locked.contains(l.file));
+  }
 };
 
 // Linux gives processes numbers up to 2^22.
@@ -160,6 +166,7 @@ class Source {
   feign_status gives_up();
   void never_returned();
   bool waits();
+  bool may_end_late(const Held& h) const;
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
   void on_terminal(std::string_view line, int64_t& pid);
