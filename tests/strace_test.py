@@ -1470,6 +1470,9 @@ def test_a_call_in_a_file_of_its_own_may_end_late():
     flock = "1700000000.{:06d} flock(3, LOCK_EX|LOCK_NB) = {} <0.000020>".format
     close = "1700000000.{:06d} close(3) = 0 <0.000020>".format
     write = '1700000000.{:06d} write(3, "x", 1) = 1 <0.000020>'.format
+    mkdir = '1700000000.{:06d} mkdir("/w/d", 0777) = {} <0.000020>'.format
+    rmdir = '1700000000.{:06d} rmdir("/w/d") = {} <0.000020>'.format
+    exists, missing = "-1 EEXIST (File exists)", "-1 ENOENT (No such file or directory)"
     for one, two, want in (
             # Who was refused it asked when the other one had it, …
             ([flock(100, refused), close(200)], [flock(124, "0"), close(300)], [102, 101]),
@@ -1477,15 +1480,21 @@ def test_a_call_in_a_file_of_its_own_may_end_late():
             ([flock(100, "0"), write(900), close(950)],
              [flock(200, "0"), flock(300, "0"), close(400), opened.replace(".000000", ".000450"), flock(500, refused)], [102, 102, 101, 102]),
             # … and who gave it up did so when the other one had been refused it.
-            ([flock(100, "0"), close(200), write(300)], [flock(240, refused), close(400)], [101, 102])):
+            ([flock(100, "0"), close(200), write(300)], [flock(240, refused), close(400)], [101, 102]),
+            # So it is with names.
+            ([mkdir(100, "0"), write(900)], [mkdir(200, "0"), rmdir(300, "0"), rmdir(400, missing), mkdir(500, exists)], [102, 102, 102, 101, 102]),
+            ([mkdir(50, "0"), rmdir(100, "0"), write(300)], [mkdir(140, exists)], [101, 102, 101]),
+            # A process that is made is where its maker is by then, though its file is read beside the maker's.
+            (['1700000000.000050 chdir("/w") = 0 <0.000001>', "1700000000.000100 clone(child_stack=NULL, flags=SIGCHLD) = 102 <0.000300>",
+              mkdir(410, "0"), write(900)], ['1700000000.000415 mkdir("d", 0777) = -1 EEXIST (File exists) <0.000010>'], [101, 102])):
         with Tmp() as tmp:
             for pid, lines in ((101, one), (102, two)):
                 with open(os.path.join(tmp, f"t.{pid}"), "w", encoding="utf-8") as f:
-                    f.write("\n".join([opened, *lines]) + "\n")
+                    f.write("\n".join([opened] * ("clone" not in str(one)) + lines) + "\n")
             out = os.path.join(tmp, "t.txt")
             assert feign("convert", "-q", os.path.join(tmp, "t"), out).status == 0
             with open(out, encoding="utf-8") as f:
-                found = [int(pid) for pid in re.findall(r"/(\d+)\] flock", f.read())]
+                found = [int(pid) for pid in re.findall(r"/(\d+)\] (?:flock|mkdir|rmdir)", f.read())]
             assert found == want, (found, want)
 
 

@@ -371,15 +371,27 @@ class Names {
   bool moved_ = false;
 };
 
+inline bool fits(There is, There wanted) {
+  return is == There::kUnknown || wanted == There::kUnknown || is == wanted;
+}
+// Whether it is all as the call found it, by what the calls before said.
+inline bool fits(const Claims& claims) {
+  return std::all_of(claims.begin(), claims.end(),
+                     [](const Claim& c) { return fits(c.was, c.before); });
+}
+// Whether neither of two can have come right after the other.
+inline bool clash(const Claims& a, const Claims& b) {
+  return any_two(a, b, [](const Claim& one, const Claim& other) {
+    return one.same(other) && !fits(one.after, other.before) && !fits(other.after, one.before);
+  });
+}
+
 enum class Overtakes : uint8_t { kNo, kMay, kYes };
 
 // Whether `late`, which began before `early` had ended and ended after it, took effect before it:
 // only so do both fit what they say. It may have if what a directory held then is nearer to what
 // one of them found.
 inline Overtakes took_effect_first(const Claims& late, const Claims& early) {
-  const auto fits = [](There is, There wanted) {
-    return is == There::kUnknown || wanted == There::kUnknown || is == wanted;
-  };
   Overtakes told = Overtakes::kNo;
   for (const Claim& e : early)
     for (const Claim& l : late) {

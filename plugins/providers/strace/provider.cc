@@ -58,10 +58,19 @@ class Provider {
   void find_cwd(const std::string& file);
   void find_family();
   uint64_t when(const Source& source) const;
+  bool waits(Source& source) { return family_ && family_->waits(source); }
+  feign_status find_next(size_t& at);
+  size_t first_by(size_t at, uint64_t time, Overtakes least);
+  bool clashes(size_t at, uint64_t until);
+  feign_status find_first(size_t& at);
 
   Options options_;
   Trace trace_;
   std::vector<std::unique_ptr<Source>> sources_;
+  // Those that have begun and are not over, and those that have not begun, the next one last, and
+  // when they do: a process has its directory and its descriptors of the one that makes it.
+  std::vector<Source*> running_;
+  std::vector<std::pair<uint64_t, Source*>> later_;
   bool begun_ = false;
   std::unique_ptr<Family> family_;  // if times do not tell the order of several processes
   bool origin_known_ = false;       // of several files
@@ -77,6 +86,7 @@ feign_status Provider::start() {
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: want a trace file");
   if (count > 60000)
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: more than 60,000 files");
+  bool known = count > 1;  // when each begins
   for (size_t i = 0; i < count; ++i) {
     const std::string& path = files[i];
     auto input = Input::open(path);
@@ -86,22 +96,34 @@ feign_status Provider::start() {
     const auto number = number_of(path);
     const auto pid = static_cast<int64_t>(number.value_or(i + 1));
     int32_t rank = -1;
+    std::string_view line;
+    const auto head = head_of(path, count > 1 ? 4096 : 0);
     if (count > 1) {
       // Lines that name a process: each file is a rank's. Lines that name none: each is a
       // process's.
-      auto head = head_of(path, 4096);
       if (head) {
-        Scan s(*head);
+        line = std::string_view(*head).substr(0, head->find('\n'));
+        Scan s(line);
         s.blanks();
         uint64_t first = 0;
         const bool named = s.digits(first) && s.peek() == ' ' && !is_no_process(first);
-        if (named || head->starts_with("[pid")) rank = static_cast<int32_t>(number.value_or(i));
+        if (named || line.starts_with("[pid")) rank = static_cast<int32_t>(number.value_or(i));
       }
     }
     sources_.push_back(std::make_unique<Source>(trace_, std::make_unique<Lines>(std::move(*input)),
                                                 static_cast<uint32_t>(i), rank, pid));
+    uint64_t begins = 0;
+    known = known && sources_.back()->begins_at(line, begins);
+    later_.emplace_back(begins, sources_.back().get());
   }
-  find_cwd(files.front());
+  if (known) {
+    std::stable_sort(later_.rbegin(), later_.rend(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  } else {
+    later_.clear();
+    for (auto& source : sources_) running_.push_back(source.get());
+  }
+  find_cwd(later_.empty() ? files.front() : later_.back().second->path());
   if (const feign_status status = find_overhead(files); status < 0) return status;
   trace_.several = count > 1;
   trace_.first = count == 1;  // several files have one clock: next() finds where it begins
@@ -328,44 +350,92 @@ uint64_t Provider::when(const Source& source) const {
   return family_ && !source.is_dated() ? 0 : source.when();
 }
 
-feign_status Provider::next(size_t want, feign_sink* out) {
-  size_t done = 0;
-  const auto waits = [&](Source& source) { return family_ && family_->waits(source); };
-  while (done < want) {
-    Source* best = nullptr;
-    for (auto& source : sources_)
+// `at`: the one of those that run whose call ends first; none is there if all are over.
+feign_status Provider::find_next(size_t& at) {
+  for (;;) {
+    for (Source* source : running_)
       if (const feign_status status = source->fill(); status < 0) return status;
     if (!std::exchange(begun_, true)) find_family();
-    bool best_waits = false;
-    for (auto& source : sources_) {
-      if (source->empty()) continue;
-      const bool late = waits(*source);
-      if (best == nullptr || (late == best_waits ? when(*source) < when(*best) : best_waits)) {
-        best = source.get();
-        best_waits = late;
+    std::erase_if(running_, [](const Source* source) { return source->empty(); });
+    at = 0;
+    bool at_waits = false;
+    for (size_t i = 0; i < running_.size(); ++i) {
+      const bool late = waits(*running_[i]);
+      if (i == 0 || (late == at_waits ? when(*running_[i]) < when(*running_[at]) : at_waits)) {
+        at = i;
+        at_waits = late;
       }
     }
-    if (best == nullptr) return FEIGN_END;
-    if (sources_.size() > 1) {
-      const uint64_t by = best->front().ended();
-      best =
-          sources_[first_of(
-                       best->number(), sources_.size(), trace_.there,
-                       [&](size_t i) {
-                         Source& s = *sources_[i];
-                         const bool overlaps =
-                             &s == best ||
-                             (!s.empty() &&
-                              (s.front().a.start_ns <= by || when(s) == when(*best)) && !waits(s));
-                         return overlaps ? &s.front().claims : nullptr;
-                       },
-                       [&](size_t late, size_t early, Overtakes by_claims) {
-                         return trace_.shared.overtakes(sources_[late]->front().shown,
-                                                        sources_[early]->front().shown, by_claims);
-                       },
-                       [&](size_t i) { return sources_[i]->front().ended(); })]
-              .get();
+    if (later_.empty() ||
+        (!running_.empty() && later_.back().first > running_[at]->front().ended()))
+      return FEIGN_OK;
+    running_.push_back(later_.back().second);
+    later_.pop_back();
+  }
+}
+
+// Which call came first: that at `at`, or one of those that began by that time and have at least
+// such a reason.
+size_t Provider::first_by(size_t at, uint64_t time, Overtakes least) {
+  const Source& best = *running_[at];
+  return first_of(
+      at, running_.size(), trace_.there,
+      [&](size_t i) {
+        Source& s = *running_[i];
+        const bool overlaps =
+            &s == &best || ((s.front().a.start_ns <= time || when(s) == when(best)) && !waits(s));
+        return overlaps ? &s.front().claims : nullptr;
+      },
+      [&](size_t late, size_t early, Overtakes by_claims) {
+        const Overtakes now = trace_.shared.overtakes(running_[late]->front().shown,
+                                                      running_[early]->front().shown, by_claims);
+        return now >= least ? now : Overtakes::kNo;
+      },
+      [&](size_t i) { return running_[i]->front().ended(); });
+}
+
+// Whether the call at `at` has to come later than its times say, as far as it may.
+bool Provider::clashes(size_t at, uint64_t until) {
+  const Held& mine = running_[at]->front();
+  if (!fits(mine.claims) || !trace_.shared.fits(mine.shown)) return true;
+  return std::any_of(running_.begin(), running_.end(), [&](Source* s) {
+    const Held& other = s->front();
+    return &other != &mine && other.a.start_ns <= until &&
+           (clash(mine.claims, other.claims) || trace_.shared.clash(mine.shown, other.shown));
+  });
+}
+
+// … of all that run.
+feign_status Provider::find_first(size_t& at) {
+  for (;;) {
+    if (const feign_status status = find_next(at); status < 0 || running_.size() < 2) return status;
+    Held& best = running_[at]->front();
+    const uint64_t ended = best.ended();
+    if (const size_t first = first_by(at, ended, Overtakes::kMay); first != at || best.until != 0) {
+      at = first;
+      return FEIGN_OK;
     }
+    // In a file of its own it may have been over later than its times say.
+    const size_t first = first_by(at, ended + kLate, Overtakes::kYes);
+    if (first == at && !clashes(at, ended + kLate)) return FEIGN_OK;
+    uint64_t until = 0;
+    if (const feign_status status = running_[at]->ended_by(until); status < 0) return status;
+    if (first != at && running_[first]->front().a.start_ns <= until) {
+      at = first;
+      return FEIGN_OK;
+    }
+    if (until == ended || !clashes(at, until)) return FEIGN_OK;
+    best.until = until;
+  }
+}
+
+feign_status Provider::next(size_t want, feign_sink* out) {
+  size_t done = 0;
+  while (done < want) {
+    size_t at = 0;
+    if (const feign_status status = find_first(at); status < 0) return status;
+    if (running_.empty()) return FEIGN_END;
+    Source* const best = running_[at];
     if (family_) family_->goes_on(*best);
     Held& next = best->front();
     trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
@@ -373,8 +443,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;
-      for (auto& source : sources_)
-        if (!source->empty()) origin_ = std::min(origin_, source->front().a.start_ns);
+      for (const Source* source : running_) origin_ = std::min(origin_, source->front().a.start_ns);
     }
     feign_activity* a = out->make(out);
     if (a == nullptr) return trace_.host->fail(trace_.host, FEIGN_ERR_NOMEM, "out of memory");

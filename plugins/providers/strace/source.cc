@@ -20,8 +20,6 @@ constexpr size_t kMaxHeld = size_t{1} << 18;
 // … the end of a process that gives up locks over so many: strace -qq does not tell it. A process
 // that was there before the trace waits as long for the call that made it.
 constexpr size_t kMaxEnding = size_t{1} << 12;
-// A call takes this much longer than its times say, if it does: the tracer had no processor.
-constexpr uint64_t kLate = kSecond / 100;
 // What stands behind a call that lasts: others' lines come first; strace leaves the process.
 constexpr std::string_view kUnfinished = "<unfinished ...>", kDetached = "<detached ...>";
 
@@ -127,40 +125,36 @@ bool Source::waits() {
     was_there_before(queue_.front());
   if (queue_.empty()) return true;
   const Held& h = queue_.front();
-  if (h.complete && h.open == 0)
-    return may_end_late(h) && clock_ <= h.a.start_ns && queue_.size() < kMaxEnding;
-  return queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
+  return (!h.complete || h.open != 0) && queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
 }
 
-// strace tells when it saw a call begin, but counts how long it took from when it has written that:
-// in a file of its own, all that is known is that it was over when the next line began. It matters
-// to those who are after a lock.
-bool Source::may_end_late(const Held& h) const {
-  return trace_.several && exact_ && h.until == 0 && trace_.is_about_lock(h.shown.lock);
+bool Source::begins_at(std::string_view line, uint64_t& time) {
+  Scan s(line);
+  int64_t pid;
+  return prefix(s, pid, time) && exact_;
+}
+
+feign_status Source::read_line() {
+  std::string_view text;
+  auto got = lines_->next(text);
+  if (got && *got) return line(text);
+  if (!got && !(any_call_ && lines_->cut_short()))
+    return trace_.host->fail(trace_.host, got.error().code(), got.error().text().c_str());
+  over_ = true;
+  if (!got) {
+    last_line_cut(got.error().text());
+    broken_ = nullptr;
+  } else if (broken_ != nullptr) {
+    if (const feign_status status = gives_up(); status < 0) return status;
+  }
+  never_returned();
+  return FEIGN_OK;
 }
 
 feign_status Source::fill() {
   if (next_ != nullptr) return FEIGN_OK;
-  while (!over_ && waits()) {
-    std::string_view text;
-    auto got = lines_->next(text);
-    if (!got && any_call_ && lines_->cut_short()) {
-      last_line_cut(got.error().text());
-      broken_ = nullptr;
-      over_ = true;
-      never_returned();
-      break;
-    }
-    if (!got) return trace_.host->fail(trace_.host, got.error().code(), got.error().text().c_str());
-    if (!*got) {
-      over_ = true;
-      if (broken_ != nullptr)
-        if (const feign_status status = gives_up(); status < 0) return status;
-      never_returned();
-      break;
-    }
-    if (const feign_status status = line(text); status < 0) return status;
-  }
+  while (!over_ && waits())
+    if (const feign_status status = read_line(); status < 0) return status;
   drop_gone();
   if (queue_.empty()) return FEIGN_OK;
   next_ = &queue_.front();
@@ -169,8 +163,6 @@ feign_status Source::fill() {
     next_->complete = true;
     forget(*next_);
   }
-  if (may_end_late(*next_))
-    next_->until = std::clamp(clock_, next_->ended(), next_->ended() + kLate);
   if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
     if (const size_t at = first_of(
             rivals.size(), rivals.size(), trace_.there,
@@ -187,6 +179,15 @@ feign_status Source::fill() {
             [&](size_t i) { return (i < rivals.size() ? rivals[i] : next_)->ended(); });
         at < rivals.size())
       next_ = rivals[at];
+  return FEIGN_OK;
+}
+
+feign_status Source::ended_by(uint64_t& time) {
+  time = next_->ended();
+  if (!exact_ || next_->until != 0) return FEIGN_OK;
+  while (!over_ && clock_ <= next_->a.start_ns && queue_.size() < kMaxEnding)
+    if (const feign_status status = read_line(); status < 0) return status;
+  time = std::clamp(clock_, time, time + kLate);
   return FEIGN_OK;
 }
 

@@ -130,11 +130,14 @@ struct Trace {
   uint64_t base = 0;
   bool first = true;  // no line has told it yet
 
-  // A close is only of files that somebody has locked.
+  // A close is that only if somebody has locked the file.
   bool is_about_lock(const Lock& l) const {
     return l.what != Lock::kNone && (l.what != Lock::kClosed || locked.contains(l.file));
   }
 };
+
+// A call lasted at most so much longer than its times say (Source::ended_by).
+constexpr uint64_t kLate = 10'000'000;
 
 // Linux gives processes numbers up to 2^22.
 inline bool is_no_process(uint64_t number) { return number == 0 || number > uint64_t{1} << 22; }
@@ -144,6 +147,8 @@ class Source {
   Source(Trace& trace, std::unique_ptr<Lines> lines, uint32_t number, int32_t rank, int64_t pid)
       : trace_(trace), lines_(std::move(lines)), number_(number), rank_(rank), pid_(pid) {}
 
+  // Whether the file's first line tells when that is, to the microsecond.
+  bool begins_at(std::string_view line, uint64_t& time);
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
   bool empty() const { return next_ == nullptr; }
@@ -151,7 +156,12 @@ class Source {
   void children(std::unordered_set<int64_t>& out);
   // When the front took effect, by the clock of the trace.
   uint64_t when() const;
+  // When the front was over for sure: strace tells when it saw a call begin, but counts how long it
+  // took from when it has written that, which on a busy machine is some time later. What is known
+  // is when the next line began. Reads on until then.
+  feign_status ended_by(uint64_t& time);
   Held& front() { return *next_; }
+  const Held& front() const { return *next_; }
   void pop();
   uint32_t number() const { return number_; }
   int64_t pid() const { return pid_; }  // of lines that name none
@@ -161,12 +171,12 @@ class Source {
   const std::string& path() const { return lines_->path(); }
 
  private:
+  feign_status read_line();
   feign_status line(std::string_view text);
   feign_status goes_on(std::string_view text);
   feign_status gives_up();
   void never_returned();
   bool waits();
-  bool may_end_late(const Held& h) const;
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
   void on_terminal(std::string_view line, int64_t& pid);
