@@ -1512,6 +1512,27 @@ def test_a_size_that_fstat_tells_is_in_order_with_writes():
         assert report["mismatched"] == 0 and os.path.getsize(root + "/log") == 4, report["mismatches"]
 
 
+def test_a_size_that_fstat_told_before_a_write_that_ended_earlier():
+    begin = ['7 openat(AT_FDCWD, "/log", O_WRONLY|O_CREAT|O_TRUNC|O_APPEND, 0666) = 3 <0.000010>', "7 fork() = 8 <0.000010>"]
+    for stat, rest in (("fstat(3", ""), ('newfstatat(3, ""', ", AT_EMPTY_PATH"), ('statx(3, "", AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL', "")):
+        shows = "{stx_mask=STATX_ALL, stx_mode=S_IFREG|0644, stx_size=0, ...}" if "statx" in stat else "{st_mode=S_IFREG|0644, st_size=0, ...}"
+        with Tmp() as tmp:
+            path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "t.txt")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("\n".join([*begin, f"8 {stat},  <unfinished ...>", '7 write(3, "1234", 4) = 4 <0.000010>', f"8 <... {stat.split('(')[0]} resumed>{shows}{rest}) = 0 <0.000030>"]) + "\n")
+            assert feign("convert", "-q", path, out).status == 0
+            with open(out, encoding="utf-8") as f:
+                text = f.read()
+            assert re.findall(r"/(\d)\]", text)[-2:] == ["8", "7"], text
+
+
+def test_who_shares_an_offset_met_the_end_last_if_nothing_tells_where_it_is():
+    lines = ['7 openat(AT_FDCWD, "/log", O_RDWR|O_CREAT|O_APPEND, 0666) = 3 <0.000010>', '7 write(3, "1234567890", 10) = 10 <0.000010>', "7 lseek(3, 0, SEEK_SET) = 0 <0.000010>",
+             "7 fork() = 8 <0.000010>", "7 read(3,  <unfinished ...>", "8 read(3,  <unfinished ...>", '7 <... read resumed>"890", 7) = 3 <0.000030>', '8 <... read resumed>"1234567", 7) = 7 <0.000030>']
+    with Tmp() as tmp:
+        assert order_of(tmp, lines)[-2:] == [(8, "7"), (7, "3")]
+
+
 def test_many_that_append_and_read_on_without_names_of_descriptors():
     if shutil.which("strace") is None:
         raise Skip("there is no strace")

@@ -189,9 +189,9 @@ class Tails {
     // Of those who share a reader, who met the end came after all who got what was left.
     if (late.what == Tail::kRead && early.what == Tail::kRead && late.reader == early.reader) {
       int64_t left = 0;
-      const bool too_early = early.bytes < early.asked && late.bytes != 0 && at != files_.end() &&
-                             at->second.left_of(early.reader, left) && left > early.bytes;
-      return too_early ? Overtakes::kYes : Overtakes::kNo;
+      if (early.bytes >= early.asked || late.bytes == 0) return Overtakes::kNo;
+      if (at == files_.end() || !at->second.left_of(early.reader, left)) return Overtakes::kMay;
+      return left > early.bytes ? Overtakes::kYes : Overtakes::kNo;
     }
     if (writes == is_write(early) && late.cuts() == early.cuts()) return Overtakes::kNo;
     if (at == files_.end()) return Overtakes::kNo;

@@ -180,7 +180,11 @@ void Source::names(Process& p, const Call& call) {
                            call.effect == Effect::kPwrite || call.effect == Effect::kPread2 ||
                            call.effect == Effect::kPwrite2 || call.effect == Effect::kCopy ||
                            call.effect == Effect::kFtruncate;
-  if (reads || locks || finds_end || moves_bytes || call.effect == Effect::kList) {
+  // Of a descriptor: newfstatat(3, "", …
+  const bool stats =
+      call.effect == Effect::kFstat ||
+      (call.effect == Effect::kStatat && text.find(", \"\",") != text.npos && is_digit(s.peek()));
+  if (reads || locks || finds_end || moves_bytes || stats || call.effect == Effect::kList) {
     const uint32_t file = descriptor(fd);
     if (closes && !trace_.locked.contains(file)) return;
     if (file != 0 || (reads && fd != AT_FDCWD))
