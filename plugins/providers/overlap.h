@@ -70,19 +70,19 @@ class Account {
 };
 
 // Which call took effect first: that numbered `first`, which ended first, or one of those below
-// `count`. Of those that overlap it, `claims_of` gives the claims, of the others null; `overtakes`
-// says of two what else is known, given what their claims say; and of several that may have, the
-// one that ended first by `end_of` has.
+// `count`. Of it and those that overlap it, `claims_of` gives the claims, of the others null;
+// `overtakes` says of two what else is known, given what their claims say; and of several that may
+// have, the one that ended first by `end_of` has.
 template <typename ClaimsOf, typename Judge, typename EndOf>
 size_t first_of(size_t first, size_t count, const Names& there, const ClaimsOf& claims_of,
                 const Judge& overtakes, const EndOf& end_of) {
   for (int turns = 0; turns < 8; ++turns) {  // results of a damaged trace may go round in circles
-    Claims& early = *claims_of(first);
+    Claims& early = *claims_of(first, first);
     there.look_up(early);
     const size_t before = first;
     Overtakes best = Overtakes::kNo;
     for (size_t i = 0; i < count; ++i) {
-      Claims* const late = i != before ? claims_of(i) : nullptr;
+      Claims* const late = i != before ? claims_of(i, before) : nullptr;
       if (late == nullptr) continue;
       there.look_up(*late);
       const Overtakes now = overtakes(i, before, took_effect_first(*late, early));

@@ -210,7 +210,7 @@ Lane* Provider::first() {
   const uint64_t by = heap_[0].second->front().end;
   const size_t at = first_of(
       0, heap_.size(), there_,
-      [&](size_t i) {
+      [&](size_t i, size_t) {
         Lane* const lane = heap_[i].second;
         return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
       },

@@ -379,6 +379,20 @@ inline bool fits(const Claims& claims) {
   return std::all_of(claims.begin(), claims.end(),
                      [](const Claim& c) { return fits(c.was, c.before); });
 }
+// Two that share no bit of these are about other names.
+inline uint64_t names_of(const Claims& claims) {
+  uint64_t all = 0;
+  for (const Claim& c : claims)
+    for (const uint32_t name : {c.name, c.text})
+      if (name != 0) all |= UINT64_C(1) << (name * UINT32_C(0x9E3779B1) >> 26);
+  return all;
+}
+// Whether the call leaves something otherwise than it found it, or counts what there is.
+inline bool changes(const Claims& claims) {
+  return std::any_of(claims.begin(), claims.end(), [](const Claim& c) {
+    return c.name != 0 && (c.before != c.after || c.holds != Claim::kAnything);
+  });
+}
 // Whether neither of two can have come right after the other.
 inline bool clash(const Claims& a, const Claims& b) {
   return any_two(a, b, [](const Claim& one, const Claim& other) {

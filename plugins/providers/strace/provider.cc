@@ -60,7 +60,7 @@ class Provider {
   uint64_t when(const Source& source) const;
   bool waits(Source& source) { return family_ && family_->waits(source); }
   feign_status find_next(size_t& at);
-  size_t first_by(size_t at, uint64_t time, Overtakes least);
+  size_t first_by(size_t at, uint64_t from, uint64_t until, Overtakes least);
   bool clashes(size_t at, uint64_t until);
   feign_status find_first(size_t& at);
 
@@ -374,17 +374,19 @@ feign_status Provider::find_next(size_t& at) {
   }
 }
 
-// Which call came first: that at `at`, or one of those that began by that time and have at least
-// such a reason.
-size_t Provider::first_by(size_t at, uint64_t time, Overtakes least) {
+// Which call came first: that at `at`, or one of those that began from then until then and have at
+// least such a reason.
+size_t Provider::first_by(size_t at, uint64_t from, uint64_t until, Overtakes least) {
   const Source& best = *running_[at];
   return first_of(
       at, running_.size(), trace_.there,
-      [&](size_t i) {
+      [&](size_t i, size_t first) {
         Source& s = *running_[i];
-        const bool overlaps =
-            &s == &best || ((s.front().a.start_ns <= time || when(s) == when(best)) && !waits(s));
-        return overlaps ? &s.front().claims : nullptr;
+        const uint64_t began = s.front().a.start_ns;
+        const bool overlaps = (s.front().names & running_[first]->front().names) != 0 &&
+                              began >= from && (began <= until || when(s) == when(best)) &&
+                              !waits(s);
+        return i == first || overlaps ? &s.front().claims : nullptr;
       },
       [&](size_t late, size_t early, Overtakes by_claims) {
         const Overtakes now = trace_.shared.overtakes(running_[late]->front().shown,
@@ -400,7 +402,7 @@ bool Provider::clashes(size_t at, uint64_t until) {
   if (!fits(mine.claims) || !trace_.shared.fits(mine.shown)) return true;
   return std::any_of(running_.begin(), running_.end(), [&](Source* s) {
     const Held& other = s->front();
-    return &other != &mine && other.a.start_ns <= until &&
+    return &other != &mine && mine.order && other.order && other.a.start_ns <= until &&
            (clash(mine.claims, other.claims) || trace_.shared.clash(mine.shown, other.shown));
   });
 }
@@ -411,12 +413,17 @@ feign_status Provider::find_first(size_t& at) {
     if (const feign_status status = find_next(at); status < 0 || running_.size() < 2) return status;
     Held& best = running_[at]->front();
     const uint64_t ended = best.ended();
-    if (const size_t first = first_by(at, ended, Overtakes::kMay); first != at || best.until != 0) {
+    if (std::none_of(running_.begin(), running_.end(), [&](const Source* s) {
+          return s->front().order && s->front().a.start_ns <= ended + kLate;
+        }))
+      return FEIGN_OK;
+    if (const size_t first = first_by(at, 0, ended, Overtakes::kMay);
+        first != at || best.until != 0) {
       at = first;
       return FEIGN_OK;
     }
     // In a file of its own it may have been over later than its times say.
-    const size_t first = first_by(at, ended + kLate, Overtakes::kYes);
+    const size_t first = first_by(at, ended + 1, ended + kLate, Overtakes::kYes);
     if (first == at && !clashes(at, ended + kLate)) return FEIGN_OK;
     uint64_t until = 0;
     if (const feign_status status = running_[at]->ended_by(until); status < 0) return status;

@@ -166,7 +166,7 @@ feign_status Source::fill() {
   if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
     if (const size_t at = first_of(
             rivals.size(), rivals.size(), trace_.there,
-            [&](size_t i) {
+            [&](size_t i, size_t) {
               Held* const h = i < rivals.size() ? rivals[i] : next_;
               return h->gone ? nullptr : &h->claims;
             },
@@ -179,6 +179,10 @@ feign_status Source::fill() {
             [&](size_t i) { return (i < rivals.size() ? rivals[i] : next_)->ended(); });
         at < rivals.size())
       next_ = rivals[at];
+  const Shown& shown = next_->shown;
+  next_->names = ends_process(*next_) ? UINT64_MAX : names_of(next_->claims);
+  next_->order = changes(next_->claims) || trace_.is_about_lock(shown.lock) ||
+                 shown.tail.what == Tail::kRead || shown.tail.on_bytes() || shown.tail.cuts();
   return FEIGN_OK;
 }
 

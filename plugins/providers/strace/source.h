@@ -47,6 +47,8 @@ struct Held {
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
   bool gone = false;          // it took effect before one that ended before it
+  uint64_t names = 0;         // names_of(claims)
+  bool order = false;         // it may matter which of it and others came first
   uint64_t until = 0;         // when it ended at the latest, if its times do not tell
   Process* child = nullptr;   // of a place that is kept for the call that made it
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
