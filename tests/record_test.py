@@ -1898,7 +1898,7 @@ def test_a_directory_is_listed_while_others_make_and_remove_files_in_it():
         with open(script, "w", encoding="utf-8") as f:
             f.write(SPOOL)
         others = []
-        for _ in range(3):  # a process that is off its processor in the middle of a call leaves little to tell its place
+        for _ in range(6):  # a process that is off its processor in the middle of a call leaves little to tell its place
             shutil.rmtree(os.path.join(work, "spool"), ignore_errors=True)
             subprocess.run([FEIGN, "record", "-q", "-o", trace, "--", "python3", "-S", script], cwd=work, check=True)
             with Tmp() as root:
