@@ -51,7 +51,8 @@ ONCE = ["fuzz_test.py"]
 LONG = ["fuzz_test.py", "record_test.py", "discover_test.py", "mpi_calls_test.py", "mpi_test.py", "programs_test.py", "lab_test.py"]
 # Whose programs race with each other and with whatever else runs here, on real hosts, launchers and clocks: what failed there is tried a second time,
 # by itself, and said.
-RACES = ["record_test.py", "discover_test.py", "discover_mpi_test.py", "mpi_calls_test.py", "mpi_test.py", "programs_test.py", "pace_test.py"]
+RACES = ["record_test.py", "record_hosts_test.py", "discover_test.py", "discover_mpi_test.py", "mpi_calls_test.py", "mpi_test.py", "programs_test.py",
+         "pace_test.py", "strace_test.py", "equivalence_test.py", "depend_test.py"]
 THREADED = ["test_every_pace_in_recorded_order_gives_full_fidelity", "test_native_format_replays_as_the_text_does",
             "test_ctrl_c_ends_a_replay_with_a_report"]
 
