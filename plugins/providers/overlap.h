@@ -54,9 +54,6 @@ class Account {
     locks_.note(s.lock);
     tails_.note(s.tail);
   }
-  // Whether it could come now, and whether two could not, one after the other.
-  bool fits(const Shown& s) const { return locks_.fits(s.lock); }
-  bool clash(const Shown& a, const Shown& b) const { return locks_.clash(a.lock, b.lock); }
   // Whether `late` took effect before `early`, by these or by their claims.
   Overtakes overtakes(const Shown& late, const Shown& early, Overtakes by_claims) const {
     if (locks_.overtakes(late.lock, early.lock)) return Overtakes::kYes;

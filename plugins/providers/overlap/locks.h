@@ -92,30 +92,20 @@ class Locks {
       return early.what != late.what && before(on(late, key(early)), early);
     return early.what == Lock::kClosed ? before(late, on(early, key(late))) : before(late, early);
   }
-  // Whether it could be had, or be refused, now.
-  bool fits(const Lock& l) const {
-    return l.what == Lock::kNone || l.what == Lock::kClosed || fits(held(key(l)), l);
-  }
-  // Whether two that could each do that could not do so one after the other, in any order.
-  bool clash(const Lock& a, const Lock& b) const {
-    return a.what == Lock::kGot && b.what == Lock::kGot && key(a) == key(b) && !both(a, b) &&
-           !both(b, a);
-  }
 
  private:
-  const std::vector<Lock>& held(uint64_t key) const {
-    static const std::vector<Lock> kNobody;
-    const auto at = held_.find(key);
-    return at != held_.end() ? at->second : kNobody;
-  }
-  bool both(const Lock& first, const Lock& second) const {
-    if (!fits(held(key(first)), first)) return false;
-    std::vector<Lock> then = held(key(first));
-    apply(then, first);
-    return fits(then, second);
-  }
   bool before(const Lock& late, const Lock& early) const {
-    return key(late) == key(early) && !both(early, late) && both(late, early);
+    if (key(late) != key(early)) return false;
+    static const std::vector<Lock> kNobody;
+    const auto at = held_.find(key(early));
+    const std::vector<Lock>& now = at != held_.end() ? at->second : kNobody;
+    const auto both = [&](const Lock& first, const Lock& second) {
+      if (!fits(now, first)) return false;
+      std::vector<Lock> then = now;
+      apply(then, first);
+      return fits(then, second);
+    };
+    return !both(early, late) && both(late, early);
   }
   // What a close does to locks of that kind and file.
   static Lock on(const Lock& closed, uint64_t key) {

@@ -399,11 +399,12 @@ size_t Provider::first_by(size_t at, uint64_t from, uint64_t until, Overtakes le
 // Whether the call at `at` has to come later than its times say, as far as it may.
 bool Provider::clashes(size_t at, uint64_t until) {
   const Held& mine = running_[at]->front();
-  if (!fits(mine.claims) || !trace_.shared.fits(mine.shown)) return true;
+  // A lock is had, or given up, as late as can be: who is refused it meanwhile may be seen later.
+  if (trace_.is_about_lock(mine.shown.lock) || !fits(mine.claims)) return true;
   return std::any_of(running_.begin(), running_.end(), [&](Source* s) {
     const Held& other = s->front();
     return &other != &mine && mine.order && other.order && other.a.start_ns <= until &&
-           (clash(mine.claims, other.claims) || trace_.shared.clash(mine.shown, other.shown));
+           clash(mine.claims, other.claims);
   });
 }
 

@@ -188,7 +188,12 @@ feign_status Source::fill() {
 
 feign_status Source::ended_by(uint64_t& time) {
   time = next_->ended();
-  if (!exact_ || next_->until != 0) return FEIGN_OK;
+  // What another thread opens then may have the number of a descriptor that this one closes.
+  const bool only_its = processes_.size() == 1 && last_process_ != nullptr &&
+                        last_process_->descriptors != nullptr &&
+                        last_process_->descriptors->use_count() == 1;
+  if (!exact_ || next_->until != 0 || (next_->shown.lock.what == Lock::kClosed && !only_its))
+    return FEIGN_OK;
   while (!over_ && clock_ <= next_->a.start_ns && queue_.size() < kMaxEnding)
     if (const feign_status status = read_line(); status < 0) return status;
   time = std::clamp(clock_, time, time + kLate);
