@@ -140,10 +140,11 @@ static void catch_up(struct seen* s) {
 struct held {
   FILE* stream; /* NULL: it is none with a descriptor */
   struct seen* seen;
+  int failed; /* its error indicator, where that is put aside */
 };
 
 static struct held hold(FILE* stream) {
-  struct held h = {NULL, NULL};
+  struct held h = {NULL, NULL, 0};
   if (descriptor(stream) < 0 || stream->_lock == NULL) return h;
   h.stream = stream;
   flockfile(stream);
@@ -153,12 +154,25 @@ static struct held hold(FILE* stream) {
 }
 
 static void let_go(struct held* h) {
+  if (h->stream != NULL) h->stream->_flags |= h->failed;
   if (h->seen != NULL) see(h->seen);
   if (h->stream != NULL) funlockfile(h->stream);
 }
 #define HOLD(stream)                                                \
   struct held held __attribute__((cleanup(let_go))) = hold(stream); \
   (void)held
+
+/* Whether a call met an error, which not all say: fwrite() returns what it was told to write where
+ * that filled the buffer, or ended a line, and the buffer is lost as it cannot be written. */
+enum { kError = 0x20 }; /* _IO_ERR_SEEN */
+static void no_error(struct held* h) {
+  if (h->stream == NULL || (h->stream->_flags & kError) == 0) return;
+  h->failed = kError;
+  h->stream->_flags &= ~kError;
+}
+static int has_error(const struct held* h) {
+  return h->stream != NULL && (h->stream->_flags & kError) != 0;
+}
 
 /* A stream without a buffer, or one that a line ends in, has been written: a replay, which has
  * neither lines nor such streams, writes it then. */
@@ -193,34 +207,34 @@ extern FILE* _IO_iter_file(struct iterator*);
 extern void _IO_list_lock(void);
 extern void _IO_list_unlock(void);
 
-static void each_stream(void (*visit)(FILE*)) {
-  int state;
+static int each_stream(int (*visit)(FILE*)) {
+  int state, result = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* with libc's lock */
   _IO_list_lock();
   struct iterator* const end = _IO_iter_end();
   for (struct iterator* i = _IO_iter_begin(); i != end; i = _IO_iter_next(i))
-    visit(_IO_iter_file(i));
+    result |= visit(_IO_iter_file(i));
   _IO_list_unlock();
   pthread_setcancelstate(state, &state);
+  return result;
 }
 
 /* One that is read from may be locked for long. */
-static void flush_one(FILE* stream) {
-  if (__fpending(stream) != 0) fflush(stream);
-}
+static int flush_one(FILE* stream) { return __fpending(stream) != 0 ? fflush(stream) : 0; }
 
 /* One that a thread is reading from, or writing to, is left to libc, which waits for nobody. */
-static void flush_free_one(FILE* stream) {
-  if (ftrylockfile(stream) != 0) return;
+static int flush_free_one(FILE* stream) {
+  if (ftrylockfile(stream) != 0) return 0;
   HOLD(stream); /* what was read from it by macros is recorded */
   funlockfile(stream);
-  flush_one(stream);
+  return flush_one(stream);
 }
 
 /* A fork's child has what was to be written, too, and writes it, too, if it comes to that. */
-static void seen_by_child(FILE* stream) {
+static int seen_by_child(FILE* stream) {
   struct seen* const s = seen_of(stream);
   if (s != NULL) s->write = stream->_IO_write_base;
+  return 0;
 }
 
 static void child(void) { each_stream(seen_by_child); }

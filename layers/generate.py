@@ -699,6 +699,8 @@ def wrapper(layer, op, name, prototype, keys):
             if a.role == "length" and parameter not in names:
                 parameter = names[-1]
             puts.append(f"feign_put_{a.role}(&record, {'(uint32_t)' if a.role != 'offset' else '(uint64_t)'}({parameter}));")
+    if op.kind == "write":
+        out.append("  no_error(&held);\n")
     if "length" in keys:
         puts.append(f"feign_put_length(&record, (uint64_t)({keys['length']}));")
     if "before" in keys:
@@ -714,7 +716,9 @@ def wrapper(layer, op, name, prototype, keys):
     if returns == "FILE *":
         out.append("  seen_now(r);\n")
     out.append("  const int e = errno;\n  (void)e;\n  feign_capture_quiet(1);\n"
-               f"  const int64_t result = (int64_t)({keys.get('result', '0')});\n  struct feign_record record;\n"
+               f"  {'' if op.kind == 'write' else 'const '}int64_t result = (int64_t)({keys.get('result', '0')});\n"
+               f"{'  if (result >= 0 && has_error(&held)) result = -e;' + chr(10) + '  if (result < 0) held.seen = NULL;' + chr(10) if op.kind == 'write' else ''}"
+               "  struct feign_record record;\n"
                "  feign_capture_quiet(0);\n"
                f"  if (feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_{layer.name.upper()}, {op.number}), result, 0)) {{\n")
     out += [f"    {line}\n" for line in puts]
@@ -722,7 +726,7 @@ def wrapper(layer, op, name, prototype, keys):
     if stream and op.kind == "write":
         out.append(f"  wrote({stream});\n")
     out.append("  errno = e;\n")
-    out.append("}\n\n" if returns == "void" else "  return r;\n}\n\n")
+    out.append("}\n\n" if returns == "void" else f"  return {keys.get('return', 'r')};\n}}\n\n")
     return "".join(out)
 
 

@@ -12,7 +12,8 @@
  *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;
  *                                  result (r is what was returned, e is errno then), call (of a variadic one);
  *                                  stream: of a call that has no FILE * among its parameters;
- *                                  before: what a number of that name is; first: what is done before it begins
+ *                                  before: what a number of that name is; first: what is done before it begins;
+ *                                  return: what the program gets, if not r
  *   //@ capture none               no wrapper: it does no I/O
  *   //@ variant PROTOTYPE | KEY=EXPRESSION …   the same under another prototype, with the op's own expressions where it
  *                                  has none; behind the op's own
@@ -40,7 +41,7 @@ FILE *fdopen(int fd, const char *mode);
 //@ op 3 freopen kind=open effect=freopen result=fd
 //@ args path flags:open fd2
 //@ replay c.freopen(a)
-//@ capture flags=mode_flags(mode) result="r != NULL ? fileno(r) : -e"
+//@ capture first="flush_one(stream)" flags=mode_flags(mode) result="r != NULL ? fileno(r) : -e"
 FILE *freopen(const char *pathname, const char *mode, FILE *stream);
 
 //@ op 4 tmpfile kind=open effect=tmpfile result=fd
@@ -212,13 +213,13 @@ long ftell(FILE *stream);
 //@ op 22 rewind kind=seek effect=fseek result=any
 //@ args fd
 //@ replay c.fseek(a)
-//@ capture result=0
+//@ capture first="flush_one(stream)" result=0
 void rewind(FILE *stream);
 
 //@ op 23 fflush kind=flush effect=use result=zero
 //@ args fd
 //@ replay c.fflush(a)
-//@ capture first="if (stream == NULL) each_stream(flush_one)" result="r == 0 ? 0 : -e"
+//@ capture first="const int failed = stream == NULL && each_stream(flush_one) != 0" result="r == 0 && !failed ? 0 : -e" return="failed ? EOF : r"
 int fflush(FILE *stream);
 
 //@ op 24 setvbuf kind=other effect=use result=zero
@@ -226,8 +227,8 @@ int fflush(FILE *stream);
 //@ replay c.setvbuf(a)
 //@ capture result="r == 0 ? 0 : -e"
 int setvbuf(FILE *stream, char *buf, int mode, size_t size);
-//@ variant void setbuf(FILE *stream, char *buf) | flags="buf != NULL ? _IOFBF : _IONBF" length="buf != NULL ? BUFSIZ : 0" result=0
-//@ variant void setbuffer(FILE *stream, char *buf, size_t size) | flags="buf != NULL ? _IOFBF : _IONBF" length=size result=0
+//@ variant void setbuf(FILE *stream, char *buf) | first="flush_one(stream)" flags="buf != NULL ? _IOFBF : _IONBF" length="buf != NULL ? BUFSIZ : 0" result=0
+//@ variant void setbuffer(FILE *stream, char *buf, size_t size) | first="flush_one(stream)" flags="buf != NULL ? _IOFBF : _IONBF" length=size result=0
 //@ variant void setlinebuf(FILE *stream) | flags=_IOLBF length=0 result=0
 
 //@ op 25 fileno kind=other effect=use result=any

@@ -1242,6 +1242,13 @@ def test_flushes_of_all_streams():
         replays(trace, tmp, work, 1)
 
 
+def test_streams_that_cannot_be_written():
+    """What libc gives up of a buffer, a replay does not write; and the program is told as if it were not recorded."""
+    with Tmp() as tmp:
+        trace, work = recorded_streams(tmp, compiled(tmp, "full"))
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -157,18 +157,16 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
         fill(a, d);
         a.offset = d->below;
         d->below += done;
-      } else {  // what a close of the stream flushes
-        a.handle = 0;
-        a.marks |= t.closed_marks;
+      } else {
+        closes(a, t);
       }
       return true;
     case Effect::kSeek:
       if (Description* d = fd(); d != nullptr) {
         fill(a, d);
         if (a.result >= 0) d->below = done;
-      } else {  // what a close of the stream flushes
-        a.handle = 0;
-        a.marks |= t.closed_marks;
+      } else {
+        closes(a, t);
       }
       return true;
     case Effect::kDup:
@@ -199,6 +197,12 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
     default:
       return false;
   }
+}
+
+// What a close of the stream flushes; if that failed, it may be all that is done of it.
+void Resolve::closes(feign_activity& a, const Thread& t) {
+  a.handle = t.close_failed ? t.closed : 0;
+  a.marks |= t.closed_marks;
 }
 
 // ---- calls --------------------------------------------------------------------------------------
@@ -296,6 +300,7 @@ const char* Resolve::apply(Record& r) {
       }
       if (!again) open(r, t, effect);
       t.closed = 0;  // it opens one and duplicates that
+      t.close_failed = false;
       t.closed_file = a.file;
       t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
       return nullptr;
@@ -314,6 +319,7 @@ const char* Resolve::apply(Record& r) {
       if (d == nullptr || a.result == -EBADF) return nullptr;
       if (d->refs == 1) a.marks |= FEIGN_LAST;
       t.closed = a.handle;
+      t.close_failed = a.result < 0;
       t.closed_file = a.file;
       t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
       t.table->map.erase(fd);

@@ -117,8 +117,9 @@ class Resolve {
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
     std::vector<bool> tracked;     // by depth: what the last activity there did is kept account of
     uint32_t closed = 0, closed_file = 0;  // handle and file that the last close gave up
-    uint32_t closed_marks = 0;             // FEIGN_NOT_A_FILE and the like: what it was
-    uint32_t made = 0, made_depth = 0;     // a file, by a call of another layer that it is in
+    bool close_failed = false;
+    uint32_t closed_marks = 0;          // FEIGN_NOT_A_FILE and the like: what it was
+    uint32_t made = 0, made_depth = 0;  // a file, by a call of another layer that it is in
     std::shared_ptr<Table> table;
     std::shared_ptr<Place> place;
     std::shared_ptr<Memory> memory;
@@ -131,6 +132,7 @@ class Resolve {
   Thread& begin(uint32_t stream);
   void child(Record& r, const Thread& parent, uint64_t shared);
   void pause(feign_activity& a, Thread& t);
+  void closes(feign_activity& a, const Thread& t);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
   bool part_of_tracked(Record& r, Thread& t, Effect effect);
 

@@ -111,7 +111,8 @@ struct Context {
   char* fill_buffer = nullptr;  // of its own, if what is written depends on where
   char* out_buffer = nullptr;   // what to write from
   int64_t process = 0;
-  uint64_t bytes = 0;  // written since the last that the replayer knows of
+  uint64_t bytes = 0;    // written since the last that the replayer knows of
+  uint32_t closing = 0;  // a handle whose fclose() is left to the system calls in it
   std::vector<iovec> vectors;
   union {
     struct stat stat;
@@ -280,7 +281,8 @@ struct Context {
     if (further >= 0) return checked(::close(further));
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
       return skip("opened by another rank");
-    if (a.marks & FEIGN_LAST) return checked(r->descriptors.close(a.handle));
+    if ((a.marks & FEIGN_LAST) || (a.handle != 0 && a.handle == closing))
+      return checked(r->descriptors.close(a.handle));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
   }
@@ -1077,6 +1079,15 @@ struct Context {
     const auto result = static_cast<int64_t>(call(f));
     return result <= 0 && ::ferror(f) ? -errno : result;
   }
+  // A call on a stream whose bytes did not all go where they should: libc has given up the stream's
+  // buffer then. How much of it was written say the system calls in the call, which are made if it
+  // is left out.
+  void lose(const feign_activity& a, Effect effect) {
+    r->descriptors.lose(a.handle);
+    if (effect == Effect::kClose && (a.marks & FEIGN_LAST)) closing = a.handle;
+    (void)skip("failed with bytes of its stream's buffer: the system calls in it are made");
+  }
+  bool unwritten(const feign_activity& a) const { return r->descriptors.unwritten(a.handle) != 0; }
   int64_t fopen(const feign_activity& a) {
     if (a.handle2 != 0) give_up(a.handle2, true);
     return open_stream(a);

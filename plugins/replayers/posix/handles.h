@@ -133,6 +133,16 @@ class Descriptors {
     return file != nullptr ? ::__fpending(file) : 0;
   }
 
+  // The stream on it has an empty buffer, and is where its descriptor is.
+  void lose(uint32_t handle) {
+    FILE* const file = files_.get(handle);
+    if (file == nullptr) return;
+    ::__fpurge(file);
+#ifdef __GLIBC__
+    file->_offset = -1;  // as if never asked: somebody else moves the descriptor
+#endif
+  }
+
   void add(uint32_t handle, int fd) {
     const std::lock_guard lock(mutex_);
     further_.emplace(handle, fd);

@@ -331,6 +331,18 @@ bool by_arguments(const feign_activity& a, const Doing& doing) {
   }
 }
 
+// Of a call on a stream: what was in its buffer, or was to be written, was not written whole.
+// (A stream writes less than it is asked to only then; one that is not for writing says EBADF.)
+bool lost_bytes(const Context& c, const feign_activity& a, const Doing& doing) {
+  if (a.handle == 0 || (a.marks & FEIGN_NO_RESULT)) return false;
+  const bool writes = doing.kind == FEIGN_KIND_WRITE;
+  // (Nothing at all is what printf("") writes.)
+  if (a.result >= 0) return writes && a.result != 0 && static_cast<uint64_t>(a.result) < a.length;
+  return a.result != -EBADF && by_circumstance(a.result) &&
+         (writes || doing.kind == FEIGN_KIND_FLUSH || doing.kind == FEIGN_KIND_CLOSE ||
+          c.unwritten(a));
+}
+
 // Why a call is not made that has to do with no file below the root.
 const char* why_not(const feign_activity& a) {
   if (!(a.marks & FEIGN_NOT_A_FILE))
@@ -376,7 +388,12 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     return FEIGN_OK;
   }
   if ((a->marks & FEIGN_DIRECTORY) && doing.effect == Effect::kSeek) c.lists_anew(*a);
-  if (a->result < 0 && (by_circumstance(a->result) || by_arguments(*a, doing))) {
+  if (a->op >= r.stdio && lost_bytes(c, *a, doing)) [[unlikely]] {
+    c.lose(*a, doing.effect);
+    return FEIGN_OK;
+  }
+  const bool conversion = a->op >= r.stdio && doing.kind == FEIGN_KIND_WRITE;  // EILSEQ, EOVERFLOW
+  if (a->result < 0 && (conversion || by_circumstance(a->result) || by_arguments(*a, doing))) {
     outcome->result = c.emulated(a->result);
     return FEIGN_OK;
   }
