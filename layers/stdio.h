@@ -261,6 +261,12 @@ void clearerr(FILE *stream);
 //@ capture result="r == 0 ? 0 : -e"
 int remove(const char *pathname);
 
+//@ op 30 __fpurge kind=other effect=use result=any
+//@ args fd
+//@ replay c.on_file(a, [](FILE* f) { ::__fpurge(f); return 0; })
+//@ capture result=0
+void __fpurge(FILE *stream);
+
 //@ alias fopen64 fopen
 //@ alias freopen64 freopen
 //@ alias tmpfile64 tmpfile

@@ -1249,6 +1249,38 @@ def test_streams_that_cannot_be_written():
         replays(trace, tmp, work, 1)
 
 
+ERRORS = r"""
+#include <error.h>
+#include <stdio.h>
+int main(void) {
+  printf("one\n");
+  error(0, 2, "%s %g %d %d %d %d %d %g", "text", 1.5, 1, 2, 3, 4, 5, 2.5);
+  printf("two\n");
+  error_at_line(0, 0, "file", 7, "%s %g", "text", 2.5);
+  printf("three\n");
+  error(3, 0, "%s", "the end");
+  return 0;
+}
+"""
+ERRORS_SAY = """one
+errors: text 1.5 1 2 3 4 5 2.5: No such file or directory
+two
+errors:file:7: text 2.5
+three
+errors: the end
+"""
+
+
+def test_error_flushes_standard_output_once():
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "errors")
+        compile_text(ERRORS, program)
+        trace, work = recorded_streams(tmp, "sh", "-c", f"PATH={tmp} exec errors > out 2>&1", fine=(3,))
+        with open(os.path.join(work, "out"), encoding="utf-8") as f:
+            assert f.read() == ERRORS_SAY
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -67,6 +68,7 @@ int main(void) {
   fclose(f);
   f = fopen("/dev/full", "w");
   if (fputs("x", f) < 0 || fclose(f) != EOF || errno != ENOSPC) return 10;
+  f = with("purge", 100), __fpurge(f), fputs("kept", f), fclose(f);
   f = fopen("conversion", "w");
   if (fprintf(f, "some%lc", (wint_t)0x20ac) >= 0) return 11; /* of what was written before it */
   fputs("more", f), fclose(f);
