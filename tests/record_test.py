@@ -1299,6 +1299,25 @@ def test_status_is_the_commands():
         assert os.path.exists(os.path.join(tmp, "made"))
 
 
+def test_without_descriptors_or_proc():
+    """What cannot begin leaves nothing; /proc is not needed."""
+    needs_capture()
+    with Tmp() as tmp:
+        done = subprocess.run(["sh", "-c", f"ulimit -n 4; exec {FEIGN} record -o t.feign -- true"], cwd=tmp, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2 and "Too many open files" in done.stderr and not os.listdir(tmp), (done, os.listdir(tmp))
+        without = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+        if subprocess.run([*without, "true"], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("/proc cannot be hidden here")
+        trace, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "w")
+        os.mkdir(work)
+        done = subprocess.run([*without, FEIGN, "record", "-o", trace, "--", "sh", "-c", "mkdir d; echo x > d/f; cat d/f"], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0 and done.stdout == "x\n", done.stdout
+        os.mkdir(root := os.path.join(tmp, "hidden"))
+        done = subprocess.run([*without, FEIGN, "replay", trace, "--root", root, "--require", "100%"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, done.stdout
+        replays(trace, tmp, work, 1)
+
+
 def test_what_was_ignored_stays_so():
     """nohup, a shell's trap '', a job in its background."""
     needs_capture()

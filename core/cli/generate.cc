@@ -5,11 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <string_view>
+
+#include "base/program.h"
 
 namespace feign {
 namespace {
@@ -25,9 +25,7 @@ struct Generator {
 // Where it is installed, be it elsewhere than it was to be; else where it was built.
 Result<Generator> find_generator() {
   std::vector<std::pair<std::string, std::string>> places;  // data, headers
-  std::array<char, PATH_MAX> exe{};
-  if (readlink("/proc/self/exe", exe.data(), exe.size() - 1) > 0) {
-    std::string above = exe.data();
+  if (std::string above = own_program(); !above.empty()) {
     for (int i = 0; i < 2; ++i) above.resize(std::min(above.rfind('/'), above.size()));
     places.emplace_back(above + "/share/feign", above + "/include");
   }

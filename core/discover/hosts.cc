@@ -22,13 +22,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <sstream>
 
 #include "../capture/format.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "cli/run.h"
 #include "discover/post.h"
 #include "nlohmann/json.hpp"
@@ -198,8 +198,7 @@ Result<void> Hosts::open(const std::vector<std::string>& names, const std::strin
     snprintf(hex.data(), hex.size(), "%02x", c);
     secret += hex.data();
   }
-  std::error_code ignored;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::string self = own_program();
   const std::string where = own_addresses() + " " + std::to_string(ntohs(any.sin_port)) + " ";
   Result<void> result = {};
   for (const std::string& name : names) {

@@ -18,6 +18,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/program.h"
 #include "plugin/object.h"
 #include "plugin/options.h"
 #include "plugin/plugin.h"
@@ -433,9 +434,8 @@ std::vector<std::string> Plugins::directories() {
       at = colon + 1;
     }
   }
-  std::array<char, 4096> exe{};
-  if (readlink("/proc/self/exe", exe.data(), exe.size() - 1) > 0) {
-    const std::string folder = directory_of(exe.data());
+  if (const std::string program = own_program(); !program.empty()) {
+    const std::string folder = directory_of(program);
     const std::string above = directory_of(folder);
     if (base_name(folder) == "core" && is_directory(above + "/plugins")) add(above + "/plugins");
     // An installed tree that was moved as a whole.

@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "capture/format.h"
 #include "record/hook_image.h"
 #include "record/program.h"
@@ -89,10 +90,9 @@ std::string folder_of(const std::string& path) {
 // libfeign-capture.so: beside the command as it was built or installed, or where it was to be
 // installed.
 std::string capture_library() {
-  std::array<char, 4096> exe{};
   std::vector<std::string> places;
-  if (readlink("/proc/self/exe", exe.data(), exe.size() - 1) > 0) {
-    const std::string above = folder_of(folder_of(exe.data()));
+  if (const std::string program = own_program(); !program.empty()) {
+    const std::string above = folder_of(folder_of(program));
     places.push_back(above + "/capture");
     const std::string installed = FEIGN_CAPTURE_DIR;
     for (const char* lib : {"/lib", "/lib64"})
@@ -571,18 +571,21 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program, S
 }  // namespace
 
 void remove_raw(const std::string& raw, bool for_use_again) {
+  // Not by the listing alone: there may be no descriptor left.
+  const auto remove = [&](const std::string& name) { unlink((raw + "/" + name).c_str()); };
+  remove("records");
+  remove("layers");
+  if (!for_use_again) remove("hooks");
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name == "records" || name.rfind("records.", 0) == 0 || name == "layers" ||
-          (name == "hooks" && !for_use_again))
-        unlink((raw + "/" + name).c_str());
+      if (name.rfind("records.", 0) == 0) remove(name);
     }
     closedir(d);
-    if (!for_use_again) rmdir(raw.c_str());
   } else {
     unlink(raw.c_str());
   }
+  if (!for_use_again) rmdir(raw.c_str());
 }
 
 uint64_t record_ticks() {

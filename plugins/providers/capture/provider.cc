@@ -279,8 +279,8 @@ void Provider::tell_what_is_missing() {
       const std::string why = why_not_recorded(path);
       what =
           why.starts_with(path + " ") ? "not in the trace: " : "not in the trace: " + path + ": ";
-      what += why.empty() ? "it ended at once, ran as another user or in another root, or the "
-                            "system let no library into it"
+      what += why.empty() ? "it ended at once, ran as another user or in another root, is in "
+                            "another recording, or the system let no library into it"
                           : why;
     } else if (const OwnCalls own = own_system_calls(path); own.sites != 0 && !hooked(own.id)) {
       count = program.count;
