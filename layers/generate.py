@@ -599,6 +599,7 @@ def put(op, arg, befores):
 
 # How the time of calls that are no activities passed: for the core, and for the reference.
 PASSED = {"pause": ("FEIGN_COMPUTED", "time is part of the pause"),
+          "counted": ("FEIGN_COMPUTED", "time is part of the pause"),   # the same, and feign record keeps them
           "waits": ("FEIGN_WAITED", "time is waiting for others"),
           "sleeps": ("FEIGN_SLEPT", "time is part of the pause, which is slept")}
 # For `feign discover`: calls on files, and calls that others may keep waiting.

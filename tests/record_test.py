@@ -1318,6 +1318,20 @@ def test_without_descriptors_or_proc():
         replays(trace, tmp, work, 1)
 
 
+def test_mounts_are_counted():
+    """They are not followed, and whoever looks at a trace is told so."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "w")
+        os.mkdir(work)
+        hidden = ["unshare", "-m", "sh", "-c", "mkdir m; mount -t tmpfs none m || exit 77; echo x > m/f; umount m"]
+        r = feign("record", "-o", trace, "--", *hidden, cwd=work)
+        if r.status:
+            raise Skip("nothing may be mounted here")
+        told = {x["call"]: x["count"] for x in feign("info", trace, "--json").json()["left_out"] if x["why"].startswith("mounts are not followed")}
+        assert told.get("umount2") == 1 and told.get("mount", 0) >= 1, told   # unshare mounts, too
+
+
 def test_what_was_ignored_stays_so():
     """nohup, a shell's trap '', a job in its background."""
     needs_capture()
