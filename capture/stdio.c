@@ -140,15 +140,17 @@ static void catch_up(struct seen* s) {
 struct held {
   FILE* stream; /* NULL: it is none with a descriptor */
   struct seen* seen;
-  int failed; /* its error indicator, where that is put aside */
+  const char* end; /* of what was in its buffer to be read */
+  int failed;      /* its error indicator, where that is put aside */
 };
 
 static struct held hold(FILE* stream) {
-  struct held h = {NULL, NULL, 0};
+  struct held h = {NULL, NULL, NULL, 0};
   if (descriptor(stream) < 0 || stream->_lock == NULL) return h;
   h.stream = stream;
   flockfile(stream);
   h.seen = seen_of(stream);
+  h.end = stream->_IO_read_end;
   if (h.seen != NULL) catch_up(h.seen);
   return h;
 }
@@ -161,6 +163,22 @@ static void let_go(struct held* h) {
 #define HOLD(stream)                                                \
   struct held held __attribute__((cleanup(let_go))) = hold(stream); \
   (void)held
+
+/* What fgets() read. A text may have zeros in it, which strlen() ends at; how far the buffer was
+ * used tells of them, if it was filled at most once. */
+static int64_t line_bytes(const struct held* h, const char* line, int size) {
+  const int64_t length = (int64_t)strlen(line);
+  if (length == size - 1 || (length != 0 && line[length - 1] == '\n')) return length;
+  if (h->seen == NULL) return length != 0 ? length : 1;
+  const FILE* const f = h->stream;
+  const int64_t had = h->end - h->seen->read, used = f->_IO_read_ptr - f->_IO_read_base;
+  const int64_t may_be[] = {f->_IO_read_end == h->end ? f->_IO_read_ptr - h->seen->read : 0,
+                            had + used};
+  for (size_t i = 0; i < sizeof may_be / sizeof *may_be; ++i)
+    if (may_be[i] > 0 && may_be[i] >= length && may_be[i] < size && line[may_be[i]] == '\0')
+      return may_be[i];
+  return length != 0 ? length : 1;
+}
 
 /* Whether a call met an error, which not all say: fwrite() returns what it was told to write where
  * that filled the buffer, or ended a line, and the buffer is lost as it cannot be written. */

@@ -91,7 +91,7 @@ int fgetc(FILE *stream);
 //@ op 13 fgets kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture length="r != NULL && r[0] != 0 ? strlen(r) : 1" result="r != NULL ? strlen(r) : ferror(stream) ? -e : 0"
+//@ capture length="result > 0 ? result : 1" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
 char *fgets(char *s, int size, FILE *stream);
 //@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream)
 //@ variant char *__fgets_unlocked_chk(char *s, size_t room, int size, FILE *stream)

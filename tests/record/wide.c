@@ -39,5 +39,12 @@ int main(void) {
   if (write(plain, "before", 6) != 6 || lseek(plain, 2, SEEK_SET) != 2) return 1;
   if (fdopen(1234, "a") != NULL || (f = fdopen(plain, "a")) == NULL) return 1;
   fputs("after", f), fclose(f);
-  return 0;
+
+  static const char kZeros[] = "ab\0cd\n\0\0ef\ng\n\0";
+  f = fopen("zeros", "w+");
+  for (int i = 0; i < 1000; ++i) fwrite(kZeros, 1, sizeof kZeros, f);
+  rewind(f);
+  for (char zeros[64]; fgets(zeros, sizeof zeros, f) != NULL;) {
+  }
+  return fclose(f);
 }
