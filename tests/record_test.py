@@ -1249,6 +1249,29 @@ def test_streams_that_cannot_be_written():
         replays(trace, tmp, work, 1)
 
 
+REOPENS = r"""
+#include <stdio.h>
+int main(void) {
+  char bytes[100];
+  FILE* f = fopen("text", "r");
+  if (getc(f) == EOF || (f = freopen("text", "rb", f)) == NULL) return 1;
+  return getc(f) == EOF || fread(bytes, 1, sizeof bytes, f) != 9 || fclose(f) != 0;
+}
+"""
+
+
+def test_a_file_that_is_reopened_is_as_long_as_it_was():
+    """What the stream before it sought is not where the new one reads."""
+    with Tmp() as tmp:
+        program, work = os.path.join(tmp, "reopens"), os.path.join(tmp, "w")
+        compile_text(REOPENS, program)
+        os.mkdir(work)
+        with open(os.path.join(work, "text"), "w", encoding="ascii") as f:
+            f.write("0123456789")
+        trace, work = recorded_streams(tmp, program)
+        replays(trace, tmp, work, 1)
+
+
 ERRORS = r"""
 #include <error.h>
 #include <stdio.h>

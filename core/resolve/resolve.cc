@@ -170,8 +170,9 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
       }
       return true;
     case Effect::kDup:
-    case Effect::kDup2:  // freopen's
+    case Effect::kDup2:  // freopen's, of the file that it opened
       a.handle = std::exchange(a.handle2, 0);
+      if (Description* d = fd(); d != nullptr) d->below = 0;
       fill(a, fd());
       return true;
     case Effect::kStatat:
