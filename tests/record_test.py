@@ -1249,6 +1249,26 @@ def test_streams_that_cannot_be_written():
         replays(trace, tmp, work, 1)
 
 
+TELLS = r"""
+#include <stdio.h>
+int main(void) { return ftell(stdout) != 4 || puts("told") < 0; }
+"""
+
+
+def test_where_a_stream_is_that_was_open_before():
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "tells")
+        compile_text(TELLS, program)
+        needs_capture()
+        trace, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "w")
+        os.mkdir(work)
+        with open(os.path.join(work, "out"), "wb", buffering=0) as out:
+            out.write(b"1234")
+            done = subprocess.run([FEIGN, "record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", program], cwd=work, stdout=out)
+        assert done.returncode == 0, done
+        replays(trace, tmp, work, 1)
+
+
 REOPENS = r"""
 #include <stdio.h>
 int main(void) {

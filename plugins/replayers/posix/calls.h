@@ -960,14 +960,15 @@ struct Context {
   // Who asks such a file's offset before anybody moved it tells where it was; who reads or writes,
   // if that was known.
   void place(const feign_activity& a, Effect effect, int fd) {
-    const bool asks = effect == Effect::kSeek && a.flags == SEEK_CUR && a.result >= 0;
+    const bool tells = effect == Effect::kFtell && a.result >= 0;
+    const bool asks = tells || (effect == Effect::kSeek && a.flags == SEEK_CUR && a.result >= 0);
     if (!asks && effect != Effect::kSeek && effect != Effect::kRead && effect != Effect::kWrite)
       return;
     const std::lock_guard lock(r->open_mutex);
     if (r->unplaced.erase(a.handle) == 0) return;
     if (a.marks & FEIGN_APPENDS) (void)::fcntl(fd, F_SETFL, O_APPEND);
     if (asks)
-      (void)::lseek(fd, a.result - static_cast<int64_t>(a.offset), SEEK_SET);
+      (void)::lseek(fd, a.result - (tells ? 0 : static_cast<int64_t>(a.offset)), SEEK_SET);
     else if (effect != Effect::kSeek && a.offset != 0)
       (void)::lseek(fd, static_cast<off_t>(a.offset), SEEK_SET);
   }
