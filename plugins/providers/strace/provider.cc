@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,23 +60,35 @@ class Provider {
   void find_family();
   uint64_t when(const Source& source) const;
   bool waits(Source& source) { return family_ && family_->waits(source); }
+  feign_status begin();
   feign_status find_next(size_t& at);
   size_t first_by(size_t at, uint64_t from, uint64_t until, Overtakes least);
-  bool clashes(size_t at, uint64_t until);
+  bool has_to_be_late(const Held& call) const;
+  bool clashes(size_t at, uint64_t until) const;
   feign_status find_first(size_t& at);
 
   Options options_;
   Trace trace_;
   std::vector<std::unique_ptr<Source>> sources_;
   // Those that have begun and are not over, and those that have not begun, the next one last, and
-  // when they do: a process has its directory and its descriptors of the one that makes it.
+  // when they do: a process has its directory and its descriptors of the one that makes it. 0: at
+  // once, as that is not known of all.
   std::vector<Source*> running_;
   std::vector<std::pair<uint64_t, Source*>> later_;
+  Source* popped_ = nullptr;  // the one whose call came last: its next one is not read yet
   bool begun_ = false;
   std::unique_ptr<Family> family_;  // if times do not tell the order of several processes
   bool origin_known_ = false;       // of several files
   uint64_t origin_ = 0;
 };
+
+// Whether each line of a text that begins so does.
+bool names_process(std::string_view text) {
+  Scan s(text);
+  s.blanks();
+  uint64_t first = 0;
+  return text.starts_with("[pid") || (s.digits(first) && s.peek() == ' ' && !is_no_process(first));
+}
 
 feign_status Provider::start() {
   std::vector<std::string> files;
@@ -95,34 +108,23 @@ feign_status Provider::start() {
     // PREFIX.PID, as -ff names them: the process of lines that name none.
     const auto number = number_of(path);
     const auto pid = static_cast<int64_t>(number.value_or(i + 1));
-    int32_t rank = -1;
-    std::string_view line;
-    const auto head = head_of(path, count > 1 ? 4096 : 0);
-    if (count > 1) {
-      // Lines that name a process: each file is a rank's. Lines that name none: each is a
-      // process's.
-      if (head) {
-        line = std::string_view(*head).substr(0, head->find('\n'));
-        Scan s(line);
-        s.blanks();
-        uint64_t first = 0;
-        const bool named = s.digits(first) && s.peek() == ' ' && !is_no_process(first);
-        if (named || line.starts_with("[pid")) rank = static_cast<int32_t>(number.value_or(i));
-      }
-    }
-    sources_.push_back(std::make_unique<Source>(trace_, std::make_unique<Lines>(std::move(*input)),
-                                                static_cast<uint32_t>(i), rank, pid));
+    std::optional<std::string> head;  // of one of several, if it can be read twice
+    if (count > 1)
+      if (auto got = head_of(path, 4096); got) head = std::move(*got);
+    // Lines that name a process: each file is a rank's. Lines that name none: each is a process's.
+    const bool ranks = head && names_process(*head);
+    sources_.push_back(std::make_unique<Source>(
+        trace_, std::make_unique<Lines>(std::move(*input)), static_cast<uint32_t>(i),
+        ranks ? static_cast<int32_t>(number.value_or(i)) : -1, pid));
     uint64_t begins = 0;
-    known = known && sources_.back()->begins_at(line, begins);
+    known = known && head && sources_.back()->begins_at(*head, begins);
     later_.emplace_back(begins, sources_.back().get());
   }
-  if (known) {
-    std::stable_sort(later_.rbegin(), later_.rend(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-  } else {
-    later_.clear();
-    for (auto& source : sources_) running_.push_back(source.get());
-  }
+  if (!known)
+    for (auto& [begins, source] : later_) begins = 0;
+  std::stable_sort(later_.begin(), later_.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::reverse(later_.begin(), later_.end());
   find_cwd(later_.empty() ? files.front() : later_.back().second->path());
   if (const feign_status status = find_overhead(files); status < 0) return status;
   trace_.several = count > 1;
@@ -350,27 +352,36 @@ uint64_t Provider::when(const Source& source) const {
   return family_ && !source.is_dated() ? 0 : source.when();
 }
 
+// The next file begins.
+feign_status Provider::begin() {
+  Source* const source = later_.back().second;
+  later_.pop_back();
+  const feign_status status = source->fill();
+  if (!source->empty()) running_.push_back(source);
+  return status;
+}
+
 // `at`: the one of those that run whose call ends first; none is there if all are over.
 feign_status Provider::find_next(size_t& at) {
-  for (;;) {
-    for (Source* source : running_)
-      if (const feign_status status = source->fill(); status < 0) return status;
-    if (!std::exchange(begun_, true)) find_family();
-    std::erase_if(running_, [](const Source* source) { return source->empty(); });
-    at = 0;
-    bool at_waits = false;
-    for (size_t i = 0; i < running_.size(); ++i) {
-      const bool late = waits(*running_[i]);
-      if (i == 0 || (late == at_waits ? when(*running_[i]) < when(*running_[at]) : at_waits)) {
+  if (Source* const source = std::exchange(popped_, nullptr); source != nullptr) {
+    if (const feign_status status = source->fill(); status < 0) return status;
+    if (source->empty()) std::erase(running_, source);
+  }
+  while (!later_.empty() && later_.back().first == 0)
+    if (const feign_status status = begin(); status < 0) return status;
+  if (!std::exchange(begun_, true)) find_family();
+  at = 0;
+  auto soonest = std::pair{true, UINT64_MAX};  // whether it waits, when it comes
+  for (size_t i = 0;;) {
+    for (; i < running_.size(); ++i)
+      if (const auto now = std::pair{waits(*running_[i]), when(*running_[i])}; now < soonest) {
+        soonest = now;
         at = i;
-        at_waits = late;
       }
-    }
     if (later_.empty() ||
         (!running_.empty() && later_.back().first > running_[at]->front().ended()))
       return FEIGN_OK;
-    running_.push_back(later_.back().second);
-    later_.pop_back();
+    if (const feign_status status = begin(); status < 0) return status;
   }
 }
 
@@ -396,28 +407,38 @@ size_t Provider::first_by(size_t at, uint64_t from, uint64_t until, Overtakes le
       [&](size_t i) { return running_[i]->front().ended(); });
 }
 
-// Whether the call at `at` has to come later than its times say, as far as it may.
-bool Provider::clashes(size_t at, uint64_t until) {
+// Whether a call has to come later than its times say, as far as it may, whatever others say. A
+// lock is had, or given up, as late as can be: who is refused it meanwhile may be seen later.
+bool Provider::has_to_be_late(const Held& call) const {
+  return trace_.is_about_lock(call.shown.lock) || !fits(call.claims);
+}
+
+// … or for what others say who began by then.
+bool Provider::clashes(size_t at, uint64_t until) const {
   const Held& mine = running_[at]->front();
-  // A lock is had, or given up, as late as can be: who is refused it meanwhile may be seen later.
-  if (trace_.is_about_lock(mine.shown.lock) || !fits(mine.claims)) return true;
-  return std::any_of(running_.begin(), running_.end(), [&](Source* s) {
+  if (has_to_be_late(mine)) return true;
+  return std::any_of(running_.begin(), running_.end(), [&](const Source* s) {
     const Held& other = s->front();
     return &other != &mine && mine.order && other.order && other.a.start_ns <= until &&
-           clash(mine.claims, other.claims);
+           (other.names & mine.names) != 0 && clash(mine.claims, other.claims);
   });
 }
 
-// … of all that run.
+// `at`: the one of those that run whose call came first.
 feign_status Provider::find_first(size_t& at) {
   for (;;) {
     if (const feign_status status = find_next(at); status < 0 || running_.size() < 2) return status;
     Held& best = running_[at]->front();
     const uint64_t ended = best.ended();
-    if (std::none_of(running_.begin(), running_.end(), [&](const Source* s) {
-          return s->front().order && s->front().a.start_ns <= ended + kLate;
-        }))
-      return FEIGN_OK;
+    bool order = false, others = false;  // matters, are about what it is about
+    for (const Source* s : running_) {
+      const Held& other = s->front();
+      if (other.a.start_ns > ended + kLate) continue;
+      order |= other.order;
+      others |= &other != &best && (other.names & best.names) != 0;
+    }
+    trace_.there.look_up(best.claims);
+    if (!order || (!others && !has_to_be_late(best))) return FEIGN_OK;
     if (const size_t first = first_by(at, 0, ended, Overtakes::kMay);
         first != at || best.until != 0) {
       at = first;
@@ -466,6 +487,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
           status < 0)
         return status;
     best->pop();
+    popped_ = best;
     if (const feign_status status = out->emit(out, a); status < 0) return status;
     ++done;
   }
