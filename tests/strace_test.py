@@ -1491,11 +1491,25 @@ def test_a_call_in_a_file_of_its_own_may_end_late():
             for pid, lines in ((101, one), (102, two)):
                 with open(os.path.join(tmp, f"t.{pid}"), "w", encoding="utf-8") as f:
                     f.write("\n".join([opened] * ("clone" not in str(one)) + lines) + "\n")
+            with open(os.path.join(tmp, "t.100"), "w", encoding="utf-8"):
+                pass   # no call of it was traced, which tells nothing of the others
             out = os.path.join(tmp, "t.txt")
             assert feign("convert", "-q", os.path.join(tmp, "t"), out).status == 0
             with open(out, encoding="utf-8") as f:
                 found = [int(pid) for pid in re.findall(r"/(\d+)\] (?:flock|mkdir|rmdir)", f.read())]
             assert found == want, (found, want)
+
+
+def test_files_without_a_call():
+    """strace -ff -qqq -e trace=… leaves them of processes that made no such call; a rank's trace is lost."""
+    line = '1700000000.000000 openat(AT_FDCWD, "/x", O_RDWR|O_CREAT, 0666) = 3 <0.000001>\n'
+    for text, status, says in ((line, 0, ""), ("77 " + line, 2, "t.102: is empty"), ("", 2, "t.101: is empty"), ("%d, %s\n", 2, "no provider")):
+        with Tmp() as tmp:
+            for pid, content in ((101, text), (102, "")):
+                with open(os.path.join(tmp, f"t.{pid}"), "w", encoding="utf-8") as f:
+                    f.write(content)
+            r = feign("convert", "-q", os.path.join(tmp, "t"), os.path.join(tmp, "t.txt"))
+            assert r.status == status and says in r.err, r
 
 
 def test_a_size_that_fstat_tells_is_in_order_with_writes():

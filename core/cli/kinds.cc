@@ -86,11 +86,16 @@ Result<std::string> surest_provider(const std::string& file, const std::string& 
 Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& plugins) {
   PluginSpec spec;
   std::optional<std::vector<Component>> all;
+  std::vector<std::string> empty;
   for (const std::string& name : files)
     for (const std::string& file : files_of(name)) {
       auto head = head_of(file, size_t{64} << 10);
       if (!head) return std::move(head.error());
-      if (head->empty()) return Error(FEIGN_ERR_ARGUMENT, file + ": is empty, want a trace");
+      spec.options.emplace_back("file", file);
+      if (head->empty()) {
+        empty.push_back(file);
+        continue;
+      }
       std::string best_name = provider_by_name(file, *head, plugins);
       if (best_name.empty()) {
         std::vector<Error> failures;
@@ -104,9 +109,13 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
                                              ", and the files before it of " + spec.name +
                                              ": want files of one kind");
       spec.name = best_name;
-      spec.options.emplace_back("file", file);
     }
-  if (spec.name.empty()) return Error(FEIGN_ERR_ARGUMENT, "no trace: want a file");
+  if (spec.options.empty()) return Error(FEIGN_ERR_ARGUMENT, "no trace: want a file");
+  // Beside others, some providers have such files.
+  for (const std::string& file : empty)
+    if (auto found = plugins.find(spec.name, FEIGN_PROVIDER);
+        !found || sureness(*found, file, {}) == 0)
+      return Error(FEIGN_ERR_ARGUMENT, file + ": is empty, want a trace");
   return spec;
 }
 

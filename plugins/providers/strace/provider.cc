@@ -100,6 +100,8 @@ feign_status Provider::start() {
   if (count > 60000)
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: more than 60,000 files");
   bool known = count > 1;  // when each begins
+  bool any_rank = false;
+  std::string empty;
   for (size_t i = 0; i < count; ++i) {
     const std::string& path = files[i];
     auto input = Input::open(path);
@@ -117,9 +119,17 @@ feign_status Provider::start() {
         trace_, std::make_unique<Lines>(std::move(*input)), static_cast<uint32_t>(i),
         ranks ? static_cast<int32_t>(number.value_or(i)) : -1, pid));
     uint64_t begins = 0;
+    if (head && head->empty()) {  // of a process of which no call was to be traced
+      if (empty.empty()) empty = path;
+      continue;
+    }
+    any_rank |= ranks;
     known = known && head && sources_.back()->begins_at(*head, begins);
     later_.emplace_back(begins, sources_.back().get());
   }
+  if (any_rank && !empty.empty())
+    return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT,
+                             (empty + ": is empty, want a rank's trace, as the others").c_str());
   if (!known)
     for (auto& [begins, source] : later_) begins = 0;
   std::stable_sort(later_.begin(), later_.end(),
@@ -537,6 +547,7 @@ int probe(const char*, const void* head, size_t size) noexcept try {
     good += looks_like_strace(line.find('\x1b') != line.npos ? without_colours(line)
                                                              : std::string(line));
   }
+  if (size == 0) return 1;  // strace -ff -qqq leaves such a file of who made no call to be traced
   return lines == 0 ? 0 : good * 90 / lines;
 } catch (const std::exception&) {
   return 0;
