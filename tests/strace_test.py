@@ -1500,6 +1500,23 @@ def test_a_call_in_a_file_of_its_own_may_end_late():
             assert found == want, (found, want)
 
 
+def test_files_of_which_one_begins_after_midnight():
+    line = '{} openat(AT_FDCWD, "/x", O_RDWR|O_CREAT, 0666) = 3 <0.000001>\n'.format
+    for files, want in (({101: "23:59:59.900000", 102: "00:00:00.100000", 103: "00:00:00.200000"}, [101, 102, 103]),
+                        ({101: "23:59:59", 102: "00:00:02"}, [101, 102]),
+                        ({101: "02:00:00.000000", 102: "20:00:00.000000"}, [101, 102]),   # something that runs all day
+                        ({0: "7 00:00:00.100000", 1: "8 23:59:59.900000"}, [8, 7])):
+        with Tmp() as tmp:
+            for pid, time in files.items():
+                with open(os.path.join(tmp, f"t.{pid}"), "w", encoding="utf-8") as f:
+                    f.write(line(time))
+            out = os.path.join(tmp, "t.txt")
+            assert feign("convert", "-q", os.path.join(tmp, "t"), out).status == 0
+            with open(out, encoding="utf-8") as f:
+                found = [int(pid) for pid in re.findall(r"/(\d+)\] openat", f.read())]
+            assert found == want, (found, want)
+
+
 def test_files_without_a_call():
     """strace -ff -qqq -e trace=… leaves them of processes that made no such call; a rank's trace is lost."""
     line = '1700000000.000000 openat(AT_FDCWD, "/x", O_RDWR|O_CREAT, 0666) = 3 <0.000001>\n'

@@ -57,6 +57,7 @@ class Provider {
  private:
   feign_status find_overhead(const std::vector<std::string>& files);
   void find_cwd(const std::string& file);
+  void find_midnight();
   void find_family();
   uint64_t when(const Source& source) const;
   bool waits(Source& source) { return family_ && family_->waits(source); }
@@ -90,6 +91,25 @@ bool names_process(std::string_view text) {
   return text.starts_with("[pid") || (s.digits(first) && s.peek() == ' ' && !is_no_process(first));
 }
 
+// Of times of day, whoever begins more than half a day before the others is of the day after, if it
+// is a rank, which begins with them, or was made later.
+void Provider::find_midnight() {
+  auto begun = later_;
+  std::sort(begun.begin(), begun.end());
+  const auto last =
+      std::adjacent_find(begun.begin(), begun.end(),
+                         [](const auto& a, const auto& b) { return b.first - a.first > kDay / 2; });
+  if (last == begun.end()) return;
+  const auto& [begins, first] = *std::next(last);
+  const Source& after = *begun.front().second;
+  if (begins >= kDay || (after.rank() < 0 && after.pid() < first->pid())) return;
+  for (auto& [time, source] : later_)
+    if (time <= last->first) {
+      time += kDay;
+      source->is_of_next_day();
+    }
+}
+
 feign_status Provider::start() {
   std::vector<std::string> files;
   for (const char* const* file = options_.file; *file != nullptr; ++file)
@@ -99,7 +119,7 @@ feign_status Provider::start() {
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: want a trace file");
   if (count > 60000)
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: more than 60,000 files");
-  bool known = count > 1;  // when each begins
+  bool dated = count > 1, exact = true;  // when each begins
   bool any_rank = false;
   std::string empty;
   for (size_t i = 0; i < count; ++i) {
@@ -124,13 +144,15 @@ feign_status Provider::start() {
       continue;
     }
     any_rank |= ranks;
-    known = known && head && sources_.back()->begins_at(*head, begins);
+    dated = dated && head && sources_.back()->begins_at(*head, begins);
+    exact = exact && sources_.back()->is_exact();
     later_.emplace_back(begins, sources_.back().get());
   }
   if (any_rank && !empty.empty())
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT,
                              (empty + ": is empty, want a rank's trace, as the others").c_str());
-  if (!known)
+  if (dated) find_midnight();
+  if (!dated || !exact)
     for (auto& [begins, source] : later_) begins = 0;
   std::stable_sort(later_.begin(), later_.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

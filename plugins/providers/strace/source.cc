@@ -12,7 +12,6 @@
 namespace feign::strace {
 namespace {
 
-constexpr uint64_t kDay = 86400 * kSecond;
 constexpr uint64_t kOldest =
     100'000'000;  // seconds: what is less is no date, but since the line before
 // A call that holds its place in the order is waited for over at most this many later ones.
@@ -128,10 +127,10 @@ bool Source::waits() {
   return (!h.complete || h.open != 0) && queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
 }
 
-bool Source::begins_at(std::string_view line, uint64_t& time) {
-  Scan s(line);
+bool Source::begins_at(std::string_view head, uint64_t& time) {
+  Scan s(head);
   int64_t pid;
-  return prefix(s, pid, time) && exact_;
+  return prefix(s, pid, time) && dated_;
 }
 
 feign_status Source::read_line() {

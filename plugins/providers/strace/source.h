@@ -141,6 +141,8 @@ struct Trace {
 // A call lasted at most so much longer than its times say (Source::ended_by).
 constexpr uint64_t kLate = 10'000'000;
 
+constexpr uint64_t kDay = 86400 * kSecond;
+
 // Linux gives processes numbers up to 2^22.
 inline bool is_no_process(uint64_t number) { return number == 0 || number > uint64_t{1} << 22; }
 
@@ -149,8 +151,9 @@ class Source {
   Source(Trace& trace, std::unique_ptr<Lines> lines, uint32_t number, int32_t rank, int64_t pid)
       : trace_(trace), lines_(std::move(lines)), number_(number), rank_(rank), pid_(pid) {}
 
-  // Whether the file's first line tells when that is, to the microsecond.
-  bool begins_at(std::string_view line, uint64_t& time);
+  // Whether the file's first line tells when that is (is_exact: to the microsecond).
+  bool begins_at(std::string_view head, uint64_t& time);
+  void is_of_next_day() { day_ = kDay; }
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
   bool empty() const { return next_ == nullptr; }
