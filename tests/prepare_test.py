@@ -234,6 +234,22 @@ def test_what_a_link_that_an_open_told_of_turns_out_to_be():
             assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, (lines, tree(root.root))
 
 
+def test_names_met_before_an_open_told_of_a_link_above_them_that_is_none():
+    """/m is taken for a link to /d, since /m/c/f leads to /d/c/f; it is none: then /m/c, or /m/c/f, is one."""
+    regular, folder = "{st_mode=S_IFREG|0644, st_size=10, ...}", "{st_mode=S_IFDIR|0755, st_size=4096, ...}"
+    opens = ['openat(AT_FDCWD, "/m/c/f", O_RDONLY) = 3</d/c/f>', 'read(3</d/c/f>, "x"..., 4096) = 10', 'close(3</d/c/f>) = 0',
+             'openat(AT_FDCWD, "/m", O_RDONLY|O_DIRECTORY) = 3</m>', 'access("/m/c/f", R_OK) = 0']
+    both = [f'stat("/{top}/c{name}", {what}) = 0' for top in "md" for name, what in (("", folder), ("/f", regular))]
+    for before, links in ((both, {"m/c": "/d/c"}), ([f'stat("/m/g", {regular}) = 0', *both], {"m/c": "/d/c", "m/g": "/d/g"}),
+                          ([f'lstat("/m/c", {folder}) = 0', *both], {"m/c/f": "/d/c/f"})):
+        for order in ("trace", "depend"):
+            with Tmp() as tmp:
+                root = Root(tmp, [*before, *opens])
+                report = root("--require", "1", "--order", order)
+                assert report["mismatched"] == 0, (before, report["mismatches"])
+                assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, before
+
+
 def test_a_link_that_an_open_told_of_is_as_long_as_it_was_read():
     """strace -s 0: where links lead is not in the text, but how long they are."""
     for length in (6, 8, 9, 13, 16):

@@ -494,21 +494,20 @@ void Needs::add(const feign_activity& a) {
     if (const uint32_t file = own(a); file != 0) by_descriptor(a, Effect::kFtruncate, file);
   if (effect == Effect::kExec || a.path == 0) return;
   if ((effect == Effect::kOpen || effect == Effect::kGetcwd) && a.path2 != 0) {
-    if (const feign_activity link = names_.readlink_for(a); link.path != 0) {
-      by_name(link, Effect::kReadlink);
-      names_.assume(link);
-    }
+    if (const feign_activity link = names_.readlink_for(a); link.path != 0)
+      by_name(link, Effect::kReadlink, Told::kNot);
   }
   if (effect == Effect::kGetcwd) return;
   by_name(a, effect);
 }
 
-void Needs::by_name(const feign_activity& a, Effect effect) {
+void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
   changes(a, effect);
   if (!guessed_.empty()) guess(a);
   if (a.result == -EACCES) denied(a, effect);
   if (effect == Effect::kRename) replaces(a);
-  const Namespace::Touched touched = names_.apply(a, effect);
+  const Namespace::Touched touched =
+      told == Told::kNot ? names_.assume(a) : names_.apply(a, effect);
   if (touched.file == 0) return;
   if (a.result == -ENOTEMPTY) {
     const bool to = effect == Effect::kRename;

@@ -65,7 +65,8 @@ class Needs {
   };
   Seen& seen(uint32_t file);
   void grew(uint32_t file, uint64_t size);
-  void by_name(const feign_activity& a, Effect effect);
+  enum class Told : uint8_t { kByCall, kNot };  // kNot: of a link, taken to be so
+  void by_name(const feign_activity& a, Effect effect, Told told = Told::kByCall);
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
   void is_directory(uint32_t file);
   void is_same(uint32_t other, uint32_t file);

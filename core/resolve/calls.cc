@@ -79,10 +79,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
       found && path != said && names_storage(one, path) && names_storage(other, said)) {
     a.path2 = names_.link_between(a.path, follow, said);
     if (a.path2 != 0) {
-      if (const feign_activity link = names_.readlink_for(a); link.path != 0) {
-        (void)names_.apply(link, Effect::kReadlink);
-        names_.assume(link);
-      }
+      if (const feign_activity link = names_.readlink_for(a); link.path != 0)
+        (void)names_.assume(link);
       path = names_.canonical(a.path, follow);
     }
   }

@@ -210,10 +210,24 @@ feign_activity Namespace::readlink_for(const feign_activity& open) {
   return a;
 }
 
-void Namespace::assume(const feign_activity& readlink) {
-  File& link = files_[slots_[slot_of(readlink.path)].file];
-  if (link.type == Type::kSymlink && link.target == readlink.path2)
-    link.assumed = link.by_open = opens_told_ = true;
+Namespace::Touched Namespace::assume(const feign_activity& readlink) {
+  std::set<uint32_t> names;
+  names_below(slot_of(readlink.path), names);
+  const Touched touched = apply(readlink, Effect::kReadlink);
+  const uint32_t file = slots_[slot_of(readlink.path)].file;
+  File& link = files_[file];
+  if (link.type != Type::kSymlink || link.target != readlink.path2) return touched;
+  link.assumed = link.by_open = opens_told_ = true;
+  used_by_[file].merge(names);
+  return touched;
+}
+
+// Those that something is known to be at.
+void Namespace::names_below(uint32_t slot, std::set<uint32_t>& names) const {
+  for (uint32_t c = slots_[slot].first_child; c != 0; c = slots_[c].next_sibling) {
+    if (slots_[c].file != 0) names.insert(slots_[c].path);
+    names_below(c, names);
+  }
 }
 
 void Namespace::read_link(uint32_t slot, uint32_t target) {
@@ -221,8 +235,7 @@ void Namespace::read_link(uint32_t slot, uint32_t target) {
   a.path = slots_[slot].path;
   a.path2 = target;
   a.marks = FEIGN_NOFOLLOW;
-  (void)applied(a, Effect::kReadlink);
-  assume(a);
+  (void)assume(a);
 }
 
 // A name by way of what an open told of.
@@ -254,13 +267,25 @@ void Namespace::is_no_link(uint32_t slot) {
   for (const uint32_t name : names) {
     const std::string text(strings_.text(name));
     if (!text.starts_with(directory + "/")) continue;  // it was renamed since
-    const size_t end = std::min(text.find('/', directory.size() + 1), text.size());
-    const uint32_t link = slot_of_text(std::string_view(text).substr(0, end));
-    const std::string to = target + text.substr(directory.size(), end - directory.size());
-    if (may_be_link(link)) read_link(link, strings_.intern(clean_path(to)));
-    if (files_[slots_[link].file].by_open && end != text.size())
-      used_by_[slots_[link].file].insert(name);
+    for (size_t end = directory.size(); end != text.size();) {
+      end = std::min(text.find('/', end + 1), text.size());
+      const uint32_t at = slot_of_text(std::string_view(text).substr(0, end));
+      is_its_own(at);
+      const std::string to = target + text.substr(directory.size(), end - directory.size());
+      if (may_be_link(at)) read_link(at, strings_.intern(clean_path(to)));
+      const uint32_t there = slots_[at].file;
+      if (files_[there].by_open && end != text.size()) used_by_[there].insert(name);
+      if (!slots_[at].no_link || files_[there].created) break;
+    }
   }
+}
+
+// Another name does not lead to it after all.
+void Namespace::is_its_own(uint32_t slot) {
+  File& f = files_[slots_[slot].file];
+  if (f.same == 0 || f.created || f.initial_path != 0) return;
+  f.same = 0;
+  f.initial_path = initial_path_of(slot);
 }
 
 void Namespace::has_no_links(uint32_t path) {

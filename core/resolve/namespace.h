@@ -115,8 +115,8 @@ class Namespace {
   uint32_t link_between(uint32_t path, bool follow, uint32_t real);
   // The readlink that would have told of it; without a path if none can.
   feign_activity readlink_for(const feign_activity& open);
-  // Notes that no readlink did.
-  void assume(const feign_activity& readlink);
+  // Takes it to be so, though no readlink told it.
+  Touched assume(const feign_activity& readlink);
   // No part of the path is a link.
   void has_no_links(uint32_t path);
   // Whether that is told.
@@ -176,6 +176,8 @@ class Namespace {
   uint32_t link_above(uint32_t slot);
   void read_link(uint32_t slot, uint32_t target);
   void is_no_link(uint32_t slot);
+  void is_its_own(uint32_t slot);
+  void names_below(uint32_t slot, std::set<uint32_t>& names) const;
   void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
   Touched identified_at(uint32_t slot, uint64_t identity);

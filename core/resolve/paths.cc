@@ -108,10 +108,7 @@ void Resolve::tells_link(feign_activity& getcwd, const Place& place) {
   link.path2 = names_.link_between(link.path, true, getcwd.path);
   if (link.path2 != 0) {
     getcwd = link;
-    if (link = names_.readlink_for(getcwd); link.path != 0) {
-      (void)names_.apply(link, Effect::kReadlink);
-      names_.assume(link);
-    }
+    if (link = names_.readlink_for(getcwd); link.path != 0) (void)names_.assume(link);
   }
 }
 
