@@ -1525,7 +1525,7 @@ def test_by_strace():
         assert feign("record", "--tracer", "strace", "-o", trace, "--", "sh", "-c", "kill -9 $$", cwd=tmp).status == 137
         assert feign("convert", trace, out).status == 0
         with open(out, encoding="utf-8") as f:
-            assert re.search(r"\] exit\(\) = \? ", f.read())
+            assert re.search(r"\] exit_group\(\) = \? ", f.read())
 
 
 def test_what_strace_cannot_do_is_refused():

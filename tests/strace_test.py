@@ -411,7 +411,7 @@ def test_what_is_no_call():
                         "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---", "--- stopped by SIGTTOU ---", "+++ exited with 0 +++", "+++ killed by SIGKILL (core dumped) +++", "",
                         "% time     seconds  usecs/call     calls    errors syscall", "------ ----------- ----------- --------- --------- ----------------",
                         " 20.46    0.000239           0       364        30 newfstatat"])
-    assert len(found) == 2 and " exit() = ?" in found[1], found
+    assert len(found) == 2 and " exit_group() = ?" in found[1], found
 
 
 def test_a_table_of_counts_is_no_trace():
@@ -645,7 +645,32 @@ def test_ends_of_processes():
     lines = ['7 openat(AT_FDCWD, "/f", O_RDONLY) = 3', '7 exit_group(0) = ?', '7 +++ exited with 0 +++',
              '8 openat(AT_FDCWD, "/f", O_RDONLY) = 3', '8 +++ killed by SIGKILL +++',
              '9 +++ exited with 0 +++', '8 openat(AT_FDCWD, "/f", O_RDONLY) = 3']
-    same(calls(lines), [SEEN, 'exit_group() = ?', SEEN, 'exit() = ?', SEEN])
+    same(calls(lines), [SEEN, 'exit_group() = ?', SEEN, 'exit_group() = ?', SEEN])
+    threads = ['5 openat(AT_FDCWD, "/f", O_RDONLY) = 3', '5 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 6',
+               '6 openat(AT_FDCWD, "/f", O_RDONLY) = 4', '6 +++ killed by SIGKILL +++', '5 +++ killed by SIGKILL +++']
+    same(calls(threads)[3:], ['exit() = ?', 'exit_group() = ?'])
+
+
+def test_a_process_whose_end_no_call_tells_has_no_locks_any_more():
+    """strace -e without exit_group, or it was killed: its record locks are free for the next one."""
+    lock = 'fcntl(3, F_SETLK, {l_type=F_%sLCK, l_whence=SEEK_SET, l_start=0, l_len=9}) = %s'
+    for first, shared in (("7", []), ("6", ['7 fork() = 6'])):  # by a descriptor of its own, or of its parent
+        lines = ['7 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0666) = 3', *shared]
+        for n in range(20):
+            one, other = f"{first if n == 0 else 100 + 2 * n}", f"{101 + 2 * n}"
+            if n:
+                lines += [f'7 fork() = {one}'] if shared else [f'{one} openat(AT_FDCWD, "/f", O_RDWR) = 3']
+            lines += [f'{one} ' + lock % ("WR", 0), f'{one} ' + lock % ("RD", 0), f'{other} openat(AT_FDCWD, "/f", O_RDWR) = 3',
+                      f'{other} ' + lock % ("WR", "-1 EAGAIN (x)"), f'{one} +++ exited with 0 +++' if n % 2 else f'{one} +++ killed by SIGKILL +++',
+                      f'{other} ' + lock % ("WR", 0), f'{other} +++ exited with 0 +++']
+        with Tmp() as tmp:
+            trace, root = os.path.join(tmp, "t"), os.path.join(tmp, "root")
+            with open(trace, "w", encoding="utf-8") as f:
+                f.write("\n".join(lines) + "\n")
+            os.mkdir(root)
+            for order in ("trace", "depend"):
+                report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
+                assert report["mismatched"] == 0, (first, order, report["mismatches"])
 
 
 def test_annotations_tell_what_the_trace_leaves_out():

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "layers/posix_ops.h"
 #include "resolve/path_rules.h"
 
 namespace feign {
@@ -211,13 +212,17 @@ void Resolve::closes(feign_activity& a, const Thread& t) {
 const char* Resolve::apply(Record& r) {
   feign_activity& a = r.a;
   const uint32_t recorded_stream = a.stream;
-  const Call* const call = tables_.ops.call(a.op);
-  const Effect effect = call != nullptr ? call->effect : Effect::kUse;
-  if ((a.marks & FEIGN_INJECTED) && effect == Effect::kExit) {  // it may have called it itself
+  const Call* call = tables_.ops.call(a.op);
+  if ((a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit) {
     const Thread& t = thread_of(recorded_stream);
-    if (!t.known || t.ended) return "";
+    if (!t.known || t.ended) return "";  // it called it itself
     a.marks &= ~FEIGN_INJECTED;
+    if (t.process->threads.size() == 1) {  // with the last thread the process is over
+      a.op = FEIGN_POSIX_EXIT_GROUP;
+      call = tables_.ops.call(a.op);
+    }
   }
+  const Effect effect = call != nullptr ? call->effect : Effect::kUse;
   told_ = (a.marks & FEIGN_TOLD) != 0;
   opened_ = false;
   a.marks &= ~FEIGN_TOLD;
