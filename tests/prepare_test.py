@@ -250,6 +250,23 @@ def test_names_met_before_an_open_told_of_a_link_above_them_that_is_none():
                 assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, before
 
 
+def test_a_link_met_by_way_of_what_is_no_link_is_where_it_was_met():
+    """/B is taken for a link to /A, so that /A/sub is one, to /A; when /B is none, that is /B/sub, or /B/sub/g. Whoever goes by /A/sub shows it."""
+    def opens(name, there=None):
+        return [f'openat(AT_FDCWD, "{name}", O_RDONLY) = 3<{there or name}>', f'close(3<{there or name}>) = 0']
+    met = [*opens("/B/f", "/A/f"), *opens("/B/sub/g", "/A/g")]
+    direct = opens("/A/sub/g", "/A/g")
+    for lines, links in (([*met, *opens("/B")], {"B/f": "/A/f", "B/sub": "/A"}),
+                         ([*met, *opens("/B"), *opens("/B/sub")], {"B/f": "/A/f", "B/sub/g": "/A/g"}),
+                         ([*met, *direct, *opens("/B")], {"B/f": "/A/f", "A/sub": "/A", "B/sub": "/A/sub"})):
+        for order in ("trace", "depend"):
+            with Tmp() as tmp:
+                root = Root(tmp, [*lines, *opens("/B/sub/g", "/A/g")])
+                report = root("--require", "1", "--order", order)
+                assert report["mismatched"] == 0, (lines, report["mismatches"])
+                assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, (lines, tree(root.root))
+
+
 def test_a_link_that_an_open_told_of_is_as_long_as_it_was_read():
     """strace -s 0: where links lead is not in the text, but how long they are."""
     for length in (6, 8, 9, 13, 16):

@@ -8,6 +8,13 @@
 #include "resolve/namespace.h"
 
 namespace feign {
+namespace {
+
+bool is_at_or_below(std::string_view path, std::string_view above) {
+  return path.starts_with(above) && (path.size() == above.size() || path[above.size()] == '/');
+}
+
+}  // namespace
 
 // A name turns out to be a link after it was used: what was learned is of the file behind it.
 uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
@@ -207,10 +214,12 @@ feign_activity Namespace::readlink_for(const feign_activity& open) {
   a.path2 = strings_.intern(clean_path(target));
   a.result = static_cast<int64_t>(target.size());
   a.marks = FEIGN_NOFOLLOW;
+  asked_by_ = is_at_or_below(strings_.text(open.path), link) ? 0 : open.path;
   return a;
 }
 
 Namespace::Touched Namespace::assume(const feign_activity& readlink) {
+  const uint32_t by = std::exchange(asked_by_, 0);
   std::set<uint32_t> names;
   names_below(slot_of(readlink.path), names);
   const Touched touched = apply(readlink, Effect::kReadlink);
@@ -219,6 +228,7 @@ Namespace::Touched Namespace::assume(const feign_activity& readlink) {
   if (link.type != Type::kSymlink || link.target != readlink.path2) return touched;
   link.assumed = link.by_open = opens_told_ = true;
   used_by_[file].merge(names);
+  if (by != 0) told_by_[file] = by;
   return touched;
 }
 
@@ -240,12 +250,16 @@ void Namespace::read_link(uint32_t slot, uint32_t target) {
 
 // A name by way of what an open told of.
 void Namespace::goes_by_links(uint32_t path) {
-  if (canonical(path, false) == path) return;
+  if (canonical(path, false) == path) {
+    told_by_.erase(slots_[slot_of(path)].file);
+    return;
+  }
   const std::string text(strings_.text(path));
   for (size_t at = text.find('/', 1); at != text.npos; at = text.find('/', at + 1)) {
     const uint32_t above = canonical(strings_.intern(text.substr(0, at)), false);
     const uint32_t file = slots_[slot_of(above)].file;
     if (!files_[file].by_open) continue;
+    if (text.compare(0, at, strings_.text(above)) == 0) told_by_.erase(file);  // by its own
     used_by_[file].insert(strings_.intern(std::string(strings_.text(above)) + text.substr(at)));
   }
 }
@@ -271,13 +285,38 @@ void Namespace::is_no_link(uint32_t slot) {
       end = std::min(text.find('/', end + 1), text.size());
       const uint32_t at = slot_of_text(std::string_view(text).substr(0, end));
       is_its_own(at);
-      const std::string to = target + text.substr(directory.size(), end - directory.size());
-      if (may_be_link(at)) read_link(at, strings_.intern(clean_path(to)));
+      if (may_be_link(at)) {
+        std::string to = target + text.substr(directory.size(), end - directory.size());
+        for (size_t n = to.find('/', target.size() + 1);; n = to.find('/', n + 1)) {
+          n = std::min(n, to.size());
+          if (const uint32_t link = only_by(to.substr(0, n), directory); link != 0) {
+            to.replace(0, n, strings_.text(files_[link].target));
+            break;
+          }
+          if (n == to.size()) break;
+        }
+        read_link(at, strings_.intern(clean_path(to)));
+      }
       const uint32_t there = slots_[at].file;
       if (files_[there].by_open && end != text.size()) used_by_[there].insert(name);
       if (!slots_[at].no_link || files_[there].created) break;
     }
   }
+}
+
+// The link at a path that only names below that directory told of: there is none. 0: there may be.
+uint32_t Namespace::only_by(std::string_view path, std::string_view directory) {
+  const uint32_t slot = slot_of_text(clean_path(path)), link = slots_[slot].file;
+  const auto by = told_by_.find(link);
+  if (by == told_by_.end() || !is_at_or_below(strings_.text(by->second), directory)) return 0;
+  told_by_.erase(by);
+  used_by_.erase(link);
+  files_[link].by_open = files_[link].assumed = false;
+  files_[link].initial_path = 0;
+  slots_[slot].file = 0;
+  slots_[slot].state = State::kUnknown;
+  links_changed();
+  return link;
 }
 
 // Another name does not lead to it after all.

@@ -177,6 +177,7 @@ class Namespace {
   void read_link(uint32_t slot, uint32_t target);
   void is_no_link(uint32_t slot);
   void is_its_own(uint32_t slot);
+  uint32_t only_by(std::string_view path, std::string_view directory);
   void names_below(uint32_t slot, std::set<uint32_t>& names) const;
   void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
@@ -196,6 +197,8 @@ class Namespace {
   bool guessing_ = false;    // what is present() now is only one of several that would explain it
   void links_changed() { canonical_.clear(); }
   std::unordered_map<uint32_t, std::set<uint32_t>> used_by_;  // names by way of links of by_open
+  std::unordered_map<uint32_t, uint32_t> told_by_;  // … told by such a name, and met by none else
+  uint32_t asked_by_ = 0;                           // the name that readlink_for() was asked by
   std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, of no other root
 };
 
