@@ -1554,6 +1554,19 @@ def test_files_without_a_call():
             assert r.status == status and says in r.err, r
 
 
+def test_more_files_than_a_process_may_have_open():
+    with Tmp() as tmp:
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        for limit, time in (("-n", "1700000000.{:06d} "), ("-Sn", "")):  # those with times are opened as they begin; of others all are
+            for i in range(100):
+                with open(os.path.join(tmp, f"t.{100 + i}"), "w", encoding="utf-8") as f:
+                    f.write(f'{time.format(100 * i)}openat(AT_FDCWD, "/f{i}", O_RDWR|O_CREAT, 0600) = 3 <0.000010>\n')
+            done = subprocess.run(["bash", "-c", f'ulimit {limit} 64; exec "$0" info "$1" --json', FEIGN, os.path.join(tmp, "t")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            assert done.returncode == 0, (limit, done.stderr)
+            assert json.loads(done.stdout)["activities"] == 100
+
+
 def test_a_size_that_fstat_tells_is_in_order_with_writes():
     lines = ['7 100.000000 openat(AT_FDCWD, "/log", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3 <0.000010>', "7 100.000100 fstat(3, {st_mode=S_IFREG|0644, st_size=0, ...}) = 0 <0.000010>",
              "7 100.000200 fork() = 8 <0.000010>", '7 100.000300 write(3, "1234", 4 <unfinished ...>', "8 100.000310 fstat(3, {st_mode=S_IFREG|0644, st_size=4, ...}) = 0 <0.000010>",

@@ -2,6 +2,7 @@
 #include "base/input.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -73,10 +74,23 @@ Input::~Input() = default;
 const std::string& Input::path() const { return impl_->path; }
 bool Input::cut_short() const { return impl_->cut_short; }
 
+namespace {
+
+// Traces have a file a process or rank: as many as this process may open, if it asks to.
+bool raises_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
-  impl->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  do impl->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  while (impl->fd < 0 && errno == EMFILE && raises_limit());
   if (impl->fd < 0) return errno_error("open " + path, errno);
   struct stat st {};
   if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))

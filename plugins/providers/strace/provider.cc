@@ -62,20 +62,30 @@ class Provider {
   uint64_t when(const Source& source) const;
   bool waits(Source& source) { return family_ && family_->waits(source); }
   feign_status begin();
+  feign_status read(Source& source);
   feign_status find_next(size_t& at);
   size_t first_by(size_t at, uint64_t from, uint64_t until, Overtakes least);
   bool has_to_be_late(const Held& call) const;
   bool clashes(size_t at, uint64_t until) const;
   feign_status find_first(size_t& at);
 
+  struct File {
+    std::string path;
+    uint32_t number;
+    int64_t pid;          // of lines that name none
+    int32_t rank = -1;    // whose the file is
+    uint64_t begins = 0;  // 0: at once, as that is not known of all
+    bool next_day = false;
+  };
+
   Options options_;
   Trace trace_;
   std::vector<std::unique_ptr<Source>> sources_;
-  // Those that have begun and are not over, and those that have not begun, the next one last, and
-  // when they do: a process has its directory and its descriptors of the one that makes it. 0: at
-  // once, as that is not known of all.
+  // Those that are not over, and files that have not begun, the next one last: a process has its
+  // directory and its descriptors of the one that makes it, and there may be more files than a
+  // process may have open.
   std::vector<Source*> running_;
-  std::vector<std::pair<uint64_t, Source*>> later_;
+  std::vector<File> later_;
   Source* popped_ = nullptr;  // the one whose call came last: its next one is not read yet
   bool begun_ = false;
   std::unique_ptr<Family> family_;  // if times do not tell the order of several processes
@@ -94,19 +104,21 @@ bool names_process(std::string_view text) {
 // Of times of day, whoever begins more than half a day before the others is of the day after, if it
 // is a rank, which begins with them, or was made later.
 void Provider::find_midnight() {
-  auto begun = later_;
-  std::sort(begun.begin(), begun.end());
-  const auto last =
-      std::adjacent_find(begun.begin(), begun.end(),
-                         [](const auto& a, const auto& b) { return b.first - a.first > kDay / 2; });
+  std::vector<const File*> begun;
+  for (const File& file : later_) begun.push_back(&file);
+  std::sort(begun.begin(), begun.end(),
+            [](const File* a, const File* b) { return a->begins < b->begins; });
+  const auto last = std::adjacent_find(
+      begun.begin(), begun.end(),
+      [](const File* a, const File* b) { return b->begins - a->begins > kDay / 2; });
   if (last == begun.end()) return;
-  const auto& [begins, first] = *std::next(last);
-  const Source& after = *begun.front().second;
-  if (begins >= kDay || (after.rank() < 0 && after.pid() < first->pid())) return;
-  for (auto& [time, source] : later_)
-    if (time <= last->first) {
-      time += kDay;
-      source->is_of_next_day();
+  const File &after = *begun.front(), &first = **std::next(last);
+  if (first.begins >= kDay || (after.rank < 0 && after.pid < first.pid)) return;
+  const uint64_t until = (*last)->begins;
+  for (File& file : later_)
+    if (file.begins <= until) {
+      file.begins += kDay;
+      file.next_day = true;
     }
 }
 
@@ -123,41 +135,41 @@ feign_status Provider::start() {
   bool any_rank = false;
   std::string empty;
   for (size_t i = 0; i < count; ++i) {
-    const std::string& path = files[i];
-    auto input = Input::open(path);
-    if (!input)
-      return trace_.host->fail(trace_.host, input.error().code(), input.error().text().c_str());
     // PREFIX.PID, as -ff names them: the process of lines that name none.
-    const auto number = number_of(path);
-    const auto pid = static_cast<int64_t>(number.value_or(i + 1));
-    std::optional<std::string> head;  // of one of several, if it can be read twice
-    if (count > 1)
-      if (auto got = head_of(path, 4096); got) head = std::move(*got);
-    // Lines that name a process: each file is a rank's. Lines that name none: each is a process's.
-    const bool ranks = head && names_process(*head);
-    sources_.push_back(std::make_unique<Source>(
-        trace_, std::make_unique<Lines>(std::move(*input)), static_cast<uint32_t>(i),
-        ranks ? static_cast<int32_t>(number.value_or(i)) : -1, pid));
-    uint64_t begins = 0;
-    if (head && head->empty()) {  // of a process of which no call was to be traced
-      if (empty.empty()) empty = path;
+    const auto number = number_of(files[i]);
+    File file = {files[i], static_cast<uint32_t>(i), static_cast<int64_t>(number.value_or(i + 1))};
+    if (count == 1 || !can_be_read_again(file.path)) {
+      dated = false;
+      later_.push_back(std::move(file));
       continue;
     }
-    any_rank |= ranks;
-    dated = dated && head && sources_.back()->begins_at(*head, begins);
-    exact = exact && sources_.back()->is_exact();
-    later_.emplace_back(begins, sources_.back().get());
+    const auto head = head_of(file.path, 4096);
+    if (!head)
+      return trace_.host->fail(trace_.host, head.error().code(), head.error().text().c_str());
+    if (head->empty()) {  // of a process of which no call was to be traced
+      if (empty.empty()) empty = file.path;
+      continue;
+    }
+    // Lines that name a process: each file is a rank's. Lines that name none: each is a process's.
+    if (names_process(*head)) {
+      any_rank = true;
+      file.rank = static_cast<int32_t>(number.value_or(i));
+    }
+    Source source(trace_, nullptr, 0, file.rank, file.pid);
+    dated = dated && source.begins_at(*head, file.begins);
+    exact = exact && source.is_exact();
+    later_.push_back(std::move(file));
   }
   if (any_rank && !empty.empty())
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT,
                              (empty + ": is empty, want a rank's trace, as the others").c_str());
   if (dated) find_midnight();
   if (!dated || !exact)
-    for (auto& [begins, source] : later_) begins = 0;
+    for (File& file : later_) file.begins = 0;
   std::stable_sort(later_.begin(), later_.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+                   [](const File& a, const File& b) { return a.begins < b.begins; });
   std::reverse(later_.begin(), later_.end());
-  find_cwd(later_.empty() ? files.front() : later_.back().second->path());
+  find_cwd(later_.empty() ? files.front() : later_.back().path);
   if (const feign_status status = find_overhead(files); status < 0) return status;
   trace_.several = count > 1;
   trace_.first = count == 1;  // several files have one clock: next() finds where it begins
@@ -386,20 +398,31 @@ uint64_t Provider::when(const Source& source) const {
 
 // The next file begins.
 feign_status Provider::begin() {
-  Source* const source = later_.back().second;
+  const File file = std::move(later_.back());
   later_.pop_back();
-  const feign_status status = source->fill();
-  if (!source->empty()) running_.push_back(source);
-  return status;
+  auto input = Input::open(file.path);
+  if (!input)
+    return trace_.host->fail(trace_.host, input.error().code(), input.error().text().c_str());
+  sources_.push_back(std::make_unique<Source>(trace_, std::make_unique<Lines>(std::move(*input)),
+                                              file.number, file.rank, file.pid));
+  running_.push_back(sources_.back().get());
+  if (file.next_day) running_.back()->is_of_next_day();
+  return read(*running_.back());
+}
+
+// Its next call; none is left if it is over.
+feign_status Provider::read(Source& source) {
+  if (const feign_status status = source.fill(); status < 0 || !source.empty()) return status;
+  source.close();
+  std::erase(running_, &source);
+  return FEIGN_OK;
 }
 
 // `at`: the one of those that run whose call ends first; none is there if all are over.
 feign_status Provider::find_next(size_t& at) {
-  if (Source* const source = std::exchange(popped_, nullptr); source != nullptr) {
-    if (const feign_status status = source->fill(); status < 0) return status;
-    if (source->empty()) std::erase(running_, source);
-  }
-  while (!later_.empty() && later_.back().first == 0)
+  if (Source* const source = std::exchange(popped_, nullptr); source != nullptr)
+    if (const feign_status status = read(*source); status < 0) return status;
+  while (!later_.empty() && later_.back().begins == 0)
     if (const feign_status status = begin(); status < 0) return status;
   if (!std::exchange(begun_, true)) find_family();
   at = 0;
@@ -411,7 +434,7 @@ feign_status Provider::find_next(size_t& at) {
         at = i;
       }
     if (later_.empty() ||
-        (!running_.empty() && later_.back().first > running_[at]->front().ended()))
+        (!running_.empty() && later_.back().begins > running_[at]->front().ended()))
       return FEIGN_OK;
     if (const feign_status status = begin(); status < 0) return status;
   }
@@ -501,7 +524,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     Held& next = best->front();
     trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
     trace_.shared.note(next.shown);
-    if (sources_.size() > 1 && !origin_known_) {  // the earliest of what all files begin with
+    if (trace_.several && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;
       for (const Source* source : running_) origin_ = std::min(origin_, source->front().a.start_ns);

@@ -157,6 +157,7 @@ class Source {
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
   bool empty() const { return next_ == nullptr; }
+  void close() { lines_ = nullptr; }
   uint64_t pauses(uint64_t most_lines, TracerTime& out);
   void children(std::unordered_set<int64_t>& out);
   // When the front took effect, by the clock of the trace.
