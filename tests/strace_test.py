@@ -1565,6 +1565,8 @@ def test_more_files_than_a_process_may_have_open():
             done = subprocess.run(["bash", "-c", f'ulimit {limit} 64; exec "$0" info "$1" --json', FEIGN, os.path.join(tmp, "t")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             assert done.returncode == 0, (limit, done.stderr)
             assert json.loads(done.stdout)["activities"] == 100
+        report = feign("replay", os.path.join(tmp, "t"), "--root", root)
+        assert re.search(r"^trace      \S+/t\.100 … \S+/t\.199 \(100 files\)$", report.out, re.M), report.out
 
 
 def test_a_size_that_fstat_tells_is_in_order_with_writes():

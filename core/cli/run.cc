@@ -23,6 +23,7 @@
 #include "prepare/prepare.h"
 #include "replay/ranks.h"
 #include "replay/replay.h"
+#include "report/format.h"
 #include "trace/native.h"
 #include "window/pipeline.h"
 
@@ -464,9 +465,17 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     if (auto added = add_depend(*line, depend_for(*line, several), plugins); !added)
       return std::move(added.error());
 
+  std::vector<std::string> files;
   for (const auto& [key, value] : line->providers.front().spec.options)
-    if (key == "file") report.trace += (report.trace.empty() ? "" : ", ") + value;
-  if (report.trace.empty()) report.trace = line->providers.front().component.table->name;
+    if (key == "file") files.push_back(value);
+  constexpr size_t kNamed = 4;  // a trace may have a file a process
+  if (files.empty())
+    report.trace = line->providers.front().component.table->name;
+  else if (files.size() > kNamed)
+    report.trace =
+        files.front() + " … " + files.back() + " (" + format_count(files.size()) + " files)";
+  else
+    for (const std::string& file : files) report.trace += (report.trace.empty() ? "" : ", ") + file;
   report.pace = options.replay.pace == Pace::kThink   ? "think"
                 : options.replay.pace == Pace::kTimed ? "timed"
                                                       : "afap";
