@@ -1533,6 +1533,19 @@ def test_what_strace_cannot_do_is_refused():
         refuses("record", "--tracer", "strace", *option, "--", "true", text=f"{option[0]}.*: --tracer strace puts no library into the program")
 
 
+def test_small_stacks():
+    """feign itself needs little of it."""
+    needs_capture()
+    if sanitized():
+        raise Skip("a sanitizer's frames are larger")
+    with Tmp() as tmp:
+        for words in "record -q -o t.feign -- true", "record -q --layer stdio --layer posix -o u.feign -- cat /etc/passwd", "info t.feign", "replay -q --root root u.feign":
+            os.makedirs(os.path.join(tmp, "root"), exist_ok=True)
+            done = subprocess.run(["sh", "-c", f"ulimit -s 64; exec {FEIGN} {words}"], cwd=tmp, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            assert done.returncode == 0, (words, done)
+        assert sorted(os.listdir(tmp)) == ["root", "t.feign", "u.feign"], os.listdir(tmp)
+
+
 def test_killed_recording_is_readable():
     """Whoever is killed, the command or feign itself: what was done until then is there."""
     needs_capture()

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <iostream>
 #include <sstream>
+#include <vector>
 
 #include "../capture/format.h"
 #include "base/clock.h"
@@ -62,7 +63,7 @@ bool send_line(int fd, const json& what) {
 
 // More of what the other side sends; false at its end. `stops`: or when this process is to end.
 bool receive(int fd, std::string& buffer, bool stops = false) {
-  std::array<char, 65536> piece;
+  std::vector<char> piece(65536);
   ssize_t n = 0;
   do n = recv(fd, piece.data(), piece.size(), 0);
   while (n < 0 && errno == EINTR && !(stops && g_stop_signal.load() != 0));
@@ -336,7 +337,7 @@ bool send_records(int socket, const std::string& raw) {
   }
   const uint64_t bytes = std::min(control.bytes, static_cast<uint64_t>(st.st_size));
   bool good = send_line(socket, {{"answer", {{"bytes", bytes}, {"size", st.st_size}}}});
-  std::array<char, 65536> piece;
+  std::vector<char> piece(65536);
   for (uint64_t sent = 0; sent < bytes && good;) {
     const ssize_t n = pread(fd, piece.data(), std::min<uint64_t>(piece.size(), bytes - sent),
                             static_cast<off_t>(sent));

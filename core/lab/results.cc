@@ -33,7 +33,7 @@ Result<std::string> read_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Error(FEIGN_ERR_ARGUMENT, errno_error("open " + path, errno).text());
   std::string text;
-  char part[1 << 16];
+  char part[1 << 13];
   ssize_t n = 0;
   while ((n = ::read(fd, part, sizeof part)) > 0) text.append(part, static_cast<size_t>(n));
   const int e = errno;

@@ -31,7 +31,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 
 std::string read_back(int fd) {
   std::string text;
-  char part[1 << 16];
+  char part[1 << 13];
   off_t at = 0;
   ssize_t n = 0;
   while ((n = pread(fd, part, sizeof part, at)) > 0) {

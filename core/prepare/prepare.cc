@@ -232,7 +232,7 @@ Result<void> Maker::set_state(const std::string& state) {
 Result<std::string> Maker::left() const {
   const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   std::string list;
-  char part[1 << 16];
+  char part[1 << 13];
   off_t at = kListAt;
   ssize_t n = -1;
   while (mark.ok() && (n = pread(mark.get(), part, sizeof part, at)) > 0) {

@@ -247,7 +247,7 @@ feign_status Provider::read_third(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail("open " + path + ": " + strerror(errno), FEIGN_ERR_IO);
   std::string text;
-  char buffer[65536];
+  char buffer[1 << 13];
   for (ssize_t n = 1; n > 0 && text.size() < kMost;) {
     n = read(fd, buffer, sizeof buffer);
     if (n > 0) text.append(buffer, static_cast<size_t>(n));
