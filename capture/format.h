@@ -126,11 +126,12 @@ struct feign_record_head {
 
 enum {
   FEIGN_RECORD_CALL = 0,
-  FEIGN_RECORD_BEGIN = 1,  /* the call at this depth has begun; its record follows what is in it */
-  FEIGN_RECORD_BEGUN = 2,  /* that record */
-  FEIGN_RECORD_CWD = 3,    /* of a process that was not followed to here: a path */
-  FEIGN_RECORD_FD = 4,     /* … a descriptor that it has: a handle, a path */
-  FEIGN_RECORD_STARTED = 6 /* the call has begun and may not return: exec, exit */
+  FEIGN_RECORD_BEGIN = 1, /* the call at this depth has begun; its record follows what is in it */
+  FEIGN_RECORD_BEGUN = 2, /* that record */
+  FEIGN_RECORD_CWD = 3,   /* of a process that was not followed to here: a path */
+  FEIGN_RECORD_FD = 4,    /* … a descriptor that it has: a handle, a path */
+  /* The call has begun and may not return: exec, exit. Its result: what it will be if it does. */
+  FEIGN_RECORD_STARTED = 6
 };
 
 /* Slots are those of feign_slot. */

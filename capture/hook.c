@@ -404,8 +404,10 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     }
   }
   if (d->flags & kAlone) {
+    const long result = number == SYS_execve || number == SYS_execveat ? will_fail(x) : 0;
     const uint64_t now = ticks();
-    record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, kNoFlight, (uintptr_t)x, watched);
+    record(t, d, FEIGN_RECORD_STARTED, a, now, now, result, before, kNoFlight, (uintptr_t)x,
+           watched);
     if (number == SYS_exit && t->vforks == 0) {
       t->token = 0; /* its storage may become another thread's */
       if (t->room != 0) system_call(SYS_munmap, (long)t->room, (long)t->room_size, 0, 0, 0, 0);

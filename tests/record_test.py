@@ -124,6 +124,9 @@ def seen_by_strace(path):
             # What a descriptor is that came from another process, too; it may need room to write that down first.
             if name == "readlinkat" and pid in gets and '"/proc/self/fd/' in args and args.endswith(", 4095"):
                 continue
+            # Nor whether there is a file that is to be started.
+            if name == "readlinkat" and args.endswith(", 1"):
+                continue
             if name in ("pidfd_getfd", "open_by_handle_at") or (name == "recvmsg" and "SCM_RIGHTS" in args):
                 gets.add(pid)
             if name not in names or result == "?" or (name == "mmap" and "ANONYMOUS" in args):
@@ -1526,6 +1529,20 @@ def test_by_strace():
         assert feign("convert", trace, out).status == 0
         with open(out, encoding="utf-8") as f:
             assert re.search(r"\] exit_group\(\) = \? ", f.read())
+
+
+def test_who_is_killed_while_it_looks_for_a_program_started_none():
+    """As GNU parallel's are: exec was called for a file that is not there, and did not come back to say so."""
+    needs_capture()
+    needs_strace()
+    with Tmp() as tmp:
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        search = ["sh", "-c", "exec /nowhere/sleep 0"]
+        r = feign("record", "-o", trace, "--", "strace", "-o", "/dev/null", "-e", "inject=execve:signal=KILL:when=1", *search, cwd=tmp)
+        assert r.status == 137 and "not in the trace: /nowhere" not in r.err, (r.status, r.err)
+        r = feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            assert r.status == 0 and re.search(r'execve\(.*"/nowhere/sleep".* = -ENOENT', f.read())
 
 
 def test_what_strace_cannot_do_is_refused():

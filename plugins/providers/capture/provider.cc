@@ -473,9 +473,12 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         if (effect == Effect::kExitGroup) going_.erase(lane->pid());
         if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
         // Whichever thread calls exec, the process goes on under its own number.
+        Process* const next = effect == Effect::kExec && item.kind == FEIGN_RECORD_STARTED
+                                  ? started(process, lane->pid(), item.start)
+                                  : nullptr;
+        if (next != nullptr) a->result = 0;  // also where its file was not there a moment before
         if (effect == Effect::kExec && a->result >= 0) {
           a->stream = lane->first_stream();
-          Process* const next = started(process, lane->pid(), item.start);
           if (next != nullptr) next->fresh = true;
           was_started(process, *a, next != nullptr);
         }
