@@ -202,8 +202,9 @@ typedef struct feign_activity {
                              the link; with an empty target, no part of the path is one. So of a
                              getcwd that shows such a link, whose path is where the process went */
   uint32_t handle2;     /**< a second handle: dup's result, the target of a copy, one that open found
-                             closed by a call that the trace does not have, or, of an open without a
-                             path, what is opened once more (/proc/self/fd/N); 0 if none */
+                             closed by a call that the trace does not have, or whose stream goes on
+                             with what was opened, or, of an open without a path, what is opened
+                             once more (/proc/self/fd/N); 0 if none */
   uint32_t mode;        /**< permission bits asked for; stat: st_mode found; data: docs/abi.md */
   uint64_t place;       /**< where in the input: FEIGN_PLACE_SOURCE(), FEIGN_PLACE_LINE() */
   uint32_t marks;       /**< FEIGN_RESOLVED and the like */

@@ -1272,6 +1272,47 @@ def test_where_a_stream_is_that_was_open_before():
         replays(trace, tmp, work, 1)
 
 
+GOES_ON = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+  const char* const how[] = {"open", "fopen", "dup", "dup2", "flushed"};
+  for (int i = 0; i < 5; ++i) {
+    char one[20], other[20];
+    sprintf(one, "%s.1", how[i]);
+    sprintf(other, "%s.2", how[i]);
+    FILE *f = fopen(one, "w"), *again = NULL;
+    const int number = fileno(f), there = open(other, O_WRONLY | O_CREAT, 0666);
+    fputs("hello", f);
+    if (i == 4) fflush(f);
+    if (close(number) != 0) return 1;
+    if (i == 1 && ((again = fopen("second", "w")) == NULL || fileno(again) != number)) return 1;
+    if ((i == 0 || i == 4) && open(other, O_WRONLY) != number) return 1;
+    if (i == 2 && dup(there) != number) return 1;
+    if (i == 3 && dup2(there, number) != number) return 1;
+    fputs(" world", f);
+    if (fclose(f) != 0 || close(there) != 0) return 1;
+    if (again != NULL) fclose(again);
+  }
+  return 0;
+}
+"""
+
+
+def test_a_stream_whose_descriptor_is_closed_under_it_goes_on():
+    """With what has the number next: its bytes are there, those of before, too."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "goes-on")
+        compile_text(GOES_ON, program)
+        trace, work = recorded_streams(tmp, program)
+        sizes = {name: os.path.getsize(os.path.join(work, name)) for name in os.listdir(work)}
+        assert sizes == {"open.1": 0, "open.2": 11, "fopen.1": 0, "fopen.2": 0, "second": 11, "dup.1": 0, "dup.2": 11, "dup2.1": 0, "dup2.2": 11,
+                         "flushed.1": 5, "flushed.2": 6}, sizes
+        replays(trace, tmp, work, 1)
+
+
 REOPENS = r"""
 #include <stdio.h>
 int main(void) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/path.h"
+#include "layers/posix_ops.h"
 #include "resolve/path_rules.h"
 #include "resolve/resolve.h"
 
@@ -120,7 +121,10 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   }
   a.handle = d->handle;
   a.marks |= marks;
-  if (effect != Effect::kFreopen && !t.table->unclosed.empty()) {
+  const uint32_t stream = stream_before(t, static_cast<int32_t>(a.result));
+  if (effect != Effect::kFreopen && stream != 0 && a.path != 0) {
+    a.handle2 = stream;
+  } else if (effect != Effect::kFreopen && !t.table->unclosed.empty()) {
     a.handle2 = t.table->unclosed.back();
     t.table->unclosed.pop_back();
   }
@@ -295,6 +299,7 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
     d->offset += done;
   }
   if (f != nullptr && done != 0) f->size = std::max(f->size, a.offset + done);
+  if (writes && a.op >= posix_calls().size()) d->stream = true;
 }
 
 // Bytes from one descriptor to another; an end that is a pipe or socket is none of ours.

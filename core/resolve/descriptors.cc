@@ -56,6 +56,16 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   at = {d, close_on_exec};
 }
 
+// The handle under whose stream that number was closed, if none has had it since; else 0.
+uint32_t Resolve::stream_before(Thread& t, int32_t fd) {
+  if (t.table->streams.empty()) return 0;
+  const auto at = t.table->streams.find(fd);
+  if (at == t.table->streams.end()) return 0;
+  const uint32_t handle = at->second;
+  t.table->streams.erase(at);
+  return handle;
+}
+
 // Descriptors that a message brings to another process stand for the same open files there.
 void Resolve::send(const feign_activity& a, Thread& t) {
   constexpr size_t kMost = 64;  // whoever gets them may not be traced
@@ -306,6 +316,7 @@ void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* 
   }
   ended->insert(ended->end(), table.unclosed.begin(), table.unclosed.end());
   table.unclosed.clear();
+  table.streams.clear();
 }
 
 }  // namespace feign

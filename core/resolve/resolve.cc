@@ -324,6 +324,7 @@ const char* Resolve::apply(Record& r) {
       // Linux gives the descriptor up even when close() fails, but not when it was none (EBADF).
       if (d == nullptr || a.result == -EBADF) return nullptr;
       if (d->refs == 1) a.marks |= FEIGN_LAST;
+      if (d->refs == 1 && d->stream && a.op == FEIGN_POSIX_CLOSE) t.table->streams[fd] = d->handle;
       t.closed = a.handle;
       t.close_failed = a.result < 0;
       t.closed_file = a.file;
@@ -357,6 +358,10 @@ const char* Resolve::apply(Record& r) {
         }
       }
       install(t, fd, d, effect == Effect::kDup2 && (a.flags & O_CLOEXEC));
+      if (const uint32_t stream = stream_before(t, fd); stream != 0) {
+        a.handle2 = stream;
+        a.marks |= FEIGN_LAST;
+      }
       return nullptr;
     }
     case Effect::kFcntl: {

@@ -48,6 +48,7 @@ class Resolve {
     uint32_t said = 0;     // what the tracer said it is when it was opened
     int32_t fd = -1;       // that it was found open as, in a call on it
     bool gone = false;     // a directory that was removed, or what was found without a name
+    bool stream = false;   // what stdio's calls write goes to it
     int64_t process = 0;   // that a pidfd is
   };
   // What a file's next description begins with that is found open in spite of an open that was
@@ -73,6 +74,8 @@ class Resolve {
   struct Table {  // a process's descriptors; shared with CLONE_FILES
     std::unordered_map<int32_t, Descriptor> map;
     std::vector<uint32_t> unclosed;  // handles that ended by a close that was not seen
+    // … that were closed under a stream, which goes on with what has the number next.
+    std::unordered_map<int32_t, uint32_t> streams;
   };
   struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
@@ -148,6 +151,7 @@ class Resolve {
   // What descriptors stand for (descriptors.cc).
   Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
   void release(Description* d, std::vector<uint64_t>* ended);
+  uint32_t stream_before(Thread& t, int32_t fd);
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void send(const feign_activity& a, Thread& t);
   void receive(const feign_activity& a, Thread& t);

@@ -223,8 +223,16 @@ struct Context {
   }
 
   int64_t open(const feign_activity& a) {
-    if (a.handle2 != 0 && a.path != 0) give_up(a.handle2, true);
-    return open_file(a);
+    if (a.handle2 == 0 || a.path == 0) return open_file(a);
+    const size_t left = give_up(a.handle2, true);
+    const int64_t fd = open_file(a);
+    goes_on(a, fd, left);
+    return fd;
+  }
+  // The stream that was on another one is on this one now, with what is in its buffer.
+  void goes_on(const feign_activity& a, int64_t fd, size_t left) {
+    if (FILE* const f = fd >= 0 && a.handle != 0 && left != 0 ? file(a) : nullptr; f != nullptr)
+      (void)::fwrite(out_buffer, 1, fit(left), f);
   }
   // What a descriptor of ours is, once more.
   int64_t open_again(const feign_activity& a) {
@@ -282,7 +290,7 @@ struct Context {
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
       return skip("opened by another rank");
     if ((a.marks & FEIGN_LAST) || (a.handle != 0 && a.handle == closing))
-      return checked(r->descriptors.close(a.handle));
+      return checked(r->descriptors.close(a.handle, true));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
   }
@@ -294,12 +302,15 @@ struct Context {
     return flushed < 0 ? flushed : result;
   }
 
-  void give_up(uint32_t handle, bool last) {
+  // How much was left to be written in the buffer of a stream that was on it.
+  size_t give_up(uint32_t handle, bool last) {
     const int further = r->descriptors.take_further(handle);
     if (further >= 0) ::close(further);
-    if (!last) return;
+    if (!last) return 0;
     for (int fd; (fd = r->descriptors.take_further(handle)) >= 0;) ::close(fd);
+    const size_t left = r->descriptors.take_left(handle);
     (void)r->descriptors.close(handle);
+    return left;
   }
 
   int64_t dup(const feign_activity& a, int fd) {
@@ -307,12 +318,8 @@ struct Context {
     const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return -errno;
     if (a.handle2 != 0) {
-      const bool last = (a.marks & FEIGN_LAST) != 0;
-      // The stream that was on it is on this one now, with what is in its buffer.
-      const size_t left = last ? r->descriptors.unwritten(a.handle2) : 0;
-      give_up(a.handle2, last);
-      if (FILE* const f = left != 0 ? file(a) : nullptr; f != nullptr)
-        (void)::fwrite(out_buffer, 1, fit(left), f);
+      const size_t left = give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
+      goes_on(a, copy, left);
     }
     if (a.result < 0 || static_cast<int>(a.result) < 0) {
       ::close(copy);
@@ -1090,8 +1097,10 @@ struct Context {
   }
   bool unwritten(const feign_activity& a) const { return r->descriptors.unwritten(a.handle) != 0; }
   int64_t fopen(const feign_activity& a) {
-    if (a.handle2 != 0) give_up(a.handle2, true);
-    return open_stream(a);
+    const size_t left = a.handle2 != 0 ? give_up(a.handle2, true) : 0;
+    const int64_t fd = open_stream(a);
+    goes_on(a, fd, left);
+    return fd;
   }
   int64_t open_stream(const feign_activity& a) {
     const int64_t fd = open_file(a);

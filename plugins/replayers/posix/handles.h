@@ -108,8 +108,9 @@ class Descriptors {
     return true;
   }
   // Closes it, or the stream on it, whose buffer is lost, as where a process ends without a flush,
-  // or closes the descriptor itself; -1 with errno set if that fails or there is none.
-  int close(uint32_t handle) {
+  // or closes the descriptor itself; -1 with errno set if that fails or there is none. `goes_on`:
+  // the stream may be on another one next (take_left()).
+  int close(uint32_t handle, bool goes_on = false) {
     const int fd = take(handle);
     if (fd < 0) {
       errno = EBADF;
@@ -117,6 +118,10 @@ class Descriptors {
     }
     FILE* const file = files_.exchange(handle, nullptr);
     if (file == nullptr) return ::close(fd);
+    if (const size_t left = goes_on ? ::__fpending(file) : 0; left != 0) {
+      const std::lock_guard lock(mutex_);
+      left_.emplace(handle, left);
+    }
     ::__fpurge(file);
     return ::fclose(file);
   }
@@ -131,6 +136,17 @@ class Descriptors {
   size_t unwritten(uint32_t handle) const {
     FILE* const file = files_.get(handle);
     return file != nullptr ? ::__fpending(file) : 0;
+  }
+
+  // … or were when it was closed.
+  size_t take_left(uint32_t handle) {
+    if (const size_t left = unwritten(handle); left != 0) return left;
+    const std::lock_guard lock(mutex_);
+    const auto at = left_.find(handle);
+    if (at == left_.end()) return 0;
+    const size_t left = at->second;
+    left_.erase(at);
+    return left;
   }
 
   // The stream on it has an empty buffer, and is where its descriptor is.
@@ -186,6 +202,7 @@ class Descriptors {
   ByHandle<FILE*> files_;
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, int> further_;
+  std::unordered_map<uint32_t, size_t> left_;
   std::atomic<size_t> further_count_{0};
 };
 
