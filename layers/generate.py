@@ -447,17 +447,17 @@ def ops_cc(layer):
         out.append(f"    &kOp_{by_number[i].name},\n" if i in by_number else "    nullptr,\n")
     out.append(f'}};\nconstexpr feign_layer kLayer = {{sizeof(feign_layer), std::size(kOps), "{n}", kOps}};\n')
     if has_effects(layer):
-        out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
+        out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, false, false, nullptr},\n")
         for i in range(1, last + 1):
             op = by_number.get(i)
             if not op:
-                out.append("    {nullptr, 0, 0, Effect::kUse, false, nullptr},\n")
+                out.append("    {nullptr, 0, 0, Effect::kUse, false, false, nullptr},\n")
                 continue
             args = f"kCallArgs_{op.name}" if op.args else "nullptr"
-            nofollow = "true" if op.nofollow else "false"
+            nofollow, zero = ("true" if what else "false" for what in (op.nofollow, op.result == "zero"))
             effect = camel(op.effect or "use")
             cloexec = {None: "", "always": ", Call::kAlways"}.get(op.cloexec, f", {op.cloexec}")
-            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {args}{cloexec}}},\n')
+            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {zero}, {args}{cloexec}}},\n')
         out.append("};\n")
     out.append(f"constexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
     for name, why, passed in layer.left_out:

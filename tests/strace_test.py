@@ -651,6 +651,21 @@ def test_ends_of_processes():
     same(calls(threads)[3:], ['exit() = ?', 'exit_group() = ?'])
 
 
+def test_what_sigkill_ended_has_no_result():
+    """strace shows what was left in a register: the call's own number."""
+    other, more = '8 openat(AT_FDCWD, "/f", O_RDONLY) = 3', '7 openat(AT_FDCWD, "/f", O_RDONLY) = 3'
+    for call in (["7 close(3) = 3"], ["7 fsync(3) = 74"], ["7 close(3 <unfinished ...>", other, "7 <... close resumed>) = 3"],
+                 ["7 fsync(3 <unfinished ...>", other, "7 <... fsync resumed>) = 74"]):
+        others = [SEEN] * (other in call)
+        name = call[0][2:7]
+        same(calls([more, *call, "7 +++ killed by SIGKILL +++"]), [SEEN, *others, "exit_group() = ?"])
+        same(calls([more, *call, "8 +++ exited with 0 +++", "7 +++ killed by SIGKILL +++"])[-1:], ["exit_group() = ?"])
+        # Whatever that is: it went on.
+        for after in ([more], ["7 +++ exited with 1 +++"], []):
+            got = calls([more, *call, *after])
+            assert sum(line.startswith(f"{name}(fd=#1) = ") for line in got) == 1, got
+
+
 def test_a_process_whose_end_no_call_tells_has_no_locks_any_more():
     """strace -e without exit_group, or it was killed: its record locks are free for the next one."""
     lock = 'fcntl(3, F_SETLK, {l_type=F_%sLCK, l_whence=SEEK_SET, l_start=0, l_len=9}) = %s'

@@ -62,6 +62,7 @@ struct Call {
   uint8_t arg_count;
   Effect effect;
   bool nofollow;  // a link at the end of the path is used itself
+  bool zero;      // every success returns 0
   const CallArg* args;
   uint32_t cloexec = 02000000;  // O_CLOEXEC, or its own flag for that; kAlways: an exec closes it
   static constexpr uint32_t kAlways = UINT32_MAX;

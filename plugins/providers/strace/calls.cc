@@ -403,6 +403,10 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     (void)shows(p, h, e, p.call.opens);
   }
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
+  if (k.call->zero && h.a.result > 0) {
+    h.complete = false;
+    doubtful_.emplace_back(&p, &h);
+  }
   return FEIGN_OK;
 }
 

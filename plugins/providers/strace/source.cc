@@ -90,6 +90,7 @@ void Source::drop_gone() {
 // The call waits for nobody who is still under way.
 void Source::forget(Held& h) {
   std::erase(releases_, &h);
+  std::erase_if(doubtful_, [&](const auto& d) { return d.second == &h; });
   if (h.open != 0 && ends_process(h))
     for (auto& [pid, p] : processes_)
       if (p->ends == &h) {
@@ -101,9 +102,27 @@ void Source::forget(Held& h) {
     h.open -= static_cast<uint32_t>(std::erase((*p)->call.early, &h));
 }
 
+// Of a process that SIGKILL ended in a call, strace shows what was left in a register for the
+// result: the call's number. That is none; any other result may be a kernel's that strace does not
+// know.
+void Source::settles(int64_t pid, bool killed) {
+  for (size_t i = 0; i < doubtful_.size(); ++i) {
+    auto [p, h] = doubtful_[i];
+    if (pid >= 0 && p->pid != pid) continue;
+    doubtful_.erase(doubtful_.begin() + static_cast<ptrdiff_t>(i--));
+    h->complete = true;
+    if (!killed) continue;
+    trace_.host->left_out(trace_.host, p->stream, posix_calls()[h->a.op].name, "did not return",
+                          h->a.duration_ns, FEIGN_WAITED);
+    h->gone = true;
+  }
+  drop_gone();
+}
+
 // The trace is over: what is under way keeps its place only if it matters for what follows.
 void Source::never_returned() {
   nobody_made();
+  settles(-1, false);
   for (Held& h : queue_)
     if (!h.complete) {
       h.complete = true;
@@ -400,6 +419,7 @@ feign_status Source::line(std::string_view text) {
   clock_ = time;
   const std::string_view rest = s.rest();
   const char kind = rest.empty() ? '\0' : rest[0];
+  if (!doubtful_.empty()) settles(pid, rest.starts_with("+++ killed"));
   if (kind == '+' && rest.starts_with("+++ ")) {
     Scan m(rest.substr(4));
     if (m.take("superseded by execve in pid ")) {

@@ -182,6 +182,7 @@ class Source {
   feign_status goes_on(std::string_view text);
   feign_status gives_up();
   void never_returned();
+  void settles(int64_t pid, bool killed);
   bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
@@ -226,6 +227,8 @@ class Source {
   std::vector<Process*> under_way_;  // in calls about names
   std::vector<Process*> making_;     // … that make processes
   std::vector<Held*> releases_;      // of locks, that hold their places
+  // Calls whose result cannot be, until the next line of the process tells why.
+  std::vector<std::pair<Process*, Held*>> doubtful_;
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
