@@ -1503,6 +1503,18 @@ for n in range(4):
                     os.remove(os.path.join(tmp, "lk"))
 
 
+def order_of_files(files, calls):
+    """Processes of those calls, in the order in which they count; `files`: lines by the number that the file's name ends with."""
+    with Tmp() as tmp:
+        for number, lines in files.items():
+            with open(os.path.join(tmp, f"t.{number}"), "w", encoding="utf-8") as f:
+                f.writelines(line + "\n" for line in lines)
+        out = os.path.join(tmp, "t.txt")
+        assert feign("convert", "-q", os.path.join(tmp, "t"), out).status == 0
+        with open(out, encoding="utf-8") as f:
+            return [int(pid) for pid in re.findall(rf"/(\d+)\] (?:{calls})", f.read())]
+
+
 def test_a_call_in_a_file_of_its_own_may_end_late():
     # strace was not given a processor between the time that it showed for a call, and that from which it counted how long it took.
     refused = "-1 EAGAIN (Resource temporarily unavailable)"
@@ -1527,34 +1539,20 @@ def test_a_call_in_a_file_of_its_own_may_end_late():
             # A process that is made is where its maker is by then, though its file is read beside the maker's.
             (['1700000000.000050 chdir("/w") = 0 <0.000001>', "1700000000.000100 clone(child_stack=NULL, flags=SIGCHLD) = 102 <0.000300>",
               mkdir(410, "0"), write(900)], ['1700000000.000415 mkdir("d", 0777) = -1 EEXIST (File exists) <0.000010>'], [101, 102])):
-        with Tmp() as tmp:
-            for pid, lines in ((101, one), (102, two)):
-                with open(os.path.join(tmp, f"t.{pid}"), "w", encoding="utf-8") as f:
-                    f.write("\n".join([opened] * ("clone" not in str(one)) + lines) + "\n")
-            with open(os.path.join(tmp, "t.100"), "w", encoding="utf-8"):
-                pass   # no call of it was traced, which tells nothing of the others
-            out = os.path.join(tmp, "t.txt")
-            assert feign("convert", "-q", os.path.join(tmp, "t"), out).status == 0
-            with open(out, encoding="utf-8") as f:
-                found = [int(pid) for pid in re.findall(r"/(\d+)\] (?:flock|mkdir|rmdir)", f.read())]
-            assert found == want, (found, want)
+        begin = [opened] * ("clone" not in str(one))
+        # Of 100 no call was traced, which tells nothing of the others.
+        found = order_of_files({100: [], 101: begin + one, 102: begin + two}, "flock|mkdir|rmdir")
+        assert found == want, (found, want)
 
 
 def test_files_of_which_one_begins_after_midnight():
-    line = '{} openat(AT_FDCWD, "/x", O_RDWR|O_CREAT, 0666) = 3 <0.000001>\n'.format
+    line = '{} openat(AT_FDCWD, "/x", O_RDWR|O_CREAT, 0666) = 3 <0.000001>'.format
     for files, want in (({101: "23:59:59.900000", 102: "00:00:00.100000", 103: "00:00:00.200000"}, [101, 102, 103]),
                         ({101: "23:59:59", 102: "00:00:02"}, [101, 102]),
                         ({101: "02:00:00.000000", 102: "20:00:00.000000"}, [101, 102]),   # something that runs all day
                         ({0: "7 00:00:00.100000", 1: "8 23:59:59.900000"}, [8, 7])):
-        with Tmp() as tmp:
-            for pid, time in files.items():
-                with open(os.path.join(tmp, f"t.{pid}"), "w", encoding="utf-8") as f:
-                    f.write(line(time))
-            out = os.path.join(tmp, "t.txt")
-            assert feign("convert", "-q", os.path.join(tmp, "t"), out).status == 0
-            with open(out, encoding="utf-8") as f:
-                found = [int(pid) for pid in re.findall(r"/(\d+)\] openat", f.read())]
-            assert found == want, (found, want)
+        found = order_of_files({number: [line(time)] for number, time in files.items()}, "openat")
+        assert found == want, (found, want)
 
 
 def test_files_without_a_call():
