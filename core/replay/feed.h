@@ -28,7 +28,7 @@ class Feed {
     feign_activity a;
     uint64_t number;  // in the whole trace
     std::span<const Dependency> depends;
-    feign_outcome outcome;
+    feign_outcome outcome;  // as the call finds it, then as it left it
     uint64_t latency_ns;
     bool over = false;  // and then these two tell what came of it
     // It comes after another of its stream, and before one that does not lie in it; it waits for
@@ -63,9 +63,10 @@ class Feed {
   Next* next() {
     if (next_ahead_ != end_ahead_) {
       Next* const next = next_ahead_++;
-      // The one after it comes into the cache while this call is made.
+      // The one after it comes into the cache while this call is made: three lines.
       __builtin_prefetch(&next[1].a);
       __builtin_prefetch(&next[1].a.id);
+      __builtin_prefetch(&next[1].number);
       return next;
     }
     stays_ = false;
@@ -116,6 +117,7 @@ class Feed {
     if (!more || !*more) return more;
     to.a = record_.a;
     to.depends = record_.depends;
+    to.outcome = {sizeof to.outcome, FEIGN_DONE, 0, nullptr};
     return true;
   }
 

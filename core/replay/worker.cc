@@ -349,13 +349,13 @@ Result<bool> Worker::come_to(const Way& way, const Feed::Next& next, Step& step)
 
 // The call, and what is known of it afterwards. Part of the loop: a call of its own would cost as
 // much as a tenth of what is between two.
+template <bool kPlain>
 [[gnu::always_inline]] inline Result<void> Worker::make(const Way& way, Feed::Next& next,
                                                         const Step& step) {
   const feign_activity& a = next.a;
   Stream& s = *step.stream;
   feign_outcome& outcome = next.outcome;
-  outcome = {sizeof outcome, FEIGN_DONE, 0, nullptr};
-  if (step.done_already) {
+  if (!kPlain && step.done_already) {
     outcome.doing = FEIGN_SKIPPED;
     outcome.why = "done by the call that it is part of";
   } else {
@@ -368,20 +368,21 @@ Result<bool> Worker::come_to(const Way& way, const Feed::Next& next, Step& step)
     if (status < 0) [[unlikely]]
       return run_.replayers[doer.slot]->failure(status).within(run_.tables.place(a.place));
   }
-  const uint64_t end = run_.now();
+  const uint64_t end = kPlain ? run_.counter.now() : run_.now();
   if (!way.alone) gate.open(a.id);
   --s.left;
   if (way.team) {
     tell_ranks(s, a.stream, s.left == 0 ? Gate::kAll : a.id);
-    busy_.since.store(0, std::memory_order_relaxed);
+    if (!kPlain) busy_.since.store(0, std::memory_order_relaxed);
   }
-  if (way.in_turn) {
+  if (!kPlain && way.in_turn) {
     Run::Turn& turn = run_.turns[(next.number + 1) % run_.turns.size()];
     turn.by.store(number_, std::memory_order_relaxed);
     turn.gate.open(next.number + 1);
   }
   const uint64_t begin = now_, latency = end - begin;
-  now_ = s.last_ns = last_ns_ = end;
+  now_ = last_ns_ = end;
+  if (!kPlain) s.last_ns = end;
   last_stream_ = a.stream;
   next.latency_ns = latency;
   next.over = true;
@@ -390,10 +391,10 @@ Result<bool> Worker::come_to(const Way& way, const Feed::Next& next, Step& step)
     if (activities_) [[unlikely]]
       activities_->add({begin, latency, a.offset, a.length, outcome.result, a.id, a.stream, a.op,
                         a.file, a.path});
-    if (way.timed && outcome.doing != FEIGN_EMULATED)
+    if (!kPlain && way.timed && outcome.doing != FEIGN_EMULATED)
       s.report.lateness.add(begin > step.due ? begin - step.due : 0);
-    if ((outcome.result == -ENOSPC || outcome.result == -EDQUOT) && a.result >= 0 &&
-        !(a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED))) [[unlikely]]
+    if (outcome.result < 0 && (outcome.result == -ENOSPC || outcome.result == -EDQUOT) &&
+        a.result >= 0 && !(a.marks & (FEIGN_NO_RESULT | FEIGN_INJECTED))) [[unlikely]]
       full(a, outcome);
   }
   ++done_;
@@ -410,28 +411,27 @@ Result<void> Worker::loop(Feed& feed) {
   if (auto done = feed.read_ahead(std::min(mine, kReadAhead / readers + 1)); !done) return done;
   get_ready();
   now_ = run_.now();
-  const bool straight = !way.paced && !way.in_turn;
+  const bool straight = !run_.sleeps() && !way.in_turn;
   Step step;
   while (Feed::Next* const next = feed.next()) {
     if (run_.stopping.load(std::memory_order_relaxed)) break;
     const feign_activity& a = next->a;
     // There may be ids between the last one and this: of what was dropped.
     if (!way.alone) gate.open(a.id - 1);
-    const bool plain = straight && next->plain && !step.stream->inside;
-    if (plain) {
-      step.done_already = false;
+    if (straight && next->plain && !step.stream->inside) {
       if (way.team) {
         tell_ranks(*step.stream, a.stream, a.id - 1);
         watch(a);
       }
-    } else {
-      auto going = come_to(way, *next, step);
-      if (!going) return std::move(going.error());
-      if (!*going) break;
+      if (auto done = make<true>(way, *next, step); !done) [[unlikely]]
+        return done;
+      continue;
     }
-    if (auto done = make(way, *next, step); !done) [[unlikely]]
+    auto going = come_to(way, *next, step);
+    if (!going) return std::move(going.error());
+    if (!*going) break;
+    if (auto done = make<false>(way, *next, step); !done) [[unlikely]]
       return done;
-    if (plain) continue;
     if (!feed.stays()) count(*next);
     Stream& s = *step.stream;
     if (!step.done_already)
@@ -442,6 +442,7 @@ Result<void> Worker::loop(Feed& feed) {
       now_ = run_.now();
     }
   }
+  busy_.since.store(0, std::memory_order_relaxed);
   if (feed.failure()) return std::move(*feed.failure());
   return {};
 }

@@ -101,6 +101,8 @@ class Worker {
   Result<void> loop(Feed& feed);
   Result<bool> come_to(const Way& way, const Feed::Next& next, Step& step);
   void sleep_until_due(const Way& way, const feign_activity& a, Step& step);
+  // Plain: that and those beside it are `plain`, and nobody sleeps or waits for a turn.
+  template <bool kPlain>
   Result<void> make(const Way& way, Feed::Next& next, const Step& step);
   Result<void> open(Stream& s, const feign_activity& a);
   void close(Stream& s);

@@ -498,24 +498,10 @@ feign_status open_stream(void* self, const feign_stream_info* info, void** strea
   return FEIGN_OK;
 }
 
-feign_status execute(void* self, void* stream, const feign_activity* a,
-                     feign_outcome* outcome) noexcept {
-  auto& r = *static_cast<Replayer*>(self);
-  auto& s = *static_cast<Stream*>(stream);
-  s.a = a;
-  s.outcome = outcome;
-  const Ready* const ready = a->result >= 0 ? s.find_ready(*a) : nullptr;
-  if (ready != nullptr) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int status = ready->call(&request);
-    s.args = ready->begins();
-    if (s.args != nullptr)
-      begun(s, status, request);
-    else
-      s.answer(status);
-    return FEIGN_OK;
-  }
-  s.args = &r.args_of(a->op);
+// A call of which nothing stands ready.
+feign_status make(Replayer& r, Stream& s) noexcept {
+  const uint32_t op = s.a->op;
+  s.args = &r.args_of(op);
   if (s.space.get() == nullptr) {
     // Sent from the first half, received into the second; a receive may not know how long it is.
     if (!s.space.map(2 * static_cast<size_t>(r.half), kMessages) ||
@@ -523,15 +509,32 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
       return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
   }
   try {
-    if (a->op >= r.mpiio_first)
-      do_mpiio(s, a->op);
+    if (op >= r.mpiio_first)
+      do_mpiio(s, op);
     else
-      do_mpi(s, a->op);
+      do_mpi(s, op);
     if (s.failure.empty()) return FEIGN_OK;
     return r.host->fail(r.host, FEIGN_ERR_UNSUPPORTED, s.failure.c_str());
   } catch (const std::bad_alloc&) {
     return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
   }
+}
+
+feign_status execute(void* self, void* stream, const feign_activity* a,
+                     feign_outcome* outcome) noexcept {
+  auto& s = *static_cast<Stream*>(stream);
+  s.a = a;
+  s.outcome = outcome;
+  const Ready* const ready = a->result >= 0 ? s.find_ready(*a) : nullptr;
+  if (ready == nullptr) return make(*static_cast<Replayer*>(self), s);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int status = ready->call(&request);
+  s.args = ready->begins();
+  if (s.args != nullptr)
+    begun(s, status, request);
+  else
+    s.answer(status);
+  return FEIGN_OK;
 }
 
 // A request, or what was put into a window, may be over later than the thread that began it.

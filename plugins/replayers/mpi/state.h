@@ -220,10 +220,10 @@ class Ready {
   static constexpr uint32_t kMost = 12;  // values of its activity
   bool is_of(const feign_activity& a) const {
     if (a.op != op_ || a.length != length_ || a.value_count != count_ || a.result < 0) return false;
-    const auto same = [&](uint32_t from, uint32_t to) {
-      return std::equal(a.values + from, a.values + to, values_.begin() + from);
-    };
-    return same(0, request_) && (request_ == count_ || same(request_ + 1, count_));
+    const uint64_t* const values = a.values;
+    uint64_t other = 0;  // few values: a call of memcmp costs more
+    for (uint32_t i = 0; i < count_; ++i) other |= (values[i] ^ values_[i]) & compared_[i];
+    return other == 0;
   }
   int call(MPI_Request* request) const { return call_(with_.data(), request); }
   const Args* begins() const { return begins_; }  // a request, as these say; null: none
@@ -235,8 +235,9 @@ class Ready {
     length_ = a.length;
     count_ = a.value_count;
     begins_ = begins;
-    request_ = begins != nullptr ? std::min<uint32_t>(begins->request, count_) : count_;
     std::copy_n(a.values, a.value_count, values_.begin());
+    compared_.fill(UINT64_MAX);
+    if (begins != nullptr && begins->request < kMost) compared_[begins->request] = 0;
     std::memcpy(with_.data(), &call, sizeof call);
     call_ = [](const void* with, MPI_Request* request) {
       return (*static_cast<const Call*>(with))(request);
@@ -247,9 +248,8 @@ class Ready {
 
  private:
   uint32_t op_ = UINT32_MAX, count_ = 0;  // UINT32_MAX: nothing is ready
-  uint32_t request_ = 0;                  // which of the values is its number
   uint64_t length_ = 0;
-  std::array<uint64_t, kMost> values_;
+  std::array<uint64_t, kMost> values_, compared_;  // bits; none of its request's number
   const Args* begins_ = nullptr;
   int (*call_)(const void* with, MPI_Request* request) = nullptr;
   alignas(std::max_align_t) std::array<std::byte, 96> with_;
