@@ -564,6 +564,13 @@ def test_attributes_by_a_directory():
           'file_getattr(path="/f", at_flags=0) = 0', 'setxattrat(path="/f", at_flags=0, name="user.z", size=0) = -EFAULT'])
 
 
+
+def test_quotes_in_the_values_of_attributes_of_old():
+    same(calls(['setxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 17, XATTR_CREATE) = 0',
+                'getxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 256) = 17',
+                'fgetxattr(3, "user.b", "(""..., 64) = 40'])[:2],
+         ['setxattr(path="/f", name="user.a", size=17, flags=XATTR_CREATE) = 0', 'getxattr(path="/f", name="user.a", size=256) = 17'])
+
 def test_calls_that_strace_is_too_old_for():
     same(calls([OPEN, "syscall_326(0x3, 0, 0x4, 0, 0x7fffffffc0000000, 0) = 0x5d55", "syscall_0x146(0x3, 0, 0x4, 0, 0x10, 0) = 0x10", "syscall_436(0x3, 0xffffffff, 0, 0, 0, 0) = 0"])[1:],
          ["copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=9223372035781033984, flags=0) = 23893", "copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=16, flags=0) = 16",

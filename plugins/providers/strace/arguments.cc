@@ -506,6 +506,10 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
       ++s.p;
       break;
     }
+    // Before 4.10 quotes in an attribute's value stand there as they are; behind it are none.
+    const bool is_value =
+        i == 2 && s.peek() == '"' &&
+        (call.effect == Effect::kGetXattr || call.effect == Effect::kSetXattr);
     const CallArg* arg = next < call.arg_count ? &call.args[next++] : nullptr;
     if (arg != nullptr && arg->form == Form::kStruct) {
       const CallArg* const first = arg;
@@ -534,6 +538,9 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
       // A command of fcntl() that is not known is not that whose number is 0.
       if (call.effect == Effect::kFcntl && arg->role == Role::kFlags && !known_) a.flags = 1U << 31;
     }
+    if (is_value)
+      if (const size_t quote = s.rest().rfind('"'); quote != std::string_view::npos)
+        s.p += quote + 1;
     if (!s.skip_argument()) return wrong(kNoEnd);
     closed = s.take(')');
     if (!closed) ++s.p;  // the comma
