@@ -565,6 +565,28 @@ def test_attributes_by_a_directory():
 
 
 
+def test_a_thread_whose_maker_is_told_no_end_of_the_call_that_made_it():
+    clone = ('1  clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM, child_tid=0x7f, '
+             'parent_tid=0x7f, exit_signal=0, stack=0x7f, stack_size=0x7f} <unfinished ...>')
+    begin = ['1  openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', clone, '2  write(3, "abc", 3) = 3']
+    for end in [['2  execve("/bin/cp", ["cp"], 0x7ff /* 3 vars */ <unfinished ...>',
+                 '1  +++ superseded by execve in pid 2 +++', '1  <... execve resumed>) = 0', '1  exit_group(0) = ?'],
+                ['2  exit_group(0 <unfinished ...>', '1  <... clone3 resumed>) = ?', '2  <... exit_group resumed>) = ?'],
+                ['2  exit_group(0) = ?', '1  +++ exited with 0 +++'], ['1  +++ killed by SIGKILL +++']]:
+        lines, _ = text_of(begin + end)
+        assert lines[1].startswith("[1 1/1] clone3(flags=CLONE_VM") and ") = 2 <" in lines[1], lines[1]
+        assert lines[2].startswith("[2 1/2] write(fd=#1, count=3) = 3 ") and 'path="/f"' in lines[2], lines[2]
+
+
+def test_a_call_that_lasts_longer_than_its_place_is_kept():
+    lines = calls(['1  openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', '1  write(1<pipe:[5]>, "x", 1 <unfinished ...>'] +
+                  ['2  access("/g", F_OK) = -1 ENOENT (No such file or directory)'] * ((1 << 18) + 100) +
+                  ['1  <... write resumed>) = 1', '2  mkdir("/h", 0700) = 0', '1  write(3, "ab", 2) = 2'])
+    lines = [line for line in lines if not line.startswith("access(")]
+    same(lines, ['openat(pathname="/f", flags=O_RDWR|O_CREAT, mode=0600) = 3', 'write(fd=#2, count=1) = 1',
+                 'mkdir(pathname="/h", mode=0700) = 0', 'write(fd=#1, count=2) = 2'])
+
+
 def test_quotes_in_the_values_of_attributes_of_old():
     same(calls(['setxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 17, XATTR_CREATE) = 0',
                 'getxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 256) = 17',

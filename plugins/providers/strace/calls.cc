@@ -125,6 +125,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.place = nullptr;
   p.call.opens = trace_.opens;
   p.call.took_over = false;
+  p.call.child = 0;
   const Known k = trace_.arguments.known(name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
@@ -232,6 +233,15 @@ std::vector<Held*> Source::no_longer_under_way(Process& p) {
   return std::exchange(p.call.early, {});
 }
 
+// The call of `p` that was under way, if one was, shows no end: its process is over, or became
+// another. It may have made a process all the same.
+feign_status Source::never_ends(Process& p) {
+  if (p.begun && p.call.child != 0)
+    return ended(p, p.call.text + ") = " + std::to_string(p.call.child));
+  (void)no_longer_under_way(p);
+  return FEIGN_OK;
+}
+
 // The call of `p` that was under way has ended.
 feign_status Source::ended(Process& p, std::string_view text) {
   p.begun = false;
@@ -261,6 +271,8 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
     whole += ") = 0";
     if (const size_t time = rest.rfind(" <"); time != std::string_view::npos)
       whole += rest.substr(time);
+  } else if (p.call.child != 0 && rest.ends_with("= ?")) {
+    return never_ends(p);
   } else {
     whole += rest;
   }

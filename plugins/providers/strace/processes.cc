@@ -41,8 +41,11 @@ Process& Source::process(int64_t pid) {
 void Source::begins(Process& p) {
   p.seen = true;
   if (processes_.size() == 1 || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
-  if (making_.size() == 1 && says_flags(making_[0]->call.text))
-    return inherits(*making_[0], p.pid, shares_files(making_[0]->call.text));
+  if (making_.size() == 1 && says_flags(making_[0]->call.text)) {
+    Begun& maker = making_[0]->call;
+    if (maker.child == 0) maker.child = p.pid;
+    return inherits(*making_[0], p.pid, shares_files(maker.text));
+  }
   if (fails_) return;
   Held& h = queue_.add();
   h.complete = false;

@@ -137,8 +137,22 @@ void Source::never_returned() {
     }
 }
 
+// A call that is waited for no longer takes effect when it ends.
+void Source::gives_up_places() {
+  for (drop_gone(); queue_.size() >= kMaxHeld && !queue_.front().complete; drop_gone()) {
+    Held& front = queue_.front();
+    const auto of = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) {
+      return p.second->begun && p.second->call.place == &front;
+    });
+    if (of == processes_.end() || ends_process(front)) return;
+    of->second->call.place = nullptr;
+    front.gone = true;
+  }
+}
+
 // Whether what comes next is not known yet.
 bool Source::waits() {
+  gives_up_places();
   for (drop_gone(); queue_.size() >= kMaxEnding && queue_.front().child != nullptr; drop_gone())
     was_there_before(queue_.front());
   if (queue_.empty()) return true;
@@ -429,7 +443,7 @@ feign_status Source::line(std::string_view text) {
         Process& from = process(caller);
         Process& to = process(pid);
         (void)no_longer_under_way(from);
-        (void)no_longer_under_way(to);
+        if (const feign_status status = never_ends(to); status < 0) return status;
         to.begun = true;
         to.call = std::move(from.call);
         to.call.took_over = true;
@@ -437,7 +451,7 @@ feign_status Source::line(std::string_view text) {
       }
     } else if (const auto at = processes_.find(pid); at != processes_.end()) {
       ends_ = true;
-      (void)no_longer_under_way(*at->second);
+      if (const feign_status status = never_ends(*at->second); status < 0) return status;
       has_ended(*at->second, time);
       if (at->second->descriptors != nullptr) at->second->descriptors->reset();
       feign_activity& a = queue_.add().a;

@@ -86,6 +86,7 @@ struct Begun {
   Held* place = nullptr;     // that it holds, if it does
   uint64_t opens = 0;        // of the trace, by then
   bool took_over = false;    // execve of a thread that became the process: it was successful
+  int64_t child = 0;         // who began while it was the only one that makes processes
   Claims about;              // the names that it is about
   std::vector<Held*> early;  // calls on them that ended since: `open` counts this one
 };
@@ -182,6 +183,7 @@ class Source {
   feign_status goes_on(std::string_view text);
   feign_status gives_up();
   void never_returned();
+  void gives_up_places();
   void settles(int64_t pid, bool killed);
   bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
@@ -214,6 +216,7 @@ class Source {
   void forget(Held& h);
   void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
+  feign_status never_ends(Process& p);
   feign_status ended(Process& p, std::string_view text);
   Process& process(int64_t pid);
 
