@@ -587,6 +587,13 @@ def test_a_call_that_lasts_longer_than_its_place_is_kept():
                  'mkdir(pathname="/h", mode=0700) = 0', 'write(fd=#1, count=2) = 2'])
 
 
+def test_a_file_without_a_name_has_a_mode_where_none_is_shown():
+    same(calls(['openat(AT_FDCWD, "/", O_RDWR|O_DIRECTORY|0x400000) = 3', 'openat(AT_FDCWD, "/", O_RDWR|O_TMPFILE, 0644) = 4',
+                'open("/", O_RDWR|O_TMPFILE) = 5']),
+         ['openat(pathname="/", flags=O_TMPFILE|O_RDWR, mode=0600) = 3', 'openat(pathname="/", flags=O_TMPFILE|O_RDWR, mode=0644) = 4',
+          'open(pathname="/", flags=O_TMPFILE|O_RDWR, mode=0600) = 5'])
+
+
 def test_quotes_in_the_values_of_attributes_of_old():
     same(calls(['setxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 17, XATTR_CREATE) = 0',
                 'getxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 256) = 17',

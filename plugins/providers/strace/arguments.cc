@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "providers/strace/arguments.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -578,6 +579,8 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
     }
   }
   const bool opens = call.effect == Effect::kOpen || call.effect == Effect::kCreat;
+  // Strace before 4.14 shows no mode with O_TMPFILE: that of most who open such a file.
+  if (opens && (a.flags & O_TMPFILE) == O_TMPFILE && next < call.arg_count) a.mode = 0600;
   if ((opens || call.effect == Effect::kAccept) && s.peek() == '<') {  // what it is
     const char* start = s.p + 1;
     if (s.skip_angle())
