@@ -164,6 +164,15 @@ static void let_go(struct held* h) {
   struct held held __attribute__((cleanup(let_go))) = hold(stream); \
   (void)held
 
+enum { kEnd = 0x10 }; /* _IO_EOF_SEEN */
+/* How much the buffer was filled with before the end of the file was met, which left it as it was:
+ * as fills are whole buffers, the rest of the file. */
+static int64_t last_fill(FILE* stream) {
+  const int64_t room = stream->_IO_buf_end - stream->_IO_buf_base;
+  const int64_t at = (stream->_flags & kEnd) != 0 && room != 0 ? position(stream) : 0;
+  return at > 0 ? (at - 1) % room + 1 : 0;
+}
+
 /* What fgets() read. A text may have zeros in it, which strlen() ends at; how far the buffer was
  * used tells of them, if it was filled at most once. */
 static int64_t line_bytes(const struct held* h, const char* line, int size) {
@@ -177,6 +186,10 @@ static int64_t line_bytes(const struct held* h, const char* line, int size) {
   for (size_t i = 0; i < sizeof may_be / sizeof *may_be; ++i)
     if (may_be[i] > 0 && may_be[i] >= length && may_be[i] < size && line[may_be[i]] == '\0')
       return may_be[i];
+  const int64_t last = had + last_fill(h->stream);
+  if (last > had && last >= length && last < size && line[last] == '\0' &&
+      memcmp(line + had, f->_IO_buf_base, (size_t)(last - had)) == 0)
+    return last;
   return length != 0 ? length : 1;
 }
 

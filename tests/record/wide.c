@@ -46,5 +46,20 @@ int main(void) {
   rewind(f);
   for (char zeros[64]; fgets(zeros, sizeof zeros, f) != NULL;) {
   }
-  return fclose(f);
+  fclose(f);
+
+  static const size_t kBefore[] = {0, 4093, 4096}; /* what comes before the last line */
+  for (int i = 0; i < 3; ++i) {
+    char last[64] = "";
+    f = fopen("last", "w+");
+    for (size_t j = 1; j < kBefore[i]; ++j) fputc('-', f);
+    if (kBefore[i] != 0) fputc('\n', f);
+    fwrite("la\0st", 1, 5, f);
+    fclose(f);
+    f = fopen("last", "r");
+    for (char all[5000]; kBefore[i] != 0 && fgets(all, sizeof all, f) != NULL;) break;
+    if (fgets(last, sizeof last, f) == NULL || ftell(f) != (long)kBefore[i] + 5) return 1;
+    fclose(f);
+  }
+  return 0;
 }
