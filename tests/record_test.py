@@ -1278,8 +1278,8 @@ GOES_ON = r"""
 #include <string.h>
 #include <unistd.h>
 int main(void) {
-  const char* const how[] = {"open", "fopen", "dup", "dup2", "flushed"};
-  for (int i = 0; i < 5; ++i) {
+  const char* const how[] = {"open", "fopen", "dup", "dup2", "flushed", "fcntl"};
+  for (int i = 0; i < 6; ++i) {
     char one[20], other[20];
     sprintf(one, "%s.1", how[i]);
     sprintf(other, "%s.2", how[i]);
@@ -1292,6 +1292,7 @@ int main(void) {
     if ((i == 0 || i == 4) && open(other, O_WRONLY) != number) return 1;
     if (i == 2 && dup(there) != number) return 1;
     if (i == 3 && dup2(there, number) != number) return 1;
+    if (i == 5 && fcntl(there, F_DUPFD, number) != number) return 1;
     fputs(" world", f);
     if (fclose(f) != 0 || close(there) != 0) return 1;
     if (again != NULL) fclose(again);
@@ -1309,7 +1310,7 @@ def test_a_stream_whose_descriptor_is_closed_under_it_goes_on():
         trace, work = recorded_streams(tmp, program)
         sizes = {name: os.path.getsize(os.path.join(work, name)) for name in os.listdir(work)}
         assert sizes == {"open.1": 0, "open.2": 11, "fopen.1": 0, "fopen.2": 0, "second": 11, "dup.1": 0, "dup.2": 11, "dup2.1": 0, "dup2.2": 11,
-                         "flushed.1": 5, "flushed.2": 6}, sizes
+                         "flushed.1": 5, "flushed.2": 6, "fcntl.1": 0, "fcntl.2": 11}, sizes
         replays(trace, tmp, work, 1)
 
 

@@ -66,6 +66,16 @@ uint32_t Resolve::stream_before(Thread& t, int32_t fd) {
   return handle;
 }
 
+// A call made one more descriptor, which a stream may have been left on.
+void Resolve::duplicated(feign_activity& a, Thread& t, int32_t fd, Description* d,
+                         bool close_on_exec) {
+  install(t, fd, d, close_on_exec);
+  if (const uint32_t stream = stream_before(t, fd); stream != 0) {
+    a.handle2 = stream;
+    a.marks |= FEIGN_LAST;
+  }
+}
+
 // Descriptors that a message brings to another process stand for the same open files there.
 void Resolve::send(const feign_activity& a, Thread& t) {
   constexpr size_t kMost = 64;  // whoever gets them may not be traced

@@ -357,11 +357,7 @@ const char* Resolve::apply(Record& r) {
           release(gone, nullptr);
         }
       }
-      install(t, fd, d, effect == Effect::kDup2 && (a.flags & O_CLOEXEC));
-      if (const uint32_t stream = stream_before(t, fd); stream != 0) {
-        a.handle2 = stream;
-        a.marks |= FEIGN_LAST;
-      }
+      duplicated(a, t, fd, d, effect == Effect::kDup2 && (a.flags & O_CLOEXEC));
       return nullptr;
     }
     case Effect::kFcntl: {
@@ -370,7 +366,7 @@ const char* Resolve::apply(Record& r) {
       fill(a, d);
       if (!ok || d == nullptr) return nullptr;
       if (a.flags == kFdDupfd || a.flags == kFdDupfdCloexec)
-        install(t, static_cast<int32_t>(a.result), d, a.flags == kFdDupfdCloexec);
+        duplicated(a, t, static_cast<int32_t>(a.result), d, a.flags == kFdDupfdCloexec);
       if (a.flags == F_SETFL && a.value_count > 0) {
         constexpr uint32_t kSettable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
         d->flags = (d->flags & ~kSettable) | (static_cast<uint32_t>(a.values[0]) & kSettable);

@@ -153,6 +153,7 @@ class Resolve {
   void release(Description* d, std::vector<uint64_t>* ended);
   uint32_t stream_before(Thread& t, int32_t fd);
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
+  void duplicated(feign_activity& a, Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void send(const feign_activity& a, Thread& t);
   void receive(const feign_activity& a, Thread& t);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);

@@ -116,7 +116,8 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     if (on(kHandle)) moves ? change(h.access, kHandle) : use(h.access, kHandle);
   }
   if (a.handle2 != 0 && effect != Effect::kMap) {
-    const bool replaces = effect == Effect::kDup2 || effect == Effect::kFreopen;
+    const bool replaces = effect == Effect::kDup || effect == Effect::kDup2 ||
+                          effect == Effect::kFcntl || effect == Effect::kFreopen;
     if (replaces && (a.marks & FEIGN_LAST)) return gone(a.handle2);
     if (on(kHandle)) {
       Handle& h = handles_[a.handle2];
