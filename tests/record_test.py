@@ -1314,6 +1314,37 @@ def test_a_stream_whose_descriptor_is_closed_under_it_goes_on():
         replays(trace, tmp, work, 1)
 
 
+FAILS_TO_CLOSE = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+int main(void) {
+  const struct rlimit none = {0, 0};
+  signal(SIGXFSZ, SIG_IGN);
+  if (setrlimit(RLIMIT_FSIZE, &none) != 0) return 1;
+  for (int i = 0; i < 400; ++i) {
+    FILE* const f = fopen("f", "w");
+    if (f == NULL || fputs("bytes", f) < 0 || fclose(f) == 0) return 1;
+  }
+  return 0;
+}
+"""
+
+
+def test_streams_that_fail_as_they_are_closed_leave_no_descriptor():
+    """Also where no system calls in fclose tell a replay that it closed the file all the same."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, root = (os.path.join(tmp, name) for name in ("fails", "t.feign", "root"))
+        compile_text(FAILS_TO_CLOSE, program)
+        os.mkdir(root)
+        r = feign("record", "-o", trace, "--layer", "stdio", "--", program, cwd=tmp)
+        assert r.status == 0, (r.status, r.err)
+        done = subprocess.run(["sh", "-c", f"ulimit -n 200; exec {FEIGN} replay {trace} --root {root} --require 1"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, done.stderr
+
+
 REOPENS = r"""
 #include <stdio.h>
 int main(void) {

@@ -1092,7 +1092,10 @@ struct Context {
   // is left out.
   void lose(const feign_activity& a, Effect effect) {
     r->descriptors.lose(a.handle);
-    if (effect == Effect::kClose && (a.marks & FEIGN_LAST)) closing = a.handle;
+    if (effect == Effect::kClose && (a.marks & FEIGN_LAST)) {
+      (void)r->descriptors.close(closing);  // still there if the trace has no system calls
+      closing = a.handle;
+    }
     (void)skip("failed with bytes of its stream's buffer: the system calls in it are made");
   }
   bool unwritten(const feign_activity& a) const { return r->descriptors.unwritten(a.handle) != 0; }
