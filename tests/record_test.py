@@ -1314,6 +1314,54 @@ def test_a_stream_whose_descriptor_is_closed_under_it_goes_on():
         replays(trace, tmp, work, 1)
 
 
+DUPLICATE_STAYS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static char bytes[10000];
+static int last;
+static FILE* next(FILE* f, const char* mode, off_t at) {
+  last = dup(fileno(f));
+  if (fclose(f) != 0 || (at != 0 && lseek(last, at, SEEK_SET) != at)) exit(1);
+  return fdopen(last, mode);
+}
+static void reads(FILE* f, size_t count) {
+  if (fread(bytes, 1, count, f) == 0 || ftell(f) < 0) exit(1);
+}
+int main(void) {
+  FILE *f = fopen("source", "w"), *g;
+  fwrite(bytes, 1, sizeof bytes, f), fclose(f);
+  f = fopen("goes-on", "w"), fputs("hello", f), ftell(f);
+  g = next(f, "w", 100), ftell(g), fputs("more", g), fclose(g);
+  f = fopen("source", "r"), reads(f, 100); /* how far the file was read stays, not how far the stream */
+  g = next(f, "r", 0), reads(g, 50), fclose(g);
+  f = fopen("source", "r"), reads(f, 4096);
+  g = next(f, "r", 9000), reads(g, 5000), fclose(g);
+  f = fopen("source", "r+"), reads(f, 10), fseek(f, 20, SEEK_SET), fputs("zz", f);
+  g = next(f, "r", 0), reads(g, 24), fclose(g);
+  f = fopen("source", "r"), reads(f, 100); /* two at once */
+  g = fdopen(dup(fileno(f)), "r"), fclose(g), reads(f, 100), fclose(f);
+  f = fopen("both", "w"), g = fdopen(dup(fileno(f)), "w");
+  fputs("first", f), fputs("second", g), fclose(g), fputs("third", f), fclose(f);
+  f = fopen("lost", "w"), last = dup(fileno(f)); /* what another file does not get */
+  fputs("abc", f), close(fileno(f)), fclose(f), close(last);
+  f = fopen("other", "w"), fputs("abc", f), last = dup(fileno(f)), close(last), fputs("def", f);
+  return fclose(f);
+}
+"""
+
+
+def test_a_stream_that_is_closed_while_a_duplicate_of_its_descriptor_stays():
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "stays")
+        compile_text(DUPLICATE_STAYS, program)
+        trace, work = recorded_streams(tmp, program)
+        sizes = {name: os.path.getsize(os.path.join(work, name)) for name in os.listdir(work)}
+        assert sizes == {"source": 10000, "goes-on": 104, "both": 16, "lost": 0, "other": 6}, sizes
+        replays(trace, tmp, work, 1)
+
+
 FAILS_TO_CLOSE = r"""
 #include <signal.h>
 #include <stdio.h>

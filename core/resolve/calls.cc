@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/path.h"
-#include "layers/posix_ops.h"
 #include "resolve/path_rules.h"
 #include "resolve/resolve.h"
 
@@ -299,7 +298,6 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
     d->offset += done;
   }
   if (f != nullptr && done != 0) f->size = std::max(f->size, a.offset + done);
-  if (writes && a.op >= posix_calls().size()) d->stream = true;
 }
 
 // Bytes from one descriptor to another; an end that is a pipe or socket is none of ours.

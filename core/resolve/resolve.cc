@@ -324,7 +324,8 @@ const char* Resolve::apply(Record& r) {
       // Linux gives the descriptor up even when close() fails, but not when it was none (EBADF).
       if (d == nullptr || a.result == -EBADF) return nullptr;
       if (d->refs == 1) a.marks |= FEIGN_LAST;
-      if (d->refs == 1 && d->stream && a.op == FEIGN_POSIX_CLOSE) t.table->streams[fd] = d->handle;
+      if (d->refs == 1 && d->stream == fd && a.op == FEIGN_POSIX_CLOSE)
+        t.table->streams[fd] = d->handle;
       t.closed = a.handle;
       t.close_failed = a.result < 0;
       t.closed_file = a.file;
@@ -417,6 +418,8 @@ const char* Resolve::apply(Record& r) {
     case Effect::kPread2:
     case Effect::kPwrite2: {
       Description* d = find(t, a.handle, hint);
+      if (d != nullptr && effect == Effect::kWrite && a.op >= posix_calls().size())
+        d->stream = FEIGN_FD_OF(a.handle);
       fill(a, d);
       data(a, d, effect);
       return nullptr;

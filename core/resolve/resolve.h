@@ -48,7 +48,7 @@ class Resolve {
     uint32_t said = 0;     // what the tracer said it is when it was opened
     int32_t fd = -1;       // that it was found open as, in a call on it
     bool gone = false;     // a directory that was removed, or what was found without a name
-    bool stream = false;   // what stdio's calls write goes to it
+    int32_t stream = -1;   // as that stdio's calls write to it
     int64_t process = 0;   // that a pidfd is
   };
   // What a file's next description begins with that is found open in spite of an open that was

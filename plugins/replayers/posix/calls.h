@@ -297,6 +297,11 @@ struct Context {
 
   // A stream goes, and with it what is in its buffer; a duplicate of its descriptor may stay.
   int64_t fclose(const feign_activity& a) {
+    const bool stays = a.handle != 0 && (a.marks & FEIGN_LAST) == 0;
+    if (FILE* const f = stays ? r->descriptors.take_stream(a.handle) : nullptr; f != nullptr) {
+      if (r->locks.any()) r->locks.closes(process, a.file, a.handle, false);
+      return checked(::fclose(f));
+    }
     const int64_t flushed = a.handle != 0 ? checked(r->descriptors.flush(a.handle)) : 0;
     const int64_t result = close(a);
     return flushed < 0 ? flushed : result;
@@ -1117,6 +1122,7 @@ struct Context {
   int64_t fdopen(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
     const int fd = r->descriptors.get(a.handle);
+    r->descriptors.also_stream(a.handle);
     if (a.flags & O_APPEND) {
       ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_APPEND);
       to_end(a, fd);

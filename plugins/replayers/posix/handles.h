@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace feign {
 
@@ -132,6 +133,36 @@ class Descriptors {
     return file != nullptr ? ::fflush(file) : 0;
   }
 
+  // The stream on it, with a descriptor that dup made, where that is what stays when the stream is
+  // closed; null if it is not so, or another stream is on it, too.
+  FILE* take_stream(uint32_t handle) {
+#ifdef __GLIBC__
+    if (further_count_.load(std::memory_order_acquire) == 0 || files_.get(handle) == nullptr)
+      return nullptr;
+    const std::lock_guard lock(mutex_);
+    const auto at = further_.find(handle);
+    if (at == further_.end()) return nullptr;
+    if (const auto two = shared_.find(handle); two != shared_.end()) {
+      shared_.erase(two);
+      return nullptr;
+    }
+    FILE* const file = files_.exchange(handle, nullptr);
+    if (file == nullptr) return nullptr;
+    file->_fileno = at->second;
+    further_.erase(at);
+    further_count_.store(further_.size(), std::memory_order_release);
+    return file;
+#else
+    (void)handle;
+    return nullptr;
+#endif
+  }
+  // fdopen() makes a stream on it.
+  void also_stream(uint32_t handle) {
+    const std::lock_guard lock(mutex_);
+    if (files_.get(handle) != nullptr) shared_.insert(handle);
+  }
+
   // How many bytes of that are to be written.
   size_t unwritten(uint32_t handle) const {
     FILE* const file = files_.get(handle);
@@ -203,6 +234,7 @@ class Descriptors {
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, int> further_;
   std::unordered_map<uint32_t, size_t> left_;
+  std::unordered_multiset<uint32_t> shared_;  // once for each stream but the first
   std::atomic<size_t> further_count_{0};
 };
 
