@@ -491,12 +491,13 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
 
 
 def test_strace_leaves_a_process_and_says_so():
-    for by in ("strace: ", "/usr/bin/strace: ", ""):
+    for by in ("strace: ", "/usr/bin/strace: ", "strace-4.26: ", "./strace-6.8/src/strace_new: ", ""):
         found, r = text_of([by + "Process 7 attached", OPEN, "clone(child_stack=NULL, flags=SIGCHLD" + by + "Process 8 attached (waiting for parent)", ") = 8", "[pid     7] fsync(3) = 0",
                             by + "Process 7 suspended", by + "Process 7 resumed (parent 6 ready)", "[pid     8] fsync(3) = 0",
                             "[pid     7] read(0, " + by + "Process 7 detached", by + "Process 8 detached", " <detached ...>"])
         assert r.status == 0 and [f[1] for f in found] == ["1", "1", "1", "2"], found
         same(calls([f'execve("/f", ["f"], 0x5 /* 40 vars */{by}Process 8 attached', ") = 0"]), calls(['execve("/f", ["f"], 0x5 /* 40 vars */) = 0']))
+        same(calls([OPEN, f'write(3, "ab"...{by}Process 8 attached', ", 20) = 20"]), calls([OPEN, 'write(3, "ab"..., 20) = 20']))
     same(calls([OPEN, "read(0,  <detached ...>"]), calls([OPEN]))
     same(calls(["strace: Process 7 attached with 3 threads", "Process 7 attached - interrupt to quit", OPEN, "<detached ...>"]), calls([OPEN]))
 

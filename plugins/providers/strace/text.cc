@@ -13,7 +13,7 @@ std::string_view name_of_call(std::string_view text) {
 }
 
 size_t message_at(std::string_view text, int64_t& attached) {
-  constexpr std::string_view kProcess = "Process ", kBy = "strace: ";
+  constexpr std::string_view kProcess = "Process ", kBy = "strace";
   size_t at = text.rfind(kProcess);
   if (at == std::string_view::npos) return at;
   Scan s(text.substr(at + kProcess.size()));
@@ -25,13 +25,20 @@ size_t message_at(std::string_view text, int64_t& attached) {
     return std::string_view::npos;
   if (!s.done() && !s.take(" (") && !s.take(" with ") && !s.take(" - interrupt to quit"))
     return std::string_view::npos;
-  if (text.substr(0, at).ends_with(kBy)) {
-    at -= kBy.size();
-    size_t path = at;
-    while (path > 0 && (is_name(text[path - 1]) || strchr("/.-", text[path - 1]) != nullptr))
-      --path;
+  const auto in_path = [](char c) {
+    return is_name(c) || std::string_view("/.-").find(c) != std::string_view::npos;
+  };
+  const size_t name = text.substr(0, at).rfind(kBy);
+  const std::string_view by = name != text.npos ? text.substr(name, at - name) : "";
+  // "strace: ", or "strace-4.26: " of another one.
+  if (by.ends_with(": ") && std::all_of(by.begin(), by.end() - 2, in_path)) {
+    size_t path = at = name;
+    while (path > 0 && in_path(text[path - 1])) --path;
     if (text.substr(0, path).ends_with('*')) ++path;  // the end of a comment before it
     at = std::min(at, text.find('/', path));
+    size_t dots = 0;  // ./strace, ../strace; three are the end of a text that is cut
+    while (text[at] == '/' && at - dots > path && text[at - dots - 1] == '.') ++dots;
+    if (dots < 3) at -= dots;
   }
   return at;
 }
