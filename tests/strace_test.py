@@ -647,6 +647,14 @@ def test_descriptors_that_are_taken_from_a_process_share_its_offsets():
             assert [os.path.getsize(os.path.join(root, n)) for n in "ko"] == [5, 8]
 
 
+def test_seeks_that_are_not_in_the_trace_are_said_to_lack():
+    end = ['read(3, "", 4096) = 9', 'read(3, "", 4096) = 9']
+    for lines, note in (([OPEN, *end], True), ([OPEN, end[0], 'read(3, "", 4096) = 0'], False), ([OPEN, end[0], 'write(3, "", 9) = 9'], False),
+                        ([OPEN, end[0], "lseek(3, 0, SEEK_SET) = 0", end[1]], False), (['execve("/x", ["x"], 0x1) = 0', OPEN, *end], False),
+                        ([OPEN.replace("/f", "/proc/self/maps"), *end], False)):
+        assert ("the trace lacks calls that move offsets" in notes_of(lines)) == note, lines
+
+
 def test_descriptors_whose_close_is_not_in_the_trace():
     """An open that returns one tells it; a process that ends closes what it had, whether a call says so or not."""
     close = "close(3) = 0"

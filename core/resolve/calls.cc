@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "base/path.h"
 #include "resolve/path_rules.h"
 #include "resolve/resolve.h"
@@ -283,6 +284,17 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   if (!positional && d->at_end) a.marks |= FEIGN_APPENDS;
   if (!positional && done != 0) d->at_end = d->at_end && writes;
   if (!positional) d->met_end = !writes && a.result == 0 && a.length != 0;
+  if (!positional && !tells_seeks_ && !said_seeks_ && f != nullptr) {
+    const bool moved = reads_on_ && d->cut && f->size <= d->offset;
+    d->cut = !writes && done < a.length;
+    if (moved) {
+      said_seeks_ = true;
+      log(FEIGN_LOG_INFO,
+          tables_.notes.emplace_back(
+              "the trace lacks calls that move offsets: reads and writes are made where the last "
+              "one ended (strace: -e trace=file,desc,process tells them)"));
+    }
+  }
   constexpr uint32_t kRwfAppend = 16, kRwfNoAppend = 32;
   const uint32_t flags = second ? a.flags : 0;
   const bool appends = (d->flags & O_APPEND) && (flags & kRwfNoAppend) == 0;

@@ -283,6 +283,8 @@ const char* Resolve::apply(Record& r) {
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   moves_seen_ |= effect == Effect::kChdir || effect == Effect::kFchdir;
   opens_seen_ |= effect == Effect::kOpen || effect == Effect::kCreat || effect == Effect::kFopen;
+  // What starts a program and maps its libraries is in any trace whose calls were not chosen.
+  tells_seeks_ |= effect == Effect::kSeek || effect == Effect::kExec || effect == Effect::kMap;
   reads_on_ = effect == Effect::kRead && ok && a.result != 0;
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
   if (part_of_tracked(r, t, effect)) return nullptr;

@@ -45,6 +45,7 @@ class Resolve {
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
     bool at_end = false;   // the offset is the end of the file, wherever that is
     bool met_end = false;  // the last call that moved the offset would have, but for the end
+    bool cut = false;      // the last read got less than it asked for
     uint32_t said = 0;     // what the tracer said it is when it was opened
     int32_t fd = -1;       // that it was found open as, in a call on it
     bool gone = false;     // a directory that was removed, or what was found without a name
@@ -223,9 +224,11 @@ class Resolve {
   bool reads_ = false, writes_ = false;  // the call at hand, with success
   bool on_file_ = false;                 // the call at hand cannot have been on anything else
   bool opens_seen_ = false;              // of any process
+  bool tells_seeks_ = false;             // they are in the trace, if there were any
   bool reads_on_ = false;                // the call at hand moves an offset by reading
   bool moves_seen_ = false;              // chdir or fchdir, of any process
   bool said_guess_ = false;              // that descriptors are guessed is in the notes
+  bool said_seeks_ = false;              // that seeks are not told is in the notes
   bool found_open_ = true;               // the call at hand did not fail with EBADF
   bool told_ = false;                    // its hint is what the tracer said
   bool opened_ = false;                  // it is an open, and the tracer says what it found
