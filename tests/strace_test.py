@@ -595,6 +595,19 @@ def test_a_file_without_a_name_has_a_mode_where_none_is_shown():
           'open(pathname="/", flags=O_TMPFILE|O_RDWR, mode=0600) = 5'])
 
 
+def test_an_exit_that_is_not_waited_for_is_no_other_call_later():
+    """Its process had locks: what it holds up goes on before it is over, and others' calls wait in the meantime."""
+    missing = " = -1 ENOENT (No such file or directory)"
+    lines = calls(['1  access("/none", F_OK)' + missing, '1  openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3',
+                   '1  flock(3, LOCK_EX) = 0', '1  exit_group(0 <unfinished ...>'] +
+                  [f'2  access("/a{n}", F_OK)' + missing for n in range(4200)] +
+                  ['3  write(1<pipe:[5]>, "x", 1 <unfinished ...>'] +
+                  [f'2  access("/b{n}", F_OK)' + missing for n in range(8000)] +
+                  ['1  <... exit_group resumed>) = ?', '1  +++ exited with 0 +++', '3  <... write resumed>) = 1'])
+    assert sum(line.startswith("access(") for line in lines) == 12201, len(lines)
+    assert sum(line.startswith("exit_group(") for line in lines) == 1, [line for line in lines if "exit" in line]
+
+
 def test_quotes_in_the_values_of_attributes_of_old():
     same(calls(['setxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 17, XATTR_CREATE) = 0',
                 'getxattr("/f", "user.a", "{"k": "v, 2) = 7"}", 256) = 17',

@@ -124,7 +124,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.line = lines_->number();
   p.call.place = nullptr;
   p.call.opens = trace_.opens;
-  p.call.took_over = false;
+  p.call.took_over = p.call.passed = false;
   p.call.child = 0;
   const Known k = trace_.arguments.known(name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
@@ -137,6 +137,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     h.a.start_ns = time - std::min(time, trace_.base);
     h.a.stream = p.stream;
     h.a.place = FEIGN_PLACE(number_, p.call.line);
+    h.by = &p;
     p.call.place = &h;
     if (makes_process(e)) making_.push_back(&p);
     // Whoever asks for the lock may be refused it.
@@ -247,6 +248,10 @@ feign_status Source::ended(Process& p, std::string_view text) {
   p.begun = false;
   const size_t before = queue_.size();
   const std::vector<Held*> early = no_longer_under_way(p);
+  if (p.call.passed) {  // its exit
+    descriptors(p).reset();
+    return FEIGN_OK;
+  }
   if (const feign_status s = call(p, p.call.start, text, p.call.line, p.call.place); s < 0)
     return s;
   if (early.empty() || queue_.size() != before + 1) return FEIGN_OK;
@@ -417,7 +422,9 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
   if (k.call->zero && h.a.result > 0) {
     h.complete = false;
-    doubtful_.emplace_back(&p, &h);
+    h.by = &p;
+    p.doubtful = &h;
+    ++doubtful_;
   }
   return FEIGN_OK;
 }

@@ -90,7 +90,10 @@ void Source::drop_gone() {
 // The call waits for nobody who is still under way.
 void Source::forget(Held& h) {
   std::erase(releases_, &h);
-  std::erase_if(doubtful_, [&](const auto& d) { return d.second == &h; });
+  if (h.by != nullptr && h.by->doubtful == &h) {
+    h.by->doubtful = nullptr;
+    --doubtful_;
+  }
   if (h.open != 0 && ends_process(h))
     for (auto& [pid, p] : processes_)
       if (p->ends == &h) {
@@ -105,24 +108,22 @@ void Source::forget(Held& h) {
 // Of a process that SIGKILL ended in a call, strace shows what was left in a register for the
 // result: the call's number. That is none; any other result may be a kernel's that strace does not
 // know.
-void Source::settles(int64_t pid, bool killed) {
-  for (size_t i = 0; i < doubtful_.size(); ++i) {
-    auto [p, h] = doubtful_[i];
-    if (pid >= 0 && p->pid != pid) continue;
-    doubtful_.erase(doubtful_.begin() + static_cast<ptrdiff_t>(i--));
-    h->complete = true;
-    if (!killed) continue;
-    trace_.host->left_out(trace_.host, p->stream, posix_calls()[h->a.op].name, "did not return",
-                          h->a.duration_ns, FEIGN_WAITED);
-    h->gone = true;
-  }
+void Source::settles(Process& p, bool killed) {
+  if (p.doubtful == nullptr) return;
+  Held& h = *std::exchange(p.doubtful, nullptr);
+  --doubtful_;
+  h.complete = true;
+  if (!killed) return;
+  trace_.host->left_out(trace_.host, p.stream, posix_calls()[h.a.op].name, "did not return",
+                        h.a.duration_ns, FEIGN_WAITED);
+  h.gone = true;
   drop_gone();
 }
 
 // The trace is over: what is under way keeps its place only if it matters for what follows.
 void Source::never_returned() {
   nobody_made();
-  settles(-1, false);
+  for (auto& [pid, p] : processes_) settles(*p, false);
   for (Held& h : queue_)
     if (!h.complete) {
       h.complete = true;
@@ -141,11 +142,9 @@ void Source::never_returned() {
 void Source::gives_up_places() {
   for (drop_gone(); queue_.size() >= kMaxHeld && !queue_.front().complete; drop_gone()) {
     Held& front = queue_.front();
-    const auto of = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) {
-      return p.second->begun && p.second->call.place == &front;
-    });
-    if (of == processes_.end() || ends_process(front)) return;
-    of->second->call.place = nullptr;
+    Process* const p = front.by;
+    if (p == nullptr || !p->begun || p->call.place != &front || ends_process(front)) return;
+    p->call.place = nullptr;
     front.gone = true;
   }
 }
@@ -191,7 +190,11 @@ feign_status Source::fill() {
   if (queue_.empty()) return FEIGN_OK;
   next_ = &queue_.front();
   if (!next_->complete || next_->open != 0) {
-    if (!next_->complete) next_->a.marks |= FEIGN_NO_RESULT;
+    if (!next_->complete) {
+      next_->a.marks |= FEIGN_NO_RESULT;
+      if (Process* const p = next_->by; p != nullptr && p->begun && p->call.place == next_)
+        p->call.passed = true;
+    }
     next_->complete = true;
     forget(*next_);
   }
@@ -433,7 +436,9 @@ feign_status Source::line(std::string_view text) {
   clock_ = time;
   const std::string_view rest = s.rest();
   const char kind = rest.empty() ? '\0' : rest[0];
-  if (!doubtful_.empty()) settles(pid, rest.starts_with("+++ killed"));
+  if (doubtful_ != 0)
+    if (const auto at = processes_.find(pid); at != processes_.end())
+      settles(*at->second, rest.starts_with("+++ killed"));
   if (kind == '+' && rest.starts_with("+++ ")) {
     Scan m(rest.substr(4));
     if (m.take("superseded by execve in pid ")) {
@@ -447,6 +452,7 @@ feign_status Source::line(std::string_view text) {
         to.begun = true;
         to.call = std::move(from.call);
         to.call.took_over = true;
+        if (to.call.place != nullptr) to.call.place->by = &to;
         from.begun = false;
       }
     } else if (const auto at = processes_.find(pid); at != processes_.end()) {

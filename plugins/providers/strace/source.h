@@ -51,6 +51,7 @@ struct Held {
   bool order = false;         // it may matter which of it and others came first
   uint64_t until = 0;         // when it ended at the latest, if its times do not tell
   Process* child = nullptr;   // of a place that is kept for the call that made it
+  Process* by = nullptr;      // whose call is not over, or has a result that cannot be
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
@@ -86,6 +87,7 @@ struct Begun {
   Held* place = nullptr;     // that it holds, if it does
   uint64_t opens = 0;        // of the trace, by then
   bool took_over = false;    // execve of a thread that became the process: it was successful
+  bool passed = false;       // its place was not waited for: it counts without its end
   int64_t child = 0;         // who began while it was the only one that makes processes
   Claims about;              // the names that it is about
   std::vector<Held*> early;  // calls on them that ended since: `open` counts this one
@@ -109,6 +111,8 @@ struct Process {
   Held* ends = nullptr;   // its exit, while it may still have locks
   bool seen = false;      // in a line of its own
   Held* maker = nullptr;  // the place of the call that made it, if that is shown later
+  // Its last call, if its result cannot be, until its next line tells why.
+  Held* doubtful = nullptr;
 };
 
 // What the files of a trace share.
@@ -184,7 +188,7 @@ class Source {
   feign_status gives_up();
   void never_returned();
   void gives_up_places();
-  void settles(int64_t pid, bool killed);
+  void settles(Process& p, bool killed);
   bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
@@ -230,8 +234,7 @@ class Source {
   std::vector<Process*> under_way_;  // in calls about names
   std::vector<Process*> making_;     // … that make processes
   std::vector<Held*> releases_;      // of locks, that hold their places
-  // Calls whose result cannot be, until the next line of the process tells why.
-  std::vector<std::pair<Process*, Held*>> doubtful_;
+  size_t doubtful_ = 0;              // processes with such a call
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
