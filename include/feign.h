@@ -111,7 +111,8 @@ enum {
   /** Made by a modifier; it was not recorded. From a provider, of an exit: the process ended, by a
    *  signal or by a call that the trace does not have; the core drops it if it knew that. */
   FEIGN_INJECTED = 1u << 1,
-  /** The handle's last descriptor goes with this activity. */
+  /** The handle's last descriptor goes with this activity, or, if it has a second handle, that
+   *  one's (dup2, freopen). */
   FEIGN_LAST = 1u << 2,
   /** The activity made the name or the file that it names: it was not there before. */
   FEIGN_CREATES = 1u << 3,

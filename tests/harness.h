@@ -281,7 +281,7 @@ struct Act {
   uint64_t start_ns = 0, duration_ns = 100, compute_ns = 0;
   uint32_t marks = 0;  // beside FEIGN_RESOLVED
   std::vector<uint64_t> values;
-  uint32_t mode = 0;
+  uint32_t mode = 0, handle2 = 0;
 };
 inline Act act(std::string op, uint64_t length = 0, std::string path = "/f", uint32_t stream = 1) {
   Act a;
@@ -333,6 +333,7 @@ class ModifierHarness {
       a.file = x.file;
       a.flags = x.flags;
       a.mode = x.mode;
+      a.handle2 = x.handle2;
       a.path = host.string(x.path);
       a.path2 = host.string(x.path2);
       a.marks = FEIGN_RESOLVED | x.marks;

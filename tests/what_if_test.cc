@@ -132,6 +132,12 @@ TEST_P(WhatIf, CoalesceLeavesAloneWhatIsNotWholeOrNotSafe) {
   EXPECT_EQ(run("coalesce", {}, {data("write", 0, 10), short_one, data("write", 15, 5)}).size(),
             3u);
   EXPECT_EQ(run("coalesce", {}, {durable, data("write", 0, 10), data("write", 10, 10)}).size(), 3u);
+  Act duplicate = other("dup");  // in the place of another one
+  duplicate.handle2 = 7;
+  duplicate.marks = FEIGN_LAST;
+  EXPECT_EQ(run("coalesce", {}, {durable, duplicate, data("write", 0, 10), data("write", 10, 10)})
+                .size(),
+            4u);
   Act inside = data("write", 0, 10), inside2 = data("write", 10, 10);
   inside.marks = inside2.marks = FEIGN_AT_DEPTH(1);
   EXPECT_EQ(run("coalesce", {}, {inside, inside2}).size(), 2u);

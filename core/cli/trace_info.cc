@@ -9,6 +9,7 @@
 
 #include "base/workload.h"
 #include "cli/line.h"
+#include "trace/last.h"
 #include "trace/mpi_programs.h"
 #include "window/pipeline.h"
 
@@ -176,7 +177,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
         if (bytes != 0 && a.handle != 0 && !(a.marks & FEIGN_NOT_A_FILE))
           patterns.add(a, bytes, reads, reads ? info.reads : info.writes);
       }
-      if (a.marks & FEIGN_LAST) patterns.closed(a.handle);
+      if (const uint32_t last = last_of(a); last != 0) patterns.closed(last);
       if (s.activities++ == 0) s.first_ns = a.start_ns;
       s.last_ns = std::max(s.last_ns, end);
       if (a.file != 0 && (a.path != 0 || !(a.marks & FEIGN_NOT_A_FILE))) {

@@ -29,6 +29,7 @@
 #include "feign.hpp"
 #include "modifiers/globs.h"
 #include "modifiers/table.h"
+#include "trace/last.h"
 
 namespace {
 
@@ -125,7 +126,7 @@ class Coalesce {
     }
     if (call == Call::kAll || a.handle2 != 0) ++of_all_;
     if (call == Call::kOpen && a.handle != 0 && (a.flags & O_DSYNC)) synced_.insert(a.handle);
-    if ((a.marks & FEIGN_LAST) && !synced_.empty()) synced_.erase(a.handle);
+    if (!synced_.empty()) synced_.erase(feign::last_of(a));
     if (a.file == 0 || (a.marks & FEIGN_NOT_A_FILE) || call == Call::kAdvice) return;
     File* file = files_.find(a.file);
     const bool data = reads(call) || writes(call);

@@ -27,6 +27,7 @@
 
 #include "feign.hpp"
 #include "modifiers/globs.h"
+#include "trace/last.h"
 
 namespace {
 
@@ -158,6 +159,7 @@ class Hints {
 
   feign_status one(feign_activity& a, uint32_t kind, feign_sink* out) {
     const bool file = !(a.marks & FEIGN_NOT_A_FILE);
+    const uint32_t last = feign::last_of(a);
     if (file && a.handle != 0 && kind == FEIGN_KIND_OPEN && posix(a.op)) {
       if (const feign_status s = opened(a, out); s < 0) return s;
     } else {
@@ -165,8 +167,8 @@ class Hints {
       const feign_status s =
           at != handles_.end() ? used(a, kind, at->second, out) : out->emit(out, &a);
       if (s < 0) return s;
-      if (at != handles_.end() && (a.marks & FEIGN_LAST)) handles_.erase(at);
     }
+    if (last != 0) handles_.erase(last);
     if (options_.allocate != 0 && file && a.file != 0) sized(a, kind, sizes_[a.file]);
     return FEIGN_OK;
   }

@@ -30,6 +30,7 @@
 #include "feign.hpp"
 #include "modifiers/globs.h"
 #include "modifiers/table.h"
+#include "trace/last.h"
 
 namespace {
 
@@ -305,7 +306,7 @@ class Prefetch {
   // Takes note of what the activity brings into memory, or takes out of it.
   void note(const feign_activity& a) {
     const Call call = call_of(a.op);
-    if (a.marks & FEIGN_LAST) opens_.erase(a.handle);
+    if (const uint32_t last = feign::last_of(a); last != 0) opens_.erase(last);
     if (a.file == 0 || (a.marks & FEIGN_NOT_A_FILE)) return;
     if (call == Call::kAdvice && a.flags == POSIX_FADV_DONTNEED)
       fresh_.remove(a.file, a.offset, a.length);

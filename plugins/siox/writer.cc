@@ -25,6 +25,7 @@
 #include "siox/plugin.h"
 #include "siox/records.h"
 #include "trace/descriptors.h"
+#include "trace/last.h"
 #include "trace/lost.h"
 #include "trace/record.h"
 
@@ -347,7 +348,7 @@ feign_status Writer::write(const feign_activity& a) {
 
   if (ok && kind == FEIGN_KIND_OPEN && a.handle != 0) opened_[a.handle] = id;
   program.fds.closed(a, k.effect, lost_);
-  if (a.marks & FEIGN_LAST) opened_.erase(a.handle);
+  if (const uint32_t last = feign::last_of(a); last != 0) opened_.erase(last);
   return record();
 }
 
