@@ -65,7 +65,6 @@ Results::Results(Results&& o) noexcept
       runs_(std::move(o.runs_)),
       fd_(std::exchange(o.fd_, -1)),
       lock_(std::exchange(o.lock_, -1)),
-      existed_(o.existed_),
       torn_(o.torn_) {}
 
 Results::~Results() {
@@ -169,15 +168,15 @@ Result<Results> Results::open(const std::string& path, const Json& head) {
     ::close(std::exchange(r.lock_, -1));
     return Error(FEIGN_ERR_ARGUMENT, path + ": another `feign lab` is adding to it");
   }
-  r.existed_ = ::stat(path.c_str(), &st) == 0;
-  if (r.existed_) {
+  const bool there = ::stat(path.c_str(), &st) == 0;
+  if (there) {
     auto text = read_file(path);
     if (!text) return std::move(text.error());
     if (auto parsed = r.parse(*text); !parsed) return std::move(parsed.error());
     if (r.torn_)
       log(FEIGN_LOG_WARN, path + ": its end was torn; the run that it had is done again");
   }
-  if (!r.existed_ || r.torn_ || r.head_ != head) {
+  if (!there || r.torn_ || r.head_ != head) {
     r.head_ = head;
     if (auto written = r.write_all(); !written) return std::move(written.error());
   }

@@ -32,7 +32,6 @@ class Results {
   const std::string& path() const { return path_; }
   const Json& head() const { return head_; }
   const std::vector<Json>& runs() const { return runs_; }
-  bool existed() const { return existed_; }
   // On disk when this returns.
   Result<void> add(Json run);
 
@@ -45,7 +44,7 @@ class Results {
   Json head_;
   std::vector<Json> runs_;
   int fd_ = -1, lock_ = -1;
-  bool existed_ = false, torn_ = false;
+  bool torn_ = false;
 };
 
 // One line, whatever bytes it has.

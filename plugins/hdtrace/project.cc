@@ -499,7 +499,6 @@ class ProjectReader {
     type.combiner = lower(xml_.name());
     auto id = number("id");
     if (!id) return std::move(id.error());
-    std::vector<std::string_view> wrong_order;
     bool missing = false;
     std::string missing_name;
     const auto take = [&](std::string_view name, std::vector<std::string>& list) {
