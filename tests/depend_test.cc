@@ -518,6 +518,18 @@ TEST(File, WhatLibcHasInMemoryIsThereWhenItIsFlushed) {
   EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
 }
 
+TEST(Handle, AStreamIsNotClosedWhileAnotherProcessIsInACallOnIt) {
+  const auto stdio = [](uint32_t stream, const char* op) {
+    return Call{.stream = stream, .op = op, .handle = 1, .file = 1, .layer = "stdio"};
+  };
+  Call opened = stdio(1, "fopen");
+  opened.path = "/f";
+  const Ran r({opened, stdio(1, "fflush"), stdio(2, "fclose"), stdio(1, "fflush")}, only("handle"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "handle"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "handle"}}));
+}
+
 // ---- process -----------------------------------------------------------------------------------
 
 TEST(Process, AChildComesAfterItsForkAndAWaitAfterItsEnd) {

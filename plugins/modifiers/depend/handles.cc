@@ -75,6 +75,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     case Effect::kClose:
       if (a.handle == 0) return;
       if (a.marks & FEIGN_LAST) return gone(a.handle);
+      moves = effects_[a.op].buffered;  // a stream goes, which another process may have, too
       break;
     case Effect::kRead:
     case Effect::kWrite:
