@@ -1302,13 +1302,18 @@ int main(void) {
 """
 
 
+def streams_of(text, tmp):
+    """What a program of that text did with streams, where it was, and how long the files are that it left there."""
+    program = os.path.join(tmp, "program")
+    compile_text(text, program)
+    trace, work = recorded_streams(tmp, program)
+    return trace, work, {name: os.path.getsize(os.path.join(work, name)) for name in os.listdir(work)}
+
+
 def test_a_stream_whose_descriptor_is_closed_under_it_goes_on():
     """With what has the number next: its bytes are there, those of before, too."""
     with Tmp() as tmp:
-        program = os.path.join(tmp, "goes-on")
-        compile_text(GOES_ON, program)
-        trace, work = recorded_streams(tmp, program)
-        sizes = {name: os.path.getsize(os.path.join(work, name)) for name in os.listdir(work)}
+        trace, work, sizes = streams_of(GOES_ON, tmp)
         assert sizes == {"open.1": 0, "open.2": 11, "fopen.1": 0, "fopen.2": 0, "second": 11, "dup.1": 0, "dup.2": 11, "dup2.1": 0, "dup2.2": 11,
                          "flushed.1": 5, "flushed.2": 6, "fcntl.1": 0, "fcntl.2": 11}, sizes
         replays(trace, tmp, work, 1)
@@ -1354,10 +1359,7 @@ int main(void) {
 
 def test_a_stream_that_is_closed_while_a_duplicate_of_its_descriptor_stays():
     with Tmp() as tmp:
-        program = os.path.join(tmp, "stays")
-        compile_text(DUPLICATE_STAYS, program)
-        trace, work = recorded_streams(tmp, program)
-        sizes = {name: os.path.getsize(os.path.join(work, name)) for name in os.listdir(work)}
+        trace, work, sizes = streams_of(DUPLICATE_STAYS, tmp)
         assert sizes == {"source": 10000, "goes-on": 104, "both": 16, "lost": 0, "other": 6}, sizes
         replays(trace, tmp, work, 1)
 
