@@ -1702,6 +1702,8 @@ def test_failures_say_no_more_than_they_do():
             ['symlink("l/x", "/w/l") = 0', 'open("/w/l/../f", O_RDWR|O_CREAT, 0644) = -1 ELOOP (Too many levels of symbolic links)'],
             # A link to what is no file's name, whether it is there or not.
             ['symlink("d/", "/w/l") = 0', 'open("/w/l", O_WRONLY|O_CREAT, 0644) = -1 EISDIR (Is a directory)', 'mkdir("/w/d", 0755) = 0'],
+            # A name ends at a zero byte, as for the kernel.
+            [r'open("/w/f\0x", O_RDWR|O_CREAT, 0644) = 3', r'openat(4</w/d\0d>, "g", O_RDWR|O_CREAT, 0644) = 5', 'unlink("/w/f") = 0', 'unlink("/w/d/g") = 0'],
             # A file that grows while it is copied to itself.
             ['open("/w/f", O_RDWR|O_CREAT, 0644) = 3', 'write(3, "x"..., 100) = 100', 'pread64(3, "", 9, 5135) = 0', "sendfile(3, 3, [10] => [7790], 7780) = 7780"]):
         with Tmp() as tmp:

@@ -122,7 +122,9 @@ Result<int> open_root(const std::string& root) {
   if (root.empty())
     return Error(FEIGN_ERR_ARGUMENT, "there is no root to replay below: want --root DIR");
   const int fd = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Error(FEIGN_ERR_ARGUMENT, errno_error("root " + root, errno).text());
+  if (fd < 0)
+    return Error(FEIGN_ERR_ARGUMENT,
+                 errno_error("root " + root, errno).text() + ": want a directory that is there");
   if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0) {
     const int e = errno;
     close(fd);

@@ -135,7 +135,7 @@ uint32_t Arguments::hint(int32_t fd, std::string_view annotation) {
         path = path.substr(0, nested);
   if (path.find('\\') != std::string_view::npos) {
     unescape(path, scratch_);
-    path = scratch_;
+    path = scratch_.c_str();  // a name ends at a zero byte
   }
   constexpr size_t kLongest = size_t{16} << 10;  // no path is
   if (path.size() > kLongest) path = {};
@@ -146,7 +146,7 @@ uint32_t Arguments::hint(int32_t fd, std::string_view annotation) {
 uint32_t Arguments::text_of(std::string_view quoted) {
   if (quoted.find('\\') != std::string_view::npos) {
     unescape(quoted, scratch_);
-    quoted = scratch_;
+    quoted = scratch_.c_str();
   }
   return host_->intern(host_, quoted.data(), quoted.size());
 }
