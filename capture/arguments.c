@@ -308,6 +308,14 @@ static void put_fcntl(struct feign_record* r, const long* a, long result) {
       feign_put_value(r, (uint64_t)lock->l_len);
       return;
     }
+    case F_GET_RW_HINT:
+    case F_SET_RW_HINT:
+    case F_GET_FILE_RW_HINT:
+    case F_SET_FILE_RW_HINT: {
+      STRUCT(hint, uint64_t, a[2]);
+      if (hint != 0) feign_put_value(r, *hint);
+      return;
+    }
     case F_GETFD:
     case F_GETFL:
     case F_GETOWN:

@@ -1489,6 +1489,39 @@ def test_without_descriptors_or_proc():
         replays(trace, tmp, work, 1)
 
 
+LIFE_HINTS = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+int main(void) {
+  const int f = open("f", O_RDWR | O_CREAT, 0666);
+  uint64_t hint = RWH_WRITE_LIFE_LONG, told = 0;
+  if (fcntl(f, F_SET_RW_HINT, &hint) != 0) return 77;
+  return fcntl(f, F_GET_RW_HINT, &told) != 0 || told != hint;
+}
+"""
+
+
+def test_hints_of_how_long_data_lives():
+    """They lie behind a pointer, and are made again."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, root = (os.path.join(tmp, name) for name in ("program", "t.feign", "root"))
+        compile_text(LIFE_HINTS, program)
+        r = feign("record", "-o", trace, "--", program, cwd=tmp)
+        if r.status == 77:
+            raise Skip("no such hints here")
+        assert r.status == 0, (r.status, r.err)
+        text = os.path.join(tmp, "t.txt")
+        assert feign("convert", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            told = [line for line in f if "RW_HINT" in line]
+        assert len(told) == 2 and all("arg=RWH_WRITE_LIFE_LONG" in line or "arg=4" in line for line in told), told
+        os.mkdir(root)
+        skips = feign("replay", trace, "--root", root, "--json", "--require", 1).json()["skips"]
+        assert not any(s["op"] == "fcntl" and "hint" in s["why"] for s in skips), skips
+
+
 def test_mounts_are_counted():
     """They are not followed, and whoever looks at a trace is told so."""
     needs_capture()
