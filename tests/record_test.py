@@ -1364,6 +1364,34 @@ def test_a_stream_that_is_closed_while_a_duplicate_of_its_descriptor_stays():
         replays(trace, tmp, work, 1)
 
 
+DUPLICATES = r"""
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  const int f = open("f", O_WRONLY | O_CREAT, 0666);
+  for (int i = 0; i < 400; ++i) {
+    int status = 1;
+    const pid_t child = fork();
+    if (child == 0) _exit(dup(f) < 0);
+    if (waitpid(child, &status, 0) != child || status != 0) return 1;
+  }
+  return close(f);
+}
+"""
+
+
+def test_duplicates_end_with_their_process():
+    """As a shell's children duplicate what it has, and leave it to their end to close that."""
+    with Tmp() as tmp:
+        trace, work, _ = streams_of(DUPLICATES, tmp)
+        root = os.path.join(tmp, "root")
+        os.mkdir(root)
+        done = subprocess.run(["sh", "-c", f"ulimit -n 200; exec {FEIGN} replay {trace} --root {root} --require 1"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, done.stderr
+
+
 FAILS_TO_CLOSE = r"""
 #include <signal.h>
 #include <stdio.h>

@@ -283,13 +283,14 @@ struct Context {
   }
 
   int64_t close(const feign_activity& a) {
-    const int further = r->descriptors.take_further(a.handle);
-    if (r->locks.any())
-      r->locks.closes(process, a.file, a.handle, further < 0 && (a.marks & FEIGN_LAST) != 0);
+    const bool last = (a.marks & FEIGN_LAST) != 0;
+    if (last) r->descriptors.close_further(a.handle);
+    const int further = last ? -1 : r->descriptors.take_further(a.handle, process);
+    if (r->locks.any()) r->locks.closes(process, a.file, a.handle, last);
     if (further >= 0) return checked(::close(further));
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
       return skip("opened by another rank");
-    if ((a.marks & FEIGN_LAST) || (a.handle != 0 && a.handle == closing))
+    if (last || (a.handle != 0 && a.handle == closing))
       return checked(r->descriptors.close(a.handle, true));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
@@ -298,7 +299,8 @@ struct Context {
   // A stream goes, and with it what is in its buffer; a duplicate of its descriptor may stay.
   int64_t fclose(const feign_activity& a) {
     const bool stays = a.handle != 0 && (a.marks & FEIGN_LAST) == 0;
-    if (FILE* const f = stays ? r->descriptors.take_stream(a.handle) : nullptr; f != nullptr) {
+    if (FILE* const f = stays ? r->descriptors.take_stream(a.handle, process) : nullptr;
+        f != nullptr) {
       if (r->locks.any()) r->locks.closes(process, a.file, a.handle, false);
       return checked(::fclose(f));
     }
@@ -309,10 +311,12 @@ struct Context {
 
   // How much was left to be written in the buffer of a stream that was on it.
   size_t give_up(uint32_t handle, bool last) {
-    const int further = r->descriptors.take_further(handle);
-    if (further >= 0) ::close(further);
-    if (!last) return 0;
-    for (int fd; (fd = r->descriptors.take_further(handle)) >= 0;) ::close(fd);
+    if (!last) {
+      const int further = r->descriptors.take_further(handle, process);
+      if (further >= 0) ::close(further);
+      return 0;
+    }
+    r->descriptors.close_further(handle);
     const size_t left = r->descriptors.take_left(handle);
     (void)r->descriptors.close(handle);
     return left;
@@ -329,7 +333,7 @@ struct Context {
     if (a.result < 0 || static_cast<int>(a.result) < 0) {
       ::close(copy);
     } else {
-      r->descriptors.add(a.handle, copy);
+      r->descriptors.add(a.handle, copy, process);
     }
     return copy;
   }
@@ -1183,7 +1187,10 @@ struct Context {
   // Process structure is the streams' here; what it closed is closed, what it unmapped is gone.
   // What libc flushes as a process ends, the trace has.
   int64_t ends(const feign_activity& a) {
-    if (a.op == FEIGN_POSIX_EXIT_GROUP && r->locks.any()) r->locks.ends(process);
+    if (a.op == FEIGN_POSIX_EXIT_GROUP) {
+      if (r->locks.any()) r->locks.ends(process);
+      r->descriptors.ends(process);
+    }
     for (uint32_t i = 0; i < a.value_count; ++i) {
       const auto handle = static_cast<uint32_t>(a.values[i]);
       give_up(handle, true);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -82,7 +83,8 @@ class ByHandle {
 };
 
 // The real descriptors of handles, and the streams of stdio on them. A handle has one, and a
-// further descriptor for each dup; all of them stand for the same open file, so any will do.
+// further descriptor for each dup, which its process closes; all of them stand for the same open
+// file, so any of the process's will do.
 class Descriptors {
  public:
   bool ok() const { return fds_.ok() && files_.ok(); }
@@ -99,7 +101,7 @@ class Descriptors {
       ::fclose(file);
     });
     fds_.take_all([](uint32_t, int fd) { ::close(fd - 1); });
-    for (const auto& [handle, fd] : further_) ::close(fd);
+    for (const auto& [handle, further] : further_) ::close(further.fd);
     further_.clear();
   }
   // Takes the descriptor over; false if there is no room.
@@ -133,14 +135,14 @@ class Descriptors {
     return file != nullptr ? ::fflush(file) : 0;
   }
 
-  // The stream on it, with a descriptor that dup made, where that is what stays when the stream is
-  // closed; null if it is not so, or another stream is on it, too.
-  FILE* take_stream(uint32_t handle) {
+  // The stream on it, with a descriptor that dup made in that process, where that is what stays
+  // when the stream is closed; null if it is not so, or another stream is on it, too.
+  FILE* take_stream(uint32_t handle, int64_t process) {
 #ifdef __GLIBC__
     if (further_count_.load(std::memory_order_acquire) == 0 || files_.get(handle) == nullptr)
       return nullptr;
     const std::lock_guard lock(mutex_);
-    const auto at = further_.find(handle);
+    const auto at = further_of(handle, process);
     if (at == further_.end()) return nullptr;
     if (const auto two = shared_.find(handle); two != shared_.end()) {
       shared_.erase(two);
@@ -148,12 +150,12 @@ class Descriptors {
     }
     FILE* const file = files_.exchange(handle, nullptr);
     if (file == nullptr) return nullptr;
-    file->_fileno = at->second;
+    file->_fileno = at->second.fd;
     further_.erase(at);
     further_count_.store(further_.size(), std::memory_order_release);
     return file;
 #else
-    (void)handle;
+    (void)handle, (void)process;
     return nullptr;
 #endif
   }
@@ -190,21 +192,39 @@ class Descriptors {
 #endif
   }
 
-  void add(uint32_t handle, int fd) {
+  void add(uint32_t handle, int fd, int64_t process) {
     const std::lock_guard lock(mutex_);
-    further_.emplace(handle, fd);
+    further_.emplace(handle, Further{fd, process});
     further_count_.store(further_.size(), std::memory_order_release);
   }
-  // One that dup made, if there is one; else -1.
-  int take_further(uint32_t handle) {
+  // One that dup made in that process, if there is one; else -1.
+  int take_further(uint32_t handle, int64_t process) {
     if (further_count_.load(std::memory_order_acquire) == 0) return -1;
     const std::lock_guard lock(mutex_);
-    const auto at = further_.find(handle);
+    const auto at = further_of(handle, process);
     if (at == further_.end()) return -1;
-    const int fd = at->second;
+    const int fd = at->second.fd;
     further_.erase(at);
     further_count_.store(further_.size(), std::memory_order_release);
     return fd;
+  }
+  // All that dup made of it.
+  void close_further(uint32_t handle) {
+    if (further_count_.load(std::memory_order_acquire) == 0) return;
+    const std::lock_guard lock(mutex_);
+    const auto [from, to] = further_.equal_range(handle);
+    for (auto at = from; at != to; ++at) ::close(at->second.fd);
+    further_.erase(from, to);
+    further_count_.store(further_.size(), std::memory_order_release);
+  }
+  // All that dup made in that process.
+  void ends(int64_t process) {
+    if (further_count_.load(std::memory_order_acquire) == 0) return;
+    const std::lock_guard lock(mutex_);
+    std::erase_if(further_, [process](const auto& further) {
+      return further.second.process == process && ::close(further.second.fd) == 0;
+    });
+    further_count_.store(further_.size(), std::memory_order_release);
   }
 
   // The stream on a handle's descriptor, made when it is first asked for; null, with errno set, if
@@ -229,10 +249,22 @@ class Descriptors {
   // What is not there is looked for without writing.
   int take(uint32_t handle) { return fds_.get(handle) == 0 ? -1 : fds_.exchange(handle, 0) - 1; }
 
+  struct Further {
+    int fd;
+    int64_t process;
+  };
+  std::unordered_multimap<uint32_t, Further>::iterator further_of(uint32_t handle,
+                                                                  int64_t process) {
+    const auto [from, to] = further_.equal_range(handle);
+    const auto at = std::find_if(
+        from, to, [process](const auto& further) { return further.second.process == process; });
+    return at != to ? at : further_.end();
+  }
+
   ByHandle<int> fds_;  // plus 1
   ByHandle<FILE*> files_;
   std::mutex mutex_;
-  std::unordered_multimap<uint32_t, int> further_;
+  std::unordered_multimap<uint32_t, Further> further_;
   std::unordered_map<uint32_t, size_t> left_;
   std::unordered_multiset<uint32_t> shared_;  // once for each stream but the first
   std::atomic<size_t> further_count_{0};
