@@ -1550,6 +1550,35 @@ def test_hints_of_how_long_data_lives():
         assert not any(s["op"] == "fcntl" and "hint" in s["why"] for s in skips), skips
 
 
+MOUNT_BY_DESCRIPTOR = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void) {
+  const int tree = (int)syscall(SYS_open_tree, AT_FDCWD, ".", O_CLOEXEC);
+  if (tree < 0) return 77;
+  const int f = openat(tree, "f", O_WRONLY | O_CREAT, 0666);
+  return write(f, "abc", 3) != 3 || close(f) != 0 || close(tree) != 0;
+}
+"""
+
+
+def test_files_of_a_mount_that_only_has_a_descriptor():
+    """Which they are no call tells: that is why they are not made, and no pipe is."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, root = (os.path.join(tmp, name) for name in ("program", "t.feign", "root"))
+        compile_text(MOUNT_BY_DESCRIPTOR, program)
+        r = feign("record", "-o", trace, "--", program, cwd=tmp)
+        if r.status == 77:
+            raise Skip("no open_tree here")
+        assert r.status == 0, (r.status, r.err)
+        os.mkdir(root)
+        why = {s["op"]: s["why"] for s in feign("replay", trace, "--root", root, "--json").json()["skips"]}
+        assert "from a directory that nothing tells" in why["write"] and why["openat"] == why["write"], why
+
+
 def test_mounts_are_counted():
     """They are not followed, and whoever looks at a trace is told so."""
     needs_capture()
