@@ -999,6 +999,28 @@ def test_processes_of_another_pid_namespace_are_told():
         assert sorted(os.listdir(work)) == ["inherited", "made"]
 
 
+# The first process of a namespace ends before its child, which the kernel kills then.
+NAMESPACES_IN_TURN = """
+for d in a b c; do
+  mkdir $d
+  unshare -fp sh -c "cd $d; sh -c 'echo x > f; sleep 60' & until test -s f; do :; done" || exit
+done
+"""
+
+
+def test_pid_namespaces_one_after_the_other():
+    """The second process of each is number 2, and another one: it is where its own parent is."""
+    needs_capture()
+    if subprocess.run(["unshare", "-fp", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no PID namespace can be made here")
+    with Tmp() as tmp:
+        trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+        os.mkdir(work)
+        assert feign("record", "-o", trace, "--", "sh", "-c", NAMESPACES_IN_TURN, cwd=work).status == 0
+        assert sorted(tree(work)) == ["a", "a/f", "b", "b/f", "c", "c/f"]
+        replays(trace, tmp, work)
+
+
 def test_a_program_with_a_sanitizer():
     """Its runtime wants to come first, if it is not told that another may; so also without the environment."""
     needs_capture()

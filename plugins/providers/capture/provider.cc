@@ -6,6 +6,7 @@
 #include "providers/capture/provider.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -348,25 +349,42 @@ void Provider::tell_who_goes_on() {
                    .c_str());
 }
 
-// Of a process whose end another one is told at that call, and that did not call for it: a signal
-// ended it. Whether there are exits to be put before the call.
+// When the process of that number began that was made after that moment; UINT64_MAX if none was, it
+// was a program that the one before it went on as, or there was none before it.
+uint64_t Provider::made_after(Pid pid, uint64_t moment) const {
+  const auto first = processes_.lower_bound({pid, 0});
+  for (auto at = first; at != processes_.end() && at->first.first == pid; ++at)
+    if (at->second.host->to_main(at->first.second) >= moment)
+      return at->second.forked && at != first ? at->first.second : UINT64_MAX;
+  return UINT64_MAX;
+}
+
+// Of a process whose end another one is told at that call, or whose number the one has that it
+// makes, and that did not call for its end: a signal ended it, or the first of its PID namespace
+// did. Whether there are exits to be put before the call.
 bool Provider::reaps(Lane& lane) {
   const Item& item = lane.front();
   const Call* const call = lane.call();
-  if (call == nullptr || call->effect != Effect::kWait) return false;
-  const int64_t told = item.a.result > 0     ? item.a.result
-                       : item.values.empty() ? 0
-                                             : static_cast<int64_t>(item.values[0]);
+  if (call == nullptr) return false;
+  const bool makes = call->effect == Effect::kFork || call->effect == Effect::kVfork ||
+                     (call->effect == Effect::kClone && (item.a.flags & CLONE_THREAD) == 0);
+  if (!makes && call->effect != Effect::kWait) return false;
+  const int64_t told = item.a.result > 0              ? item.a.result
+                       : makes || item.values.empty() ? 0
+                                                      : static_cast<int64_t>(item.values[0]);
   // With these it may only have been stopped.
   if (item.a.result < 0 || told <= 0 || told > INT32_MAX ||
-      (item.a.flags & (WUNTRACED | WCONTINUED)))
+      (!makes && (item.a.flags & (WUNTRACED | WCONTINUED))))
     return false;
   const auto who =
       going_.find(pid_on(static_cast<size_t>(lane.pid() >> 32), static_cast<int32_t>(told)));
   if (who == going_.end()) return false;
+  const uint64_t made = makes ? made_after(who->first, item.start) : UINT64_MAX;
+  if (makes && made == UINT64_MAX) return false;
   // Whoever traces it (ptrace) is told whenever it stops: then it has calls yet to come.
   const auto goes_on = [&](Lane* one) {
-    return one->pid() == who->first && one->front().end >= item.end;
+    return one->pid() == who->first && one->front().end >= item.end &&
+           one->process().key.second < made;
   };
   if (std::any_of(later_.begin(), later_.end(), goes_on) ||
       std::any_of(heap_.begin(), heap_.end(),

@@ -173,6 +173,7 @@ class Provider {
   void was_started(Process& process, const feign_activity& a, bool recorded);
   void tell_what_is_missing();
   void tell_who_goes_on();
+  uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
   feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
 
