@@ -710,7 +710,8 @@ def test_extended_attributes_are_there():
             os.setxattr(probe, "user.x", b"1")
         except OSError:
             raise Skip("this file system has no extended attributes")
-        root = Root(tmp, ['getxattr("/f", "user.one", "12345", 100) = 5', 'setxattr("/f", "user.two", "1", 1, XATTR_CREATE) = 0', 'getxattr("/f", "user.none", 0x1, 10) = -1 ENODATA (x)'])
+        root = Root(tmp, ['getxattr("/f", "user.one", "12345", 100) = 5', 'setxattr("/f", "user.two", "1", 1, XATTR_CREATE) = 0', 'getxattr("/f", "user.none", 0x1, 10) = -1 ENODATA (x)',
+                          'getxattr("/d", "user.one", "12345", 100) = 5', 'setxattr("/d", "user.two", "1", 1, XATTR_CREATE) = 0', 'mkdir("/d/e", 0777) = 0'])
         for _ in range(2):
             report = root()
             assert report["mismatched"] == 0, report["mismatches"]

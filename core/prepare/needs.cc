@@ -868,9 +868,10 @@ std::vector<Needed> Needs::finish() {
       } else if (!s.data.empty()) {
         n.data.emplace_back(0, n.size);
       }
-      for (const auto& [name, length] : s.attributes)
-        if (length != UINT64_MAX) n.attributes.emplace_back(strings_.text(name), length);
     }
+    if (n.type == Needed::kFile || n.type == Needed::kDirectory)
+      for (const auto& [name, length] : seen(names_.same(id)).attributes)
+        if (length != UINT64_MAX) n.attributes.emplace_back(strings_.text(name), length);
     out.push_back(std::move(n));
   }
   for (const auto& [file, places] : of_file) {

@@ -145,6 +145,7 @@ class Maker {
   Result<std::string> left() const;
   Result<void> remove_left(char type, const std::string& path);
   Result<void> content(int fd, const Needed& n);
+  void directory(int parent, const char* name, const Needed& n, bool fresh) const;
 
   int root_fd_;
   std::string root_;
@@ -311,6 +312,14 @@ void no_attributes(int fd) {
     if (strncmp(names + at, "user.", 5) == 0) (void)fremovexattr(fd, names + at);
 }
 
+// Not every file system has them; then the replay will show it.
+void attributes(int fd, const Needed& n) {
+  for (const auto& [name, length] : n.attributes) {
+    const std::string value(static_cast<size_t>(std::min<uint64_t>(length, 65536)), 'x');
+    (void)fsetxattr(fd, name.c_str(), value.data(), value.size(), 0);
+  }
+}
+
 // Fills a file that is as long as it has to be, and a hole.
 Result<void> Maker::content(int fd, const Needed& n) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges = n.data;
@@ -329,12 +338,18 @@ Result<void> Maker::content(int fd, const Needed& n) {
       at += static_cast<uint64_t>(wrote);
     }
   }
-  for (const auto& [name, length] : n.attributes) {
-    const std::string value(static_cast<size_t>(std::min<uint64_t>(length, 65536)), 'x');
-    // Not every file system has them; then the replay will show it.
-    (void)fsetxattr(fd, name.c_str(), value.data(), value.size(), 0);
-  }
+  attributes(fd, n);
   return {};
+}
+
+// Gives a directory that is there the attributes that it had, and no others if a replay set some.
+void Maker::directory(int parent, const char* name, const Needed& n, bool fresh) const {
+  const bool stale = !fresh && (n.changed || !known_) && ours_;
+  if (!stale && n.attributes.empty()) return;
+  const Fd made(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made.ok()) return;  // one that may not be read
+  if (stale) no_attributes(made.get());
+  attributes(made.get(), n);
 }
 
 // Opens a directory; makes it, and those above it, if they are not there.
@@ -456,6 +471,7 @@ Result<void> Maker::make(const Needed& n) {
   const std::string name = n.path.substr(n.path.rfind('/') + 1);
   if (empty_ && n.type == Needed::kDirectory && mkdirat(*parent, name.c_str(), 0755) == 0) {
     ++done.directories;
+    directory(*parent, name.c_str(), n, true);
     return {};
   }
   // Whoever replays must be able to open it, whatever the recorded mode says, unless that decided
@@ -485,9 +501,12 @@ Result<void> Maker::make(const Needed& n) {
   }
   switch (n.type) {
     case Needed::kDirectory:
-      if (!fresh) return {};
-      if (mkdirat(*parent, name.c_str(), 0755) != 0) return failed("make directory", n.path, errno);
-      ++done.directories;
+      if (fresh) {
+        if (mkdirat(*parent, name.c_str(), 0755) != 0)
+          return failed("make directory", n.path, errno);
+        ++done.directories;
+      }
+      directory(*parent, name.c_str(), n, fresh);
       return {};
     case Needed::kSymlink:
       if (!fresh) {
