@@ -458,6 +458,12 @@ def test_a_file_without_a_name_is_used_by_its_descriptors():
                      'listxattr("/proc/self/fd/4", "user.a", 100) = 7', 'removexattr("/proc/self/fd/4", "user.a") = 0'))
 
 
+def test_a_descriptor_of_a_file_is_read_as_a_link():
+    all_as_recorded(('mkdir("/d", 0755) = 0', 'openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT, 0600) = 3', 'readlinkat(3, "", 0x1, 100) = -1 ENOENT (No such file or directory)',
+                     'symlink("f", "/d/l") = 0', 'openat(AT_FDCWD, "/d/l", O_PATH|O_NOFOLLOW) = 4', 'readlinkat(4, "", "f", 100) = 1',
+                     'openat(AT_FDCWD, "/there", O_RDONLY) = 5', 'readlinkat(5, "", 0x1, 100) = -1 ENOENT (No such file or directory)', 'openat(AT_FDCWD, "/there", O_RDONLY) = 6'))
+
+
 def test_a_slash_behind_a_link_that_leads_to_itself():
     """It is gone on from by calls, too, that follow no links."""
     calls = ['symlink("d", "/d") = 0', 'creat("/x", 0600) = 3', 'creat("/g", 0600) = 4'] + [
