@@ -458,6 +458,25 @@ def test_a_file_without_a_name_is_used_by_its_descriptors():
                      'listxattr("/proc/self/fd/4", "user.a", 100) = 7', 'removexattr("/proc/self/fd/4", "user.a") = 0'))
 
 
+def test_names_go_on_from_names_below_proc():
+    """Of calls, too, that make, move or remove the last name, or use it itself."""
+    all_as_recorded(('mkdir("/d", 0755) = 0', 'openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', 'mkdir("/proc/self/fd/3/e", 0755) = 0', 'symlink("e", "/dev/fd/3/l") = 0',
+                     'readlink("/d/l", "e", 10) = 1', 'chdir("/d") = 0', 'lstat("/proc/self/cwd/l", {st_mode=S_IFLNK|0777, st_size=1, ...}) = 0',
+                     'rename("/d/e", "/proc/self/cwd/f") = 0', 'rename("/proc/7/cwd/f", "/d/g") = 0', 'unlink("/proc/self/fd/3/l") = 0',
+                     'openat(AT_FDCWD, "/proc/self/cwd/h", O_WRONLY|O_CREAT|O_EXCL, 0600) = 4', 'openat(AT_FDCWD, "/proc/self/fd/3/h", O_RDONLY|O_NOFOLLOW) = 5',
+                     'link("/proc/self/cwd/h", "/proc/self/fd/3/i") = 0', 'unlink("/d/h") = 0', 'unlink("/d/i") = 0', 'rmdir("/d/g") = 0', 'rmdir("/d") = 0'))
+
+
+def test_names_do_not_go_on_from_a_file_without_a_name():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write('mkdir("/d", 0755) = 0\nopenat(AT_FDCWD, "/d", O_RDWR|O_TMPFILE, 0600) = 3\n'
+                    'openat(AT_FDCWD, "/proc/self/fd/3/f", O_WRONLY|O_CREAT, 0600) = -1 ENOTDIR (Not a directory)\n')
+        r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
+        assert r["mismatched"] == 0 and not os.path.exists(os.path.join(tmp, "root/d/f")), r["mismatches"]
+
+
 def test_a_descriptor_of_a_file_is_read_as_a_link():
     all_as_recorded(('mkdir("/d", 0755) = 0', 'openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT, 0600) = 3', 'readlinkat(3, "", 0x1, 100) = -1 ENOENT (No such file or directory)',
                      'symlink("f", "/d/l") = 0', 'openat(AT_FDCWD, "/d/l", O_PATH|O_NOFOLLOW) = 4', 'readlinkat(4, "", "f", 100) = 1',

@@ -56,11 +56,12 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   a.handle = 0;
   a.file = 0;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
-  const bool through = follow && (a.value_count == 0 ||
-                                  !(a.values[0] & (RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS)));
+  const bool links = a.value_count == 0 ||
+                     !(a.values[0] & (RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS));
+  const bool through = follow && links;
   Description* open = nullptr;
-  if (through && a.path != 0)
-    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
+  if (links && a.path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), follow, &open); path)
       a.path = path;
   if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) && open->file != 0 &&
       names_.at(names_.canonical(open->path, true)) != open->file)
@@ -208,9 +209,13 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     return;
   }
   Description* open = nullptr;
-  if (!(a.marks & FEIGN_NOFOLLOW) && a.path != 0)
-    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), &open); path != 0)
+  const bool follow = !(a.marks & FEIGN_NOFOLLOW);
+  if (a.path != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), follow, &open); path)
       a.path = path;
+  if ((effect == Effect::kLink || effect == Effect::kRename) && a.path2 != 0)
+    if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path2), false, nullptr); path)
+      a.path2 = path;
   // By way of its descriptor: the file may have no name, or another one by now.
   if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) &&
       (effect == Effect::kLink || effect == Effect::kChmod || effect == Effect::kAttr ||

@@ -69,6 +69,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
   const auto descriptor = [&] {
     const auto at = of->table->map.find(number());
     if (at == of->table->map.end()) return;
+    if (!rest.empty() && no_directory(*at->second.description)) return;
     base = named(at->second.description->path, at->second.description->gone);
     if (rest.empty() && open != nullptr) *open = at->second.description;
   };
@@ -90,6 +91,17 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
   return rest.empty() ? base
                       : tables_.strings.intern(clean_path(std::string(tables_.strings.text(base)) +
                                                           std::string(rest)));
+}
+
+// The same for a name whose last part is used itself, even if it is a link.
+uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, bool follow,
+                              Description** open) {
+  if (follow) return behind_proc(t, text, open);
+  const std::string_view last = text.substr(std::min(text.rfind('/'), text.size()));
+  const uint32_t above = behind_proc(t, text.substr(0, text.size() - last.size()), nullptr);
+  return above == 0 ? 0
+                    : tables_.strings.intern(clean_path(
+                          std::string(tables_.strings.text(above)).append(last)));
 }
 
 // What the tracer says of the working directory counts where no call tells it, what the provider
@@ -190,9 +202,12 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
 // Whether a directory descriptor is none: paths from it are refused, whatever they are.
 bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
   const Description* const d = find(t, handle, hint);
-  if (d == nullptr) return false;
-  if (d->marks & FEIGN_NOT_A_FILE) return true;
-  const Namespace::Type type = names_.file(d->file).type;  // of none: unknown
+  return d != nullptr && no_directory(*d);
+}
+
+bool Resolve::no_directory(const Description& d) {
+  if (d.marks & FEIGN_NOT_A_FILE) return true;
+  const Namespace::Type type = names_.file(d.file).type;  // of none: unknown
   return type == Namespace::Type::kFile || type == Namespace::Type::kSymlink;
 }
 

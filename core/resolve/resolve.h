@@ -183,11 +183,13 @@ class Resolve {
   uint32_t absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
   std::string physical(const Thread& t, std::string base, std::string_view text, size_t floor = 0);
   uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
+  uint32_t behind_proc(const Thread& t, std::string_view text, bool follow, Description** open);
   const Thread* running(const Thread& t, int64_t id) const;
   static void moves(const Thread& t, uint32_t directory, bool gone);
   void works_in(Thread& t, uint32_t hint);
   void tells_link(feign_activity& getcwd, const Place& place);
   bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
+  bool no_directory(const Description& d);
   bool no_storage(feign_activity& a, uint32_t path);
   bool names_storage(feign_activity& a, uint32_t said);
   void renamed(uint32_t from, uint32_t to);
