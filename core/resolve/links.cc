@@ -149,6 +149,20 @@ uint32_t Namespace::link_above(uint32_t slot) {
   return slot_of(canonical(slots_[slot].path, false));
 }
 
+// A link, where an open by another name told that there is none: what led there is no link then, and
+// this is one. Where it is.
+uint32_t Namespace::own_link(uint32_t slot, uint32_t path) {
+  if (!slots_[slot].no_link) return slot;
+  const std::string text(strings_.text(path));
+  for (size_t at = text.find('/', 1); at != text.npos; at = text.find('/', at + 1)) {
+    const uint32_t above = slot_of(canonical(strings_.intern(text.substr(0, at)), false));
+    if (!files_[slots_[above].file].by_open) continue;
+    is_no_link(above);
+    return slot_of(canonical(path, false));
+  }
+  return slot;
+}
+
 // A link that leads to itself: the last name that nothing is known of, up from this one. False if
 // there is none, or if a circle is known already.
 bool Namespace::circle(uint32_t slot) {
@@ -210,16 +224,19 @@ feign_activity Namespace::readlink_for(const feign_activity& open) {
       told.rest.size() >= name.size())
     return a;
   const std::string link(name.substr(0, name.size() - told.rest.size())), target(told.target);
+  const std::string real = target + std::string(told.rest);
   a.path = strings_.intern(link);
   a.path2 = strings_.intern(clean_path(target));
   a.result = static_cast<int64_t>(target.size());
   a.marks = FEIGN_NOFOLLOW;
+  real_ = strings_.intern(clean_path(real));
   asked_by_ = is_at_or_below(strings_.text(open.path), link) ? 0 : open.path;
   return a;
 }
 
 Namespace::Touched Namespace::assume(const feign_activity& readlink) {
   const uint32_t by = std::exchange(asked_by_, 0);
+  const uint32_t real = std::exchange(real_, 0);
   std::set<uint32_t> names;
   names_below(slot_of(readlink.path), names);
   const Touched touched = apply(readlink, Effect::kReadlink);
@@ -229,6 +246,7 @@ Namespace::Touched Namespace::assume(const feign_activity& readlink) {
   link.assumed = link.by_open = opens_told_ = true;
   used_by_[file].merge(names);
   if (by != 0) told_by_[file] = by;
+  if (real != 0) has_no_links(real);
   return touched;
 }
 

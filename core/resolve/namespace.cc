@@ -387,7 +387,7 @@ Namespace::Touched Namespace::apply(const feign_activity& a, Effect effect) {
 Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
   Touched t;
   if (a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return t;
-  const uint32_t slot = slot_of(canonical(a.path, !(a.marks & FEIGN_NOFOLLOW)));
+  uint32_t slot = slot_of(canonical(a.path, !(a.marks & FEIGN_NOFOLLOW)));
   const auto second = [&] { return slot_of(canonical(a.path2, false)); };
   const bool ok = a.result >= 0;
   const bool two = (effect == Effect::kRename || effect == Effect::kLink) && a.path2 != 0;
@@ -621,6 +621,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
         return t;
       }
       if (!ok) return failed();
+      slot = own_link(slot, a.path);
       const bool met = slots_[slot].file != 0;
       t.file = present(slot, Type::kSymlink);
       if (!met) files_[t.file].type = Type::kSymlink;
@@ -641,8 +642,11 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (S_ISREG(a.mode)) type = Type::kFile;
       if (S_ISLNK(a.mode)) type = Type::kSymlink;
       if (S_ISFIFO(a.mode)) type = Type::kFifo;
-      const bool no_link = type != Type::kSymlink && (a.marks & FEIGN_NOFOLLOW) != 0;
-      const uint32_t itself = no_link ? link_above(slot) : slot;
+      const bool nofollow = (a.marks & FEIGN_NOFOLLOW) != 0;
+      const bool no_link = type != Type::kSymlink && nofollow;
+      const uint32_t itself = no_link    ? link_above(slot)
+                              : nofollow ? own_link(slot, a.path)
+                                         : slot;
       t.file = present(itself, type);
       if (no_link) slots_[itself].no_link = true;
       if (a.value_count != 0 && type == Type::kFile) return identified_at(itself, a.values[0]);

@@ -174,6 +174,7 @@ class Namespace {
   bool may_be_link(uint32_t slot) const;
   bool circle(uint32_t slot);
   uint32_t link_above(uint32_t slot);
+  uint32_t own_link(uint32_t slot, uint32_t path);
   void read_link(uint32_t slot, uint32_t target);
   void is_no_link(uint32_t slot);
   void is_its_own(uint32_t slot);
@@ -199,6 +200,7 @@ class Namespace {
   std::unordered_map<uint32_t, std::set<uint32_t>> used_by_;  // names by way of links of by_open
   std::unordered_map<uint32_t, uint32_t> told_by_;  // … told by such a name, and met by none else
   uint32_t asked_by_ = 0;                           // the name that readlink_for() was asked by
+  uint32_t real_ = 0;                               // where what was opened by it is
   std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, of no other root
 };
 
