@@ -472,7 +472,8 @@ def test_names_do_not_go_on_from_a_file_without_a_name():
         trace = os.path.join(tmp, "t.strace")
         with open(trace, "w", encoding="ascii") as f:
             f.write('mkdir("/d", 0755) = 0\nopenat(AT_FDCWD, "/d", O_RDWR|O_TMPFILE, 0600) = 3\n'
-                    'openat(AT_FDCWD, "/proc/self/fd/3/f", O_WRONLY|O_CREAT, 0600) = -1 ENOTDIR (Not a directory)\n')
+                    'openat(AT_FDCWD, "/proc/self/fd/3/f", O_WRONLY|O_CREAT, 0600) = -1 ENOTDIR (Not a directory)\n'
+                    'mkdir("/proc/self/fd/3/f", 0755) = -1 ENOTDIR (Not a directory)\n')
         r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
         assert r["mismatched"] == 0 and not os.path.exists(os.path.join(tmp, "root/d/f")), r["mismatches"]
 

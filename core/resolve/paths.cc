@@ -98,10 +98,10 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, bool follo
                               Description** open) {
   if (follow) return behind_proc(t, text, open);
   const std::string_view last = text.substr(std::min(text.rfind('/'), text.size()));
-  const uint32_t above = behind_proc(t, text.substr(0, text.size() - last.size()), nullptr);
-  return above == 0 ? 0
-                    : tables_.strings.intern(clean_path(
-                          std::string(tables_.strings.text(above)).append(last)));
+  Description* directory = nullptr;
+  const uint32_t above = behind_proc(t, text.substr(0, text.size() - last.size()), &directory);
+  if (above == 0 || (directory != nullptr && no_directory(*directory))) return 0;
+  return tables_.strings.intern(clean_path(std::string(tables_.strings.text(above)).append(last)));
 }
 
 // What the tracer says of the working directory counts where no call tells it, what the provider
