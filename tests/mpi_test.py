@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -986,6 +987,19 @@ def test_ranks_wait_for_each_other_where_the_trace_says_so():
                 assert any(w["rule"] == "recorded" and w["count"] > 0 for w in report["waits"])
         # A replayer that names no layer serves all.
         assert replayed(2, native, "--root", tmp, "--map", "cyclic", "--replayer", "null")["replayed"] != 0
+
+
+def test_who_waits_long_for_a_rank_sleeps_longer():
+    """Threads that wait for another rank from beginning to end took as many processors as there were."""
+    with Tmp() as tmp:
+        made = 'open("/f", 577, 0644) = 3\nclose(3) = 0\n'
+        for node, text in enumerate((f"COMPUTE(1.5)\n{made}SIGNAL(1)\n", f"WAIT(0)\n{made}")):
+            with open(os.path.join(tmp, f"t.{node}"), "w", encoding="utf-8") as f:
+                f.write(text)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw
+        report = replayed(2, os.path.join(tmp, "t"), "--root", tmp, "--pace", "think", "--compute", "sleep")
+        assert report["waits"][0]["longest_seconds"] > 1, report["waits"]
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw - before < 10000
 
 
 def test_depend_orders_ranks_of_a_trace_without_messages():

@@ -121,7 +121,9 @@ inline void Worker::tell_ranks(Stream& s, uint32_t stream, uint64_t upto) {
   s.to_tell = s.told < awaited.size() ? awaited[s.told].id : UINT64_MAX;
 }
 
-// The message may be there already, or come soon; later the processor is left to others.
+// The message may be there already, or come soon; later the processor is left to others, for longer
+// the longer it takes: threads that wait all the time for what another rank's end tells (a socket of
+// mpirun's) would be felt by those that work. Sleeping adds less than a sixtieth to a wait.
 void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                            const feign_activity& a) {
   Ranks& ranks = run_.team->ranks;
@@ -135,8 +137,9 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
     if (tries < 2000) {
       sched_yield();
     } else {
-      const timespec nap{0, 20'000};
-      nanosleep(&nap, nullptr);
+      const uint64_t nap = std::clamp<uint64_t>((run_.now() - from) / 64, 20'000, 1'000'000);
+      const timespec t{0, static_cast<long>(nap)};
+      nanosleep(&t, nullptr);
     }
   }
   busy_.waits.store(false, std::memory_order_relaxed);
