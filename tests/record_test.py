@@ -755,6 +755,36 @@ def test_system_calls_of_the_programs_own():
                 assert sum(" write(" in line for line in f) == recorded, flags
 
 
+WITHOUT_UNWINDING = r"""
+#include <fcntl.h>
+long writes(long fd, const void *b, long n);
+/* Wherever a part of it ends: between a number and its call, or within one of them. */
+__asm__(".text\n.skip 20 << 20, 0x90\n.skip OFF, 0x90\nwrites:\n.rept 1200\nmov $1, %eax\nsyscall\nxor %r8d, %r8d\ntest %rax, %rax\n.endr\nret\n.skip 20 << 20, 0x90\n");
+int main(void) { return writes(open("f", O_CREAT | O_RDWR, 0600), "abc", 3) != 3; }
+"""
+
+
+def test_large_programs_without_unwinding():
+    """Of a program of which nobody knows where functions begin, what is near a system call is taken apart, and not all of it."""
+    needs_capture()
+    with Tmp() as tmp:
+        source, trace, text, program = (os.path.join(tmp, n) for n in ("large.c", "t.feign", "t.txt", "large"))
+        for off in range(1, 14, 4):
+            with open(source, "w", encoding="ascii") as f:
+                f.write(WITHOUT_UNWINDING.replace("OFF", str(off)))
+            subprocess.run(["cc", "-O1", "-fno-asynchronous-unwind-tables", "-Wl,--build-id", "-o", program, source], check=True)
+            with open(trace + ".time", "w", encoding="ascii") as f:
+                subprocess.run([sys.executable, "-c", "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); "
+                                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)",
+                                FEIGN, "record", "-o", trace, "--", program], cwd=tmp, stdout=f, check=True)
+            assert feign("convert", "-q", trace, text).status == 0
+            with open(text, encoding="utf-8") as f:
+                assert sum(" write(" in line for line in f) == 1200, off
+        with open(trace + ".time", encoding="ascii") as f:
+            most = int(f.read())
+        assert most < 500_000 or sanitized(), f"{most} KiB"
+
+
 SECOND = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

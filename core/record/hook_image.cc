@@ -71,6 +71,11 @@ constexpr size_t kJump = 5;
 // What is moved, and what may not be jumped to, lies within: a jump and an instruction around it.
 constexpr uint64_t kAround = 32;
 constexpr uint64_t kShortJump = 128 + 2;
+// More than any function has; in how large parts such code is decoded, and how far before each it
+// begins: by then instructions are told apart, wherever one begins.
+constexpr uint64_t kLongest = uint64_t{1} << 20, kPart = 4096, kLead = 1024;
+// A call's number is loaded that many instructions before it, or less.
+constexpr uint64_t kLoaded = 8, kLongestInstruction = 15;
 
 // A file that is read.
 class MappedFile {
@@ -144,7 +149,8 @@ class Image {
   }
   Result<void> find_text();
   bool of_signal(uint64_t entry) const;
-  void find_pieces(uint64_t table_address, uint64_t table_offset);
+  std::vector<uint64_t> functions(uint64_t table_address, uint64_t table_offset) const;
+  void add_piece(uint64_t begin, uint64_t end);
   void find_sites();
   void find_jumps();
   void decode(size_t piece);
@@ -181,9 +187,14 @@ class Image {
   std::vector<uint8_t> id_;
   uint64_t text_address_ = 0, text_offset_ = 0, text_size_ = 0;
   uint64_t distance_ = kDistance;
-  // Code, addresses from and to, in pieces that are decoded each for itself: what has entries of
-  // its own in the unwinder's table, else sections.
-  std::vector<std::pair<uint64_t, uint64_t> > pieces_;
+  // Code in pieces that are decoded each for itself: what has entries of its own in the unwinder's
+  // table, else parts of sections.
+  struct Piece {
+    uint64_t begin, end;
+    uint64_t from;   // where decoding it begins
+    uint64_t reach;  // the end of what it is a part of: its last instruction may go on there
+  };
+  std::vector<Piece> pieces_;
   std::set<size_t> decoded_;  // of these
   std::vector<Instruction> all_;
   std::vector<size_t> sites_;  // system calls among these
@@ -201,6 +212,7 @@ Result<void> Image::find_text() {
   const auto* h = at<Elf64_Phdr>(e->e_phoff, e->e_phnum);
   if (h == nullptr) return bad("its program headers are not in it");
   uint64_t size = 0, table_address = 0, table_offset = 0;
+  std::vector<std::pair<uint64_t, uint64_t> > code;  // from and to
   for (int i = 0; i < e->e_phnum; ++i) {
     if (h[i].p_type == PT_LOAD && (h[i].p_flags & PF_X) != 0) {
       if (size != 0) return bad("has more than one piece of text");
@@ -210,7 +222,7 @@ Result<void> Image::find_text() {
           (h[i].p_offset - h[i].p_vaddr) % kPage != 0)
         return bad("its text is not in it");
       size = ((h[i].p_vaddr + h[i].p_filesz + kPage - 1) & ~(kPage - 1)) - text_address_;
-      pieces_ = {{h[i].p_vaddr, h[i].p_vaddr + h[i].p_filesz}};
+      code = {{h[i].p_vaddr, h[i].p_vaddr + h[i].p_filesz}};
     }
     if (h[i].p_type == PT_GNU_EH_FRAME) table_address = h[i].p_vaddr, table_offset = h[i].p_offset;
     if (h[i].p_type != PT_NOTE) continue;
@@ -232,17 +244,37 @@ Result<void> Image::find_text() {
   if (e->e_type == ET_EXEC && text_address_ < kDistance) distance_ = -kAbove;
   // Sections leave out what is no code.
   if (const auto* s = at<Elf64_Shdr>(e->e_shoff, e->e_shnum); s != nullptr && e->e_shnum != 0) {
-    const auto [begin, end] = pieces_.front();
+    const auto [begin, end] = code.front();
     std::vector<std::pair<uint64_t, uint64_t> > sections;
     for (int i = 0; i < e->e_shnum; ++i)
       if ((s[i].sh_flags & SHF_EXECINSTR) != 0 && s[i].sh_addr >= begin && s[i].sh_addr < end &&
           s[i].sh_size <= end - s[i].sh_addr)
         sections.emplace_back(s[i].sh_addr, s[i].sh_addr + s[i].sh_size);
-    if (!sections.empty()) pieces_ = sections;
+    if (!sections.empty()) code = sections;
   }
-  std::sort(pieces_.begin(), pieces_.end());
-  find_pieces(table_address, table_offset);
+  std::sort(code.begin(), code.end());
+  const std::vector<uint64_t> begins = functions(table_address, table_offset);
+  auto next = begins.begin();
+  for (auto [begin, end] : code) {
+    for (; next != begins.end() && *next < end; ++next) {
+      if (*next <= begin) continue;
+      add_piece(begin, *next);
+      begin = *next;
+    }
+    if (begin < end) add_piece(begin, end);
+  }
   return {};
+}
+
+// Whole if it is a function; else programs without unwinding (Chromium) or with a compiler of their
+// own (GHC) were decoded from end to end for the one place that has the two bytes.
+void Image::add_piece(uint64_t begin, uint64_t end) {
+  if (end - begin <= kLongest) {
+    pieces_.push_back({begin, end, begin, end});
+    return;
+  }
+  for (uint64_t b = begin; b < end; b += kPart)
+    pieces_.push_back({b, std::min(b + kPart, end), b - std::min(b - begin, kLead), end});
 }
 
 // Whether an entry is of what signal handlers return to: it begins a byte before its first
@@ -255,9 +287,9 @@ bool Image::of_signal(uint64_t entry) const {
   return kind != nullptr && memchr(kind, 'S', strnlen(kind, kMost)) != nullptr;
 }
 
-// Sections, parted where functions begin: an instruction begins there, too. The table is what
-// unwinders look a function up in (the Linux Standard Base, .eh_frame_hdr).
-void Image::find_pieces(uint64_t table_address, uint64_t table_offset) {
+// Where functions begin: an instruction begins there, too. The table is what unwinders look a
+// function up in (the Linux Standard Base, .eh_frame_hdr).
+std::vector<uint64_t> Image::functions(uint64_t table_address, uint64_t table_offset) const {
   struct Head {
     uint8_t version, frame, count, table;
     int32_t frame_at;
@@ -270,44 +302,38 @@ void Image::find_pieces(uint64_t table_address, uint64_t table_offset) {
   const auto* head = at<Head>(table_offset);
   if (table_address == 0 || head == nullptr || head->version != 1 || head->frame != kFromHere4 ||
       head->count != kUnsigned4 || head->table != kFromTable4)
-    return;
+    return {};
   const auto* entries = at<Entry>(table_offset + sizeof *head, head->entries);
-  if (entries == nullptr) return;
+  if (entries == nullptr) return {};
   std::vector<uint64_t> begins;
   begins.reserve(head->entries);
   for (const Entry& entry : std::span(entries, head->entries))
     if (!of_signal(table_offset + static_cast<uint64_t>(int64_t{entry.described})))
       begins.push_back(table_address + static_cast<uint64_t>(int64_t{entry.begin}));
   if (!std::is_sorted(begins.begin(), begins.end())) std::sort(begins.begin(), begins.end());
-  std::vector<std::pair<uint64_t, uint64_t> > pieces;
-  auto next = begins.begin();
-  for (auto [begin, end] : pieces_) {
-    for (; next != begins.end() && *next < end; ++next) {
-      if (*next <= begin) continue;
-      pieces.emplace_back(begin, *next);
-      begin = *next;
-    }
-    if (begin < end) pieces.emplace_back(begin, end);
-  }
-  pieces_ = std::move(pieces);
+  return begins;
 }
 
 void Image::decode(size_t piece) {
   if (!decoded_.insert(piece).second) return;
-  const auto [begin, end] = pieces_[piece];
+  const auto [begin, end, from, reach] = pieces_[piece];
   ZydisDecoder decoder;
   ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-  for (uint64_t a = begin; a < end;) {
+  for (uint64_t a = from; a < end;) {
     const uint8_t* p = code(a);
     ZydisDecodedInstruction d;
     ZydisDecoderContext context;
     Instruction i;
     i.address = a;
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, p, end - a, &d))) {
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, p, reach - a, &d))) {
       i.length = 1;
       i.kind = Instruction::kPinned;
-      all_.push_back(i);
+      if (a >= begin) all_.push_back(i);
       ++a;
+      continue;
+    }
+    if (a < begin) {
+      a += d.length;
       continue;
     }
     i.length = d.length;
@@ -358,22 +384,39 @@ void Image::sort() {
   for (size_t i = 0; i < all_.size(); ++i) {
     if (all_[i].kind != Instruction::kSystemCall) continue;
     bool loaded = false;
-    for (size_t k = i; by_number_ && !loaded && k-- > 0 && i - k < 8 && joined(k);)
+    for (size_t k = i; by_number_ && !loaded && k-- > 0 && i - k < kLoaded && joined(k);)
       loaded = all_[k].number >= 0 && all_[k].number < kNumbers;
     if (loaded || !by_number_) sites_.push_back(i);
   }
 }
 
-// The two bytes are elsewhere, too: decoded is what has them.
+// The second byte of the first system call, or what looks like one; null if there is none.
+const uint8_t* call_in(const uint8_t* p, const uint8_t* end) {
+  while (p + 1 < end && (p = static_cast<const uint8_t*>(
+                             memchr(p + 1, 0x05, static_cast<size_t>(end - p - 1)))) != nullptr)
+    if (p[-1] == 0x0f) return p;
+  return nullptr;
+}
+
+// The two bytes are elsewhere, too: decoded is what has them, and kept what has the instruction.
 void Image::find_sites() {
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    const uint8_t *p = code(pieces_[i].first), *const end = code(pieces_[i].second);
-    while (p + 1 < end && (p = static_cast<const uint8_t*>(
-                               memchr(p + 1, 0x05, static_cast<size_t>(end - p - 1)))) != nullptr)
-      if (p[-1] == 0x0f) {
-        decode(i);
-        break;
-      }
+    const Piece& piece = pieces_[i];
+    const uint8_t* const begin = code(piece.begin);
+    const uint8_t* const call = call_in(begin, code(std::min(piece.end + 1, piece.reach)));
+    if (call == nullptr) continue;
+    const size_t known = all_.size(), targets = targets_.size();
+    decode(i);
+    if (std::none_of(all_.begin() + static_cast<ptrdiff_t>(known), all_.end(), [](const auto& one) {
+          return one.kind == Instruction::kSystemCall;
+        })) {
+      all_.resize(known);
+      targets_.resize(targets);
+      decoded_.erase(i);
+    } else if (piece.from < piece.begin &&
+               static_cast<size_t>(call - begin) < kLoaded * kLongestInstruction) {
+      decode(i - 1);  // which may load the number
+    }
   }
   sort();
 }
@@ -392,11 +435,11 @@ void Image::find_jumps() {
   }
   auto near = close.begin();
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    const auto [begin, end] = pieces_[i];
+    const auto [begin, end, from, reach] = pieces_[i];
     while (near != close.end() && near->second <= begin) ++near;
     bool jumps = near != close.end() && near->first < end;
     const uint8_t* const bytes = code(begin);
-    for (uint64_t o = 0; !jumps && o + 4 < end - begin; ++o) {
+    for (uint64_t o = 0; !jumps && o < end - begin && o + 4 < reach - begin; ++o) {
       int32_t distance;
       memcpy(&distance, bytes + o + 1, 4);
       const uint64_t to = begin + o + 5 + static_cast<uint64_t>(int64_t{distance}) - text_address_;
