@@ -313,12 +313,12 @@ int faccessat2(int dirfd, const char *pathname, int mode, int flags);
 
 //@ op 38 readlink kind=stat effect=readlink result=bytes nofollow
 //@ args path readback2 length
-//@ replay c.readlink(a, fd)
+//@ replay c.readlink(a)
 ssize_t readlink(const char *pathname, char *buf, size_t bufsiz);
 
 //@ op 39 readlinkat kind=stat effect=readlink result=bytes nofollow
 //@ args dir path readback2 length
-//@ replay c.readlink(a, fd)
+//@ replay c.readlink(a)
 ssize_t readlinkat(int dirfd, const char *pathname, char *buf, size_t bufsiz);
 
 // ---- names --------------------------------------------------------------------------------------

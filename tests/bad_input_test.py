@@ -362,7 +362,7 @@ def test_plugins_that_break_the_rules():
 
 def test_roots():
     refuses("replay", SHIPPED, text="want --root DIR")
-    refuses("replay", SHIPPED, "--root", "/no/such/root", text="root /no/such/root: No such file or directory: want a directory that is there")
+    refuses("replay", SHIPPED, "--root", "/no/such/root", text="root /no/such/root: No such file or directory: want a directory to replay below")
     with Tmp() as tmp:
         refuses("replay", SHIPPED, "--root", put(tmp, "file", ""), text="Not a directory")
         ro = os.path.join(tmp, "ro")

@@ -718,6 +718,12 @@ def test_extended_attributes_are_there():
         for _ in range(2):
             report = root()
             assert report["mismatched"] == 0, report["mismatches"]
+        # In a root that was not empty, what is there stays.
+        theirs = os.path.join(tmp, "theirs")
+        os.makedirs(os.path.join(theirs, "d"))
+        os.setxattr(os.path.join(theirs, "d"), "user.one", b"theirs")
+        feign("replay", root.trace, "--root", theirs, "--json")
+        assert os.getxattr(os.path.join(theirs, "d"), "user.one") == b"theirs"
 
 
 def test_fifos_and_modes_that_were_refused():

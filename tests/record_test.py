@@ -1442,6 +1442,13 @@ def test_duplicates_end_with_their_process():
         done = subprocess.run(["sh", "-c", f"ulimit -n 200; exec {FEIGN} replay {trace} --root {root} --require 1"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True)
         assert done.returncode == 0, done.stderr
+        # Of processes that share their descriptors, any may close what another one has duplicated.
+        with open(trace := os.path.join(tmp, "t.strace"), "w", encoding="ascii") as f:
+            f.write('10 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3\n10 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|SIGCHLD) = 11\n'
+                    + 400 * "10 dup(3) = 4\n11 close(4) = 0\n")
+        done = subprocess.run(["sh", "-c", f"ulimit -n 200; exec {FEIGN} replay {trace} --root {root} --require 1"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 FAILS_TO_CLOSE = r"""

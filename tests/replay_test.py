@@ -467,6 +467,11 @@ def test_names_go_on_from_names_below_proc():
                      'link("/proc/self/cwd/h", "/proc/self/fd/3/i") = 0', 'unlink("/d/h") = 0', 'unlink("/d/i") = 0', 'rmdir("/d/g") = 0', 'rmdir("/d") = 0'))
 
 
+def test_names_go_on_from_a_directory_that_no_flag_told():
+    all_as_recorded(('openat(AT_FDCWD, "/d", O_RDONLY) = 3', 'openat(AT_FDCWD, "/proc/self/fd/3/f", O_RDONLY) = 4', 'read(4, "x"..., 10) = 10',
+                     'mkdir("/proc/self/fd/3/e", 0755) = 0', 'unlink("/d/f") = 0', 'rmdir("/d/e") = 0', 'rmdir("/d") = 0'))
+
+
 def test_names_do_not_go_on_from_a_file_without_a_name():
     with Tmp() as tmp:
         trace = os.path.join(tmp, "t.strace")

@@ -124,7 +124,7 @@ Result<int> open_root(const std::string& root) {
   const int fd = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
     return Error(FEIGN_ERR_ARGUMENT,
-                 errno_error("root " + root, errno).text() + ": want a directory that is there");
+                 errno_error("root " + root, errno).text() + ": want a directory to replay below");
   if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0) {
     const int e = errno;
     close(fd);

@@ -344,7 +344,8 @@ Result<void> Maker::content(int fd, const Needed& n) {
 
 // Gives a directory that is there the attributes that it had, and no others if a replay set some.
 void Maker::directory(int parent, const char* name, const Needed& n, bool fresh) const {
-  const bool stale = !fresh && (n.changed || !known_) && ours_;
+  if (!fresh && !ours_) return;
+  const bool stale = !fresh && (n.changed || !known_);
   if (!stale && n.attributes.empty()) return;
   const Fd made(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made.ok()) return;  // one that may not be read

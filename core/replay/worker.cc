@@ -123,7 +123,7 @@ inline void Worker::tell_ranks(Stream& s, uint32_t stream, uint64_t upto) {
 
 // The message may be there already, or come soon; later the processor is left to others, for longer
 // the longer it takes: threads that wait all the time for what another rank's end tells (a socket of
-// mpirun's) would be felt by those that work. Sleeping adds less than a sixtieth to a wait.
+// mpirun's) would be felt by those that work. Sleeping adds about a sixtieth to a long wait.
 void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                            const feign_activity& a) {
   Ranks& ranks = run_.team->ranks;
@@ -132,7 +132,7 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
   busy_.waits.store(true, std::memory_order_relaxed);
   for (uint32_t tries = 0; !ranks.has_passed(stream, id); ++tries) {
     if (run_.stopping.load(std::memory_order_relaxed)) break;
-    if (tries % 64 == 63) ranks.carry_on();
+    if (tries % 64 == 63 || tries >= 2000) ranks.carry_on();
     if (tries < 1000) continue;
     if (tries < 2000) {
       sched_yield();

@@ -69,7 +69,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
   const auto descriptor = [&] {
     const auto at = of->table->map.find(number());
     if (at == of->table->map.end()) return;
-    if (!rest.empty() && no_directory(*at->second.description)) return;
+    if (!rest.empty() && has_no_name(*at->second.description)) return;
     base = named(at->second.description->path, at->second.description->gone);
     if (rest.empty() && open != nullptr) *open = at->second.description;
   };
@@ -100,7 +100,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, bool follo
   const std::string_view last = text.substr(std::min(text.rfind('/'), text.size()));
   Description* directory = nullptr;
   const uint32_t above = behind_proc(t, text.substr(0, text.size() - last.size()), &directory);
-  if (above == 0 || (directory != nullptr && no_directory(*directory))) return 0;
+  if (above == 0 || (directory != nullptr && has_no_name(*directory))) return 0;
   return tables_.strings.intern(clean_path(std::string(tables_.strings.text(above)).append(last)));
 }
 
@@ -202,13 +202,16 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
 // Whether a directory descriptor is none: paths from it are refused, whatever they are.
 bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
   const Description* const d = find(t, handle, hint);
-  return d != nullptr && no_directory(*d);
+  if (d == nullptr) return false;
+  if (d->marks & FEIGN_NOT_A_FILE) return true;
+  const Namespace::Type type = names_.file(d->file).type;  // of none: unknown
+  return type == Namespace::Type::kFile || type == Namespace::Type::kSymlink;
 }
 
-bool Resolve::no_directory(const Description& d) {
-  if (d.marks & FEIGN_NOT_A_FILE) return true;
-  const Namespace::Type type = names_.file(d.file).type;  // of none: unknown
-  return type == Namespace::Type::kFile || type == Namespace::Type::kSymlink;
+// Whether what is open is no file, or one that its path does not lead to (O_TMPFILE).
+bool Resolve::has_no_name(const Description& d) {
+  return (d.marks & FEIGN_NOT_A_FILE) ||
+         (!d.gone && d.file != 0 && names_.at(names_.canonical(d.path, true)) != d.file);
 }
 
 // Devices, and what the kernel makes up: not storage. (Disks are.)

@@ -189,7 +189,7 @@ class Resolve {
   void works_in(Thread& t, uint32_t hint);
   void tells_link(feign_activity& getcwd, const Place& place);
   bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
-  bool no_directory(const Description& d);
+  bool has_no_name(const Description& d);
   bool no_storage(feign_activity& a, uint32_t path);
   bool names_storage(feign_activity& a, uint32_t said);
   void renamed(uint32_t from, uint32_t to);

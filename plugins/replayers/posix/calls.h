@@ -478,12 +478,11 @@ struct Context {
                      [&](int at) { return syscall(SYS_faccessat2, at, "", mode, AT_EMPTY_PATH); });
   }
 
-  int64_t readlink(const feign_activity& a, int fd) {
-    char link[PATH_MAX];
-    if (a.handle != 0) return fd < 0 ? -EBADF : checked(::readlinkat(fd, "", link, sizeof link));
+  int64_t readlink(const feign_activity& a) {
     const Where w = where(a.path);
     if (w.dir < 0) return w.dir;
     if (w.name == nullptr) return -EINVAL;
+    char link[PATH_MAX];
     return checked(::readlinkat(w.dir, w.name, link, std::min<size_t>(a.length, sizeof link)));
   }
 

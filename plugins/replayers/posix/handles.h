@@ -15,6 +15,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 namespace feign {
 
@@ -197,11 +198,13 @@ class Descriptors {
     further_.emplace(handle, Further{fd, process});
     further_count_.store(further_.size(), std::memory_order_release);
   }
-  // One that dup made in that process, if there is one; else -1.
+  // One that dup made, in that process if there is one of it (a table of descriptors may be shared);
+  // else -1.
   int take_further(uint32_t handle, int64_t process) {
     if (further_count_.load(std::memory_order_acquire) == 0) return -1;
     const std::lock_guard lock(mutex_);
-    const auto at = further_of(handle, process);
+    auto at = further_of(handle, process);
+    if (at == further_.end()) at = further_.find(handle);
     if (at == further_.end()) return -1;
     const int fd = at->second.fd;
     further_.erase(at);
@@ -211,20 +214,30 @@ class Descriptors {
   // All that dup made of it.
   void close_further(uint32_t handle) {
     if (further_count_.load(std::memory_order_acquire) == 0) return;
-    const std::lock_guard lock(mutex_);
-    const auto [from, to] = further_.equal_range(handle);
-    for (auto at = from; at != to; ++at) ::close(at->second.fd);
-    further_.erase(from, to);
-    further_count_.store(further_.size(), std::memory_order_release);
+    std::vector<int> fds;  // to close them may take its time
+    {
+      const std::lock_guard lock(mutex_);
+      const auto [from, to] = further_.equal_range(handle);
+      for (auto at = from; at != to; ++at) fds.push_back(at->second.fd);
+      further_.erase(from, to);
+      further_count_.store(further_.size(), std::memory_order_release);
+    }
+    for (const int fd : fds) ::close(fd);
   }
   // All that dup made in that process.
   void ends(int64_t process) {
     if (further_count_.load(std::memory_order_acquire) == 0) return;
-    const std::lock_guard lock(mutex_);
-    std::erase_if(further_, [process](const auto& further) {
-      return further.second.process == process && ::close(further.second.fd) == 0;
-    });
-    further_count_.store(further_.size(), std::memory_order_release);
+    std::vector<int> fds;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(further_, [&](const auto& further) {
+        const bool its = further.second.process == process;
+        if (its) fds.push_back(further.second.fd);
+        return its;
+      });
+      further_count_.store(further_.size(), std::memory_order_release);
+    }
+    for (const int fd : fds) ::close(fd);
   }
 
   // The stream on a handle's descriptor, made when it is first asked for; null, with errno set, if
