@@ -1635,7 +1635,7 @@ def test_files_of_a_mount_that_only_has_a_descriptor():
         assert r.status == 0, (r.status, r.err)
         os.mkdir(root)
         why = {s["op"]: s["why"] for s in feign("replay", trace, "--root", root, "--json").json()["skips"]}
-        assert "from a directory that nothing tells" in why["write"] and why["openat"] == why["write"], why
+        assert "opened from a directory that nothing tells" in why["openat"], why
 
 
 def test_mounts_are_counted():

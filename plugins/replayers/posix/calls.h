@@ -82,9 +82,6 @@ struct Replayer {
   std::mutex open_mutex;             // opening what was open before the trace
   std::set<uint32_t> unplaced;       // … whose offset nobody moved or asked for yet: handles
   std::atomic<uint32_t> made_up{0};  // names
-  std::mutex nowhere_mutex;
-  std::set<uint32_t> from_nowhere;  // opened by no path that is known: handles
-  std::atomic<bool> any_from_nowhere{false};
   std::mutex listings_mutex;
   std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
   Names names;
@@ -97,16 +94,6 @@ struct Replayer {
     std::atomic<bool> incomplete{false};  // what others were to submit did not come
   };
   std::map<std::pair<int64_t, uint64_t>, Aio> aio;  // by process and recorded context
-
-  // Whether a call without a path is on a file that was opened so, or opens one.
-  bool is_from_nowhere(const feign_activity& a, Effect effect) {
-    const bool opens = effect == Effect::kOpen && a.result >= 0;
-    if (!opens && !any_from_nowhere.load(std::memory_order_acquire)) return false;
-    const std::lock_guard lock(nowhere_mutex);
-    if (opens) from_nowhere.insert(a.handle);
-    any_from_nowhere.store(true, std::memory_order_release);
-    return from_nowhere.contains(a.handle);
-  }
 
   ~Replayer() {
     for (const auto& [key, one] : aio) syscall(SYS_io_destroy, one.context);

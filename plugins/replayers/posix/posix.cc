@@ -344,14 +344,14 @@ bool lost_bytes(const Context& c, const feign_activity& a, const Doing& doing) {
 }
 
 // Why a call is not made that has to do with no file below the root.
-const char* why_not(Replayer& r, const feign_activity& a, const Doing& doing) {
+const char* why_not(const feign_activity& a, const Doing& doing) {
   if (!(a.marks & FEIGN_NOT_A_FILE))
     return "on a file that was open before the trace began, which the trace does not name";
   if (a.marks & FEIGN_NO_STORAGE) return "on /dev, /proc or /sys: no storage";
   if (a.path == 0 && a.handle == 0 && a.handle2 == 0 && a.value_count == 0)
     return "no path was recorded, or its form alone made the call fail";
-  if (a.path == 0 && a.handle != 0 && r.is_from_nowhere(a, doing.effect))
-    return "on a file opened from a directory that nothing tells (open_tree, fsmount …)";
+  if (a.path == 0 && a.handle != 0 && doing.effect == Effect::kOpen)
+    return "opened from a directory that nothing tells (open_tree, fsmount …)";
   return "on a pipe, socket, terminal or the like";
 }
 
@@ -373,7 +373,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   if (a->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
     const bool process = doing.kind == FEIGN_KIND_PROCESS;
     if (!process && ((a->marks & FEIGN_NOT_A_FILE) || a->path == 0)) {
-      c.skip(why_not(r, *a, doing));
+      c.skip(why_not(*a, doing));
       return FEIGN_OK;
     }
     if (!process && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
