@@ -71,6 +71,29 @@ def test_a_trace_takes_the_place_of_traces_only():
             assert r.status == 2 and r.out == "" and "-o " + data in r.err and f.read() == b"precious\n", r.err
 
 
+def test_what_is_read_is_not_written_over():
+    """By whatever name; nor is one file written twice. A device may be."""
+    with Tmp() as tmp:
+        trace, out = put(tmp, "t.strace", GOOD), os.path.join(tmp, "out.txt")
+        os.symlink(trace, link := os.path.join(tmp, "link.txt"))
+        os.mkdir(root := os.path.join(tmp, "root"))
+        lab = put(tmp, "l.yaml", f"trace: {trace}\nroot: {root}\nvariants: {{a: }}\nrepeats: 1\n")
+        pipeline = put(tmp, "p.yaml", f"plugins: [{{strace: {{file: {trace}}}}}, posix]\n")
+        read = [trace, lab, pipeline]
+        before = [open(name, encoding="utf-8").read() for name in read]
+        replay = ["replay", trace, "--root", root]
+        for wrong, *args in ([link, *replay, "--output", link], [link, *replay, "--waits", link], [trace, *replay, "--activities", trace],
+                             [link, *replay, "--html", link], [link, "info", trace, "-o", link], [link, "convert", trace, link],
+                             [link, "-p", f"strace,file={trace}", "-p", f"text,file={link}"], [pipeline, "run", pipeline, "-o", pipeline],
+                             [trace, "run", pipeline, "-o", trace], [trace, "lab", lab, "-o", trace], [lab, "lab", lab, "--html", lab]):
+            r = feign(*args)
+            assert r.status == 2 and f"{wrong}: is read here" in r.err, (args, r.status, r.err)
+        assert [open(name, encoding="utf-8").read() for name in read] == before
+        r = feign(*replay, "--waits", os.path.relpath(out), "--html", os.path.join(root, "..", "out.txt"))
+        assert r.status == 2 and "--html" in r.err and not os.path.exists(out), r.err
+        assert feign(*replay, "--waits", "/dev/null", "-o", "/dev/null").status == 0
+
+
 def test_too_few_descriptors_are_said():
     with Tmp() as tmp:
         r = subprocess.run(["prlimit", "--nofile=10:10", FEIGN, "replay", os.path.join(TOP, "examples", "git-clone.strace.gz"), "--root", tmp],

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -88,5 +89,14 @@ inline Result<void> put_text(const std::string& text, const std::string& output)
   if (!good || !file.finish()) return errno_error("write " + output, errno);
   return {};
 }
+
+// What is to be written: the option that says so, and the file that it names.
+struct Written {
+  std::string by, file;
+};
+
+// An error if one of these files is one of those that are read, or two are one. Before anything is
+// done: at the end it would be too late for the trace.
+Result<void> apart(const std::vector<std::string>& read, const std::vector<Written>& written);
 
 }  // namespace feign

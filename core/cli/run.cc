@@ -470,6 +470,13 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
   std::vector<std::string> files;
   for (const auto& [key, value] : line->providers.front().spec.options)
     if (key == "file") files.push_back(value);
+  std::vector<Written> written = options.outputs;
+  written.push_back({"--waits", options.replay.waits});
+  written.push_back({"--activities", options.replay.activities});
+  for (const Chosen& c : line->writers)
+    for (const auto& [key, value] : c.spec.options)
+      if (key == "file") written.push_back({c.component.table->name, value});
+  if (auto ok = apart(files, written); !ok) return std::move(ok.error());
   constexpr size_t kNamed = 4;  // a trace may have a file a process
   if (files.empty())
     report.trace = line->providers.front().component.table->name;

@@ -11,6 +11,7 @@
 
 #include "base/content.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "plugin/plugin.h"
 #include "prepare/caches.h"
 #include "report/report.h"
@@ -72,7 +73,8 @@ struct PipelineOptions {
   std::vector<PluginSpec>
       plugins;  // in order: one provider, modifiers, then a replayer and/or writers
   ReplayOptions replay;
-  uint64_t explain = 0;  // say what modifiers made of so many activities; 0: do not
+  uint64_t explain = 0;          // say what modifiers made of so many activities; 0: do not
+  std::vector<Written> outputs;  // what the caller writes when it is done: not over a trace
 };
 
 struct RunResult {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "check/check.h"
 #include "cli/command.h"
 #include "cli/common.h"
@@ -35,6 +36,10 @@ class InfoCommand : public Command {
     Plugins plugins;
     auto list = reading(c_, plugins);
     if (!list) return failed(list.error());
+    std::vector<std::string> read;
+    for (const auto& [key, value] : list->front().options)
+      if (key == "file") read.push_back(value);
+    if (auto ok = apart(read, {{"--output", c_.output}}); !ok) return failed(ok.error());
     Tables tables;
     Result<TraceInfo> info = [&] {
       ProgressLine line(c_.quiet);
