@@ -14,109 +14,47 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
-#include <set>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/output.h"
 #include "cli/line.h"
+#include "cli/plan.h"
 #include "plugin/options.h"
 #include "prepare/prepare.h"
 #include "replay/ranks.h"
 #include "replay/replay.h"
 #include "report/format.h"
 #include "trace/native.h"
-#include "window/pipeline.h"
 
 namespace feign {
 
 std::atomic<int> g_stop_signal{0};
 
-namespace {
-
-class File {
- public:
-  explicit File(int fd = -1) : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() { reset(-1); }
-  void reset(int fd) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = fd;
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
-// A file for the plan: without a name, or, where `keep` asks for one, with.
-Result<int> scratch_file(std::string* keep = nullptr) {
-  const char* set = getenv("TMPDIR");
-  const std::string dir = set != nullptr && *set != '\0' ? set : "/tmp";
-  int fd = keep != nullptr ? -1 : open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) return fd;
-  std::string name = dir + "/feign-plan-XXXXXX";
-  fd = mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) return errno_error("make the plan in " + dir, errno);
-  if (keep != nullptr)
-    *keep = name;
-  else
-    unlink(name.c_str());
-  return fd;
+bool parse_compute(const std::string& text, std::optional<Compute>& compute) {
+  const auto* at = std::find(std::begin(kComputes), std::end(kComputes), text);
+  if (at == std::end(kComputes)) return false;
+  compute = static_cast<Compute>(at - kComputes);
+  return true;
 }
 
-// Whether a trace in the native format can be replayed as it is.
-bool is_plan_already(const Line& line) {
-  if (!line.modifiers.empty() || !line.writers.empty() || line.replayers.empty()) return false;
-  const Chosen& provider = line.providers.front();
-  if (provider.component.short_form || std::string_view(provider.component.table->name) != "feign")
-    return false;
-  return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
-}
-
-// Whether ranks of a trace send to each other.
-bool has_messages(const NativeTotals& totals, const Tables& tables) {
-  for (uint32_t op = 0; op < totals.by_op.size(); ++op)
-    if (totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi") return true;
+bool parse_order(const std::string& text, Order& order) {
+  static constexpr std::pair<std::string_view, Order> kOrders[] = {
+      {"trace", Order::kTrace}, {"stream", Order::kStream}, {"depend", Order::kDepend}};
+  for (const auto& [name, value] : kOrders)
+    if (name == text) {
+      order = value;
+      return true;
+    }
   return false;
 }
 
-// How ranks that replay a trace are kept in order, if nobody says: "kept" by itself, in a plan that
-// has dependencies (modifier depend was there before), or where each rank is one stream and sends
-// messages; "apart", by messages, and dependencies within ranks; else by all dependencies.
-// `messages_alone`: but for them there is nothing between ranks.
-std::string order_of_ranks(const Line& line, bool messages_alone) {
-  const Chosen& provider = line.providers.front();
-  const std::string_view name = provider.component.table->name;
-  const auto& given = provider.spec.options;
-  const auto file = std::find_if(given.begin(), given.end(),
-                                 [](const auto& option) { return option.first == "file"; });
-  if (name != "feign" || file == given.end())
-    return name == "strace" || name == "tracetext" ? "" : "apart";  // those have no MPI
-  Tables tables;
-  const int fd = open(file->second.c_str(), O_RDONLY | O_CLOEXEC);
-  auto trace = fd >= 0 ? NativeReader::open(fd, file->second, tables) : Error(FEIGN_ERR_IO, "");
-  if (!trace) return "kept";  // whoever reads it next says why
-  const NativeTotals& totals = (*trace)->totals();
-  const bool messages = has_messages(totals, tables);
-  bool alone = true;
-  std::set<int32_t> ranks;
-  for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
-    if (totals.by_stream[s] != 0) alone &= ranks.insert(tables.streams.info(s).rank).second;
-  if (is_plan_already(line)) {
-    if (messages && alone && messages_alone) return "kept";
-    NativeReader::Cursor cursor(*trace, {});
-    Record r{};
-    uint64_t number = 0;
-    while (true) {
-      auto more = cursor.next(r, number);
-      if (!more || (*more && !r.depends.empty())) return "kept";
-      if (!*more) break;
-    }
-  }
-  return messages ? "apart" : "";
-}
+namespace {
 
 Result<int> open_root(const std::string& root) {
   if (root.empty())
@@ -131,88 +69,6 @@ Result<int> open_root(const std::string& root) {
     return Error(FEIGN_ERR_ARGUMENT, errno_error("root " + root + ": not writable", e).text());
   }
   return fd;
-}
-
-// What activities say where they are from. The raw folder of a recording goes: the trace stays.
-std::string source_of(const std::string& provider, std::string file) {
-  if (provider == "capture")
-    for (const std::string_view end : {"/records", ".raw"})
-      if (file.ends_with(end)) file.resize(file.size() - end.size());
-  return file;
-}
-
-// The left half: provider, modifiers, then into the plan and the writers.
-Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions, uint64_t explain,
-                            RunResult& result, Tables& tables, const Progress& progress) {
-  auto left = make_left(line, tables, extensions);
-  if (!left) return std::move(left.error());
-  for (const auto& [key, value] : line.providers.front().spec.options)
-    if (key == "file" && left->provider->name() != "feign")
-      tables.sources.push_back(source_of(left->provider->name(), value));
-  std::vector<std::unique_ptr<Instance>> writers;
-  for (const Chosen& c : line.writers) {
-    auto made = make(c, tables, extensions);
-    if (!made) return std::move(made.error());
-    writers.push_back(std::move(*made));
-  }
-
-  std::unique_ptr<NativeWriter> plan;
-  if (plan_fd >= 0) {
-    NativeWriter::Options how;
-    how.plain = uint64_t{64} << 20;
-    plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, how);
-  }
-  Needs needs(tables);
-  const bool watch = plan != nullptr || !writers.empty();
-  Pipeline pipeline(tables, *left->provider, left->in_order());
-  Explain explained(tables, explain);
-  if (explain != 0) pipeline.explain(&explained);
-  Report& report = result.report;
-  uint64_t first = UINT64_MAX, last = 0, passed = 0;
-  auto ran = pipeline.run(
-      [&](feign_activity* const* items, size_t count) -> Result<void> {
-        for (size_t i = 0; i < count; ++i) {
-          const feign_activity& a = *items[i];
-          first = std::min(first, a.start_ns);
-          last = std::max(last, a.start_ns + a.duration_ns);
-          if (watch) needs.add(a);
-          if (plan) {
-            if (auto added = plan->add(*Record::of(items[i])); !added) return added;
-          } else {
-            ++report.op(a.op).activities;
-          }
-        }
-        for (const auto& w : writers) {
-          const feign_status status = w->api<feign_writer>().write(w->self(), items, count);
-          if (status < 0) return w->failure(status);
-        }
-        passed += count;
-        return {};
-      },
-      [&] {
-        progress("plan", passed, 0);
-        return g_stop_signal.load(std::memory_order_relaxed) == 0;
-      });
-  if (!ran) return ran;
-  if (explain != 0) result.explanation = explained.text();
-  report.dropped = pipeline.counts().dropped;
-  report.injected = pipeline.counts().injected;
-  if (first != UINT64_MAX) report.recorded_ns = last - first;
-  if (const int signal = g_stop_signal.load(); signal != 0)
-    return Error(FEIGN_ERR_IO,
-                 "interrupted by signal " + std::to_string(signal) + " before the replay began");
-  if (watch) extensions.needed = needs.finish();
-  if (plan)
-    if (auto finished = plan->finish(extensions.needed); !finished) return finished;
-  for (size_t i = 0; i < writers.size(); ++i) {
-    const feign_status status = writers[i]->api<feign_writer>().finish(writers[i]->self());
-    if (status < 0) return writers[i]->failure(status);
-    std::string file;
-    for (const auto& [key, value] : line.writers[i].spec.options)
-      if (key == "file") file = value;
-    result.written.emplace_back(writers[i]->name(), file);
-  }
-  return {};
 }
 
 // What comes between preparing and the first call.
@@ -234,28 +90,6 @@ Result<void> last_steps(const ReplayOptions& options, int root_fd, Report& repor
                                           : "signal " + std::to_string(WTERMSIG(status))));
   return {};
 }
-
-}  // namespace
-
-bool parse_compute(const std::string& text, std::optional<Compute>& compute) {
-  const auto* at = std::find(std::begin(kComputes), std::end(kComputes), text);
-  if (at == std::end(kComputes)) return false;
-  compute = static_cast<Compute>(at - kComputes);
-  return true;
-}
-
-bool parse_order(const std::string& text, Order& order) {
-  static constexpr std::pair<std::string_view, Order> kOrders[] = {
-      {"trace", Order::kTrace}, {"stream", Order::kStream}, {"depend", Order::kDepend}};
-  for (const auto& [name, value] : kOrders)
-    if (name == text) {
-      order = value;
-      return true;
-    }
-  return false;
-}
-
-namespace {
 
 // What a replayer is about to do, shown to it before it starts.
 struct Preview {
@@ -304,7 +138,7 @@ struct Preview {
 };
 
 Result<void> set_up_root(const Line& line, const ReplayOptions& options, Extensions& extensions,
-                         File& root, Report& report) {
+                         Fd& root, Report& report) {
   bool needs_root = !options.root.empty();
   for (const Chosen& c : line.replayers) {
     report.replayer += (report.replayer.empty() ? "" : ", ") + std::string(c.component.table->name);
@@ -313,7 +147,7 @@ Result<void> set_up_root(const Line& line, const ReplayOptions& options, Extensi
   if (line.replayers.empty() || !needs_root) return {};
   auto opened = open_root(options.root);
   if (!opened) return std::move(opened.error());
-  root.reset(*opened);
+  root = Fd(*opened);
   report.root = options.root;
   feign_run& run = extensions.run;
   run.root_fd = root.get();
@@ -331,8 +165,8 @@ Result<void> set_up_root(const Line& line, const ReplayOptions& options, Extensi
 }
 
 // Makes what must be below the root; `report` says so if there was no room.
-Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed>& needed,
-                          File& root, feign_run& run, Report& report, const Progress& progress) {
+Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed>& needed, Fd& root,
+                          feign_run& run, Report& report, const Progress& progress) {
   if (root.get() < 0 || !options.prepare) return {};
   const uint64_t begin = now_ns();
   const PrepareOptions how{options.content, run.max_bytes};
@@ -435,144 +269,192 @@ bool names_differ(const Report& report) {
   });
 }
 
-}  // namespace
+// A run, stage after stage. Of several ranks all go the same way from join() on, and none ends
+// without the others: what only one of them does, all learn the end of (together()).
+class Run {
+ public:
+  Run(const PipelineOptions& options, Plugins& plugins, Tables& tables, const Progress& progress,
+      RunResult& result)
+      : options_(options),
+        plugins_(plugins),
+        tables_(tables),
+        progress_(progress),
+        result_(result),
+        report_(result.report) {}
+  Result<void> all();
 
-Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, Tables& tables,
-                               const Progress& progress) {
-  PipelineOptions options = given;
-  RunResult result;
-  Report& report = result.report;
-  const uint64_t begin = now_ns();
-  auto line = choose(options.plugins, plugins);
+ private:
+  Result<void> choose_plugins();
+  Result<void> look_at_files();
+  Result<void> join();
+  Result<void> choose_order();
+  Result<void> make_plan();
+  Result<void> open_plan();
+  Result<void> share_out();
+  Result<void> prepare();
+  Result<void> open_logs();
+  Result<void> make_replayers();
+  void gather();
+
+  Result<void> together(Result<void> mine) {
+    return ranks_ ? ranks_->agree(std::move(mine)) : std::move(mine);
+  }
+  bool first() const { return !ranks_ || ranks_->rank() == 0; }
+  // A file that each rank has its own of.
+  std::string of_rank(const std::string& file) const {
+    return file + (ranks_ ? "." + std::to_string(ranks_->rank()) : "");
+  }
+
+  PipelineOptions options_;
+  Plugins& plugins_;
+  Tables& tables_;
+  const Progress& progress_;
+  RunResult& result_;
+  Report& report_;
+  const uint64_t begin_ = now_ns();
+
+  Line line_;
+  bool several_ = false;      // ranks, to replay
+  bool by_messages_ = false;  // ranks are kept in order by them
+  std::unique_ptr<Ranks> ranks_;
+  Extensions extensions_;
+  Fd root_, plan_fd_;
+  bool ready_made_ = false;  // the trace is the plan
+  std::string plan_name_ = "plan";
+  std::shared_ptr<NativeReader> plan_;
+  RankMap map_;
+  std::vector<uint32_t> mine_;  // streams
+  std::unique_ptr<ActivityLog> activities_;
+  std::vector<std::unique_ptr<Instance>> replayers_;
+};
+
+Result<void> Run::choose_plugins() {
+  auto line = choose(options_.plugins, plugins_);
   if (!line) return std::move(line.error());
-  if (line->replayers.empty() && line->writers.empty())
+  line_ = std::move(*line);
+  if (line_.replayers.empty() && line_.writers.empty())
     return Error(
         FEIGN_ERR_ARGUMENT,
         "nothing to do with the trace: want a replayer (posix, null) or a writer (feign, text)");
-
-  const Launched by = launched();
-  const bool several = !line->replayers.empty() && by.size > 1;
-  if (several) {
-    if (options.replay.order == Order::kTrace && options.replay.order_given)
+  several_ = !line_.replayers.empty() && launched().size > 1;
+  ReplayOptions& replay = options_.replay;
+  if (several_) {
+    if (replay.order == Order::kTrace && replay.order_given)
       return Error(FEIGN_ERR_ARGUMENT,
                    "--order trace: several ranks have no order over all streams; want depend or "
                    "stream");
-    if (options.replay.order == Order::kTrace) options.replay.order = Order::kStream;
-  } else if (!options.replay.map.empty()) {
+    if (replay.order == Order::kTrace) replay.order = Order::kStream;
+  } else if (!replay.map.empty()) {
     return Error(FEIGN_ERR_ARGUMENT,
-                 "--map " + options.replay.map +
+                 "--map " + replay.map +
                      ": one process replays all: want mpirun -np N feign …, N at least 2");
   }
-  if (options.replay.order == Order::kDepend)
-    if (auto added = add_depend(*line, depend_for(*line, several), plugins); !added)
-      return std::move(added.error());
+  if (replay.order == Order::kDepend)
+    return add_depend(line_, depend_for(line_, several_), plugins_);
+  return {};
+}
 
+// What is read, for the report; what is written must be something else.
+Result<void> Run::look_at_files() {
   std::vector<std::string> files;
-  for (const auto& [key, value] : line->providers.front().spec.options)
+  for (const auto& [key, value] : line_.providers.front().spec.options)
     if (key == "file") files.push_back(value);
-  std::vector<Written> written = options.outputs;
-  written.push_back({"--waits", options.replay.waits});
-  written.push_back({"--activities", options.replay.activities});
-  for (const Chosen& c : line->writers)
+  std::vector<Written> written = options_.outputs;
+  written.push_back({"--waits", options_.replay.waits});
+  written.push_back({"--activities", options_.replay.activities});
+  for (const Chosen& c : line_.writers)
     for (const auto& [key, value] : c.spec.options)
       if (key == "file") written.push_back({c.component.table->name, value});
-  if (auto ok = apart(files, written); !ok) return std::move(ok.error());
+  if (auto ok = apart(files, written); !ok) return ok;
+
   constexpr size_t kNamed = 4;  // a trace may have a file a process
   if (files.empty())
-    report.trace = line->providers.front().component.table->name;
+    report_.trace = line_.providers.front().component.table->name;
   else if (files.size() > kNamed)
-    report.trace =
+    report_.trace =
         files.front() + " … " + files.back() + " (" + format_count(files.size()) + " files)";
   else
-    for (const std::string& file : files) report.trace += (report.trace.empty() ? "" : ", ") + file;
-  report.pace = options.replay.pace == Pace::kThink   ? "think"
-                : options.replay.pace == Pace::kTimed ? "timed"
-                                                      : "afap";
-  report.map = options.replay.map;
+    for (const std::string& file : files)
+      report_.trace += (report_.trace.empty() ? "" : ", ") + file;
+  report_.pace = options_.replay.pace == Pace::kThink   ? "think"
+                 : options_.replay.pace == Pace::kTimed ? "timed"
+                                                        : "afap";
+  report_.map = options_.replay.map;
+  return {};
+}
 
-  // From here on all ranks go the same way, and none ends without the others.
-  std::unique_ptr<Ranks> ranks;
-  if (several) {
-    const uint64_t join_begin = now_ns();
-    auto joined = Ranks::join(by, plugins, tables, !options.replay.map.empty());
-    if (!joined) return std::move(joined.error());
-    ranks = std::move(*joined);
-    report.join_ns = now_ns() - join_begin;
-    result.silent = ranks->rank() != 0;
-    report.ranks.resize(ranks->size());
-    for (uint32_t r = 0; r < ranks->size(); ++r) {
-      report.ranks[r].rank = r;
-      report.ranks[r].host = ranks->hosts()[r];
-    }
+Result<void> Run::join() {
+  if (!several_) return {};
+  const uint64_t begin = now_ns();
+  auto joined = Ranks::join(launched(), plugins_, tables_, !options_.replay.map.empty());
+  if (!joined) return std::move(joined.error());
+  ranks_ = std::move(*joined);
+  report_.join_ns = now_ns() - begin;
+  result_.silent = ranks_->rank() != 0;
+  report_.ranks.resize(ranks_->size());
+  for (uint32_t r = 0; r < ranks_->size(); ++r) {
+    report_.ranks[r].rank = r;
+    report_.ranks[r].host = ranks_->hosts()[r];
   }
-  const auto together = [&](Result<void> mine) {
-    return ranks ? ranks->agree(std::move(mine)) : std::move(mine);
-  };
-  const bool first = !ranks || ranks->rank() == 0;
-  bool apart = false;  // ranks are ordered by messages
-  if (ranks && options.replay.order == Order::kStream && !options.replay.order_given) {
-    PluginSpec spec = depend_for(*line, several);
-    const bool inside = std::any_of(spec.options.begin(), spec.options.end(),
-                                    [](const auto& option) { return option.first == "io"; });
-    auto told = ranks->tell_all(first ? order_of_ranks(*line, !inside) : "");
-    if (!told) return std::move(told.error());
-    if (*told != "kept") {
-      options.replay.order = Order::kDepend;
-      apart = *told == "apart";
-      for (const Chosen& c : line->replayers)
-        if (apart && std::string_view(c.component.table->name) == "mpi")
-          spec.options.emplace_back("ranks", "apart");
-      if (auto added = together(add_depend(*line, std::move(spec), plugins)); !added)
-        return std::move(added.error());
-    }
-  }
+  return {};
+}
 
-  Extensions extensions;
-  File root;
-  if (auto done = together(set_up_root(*line, options.replay, extensions, root, report)); !done)
-    return std::move(done.error());
+// Of several ranks, where nobody said it.
+Result<void> Run::choose_order() {
+  if (!ranks_ || options_.replay.order != Order::kStream || options_.replay.order_given) return {};
+  PluginSpec spec = depend_for(line_, several_);
+  const bool inside = std::any_of(spec.options.begin(), spec.options.end(),
+                                  [](const auto& option) { return option.first == "io"; });
+  auto told = ranks_->tell_all(first() ? order_of_ranks(line_, !inside) : "");
+  if (!told) return std::move(told.error());
+  if (*told == "kept") return {};
+  options_.replay.order = Order::kDepend;
+  by_messages_ = *told == "apart";
+  for (const Chosen& c : line_.replayers)
+    if (by_messages_ && std::string_view(c.component.table->name) == "mpi")
+      spec.options.emplace_back("ranks", "apart");
+  return together(add_depend(line_, std::move(spec), plugins_));
+}
 
-  extensions.run.no_pauses = options.replay.pace == Pace::kAfap && options.explain == 0 &&
-                             !line->replayers.empty() && line->modifiers.empty() &&
-                             line->writers.empty();
-
-  // The plan: of one process without a name; else rank 0 makes it, and the others read their parts.
-  File plan_file;
-  std::string plan_name = "plan", scratch_name;
-  const bool ready_made = options.explain == 0 && is_plan_already(*line);
-  const auto make_plan = [&]() -> Result<void> {
-    if (ready_made) {
-      plan_name = line->providers.front().spec.options.front().second;
-      plan_file.reset(open(plan_name.c_str(), O_RDONLY | O_CLOEXEC));
-      if (plan_file.get() < 0) return errno_error("provider feign: open " + plan_name, errno);
+// Of one process it has no name; else rank 0 makes it, and the others read their parts.
+Result<void> Run::make_plan() {
+  extensions_.run.no_pauses = options_.replay.pace == Pace::kAfap && options_.explain == 0 &&
+                              !line_.replayers.empty() && line_.modifiers.empty() &&
+                              line_.writers.empty();
+  ready_made_ = options_.explain == 0 && is_plan_already(line_);
+  std::string scratch_name;
+  const auto make = [&]() -> Result<void> {
+    if (ready_made_) {
+      plan_name_ = line_.providers.front().spec.options.front().second;
+      plan_fd_ = Fd(open(plan_name_.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!plan_fd_.ok()) return errno_error("provider feign: open " + plan_name_, errno);
       return {};
     }
-    if (!first) return {};
-    if (!line->replayers.empty()) {
-      auto scratch = scratch_file(ranks ? &scratch_name : nullptr);
+    if (!first()) return {};
+    if (!line_.replayers.empty()) {
+      auto scratch = plan_file(ranks_ ? &scratch_name : nullptr);
       if (!scratch) return std::move(scratch.error());
-      plan_file.reset(*scratch);
+      plan_fd_ = std::move(*scratch);
     }
     // The right half gets tables of its own: what only the left half needed is given back.
     auto source = std::make_unique<Tables>();
-    if (auto planned = plan_and_write(*line, plan_file.get(), extensions, options.explain, result,
-                                      *source, progress);
-        !planned)
-      return planned;
-    report.notes = source->notes;
-    if (line->replayers.empty()) {
-      tables.left_out = source->left_out;
-      report.left_out = source->left_out;
+    auto planned = plan_and_write(line_, plan_fd_.get(), extensions_, options_.explain, result_,
+                                  *source, progress_);
+    if (!planned) return planned;
+    report_.notes = source->notes;
+    if (line_.replayers.empty()) {
+      tables_.left_out = source->left_out;
+      report_.left_out = source->left_out;
     }
     return {};
   };
-  Result<void> made = together(make_plan());
-  if (made && ranks && !ready_made) {
-    auto told = ranks->tell_all(scratch_name);
+  Result<void> made = together(make());
+  if (made && ranks_ && !ready_made_) {
+    auto told = ranks_->tell_all(scratch_name);
     if (!told) return std::move(told.error());
-    if (!first) {
-      plan_file.reset(open(told->c_str(), O_RDONLY | O_CLOEXEC));
-      if (plan_file.get() < 0)
+    if (!first()) {
+      plan_fd_ = Fd(open(told->c_str(), O_RDONLY | O_CLOEXEC));
+      if (!plan_fd_.ok())
         made = Error(FEIGN_ERR_IO,
                      errno_error("open the plan " + *told, errno).text() +
                          ": want a TMPDIR that all hosts share, or a trace in Feign's own format "
@@ -581,144 +463,165 @@ Result<RunResult> run_pipeline(const PipelineOptions& given, Plugins& plugins, T
     made = together(std::move(made));
   }
   if (!scratch_name.empty()) unlink(scratch_name.c_str());
-  if (!made) return std::move(made.error());
-  if (line->replayers.empty()) {
-    report.plan_ns = now_ns() - begin - report.join_ns;
-    return result;
-  }
+  return made;
+}
 
-  const uint64_t ready_begin = now_ns();
-  auto plan = NativeReader::open(plan_file.release(), plan_name, tables);
-  if (auto done = together(plan ? Result<void>{} : Result<void>(plan.error())); !done)
-    return std::move(done.error());
-  const NativeTotals& totals = (*plan)->totals();
-  report.left_out = tables.left_out;
-  if (ready_made) report.notes = tables.notes;
-  report.recorded_ns = totals.last_ns > totals.first_ns ? totals.last_ns - totals.first_ns : 0;
-  extensions.run.max_length = totals.max_length;
-  extensions.run.alone = options.replay.one_thread() && !ranks && line->replayers.size() == 1;
-  report.plan_ns = now_ns() - begin - report.join_ns;
+Result<void> Run::open_plan() {
+  auto plan = NativeReader::open(plan_fd_.release(), plan_name_, tables_);
+  if (auto done = together(plan ? Result<void>{} : Result<void>(plan.error())); !done) return done;
+  plan_ = std::move(*plan);
+  const NativeTotals& totals = plan_->totals();
+  report_.left_out = tables_.left_out;
+  if (ready_made_) report_.notes = tables_.notes;
+  report_.recorded_ns = totals.last_ns > totals.first_ns ? totals.last_ns - totals.first_ns : 0;
+  extensions_.run.max_length = totals.max_length;
+  extensions_.run.alone = options_.replay.one_thread() && !ranks_ && line_.replayers.size() == 1;
+  return {};
+}
 
-  // Which streams are this rank's.
-  RankMap map;
-  std::vector<uint32_t> mine;
-  const auto share_out = [&]() -> Result<void> {
-    if (ranks) {
-      auto mapped = map_ranks(options.replay.map, tables, ranks->size());
+// Which streams are this rank's.
+Result<void> Run::share_out() {
+  const NativeTotals& totals = plan_->totals();
+  const auto share = [&]() -> Result<void> {
+    if (ranks_) {
+      auto mapped = map_ranks(options_.replay.map, tables_, ranks_->size());
       if (!mapped) return std::move(mapped.error());
-      map = std::move(*mapped);
-      extensions.run.rank = ranks->rank();
-      extensions.run.ranks = ranks->size();
-      extensions.run.rank_of = map.by_recorded.data();
-      extensions.run.recorded_ranks = static_cast<uint32_t>(map.by_recorded.size());
+      map_ = std::move(*mapped);
+      extensions_.run.rank = ranks_->rank();
+      extensions_.run.ranks = ranks_->size();
+      extensions_.run.rank_of = map_.by_recorded.data();
+      extensions_.run.recorded_ranks = static_cast<uint32_t>(map_.by_recorded.size());
     }
     for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
-      if (totals.by_stream[s] != 0 && (!ranks || map.by_stream[s] == ranks->rank()))
-        mine.push_back(s);
+      if (totals.by_stream[s] != 0 && (!ranks_ || map_.by_stream[s] == ranks_->rank()))
+        mine_.push_back(s);
     return {};
   };
-  if (auto done = together(share_out()); !done) return std::move(done.error());
-  if (ranks) {
-    if (auto done = together(ranks->link(*plan, mine, map.by_stream, tables)); !done)
-      return std::move(done.error());
-    extensions.run.common = ranks->common();
-  }
-  if (ranks && options.replay.order == Order::kStream) {
-    if (!has_messages(totals, tables))
-      report.notes.push_back(
-          "the trace has no MPI calls: ranks wait for each other only where it says so; --order "
-          "depend makes them wait, too, where calls touch the same files");
-    uint32_t racing = UINT32_MAX;
-    ranks->gather(ranks->race(mine, map) ? "1" : "", UINT64_MAX,
-                  [&](uint32_t rank, const std::string& race) {
-                    if (!race.empty()) racing = std::min(racing, rank);
-                  });
-    if (racing != UINT32_MAX)
-      report.notes.push_back(
-          "several threads of a rank call MPI (rank " + std::to_string(racing) +
-          "): only --order depend keeps them as recorded; without it they may wait for ever");
-  }
+  if (auto done = together(share()); !done || !ranks_) return done;
+  if (auto done = together(ranks_->link(plan_, mine_, map_.by_stream, tables_)); !done) return done;
+  extensions_.run.common = ranks_->common();
+  if (options_.replay.order != Order::kStream) return {};
+  if (!has_messages(totals, tables_))
+    report_.notes.push_back(
+        "the trace has no MPI calls: ranks wait for each other only where it says so; --order "
+        "depend makes them wait, too, where calls touch the same files");
+  uint32_t racing = UINT32_MAX;
+  ranks_->gather(ranks_->race(mine_, map_) ? "1" : "", UINT64_MAX,
+                 [&](uint32_t rank, const std::string& race) {
+                   if (!race.empty()) racing = std::min(racing, rank);
+                 });
+  if (racing != UINT32_MAX)
+    report_.notes.push_back(
+        "several threads of a rank call MPI (rank " + std::to_string(racing) +
+        "): only --order depend keeps them as recorded; without it they may wait for ever");
+  return {};
+}
 
-  if (first)
-    made = prepare_root(options.replay, (*plan)->needed(), root, extensions.run, report, progress);
-  if (auto done = together(std::move(made)); !done) return std::move(done.error());
-  if (ranks) {
-    auto told = ranks->tell_all(report.interrupted ? report.stopped_by : std::string());
+// The root, and what else comes before the first call; report_.interrupted if it came to an end.
+Result<void> Run::prepare() {
+  Result<void> made;
+  if (first())
+    made =
+        prepare_root(options_.replay, plan_->needed(), root_, extensions_.run, report_, progress_);
+  if (auto done = together(std::move(made)); !done) return done;
+  if (ranks_) {
+    auto told = ranks_->tell_all(report_.interrupted ? report_.stopped_by : std::string());
     if (!told) return std::move(told.error());
-    report.interrupted = !told->empty();
+    report_.interrupted = !told->empty();
   }
-  if (report.interrupted) {
-    result.replayed = true;
-    return result;
-  }
+  if (report_.interrupted) return {};
+  return together(first() ? last_steps(options_.replay, root_.get(), report_) : Result<void>());
+}
 
-  if (auto ready =
-          together(first ? last_steps(options.replay, root.get(), report) : Result<void>());
-      !ready)
-    return std::move(ready.error());
-  std::unique_ptr<ActivityLog> activities;
-  const auto log_activities = [&]() -> Result<void> {
-    if (!options.replay.waits.empty()) {  // written at the end: whether it can be is told now
-      OutputFile file;
-      if (!file.open(options.replay.waits + (ranks ? "." + std::to_string(ranks->rank()) : "")))
-        return errno_error("write " + options.replay.waits, errno);
-    }
-    if (options.replay.activities.empty()) return {};
-    auto created = ActivityLog::create(options.replay.activities +
-                                       (ranks ? "." + std::to_string(ranks->rank()) : ""));
-    if (!created) return std::move(created.error());
-    activities = std::move(*created);
-    return {};
+Result<void> Run::open_logs() {
+  if (!options_.replay.waits.empty()) {  // written at the end: whether it can be is told now
+    OutputFile file;
+    if (!file.open(of_rank(options_.replay.waits)))
+      return errno_error("write " + options_.replay.waits, errno);
+  }
+  if (options_.replay.activities.empty()) return {};
+  auto created = ActivityLog::create(of_rank(options_.replay.activities));
+  if (!created) return std::move(created.error());
+  activities_ = std::move(*created);
+  return {};
+}
+
+Result<void> Run::make_replayers() {
+  for (const Chosen& c : line_.replayers) {
+    Preview preview{
+        plan_, &mine_, &tables_, static_cast<const feign_replayer*>(c.component.table->api), {}};
+    extensions_.plan = {sizeof(feign_plan), 0, &preview, Preview::each};
+    auto instance = make(c, tables_, extensions_);
+    extensions_.plan.each = nullptr;
+    if (!preview.failure) return std::move(preview.failure);
+    if (!instance) return std::move(instance.error());
+    replayers_.push_back(std::move(*instance));
+  }
+  return {};
+}
+
+// All ranks' reports in rank 0's.
+void Run::gather() {
+  gather_reports(*ranks_, report_);
+  if (by_messages_ && names_differ(report_))
+    report_.notes.push_back(
+        "no message orders the ranks' calls on one name, it seems: --order depend keeps the "
+        "recorded order between ranks, too");
+  if (!report_.interrupted) return;
+  if (const std::string lost = first() ? ranks_->lost() : ""; !lost.empty())
+    report_.stopped_by = lost + "; then " + report_.stopped_by;
+  // Calls of others may wait for ever for this one's: there is no orderly end. Rank 0 has the
+  // last word, unless it is rank 0 that is lost.
+  result_.end_all = [ranks = std::shared_ptr<Ranks>(std::move(ranks_))](int status) {
+    if (ranks->rank() != 0) sleep(20);
+    ranks->abort(status);
   };
-  if (auto done = together(log_activities()); !done) return std::move(done.error());
+  for (auto& r : replayers_) (void)r.release();
+}
 
-  std::vector<std::unique_ptr<Instance>> replayers;
+Result<void> Run::all() {
+  if (auto done = choose_plugins(); !done) return done;
+  if (auto done = look_at_files(); !done) return done;
+  if (auto done = join(); !done) return done;
+  if (auto done = choose_order(); !done) return done;
+  if (auto done = together(set_up_root(line_, options_.replay, extensions_, root_, report_)); !done)
+    return done;
+  if (auto done = make_plan(); !done) return done;
+  const uint64_t planned = now_ns();
+  report_.plan_ns = planned - begin_ - report_.join_ns;
+  if (line_.replayers.empty()) return {};
+  if (auto done = open_plan(); !done) return done;
+  report_.plan_ns = now_ns() - begin_ - report_.join_ns;
+  if (auto done = share_out(); !done) return done;
+  if (auto done = prepare(); !done) return done;
+  result_.replayed = true;
+  if (report_.interrupted) return {};
+  if (auto done = together(open_logs()); !done) return done;
+  const size_t noted = tables_.notes.size();
+  if (auto done = together(make_replayers()); !done) return done;
+  const uint64_t ready_ns = now_ns() - planned;
+
   std::vector<Instance*> in_order;
-  const size_t noted = tables.notes.size();
-  const auto make_replayers = [&]() -> Result<void> {
-    for (const Chosen& c : line->replayers) {
-      Preview preview{
-          *plan, &mine, &tables, static_cast<const feign_replayer*>(c.component.table->api), {}};
-      extensions.plan = {sizeof(feign_plan), 0, &preview, Preview::each};
-      auto instance = make(c, tables, extensions);
-      extensions.plan.each = nullptr;
-      if (!preview.failure) return std::move(preview.failure);
-      if (!instance) return std::move(instance.error());
-      replayers.push_back(std::move(*instance));
-      in_order.push_back(replayers.back().get());
-    }
-    return {};
-  };
-  if (auto done = together(make_replayers()); !done) return std::move(done.error());
-  const uint64_t ready_ns = now_ns() - ready_begin;
+  for (const auto& r : replayers_) in_order.push_back(r.get());
   std::optional<Team> team;
-  if (ranks) team.emplace(Team{*ranks, map});
-  replay(*plan, options.replay, in_order, root.get(), tables, report, progress, activities.get(),
-         team ? &*team : nullptr);
-  report.notes.insert(report.notes.end(), tables.notes.begin() + static_cast<ptrdiff_t>(noted),
-                      tables.notes.end());
-  if (ranks) {
-    sum_up(report, tables, ready_ns, report.ranks[ranks->rank()]);
-    gather_reports(*ranks, report);
-    if (apart && names_differ(report))
-      report.notes.push_back(
-          "no message orders the ranks' calls on one name, it seems: --order depend keeps the "
-          "recorded order between ranks, too");
-    if (report.interrupted && first) {
-      if (const std::string lost = ranks->lost(); !lost.empty())
-        report.stopped_by = lost + "; then " + report.stopped_by;
-    }
-    if (report.interrupted) {
-      // Calls of others may wait for ever for this one's: there is no orderly end. Rank 0 has the
-      // last word, unless it is rank 0 that is lost.
-      result.end_all = [ranks = std::shared_ptr<Ranks>(std::move(ranks))](int status) {
-        if (ranks->rank() != 0) sleep(20);
-        ranks->abort(status);
-      };
-      for (auto& r : replayers) (void)r.release();
-    }
-  }
-  result.replayed = true;
+  if (ranks_) team.emplace(Team{*ranks_, map_});
+  replay(plan_, options_.replay, in_order, root_.get(), tables_, report_, progress_,
+         activities_.get(), team ? &*team : nullptr);
+  report_.notes.insert(report_.notes.end(), tables_.notes.begin() + static_cast<ptrdiff_t>(noted),
+                       tables_.notes.end());
+  if (!ranks_) return {};
+  sum_up(report_, tables_, ready_ns, report_.ranks[ranks_->rank()]);
+  gather();
+  return {};
+}
+
+}  // namespace
+
+Result<RunResult> run_pipeline(const PipelineOptions& options, Plugins& plugins, Tables& tables,
+                               const Progress& progress) {
+  RunResult result;
+  auto done = Run(options, plugins, tables, progress, result).all();
+  if (!done) return std::move(done.error());
   return result;
 }
 

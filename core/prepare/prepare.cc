@@ -19,6 +19,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/jail.h"
 #include "base/path.h"
 
@@ -31,25 +32,6 @@ constexpr char kMarkText[] =
 
 // What the mark calls what a replay may leave: see Maker::remove_left().
 constexpr char kLeftTree = 't', kLeftDirectory = 'd', kLeftFile = 'f';
-
-// A descriptor that is closed.
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  bool ok() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 // What a root's mark says of its state, for a list of what is needed: a line of one length. Behind
 // it come the paths that were prepared or that a replay may have made, one "TYPE PATH" each, with a

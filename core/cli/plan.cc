@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+#include "cli/plan.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "prepare/prepare.h"
+#include "window/explain.h"
+#include "window/pipeline.h"
+
+namespace feign {
+
+Result<Fd> plan_file(std::string* keep) {
+  const char* set = getenv("TMPDIR");
+  const std::string dir = set != nullptr && *set != '\0' ? set : "/tmp";
+  int fd = keep != nullptr ? -1 : open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return Fd(fd);
+  std::string name = dir + "/feign-plan-XXXXXX";
+  fd = mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) return errno_error("make the plan in " + dir, errno);
+  if (keep != nullptr)
+    *keep = name;
+  else
+    unlink(name.c_str());
+  return Fd(fd);
+}
+
+bool is_plan_already(const Line& line) {
+  if (!line.modifiers.empty() || !line.writers.empty() || line.replayers.empty()) return false;
+  const Chosen& provider = line.providers.front();
+  if (provider.component.short_form || std::string_view(provider.component.table->name) != "feign")
+    return false;
+  return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
+}
+
+bool has_messages(const NativeTotals& totals, const Tables& tables) {
+  for (uint32_t op = 0; op < totals.by_op.size(); ++op)
+    if (totals.by_op[op] != 0 && std::string_view(tables.ops.info(op)->layer) == "mpi") return true;
+  return false;
+}
+
+std::string order_of_ranks(const Line& line, bool messages_alone) {
+  const Chosen& provider = line.providers.front();
+  const std::string_view name = provider.component.table->name;
+  const auto& given = provider.spec.options;
+  const auto file = std::find_if(given.begin(), given.end(),
+                                 [](const auto& option) { return option.first == "file"; });
+  if (name != "feign" || file == given.end())
+    return name == "strace" || name == "tracetext" ? "" : "apart";  // those have no MPI
+  Tables tables;
+  const int fd = open(file->second.c_str(), O_RDONLY | O_CLOEXEC);
+  auto trace = fd >= 0 ? NativeReader::open(fd, file->second, tables) : Error(FEIGN_ERR_IO, "");
+  if (!trace) return "kept";  // whoever reads it next says why
+  const NativeTotals& totals = (*trace)->totals();
+  const bool messages = has_messages(totals, tables);
+  bool alone = true;
+  std::set<int32_t> ranks;
+  for (uint32_t s = 1; s < totals.by_stream.size(); ++s)
+    if (totals.by_stream[s] != 0) alone &= ranks.insert(tables.streams.info(s).rank).second;
+  if (is_plan_already(line)) {
+    if (messages && alone && messages_alone) return "kept";
+    NativeReader::Cursor cursor(*trace, {});
+    Record r{};
+    uint64_t number = 0;
+    while (true) {
+      auto more = cursor.next(r, number);
+      if (!more || (*more && !r.depends.empty())) return "kept";
+      if (!*more) break;
+    }
+  }
+  return messages ? "apart" : "";
+}
+
+namespace {
+
+// What activities say where they are from. The raw folder of a recording goes: the trace stays.
+std::string source_of(const std::string& provider, std::string file) {
+  if (provider == "capture")
+    for (const std::string_view end : {"/records", ".raw"})
+      if (file.ends_with(end)) file.resize(file.size() - end.size());
+  return file;
+}
+
+}  // namespace
+
+Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extensions, uint64_t explain,
+                            RunResult& result, Tables& tables, const Progress& progress) {
+  auto left = make_left(line, tables, extensions);
+  if (!left) return std::move(left.error());
+  for (const auto& [key, value] : line.providers.front().spec.options)
+    if (key == "file" && left->provider->name() != "feign")
+      tables.sources.push_back(source_of(left->provider->name(), value));
+  std::vector<std::unique_ptr<Instance>> writers;
+  for (const Chosen& c : line.writers) {
+    auto made = make(c, tables, extensions);
+    if (!made) return std::move(made.error());
+    writers.push_back(std::move(*made));
+  }
+
+  std::unique_ptr<NativeWriter> plan;
+  if (plan_fd >= 0) {
+    NativeWriter::Options how;
+    how.plain = uint64_t{64} << 20;
+    plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, how);
+  }
+  Needs needs(tables);
+  const bool watch = plan != nullptr || !writers.empty();
+  Pipeline pipeline(tables, *left->provider, left->in_order());
+  Explain explained(tables, explain);
+  if (explain != 0) pipeline.explain(&explained);
+  Report& report = result.report;
+  uint64_t first = UINT64_MAX, last = 0, passed = 0;
+  auto ran = pipeline.run(
+      [&](feign_activity* const* items, size_t count) -> Result<void> {
+        for (size_t i = 0; i < count; ++i) {
+          const feign_activity& a = *items[i];
+          first = std::min(first, a.start_ns);
+          last = std::max(last, a.start_ns + a.duration_ns);
+          if (watch) needs.add(a);
+          if (plan) {
+            if (auto added = plan->add(*Record::of(items[i])); !added) return added;
+          } else {
+            ++report.op(a.op).activities;
+          }
+        }
+        for (const auto& w : writers) {
+          const feign_status status = w->api<feign_writer>().write(w->self(), items, count);
+          if (status < 0) return w->failure(status);
+        }
+        passed += count;
+        return {};
+      },
+      [&] {
+        progress("plan", passed, 0);
+        return g_stop_signal.load(std::memory_order_relaxed) == 0;
+      });
+  if (!ran) return ran;
+  if (explain != 0) result.explanation = explained.text();
+  report.dropped = pipeline.counts().dropped;
+  report.injected = pipeline.counts().injected;
+  if (first != UINT64_MAX) report.recorded_ns = last - first;
+  if (const int signal = g_stop_signal.load(); signal != 0)
+    return Error(FEIGN_ERR_IO,
+                 "interrupted by signal " + std::to_string(signal) + " before the replay began");
+  if (watch) extensions.needed = needs.finish();
+  if (plan)
+    if (auto finished = plan->finish(extensions.needed); !finished) return finished;
+  for (size_t i = 0; i < writers.size(); ++i) {
+    const feign_status status = writers[i]->api<feign_writer>().finish(writers[i]->self());
+    if (status < 0) return writers[i]->failure(status);
+    std::string file;
+    for (const auto& [key, value] : line.writers[i].spec.options)
+      if (key == "file") file = value;
+    result.written.emplace_back(writers[i]->name(), file);
+  }
+  return {};
+}
+
+}  // namespace feign
