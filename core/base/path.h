@@ -26,6 +26,9 @@ inline std::string_view take_component(std::string_view& rest) {
   return {};
 }
 
+// The last component of a path that has no slash at its end.
+inline std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 // The path without empty, "." and ".." components (taken lexically), with a leading and without a
 // trailing slash.
 inline std::string clean_path(std::string_view path) {

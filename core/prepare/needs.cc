@@ -15,9 +15,6 @@
 namespace feign {
 namespace {
 
-// What an entry of this name adds to getdents64's result (getdents(2)).
-uint64_t entry_bytes(std::string_view name) { return (19 + name.size() + 1 + 7) / 8 * 8; }
-constexpr uint64_t kDots = 48;         // bytes of "." and ".." in a listing
 constexpr uint64_t kLeastBlock = 512;  // ranges end at blocks' ends, or at the file's
 // A link's target that leads where `target` does, of that many bytes; `target` if there is none.
 std::string as_long(std::string_view link, std::string_view target, size_t bytes) {
@@ -36,7 +33,6 @@ std::string as_long(std::string_view link, std::string_view target, size_t bytes
   if (up.size() + 2 > bytes) return std::string(target);
   return "." + std::string(bytes - up.size() - 1, '/') + up;
 }
-std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
@@ -114,7 +110,7 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
       const bool was = at != 0 && !names_.file(at).created && initial != 0 &&
                        names_.canonical(initial, false) == names_.canonical(then, false);
       if (was) return;
-      if (at != 0) l.by_trace += static_cast<int64_t>(entry_bytes(name_of(strings_.text(path))));
+      if (at != 0) l.by_trace += entry_bytes(name_of(strings_.text(path)));
       l.others.push_back(then);
     });
   }
@@ -532,7 +528,7 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
           const uint32_t then = in_directory(before, path);
           auto& others = one.others;
           if (std::find(others.begin(), others.end(), then) != others.end()) return;
-          one.by_trace += static_cast<int64_t>(entry_bytes(name_of(strings_.text(path))));
+          one.by_trace += entry_bytes(name_of(strings_.text(path)));
           others.push_back(then);
         });
     }
@@ -588,312 +584,6 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
     default:
       return;
   }
-}
-
-// Bytes of entries that a listing showed and that no call names. `entries`: bytes of those that
-// were there when the trace began, `by_path`: the files of these.
-int64_t Needs::unnamed(const Listing& l, uint64_t entries,
-                       const std::unordered_map<uint32_t, uint32_t>& by_path) {
-  int64_t bytes =
-      static_cast<int64_t>(l.bytes - kDots) - static_cast<int64_t>(entries) - l.by_trace;
-  for (const uint32_t other : l.others)
-    if (const auto was = by_path.find(other); was != by_path.end() && was->second < l.known)
-      bytes += static_cast<int64_t>(entry_bytes(name_of(strings_.text(other))));
-  return bytes;
-}
-
-// Which of these files have `bytes` of entries in a listing; none if nothing fits.
-std::vector<uint32_t> Needs::with_entries(const std::vector<uint32_t>& files, int64_t bytes) {
-  constexpr size_t kMostSteps = size_t{1} << 22;
-  std::vector<int64_t> each;
-  int64_t all = 0;
-  for (const uint32_t file : files)
-    all += each.emplace_back(
-        static_cast<int64_t>(entry_bytes(name_of(strings_.text(names_.file(file).initial_path)))));
-  if (bytes == all) return files;
-  if (bytes <= 0 || bytes > all || bytes % 8 != 0) return {};
-  const auto want = static_cast<size_t>(bytes / 8);
-  if (want * files.size() > kMostSteps) return {};
-  std::vector<size_t> last(want + 1, SIZE_MAX);  // the file that made so many bytes of it
-  last[0] = files.size();
-  for (size_t i = 0; i < files.size(); ++i)
-    for (size_t at = want, step = static_cast<size_t>(each[i] / 8); at >= step && at != 0; --at)
-      if (last[at] == SIZE_MAX && last[at - step] != SIZE_MAX) last[at] = i;
-  std::vector<uint32_t> found;
-  if (last[want] == SIZE_MAX) return found;
-  for (size_t at = want; at != 0; at -= static_cast<size_t>(each[last[at]] / 8))
-    found.push_back(files[last[at]]);
-  return found;
-}
-
-// Whether files were there that an open with O_CREAT made otherwise, that a rename may have taken
-// away, or that were refused: listings of their directory tell.
-void Needs::there_by_listings() {
-  // By path of the directory:
-  std::unordered_map<uint32_t, std::vector<uint32_t>> guesses, refused;
-  for (const auto& [directory, all] : listings_)
-    guesses.try_emplace(names_.file(directory).initial_path);
-  std::unordered_map<uint32_t, uint64_t> entries;
-  std::unordered_map<uint32_t, uint32_t> by_path;
-  if (guesses.empty()) return;
-  for (uint32_t id = 1; id < names_.file_count(); ++id) {
-    const Namespace::File& f = names_.file(id);
-    if (f.initial_path == 0 || (f.created && f.certain)) continue;
-    const std::string_view path = strings_.text(f.initial_path);
-    const uint32_t parent =
-        strings_.intern(path.substr(0, std::max<size_t>(path.rfind('/'), size_t{1})));
-    const auto in = guesses.find(parent);
-    if (in == guesses.end() || path.size() == 1) continue;
-    if (f.created)
-      in->second.push_back(id);
-    else if (by_path.emplace(f.initial_path, id).second)
-      entries[parent] += entry_bytes(name_of(path));
-    if (!f.created && guessed_.contains(id)) refused[parent].push_back(id);
-  }
-  for (const auto& [directory, all] : listings_) {
-    const uint32_t path = names_.file(directory).initial_path;
-    const std::vector<uint32_t>& ids = guesses[path];
-    std::vector<const Listing*> whole;
-    for (const Listing& l : all)
-      if (l.over && l.bytes >= kDots) whole.push_back(&l);
-    if (whole.empty()) continue;
-    if (const int64_t fewer = -unnamed(*whole[0], entries[path], by_path); fewer > 0)
-      for (const uint32_t id : with_entries(refused[path], fewer)) {
-        const uint32_t name = std::exchange(names_.file(id).initial_path, 0);
-        by_path.erase(name);
-        entries[path] -= entry_bytes(name_of(strings_.text(name)));
-      }
-    if (ids.empty()) continue;
-    std::vector<int64_t> missing;
-    for (const Listing* l : whole) missing.push_back(unnamed(*l, entries[path], by_path));
-    for (size_t i = 0; i < whole.size(); ++i) {
-      const bool last = i + 1 == whole.size();
-      std::vector<uint32_t> met;  // after this listing, and before the next one
-      for (const uint32_t id : ids)
-        if (id >= whole[i]->known && (last || id < whole[i + 1]->known)) met.push_back(id);
-      // Of those after the last it is only told if they are all that it showed.
-      const int64_t fewer = last ? missing[i] : missing[i] - missing[i + 1];
-      std::vector<uint32_t> found = with_entries(met, fewer);
-      if (found.empty() || (last && found.size() != met.size())) continue;
-      // Each listing before it had them, too.
-      if (std::any_of(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(i) + 1,
-                      [&](int64_t m) { return m < fewer; }))
-        continue;
-      for (size_t j = 0; j <= i; ++j) missing[j] -= fewer;
-      for (const uint32_t id : found) names_.file(id).created = false;
-    }
-  }
-}
-
-std::vector<Needed> Needs::finish() {
-  for (const auto& [stream, open] : waiting_) other_open(open, O_CREAT | O_RDWR);
-  for (uint32_t id = 1; id < names_.file_count(); ++id)
-    if (const uint32_t same = names_.same(id); same != id) is_same(id, same);
-  there_by_listings();
-  std::vector<Needed> out;
-  std::unordered_set<uint32_t> there, with_children;  // paths
-  // The directory of a path, 0 of "/". (What is in a directory that moved had another name before.)
-  std::unordered_map<uint32_t, uint32_t> parents;
-  const auto parent_of = [&](uint32_t path) {
-    const auto [at, unknown] = parents.try_emplace(path, 0);
-    const std::string_view text = strings_.text(path);
-    if (unknown && text.size() > 1)
-      at->second = strings_.intern(text.substr(0, std::max<size_t>(text.rfind('/'), 1)));
-    return at->second;
-  };
-  std::vector<uint32_t> files;
-  std::unordered_map<uint32_t, uint32_t> last_child;  // of a path, that became known
-  for (uint32_t id = 1; id < names_.file_count(); ++id) {
-    const Namespace::File& f = names_.file(id);
-    if (f.created || f.initial_path == 0) continue;
-    last_child[parent_of(f.initial_path)] = id;
-    if (there.insert(f.initial_path).second) files.push_back(id);
-  }
-  // What lies in a directory that was not there cannot have been there either.
-  const auto reachable = [&](uint32_t path) {
-    for (uint32_t p = parent_of(path); p != 0; p = parent_of(p))
-      if (!there.contains(p) && strings_.text(p) != "/") return false;
-    return true;
-  };
-  std::unordered_map<uint32_t, uint64_t> entries;  // directory -> bytes of its first entries
-  std::unordered_map<uint32_t, std::vector<uint32_t>> by_link;  // paths
-  const auto is_there = [&](uint32_t path) {
-    const uint32_t parent = parent_of(path);
-    if (parent == 0) return;
-    with_children.insert(parent);
-    entries[parent] += entry_bytes(name_of(strings_.text(path)));
-  };
-  for (const uint32_t path : there) is_there(path);
-  for (const uint32_t id : files)
-    if (names_.file(id).type == Namespace::Type::kSymlink)
-      by_link.try_emplace(names_.file(id).initial_path);
-  if (!by_link.empty())
-    for (const uint32_t path : there)
-      if (const auto link = by_link.find(parent_of(path)); link != by_link.end())
-        link->second.push_back(path);
-  // Whether a path, or a directory above it, may have been changed by name.
-  const auto touched = [&](uint32_t path) {
-    if (changed_.contains(path)) return true;
-    for (uint32_t p = parent_of(path); p != 0; p = parent_of(p))
-      if (moved_.contains(p)) return true;
-    return false;
-  };
-  // What is known of a link's target under the link's name is known of the target, which is there
-  // if the link was followed.
-  std::unordered_map<uint32_t, uint32_t> by_path;
-  std::unordered_map<uint32_t, size_t> made;  // by path: of `out`
-  for (const uint32_t id : files) by_path[names_.file(id).initial_path] = id;
-  for (const uint32_t id : files) {
-    const Namespace::File& link = names_.file(id);
-    if (link.type != Namespace::Type::kSymlink || link.target == 0) continue;
-    const Seen from = seen(id);
-    const bool directory = from.directory || with_children.contains(link.initial_path);
-    if (!(link.followed || directory)) continue;
-    uint32_t behind = link.initial_path, last = id;
-    for (int hops = 0; hops < 40; ++hops) {
-      const Namespace::File& f = names_.file(last);
-      if (f.type != Namespace::Type::kSymlink || f.target == 0) break;
-      const std::string_view path = strings_.text(behind), target = strings_.text(f.target);
-      std::string to(target);
-      if (to[0] != '/') to = std::string(path.substr(0, path.rfind('/') + 1)) + to;
-      behind = names_.canonical(strings_.intern(clean_path(to)), false);
-      const auto next = by_path.find(behind);
-      last = next != by_path.end() ? next->second : 0;
-      if (last == 0) break;
-    }
-    if (last != 0) {
-      Seen& to = seen(last);
-      to.mode |= from.mode;
-      to.initial = std::max(to.initial, from.initial);
-      to.directory |= directory;
-      const uint32_t real = names_.file(last).initial_path;
-      if (directory) with_children.insert(real);
-      // What is in it by the link's name is in it, too, unless its own has it.
-      for (const uint32_t path : by_link[link.initial_path]) {
-        const std::string name = std::string(name_of(strings_.text(path)));
-        if (there.insert(strings_.intern(std::string(strings_.text(real)) + "/" + name)).second)
-          entries[real] += entry_bytes(name);
-      }
-      continue;
-    }
-    const uint32_t known = names_.at(behind);
-    if (known != 0 && names_.file(known).created) continue;
-    if (strings_.text(behind) == "/") continue;
-    const auto at = made.find(behind);
-    if (at == made.end() && !there.insert(behind).second) continue;
-    if (at == made.end()) is_there(behind);
-    Needed& n = at == made.end() ? out.emplace_back() : out[at->second];
-    made.emplace(behind, out.size() - 1);
-    if (at == made.end()) n.type = Needed::kFile;
-    if (directory || names_.is_above_names(behind)) n.type = Needed::kDirectory;
-    n.changed = true;  // what happens to it is not known
-    n.mode |= from.mode;
-    n.size = std::max(n.size, from.initial);
-    n.path = strings_.text(behind);
-  }
-  // Entries that nothing else in the trace names, so that a listing is as long as it was.
-  const auto fill_up = [&](uint32_t id, uint32_t path) {
-    const auto all = listings_.find(id);
-    const auto last = last_child.find(path);
-    const bool left = last != last_child.end() ? last->second < seen(id).not_empty  // they had left
-                                               : !with_children.contains(path);
-    if (all == listings_.end() && seen(id).not_empty != 0 && left)
-      out.emplace_back().path = std::string(strings_.text(path)) + "/~";
-    if (all == listings_.end()) return;
-    const bool root = strings_.text(path) == "/";
-    const bool any_over = std::any_of(all->second.begin(), all->second.end(),
-                                      [](const Listing& l) { return l.over && l.bytes >= kDots; });
-    std::vector<int64_t> said;
-    for (const Listing& l : all->second)
-      if (l.bytes >= kDots && (l.over || !any_over))
-        said.push_back(unnamed(l, entries[path], by_path));
-    if (said.empty()) return;
-    // Some of several may have met with what others made or removed at that time: what most say.
-    int64_t missing = said[0];
-    if (said.size() > 2) {
-      std::sort(said.begin(), said.end());
-      ptrdiff_t most = 0;
-      for (auto from = said.begin(), to = from; from != said.end(); from = to) {
-        to = std::upper_bound(from, said.end(), *from);
-        if (to - from > most) missing = *from;
-        most = std::max(most, to - from);
-      }
-    }
-    if (root) missing -= static_cast<int64_t>(entry_bytes(kRootMark));
-    for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
-      const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes
-      std::string name = "~" + std::to_string(i);
-      name.resize(static_cast<size_t>(bytes) - 20, '~');
-      Needed filler;
-      filler.path = std::string(root ? "" : strings_.text(path)) + "/" + name;
-      out.push_back(std::move(filler));
-      missing -= bytes;
-    }
-  };
-  std::unordered_map<uint32_t, std::vector<size_t>> of_file;  // its names, of `out`
-  for (const uint32_t id : files) {
-    const Namespace::File& f = names_.file(id);
-    if (!reachable(f.initial_path)) continue;
-    Needed n;
-    n.path = strings_.text(f.initial_path);
-    n.changed = seen(id).changed || touched(f.initial_path);
-    fill_up(id, f.initial_path);
-    if (n.path == "/") continue;
-    const bool has_children = with_children.contains(f.initial_path);
-    // A link whose target nobody asked for is made as what it leads to.
-    if (f.type == Namespace::Type::kDirectory ||
-        (f.target == 0 && (has_children || seen(id).directory))) {
-      n.type = Needed::kDirectory;
-    } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
-      n.type = Needed::kSymlink;
-      n.target = strings_.text(f.target);
-    } else if (f.nowhere && !f.followed &&
-               (f.type == Namespace::Type::kSymlink || f.type == Namespace::Type::kUnknown)) {
-      // It is there, and not for those who follow links: one that leads nowhere.
-      n.type = Needed::kSymlink;
-      n.target = strings_.text(names_.unknown_target(id));
-    } else if (f.type == Namespace::Type::kFifo) {
-      n.type = Needed::kFifo;
-    } else {
-      const Seen& s = seen(names_.same(id));
-      n.type = Needed::kFile;
-      of_file[names_.same(id)].push_back(out.size());
-      n.size = s.initial;
-      n.mode = s.mode;
-      n.denied = s.denied;
-      if (s.has_holes) {
-        n.data = s.data;
-        if (n.data.empty() && n.size != 0) n.data.emplace_back(0, 0);  // nothing but a hole
-        for (auto& [from, to] : n.data) to -= from;
-      } else if (!s.data.empty()) {
-        n.data.emplace_back(0, n.size);
-      }
-    }
-    if (n.type == Needed::kFile || n.type == Needed::kDirectory)
-      for (const auto& [name, length] : seen(names_.same(id)).attributes)
-        if (length != UINT64_MAX) n.attributes.emplace_back(strings_.text(name), length);
-    out.push_back(std::move(n));
-  }
-  for (const auto& [file, places] : of_file) {
-    bool changed = seen(file).changed;
-    for (const size_t at : places) changed = changed || out[at].changed;
-    for (const size_t at : places) {
-      out[at].changed = changed;
-      if (at != places[0]) out[at].target = out[places[0]].path;
-    }
-  }
-  names_.for_each_name([&](uint32_t path, uint32_t parent, uint32_t) {
-    if (parent == 0 || there.contains(path)) return;
-    if (!there.contains(parent) && strings_.text(parent) != "/") return;
-    Needed n;
-    n.type = Needed::kAbsent;
-    n.changed = touched(path);
-    n.path = strings_.text(path);
-    out.push_back(std::move(n));
-  });
-  std::sort(out.begin(), out.end(),
-            [](const Needed& a, const Needed& b) { return a.path < b.path; });
-  return out;
 }
 
 }  // namespace feign

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -63,6 +64,13 @@ class Needs {
     uint32_t known = 0;            // files from this number on nobody had met by then
     bool over = false;
   };
+  // What an entry of this name adds to getdents64's result (getdents(2)).
+  static int64_t entry_bytes(std::string_view name) {
+    return (19 + static_cast<int64_t>(name.size()) + 1 + 7) / 8 * 8;
+  }
+  static constexpr uint64_t kDots = 48;  // bytes of "." and ".." in a listing
+  class Start;                           // the tree that finish() finds out
+
   Seen& seen(uint32_t file);
   void grew(uint32_t file, uint64_t size);
   enum class Told : uint8_t { kByCall, kNot };  // kNot: of a link, taken to be so
@@ -74,7 +82,7 @@ class Needs {
   void wrote(const feign_activity& a, uint32_t file, uint64_t bytes);
   void listed(const feign_activity& a, uint32_t file);
   void listed_from(const feign_activity& a, uint32_t file);
-  int64_t unnamed(const Listing& l, uint64_t entries,
+  int64_t unnamed(const Listing& l, int64_t entries,
                   const std::unordered_map<uint32_t, uint32_t>& by_path);
   std::vector<uint32_t> with_entries(const std::vector<uint32_t>& files, int64_t bytes);
   void there_by_listings();
