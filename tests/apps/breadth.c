@@ -229,7 +229,7 @@ static void collectives(void) {
 }
 
 static void communicators(void) {
-  MPI_Comm half, dup, cart, row, graph, near, inter, merged, later, some;
+  MPI_Comm half, dup, cart, row, graph, near, few, inter, merged, later, some;
   MPI_Request request;
   int one = rank, got = 0, in[4], out[4], n[4] = {1, 1, 1, 1}, at[4] = {0, 1, 2, 3};
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
@@ -263,6 +263,15 @@ static void communicators(void) {
   int mine[8] = {0}, theirs[8];
   MPI_Neighbor_alltoallv(mine, &gives, at, MPI_INT, theirs, &takes, at, MPI_INT, near);
   MPI_Ineighbor_allgatherv(mine, gives, MPI_INT, theirs, &takes, at, MPI_INT, near, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  /* The first two are each other's neighbours, the others have none. */
+  const int other = rank ^ 1, has = rank < 2;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, has, &other, MPI_UNWEIGHTED, has, &other,
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &few);
+  MPI_Neighbor_allgather(&rank, 1, MPI_INT, in, 1, MPI_INT, few);
+  CHECK(!has || in[0] == other);
+  MPI_Neighbor_alltoallv(out, n, at, MPI_INT, in, n, at, MPI_INT, few);
+  MPI_Ineighbor_allgatherv(&rank, 1, MPI_INT, in, n, at, MPI_INT, few, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   /* Two groups. */
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank % 2 ? 2 : 3, 9, &inter);

@@ -277,7 +277,7 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
     return;
   }
-  if (does == Does::kNeighbours && g->in + g->out != 0) return neighbours(s, op, *g);
+  if (does == Does::kNeighbours && g->near) return neighbours(s, op, *g);
   if (x.rank != kAbsent && !root_of(s, *g, root, is_root))
     return s.skip("its root is not in its communicator");
   switch (op) {

@@ -282,6 +282,7 @@ bool make_group(const Replayer& r, Group& g, MPI_Group everybody, const std::vec
   MPI_Comm_size(g.comm, &g.size);
   int kind = MPI_UNDEFINED, rank = 0, weighted = 0;
   MPI_Topo_test(g.comm, &kind);
+  g.near = kind != MPI_UNDEFINED;
   MPI_Comm_rank(g.comm, &rank);
   if (kind == MPI_CART) {
     MPI_Cartdim_get(g.comm, &g.in);

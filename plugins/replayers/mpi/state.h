@@ -55,6 +55,7 @@ struct Group {
   bool apart = true;                 // every recorded rank has a process of its own
   uint32_t number = 0;               // the same on all processes
   int size = 0;                      // of the group that takes part in a collective call
+  bool near = false;                 // its members have neighbours, who may be none of this one's
   int in = 0, out = 0;               // neighbours
   std::unique_ptr<Meeting> meeting;  // where they are not apart, and can meet
   Group();
