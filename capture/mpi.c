@@ -337,12 +337,14 @@ static int64_t failed(int result) {
 }
 /* Of a message that is too long for its receiver it is told whose it was, too. */
 static int took(int result) { return result == MPI_SUCCESS || failed(result) == -EMSGSIZE; }
+/* ROMIO says nothing in the status of who asks for nothing. */
 static int64_t moved(int result, MPI_Status* status, uint64_t asked) {
   int bytes = 0;
   if (result != MPI_SUCCESS) return failed(result);
-  if (status == NULL) return (int64_t)asked;
+  if (status == NULL || asked == 0) return (int64_t)asked;
   PMPI_Get_count(status, MPI_BYTE, &bytes);
-  return bytes == MPI_UNDEFINED ? (int64_t)asked : bytes;
+  if (bytes != MPI_UNDEFINED) return bytes;
+  return asked != UNKNOWN ? (int64_t)asked : 0;
 }
 static void new_window(MPI_Win win, MPI_Comm comm) {
   struct entry* e = find(&g_windows, win);

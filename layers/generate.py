@@ -1001,7 +1001,7 @@ def mpi_wrapper(layer, op):
     out += [f"  {w}\n" for w in wild]
     value = "result == MPI_SUCCESS ? 0 : failed(result)"
     if op.result == "bytes":
-        size = "size_" if sized(0) else "0"
+        size = "size_" if sized(0) else "UNKNOWN"
         value = f"moved(result, {status or 'NULL'}, {size})"
     if op.result == "position":
         out.append(f"  int64_t place_ = 0;\n  ASK(if (result == MPI_SUCCESS) place_ = sought({file}, offset, whence, {int('shared' in op.name)}));\n")

@@ -427,6 +427,11 @@ static void datatypes(void) {
   MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", info);
   MPI_File_write_at(file, 5000 + 512 * rank, out, 1, t[6], MPI_STATUS_IGNORE);
   MPI_File_read_at_all(file, 100, in, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+  /* Only one has something to write, in the status of the others stands what stood there. */
+  MPI_Status status;
+  memset(&status, 1, sizeof status);
+  MPI_File_write_at_all(file, 0, out, rank == 1 ? 10 : 0, MPI_BYTE, &status);
+  MPI_File_write_at_all(file, 0, out, rank == 1 ? 10 : 0, MPI_BYTE, MPI_STATUS_IGNORE);
   MPI_File_set_view(file, 0, f90, f90, "native", info);
   MPI_File_read_at(file, 10, in, 2, f90, MPI_STATUS_IGNORE);
   MPI_File_close(&file);

@@ -411,7 +411,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     s.outcome->result = -EBADF;
     return;
   }
-  MPI_Status status;
+  MPI_Status status{};  // ROMIO says nothing of who moves nothing
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_SUCCESS;
   if (reads || writes) {
