@@ -1216,6 +1216,16 @@ def test_files_without_times_are_in_the_order_of_forks_and_waits():
                     assert "VFORK" not in makes and "vfork" not in makes or found[1] == "rmdir", (lines, found)
 
 
+def test_files_without_times_of_a_thread_that_was_joined_come_before():
+    clone = "clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, child_tidptr=0x9) = 8"
+    thread = ['openat(AT_FDCWD, "/t", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0", "exit(0) = ?", "+++ exited with 0 +++"]
+    for joins in ("futex(0x9, FUTEX_WAIT_BITSET|FUTEX_CLOCK_REALTIME, 8, NULL, FUTEX_BITSET_MATCH_ANY) = 0", "futex(0x9, FUTEX_WAIT, 8, NULL) = 0",
+                  "futex(0x9, FUTEX_WAIT, 8, NULL) = -1 EAGAIN (Resource temporarily unavailable)"):
+        first = ['execve("/bin/p", ["p"], 0x1 /* 1 var */) = 0', clone, joins, 'openat(AT_FDCWD, "/p", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0"]
+        found = text_of({"t.7": first, "t.8": thread}, name="t")[0]
+        assert re.findall("/[tp]\\b(?=\", flags)", "\n".join(found)) == ["/t", "/p"], (joins, found)
+
+
 def test_a_process_whose_maker_is_shown_later():
     """As strace -z has it, which shows calls when they have ended."""
     begin = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 3']

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Several files (strace -ff) without exact times: who made whom and who waited for whom tells which
-// of their calls came first. (Who woke whom at a futex would say it of threads, but most of what
-// they tell each other shows in no call: that made as much worse as better.)
+// of their calls came first; of threads, who was joined. (Who woke whom at a futex would say more
+// of them, but most of what they tell each other shows in no call: that made as much worse as
+// better.)
 #pragma once
 
+#include <linux/futex.h>
 #include <sched.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
@@ -26,10 +29,7 @@ class Family {
     const Member& m = members_[process.pid()];
     if (!m.begun || (m.runs_in != 0 && !is_over(m.runs_in) && !members_[m.runs_in].left))
       return true;
-    const Held& h = process.front();
-    if (posix_calls()[h.a.op].effect != Effect::kWait) return false;
-    const auto of = h.a.result == 0 && !h.values.empty() ? static_cast<int64_t>(h.values[0])
-                                                         : h.a.result;  // waitid, wait4
+    const int64_t of = waited_for(process.front());
     return of > 0 && of != process.pid() && !is_over(of);
   }
 
@@ -54,6 +54,16 @@ class Family {
     bool left = false;    // the memory of its maker: it called exec
     int64_t runs_in = 0;  // the process that has its memory until then (vfork)
   };
+  // Who is over when the call ends, 0 if it tells of nobody.
+  static int64_t waited_for(const Held& h) {
+    const Effect e = posix_calls()[h.a.op].effect;
+    const int64_t value = h.values.empty() ? 0 : static_cast<int64_t>(h.values[0]);
+    if (e == Effect::kWait) return h.a.result == 0 ? value : h.a.result;  // waitid, wait4
+    if (e != Effect::kFutex || (h.a.result != 0 && h.a.result != -EAGAIN)) return 0;
+    // A thread's number, which the kernel clears when that ends: pthread_join().
+    const uint32_t what = h.a.flags & ~uint32_t{FUTEX_CLOCK_REALTIME};
+    return what == FUTEX_WAIT || what == FUTEX_WAIT_BITSET ? value : 0;
+  }
   bool is_over(int64_t pid) const {
     const auto at = members_.find(pid);
     return at == members_.end() || at->second.source->empty();
