@@ -864,6 +864,14 @@ def test_what_open_found_in_a_directory_that_had_moved_was_where_that_was():
             assert report["mismatched"] == 0, (moves, report["mismatches"])
 
 
+def test_a_whiteout_is_left_where_a_file_was_moved_from():
+    for asks in 'rename("/b", "/e") = -1 EISDIR (Is a directory)', 'newfstatat(AT_FDCWD, "/b", {st_mode=S_IFCHR|000, st_rdev=makedev(0, 0), ...}, AT_SYMLINK_NOFOLLOW) = 0':
+        with Tmp() as tmp:
+            report = Root(tmp, ['openat(AT_FDCWD, "/a", O_WRONLY|O_CREAT, 0600) = 3', 'link("/a", "/b") = 0', 'renameat2(AT_FDCWD, "/b", AT_FDCWD, "/c", RENAME_WHITEOUT) = 0',
+                                'mkdir("/e", 0700) = 0', asks, 'unlink("/b") = 0'])()
+            assert (report["matched"], report["mismatched"]) == (6, 0), (asks, report["mismatches"])
+
+
 def test_a_directory_that_is_not_empty_when_all_that_was_named_has_left_holds_more():
     refused = 'rmdir("/d") = -1 ENOTEMPTY (Directory not empty)'
     gone, away = 'unlink("/d/a") = 0', 'rename("/d/a", "/b") = 0'

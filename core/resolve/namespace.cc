@@ -594,6 +594,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
           (moved == Type::kSymlink || moved == Type::kOther || !may_be_directory(slot)))
         t.file2 = no_file_nor_directory(to);
       move(slot, to);
+      if (a.flags & RENAME_WHITEOUT) (void)create(slot, Type::kOther, true);
       return t;
     }
     case Effect::kLink: {

@@ -139,9 +139,10 @@ inline Claims claims(Effect effect, const feign_activity& a) {
     }
     case Effect::kRename: {
       const bool exchange = (a.flags & RENAME_EXCHANGE) != 0;
+      const bool stays = exchange || (a.flags & RENAME_WHITEOUT) != 0;
       const There before = exchange ? kYes : (a.flags & RENAME_NOREPLACE) != 0 ? kNo : kUnknown;
       if (ok && (a.path != a.path2 || a.handle != a.handle2)) {
-        Claim from = exchange ? there : gone, to = made(a.path2, before);
+        Claim from = stays ? there : gone, to = made(a.path2, before);
         from.holds = to.holds = Claim::kUnknownChange;  // directories bring what is in them
         to.replaces = !exchange;
         return {{from, to}};
