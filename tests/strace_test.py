@@ -1635,6 +1635,12 @@ def test_files_without_a_call():
             assert r.status == status and says in r.err, r
 
 
+def test_files_without_times_of_which_one_has_no_call():
+    for time in "", "12:00:00 ", "     0.000011 ":
+        found, _ = text_of({"t.7": [time + OPEN], "t.8": [time + "+++ exited with 0 +++"]}, name="t")
+        assert len(found) == 1, (time, found)
+
+
 def test_more_files_than_a_process_may_have_open():
     with Tmp() as tmp:
         root = os.path.join(tmp, "root")

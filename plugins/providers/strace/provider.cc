@@ -381,6 +381,7 @@ void Provider::find_family() {
     return;
   std::unordered_set<int64_t> made;
   for (const auto& source : sources_) {
+    if (source->empty()) continue;  // it made nobody, and is closed
     if (!can_be_read_again(source->path())) return;
     auto input = Input::open(source->path());
     if (!input) return;
