@@ -581,7 +581,7 @@ def test_a_root_that_was_not_empty_is_not_cleaned():
 
 
 LOCKS = '''
-import os, struct, sys
+import ctypes, os, struct, sys
 from fcntl import fcntl, F_SETLK, F_GETLK, F_RDLCK, F_WRLCK, F_UNLCK
 def lock(fd, kind, start=0, length=0, how=F_SETLK, whence=0):
     try: fcntl(fd, how, struct.pack("hhqqi", kind, whence, start, length, 0))
@@ -591,6 +591,10 @@ def child(what):
     pid = os.fork()
     if pid == 0: os._exit(0 if what() else 1)
     assert os.waitpid(pid, 0)[1] == 0
+m = os.open("f", os.O_RDWR | os.O_CREAT)
+ctypes.CDLL(None).mmap(None, ctypes.c_size_t(4096), 1, 1, m, ctypes.c_long(0))
+assert lock(m, F_WRLCK) == 0; os.close(m)
+child(lambda: lock(os.open("f", os.O_RDWR), F_WRLCK) == 0)  # what is mapped keeps none
 a = os.open("f", os.O_RDWR | os.O_CREAT); b = os.open("f", os.O_RDWR); r = os.open("f", os.O_RDONLY)
 assert lock(a, F_WRLCK, 0, 10) == 0 and lock(b, F_WRLCK, 5, 10) == 0 and lock(b, F_UNLCK, 0, 5) == 0   # one process, two descriptors
 assert lock(r, F_WRLCK) == 9 and lock(r, F_RDLCK, 100, 1) == 0

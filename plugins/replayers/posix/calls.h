@@ -286,7 +286,7 @@ struct Context {
     const bool last = (a.marks & FEIGN_LAST) != 0;
     if (last) r->descriptors.close_further(a.handle);
     const int further = last ? -1 : r->descriptors.take_further(a.handle, process);
-    if (r->locks.any()) r->locks.closes(process, a.file, a.handle, last);
+    if (r->locks.any()) r->locks.closes(process, a.file);
     if (further >= 0) return checked(::close(further));
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
       return skip("opened by another rank");
@@ -301,7 +301,7 @@ struct Context {
     const bool stays = a.handle != 0 && (a.marks & FEIGN_LAST) == 0;
     if (FILE* const f = stays ? r->descriptors.take_stream(a.handle, process) : nullptr;
         f != nullptr) {
-      if (r->locks.any()) r->locks.closes(process, a.file, a.handle, false);
+      if (r->locks.any()) r->locks.closes(process, a.file);
       return checked(::fclose(f));
     }
     const int64_t flushed = a.handle != 0 ? checked(r->descriptors.flush(a.handle)) : 0;

@@ -51,12 +51,9 @@ class Locks {
   }
 
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
-  // The process closes a descriptor of the file; `goes`: with it the open file description that the
-  // handle stands for. [any thread]
-  void closes(int64_t process, uint32_t file, uint32_t handle, bool goes) {
-    const Entry e = drop({process, file});
-    if (!goes || e.handle != handle) unlock(e);
-  }
+  // The process closes a descriptor of the file. What is mapped keeps the open file description.
+  // [any thread]
+  void closes(int64_t process, uint32_t file) { unlock(drop({process, file})); }
   // The process ends. [any thread]
   void ends(int64_t process) {
     for (;;) {
