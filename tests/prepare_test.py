@@ -726,6 +726,19 @@ def test_extended_attributes_are_there():
         assert os.getxattr(os.path.join(theirs, "d"), "user.one") == b"theirs"
 
 
+def test_what_an_attribute_was_asked_of_was_there():
+    calls = ('getxattr("/d/%d", "user.none", 0x1, 10) = -1 ENODATA (x)', 'lgetxattr("/d/%d", "security.selinux", 0x1, 10) = -1 ENODATA (x)', 'removexattr("/d/%d", "user.none") = -1 ENODATA (x)',
+             'setxattr("/d/%d", "user.one", "1", 1, XATTR_CREATE) = -1 EEXIST (x)', 'getxattr("/d/%d", "user.one", 0x1, 1) = -1 ERANGE (x)')
+    with Tmp() as tmp:
+        try:
+            os.setxattr(tmp, "user.x", b"1")
+        except OSError:
+            raise Skip("this file system has no extended attributes")
+        root = Root(tmp, [call % i for i, call in enumerate(calls)])
+        report = root()
+        assert report["mismatched"] == 0 and len(os.listdir(root.at("d"))) == len(calls), report["mismatches"]
+
+
 def test_fifos_and_modes_that_were_refused():
     with Tmp() as tmp:
         root = Root(tmp, ['newfstatat(AT_FDCWD, "/p", {st_mode=S_IFIFO|0644, st_size=0, ...}, 0) = 0', 'openat(AT_FDCWD, "/no", O_RDONLY) = -1 EACCES (x)',

@@ -308,6 +308,7 @@ void Needs::attribute(const feign_activity& a, Effect effect, uint32_t file) {
     case Effect::kSetXattr:
       s.changed = true;
       if (a.result == 0) s.attributes.try_emplace(a.path2, UINT64_MAX);  // the trace's own
+      if (a.result == -EEXIST) s.attributes.try_emplace(a.path2, 0);
       return;
     case Effect::kRemoveXattr:
       s.changed = true;

@@ -666,7 +666,9 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
     case Effect::kChroot:
     case Effect::kTruncate:
       if (a.result == -EISDIR) t.file = present(slot, Type::kDirectory);
-      if (!ok) return failed();
+      // What has no such attribute, has it already, or a longer one.
+      if (!ok && a.result != -ENODATA && a.result != -EEXIST && a.result != -ERANGE)
+        return failed();
       t.file = present(slot, Type::kUnknown);
       if (effect == Effect::kTruncate) no_directory(slot);
       return t;
