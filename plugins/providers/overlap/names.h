@@ -96,6 +96,8 @@ inline Claims claims(Effect effect, const feign_activity& a) {
     listed.bytes = static_cast<int32_t>(a.result);
     return {{listed}};
   }
+  if (effect == Effect::kList && a.result == -ENOENT && a.file != 0)
+    return {{{a.file, kNo, kNo}}};  // it was removed
   if (a.result == -ENOTEMPTY) {
     Claim full = {effect == Effect::kRename ? a.path2 : a.path, kYes, kYes};
     full.holds = Claim::kSomething;
