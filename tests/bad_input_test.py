@@ -85,10 +85,27 @@ def test_what_is_read_is_not_written_over():
         for wrong, *args in ([link, *replay, "--output", link], [link, *replay, "--waits", link], [trace, *replay, "--activities", trace],
                              [link, *replay, "--html", link], [link, "info", trace, "-o", link], [link, "convert", trace, link],
                              [link, "-p", f"strace,file={trace}", "-p", f"text,file={link}"], [pipeline, "run", pipeline, "-o", pipeline],
-                             [trace, "run", pipeline, "-o", trace], [trace, "lab", lab, "-o", trace], [lab, "lab", lab, "--html", lab]):
+                             [pipeline, "run", pipeline, "--waits", pipeline], [trace, "run", pipeline, "-o", trace], [trace, "lab", lab, "-o", trace], [lab, "lab", lab, "--html", lab]):
             r = feign(*args)
             assert r.status == 2 and f"{wrong}: is read here" in r.err, (args, r.status, r.err)
         assert [open(name, encoding="utf-8").read() for name in read] == before
+        # Those of several files.
+        golden = os.path.join(TOP, "tests", "golden")
+        for folder, provider, name, part in (os.path.join(golden, "hdtrace"), "hdtrace", "made.proj", "made_n0_0_0.trc"), (golden, "tracetext", "mesh.tracetext", "mesh.tracetext.1"):
+            for file in os.listdir(folder):
+                if file.startswith(name.split(".")[0]):
+                    shutil.copy(os.path.join(folder, file), tmp)
+            files = {f: open(os.path.join(tmp, f), "rb").read() for f in os.listdir(tmp) if f.startswith(name.split(".")[0])}
+            assert part in files
+            name, part = os.path.join(tmp, name), os.path.join(tmp, part)
+            for args in (["info", name, "-o", part], ["convert", name, part, "--to", "text"], ["convert", name, name], ["convert", part, name],
+                         ["-p", f"{provider},file={name}", "-p", f"text,file={part}"]):
+                r = feign(*args)
+                assert r.status == 2 and "is read here" in r.err, (args, r.status, r.err)
+            assert files == {f: open(os.path.join(tmp, f), "rb").read() for f in files}
+        os.mkdir(gone := os.path.join(tmp, "gone"))
+        r = subprocess.run([FEIGN, "info", trace, "-o", "x"], preexec_fn=lambda: (os.chdir(gone), os.rmdir(gone)), capture_output=True, text=True)
+        assert r.returncode == 2 and "write x: No such file" in r.stderr, r.stderr
         r = feign(*replay, "--waits", os.path.relpath(out), "--html", os.path.join(root, "..", "out.txt"))
         assert r.status == 2 and "--html" in r.err and not os.path.exists(out), r.err
         assert feign(*replay, "--waits", "/dev/null", "-o", "/dev/null").status == 0

@@ -305,9 +305,9 @@ def test_files_by_romio():
     with Tmp() as tmp:
         trace, made = by_romio(tmp, "datatypes")
         assert sorted(re.findall(r"MPI_File_write_at_all\(.*?\) = (\d+)", text_of(trace))) == ["0"] * 6 + ["10"] * 2
-        for layer in ((), ("--layer", "posix")):  # it looks for a file before it makes it
+        for env, *layer in ((None,), (ROMIO,), (None, "--layer", "posix")):  # it looks for a file before it makes it
             with Tmp() as root:
-                replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *layer)
+                replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *layer, env=env)
                 assert os.path.getsize(root + made) == os.path.getsize(made)
 
 

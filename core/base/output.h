@@ -93,10 +93,12 @@ inline Result<void> put_text(const std::string& text, const std::string& output)
 // What is to be written: the option that says so, and the file that it names.
 struct Written {
   std::string by, file;
+  bool trace = false;  // a trace, which may have more files than the one that is named
 };
 
-// An error if one of these files is one of those that are read, or two are one. Before anything is
-// done: at the end it would be too late for the trace.
-Result<void> apart(const std::vector<std::string>& read, const std::vector<Written>& written);
+// An error if an output would take the place of a file that is read, or of another output. Before
+// anything is done: at the end it would be too late for the trace.
+Result<void> none_overwritten(const std::vector<std::string>& read,
+                              const std::vector<Written>& written);
 
 }  // namespace feign

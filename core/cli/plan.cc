@@ -11,6 +11,7 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "prepare/prepare.h"
 #include "window/explain.h"

@@ -25,7 +25,6 @@
 #include "base/output.h"
 #include "cli/line.h"
 #include "cli/plan.h"
-#include "plugin/options.h"
 #include "prepare/prepare.h"
 #include "replay/ranks.h"
 #include "replay/replay.h"
@@ -285,7 +284,7 @@ class Run {
 
  private:
   Result<void> choose_plugins();
-  Result<void> look_at_files();
+  Result<void> name_files();
   Result<void> join();
   Result<void> choose_order();
   Result<void> make_plan();
@@ -299,10 +298,11 @@ class Run {
   Result<void> together(Result<void> mine) {
     return ranks_ ? ranks_->agree(std::move(mine)) : std::move(mine);
   }
-  bool first() const { return !ranks_ || ranks_->rank() == 0; }
+  uint32_t rank() const { return ranks_ ? ranks_->rank() : 0; }
+  bool first() const { return rank() == 0; }
   // A file that each rank has its own of.
-  std::string of_rank(const std::string& file) const {
-    return file + (ranks_ ? "." + std::to_string(ranks_->rank()) : "");
+  std::string of_rank(const std::string& file, uint32_t rank) const {
+    return several_ && !file.empty() ? file + "." + std::to_string(rank) : file;
   }
 
   PipelineOptions options_;
@@ -338,6 +338,10 @@ Result<void> Run::choose_plugins() {
         "nothing to do with the trace: want a replayer (posix, null) or a writer (feign, text)");
   several_ = !line_.replayers.empty() && launched().size > 1;
   ReplayOptions& replay = options_.replay;
+  report_.pace = replay.pace == Pace::kThink   ? "think"
+                 : replay.pace == Pace::kTimed ? "timed"
+                                               : "afap";
+  report_.map = replay.map;
   if (several_) {
     if (replay.order == Order::kTrace && replay.order_given)
       return Error(FEIGN_ERR_ARGUMENT,
@@ -355,17 +359,24 @@ Result<void> Run::choose_plugins() {
 }
 
 // What is read, for the report; what is written must be something else.
-Result<void> Run::look_at_files() {
-  std::vector<std::string> files;
+Result<void> Run::name_files() {
+  std::vector<std::string> files, read = options_.inputs;
   for (const auto& [key, value] : line_.providers.front().spec.options)
     if (key == "file") files.push_back(value);
+  read.insert(read.end(), files.begin(), files.end());
+  read.push_back(options_.replay.map);
+  for (const Chosen& c : line_.modifiers)
+    for (const auto& [key, value] : c.spec.options)
+      if (key == "edges") read.push_back(value);
   std::vector<Written> written = options_.outputs;
-  written.push_back({"--waits", options_.replay.waits});
-  written.push_back({"--activities", options_.replay.activities});
+  for (uint32_t rank = 0; rank < (several_ ? launched().size : 1); ++rank) {
+    written.push_back({"--waits", of_rank(options_.replay.waits, rank)});
+    written.push_back({"--activities", of_rank(options_.replay.activities, rank)});
+  }
   for (const Chosen& c : line_.writers)
     for (const auto& [key, value] : c.spec.options)
-      if (key == "file") written.push_back({c.component.table->name, value});
-  if (auto ok = apart(files, written); !ok) return ok;
+      if (key == "file") written.push_back({c.component.table->name, value, true});
+  if (auto ok = none_overwritten(read, written); !ok) return ok;
 
   constexpr size_t kNamed = 4;  // a trace may have a file a process
   if (files.empty())
@@ -376,10 +387,6 @@ Result<void> Run::look_at_files() {
   else
     for (const std::string& file : files)
       report_.trace += (report_.trace.empty() ? "" : ", ") + file;
-  report_.pace = options_.replay.pace == Pace::kThink   ? "think"
-                 : options_.replay.pace == Pace::kTimed ? "timed"
-                                                        : "afap";
-  report_.map = options_.replay.map;
   return {};
 }
 
@@ -536,11 +543,11 @@ Result<void> Run::prepare() {
 Result<void> Run::open_logs() {
   if (!options_.replay.waits.empty()) {  // written at the end: whether it can be is told now
     OutputFile file;
-    if (!file.open(of_rank(options_.replay.waits)))
+    if (!file.open(of_rank(options_.replay.waits, rank())))
       return errno_error("write " + options_.replay.waits, errno);
   }
   if (options_.replay.activities.empty()) return {};
-  auto created = ActivityLog::create(of_rank(options_.replay.activities));
+  auto created = ActivityLog::create(of_rank(options_.replay.activities, rank()));
   if (!created) return std::move(created.error());
   activities_ = std::move(*created);
   return {};
@@ -581,7 +588,7 @@ void Run::gather() {
 
 Result<void> Run::all() {
   if (auto done = choose_plugins(); !done) return done;
-  if (auto done = look_at_files(); !done) return done;
+  if (auto done = name_files(); !done) return done;
   if (auto done = join(); !done) return done;
   if (auto done = choose_order(); !done) return done;
   if (auto done = together(set_up_root(line_, options_.replay, extensions_, root_, report_)); !done)

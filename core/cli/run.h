@@ -73,8 +73,10 @@ struct PipelineOptions {
   std::vector<PluginSpec>
       plugins;  // in order: one provider, modifiers, then a replayer and/or writers
   ReplayOptions replay;
-  uint64_t explain = 0;          // say what modifiers made of so many activities; 0: do not
-  std::vector<Written> outputs;  // what the caller writes when it is done: not over a trace
+  uint64_t explain = 0;  // say what modifiers made of so many activities; 0: do not
+  // What the caller has read, and what it writes when it is done: that is not over what is read.
+  std::vector<std::string> inputs;
+  std::vector<Written> outputs;
 };
 
 struct RunResult {

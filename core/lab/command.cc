@@ -109,8 +109,13 @@ int finish(const Results& results, const LabOptions& o) {
   return summary.failed != 0 ? kShort : kDone;
 }
 
+std::vector<Written> outputs(const LabOptions& o) {
+  return {{"--output", o.output}, {"--html", o.html}};
+}
+
 // Without running anything.
 int report(const std::string& path, const LabOptions& o) {
+  if (auto ok = none_overwritten({path}, outputs(o)); !ok) return failed(ok.error());
   auto results = Results::load(path);
   if (!results) return failed(results.error());
   return finish(*results, o);
@@ -168,8 +173,6 @@ Result<void> replay_page(const std::string& report_text, const std::string& acti
 
 static int run_lab(const LabOptions& o) {
   std::string file = o.files.front();
-  const std::vector<Written> written = {{"--output", o.output}, {"--html", o.html}};
-  if (auto ok = apart(o.files, written); !ok) return failed(ok.error());
   if (file == "report") {
     if (o.files.size() != 2)
       return failed(Error(FEIGN_ERR_ARGUMENT, "lab report: want RESULTS.json"));
@@ -200,10 +203,10 @@ static int run_lab(const LabOptions& o) {
       if (path.ends_with(ending)) path.resize(path.size() - std::string(ending).size());
     path += ".results.json";
   }
-  std::vector<std::string> read = {path};
+  std::vector<std::string> read = {file, path};
   for (const LabTrace& trace : lab->traces)
     read.insert(read.end(), trace.files.begin(), trace.files.end());
-  if (auto ok = apart(read, written); !ok) return failed(ok.error());
+  if (auto ok = none_overwritten(read, outputs(o)); !ok) return failed(ok.error());
   const Json head = Session::head(*lab);
   auto results = o.dry_run ? Results::look(path, head) : Results::open(path, head);
   if (!results) return failed(results.error());

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <unordered_set>
 #include <utility>
 
 #include "base/path.h"

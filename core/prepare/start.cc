@@ -115,9 +115,9 @@ class Needs::Start {
   bool reachable(uint32_t path);
   bool touched(uint32_t path);
   void collect();
-  void is_there(uint32_t path);
+  void add_entry(uint32_t path);
   void behind_link(uint32_t id);
-  void is_unmet_target(uint32_t path, const Seen& from, bool directory);
+  void need_unmet_target(uint32_t path, const Seen& from, bool directory);
   void fill_up(uint32_t id, uint32_t path);
   void need(uint32_t id);
   void need_absent();
@@ -161,7 +161,7 @@ bool Needs::Start::touched(uint32_t path) {
   return false;
 }
 
-void Needs::Start::is_there(uint32_t path) {
+void Needs::Start::add_entry(uint32_t path) {
   const uint32_t parent = parent_of(path);
   if (parent == 0) return;
   with_children_.insert(parent);
@@ -176,7 +176,7 @@ void Needs::Start::collect() {
     last_child_[parent_of(f.initial_path)] = id;
     if (there_.insert(f.initial_path).second) files_.push_back(id);
   }
-  for (const uint32_t path : there_) is_there(path);
+  for (const uint32_t path : there_) add_entry(path);
   for (const uint32_t id : files_) {
     const Namespace::File& f = names_.file(id);
     by_path_[f.initial_path] = id;
@@ -207,7 +207,7 @@ void Needs::Start::behind_link(uint32_t id) {
     const auto next = by_path_.find(behind);
     last = next != by_path_.end() ? next->second : 0;
   }
-  if (last == 0) return is_unmet_target(behind, from, directory);
+  if (last == 0) return need_unmet_target(behind, from, directory);
   Seen& to = needs_.seen(last);
   to.mode |= from.mode;
   to.initial = std::max(to.initial, from.initial);
@@ -222,14 +222,14 @@ void Needs::Start::behind_link(uint32_t id) {
   }
 }
 
-// Of a link, that no call names.
-void Needs::Start::is_unmet_target(uint32_t path, const Seen& from, bool directory) {
+// What a link leads to, where no call names it.
+void Needs::Start::need_unmet_target(uint32_t path, const Seen& from, bool directory) {
   const uint32_t known = names_.at(path);
   if ((known != 0 && names_.file(known).created) || is_root(path)) return;
   auto at = made_.find(path);
   if (at == made_.end()) {
     if (!there_.insert(path).second) return;
-    is_there(path);
+    add_entry(path);
     at = made_.emplace(path, out_.size()).first;
     out_.emplace_back().type = Needed::kFile;
   }

@@ -39,7 +39,7 @@ class InfoCommand : public Command {
     std::vector<std::string> read;
     for (const auto& [key, value] : list->front().options)
       if (key == "file") read.push_back(value);
-    if (auto ok = apart(read, {{"--output", c_.output}}); !ok) return failed(ok.error());
+    if (auto ok = none_overwritten(read, {{"--output", c_.output}}); !ok) return failed(ok.error());
     Tables tables;
     Result<TraceInfo> info = [&] {
       ProgressLine line(c_.quiet);

@@ -131,7 +131,7 @@ int show(const RunResult& result, const Common& c, double require, const Tables&
 int run_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
   options.explain = c.explain;
   options.outputs = {{"--output", c.output}, {"--html", c.html}};
-  if (auto ok = apart({c.file}, options.outputs); !ok) return failed(ok.error());
+  if (!c.file.empty()) options.inputs = {c.file};
   double require = 0;
   if (!c.require.empty()) {
     auto share = parse_share(c.require);
