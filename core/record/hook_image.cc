@@ -407,9 +407,8 @@ void Image::find_sites() {
     if (call == nullptr) continue;
     const size_t known = all_.size(), targets = targets_.size();
     decode(i);
-    if (std::none_of(all_.begin() + static_cast<ptrdiff_t>(known), all_.end(), [](const auto& one) {
-          return one.kind == Instruction::kSystemCall;
-        })) {
+    if (std::none_of(all_.begin() + static_cast<ptrdiff_t>(known), all_.end(),
+                     [](const auto& one) { return one.kind == Instruction::kSystemCall; })) {
       all_.resize(known);
       targets_.resize(targets);
       decoded_.erase(i);

@@ -122,8 +122,8 @@ inline void Worker::tell_ranks(Stream& s, uint32_t stream, uint64_t upto) {
 }
 
 // The message may be there already, or come soon; later the processor is left to others, for longer
-// the longer it takes: threads that wait all the time for what another rank's end tells (a socket of
-// mpirun's) would be felt by those that work. Sleeping adds about a sixtieth to a long wait.
+// the longer it takes: threads that wait all the time for what another rank's end tells (a socket
+// of mpirun's) would be felt by those that work. Sleeping adds about a sixtieth to a long wait.
 void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& s,
                            const feign_activity& a) {
   Ranks& ranks = run_.team->ranks;

@@ -56,8 +56,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   a.handle = 0;
   a.file = 0;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
-  const bool links = a.value_count == 0 ||
-                     !(a.values[0] & (RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS));
+  const bool links =
+      a.value_count == 0 || !(a.values[0] & (RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS));
   const bool through = follow && links;
   Description* open = nullptr;
   if (links && a.path != 0)
@@ -172,7 +172,8 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     }
     if (effect == Effect::kLink && a.result >= 0 && d != nullptr && d->file != 0 && a.path2 != 0)
       names_.link(d->file, a.path2);
-    // A descriptor of the link itself (O_PATH): the link's name tells as much. (ENOENT: of no link.)
+    // A descriptor of the link itself (O_PATH): the link's name tells as much. (ENOENT: of no
+    // link.)
     if (effect == Effect::kReadlink && d != nullptr && a.path != 0 && a.result != -ENOENT &&
         !(d->marks & FEIGN_NOT_A_FILE)) {
       a.handle = 0;

@@ -149,8 +149,8 @@ uint32_t Namespace::link_above(uint32_t slot) {
   return slot_of(canonical(slots_[slot].path, false));
 }
 
-// A link, where an open by another name told that there is none: what led there is no link then, and
-// this is one. Where it is.
+// A link, where an open by another name told that there is none: what led there is no link then,
+// and this is one. Where it is.
 uint32_t Namespace::own_link(uint32_t slot, uint32_t path) {
   if (!slots_[slot].no_link) return slot;
   const std::string text(strings_.text(path));

@@ -645,9 +645,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
       if (S_ISFIFO(a.mode)) type = Type::kFifo;
       const bool nofollow = (a.marks & FEIGN_NOFOLLOW) != 0;
       const bool no_link = type != Type::kSymlink && nofollow;
-      const uint32_t itself = no_link    ? link_above(slot)
-                              : nofollow ? own_link(slot, a.path)
-                                         : slot;
+      const uint32_t itself = no_link ? link_above(slot) : nofollow ? own_link(slot, a.path) : slot;
       t.file = present(itself, type);
       if (no_link) slots_[itself].no_link = true;
       if (a.value_count != 0 && type == Type::kFile) return identified_at(itself, a.values[0]);

@@ -508,9 +508,8 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
       break;
     }
     // Before 4.10 quotes in an attribute's value stand there as they are; behind it are none.
-    const bool is_value =
-        i == 2 && s.peek() == '"' &&
-        (call.effect == Effect::kGetXattr || call.effect == Effect::kSetXattr);
+    const bool is_value = i == 2 && s.peek() == '"' &&
+                          (call.effect == Effect::kGetXattr || call.effect == Effect::kSetXattr);
     const CallArg* arg = next < call.arg_count ? &call.args[next++] : nullptr;
     if (arg != nullptr && arg->form == Form::kStruct) {
       const CallArg* const first = arg;
