@@ -510,6 +510,13 @@ def test_output_to_what_is_no_regular_file():
             with open(file, "rb") as f:
                 assert f.read() == through
             assert sorted(os.listdir(tmp)) == ["fifo.txt", "file.txt", "link.txt"]
+        # Whether a report can be written is told before the replay, and a reader does not take that for the report.
+        trace = put(tmp, "t.strace", GOOD)
+        os.mkdir(root := os.path.join(tmp, "root"))
+        for option in "--output", "--waits":
+            with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+                r = feign("replay", trace, "--root", root, option, fifo, timeout=60)
+                assert r.status == 0 and reader.stdout.read() != b"", (option, r.err)
 
 
 def test_what_fuzzing_found():

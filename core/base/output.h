@@ -68,6 +68,15 @@ class OutputFile {
   int fd_ = -1;
 };
 
+// Whether a file that is written at the end could be opened now; if not, errno. (What is no regular
+// file is not opened for that: who reads from a FIFO would take it for the end.)
+inline bool can_be_written(const std::string& name) {
+  struct stat st {};
+  if (::stat(name.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    return ::access(name.c_str(), W_OK) == 0;
+  return OutputFile().open(name);
+}
+
 // To standard output ("" or "-"; printable if that is a terminal), or to a file that appears when
 // it is complete.
 inline Result<void> put_text(const std::string& text, const std::string& output) {

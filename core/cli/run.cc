@@ -541,11 +541,8 @@ Result<void> Run::prepare() {
 }
 
 Result<void> Run::open_logs() {
-  if (!options_.replay.waits.empty()) {  // written at the end: whether it can be is told now
-    OutputFile file;
-    if (!file.open(of_rank(options_.replay.waits, rank())))
-      return errno_error("write " + options_.replay.waits, errno);
-  }
+  if (!options_.replay.waits.empty() && !can_be_written(of_rank(options_.replay.waits, rank())))
+    return errno_error("write " + options_.replay.waits, errno);
   if (options_.replay.activities.empty()) return {};
   auto created = ActivityLog::create(of_rank(options_.replay.activities, rank()));
   if (!created) return std::move(created.error());

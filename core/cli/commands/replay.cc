@@ -138,10 +138,8 @@ int run_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
     if (!share) return failed(share.error());
     require = *share;
   }
-  if (!c.output.empty() && c.output != "-" && launched().rank == 0) {
-    OutputFile probe;  // written at the end: whether it can be is told now
-    if (!probe.open(c.output)) return failed(errno_error("write " + c.output, errno));
-  }
+  if (!c.output.empty() && c.output != "-" && launched().rank == 0 && !can_be_written(c.output))
+    return failed(errno_error("write " + c.output, errno));
   if (!c.html.empty() && launched().size > 1)
     return failed(Error(FEIGN_ERR_ARGUMENT,
                         "--html " + c.html + ": want a replay by one process, without mpirun"));
