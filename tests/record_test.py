@@ -1545,7 +1545,7 @@ def test_status_is_the_commands():
         assert feign("record", "-o", trace, "--", "sh", "-c", "kill -9 $$").status == 137
         assert os.path.exists(trace) and not os.path.exists(trace + ".raw")
         # Scripts without an interpreter's name are the shell's, as they are for a shell; what cannot be run is said.
-        for text, status, said in ("echo x > made; exit 4\n", 4, ""), ("", 0, ""), ("#!/nonexistent\n", 127, "run .*/script: No such file"):
+        for text, status, said in ("echo x > made; exit 4\n", 4, ""), ("", 0, ""), (f"#!{tmp}/none\n", 127, "run .*/script: No such file"):
             script = os.path.join(tmp, "script")
             with open(script, "w", encoding="utf-8") as f:
                 f.write(text)
