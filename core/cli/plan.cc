@@ -96,9 +96,9 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
                             RunResult& result, Tables& tables, const Progress& progress) {
   auto left = make_left(line, tables, extensions);
   if (!left) return std::move(left.error());
-  for (const auto& [key, value] : line.providers.front().spec.options)
-    if (key == "file" && left->provider->name() != "feign")
-      tables.sources.push_back(source_of(left->provider->name(), value));
+  if (left->provider->name() != "feign")
+    for (const std::string& file : line.providers.front().spec.values("file"))
+      tables.sources.push_back(source_of(left->provider->name(), file));
   std::vector<std::unique_ptr<Instance>> writers;
   for (const Chosen& c : line.writers) {
     auto made = make(c, tables, extensions);

@@ -360,22 +360,20 @@ Result<void> Run::choose_plugins() {
 
 // What is read, for the report; what is written must be something else.
 Result<void> Run::name_files() {
-  std::vector<std::string> files, read = options_.inputs;
-  for (const auto& [key, value] : line_.providers.front().spec.options)
-    if (key == "file") files.push_back(value);
+  const std::vector<std::string> files = line_.providers.front().spec.values("file");
+  std::vector<std::string> read = options_.inputs;
   read.insert(read.end(), files.begin(), files.end());
   read.push_back(options_.replay.map);
   for (const Chosen& c : line_.modifiers)
-    for (const auto& [key, value] : c.spec.options)
-      if (key == "edges") read.push_back(value);
+    for (const std::string& file : c.spec.values("edges")) read.push_back(file);
   std::vector<Written> written = options_.outputs;
   for (uint32_t rank = 0; rank < (several_ ? launched().size : 1); ++rank) {
     written.push_back({"--waits", of_rank(options_.replay.waits, rank)});
     written.push_back({"--activities", of_rank(options_.replay.activities, rank)});
   }
   for (const Chosen& c : line_.writers)
-    for (const auto& [key, value] : c.spec.options)
-      if (key == "file") written.push_back({c.component.table->name, value, true});
+    for (const std::string& file : c.spec.values("file"))
+      written.push_back({c.component.table->name, file, true});
   if (auto ok = none_overwritten(read, written); !ok) return ok;
 
   constexpr size_t kNamed = 4;  // a trace may have a file a process

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,14 @@ struct PluginSpec {
   std::string name;  // a component's name, or the path of a shared object (it contains a '/')
   std::vector<std::pair<std::string, std::string>> options;
   std::string where;  // put before errors about it: "--plugin" or "lab.yaml:3:5"
+
+  // What is given for an option, in order; of `file`, a provider's traces or where a writer writes.
+  std::vector<std::string> values(std::string_view option) const {
+    std::vector<std::string> list;
+    for (const auto& [key, value] : options)
+      if (key == option) list.push_back(value);
+    return list;
+  }
 };
 
 // Takes "name,key=value,key=value" apart; "\," is a comma, "\\" a backslash. "key" alone is

@@ -451,7 +451,7 @@ Result<void> Maker::remove(const Needed& n) {
 Result<void> Maker::make(const Needed& n) {
   auto parent = parent_of(n.path);
   if (!parent) return std::move(parent.error());
-  const std::string name = n.path.substr(n.path.rfind('/') + 1);
+  const std::string name(name_of(n.path));
   if (empty_ && n.type == Needed::kDirectory && mkdirat(*parent, name.c_str(), 0755) == 0) {
     ++done.directories;
     directory(*parent, name.c_str(), n, true);
@@ -546,7 +546,7 @@ Result<void> Maker::make(const Needed& n) {
 Result<void> Maker::link(const Needed& n) {
   auto parent = parent_of(n.path);
   if (!parent) return std::move(parent.error());
-  const std::string name = n.path.substr(n.path.rfind('/') + 1);
+  const std::string name(name_of(n.path));
   const size_t slash = n.target.rfind('/');
   const std::string above = slash == 0 ? "/" : n.target.substr(0, slash);
   const std::string other = n.target.substr(slash + 1);

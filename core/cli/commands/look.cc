@@ -36,10 +36,8 @@ class InfoCommand : public Command {
     Plugins plugins;
     auto list = reading(c_, plugins);
     if (!list) return failed(list.error());
-    std::vector<std::string> read;
-    for (const auto& [key, value] : list->front().options)
-      if (key == "file") read.push_back(value);
-    if (auto ok = none_overwritten(read, {{"--output", c_.output}}); !ok) return failed(ok.error());
+    if (auto ok = none_overwritten(list->front().values("file"), {{"--output", c_.output}}); !ok)
+      return failed(ok.error());
     Tables tables;
     Result<TraceInfo> info = [&] {
       ProgressLine line(c_.quiet);
