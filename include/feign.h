@@ -108,8 +108,9 @@ enum {
   /** handle, file, path and offset are the core's (see feign_activity); a provider that emits what
    *  it once got resolved (the native format) sets it, every other provider leaves it. */
   FEIGN_RESOLVED = 1u << 0,
-  /** Made by a modifier; it was not recorded. From a provider, of an exit: the process ended, by a
-   *  signal or by a call that the trace does not have; the core drops it if it knew that. */
+  /** Made by a modifier, or by the core for a process that is not in the trace; it was not recorded.
+   *  From a provider, of an exit: the process ended, by a signal or by a call that the trace does not
+   *  have; the core drops it if it knew that. */
   FEIGN_INJECTED = 1u << 1,
   /** The handle's last descriptor goes with this activity, or, if it has a second handle, that
    *  one's (dup2, freopen). */

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import zlib
 
-from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses
+from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses, tree
 
 VARIANTS = os.path.join(CORPUS, "strace-apps", "strace-variants")
 
@@ -1742,6 +1742,62 @@ def test_what_waits_for_a_call_that_never_returns_costs_no_more_at_the_end():
             f.writelines(f"11 1700000001.{i:06} close(4) = -1 EBADF (Bad file descriptor) <0.000001>\n" for i in range(200000))
         done = subprocess.run([FEIGN, "info", trace], stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (10, 10)))
         assert done.returncode == 0, done.returncode
+
+
+def test_what_processes_did_that_were_not_traced():
+    missing = "-1 ENOENT (No such file or directory)"
+    waits = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
+    regular, directory = "{st_mode=S_IFREG|0600, st_size=%d, ...}", "{st_mode=S_IFDIR|0700, st_size=40, ...}"
+    for before, after, others in (
+            # made, with what it is in
+            ([f'stat("/w/f", 0x7f) = {missing}'], ['stat("/w/f", %s) = 0' % (regular % 7)], ["mknod", "truncate"]),
+            ([f'stat("/w/d", 0x7f) = {missing}'], ['stat("/w/d/e", %s) = 0' % directory], ["mkdir", "mkdir"]),
+            ([f'stat("/w/d", 0x7f) = {missing}'], ['open("/w/d/f", O_WRONLY|O_CREAT, 0644) = 3'], ["mkdir"]),
+            ([f'lstat("/w/l", 0x7f) = {missing}'], ['readlink("/w/l", "to/it", 99) = 5'], ["symlink"]),
+            ([f'access("/w/f", F_OK) = {missing}'], ['mkdir("/w/f", 0777) = -1 EEXIST (File exists)'], ["mknod"]),
+            # removed, with what is in it
+            (['open("/w/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3'], [f'unlink("/w/f") = {missing}'], ["unlink"]),
+            (['mkdir("/w/d", 0755) = 0', 'mkdir("/w/d/e", 0755) = 0', 'symlink("x", "/w/d/e/l") = 0'], ['mkdir("/w/d", 0755) = 0'], ["unlink", "rmdir", "rmdir"]),
+            # another thing by that name
+            (['symlink("x", "/w/l") = 0'], ['readlink("/w/l", "yy", 99) = 2'], ["unlink", "symlink"]),
+            (['mkdir("/w/x", 0755) = 0'], ['open("/w/x", O_WRONLY) = 3'], ["rmdir", "mknod"]),
+            (['open("/w/x", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3'], ['open("/w/x/y", O_RDWR|O_CREAT, 0644) = 4'], ["unlink", "mkdir"]),
+            # longer and shorter
+            (['open("/w/f", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3', 'write(3, "abc", 3) = 3'], ['read(3, "defg", 9) = 4', 'read(3, "", 9) = 0', f"fstat(3, {regular % 5}) = 0"], ["truncate", "truncate"]),
+            # not in a directory that was listed, until a call finds it
+            (['open("/w", O_RDONLY|O_DIRECTORY) = 3', "getdents64(3, 0x7f /* 2 entries */, 32768) = 48", "getdents64(3, 0x7f /* 0 entries */, 32768) = 0", "close(3) = 0"],
+             ['open("/w/f", O_RDONLY) = 3'], ["mknod"])):
+        with Tmp() as tmp:
+            trace, root, out = (os.path.join(tmp, name) for name in ("t.strace", "root", "out.txt"))
+            for process in ("7 ", ""):  # -f, whose other processes are in the trace, and not
+                seen = ["8 exit_group(0) = ?", "8 +++ exited with 0 +++"] if process else []
+                with open(trace, "w", encoding="utf-8") as f:
+                    f.writelines(line + "\n" for line in [process + before[0], *(process + line for line in before[1:]), process + waits[0], *seen, *(process + line for line in waits[1:] + after)])
+                r = feign("convert", "-q", trace, out)
+                with open(out, encoding="utf-8") as f:
+                    made = [re.search(r"\] (\w+)\(", line).group(1) for line in f if line.rstrip().endswith("[injected]")]
+                assert made == ([] if process else others), (before, after, made)
+            os.mkdir(root)
+            r = feign("replay", trace, "--root", root, "--json").json()
+            assert r["mismatched"] == 0 and any("not in the trace" in note for note in r["notes"]), (before, after, r["mismatches"], r["notes"])
+
+
+def test_programs_whose_children_are_not_traced():
+    if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("strace does not work here")
+    script = """for i in 1 2 3; do cp a b$i; mv b$i c$i; [ -f c$i ] && echo ok >> log; rm c$i; [ -f c$i ] || echo gone >> log; done
+        [ -e d ] || mkdir -p d/e/f; cd d/e; touch g; : > f/h; [ -L l ] || ln -s g l; [ -L l ]; rm -r f; [ -d f ] || : > f; cd ../..; [ -e z ] || cp log z; read line < z; test -s z"""
+    with Tmp() as tmp:
+        work, trace, root = (os.path.join(tmp, name) for name in ("work", "t.strace", "root"))
+        os.mkdir(work)
+        os.mkdir(root)
+        with open(os.path.join(work, "a"), "w", encoding="utf-8") as f:
+            f.write("a\n" * 100)
+        subprocess.run(["strace", "-o", trace, "bash", "-c", script], cwd=work, check=True)
+        report = feign("replay", trace, "--root", root, "--cwd", work, "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
+        there = tree(root + work)
+        assert there["d/e/l"][0] == "l" and there["d/e/f"][:2] == ("f", 0) and "c3" not in there, there
 
 
 def test_variants():

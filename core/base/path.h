@@ -29,6 +29,11 @@ inline std::string_view take_component(std::string_view& rest) {
 // The last component of a path that has no slash at its end.
 inline std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// What entries add to getdents64's results (getdents(2)): "." and ".."; a name.
+constexpr int32_t kNoEntries = 48;
+inline int32_t entry_bytes(size_t length) { return static_cast<int32_t>((length + 27) / 8 * 8); }
+inline int32_t entry_bytes(std::string_view name) { return entry_bytes(name.size()); }
+
 // The path without empty, "." and ".." components (taken lexically), with a leading and without a
 // trailing slash.
 inline std::string clean_path(std::string_view path) {

@@ -64,12 +64,7 @@ class Needs {
     uint32_t known = 0;            // files from this number on nobody had met by then
     bool over = false;
   };
-  // What an entry of this name adds to getdents64's result (getdents(2)).
-  static int64_t entry_bytes(std::string_view name) {
-    return (19 + static_cast<int64_t>(name.size()) + 1 + 7) / 8 * 8;
-  }
-  static constexpr uint64_t kDots = 48;  // bytes of "." and ".." in a listing
-  class Start;                           // the tree that finish() finds out
+  class Start;  // the tree that finish() finds out
 
   Seen& seen(uint32_t file);
   void grew(uint32_t file, uint64_t size);

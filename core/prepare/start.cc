@@ -14,7 +14,7 @@ namespace feign {
 // were there when the trace began, `by_path`: the files of these.
 int64_t Needs::unnamed(const Listing& l, int64_t entries,
                        const std::unordered_map<uint32_t, uint32_t>& by_path) {
-  int64_t bytes = static_cast<int64_t>(l.bytes - kDots) - entries - l.by_trace;
+  int64_t bytes = static_cast<int64_t>(l.bytes - kNoEntries) - entries - l.by_trace;
   for (const uint32_t other : l.others)
     if (const auto was = by_path.find(other); was != by_path.end() && was->second < l.known)
       bytes += entry_bytes(name_of(strings_.text(other)));
@@ -73,7 +73,7 @@ void Needs::there_by_listings() {
     const std::vector<uint32_t>& ids = guesses[path];
     std::vector<const Listing*> whole;
     for (const Listing& l : all)
-      if (l.over && l.bytes >= kDots) whole.push_back(&l);
+      if (l.over && l.bytes >= kNoEntries) whole.push_back(&l);
     if (whole.empty()) continue;
     if (const int64_t fewer = -unnamed(*whole[0], entries[path], by_path); fewer > 0)
       for (const uint32_t id : with_entries(refused[path], fewer)) {
@@ -253,10 +253,10 @@ void Needs::Start::fill_up(uint32_t id, uint32_t path) {
     return;
   }
   const bool any_over = std::any_of(all->second.begin(), all->second.end(),
-                                    [](const Listing& l) { return l.over && l.bytes >= kDots; });
+                                    [](const Listing& l) { return l.over && l.bytes >= kNoEntries; });
   std::vector<int64_t> said;
   for (const Listing& l : all->second)
-    if (l.bytes >= kDots && (l.over || !any_over))
+    if (l.bytes >= kNoEntries && (l.over || !any_over))
       said.push_back(needs_.unnamed(l, entries_[path], by_path_));
   if (said.empty()) return;
   // Some of several may have met with what others made or removed at that time: what most say.

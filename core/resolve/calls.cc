@@ -94,6 +94,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.marks |= FEIGN_NOT_A_FILE;
     marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
   } else {
+    if (others_) by_others(a, Effect::kOpen);
     const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
     a.file = touched.file;
     if (found) names_.has_no_links(said);
@@ -146,7 +147,7 @@ void Resolve::open_again(feign_activity& a, Thread& t, const Description& what) 
   a.file = what.file;
   a.path = 0;
   if (a.result < 0) return;
-  if (a.flags & O_TRUNC) names_.file(a.file).size = 0;
+  if (a.flags & O_TRUNC) names_.file(a.file).has(0);
   Description* const d =
       describe(what.marks & FEIGN_DIRECTORY, what.path, what.file, a.flags & ~uint32_t{O_CREAT});
   a.handle = d->handle;
@@ -165,7 +166,11 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.handle2 = 0;
     Description* d = find(t, a.handle, hint);
     fill(a, d);
-    if (effect == Effect::kStatat) identified(r, d);
+    if (effect == Effect::kStatat) {
+      identified(r, d);
+      if (a.result >= 0 && d != nullptr && d->file != 0 && S_ISREG(a.mode))
+        resized(a, *d, a.length);
+    }
     if (effect == Effect::kLink && a.result == -ENOTDIR && a.path2 != 0) {
       a.path2 = 0;
       return;
@@ -226,7 +231,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     fill(a, open);
     if (effect == Effect::kStat || effect == Effect::kStatat) identified(r, open);
     if (effect == Effect::kTruncate && a.result >= 0 && open->file != 0)
-      names_.file(open->file).size = a.length;
+      names_.file(open->file).has(a.length);
     if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
       names_.link(open->file, a.path2);
     return;
@@ -238,6 +243,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.path = (a.marks & FEIGN_NOFOLLOW) ? from : names_.canonical(a.path, true);
     if (effect == Effect::kLink || effect == Effect::kRename) a.path2 = to;
   }
+  if (others_) by_others(a, effect);
   const Namespace::Touched touched = names_.apply(a, effect);
   a.file = touched.file;
   if (touched.created) a.marks |= FEIGN_CREATES;
@@ -263,7 +269,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
       renamed(from, to);
     }
   }
-  if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).size = a.length;
+  if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).has(a.length);
 }
 
 // Which file a descriptor's is, of those with several names; said no more if it lost the one that
@@ -315,7 +321,11 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
     a.offset = d->offset;
     d->offset += done;
   }
-  if (f != nullptr && done != 0) f->size = std::max(f->size, a.offset + done);
+  if (others_ && f != nullptr && f->sized && !writes && a.result >= 0 && a.length != 0 &&
+      (done != 0 ? a.offset + done > f->size : a.offset < f->size))
+    resized(a, *d, a.offset + done);
+  else if (f != nullptr && done != 0)
+    f->size = std::max(f->size, a.offset + done);
 }
 
 // Bytes from one descriptor to another; an end that is a pipe or socket is none of ours.

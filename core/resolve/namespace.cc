@@ -34,11 +34,12 @@ uint32_t Namespace::slot_of_text(std::string_view clean) {
   if (parent != 0) slots_[parent].first_child = slot;
   if (path >= slot_by_path_.size()) slot_by_path_.resize(std::max<size_t>(path + 1, path * 3 / 2));
   slot_by_path_[path] = slot;
-  // Below a directory that the trace made, nothing was before it.
+  // Below a directory that the trace made, or told all of, nothing was before it.
   if (parent != 0) {
     const Slot& p = slots_[parent];
     if (p.state == State::kAbsent ||
-        (p.file != 0 && files_[p.file].created && files_[p.file].certain))
+        (p.file != 0 &&
+         ((files_[p.file].created && files_[p.file].certain) || files_[p.file].whole)))
       slots_[slot].state = State::kAbsent;
   }
   return slot;
@@ -107,6 +108,7 @@ uint32_t Namespace::new_file(Type type, bool created, bool certain) {
   f.type = type;
   f.created = created;
   f.certain = certain;
+  f.sized = created && certain;
   files_.push_back(f);
   return static_cast<uint32_t>(files_.size() - 1);
 }
@@ -209,6 +211,14 @@ uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
     slots_[slot].born = true;
   put(slot, file);
   return file;
+}
+
+void Namespace::nothing_else_in(uint32_t path) {
+  const Slot& directory = slots_[slot_of(path)];
+  if (directory.file == 0) return;
+  files_[directory.file].whole = true;
+  for (uint32_t c = directory.first_child; c != 0; c = slots_[c].next_sibling)
+    if (slots_[c].file == 0) slots_[c].state = State::kAbsent;
 }
 
 void Namespace::never(uint32_t path) { forget(slot_of(canonical(path, true))); }
@@ -472,7 +482,7 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
         t.file = present(slot, (a.flags & O_DIRECTORY) ? Type::kDirectory : Type::kUnknown);
       }
       if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
-        files_[t.file].size = 0;
+        files_[t.file].has(0);
       if (creates || ((a.flags & O_ACCMODE) != O_RDONLY && (a.flags & O_PATH) == 0)) {
         no_directory(slot);
         if (files_[t.file].type == Type::kUnknown) files_[t.file].type = Type::kFile;

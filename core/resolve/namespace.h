@@ -43,6 +43,13 @@ class Namespace {
     bool by_open = false;       // … but where an open by way of it led
     uint32_t mode = 0;          // permission bits, if known
     uint64_t size = 0;          // as far as is known
+    bool sized = false;         // … and no longer
+    bool whole = false;         // a directory: at one time, nothing but what was known was in it
+    uint8_t listings = 0;       // … times that this was looked for
+    void has(uint64_t bytes) {
+      size = bytes;
+      sized = true;
+    }
   };
 
   explicit Namespace(Strings& strings) : strings_(strings) {
@@ -88,10 +95,16 @@ class Namespace {
   uint32_t at(uint32_t path) { return slots_[slot_of(path)].file; }
   // Whether anything there must be a directory, by what was told of names below it.
   bool is_above_names(uint32_t path) { return slots_[slot_of(path)].state == State::kNoFile; }
+  // The directory of a canonical path, 0 of "/".
+  uint32_t above(uint32_t path) { return slots_[slots_[slot_of(path)].parent].path; }
+  // Nothing is in a directory but what is known by now.
+  void nothing_else_in(uint32_t path);
   // Whether the trace told that nothing is there.
   bool missing(uint32_t path) {
     return slots_[slot_of(canonical(path, true))].state == State::kAbsent;
   }
+  // … of a canonical path, or of a directory above it.
+  bool absent_at(uint32_t path) { return at(path) == 0 && is_absent(slot_of(path)); }
   // The file at a path that something else than a call tells to be there.
   uint32_t found(uint32_t path, Type type) { return present(slot_of(canonical(path, true)), type); }
 

@@ -211,6 +211,7 @@ void Resolve::closes(feign_activity& a, const Thread& t) {
 
 const char* Resolve::apply(Record& r) {
   feign_activity& a = r.a;
+  by_others_.clear();
   const uint32_t recorded_stream = a.stream;
   const Call* call = tables_.ops.call(a.op);
   if ((a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit) {
@@ -235,7 +236,7 @@ const char* Resolve::apply(Record& r) {
     stranger.first_handle = last_handle_;
     strangers_.push_back(recorded_stream);
   }
-  begin(recorded_stream);
+  begin(recorded_stream).called = true;
   if (guesses_makers_) {
     if (fresh) made_by_somebody(recorded_stream, a);
     is_last(recorded_stream);
@@ -401,10 +402,11 @@ const char* Resolve::apply(Record& r) {
       if (!ok || d == nullptr) return nullptr;
       const bool asks = effect == Effect::kFtell || (a.flags == SEEK_CUR && a.offset == 0);
       if (std::exchange(d->at_end, false) && asks) a.marks |= FEIGN_APPENDS;
+      d->listed = 0;
       d->met_end = false;
       d->offset = static_cast<uint64_t>(a.result);
       if (d->file != 0 && a.flags == SEEK_END && a.result >= static_cast<int64_t>(a.offset))
-        names_.file(d->file).size = static_cast<uint64_t>(a.result) - a.offset;
+        resized(a, *d, static_cast<uint64_t>(a.result) - a.offset);
       return nullptr;
     }
     case Effect::kUngetc: {
@@ -451,8 +453,7 @@ const char* Resolve::apply(Record& r) {
       Description* d = find(t, a.handle, hint);
       fill(a, d);
       identified(r, d);
-      if (ok && d != nullptr && d->file != 0 && S_ISREG(a.mode))
-        names_.file(d->file).size = a.length;
+      if (ok && d != nullptr && d->file != 0 && S_ISREG(a.mode)) resized(a, *d, a.length);
       if (ok && d != nullptr && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode))) {
         d->marks |= FEIGN_NOT_A_FILE;
         a.marks |= FEIGN_NOT_A_FILE;
@@ -461,7 +462,7 @@ const char* Resolve::apply(Record& r) {
     }
     case Effect::kFtruncate:
       fill(a, find(t, a.handle, hint));
-      if (ok && a.file != 0) names_.file(a.file).size = a.length;
+      if (ok && a.file != 0) names_.file(a.file).has(a.length);
       return nullptr;
     case Effect::kFallocate:
       fill(a, find(t, a.handle, hint));
@@ -475,9 +476,11 @@ const char* Resolve::apply(Record& r) {
           size = std::max(size, a.offset + a.length);
       }
       return nullptr;
+    case Effect::kWait:
+      if (ok && a.result > 0) waited_for(t, a.result);
+      [[fallthrough]];
     case Effect::kNone:
     case Effect::kAioWait:
-    case Effect::kWait:
     case Effect::kFutex:
     case Effect::kSemaphore:
       a.handle = a.file = a.path = 0;
@@ -502,9 +505,14 @@ const char* Resolve::apply(Record& r) {
     case Effect::kUse:
     case Effect::kFlush:
     case Effect::kFlock:
-    case Effect::kList:
       fill(a, find(t, a.handle, hint));
       return nullptr;
+    case Effect::kList: {
+      Description* d = find(t, a.handle, hint);
+      fill(a, d);
+      if (ok && d != nullptr) listed(a, *d);
+      return nullptr;
+    }
     case Effect::kFork:
     case Effect::kVfork:
       if (ok && a.result > 0) child(r, t, 0);

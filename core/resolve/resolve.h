@@ -29,6 +29,9 @@ class Resolve {
   // says why, for the account of what was left out, or nothing ("") if there is nothing to say;
   // null otherwise. [stream]
   const char* apply(Record& record);
+  // What goes before the activity that apply() was told last: what processes did that are not in
+  // the trace, as far as it tells. Resolved but for ids.
+  const std::vector<feign_activity>& by_others() const { return by_others_; }
   // Time that a stream spent waiting or asleep in a call that is no activity.
   void passed(uint32_t stream, uint64_t ns, feign_passed how);
 
@@ -42,6 +45,7 @@ class Resolve {
     uint32_t refs = 0;   // descriptors, over all tables
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY, FEIGN_BOTH_WAYS
     uint64_t offset = 0;
+    uint64_t listed = 0;  // bytes of a directory's entries, so far
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
     bool at_end = false;   // the offset is the end of the file, wherever that is
     bool met_end = false;  // the last call that moved the offset would have, but for the end
@@ -114,6 +118,7 @@ class Resolve {
   };
   struct Thread {
     bool known = false, ended = false;
+    bool called = false;        // the trace has calls of it
     bool stranger = false;      // one of strangers_
     uint32_t first_handle = 0;  // … what was opened before it was seen
     uint32_t now = 0;           // the stream's number: another one when the recorded id came back
@@ -196,6 +201,19 @@ class Resolve {
   void removed(uint32_t directory);
   uint32_t named(uint32_t directory, bool gone);
 
+  // What processes did that are not in the trace (others.cc).
+  void waited_for(const Thread& t, int64_t process);
+  void by_others(const feign_activity& a, Effect effect);
+  enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink };
+  static Told told(const feign_activity& a, Effect effect);
+  static bool is_another(const feign_activity& a, const Namespace::File& f, Told is);
+  void there_is(const feign_activity& a, Told is, uint32_t path);
+  void removed_by_others(const feign_activity& a, uint32_t path);
+  void resized(const feign_activity& a, const Description& d, uint64_t size);
+  void listed(const feign_activity& a, Description& d);
+  feign_activity& other(const feign_activity& before, uint32_t op, uint32_t path);
+  void does(feign_activity& other);
+
   // Files in memory (memory.cc).
   const char* memory_call(Record& r, Thread& t, Effect effect);
   void map(Memory& m, uint64_t address, uint64_t length, Mapping* mapping, uint64_t offset);
@@ -218,22 +236,24 @@ class Resolve {
   std::vector<Mapping*> free_mappings_;
   std::unordered_map<uint32_t, Left> left_;  // by file
   std::vector<Last> last_;                   // activities, each of another stream
+  std::vector<feign_activity> by_others_;
   uint32_t last_handle_ = 0;
   enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };
   uint32_t tells_descriptors_ = 0;  // such calls are in the trace
   bool first_ = true;               // the first activity is to come
   bool guesses_makers_ = false, said_makers_ = false;
-  bool reads_ = false, writes_ = false;  // the call at hand, with success
-  bool on_file_ = false;                 // the call at hand cannot have been on anything else
-  bool opens_seen_ = false;              // of any process
-  bool tells_seeks_ = false;             // they are in the trace, if there were any
-  bool reads_on_ = false;                // the call at hand moves an offset by reading
-  bool moves_seen_ = false;              // chdir or fchdir, of any process
-  bool said_guess_ = false;              // that descriptors are guessed is in the notes
-  bool said_seeks_ = false;              // that seeks are not told is in the notes
-  bool found_open_ = true;               // the call at hand did not fail with EBADF
-  bool told_ = false;                    // its hint is what the tracer said
-  bool opened_ = false;                  // it is an open, and the tracer says what it found
+  bool others_ = false, said_others_ = false;  // there are processes that are not in the trace
+  bool reads_ = false, writes_ = false;        // the call at hand, with success
+  bool on_file_ = false;                       // the call at hand cannot have been on anything else
+  bool opens_seen_ = false;                    // of any process
+  bool tells_seeks_ = false;                   // they are in the trace, if there were any
+  bool reads_on_ = false;                      // the call at hand moves an offset by reading
+  bool moves_seen_ = false;                    // chdir or fchdir, of any process
+  bool said_guess_ = false;                    // that descriptors are guessed is in the notes
+  bool said_seeks_ = false;                    // that seeks are not told is in the notes
+  bool found_open_ = true;                     // the call at hand did not fail with EBADF
+  bool told_ = false;                          // its hint is what the tracer said
+  bool opened_ = false;                        // it is an open, and the tracer says what it found
 };
 
 }  // namespace feign

@@ -115,6 +115,27 @@ void Pipeline::Stage::redirect(Dependency& d, uint64_t id) const {
   d.id = to;
 }
 
+void Pipeline::put(Stage& stage, feign_activity* a) {
+  if (stage.tail == stage.capacity) stage.grow();
+  stage.last_id = a->id;
+  a->host = stage.number;
+  stage.items[stage.tail++] = a;
+}
+
+// What processes did that are not in the trace.
+void Pipeline::put_before(Stage& first, const feign_activity& a,
+                          const std::vector<feign_activity>& others) {
+  uint64_t id = a.id - others.size();
+  for (const feign_activity& other : others) {
+    Record* r = pool_.make();
+    r->a = other;
+    r->a.id = id++;
+    put(first, &r->a);
+    ++counts_.injected;
+    if (explain_ != nullptr) explain_->provided(r->a);
+  }
+}
+
 feign_activity* Pipeline::make(feign_sink* sink) noexcept {
   auto& stage = *static_cast<Stage*>(sink->ctx);
   try {
@@ -166,6 +187,8 @@ feign_status Pipeline::provided(Stage& first, feign_activity* a) {
                   std::to_string(a->id) + ", which does not grow");
   if (resolved) return FEIGN_OK;
   const char* why = resolve_.apply(*Record::of(a));
+  if (const auto& others = resolve_.by_others(); !others.empty()) [[unlikely]]
+    put_before(first, *a, others);
   if (why == nullptr) return FEIGN_OK;
   if (*why != '\0') {
     const feign_op_info* op = tables_.ops.info(a->op);
@@ -219,14 +242,9 @@ feign_status Pipeline::emit_slowly(Stage& stage, feign_activity* a) {
       }
       ++stage.emitted;
     }
-    if (stage.tail == stage.capacity) {
-      if (stage.count() > stage.lookahead + kMostHeld)
-        return refuse("emitted more than " + std::to_string(kMostHeld) + " activities at a time");
-      stage.grow();
-    }
-    stage.last_id = a->id;
-    a->host = stage.number;
-    stage.items[stage.tail++] = a;
+    if (stage.tail == stage.capacity && stage.count() > stage.lookahead + kMostHeld)
+      return refuse("emitted more than " + std::to_string(kMostHeld) + " activities at a time");
+    put(stage, a);
     return FEIGN_OK;
   } catch (const std::bad_alloc&) {
     return FEIGN_ERR_NOMEM;

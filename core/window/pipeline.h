@@ -97,6 +97,8 @@ class Pipeline {
   feign_status emit_slowly(Stage& stage, feign_activity* a);
   feign_status provided(Stage& first, feign_activity* a);
   feign_status injected(Stage& stage, feign_activity* a);
+  static void put(Stage& stage, feign_activity* a);
+  void put_before(Stage& first, const feign_activity& a, const std::vector<feign_activity>& others);
   feign_status check(const feign_activity& a);
   feign_status refuse(const std::string& why);
   Result<void> step(size_t stage);

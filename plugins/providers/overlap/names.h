@@ -26,10 +26,6 @@ namespace feign {
 
 enum class There : uint8_t { kUnknown, kNo, kYes };
 
-// The entries of a directory, as listings count them: in bytes. "." and "..", and a name.
-constexpr int32_t kNoEntries = 48;
-inline int32_t entry_bytes(size_t length) { return static_cast<int32_t>((length + 27) / 8 * 8); }
-
 // What a call's result says of one name: whether it was there before and is there after the call,
 // and of a directory what is in it.
 struct Claim {
@@ -90,7 +86,8 @@ inline Claims claims(Effect effect, const feign_activity& a) {
   if (effect == Effect::kList && a.result > 0 && a.file != 0) {
     // The buffer had room left: these are all. (Names::below knows whether they are the first.)
     Claim listed = {a.file};
-    if (a.result > INT32_MAX || static_cast<uint64_t>(a.result + entry_bytes(NAME_MAX)) > a.length)
+    if (a.result > INT32_MAX ||
+        static_cast<uint64_t>(a.result + entry_bytes(size_t{NAME_MAX})) > a.length)
       return {};
     listed.holds = Claim::kBytes;
     listed.bytes = static_cast<int32_t>(a.result);

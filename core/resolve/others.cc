@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// What processes did to files that are not in the trace (strace without -f), as far as a later call
+// tells: a name that was not there is, one that was there is not, a file has another length. It is
+// done before that call.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "layers/posix_ops.h"
+#include "resolve/resolve.h"
+
+namespace feign {
+
+// A process ended. (That it was made is no sign: its first call may come later.)
+void Resolve::waited_for(const Thread& t, int64_t process) {
+  if (others_) return;
+  feign_stream_info info = tables_.streams.info(t.now);
+  info.thread = process;
+  info.again = 0;  // as the provider numbers it
+  const uint32_t stream = tables_.streams.find(info);
+  others_ = stream == 0 || stream >= threads_.size() || !threads_[stream].called;
+}
+
+feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {
+  feign_activity& a = by_others_.emplace_back(kBlankActivity);
+  a.op = op;
+  a.stream = before.stream;
+  a.start_ns = before.start_ns;
+  a.place = before.place;
+  a.path = path;
+  a.marks = FEIGN_INJECTED | FEIGN_RESOLVED;
+  if (op != FEIGN_POSIX_TRUNCATE) a.marks |= FEIGN_NOFOLLOW;
+  return a;
+}
+
+void Resolve::does(feign_activity& other) {
+  const Namespace::Touched touched = names_.apply(other, tables_.ops.call(other.op)->effect);
+  other.file = touched.file;
+  if (touched.created) other.marks |= FEIGN_CREATES;
+  if (other.op == FEIGN_POSIX_RMDIR) other.marks |= FEIGN_DIRECTORY;
+  if (other.op == FEIGN_POSIX_TRUNCATE && other.file != 0)
+    names_.file(other.file).has(other.length);
+  if (said_others_) return;
+  said_others_ = true;
+  log(FEIGN_LOG_INFO,
+      tables_.notes.emplace_back(
+          "processes are not in the trace that others in it waited for (strace: -f has them): what "
+          "they made, removed or wrote is made, removed or given its length before the call that "
+          "tells of it"));
+}
+
+// What a call tells of the name that it is given: what is there before it.
+Resolve::Told Resolve::told(const feign_activity& a, Effect effect) {
+  const bool ok = a.result >= 0;
+  const Told made = ok ? Told::kNothing : a.result == -EEXIST ? Told::kAny : Told::kNotSaid;
+  switch (effect) {
+    case Effect::kOpen:
+      if (a.result == -EISDIR) return Told::kDirectory;
+      if ((a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return made;
+      if (a.flags & O_CREAT) return Told::kNotSaid;
+      if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY)) return Told::kFile;
+      if (ok && (a.flags & O_DIRECTORY)) return Told::kDirectory;  // O_TMPFILE, too
+      if (ok && (a.flags & O_ACCMODE) != O_RDONLY) return Told::kFile;
+      break;
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kSymlink:
+    case Effect::kBind:
+      return made;
+    case Effect::kStat:
+    case Effect::kStatat:
+      if (ok && S_ISDIR(a.mode)) return Told::kDirectory;
+      if (ok && S_ISREG(a.mode)) return Told::kFile;
+      if (ok && S_ISLNK(a.mode)) return Told::kLink;
+      if (ok && a.mode != 0) return Told::kNotSaid;
+      break;
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+      if (a.result == -EISDIR) return Told::kDirectory;
+      if (effect == Effect::kUnlink || (a.flags & AT_REMOVEDIR) == 0) break;
+      [[fallthrough]];
+    case Effect::kRmdir:
+    case Effect::kChdir:
+      if (ok || a.result == -ENOTEMPTY) return Told::kDirectory;
+      if (a.result == -ENOTDIR) return Told::kFile;
+      break;
+    case Effect::kReadlink:
+      if (ok) return a.path2 != 0 ? Told::kLink : Told::kNotSaid;
+      if (a.result == -EINVAL) return Told::kAny;
+      break;
+    case Effect::kRename:
+    case Effect::kLink:
+      if (!ok) return Told::kNotSaid;
+      break;
+    default:
+      break;
+  }
+  return ok ? Told::kAny : a.result == -ENOENT ? Told::kNothing : Told::kNotSaid;
+}
+
+// Whether what is known to be at a name cannot be what the call found there.
+bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told is) {
+  if (f.guessed) return false;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  const bool link = f.type == Namespace::Type::kSymlink;
+  switch (is) {
+    case Told::kNothing:
+      return !f.nowhere && !(link && follow);
+    case Told::kFile:
+      return f.type == Namespace::Type::kDirectory || (link && !follow);
+    case Told::kDirectory:  // (what was opened for reading is taken to be a file)
+      return (f.type == Namespace::Type::kFile && f.sized) || (link && !follow);
+    case Told::kLink:
+      return link && a.path2 != 0 && f.target != 0 && f.target != a.path2;
+    default:
+      return false;
+  }
+}
+
+// What a call that names a file tells, before it is done.
+void Resolve::by_others(const feign_activity& a, Effect effect) {
+  if (a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
+  const uint32_t path = names_.canonical(a.path, (a.marks & FEIGN_NOFOLLOW) == 0);
+  const uint32_t above = names_.above(path);
+  const bool two = effect == Effect::kRename || effect == Effect::kLink;
+  Told is = told(a, effect);
+  if (effect == Effect::kOpen && is == Told::kNotSaid && a.result >= 0 && names_.at(path) != 0)
+    is = Told::kFile;  // which O_CREAT found
+  if (a.result >= 0) there_is(a, Told::kDirectory, above);
+  if (a.result == -ENOENT && is_another(a, names_.file(names_.at(above)), Told::kDirectory))
+    there_is(a, Told::kNothing, above);
+  if (a.result == -ENOTDIR && !two && is == Told::kNotSaid) there_is(a, Told::kFile, above);
+  if (two && a.result >= 0 && a.path2 != 0) {
+    const uint32_t to = names_.canonical(a.path2, false);
+    there_is(a, Told::kDirectory, names_.above(to));
+    if (effect == Effect::kLink) there_is(a, Told::kNothing, to);
+  }
+  there_is(a, is, path);
+}
+
+// At a canonical path, below directories; what cannot be there as well goes.
+void Resolve::there_is(const feign_activity& a, Told is, uint32_t path) {
+  if (path == 0 || is == Told::kNotSaid) return;
+  if (const uint32_t file = names_.at(path); file != 0 && is_another(a, names_.file(file), is))
+    removed_by_others(a, path);
+  if (is == Told::kNothing || !names_.absent_at(path)) return;
+  there_is(a, Told::kDirectory, names_.above(path));
+  const bool directory = is == Told::kDirectory, link = is == Told::kLink;
+  feign_activity& made = other(a,
+                               directory ? FEIGN_POSIX_MKDIR
+                               : link    ? FEIGN_POSIX_SYMLINK
+                                         : FEIGN_POSIX_MKNOD,
+                               path);
+  constexpr uint32_t kUsualMode = 0755;
+  const bool known = path == names_.canonical(a.path, (a.marks & FEIGN_NOFOLLOW) == 0);
+  const bool stat = known && (is == Told::kFile || directory) && (a.mode & S_IFMT) != 0;
+  if (link)
+    made.path2 = a.path2 != 0 ? a.path2 : names_.unknown_target(0, std::max<size_t>(a.length, 1));
+  else
+    made.mode = (stat ? a.mode & 07777 : kUsualMode) | (directory ? 0 : S_IFREG);
+  does(made);
+  if (!stat || directory || a.length == 0) return;
+  feign_activity& grown = other(a, FEIGN_POSIX_TRUNCATE, path);
+  grown.length = a.length;
+  does(grown);
+}
+
+// With all that is known to be below it.
+void Resolve::removed_by_others(const feign_activity& a, uint32_t path) {
+  constexpr size_t kMost = 10'000;
+  std::vector<uint32_t> below;
+  names_.for_each_child(path, [&](uint32_t child, uint32_t file) {
+    if (file != 0) below.push_back(child);
+  });
+  for (const uint32_t child : below) removed_by_others(a, child);
+  if (by_others_.size() > kMost) return;
+  const bool directory =
+      !below.empty() || names_.file(names_.at(path)).type == Namespace::Type::kDirectory;
+  does(other(a, directory ? FEIGN_POSIX_RMDIR : FEIGN_POSIX_UNLINK, path));
+}
+
+// The file that a descriptor is of has that length.
+void Resolve::resized(const feign_activity& a, const Description& d, uint64_t size) {
+  Namespace::File& f = names_.file(d.file);
+  if (others_ && f.sized && f.size != size && d.path != 0 &&
+      names_.at(names_.canonical(d.path, true)) == d.file) {
+    feign_activity& other = this->other(a, FEIGN_POSIX_TRUNCATE, d.path);
+    other.length = size;
+    does(other);
+  }
+  names_.file(d.file).has(size);
+}
+
+// A listing that showed what is known to be there, by its length: then nothing else was.
+void Resolve::listed(const feign_activity& a, Description& d) {
+  d.listed += static_cast<uint64_t>(a.result);
+  if (a.result != 0) return;
+  const uint64_t shown = std::exchange(d.listed, 0);
+  if (d.path == 0 || d.file == 0) return;
+  constexpr uint8_t kMost = 16;  // it takes all of the directory's names each time
+  Namespace::File& f = names_.file(d.file);
+  if (f.whole || f.listings == kMost) return;
+  ++f.listings;
+  const uint32_t path = names_.canonical(d.path, true);
+  uint64_t known = kNoEntries;
+  names_.for_each_child(path, [&](uint32_t child, uint32_t file) {
+    if (file != 0) known += entry_bytes(name_of(tables_.strings.text(child)));
+  });
+  if (shown == known && names_.at(path) == d.file) names_.nothing_else_in(path);
+}
+
+}  // namespace feign
