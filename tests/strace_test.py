@@ -1304,6 +1304,10 @@ def test_names_below_proc_mean_what_any_process_has():
                         '10 openat2(AT_FDCWD, "/proc/self/fd/3", {flags=O_RDONLY, resolve=RESOLVE_NO_MAGICLINKS}, 24) = -1 ELOOP (Too many levels of symbolic links)'])
     got = [line.split('"')[1] for line in lines if "open" in line and "[not a file]" not in line]
     assert got == ["/d/f", "/d/f", "/d/g", "/e/h", "/d/f"], lines
+    # A slash behind them leads on to the directory, for calls, too, that follow no links.
+    lines, _ = text_of(['10 open("/d", O_RDONLY|O_DIRECTORY) = 3', '10 lstat("/proc/self/fd/3/", {st_mode=S_IFDIR|0755, ...}) = 0', '10 open("/dev/fd/3/.", O_RDONLY|O_NOFOLLOW) = 4',
+                        '10 lstat("/proc/self/fd/3", {st_mode=S_IFLNK|0777, ...}) = 0'])
+    assert ['"/d"' in line for line in lines] == [True, True, True, False], lines
     # Names that go up from there go up from the file, not from the name below /proc.
     lines, _ = text_of(['10 open("/d/to", O_RDONLY|O_DIRECTORY) = 3', '10 readlink("/d/to", "/e/f", 99) = 4', '10 stat("/proc/self/fd/3/../g", {st_mode=S_IFREG|0644, ...}) = 0',
                         '10 fchdir(3) = 0', '10 open("/proc/10/cwd/../../h", O_RDONLY) = 4', '10 open("/dev/fd/3/i/../../j", O_RDONLY) = 5', '10 stat("/proc/self/fd/../fd/3/k", 0) = 0'])

@@ -46,7 +46,6 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
   const bool on = leads_on(a, Effect::kOpen, text);
   a.path = odd ? 0 : in_root != 0 ? in_root : absolute(t, a.handle, hint, a.path);
-  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   // ".." may be behind a link that nothing has told of yet, unless it leads up from where that is.
   const bool unnamed = (a.flags & O_TMPFILE) == O_TMPFILE;
   if (up && a.path != 0 && opened_ && !unnamed && !(ups_first(text) && hint != 0 && told_))
@@ -55,7 +54,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.path = 0;  // ".." behind a name that is not there
   a.handle = 0;
   a.file = 0;
-  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  const bool follow = on || !(a.marks & FEIGN_NOFOLLOW);
   const bool links =
       a.value_count == 0 || !(a.values[0] & (RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS));
   const bool through = follow && links;
@@ -63,6 +62,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   if (links && a.path != 0)
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), follow, &open); path)
       a.path = path;
+  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) && open->file != 0 &&
       names_.at(names_.canonical(open->path, true)) != open->file)
     return open_again(a, t, *open);
@@ -205,7 +205,6 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.path2 = absolute(t, a.handle2, 0, a.path2);
   }
   a.path = absolute(t, a.handle, hint, a.path);
-  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   a.handle = a.handle2 = 0;
   const bool lost = a.path == 0 || ((effect == Effect::kLink || effect == Effect::kRename) &&
                                     a.path2 == 0);  // from a directory that nothing tells
@@ -215,10 +214,11 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     return;
   }
   Description* open = nullptr;
-  const bool follow = !(a.marks & FEIGN_NOFOLLOW);
+  const bool follow = on || !(a.marks & FEIGN_NOFOLLOW);
   if (a.path != 0)
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), follow, &open); path)
       a.path = path;
+  if (on && a.path != 0) a.path = names_.canonical(a.path, true);
   if ((effect == Effect::kLink || effect == Effect::kRename) && a.path2 != 0)
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path2), false, nullptr); path)
       a.path2 = path;
