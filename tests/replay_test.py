@@ -486,6 +486,7 @@ def test_names_do_not_go_on_from_a_file_without_a_name():
 def test_a_descriptor_of_a_file_is_read_as_a_link():
     all_as_recorded(('mkdir("/d", 0755) = 0', 'openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT, 0600) = 3', 'readlinkat(3, "", 0x1, 100) = -1 ENOENT (No such file or directory)',
                      'symlink("f", "/d/l") = 0', 'openat(AT_FDCWD, "/d/l", O_PATH|O_NOFOLLOW) = 4', 'readlinkat(4, "", "f", 100) = 1',
+                     'unlink("/d/l") = 0', 'readlinkat(4, "", "f", 100) = 1', 'symlink("other", "/d/l") = 0', 'readlinkat(4, "", "f", 100) = 1',
                      'openat(AT_FDCWD, "/there", O_RDONLY) = 5', 'readlinkat(5, "", 0x1, 100) = -1 ENOENT (No such file or directory)', 'openat(AT_FDCWD, "/there", O_RDONLY) = 6'))
 
 

@@ -177,10 +177,10 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     }
     if (effect == Effect::kLink && a.result >= 0 && d != nullptr && d->file != 0 && a.path2 != 0)
       names_.link(d->file, a.path2);
-    // A descriptor of the link itself (O_PATH): the link's name tells as much. (ENOENT: of no
-    // link.)
+    // A descriptor of the link itself (O_PATH): the link's name tells as much, if it has that
+    // still. (ENOENT: of no link.)
     if (effect == Effect::kReadlink && d != nullptr && a.path != 0 && a.result != -ENOENT &&
-        !(d->marks & FEIGN_NOT_A_FILE)) {
+        !has_no_name(*d)) {
       a.handle = 0;
       a.file = names_.apply(a, effect).file;
     }

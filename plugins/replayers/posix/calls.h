@@ -466,8 +466,8 @@ struct Context {
   }
 
   int64_t readlink(const feign_activity& a) {
-    const Where w = where(a.path);
-    if (w.dir < 0) return w.dir;
+    const Where w = a.handle != 0 ? Where{descriptor(a.handle), "", false} : where(a.path);
+    if (w.dir < 0) return a.handle != 0 ? -EBADF : w.dir;
     if (w.name == nullptr) return -EINVAL;
     char link[PATH_MAX];
     return checked(::readlinkat(w.dir, w.name, link, std::min<size_t>(a.length, sizeof link)));
