@@ -615,11 +615,17 @@ child(lambda: lock(b, F_WRLCK) == 0)
 os.write(down[1], b"1"); os.wait()
 assert lock(a, F_RDLCK) == 0
 child(lambda: lock(b, F_RDLCK) == 0 and lock(b, F_WRLCK) == 11)
+OFD = 37                              # F_OFD_SETLK: of the open file, also where a process has locks by the same descriptor
+assert lock(a, F_WRLCK, 9, 1, OFD) == 11 and lock(a, F_UNLCK) == 0 and lock(a, F_WRLCK, 9, 1, OFD) == 0 and lock(a, F_WRLCK, 9, 1) == 11
+assert lock(a, F_WRLCK, 0, 5) == 0 and lock(b, F_WRLCK, 0, 1, OFD) == 11 and lock(b, F_WRLCK, 20, 1, OFD) == 0 and lock(b, F_WRLCK, 20, 1) == 11
+child(lambda: lock(a, F_RDLCK, 9, 1) == 11 and lock(a, F_UNLCK, 9, 1, OFD) == 0 and lock(a, F_RDLCK, 9, 1) == 0)  # a fork's, too
+os.close(b)
+assert lock(a, F_WRLCK, 20, 1, OFD) == 0
 '''
 
 
 def test_record_locks_are_of_processes():
-    """fcntl's: not of descriptors, not inherited, gone when any descriptor of the file is closed."""
+    """fcntl's: not of descriptors, not inherited, gone when any descriptor of the file is closed; they conflict with those of open files."""
     if shutil.which("strace") is None:
         raise Skip("strace is not installed")
     with Tmp() as tmp:

@@ -287,6 +287,7 @@ struct Context {
     if (last) r->descriptors.close_further(a.handle);
     const int further = last ? -1 : r->descriptors.take_further(a.handle, process);
     if (r->locks.any()) r->locks.closes(process, a.file);
+    if (last && r->locks.any()) r->locks.closes(a.handle);
     if (further >= 0) return checked(::close(further));
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
       return skip("opened by another rank");
@@ -316,6 +317,7 @@ struct Context {
       if (further >= 0) ::close(further);
       return 0;
     }
+    if (r->locks.any()) r->locks.closes(handle);
     r->descriptors.close_further(handle);
     const size_t left = r->descriptors.take_left(handle);
     (void)r->descriptors.close(handle);

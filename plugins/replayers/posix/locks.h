@@ -2,7 +2,8 @@
 // fcntl's record locks as the recorded processes had them: of a process and a file, whatever the
 // descriptor, and gone when the process closes any descriptor of the file, or ends
 // (fcntl_locking(2)). All recorded processes are one here, so that each has an open file
-// description for each file it locks, to which the locks belong (F_OFD_SETLK).
+// description for each file it locks, to which the locks belong (F_OFD_SETLK). Those that belonged
+// to an open file description then conflict with the process's, and have one of their own.
 #pragma once
 
 #include <fcntl.h>
@@ -30,8 +31,9 @@ class Locks {
   // -errno. Without a file: of that open file itself. [any thread]
   int64_t call(int64_t process, uint32_t file, uint32_t handle, int fd, int command,
                struct flock& lock) {
-    if (file == 0 || handle == 0) return result(::fcntl(fd, command, &lock));
-    const Entry e = take(process, file, handle, fd);
+    if (handle == 0) return result(::fcntl(fd, command, &lock));
+    const Key owner = file != 0 ? Key{process, file} : Key{kOpenFile, handle};
+    const Entry e = take(owner, handle, fd);
     int there = e.fd(descriptors_);
     if (there < 0 || there == fd) return result(::fcntl(fd, command, &lock));
     // By that description, if a lock of this type may be had by the descriptor that was named.
@@ -54,6 +56,8 @@ class Locks {
   // The process closes a descriptor of the file. What is mapped keeps the open file description.
   // [any thread]
   void closes(int64_t process, uint32_t file) { unlock(drop({process, file})); }
+  // Nobody has the handle any more. [any thread]
+  void closes(uint32_t handle) { (void)drop({kOpenFile, handle}); }
   // The process ends. [any thread]
   void ends(int64_t process) {
     for (;;) {
@@ -71,7 +75,8 @@ class Locks {
   void close_all() { all_.clear(); }
 
  private:
-  using Key = std::pair<int64_t, uint32_t>;  // process, file
+  static constexpr int64_t kOpenFile = INT64_MIN;  // no process's
+  using Key = std::pair<int64_t, uint32_t>;        // process, file; kOpenFile, handle
   struct Own {
     explicit Own(int number) : fd(number) {}
     Own(const Own&) = delete;
@@ -79,8 +84,8 @@ class Locks {
     ~Own() { ::close(fd); }
     const int fd;
   };
-  // The description is that of a handle, or, where another process has its locks there, one made
-  // for it.
+  // The description is that of a handle, or, where another owner has its locks there, one made for
+  // it.
   struct Entry {
     uint32_t handle = 0;
     std::shared_ptr<const Own> own;
@@ -91,15 +96,15 @@ class Locks {
 
   static int64_t result(int value) { return value < 0 ? -errno : value; }
 
-  // Made with the process' first lock of the file, or the first since the handle went.
-  Entry take(int64_t process, uint32_t file, uint32_t handle, int fd) {
+  // Made with the owner's first lock of the file, or the first since the handle went.
+  Entry take(const Key& owner, uint32_t handle, int fd) {
     const std::lock_guard guard(mutex_);
-    Entry& e = all_[{process, file}];
+    Entry& e = all_[owner];
     if (e.fd(descriptors_) >= 0) return e;
     e = {handle, nullptr};
     count_.store(all_.size(), std::memory_order_release);
-    const auto [of, first] = taken_.try_emplace(handle, process);
-    if (first || of->second == process) return e;
+    const auto [of, first] = taken_.try_emplace(handle, owner.first);
+    if (first || of->second == owner.first) return e;
     // A thread may have descriptors of its own.
     const std::string name = "/proc/thread-self/fd/" + std::to_string(fd);
     for (const int access : {O_RDWR, ::fcntl(fd, F_GETFL) & O_ACCMODE})
