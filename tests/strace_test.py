@@ -618,6 +618,9 @@ def test_calls_that_strace_is_too_old_for():
     same(calls([OPEN, "syscall_326(0x3, 0, 0x4, 0, 0x7fffffffc0000000, 0) = 0x5d55", "syscall_0x146(0x3, 0, 0x4, 0, 0x10, 0) = 0x10", "syscall_436(0x3, 0xffffffff, 0, 0, 0, 0) = 0"])[1:],
          ["copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=9223372035781033984, flags=0) = 23893", "copy_file_range(fd_in=#1, off_in=NULL, off_out=NULL, len=16, flags=0) = 16",
           "close_range(first=3, last=4294967295, flags=0) = 0"])
+    # A path that is lost is not that of the directory: another file's mode is no business of its.
+    lines, _ = text_of(['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', "syscall_0x1c4(0x3, 0x7fd5, 0x180, 0, 0, 0x6) = 0", "syscall_0x1c4(0x3, 0x7fd5, 0x180, 0x1000, 0, 0x6) = 0"])
+    assert '"/d"' not in lines[1] and 'dirfd=#1, pathname="/d", mode=0600, flags=AT_EMPTY_PATH' in lines[2], lines
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
         with open(path, "w", encoding="ascii") as f:

@@ -325,7 +325,10 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
     case Role::kPath2:
     case Role::kText2:
     case Role::kReadback2: {
-      if (s.peek() != '"') return true;  // NULL or an address: the call had no readable path
+      if (s.peek() != '"') {  // NULL or an address: the call had no readable path
+        lost_path_ |= arg.role == Role::kPath && s.number(number) && number != 0;
+        return true;
+      }
       const char* start = s.p + 1;
       if (!s.skip_string()) return wrong("a string that does not end");
       const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
@@ -493,7 +496,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
 bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
   values.clear();
   after_cwd_ = false;
-  made_up_ = false;
+  made_up_ = lost_path_ = false;
   said_cwd_ = 0;
   true_result_ = -1;
   microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
@@ -588,6 +591,11 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
   }
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;
+  // A path that was there, and not shown, is not that of the directory which it began from.
+  if (lost_path_ && result >= 0 && !(a.flags & AT_EMPTY_PATH)) {
+    a.handle = a.file = 0;
+    a.marks &= ~FEIGN_TOLD;
+  }
   if (Scan rest = s; ends_early(rest)) return wrong(kLostNewline);
   made_up_ = is_made_up(s.rest());
   if (call.effect == Effect::kRead || call.effect == Effect::kWrite ||

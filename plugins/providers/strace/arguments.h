@@ -67,6 +67,7 @@ class Arguments {
   std::string scratch_, error_, requests_;
   bool after_cwd_ = false;
   bool made_up_ = false;
+  bool lost_path_ = false;  // an address stands there instead
   uint32_t said_cwd_ = 0;
   int64_t true_result_ = -1;   // behind a pointer
   bool known_ = false;         // anything of the last flags()
