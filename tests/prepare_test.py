@@ -58,6 +58,16 @@ def test_asynchronous_writes_that_append_find_what_was_there():
             assert report["mismatched"] == 0 and os.path.getsize(root.at("/a")) == there + 2000, (report["mismatches"], os.path.getsize(root.at("/a")))
 
 
+def test_the_directory_of_a_target_that_was_cut_is_an_entry_of_the_root():
+    with Tmp() as tmp:
+        root = Root(tmp, ['readlink("/d/l", ""..., 4095) = 40', 'stat("/d/l/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'openat(AT_FDCWD, "/", O_RDONLY|O_DIRECTORY) = 3',
+                          "getdents64(3, 0x1 /* 20 entries */, 32768) = 520", "getdents64(3, 0x1 /* 0 entries */, 32768) = 0"])
+        report = root()
+        assert report["mismatched"] == 0 and os.path.isdir(root.at("/.links")), report["mismatches"]
+
+
+
+
 def test_a_directory_that_is_listed_by_a_link_whose_target_is_told_later():
     with Tmp() as tmp:
         for link, before in (("l", ""), ("l2", '100 1000.000900 readlink("l2", "l", 1023) = 1 <0.000010>\n')):

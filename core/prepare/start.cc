@@ -230,6 +230,9 @@ void Needs::Start::need_unmet_target(uint32_t path, const Seen& from, bool direc
   if (at == made_.end()) {
     if (!there_.insert(path).second) return;
     add_entry(path);
+    // With the directories above, which are entries, too.
+    for (uint32_t p = parent_of(path); !is_root(p) && there_.insert(p).second; p = parent_of(p))
+      add_entry(p);
     at = made_.emplace(path, out_.size()).first;
     out_.emplace_back().type = Needed::kFile;
   }
