@@ -66,6 +66,19 @@ def test_the_directory_of_a_target_that_was_cut_is_an_entry_of_the_root():
         assert report["mismatched"] == 0 and os.path.isdir(root.at("/.links")), report["mismatches"]
 
 
+def test_attributes_of_the_root_itself():
+    with Tmp() as tmp:
+        root = Root(tmp, ['setxattr("/", "user.new", "1", 1, XATTR_CREATE) = 0', 'getxattr("/", "user.there", "123", 100) = 3', 'removexattr("/", "user.there") = 0'])
+        try:
+            os.setxattr(root.root, "user.x", b"")
+            os.removexattr(root.root, "user.x")
+        except OSError as e:
+            raise Skip(f"no attributes in {tmp}") from e
+        for _ in range(3):
+            report = root()
+            assert report["mismatched"] == 0, report["mismatches"]
+
+
 
 
 def test_a_directory_that_is_listed_by_a_link_whose_target_is_told_later():

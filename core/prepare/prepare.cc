@@ -451,7 +451,7 @@ Result<void> Maker::remove(const Needed& n) {
 Result<void> Maker::make(const Needed& n) {
   auto parent = parent_of(n.path);
   if (!parent) return std::move(parent.error());
-  const std::string name(name_of(n.path));
+  const std::string name(n.path == "/" ? "." : name_of(n.path));
   if (empty_ && n.type == Needed::kDirectory && mkdirat(*parent, name.c_str(), 0755) == 0) {
     ++done.directories;
     directory(*parent, name.c_str(), n, true);
@@ -623,8 +623,8 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
                          const std::function<bool(uint64_t)>& go_on) {
   uint64_t to_write = 0;
   for (const Needed& n : needed) {
-    if (n.path.empty() || n.path[0] != '/' || n.path == "/" || clean_path(n.path) != n.path ||
-        n.path.find('\0') != std::string::npos)
+    if (n.path.empty() || n.path[0] != '/' || clean_path(n.path) != n.path ||
+        (n.path == "/" && n.type != Needed::kDirectory) || n.path.find('\0') != std::string::npos)
       return Error(FEIGN_ERR_ARGUMENT,
                    "prepare " + root + ": \"" + n.path + "\": want a clean absolute path");
     if (options.content.kind != Content::kSparse && n.type == Needed::kFile && n.target.empty())

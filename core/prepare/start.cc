@@ -289,13 +289,14 @@ void Needs::Start::need(uint32_t id) {
   const Namespace::File& f = names_.file(id);
   if (!reachable(f.initial_path)) return;
   fill_up(id, f.initial_path);
-  if (is_root(f.initial_path)) return;
+  const bool root = is_root(f.initial_path);
+  if (root && needs_.seen(id).attributes.empty()) return;
   Needed n;
   n.path = strings_.text(f.initial_path);
   n.changed = needs_.seen(id).changed || touched(f.initial_path);
   const uint32_t same = names_.same(id);
   // A link whose target nobody asked for is made as what it leads to.
-  if (f.type == Namespace::Type::kDirectory ||
+  if (root || f.type == Namespace::Type::kDirectory ||
       (f.target == 0 && (with_children_.contains(f.initial_path) || needs_.seen(id).directory))) {
     n.type = Needed::kDirectory;
   } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
