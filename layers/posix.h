@@ -407,7 +407,7 @@ int chmod(const char *pathname, mode_t mode);
 
 //@ op 71 fchmod kind=change effect=chmod result=zero
 //@ args fd mode
-//@ replay ::fchmod(fd, a.mode & 01777)
+//@ replay ::fchmod(fd, c.mode_of(a))
 int fchmod(int fd, mode_t mode);
 
 //@ op 72 fchmodat kind=change effect=chmod result=zero

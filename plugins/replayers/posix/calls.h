@@ -70,6 +70,7 @@ struct Replayer {
   bool alone = false;       // one thread does it all, and nothing else does any
   bool several = false;     // processes replay; each has what its own ranks opened
   bool in_memory = false;   // the root's file system: nothing there has to be fetched
+  const bool is_root = ::geteuid() == 0;
   size_t buffer_size = 0;
   char* write_buffer = nullptr;  // shared: only read from
   int nowhere = -1;              // /dev/null, for what went into a pipe or socket
@@ -540,7 +541,7 @@ struct Context {
     const Where w = where(a.path);
     if (w.dir < 0) return w.dir;
     if (w.name == nullptr) return -EEXIST;
-    return made(a.path, checked(::mkdirat(w.dir, w.name, a.mode & 01777)));
+    return made(a.path, checked(::mkdirat(w.dir, w.name, mode_of(a))));
   }
 
   int64_t link(const feign_activity& a) {
@@ -590,11 +591,11 @@ struct Context {
   }
 
   // fchmodat2(2), of Linux 6.6; -ENOSYS before, and where a sandbox refuses what it does not know.
-  static int64_t fchmodat2(int dir, const char* name, uint32_t mode, int flags) {
+  static int64_t fchmodat2(int dir, const char* name, mode_t mode, int flags) {
     constexpr long kCall = 452;  // on every architecture
     static const bool there = syscall(kCall, -1, "", 0, AT_EMPTY_PATH) != 0 && errno == EBADF;
     if (!there) return -ENOSYS;
-    return checked(syscall(kCall, dir, name, mode & 01777, flags));
+    return checked(syscall(kCall, dir, name, mode, flags));
   }
 
   // A symbolic link itself, or another file without following one, as an O_PATH descriptor.
@@ -632,23 +633,41 @@ struct Context {
     return at_file(a, [&](int at) { return call(at, "", AT_EMPTY_PATH); });
   }
 
+  // As asked for, but for the owner's rights to a directory, without which nothing in it could be
+  // replayed, nor prepared anew. (Root needs none.)
+  mode_t mode_of(const feign_activity& a) const {
+    return (a.mode & 01777) | ((a.marks & FEIGN_DIRECTORY) && !r->is_root ? S_IRWXU : 0);
+  }
+  // Gives a file back to its owner whose mode forbids what root did in the trace; false if it is
+  // not that.
+  bool permit(const feign_activity& a) {
+    const int at = a.path != 0 && !r->is_root ? target(a.path) : -1;
+    if (at < 0) return false;
+    const mode_t mode = ::fstat(at, &space.stat) == 0 ? space.stat.st_mode : S_IFDIR;
+    const mode_t more = (mode & 07777) | S_IRUSR | S_IWUSR;
+    const bool good =
+        S_ISREG(mode) && more != (mode & 07777) && ::chmod(by_descriptor(at), more) == 0;
+    ::close(at);
+    return good;
+  }
   int64_t chmod(const feign_activity& a) {
+    const mode_t mode = mode_of(a);
     if (a.handle != 0) {
       const int fd = descriptor(a.handle);
       if (fd < 0) return -EBADF;
       // By way of /proc only where it must be: what the trace opened with O_PATH, before Linux 6.6.
-      const int64_t result = fchmodat2(fd, "", a.mode, AT_EMPTY_PATH);
+      const int64_t result = fchmodat2(fd, "", mode, AT_EMPTY_PATH);
       if (result != -ENOSYS) return result;
-      const int64_t plain = checked(::fchmod(fd, a.mode & 01777));
-      return plain != -EBADF ? plain : checked(::chmod(by_descriptor(fd), a.mode & 01777));
+      const int64_t plain = checked(::fchmod(fd, mode));
+      return plain != -EBADF ? plain : checked(::chmod(by_descriptor(fd), mode));
     }
     if (a.path != 0 && !(a.marks & FEIGN_NOFOLLOW)) {
       if (const Where w = where(a.path); w.dir >= 0 && w.name != nullptr) {
-        const int64_t result = fchmodat2(w.dir, w.name, a.mode, AT_SYMLINK_NOFOLLOW);
+        const int64_t result = fchmodat2(w.dir, w.name, mode, AT_SYMLINK_NOFOLLOW);
         if (result != -ENOSYS && result != -EOPNOTSUPP) return result;  // EOPNOTSUPP: a link
       }
     }
-    return at_file(a, [&](int at) { return ::chmod(by_descriptor(at), a.mode & 01777); });
+    return at_file(a, [&](int at) { return ::chmod(by_descriptor(at), mode); });
   }
   // No unprivileged user can, and no harm is done without.
   int64_t chown(const feign_activity& a, int fd) {

@@ -413,6 +413,9 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
     return FEIGN_OK;
   }
   outcome->result = made(c, *a, fd, doing);
+  if (outcome->result == -EACCES && a->result >= 0 &&
+      (a->handle == 0 || doing.kind == FEIGN_KIND_OPEN) && c.permit(*a)) [[unlikely]]
+    outcome->result = made(c, *a, fd, doing);
   if (doing.grows() && outcome->result >= 0) {
     // Told to the others now and then: a limit need not be kept to the byte.
     c.bytes += doing.effect == Effect::kFallocate ? doing.wants(*a)
