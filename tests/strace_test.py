@@ -1137,6 +1137,12 @@ def test_threads_that_strace_attached_to_share_descriptors():
     for order in "trace", "depend":
         report, sizes = replayed(lines, "--order", order)
         assert (report["mismatched"], report["skipped"], sizes) == (0, 0, {"/g": 4}), (report["mismatches"], sizes)
+    # So may threads that those make, of two processes that have it from each other.
+    thread = "clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, child_tid=0x1}, 88) = "
+    lines = ['1 write(8</g>, "x", 1) = 1', '5 write(8</g>, "y", 1) = 1', f"1 {thread}2", f"5 {thread}6", '2 read(7</f>, "ab", 2) = 2', '6 read(7</f>, "cde", 9) = 3', '2 read(7</f>, "", 9) = 0']
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert (report["mismatched"], report["skipped"], sizes) == (0, 0, {"/f": 5, "/g": 2}), (report["mismatches"], sizes)
     # Other files of the same number are other files; and what a call opened, nobody else has by it.
     report, sizes = replayed(['1 write(7</f>, "ab", 2) = 2', '2 write(7</g>, "cd", 2) = 2', '2 write(8</f>, "c", 1) = 1'])
     assert (report["mismatched"], report["skipped"]) == (0, 0) and sizes["/f"] == sizes["/g"] == 2, sizes

@@ -90,6 +90,8 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
   const std::shared_ptr<Place> where = parent.place;
   const std::shared_ptr<Process> group = parent.process;
   const std::shared_ptr<Memory> space = parent.memory;
+  const bool stranger = parent.stranger;
+  const uint32_t first_handle = parent.first_handle;
   const uint32_t stream = tables_.streams.find_or_add_child(info);
   if (stream == r.a.stream) return;  // a trace that says a thread made itself
   Thread& t = thread_of(stream);
@@ -113,8 +115,10 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
     t.process = group;
     group->threads.push_back(stream);
   }
-  if (files) {
+  if (files) {  // what it finds open, its maker may have from others
     t.table = table;
+    t.stranger = stranger;
+    t.first_handle = first_handle;
   } else {
     t.table = copy_of(*table);
   }

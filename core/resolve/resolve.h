@@ -119,7 +119,7 @@ class Resolve {
   struct Thread {
     bool known = false, ended = false;
     bool called = false;        // the trace has calls of it
-    bool stranger = false;      // one of strangers_
+    bool stranger = false;      // one of strangers_, or a thread that one made
     uint32_t first_handle = 0;  // … what was opened before it was seen
     uint32_t now = 0;           // the stream's number: another one when the recorded id came back
     uint64_t last_end = 0, begun = 0, waited = 0, slept = 0;
