@@ -1159,6 +1159,10 @@ def test_a_file_that_had_no_name_any_more_when_the_trace_began():
             report, sizes = replayed(lines, "--order", order)
             assert (report["mismatched"], report["skipped"]) == (0, 0), (gone, report["mismatches"], report["skips"])
             assert (sizes["/w/a"], sizes["/.deleted/w/a"]) == (3, 9), sizes
+        # Opened once more by its descriptor, it is the same file.
+        again = "10" + gone[1:]
+        report, sizes = replayed([f'7 read({gone}, "hello", 5) = 5', f'7 openat(AT_FDCWD</w>, "/proc/self/fd/3", O_RDWR) = {again}', f"7 ftruncate({again}, 3) = 0", f"7 lseek({gone}, 0, SEEK_END) = 3"])
+        assert (report["mismatched"], sizes["/.deleted/w/a"], "/w/a" in sizes) == (0, 3, False), (gone, report["mismatches"], sizes)
 
 
 def test_what_is_read_where_no_opens_are_traced():

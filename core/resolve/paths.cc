@@ -70,7 +70,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, Descriptio
     const auto at = of->table->map.find(number());
     if (at == of->table->map.end()) return;
     if (!rest.empty() && has_no_name(*at->second.description)) return;
-    base = named(at->second.description->path, at->second.description->gone);
+    base = named(at->second.description->path, at->second.description->gone && !rest.empty());
     if (rest.empty() && open != nullptr) *open = at->second.description;
   };
   if (take("/dev/fd/")) {

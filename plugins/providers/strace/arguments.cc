@@ -585,9 +585,11 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
   if (opens && (a.flags & O_TMPFILE) == O_TMPFILE && next < call.arg_count) a.mode = 0600;
   if ((opens || call.effect == Effect::kAccept) && s.peek() == '<') {  // what it is
     const char* start = s.p + 1;
-    if (s.skip_angle())
-      (opens ? a.path2 : a.file) =
-          hint(static_cast<int32_t>(result), {start, static_cast<size_t>(s.p - start) - 1});
+    if (s.skip_angle()) {
+      std::string what(start, static_cast<size_t>(s.p - start) - 1);
+      if (s.rest().starts_with(kGone.substr(1))) what.append(kGone);  // as of descriptors
+      (opens ? a.path2 : a.file) = hint(static_cast<int32_t>(result), what);
+    }
   }
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;
