@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+/* With what MPI 3.0 removed: old programs call it, and Open MPI has it still. */
+#define OMPI_OMIT_MPI1_COMPAT_DECLS 0
 #include <mpi.h>
 #include <pthread.h>
 #include <stdarg.h>

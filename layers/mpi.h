@@ -348,7 +348,6 @@ int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int 
 int MPI_Dist_graph_neighbors_count(MPI_Comm comm, int *inneighbors, int *outneighbors, int *weighted);
 
 //@ op 74 MPI_Errhandler_create kind=process result=zero
-//@ capture none
 //@ args - text
 int MPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler);
 
@@ -357,12 +356,10 @@ int MPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhan
 int MPI_Errhandler_free(MPI_Errhandler *errhandler);
 
 //@ op 76 MPI_Errhandler_get result=zero
-//@ capture none
 //@ args comm text
 int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
 
 //@ op 77 MPI_Errhandler_set result=zero
-//@ capture none
 //@ args comm text
 int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
 
@@ -1013,7 +1010,6 @@ int MPI_Type_delete_attr(MPI_Datatype type, int type_keyval);
 int MPI_Type_dup(MPI_Datatype type, MPI_Datatype *newtype);
 
 //@ op 235 MPI_Type_extent result=zero
-//@ capture none
 //@ args datatype -
 int MPI_Type_extent(MPI_Datatype type, MPI_Aint *extent);
 
@@ -1058,12 +1054,10 @@ int MPI_Type_get_true_extent(MPI_Datatype datatype, MPI_Aint *true_lb, MPI_Aint 
 int MPI_Type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent);
 
 //@ op 246 MPI_Type_hindexed kind=process result=zero
-//@ capture none
 //@ args count - - datatype datatype
 int MPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
 //@ op 247 MPI_Type_hvector kind=process result=zero
-//@ capture none
 //@ args count value value datatype datatype
 int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 
@@ -1072,7 +1066,6 @@ int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype o
 int MPI_Type_indexed(int count, const int array_of_blocklengths[], const int array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 
 //@ op 249 MPI_Type_lb result=zero
-//@ capture none
 //@ args datatype -
 int MPI_Type_lb(MPI_Datatype type, MPI_Aint *lb);
 
@@ -1097,12 +1090,10 @@ int MPI_Type_size(MPI_Datatype type, int *size);
 int MPI_Type_size_x(MPI_Datatype type, MPI_Count *size);
 
 //@ op 255 MPI_Type_struct kind=process result=zero
-//@ capture none
 //@ args count - - - datatype
 int MPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype array_of_types[], MPI_Datatype *newtype);
 
 //@ op 256 MPI_Type_ub result=zero
-//@ capture none
 //@ args datatype -
 int MPI_Type_ub(MPI_Datatype mtype, MPI_Aint *ub);
 

@@ -284,6 +284,20 @@ def test_derived_datatypes_in_messages_and_views():
     assert calls(report, "MPI_Sendrecv", "MPI_Bcast") == [44, 44]
 
 
+def test_types_that_removed_calls_made():
+    """They were not recorded, and a type was taken for the one that had its handle before."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "old-types")
+        text = text_of(trace)
+        sent = re.findall(r'MPI_Bcast\(size=(\d+), count=1, datatype="(\w+)', text)
+        assert {one: sent.count(one) for one in sent} == {(size, name): 16 for size, name in (
+            ("24", "vector"), ("20", "struct"), ("8", "hvector"), ("12", "hindexed"))}, sent
+        assert len(re.findall(r"MPI_Type_struct\(.*newtype=\"struct\(", text)) == 16
+        with Tmp() as root:
+            report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+            assert calls(report, "MPI_Bcast") == [64]
+
+
 ROMIO = {"OMPI_MCA_io": "romio321"}
 
 

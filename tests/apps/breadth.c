@@ -2,6 +2,8 @@
 /* Corners of MPI, one part a run, on 4 ranks: breadth FILE PART. Each part checks what it gets, so
  * that a recording that changed the program would show. */
 #include <fcntl.h>
+/* With what MPI 3.0 removed. */
+#define OMPI_OMIT_MPI1_COMPAT_DECLS 0
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -1223,6 +1225,25 @@ static void removed(void) {
   }
 }
 
+/* Types made by what MPI 3.0 removed, of which Open MPI has the same handles as of those before. */
+static void old_types(void) {
+  char bytes[400] = {0};
+  int lengths[2] = {1, 2};
+  MPI_Aint places[2] = {0, 16};
+  MPI_Datatype mixed[2] = {MPI_INT, MPI_DOUBLE}, type;
+  for (int i = 0; i < 4; ++i) {
+    MPI_Type_vector(3, 2, 5, MPI_INT, &type);
+    for (int how = 0; how < 4; ++how) {
+      if (how == 1) MPI_Type_struct(2, lengths, places, mixed, &type);
+      if (how == 2) MPI_Type_hvector(2, 1, 24, MPI_INT, &type);
+      if (how == 3) MPI_Type_hindexed(2, lengths, places, MPI_INT, &type);
+      MPI_Type_commit(&type);
+      MPI_Bcast(bytes, 1, type, 0, MPI_COMM_WORLD);
+      MPI_Type_free(&type);
+    }
+  }
+}
+
 /* What files refuse: representations, places, a directory's removal. */
 static void forbidden(void) {
   char bytes[80] = {0};
@@ -1291,6 +1312,7 @@ int main(int argc, char** argv) {
                 {"begun", begun},
                 {"exclusive", exclusive},
                 {"removed", removed},
+                {"old-types", old_types},
                 {"forbidden", forbidden},
                 {"too-long", too_long},
                 {"in-directories", in_directories}};
