@@ -42,20 +42,29 @@ static void know(void) {
 #undef X
 }
 
+void feign_mpi_past(void); /* mpi_past.c */
+
 /* Interpreters load MPI late and for themselves, where neither the wrappers nor they would find it
  * (mpi4py asks which MPI is there before it loads one, and finds wrappers). So a process that a
- * launcher started as a rank has it from the beginning, and any other that calls it from then on.
- */
+ * launcher started as a rank has it from the beginning, and any other that calls it from then on;
+ * and its Fortran library, which an extension may need, before anybody calls that. */
 static void load(void) {
   know();
   if (g_ompi_mpi_comm_world != NULL) return;
   feign_capture_quiet(1);
-  if (dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL) != NULL) know();
+  if (dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL) != NULL) {
+    know();
+    (void)dlopen("libmpi_mpifh.so.40", RTLD_NOW | RTLD_LOCAL);
+    feign_mpi_past();
+  }
   feign_capture_quiet(0);
 }
-__attribute__((constructor)) static void load_in_ranks(void) {
+__attribute__((constructor)) static void start(void) {
   know();
-  if (getenv("OMPI_COMM_WORLD_RANK") != NULL) load();
+  if (g_ompi_mpi_comm_world != NULL)
+    feign_mpi_past();
+  else if (getenv("OMPI_COMM_WORLD_RANK") != NULL)
+    load();
 }
 /* Before each call of MPI. */
 static inline void loaded(void) {

@@ -765,7 +765,7 @@ def test_programs_that_load_mpi_late_are_recorded_as_others_are():
     with Tmp() as tmp, Tmp() as root:
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "record", "late_mpi.c")
         program, extension, made, trace = (os.path.join(tmp, n) for n in ("late", "extension.so", "data", "t.feign"))
-        subprocess.run(["mpicc", "-shared", "-fPIC", "-DEXTENSION", "-o", extension, source], check=True)
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-DEXTENSION", "-o", extension, source, "-lmpi_mpifh"], check=True)
         subprocess.run(["cc", "-o", program, source, "-ldl"], check=True)
         # By a launcher, and without one.
         for ranks, how in ((3, [*launch, program, extension, made]), (1, [program, extension, made, "unasked"])):
@@ -777,7 +777,7 @@ def test_programs_that_load_mpi_late_are_recorded_as_others_are():
             os.mkdir(below)
             ops = replayed(ranks, trace, "--root", below, "--with", "filter,preset=workload")["ops"]
             counted = "matched" if ranks > 1 else "activities"   # one rank alone makes the calls of POSIX
-            for name in ("mpi:MPI_Allreduce", "mpiio:MPI_File_write_at_all"):
+            for name in ("mpi:MPI_Allreduce", "mpiio:MPI_File_write_at_all", "mpi:MPI_Barrier"):
                 assert ops[name][counted] == ranks, ops[name]
             assert os.path.getsize(below + made) == os.path.getsize(made) == 4 * ranks
             os.unlink(made)

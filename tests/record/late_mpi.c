@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* As interpreters use MPI: the program knows nothing of it, asks which MPI the process has before it
- * loads one, and then loads an extension that needs it, for itself alone.
- * late_mpi EXTENSION FILE [unasked]; with -DEXTENSION: the extension. */
+/* As interpreters use MPI: the program knows nothing of it, asks which MPI the process has before
+ * it loads one, and then loads an extension that needs it, and its Fortran library, for itself
+ * alone. late_mpi EXTENSION FILE [unasked]; with -DEXTENSION: the extension. */
 #include <stdio.h>
 
 #ifdef EXTENSION
 #include <mpi.h>
 
+void mpi_barrier_(int* comm, int* error);
+
 int work(const char* name) {
-  int rank = 0, sum = 0;
+  int rank = 0, sum = 0, world, error = 1;
   MPI_File file;
   if (MPI_Init(NULL, NULL) != MPI_SUCCESS) return 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -16,6 +18,9 @@ int work(const char* name) {
   MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
   MPI_File_write_at_all(file, rank * (MPI_Offset)sizeof sum, &sum, 1, MPI_INT, MPI_STATUS_IGNORE);
   MPI_File_close(&file);
+  world = MPI_Comm_c2f(MPI_COMM_WORLD);
+  mpi_barrier_(&world, &error);
+  if (error != MPI_SUCCESS) return 2;
   return MPI_Finalize();
 }
 #else
