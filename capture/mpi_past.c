@@ -4,7 +4,9 @@
  * for profiling, linked to the program or a library of its own, whose MPI_… the program calls. The
  * places where an object keeps the addresses of PMPI_… get the wrappers' instead, and those of
  * MPI_… the tool's, which would be called without the wrappers. So what C programs record, others
- * record, no call is described a second time, and a tool sees what it sees without recording. */
+ * record, no call is described a second time, and a tool sees what it sees without recording. The
+ * wrappers themselves have none where MPI comes later and the loader looks for all at once
+ * (LD_BIND_NOW): they get MPI's. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -22,8 +24,9 @@ static const void* base_of(const void* address) {
 }
 
 /* What an object is to call by that name, or null: what it does. */
-static void* meant_by(const char* name) {
+static void* meant_by(const char* name, int own) {
   const int past = strncmp(name, "PMPI_", 5) == 0;
+  if (own) return past ? dlsym(RTLD_NEXT, name) : NULL;
   if (!past && strncmp(name, "MPI_", 4) != 0) return NULL;
   /* The library's dependencies are searched, too: only what is in this one is a wrapper. */
   void* const wrapper = dlsym(g_self, name + past);
@@ -34,17 +37,18 @@ static void* meant_by(const char* name) {
 }
 
 static void patch(const struct dl_phdr_info* object, const ElfW(Rela) * relocations, size_t size,
-                  const ElfW(Sym) * symbols, const char* texts, uintptr_t fixed,
-                  size_t fixed_size) {
+                  const ElfW(Sym) * symbols, const char* texts, uintptr_t fixed, size_t fixed_size,
+                  int own) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   /* The loader protects whole pages: behind them may be what the program writes to. */
   const uintptr_t fixed_end = (fixed + fixed_size) & ~(page - 1);
   for (size_t i = 0; i < size / sizeof *relocations; ++i) {
     const unsigned kind = ELF64_R_TYPE(relocations[i].r_info);
     if (kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT) continue;
-    void* meant = meant_by(texts + symbols[ELF64_R_SYM(relocations[i].r_info)].st_name);
-    if (meant == NULL) continue;
     const uintptr_t at = object->dlpi_addr + relocations[i].r_offset, start = at & ~(page - 1);
+    if (own && *(void**)at != NULL) continue;
+    void* meant = meant_by(texts + symbols[ELF64_R_SYM(relocations[i].r_info)].st_name, own);
+    if (meant == NULL) continue;
     const int readonly = at >= fixed && at < fixed_end;
     if (readonly && mprotect((void*)start, page, PROT_READ | PROT_WRITE) != 0) continue;
     *(void**)at = meant;
@@ -58,12 +62,14 @@ static int look(struct dl_phdr_info* object, size_t size, void* ctx) {
   const ElfW(Dyn)* dynamic = NULL;
   uintptr_t fixed = 0;
   size_t fixed_size = 0;
+  int own = 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)* h = &object->dlpi_phdr[i];
     const uintptr_t at = object->dlpi_addr + h->p_vaddr;
-    if (h->p_type == PT_LOAD && h->p_offset == 0 &&
-        ((const void*)at == g_base || (const void*)at == g_mpi))
-      return 0;
+    if (h->p_type == PT_LOAD && h->p_offset == 0) {
+      if ((const void*)at == g_mpi) return 0;
+      own = (const void*)at == g_base;
+    }
     if (h->p_type == PT_DYNAMIC) dynamic = (const void*)at;
     if (h->p_type == PT_GNU_RELRO) {
       fixed = at;
@@ -83,8 +89,8 @@ static int look(struct dl_phdr_info* object, size_t size, void* ctx) {
     if (dynamic->d_tag == DT_STRTAB) texts = (const void*)dynamic->d_un.d_ptr;
   }
   if (symbols == NULL || texts == NULL) return 0;
-  if (jumps != NULL) patch(object, jumps, jumps_size, symbols, texts, fixed, fixed_size);
-  if (others != NULL) patch(object, others, others_size, symbols, texts, fixed, fixed_size);
+  if (jumps != NULL) patch(object, jumps, jumps_size, symbols, texts, fixed, fixed_size, own);
+  if (others != NULL) patch(object, others, others_size, symbols, texts, fixed, fixed_size, own);
   return 0;
 }
 

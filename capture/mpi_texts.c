@@ -383,6 +383,7 @@ static const char* info_text(MPI_Info info, struct text* t) {
   return t->at;
 }
 
+__asm__(".weak PMPI_Op_c2f"); /* as all calls of the layers are (mpi_capture.inc) */
 static const char* op_text(MPI_Op op) {
   static const char* const kNames[] = {"MPI_OP_NULL", "MPI_MAX",     "MPI_MIN",  "MPI_SUM",
                                        "MPI_PROD",    "MPI_LAND",    "MPI_BAND", "MPI_LOR",

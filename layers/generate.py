@@ -1016,7 +1016,9 @@ def mpi_wrapper(layer, op):
 
 
 def mpi_capture(layer):
-    return HEAD + op_numbers(layer) + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
+    # Not even the loader that looks for all at once (LD_BIND_NOW) misses them in programs without MPI.
+    weak = "".join(f'__asm__(".weak P{op.name}");\n' for op in layer.ops) + "\n"
+    return HEAD + op_numbers(layer) + weak + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
 
 
 def page(layer):
