@@ -82,9 +82,10 @@ struct entry {
   int* ranks; /* of a communicator, in MPI_COMM_WORLD: those that a rank in a call means */
   int size;
   uint64_t number;
-  int keeps;     /* a persistent request */
-  int wild;      /* a receive by wildcard, or one that was to be cancelled … */
-  MPI_Comm comm; /* … and where from, or a window's */
+  int keeps;      /* a persistent request */
+  int wild;       /* a receive by wildcard, or one that was to be cancelled … */
+  MPI_Comm comm;  /* … and where from, or a window's */
+  uint64_t asked; /* of a file: for how many bytes a split call that has begun */
 };
 struct table {
   struct entry* entries;
@@ -315,6 +316,14 @@ static const char* absolute(const char* name, struct text* t) {
   }
   add(t, name);
   return t->at;
+}
+static void asks(MPI_File file, uint64_t bytes) {
+  struct entry* e = find(&g_files, file);
+  if (e != NULL) e->asked = bytes;
+}
+static uint64_t asked_of(MPI_File file) {
+  const struct entry* e = find(&g_files, file);
+  return e != NULL ? e->asked : UNKNOWN;
 }
 /* Where in the file: at an offset in etypes, or at the file pointer. What would be an error is not
  * asked, since the program's error handler would be called. */

@@ -966,6 +966,11 @@ def mpi_wrapper(layer, op):
         has = "offset" in names
         before.append("uint64_t place_ = UINT64_MAX;" + ("" if shared else f" place_ = file_place({file}, {int(has)}, {'offset' if has else '0'});"))
         puts.append("feign_put_offset(&r, place_);")
+    # The end of a split call is that of as many bytes as its beginning asked for.
+    if moves and op.name.endswith("_begin"):
+        after.append(f"if (result == MPI_SUCCESS) asks({file}, size_);")
+    elif moves and op.name.endswith("_end"):
+        before.append(f"const uint64_t size_ = asked_of({file});")
     for index in sorted(values):
         when, ask, put_ = values[index]
         if when == "before":
@@ -1001,7 +1006,7 @@ def mpi_wrapper(layer, op):
     out += [f"  {w}\n" for w in wild]
     value = "result == MPI_SUCCESS ? 0 : failed(result)"
     if op.result == "bytes":
-        size = "size_" if sized(0) else "UNKNOWN"
+        size = "size_" if sized(0) or op.name.endswith("_end") else "UNKNOWN"
         value = f"moved(result, {status or 'NULL'}, {size})"
     if op.result == "position":
         out.append(f"  int64_t place_ = 0;\n  ASK(if (result == MPI_SUCCESS) place_ = sought({file}, offset, whence, {int('shared' in op.name)}));\n")

@@ -434,6 +434,9 @@ static void datatypes(void) {
   memset(&status, 1, sizeof status);
   MPI_File_write_at_all(file, 0, out, rank == 1 ? 10 : 0, MPI_BYTE, &status);
   MPI_File_write_at_all(file, 0, out, rank == 1 ? 10 : 0, MPI_BYTE, MPI_STATUS_IGNORE);
+  memset(&status, 1, sizeof status);
+  MPI_File_write_at_all_begin(file, 0, out, rank == 1 ? 10 : 0, MPI_BYTE);
+  MPI_File_write_at_all_end(file, out, &status);
   MPI_File_set_view(file, 0, f90, f90, "native", info);
   MPI_File_read_at(file, 10, in, 2, f90, MPI_STATUS_IGNORE);
   MPI_File_close(&file);
