@@ -1416,6 +1416,33 @@ def test_a_stream_that_is_closed_while_a_duplicate_of_its_descriptor_stays():
         replays(trace, tmp, work, 1)
 
 
+CLOSED_BY_CHILD = r"""
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char bytes[10000];
+int main(void) {
+  FILE* f = fopen("source", "w");
+  fwrite(bytes, 1, sizeof bytes, f), fclose(f);
+  f = fopen("source", "r");
+  const int kept = dup(fileno(f));
+  int status = 1;
+  if (fread(bytes, 1, 100, f) != 100) return 1;
+  const pid_t child = fork();
+  if (child == 0) _exit(fclose(f) != 0);
+  if (waitpid(child, &status, 0) != child || status != 0) return 1;
+  if (fread(bytes, 1, 4000, f) != 4000) return 1;
+  return lseek(kept, 0, SEEK_CUR) != 8192;
+}
+"""
+
+
+def test_what_was_read_stays_in_a_stream_that_a_child_closes():
+    with Tmp() as tmp:
+        trace, work, _ = streams_of(CLOSED_BY_CHILD, tmp)
+        replays(trace, tmp, work, 1)
+
+
 DUPLICATES = r"""
 #include <fcntl.h>
 #include <sys/wait.h>

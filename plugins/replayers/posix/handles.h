@@ -130,10 +130,10 @@ class Descriptors {
     return ::fclose(file);
   }
 
-  // What the stream on it, if there is one, has in its buffer.
+  // What the stream on it, if there is one, has to write. What was read stays in its buffer.
   int flush(uint32_t handle) {
     FILE* const file = files_.get(handle);
-    return file != nullptr ? ::fflush(file) : 0;
+    return file != nullptr && ::__fpending(file) != 0 ? ::fflush(file) : 0;
   }
 
   // The stream on it, with a descriptor that dup made in that process, where that is what stays
