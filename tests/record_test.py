@@ -1846,6 +1846,33 @@ def test_who_is_killed_while_it_looks_for_a_program_started_none():
             assert r.status == 0 and re.search(r'execve\(.*"/nowhere/sleep".* = -ENOENT', f.read())
 
 
+OPENS_LONG = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+int main(void) { return open("lock", O_RDWR | O_CREAT, 0600) < 0 || unlink("lock") == 0 || errno != ENOENT; }
+"""
+
+
+def test_who_does_not_find_what_it_has_opened_had_opened_it_before_it_was_removed():
+    """Open MPI's ranks make and remove one name all at a time: an open that ended after another one's unlink had made what that removed."""
+    needs_capture()
+    needs_strace()
+    with Tmp() as tmp:
+        program, trace, text = (os.path.join(tmp, name) for name in ("opens", "t.feign", "t.txt"))
+        compile_text(OPENS_LONG, program)
+        delayed = f"strace -o /dev/null -P lock -e inject=openat:delay_exit=2s {program}"
+        r = feign("record", "-q", "-o", trace, "--", "sh", "-c", f": > lock; {delayed} & sleep 1; unlink lock; wait $!", cwd=tmp)
+        if "invalid" in r.err:
+            raise Skip(r.err)
+        assert r.status == 0, (r.status, r.err)
+        r = feign("convert", "-q", trace, text)
+        with open(text, encoding="utf-8") as f:
+            calls = re.findall(r'(openat|unlink)\(pathname="[^"]*/lock".*? = (\S+)(.*)', f.read())
+        assert [name for name, _, _ in calls] == ["openat", "openat", "unlink", "unlink"] and calls[3][1] == "-ENOENT", calls
+        assert not any("injected" in rest for _, _, rest in calls), calls
+
+
 def test_what_strace_cannot_do_is_refused():
     for option in (("--mpi",), ("--sample", "10"), ("--max-size", "1m"), ("--cpu-time",), ("--paused",), ("--layer", "posix", "--layer", "stdio"), ("--with", "x.so")):
         refuses("record", "--tracer", "strace", *option, "--", "true", text=f"{option[0]}.*: --tracer strace puts no library into the program")

@@ -6,6 +6,8 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "layers/posix_ops.h"
 #include "providers/capture/provider.h"
@@ -33,11 +35,16 @@ uint32_t Lane::stream_of(int32_t process, int32_t thread) const {
   return provider_.host_->stream(provider_.host_, &info);
 }
 
+// Whether another record is in the chunk.
+bool Lane::has_more() const {
+  return at_ != nullptr && end_ - at_ >= static_cast<ptrdiff_t>(sizeof(feign_record_head)) &&
+         load<uint16_t>(at_) >= sizeof(feign_record_head) && load<uint16_t>(at_) <= end_ - at_;
+}
+
 // The next record that becomes an item. False at the end; `any`: whether one was read at all.
 bool Lane::next(Item& item, bool& any) {
   any = false;
-  while (at_ == nullptr || end_ - at_ < static_cast<ptrdiff_t>(sizeof(feign_record_head)) ||
-         load<uint16_t>(at_) < sizeof(feign_record_head) || load<uint16_t>(at_) > end_ - at_) {
+  while (!has_more()) {
     if (!began_) {
       began_ = true;
       chunk_ = chunks_.begin();
@@ -211,13 +218,36 @@ feign_status Lane::fill() {
   }
 }
 
-const Call* Lane::call() const {
-  const Item& item = queue_.front();
+const Call* Lane::call() const { return call_of(queue_.front()); }
+
+const Call* Lane::call_of(const Item& item) {
   const uint32_t number = item.code & 0xFFF;
   if (item.kind != FEIGN_RECORD_CALL || item.code >> 12 != FEIGN_CAPTURE_POSIX ||
       number >= posix_calls().size())
     return nullptr;
   return &posix_calls()[number];
+}
+
+std::pair<Claim, uint64_t> Lane::next_on(const Claim& name) {
+  constexpr size_t kNear = 8;
+  const uint32_t path = name.text != 0 ? name.text : name.name;
+  std::pair<Claim, uint64_t> found;
+  const auto is_on_it = [&](const Item& item) {
+    const Call* const call = call_of(item);
+    if (call == nullptr || item.a.path != path) return false;
+    found = {feign::claims(call->effect, item.a)[0], item.end};
+    return true;
+  };
+  size_t seen = 1;  // the front
+  for (; seen < queue_.size() && seen < kNear; ++seen)
+    if (is_on_it(queue_[seen])) return found;
+  const auto was = std::pair(at_, last_);
+  for (bool any = false; seen < kNear && has_more(); ++seen) {
+    Item item;
+    if (!next(item, any) || is_on_it(item)) break;
+  }
+  std::tie(at_, last_) = was;
+  return found;
 }
 
 // When the front took effect, in ticks: calls that make a process, give up a descriptor, wake

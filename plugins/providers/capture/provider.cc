@@ -200,6 +200,31 @@ void Provider::in_line(Lane* lane) {
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
+// Whether late opened what early removes, which its claims do not tell: the thread does not find
+// the name any more when it asks next, and nobody removes it once more before that.
+bool Provider::loses_to(Lane& late, const Lane& early) {
+  const auto removes = [](const Claim& c) {
+    return c.before == There::kYes && c.after == There::kNo;
+  };
+  const auto removes_it = [&](const Lane& lane, const Claim& it) {
+    return std::any_of(lane.claims.begin(), lane.claims.end(),
+                       [&](const Claim& c) { return c.same(it) && removes(c); });
+  };
+  for (const Claim& it : late.claims) {
+    if (it.before != There::kUnknown || it.after != There::kYes || !removes_it(early, it)) continue;
+    const auto [missed, asked] = late.next_on(it);
+    if (missed.name == 0 || missed.before != There::kNo) continue;
+    return std::none_of(heap_.begin(), heap_.end(), [&, asked = asked](const auto& other) {
+      Lane& lane = *other.second;
+      if (&lane == &late) return false;
+      if (&lane != &early && removes_it(lane, it)) return lane.front().end < asked;
+      const auto [next, end] = lane.next_on(it);
+      return removes(next) && end < asked;
+    });
+  }
+  return false;
+}
+
 // Takes whose call is next out of the heap; null: nobody's.
 Lane* Provider::first() {
   for (; !later_.empty() && (heap_.empty() || later_.back()->front().start <= heap_.front().first);
@@ -216,6 +241,8 @@ Lane* Provider::first() {
         return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
       },
       [&](size_t late, size_t early, Overtakes by_claims) {
+        if (by_claims == Overtakes::kNo && loses_to(*heap_[late].second, *heap_[early].second))
+          by_claims = Overtakes::kYes;
         return shared_.overtakes(heap_[late].second->shown, heap_[early].second->shown, by_claims);
       },
       [&](size_t i) { return heap_[i].second->front().end; });

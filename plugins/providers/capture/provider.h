@@ -106,7 +106,9 @@ class Lane {
   void pop() { queue_.pop_front(); }
   uint64_t when();
   const Call* call() const;  // that the front is
-  Claims claims;             // of the front
+  // What the next call of the thread on that name says of it, if it is near, and when it ended.
+  std::pair<Claim, uint64_t> next_on(const Claim& name);
+  Claims claims;  // of the front
   Shown shown;
   Descriptor opened;  // by the front
   Process& process() { return process_; }
@@ -115,6 +117,8 @@ class Lane {
   uint32_t stream_of(int32_t process, int32_t thread) const;
 
  private:
+  static const Call* call_of(const Item& item);
+  bool has_more() const;
   bool next(Item& item, bool& any);
   void give_up(Item& item);
 
@@ -164,6 +168,7 @@ class Provider {
   uint32_t opened_by(Process& process, const feign_activity& a);
   void shows(Lane& lane, const Call& call);
   void in_line(Lane* lane);
+  bool loses_to(Lane& late, const Lane& early);
   Lane* first();
   uint32_t op(uint32_t code) const;
   void third(Process& process, feign_activity& a, const feign_op_info& info);
