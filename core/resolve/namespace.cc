@@ -108,7 +108,7 @@ uint32_t Namespace::new_file(Type type, bool created, bool certain) {
   f.type = type;
   f.created = created;
   f.certain = certain;
-  f.sized = created && certain;
+  f.sized = created && certain && type == Type::kFile;
   files_.push_back(f);
   return static_cast<uint32_t>(files_.size() - 1);
 }

@@ -66,6 +66,8 @@ class Namespace {
   };
   // What a call with a resolved path (and path2) does to names, by its recorded result.
   Touched apply(const feign_activity& a, Effect effect);
+  // The same of a call whose path goes by no links.
+  Touched apply_plain(const feign_activity& a, Effect effect) { return applied(a, effect); }
 
   // The identity of what has no name and is no file: a pipe.
   uint32_t nameless() { return new_file(Type::kFifo, true, true); }

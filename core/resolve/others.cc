@@ -16,9 +16,9 @@
 
 namespace feign {
 
-// A process ended. (That it was made is no sign: its first call may come later.)
+// A process ended, mostly. (That it was made is no sign: its first call may come later.)
 void Resolve::waited_for(const Thread& t, int64_t process) {
-  if (others_) return;
+  if (others_ || other_pids_) return;
   feign_stream_info info = tables_.streams.info(t.now);
   info.thread = process;
   info.again = 0;  // as the provider numbers it
@@ -39,10 +39,13 @@ feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32
 }
 
 void Resolve::does(feign_activity& other) {
-  const Namespace::Touched touched = names_.apply(other, tables_.ops.call(other.op)->effect);
+  const Namespace::Touched touched = names_.apply_plain(other, tables_.ops.call(other.op)->effect);
   other.file = touched.file;
   if (touched.created) other.marks |= FEIGN_CREATES;
-  if (other.op == FEIGN_POSIX_RMDIR) other.marks |= FEIGN_DIRECTORY;
+  if (other.op == FEIGN_POSIX_RMDIR) {
+    other.marks |= FEIGN_DIRECTORY;
+    removed(other.path);
+  }
   if (other.op == FEIGN_POSIX_TRUNCATE && other.file != 0)
     names_.file(other.file).has(other.length);
   if (said_others_) return;
@@ -97,6 +100,9 @@ Resolve::Told Resolve::told(const feign_activity& a, Effect effect) {
     case Effect::kLink:
       if (!ok) return Told::kNotSaid;
       break;
+    case Effect::kGetXattr:
+      if (a.result == -ENODATA || a.result == -ERANGE) return Told::kAny;
+      break;
     default:
       break;
   }
@@ -104,9 +110,8 @@ Resolve::Told Resolve::told(const feign_activity& a, Effect effect) {
 }
 
 // Whether what is known to be at a name cannot be what the call found there.
-bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told is) {
+bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told is, bool follow) {
   if (f.guessed) return false;
-  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const bool link = f.type == Namespace::Type::kSymlink;
   switch (is) {
     case Told::kNothing:
@@ -116,7 +121,7 @@ bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told
     case Told::kDirectory:  // (what was opened for reading is taken to be a file)
       return (f.type == Namespace::Type::kFile && f.sized) || (link && !follow);
     case Told::kLink:
-      return link && a.path2 != 0 && f.target != 0 && f.target != a.path2;
+      return link && a.path2 != 0 && f.target != 0 && f.target != a.path2 && !f.assumed;
     default:
       return false;
   }
@@ -125,31 +130,45 @@ bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told
 // What a call that names a file tells, before it is done.
 void Resolve::by_others(const feign_activity& a, Effect effect) {
   if (a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
-  const uint32_t path = names_.canonical(a.path, (a.marks & FEIGN_NOFOLLOW) == 0);
-  const uint32_t above = names_.above(path);
-  const bool two = effect == Effect::kRename || effect == Effect::kLink;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0, ok = a.result >= 0;
+  const bool rename = effect == Effect::kRename, two = rename || effect == Effect::kLink;
+  const uint32_t path = names_.canonical(a.path, follow), above = names_.above(path);
+  const auto is_directory = [&](uint32_t name) {
+    return names_.file(names_.at(name)).type == Namespace::Type::kDirectory;
+  };
   Told is = told(a, effect);
-  if (effect == Effect::kOpen && is == Told::kNotSaid && a.result >= 0 && names_.at(path) != 0)
+  if (effect == Effect::kOpen && is == Told::kNotSaid && ok && names_.at(path) != 0)
     is = Told::kFile;  // which O_CREAT found
-  if (a.result >= 0) there_is(a, Told::kDirectory, above);
-  if (a.result == -ENOENT && is_another(a, names_.file(names_.at(above)), Told::kDirectory))
-    there_is(a, Told::kNothing, above);
-  if (a.result == -ENOTDIR && !two && is == Told::kNotSaid) there_is(a, Told::kFile, above);
-  if (two && a.result >= 0 && a.path2 != 0) {
+  if (ok) there_is(a, Told::kDirectory, above, true);
+  if (a.result == -ENOENT && !two && effect != Effect::kSymlink &&
+      (is == Told::kNotSaid ||  // where it would make something
+       is_another(a, names_.file(names_.at(above)), Told::kDirectory, true)))
+    there_is(a, Told::kNothing, above, true);
+  if (a.result == -ENOTDIR && !two && is == Told::kNotSaid) there_is(a, Told::kFile, above, true);
+  if (ok && is == Told::kDirectory && path != 0 &&
+      (effect == Effect::kRmdir || effect == Effect::kUnlinkat))
+    emptied_by_others(a, path);
+  if (two && ok && a.path2 != 0) {
     const uint32_t to = names_.canonical(a.path2, false);
-    there_is(a, Told::kDirectory, names_.above(to));
-    if (effect == Effect::kLink) there_is(a, Told::kNothing, to);
+    there_is(a, Told::kDirectory, names_.above(to), true);
+    if (!rename || (a.flags & RENAME_NOREPLACE)) there_is(a, Told::kNothing, to, false);
+    if (rename && (a.flags & RENAME_EXCHANGE) == 0 && is_directory(to)) {
+      is = Told::kDirectory;
+      emptied_by_others(a, to);
+    }
   }
-  there_is(a, is, path);
+  there_is(a, is, path, follow);
 }
 
 // At a canonical path, below directories; what cannot be there as well goes.
-void Resolve::there_is(const feign_activity& a, Told is, uint32_t path) {
-  if (path == 0 || is == Told::kNotSaid) return;
-  if (const uint32_t file = names_.at(path); file != 0 && is_another(a, names_.file(file), is))
+void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool follow) {
+  const uint32_t above = path != 0 ? names_.above(path) : 0;
+  if (above == 0 || is == Told::kNotSaid) return;  // "/" stays
+  if (const uint32_t file = names_.at(path);
+      file != 0 && is_another(a, names_.file(file), is, follow))
     removed_by_others(a, path);
   if (is == Told::kNothing || !names_.absent_at(path)) return;
-  there_is(a, Told::kDirectory, names_.above(path));
+  there_is(a, Told::kDirectory, above, true);
   const bool directory = is == Told::kDirectory, link = is == Told::kLink;
   feign_activity& made = other(a,
                                directory ? FEIGN_POSIX_MKDIR
@@ -170,23 +189,29 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path) {
   does(grown);
 }
 
-// With all that is known to be below it.
-void Resolve::removed_by_others(const feign_activity& a, uint32_t path) {
-  constexpr size_t kMost = 10'000;
+// All that is known to be below a directory.
+void Resolve::emptied_by_others(const feign_activity& a, uint32_t path) {
   std::vector<uint32_t> below;
   names_.for_each_child(path, [&](uint32_t child, uint32_t file) {
     if (file != 0) below.push_back(child);
+    if (others_work_ != 0) --others_work_;
   });
   for (const uint32_t child : below) removed_by_others(a, child);
-  if (by_others_.size() > kMost) return;
-  const bool directory =
-      !below.empty() || names_.file(names_.at(path)).type == Namespace::Type::kDirectory;
+}
+
+void Resolve::removed_by_others(const feign_activity& a, uint32_t path) {
+  constexpr size_t kMost = 50'000;  // ids have no room for more
+  if (others_work_ == 0 || by_others_.size() >= kMost) return;
+  bool directory = names_.file(names_.at(path)).type == Namespace::Type::kDirectory;
+  names_.for_each_child(path, [&](uint32_t, uint32_t file) { directory |= file != 0; });
+  emptied_by_others(a, path);
   does(other(a, directory ? FEIGN_POSIX_RMDIR : FEIGN_POSIX_UNLINK, path));
 }
 
 // The file that a descriptor is of has that length.
 void Resolve::resized(const feign_activity& a, const Description& d, uint64_t size) {
   Namespace::File& f = names_.file(d.file);
+  if ((d.marks & FEIGN_DIRECTORY) || f.type == Namespace::Type::kDirectory) return;
   if (others_ && f.sized && f.size != size && d.path != 0 &&
       names_.at(names_.canonical(d.path, true)) == d.file) {
     feign_activity& other = this->other(a, FEIGN_POSIX_TRUNCATE, d.path);
@@ -198,6 +223,7 @@ void Resolve::resized(const feign_activity& a, const Description& d, uint64_t si
 
 // A listing that showed what is known to be there, by its length: then nothing else was.
 void Resolve::listed(const feign_activity& a, Description& d) {
+  if (a.op == FEIGN_POSIX_READDIR) return;
   d.listed += static_cast<uint64_t>(a.result);
   if (a.result != 0) return;
   const uint64_t shown = std::exchange(d.listed, 0);

@@ -219,7 +219,8 @@ const char* Resolve::apply(Record& r) {
   const uint32_t recorded_stream = a.stream;
   const Call* call = tables_.ops.call(a.op);
   if ((a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit) {
-    const Thread& t = thread_of(recorded_stream);
+    Thread& t = thread_of(recorded_stream);
+    t.called = true;
     if (!t.known || t.ended) return "";  // it called it itself
     a.marks &= ~FEIGN_INJECTED;
     if (t.process->threads.size() == 1) {  // with the last thread the process is over
@@ -522,11 +523,13 @@ const char* Resolve::apply(Record& r) {
       if (ok && a.result > 0) child(r, t, 0);
       return nullptr;
     case Effect::kClone:
+      other_pids_ |= ok && (a.flags & CLONE_NEWPID) != 0;
       if (ok && a.result > 0) child(r, t, a.flags);
       return nullptr;
     case Effect::kUnshare:
       a.handle = a.file = a.path = 0;
       if (!ok) return nullptr;
+      other_pids_ |= (a.flags & CLONE_NEWPID) != 0;
       if ((a.flags & CLONE_FILES) && t.table.use_count() > 1) t.table = copy_of(*t.table);
       // In another mount or user namespace it cannot but have a directory of its own.
       if (a.flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER))

@@ -206,8 +206,9 @@ class Resolve {
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink };
   static Told told(const feign_activity& a, Effect effect);
-  static bool is_another(const feign_activity& a, const Namespace::File& f, Told is);
-  void there_is(const feign_activity& a, Told is, uint32_t path);
+  static bool is_another(const feign_activity& a, const Namespace::File& f, Told is, bool follow);
+  void there_is(const feign_activity& a, Told is, uint32_t path, bool follow);
+  void emptied_by_others(const feign_activity& a, uint32_t path);
   void removed_by_others(const feign_activity& a, uint32_t path);
   void resized(const feign_activity& a, const Description& d, uint64_t size);
   void listed(const feign_activity& a, Description& d);
@@ -243,6 +244,8 @@ class Resolve {
   bool first_ = true;               // the first activity is to come
   bool guesses_makers_ = false, said_makers_ = false;
   bool others_ = false, said_others_ = false;  // there are processes that are not in the trace
+  bool other_pids_ = false;                    // some may be of a namespace of their own
+  uint64_t others_work_ = uint64_t{1} << 26;   // names to look at for what they did
   bool reads_ = false, writes_ = false;        // the call at hand, with success
   bool on_file_ = false;                       // the call at hand cannot have been on anything else
   bool opens_seen_ = false;                    // of any process

@@ -52,6 +52,14 @@ void Explain::provided(const feign_activity& a) {
   last_ = a.id;
 }
 
+void Explain::by_others(const feign_activity& a) {
+  if (!wants(a.id)) return;
+  ++injected_;
+  Entry& e = entries_[a.id];
+  e.first = Copy(a);
+  e.events.push_back({"resolve", "injected: a process that is not in the trace did it"});
+}
+
 void Explain::before(feign_activity* const* items, size_t due) {
   before_.clear();
   for (size_t i = 0; i < due; ++i)

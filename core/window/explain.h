@@ -20,6 +20,7 @@ class Explain {
 
   // An activity as it comes out of resolve.
   void provided(const feign_activity& a);
+  void by_others(const feign_activity& a);
   // What a modifier is given.
   void before(feign_activity* const* items, size_t due);
   // It said that the one went into the other.

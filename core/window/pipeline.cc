@@ -132,7 +132,7 @@ void Pipeline::put_before(Stage& first, const feign_activity& a,
     r->a.id = id++;
     put(first, &r->a);
     ++counts_.injected;
-    if (explain_ != nullptr) explain_->provided(r->a);
+    if (explain_ != nullptr) explain_->by_others(r->a);
   }
 }
 
