@@ -1797,6 +1797,7 @@ def test_what_processes_did_that_were_not_traced():
                 with open(out, encoding="utf-8") as f:
                     made = [re.search(r"\] (\w+)\(", line).group(1) for line in f if line.rstrip().endswith("[injected]")]
                 assert made == ([] if process else others), (before, after, made)
+            assert feign("info", trace, "--json").json()["injected"] == len(others)
             os.mkdir(root)
             r = feign("replay", trace, "--root", root, "--json").json()
             assert r["mismatched"] == 0 and any("not in the trace" in note for note in r["notes"]) == (others != []), (before, after, r["mismatches"], r["notes"])

@@ -61,7 +61,9 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
   const uint64_t span = t.last_ns - t.first_ns;
   line("read by", t.provider);
   line("activities", format_count(t.activities) + " in " + format_count(streams) +
-                         " streams over " + format_time(span));
+                         " streams over " + format_time(span) +
+                         (t.injected != 0 ? ", " + format_count(t.injected) + " of them injected"
+                                          : std::string()));
   line("bytes",
        "read " + format_bytes(t.bytes_read) + ", written " + format_bytes(t.bytes_written));
   line("files", format_count(t.file_count));
@@ -158,6 +160,7 @@ std::string info_json(const TraceInfo& t, const Tables& tables,
   j["version"] = FEIGN_VERSION;
   j["provider"] = t.provider;
   j["activities"] = t.activities;
+  j["injected"] = t.injected;
   j["recorded_seconds"] = seconds(t.last_ns - t.first_ns);
   j["bytes_read"] = t.bytes_read;
   j["bytes_written"] = t.bytes_written;

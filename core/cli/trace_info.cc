@@ -131,6 +131,7 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
     for (size_t i = 0; i < count; ++i) {
       const feign_activity& a = *items[i];
       ++info.activities;
+      info.injected += (a.marks & FEIGN_INJECTED) != 0;
       by_layer.add(a);
       if (const Does does = mpi::does_of(a.op); does != Does::kNothing)
         at_once |= programs.at_once(tables.streams.info(a.stream), does);

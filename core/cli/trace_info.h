@@ -17,7 +17,8 @@ namespace feign {
 
 struct TraceInfo {
   std::string provider;
-  uint64_t activities = 0, bytes_read = 0, bytes_written = 0;
+  uint64_t activities = 0, injected = 0;  // injected: of these, what was not recorded
+  uint64_t bytes_read = 0, bytes_written = 0;
   uint64_t first_ns = 0, last_ns = 0, compute_ns = 0, sync_ns = 0, call_ns = 0;
   struct Op {
     uint64_t count = 0, failed = 0, bytes = 0, duration_ns = 0, not_a_file = 0;
