@@ -1771,6 +1771,7 @@ def test_what_processes_did_that_were_not_traced():
             ([f'stat("/w/d", 0x7f) = {missing}'], ['stat("/w/d/e", %s) = 0' % directory], ["mkdir", "mkdir"]),
             ([f'stat("/w/d", 0x7f) = {missing}'], ['open("/w/d/f", O_WRONLY|O_CREAT, 0644) = 3'], ["mkdir"]),
             ([f'lstat("/w/l", 0x7f) = {missing}'], ['readlink("/w/l", "to/it", 99) = 5'], ["symlink"]),
+            ([f'lstat("/w/l", 0x7f) = {missing}'], ['lstat("/w/l", {st_mode=S_IFLNK|0777, st_size=18446744073709551615, ...}) = 0'], ["symlink"]),
             ([f'access("/w/f", F_OK) = {missing}'], ['mkdir("/w/f", 0777) = -1 EEXIST (File exists)'], ["mknod"]),
             # removed, with what is in it
             (['open("/w/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3'], [f'unlink("/w/f") = {missing}'], ["unlink"]),

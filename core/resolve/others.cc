@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include "base/log.h"
@@ -179,7 +180,9 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool fol
   const bool known = path == names_.canonical(a.path, (a.marks & FEIGN_NOFOLLOW) == 0);
   const bool stat = known && (is == Told::kFile || directory) && (a.mode & S_IFMT) != 0;
   if (link)
-    made.path2 = a.path2 != 0 ? a.path2 : names_.unknown_target(0, std::max<size_t>(a.length, 1));
+    made.path2 = a.path2 != 0
+                     ? a.path2
+                     : names_.unknown_target(0, std::clamp<size_t>(a.length, 1, PATH_MAX - 1));
   else
     made.mode = (stat ? a.mode & 07777 : kUsualMode) | (directory ? 0 : S_IFREG);
   does(made);

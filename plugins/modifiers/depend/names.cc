@@ -111,7 +111,8 @@ void Depend::change_name(uint32_t path, bool directory) {
 // The name that this one is, through links on its way, which are used; one at its end only if
 // `follow`.
 uint32_t Depend::led_to(uint32_t path, bool follow) {
-  constexpr int kMostLinks = 40;  // as the kernel
+  constexpr int kMostLinks = 40;                 // as the kernel
+  constexpr size_t kLongest = size_t{16} << 10;  // no path is that long
   for (int links = 0; links < kMostLinks; ++links) {
     const uint32_t name = name_of(path);
     size_t rest = 0, behind = 0;  // components behind the first link
@@ -132,6 +133,7 @@ uint32_t Depend::led_to(uint32_t path, bool follow) {
     std::string to(text, length);
     if (!to.starts_with('/')) to.insert(0, all.substr(0, all.rfind('/', rest - 1) + 1));
     to = feign::clean_path(to.append(all.substr(rest)));
+    if (to.size() > kLongest) break;
     path = host_->intern(host_, to.data(), to.size());
   }
   return path;
