@@ -48,6 +48,15 @@ class Root:
 READS = ('openat(AT_FDCWD, "/f", O_RDONLY) = 3', 'pread64(3, "x"..., 4096, 100000) = 4096')
 
 
+def test_the_target_of_a_link_that_is_cut_and_long():
+    for length in (40, 255, 263, 300, 4000):
+        with Tmp() as tmp:
+            link = 'readlink("/w/l", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"..., 4096) = %d' % length
+            root = Root(tmp, [link, 'openat(AT_FDCWD, "/w/l", O_RDONLY) = 3', 'read(3, "x"..., 100) = 100', link])
+            report = root()
+            assert report["mismatched"] == 0 and len(os.readlink(root.at("/w/l"))) == length, (length, report["mismatches"])
+
+
 def test_asynchronous_writes_that_append_find_what_was_there():
     submit = 'io_submit(0x7f00, 1, [{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=4, aio_buf="x"..., aio_nbytes=1000, aio_offset=500}]) = 1'
     for there in (0, 300):

@@ -59,7 +59,8 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
 }
 
 // A target of its own: others of that length are others. What lies there would be one name too many
-// where the trace lists directories, so that it gets one that no trace knows.
+// where the trace lists directories, so that it gets one that no trace knows. (A name has 255 bytes
+// at most: slashes fill up the rest.)
 uint32_t Namespace::unknown_target(uint32_t link, size_t length) {
   std::string target(length, 'x'), number;
   for (uint32_t n = link; number.empty() || n != 0; n /= 36)
@@ -67,6 +68,8 @@ uint32_t Namespace::unknown_target(uint32_t link, size_t length) {
   if (number.size() < length) target.replace(length - number.size(), number.size(), number);
   for (const std::string_view place : {"/.links/", "/."})  // the second, if it must be short
     if (number.size() + place.size() <= length) {
+      constexpr size_t kName = 200;
+      if (length > place.size() + kName) target.replace(0, length - kName, length - kName, '/');
       target.replace(0, place.size(), place);
       break;
     }

@@ -149,6 +149,7 @@ uint32_t Namespace::initial_path_of(uint32_t slot) {
     return slots_[slot].path;
   const std::string_view path = strings_.text(slots_[slot].path);
   std::string moved(strings_.text(files_[directory].initial_path));
+  if (moved == "/") moved.clear();
   moved += path.substr(path.rfind('/'));
   return strings_.intern(moved);
 }
