@@ -94,14 +94,17 @@ def test_who_replays_may_do_what_root_did():
         root = Root(tmp, ['mkdir("/new", 0) = 0', 'mkdir("/new/d", 0500) = 0', 'mkdir("/new/d/e", 0777) = 0', 'stat("/old/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'chmod("/old", 0) = 0',
                           'truncate("/old/f", 3) = 0', 'openat(AT_FDCWD, "/old", O_RDONLY|O_DIRECTORY) = 3', "fchmod(3, 0555) = 0", 'creat("/old/g", 0600) = 4', 'chmod("/", 0111) = 0', 'creat("/h", 0) = 5', 'openat(AT_FDCWD, "/h", O_RDWR) = 6', 'creat("/i", 0400) = 7', 'truncate("/i", 5) = 0', 'access("/new/d/e", W_OK) = 0'])
         command = [FEIGN, "replay", root.trace, "--root", root.root, "--json"]
+        plans = os.path.join(tmp, "plans")
+        os.mkdir(plans)
         if os.geteuid() == 0:
             os.chmod(tmp, 0o755)
             os.chown(root.root, 65534, 65534)
+            os.chown(plans, 65534, 65534)
             command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
             if subprocess.run([*command[:3], FEIGN, "inspect"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
                 raise Skip("another user may not run feign here")
         for _ in range(2):
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": plans}, check=False)
             assert done.returncode == 0, done.stderr
             report = json.loads(done.stdout)
             assert report["mismatched"] == 0, report["mismatches"]
