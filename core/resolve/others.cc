@@ -146,16 +146,15 @@ void Resolve::by_others(const feign_activity& a, Effect effect) {
        is_another(a, names_.file(names_.at(above)), Told::kDirectory, true)))
     there_is(a, Told::kNothing, above, true);
   if (a.result == -ENOTDIR && !two && is == Told::kNotSaid) there_is(a, Told::kFile, above, true);
-  if (ok && is == Told::kDirectory && path != 0 &&
-      (effect == Effect::kRmdir || effect == Effect::kUnlinkat))
-    emptied_by_others(a, path);
+  if (ok && is == Told::kDirectory && (effect == Effect::kRmdir || effect == Effect::kUnlinkat))
+    (void)emptied_by_others(a, path);
   if (two && ok && a.path2 != 0) {
     const uint32_t to = names_.canonical(a.path2, false);
     there_is(a, Told::kDirectory, names_.above(to), true);
     if (!rename || (a.flags & RENAME_NOREPLACE)) there_is(a, Told::kNothing, to, false);
     if (rename && (a.flags & RENAME_EXCHANGE) == 0 && is_directory(to)) {
       is = Told::kDirectory;
-      emptied_by_others(a, to);
+      (void)emptied_by_others(a, to);
     }
   }
   there_is(a, is, path, follow);
@@ -192,22 +191,22 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool fol
   does(grown);
 }
 
-// All that is known to be below a directory.
-void Resolve::emptied_by_others(const feign_activity& a, uint32_t path) {
+// All that is known to be below a name; false if that is nothing.
+bool Resolve::emptied_by_others(const feign_activity& a, uint32_t path) {
   std::vector<uint32_t> below;
   names_.for_each_child(path, [&](uint32_t child, uint32_t file) {
     if (file != 0) below.push_back(child);
     if (others_work_ != 0) --others_work_;
   });
   for (const uint32_t child : below) removed_by_others(a, child);
+  return !below.empty();
 }
 
 void Resolve::removed_by_others(const feign_activity& a, uint32_t path) {
   constexpr size_t kMost = 50'000;  // ids have no room for more
   if (others_work_ == 0 || by_others_.size() >= kMost) return;
-  bool directory = names_.file(names_.at(path)).type == Namespace::Type::kDirectory;
-  names_.for_each_child(path, [&](uint32_t, uint32_t file) { directory |= file != 0; });
-  emptied_by_others(a, path);
+  const bool directory = emptied_by_others(a, path) ||
+                         names_.file(names_.at(path)).type == Namespace::Type::kDirectory;
   does(other(a, directory ? FEIGN_POSIX_RMDIR : FEIGN_POSIX_UNLINK, path));
 }
 

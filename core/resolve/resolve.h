@@ -208,7 +208,7 @@ class Resolve {
   static Told told(const feign_activity& a, Effect effect);
   static bool is_another(const feign_activity& a, const Namespace::File& f, Told is, bool follow);
   void there_is(const feign_activity& a, Told is, uint32_t path, bool follow);
-  void emptied_by_others(const feign_activity& a, uint32_t path);
+  bool emptied_by_others(const feign_activity& a, uint32_t path);
   void removed_by_others(const feign_activity& a, uint32_t path);
   void resized(const feign_activity& a, const Description& d, uint64_t size);
   void listed(const feign_activity& a, Description& d);
