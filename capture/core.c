@@ -354,7 +354,9 @@ __attribute__((visibility("default"))) void feign_capture_quiet(int quiet) {
 /* feign_record.h calls it. */
 __attribute__((visibility("default"))) void feign_capture_pause(int paused);
 __attribute__((visibility("default"))) void feign_capture_pause(int paused) {
-  if (feign_capture.control != 0) feign_capture.control->paused = paused != 0;
+  struct feign_control* const c = feign_capture.control;
+  if (c != 0 && __atomic_exchange_n(&c->paused, paused != 0, __ATOMIC_RELAXED) == 0 && paused)
+    __atomic_fetch_add(&c->pauses, 1, __ATOMIC_RELAXED);
 }
 
 /* Where the process works. */

@@ -72,7 +72,7 @@ struct thread {
   uint32_t busy;  /* records that are being written: 2 if a signal handler came in between */
   uint32_t quiet;
   uint32_t vforks;
-  uint32_t skipped; /* data calls that sampling left out */
+  uint32_t chance; /* of sampling */
   uint64_t cpu;     /* ns that the thread had computed at the end of the last long pause */
   const struct feign_record* writing[2]; /* the records that `busy` counts */
   char** room;                           /* that exec_with() has, and its bytes */

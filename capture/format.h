@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define FEIGN_CAPTURE_MAGIC 0x3152544350464531ull /* "1EFPCTR1" */
-#define FEIGN_CAPTURE_VERSION 9u                  /* of what is described here */
+#define FEIGN_CAPTURE_VERSION 10u                 /* of what is described here */
 #define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
 #define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this */
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
@@ -101,6 +101,7 @@ struct feign_control {
   uint32_t woken;
   char preload[1024]; /* the recording's own libraries, as in LD_PRELOAD */
   uint32_t umask;     /* the command's, and 1; 0: not known */
+  uint32_t pauses;    /* how often it was paused; --paused is the first */
 };
 
 struct feign_chunk_head {

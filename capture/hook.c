@@ -326,9 +326,13 @@ static __attribute__((noinline)) void gets_fds(const struct described* d, const 
     for (size_t i = 0; i < rights_in(c); ++i) feign_note_descriptor(((const uint32_t*)(c + 1))[i]);
 }
 
+/* By chance (a linear congruential generator that time is mixed into): of a program that reads and
+ * writes in turn, one in an even number would be all reads. */
 static inline int sampled_out(struct thread* t) {
   const uint32_t one_in = feign_capture.control->sample;
-  return one_in > 1 && t->skipped++ % one_in != 0;
+  if (one_in <= 1) return 0;
+  t->chance = (t->chance + (uint32_t)ticks()) * 1664525u + 1013904223u;
+  return (uint64_t)t->chance * one_in >> 32 != 0;
 }
 
 #include "filter.c"

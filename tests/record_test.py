@@ -1792,6 +1792,21 @@ def test_selection():
         assert ops("--paused", command=(program,)).count("write(") == 1
         loop = ("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done > a")
         assert ops("--sample", "5", command=loop).count("write(") < ops(command=loop).count("write(") == 10
+        # Reads and writes in turn: of both, about half.
+        copy = ("dd", "if=/dev/zero", "of=z", "bs=100", "count=400", "status=none")
+        got = ops("--sample", "2", command=copy)
+        assert all(100 < got.count(op + "(") < 300 for op in ("read", "write")), got
+        # What a trace has not, it says.
+        for options, command, want in ((("--sample", "2"), copy, "reads and writes but for one in 2"),
+                                       (("--paused",), (program,), r"what was done while it was paused \(1 time\)"),
+                                       (("--include", "**/a", "--include", "/b"), loop, r"calls on all paths but \*\*/a /b \(--include\)"),
+                                       (("--exclude", "**/a"), loop, r"calls on \*\*/a \(--exclude\)"),
+                                       (("--sizes", "1k-"), loop, r"reads and writes of other sizes than 1k- bytes \(--sizes\)"),
+                                       (("--max-size", "4k"), copy, r"calls found no room: the trace ends before the command did \(--max-size\)")):
+            ops(*options, command=command)
+            assert re.search(want, str(feign("info", trace, "--json").json()["notes"])), (options, feign("info", trace).out)
+        for layer in (("--layer", "stdio"), ("--mpi",)):
+            refuses("record", "--sample", "2", *layer, "--", "true", text="--sample 2: takes of system calls, want no layer but posix with it")
         sizes = ("sh", "-c", "dd if=/dev/zero of=z bs=100 count=3 2> e; dd if=/dev/zero of=z bs=5000 count=2 2> e; dd if=/dev/zero of=z bs=70000 count=1 2> e")
         for given, want in (("1k-8k", [5000, 5000]), ("6k-", [70000]), ("100-100", [100, 100, 100])):
             kept = [int(n) for n in re.findall(r'write\(fd=\S+ count=(\d+)\).*/z"', ops("--sizes", given, command=sizes))]
@@ -1824,6 +1839,13 @@ def test_by_strace():
         r = feign("record", "--tracer", "strace", "-o", trace, "--", "sh", "-c", "echo a > a; exit 3", cwd=tmp)
         assert r.status == 3, r.err
         assert feign("info", trace, "--json").status == 0 and sorted(os.listdir(tmp)) == ["a", "t.feign"]
+        # What is there already is somebody's.
+        with open(trace + ".strace", "w", encoding="utf-8") as f:
+            f.write("mine")
+        refuses("record", "--tracer", "strace", "-o", trace, "--", "true", text="t.feign.strace: is there already")
+        with open(trace + ".strace", encoding="utf-8") as f:
+            assert f.read() == "mine"
+        os.remove(trace + ".strace")
         # Who is killed has no call that ends it.
         out = os.path.join(tmp, "t.txt")
         assert feign("record", "--tracer", "strace", "-o", trace, "--", "sh", "-c", "kill -9 $$", cwd=tmp).status == 137

@@ -443,6 +443,7 @@ Result<void> Run::make_plan() {
     }
     // The right half gets tables of its own: what only the left half needed is given back.
     auto source = std::make_unique<Tables>();
+    source->notes = options_.notes;
     auto planned = plan_and_write(line_, plan_fd_.get(), extensions_, options_.explain, result_,
                                   *source, progress_);
     if (!planned) return planned;

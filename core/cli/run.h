@@ -77,6 +77,7 @@ struct PipelineOptions {
   // What the caller has read, and what it writes when it is done: that is not over what is read.
   std::vector<std::string> inputs;
   std::vector<Written> outputs;
+  std::vector<std::string> notes;  // what else the traces that it writes, and the report, say
 };
 
 struct RunResult {

@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "capture/format.h"
+#include "record/gaps.h"
 #include "record/hook_image.h"
 #include "record/program.h"
 #include "trace/native.h"
@@ -64,8 +65,9 @@ bool is_ignored(int signal) {
 }
 
 void start_or_stop(int) {
-  if (feign_control* c = g_control; c != nullptr)
-    __atomic_xor_fetch(&c->paused, 1, __ATOMIC_RELAXED);
+  if (feign_control* c = g_control;
+      c != nullptr && __atomic_xor_fetch(&c->paused, 1, __ATOMIC_RELAXED) != 0)
+    __atomic_fetch_add(&c->pauses, 1, __ATOMIC_RELAXED);
 }
 
 // The same moment by both clocks: the closest of some tries.
@@ -371,7 +373,7 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
   if (o.all_users && (fchmod(fd_, 0666) != 0 || chmod(raw.c_str(), 0755) != 0))
     return errno_error("chmod " + records, errno);
   c.owner = o.all_users ? 0 : geteuid() + 1;
-  c.paused = o.paused;
+  c.paused = c.pauses = o.paused;
   c.max_bytes = o.max_bytes;
   c.size = size;
   auto hooks = copy_hooks(raw + "/hooks");
@@ -555,6 +557,10 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program, S
   if (!strace) return Error(FEIGN_ERR_UNSUPPORTED, "--tracer strace: strace is not installed");
   Recorded r;
   r.raw = o.output + ".strace";
+  if (access(r.raw.c_str(), F_OK) == 0)
+    return Error(FEIGN_ERR_ARGUMENT, r.raw +
+                                         ": is there already, and strace's output would take its "
+                                         "place: remove it, or choose another -o");
   std::vector<std::string> command = {"strace", "-f", "-ttt", "-T", "-y", "-s", "0", "-o", r.raw};
   // -q: no words of its own but that a process ended, which no call tells of one that is killed.
   command.insert(command.end(), {"-q", "--"});
@@ -699,6 +705,12 @@ Result<Recorded> record_command(const RecordOptions& o) {
   }
   if (const std::string why = why_not_recorded(*program); !why.empty())
     return Error(FEIGN_ERR_UNSUPPORTED, why);
+  if (o.sample > 1 && (o.mpi || !o.with.empty() ||
+                       std::any_of(o.layers.begin(), o.layers.end(),
+                                   [](const std::string& layer) { return layer != "posix"; })))
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "--sample " + std::to_string(o.sample) +
+                     ": takes of system calls, want no layer but posix with it");
 
   Recorded r;
   r.raw = o.output + ".raw";
@@ -740,33 +752,9 @@ Result<Recorded> record_command(const RecordOptions& o) {
   else if (*removed)
     r.notes.push_back("the command removed " + r.raw +
                       ": programs that it started afterwards are not in the trace");
-  if (c.unhooked != 0)
-    r.notes.push_back(
-        std::to_string(c.unhooked) +
-        " programs have another libc than feign: their system calls are not in the trace");
-  if (c.silent != 0)
-    r.notes.push_back(
-        std::to_string(c.silent) +
-        " threads are not recorded to their end: they share their storage with another "
-        "(clone), or may not read the processor's counter (seccomp, prctl)");
-  if (c.strangers != 0)
-    r.notes.push_back(
-        "not in it: programs of another user, who may not write into the recording (" +
-        std::to_string(c.strangers) + ", and what they started): --all-users lets them");
-  if (c.overlooked != 0)
-    r.notes.push_back(std::to_string(c.overlooked) +
-                      " requests of io_uring are not in the trace: a program works on its "
-                      "rings without liburing or libc (seen is one that the command names, "
-                      "as in feign record -- fio …, if it enters the kernel for each)");
-  if (c.unended != 0)
-    r.notes.push_back("not in it: " + std::to_string(c.unended) +
-                      " requests of io_uring that had not ended when the program did, or closed "
-                      "their ring: whether they were made nobody was told");
-  if (c.dropped != 0)
-    r.notes.push_back(std::to_string(c.dropped) + " calls found no room (" +
-                      (o.max_bytes != 0 ? "--max-size"
-                                        : "a full disk, a limit of address space, or an emulator") +
-                      ")");
+  // The trace itself says what it lacks, if there is one.
+  if (!r.anything)
+    for (std::string& gap : gaps_of(c)) r.notes.push_back(std::move(gap));
   return r;
 }
 

@@ -27,19 +27,28 @@ int record(const RecordOptions& options) {
   auto first = provider_for({recorded->raw}, plugins);
   if (!first) return failed(first.error());
   pipeline.plugins.push_back(std::move(*first));
-  for (const auto* globs : {&options.include, &options.exclude}) {
+  // The trace says what was left out of it.
+  for (const auto* globs : {&options.exclude, &options.include}) {
     if (globs->empty()) continue;
+    const bool drop = globs == &options.exclude;
     PluginSpec filter;
     filter.name = "filter";
-    filter.where = globs == &options.include ? "--include" : "--exclude";
-    for (const std::string& glob : *globs) filter.options.emplace_back("path", glob);
-    if (globs == &options.exclude) filter.options.emplace_back("drop", "yes");
+    filter.where = drop ? "--exclude" : "--include";
+    std::string said = drop ? "not in it: calls on" : "not in it: calls on all paths but";
+    for (const std::string& glob : *globs) {
+      filter.options.emplace_back("path", glob);
+      said += " " + glob;
+    }
+    pipeline.notes.push_back(said + " (" + filter.where + ")");
+    if (drop) filter.options.emplace_back("drop", "yes");
     pipeline.plugins.push_back(std::move(filter));
   }
   if (!options.sizes.empty()) {
     PluginSpec filter;
     filter.name = "filter";
     filter.where = "--sizes";
+    pipeline.notes.push_back("not in it: reads and writes of other sizes than " + options.sizes +
+                             " bytes (--sizes)");
     const size_t dash = options.sizes.find('-');
     if (dash != 0) filter.options.emplace_back("min-size", options.sizes.substr(0, dash));
     if (dash + 1 != options.sizes.size())

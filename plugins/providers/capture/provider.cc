@@ -19,6 +19,7 @@
 #include "capture/hook_format.h"
 #include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
+#include "record/gaps.h"
 #include "record/hook_image.h"
 #include "record/program.h"
 
@@ -280,9 +281,13 @@ void Provider::was_started(Process& process, const feign_activity& a, bool recor
   program.stream = a.stream;
 }
 
-// Of programs that were started, those that no library could be put into, and those that make
-// system calls by themselves: their files tell, if they are still there.
+// What the recording counted; of programs that were started, those that no library could be put
+// into, and those that make system calls by themselves: their files tell, if they are still there.
 void Provider::tell_what_is_missing() {
+  for (const Host& host : hosts_)
+    for (const std::string& gap : gaps_of(host.control))
+      host_->log(host_, FEIGN_LOG_WARN,
+                 (hosts_.size() == 1 ? gap : std::string(host.control.host) + ": " + gap).c_str());
   constexpr size_t kTold = 10;
   feign_hooks hooks{};
   if (const int fd = ::open(options_.file[0], O_RDONLY | O_CLOEXEC); fd >= 0) {

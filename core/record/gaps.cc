@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#include "record/gaps.h"
+
+namespace feign {
+
+std::vector<std::string> gaps_of(const feign_control& c) {
+  std::vector<std::string> all;
+  const auto say = [&](uint64_t count, const std::string& before, const std::string& after) {
+    if (count != 0) all.push_back(before + std::to_string(count) + after);
+  };
+  if (c.sample > 1)
+    say(c.sample, "not in it: reads and writes but for one in ", ", taken by chance (--sample)");
+  say(c.pauses, "not in it: what was done while it was paused (",
+      c.pauses == 1 ? " time)" : " times)");
+  say(c.unhooked, "",
+      " programs have another libc than feign: their system calls are not in the trace");
+  say(c.silent, "",
+      " threads are not recorded to their end: they share their storage with another (clone), or "
+      "may not read the processor's counter (seccomp, prctl)");
+  say(c.strangers, "not in it: programs of another user, who may not write into the recording (",
+      ", and what they started): --all-users lets them");
+  say(c.overlooked, "",
+      " requests of io_uring are not in the trace: a program works on its rings without liburing "
+      "or libc (seen is one that the command names, as in feign record -- fio …, if it enters the "
+      "kernel for each)");
+  say(c.unended, "not in it: ",
+      " requests of io_uring that had not ended when the program did, or closed their ring: "
+      "whether they were made nobody was told");
+  say(c.dropped, "",
+      c.max_bytes != 0
+          ? " calls found no room: the trace ends before the command did (--max-size)"
+          : " calls found no room (a full disk, a limit of address space, or an emulator)");
+  return all;
+}
+
+}  // namespace feign
