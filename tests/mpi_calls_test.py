@@ -215,6 +215,16 @@ def test_threads_of_a_rank_come_to_windows_requests_and_messages_as_they_did():
             assert [ops[f"mpi:{name}"]["matched"] for name in ("MPI_Put", "MPI_Win_flush", "MPI_Wait", "MPI_Irecv")] == [20000, 20000, 4, 4], ops
 
 
+def test_a_file_is_open_while_threads_of_a_rank_are_at_it():
+    names = ("File_open", "File_write_at", "File_write", "File_seek", "File_iwrite_at", "File_close")
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "threads-in-files")
+        for order in ((), ("--order", "depend")):
+            with Tmp() as root:
+                ops = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *order)["ops"]
+                assert [ops[f"mpiio:MPI_{name}"]["matched"] for name in names] == [4, 2000, 4, 4, 2000, 4], ops
+
+
 def test_no_thread_frees_the_window_that_another_is_in():
     """Nor ends its epoch, where nothing orders them."""
     with Tmp() as tmp:

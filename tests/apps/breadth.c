@@ -646,6 +646,40 @@ static void threads_in_turn(void) {
   pthread_join(other, NULL);
 }
 
+/* A file that another thread writes, by its pointer, too: what tells that it is open, and when it
+ * is to be closed, is a flag in memory. */
+static MPI_File shared_file;
+static void* second_writer(void* unused) {
+  MPI_Request request;
+  (void)unused;
+  wait_for_turn(1);
+  for (int i = 0; i < 500; ++i)
+    MPI_File_write_at(shared_file, i, "x", 1, MPI_CHAR, MPI_STATUS_IGNORE);
+  MPI_File_write(shared_file, "0123456789", 10, MPI_CHAR, MPI_STATUS_IGNORE);
+  atomic_store(&turn, 2);
+  wait_for_turn(3);
+  for (int i = 0; i < 500; ++i) {
+    MPI_File_iwrite_at(shared_file, i, "x", 1, MPI_CHAR, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  atomic_store(&turn, 4);
+  return NULL;
+}
+static void threads_in_files(void) {
+  char name[4200];
+  pthread_t other;
+  snprintf(name, sizeof name, "%s.%d", file_name, rank);
+  CHECK(pthread_create(&other, NULL, second_writer, NULL) == 0);
+  MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &shared_file);
+  atomic_store(&turn, 1);
+  wait_for_turn(2);
+  MPI_File_seek(shared_file, 5, MPI_SEEK_CUR);
+  atomic_store(&turn, 3);
+  wait_for_turn(4);
+  MPI_File_close(&shared_file);
+  pthread_join(other, NULL);
+}
+
 /* Nothing but short messages. */
 static void short_ones(void) {
   for (int i = 0; i < 20000; ++i) {
@@ -1058,8 +1092,8 @@ static void untold(void) {
   MPI_Type_free(&type);
 }
 
-/* A receive that was cancelled too late got its message, one that was cancelled in time got none, which memory alone orders: rank 1 sends
- * when it has written, or when rank 0 has cancelled. */
+/* A receive that was cancelled too late got its message, one that was cancelled in time got none,
+ * which memory alone orders: rank 1 sends when it has written, or when rank 0 has cancelled. */
 static void cancelled(void) {
   static char bytes[1 << 20];
   enum { kBytes = sizeof bytes };
@@ -1104,7 +1138,8 @@ static void temporary(void) {
   char bytes[100] = {0};
   for (int i = 0; i < 20; ++i) {
     MPI_File file;
-    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+    MPI_File_open(MPI_COMM_WORLD, file_name,
+                  MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
     MPI_File_write_at_all(file, 100 * rank, bytes, 100, MPI_BYTE, MPI_STATUS_IGNORE);
     MPI_File_close(&file);
     if (rank == 0) {
@@ -1252,7 +1287,8 @@ static void forbidden(void) {
   char bytes[80] = {0};
   MPI_File file;
   MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-  CHECK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "none of MPI's", MPI_INFO_NULL) != MPI_SUCCESS);
+  CHECK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "none of MPI's", MPI_INFO_NULL) !=
+        MPI_SUCCESS);
   MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "internal", MPI_INFO_NULL);
   MPI_File_set_view(file, 80 * rank, MPI_DOUBLE, MPI_DOUBLE, "external32", MPI_INFO_NULL);
   MPI_File_write_all(file, bytes, 10, MPI_DOUBLE, MPI_STATUS_IGNORE);
@@ -1293,6 +1329,7 @@ int main(int argc, char** argv) {
                 {"short", short_ones},
                 {"threads", threads},
                 {"threads-in-turn", threads_in_turn},
+                {"threads-in-files", threads_in_files},
                 {"threads-and-self", threads_and_self},
                 {"fetch", fetch},
                 {"unfinished", unfinished},

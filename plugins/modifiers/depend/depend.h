@@ -276,10 +276,12 @@ class Depend {
     Shared access;
     uint64_t start_ns = 0;  // of the last to ask for a message
     bool keeps = false;     // a request that is not over when it ends
+    uint32_t file = 0;      // the handle that a request is for
   };
   Thing& thing(ThingKind kind, uint64_t which, uint64_t part = 0);
   void next_message(const feign_activity& a, bool sends, uint32_t comm, int peer, int tag);
   void in_window(const feign_activity& a, const Message& m, uint32_t window);
+  void in_file(const feign_activity& a, const Message& m);
   void in_order(ThingKind kind, uint64_t which);
   void ends(uint64_t request);
   void threads(const feign_activity& a);

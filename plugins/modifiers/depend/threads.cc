@@ -2,9 +2,9 @@
 // Rule threads, where MPI's calls are made: ranks then wait for each other by themselves, but
 // several threads of one rank may be at one thing of MPI's. They come to it in the order that they
 // had, as to a handle: a request is begun before another thread waits for it, a window is used
-// while it is there and its epoch open, collective calls on one communicator or file keep their
-// order, and messages of one kind (communicator, other rank, tag) go out and come in by the threads
-// that they went out and came in by.
+// while it is there and its epoch open, a file while it is open, collective calls on one
+// communicator keep their order, and messages of one kind (communicator, other rank, tag) go out
+// and come in by the threads that they went out and came in by.
 #include "layers/mpi_ops.h"
 #include "modifiers/depend/depend.h"
 
@@ -64,6 +64,16 @@ void Depend::in_window(const feign_activity& a, const Message& m, uint32_t windo
   if (part != kWhole) use(thing(kWindowOf, window, part).access, kThreads);
 }
 
+// A read or write at an offset of its own needs a file that is open; other calls move its pointers,
+// change what is seen through it, or open or close it.
+void Depend::in_file(const feign_activity& a, const Message& m) {
+  Shared& s = thing(kFileOf, a.handle).access;
+  if (m.args.offset != kAbsent && m.meets == Does::kNothing)
+    use(s, kThreads);
+  else
+    change(s, kThreads);
+}
+
 void Depend::in_order(ThingKind kind, uint64_t which) {
   Shared& s = thing(kind, which).access;
   after(s.change, kThreads);
@@ -75,6 +85,7 @@ void Depend::ends(uint64_t request) {
   if (at == things_.end()) return;
   after(at->second.access.change, kThreads);
   at->second.access.change = me_;
+  if (at->second.file != 0) use(thing(kFileOf, at->second.file).access, kThreads);
   if (!at->second.keeps) things_.erase(at);
 }
 
@@ -111,16 +122,15 @@ void Depend::threads(const feign_activity& a) {
   if (m.receives ? !m.keeps && x.message == kAbsent : m.does == Does::kProbe && named)
     next_message(a, false, text(x.comm), number(value(m.sends ? x.rank2 : x.rank)),
                  number(value(m.sends ? x.tag2 : x.tag)));
-  if (m.meets != Does::kNothing || m.does == Does::kNeighbours) {
-    if (m.file && !m.opens)
-      in_order(kFileOf, a.handle);
-    else if (text(x.comm) != 0)
-      in_order(kCommOf, text(x.comm));
-  }
+  if ((m.meets != Does::kNothing || m.does == Does::kNeighbours) && text(x.comm) != 0)
+    in_order(kCommOf, text(x.comm));
+  if (m.file && a.handle != 0) in_file(a, m);
   if (text(x.win) != 0) in_window(a, m, text(x.win));
   if (m.begins && request != FEIGN_UNKNOWN) {
     in_order(kRequestOf, request);
-    thing(kRequestOf, request).keeps = m.keeps;
+    Thing& t = thing(kRequestOf, request);
+    t.keeps = m.keeps;
+    t.file = m.file ? a.handle : 0;
   }
 }
 
