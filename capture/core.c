@@ -78,8 +78,10 @@ static void map_whole(void) {
 
 void feign_seal(void) {
   map_whole();
-  feign_capture.sealed = 1;
+  __atomic_fetch_add(&feign_capture.sealed, 1, __ATOMIC_SEQ_CST);
 }
+
+void feign_unseal(void) { __atomic_fetch_sub(&feign_capture.sealed, 1, __ATOMIC_SEQ_CST); }
 
 /* That piece of the file. Its descriptor is gone, since programs may close all that they find: the
  * control page is mapped once more, and that mapping turned to another place of the file. All of it
@@ -149,6 +151,12 @@ void feign_lane_ends(struct lane* l) {
   const struct lane old = *l;
   l->at = l->end = 0;
   if (old.end != 0) give_back(&old);
+}
+
+void feign_lane_is_of(struct lane* l, int32_t child) {
+  if (l->end == 0) return;
+  struct feign_chunk_head* const head = (struct feign_chunk_head*)(l->end - l->size);
+  head->pid = head->thread = child;
 }
 
 int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {

@@ -97,12 +97,12 @@ struct capture {
   uint32_t random;               /* all of it is mapped as not to be read ahead */
   uint32_t rank;                 /* and 1; 0: none */
   struct feign_chunk_head* head; /* of the first chunk */
-  uint32_t sealed;               /* system calls may be forbidden: none that is not needed */
-  uint32_t moved;                /* paths may lead elsewhere than as it began, or nowhere */
-  uint32_t harsh;                /* what starts from here on may not make this library's calls */
-  intptr_t own_id;               /* where libc keeps a thread's number, from its storage on; or 0 */
-  struct feign_watch* watch;     /* of `feign discover`; 0: nobody watches (watch.c) */
-  uint64_t long_pause;           /* of feign_control; UINT64_MAX: not asked for */
+  uint32_t sealed;           /* system calls may be forbidden: none that is not needed; a count */
+  uint32_t moved;            /* paths may lead elsewhere than as it began, or nowhere */
+  uint32_t harsh;            /* what starts from here on may not make this library's calls */
+  intptr_t own_id;           /* where libc keeps a thread's number, from its storage on; or 0 */
+  struct feign_watch* watch; /* of `feign discover`; 0: nobody watches (watch.c) */
+  uint64_t long_pause;       /* of feign_control; UINT64_MAX: not asked for */
   char folder[400];
 };
 extern struct capture feign_capture HIDDEN;
@@ -192,6 +192,8 @@ void feign_process_begin(uint32_t forked) HIDDEN;
 /* Calls that are needed from here on may be forbidden soon (seccomp): they are made now, or done
  * without. */
 void feign_seal(void) HIDDEN;
+/* They were not restricted after all. */
+void feign_unseal(void) HIDDEN;
 /* How many records are being written, without those that a longjmp left. */
 uint32_t feign_writers(struct thread* t, uintptr_t here) HIDDEN __attribute__((noinline));
 /* What a descriptor is that nobody was seen to open. */
@@ -202,6 +204,8 @@ uint32_t feign_level(struct thread* t) HIDDEN __attribute__((noinline));
 int32_t feign_own_number(void) HIDDEN;
 /* The thread writes no more: its memory is given back. */
 void feign_lane_ends(struct lane* l) HIDDEN;
+/* A vfork's child wrote it, whose number nobody could ask for. Its last chunk tells. */
+void feign_lane_is_of(struct lane* l, int32_t child) HIDDEN;
 
 /* What watch.c does as programs begin, and in the wrappers of calls that can wait. */
 void feign_watch_begin(const char* memory) HIDDEN;

@@ -108,9 +108,9 @@ struct feign_chunk_head {
   uint32_t magic;
   uint32_t size; /* with this head */
   uint32_t lane;
-  int32_t pid, thread;
-  uint32_t number; /* within the lane */
-  uint64_t tick;   /* the first pause counts from here */
+  int32_t pid, thread; /* of a vfork's child, those of the lane's last chunk count */
+  uint32_t number;     /* within the lane */
+  uint64_t tick;       /* the first pause counts from here */
   /* Of the process: */
   uint64_t began, began_ns; /* the same moment by both clocks: when it, or its exec, began */
   int32_t own_pid, parent;  /* own_pid: pid, unless this is a vfork's child in it */

@@ -297,6 +297,9 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
   const uint64_t end = ticks();
   struct vfork* in = &t->vfork[t->vforks];
   const int vforked = in->back >> 63 == 0;
+  if (vforked && feign_capture.sealed && result > 0)
+    for (int i = 0; i < 2; ++i)
+      feign_lane_is_of(&t->lanes[t->vforks * 2 + (uint32_t)i], (int32_t)result);
   if (vforked) --in;
   const struct vfork was = *in;
   in->back = 0;
@@ -385,10 +388,14 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));
   if (!on) {
-    const int filters = number == SYS_seccomp || (number == SYS_prctl && a[0] == PR_SET_SECCOMP);
+    const int filters = (number == SYS_seccomp && (unsigned long)a[0] <= SECCOMP_SET_MODE_FILTER) ||
+                        (number == SYS_prctl && a[0] == PR_SET_SECCOMP);
     if (filters) feign_seal();
     out.result = make_call(x);
-    if (filters && out.result >= 0 && is_harsh(x)) feign_capture.harsh = 1;
+    if (filters && out.result < 0)
+      feign_unseal();
+    else if (filters && is_harsh(x))
+      feign_capture.harsh = 1;
     /* Where the processor's counter may not be read any more, nothing can be recorded. */
     if (out.result == 0 &&
         ((number == SYS_prctl && a[0] == PR_SET_SECCOMP && a[1] == SECCOMP_MODE_STRICT) ||

@@ -926,6 +926,64 @@ def test_what_a_sandbox_starts():
             assert ("not in the trace" in r.err) != there, (kind, r.err)
 
 
+RESTRICTED = r"""
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char** words) {
+  struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_fprog filter = {1, all};
+  const unsigned action = SECCOMP_RET_ALLOW;
+  char* const shell[] = {"sh", "-c", "echo x >&3", 0};
+  char both[16] = "link";
+  int status;
+  pid_t child;
+  posix_spawn_file_actions_t actions;
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (words[1][0] == 'a') {
+    syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 0) == 0) return 1;
+  } else if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) {
+    return 77;
+  }
+  if (symlink("kept", "link") || readlink(both, both, sizeof both) != 4) return 2;
+  if (open("kept", O_RDWR | O_CREAT, 0600) != 3) return 3;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 3, "given", O_RDWR | O_CREAT, 0600);
+  for (int i = 0; i < 300; ++i) posix_spawn_file_actions_addclose(&actions, 500 + i);
+  if (posix_spawn(&child, "/bin/sh", &actions, 0, shell, 0) || waitpid(child, &status, 0) != child || status) return 4;
+  return write(3, "1234", 4) == 4 ? 0 : 5;
+}
+"""
+
+
+def test_what_a_process_starts_whose_system_calls_are_restricted():
+    """What lies between vfork and exec is the child's. Who only asks for a filter, or is refused one, is not restricted."""
+    needs_capture()
+    for how in "asks", "filters":
+        with Tmp() as tmp:
+            program, trace, text = (os.path.join(tmp, n) for n in ("restricted", "t.feign", "t.txt"))
+            compile_text(RESTRICTED, program)
+            r = feign("record", "-o", trace, "--", program, how, cwd=tmp)
+            if r.status == 77:
+                continue
+            assert r.status == 0 and not r.err, (r.status, r.err)
+            assert feign("convert", "-q", trace, text, "--to", "text").status == 0
+            with open(text, encoding="utf-8") as f:
+                lines = f.readlines()
+            def who(what):
+                return [re.search(r"\[(\d+) ", line)[1] for line in lines if re.search(what, line)]
+            parent, child = who("clone3|vfork")[0], who("/given.*O_CREAT")[0]
+            assert child != parent and set(who(r"close\(.*EBADF")) == {child} and who("execve")[-1] == child
+            assert [len(who(rf"write\(.*= {n} .*/{name}\"")) for n, name in ((4, "kept"), (2, "given"))] == [1, 1]
+            assert how != "asks" or who(r"readlink\(.*/link\"")
+
+
 NOT_BOTH = r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -57,9 +57,10 @@ bool Lane::next(Item& item, bool& any) {
     at_ = chunk_->second + sizeof head;
     end_ = chunk_->second + head.size;
     last_ = head.tick;
-    if (stream_ == 0 || pid_ != head.pid || thread_ != head.thread) {
-      pid_ = head.pid;
-      thread_ = head.thread;
+    if (stream_ == 0) {
+      const auto last = load<feign_chunk_head>(chunks_.rbegin()->second);
+      pid_ = last.pid;
+      thread_ = last.thread;
       stream_ = stream_of(pid_, thread_);
     }
   }
