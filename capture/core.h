@@ -50,6 +50,7 @@ struct vfork {
   int32_t thread; /* the parent */
   uint32_t began; /* what came in it was recorded: its beginning, too */
   uint32_t depth;
+  int32_t shares; /* the child that has the thread's storage, too, for as long as it lives; or 0 */
 };
 
 /* A call under way that others may come in: a wrapper's, or one that took effect when it started,

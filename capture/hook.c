@@ -203,10 +203,23 @@ struct outcome {
 
 enum { kReturn, kMakeIt };
 
-static void fall_silent(struct thread* t) {
-  if (feign_capture.control != 0 && t->quiet < 1u << 16)
+enum { kShares = 1u << 16, kForGood = 1u << 17, kNotMadeYet = -1 };
+static void fall_silent(struct thread* t, uint32_t how) {
+  if (feign_capture.control != 0 && t->quiet < kShares)
     __atomic_fetch_add(&feign_capture.control->silent, 1, __ATOMIC_RELAXED);
-  t->quiet |= 1u << 16;
+  t->quiet |= how;
+}
+/* The storage is the thread's own again: who shared it has ended, or was never made. */
+static void shares_no_more(struct thread* t, struct vfork* in) {
+  in->shares = 0;
+  t->quiet &= ~(uint32_t)kShares;
+}
+/* Who is traced may only have been stopped. */
+static void waited_for(struct thread* t, long child) {
+  struct vfork* const in = &t->vfork[t->vforks];
+  if (in->shares == child && !feign_capture.sealed &&
+      system_call(SYS_kill, child, 0, 0, 0, 0, 0) == -ESRCH)
+    shares_no_more(t, in);
 }
 
 /* clone, clone3 and vfork, where the child has another stack, or this memory: it must not come back
@@ -283,7 +296,10 @@ static int child_in_memory(struct registers* x) {
   } else {
     feign_child_back = x->back;
     /* Two threads with one storage: neither is recorded. */
-    if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM) fall_silent(t);
+    if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM) {
+      if ((t->quiet & kShares) == 0) in->shares = kNotMadeYet;
+      fall_silent(t, (t->quiet & kShares) != 0 ? kForGood : kShares);
+    }
     feign_lane_ends(&t->lanes[level * 2 + 2]); /* of the child before */
     feign_lane_ends(&t->lanes[level * 2 + 3]);
   }
@@ -305,6 +321,10 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
   in->back = 0;
   __asm__ volatile("" ::: "memory"); /* from here on a signal handler may use it */
   if (vforked) --t->vforks;
+  if (vforked && in->shares == kNotMadeYet) {
+    in->shares = (int32_t)result;
+    if (result < 0) shares_no_more(t, in);
+  }
   /* Of a handler, which came in before another one's child was there. */
   if (vforked && t->vforks != 0) feign_child_back = t->vfork[t->vforks - 1].back;
   const uintptr_t back = was.back & ~((uintptr_t)1 << 63);
@@ -401,7 +421,8 @@ static inline __attribute__((always_inline)) struct outcome hooked(
         ((number == SYS_prctl && a[0] == PR_SET_SECCOMP && a[1] == SECCOMP_MODE_STRICT) ||
          (number == SYS_seccomp && a[0] == SECCOMP_SET_MODE_STRICT) ||
          (number == SYS_prctl && a[0] == PR_SET_TSC && a[1] == PR_TSC_SIGSEGV)))
-      fall_silent(t);
+      fall_silent(t, kForGood);
+    if (number == SYS_wait4 && out.result > 0) waited_for(t, out.result);
     return out;
   }
   uint64_t before[2];

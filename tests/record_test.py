@@ -266,6 +266,42 @@ def test_threads_that_share_no_longer():
         same_tree(tree(os.path.join(root, work[1:])), tree(work))
 
 
+SHARES = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char stack[1 << 16] __attribute__((aligned(16)));
+static int child(void* unused) {
+  return unused == 0 && write(open("child", O_RDWR | O_CREAT, 0600), "1", 1) == 1 ? 0 : 1;
+}
+int main(void) {
+  int status = 1;
+  write(open("before", O_RDWR | O_CREAT, 0600), "12", 2);
+  for (int i = 0; i < 2; ++i) {
+    const pid_t made = clone(child, stack + sizeof stack, CLONE_VM, 0);
+    if (made < 0 || waitpid(made, &status, __WALL) != made || status) return 1;
+  }
+  return write(open("after", O_RDWR | O_CREAT, 0600), "123", 3) == 3 ? 0 : 2;
+}
+"""
+
+
+def test_who_shared_its_storage_is_recorded_again():
+    """As of clang's LeakSanitizer, once the thread that looks for leaks has ended."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, root = (os.path.join(tmp, n) for n in ("shares", "t.feign", "root"))
+        compile_text(SHARES, program)
+        os.mkdir(root)
+        r = feign("record", "-o", trace, "--", program, cwd=tmp)
+        assert r.status == 0 and "not recorded to their end" in r.err, (r.status, r.err)
+        r = feign("replay", trace, "--root", root, "--json").json()
+        assert r["mismatched"] == 0, r["mismatches"]
+        assert [os.path.getsize(os.path.join(root + tmp, name)) for name in ("before", "after")] == [2, 3]
+
+
 def test_processes():
     plain("processes", least=100)
 
