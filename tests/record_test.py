@@ -9,6 +9,7 @@ import pty
 import pwd
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -2306,6 +2307,52 @@ def test_who_makes_pages_sleeps():
         r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--", sys.executable, "-c", script)
         assert r.status == 0, r.err
         assert int(r.out) < 50, r.out   # 200 when it looked every 5 ms
+
+
+WAITERS = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static void* waiter(void* unused) {
+  pthread_mutex_lock(&held);
+  pthread_mutex_unlock(&held);
+  return unused;
+}
+int main(int count, char** words) {
+  const int many = atoi(words[1]);
+  pthread_t* const all = calloc(many, sizeof *all);
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 1 << 16);
+  pthread_mutex_lock(&held);
+  for (int i = 0; i < many; ++i)
+    if (pthread_create(&all[i], &small, waiter, 0)) return 77;
+  usleep(300000);
+  for (int i = 0; i < 10000; ++i) close(open("file", O_RDWR | O_CREAT, 0600));
+  pthread_mutex_unlock(&held);
+  for (int i = 0; i < many; ++i) pthread_join(all[i], 0);
+  return 0;
+}
+"""
+
+
+def test_threads_that_wait_cost_little_as_the_trace_is_written():
+    """Their calls overlap all others, and tell nothing of files."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, took = os.path.join(tmp, "waiters"), []
+        compile_text(WAITERS, program, "-lpthread")
+        for many in 10, 1000:
+            trace = os.path.join(tmp, f"{many}.feign")
+            r = feign("record", "-q", "--keep-raw", "-o", trace, "--", program, str(many), cwd=tmp)
+            if r.status == 77:
+                raise Skip("no room for so many threads")
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            assert feign("convert", "-q", trace + ".raw", trace + ".again.feign").status == 0
+            took.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        assert took[1] < 15 * took[0], took
 
 
 def test_damaged_recording():

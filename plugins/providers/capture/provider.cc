@@ -197,6 +197,9 @@ void Provider::in_line(Lane* lane) {
       there_.below(where(lane->process()), a.file, static_cast<uint64_t>(lane->pid()), call->effect,
                    lane->claims, a, host_);
   }
+  lane->tells = lane->shown.lock.what != Lock::kNone || lane->shown.tail.what != Tail::kNone ||
+                std::any_of(lane->claims.begin(), lane->claims.end(),
+                            [](const Claim& c) { return c.name != 0; });
   heap_.emplace_back(lane->when(), lane);
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
@@ -239,7 +242,8 @@ Lane* Provider::first() {
       0, heap_.size(), there_,
       [&](size_t i, size_t) {
         Lane* const lane = heap_[i].second;
-        return i == 0 || lane->front().start <= by ? &lane->claims : nullptr;
+        const bool may_be_first = heap_[0].second->tells && lane->tells;
+        return i == 0 || (may_be_first && lane->front().start <= by) ? &lane->claims : nullptr;
       },
       [&](size_t late, size_t early, Overtakes by_claims) {
         if (by_claims == Overtakes::kNo && loses_to(*heap_[late].second, *heap_[early].second))

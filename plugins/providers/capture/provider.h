@@ -110,7 +110,8 @@ class Lane {
   std::pair<Claim, uint64_t> next_on(const Claim& name);
   Claims claims;  // of the front
   Shown shown;
-  Descriptor opened;  // by the front
+  bool tells = false;  // any of these
+  Descriptor opened;   // by the front
   Process& process() { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   uint32_t first_stream() const { return stream_of(pid_, pid_); }
