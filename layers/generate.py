@@ -406,7 +406,7 @@ def does(layer):
 def ops_cc(layer):
     n = layer.name
     out = [HEAD, "#include <fcntl.h>\n#include <sys/file.h>\n#include <sys/stat.h>\n#include <unistd.h>\n\n#include <array>\n#include <cstdio>\n\n",
-           f'#include "layers/{n}_ops.h"\n\nnamespace feign {{\nnamespace {{\n\n']
+           f'#include "layers/{n}_ops.h"\n\nnamespace feign {{\nnamespace {n}_tables {{\nnamespace {{\n\n']
     for group, names in layer.groups.items():
         out.append(f"constexpr feign_name kNames_{group}[] = {{\n")
         for name in names:
@@ -466,12 +466,12 @@ def ops_cc(layer):
     numbers = {op.name: layer.first + op.number for op in layer.ops}
     for name, described in layer.aliases:
         out.append(f'    {{"{name}", {numbers[described]}}},\n')
-    out.append("}};\n\n}  // namespace\n\n")
-    out.append(f"const feign_layer& {n}_layer() {{ return kLayer; }}\n")
+    out.append(f"}}}};\n\n}}  // namespace\n}}  // namespace {n}_tables\n\n")
+    out.append(f"const feign_layer& {n}_layer() {{ return {n}_tables::kLayer; }}\n")
     if has_effects(layer):
-        out.append(f"std::span<const Call> {n}_calls() {{ return kCalls; }}\n")
-    out.append(f"std::span<const LeftOutCall> {n}_left_outs() {{ return kLeftOut; }}\n")
-    out.append(f"std::span<const CallAlias> {n}_aliases() {{ return kAliases; }}\n\n}}  // namespace feign\n")
+        out.append(f"std::span<const Call> {n}_calls() {{ return {n}_tables::kCalls; }}\n")
+    out.append(f"std::span<const LeftOutCall> {n}_left_outs() {{ return {n}_tables::kLeftOut; }}\n")
+    out.append(f"std::span<const CallAlias> {n}_aliases() {{ return {n}_tables::kAliases; }}\n\n}}  // namespace feign\n")
     return "".join(out)
 
 

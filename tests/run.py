@@ -20,9 +20,9 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def checked(sanitizers, left_out=(), link=()):
-    """Sanitized code is slow to compile as well: little optimized, with no more than lines to show."""
+    """Sanitized code is slow to compile as well: little optimized, with no more than lines to show, several files at a time."""
     args = ["-g1", *(f"-fno-sanitize={name}" for name in left_out)]
-    return ["--buildtype=plain", "-Doptimization=1", "-Db_lundef=false", f"-Db_sanitize={sanitizers}",
+    return ["--buildtype=plain", "-Doptimization=1", "-Dunity=on", "-Dunity_size=8", "-Db_lundef=false", f"-Db_sanitize={sanitizers}",
             f"-Dcpp_args={args}", f"-Dc_args={args}", f"-Dcpp_link_args={list(link)}", f"-Dc_link_args={list(link)}"]
 
 

@@ -22,7 +22,7 @@ constexpr int kPosixLayer = 13;                 // the paper's implementation's 
 constexpr int kFirstLayer = 100;                // of those that plug-ins register
 constexpr const char* kNoLayer = "short-form";  // of activities that name neither op nor layer
 
-using Callback = Activity* (*)(Activity*);
+using OnActivity = Activity* (*)(Activity*);
 
 }  // namespace
 
@@ -46,8 +46,8 @@ struct ShortForm::Impl {
   std::map<std::string, int> layers;  // that it registered
   int layer_intents = 0;              // an early form of the paper's example says them there
 
-  Callback provide = nullptr, filter = nullptr, mutate = nullptr, replay = nullptr;
-  Callback report = nullptr, destroy = nullptr;
+  OnActivity provide = nullptr, filter = nullptr, mutate = nullptr, replay = nullptr;
+  OnActivity report = nullptr, destroy = nullptr;
   int (*finalize)() = nullptr;
   // Short-form callbacks run one at a time.
   std::mutex mutex;
@@ -324,7 +324,7 @@ class Modifier {
     return now != nullptr;
   }
 
-  static Activity* call(Callback callback, Activity* v) {
+  static Activity* call(OnActivity callback, Activity* v) {
     Activity* now = callback(v);
     if (now == nullptr || now->status == FEIGN_STATUS_SKIP || now->status == FEIGN_STATUS_DROPPED)
       return nullptr;
@@ -451,7 +451,7 @@ Result<void> ShortForm::Impl::find_callbacks(void* handle) {
     int intent;
     const char* intent_name;
     const char* symbol;
-    Callback* to;
+    OnActivity* to;
   };
   for (const Wanted& w : {Wanted{FEIGN_PROVIDER, "FEIGN_PROVIDER", "provide", &provide},
                           Wanted{FEIGN_FILTER, "FEIGN_FILTER", "filter", &filter},
@@ -464,7 +464,7 @@ Result<void> ShortForm::Impl::find_callbacks(void* handle) {
     const bool declared = (intents & w.intent) != 0;
     const bool offered = w.intent == FEIGN_DESTROYER && (intents & FEIGN_PROVIDER);
     if (!declared && !offered) continue;
-    *w.to = reinterpret_cast<Callback>(own_symbol(handle, w.symbol));
+    *w.to = reinterpret_cast<OnActivity>(own_symbol(handle, w.symbol));
     if (*w.to == nullptr && declared)
       return refused(std::string("it says ") + w.intent_name + " and exports no " + w.symbol +
                      "()");

@@ -112,6 +112,14 @@ struct PathFilter {
   }
 };
 
+// A block as the index has it.
+struct Block {
+  uint64_t offset;
+  uint32_t stream, records, raw_size, packed_size;
+  uint64_t first_number, last_number, first_ns, last_ns;
+  PathFilter filter;
+};
+
 // What a record is predicted from besides the one before it: the last one of its op.
 struct LikeOp {
   uint64_t length = 0;

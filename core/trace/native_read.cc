@@ -119,13 +119,6 @@ class Take {
   uint64_t bad_ = 0;  // no bool: padding makes copies slow
 };
 
-struct Block {
-  uint64_t offset;
-  uint32_t stream, records, raw_size, packed_size;
-  uint64_t first_number, last_number, first_ns, last_ns;
-  PathFilter filter;
-};
-
 struct OpOfFile {
   uint32_t id;           // in the tables
   uint32_t text_values;  // bits of values that are strings

@@ -79,13 +79,6 @@ struct Open {
   std::vector<LikeOp> before_of_op;  // by index in the file's ops
 };
 
-struct Block {
-  uint64_t offset;
-  uint32_t stream, records, raw_size, packed_size;
-  uint64_t first_number, last_number, first_ns, last_ns;
-  PathFilter filter;
-};
-
 }  // namespace
 
 struct NativeWriter::Impl {

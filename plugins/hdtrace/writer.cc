@@ -26,19 +26,19 @@
 #include "base/xml.h"
 #include "feign.hpp"
 #include "hdtrace/names.h"
-#include "hdtrace/project.h"
 #include "hdtrace/plugin.h"
+#include "hdtrace/project.h"
 #include "layers/mpi_does.h"
 #include "layers/mpiio_ops.h"
 
 namespace feign::hdtrace {
 namespace {
 
-struct Options {
+struct WriterOptions {
   const char* file;
 };
-constexpr feign_option kOptions[] = {
-    {"file", FEIGN_OPT_TEXT, offsetof(Options, file), nullptr, nullptr, 0, 0,
+constexpr feign_option kWriterOptions[] = {
+    {"file", FEIGN_OPT_TEXT, offsetof(WriterOptions, file), nullptr, nullptr, 0, 0,
      "PROJECT.proj to write; the traces go beside it, as PROJECT_HOST_RANK_THREAD.trc."},
 };
 
@@ -433,7 +433,7 @@ struct Writer {
     return fwrite(whole.data(), 1, whole.size(), out.to) == whole.size();
   }
 
-  Writer(const feign_host* h, const Options& o) : host(h), name(o.file) {}
+  Writer(const feign_host* h, const WriterOptions& o) : host(h), name(o.file) {}
 
   feign_status start() {
     stem = name.ends_with(".proj") ? name.substr(0, name.size() - 5) : name;
@@ -730,12 +730,12 @@ struct Writer {
   void warn(const std::string& text) const { host->log(host, FEIGN_LOG_WARN, text.c_str()); }
 };
 
-constexpr feign_writer kApi = feign::writer<Writer, Options>(".proj");
+constexpr feign_writer kWriterApi = feign::writer<Writer, WriterOptions>(".proj");
 
 }  // namespace
 
-extern constexpr feign_component kWriter = feign::component<Options>(
-    kApi, "hdtrace", "Writes HDTrace: a project, and a trace of MPI and MPI-IO calls a stream.",
-    kOptions);
+extern constexpr feign_component kWriter = feign::component<WriterOptions>(
+    kWriterApi, "hdtrace",
+    "Writes HDTrace: a project, and a trace of MPI and MPI-IO calls a stream.", kWriterOptions);
 
 }  // namespace feign::hdtrace

@@ -38,11 +38,11 @@ using feign::Descriptors;
 using feign::Effect;
 using feign::Lost;
 
-struct Options {
+struct WriterOptions {
   const char* file;
 };
-constexpr feign_option kOptions[] = {
-    {"file", FEIGN_OPT_TEXT, offsetof(Options, file), nullptr, nullptr, 0, 0,
+constexpr feign_option kWriterOptions[] = {
+    {"file", FEIGN_OPT_TEXT, offsetof(WriterOptions, file), nullptr, nullptr, 0, 0,
      "File to write; of several processes, FILE.0, FILE.1 …, one each."},
 };
 
@@ -62,7 +62,7 @@ struct Signal {
   bool operator<(const Signal& b) const { return id != b.id ? id < b.id : to < b.to; }
 };
 
-struct Node {
+struct Written {
   feign_stream_info first{};  // its first stream
   std::string part;           // the first file's name; the second's is part + ".2"
   FILE* file = nullptr;
@@ -76,7 +76,7 @@ struct Node {
 
 class Writer {
  public:
-  Writer(const feign_host* host, const Options& options) : host_(host), name_(options.file) {}
+  Writer(const feign_host* host, const WriterOptions& options) : host_(host), name_(options.file) {}
   ~Writer();
   feign_status write(const feign_activity& a);
   feign_status finish();
@@ -88,17 +88,17 @@ class Writer {
                        (std::string(what) + " " + name + ": " + strerror(e)).c_str());
   }
   uint32_t node_of(uint32_t stream);
-  void depend(Node& node, uint32_t index, uint32_t stream, uint64_t id);
-  feign_status put(Node& node, const feign_activity& a);
-  feign_status complete(Node& node);
-  void print(Node& node, const feign_activity& a, const feign_op_info& info, int64_t result);
-  std::string final_name(const Node& node) const {
+  void depend(Written& node, uint32_t index, uint32_t stream, uint64_t id);
+  feign_status put(Written& node, const feign_activity& a);
+  feign_status complete(Written& node);
+  void print(Written& node, const feign_activity& a, const feign_op_info& info, int64_t result);
+  std::string final_name(const Written& node) const {
     return nodes_.size() == 1 ? name_ : name_ + "." + std::to_string(node.number);
   }
 
   const feign_host* host_;
   std::string name_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<Written>> nodes_;
   std::vector<uint32_t> by_stream_;
   std::map<std::tuple<uint32_t, int32_t, int64_t>, uint32_t> by_process_;
   std::string line_;
@@ -127,7 +127,7 @@ uint32_t Writer::node_of(uint32_t stream) {
   const auto [at, fresh] = by_process_.try_emplace(std::tuple(info.host, info.rank, process),
                                                    static_cast<uint32_t>(nodes_.size()));
   if (fresh) {
-    auto node = std::make_unique<Node>();
+    auto node = std::make_unique<Written>();
     node->first = info;
     const int fd = feign::open_part(name_ + "." + std::to_string(nodes_.size()), node->part);
     node->file = fd >= 0 ? fdopen(fd, "w") : nullptr;
@@ -144,7 +144,7 @@ uint32_t Writer::node_of(uint32_t stream) {
 }
 
 // Waiting for what another process had done by the activity `id`, unless it is known to have.
-void Writer::depend(Node& node, uint32_t index, uint32_t stream, uint64_t id) {
+void Writer::depend(Written& node, uint32_t index, uint32_t stream, uint64_t id) {
   const uint32_t on = stream < by_stream_.size() ? by_stream_[stream] : kUnknown;
   if (on == index) return;
   if (on == kUnknown || nodes_[on]->first_id == 0 || id < nodes_[on]->first_id) return;
@@ -157,7 +157,8 @@ void Writer::depend(Node& node, uint32_t index, uint32_t stream, uint64_t id) {
 
 // ---- text ---------------------------------------------------------------------------------------
 
-void Writer::print(Node& node, const feign_activity& a, const feign_op_info& info, int64_t result) {
+void Writer::print(Written& node, const feign_activity& a, const feign_op_info& info,
+                   int64_t result) {
   line_.clear();
   feign::add_call(
       line_, a, info, result,
@@ -173,7 +174,7 @@ void Writer::print(Node& node, const feign_activity& a, const feign_op_info& inf
 feign_status Writer::write(const feign_activity& a) {
   const uint32_t index = node_of(a.stream);
   if (index == kUnknown) return io_error("open", name_ + "." + std::to_string(nodes_.size()));
-  Node& node = *nodes_[index];
+  Written& node = *nodes_[index];
   if (a.marks & FEIGN_DEPENDS)
     for (const feign::Dependency& d : feign::Record::of(&a)->depends)
       depend(node, index, d.stream, d.id);
@@ -185,7 +186,7 @@ feign_status Writer::write(const feign_activity& a) {
 }
 
 // Writes the call, unless this format has none such: then the next one waits for what it waits for.
-feign_status Writer::put(Node& node, const feign_activity& a) {
+feign_status Writer::put(Written& node, const feign_activity& a) {
   const feign_op_info* info = host_->op_info(host_, a.op);
   const std::string name = info != nullptr ? info->name : "op " + std::to_string(a.op);
   const bool posix = info != nullptr && strcmp(info->layer, "posix") == 0;
@@ -239,7 +240,7 @@ feign_status Writer::put(Node& node, const feign_activity& a) {
 // ---- the final files ----------------------------------------------------------------------------
 
 // From the first file to the second, with numbers for nodes and with SIGNALs.
-feign_status Writer::complete(Node& node) {
+feign_status Writer::complete(Written& node) {
   const std::string second = node.part + ".2";
   if (fclose(std::exchange(node.file, nullptr)) != 0) return io_error("write", node.part);
   FILE* from = fopen(node.part.c_str(), "re");
@@ -284,7 +285,7 @@ feign_status Writer::finish() {
   bool ranked = true;
   for (const auto& node : nodes_) ranked &= node->first.rank >= 0 && ++ranks[node->first.rank] == 1;
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    Node& node = *nodes_[i];
+    Written& node = *nodes_[i];
     // In a file of its own name, the only one is read as number 0.
     node.number = ranked && nodes_.size() > 1 ? static_cast<uint32_t>(node.first.rank) : i;
     if (node.first.process != node.number) lost_.count("process numbers");
@@ -324,11 +325,12 @@ feign_status Writer::finish() {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-constexpr feign_writer kApi = feign::writer<Writer, Options>(".tracetext");
+constexpr feign_writer kWriterApi = feign::writer<Writer, WriterOptions>(".tracetext");
 
 }  // namespace
 
-constexpr feign_component kWriter = feign::component<Options>(
-    kApi, "tracetext", "Writes the annotated text of //TRACE, one file a process.", kOptions);
+constexpr feign_component kWriter = feign::component<WriterOptions>(
+    kWriterApi, "tracetext", "Writes the annotated text of //TRACE, one file a process.",
+    kWriterOptions);
 
 }  // namespace tracetext

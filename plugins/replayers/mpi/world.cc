@@ -74,7 +74,7 @@ struct Ranks {
   }
 };
 
-feign_status create(const feign_host* host, const void*, void** self) noexcept {
+feign_status create_ranks(const feign_host* host, const void*, void** self) noexcept {
   auto ranks = std::unique_ptr<Ranks>(new (std::nothrow) Ranks);
   if (!ranks) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   const char* why = nullptr;
@@ -154,7 +154,7 @@ void end(void* self, int status) noexcept {
   MPI_Abort(static_cast<Ranks*>(self)->world->messages, status);
 }
 
-void destroy(void* self) noexcept { delete static_cast<Ranks*>(self); }
+void destroy_ranks(void* self) noexcept { delete static_cast<Ranks*>(self); }
 
 void* share(void* self, size_t size) noexcept {
   auto& r = *static_cast<Ranks*>(self);
@@ -183,8 +183,8 @@ void threads(void*, int several) noexcept {
   if (uses != nullptr) *static_cast<volatile bool*>(uses) = several != 0;
 }
 
-constexpr feign_ranks kApi = {sizeof kApi, 0,   create,  who,   barrier, send,
-                              receive,     end, destroy, share, threads};
+constexpr feign_ranks kRanksApi = {sizeof kRanksApi, 0,   create_ranks,  who,   barrier, send,
+                                   receive,          end, destroy_ranks, share, threads};
 
 }  // namespace
 
@@ -193,7 +193,7 @@ constexpr feign_component kRanksComponent = {
     FEIGN_RANKS,
     "mpi",
     "Joins the processes that mpirun started to run one replay together.",
-    &kApi,
+    &kRanksApi,
     nullptr,
     0,
     sizeof(feign_option),
