@@ -1783,6 +1783,10 @@ def test_what_processes_did_that_were_not_traced():
             (['symlink("x", "/w/l") = 0'], ['readlink("/w/l", "yy", 99) = 2'], ["unlink", "symlink"]),
             (['mkdir("/w/x", 0755) = 0'], ['open("/w/x", O_WRONLY) = 3'], ["rmdir", "mknod"]),
             (['open("/w/x", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3'], ['open("/w/x/y", O_RDWR|O_CREAT, 0644) = 4'], ["unlink", "mkdir"]),
+            # a FIFO and a socket
+            ([f'stat("/w/p", 0x7f) = {missing}'], ['stat("/w/p", {st_mode=S_IFIFO|0644, st_size=0, ...}) = 0', 'open("/w/p", O_WRONLY|O_NONBLOCK) = -1 ENXIO (No such device or address)'], ["mknod"]),
+            ([f'stat("/w/s", 0x7f) = {missing}'], ['stat("/w/s", {st_mode=S_IFSOCK|0777, st_size=0, ...}) = 0', f'stat("/w/s", {directory}) = 0'], ["mknod", "unlink", "mkdir"]),
+            (['mkdir("/w/s", 0755) = 0'], ['lstat("/w/s", {st_mode=S_IFSOCK|0777, st_size=0, ...}) = 0', f'lstat("/w/s", {regular % 0}) = 0'], ["rmdir", "mknod", "unlink", "mknod"]),
             # longer and shorter
             (['open("/w/f", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3', 'write(3, "abc", 3) = 3'], ['read(3, "defg", 9) = 4', 'read(3, "", 9) = 0', f"fstat(3, {regular % 5}) = 0"], ["truncate", "truncate"]),
             # not in a directory that was listed, until a call finds it

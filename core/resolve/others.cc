@@ -81,7 +81,7 @@ Resolve::Told Resolve::told(const feign_activity& a, Effect effect) {
       if (ok && S_ISDIR(a.mode)) return Told::kDirectory;
       if (ok && S_ISREG(a.mode)) return Told::kFile;
       if (ok && S_ISLNK(a.mode)) return Told::kLink;
-      if (ok && a.mode != 0) return Told::kNotSaid;
+      if (ok && (a.mode & S_IFMT) != 0) return Told::kSpecial;
       break;
     case Effect::kUnlink:
     case Effect::kUnlinkat:
@@ -114,13 +114,18 @@ Resolve::Told Resolve::told(const feign_activity& a, Effect effect) {
 bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told is, bool follow) {
   if (f.guessed) return false;
   const bool link = f.type == Namespace::Type::kSymlink;
+  const bool directory = f.type == Namespace::Type::kDirectory;
+  const bool special = f.type == Namespace::Type::kFifo || f.type == Namespace::Type::kOther;
+  const bool file = f.type == Namespace::Type::kFile && f.sized;
   switch (is) {
     case Told::kNothing:
       return !f.nowhere && !(link && follow);
     case Told::kFile:
-      return f.type == Namespace::Type::kDirectory || (link && !follow);
+      return directory || (special && S_ISREG(a.mode)) || (link && !follow);
     case Told::kDirectory:  // (what was opened for reading is taken to be a file)
-      return (f.type == Namespace::Type::kFile && f.sized) || (link && !follow);
+      return file || special || (link && !follow);
+    case Told::kSpecial:
+      return file || directory || (link && !follow);
     case Told::kLink:
       return link && a.path2 != 0 && f.target != 0 && f.target != a.path2 && !f.assumed;
     default:
@@ -170,6 +175,8 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool fol
   if (is == Told::kNothing || !names_.absent_at(path)) return;
   there_is(a, Told::kDirectory, above, true);
   const bool directory = is == Told::kDirectory, link = is == Told::kLink;
+  const bool special = is == Told::kSpecial;
+  const uint32_t type = directory ? 0 : special ? a.mode & S_IFMT : S_IFREG;
   feign_activity& made = other(a,
                                directory ? FEIGN_POSIX_MKDIR
                                : link    ? FEIGN_POSIX_SYMLINK
@@ -177,15 +184,15 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool fol
                                path);
   constexpr uint32_t kUsualMode = 0755;
   const bool known = path == names_.canonical(a.path, (a.marks & FEIGN_NOFOLLOW) == 0);
-  const bool stat = known && (is == Told::kFile || directory) && (a.mode & S_IFMT) != 0;
+  const bool stat = known && (is == Told::kFile || directory || special) && (a.mode & S_IFMT) != 0;
   if (link)
     made.path2 = a.path2 != 0
                      ? a.path2
                      : names_.unknown_target(0, std::clamp<size_t>(a.length, 1, PATH_MAX - 1));
   else
-    made.mode = (stat ? a.mode & 07777 : kUsualMode) | (directory ? 0 : S_IFREG);
+    made.mode = (stat ? a.mode & 07777 : kUsualMode) | type;
   does(made);
-  if (!stat || directory || a.length == 0) return;
+  if (!stat || is != Told::kFile || a.length == 0) return;
   feign_activity& grown = other(a, FEIGN_POSIX_TRUNCATE, path);
   grown.length = a.length;
   does(grown);

@@ -204,7 +204,7 @@ class Resolve {
   // What processes did that are not in the trace (others.cc).
   void waited_for(const Thread& t, int64_t process);
   void by_others(const feign_activity& a, Effect effect);
-  enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink };
+  enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
   static Told told(const feign_activity& a, Effect effect);
   static bool is_another(const feign_activity& a, const Namespace::File& f, Told is, bool follow);
   void there_is(const feign_activity& a, Told is, uint32_t path, bool follow);
