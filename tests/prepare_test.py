@@ -305,6 +305,18 @@ def test_names_met_before_an_open_told_of_a_link_above_them_that_is_none():
                 assert {name: os.readlink(root.at(name)) for name, entry in tree(root.root).items() if entry[0] == "l"} == links, before
 
 
+def test_threads_that_need_one_directory_make_it_once():
+    """That of what links lead to whose targets are cut. (Many bytes: else one thread makes all files. Often: both have to be there at once.)"""
+    links = [line for i in range(40) for line in (f'access("/w/l{i}", R_OK) = 0', f'readlink("/w/l{i}", "/usr/share/fontconfig/"..., 4095) = 40')]
+    with Tmp() as tmp:
+        root = Root(tmp, [*links, 'stat("/z", {st_mode=S_IFREG|0644, st_size=100000000, ...}) = 0'])
+        for _ in range(100):
+            notes = root.prepare()["notes"]
+            assert not any("cannot be there" in note for note in notes), notes
+            shutil.rmtree(root.root)
+            os.mkdir(root.root)
+
+
 def test_a_link_met_by_way_of_what_is_no_link_is_where_it_was_met():
     """/B is taken for a link to /A, so that /A/sub is one, to /A; when /B is none, that is /B/sub, or /B/sub/g. Whoever goes by /A/sub shows it."""
     def opens(name, there=None):

@@ -346,13 +346,13 @@ Result<Fd> Maker::directories(const std::string& path, int depth) {
   const std::string name = path.substr(slash + 1);
   auto parent = directories(above, depth + 1);
   if (!parent) return parent;
-  if (mkdirat(parent->get(), name.c_str(), 0755) == 0) {
-    ++done.directories;
-    Fd made(openat(parent->get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!made.ok()) return failed("open", path, errno);
-    return made;
-  }
-  if (errno != EEXIST) return failed("make directory", path, errno);
+  const bool fresh = mkdirat(parent->get(), name.c_str(), 0755) == 0;
+  if (!fresh && errno != EEXIST) return failed("make directory", path, errno);
+  if (fresh) ++done.directories;
+  // (Another thread may have made it.)
+  Fd made(openat(parent->get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (made.ok()) return made;
+  if (fresh) return failed("open", path, errno);
   char target[PATH_MAX];
   const ssize_t length = readlinkat(parent->get(), name.c_str(), target, sizeof target - 1);
   if (length < 0) return failed("make directory", path, EEXIST);
