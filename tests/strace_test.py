@@ -1808,6 +1808,29 @@ def test_what_processes_did_that_were_not_traced():
             assert r["mismatched"] == 0 and any("not in the trace" in note for note in r["notes"]) == (others != []), (before, after, r["mismatches"], r["notes"])
 
 
+def test_a_listing_shows_what_processes_made_that_were_not_traced():
+    """Under names of their own, until a call tells the name; names of up to four letters have entries of 24 bytes, of up to twelve 32."""
+    def listing(*result):
+        return ['open("/w/d", O_RDONLY|O_DIRECTORY) = 3', *(f"getdents64(3, 0x7f, 32768) = {n}" for n in (*result, 0)), "close(3) = 0"]
+    waits = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
+    regular, missing = "{st_mode=S_IFREG|0600, st_size=7, ...}", "-1 ENOENT (No such file or directory)"
+    for lines, left in (
+            ([*listing(48 + 32 + 24), 'stat("/w/d/f", %s) = 0' % regular, 'mkdir("/w/d/abcdefgh", 0755) = -1 EEXIST (File exists)', *listing(48 + 32 + 24)], ["abcdefgh", "f"]),
+            ([*listing(48 + 24), 'open("/w/d/f", O_RDONLY) = 3', "close(3) = 0", 'open("/w/d/g", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0", *listing(48 + 48)], ["f", "g"]),
+            ([*listing(48 + 48), *waits, *listing(48 + 24), *listing(48), 'rmdir("/w/d") = 0'], None),
+            ([*listing(48 + 24), 'rename("/w/d", "/w/e") = 0', 'unlink("/w/e/f") = 0', 'rename("/w/e", "/w/d") = 0', *listing(48)], []),
+            ([*listing(48 + 320), 'stat("/w/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0', *waits, 'rmdir("/w/d") = 0'], None),
+            ([*listing(48 + 1000 * 32), *waits, *listing(48)], [])):
+        with Tmp() as tmp:
+            trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+            with open(trace, "w", encoding="utf-8") as f:
+                f.writelines(line + "\n" for line in ['mkdir("/w/d", 0755) = 0', *waits, *lines])
+            os.mkdir(root)
+            r = feign("replay", trace, "--root", root, "--json").json()
+            assert r["mismatched"] == 0, (lines, r["mismatches"])
+            assert left is None or sorted(os.listdir(root + "/w/d")) == left, (lines, os.listdir(root + "/w/d"))
+
+
 def test_programs_whose_children_are_not_traced():
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("strace does not work here")

@@ -255,8 +255,9 @@ void Needs::Start::fill_up(uint32_t id, uint32_t path) {
     if (not_empty != 0 && left) out_.emplace_back().path = std::string(strings_.text(path)) + "/~";
     return;
   }
-  const bool any_over = std::any_of(all->second.begin(), all->second.end(),
-                                    [](const Listing& l) { return l.over && l.bytes >= kNoEntries; });
+  const bool any_over = std::any_of(all->second.begin(), all->second.end(), [](const Listing& l) {
+    return l.over && l.bytes >= kNoEntries;
+  });
   std::vector<int64_t> said;
   for (const Listing& l : all->second)
     if (l.bytes >= kNoEntries && (l.over || !any_over))
@@ -275,11 +276,10 @@ void Needs::Start::fill_up(uint32_t id, uint32_t path) {
   }
   const bool root = is_root(path);
   if (root) missing -= entry_bytes(kRootMark);
-  for (int i = 0; missing >= 24 && missing % 8 == 0 && i < 100'000; ++i) {
-    const int64_t bytes = missing > 272 ? 32 : missing;  // 272: a name of 252 bytes
-    std::string name = "~" + std::to_string(i);
-    name.resize(static_cast<size_t>(bytes) - 20, '~');
-    out_.emplace_back().path = std::string(root ? "" : strings_.text(path)) + "/" + name;
+  for (uint32_t i = 0; missing >= kLeastEntry && missing % 8 == 0 && i < 100'000; ++i) {
+    const int64_t bytes = unnamed_entry_bytes(missing);
+    out_.emplace_back().path =
+        std::string(root ? "" : strings_.text(path)) + "/" + unnamed_entry(i, bytes);
     missing -= bytes;
   }
 }

@@ -174,6 +174,7 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool fol
     removed_by_others(a, path);
   if (is == Told::kNothing || !names_.absent_at(path)) return;
   there_is(a, Told::kDirectory, above, true);
+  less_unnamed(a, above, entry_bytes(name_of(tables_.strings.text(path))));
   const bool directory = is == Told::kDirectory, link = is == Told::kLink;
   const bool special = is == Told::kSpecial;
   const uint32_t type = directory ? 0 : special ? a.mode & S_IFMT : S_IFREG;
@@ -230,9 +231,82 @@ void Resolve::resized(const feign_activity& a, const Description& d, uint64_t si
   names_.file(d.file).has(size);
 }
 
+// What a listing shows is a file under a name of its own until a call tells the name: in a
+// directory of which all else is known.
+void Resolve::shows_others(const feign_activity& a, const Description& d) {
+  const Namespace::File& f = names_.file(d.file);
+  const uint32_t path = d.path != 0 ? names_.canonical(d.path, true) : 0;
+  if ((!f.whole && !(f.created && f.certain)) || path == 0 || names_.above(path) == 0 ||
+      names_.at(path) != d.file)
+    return;
+  const int64_t known = entries(path);
+  others_work_ -= std::min<uint64_t>(others_work_, known / kLeastEntry);
+  std::vector<uint32_t>& unnamed = unnamed_[d.file];
+  int64_t more = static_cast<int64_t>(d.listed) + a.result - known;
+  const auto room = static_cast<uint64_t>(a.result + entry_bytes(size_t{NAME_MAX}));
+  if (more < 0 && room <= a.length) {  // the listing is over: some are gone
+    for (int64_t one = 0; !unnamed.empty(); more += one) {
+      one = entry_bytes(tables_.strings.text(unnamed.back()));
+      if (more + one > 0) break;
+      removed_by_others(a, in(path, unnamed.back()));
+      unnamed.pop_back();
+    }
+    if (more < 0) less_unnamed(a, path, -more);
+  }
+  constexpr size_t kMost = 1000;  // so that the shortest names tell them apart
+  for (; more >= kLeastEntry && more % 8 == 0 && unnamed.size() < kMost;
+       more -= unnamed_entry_bytes(more))
+    unnamed.push_back(another_in(a, path, unnamed_entry_bytes(more)));
+}
+
+// The name of a new file whose entry is that long.
+uint32_t Resolve::another_in(const feign_activity& a, uint32_t directory, int64_t bytes) {
+  uint32_t name = 0;
+  for (uint32_t n = 0; name == 0 || names_.at(in(directory, name)) != 0; ++n) {
+    name = tables_.strings.intern(unnamed_entry(n, bytes));
+    if (others_work_ == 0 || --others_work_ == 0) break;
+  }
+  feign_activity& made = other(a, FEIGN_POSIX_MKNOD, in(directory, name));
+  made.mode = S_IFREG | 0644;
+  does(made);
+  return name;
+}
+
+// An entry so long of those that a listing showed is gone, or has a name.
+void Resolve::less_unnamed(const feign_activity& a, uint32_t directory, int64_t bytes) {
+  const auto all = unnamed_.find(names_.at(directory));
+  if (all == unnamed_.end()) return;
+  for (uint32_t& name : all->second) {
+    const int64_t rest = entry_bytes(tables_.strings.text(name)) - bytes;
+    if (rest != 0 && rest < kLeastEntry) continue;
+    removed_by_others(a, in(directory, name));
+    if (rest != 0)
+      name = another_in(a, directory, rest);
+    else
+      all->second.erase(all->second.begin() + (&name - all->second.data()));
+    return;
+  }
+}
+
+uint32_t Resolve::in(uint32_t directory, uint32_t name) {
+  std::string path(tables_.strings.text(directory));
+  path.append("/").append(tables_.strings.text(name));
+  return tables_.strings.intern(path);
+}
+
+// The bytes that all that is known to be in a directory has in a listing.
+int64_t Resolve::entries(uint32_t directory) {
+  int64_t known = kNoEntries;
+  names_.for_each_child(directory, [&](uint32_t child, uint32_t file) {
+    if (file != 0) known += entry_bytes(name_of(tables_.strings.text(child)));
+  });
+  return known;
+}
+
 // A listing that showed what is known to be there, by its length: then nothing else was.
 void Resolve::listed(const feign_activity& a, Description& d) {
   if (a.op == FEIGN_POSIX_READDIR) return;
+  if (others_ && a.result > 0 && others_work_ != 0) shows_others(a, d);
   d.listed += static_cast<uint64_t>(a.result);
   if (a.result != 0) return;
   const uint64_t shown = std::exchange(d.listed, 0);
@@ -242,11 +316,8 @@ void Resolve::listed(const feign_activity& a, Description& d) {
   if (f.whole || f.listings == kMost) return;
   ++f.listings;
   const uint32_t path = names_.canonical(d.path, true);
-  uint64_t known = kNoEntries;
-  names_.for_each_child(path, [&](uint32_t child, uint32_t file) {
-    if (file != 0) known += entry_bytes(name_of(tables_.strings.text(child)));
-  });
-  if (shown == known && names_.at(path) == d.file) names_.nothing_else_in(path);
+  if (static_cast<int64_t>(shown) == entries(path) && names_.at(path) == d.file)
+    names_.nothing_else_in(path);
 }
 
 }  // namespace feign

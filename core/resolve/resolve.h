@@ -212,6 +212,11 @@ class Resolve {
   void removed_by_others(const feign_activity& a, uint32_t path);
   void resized(const feign_activity& a, const Description& d, uint64_t size);
   void listed(const feign_activity& a, Description& d);
+  void shows_others(const feign_activity& a, const Description& d);
+  uint32_t another_in(const feign_activity& a, uint32_t directory, int64_t bytes);
+  void less_unnamed(const feign_activity& a, uint32_t directory, int64_t bytes);
+  uint32_t in(uint32_t directory, uint32_t name);
+  int64_t entries(uint32_t directory);
   feign_activity& other(const feign_activity& before, uint32_t op, uint32_t path);
   void does(feign_activity& other);
 
@@ -238,6 +243,7 @@ class Resolve {
   std::unordered_map<uint32_t, Left> left_;  // by file
   std::vector<Last> last_;                   // activities, each of another stream
   std::vector<feign_activity> by_others_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> unnamed_;  // by directory: names of our own
   uint32_t last_handle_ = 0;
   enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };
   uint32_t tells_descriptors_ = 0;  // such calls are in the trace
