@@ -1710,6 +1710,17 @@ def test_who_shares_an_offset_met_the_end_last_if_nothing_tells_where_it_is():
         assert order_of(tmp, lines)[-2:] == [(8, "7"), (7, "3")]
 
 
+def test_who_is_behind_the_end_met_it_before_the_write_that_reached_him():
+    """ar by `make -j`: one reads the archive that another cuts and writes anew."""
+    lines = ['7 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3 <0.000010>', '7 write(3, "x"..., 900) = 900 <0.000010>', "7 lseek(3, 800, SEEK_SET) = 800 <0.000010>",
+             '8 openat(AT_FDCWD, "/a", O_WRONLY|O_TRUNC) = 3 <0.000010>', "7 read(3,  <unfinished ...>", '8 write(3, "x"..., 1000 <unfinished ...>', "8 <... write resumed>) = 1000 <0.000030>",
+             '7 <... read resumed>"", 60) = 0 <0.000040>']
+    with Tmp() as tmp:
+        assert order_of(tmp, lines)[-2:] == [(7, "0"), (8, "1000")]
+        # He is behind the end all the same.
+        assert order_of(tmp, [line.replace("1000", "700") for line in lines])[-2:] == [(8, "700"), (7, "0")]
+
+
 def test_many_that_append_and_read_on_without_names_of_descriptors():
     if shutil.which("strace") is None:
         raise Skip("there is no strace")

@@ -200,23 +200,30 @@ class Tails {
     const Tail& found = writes ? early : late;
     const int64_t grows = file.grows(writes ? late : early);
     if (grows == 0) return Overtakes::kNo;
-    int64_t there = 0, wanted = 0;  // how far the file goes, and went for who found it so
+    // How far the file goes from where it is looked at, or how much farther that is; and went for
+    // who found it so.
+    int64_t there = 0, wanted = 0;
     if (found.what == Tail::kEnd) {
       if (!file.told) return Overtakes::kNo;
       there = file.before + file.written;
       wanted = found.end;
     } else if (found.what == Tail::kReadAt) {
       if (!file.told) return Overtakes::kNo;
-      there = std::max<int64_t>(file.before + file.written - found.at, 0);
+      there = file.before + file.written - found.at;
       wanted = found.bytes;
     } else {
       if (found.what != Tail::kRead || !file.left_of(found.reader, there)) return Overtakes::kNo;
       wanted = found.bytes;
     }
     const bool met_end = found.what == Tail::kEnd || found.bytes < found.asked;
-    if (!writes) return met_end && there == wanted ? Overtakes::kYes : Overtakes::kNo;
-    if (there >= wanted || (met_end && there + grows > wanted)) return Overtakes::kNo;
-    if (there + grows >= wanted) return Overtakes::kYes;
+    const int64_t before = std::max<int64_t>(there, 0);
+    const int64_t after = std::max<int64_t>(there + grows, 0);
+    if (!writes) {
+      const bool first = met_end && before == wanted && after != wanted;
+      return first ? Overtakes::kYes : Overtakes::kNo;
+    }
+    if (before >= wanted || (met_end && after > wanted)) return Overtakes::kNo;
+    if (after >= wanted) return Overtakes::kYes;
     // A write over the end of a page is seen in two steps by those who look meanwhile: not this
     // one.
     constexpr int64_t kPage = 4096;
