@@ -1831,7 +1831,8 @@ def test_a_listing_shows_what_processes_made_that_were_not_traced():
             ([*listing(48 + 48), *waits, *listing(48 + 24), *listing(48), 'rmdir("/w/d") = 0'], None),
             ([*listing(48 + 24), 'rename("/w/d", "/w/e") = 0', 'unlink("/w/e/f") = 0', 'rename("/w/e", "/w/d") = 0', *listing(48)], []),
             ([*listing(48 + 320), 'stat("/w/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0', *waits, 'rmdir("/w/d") = 0'], None),
-            ([*listing(48 + 1000 * 32), *waits, *listing(48)], [])):
+            ([*listing(48 + 1000 * 32), *waits, *listing(48)], []),
+            (['mkdir("/w/d/e", 0755) = 0', 'open("/w/d/e/f", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0", *waits, *listing(48), *listing(48 + 24)], ["~0~~"])):
         with Tmp() as tmp:
             trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
             with open(trace, "w", encoding="utf-8") as f:

@@ -231,20 +231,24 @@ void Resolve::resized(const feign_activity& a, const Description& d, uint64_t si
   names_.file(d.file).has(size);
 }
 
-// What a listing shows is a file under a name of its own until a call tells the name: in a
-// directory of which all else is known.
+// A listing that shows nothing tells that nothing is there. What one shows is a file under a name
+// of its own until a call tells the name: in a directory of which all else is known.
 void Resolve::shows_others(const feign_activity& a, const Description& d) {
   const Namespace::File& f = names_.file(d.file);
+  const bool all_known = f.whole || (f.created && f.certain);
   const uint32_t path = d.path != 0 ? names_.canonical(d.path, true) : 0;
-  if ((!f.whole && !(f.created && f.certain)) || path == 0 || names_.above(path) == 0 ||
-      names_.at(path) != d.file)
-    return;
+  if (path == 0 || names_.above(path) == 0 || names_.at(path) != d.file) return;
+  // Where the buffer had room left, the listing is over.
+  const auto room = static_cast<uint64_t>(a.result + entry_bytes(size_t{NAME_MAX}));
+  const bool over = room <= a.length;
+  if (over && d.listed + a.result == kNoEntries) (void)emptied_by_others(a, path);
+  if (!all_known) return;
   const int64_t known = entries(path);
   others_work_ -= std::min<uint64_t>(others_work_, known / kLeastEntry);
   std::vector<uint32_t>& unnamed = unnamed_[d.file];
+  if (known == kNoEntries) unnamed.clear();
   int64_t more = static_cast<int64_t>(d.listed) + a.result - known;
-  const auto room = static_cast<uint64_t>(a.result + entry_bytes(size_t{NAME_MAX}));
-  if (more < 0 && room <= a.length) {  // the listing is over: some are gone
+  if (more < 0 && over) {  // some are gone
     for (int64_t one = 0; !unnamed.empty(); more += one) {
       one = entry_bytes(tables_.strings.text(unnamed.back()));
       if (more + one > 0) break;
