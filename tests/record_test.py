@@ -1933,6 +1933,26 @@ def test_what_a_process_inherits_is_where_it_wrote():
         assert r["fidelity"] == 1 and os.path.getsize(root + out) == 2 and "lacks calls" not in str(r["notes"]), r
 
 
+def test_the_writing_of_a_trace_can_be_ended():
+    """Signals are the command's as long as it runs, feign's afterwards; what was recorded stays."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, done = os.path.join(tmp, "t.feign"), os.path.join(tmp, "done")
+        command = ["sh", "-c", "dd if=/dev/zero of=/dev/null bs=1 count=1000000 2> done"]
+        with subprocess.Popen([FEIGN, "record", "-o", trace, "--", *command], cwd=tmp, stderr=subprocess.PIPE, text=True) as p:
+            while not os.path.exists(done) or os.path.getsize(done) == 0:
+                time.sleep(0.01)
+            with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as children:
+                while children.seek(0) == 0 and children.read():
+                    time.sleep(0.01)
+            p.terminate()
+            err = p.communicate(timeout=60)[1]
+        assert p.returncode == 2 and "interrupted by signal 15 before it was done" in err and "is kept in " + trace + ".raw" in err, (p.returncode, err)
+        assert not os.path.exists(trace)
+        assert feign("convert", trace + ".raw", trace).status == 0
+        assert feign("info", trace, "--json").json()["ops"]["write"]["count"] >= 1000000
+
+
 def test_by_strace():
     needs_strace()
     with Tmp() as tmp:

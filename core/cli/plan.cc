@@ -149,8 +149,8 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
   report.injected = pipeline.counts().injected;
   if (first != UINT64_MAX) report.recorded_ns = last - first;
   if (const int signal = g_stop_signal.load(); signal != 0)
-    return Error(FEIGN_ERR_IO,
-                 "interrupted by signal " + std::to_string(signal) + " before the replay began");
+    return Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(signal) +
+                                   (plan ? " before the replay began" : " before it was done"));
   if (watch) extensions.needed = needs.finish();
   if (plan)
     if (auto finished = plan->finish(extensions.needed); !finished) return finished;

@@ -455,10 +455,12 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   }
   g_child = child;
   if (folder != nullptr) folder->make_pages_ahead();  // a thread with all signals blocked
-  struct sigaction act {};
+  struct sigaction act {}, interrupted{}, terminated{};
   act.sa_sigaction = pass_on;
   act.sa_flags = SA_RESTART | SA_SIGINFO;
-  for (const int s : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
+  sigaction(SIGINT, &act, &interrupted);
+  sigaction(SIGTERM, &act, &terminated);
+  for (const int s : {SIGQUIT, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
   act.sa_handler = start_or_stop;
   act.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &act, nullptr);
@@ -467,6 +469,9 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   g_child = 0;
+  // From here on they are feign's own: they end the writing of the trace.
+  sigaction(SIGINT, &interrupted, nullptr);
+  sigaction(SIGTERM, &terminated, nullptr);
   if (folder != nullptr) folder->ended();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
