@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Whole replays: shipped and real traces, and programs traced here, against the trees they leave."""
 import errno
+import glob
 import json
 import os
 import random
@@ -214,6 +215,23 @@ def test_corpus_make():
 
 def test_corpus_cp():
     replays_corpus("cp", 1.0)
+
+
+def test_corpus_programs_in_both_orders():
+    """Databases and parallel programs, each in recorded order and by its dependencies."""
+    top = os.path.join(CORPUS, "strace-apps")
+    if not os.path.isdir(top):
+        raise Skip("../shared/corpus is not here")
+    folders = [f for f in sorted(os.listdir(top)) if f != "strace-variants"]
+    assert folders
+    for name in folders:
+        traces = sorted(glob.glob(os.path.join(top, name, "trace*.gz")))
+        for order in ("trace", "depend"):
+            with Tmp() as tmp:
+                r = feign("replay", *traces, "--root", tmp, "--order", order, "--json")
+                assert r.status == 0, (name, order, r.err)
+                report = r.json()
+                assert report["matched"] > 0 and report["mismatched"] == 0, (name, order, report["fidelity"], report["mismatches"])
 
 
 def traced(tmp, script, options=("-f", "-ttt", "-T", "-y")):
