@@ -672,6 +672,71 @@ def test_io_uring():
             os.unlink(trace)
 
 
+AIO = r"""
+#include <aio.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static char data[9000];
+static int by_kernel(int file) {
+  aio_context_t ring = 0;
+  struct iocb requests[3] = {0}, *all[3];
+  struct io_event events[3];
+  for (int i = 0; i < 3; ++i) {
+    all[i] = &requests[i];
+    requests[i].aio_lio_opcode = i < 2 ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
+    requests[i].aio_fildes = (unsigned)file;
+    requests[i].aio_buf = (unsigned long)data;
+    requests[i].aio_nbytes = i < 2 ? 700 : 1000;
+    requests[i].aio_offset = i < 2 ? 700 * i : 400;
+  }
+  if (syscall(SYS_io_setup, 8, &ring) != 0) return 77;
+  if (syscall(SYS_io_submit, ring, 2, all) != 2 || syscall(SYS_io_getevents, ring, 2, 3, events, 0) != 2) return 1;
+  if (syscall(SYS_io_submit, ring, 1, all + 2) != 1 || syscall(SYS_io_getevents, ring, 1, 3, events, 0) != 1) return 1;
+  return events[0].res != 1000 || syscall(SYS_io_destroy, ring) != 0;
+}
+static int by_libc(int file) {
+  struct aiocb requests[3] = {0}, *two[2] = {requests, requests + 1};
+  const struct aiocb* last[1] = {requests + 2};
+  for (int i = 0; i < 3; ++i) {
+    requests[i].aio_lio_opcode = LIO_WRITE;
+    requests[i].aio_fildes = file;
+    requests[i].aio_buf = data;
+    requests[i].aio_nbytes = i < 2 ? 700 : 1000;
+    requests[i].aio_offset = i < 2 ? 700 * i : 400;
+  }
+  if (lio_listio(LIO_WAIT, two, 2, 0) != 0 || aio_return(two[0]) != 700 || aio_return(two[1]) != 700) return 1;
+  if (aio_read(requests + 2) != 0 || aio_suspend(last, 1, 0) != 0) return 1;
+  return aio_return(requests + 2) != 1000;
+}
+int main(int argc, char** argv) {
+  const int file = open("f", O_CREAT | O_RDWR, 0600);
+  return argc > 1 ? by_kernel(file) : by_libc(file);
+}
+"""
+
+
+def test_asynchronous_io():
+    """The kernel's, by its calls, each request a call of its own; and libc's, whose threads make them."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text, work = (os.path.join(tmp, n) for n in ("aio", "t.feign", "t.txt", "w"))
+        compile_text(AIO, program, "-lrt")
+        os.mkdir(work)
+        for how, want in (["kernel"], [("io_submit", "1")] * 3), ([], [("pread64", "1000"), ("pwrite64", "700"), ("pwrite64", "700")]):
+            r = feign("record", "-o", trace, "--", program, *how, cwd=work)
+            if r.status == 77:
+                raise Skip("this kernel has no asynchronous I/O")
+            assert r.status == 0, r.err
+            assert feign("convert", trace, text).status == 0
+            with open(text, encoding="utf-8") as f:
+                calls = re.findall(r"] (io_submit|pwrite64|pread64)\(.*\) = (-?\w+) <.*/f\"", f.read())
+            assert sorted(calls) == want, calls
+            replays(trace, tmp, work, fidelity=1)
+            shutil.rmtree(os.path.join(tmp, "root"))
+
+
 def compile_text(text, program, *libraries):
     with open(program + ".c", "w", encoding="ascii") as f:
         f.write(text)
@@ -1858,6 +1923,16 @@ def test_refusals():
             f.write("int main(void) { return 0; }")
         if subprocess.run(["cc", "-static", "-o", static, static + ".c"], stderr=subprocess.DEVNULL).returncode == 0:
             refuses("record", "-o", trace, "--", static, text="statically linked.*strace")
+        if os.geteuid() == 0:  # who may give a program to another user
+            other = os.path.join(tmp, "other")
+            shutil.copy("/bin/true", other)
+            os.chown(other, 65534, 65534)
+            for mode in (0o4755, 0o2755):
+                os.chmod(other, mode)
+                refuses("record", "-o", trace, "--", other, text=re.escape(other) + r" runs as another user \(setuid\)")
+            r = feign("record", "-o", trace, "--", "sh", "-c", other)
+            assert r.status == 0 and f"not in the trace: {other} runs as another user" in r.err, r.err
+            os.unlink(trace)
         loader = "/lib64/ld-linux-x86-64.so.2"  # no static program, though it has no loader
         if os.path.exists(loader):
             r = feign("record", "-o", trace, "--", loader, "/bin/cat", "/etc/passwd")
@@ -1918,6 +1993,61 @@ def test_selection():
         refuses("record", "--max-size", "x", "--", "true", text="--max-size x: want bytes")
         r = feign("record", "-o", trace, "--max-size", "1", "--", "true", cwd=tmp)
         assert "max-size" in r.err, r.err
+
+
+def asleep(pid):
+    """Waits until all threads of a process sleep, and have no signal before them."""
+    while True:
+        states = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/status", encoding="ascii") as f:
+                said = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+            states.append(said["State"][0] == "S" and int(said["SigPnd"], 16) == int(said["ShdPnd"], 16) == 0)
+        if all(states):
+            return
+        time.sleep(0.001)
+
+
+def test_a_signal_pauses_the_recording_and_the_next_one_goes_on():
+    needs_capture()
+    with Tmp() as tmp:
+        trace, text, work, root = (os.path.join(tmp, n) for n in ("t.feign", "t.txt", "w", "root"))
+        os.mkdir(work)
+        os.mkdir(root)
+        # Only built-in commands: no process of which something could be recorded after it is told.
+        steps = "echo 1 > before; echo ready; read x; echo 22 > between; echo ready; read x; echo 333 > after"
+        with subprocess.Popen([FEIGN, "record", "-o", trace, "--", "sh", "-c", steps], cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, bufsize=1) as p:
+            for _ in range(2):
+                assert p.stdout.readline() == "ready\n"
+                p.send_signal(signal.SIGUSR1)
+                asleep(p.pid)
+                p.stdin.write("go on\n")
+            said = p.communicate(timeout=60)[1]
+        assert p.returncode == 0 and not said, (p.returncode, said)
+        assert feign("convert", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            assert re.findall(r'write\(fd=\S+ count=(\d+)\) = .*/(before|between|after)"', f.read()) == [("2", "before"), ("4", "after")]
+        r = feign("replay", trace, "--root", root, "--json")
+        assert r.status == 0 and r.json()["mismatched"] == 0, (r.err, r.out)
+        assert {n: s for n, (_, s) in tree(root + os.path.realpath(work)).items()} == {"before": 2, "between": 0, "after": 4}
+
+
+def test_a_recording_has_a_largest_size():
+    """What there is room for is recorded, readable and replays; that more was done is said."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.feign"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        many = "import os\nf = os.open('f', os.O_CREAT | os.O_WRONLY)\nfor i in range(50000): os.pwrite(f, b'x' * (i % 90), i * i % 7777)"
+        r = feign("record", "-o", trace, "--max-size", "300k", "--", sys.executable, "-S", "-c", many, cwd=tmp)
+        lost = re.search(r"(\d+) calls found no room \(--max-size\)", r.err)
+        assert r.status == 0 and lost, r.err
+        kept = feign("info", trace, "--json").json()["ops"]["pwrite64"]["count"]
+        # A call takes 20 bytes.
+        assert 5000 < kept < 20000 and kept + int(lost[1]) >= 50000, (kept, lost[0])
+        r = feign("replay", trace, "--root", root, "--json")
+        assert r.status == 0 and r.json()["mismatched"] == 0 and r.json()["ops"]["pwrite64"]["matched"] == kept, (r.err, r.out)
 
 
 def test_what_a_process_inherits_is_where_it_wrote():
