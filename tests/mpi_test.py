@@ -929,6 +929,65 @@ def test_hints_and_layers_are_one_option():
                 assert (report["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8) == (how[0] != "--layer")
 
 
+GIVES = r"""
+#include <mpi.h>
+#include <stdio.h>
+int MPI_File_open(MPI_Comm comm, const char* name, int mode, MPI_Info given, MPI_File* file) {
+  int count = 0, there, rank;
+  char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+  MPI_Info used;
+  const int error = PMPI_File_open(comm, name, mode, given, file);
+  PMPI_Comm_rank(comm, &rank);
+  if (error != MPI_SUCCESS || rank != 0) return error;
+  PMPI_File_get_info(*file, &used);
+  PMPI_Info_get_nkeys(used, &count);
+  for (int i = 0; i < count; ++i) {
+    PMPI_Info_get_nthkey(used, i, key);
+    PMPI_Info_get(used, key, MPI_MAX_INFO_VAL, value, &there);
+    fprintf(stderr, "hint %s=%s\n", key, value);
+  }
+  PMPI_Info_free(&used);
+  return error;
+}
+"""
+
+
+def test_changed_hints_are_those_that_mpi_works_by():
+    """Collective buffering and data sieving off, collective calls made independent: MPI says that it was told so, and the file is the same."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "solver", 8, 64)
+        library = os.path.join(tmp, "gives.so")
+        if sanitized():
+            raise Skip("a sanitizer wants to be loaded first")
+        with open(library + ".c", "w", encoding="utf-8") as f:
+            f.write(GIVES)
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, library + ".c"], check=True)
+        # ROMIO does what these hints say; Open MPI's own component does not know them.
+        romio = ["--mca", "io", "romio321"] if "io:romio321:" in subprocess.run(["ompi_info", "--parsable"], stdout=subprocess.PIPE, text=True, check=False).stdout else []
+        off, no = "mpi-hints,drop=cb_*,set=romio_cb_write=disable,set=romio_ds_write=disable", {"romio_cb_write": "disable", "romio_ds_write": "disable"}
+        for how, want, collective in ((None, {"cb_nodes": "2"}, 8), (off, no, 8), (off + ",collective=no", no, 0)):
+            with Tmp() as root:
+                launch = command(4, "replay", trace, "--root", root, "--json", "--require", "1", "--with", "filter,preset=workload", *(["--with", how] if how else []))
+                at = launch.index("-np")
+                r = Ran(subprocess.run([*launch[:at], *romio, "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+                assert r.status == 0, r.err + r.out[-2000:]
+                hints = dict(re.findall(r"^hint (\w+)=(.*)$", r.err, re.M))
+                assert {k: v for k, v in hints.items() if k in ("cb_nodes", *no)} == want, (how, hints)
+                ops = {name: r.json()["ops"].get("mpiio:MPI_File_" + name, {"matched": 0})["matched"] for name in ("write_all", "write")}
+                assert ops == {"write_all": collective, "write": 8 - collective}, (how, ops)
+                assert os.path.getsize(root + made) == os.path.getsize(made)
+
+
+def test_the_rank_that_has_most_to_do_is_named():
+    with Tmp() as tmp:
+        for node, seconds in enumerate((0, 0.4, 0)):
+            with open(os.path.join(tmp, f"t.{node}"), "w", encoding="utf-8") as f:
+                f.write(f'COMPUTE({seconds})\nopen("/f", 577, 0644) = 3\nclose(3) = 0\n')
+        r = mpirun(3, "replay", os.path.join(tmp, "t"), "--root", tmp, "--pace", "think", "--compute", "sleep")
+        said = re.search(r"rank (\d+) has most to do itself \(I/O and pauses\): .*, (\d+) % more than the mean", r.out)
+        assert r.status == 0 and said and said[1] == "1" and 0 < int(said[2]) <= 200, r.err + r.out
+
+
 # ---- dependencies across ranks -------------------------------------------------------------------
 
 def test_without_mpirun_messages_order_the_posix_calls_of_all_ranks():

@@ -155,7 +155,7 @@ void open_file(Stream& s) {
     s.outcome->result = -error;
     if (failed && error == -a.result) s.emulate();
   } else {
-    MPI_Info info = build_info(r.text(s.known(s.args->other, s.known(s.args->info, 0))));
+    MPI_Info info = build_info(r.text(s.known(s.args->info, 0)));
     const std::string given = r.beside ? name_beside(r, comm, *name, f.link) : name->text();
     s.answer(MPI_File_open(comm, given.c_str(), mode, info, &f.file));
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
