@@ -8,6 +8,7 @@ kernel without openat2.
 import json
 import os
 import re
+import resource
 import shutil
 import stat
 import subprocess
@@ -300,6 +301,34 @@ def test_a_trace_makes_no_directory_a_root_of_ours():
             r = feign("replay", removes, "--root", root)
             assert r.status == 2 and "want an empty directory" in r.err, (line, r.status, r.err)
             assert os.path.exists(thesis), line
+
+
+def test_more_files_than_a_process_may_open():
+    """Those that cannot be opened are told, and what is said names the limit; the rest goes on, and nothing ends or waits for ever."""
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        lines = []
+        for i in range(300):
+            lines += [f'openat(AT_FDCWD, "/f{i}", O_RDWR|O_CREAT, 0644) = {3 + i}', f'write({3 + i}, "x", 1) = 1']
+        # And once more, when all are closed.
+        write_trace(trace, [*lines, "close_range(3, 4294967295, 0) = 0", *lines[:20]])
+
+        def limited():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+        # Root may have more than its limit, if it is not kept from that.
+        weak = ["setpriv", "--bounding-set", "-sys_resource"] if os.geteuid() == 0 else []
+        if weak and not shutil.which("setpriv"):
+            raise Skip("there is no setpriv")
+        for order in "trace", "depend", "stream":
+            root = os.path.join(tmp, order)
+            os.mkdir(root)
+            done = subprocess.run([*weak, FEIGN, "replay", trace, "--root", root, "--json", "--order", order], capture_output=True, preexec_fn=limited, timeout=60, check=False)
+            assert done.returncode == 0 and b"files could not be opened" in done.stderr and b"ulimit -n" in done.stderr, (order, done)
+            assert done.stderr.count(b"\n") == 1 and b"Sanitizer" not in done.stderr, (order, done.stderr)
+            ops = json.loads(done.stdout)["ops"]
+            assert 30 < ops["openat"]["matched"] == ops["write"]["matched"] < 84 and ops["openat"]["mismatched"] > 0, (order, ops)
+            assert len([n for n in os.listdir(root) if os.path.getsize(os.path.join(root, n)) == 1]) == ops["write"]["matched"] - 10
 
 
 def test_absurd_numbers():
