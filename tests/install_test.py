@@ -90,5 +90,17 @@ def test_short_form_of_the_readme():
             assert '"write"' not in out and '"dropped": 584' in out, out[:600]
 
 
+def test_a_build_without_mpi_names_what_it_lacks():
+    names = run(os.path.join(BUILD, "core/feign"), "inspect", "--names").split()
+    assert ("mpi: " in run(os.path.join(BUILD, "core/feign"), "inspect").split("\nNOT HERE\n")[-1]) == ("mpi" not in names)
+    with Tmp() as tmp:
+        out = run("meson", "setup", "-Dmpi=disabled", "-Dtests=disabled", tmp, TOP)
+        assert re.search(r"left out\s*: mpi: .*-Dmpi=disabled", out), out
+        with open(os.path.join(tmp, "compile_commands.json"), encoding="utf-8") as f:
+            commands = f.read()
+        assert re.search(r"FEIGN_LEFT_OUT=\W*mpi: feign was built without it", commands)
+        assert "plugins/strace.so" in commands and not re.search(r"plugins/mpi\.so|feign-capture-mpi|openmpi", commands)
+
+
 if __name__ == "__main__":
     main(globals())
