@@ -14,7 +14,7 @@ from harness import FEIGN, Skip, Tmp, feign, main, same_tree, tree
 SHORTFALLS = {
 }
 
-FIDELITY = 0.995
+FIDELITY = 1
 Y = ("-f", "-ttt", "-T", "-y", "-s", "64")
 V = ("-f", "-ttt", "-T", "-v", "-s", "0")
 FF = ("-ff", "-ttt", "-T", "-y", "-s", "64")
@@ -111,7 +111,7 @@ def replays(name, script, before=None, options=Y, user=None, only=None, stream=T
             continue
         # "threads": a thread a stream, in recorded order. In stream order threads that share descriptors race:
         # there it is only counted, once.
-        for order in ("trace", "threads", "depend", "stream") if stream and fs == next(iter(roots())) else ("trace",):
+        for order in ("trace", "threads", "depend") + (("stream",) if fs == next(iter(roots())) else ()) if stream else ("trace",):
             root = tempfile.mkdtemp(dir=folder)
             try:
                 r = feign("replay", *traces, "--root", root, "--cwd", work, "--json", *(("--pace", "think,scale=0.001") if order == "threads" else ("--order", order)))
