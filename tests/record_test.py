@@ -1978,7 +1978,7 @@ def test_selection():
                                        (("--include", "**/a", "--include", "/b"), loop, r"calls on all paths but \*\*/a /b \(--include\)"),
                                        (("--exclude", "**/a"), loop, r"calls on \*\*/a \(--exclude\)"),
                                        (("--sizes", "1k-"), loop, r"reads and writes of other sizes than 1k- bytes \(--sizes\)"),
-                                       (("--max-size", "4k"), copy, r"calls found no room: the trace ends before the command did \(--max-size\)")):
+                                       (("--max-size", "4k"), copy, r"calls found no room \(--max-size\): the trace ends before the command did")):
             ops(*options, command=command)
             assert re.search(want, str(feign("info", trace, "--json").json()["notes"])), (options, feign("info", trace).out)
         for layer in (("--layer", "stdio"), ("--mpi",)):

@@ -3,15 +3,17 @@
 
 namespace feign {
 
-std::vector<std::string> gaps_of(const feign_control& c) {
-  std::vector<std::string> all;
-  const auto say = [&](uint64_t count, const std::string& before, const std::string& after) {
-    if (count != 0) all.push_back(before + std::to_string(count) + after);
+std::vector<Gap> gaps_of(const feign_control& c) {
+  std::vector<Gap> all;
+  const auto say = [&](uint64_t count, const std::string& before, const std::string& after,
+                       bool asked_for = false) {
+    if (count != 0) all.push_back({before + std::to_string(count) + after, asked_for});
   };
   if (c.sample > 1)
-    say(c.sample, "not in it: reads and writes but for one in ", ", taken by chance (--sample)");
+    say(c.sample, "not in it: reads and writes but for one in ", ", taken by chance (--sample)",
+        true);
   say(c.pauses, "not in it: what was done while it was paused (",
-      c.pauses == 1 ? " time)" : " times)");
+      c.pauses == 1 ? " time)" : " times)", true);
   say(c.unhooked, "",
       " programs have another libc than feign: their system calls are not in the trace");
   say(c.silent, "",
@@ -28,7 +30,7 @@ std::vector<std::string> gaps_of(const feign_control& c) {
       "whether they were made nobody was told");
   say(c.dropped, "",
       c.max_bytes != 0
-          ? " calls found no room: the trace ends before the command did (--max-size)"
+          ? " calls found no room (--max-size): the trace ends before the command did"
           : " calls found no room (a full disk, a limit of address space, or an emulator)");
   return all;
 }

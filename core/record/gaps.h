@@ -9,8 +9,13 @@
 
 namespace feign {
 
-// A sentence for each reason why calls are not in what was recorded below this page, none if all
-// are. (Which programs could not be recorded, their calls tell: provider capture.)
-std::vector<std::string> gaps_of(const feign_control& c);
+struct Gap {
+  std::string text;
+  bool asked_for;  // by an option, or a signal
+};
+
+// One for each reason why calls are not in what was recorded with this page, none if all are.
+// (Which programs could not be recorded, their calls tell: provider capture.)
+std::vector<Gap> gaps_of(const feign_control& c);
 
 }  // namespace feign

@@ -455,7 +455,8 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   }
   g_child = child;
   if (folder != nullptr) folder->make_pages_ahead();  // a thread with all signals blocked
-  struct sigaction act {}, interrupted{}, terminated{};
+  struct sigaction act {
+  }, interrupted{}, terminated{};
   act.sa_sigaction = pass_on;
   act.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGINT, &act, &interrupted);
@@ -759,7 +760,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
                       ": programs that it started afterwards are not in the trace");
   // The trace itself says what it lacks, if there is one.
   if (!r.anything)
-    for (std::string& gap : gaps_of(c)) r.notes.push_back(std::move(gap));
+    for (Gap& gap : gaps_of(c)) r.notes.push_back(std::move(gap.text));
   return r;
 }
 

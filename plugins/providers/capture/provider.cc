@@ -289,9 +289,10 @@ void Provider::was_started(Process& process, const feign_activity& a, bool recor
 // into, and those that make system calls by themselves: their files tell, if they are still there.
 void Provider::tell_what_is_missing() {
   for (const Host& host : hosts_)
-    for (const std::string& gap : gaps_of(host.control))
-      host_->log(host_, FEIGN_LOG_WARN,
-                 (hosts_.size() == 1 ? gap : std::string(host.control.host) + ": " + gap).c_str());
+    for (const Gap& gap : gaps_of(host.control))
+      host_->log(host_, gap.asked_for ? FEIGN_LOG_INFO : FEIGN_LOG_WARN,
+                 (hosts_.size() == 1 ? gap.text : std::string(host.control.host) + ": " + gap.text)
+                     .c_str());
   constexpr size_t kTold = 10;
   feign_hooks hooks{};
   if (const int fd = ::open(options_.file[0], O_RDONLY | O_CLOEXEC); fd >= 0) {
