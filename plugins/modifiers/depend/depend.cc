@@ -24,7 +24,7 @@ namespace depend {
 
 void Depend::after(Point p, const char* rule) {
   if (p.id == 0 || p.stream == me_.stream) return;
-  want(still_in_mpi(p) ? met(p) : p, rule);
+  want(still_in_mpi(p) ? met(p) : waits_for_some(p) ? come_before(p) : p, rule);
 }
 
 // Whether or not both were in MPI at a time.
@@ -98,12 +98,49 @@ void Depend::file_meets(const feign_activity& a, Inside& in) {
   in.end = 0;
   in.file = true;
   in.start = a.start_ns;
-  if (m.meets != feign::Does::kMeet || m.begins) return;
+  if (m.meets != feign::Does::kMeet) return;
   const uint32_t comm = comm_of_file(a, m);
   if (comm == 0 || comm_of(comm).members < 2) return;
+  comes(comm_of(comm), a.id);
+  if (m.begins) return;
   in.comm = comm;
   in.number = comm_of(comm).next[streams_[a.stream].rank]++;
   in.end = a.start_ns + a.duration_ns;
+}
+
+// In the recording some rank may have gone on from a collective call before others came to it. In a
+// replay it does not, nor if it only began the call and waits for its request.
+void Depend::comes(Comm& comm, uint64_t id) {
+  const int32_t rank = streams_[me_.stream].rank;
+  if (on(kMpi) || apart_ || rank < 0) return;
+  const uint64_t number = comm.comes[rank]++;
+  auto& came = comm.some_came[number];
+  came.emplace_back(rank, id);
+  some_came_[rank].insert(id);
+  if (came.size() < comm.members) return;
+  for (const auto& [one, its] : came) some_came_[one].erase(its);
+  comm.some_came.erase(number);
+}
+
+// Whether what a rank does there may come after a call that it goes on from when all have come, and
+// some have not: they may come when this one has ended.
+bool Depend::waits_for_some(Point p) const {
+  if (some_came_.empty()) return false;
+  const int32_t rank = unit_of(p.stream);
+  const auto at = some_came_.find(rank);
+  return at != some_came_.end() && !at->second.empty() && *at->second.begin() <= p.id &&
+         rank != unit_of(me_.stream);
+}
+
+// The last call of that stream that is known to come before these, or lies in one to which this
+// rank has come as well.
+Point Depend::come_before(Point p) const {
+  const auto& inside = streams_[p.stream].inside;
+  const auto at = upto(inside, *some_came_.at(unit_of(p.stream)).begin() - 1);
+  Point before = {p.stream, at != inside.begin() ? std::prev(at)->last : 0};
+  if (still_in_mpi(before)) before = {};
+  const Point both_came = met(p);
+  return both_came.id > before.id ? both_came : before;
 }
 
 // Of ranks that are apart: which of them are in MPI, and since when others may keep them waiting.

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -232,6 +233,10 @@ class Depend {
     uint32_t members = 0;
     std::unordered_map<int32_t, uint64_t> next;  // by rank
     std::map<uint64_t, Meeting> meetings;        // not all have come
+    // Of its calls on files, those begun too: which comes next for each rank, and who came to those
+    // that not all have come to, by ids.
+    std::unordered_map<int32_t, uint64_t> comes;
+    std::map<uint64_t, std::vector<std::pair<int32_t, uint64_t>>> some_came;
   };
   struct Request {
     std::vector<Point> after;  // what it ends after
@@ -333,6 +338,9 @@ class Depend {
   void next_job(Rank& rank);
   bool waits_for_no_message(Point p) const;
   void file_meets(const feign_activity& a, Inside& in);
+  void comes(Comm& comm, uint64_t id);
+  bool waits_for_some(Point p) const;
+  Point come_before(Point p) const;
   void begins_to_help(uint32_t stream, Point fork);
   void helpers(const feign_activity& a);
   Point met(Point p) const;
@@ -394,6 +402,8 @@ class Depend {
   std::unordered_map<int32_t, Rank> ranks_;  // that have called MPI
   uint32_t in_mpi_ = 0;                      // of those
   uint64_t first_meets_ = UINT64_MAX;        // the least of theirs
+  // By rank: collective calls on files that it has come to, and not all others.
+  std::unordered_map<int32_t, std::set<uint64_t>> some_came_;
   // What calls do, of every layer, and the sign that records are the host's own: then the trace's
   // dependencies can be seen.
   const feign::Tables* tables_ = nullptr;
