@@ -251,6 +251,24 @@ std::pair<Claim, uint64_t> Lane::next_on(const Claim& name) {
   return found;
 }
 
+uint64_t Lane::about() const {
+  const Lock& lock = shown.lock;
+  if (lock.what != Lock::kNone && lock.file == 0) return UINT64_MAX;  // of all files
+  Claims names{};
+  if (lock.what != Lock::kNone) names[0].name = lock.file;
+  names[1].name = shown.tail.file;
+  return names_of(claims) | names_of(names);
+}
+
+bool Lane::shares(const Lane& other) const {
+  const Lock &mine = shown.lock, &its = other.shown.lock;
+  if (mine.what != Lock::kNone && its.what != Lock::kNone &&
+      (mine.file == its.file || mine.file == 0 || its.file == 0))
+    return true;
+  return (shown.tail.file != 0 && shown.tail.file == other.shown.tail.file) ||
+         any_two(claims, other.claims, [](const Claim& a, const Claim& b) { return a.same(b); });
+}
+
 // When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
 // somebody or hand over bytes, and those that others are in, when they started.
 uint64_t Lane::when() {

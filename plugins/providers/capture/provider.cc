@@ -197,10 +197,7 @@ void Provider::in_line(Lane* lane) {
       there_.below(where(lane->process()), a.file, static_cast<uint64_t>(lane->pid()), call->effect,
                    lane->claims, a, host_);
   }
-  lane->tells = lane->shown.lock.what != Lock::kNone || lane->shown.tail.what != Tail::kNone ||
-                std::any_of(lane->claims.begin(), lane->claims.end(),
-                            [](const Claim& c) { return c.name != 0; });
-  heap_.emplace_back(lane->when(), lane);
+  heap_.push_back({lane->when(), lane, lane->about()});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
@@ -219,7 +216,7 @@ bool Provider::loses_to(Lane& late, const Lane& early) {
     const auto [missed, asked] = late.next_on(it);
     if (missed.name == 0 || missed.before != There::kNo) continue;
     return std::none_of(heap_.begin(), heap_.end(), [&, asked = asked](const auto& other) {
-      Lane& lane = *other.second;
+      Lane& lane = *other.lane;
       if (&lane == &late) return false;
       if (&lane != &early && removes_it(lane, it)) return lane.front().end < asked;
       const auto [next, end] = lane.next_on(it);
@@ -231,27 +228,31 @@ bool Provider::loses_to(Lane& late, const Lane& early) {
 
 // Takes whose call is next out of the heap; null: nobody's.
 Lane* Provider::first() {
-  for (; !later_.empty() && (heap_.empty() || later_.back()->front().start <= heap_.front().first);
+  for (; !later_.empty() && (heap_.empty() || later_.back()->front().start <= heap_.front().when);
        later_.pop_back()) {
     going_[later_.back()->pid()].push_back(later_.back()->front().a.stream);
     in_line(later_.back());
   }
   if (heap_.empty()) return nullptr;
-  const uint64_t by = heap_[0].second->front().end;
-  const size_t at = first_of(
-      0, heap_.size(), there_,
-      [&](size_t i, size_t) {
-        Lane* const lane = heap_[i].second;
-        const bool may_be_first = heap_[0].second->tells && lane->tells;
-        return i == 0 || (may_be_first && lane->front().start <= by) ? &lane->claims : nullptr;
-      },
-      [&](size_t late, size_t early, Overtakes by_claims) {
-        if (by_claims == Overtakes::kNo && loses_to(*heap_[late].second, *heap_[early].second))
-          by_claims = Overtakes::kYes;
-        return shared_.overtakes(heap_[late].second->shown, heap_[early].second->shown, by_claims);
-      },
-      [&](size_t i) { return heap_[i].second->front().end; });
-  Lane* const lane = heap_[at].second;
+  const uint64_t by = heap_[0].lane->front().end;
+  // Very many may wait for long, in calls on what this one has nothing to do with.
+  const auto may_be_first = [&](size_t i, size_t before) {
+    return (heap_[i].about & heap_[before].about) != 0 && heap_[i].lane->front().start <= by &&
+           heap_[i].lane->shares(*heap_[before].lane);
+  };
+  const auto claims_of = [&](size_t i, size_t before) {
+    return i == before || may_be_first(i, before) ? &heap_[i].lane->claims : nullptr;
+  };
+  const auto overtakes = [&](size_t late, size_t early, Overtakes by_claims) {
+    if (by_claims == Overtakes::kNo && loses_to(*heap_[late].lane, *heap_[early].lane))
+      by_claims = Overtakes::kYes;
+    return shared_.overtakes(heap_[late].lane->shown, heap_[early].lane->shown, by_claims);
+  };
+  const size_t at = heap_[0].about == 0
+                        ? 0
+                        : first_of(0, heap_.size(), there_, claims_of, overtakes,
+                                   [&](size_t i) { return heap_[i].lane->front().end; });
+  Lane* const lane = heap_[at].lane;
   if (const Call* const call = lane->call(); call != nullptr) {
     there_.note(call->effect, lane->claims, lane->front().a, host_);
     shared_.note(lane->shown);
@@ -425,7 +426,7 @@ bool Provider::reaps(Lane& lane) {
   };
   if (std::any_of(later_.begin(), later_.end(), goes_on) ||
       std::any_of(heap_.begin(), heap_.end(),
-                  [&](const auto& waiting) { return goes_on(waiting.second); }))
+                  [&](const Waiting& waiting) { return goes_on(waiting.lane); }))
     return false;
   ended_ = std::move(who->second);
   ended_at_ = time(item.end);

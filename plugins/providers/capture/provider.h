@@ -110,8 +110,10 @@ class Lane {
   std::pair<Claim, uint64_t> next_on(const Claim& name);
   Claims claims;  // of the front
   Shown shown;
-  bool tells = false;  // any of these
-  Descriptor opened;   // by the front
+  // Two of which these share no bit tell nothing of what is one's as well as the other's.
+  uint64_t about() const;
+  bool shares(const Lane& other) const;
+  Descriptor opened;  // by the front
   Process& process() { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   uint32_t first_stream() const { return stream_of(pid_, pid_); }
@@ -207,7 +209,15 @@ class Provider {
   };
   std::map<std::string, Started> programs_;
   std::vector<Lane*> later_;  // those that have not begun, the next one last
-  std::vector<std::pair<uint64_t, Lane*>> heap_;
+  struct Waiting {
+    uint64_t when;
+    Lane* lane;
+    uint64_t about;
+    bool operator>(const Waiting& other) const {
+      return when != other.when ? when > other.when : lane > other.lane;
+    }
+  };
+  std::vector<Waiting> heap_;
   Names there_;
   Account shared_;
   uint64_t opens_ = 0;
