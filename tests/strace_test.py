@@ -1374,6 +1374,26 @@ def test_links_in_a_root_lead_from_it():
     assert {name for name, size in sizes.items() if size == 0} == {"/e/x", "/c/d/h", "/c/d/f"}, sizes
 
 
+def test_a_link_that_later_opens_contradict_is_none():
+    """/s/t is taken for a link to /s/l/d, since /s/t/w/c leads there; but /s/t/R and /s/l/d/R are links to two files: each has its own size."""
+    def opens(name, there, size):
+        return [f'1 openat(AT_FDCWD, "{name}", O_RDONLY) = 3<{there}>', f'1 read(3<{there}>, "x"..., 4096) = {size}', f'1 read(3<{there}>, "", 4096) = 0', f"1 close(3<{there}>) = 0"]
+    stats = [f'1 stat("{name}", {{st_mode=S_IFREG|0644, st_size={size}, ...}}) = 0' for name, size in (("/s/t/R", 20), ("/s/l/d/R", 70))]
+    first, one, two = opens("/s/t/w/c", "/s/l/d/w/c", 10), opens("/s/t/R", "/v/R-one", 20), opens("/s/l/d/R", "/v/R-two", 70)
+    for lines in (one + two, two + one, stats + one + two, stats + two + one):
+        for order in ("trace", "depend"):
+            report, sizes = replayed([*first, *lines, *first, *lines], "--order", order)
+            assert report["mismatched"] == 0, (lines, report["mismatches"])
+            links = {"/s/t/R": len("/v/R-one"), "/s/l/d/R": len("/v/R-two"), "/s/t/w": len("/s/l/d/w")}
+            assert {**sizes, **links, "/v/R-one": 20, "/v/R-two": 70} == sizes, sizes
+    # What shows that a directory is none, by a name in it, is itself where it is.
+    report, sizes = replayed([*opens("/e/d/z", "/e/o/z", 10), '1 stat("/e/d/q", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', *opens("/e/d/q", "/e/d/q", 5)])
+    assert report["mismatched"] == 0 and sizes["/e/d/q"] == 5, sizes
+    # A file that the trace made and somebody else renamed contradicts nothing.
+    report, sizes = replayed([*opens("/w/link/x", "/real/x", 10), '1 openat(AT_FDCWD, "/w/link/f", O_WRONLY|O_CREAT, 0600) = 3</real/f>', "1 close(3</real/f>) = 0", *opens("/w/link/f", "/real/g", 10)[:1]])
+    assert "/real/f" in sizes and "/w/link/x" not in sizes, sizes
+
+
 def test_a_working_directory_that_no_call_in_the_trace_tells():
     """unshare is none of strace's %process: a thread's chdir is not that of the others, as the annotation shows."""
     lines = ['1 1.0 mkdir("/w", 0777) = 0', '1 1.1 chdir("/w") = 0', '1 1.2 mkdir("sub", 0777) = 0', '1 1.3 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 2', '2 1.4 chdir("sub") = 0',

@@ -81,6 +81,21 @@ void Needs::is_same(uint32_t other, uint32_t file) {
     listings_.try_emplace(file, l->second);
 }
 
+// What was taken for one file by several names is not: each has the size that it was told by.
+void Needs::sizes_by_names() {
+  std::unordered_map<uint32_t, uint64_t> by_file;
+  std::set<uint64_t> all;
+  for (const auto& [name, size] : told_sizes_) {
+    uint64_t& most = by_file[names_.same(names_.at(names_.canonical(name, true)))];
+    most = std::max(most, size);
+    all.insert(size);
+  }
+  for (const auto& [file, size] : by_file)
+    if (Seen& s = seen(file);
+        file != 0 && s.initial > size && !s.changed && all.contains(s.initial))
+      s.initial = s.now = size;
+}
+
 // The name that a path ends with, in another directory.
 uint32_t Needs::in_directory(const std::string& directory, uint32_t path) {
   return strings_.intern((directory == "/" ? "" : directory) + "/" +
@@ -492,6 +507,7 @@ void Needs::add(const feign_activity& a) {
   if ((effect == Effect::kOpen || effect == Effect::kGetcwd) && a.path2 != 0) {
     if (const feign_activity link = names_.readlink_for(a); link.path != 0)
       by_name(link, Effect::kReadlink, Told::kNot);
+    if (names_.took_back()) sizes_by_names();
   }
   if (effect == Effect::kGetcwd) return;
   by_name(a, effect);
@@ -567,6 +583,7 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
         grew(touched.file, a.length);
         seen(touched.file).exact = true;
         seen(touched.file).mode |= a.mode & 0777;
+        if (names_.has_links() && !seen(touched.file).changed) told_sizes_[a.path] = a.length;
       }
       if (S_ISDIR(a.mode)) seen(touched.file).directory = true;
       return;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -73,6 +74,7 @@ class Needs {
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
   void is_directory(uint32_t file);
   void is_same(uint32_t other, uint32_t file);
+  void sizes_by_names();
   uint32_t in_directory(const std::string& directory, uint32_t path);
   void wrote(const feign_activity& a, uint32_t file, uint64_t bytes);
   void listed(const feign_activity& a, uint32_t file);
@@ -96,6 +98,7 @@ class Needs {
   Strings& strings_;
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::unordered_map<uint32_t, feign_activity> waiting_;  // by stream: see settle()
+  std::unordered_map<uint32_t, uint64_t> told_sizes_;     // by the path that a stat was asked for
   std::vector<Seen> seen_;
   std::map<uint32_t, std::vector<Listing>> listings_;
   std::unordered_set<uint32_t> elsewhere_;  // handles that list from another place than the start

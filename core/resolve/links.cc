@@ -188,10 +188,7 @@ bool Namespace::circle(uint32_t slot) {
 
 // Of the names that may be links the first behind which both paths are the same: folders are links
 // more often than all that is in them.
-uint32_t Namespace::link_between(uint32_t path, bool follow, uint32_t real) {
-  for (uint32_t s = slot_of(real); s != 0; s = slots_[s].parent)
-    if (files_[slots_[s].file].by_open)
-      return strings_.intern("/." + std::string(strings_.text(real)));
+uint32_t Namespace::explained(uint32_t path, bool follow, uint32_t real) {
   const std::string name(strings_.text(canonical(path, follow)));
   const std::string there(strings_.text(slots_[slot_of(real)].path));
   if (name == there) return 0;
@@ -213,26 +210,70 @@ uint32_t Namespace::link_between(uint32_t path, bool follow, uint32_t real) {
   return told.empty() ? 0 : strings_.intern(told);
 }
 
+// The last directory on the way by a name that is a link by an open's word alone; where the name
+// itself is one that only another name told of, on the way by that. 0 if there is none.
+uint32_t Namespace::link_on_way(uint32_t path, bool told) {
+  const std::string text(strings_.text(path));
+  for (size_t end = text.rfind('/'); end != 0 && end != text.npos; end = text.rfind('/', end - 1)) {
+    const uint32_t above = slot_of(canonical(strings_.intern(text.substr(0, end)), false));
+    if (files_[slots_[above].file].by_open) return above;
+  }
+  const auto by = told_by_.find(slots_[slot_of(canonical(path, false))].file);
+  return told || by == told_by_.end() ? 0 : link_on_way(by->second, true);
+}
+
+// An open found what no more links explain: there was something by that name before, elsewhere.
+// Then what was taken for a link on the way to it is none, though names below it fitted. Its path.
+uint32_t Namespace::contradicted(uint32_t path, bool follow, uint32_t real) {
+  const uint32_t at = slot_of(canonical(path, follow)), file = slots_[at].file;
+  if (at == slot_of(real) || file == 0 || slots_[at].born || files_[file].created ||
+      explained(path, follow, real) != 0)
+    return 0;
+  const uint32_t slot = link_on_way(path, false);
+  if (slot == 0) return 0;
+  used_by_[slots_[slot].file].erase(path);  // where that leads, this open tells
+  is_no_link(slot);
+  is_its_own(slot_of(path));
+  took_back_ = true;
+  return slots_[slot].path;
+}
+
+uint32_t Namespace::link_between(uint32_t path, bool follow, uint32_t real) {
+  for (uint32_t s = slot_of(real); s != 0; s = slots_[s].parent)
+    if (files_[slots_[s].file].by_open)
+      return strings_.intern("/." + std::string(strings_.text(real)));
+  const uint32_t none = contradicted(path, follow, real);
+  const uint32_t told = explained(path, follow, real);
+  if (told != 0 || none == 0) return told;
+  return strings_.intern("/." + std::string(strings_.text(none)));
+}
+
 feign_activity Namespace::readlink_for(const feign_activity& open) {
   feign_activity a{};
   const LinkTold told = link_told(strings_.text(open.path2));
   if (told.target.empty()) {
-    for (uint32_t s = slot_of_text(clean_path(told.rest)); s != 0; s = slots_[s].parent)
+    const uint32_t real = slot_of_text(clean_path(told.rest));
+    for (uint32_t s = real; s != 0; s = slots_[s].parent) {
+      const File& f = files_[slots_[s].file];
+      if (f.type != Type::kSymlink || f.by_open) slots_[s].no_link = true;  // nor is what was met
+    }
+    for (uint32_t s = real; s != 0; s = slots_[s].parent)
       if (files_[slots_[s].file].by_open) is_no_link(s);
     return a;
   }
-  const std::string_view name =
-      strings_.text(canonical(open.path, (open.marks & FEIGN_NOFOLLOW) == 0));
+  const bool follow = (open.marks & FEIGN_NOFOLLOW) == 0;
+  const uint32_t real = strings_.intern(clean_path(std::string(told.target).append(told.rest)));
+  if (told.target.starts_with('/')) (void)contradicted(open.path, follow, real);
+  const std::string_view name = strings_.text(canonical(open.path, follow));
   if (!told.target.starts_with('/') || !name.ends_with(told.rest) ||
       told.rest.size() >= name.size())
     return a;
   const std::string link(name.substr(0, name.size() - told.rest.size())), target(told.target);
-  const std::string real = target + std::string(told.rest);
   a.path = strings_.intern(link);
   a.path2 = strings_.intern(clean_path(target));
   a.result = static_cast<int64_t>(target.size());
   a.marks = FEIGN_NOFOLLOW;
-  real_ = strings_.intern(clean_path(real));
+  real_ = real;
   asked_by_ = is_at_or_below(strings_.text(open.path), link) ? 0 : open.path;
   return a;
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "feign.h"
@@ -130,6 +131,9 @@ class Namespace {
   uint32_t link_between(uint32_t path, bool follow, uint32_t real);
   // The readlink that would have told of it; without a path if none can.
   feign_activity readlink_for(const feign_activity& open);
+  // Whether an open since contradicted what others told: names that were of one file are of
+  // several.
+  bool took_back() { return std::exchange(took_back_, false); }
   // Takes it to be so, though no readlink told it.
   Touched assume(const feign_activity& readlink);
   // No part of the path is a link.
@@ -188,6 +192,9 @@ class Namespace {
   void told(uint32_t slot, uint32_t target);
   bool may_be_link(uint32_t slot) const;
   bool circle(uint32_t slot);
+  uint32_t explained(uint32_t path, bool follow, uint32_t real);
+  uint32_t link_on_way(uint32_t path, bool told);
+  uint32_t contradicted(uint32_t path, bool follow, uint32_t real);
   uint32_t link_above(uint32_t slot);
   uint32_t own_link(uint32_t slot, uint32_t path);
   void read_link(uint32_t slot, uint32_t target);
@@ -210,7 +217,8 @@ class Namespace {
   uint32_t links_ = 0;                                  // symbolic links whose target is known
   uint32_t root_ = 0;
   bool opens_told_ = false;  // of a link, ever
-  bool guessing_ = false;    // what is present() now is only one of several that would explain it
+  bool took_back_ = false;
+  bool guessing_ = false;  // what is present() now is only one of several that would explain it
   void links_changed() { canonical_.clear(); }
   std::unordered_map<uint32_t, std::set<uint32_t>> used_by_;  // names by way of links of by_open
   std::unordered_map<uint32_t, uint32_t> told_by_;  // … told by such a name, and met by none else
