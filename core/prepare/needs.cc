@@ -83,6 +83,8 @@ void Needs::is_same(uint32_t other, uint32_t file) {
 
 // What was taken for one file by several names is not: each has the size that it was told by.
 void Needs::sizes_by_names() {
+  if (told_sizes_.size() > told_work_) return;
+  told_work_ -= told_sizes_.size();
   std::unordered_map<uint32_t, uint64_t> by_file;
   std::set<uint64_t> all;
   for (const auto& [name, size] : told_sizes_) {
