@@ -30,7 +30,6 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "capture/format.h"
-#include "record/gaps.h"
 #include "record/hook_image.h"
 #include "record/program.h"
 #include "trace/native.h"
@@ -758,9 +757,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
   else if (*removed)
     r.notes.push_back("the command removed " + r.raw +
                       ": programs that it started afterwards are not in the trace");
-  // The trace itself says what it lacks, if there is one.
-  if (!r.anything)
-    for (Gap& gap : gaps_of(c)) r.notes.push_back(std::move(gap.text));
+  r.gaps = gaps_of(c);
   return r;
 }
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-
-struct feign_control;
+#include "record/gaps.h"
 
 namespace feign {
 
@@ -34,6 +33,7 @@ struct Recorded {
   int status = 0;   // the command's, as a shell tells it
   std::string raw;  // what is to be read: a raw folder, or strace's files
   std::vector<std::string> notes;
+  std::vector<Gap> gaps;  // the trace that is made of it says them itself
   bool anything = false;  // a process was recorded
 };
 

@@ -16,8 +16,12 @@ namespace {
 int record(const RecordOptions& options) {
   auto recorded = record_command(options);
   if (!recorded) return failed(std::move(recorded.error()).within("record"));
+  const auto say_gaps = [&] {
+    for (const Gap& gap : recorded->gaps) log(FEIGN_LOG_WARN, "record: " + gap.text);
+  };
   for (const std::string& note : recorded->notes) log(FEIGN_LOG_WARN, "record: " + note);
   if (!recorded->anything) {
+    say_gaps();
     remove_raw(recorded->raw);
     log(FEIGN_LOG_ERROR, "record: nothing was recorded");
     return recorded->status != 0 ? recorded->status : kBad;
@@ -63,6 +67,7 @@ int record(const RecordOptions& options) {
   Tables tables;
   auto result = run_pipeline(pipeline, plugins, tables, [](const char*, uint64_t, uint64_t) {});
   if (!result) {
+    say_gaps();
     log(FEIGN_LOG_ERROR, "record: what was recorded is kept in " + recorded->raw);
     return failed(result.error());
   }
