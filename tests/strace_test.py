@@ -1863,6 +1863,31 @@ def test_a_listing_shows_what_processes_made_that_were_not_traced():
             assert left is None or sorted(os.listdir(root + "/w/d")) == left, (lines, os.listdir(root + "/w/d"))
 
 
+def test_what_processes_that_were_not_traced_did_not_do():
+    """Who lists a part of a directory, or removes what he lists, shows nothing of others; nor does what a disk or FIFO is."""
+    waits = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
+    def made(*names):
+        return [line for name in names for line in ('open("/w/d/%s", O_WRONLY|O_CREAT, 0600) = 3' % name, "close(3) = 0")]
+    def listing(size, *calls):
+        return ['open("/w/d", O_RDONLY|O_DIRECTORY) = 3', *(c if isinstance(c, str) else f"getdents64(3, 0x7f, {size}) = {c}" for c in calls), "close(3) = 0"]
+    long = "abcdefghijklmnopqrstuvwx"
+    for lines, left in (
+            ([*made("a", "b", "c", "d"), *listing(100, 96, 'unlink("/w/d/a") = 0', 'unlink("/w/d/b") = 0', 48, 0)], ["c", "d"]),
+            ([*made("a", "b", "c"), *listing(32768, 120, "lseek(3, 3, SEEK_SET) = 3", 48, 0)], ["a", "b", "c"]),
+            ([*made("a"), *listing(32768, 72, 0, 'open("/w/d/%s", O_WRONLY|O_CREAT, 0600) = 4' % long, "close(4) = 0", 48, 0)], ["a", long]),
+            ([*made("a"), *listing(9223372036854775807, 9223372036854775800)], ["a"]),
+            (['open("/w/d/p", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3', 'write(3, "x", 1) = 1', "close(3) = 0",
+              'stat("/w/d/p", {st_mode=S_IFIFO|0600, st_size=0, ...}) = 0'], ["p"]),
+            (['open("/dev/sda", O_RDWR) = 3', "lseek(3, 0, SEEK_END) = 1000000", "close(3) = 0", 'stat("/dev/sda", {st_mode=S_IFBLK|0660, st_rdev=makedev(8, 0), ...}) = 0'], [])):
+        with Tmp() as tmp:
+            trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+            with open(trace, "w", encoding="utf-8") as f:
+                f.writelines(line + "\n" for line in ['mkdir("/w/d", 0755) = 0', *waits, *lines])
+            os.mkdir(root)
+            r = feign("replay", trace, "--root", root, "--json").json()
+            assert r["injected"] == 0 and sorted(os.listdir(root + "/w/d")) == left, (lines, r["injected"], os.listdir(root + "/w/d"))
+
+
 def test_programs_whose_children_are_not_traced():
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("strace does not work here")

@@ -99,7 +99,7 @@ class Needs {
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::unordered_map<uint32_t, feign_activity> waiting_;  // by stream: see settle()
   std::unordered_map<uint32_t, uint64_t> told_sizes_;     // by the path that a stat was asked for
-  uint64_t told_work_ = 2'000'000;  // so many of them may still be looked up again
+  uint64_t told_work_ = 300'000;  // so many of them may still be looked up again
   std::vector<Seen> seen_;
   std::map<uint32_t, std::vector<Listing>> listings_;
   std::unordered_set<uint32_t> elsewhere_;  // handles that list from another place than the start

@@ -465,13 +465,16 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   act.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &act, nullptr);
   signals.restore();
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  siginfo_t ended{};
+  while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
-  g_child = 0;
-  // From here on they are feign's own: they end the writing of the trace.
+  // From here on they are feign's own, and end the writing of the trace. (Until then the number is
+  // the command's, or its remains'.)
   sigaction(SIGINT, &interrupted, nullptr);
   sigaction(SIGTERM, &terminated, nullptr);
+  g_child = 0;
+  int status = 0;
+  waitpid(child, &status, 0);
   if (folder != nullptr) folder->ended();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

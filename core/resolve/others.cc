@@ -81,7 +81,8 @@ Resolve::Told Resolve::told(const feign_activity& a, Effect effect) {
       if (ok && S_ISDIR(a.mode)) return Told::kDirectory;
       if (ok && S_ISREG(a.mode)) return Told::kFile;
       if (ok && S_ISLNK(a.mode)) return Told::kLink;
-      if (ok && (a.mode & S_IFMT) != 0) return Told::kSpecial;
+      if (ok && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode))) return Told::kSpecial;
+      if (ok && (a.mode & S_IFMT) != 0) return Told::kNotSaid;
       break;
     case Effect::kUnlink:
     case Effect::kUnlinkat:
@@ -124,8 +125,8 @@ bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told
       return directory || (special && S_ISREG(a.mode)) || (link && !follow);
     case Told::kDirectory:  // (what was opened for reading is taken to be a file)
       return file || special || (link && !follow);
-    case Told::kSpecial:
-      return file || directory || (link && !follow);
+    case Told::kSpecial:  // (what opens show of a FIFO is what they show of a file)
+      return directory || (link && !follow);
     case Told::kLink:
       return link && a.path2 != 0 && f.target != 0 && f.target != a.path2 && !f.assumed;
     default:
@@ -231,24 +232,24 @@ void Resolve::resized(const feign_activity& a, const Description& d, uint64_t si
   names_.file(d.file).has(size);
 }
 
-// A listing that shows nothing tells that nothing is there. What one shows is a file under a name
-// of its own until a call tells the name: in a directory of which all else is known.
+// A listing that fits into one buffer. If it shows nothing, nothing is there. What else it shows is
+// a file under a name of its own until a call tells the name: in a directory of which all else is
+// known.
 void Resolve::shows_others(const feign_activity& a, const Description& d) {
+  // Where the buffer had room left, the listing is over.
+  const int64_t room = static_cast<int64_t>(a.length) - a.result;
+  if (a.length > INT32_MAX || room < entry_bytes(size_t{NAME_MAX})) return;
   const Namespace::File& f = names_.file(d.file);
   const bool all_known = f.whole || (f.created && f.certain);
   const uint32_t path = d.path != 0 ? names_.canonical(d.path, true) : 0;
   if (path == 0 || names_.above(path) == 0 || names_.at(path) != d.file) return;
-  // Where the buffer had room left, the listing is over.
-  const auto room = static_cast<uint64_t>(a.result + entry_bytes(size_t{NAME_MAX}));
-  const bool over = room <= a.length;
-  if (over && d.listed + a.result == kNoEntries) (void)emptied_by_others(a, path);
+  if (a.result == kNoEntries) (void)emptied_by_others(a, path);
   if (!all_known) return;
   const int64_t known = entries(path);
-  others_work_ -= std::min<uint64_t>(others_work_, known / kLeastEntry);
   std::vector<uint32_t>& unnamed = unnamed_[d.file];
   if (known == kNoEntries) unnamed.clear();
-  int64_t more = static_cast<int64_t>(d.listed) + a.result - known;
-  if (more < 0 && over) {  // some are gone
+  int64_t more = a.result - known;
+  if (more < 0) {  // some are gone
     for (int64_t one = 0; !unnamed.empty(); more += one) {
       one = entry_bytes(tables_.strings.text(unnamed.back()));
       if (more + one > 0) break;
@@ -257,23 +258,25 @@ void Resolve::shows_others(const feign_activity& a, const Description& d) {
     }
     if (more < 0) less_unnamed(a, path, -more);
   }
-  constexpr size_t kMost = 1000;  // so that the shortest names tell them apart
-  for (; more >= kLeastEntry && more % 8 == 0 && unnamed.size() < kMost;
-       more -= unnamed_entry_bytes(more))
-    unnamed.push_back(another_in(a, path, unnamed_entry_bytes(more)));
+  for (; more >= kLeastEntry && more % 8 == 0; more -= unnamed_entry_bytes(more)) {
+    const uint32_t name = another_in(a, path, unnamed_entry_bytes(more));
+    if (name == 0) break;
+    unnamed.push_back(name);
+  }
 }
 
-// The name of a new file whose entry is that long.
+// The name of a new file whose entry is that long; 0 if there are too many.
 uint32_t Resolve::another_in(const feign_activity& a, uint32_t directory, int64_t bytes) {
-  uint32_t name = 0;
-  for (uint32_t n = 0; name == 0 || names_.at(in(directory, name)) != 0; ++n) {
-    name = tables_.strings.intern(unnamed_entry(n, bytes));
-    if (others_work_ == 0 || --others_work_ == 0) break;
+  constexpr uint32_t kMost = 1000;  // so that the shortest names tell them apart
+  for (auto n = static_cast<uint32_t>(unnamed_[names_.at(directory)].size()); n < kMost; ++n) {
+    const uint32_t name = tables_.strings.intern(unnamed_entry(n, bytes));
+    if (names_.at(in(directory, name)) != 0) continue;
+    feign_activity& made = other(a, FEIGN_POSIX_MKNOD, in(directory, name));
+    made.mode = S_IFREG | 0644;
+    does(made);
+    return name;
   }
-  feign_activity& made = other(a, FEIGN_POSIX_MKNOD, in(directory, name));
-  made.mode = S_IFREG | 0644;
-  does(made);
-  return name;
+  return 0;
 }
 
 // An entry so long of those that a listing showed is gone, or has a name.
@@ -284,10 +287,8 @@ void Resolve::less_unnamed(const feign_activity& a, uint32_t directory, int64_t 
     const int64_t rest = entry_bytes(tables_.strings.text(name)) - bytes;
     if (rest != 0 && rest < kLeastEntry) continue;
     removed_by_others(a, in(directory, name));
-    if (rest != 0)
-      name = another_in(a, directory, rest);
-    else
-      all->second.erase(all->second.begin() + (&name - all->second.data()));
+    name = rest != 0 ? another_in(a, directory, rest) : 0;
+    if (name == 0) all->second.erase(all->second.begin() + (&name - all->second.data()));
     return;
   }
 }
@@ -303,6 +304,7 @@ int64_t Resolve::entries(uint32_t directory) {
   int64_t known = kNoEntries;
   names_.for_each_child(directory, [&](uint32_t child, uint32_t file) {
     if (file != 0) known += entry_bytes(name_of(tables_.strings.text(child)));
+    if (others_work_ != 0) --others_work_;
   });
   return known;
 }
@@ -310,7 +312,9 @@ int64_t Resolve::entries(uint32_t directory) {
 // A listing that showed what is known to be there, by its length: then nothing else was.
 void Resolve::listed(const feign_activity& a, Description& d) {
   if (a.op == FEIGN_POSIX_READDIR) return;
-  if (others_ && a.result > 0 && others_work_ != 0) shows_others(a, d);
+  const bool begins = std::exchange(d.unlisted, false);
+  if (others_ && begins && a.op == FEIGN_POSIX_GETDENTS64 && a.result > 0 && others_work_ != 0)
+    shows_others(a, d);
   d.listed += static_cast<uint64_t>(a.result);
   if (a.result != 0) return;
   const uint64_t shown = std::exchange(d.listed, 0);

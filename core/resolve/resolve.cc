@@ -408,6 +408,7 @@ const char* Resolve::apply(Record& r) {
       const bool asks = effect == Effect::kFtell || (a.flags == SEEK_CUR && a.offset == 0);
       if (std::exchange(d->at_end, false) && asks) a.marks |= FEIGN_APPENDS;
       d->listed = 0;
+      d->unlisted = a.result == 0;
       d->met_end = false;
       d->offset = static_cast<uint64_t>(a.result);
       if (d->file != 0 && a.flags == SEEK_END && a.result >= static_cast<int64_t>(a.offset))

@@ -45,7 +45,8 @@ class Resolve {
     uint32_t refs = 0;   // descriptors, over all tables
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE, FEIGN_INHERITED, FEIGN_DIRECTORY, FEIGN_BOTH_WAYS
     uint64_t offset = 0;
-    uint64_t listed = 0;  // bytes of a directory's entries, so far
+    uint64_t listed = 0;   // bytes of a directory's entries, so far
+    bool unlisted = true;  // at its beginning
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
     bool at_end = false;   // the offset is the end of the file, wherever that is
     bool met_end = false;  // the last call that moved the offset would have, but for the end
