@@ -930,22 +930,26 @@ TEST(Others, WhatComesAfterACollectiveCallOnAFileIsNotWaitedForBeforeAllHaveCome
   const std::vector<Call> calls = {mpiio(1, "MPI_File_open", {kWorld}),
                                    mpiio(2, "MPI_File_open", {kWorld}),
                                    on_path(1, "mkdir", "/a"),
+                                   on_path(1, "mkdir", "/c"),
                                    mpiio(1, "MPI_File_iread_all", {8, 0, 7}),
                                    mpi(1, "MPI_Wait", {7}),  // all had its data
                                    on_path(1, "mkdir", "/b"),
+                                   on_path(1, "rmdir", "/c"),
                                    on_path(2, "stat", "/a"),
+                                   on_path(2, "stat", "/c"),  // it is there, or no more
                                    on_path(2, "stat", "/b"),
                                    mpiio(2, "MPI_File_iread_all", {8, 0, 7}),
                                    on_path(2, "stat", "/b")};
   Options options = only("path+threads");
 
-  EXPECT_EQ(Ran(calls, options, 64, two_ranks()).of(7), (Edges{{5, "path"}}));
+  EXPECT_EQ(Ran(calls, options, 64, two_ranks()).of(9), (Edges{{7, "path"}}));
   options.emplace_back("io", "order");
   const Ran r(calls, options, 64, two_ranks());
 
-  EXPECT_EQ(r.of(6), (Edges{{2, "path"}}));
-  EXPECT_EQ(r.of(7), Edges{});
-  EXPECT_EQ(r.of(9), (Edges{{5, "path"}}));
+  EXPECT_EQ(r.of(8), (Edges{{2, "path"}}));
+  EXPECT_EQ(r.of(9), (Edges{{3, "path"}}));
+  EXPECT_EQ(r.of(10), Edges{});
+  EXPECT_EQ(r.of(12), (Edges{{6, "path"}}));
 }
 TEST(Others, WhatAThreadDoesForCallsOnFilesComesAfterTheseAndBeforeWhoWaitedForThem) {
   std::vector<feign_stream_info> streams(2);

@@ -116,7 +116,7 @@ void Depend::comes(Comm& comm, uint64_t id) {
   const uint64_t number = comm.comes[rank]++;
   auto& came = comm.some_came[number];
   came.emplace_back(rank, id);
-  some_came_[rank].insert(id);
+  some_came_[rank].emplace(id, Point{me_.stream, me_after_});
   if (came.size() < comm.members) return;
   for (const auto& [one, its] : came) some_came_[one].erase(its);
   comm.some_came.erase(number);
@@ -128,16 +128,21 @@ bool Depend::waits_for_some(Point p) const {
   if (some_came_.empty()) return false;
   const int32_t rank = unit_of(p.stream);
   const auto at = some_came_.find(rank);
-  return at != some_came_.end() && !at->second.empty() && *at->second.begin() <= p.id &&
+  return at != some_came_.end() && !at->second.empty() && at->second.begin()->first <= p.id &&
          rank != unit_of(me_.stream);
 }
 
 // The last call of that stream that is known to come before these, or lies in one to which this
-// rank has come as well.
+// rank has come as well. An earlier change of what this call is about may have been waited for by
+// way of `p` alone, so it is not enough to leave that out.
 Point Depend::come_before(Point p) const {
-  const auto& inside = streams_[p.stream].inside;
-  const auto at = upto(inside, *some_came_.at(unit_of(p.stream)).begin() - 1);
-  Point before = {p.stream, at != inside.begin() ? std::prev(at)->last : 0};
+  const auto& [first, its] = *some_came_.at(unit_of(p.stream)).begin();
+  Point before = its;
+  if (its.stream != p.stream) {  // of another thread only what lies in MPI is at hand
+    const auto& inside = streams_[p.stream].inside;
+    const auto at = upto(inside, first - 1);
+    before = {p.stream, at != inside.begin() ? std::prev(at)->last : 0};
+  }
   if (still_in_mpi(before)) before = {};
   const Point both_came = met(p);
   return both_came.id > before.id ? both_came : before;
@@ -295,7 +300,8 @@ void Depend::activity(feign_activity& a) {
   const Effect effect = effect_of(a.op);
   me_ = {a.stream, a.id};
   me_start_ = a.start_ns;
-  const Point here = {a.stream, clocks_.last(a.stream)};
+  me_after_ = clocks_.last(a.stream);
+  const Point here = {a.stream, me_after_};
   clocks_.begin(me_);
   Stream& s = stream_of(a.stream);
   if (apart_ && effects_[a.op].mpi) ranks(a);

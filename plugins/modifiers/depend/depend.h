@@ -10,7 +10,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -402,14 +401,16 @@ class Depend {
   std::unordered_map<int32_t, Rank> ranks_;  // that have called MPI
   uint32_t in_mpi_ = 0;                      // of those
   uint64_t first_meets_ = UINT64_MAX;        // the least of theirs
-  // By rank: collective calls on files that it has come to, and not all others.
-  std::unordered_map<int32_t, std::set<uint64_t>> some_came_;
+  // By rank: collective calls on files that it has come to, and not all others, each with the last
+  // activity of its stream before it.
+  std::unordered_map<int32_t, std::map<uint64_t, Point>> some_came_;
   // What calls do, of every layer, and the sign that records are the host's own: then the trace's
   // dependencies can be seen.
   const feign::Tables* tables_ = nullptr;
 
   Point me_;
   uint64_t me_start_ = 0;   // ns
+  uint64_t me_after_ = 0;   // id of its stream's activity before it
   uint64_t group_end_ = 0;  // when the last activity of the process that is waited for ended, ns
   uint64_t after_end_ = 0;  // how much later the wait did
   uint64_t number_ = 0;
