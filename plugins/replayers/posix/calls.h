@@ -1042,7 +1042,7 @@ struct Context {
   }
   int64_t getdents(const feign_activity& a, int fd) {
     const int64_t result = checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
-    const bool known = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+    const bool known = a.result >= 0 && a.result <= INT32_MAX && !(a.marks & FEIGN_NO_RESULT);
     return result < 0 || !known ? result : listed(a, fd, result);
   }
   // Which entry a buffer of a long listing ends with is the order of the file system; a signal ends
