@@ -1839,33 +1839,38 @@ def test_what_processes_did_that_were_not_traced():
             assert r["mismatched"] == 0 and any("not in the trace" in note for note in r["notes"]) == (others != []), (before, after, r["mismatches"], r["notes"])
 
 
+WAITS_FOR_OTHERS = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
+
+
+def beside_others(lines):
+    """The replay of a program that works in /w/d and has waited for a process that is not in the trace: its report, and what is there afterwards."""
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.writelines(line + "\n" for line in ['mkdir("/w/d", 0755) = 0', *WAITS_FOR_OTHERS, *lines])
+        os.mkdir(root)
+        report = feign("replay", trace, "--root", root, "--json").json()
+        return report, sorted(os.listdir(root + "/w/d")) if os.path.isdir(root + "/w/d") else None
+
+
 def test_a_listing_shows_what_processes_made_that_were_not_traced():
     """Under names of their own, until a call tells the name; names of up to four letters have entries of 24 bytes, of up to twelve 32."""
     def listing(*result):
         return ['open("/w/d", O_RDONLY|O_DIRECTORY) = 3', *(f"getdents64(3, 0x7f, 32768) = {n}" for n in (*result, 0)), "close(3) = 0"]
-    waits = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
-    regular, missing = "{st_mode=S_IFREG|0600, st_size=7, ...}", "-1 ENOENT (No such file or directory)"
     for lines, left in (
-            ([*listing(48 + 32 + 24), 'stat("/w/d/f", %s) = 0' % regular, 'mkdir("/w/d/abcdefgh", 0755) = -1 EEXIST (File exists)', *listing(48 + 32 + 24)], ["abcdefgh", "f"]),
+            ([*listing(48 + 32 + 24), 'stat("/w/d/f", {st_mode=S_IFREG|0600, st_size=7, ...}) = 0', 'mkdir("/w/d/abcdefgh", 0755) = -1 EEXIST (File exists)', *listing(48 + 32 + 24)], ["abcdefgh", "f"]),
             ([*listing(48 + 24), 'open("/w/d/f", O_RDONLY) = 3', "close(3) = 0", 'open("/w/d/g", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0", *listing(48 + 48)], ["f", "g"]),
-            ([*listing(48 + 48), *waits, *listing(48 + 24), *listing(48), 'rmdir("/w/d") = 0'], None),
+            ([*listing(48 + 48), *WAITS_FOR_OTHERS, *listing(48 + 24), *listing(48), 'rmdir("/w/d") = 0'], None),
             ([*listing(48 + 24), 'rename("/w/d", "/w/e") = 0', 'unlink("/w/e/f") = 0', 'rename("/w/e", "/w/d") = 0', *listing(48)], []),
-            ([*listing(48 + 320), 'stat("/w/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0', *waits, 'rmdir("/w/d") = 0'], None),
-            ([*listing(48 + 1000 * 32), *waits, *listing(48)], []),
-            (['mkdir("/w/d/e", 0755) = 0', 'open("/w/d/e/f", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0", *waits, *listing(48), *listing(48 + 24)], ["~0~~"])):
-        with Tmp() as tmp:
-            trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
-            with open(trace, "w", encoding="utf-8") as f:
-                f.writelines(line + "\n" for line in ['mkdir("/w/d", 0755) = 0', *waits, *lines])
-            os.mkdir(root)
-            r = feign("replay", trace, "--root", root, "--json").json()
-            assert r["mismatched"] == 0, (lines, r["mismatches"])
-            assert left is None or sorted(os.listdir(root + "/w/d")) == left, (lines, os.listdir(root + "/w/d"))
+            ([*listing(48 + 320), 'stat("/w/d", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0', *WAITS_FOR_OTHERS, 'rmdir("/w/d") = 0'], None),
+            ([*listing(48 + 1000 * 32), *WAITS_FOR_OTHERS, *listing(48)], []),
+            (['mkdir("/w/d/e", 0755) = 0', 'open("/w/d/e/f", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0", *WAITS_FOR_OTHERS, *listing(48), *listing(48 + 24)], ["~0~~"])):
+        r, there = beside_others(lines)
+        assert r["mismatched"] == 0 and there == left, (lines, r["mismatches"], there)
 
 
 def test_what_processes_that_were_not_traced_did_not_do():
     """Who lists a part of a directory, or removes what he lists, shows nothing of others; nor does what a disk or FIFO is."""
-    waits = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
     def made(*names):
         return [line for name in names for line in ('open("/w/d/%s", O_WRONLY|O_CREAT, 0600) = 3' % name, "close(3) = 0")]
     def listing(size, *calls):
@@ -1879,13 +1884,8 @@ def test_what_processes_that_were_not_traced_did_not_do():
             (['open("/w/d/p", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3', 'write(3, "x", 1) = 1', "close(3) = 0",
               'stat("/w/d/p", {st_mode=S_IFIFO|0600, st_size=0, ...}) = 0'], ["p"]),
             (['open("/dev/sda", O_RDWR) = 3', "lseek(3, 0, SEEK_END) = 1000000", "close(3) = 0", 'stat("/dev/sda", {st_mode=S_IFBLK|0660, st_rdev=makedev(8, 0), ...}) = 0'], [])):
-        with Tmp() as tmp:
-            trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
-            with open(trace, "w", encoding="utf-8") as f:
-                f.writelines(line + "\n" for line in ['mkdir("/w/d", 0755) = 0', *waits, *lines])
-            os.mkdir(root)
-            r = feign("replay", trace, "--root", root, "--json").json()
-            assert r["injected"] == 0 and sorted(os.listdir(root + "/w/d")) == left, (lines, r["injected"], os.listdir(root + "/w/d"))
+        r, there = beside_others(lines)
+        assert r["injected"] == 0 and there == left, (lines, r["injected"], there)
 
 
 def test_programs_whose_children_are_not_traced():

@@ -35,11 +35,9 @@ inline int32_t entry_bytes(size_t length) { return static_cast<int32_t>((length 
 inline int32_t entry_bytes(std::string_view name) { return entry_bytes(name.size()); }
 
 // Names of our own for what listings had so many bytes of entries for, and that no call names: how
-// many of the bytes the next one takes, and the name.
+// many of the bytes the next one takes (one of the most has 252 letters), and the name.
 constexpr int32_t kLeastEntry = 24;
-inline int64_t unnamed_entry_bytes(int64_t bytes) {
-  return bytes > 272 ? 32 : bytes;
-}  // 252 letters
+inline int64_t unnamed_entry_bytes(int64_t bytes) { return bytes > 272 ? 32 : bytes; }
 inline std::string unnamed_entry(uint32_t number, int64_t bytes) {
   std::string name = "~" + std::to_string(number);
   name.resize(static_cast<size_t>(bytes) - 20, '~');
