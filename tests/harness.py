@@ -15,6 +15,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.abspath(os.environ.get("FEIGN_BUILD", os.path.join(TOP, "build")))
 FEIGN = os.path.join(BUILD, "core", "feign")
 CORPUS = os.path.join(TOP, "..", "shared", "corpus")
+os.environ["PATH"] += ":/usr/sbin:/sbin"  # chroot, mkfs: an ordinary user's PATH lacks them
 
 
 class Skip(Exception):
