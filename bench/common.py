@@ -17,6 +17,8 @@ if {"-h", "--help"} & set(sys.argv[1:]) and "argparse" not in sys.modules:
 BUILD = os.environ.get("FEIGN_BUILD", os.path.join(os.path.dirname(__file__), "..", "build"))
 FEIGN = os.path.join(BUILD, "core", "feign")
 HERE = os.path.dirname(os.path.abspath(__file__))
+if not os.access(FEIGN, os.X_OK):
+    sys.exit(f"{os.path.normpath(FEIGN)} is not there: meson setup build --buildtype=release && ninja -C build, or FEIGN_BUILD=DIR")
 
 
 def scratch(memory=True):
