@@ -73,7 +73,7 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
   const bool at_end =
       path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") || path == ".";
   const bool up = path.find("..") != std::string_view::npos || path.find("/.") != path.npos;
-  const bool follows = (a.marks & FEIGN_NOFOLLOW) == 0, loops = a.result == -ELOOP && follows;
+  const bool follows = (a.marks & FEIGN_NOFOLLOW) == 0, loops = a.result == -ELOOP;
   if (path == "/" || !(at_end || (up && (makes || a.result == -ENOTDIR || loops)))) return false;
   switch (-a.result) {
     case ENOENT:
@@ -88,8 +88,8 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
       while (path.ends_with('/')) path.remove_suffix(1);
       return effect == Effect::kRename &&
              (path == "." || path.ends_with("/.") || path == ".." || path.ends_with("/.."));
-    case ELOOP:  // lstat("link/") goes on from a link that leads to itself
-      return follows ? up : at_end;
+    case ELOOP:  // lstat("link/") goes on from a link that leads to itself; so does "link/../x"
+      return follows ? up : at_end || !ups_first(path);
     default:
       return false;
   }
