@@ -887,6 +887,30 @@ def test_large_programs_without_unwinding():
         assert most < 500_000 or sanitized(), f"{most} KiB"
 
 
+LOOP = """
+import os
+file = os.open("f", os.O_RDWR | os.O_CREAT)
+for i in range(50000):
+    os.pwrite(file, b"y", i % 4096)
+    os.pread(file, 1, i % 4096)
+with open("/proc/self/status") as f:
+    print(next(line.split()[1] for line in f if line.startswith("VmHWM")))
+"""
+
+
+def test_what_a_recording_costs_in_memory_and_on_disk():
+    needs_capture()
+    if sanitized():
+        raise Skip("a sanitizer's own memory is counted, too")
+    with Tmp() as tmp:
+        trace, command = os.path.join(tmp, "t.feign"), [os.path.realpath(sys.executable), "-c", LOOP]
+        alone = subprocess.run(command, cwd=tmp, stdout=subprocess.PIPE, text=True, check=True).stdout
+        with_it = feign("record", "-q", "-o", trace, "--", *command, cwd=tmp)
+        assert with_it.status == 0 and int(with_it.out) - int(alone) <= 8 << 10, (with_it.out, alone, with_it.err)
+        activities = feign("info", trace, "--json").json()["activities"]
+        assert activities >= 100_000 and os.path.getsize(trace) <= 16 * activities, (activities, os.path.getsize(trace))
+
+
 SECOND = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
