@@ -44,7 +44,9 @@ std::string hindrance(const std::string& program, int depth = 0) {
   if (stat(program.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return {};
   if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
       (st.st_mode & S_ISGID && st.st_gid != getegid()))
-    return program + " runs as another user (setuid): the system lets no library into it";
+    return program +
+           " runs as another user (setuid): the system lets no library into it; record as that "
+           "user, or what it starts";
   std::array<char, 4096> head{};
   const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
