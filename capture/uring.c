@@ -196,9 +196,11 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
     case IORING_OP_WRITE_FIXED:
       be(q, off == -1 ? SYS_write : SYS_pwrite64, fd, addr, len, off, 0, 0);
       break;
+    case 60 /* IORING_OP_READV_FIXED */:
+    case 61 /* IORING_OP_WRITEV_FIXED */:
     case IORING_OP_READV:
     case IORING_OP_WRITEV: {
-      const int writes = e->opcode == IORING_OP_WRITEV;
+      const int writes = e->opcode == IORING_OP_WRITEV || e->opcode == 61;
       be(q, writes ? SYS_pwritev2 : SYS_preadv2, fd, addr, len, off, 0, flags);
       if (flags == 0) q->number = writes ? SYS_pwritev : SYS_preadv;
       if (flags == 0 && off == -1) q->number = writes ? SYS_writev : SYS_readv;
@@ -212,6 +214,15 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
     case IORING_OP_SYNC_FILE_RANGE:
       be(q, SYS_sync_file_range, fd, off, len, flags, 0, 0);
       break;
+    case IORING_OP_SPLICE: { /* with positions in the place of pointers to them (say) */
+      long from = e->splice_fd_in;
+      if (flags & (long)SPLICE_F_FD_IN_FIXED) {
+        if ((uint32_t)from >= kFixedFiles) return;
+        from = direct(r, (uint32_t)from);
+      }
+      be(q, SYS_splice, from, addr, fd, off, len, flags & ~(long)SPLICE_F_FD_IN_FIXED);
+      break;
+    }
     case IORING_OP_FALLOCATE:
       be(q, SYS_fallocate, fd, len, off, addr, 0, 0);
       break;
@@ -270,6 +281,21 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
       keep(q, 1, 0, 1);
       keep(q, 3, 0, 1);
       break;
+    case IORING_OP_FSETXATTR:
+    case IORING_OP_FGETXATTR:
+    case IORING_OP_SETXATTR:
+    case IORING_OP_GETXATTR: {
+      const int sets = e->opcode == IORING_OP_FSETXATTR || e->opcode == IORING_OP_SETXATTR;
+      if (e->opcode == IORING_OP_FSETXATTR || e->opcode == IORING_OP_FGETXATTR) {
+        be(q, sets ? SYS_fsetxattr : SYS_fgetxattr, fd, addr, off, len, flags, 0);
+      } else {
+        be(q, sets ? SYS_setxattr : SYS_getxattr, (long)e->addr3, addr, off, len, flags, 0);
+        keep(q, 0, 0, 1);
+      }
+      keep(q, 1, 0, 1);
+      if (sets) keep(q, 2, (size_t)len, 0);
+      break;
+    }
     case 55 /* IORING_OP_FTRUNCATE */:
       be(q, SYS_ftruncate, fd, off, 0, 0, 0, 0);
       break;
@@ -289,7 +315,9 @@ static int say(struct thread* t, uint32_t number, const long* a, uint64_t start,
       (feign_capture.control->paused && !(d->flags & kState)))
     return 0;
   if ((d->flags & kData) && sampled_out(t)) return 0;
-  const uint64_t before[2] = {UINT64_MAX, UINT64_MAX};
+  const int splices = number == SYS_splice;
+  const uint64_t before[2] = {splices ? (uint64_t)a[1] : UINT64_MAX,
+                              splices ? (uint64_t)a[3] : UINT64_MAX};
   record(t, d, FEIGN_RECORD_CALL, a, start, end, result, before, kNoFlight,
          (uintptr_t)__builtin_frame_address(0), 0);
   return 1;

@@ -98,6 +98,20 @@ int main(int argc, char** argv) {
   if (done(1) != 0 || st.stx_size != 41500) abort();
   io_uring_prep_openat(next(), AT_FDCWD, "none", O_RDONLY, 0);
   if (done(1) != -2) abort();
+  /* Through a pipe into another file. */
+  int through[2], to = open("f", O_RDWR | O_CREAT, 0600);
+  if (to < 0 || pipe(through) != 0) abort();
+  io_uring_prep_splice(next(), fd, 100, through[1], -1, 300, 0);
+  if (done(1) != 300) abort();
+  io_uring_prep_splice(next(), through[0], -1, to, 50, 300, 0);
+  if (done(1) != 300) abort();
+  io_uring_prep_fsetxattr(next(), to, "user.one", "1234", 0, 4);
+  const int has_attributes = done(1) == 0;
+  io_uring_prep_getxattr(next(), "user.one", data[0], "f", 100);
+  if (done(1) != 4 && has_attributes) abort();
+  close(through[0]);
+  close(through[1]);
+  close(to);
   io_uring_prep_close(next(), fd);
   if (done(1) != 0) abort();
   io_uring_prep_mkdirat(next(), AT_FDCWD, "d", 0755);
