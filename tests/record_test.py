@@ -1478,6 +1478,28 @@ int main(void) {
 """
 
 
+GIVES_BACK = r"""
+#include <stdio.h>
+int main(void) {
+  FILE* f = fopen("f", "w+");
+  fputs("abcd", f);
+  rewind(f);
+  ungetc(getc(f), f);
+  setvbuf(f, NULL, _IONBF, 0);
+  fputc('e', f);
+  return fclose(f);
+}
+"""
+
+
+def test_what_was_read_is_given_back():
+    """As Lua does, which looks at a byte. In a replay it is another one, which libc must not take for one that it has to keep."""
+    with Tmp() as tmp:
+        compile_text(GIVES_BACK, os.path.join(tmp, "gives-back"))
+        trace, work = recorded_streams(tmp, os.path.join(tmp, "gives-back"))
+        replays(trace, tmp, work, 1)
+
+
 def test_flushes_of_all_streams():
     """They are flushes of each; and the one at the end waits for no thread that is in a call."""
     with Tmp() as tmp:

@@ -1179,7 +1179,16 @@ struct Context {
   }
   int64_t ungetc(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
-    return on_file(a, [&](FILE* f) { return std::ungetc(static_cast<int>(a.result), f); });
+    return on_file(a, [&](FILE* f) {
+      int given = static_cast<int>(a.result);
+#ifdef __GLIBC__
+      // What a program gives back is mostly what it read, which was another byte than here. Any
+      // other one libc keeps apart, and frees what it has not allocated when setvbuf follows.
+      if (f->_IO_read_ptr > f->_IO_read_base)
+        given = static_cast<unsigned char>(f->_IO_read_ptr[-1]);
+#endif
+      return std::ungetc(given, f) == EOF ? int64_t{EOF} : a.result;
+    });
   }
   int64_t fwrite(const feign_activity& a) {
     return on_file(a, [&](FILE* f) { return ::fwrite(out_buffer, 1, fit(a.length), f); });
