@@ -638,6 +638,11 @@ def test_ranks_that_find_each_other_by_name_are_ordered_if_asked_for():
         with Tmp() as root:
             report = replayed(2, trace, "--root", root, "--order", "depend")
             assert not report["notes"] and os.path.exists(f"{root}{there}/there/f"), report["notes"]
+        # Rank 0 waits in its barrier for ever, and rank 1 for what rank 0 does next: it says so.
+        with Tmp() as root:
+            lacks = ("replay", trace, "--root", root, "--order", "depend", "--with", "filter,op=mpi:MPI_Barrier,rank=1,drop=yes", "--patience")
+            r = mpirun(1, *lacks, "50s", ":", "-np", "1", FEIGN, *lacks, "1s")
+            assert r.status == 2 and re.search(r"stream \d+ in \S+ at \S+, which comes after stream \d+ \(of rank 0, rule \w+\), has waited \d+ s", r.err), r.err
 
 
 def test_what_mpi_itself_does_is_made_too():

@@ -93,9 +93,14 @@ void Worker::close(Stream& s, size_t replayer) {
 
 std::string Worker::busy_with(const Tables& tables) const {
   const feign_op_info* info = tables.ops.info(busy_.op.load(std::memory_order_relaxed));
-  return "stream " + std::to_string(busy_.stream.load(std::memory_order_relaxed)) + " in " +
-         (info != nullptr ? info->name : "?") + " at " +
-         tables.place(busy_.place.load(std::memory_order_relaxed));
+  std::string text = "stream " + std::to_string(busy_.stream.load(std::memory_order_relaxed)) +
+                     " in " + (info != nullptr ? info->name : "?") + " at " +
+                     tables.place(busy_.place.load(std::memory_order_relaxed));
+  const uint32_t other = busy_.for_stream.load(std::memory_order_relaxed);
+  if (other == 0) return text;
+  return text + ", which comes after stream " + std::to_string(other) + " (of rank " +
+         std::to_string(tables.streams.info(other).rank) + ", rule " +
+         std::string(tables.strings.text(busy_.rule.load(std::memory_order_relaxed))) + "),";
 }
 
 uint64_t Worker::went_on_at(uint64_t now) const {
@@ -129,6 +134,8 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
   Ranks& ranks = run_.team->ranks;
   if (run_.plan->totals().by_stream[stream] == 0 || ranks.has_passed(stream, id)) return;
   const uint64_t from = now_;
+  busy_.rule.store(rule, std::memory_order_relaxed);
+  busy_.for_stream.store(stream, std::memory_order_relaxed);
   busy_.waits.store(true, std::memory_order_relaxed);
   for (uint32_t tries = 0; !ranks.has_passed(stream, id); ++tries) {
     if (run_.stopping.load(std::memory_order_relaxed)) break;
@@ -143,6 +150,7 @@ void Worker::wait_for_rank(uint32_t stream, uint64_t id, uint32_t rule, Stream& 
     }
   }
   busy_.waits.store(false, std::memory_order_relaxed);
+  busy_.for_stream.store(0, std::memory_order_relaxed);
   now_ = run_.now();
   s.report.wait_ns += now_ - from;
   RuleReport& r = rules_[rule];

@@ -160,6 +160,7 @@ class Worker {
   struct {
     std::atomic<uint64_t> since{0}, place{0};
     std::atomic<uint32_t> op{0}, stream{0};
+    std::atomic<uint32_t> for_stream{0}, rule{0};  // another rank's, if it waits for one
     std::atomic<bool> waits{false};  // for another worker, or rank, before it makes its call
   } busy_;
   std::atomic<bool> over_{false};
