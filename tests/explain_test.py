@@ -109,7 +109,10 @@ def test_dependencies_follow_what_was_merged():
         r = feign("replay", path, "--root", root, "--json", "--order", "stream", "--pace", "think", "--with",
                   f"depend,rules=process+explicit,edges={edges}", "--with", "coalesce")
         assert r.status == 0, r.err
-        assert r.json()["dropped"] == 1 and r.json()["mismatched"] == 0, (r.json()["dropped"], r.json()["mismatches"])
+        j = r.json()
+        assert (j["dropped"], j["merged"], j["mismatched"]) == (0, 1, 0), (j["dropped"], j["merged"], j["mismatches"])
+        r = feign("replay", path, "--root", root, "--with", "coalesce")
+        assert "modifiers  dropped 0   merged 1   injected 0" in r.out, r.out
 
 
 def replicated(trace, root, plain, one, how):

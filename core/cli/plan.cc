@@ -145,7 +145,8 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
       });
   if (!ran) return ran;
   if (explain != 0) result.explanation = explained.text();
-  report.dropped = pipeline.counts().dropped;
+  report.merged = std::min(pipeline.counts().merged, pipeline.counts().dropped);
+  report.dropped = pipeline.counts().dropped - report.merged;
   report.injected = pipeline.counts().injected;
   if (first != UINT64_MAX) report.recorded_ns = last - first;
   if (const int signal = g_stop_signal.load(); signal != 0)

@@ -74,7 +74,7 @@ void take(const Json& report, Json& run) {
   for (const char* name :
        {"seconds", "recorded_seconds", "plan_seconds", "prepare_seconds", "fidelity", "activities",
         "replayed", "emulated", "skipped", "mismatched", "bytes_read", "bytes_written", "dropped",
-        "injected", "caches"})
+        "merged", "injected", "caches"})
     if (report.contains(name)) run[name] = report[name];
   run["ops"] = Json::object();
   if (!report.contains("ops")) return;

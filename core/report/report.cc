@@ -292,9 +292,10 @@ std::string report_text(const Report& r, const Tables& tables) {
   if (r.streams.size() > 1)
     line("streams", format_count(r.streams.size()) + " on " + format_count(r.workers) +
                         (r.workers == 1 ? " thread" : " threads"));
-  if (r.dropped + r.injected != 0)
-    line("modifiers",
-         "dropped " + format_count(r.dropped) + "   injected " + format_count(r.injected));
+  if (r.dropped + r.merged + r.injected != 0)
+    line("modifiers", "dropped " + format_count(r.dropped) +
+                          (r.merged == 0 ? "" : "   merged " + format_count(r.merged)) +
+                          "   injected " + format_count(r.injected));
   if (r.prepared_files + r.prepared_directories + r.prepared_links != 0)
     line("prepared",
          format_count(r.prepared_files) + " files (" + format_bytes(r.prepared_bytes) +
@@ -602,6 +603,7 @@ std::string report_json(const Report& r, const Tables& tables) {
     j.add("interrupted", r.interrupted);
     j.add("stopped_by", r.stopped_by);
     j.add("dropped", r.dropped);
+    j.add("merged", r.merged);
     j.add("injected", r.injected);
     j.object("prepared", [&] {
       j.add("files", r.prepared_files);

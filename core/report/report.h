@@ -105,7 +105,7 @@ struct Report {
   std::string prepared_content;        // "sparse" …
   std::string caches;                  // what was dropped: "all", "files"; "" if nothing
   std::vector<std::string> notes;      // what plug-ins had to say, once a run
-  uint64_t dropped = 0, injected = 0;  // by modifiers
+  uint64_t dropped = 0, merged = 0, injected = 0;  // by modifiers
   bool interrupted = false;            // ended before the plan did
   bool failed = false;                 // … for the replayer failed, or the plan is damaged
   bool left_behind = false;            // … with threads in calls that do not return

@@ -61,6 +61,7 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
             auto& from = *static_cast<Stage*>(ctx);
             try {
               from.note_merged(a.stream, a.id, into);
+              ++from.pipeline->counts_.merged;
               if (Explain* explain = from.pipeline->explain_) explain->merged(a.id, into);
             } catch (const std::bad_alloc&) {
               (void)from.pipeline->refuse("merged activities, and memory ran out");

@@ -41,7 +41,8 @@ class Pipeline {
 
   struct Counts {
     uint64_t provided = 0;
-    uint64_t dropped = 0;
+    uint64_t dropped = 0;  // not emitted: `merged` of these
+    uint64_t merged = 0;   // into others, by what modifiers said
     uint64_t injected = 0;
   };
   const Counts& counts() const { return counts_; }
