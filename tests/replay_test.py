@@ -367,6 +367,7 @@ def test_conditions_that_nothing_meets_and_rules_that_fit_no_path_are_said():
             assert r.status == 0 and r.err == (text and "feign: " + text), (modifier, r.err)
         r = feign("replay", trace, "--root", root, "--with", "filter,rank=7")
         assert "fidelity   nothing came back that could be compared" in r.out, r.out
+        assert "note       filter: no activity meets the conditions\n" in r.out, r.out
 
 
 def test_a_directory_that_was_missing_comes_under_another_name():

@@ -447,7 +447,8 @@ Result<void> Run::make_plan() {
     auto planned = plan_and_write(line_, plan_fd_.get(), extensions_, options_.explain, result_,
                                   *source, progress_);
     if (!planned) return planned;
-    report_.notes = source->notes;
+    report_.notes = source->warnings;
+    report_.notes.insert(report_.notes.end(), source->notes.begin(), source->notes.end());
     if (line_.replayers.empty()) {
       tables_.left_out = source->left_out;
       report_.left_out = source->left_out;
