@@ -417,6 +417,7 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             assert "x.yaml" in r.err, (text, r.err)
             assert not os.path.exists(os.path.join(t, "x.results.json")), text
         refuses("lab", os.path.join(t, "none.yaml"), text="none.yaml")
+        refuses("lab", lab(t, SMALL.replace("TRACE", "none.strace")), text=r"none\.strace: No such file .*relative to where feign runs, here /")
         refuses("lab", lab(t, SMALL), "--repeats", "x", text="--repeats x: want a number")
 
 

@@ -359,7 +359,7 @@ def test_conditions_that_nothing_meets_and_rules_that_fit_no_path_are_said():
                     '7 1000.2 exit_group(0) = ?\n')
         said = {"filter,path=/e/**": "filter: no activity meets the conditions\n", "filter,path=/d": "", "filter,kind=process": "",
                 "filter,path=/e,drop=yes": "filter: no activity meets the conditions: none is dropped\n",
-                "filter,preset=workload": "", "rebase,map=/e:/f,map=/d:/g": "rebase: no path is at or below /e\n",
+                "filter": "filter: no condition was given: nothing is dropped\n", "filter,preset=workload": "", "rebase,map=/e:/f,map=/d:/g": "rebase: no path is at or below /e\n",
                 "rebase,map=/:/g,map=/d:/h": ""}
         root = fresh(tmp, "root")
         for modifier, text in said.items():

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "cli/kinds.h"
@@ -159,6 +160,14 @@ class Reader {
     return text;
   }
 
+  // Where a relative path begins, for who runs an example from elsewhere.
+  static std::string from_here(const std::string& path) {
+    std::error_code none;
+    return path.starts_with('/') ? ""
+                                 : " (paths are relative to where feign runs, here " +
+                                       std::filesystem::current_path(none).string() + ")";
+  }
+
   Result<void> trace(yaml_node_t& n) {
     LabTrace t;
     const auto add_file = [&](yaml_node_t& f) -> Result<void> {
@@ -172,7 +181,7 @@ class Reader {
         auto sum = checksum(file);
         if (!sum)
           return wrong(f, "--trace", own_trace_,
-                       "trace " + sum.error().text() + ": want a trace file");
+                       "trace " + sum.error().text() + ": want a trace file" + from_here(file));
         t.checksum += *sum;
       }
       t.files.push_back(*text);

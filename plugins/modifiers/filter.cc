@@ -171,6 +171,8 @@ class Filter {
       return host->fail(
           host, FEIGN_ERR_ARGUMENT,
           "drop=yes without a condition would drop everything: want op, kind, path, stream, …");
+    if (!options.drop && !whole && !single && options.preset == kNone)
+      host->log(host, FEIGN_LOG_WARN, "no condition was given: nothing is dropped");
     if (options.max_size == 0) options.max_size = std::numeric_limits<uint64_t>::max();
     if (options.before == 0) options.before = std::numeric_limits<uint64_t>::max();
     return FEIGN_OK;
