@@ -447,7 +447,7 @@ Result<void> Run::make_plan() {
     auto planned = plan_and_write(line_, plan_fd_.get(), extensions_, options_.explain, result_,
                                   *source, progress_);
     if (!planned) return planned;
-    report_.notes = source->warnings;
+    if (!line_.replayers.empty()) report_.notes = source->warnings;  // else there is no report
     report_.notes.insert(report_.notes.end(), source->notes.begin(), source->notes.end());
     if (line_.replayers.empty()) {
       tables_.left_out = source->left_out;
