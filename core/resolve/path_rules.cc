@@ -89,7 +89,7 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
       return effect == Effect::kRename &&
              (path == "." || path.ends_with("/.") || path == ".." || path.ends_with("/.."));
     case ELOOP:  // lstat("link/") goes on from a link that leads to itself; so does "link/../x"
-      return follows ? up : at_end || !ups_first(path);
+      return follows ? up : at_end || (effect != Effect::kOpen && !ups_first(path));
     default:
       return false;
   }
