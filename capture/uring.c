@@ -200,7 +200,7 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
     case 61 /* IORING_OP_WRITEV_FIXED */:
     case IORING_OP_READV:
     case IORING_OP_WRITEV: {
-      const int writes = e->opcode == IORING_OP_WRITEV || e->opcode == 61;
+      const int writes = e->opcode != IORING_OP_READV && e->opcode != 60;
       be(q, writes ? SYS_pwritev2 : SYS_preadv2, fd, addr, len, off, 0, flags);
       if (flags == 0) q->number = writes ? SYS_pwritev : SYS_preadv;
       if (flags == 0 && off == -1) q->number = writes ? SYS_writev : SYS_readv;
@@ -397,7 +397,8 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
     q->start = start;
     if (e->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) {
       const int data = (kDescribed[q->number].flags & kData) != 0;
-      made += ended(t, r, q, ticks(), data ? q->a[2] : 0);
+      const long length = q->a[q->number == SYS_splice ? 4 : 2];
+      made += ended(t, r, q, ticks(), data ? length : 0);
       continue;
     }
     q->taken = 1;

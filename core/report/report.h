@@ -102,14 +102,14 @@ struct Report {
   uint64_t prepare_ns = 0, plan_ns = 0;
   uint64_t join_ns = 0;  // under mpirun: until MPI was there
   uint64_t prepared_files = 0, prepared_directories = 0, prepared_links = 0, prepared_bytes = 0;
-  std::string prepared_content;        // "sparse" …
-  std::string caches;                  // what was dropped: "all", "files"; "" if nothing
-  std::vector<std::string> notes;      // what plug-ins had to say, once a run
+  std::string prepared_content;    // "sparse" …
+  std::string caches;              // what was dropped: "all", "files"; "" if nothing
+  std::vector<std::string> notes;  // what plug-ins had to say, once a run
   uint64_t dropped = 0, merged = 0, injected = 0;  // by modifiers
-  bool interrupted = false;            // ended before the plan did
-  bool failed = false;                 // … for the replayer failed, or the plan is damaged
-  bool left_behind = false;            // … with threads in calls that do not return
-  std::string stopped_by;              // why, if it did ("signal 2", "no space left on device …")
+  bool interrupted = false;                        // ended before the plan did
+  bool failed = false;       // … for the replayer failed, or the plan is damaged
+  bool left_behind = false;  // … with threads in calls that do not return
+  std::string stopped_by;    // why, if it did ("signal 2", "no space left on device …")
 
   std::vector<std::unique_ptr<OpReport>> ops;  // by op id; null if there was none
   std::map<MismatchKey, Mismatch> mismatches;

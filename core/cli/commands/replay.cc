@@ -183,10 +183,11 @@ Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
     if (!other) return std::move(other.error());
     if (other->name.find('/') == std::string::npos)
       if (auto found = plugins.find(other->name, FEIGN_REPLAYER); !found)
-        return Error(FEIGN_ERR_ARGUMENT,
-                     "--layer " + c.layer +
-                         ": want posix (libc's streams, too), mpiio, the path of a replayer, or "
-                         "the name of one that is installed or in $FEIGN_PLUGIN_PATH (docs/layers.md)");
+        return Error(
+            FEIGN_ERR_ARGUMENT,
+            "--layer " + c.layer +
+                ": want posix (libc's streams, too), mpiio, the path of a replayer, or "
+                "the name of one that is installed or in $FEIGN_PLUGIN_PATH (docs/layers.md)");
     list.push_back(std::move(*other));
   }
   if (launched().size > 1 || c.layer == "mpiio") {
