@@ -1208,6 +1208,15 @@ def test_who_made_whom_where_no_call_tells():
     assert "who made them" in notes_of(begin + threads) and "who made them" not in notes_of(begin + ["1 clone(child_stack=NULL, flags=SIGCHLD) = 2"] + looks[:1])
 
 
+def test_where_a_process_is_whose_making_was_not_traced():
+    """As strace -f -y -e trace=file,desc has `cd r; (cd s; > f)`: AT_FDCWD tells it, but after the first call."""
+    lines = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD</w>, "/lib", O_RDONLY) = 3</lib>', '1 close(3</lib>) = 0', '1 mkdir("r", 0755) = 0', '1 chdir("r") = 0', '1 mkdir("s", 0755) = 0',
+             '2 chdir("s") = 0', '2 openat(AT_FDCWD</w/r/s>, "f", O_WRONLY|O_CREAT, 0600) = 3</w/r/s/f>', "2 +++ exited with 0 +++", '3 mkdir("t", 0755) = 0', "3 +++ exited with 0 +++"]
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert report["mismatched"] == 0 and set(sizes) == {"/lib", "/w", "/w/r", "/w/r/s", "/w/r/s/f", "/w/r/t"}, (order, report["mismatches"], sizes)
+
+
 def test_locks_of_32_bits_by_number():
     """fcntl64's F_SETLK64 is 13 there, as strace -X raw has it."""
     lock = ["openat(AT_FDCWD, \"/f\", O_RDWR|O_CREAT, 0600) = 3", "fcntl64(3, 0xd, {l_type=0x1, l_whence=0, l_start=0, l_len=10}) = 0", "fcntl64(3, 0xe, {l_type=0x2, l_whence=0, l_start=0, l_len=10}) = 0",

@@ -17,15 +17,12 @@ namespace feign {
 // program, and up to now shows nobody who made anybody.
 void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   const bool ok = a.result >= 0;
-  if (std::exchange(first_, false)) guesses_makers_ = effect == Effect::kExec && ok;
+  if (std::exchange(first_, false)) lacks_makers_ = guesses_makers_ = effect == Effect::kExec && ok;
+  if (effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone)
+    lacks_makers_ = guesses_makers_ = false;
   if (told_) guesses_makers_ = false;
   if (!guesses_makers_) return;
   switch (effect) {
-    case Effect::kFork:
-    case Effect::kVfork:
-    case Effect::kClone:
-      guesses_makers_ = false;
-      return;
     case Effect::kClose:
       tells_descriptors_ |= kCloses;
       break;
@@ -114,6 +111,21 @@ void Resolve::made_by_somebody(uint32_t stream, const feign_activity& first) {
   }
   std::erase_if(t.kin->streams, [&](uint32_t other) { return threads_[other].ended; });
   t.kin->streams.push_back(stream);
+}
+
+// strace -y tells its directory, too, but not before its first call with AT_FDCWD: until then
+// (`cd r; (cd s; …)`) it is where whoever was seen last is.
+void Resolve::begins_where_the_last_is(uint32_t stream) {
+  Thread& t = threads_[stream];
+  const feign_stream_info mine = tables_.streams.info(t.now);
+  if (mine.parent != 0) return;
+  for (const Last& l : last_) {
+    const Thread& it = threads_[l.stream];
+    const feign_stream_info its = tables_.streams.info(it.now);
+    if (it.ended || its.rank != mine.rank || its.host != mine.host) continue;
+    t.place = std::make_shared<Place>(*it.place);
+    return;
+  }
 }
 
 // Whether the call at hand can be on it, which was there before whoever calls: who made whom may be

@@ -242,8 +242,11 @@ const char* Resolve::apply(Record& r) {
     strangers_.push_back(recorded_stream);
   }
   begin(recorded_stream).called = true;
-  if (guesses_makers_) {
-    if (fresh) made_by_somebody(recorded_stream, a);
+  if (lacks_makers_) {
+    if (fresh && guesses_makers_)
+      made_by_somebody(recorded_stream, a);
+    else if (fresh)
+      begins_where_the_last_is(recorded_stream);
     is_last(recorded_stream);
   }
   // By index from here on: a child's begin() may move the vector.

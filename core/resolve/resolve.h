@@ -180,6 +180,7 @@ class Resolve {
   static Has has_as(const Table& table, int32_t fd);
   void is_last(uint32_t stream);
   void made_by_somebody(uint32_t stream, const feign_activity& first);
+  void begins_where_the_last_is(uint32_t stream);
   void leaves_kin(Thread& t, uint32_t stream);
   bool may_be(const Description& d) const;
   Description* threads_have(Thread& t, int32_t fd);
@@ -250,6 +251,7 @@ class Resolve {
   uint32_t tells_descriptors_ = 0;  // such calls are in the trace
   bool first_ = true;               // the first activity is to come
   bool guesses_makers_ = false, said_makers_ = false;
+  bool lacks_makers_ = false;                  // it begins with the program, and shows no fork yet
   bool others_ = false, said_others_ = false;  // there are processes that are not in the trace
   bool other_pids_ = false;                    // some may be of a namespace of their own
   uint64_t others_work_ = uint64_t{1} << 26;   // names to look at for what they did
