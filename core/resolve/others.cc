@@ -25,6 +25,12 @@ void Resolve::waited_for(const Thread& t, int64_t process) {
   info.again = 0;  // as the provider numbers it
   const uint32_t stream = tables_.streams.find(info);
   others_ = stream == 0 || stream >= threads_.size() || !threads_[stream].called;
+  if (others_)
+    log(FEIGN_LOG_INFO,
+        tables_.notes.emplace_back(
+            "processes are not in the trace that others in it waited for (strace: -f has them): "
+            "what they made, removed or wrote is made, removed or given its length before the call "
+            "that tells of it, if one does"));
 }
 
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {
@@ -49,13 +55,6 @@ void Resolve::does(feign_activity& other) {
   }
   if (other.op == FEIGN_POSIX_TRUNCATE && other.file != 0)
     names_.file(other.file).has(other.length);
-  if (said_others_) return;
-  said_others_ = true;
-  log(FEIGN_LOG_INFO,
-      tables_.notes.emplace_back(
-          "processes are not in the trace that others in it waited for (strace: -f has them): what "
-          "they made, removed or wrote is made, removed or given its length before the call that "
-          "tells of it"));
 }
 
 // What a call tells of the name that it is given: what is there before it.

@@ -252,7 +252,7 @@ class Resolve {
   bool first_ = true;               // the first activity is to come
   bool guesses_makers_ = false, said_makers_ = false;
   bool lacks_makers_ = false;                  // it begins with the program, and shows no fork yet
-  bool others_ = false, said_others_ = false;  // there are processes that are not in the trace
+  bool others_ = false;                        // there are processes that are not in the trace
   bool other_pids_ = false;                    // some may be of a namespace of their own
   uint64_t others_work_ = uint64_t{1} << 26;   // names to look at for what they did
   bool reads_ = false, writes_ = false;        // the call at hand, with success
