@@ -1217,6 +1217,18 @@ def test_where_a_process_is_whose_making_was_not_traced():
         assert report["mismatched"] == 0 and set(sizes) == {"/lib", "/w", "/w/r", "/w/r/s", "/w/r/s/f", "/w/r/t"}, (order, report["mismatches"], sizes)
 
 
+def test_a_directory_whose_close_was_not_traced_is_what_it_is_said_to_be():
+    """As strace -y -e trace=%file has them: a number that dup gave to another one."""
+    lines = ['7 openat(AT_FDCWD</w>, "a", O_RDONLY|O_DIRECTORY) = 6</w/a>', '7 openat(AT_FDCWD</w>, "b", O_RDONLY|O_DIRECTORY) = 5</w/b>',
+             '7 openat(6</w/b>, "f", O_WRONLY|O_CREAT, 0600) = 7</w/b/f>', '7 mkdirat(6</w/b>, "d", 0700) = 0']
+    report, sizes = replayed(lines)
+    assert report["mismatched"] == 0 and set(sizes) == {"/w", "/w/a", "/w/b", "/w/b/f", "/w/b/d"}, (report["mismatches"], sizes)
+    # Not if it was moved, by its name or unseen.
+    for moved in (['7 rename("/w/a", "/w/c") = 0'], []):
+        report, sizes = replayed([lines[0], *moved, '7 mkdirat(6</w/c>, "d", 0700) = 0'])
+        assert report["mismatched"] == 0 and set(sizes) == {"/w", *(("/w/c", "/w/c/d") if moved else ("/w/a", "/w/a/d"))}, (report["mismatches"], sizes)
+
+
 def test_locks_of_32_bits_by_number():
     """fcntl64's F_SETLK64 is 13 there, as strace -X raw has it."""
     lock = ["openat(AT_FDCWD, \"/f\", O_RDWR|O_CREAT, 0600) = 3", "fcntl64(3, 0xd, {l_type=0x1, l_whence=0, l_start=0, l_len=10}) = 0", "fcntl64(3, 0xe, {l_type=0x2, l_whence=0, l_start=0, l_len=10}) = 0",

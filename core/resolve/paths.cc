@@ -176,9 +176,12 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
     gone = t.place->gone;
   } else {
     const auto at = t.table->map.find(FEIGN_FD_OF(base_handle));
-    const bool known = at != t.table->map.end();
-    base = known ? at->second.description->path : hint;
-    gone = known && at->second.description->gone;
+    const Description* const d = at != t.table->map.end() ? at->second.description : nullptr;
+    const bool another = d != nullptr && told_ && hint != 0 && d->path != hint && d->said != hint &&
+                         is_another(*d, hint);
+    const bool known = d != nullptr && !another;
+    base = known ? d->path : hint;
+    gone = known && d->gone;
     if (base == 0) return 0;  // of no directory at all, or of one that nothing tells
   }
   base = named(base, gone);
