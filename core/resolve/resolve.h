@@ -251,21 +251,21 @@ class Resolve {
   uint32_t tells_descriptors_ = 0;  // such calls are in the trace
   bool first_ = true;               // the first activity is to come
   bool guesses_makers_ = false, said_makers_ = false;
-  bool lacks_makers_ = false;                  // it begins with the program, and shows no fork yet
-  bool others_ = false;                        // there are processes that are not in the trace
-  bool other_pids_ = false;                    // some may be of a namespace of their own
-  uint64_t others_work_ = uint64_t{1} << 26;   // names to look at for what they did
-  bool reads_ = false, writes_ = false;        // the call at hand, with success
-  bool on_file_ = false;                       // the call at hand cannot have been on anything else
-  bool opens_seen_ = false;                    // of any process
-  bool tells_seeks_ = false;                   // they are in the trace, if there were any
-  bool reads_on_ = false;                      // the call at hand moves an offset by reading
-  bool moves_seen_ = false;                    // chdir or fchdir, of any process
-  bool said_guess_ = false;                    // that descriptors are guessed is in the notes
-  bool said_seeks_ = false;                    // that seeks are not told is in the notes
-  bool found_open_ = true;                     // the call at hand did not fail with EBADF
-  bool told_ = false;                          // its hint is what the tracer said
-  bool opened_ = false;                        // it is an open, and the tracer says what it found
+  bool lacks_makers_ = false;                 // it begins with the program, and shows no fork yet
+  bool others_ = false;                       // there are processes that are not in the trace
+  bool other_pids_ = false;                   // some may be of a namespace of their own
+  uint64_t others_work_ = uint64_t{1} << 26;  // names to look at for what they did
+  bool reads_ = false, writes_ = false;       // the call at hand, with success
+  bool on_file_ = false;                      // the call at hand cannot have been on anything else
+  bool opens_seen_ = false;                   // of any process
+  bool tells_seeks_ = false;                  // they are in the trace, if there were any
+  bool reads_on_ = false;                     // the call at hand moves an offset by reading
+  bool moves_seen_ = false;                   // chdir or fchdir, of any process
+  bool said_guess_ = false;                   // that descriptors are guessed is in the notes
+  bool said_seeks_ = false;                   // that seeks are not told is in the notes
+  bool found_open_ = true;                    // the call at hand did not fail with EBADF
+  bool told_ = false;                         // its hint is what the tracer said
+  bool opened_ = false;                       // it is an open, and the tracer says what it found
 };
 
 }  // namespace feign
