@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Corners of MPI, recorded from programs of tests/apps on 4 ranks and replayed on 4: every call made, and as recorded."""
+import ctypes
 import json
 import os
 import re
@@ -383,6 +384,19 @@ def test_files_in_every_way():
     assert report["ops"]["access"]["mismatched"] == 0, "prepared what MPI_File_open makes"
     # Some of them twice.
     assert {min(n, 4) for n in calls(report, *(name for name in moves), layer="mpiio")} == {4}, report["ops"]
+
+
+def test_shared_pointers_are_no_other_replays():
+    """Open MPI has a semaphore a file, called after the last part of its name: what was killed may have left one locked."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    left = [f"/OMPIO_0.{n}".encode() for n in range(8)]
+    try:
+        for name in left:
+            libc.sem_open(name, os.O_CREAT, 0o600, 0)
+        breadth("files", "--patience", "5s", times=1)
+    finally:
+        for name in left:
+            libc.sem_unlink(name)
 
 
 def test_threads_that_mpi_starts_know_the_files():

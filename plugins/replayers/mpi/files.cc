@@ -99,12 +99,14 @@ int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
   return fd;
 }
 
-// A name of this file's alone in that directory. `link` is what has to be removed.
+// A name of this file's alone in that directory, and on this host: Open MPI calls a semaphore after
+// its last part, which another replay, or one that was ended, may have. `link` is what has to be
+// removed.
 std::string name_beside(Replayer& r, MPI_Comm comm, const Name& name, std::string& link) {
-  int which[2] = {static_cast<int>(r.rank), r.opened++};
-  MPI_Bcast(which, 2, MPI_INT, 0, comm);
-  std::string path =
-      r.beside->text() + "/" + std::to_string(which[0]) + "." + std::to_string(which[1]);
+  int which[] = {static_cast<int>(r.rank), r.opened++, static_cast<int>(getpid())};
+  MPI_Bcast(which, 3, MPI_INT, 0, comm);
+  std::string path = r.beside->text() + "/" + std::to_string(which[0]) + "." +
+                     std::to_string(which[1]) + "." + std::to_string(which[2]);
   // All make it, since nobody waits: it says the same for each.
   if (symlink(name.text().c_str(), path.c_str()) == 0) link = path;
   return path;
