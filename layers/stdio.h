@@ -225,7 +225,7 @@ int fflush(FILE *stream);
 //@ op 24 setvbuf kind=other effect=use result=zero
 //@ args fd - flags:buffering length
 //@ replay c.setvbuf(a)
-//@ capture result="r == 0 ? 0 : -e"
+//@ capture length="buf != NULL ? size : 0" result="r == 0 ? 0 : -e"
 int setvbuf(FILE *stream, char *buf, int mode, size_t size);
 //@ variant void setbuf(FILE *stream, char *buf) | first="flush_one(stream)" flags="buf != NULL ? _IOFBF : _IONBF" length="buf != NULL ? BUFSIZ : 0" result=0
 //@ variant void setbuffer(FILE *stream, char *buf, size_t size) | first="flush_one(stream)" flags="buf != NULL ? _IOFBF : _IONBF" length=size result=0

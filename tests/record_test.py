@@ -1566,6 +1566,53 @@ int main(void) {
 """
 
 
+LIKE_LIBCS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static char bytes[6000], buffer[100];
+static FILE* at_end(const char* name, int flags, const char* mode) {
+  FILE* f = flags >= 0 ? fdopen(open(name, flags, 0600), mode) : fopen(name, mode);
+  return fseek(f, 0, SEEK_END) == 0 ? f : NULL;
+}
+int main(void) {
+  memset(bytes, 'x', sizeof bytes);
+  FILE* f = fopen("f", "w+");
+  fwrite(bytes, 1, sizeof bytes, f);
+  fclose(f);
+  // Who has met the end stays there, though there is more by now: not fread() of more than its buffer.
+  f = at_end("f", -1, "r");
+  if (getc(f) != EOF || truncate("f", 9000) != 0 || getc(f) != EOF || getline(&(char*){NULL}, &(size_t){0}, f) != -1) return 1;
+  if (fread(bytes, 1, 5000, f) != 3000 || truncate("f", 9100) != 0 || getc(f) != EOF) return 2;
+  clearerr(f);
+  if (getc(f) == EOF) return 3;
+  fclose(f);
+  // A descriptor that appends makes no stream that does.
+  f = at_end("f", O_RDWR | O_APPEND, "r+");
+  fseek(f, -50, SEEK_CUR);
+  fputs("hello", f);
+  if (ftell(f) != 9055) return 4;
+  fclose(f);
+  // A buffer of the program's own has its size, libc's has not.
+  f = fopen("f", "r");
+  setvbuf(f, buffer, _IOFBF, sizeof buffer);
+  if (getc(f) == EOF || lseek(fileno(f), 0, SEEK_CUR) != sizeof buffer) return 5;
+  fclose(f);
+  f = fopen("f", "r");
+  setvbuf(f, NULL, _IOFBF, sizeof buffer);
+  return getc(f) == EOF || lseek(fileno(f), 0, SEEK_CUR) < 1024 ? 6 : 0;
+}
+"""
+
+
+def test_streams_are_as_libc_has_them():
+    with Tmp() as tmp:
+        compile_text(LIKE_LIBCS, os.path.join(tmp, "like-libcs"))
+        trace, work = recorded_streams(tmp, os.path.join(tmp, "like-libcs"))
+        replays(trace, tmp, work, 1)
+
+
 def streams_of(text, tmp):
     """What a program of that text did with streams, where it was, and how long the files are that it left there."""
     program = os.path.join(tmp, "program")

@@ -304,7 +304,7 @@ struct Context {
     if (FILE* const f = stays ? r->descriptors.take_stream(a.handle, process) : nullptr;
         f != nullptr) {
       if (r->locks.any()) r->locks.closes(process, a.file);
-      return checked(::fclose(f));
+      return checked(r->descriptors.close_stream(f));
     }
     const int64_t flushed = a.handle != 0 ? checked(r->descriptors.flush(a.handle)) : 0;
     const int64_t result = close(a);
@@ -1113,7 +1113,7 @@ struct Context {
   int64_t on_file(const feign_activity& a, Call&& call) {
     FILE* const f = file(a);
     if (f == nullptr) return -errno;
-    ::clearerr(f);
+    if (::ferror(f)) ::clearerr(f);  // once at its end a stream stays there, until it is moved
     const auto result = static_cast<int64_t>(call(f));
     return result <= 0 && ::ferror(f) ? -errno : result;
   }
@@ -1139,7 +1139,7 @@ struct Context {
     const int64_t fd = open_file(a);
     if (fd < 0 || a.handle == 0) return fd;
     to_end(a, static_cast<int>(fd));
-    return file(a) != nullptr ? fd : -errno;
+    return r->descriptors.file(a.handle, (a.flags & O_APPEND) != 0) != nullptr ? fd : -errno;
   }
   static void to_end(const feign_activity& a, int fd) {  // mode "a" starts there; "a+" does not
     if ((a.flags & O_APPEND) && !(a.flags & O_RDWR)) ::lseek(fd, 0, SEEK_END);
@@ -1152,7 +1152,7 @@ struct Context {
       ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_APPEND);
       to_end(a, fd);
     }
-    return on_file(a, [](FILE*) { return 0; });
+    return r->descriptors.file(a.handle, (a.flags & O_APPEND) != 0) != nullptr ? 0 : -errno;
   }
   int64_t freopen(const feign_activity& a) {
     if (a.handle2 == 0) return open_stream(a);
@@ -1162,9 +1162,16 @@ struct Context {
     if (a.path == 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
     return fd;
   }
-  int64_t fread(const feign_activity& a) {
-    return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(a.length), f); });
+  // clearerr(3) is not in the trace: a stream that is at its end here was not if bytes were read.
+  int64_t reads(const feign_activity& a, uint64_t length) {
+    return on_file(a, [&](FILE* f) {
+      const size_t done = ::fread(read_buffer, 1, fit(length), f);
+      if (done != 0 || a.result <= 0) return done;
+      ::clearerr(f);
+      return ::fread(read_buffer, 1, fit(length), f);
+    });
   }
+  int64_t fread(const feign_activity& a) { return reads(a, a.length); }
   // Calls that stop at some character read as much as they did then: what they looked for is not in
   // the files here.
   int64_t gets(const feign_activity& a) {
@@ -1174,8 +1181,9 @@ struct Context {
         if (const int next = std::getc(f); next != EOF) std::ungetc(next, f);
         return 0;
       });
-    const auto length = std::max<uint64_t>(static_cast<uint64_t>(a.result), 1);
-    return on_file(a, [&](FILE* f) { return ::fread(read_buffer, 1, fit(length), f); });
+    if (a.result == 0)  // fread() may look beyond an end that was met
+      return on_file(a, [](FILE* f) { return std::getc(f) != EOF; });
+    return reads(a, static_cast<uint64_t>(a.result));
   }
   int64_t ungetc(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
@@ -1205,7 +1213,7 @@ struct Context {
   }
   int64_t setvbuf(const feign_activity& a) {
     return on_file(a, [&](FILE* f) {
-      return ::setvbuf(f, nullptr, static_cast<int>(a.flags), fit(a.length));
+      return r->descriptors.set_buffer(f, static_cast<int>(a.flags), a.length);
     });
   }
   // unlink(2) or rmdir(2), as libc does it.

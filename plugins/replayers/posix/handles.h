@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -99,7 +100,7 @@ class Descriptors {
     if (!ok()) return;
     files_.take_all([this](uint32_t handle, FILE* file) {
       (void)take(handle);  // goes with it
-      ::fclose(file);
+      (void)close_stream(file);
     });
     fds_.take_all([](uint32_t, int fd) { ::close(fd - 1); });
     for (const auto& [handle, further] : further_) ::close(further.fd);
@@ -127,7 +128,34 @@ class Descriptors {
       left_.emplace(handle, left);
     }
     ::__fpurge(file);
+    return close_stream(file);
+  }
+  // As fclose(3), and its buffer goes, too.
+  int close_stream(FILE* file) {
+    std::unique_ptr<char[]> buffer;
+    if (buffer_count_.load(std::memory_order_acquire) != 0) {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = buffers_.find(file); at != buffers_.end()) {
+        buffer = std::move(at->second);
+        buffers_.erase(at);
+      }
+      buffer_count_.store(buffers_.size(), std::memory_order_release);
+    }
     return ::fclose(file);
+  }
+  // As setvbuf(3), with a buffer of that size; 0: libc's own, which has its size from the file.
+  int set_buffer(FILE* file, int mode, uint64_t size) {
+    std::unique_ptr<char[]> buffer;
+    if (mode != _IONBF && size != 0) {
+      size = std::min(size, kMaxStreamBuffer);
+      buffer.reset(new (std::nothrow) char[size]);
+    }
+    const int result = ::setvbuf(file, buffer.get(), mode, buffer != nullptr ? size : 0);
+    if (result != 0 || buffer == nullptr) return result;  // may go on with the one that it has
+    const std::lock_guard lock(mutex_);
+    buffers_.insert_or_assign(file, std::move(buffer));
+    buffer_count_.store(buffers_.size(), std::memory_order_release);
+    return 0;
   }
 
   // What the stream on it, if there is one, has to write. What was read stays in its buffer.
@@ -198,8 +226,8 @@ class Descriptors {
     further_.emplace(handle, Further{fd, process});
     further_count_.store(further_.size(), std::memory_order_release);
   }
-  // One that dup made, in that process if there is one of it (a table of descriptors may be shared);
-  // else -1.
+  // One that dup made, in that process if there is one of it (a table of descriptors may be
+  // shared); else -1.
   int take_further(uint32_t handle, int64_t process) {
     if (further_count_.load(std::memory_order_acquire) == 0) return -1;
     const std::lock_guard lock(mutex_);
@@ -240,16 +268,15 @@ class Descriptors {
     for (const int fd : fds) ::close(fd);
   }
 
-  // The stream on a handle's descriptor, made when it is first asked for; null, with errno set, if
-  // that cannot be.
-  FILE* file(uint32_t handle) {
+  // The stream on a handle's descriptor, made when it is first asked for, with a mode that appends
+  // or does not (the descriptor may, all the same); null, with errno set, if that cannot be.
+  FILE* file(uint32_t handle, bool appends = false) {
     if (FILE* file = files_.get(handle); file != nullptr) return file;
     const std::lock_guard lock(mutex_);
     if (FILE* file = files_.get(handle); file != nullptr) return file;
     if (!files_.make_room(handle)) return nullptr;
     const int fd = get(handle), flags = ::fcntl(fd, F_GETFL);
     if (flags < 0) return nullptr;
-    const bool appends = (flags & O_APPEND) != 0;
     const char* mode = appends ? "a" : "w";
     if ((flags & O_ACCMODE) == O_RDWR) mode = appends ? "a+" : "r+";
     if ((flags & O_ACCMODE) == O_RDONLY) mode = "r";
@@ -279,6 +306,9 @@ class Descriptors {
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, Further> further_;
   std::unordered_map<uint32_t, size_t> left_;
+  static constexpr uint64_t kMaxStreamBuffer = uint64_t{16} << 20;
+  std::unordered_map<FILE*, std::unique_ptr<char[]>> buffers_;
+  std::atomic<size_t> buffer_count_{0};
   std::unordered_multiset<uint32_t> shared_;  // once for each stream but the first
   std::atomic<size_t> further_count_{0};
 };
