@@ -141,16 +141,18 @@ struct held {
   FILE* stream; /* NULL: it is none with a descriptor */
   struct seen* seen;
   const char* end; /* of what was in its buffer to be read */
+  int64_t offset;  /* of the end in the file; -1: libc has not asked */
   int failed;      /* its error indicator, where that is put aside */
 };
 
 static struct held hold(FILE* stream) {
-  struct held h = {NULL, NULL, NULL, 0};
+  struct held h = {NULL, NULL, NULL, -1, 0};
   if (descriptor(stream) < 0 || stream->_lock == NULL) return h;
   h.stream = stream;
   flockfile(stream);
   h.seen = seen_of(stream);
   h.end = stream->_IO_read_end;
+  h.offset = stream->_offset;
   if (h.seen != NULL) catch_up(h.seen);
   return h;
 }
@@ -165,31 +167,29 @@ static void let_go(struct held* h) {
   (void)held
 
 enum { kEnd = 0x10 }; /* _IO_EOF_SEEN */
-/* How much the buffer was filled with before the end of the file was met, which left it as it was:
- * as fills are whole buffers, the rest of the file. */
-static int64_t last_fill(FILE* stream) {
-  const int64_t room = stream->_IO_buf_end - stream->_IO_buf_base;
-  const int64_t at = (stream->_flags & kEnd) != 0 && room != 0 ? position(stream) : 0;
-  return at > 0 ? (at - 1) % room + 1 : 0;
-}
 
 /* What fgets() read. A text may have zeros in it, which strlen() ends at; how far the buffer was
- * used tells of them, if it was filled at most once. */
+ * used tells of them, if libc knew where in the file it ends, or filled it at most once, or met the
+ * end of the file, which left it as it was: as fills are whole buffers, the rest of the file. */
 static int64_t line_bytes(const struct held* h, const char* line, int size) {
   const int64_t length = (int64_t)strlen(line);
   if (length == size - 1 || (length != 0 && line[length - 1] == '\n')) return length;
   if (h->seen == NULL) return length != 0 ? length : 1;
   const FILE* const f = h->stream;
   const int64_t had = h->end - h->seen->read, used = f->_IO_read_ptr - f->_IO_read_base;
-  const int64_t may_be[] = {f->_IO_read_end == h->end ? f->_IO_read_ptr - h->seen->read : 0,
+  const int64_t at = (f->_flags & kEnd) != 0 ? position(h->stream) : f->_offset;
+  const int64_t left = f->_IO_read_end - f->_IO_read_ptr;
+  const int64_t may_be[] = {h->offset >= 0 && at >= 0 ? had + at - h->offset - left : 0,
+                            f->_IO_read_end == h->end ? f->_IO_read_ptr - h->seen->read : 0,
                             had + used};
   for (size_t i = 0; i < sizeof may_be / sizeof *may_be; ++i)
     if (may_be[i] > 0 && may_be[i] >= length && may_be[i] < size && line[may_be[i]] == '\0')
       return may_be[i];
-  const int64_t last = had + last_fill(h->stream);
-  if (last > had && last >= length && last < size && line[last] == '\0' &&
-      memcmp(line + had, f->_IO_buf_base, (size_t)(last - had)) == 0)
-    return last;
+  const int64_t room = f->_IO_buf_end - f->_IO_buf_base;
+  const int64_t last = (f->_flags & kEnd) != 0 && room != 0 && at > 0 ? (at - 1) % room + 1 : 0;
+  if (last > 0 && had + last >= length && had + last < size && line[had + last] == '\0' &&
+      memcmp(line + had, f->_IO_buf_base, (size_t)last) == 0)
+    return had + last;
   return length != 0 ? length : 1;
 }
 
