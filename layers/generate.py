@@ -369,6 +369,15 @@ def constant(layer, op):
 HEAD = "// Made by layers/generate.py: do not edit.\n"
 
 
+# What becomes of a call in a replay, by what layers/posix.h has it replayed with.
+IN_A_REPLAY = {"nothing": "kept account of", "chdir": "kept account of", "ends": "kept account of", "waits": "order kept", "wakes": "order kept", "skip": "not made"}
+
+
+def in_a_replay(op):
+    how = re.match(r"c\.(\w+)\(", op.replay or "")
+    return IN_A_REPLAY.get(how.group(1), "made") if how and op.kind != "close" else "made"
+
+
 def has_effects(layer):
     """Whether resolve is told of its calls. The handles of the others are their provider's."""
     return any(op.effect for op in layer.ops)
@@ -447,17 +456,17 @@ def ops_cc(layer):
         out.append(f"    &kOp_{by_number[i].name},\n" if i in by_number else "    nullptr,\n")
     out.append(f'}};\nconstexpr feign_layer kLayer = {{sizeof(feign_layer), std::size(kOps), "{n}", kOps}};\n')
     if has_effects(layer):
-        out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, false, false, nullptr},\n")
+        out.append("constexpr Call kCalls[] = {\n    {nullptr, 0, 0, Effect::kUse, false, false, nullptr, nullptr},\n")
         for i in range(1, last + 1):
             op = by_number.get(i)
             if not op:
-                out.append("    {nullptr, 0, 0, Effect::kUse, false, false, nullptr},\n")
+                out.append("    {nullptr, 0, 0, Effect::kUse, false, false, nullptr, nullptr},\n")
                 continue
             args = f"kCallArgs_{op.name}" if op.args else "nullptr"
             nofollow, zero = ("true" if what else "false" for what in (op.nofollow, op.result == "zero"))
             effect = camel(op.effect or "use")
             cloexec = {None: "", "always": ", Call::kAlways"}.get(op.cloexec, f", {op.cloexec}")
-            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {zero}, {args}{cloexec}}},\n')
+            out.append(f'    {{"{op.name}", {op.number}, {len(op.args)}, Effect::{effect}, {nofollow}, {zero}, "{in_a_replay(op)}", {args}{cloexec}}},\n')
         out.append("};\n")
     out.append(f"constexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
     for name, why, passed in layer.left_out:

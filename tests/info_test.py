@@ -84,6 +84,21 @@ def test_who_reads_a_trace():
         assert loaded("t.txt") == loaded("misnamed.strace") == {"strace", "feign", "hdtrace"}
 
 
+def test_what_becomes_of_each_call_in_a_replay():
+    """The report of a replay says the same."""
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write('1 mkdir("/d", 0755) = 0\n1 chdir("/d") = 0\n1 open("f", O_RDWR|O_CREAT, 0644) = 3\n1 io_setup(1, [0x7f0000000000]) = 0\n1 vfork() = 2\n2 exit_group(0) = ?\n'
+                    "1 wait4(2, NULL, 0, NULL) = 2\n1 close(3) = 0\n")
+        os.mkdir(root)
+        said = {name: op["in_a_replay"] for name, op in feign("info", trace, "--json").json()["ops"].items()}
+        done = feign("replay", trace, "--root", root, "--json").json()["ops"]
+        found = {name: "order kept" if op["skipped"] else "kept account of" if op["emulated"] else "made" for name, op in done.items()}
+        assert said == found and {"made", "order kept", "kept account of"} == set(said.values()), (said, found)
+        assert any(line.split()[0] == "wait4" and line.endswith("  order kept") for line in feign("info", trace).out.splitlines() if line.strip())
+
+
 def test_many_sizes():
     info = told(['openat(AT_FDCWD, "/a", O_RDONLY) = 3'] + [f'read(3, "", {n}) = {n}' for n in range(1, 9001)])
     assert info["reads"]["count"] == 9000 and info["reads"]["size_p50"] == 4096 and info["reads"]["size_max"] == 9000, info["reads"]

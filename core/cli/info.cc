@@ -25,6 +25,14 @@ std::string access_text(const TraceInfo::Access& a) {
                 share(a.sequential), share(a.strided), share(a.elsewhere));
 }
 
+// What becomes of such calls there, if they are on files.
+const char* in_a_replay(const Tables& tables, uint32_t op) {
+  if (const Call* const call = tables.ops.call(op); call != nullptr) return call->in_a_replay;
+  const feign_op_info* const info = tables.ops.info(op);
+  const bool of_mpi = info != nullptr && std::string_view(info->layer).starts_with("mpi");
+  return of_mpi ? "made, by mpirun" : "by its layer's replayer";
+}
+
 std::string dependencies_text(const DependencyInfo& d) {
   std::string out =
       "\n" + format("  %-16s %10s %10s %10s\n", "dependencies", "found", "redundant", "kept");
@@ -101,14 +109,14 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
     if (t.ops[id].count != 0) ids.push_back(id);
   std::stable_sort(ids.begin(), ids.end(),
                    [&](uint32_t a, uint32_t b) { return t.ops[a].count > t.ops[b].count; });
-  out += "\n" + format("  %-16s %10s %9s %9s %11s %12s\n", "op", "count", "failed", "bytes", "time",
-                       "not a file");
+  out += "\n" + format("  %-16s %10s %9s %9s %11s %12s  %s\n", "op", "count", "failed", "bytes",
+                       "time", "not a file", "in a replay");
   for (const uint32_t id : ids) {
     const TraceInfo::Op& o = t.ops[id];
-    out += format("  %-16s %10s %9s %9s %11s %12s\n", op_name(tables, id).c_str(),
+    out += format("  %-16s %10s %9s %9s %11s %12s  %s\n", op_name(tables, id).c_str(),
                   format_count(o.count).c_str(), o.failed ? format_count(o.failed).c_str() : "-",
                   o.bytes ? format_bytes(o.bytes).c_str() : "-", format_time(o.duration_ns).c_str(),
-                  o.not_a_file ? format_count(o.not_a_file).c_str() : "-");
+                  o.not_a_file ? format_count(o.not_a_file).c_str() : "-", in_a_replay(tables, id));
   }
   if (!t.files.empty()) {
     out += "\n" + format("  %9s %9s %9s  %s\n", "calls", "read", "written", "file");
@@ -198,11 +206,10 @@ std::string info_json(const TraceInfo& t, const Tables& tables,
   for (uint32_t id = 0; id < t.ops.size(); ++id) {
     const TraceInfo::Op& o = t.ops[id];
     if (o.count == 0) continue;
-    j["ops"][op_name(tables, id)] = {{"count", o.count},
-                                     {"failed", o.failed},
-                                     {"bytes", o.bytes},
-                                     {"seconds", seconds(o.duration_ns)},
-                                     {"not_a_file", o.not_a_file}};
+    j["ops"][op_name(tables, id)] = {
+        {"count", o.count},           {"failed", o.failed},
+        {"bytes", o.bytes},           {"seconds", seconds(o.duration_ns)},
+        {"not_a_file", o.not_a_file}, {"in_a_replay", in_a_replay(tables, id)}};
   }
   j["files"] = Json::array();
   for (const auto& f : t.files)

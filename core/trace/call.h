@@ -61,8 +61,9 @@ struct Call {
   uint16_t op;  // 0: no such call
   uint8_t arg_count;
   Effect effect;
-  bool nofollow;  // a link at the end of the path is used itself
-  bool zero;      // every success returns 0
+  bool nofollow;            // a link at the end of the path is used itself
+  bool zero;                // every success returns 0
+  const char* in_a_replay;  // what becomes of it there
   const CallArg* args;
   uint32_t cloexec = 02000000;  // O_CLOEXEC, or its own flag for that; kAlways: an exec closes it
   static constexpr uint32_t kAlways = UINT32_MAX;
