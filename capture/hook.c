@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/fs.h>
+#include <linux/futex.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -400,10 +401,11 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     return out;
   }
   if (__builtin_expect(rings != 0, 0)) {
-    (void)look_at_rings(t, ticks(), 0);
+    (void)look_at_rings(t, 0);
     /* A vfork's child has the memory of its parent, whose rings they are. */
     if (number == SYS_close && t->vforks == 0) closes_ring(t, a[0]);
-    if (number == SYS_exit_group && t->vforks == 0 && rings != 0) leaves_all();
+    if (number == SYS_exit && t->vforks == 0 && rings != 0) leaves_places(t);
+    if (number == SYS_exit_group && t->vforks == 0 && rings != 0) leaves_all(t);
   }
   const int on =
       d != 0 && recording(t, 0) && (!feign_capture.control->paused || (d->flags & kState));

@@ -6,7 +6,17 @@
  * was seen to be submitted to when its result was seen. Part of hook.c. */
 #include <linux/io_uring.h>
 
-enum { kRings = 16, kRequest = 1024, kMostRequests = 8192, kFixedFiles = 4096 };
+enum {
+  kRings = 256,
+  kRequest = 1024,
+  kRequests = 64,
+  kMostRequests = 65536,
+  kFixedFiles = 4096,
+  kPage = 4096
+};
+
+/* Of a place for a ring: closed is one that whoever holds it has still to give up. */
+enum { kNone, kThere, kClosed };
 
 /* A file that requests name by its place in the ring's table has a descriptor in the trace, which
  * no process can have. */
@@ -25,37 +35,68 @@ struct request {
 };
 
 struct ring {
-  int fd; /* and 1; 0: no ring */
-  int busy;
+  uintptr_t holder; /* whose feign_thread is there; and 1: somebody else wanted it, too; 0: free */
+  int state;
+  int fd;            /* and 1; 0: none (any more) */
+  struct thread* by; /* who has it in a table of its own, in that place: IORING_REGISTER_RING_FDS */
+  uint32_t place;
+  /* From here on changed by who holds it alone, but looked at by all. */
+  int own_memory;      /* the program's: it may be gone unless it enters the kernel for this ring */
+  uint32_t seen, done; /* of the queues */
+  volatile uint32_t *queue, *completed;
   uint32_t flags, entries, requests;
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
-  uint32_t seen, done; /* of the queues */
-  volatile uint32_t *head, *tail, *completed;
+  volatile uint32_t *head, *tail;
+  uint64_t signals; /* that its holder had blocked itself */
+  int blocked;
   const uint32_t* order; /* 0: entries are taken in order */
   uint32_t mask, completed_mask, entry_size, completion_size;
   const uint8_t *entry, *completion;
   uint8_t* slots;
   struct {
     long at, size;
-  } map[4];
+  } map[3];                  /* queues, entries, slots */
   uint8_t file[kFixedFiles]; /* whether there is one */
 };
 
 /* None, as long as the process makes none; a child of fork has none. */
 static struct ring* rings;
+static uint32_t ring_places;    /* that have ever been taken */
+static uint64_t rings_of_token; /* the process that has them */
 
+/* What this thread has entered the kernel for, and which of the requests it has submitted there. */
+struct entered {
+  const struct ring* ring;
+  uint64_t start;
+  uint32_t from, count;
+};
+
+/* All look at the heads and tails of its queues, whoever may close it at that moment: the page that
+ * they are in (a ring cannot be mapped to an address of choice) stays one that can be read, without
+ * memory behind it. */
 static void forget(struct ring* r) {
-  for (int i = 0; i < 4; ++i)
-    if (r->map[i].size != 0) system_call(SYS_munmap, r->map[i].at, r->map[i].size, 0, 0, 0, 0);
-  for (size_t i = 0; i < sizeof r->map / sizeof r->map[0]; ++i) r->map[i].size = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (r->map[i].size == 0) continue;
+    long at = r->map[i].at, size = r->map[i].size;
+    if (i == 0) {
+      system_call(SYS_mmap, at, kPage, PROT_READ,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+      at += kPage;
+      size -= kPage;
+    }
+    if (size > 0) system_call(SYS_munmap, at, size, 0, 0, 0, 0);
+    r->map[i].size = 0;
+  }
   r->fd = 0;
+  r->by = 0;
+  __atomic_store_n(&r->state, kNone, __ATOMIC_RELEASE);
 }
 
-static uint8_t* see(struct ring* r, int which, long size, long offset) {
-  const int own = offset < 0; /* memory for this */
-  const long at = system_call(SYS_mmap, 0, size, PROT_READ | (own ? PROT_WRITE : 0),
-                              own ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED,
-                              own ? -1 : r->fd - 1, own ? 0 : offset);
+static uint8_t* see(struct ring* r, int which, long size, long fd, long offset) {
+  const int own = fd < 0; /* memory for this */
+  const long at =
+      system_call(SYS_mmap, 0, size, PROT_READ | (own ? PROT_WRITE : 0),
+                  own ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED, fd, offset);
   if (at < 0 && at >= -4095) return 0;
   system_call(SYS_madvise, at, size, MADV_DONTFORK, 0, 0, 0);
   r->map[which].at = at;
@@ -63,59 +104,124 @@ static uint8_t* see(struct ring* r, int which, long size, long offset) {
   return (uint8_t*)at;
 }
 
+/* In a child of fork the memory is not there. */
+static int has_rings(void) {
+  if (rings != 0 && *feign_capture.token != rings_of_token) {
+    ring_places = 0;
+    rings = 0;
+  }
+  return rings != 0;
+}
+
 static struct ring* ring_of(long fd) {
-  for (int i = 0; rings != 0 && i < kRings; ++i)
-    if (rings[i].fd == fd + 1) return &rings[i];
+  for (uint32_t i = 0; fd >= 0 && i < ring_places; ++i)
+    if (rings[i].state == kThere && rings[i].fd == (int)fd + 1) return &rings[i];
   return 0;
 }
 
-static __attribute__((noinline)) void new_ring(long fd, const struct io_uring_params* p) {
-  if (rings == 0) {
-    const long at = system_call(SYS_mmap, 0, sizeof(struct ring) * kRings, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at < 0 && at >= -4095) return;
-    rings = (struct ring*)at;
+static struct ring* ring_at(const struct thread* t, uint32_t place) {
+  for (uint32_t i = 0; i < ring_places; ++i)
+    if (rings[i].state == kThere && rings[i].by == t && rings[i].place == place) return &rings[i];
+  return 0;
+}
+
+/* Whoever looks at a ring, or changes it, holds it. Meanwhile it has all signals blocked, so that
+ * no handler comes in between, nothing jumps out of it, and its thread is not cancelled: it goes on
+ * as soon as it has a processor, and @p patient may wait for it (a tenth of a second at most). Who
+ * is not lets the holder look once more. Under seccomp signals may not be blocked, and nobody
+ * waits. */
+static int take(struct ring* r, struct thread* t, int patient) {
+  const uint64_t all = UINT64_MAX;
+  uint64_t signals = 0;
+  const int blocks = !feign_capture.sealed;
+  if (blocks) system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&signals, 8, 0, 0);
+  const uintptr_t self = (uintptr_t)t;
+  for (int waits = 0;;) {
+    uintptr_t was = 0;
+    /* Held by itself: by a child of vfork that was killed. */
+    if (__atomic_compare_exchange_n(&r->holder, &was, self, 0, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED) ||
+        (blocks && (was & ~(uintptr_t)1) == self)) {
+      r->signals = signals;
+      r->blocked = blocks;
+      return 1;
+    }
+    if ((was & 1) == 0 && !__atomic_compare_exchange_n(&r->holder, &was, was | 1, 0,
+                                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+      continue;
+    if (!patient || !blocks || waits++ == 10) break;
+    const struct timespec most = {0, 10000000};
+    system_call(SYS_futex, (long)&r->holder, FUTEX_WAIT_PRIVATE, (uint32_t)(was | 1), (long)&most,
+                0, 0);
   }
-  struct ring* r = ring_of(fd);
-  if (r != 0) forget(r);
-  r = ring_of(-1);
-  if (r == 0) return;
-  r->fd = (int)fd + 1;
-  r->busy = 0;
+  if (blocks) system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, 8, 0, 0);
+  return 0;
+}
+
+static void let_go(struct ring* r, struct thread* t, uint64_t now);
+
+static struct ring* free_place(struct thread* t) {
+  if (!has_rings()) {
+    rings_of_token = *feign_capture.token;
+    const long size = (long)sizeof(struct ring) * kRings;
+    const long at = system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at < 0 && at >= -4095) return 0;
+    struct ring* none = 0;
+    if (!__atomic_compare_exchange_n(&rings, &none, (struct ring*)at, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+      system_call(SYS_munmap, at, size, 0, 0, 0, 0); /* another thread was faster */
+  }
+  for (uint32_t i = 0; i < kRings; ++i) {
+    struct ring* const r = &rings[i];
+    if (r->state != kNone || r->holder != 0 || !take(r, t, 0)) continue;
+    if (r->state == kNone) {
+      uint32_t places = ring_places;
+      while (places <= i && !__atomic_compare_exchange_n(&ring_places, &places, i + 1, 0,
+                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      }
+      return r;
+    }
+    let_go(r, t, ticks());
+  }
+  return 0;
+}
+
+static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
   r->flags = p->flags;
   r->entries = p->sq_entries;
   r->first = r->end = 0;
   __builtin_memset(r->file, 0, sizeof r->file);
   r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
   r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
+  r->own_memory = (p->flags & 1u << 14 /* IORING_SETUP_NO_MMAP */) != 0;
   const int in_order = (p->flags & 1u << 16 /* IORING_SETUP_NO_SQARRAY */) != 0;
-  uint8_t *queue = 0, *completions = 0;
-  if (p->flags & 1u << 14 /* IORING_SETUP_NO_MMAP: the program's own memory */) {
-    completions = queue = (uint8_t*)p->cq_off.resv2;
+  uint8_t* queues;
+  if (r->own_memory) {
+    queues = (uint8_t*)p->cq_off.resv2;
     r->entry = (const uint8_t*)p->sq_off.resv2;
   } else {
-    queue = see(r, 0, in_order ? 4096 : (long)(p->sq_off.array + p->sq_entries * 4),
-                IORING_OFF_SQ_RING);
-    completions = see(r, 1, (long)p->cq_off.cqes + (long)p->cq_entries * r->completion_size,
-                      IORING_OFF_CQ_RING);
-    r->entry = see(r, 2, (long)p->sq_entries * r->entry_size, IORING_OFF_SQES);
+    const long end = (long)p->cq_off.cqes + (long)p->cq_entries * r->completion_size;
+    const long order = in_order ? 0 : (long)p->sq_off.array + (long)p->sq_entries * 4;
+    if ((p->features & IORING_FEAT_SINGLE_MMAP) == 0) return 0;
+    queues = see(r, 0, end > order ? end : order, fd, IORING_OFF_SQ_RING);
+    r->entry = see(r, 1, (long)p->sq_entries * r->entry_size, fd, IORING_OFF_SQES);
   }
-  /* As many can be under way as the queue of completions has room for, and those in hand. */
-  r->requests = p->cq_entries < kMostRequests / 2 ? p->cq_entries * 2 : kMostRequests;
-  r->slots = see(r, 3, (long)r->requests * kRequest, -1);
-  if (queue == 0 || completions == 0 || r->entry == 0 || r->slots == 0) {
-    forget(r);
-    return;
-  }
-  r->head = (volatile uint32_t*)(queue + p->sq_off.head);
-  r->tail = (volatile uint32_t*)(queue + p->sq_off.tail);
-  r->mask = *(const uint32_t*)(queue + p->sq_off.ring_mask);
-  r->order = in_order ? 0 : (const uint32_t*)(queue + p->sq_off.array);
-  r->completed = (volatile uint32_t*)(completions + p->cq_off.tail);
-  r->completed_mask = *(const uint32_t*)(completions + p->cq_off.ring_mask);
-  r->completion = completions + p->cq_off.cqes;
+  r->requests = kRequests; /* more may be under way: room_for_more() */
+  r->slots = see(r, 2, (long)r->requests * kRequest, -1, 0);
+  if (queues == 0 || r->entry == 0 || r->slots == 0) return 0;
+  r->head = (volatile uint32_t*)(queues + p->sq_off.head);
+  r->tail = (volatile uint32_t*)(queues + p->sq_off.tail);
+  r->completed = (volatile uint32_t*)(queues + p->cq_off.tail);
+  r->mask = *(const uint32_t*)(queues + p->sq_off.ring_mask);
+  r->completed_mask = *(const uint32_t*)(queues + p->cq_off.ring_mask);
+  r->order = in_order ? 0 : (const uint32_t*)(queues + p->sq_off.array);
+  r->completion = queues + p->cq_off.cqes;
+  /* A thread of the kernel takes them from the queue when it likes; until then they are there. */
+  r->queue = r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head;
   r->seen = *r->head;
   r->done = *r->completed;
+  return 1;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------
@@ -366,36 +472,53 @@ static struct request* slot(const struct ring* r, uint32_t number) {
   return (struct request*)(r->slots + (size_t)(number % r->requests) * kRequest);
 }
 
-/* What was submitted until now, and what has ended; how many records that made. */
-static int look(struct ring* r, struct thread* t, uint64_t start) {
+/* All slots are of requests under way: twice as many are made. */
+static int room_for_more(struct ring* r) {
+  const long was = r->map[2].at, size = r->map[2].size;
+  if (r->requests >= kMostRequests || see(r, 2, size * 2, -1, 0) == 0) return 0;
+  r->slots = (uint8_t*)r->map[2].at;
+  r->requests *= 2;
+  for (uint32_t i = r->first; i != r->end; ++i) {
+    const long at = was + (long)(i % (r->requests / 2)) * kRequest;
+    const struct request* const from = (const struct request*)at;
+    struct request* const to = slot(r, i);
+    __builtin_memcpy(to, from, offsetof(struct request, kept) + from->used);
+    for (int k = 0; k < 6; ++k) /* what points to what is kept */
+      if ((uint64_t)(from->a[k] - at) < kRequest) to->a[k] += (long)to - at;
+  }
+  system_call(SYS_munmap, was, size, 0, 0, 0, 0);
+  return 1;
+}
+
+/* What was submitted until then; how many records that made. */
+static int takes_in(struct ring* r, struct thread* t, const struct entered* e, uint32_t submitted) {
+  const int32_t behind = (int32_t)(submitted - r->seen);
+  if (behind <= 0) return 0;
   int made = 0;
-  /* A thread of the kernel takes them from the queue when it likes; until then they are there. */
-  volatile uint32_t* const queue = r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head;
-  if (*queue == r->seen && *r->completed == r->done) return 0;
-  if (__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE)) return 0; /* the next look sees it, too */
-  const uint32_t submitted = __atomic_load_n(queue, __ATOMIC_ACQUIRE);
-  const uint32_t behind = submitted - r->seen;
-  if (behind > r->entries) { /* the program entered the kernel by itself */
-    __atomic_fetch_add(&feign_capture.control->overlooked, behind - r->entries, __ATOMIC_RELAXED);
+  const uint64_t now = ticks();
+  if ((uint32_t)behind > r->entries) { /* the program entered the kernel by itself */
+    __atomic_fetch_add(&feign_capture.control->overlooked, (uint32_t)behind - r->entries,
+                       __ATOMIC_RELAXED);
     r->seen = submitted - r->entries;
   }
   for (; r->seen != submitted; ++r->seen) {
+    if (r->first == r->end) r->first = r->end = 0; /* no more memory than is needed at once */
     /* One that takes long goes behind those that came after it: its slot is the next one, too. */
     uint32_t kept = 0;
     for (; r->end - r->first == r->requests && slot(r, r->first)->taken && kept < r->requests;
          ++kept)
       ++r->first, ++r->end;
-    if (kept == r->requests) /* they never ended */
+    if (kept == r->requests && !room_for_more(r)) /* they never ended */
       __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     if (r->end - r->first == r->requests) ++r->first;
     const uint32_t at = r->seen & r->mask;
     const uint32_t index = r->order != 0 ? r->order[at] & r->mask : at;
     struct request* const q = slot(r, r->end);
-    const struct io_uring_sqe* const e =
+    const struct io_uring_sqe* const s =
         (const struct io_uring_sqe*)(r->entry + (size_t)index * r->entry_size);
-    translate(q, e, r);
-    q->start = start;
-    if (e->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) {
+    translate(q, s, r);
+    q->start = e != 0 && r == e->ring && r->seen - e->from < e->count ? e->start : now;
+    if (s->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) {
       const int data = (kDescribed[q->number].flags & kData) != 0;
       const long length = q->a[q->number == SYS_splice ? 4 : 2];
       made += ended(t, r, q, ticks(), data ? length : 0);
@@ -404,39 +527,55 @@ static int look(struct ring* r, struct thread* t, uint64_t start) {
     q->taken = 1;
     ++r->end;
   }
-  const uint32_t completed = __atomic_load_n(r->completed, __ATOMIC_ACQUIRE);
-  if (completed - r->done > r->completed_mask + 1) r->done = completed - r->completed_mask - 1;
-  if (r->done != completed) {
-    const uint64_t now = ticks();
-    for (; r->done != completed; ++r->done) {
-      const struct io_uring_cqe* const c =
-          (const struct io_uring_cqe*)(r->completion +
-                                       (size_t)(r->done & r->completed_mask) * r->completion_size);
-      for (uint32_t i = r->first; i != r->end; ++i) {
-        struct request* const q = slot(r, i);
-        if (!q->taken || q->user_data != c->user_data) continue;
-        made += ended(t, r, q, now, c->res);
-        if (!(c->flags & IORING_CQE_F_MORE)) q->taken = 0;
-        break;
-      }
-      while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
-    }
-  }
-  __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
   return made;
 }
 
-/* @p entered: for a ring; else one whose memory is the program's own may be gone. */
-static __attribute__((noinline)) int look_at_rings(struct thread* t, uint64_t start, int entered) {
-  if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return 0;
-  if (*feign_capture.token == 0) { /* a child, in which the memory is not */
-    rings = 0;
-    return 0;
+static struct request* request_of(const struct ring* r, uint64_t user_data) {
+  for (uint32_t i = r->first; i != r->end; ++i) {
+    struct request* const q = slot(r, i);
+    if (q->taken && q->user_data == user_data) return q;
   }
+  return 0;
+}
+
+/* What was submitted until now, and what has ended; how many records that made. @p now: from before
+ * it was held. Who found it held, and goes on to close the file, does so later. */
+static int look_at(struct ring* r, struct thread* t, const struct entered* e, uint64_t now) {
+  int made = takes_in(r, t, e, __atomic_load_n(r->queue, __ATOMIC_ACQUIRE));
+  const uint32_t completed = __atomic_load_n(r->completed, __ATOMIC_ACQUIRE);
+  if (completed - r->done > r->completed_mask + 1) r->done = completed - r->completed_mask - 1;
+  for (; r->done != completed; ++r->done) {
+    const struct io_uring_cqe* const c =
+        (const struct io_uring_cqe*)(r->completion +
+                                     (size_t)(r->done & r->completed_mask) * r->completion_size);
+    struct request* q = request_of(r, c->user_data);
+    if (q == 0) { /* the kernel says what it has taken after it has made it */
+      made += takes_in(r, t, e, __atomic_load_n(r->tail, __ATOMIC_ACQUIRE));
+      q = request_of(r, c->user_data);
+    }
+    if (q == 0) continue;
+    made += ended(t, r, q, now > q->start ? now : q->start, c->res);
+    if (!(c->flags & IORING_CQE_F_MORE)) q->taken = 0;
+    while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
+  }
+  return made;
+}
+
+/* @p e: what this thread has just entered the kernel for, or nothing. */
+static __attribute__((noinline)) int look_at_rings(struct thread* t, const struct entered* e) {
+  if (!has_rings() || feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return 0;
   int made = 0;
-  for (int i = 0; i < kRings; ++i)
-    if (rings[i].fd != 0 && (entered || rings[i].map[2].size != 0))
-      made += look(&rings[i], t, start);
+  for (struct ring* r = rings; r != rings + ring_places; ++r) {
+    const int entered = e != 0 && r == e->ring;
+    if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != kThere || (r->own_memory && !entered) ||
+        ((int32_t)(*r->queue - r->seen) <= 0 && *r->completed == r->done))
+      continue;
+    const uint64_t now = ticks();
+    /* The program may write over what it has submitted as soon as this returns. */
+    if (!take(r, t, entered)) continue;
+    if (r->state == kThere) made += look_at(r, t, e, now);
+    let_go(r, t, now);
+  }
   return made;
 }
 
@@ -455,26 +594,97 @@ static void leaves(struct ring* r) {
   if (left != 0) __atomic_fetch_add(&feign_capture.control->unended, left, __ATOMIC_RELAXED);
 }
 
-static void leaves_all(void) {
-  for (int i = 0; i < kRings; ++i)
-    if (rings[i].fd != 0 && !__atomic_exchange_n(&rings[i].busy, 1, __ATOMIC_ACQUIRE))
-      leaves(&rings[i]);
-}
-
-static void closes_ring(struct thread* t, long fd) {
-  struct ring* const r = ring_of(fd);
-  if (r == 0) return;
+static void give_up(struct ring* r, struct thread* t, uint64_t now) {
+  if (!r->own_memory) (void)look_at(r, t, 0, now);
   leaves(r);
   fill_places(t, r, 0, kFixedFiles, 0);
   forget(r); /* or it would live on in what is mapped here */
 }
 
+static void let_go(struct ring* r, struct thread* t, uint64_t now) {
+  const uint64_t signals = r->signals;
+  const int blocked = r->blocked;
+  for (int again = 0;; ++again) {
+    if (r->state == kClosed) give_up(r, t, now);
+    if ((__atomic_exchange_n(&r->holder, 0, __ATOMIC_ACQ_REL) & 1) == 0) break;
+    if (blocked) system_call(SYS_futex, (long)&r->holder, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
+    uintptr_t none = 0;
+    if ((again > 3 && r->state != kClosed) ||
+        !__atomic_compare_exchange_n(&r->holder, &none, (uintptr_t)t, 0, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+      break; /* whoever holds it now sees all that, too */
+    if (r->state == kThere && !r->own_memory) (void)look_at(r, t, 0, now);
+  }
+  if (blocked) system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, 8, 0, 0);
+}
+
+static void leaves_all(struct thread* t) {
+  for (struct ring* r = rings; r != rings + ring_places; ++r) {
+    if (r->state != kThere || !take(r, t, 1)) continue;
+    if (r->state == kThere) leaves(r);
+    let_go(r, t, ticks());
+  }
+}
+
+/* Neither a descriptor nor a place in a thread's table leads to it. */
+static void ends_unless_used(struct ring* r, struct thread* t) {
+  if (r->fd != 0 || r->by != 0) return;
+  __atomic_store_n(&r->state, kClosed, __ATOMIC_RELEASE);
+  if (take(r, t, 1)) let_go(r, t, ticks());
+}
+
+static void closes_ring(struct thread* t, long fd) {
+  struct ring* const r = ring_of(fd);
+  if (r == 0) return;
+  r->fd = 0;
+  ends_unless_used(r, t);
+}
+
+static __attribute__((noinline)) void new_ring(struct thread* t, long result,
+                                               const struct io_uring_params* p) {
+  const int only_place = (p->flags & 1u << 15 /* IORING_SETUP_REGISTERED_FD_ONLY */) != 0;
+  if (!only_place) closes_ring(t, result); /* dup2 may have closed the one that had it */
+  struct ring* const r = free_place(t);
+  if (r == 0) return;
+  if (see_ring(r, only_place ? -1 : result, p)) {
+    r->fd = only_place ? 0 : (int)result + 1;
+    r->by = only_place ? t : 0;
+    r->place = (uint32_t)result;
+    __atomic_store_n(&r->state, kThere, __ATOMIC_RELEASE);
+  } else {
+    forget(r);
+  }
+  let_go(r, t, ticks());
+}
+
+/* The thread ends, and its table of rings with it. */
+static void leaves_places(struct thread* t) {
+  for (struct ring* r = rings; r != rings + ring_places; ++r)
+    if (r->state == kThere && r->by == t) {
+      r->by = 0;
+      ends_unless_used(r, t);
+    }
+}
+
+/* io_uring_register(2): rings in places of the thread's table. */
+static void ring_places_of(struct thread* t, const struct registers* x, long result) {
+  const struct io_uring_rsrc_update* const u = (const struct io_uring_rsrc_update*)x->a[2];
+  for (long i = 0; i < result; ++i) {
+    const int registers = (uint32_t)x->a[1] == 20 /* IORING_REGISTER_RING_FDS */;
+    struct ring* const r = registers ? ring_of((int)u[i].data) : ring_at(t, u[i].offset);
+    if (r == 0) continue;
+    r->place = u[i].offset;
+    r->by = registers ? t : 0;
+    ends_unless_used(r, t);
+  }
+}
+
+static const uint32_t kByPlace = 1u << 31; /* IORING_REGISTER_USE_REGISTERED_RING */
+
 /* Files that requests name by their place in a table: io_uring_register(2). */
-static void fixed_files(struct thread* t, const struct registers* x, long result) {
-  struct ring* const r = ring_of(x->a[0]);
-  if (r == 0 || result < 0) return;
+static void fixed_files(struct thread* t, struct ring* r, const struct registers* x) {
   const void* const from = (const void*)x->a[2];
-  switch (x->a[1]) {
+  switch ((uint32_t)x->a[1] & ~kByPlace) {
     case IORING_UNREGISTER_FILES:
       fill_places(t, r, 0, kFixedFiles, 0);
       break;
@@ -501,24 +711,55 @@ static void fixed_files(struct thread* t, const struct registers* x, long result
   }
 }
 
+/* What a call that is about to be made will have submitted, which only its result will tell; but
+ * where a thread of the kernel takes requests that is all that nobody has seen. */
+static struct entered enters(const struct ring* r, uint64_t start) {
+  struct entered e = {r, start, 0, 0};
+  if (r == 0) return e;
+  const int polled = (r->flags & IORING_SETUP_SQPOLL) != 0;
+  e.from = polled ? r->seen : *r->head;
+  e.count = polled ? UINT32_MAX : 0;
+  return e;
+}
+
 /* io_uring_setup, _enter and _register. */
 static __attribute__((noinline)) long uring_call(struct registers* x, struct thread* t) {
   const struct described* const d = &kDescribed[x->number];
-  if (rings != 0) (void)look_at_rings(t, ticks(), 0);
-  const uint64_t start = ticks();
+  if (rings != 0) (void)look_at_rings(t, 0);
+  const int enter = x->number == SYS_io_uring_enter;
+  const uint32_t by_place = enter ? (uint32_t)x->a[3] & 16 /* IORING_ENTER_REGISTERED_RING */
+                                  : (uint32_t)x->a[1] & kByPlace;
+  struct ring* r = 0;
+  if (x->number != SYS_io_uring_setup)
+    r = by_place ? ring_at(t, (uint32_t)x->a[0]) : ring_of(x->a[0]);
+  struct entered e = enters(enter ? r : 0, ticks());
   const long result = system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
   const uint64_t end = ticks();
   if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return result;
-  if (x->number == SYS_io_uring_register && rings != 0) fixed_files(t, x, result);
+  if (x->number == SYS_io_uring_register && result >= 0 && rings != 0) {
+    if (((uint32_t)x->a[1] & ~kByPlace) - 20 < 2) {
+      ring_places_of(t, x, result);
+    } else if (r != 0 && take(r, t, 1)) {
+      if (r->state == kThere) fixed_files(t, r, x);
+      let_go(r, t, end);
+    }
+  }
+  if (enter && r == 0 && result > 0 && x->a[1] != 0) /* one too many, or another process made it */
+    __atomic_fetch_add(&feign_capture.control->overlooked, result, __ATOMIC_RELAXED);
+  if (e.count == 0 && result > 0) e.count = (uint32_t)result;
   /* The time of what came to its end here is that of those calls. */
-  const int said = x->number == SYS_io_uring_enter && rings != 0 && look_at_rings(t, start, 1) != 0;
+  const int said = enter && rings != 0 && look_at_rings(t, &e) != 0;
   if (!said && d->fill != 0 && recording(t, 0) &&
       (!feign_capture.control->paused || (d->flags & kState)))
-    record(t, d, FEIGN_RECORD_CALL, x->a, start, end, result, 0, kNoFlight, (uintptr_t)x, 0);
+    record(t, d, FEIGN_RECORD_CALL, x->a, e.start, end, result, 0, kNoFlight, (uintptr_t)x, 0);
   if (x->number == SYS_io_uring_setup && result >= 0 && *feign_capture.token != 0)
-    new_ring(result, (const struct io_uring_params*)x->a[1]);
+    new_ring(t, result, (const struct io_uring_params*)x->a[1]);
   return result;
 }
+
+/* The descriptor in a struct io_uring, which is the same in all versions of liburing: its functions
+ * that are inline know it, too. */
+enum { kRingFd = 196 / sizeof(int) };
 
 /* liburing's functions that submit or wait: with a thread of the kernel at work, a program need not
  * enter the kernel itself. */
@@ -529,9 +770,10 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
     static long (*next)(long, long, long, long, long, long);                               \
     if (next == 0) *(void**)&next = dlsym(RTLD_NEXT, #name);                               \
     if (next == 0) return -ENOSYS;                                                         \
-    const uint64_t start = ticks();                                                        \
+    if (!has_rings()) return next(a, b, c, d, e, f);                                       \
+    struct entered to = enters(ring_of(((const int*)a)[kRingFd]), ticks());                \
     const long result = next(a, b, c, d, e, f);                                            \
-    if (rings != 0) (void)look_at_rings(&feign_thread, start, 1);                          \
+    (void)look_at_rings(&feign_thread, &to);                                               \
     return result;                                                                         \
   }
 THROUGH(io_uring_submit)

@@ -672,6 +672,30 @@ def test_io_uring():
             os.unlink(trace)
 
 
+def test_rings_that_several_threads_have():
+    """They come and go while others look at them, are shared, known by places in threads' tables, left by jumps out of signal
+    handlers and by threads that are cancelled: the program ends as it would, and each request is in the trace, once."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = compiled(tmp, "rings")
+        for how in ("own", "shared", "many 40", "late", "places", "left"):
+            trace, work, root = (os.path.join(os.path.realpath(tmp), n) for n in ("t.feign", "w", "root"))
+            os.mkdir(work)
+            r = feign("record", "-o", trace, "--", program, *how.split(), cwd=work)
+            if r.status == 77:
+                raise Skip("the kernel lets nobody use io_uring, or not in this way")
+            assert r.status == 0 and r.err == "", (how, r.status, r.err)
+            ops = feign("info", trace, "--json").json()["ops"]
+            assert ops["pwrite64"]["count"] == int(r.out), (how, ops["pwrite64"], r.out)
+            replays(trace, tmp, work)
+            shutil.rmtree(work)
+            shutil.rmtree(root)
+        r = feign("record", "-o", trace, "--", program, "many", "300", cwd=tmp)
+        missing = re.search(r"(\d+) requests of io_uring are not in the trace", r.err)
+        there = feign("info", trace, "--json").json()["ops"]["pwrite64"]["count"]
+        assert r.status == 0 and missing and there + int(missing[1]) == 300, (r.status, there, r.err)
+
+
 AIO = r"""
 #include <aio.h>
 #include <fcntl.h>
