@@ -367,6 +367,17 @@ def test_a_file_that_goes_when_it_is_closed_is_gone_then():
                 assert os.path.getsize(root + made) == os.path.getsize(made) == 7
 
 
+def test_files_are_made_longer_by_one_rank():
+    """Open MPI's own MPI_File_preallocate leaves out what others wait for on ranks that come late: the next MPI_File_open failed."""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "preallocated")
+        for ranks, how in ((4, ()), (2, ("--map", "block"))):
+            with Tmp() as root:
+                report = replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", *how)
+                assert calls(report, "MPI_File_preallocate", layer="mpiio") == [80]
+                assert os.path.getsize(root + made) == os.path.getsize(made) == 20 << 18
+
+
 def test_who_ends_a_split_call_waits_for_who_begins_it():
     """Also where it is left to the posix calls in it: what one made before it is there for another after it."""
     with Tmp() as tmp:

@@ -1302,6 +1302,20 @@ static void forbidden(void) {
   CHECK(MPI_File_delete(name, MPI_INFO_NULL) != MPI_SUCCESS);
 }
 
+/* One rank makes a file longer, from where it is in it, while others look how long that is. */
+static void preallocated(void) {
+  for (int i = 1; i <= 20; ++i) {
+    MPI_File file;
+    MPI_Offset length = 0;
+    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_seek(file, 1 << 16, MPI_SEEK_SET);
+    MPI_File_preallocate(file, (MPI_Offset)i << 18);
+    MPI_File_get_size(file, &length);
+    CHECK(length == (MPI_Offset)i << 18);
+    MPI_File_close(&file);
+  }
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1355,6 +1369,7 @@ int main(int argc, char** argv) {
                 {"old-types", old_types},
                 {"forbidden", forbidden},
                 {"too-long", too_long},
+                {"preallocated", preallocated},
                 {"in-directories", in_directories}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

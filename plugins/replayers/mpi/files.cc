@@ -39,6 +39,10 @@ class Name {
       if (const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, least); fd >= 0) reset(fd);
     return fd_;
   }
+  // Leaves that number to the next.
+  void leave_number() {
+    if (const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, 0); fd >= 0) reset(fd);
+  }
   std::string text() const { return "/proc/self/fd/" + std::to_string(fd_); }
   int64_t sync() const {
     const int fd = open(text().c_str(), O_RDONLY | O_CLOEXEC);
@@ -168,10 +172,25 @@ void open_file(Stream& s) {
   if (!wanted) {
     if (open) MPI_File_close(&f.file);
   } else if (open || !g->apart) {
-    if (r.shares) f.name = name;
+    if (g->ranks.size() > 1) f.name = name;
+    name->leave_number();
     const std::lock_guard lock(r.files_mutex);
     r.files[a.handle] = std::move(f);
   }
+}
+
+// By the one that makes a file longer for all. Where they call it together, Open MPI's others look
+// how long the file is while that one is at it: whoever comes late leaves out a collective call
+// that others make, and takes what that sent for the answer to a later one.
+int preallocate(Replayer& r, const Name& name, uint64_t size) {
+  const std::lock_guard lock(r.self_mutex);
+  MPI_File alone = MPI_FILE_NULL;
+  int code =
+      MPI_File_open(MPI_COMM_SELF, name.text().c_str(), MPI_MODE_RDWR, MPI_INFO_NULL, &alone);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_File_preallocate(alone, static_cast<MPI_Offset>(size));
+  MPI_File_close(&alone);
+  return code;
 }
 
 // What goes into a call that moves data, whatever its name.
@@ -523,9 +542,16 @@ void do_mpiio(Stream& s, uint32_t op) {
         s.outcome->result = -EDQUOT;
         return;
       }
-      return s.answer(MPI_File_preallocate(f, static_cast<MPI_Offset>(a.length)));
+      if (!file.name) return s.answer(MPI_File_preallocate(f, static_cast<MPI_Offset>(a.length)));
+      code = file.group->ranks[0] == s.rank && a.result >= 0 ? preallocate(r, *file.name, a.length)
+                                                             : MPI_SUCCESS;
+      if (meeting)
+        (void)meet(s, *file.group);
+      else if (file.group->apart)
+        MPI_Bcast(&code, 1, MPI_INT, 0, file.group->comm);
+      return a.result < 0 ? s.emulate() : s.answer(code);
     case FEIGN_MPIIO_FILE_SYNC:
-      if (!file.name) return s.answer(MPI_File_sync(f));
+      if (!r.shares) return s.answer(MPI_File_sync(f));
       // Open MPI syncs none while a request is under way in the process, whosever it is.
       if (a.result < 0) return s.emulate();
       if (file.group->apart) MPI_Barrier(file.group->comm);

@@ -155,7 +155,7 @@ struct File {
   std::string remove;                    // when it is closed
   std::string link;                      // the name that MPI was given, if this process made it
   MPI_Request begun = MPI_REQUEST_NULL;  // io=order: of the split call under way
-  std::shared_ptr<Name> name;            // where ranks share processes: what it is, beside MPI
+  std::shared_ptr<Name> name;            // what it is beside MPI, where several ranks have it
 };
 
 struct Replayer {
