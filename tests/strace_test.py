@@ -1762,6 +1762,16 @@ def test_who_is_behind_the_end_met_it_before_the_write_that_reached_him():
         assert order_of(tmp, [line.replace("1000", "700") for line in lines])[-2:] == [(8, "700"), (7, "0")]
 
 
+def test_who_met_an_end_that_nobody_told_met_it_before_a_write_that_goes_farther():
+    """A program's ranks read at the same place what one of them begins to write behind it."""
+    lines = ['7 openat(AT_FDCWD, "/a", O_RDWR) = 3 <0.000010>', '8 openat(AT_FDCWD, "/a", O_RDWR) = 3 <0.000010>', '7 pwrite64(3, "x"..., 30, 53 <unfinished ...>', "8 pread64(3,  <unfinished ...>",
+             "7 <... pwrite64 resumed>) = 30 <0.000030>", '8 <... pread64 resumed>"", 30, 43) = 0 <0.000040>']
+    with Tmp() as tmp:
+        assert order_of(tmp, lines)[-2:] == [(8, "0"), (7, "30")]
+        # It wrote what is before that.
+        assert order_of(tmp, [line.replace(", 53", ", 10") for line in lines])[-2:] == [(7, "30"), (8, "0")]
+
+
 def test_many_that_append_and_read_on_without_names_of_descriptors():
     if shutil.which("strace") is None:
         raise Skip("there is no strace")

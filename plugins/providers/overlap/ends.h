@@ -197,8 +197,14 @@ class Tails {
     if (at == files_.end()) return Overtakes::kNo;
     const File& file = at->second;
     if (late.cuts() != early.cuts()) return file.found_before_cut(late, early);
-    const Tail& found = writes ? early : late;
-    const int64_t grows = file.grows(writes ? late : early);
+    const Tail &found = writes ? early : late, &written = writes ? late : early;
+    // Wherever the file ended, it did not where a write ended that goes farther.
+    if (!file.told && found.what == Tail::kReadAt && written.what == Tail::kWriteAt) {
+      const bool before =
+          found.bytes < found.asked && found.at + found.bytes < written.at + written.bytes;
+      return before && !writes ? Overtakes::kYes : Overtakes::kNo;
+    }
+    const int64_t grows = file.grows(written);
     if (grows == 0) return Overtakes::kNo;
     // How far the file goes from where it is looked at, or how much farther that is; and went for
     // who found it so.
