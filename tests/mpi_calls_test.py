@@ -378,6 +378,17 @@ def test_files_are_made_longer_by_one_rank():
                 assert os.path.getsize(root + made) == os.path.getsize(made) == 20 << 18
 
 
+def test_reads_that_meet_the_end_are_over():
+    """Open MPI's own, if they are only begun, read on and on; of one together it says that it was all that was asked for."""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "past-end")
+        for env in (None, ROMIO):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=env)
+                assert calls(report, "MPI_File_read_at_all", "MPI_File_iread", "MPI_File_read_ordered_begin", "MPI_File_read_all_end", layer="mpiio") == [4] * 4
+                assert os.path.getsize(root + made) == os.path.getsize(made) == 400
+
+
 def test_who_ends_a_split_call_waits_for_who_begins_it():
     """Also where it is left to the posix calls in it: what one made before it is there for another after it."""
     with Tmp() as tmp:

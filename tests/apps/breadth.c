@@ -1316,6 +1316,38 @@ static void preallocated(void) {
   }
 }
 
+/* Reads that are begun at a file's end, and one together, which tell how much there was. */
+static void past_end(void) {
+  char data[100] = {0};
+  MPI_File file;
+  MPI_Request request;
+  MPI_Status status;
+  int count = 0;
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_write_at_all(file, 100 * rank, data, 100, MPI_BYTE, &status);
+  MPI_File_read_at_all(file, 100 * rank + 90, data, 20, MPI_BYTE, &status);
+  MPI_Get_count(&status, MPI_BYTE, &count);
+  CHECK(count == (rank < size - 1 ? 20 : 10));
+  MPI_File_set_view(file, 4 * rank, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+  MPI_File_iread_at(file, 95, data, 10, MPI_INT, &request);
+  MPI_Wait(&request, &status);
+  MPI_File_seek(file, 200, MPI_SEEK_SET);
+  MPI_File_iread(file, data, 10, MPI_INT, &request);
+  MPI_Wait(&request, &status);
+  MPI_File_seek(file, 95, MPI_SEEK_SET);
+  MPI_File_read_all_begin(file, data, 10, MPI_INT);
+  MPI_File_read_all_end(file, data, &status);
+  MPI_File_read_at_all_begin(file, 92 + rank, data, 8, MPI_INT);
+  MPI_File_read_at_all_end(file, data, &status);
+  MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+  MPI_File_seek_shared(file, 350, MPI_SEEK_SET);
+  MPI_File_read_ordered_begin(file, data, 30, MPI_BYTE);
+  MPI_File_read_ordered_end(file, data, &status);
+  MPI_File_iread_shared(file, data, 30, MPI_BYTE, &request);
+  MPI_Wait(&request, &status);
+  MPI_File_close(&file);
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1370,6 +1402,7 @@ int main(int argc, char** argv) {
                 {"forbidden", forbidden},
                 {"too-long", too_long},
                 {"preallocated", preallocated},
+                {"past-end", past_end},
                 {"in-directories", in_directories}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

@@ -251,6 +251,30 @@ bool ends_split(uint32_t op) {
          op == FEIGN_MPIIO_FILE_WRITE_AT_ALL_END || op == FEIGN_MPIIO_FILE_WRITE_ORDERED_END;
 }
 
+// Whether so many bytes from there on, in etypes of the view, are more than the file has.
+bool past_end(const File& f, MPI_Offset from, uint64_t bytes) {
+  MPI_Offset size = 0, last = 0;
+  if (bytes == 0 || MPI_File_get_size(f.file, &size) != MPI_SUCCESS) return false;
+  from += static_cast<MPI_Offset>((bytes - 1) / f.unit);
+  return MPI_File_get_byte_offset(f.file, from, &last) == MPI_SUCCESS &&
+         last + static_cast<MPI_Offset>(f.unit) > size;
+}
+
+// Whether a read that is only begun may meet the end: there Open MPI's would never be over. Of one
+// that all begin together, whether anybody's does, since ROMIO's is made together.
+bool may_meet_end(Stream& s, uint32_t op, const File& f, bool split) {
+  if (op == FEIGN_MPIIO_FILE_READ_ORDERED_BEGIN) return true;
+  auto from = static_cast<MPI_Offset>(s.known(s.args->offset, 0));
+  if (op == FEIGN_MPIIO_FILE_IREAD_SHARED)
+    MPI_File_get_position_shared(f.file, &from);
+  else if (s.args->offset == kAbsent)
+    MPI_File_get_position(f.file, &from);
+  int may = past_end(f, from, s.a->length);
+  if (split && f.group->apart)
+    MPI_Allreduce(MPI_IN_PLACE, &may, 1, MPI_INT, MPI_MAX, f.group->comm);
+  return may != 0;
+}
+
 int whence_of(uint32_t recorded) {
   return recorded == 602 ? MPI_SEEK_CUR : recorded == 604 ? MPI_SEEK_END : MPI_SEEK_SET;
 }
@@ -444,7 +468,7 @@ void do_mpiio(Stream& s, uint32_t op) {
       s.outcome->why = r.room.why();
       return;
     }
-    if (r.shares && ends_split(op)) {
+    if (file.over && ends_split(op)) {
       s.outcome->result = a.result;
       return;
     }
@@ -452,7 +476,9 @@ void do_mpiio(Stream& s, uint32_t op) {
     // Any thread of the process completes Open MPI's requests of files, also one that another
     // thread has half made. So there are none where recorded ranks are its threads.
     const DataCall& begins = kMpiioData[op - FEIGN_MPIIO_FIRST];
-    const DataCall& call = r.shares ? kMpiioData[at_once(op) - FEIGN_MPIIO_FIRST] : begins;
+    const bool split = std::string_view(op_info->name).ends_with("_begin");
+    const bool over = r.shares || (reads && !begins.tells && may_meet_end(s, op, file, split));
+    const DataCall& call = over ? kMpiioData[at_once(op) - FEIGN_MPIIO_FIRST] : begins;
     Piece m = memory_of(s, writes);
     const auto done = failed ? 0 : static_cast<uint64_t>(a.result);
     // What had no room then has none now.
@@ -463,15 +489,19 @@ void do_mpiio(Stream& s, uint32_t op) {
     const auto at = static_cast<MPI_Offset>(s.known(s.args->offset, a.offset));
     Data data{f, at, m.at, m.count, m.type, &status, &request};
     code = call.call(data);
+    if (split) {
+      const std::lock_guard lock(r.files_mutex);
+      r.files[a.handle].over = over || code != MPI_SUCCESS;
+    }
     // Whoever goes on may make the file longer than another one finds it.
     if (meeting) (void)meet(s, *file.group);
     s.answer(code);
     if (failed && code == MPI_SUCCESS) {
-      if (later) remember(s, request, false, r.shares);
+      if (later && !split) remember(s, request, false, over);
       return s.emulate();
     }
     if (code != MPI_SUCCESS) return;
-    if (later) remember(s, request, false, r.shares);
+    if (later && !split) remember(s, request, false, over);
     if (!begins.tells) {
       // How many bytes it was shows when it is over.
       s.outcome->result = a.result;
@@ -483,6 +513,12 @@ void do_mpiio(Stream& s, uint32_t op) {
     // Of a collective read Open MPI says that it was all that was asked for.
     if (meeting && reads && done == a.length && s.outcome->result < a.result)
       s.outcome->result = a.result;
+    if (meets && reads && done < a.length && s.outcome->result == static_cast<int64_t>(a.length)) {
+      MPI_Offset from = at;
+      if (s.args->offset == kAbsent && MPI_File_get_position(f, &from) == MPI_SUCCESS)
+        from -= static_cast<MPI_Offset>(a.length / file.unit);
+      if (past_end(file, from, a.length)) s.outcome->result = a.result;
+    }
     return;
   }
   switch (op) {
@@ -530,6 +566,10 @@ void do_mpiio(Stream& s, uint32_t op) {
       code = MPI_File_set_view(f, static_cast<MPI_Offset>(a.offset), etype.type, filetype.type,
                                format.c_str(), info);
       if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+      if (code == MPI_SUCCESS && etype.size > 0) {
+        const std::lock_guard lock(r.files_mutex);
+        r.files[a.handle].unit = static_cast<uint64_t>(etype.size);
+      }
       return s.answer(code);
     }
     case FEIGN_MPIIO_FILE_SET_SIZE:

@@ -155,6 +155,8 @@ struct File {
   std::string remove;                    // when it is closed
   std::string link;                      // the name that MPI was given, if this process made it
   MPI_Request begun = MPI_REQUEST_NULL;  // io=order: of the split call under way
+  bool over = false;                     // the split call under way was made at once
+  uint64_t unit = 1;                     // bytes of its view's etype
   std::shared_ptr<Name> name;            // what it is beside MPI, where several ranks have it
 };
 
