@@ -101,6 +101,11 @@ def test_communicators_with_neighbours_and_of_two_groups():
                  "MPI_Sendrecv", "MPI_Comm_split", "MPI_Comm_idup", "MPI_Bcast") == [4, 8, 4, 8, 4, 4, 4, 11]
 
 
+def test_ranks_tags_and_keys_of_minus_one_are_told():
+    text = told("communicators")
+    assert sorted(re.findall(r"MPI_Comm_split\(.*?key=(\S+),", text)) == ["-1", "-2", "-3", "0"]
+
+
 def test_communicators_that_nobody_uses():
     """A replay makes them before the start: 10,000 at most, and none that nobody uses."""
     assert calls(breadth("unused", times=1), "MPI_Comm_dup") == [40400]

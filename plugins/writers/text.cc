@@ -117,7 +117,9 @@ class Text {
         line += ']';
         break;
       default:
-        if (arg.slot == FEIGN_SLOT_VALUE && value == FEIGN_NO_OFFSET) {
+        // A pointer to an offset. Ranks, tags and keys of MPI's may be -1.
+        if (arg.slot == FEIGN_SLOT_VALUE && value == FEIGN_NO_OFFSET &&
+            std::string_view(arg.name).starts_with("off")) {
           line += "NULL";
           break;
         }
