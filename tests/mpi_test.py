@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 import time
 
-from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses, sanitized, tree
+from harness import CORPUS, FEIGN, TOP, Skip, Tmp, feign, main, refuses, sanitized, tree
 
 HDTRACE = os.path.join(CORPUS, "hdtrace")
 # Variables that a launcher of the tests themselves may have set.
@@ -917,6 +917,13 @@ def test_one_process_has_no_collective_calls():
         trace = project(tmp, *[["Barrier cid='0'"]] * 3)
         r = feign("replay", trace, "--root", tmp, "--replayer", "mpi", env={"OMPI_MCA_plm": "isolated"}, timeout=60)
         assert r.status == 2 and "MPI_Barrier on WORLD{0-2}: its ranks would need a process each" in r.err, r.err
+
+
+def test_a_layer_that_the_trace_lacks_is_said():
+    with Tmp() as tmp:
+        shipped = os.path.join(TOP, "examples", "git-clone.strace.gz")
+        r = feign("replay", shipped, "--root", tmp, "--layer", "mpiio", "--json").json()
+        assert "replayer mpi has nothing to do: it is for mpi, mpiio, and what is replayed has calls of posix" in r["notes"], r["notes"]
 
 
 def test_hints_and_layers_are_one_option():

@@ -289,6 +289,7 @@ class Run {
   Result<void> choose_order();
   Result<void> make_plan();
   Result<void> open_plan();
+  void look_for_idle();
   Result<void> share_out();
   Result<void> prepare();
   Result<void> open_logs();
@@ -486,6 +487,34 @@ Result<void> Run::open_plan() {
   return {};
 }
 
+// Replayers that the trace has no calls for. (Several ranks have one to meet by.)
+void Run::look_for_idle() {
+  if (several_) return;
+  std::vector<std::string> has;
+  const auto& counts = plan_->totals().by_op;
+  for (uint32_t op = 0; op < counts.size(); ++op) {
+    if (counts[op] == 0) continue;
+    const std::string layer = tables_.ops.info(op)->layer;
+    if (std::find(has.begin(), has.end(), layer) == has.end()) has.push_back(layer);
+  }
+  const auto listed = [](const std::vector<std::string>& layers) {
+    std::string list;
+    for (const std::string& layer : layers) list += (list.empty() ? "" : ", ") + layer;
+    return list;
+  };
+  if (has.empty()) return;
+  for (const Chosen& c : line_.replayers) {
+    const char* const* layers = static_cast<const feign_replayer*>(c.component.table->api)->layers;
+    if (layers == nullptr) continue;
+    std::vector<std::string> serves;
+    for (; *layers != nullptr; ++layers) serves.emplace_back(*layers);
+    if (std::find_first_of(serves.begin(), serves.end(), has.begin(), has.end()) == serves.end())
+      report_.notes.push_back("replayer " + std::string(c.component.table->name) +
+                              " has nothing to do: it is for " + listed(serves) +
+                              ", and what is replayed has calls of " + listed(has));
+  }
+}
+
 // Which streams are this rank's.
 Result<void> Run::share_out() {
   const NativeTotals& totals = plan_->totals();
@@ -596,6 +625,7 @@ Result<void> Run::all() {
   if (line_.replayers.empty()) return {};
   if (auto done = open_plan(); !done) return done;
   report_.plan_ns = now_ns() - begin_ - report_.join_ns;
+  look_for_idle();
   if (auto done = share_out(); !done) return done;
   if (auto done = prepare(); !done) return done;
   result_.replayed = true;
