@@ -124,19 +124,16 @@ uint32_t Streams::find_or_add(const feign_stream_info& info) {
 
 uint32_t Streams::find(const feign_stream_info& info) const {
   const std::lock_guard lock(mutex_);
-  const auto at = by_key_.find(key_of(info));
-  return at != by_key_.end() ? at->second : 0;
+  const Key key = key_of(info);
+  const auto at = info.rank < 0 ? by_key_.lower_bound(key) : by_key_.find(key);
+  const bool found = at != by_key_.end() && at->first.host == key.host &&
+                     at->first.thread == key.thread && at->first.again == key.again;
+  return found ? at->second : 0;
 }
 
 uint32_t Streams::find_or_add_child(const feign_stream_info& info) {
-  if (info.rank < 0) {
-    const std::lock_guard lock(mutex_);
-    const Key key = key_of(info);
-    const auto at = by_key_.lower_bound(key);
-    if (at != by_key_.end() && at->first.host == key.host && at->first.thread == key.thread &&
-        at->first.again == key.again)
-      return at->second;
-  }
+  if (info.rank < 0)
+    if (const uint32_t child = find(info); child != 0) return child;
   return find_or_add(info);
 }
 

@@ -61,8 +61,9 @@ class Streams {
   // The stream of these recorded ids (host, rank, thread, again), made at first use. A parent is
   // noted.
   uint32_t find_or_add(const feign_stream_info& info);
-  uint32_t find(const feign_stream_info& info) const;  // 0: there is none
-  // The same of one that a stream makes: a launcher is no rank, and what it makes may be one.
+  // 0: there is none. A launcher is no rank, and what it made may be one: of no rank, any.
+  uint32_t find(const feign_stream_info& info) const;
+  // The same of one that a stream makes.
   uint32_t find_or_add_child(const feign_stream_info& info);
   // A further stream of the same recorded ids: a thread id came back after its thread had ended.
   uint32_t add_again(uint32_t stream);
