@@ -1865,10 +1865,10 @@ def test_what_processes_did_that_were_not_traced():
              ['open("/w/f", O_RDONLY) = 3'], ["mknod"])):
         with Tmp() as tmp:
             trace, root, out = (os.path.join(tmp, name) for name in ("t.strace", "root", "out.txt"))
-            for process in ("7 ", ""):  # -f, whose other processes are in the trace, and not
+            for process in ("7 ", ""):  # -f, whose other processes and calls are in the trace, and not
                 seen = ["8 exit_group(0) = ?", "8 +++ exited with 0 +++"] if process else []
                 with open(trace, "w", encoding="utf-8") as f:
-                    f.writelines(line + "\n" for line in [process + before[0], *(process + line for line in before[1:]), process + waits[0], *seen, *(process + line for line in waits[1:] + after)])
+                    f.writelines(line + "\n" for line in ['7 mkdir("/q", 0755) = 0'] * bool(process) + [process + before[0], *(process + line for line in before[1:]), process + waits[0], *seen, *(process + line for line in waits[1:] + after)])
                 r = feign("convert", "-q", trace, out)
                 with open(out, encoding="utf-8") as f:
                     made = [re.search(r"\] (\w+)\(", line).group(1) for line in f if line.rstrip().endswith("[injected]")]
@@ -1877,6 +1877,29 @@ def test_what_processes_did_that_were_not_traced():
             os.mkdir(root)
             r = feign("replay", trace, "--root", root, "--json").json()
             assert r["mismatched"] == 0 and any("not in the trace" in note for note in r["notes"]), (before, after, r["mismatches"], r["notes"])
+
+
+def test_names_that_calls_changed_which_were_not_traced():
+    """strace -e trace=open,read,write,close: what must have been renamed, removed or made."""
+    missing, lock = "-1 ENOENT (No such file or directory)", 'open("/w/lock", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3'
+    for lines, others in (
+            ([lock, "close(3) = 0", lock], ["unlink"]),
+            ([f'open("/w/f", O_RDONLY) = {missing}', lock, 'write(3, "abc", 3) = 3', "close(3) = 0", 'open("/w/f", O_RDONLY) = 3', 'read(3, "abc", 9) = 3'], ["mknod", "truncate"]),
+            ([f'open("/w/d/f", O_WRONLY|O_CREAT, 0644) = {missing}', 'open("/w/d/g", O_WRONLY|O_CREAT, 0644) = 3'], ["mkdir"]),
+            ([lock, "exit_group(0) = ?", "+++ exited with 0 +++", f'8 open("/w/lock", O_RDONLY) = {missing}'], ["unlink"]),
+            ([lock, f'8 open("/w/lock", O_RDONLY) = {missing}'], []),  # the order, perhaps
+            (['unlink("/w/x") = 0', lock, f'open("/w/lock", O_RDONLY) = {missing}'], [])):
+        with Tmp() as tmp:
+            trace, root, out = (os.path.join(tmp, name) for name in ("t.strace", "root", "out.txt"))
+            with open(trace, "w", encoding="utf-8") as f:
+                f.writelines(line + "\n" if line[0] == "8" else f"7 {line}\n" for line in lines)
+            assert feign("convert", "-q", trace, out).status == 0
+            with open(out, encoding="utf-8") as f:
+                made = [re.search(r"\] (\w+)\(", line).group(1) for line in f if line.rstrip().endswith("[injected]")]
+            assert made == others, (lines, made)
+            os.mkdir(root)
+            r = feign("replay", trace, "--root", root, "--json").json()
+            assert not others or r["mismatched"] == 0 and any("found otherwise" in note for note in r["notes"]), (lines, r["mismatches"], r["notes"])
 
 
 WAITS_FOR_OTHERS = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]

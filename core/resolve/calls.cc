@@ -94,6 +94,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.marks |= FEIGN_NOT_A_FILE;
     marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
   } else {
+    lacks_names(a, Effect::kOpen);
     if (others_) by_others(a, Effect::kOpen);
     const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
     a.file = touched.file;
@@ -243,6 +244,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.path = (a.marks & FEIGN_NOFOLLOW) ? from : names_.canonical(a.path, true);
     if (effect == Effect::kLink || effect == Effect::kRename) a.path2 = to;
   }
+  lacks_names(a, effect);
   if (others_) by_others(a, effect);
   const Namespace::Touched touched = names_.apply(a, effect);
   a.file = touched.file;

@@ -405,6 +405,13 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
   const auto failed = [&] {
     if (a.result == -ENOENT) {
       const bool makes = effect == Effect::kOpen && (a.flags & O_CREAT) != 0;
+      const bool no_directory =
+          makes || effect == Effect::kMkdir || effect == Effect::kMknod || effect == Effect::kBind;
+      const uint32_t above = slots_[slot].parent;
+      if (no_directory && slots_[slot].file == 0 && slots_[above].file == 0) {
+        slots_[above].missed = true;
+        absent(above);
+      }
       if (!makes && !(a.marks & FEIGN_NOFOLLOW)) {
         if (slots_[slot].file != 0)
           files_[slots_[slot].file].nowhere = true;

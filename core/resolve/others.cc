@@ -33,6 +33,47 @@ void Resolve::waited_for(const Thread& t, int64_t process) {
             "that tells of it, if one does"));
 }
 
+// A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
+// move and remove names: then a call finds what cannot be after the last one on that name. It can
+// only be told of calls that had an order.
+void Resolve::lacks_names(const feign_activity& a, Effect effect) {
+  switch (effect) {
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kSymlink:
+    case Effect::kBind:
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir:
+    case Effect::kRename:
+    case Effect::kLink:
+      tells_names_ = true;
+      break;
+    default:
+      break;
+  }
+  if (others_ || tells_names_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  const uint32_t path = names_.canonical(a.path, follow);
+  const auto cannot_be = [&](uint32_t name, Told is) {
+    const auto [last, first] = named_by_.try_emplace(name, a.stream);
+    const uint32_t before = std::exchange(last->second, a.stream);
+    if (first || (before != a.stream && !threads_[before].ended)) return false;
+    const uint32_t file = names_.at(name);
+    if (is == Told::kNothing) return file != 0 && is_another(a, names_.file(file), is, follow);
+    return is != Told::kNotSaid && names_.absent_at(name);
+  };
+  const bool above =
+      cannot_be(names_.above(path), a.result >= 0 ? Told::kDirectory : Told::kNotSaid);
+  others_ = cannot_be(path, told(a, effect)) || above;
+  if (others_)
+    log(FEIGN_LOG_INFO,
+        tables_.notes.emplace_back(
+            "names are found otherwise than the trace's calls leave them, of which none but opens "
+            "makes, moves or removes any (strace: -e trace=file,desc,process has such calls): what "
+            "must have been done is done before the call that tells of it"));
+}
+
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {
   feign_activity& a = by_others_.emplace_back(kBlankActivity);
   a.op = op;

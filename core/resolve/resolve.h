@@ -204,6 +204,7 @@ class Resolve {
   uint32_t named(uint32_t directory, bool gone);
 
   // What processes did that are not in the trace (others.cc).
+  void lacks_names(const feign_activity& a, Effect effect);
   void waited_for(const Thread& t, int64_t process);
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
@@ -245,6 +246,7 @@ class Resolve {
   std::unordered_map<uint32_t, Left> left_;  // by file
   std::vector<Last> last_;                   // activities, each of another stream
   std::vector<feign_activity> by_others_;
+  std::unordered_map<uint32_t, uint32_t> named_by_;              // the last stream that named it
   std::unordered_map<uint32_t, std::vector<uint32_t>> unnamed_;  // by directory: names of our own
   uint32_t last_handle_ = 0;
   enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };
@@ -258,6 +260,7 @@ class Resolve {
   bool reads_ = false, writes_ = false;       // the call at hand, with success
   bool on_file_ = false;                      // the call at hand cannot have been on anything else
   bool opens_seen_ = false;                   // of any process
+  bool tells_names_ = false;                  // calls that make, move or remove any, but opens
   bool tells_seeks_ = false;                  // they are in the trace, if there were any
   bool reads_on_ = false;                     // the call at hand moves an offset by reading
   bool moves_seen_ = false;                   // chdir or fchdir, of any process
