@@ -362,6 +362,16 @@ def test_shared_pointers_by_romio():
                 assert not [name for name in os.listdir(os.path.dirname(root + made)) if "shfp" in name]
 
 
+def test_files_that_romio_appends_to():
+    """It sets their shared pointers to the end, which it keeps in a file beside each."""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "appended")
+        with Tmp() as root:
+            report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=ROMIO)
+            assert calls(report, "MPI_File_open", "MPI_File_write_at", layer="mpiio") == [4] * 2
+            assert os.path.getsize(root + made) == 4 and not [name for name in os.listdir(root) if name.startswith(".feign-")]
+
+
 def test_a_file_that_goes_when_it_is_closed_is_gone_then():
     """No rank removes what another makes of that name afterwards. (Open MPI's own does.)"""
     with Tmp() as tmp:

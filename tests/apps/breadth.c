@@ -1348,6 +1348,14 @@ static void past_end(void) {
   MPI_File_close(&file);
 }
 
+static void appended(void) {
+  MPI_File file;
+  const int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_APPEND;
+  MPI_File_open(MPI_COMM_WORLD, file_name, mode, MPI_INFO_NULL, &file);
+  MPI_File_write_at(file, rank, "x", 1, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+}
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1403,6 +1411,7 @@ int main(int argc, char** argv) {
                 {"too-long", too_long},
                 {"preallocated", preallocated},
                 {"past-end", past_end},
+                {"appended", appended},
                 {"in-directories", in_directories}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

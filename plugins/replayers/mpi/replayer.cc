@@ -220,7 +220,9 @@ struct Look {
       if (op < look.r->mpiio_first)
         look.room(*a, args);
       else if (!look.pointers)
-        look.pointers = of_shared_pointer(look.r->host->op_info(look.r->host, op)->name);
+        // ROMIO also moves it to the end where a file is opened to append.
+        look.pointers = of_shared_pointer(look.r->host->op_info(look.r->host, op)->name) ||
+                        (op == FEIGN_MPIIO_FILE_OPEN && (a->flags & 128) != 0);
       look.joins |=
           a->result >= 0 && (op == FEIGN_MPI_COMM_SPAWN || op == FEIGN_MPI_COMM_SPAWN_MULTIPLE ||
                              op == FEIGN_MPI_COMM_ACCEPT || op == FEIGN_MPI_COMM_CONNECT ||
