@@ -34,8 +34,8 @@ void Resolve::waited_for(const Thread& t, int64_t process) {
 }
 
 // A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
-// move and remove names: then a call finds what cannot be after the last one on that name. It can
-// only be told of calls that had an order.
+// move and remove names, and one by strace without -f what threads do: then a call finds what
+// cannot be after the last one on that name. It can only be told of calls that had an order.
 void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   switch (effect) {
     case Effect::kMkdir:
@@ -52,26 +52,35 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
     default:
       break;
   }
-  if (others_ || tells_names_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
+  const bool threads = !uncalled_.empty() && !other_pids_;
+  if (others_ || (tells_names_ && !threads) || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const uint32_t path = names_.canonical(a.path, follow);
-  const auto cannot_be = [&](uint32_t name, Told is) {
+  const auto ordered = [&](uint32_t name) {
     const auto [last, first] = named_by_.try_emplace(name, a.stream);
     const uint32_t before = std::exchange(last->second, a.stream);
-    if (first || (before != a.stream && !threads_[before].ended)) return false;
+    return !first && (before == a.stream || threads_[before].ended);
+  };
+  const auto cannot_be = [&](uint32_t name, Told is) {
     const uint32_t file = names_.at(name);
     if (is == Told::kNothing) return file != 0 && is_another(a, names_.file(file), is, follow);
     return is != Told::kNotSaid && names_.absent_at(name);
   };
-  const bool above =
-      cannot_be(names_.above(path), a.result >= 0 ? Told::kDirectory : Told::kNotSaid);
-  others_ = cannot_be(path, told(a, effect)) || above;
+  const uint32_t directory = names_.above(path);
+  const bool first = !named_by_.contains(path);
+  const bool above = ordered(directory), name = ordered(path) || (threads && first && above);
+  others_ = (above && a.result >= 0 && cannot_be(directory, Told::kDirectory)) ||
+            (name && cannot_be(path, told(a, effect)));
   if (others_)
     log(FEIGN_LOG_INFO,
         tables_.notes.emplace_back(
-            "names are found otherwise than the trace's calls leave them, of which none but opens "
-            "makes, moves or removes any (strace: -e trace=file,desc,process has such calls): what "
-            "must have been done is done before the call that tells of it"));
+            std::string("names are found otherwise than the trace's calls leave them, ") +
+            (threads
+                 ? "and threads or processes are not in it that it shows to have begun (strace: -f "
+                   "has them)"
+                 : "of which none but opens makes, moves or removes any (strace: -e "
+                   "trace=file,desc,process has such calls)") +
+            ": what must have been done is done before the call that tells of it"));
 }
 
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {
