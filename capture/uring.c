@@ -71,16 +71,26 @@ struct entered {
   uint32_t from, count;
 };
 
-/* All look at the heads and tails of its queues, whoever may close it at that moment: the page that
- * they are in (a ring cannot be mapped to an address of choice) stays one that can be read, without
- * memory behind it. */
+/* All look at the heads and tails of a ring's queues, whoever may close it at that moment: the page
+ * that they are in (a ring cannot be mapped to an address of choice) stays one that can be read,
+ * without memory behind it, until so many more rings have been closed. */
+static void leave_page(long at) {
+  static long left[4096];
+  static uint32_t count;
+  system_call(SYS_mmap, at, kPage, PROT_READ,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  const uint32_t place =
+      __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) % (sizeof left / sizeof left[0]);
+  const long old = __atomic_exchange_n(&left[place], at, __ATOMIC_ACQ_REL);
+  if (old != 0) system_call(SYS_munmap, old, kPage, 0, 0, 0, 0);
+}
+
 static void forget(struct ring* r) {
   for (int i = 0; i < 3; ++i) {
     if (r->map[i].size == 0) continue;
     long at = r->map[i].at, size = r->map[i].size;
     if (i == 0) {
-      system_call(SYS_mmap, at, kPage, PROT_READ,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+      leave_page(at);
       at += kPage;
       size -= kPage;
     }
