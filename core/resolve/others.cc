@@ -56,21 +56,33 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   if (others_ || (tells_names_ && !threads) || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const uint32_t path = names_.canonical(a.path, follow);
-  const auto ordered = [&](uint32_t name) {
-    const auto [last, first] = named_by_.try_emplace(name, a.stream);
-    const uint32_t before = std::exchange(last->second, a.stream);
-    return !first && (before == a.stream || threads_[before].ended);
+  const bool ok = a.result >= 0;
+  // By the same words: a link that is told later explains nothing of these.
+  const auto changed = [&](uint32_t name, Told is, bool links) {
+    if (is == Told::kNotSaid && !ok) return false;
+    const Named now{a.stream, ok || is != Told::kNothing};
+    const auto [last, first] = named_.try_emplace((uint64_t{name} << 1) + links, now);
+    const Named before = std::exchange(last->second, now);
+    return !first && is != Told::kNotSaid && before.there != (is != Told::kNothing) &&
+           (before.stream == a.stream || threads_[before.stream].ended);
   };
   const auto cannot_be = [&](uint32_t name, Told is) {
     const uint32_t file = names_.at(name);
     if (is == Told::kNothing) return file != 0 && is_another(a, names_.file(file), is, follow);
     return is != Told::kNotSaid && names_.absent_at(name);
   };
-  const uint32_t directory = names_.above(path);
-  const bool first = !named_by_.contains(path);
-  const bool above = ordered(directory), name = ordered(path) || (threads && first && above);
-  others_ = (above && a.result >= 0 && cannot_be(directory, Told::kDirectory)) ||
-            (name && cannot_be(path, told(a, effect)));
+  const Told is = told(a, effect);
+  const std::string_view text = tables_.strings.text(a.path);
+  const uint32_t said = tables_.strings.intern(text.substr(0, text.rfind('/')));
+  const Told above = ok                                            ? Told::kDirectory
+                     : a.result == -ENOENT && is == Told::kNotSaid ? Told::kNothing
+                                                                   : Told::kNotSaid;
+  const bool known = threads && named_.contains(uint64_t{said} << 1);
+  const bool link = !follow && !(effect == Effect::kOpen && (a.flags & O_EXCL));
+  const bool first = !named_.contains((uint64_t{a.path} << 1) + link);
+  const bool moved = changed(said, above, false);
+  const bool other = changed(a.path, is, link) || (known && first);
+  others_ = (moved && cannot_be(names_.above(path), above)) || (other && cannot_be(path, is));
   if (others_)
     log(FEIGN_LOG_INFO,
         tables_.notes.emplace_back(

@@ -246,8 +246,12 @@ class Resolve {
   std::unordered_map<uint32_t, Left> left_;  // by file
   std::vector<Last> last_;                   // activities, each of another stream
   std::vector<feign_activity> by_others_;
-  std::unordered_map<uint32_t, uint32_t> named_by_;  // the last stream that named it
-  std::vector<uint32_t> uncalled_;                   // were made, and have made no call yet
+  struct Named {
+    uint32_t stream;
+    bool there;
+  };
+  std::unordered_map<uint64_t, Named> named_;  // who named it last: path * 2, + 1 for no links
+  std::vector<uint32_t> uncalled_;             // were made, and have made no call yet
   std::unordered_map<uint32_t, std::vector<uint32_t>> unnamed_;  // by directory: names of our own
   uint32_t last_handle_ = 0;
   enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };
