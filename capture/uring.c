@@ -99,6 +99,7 @@ static void forget(struct ring* r) {
   }
   r->fd = 0;
   r->by = 0;
+  r->first = r->end = 0;
   __atomic_store_n(&r->state, kNone, __ATOMIC_RELEASE);
 }
 
@@ -484,6 +485,7 @@ static struct request* slot(const struct ring* r, uint32_t number) {
 
 /* All slots are of requests under way: twice as many are made. */
 static int room_for_more(struct ring* r) {
+  if (feign_capture.sealed) return 0; /* to be given memory may be forbidden by now */
   const long was = r->map[2].at, size = r->map[2].size;
   if (r->requests >= kMostRequests || see(r, 2, size * 2, -1, 0) == 0) return 0;
   r->slots = (uint8_t*)r->map[2].at;
@@ -573,7 +575,10 @@ static int look_at(struct ring* r, struct thread* t, const struct entered* e, ui
 
 /* @p e: what this thread has just entered the kernel for, or nothing. */
 static __attribute__((noinline)) int look_at_rings(struct thread* t, const struct entered* e) {
-  if (!has_rings() || feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return 0;
+  /* A vfork's child has the memory of its parent, whose rings they are. */
+  if (!has_rings() || feign_capture.control == 0 || feign_capture.off || t->quiet != 0 ||
+      t->vforks != 0)
+    return 0;
   int made = 0;
   for (struct ring* r = rings; r != rings + ring_places; ++r) {
     const int entered = e != 0 && r == e->ring;
@@ -639,8 +644,11 @@ static void leaves_all(struct thread* t) {
 /* Neither a descriptor nor a place in a thread's table leads to it. */
 static void ends_unless_used(struct ring* r, struct thread* t) {
   if (r->fd != 0 || r->by != 0) return;
-  __atomic_store_n(&r->state, kClosed, __ATOMIC_RELEASE);
-  if (take(r, t, 1)) let_go(r, t, ticks());
+  int there = kThere; /* once: another thread may find the same */
+  if (__atomic_compare_exchange_n(&r->state, &there, kClosed, 0, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_RELAXED) &&
+      take(r, t, 1))
+    let_go(r, t, ticks());
 }
 
 static void closes_ring(struct thread* t, long fd) {
@@ -745,7 +753,8 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
   struct entered e = enters(enter ? r : 0, ticks());
   const long result = system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
   const uint64_t end = ticks();
-  if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0) return result;
+  if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0 || t->vforks != 0)
+    return result;
   if (x->number == SYS_io_uring_register && result >= 0 && rings != 0) {
     if (((uint32_t)x->a[1] & ~kByPlace) - 20 < 2) {
       ring_places_of(t, x, result);

@@ -678,12 +678,15 @@ def test_rings_that_several_threads_have():
     needs_capture()
     with Tmp() as tmp:
         program = compiled(tmp, "rings")
-        for how in ("own", "shared", "many 40", "late", "places", "left"):
+        for how in ("own", "shared", "many 40", "late", "places", "vforks", "left"):
             trace, work, root = (os.path.join(os.path.realpath(tmp), n) for n in ("t.feign", "w", "root"))
             os.mkdir(work)
             r = feign("record", "-o", trace, "--", program, *how.split(), cwd=work)
-            if r.status == 77:
-                raise Skip("the kernel lets nobody use io_uring, or not in this way")
+            if r.status == 77 and how == "own":
+                raise Skip("the kernel lets nobody use io_uring")
+            if r.status == 77:  # it knows no such rings
+                shutil.rmtree(work)
+                continue
             assert r.status == 0 and r.err == "", (how, r.status, r.err)
             ops = feign("info", trace, "--json").json()["ops"]
             assert ops["pwrite64"]["count"] == int(r.out), (how, ops["pwrite64"], r.out)

@@ -1890,9 +1890,6 @@ def test_names_that_calls_changed_which_were_not_traced():
             ([f'open("/w/d/f", O_WRONLY|O_CREAT, 0644) = {missing}', 'open("/w/d/g", O_WRONLY|O_CREAT, 0644) = 3'], ["mkdir"]),
             ([lock, "exit_group(0) = ?", "+++ exited with 0 +++", f'8 open("/w/lock", O_RDONLY) = {missing}'], ["unlink"]),
             ([lock, f'8 open("/w/lock", O_RDONLY) = {missing}'], []),  # the order, perhaps
-            # a thread's, without -f
-            (['mkdir("/w/d", 0755) = 0', "clone(child_stack=NULL, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8", 'open("/w/d/e", O_WRONLY|O_CREAT, 0644) = 4', 'open("/w/d/f", O_RDONLY) = 3'], ["mknod"]),
-            (['mkdir("/w/d", 0755) = 0', "clone(child_stack=NULL, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8", '8 access("/", F_OK) = 0', 'open("/w/d/e", O_WRONLY|O_CREAT, 0644) = 4', 'open("/w/d/f", O_RDONLY) = 3'], []),
             (['unlink("/w/x") = 0', lock, f'open("/w/lock", O_RDONLY) = {missing}'], [])):
         with Tmp() as tmp:
             trace, root, out = (os.path.join(tmp, name) for name in ("t.strace", "root", "out.txt"))

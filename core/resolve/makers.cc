@@ -102,15 +102,18 @@ void Resolve::made_by_somebody(uint32_t stream, const feign_activity& first) {
     t.place = std::make_shared<Place>(*it.place);
     t.kin = it.kin;
     if (maker->id != 0) tables_.streams.set_parent(t.now, it.now, maker->id);
-    if (!said_makers_)
-      log(FEIGN_LOG_INFO, tables_.notes.emplace_back(
-                              "the trace lacks calls that make processes: who made them, and "
-                              "has what from whom, is a guess (strace: -e "
-                              "trace=file,desc,process tells it)"));
-    said_makers_ = true;
+    says_makers();
   }
   std::erase_if(t.kin->streams, [&](uint32_t other) { return threads_[other].ended; });
   t.kin->streams.push_back(stream);
+}
+
+void Resolve::says_makers() {
+  if (std::exchange(said_makers_, true)) return;
+  log(FEIGN_LOG_INFO, tables_.notes.emplace_back(
+                          "the trace lacks calls that make processes: who made them, and has "
+                          "what from whom, is a guess (strace: -e trace=file,desc,process "
+                          "tells it)"));
 }
 
 // strace -y tells its directory, too, but not before its first call with AT_FDCWD: until then
@@ -124,6 +127,7 @@ void Resolve::begins_where_the_last_is(uint32_t stream) {
     const feign_stream_info its = tables_.streams.info(it.now);
     if (it.ended || its.rank != mine.rank || its.host != mine.host) continue;
     t.place = std::make_shared<Place>(*it.place);
+    says_makers();
     return;
   }
 }

@@ -34,8 +34,8 @@ void Resolve::waited_for(const Thread& t, int64_t process) {
 }
 
 // A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
-// move and remove names, and one by strace without -f what threads do: then a call finds what
-// cannot be after the last one on that name. It can only be told of calls that had an order.
+// move and remove names: then a call finds what cannot be after the last one on that name. It can
+// only be told of calls that had an order.
 void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   switch (effect) {
     case Effect::kMkdir:
@@ -52,8 +52,7 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
     default:
       break;
   }
-  const bool threads = !uncalled_.empty() && !other_pids_;
-  if (others_ || (tells_names_ && !threads) || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
+  if (others_ || tells_names_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const uint32_t path = names_.canonical(a.path, follow);
   const bool ok = a.result >= 0;
@@ -77,22 +76,16 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   const Told above = ok                                            ? Told::kDirectory
                      : a.result == -ENOENT && is == Told::kNotSaid ? Told::kNothing
                                                                    : Told::kNotSaid;
-  const bool known = threads && named_.contains(uint64_t{said} << 1);
   const bool link = !follow && !(effect == Effect::kOpen && (a.flags & O_EXCL));
-  const bool first = !named_.contains((uint64_t{a.path} << 1) + link);
   const bool moved = changed(said, above, false);
-  const bool other = changed(a.path, is, link) || (known && first);
+  const bool other = changed(a.path, is, link);
   others_ = (moved && cannot_be(names_.above(path), above)) || (other && cannot_be(path, is));
   if (others_)
     log(FEIGN_LOG_INFO,
         tables_.notes.emplace_back(
-            std::string("names are found otherwise than the trace's calls leave them, ") +
-            (threads
-                 ? "and threads or processes are not in it that it shows to have begun (strace: -f "
-                   "has them)"
-                 : "of which none but opens makes, moves or removes any (strace: -e "
-                   "trace=file,desc,process has such calls)") +
-            ": what must have been done is done before the call that tells of it"));
+            "names are found otherwise than the trace's calls leave them, of which none but opens "
+            "makes, moves or removes any (strace: -f -e trace=file,desc,process has such calls): "
+            "what must have been done is done before the call that tells of it"));
 }
 
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {

@@ -104,8 +104,6 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
   // It ran before its parent's call was seen: it keeps what it has, and waits for nobody to begin.
   if (seen_before) return;
   tables_.streams.set_parent(t.now, r.a.stream, r.a.id);
-  constexpr size_t kMostUncalled = 64;
-  if (uncalled_.size() < kMostUncalled) uncalled_.push_back(stream);
   t.place = place ? where : std::make_shared<Place>(*where);
   if (memory) {
     t.memory = space;
@@ -243,7 +241,7 @@ const char* Resolve::apply(Record& r) {
     stranger.first_handle = last_handle_;
     strangers_.push_back(recorded_stream);
   }
-  if (!std::exchange(begin(recorded_stream).called, true)) std::erase(uncalled_, recorded_stream);
+  begin(recorded_stream).called = true;
   if (lacks_makers_) {
     if (fresh && guesses_makers_)
       made_by_somebody(recorded_stream, a);

@@ -181,6 +181,7 @@ class Resolve {
   void is_last(uint32_t stream);
   void made_by_somebody(uint32_t stream, const feign_activity& first);
   void begins_where_the_last_is(uint32_t stream);
+  void says_makers();
   void leaves_kin(Thread& t, uint32_t stream);
   bool may_be(const Description& d) const;
   Description* threads_have(Thread& t, int32_t fd);
@@ -251,7 +252,6 @@ class Resolve {
     bool there;
   };
   std::unordered_map<uint64_t, Named> named_;  // who named it last: path * 2, + 1 for no links
-  std::vector<uint32_t> uncalled_;             // were made, and have made no call yet
   std::unordered_map<uint32_t, std::vector<uint32_t>> unnamed_;  // by directory: names of our own
   uint32_t last_handle_ = 0;
   enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };

@@ -1304,6 +1304,14 @@ static void forbidden(void) {
 
 /* One rank makes a file longer, from where it is in it, while others look how long that is. */
 static void preallocated(void) {
+  char own[4096];
+  snprintf(own, sizeof own, "%s.%d", file_name, rank);
+  MPI_File alone;
+  MPI_File_open(MPI_COMM_SELF, own, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                MPI_INFO_NULL, &alone);
+  MPI_File_preallocate(alone, 1000);
+  MPI_File_sync(alone);
+  MPI_File_close(&alone);
   for (int i = 1; i <= 20; ++i) {
     MPI_File file;
     MPI_Offset length = 0;
@@ -1343,8 +1351,13 @@ static void past_end(void) {
   MPI_File_seek_shared(file, 350, MPI_SEEK_SET);
   MPI_File_read_ordered_begin(file, data, 30, MPI_BYTE);
   MPI_File_read_ordered_end(file, data, &status);
-  MPI_File_iread_shared(file, data, 30, MPI_BYTE, &request);
-  MPI_Wait(&request, &status);
+  for (int i = 0; i < 10; ++i) { /* there is enough left for some of them, until others begin */
+    MPI_File_seek_shared(file, 340, MPI_SEEK_SET);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_iread_shared(file, data, 30, MPI_BYTE, &request);
+    MPI_Wait(&request, &status);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
   MPI_File_close(&file);
 }
 

@@ -6,6 +6,7 @@
  *   many: one thread has so many
  *   late: nobody takes results before all is submitted, most of which the kernel keeps
  *   places: threads know their rings by places in a table, and have closed the descriptors
+ *   vforks: a child of vfork closes something when a request has ended that nobody has looked at
  *   left: signal handlers jump out of whatever comes, and threads are cancelled there */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { kThreads = 4 };
@@ -198,6 +200,29 @@ static uint32_t late(void) {
   return 300;
 }
 
+static uint32_t vforks(void) {
+  const struct ring r = make(1);
+  submits(&r,
+          (struct io_uring_sqe){.opcode = IORING_OP_OPENAT,
+                                .flags = IOSQE_ASYNC,
+                                .fd = AT_FDCWD,
+                                .addr = (uintptr_t) "a",
+                                .len = 0600,
+                                .open_flags = O_CREAT | O_RDWR},
+          0);
+  while (__atomic_load_n(at(&r, r.p.cq_off.tail), __ATOMIC_ACQUIRE) == 0) continue;
+  const int file = ((struct io_uring_cqe*)(void*)at(&r, r.p.cq_off.cqes))->res;
+  takes(&r);
+  const pid_t child = vfork();
+  if (child == 0) {
+    close(file);
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+  writes(&r, file, 0, 1);
+  return 1;
+}
+
 static uint32_t left(void) {
   int file = open("left", O_CREAT | O_RDWR, 0600);
   common = make(64);
@@ -235,6 +260,7 @@ static uint32_t left(void) {
 int main(int argc, char** argv) {
   const char* const how = argc > 1 ? argv[1] : "own";
   if (strcmp(how, "late") == 0) return printf("%u\n", late()) < 0;
+  if (strcmp(how, "vforks") == 0) return printf("%u\n", vforks()) < 0;
   if (strcmp(how, "left") == 0) return printf("%u\n", left()) < 0;
   const int many = strcmp(how, "many") == 0 && argc > 2 ? atoi(argv[2]) : 0;
   if (many != 0) {

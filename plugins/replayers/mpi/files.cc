@@ -172,7 +172,7 @@ void open_file(Stream& s) {
   if (!wanted) {
     if (open) MPI_File_close(&f.file);
   } else if (open || !g->apart) {
-    if (g->ranks.size() > 1) f.name = name;
+    if (r.shares || g->ranks.size() > 1) f.name = name;
     name->leave_number();
     const std::lock_guard lock(r.files_mutex);
     r.files[a.handle] = std::move(f);
@@ -263,12 +263,10 @@ bool past_end(const File& f, MPI_Offset from, uint64_t bytes) {
 // Whether a read that is only begun may meet the end: there Open MPI's would never be over. Of one
 // that all begin together, whether anybody's does, since ROMIO's is made together.
 bool may_meet_end(Stream& s, uint32_t op, const File& f, bool split) {
-  if (op == FEIGN_MPIIO_FILE_READ_ORDERED_BEGIN) return true;
+  // Others may move the shared pointer before it is made.
+  if (op == FEIGN_MPIIO_FILE_READ_ORDERED_BEGIN || op == FEIGN_MPIIO_FILE_IREAD_SHARED) return true;
   auto from = static_cast<MPI_Offset>(s.known(s.args->offset, 0));
-  if (op == FEIGN_MPIIO_FILE_IREAD_SHARED)
-    MPI_File_get_position_shared(f.file, &from);
-  else if (s.args->offset == kAbsent)
-    MPI_File_get_position(f.file, &from);
+  if (s.args->offset == kAbsent) MPI_File_get_position(f.file, &from);
   int may = past_end(f, from, s.a->length);
   if (split && f.group->apart)
     MPI_Allreduce(MPI_IN_PLACE, &may, 1, MPI_INT, MPI_MAX, f.group->comm);
@@ -513,7 +511,8 @@ void do_mpiio(Stream& s, uint32_t op) {
     // Of a collective read Open MPI says that it was all that was asked for.
     if (meeting && reads && done == a.length && s.outcome->result < a.result)
       s.outcome->result = a.result;
-    if (meets && reads && done < a.length && s.outcome->result == static_cast<int64_t>(a.length)) {
+    if (meets && op != FEIGN_MPIIO_FILE_READ_ORDERED && reads && done < a.length &&
+        s.outcome->result == static_cast<int64_t>(a.length)) {
       MPI_Offset from = at;
       if (s.args->offset == kAbsent && MPI_File_get_position(f, &from) == MPI_SUCCESS)
         from -= static_cast<MPI_Offset>(a.length / file.unit);

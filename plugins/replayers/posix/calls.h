@@ -1165,10 +1165,10 @@ struct Context {
   // clearerr(3) is not in the trace: a stream that is at its end here was not if bytes were read.
   int64_t reads(const feign_activity& a, uint64_t length) {
     return on_file(a, [&](FILE* f) {
-      const size_t done = ::fread(read_buffer, 1, fit(length), f);
-      if (done != 0 || a.result <= 0) return done;
+      const size_t most = fit(length), done = ::fread(read_buffer, 1, most, f);
+      if (a.result <= 0 || done >= std::min(most, static_cast<size_t>(a.result))) return done;
       ::clearerr(f);
-      return ::fread(read_buffer, 1, fit(length), f);
+      return done + ::fread(read_buffer, 1, most - done, f);
     });
   }
   int64_t fread(const feign_activity& a) { return reads(a, a.length); }
