@@ -474,9 +474,10 @@ void do_mpiio(Stream& s, uint32_t op) {
     // Any thread of the process completes Open MPI's requests of files, also one that another
     // thread has half made. So there are none where recorded ranks are its threads.
     const DataCall& begins = kMpiioData[op - FEIGN_MPIIO_FIRST];
-    const bool split = std::string_view(op_info->name).ends_with("_begin");
+    const uint32_t once = at_once(op);
+    const bool split = once != op && mpiio_does(once) == Does::kMeet;
     const bool over = r.shares || (reads && !begins.tells && may_meet_end(s, op, file, split));
-    const DataCall& call = over ? kMpiioData[at_once(op) - FEIGN_MPIIO_FIRST] : begins;
+    const DataCall& call = over ? kMpiioData[once - FEIGN_MPIIO_FIRST] : begins;
     Piece m = memory_of(s, writes);
     const auto done = failed ? 0 : static_cast<uint64_t>(a.result);
     // What had no room then has none now.
