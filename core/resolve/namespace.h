@@ -156,7 +156,19 @@ class Namespace {
     bool no_link = false;  // what is there is none
   };
 
+  // name_calls.cc: what calls tell by their results, of `slot` and `to`, which they name.
   Touched applied(const feign_activity& a, Effect effect);
+  Touched opened(const feign_activity& a, uint32_t slot);
+  Touched made(const feign_activity& a, Effect effect, uint32_t slot);
+  Touched removed(const feign_activity& a, Effect effect, uint32_t slot);
+  Touched renamed(const feign_activity& a, uint32_t slot, uint32_t to);
+  Touched linked(const feign_activity& a, uint32_t slot, uint32_t to);
+  Touched link_read(const feign_activity& a, uint32_t slot);
+  Touched looked_at(const feign_activity& a, Effect effect, uint32_t slot);
+  Touched used(const feign_activity& a, Effect effect, uint32_t slot);
+  Touched failed(const feign_activity& a, Effect effect, uint32_t slot);
+  void not_found(const feign_activity& a, Effect effect, uint32_t slot, uint32_t to);
+
   uint32_t by_directory(uint32_t path, bool follow);
   uint32_t slot_of(uint32_t path);
   uint32_t slot_of_text(std::string_view clean);
