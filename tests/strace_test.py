@@ -353,6 +353,19 @@ def test_a_thread_that_calls_execve_becomes_the_process():
             assert 'path="/f"' in found[4] and "-EBADF" in found[5], found
 
 
+def test_execve_closes_what_the_other_threads_had_for_themselves():
+    """A lock that one of them holds is given up with its descriptors."""
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("7 1.0 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8\n"
+                    "8 1.1 unshare(CLONE_FILES) = 0\n8 1.2 openat(AT_FDCWD, \"/f\", O_RDWR) = 3\n8 1.3 flock(3, LOCK_EX) = 0\n"
+                    '7 1.4 execve("/bin/x", ["x"], 0x7ff) = 0\n7 1.5 openat(AT_FDCWD, "/f", O_RDWR) = 3\n7 1.6 flock(3, LOCK_EX|LOCK_NB) = 0\n')
+        for order in ("trace", "depend"):
+            report = feign("replay", path, "--root", tmp, "--order", order, "--json").json()
+            assert report["mismatched"] == 0, (order, report["mismatches"])
+
+
 def test_paths_and_what_is_in_them():
     name = 'a\\"b), = 1 <c>\\n\\303\\251\\t\\\\'
     want = 'a\\"b), = 1 <c>\\né\\t\\\\'

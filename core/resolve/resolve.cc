@@ -2,15 +2,12 @@
 #include "resolve/resolve.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
-#include <linux/falloc.h>
 #include <linux/fs.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -18,11 +15,6 @@
 #include "resolve/path_rules.h"
 
 namespace feign {
-namespace {
-
-constexpr uint32_t kFdDupfd = F_DUPFD, kFdDupfdCloexec = 1030, kFdSetfd = F_SETFD;
-
-}  // namespace
 
 Resolve::Resolve(Tables& tables) : tables_(tables), names_(tables.strings) {}
 
@@ -77,51 +69,6 @@ void Resolve::pause_inside(feign_activity& a, Thread& t, uint32_t depth) {
   a.sync_ns = 0;
   t.inside[at] = std::max(t.inside[at], a.start_ns + a.duration_ns);
   t.inside.push_back(a.start_ns);
-}
-
-void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
-  const bool files = (shared & CLONE_FILES) != 0, place = (shared & CLONE_FS) != 0;
-  const bool process = (shared & CLONE_THREAD) != 0, memory = (shared & CLONE_VM) != 0;
-  feign_stream_info info = tables_.streams.info(r.a.stream);
-  info.thread = r.a.result;
-  info.again = 0;  // as the provider numbers it; begin() looks whether there was one before
-  info.process = process ? info.process : r.a.result;
-  const std::shared_ptr<Table> table = parent.table;
-  const std::shared_ptr<Place> where = parent.place;
-  const std::shared_ptr<Process> group = parent.process;
-  const std::shared_ptr<Memory> space = parent.memory;
-  const bool stranger = parent.stranger;
-  const uint32_t first_handle = parent.first_handle;
-  const uint32_t stream = tables_.streams.find_or_add_child(info);
-  if (stream == r.a.stream) return;  // a trace that says a thread made itself
-  Thread& t = thread_of(stream);
-  const bool seen_before = t.known && !t.ended;
-  if (!seen_before) {
-    begin(stream);
-    t.last_end = r.a.start_ns;
-  }
-  tables_.streams.set_process(t.now, info.process);
-  // It ran before its parent's call was seen: it keeps what it has, and waits for nobody to begin.
-  if (seen_before) return;
-  tables_.streams.set_parent(t.now, r.a.stream, r.a.id);
-  t.place = place ? where : std::make_shared<Place>(*where);
-  if (memory) {
-    t.memory = space;
-  } else {
-    t.memory->pieces = space->pieces;
-    for (auto& [address, piece] : t.memory->pieces) ++piece.mapping->pieces;
-  }
-  if (process) {
-    t.process = group;
-    group->threads.push_back(stream);
-  }
-  if (files) {  // what it finds open, its maker may have from others
-    t.table = table;
-    t.stranger = stranger;
-    t.first_handle = first_handle;
-  } else {
-    t.table = copy_of(*table);
-  }
 }
 
 // A system call that lies in a call which is kept account of itself (fopen's open, fread's read):
@@ -288,433 +235,159 @@ const char* Resolve::apply(Record& r) {
     }
     return nullptr;
   }
-  const uint32_t hint = a.file;
-  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   moves_seen_ |= effect == Effect::kChdir || effect == Effect::kFchdir;
   opens_seen_ |= effect == Effect::kOpen || effect == Effect::kCreat || effect == Effect::kFopen;
   // What starts a program and maps its libraries is in any trace whose calls were not chosen.
   tells_seeks_ |= effect == Effect::kSeek || effect == Effect::kExec || effect == Effect::kMap;
-  reads_on_ = effect == Effect::kRead && ok && a.result != 0;
+  reads_on_ = effect == Effect::kRead && succeeded(a) && a.result != 0;
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
   if (part_of_tracked(r, t, effect)) return nullptr;
 
+  called(r, t, *call, recorded_stream);
+  return nullptr;
+}
+
+void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
+  feign_activity& a = r.a;
+  const Effect effect = call.effect;
   switch (effect) {
-    case Effect::kFreopen: {  // what it takes the place of is closed, whether it can open or not
-      const auto old = t.table->map.find(FEIGN_FD_OF(a.handle2));
-      a.handle2 = 0;
-      // Without a name it is the same file once more.
-      bool again = false;
-      if (old != t.table->map.end()) {
-        Description* gone = old->second.description;
-        again = a.path == 0 && gone->file != 0 && !(gone->marks & FEIGN_NOT_A_FILE);
-        t.table->map.erase(old);
-        if (again) open_again(a, t, *gone);
-        if (!(gone->marks & FEIGN_NOT_A_FILE)) {
-          a.handle2 = gone->handle;
-          if (gone->refs == 1) a.marks |= FEIGN_LAST;
-        }
-        release(gone, nullptr);
-      }
-      if (!again) open(r, t, effect);
-      t.closed = 0;  // it opens one and duplicates that
-      t.close_failed = false;
-      t.closed_file = a.file;
-      t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
-      return nullptr;
-    }
+    // descriptor_calls.cc
+    case Effect::kFreopen:
+      return freopen_call(r, t);
+    case Effect::kClose:
+      return close_call(a, t);
+    case Effect::kDup:
+    case Effect::kDup2:
+      return dup_call(a, t, effect);
+    case Effect::kFcntl:
+      return fcntl_call(a, t);
+    case Effect::kCloseRange:
+      return close_range_call(r, t);
+    case Effect::kPipe:
+    case Effect::kSocketpair:
+      return pipe_call(a, t, effect);
+    case Effect::kAccept:
+    case Effect::kChannel:
+    case Effect::kPidfd:
+    case Effect::kEventfd:
+      return channel_call(a, t, call);
+    case Effect::kGetfd:
+      return getfd_call(a, t);
+    case Effect::kFseek:
+      return fseek_call(a, t);
+    case Effect::kFtell:
+    case Effect::kSeek:
+      return seek_call(a, t, effect);
+    case Effect::kAio:
+      return aio_call(a, t);
+    case Effect::kFstat:
+      return fstat_call(r, t);
+    case Effect::kFtruncate:
+      return ftruncate_call(a, t);
+    case Effect::kFallocate:
+      return fallocate_call(a, t);
+    case Effect::kIoctl:
+      return clone_range_call(r, t);
+
+    // processes.cc
+    case Effect::kFork:
+    case Effect::kVfork:
+      if (succeeded(a) && a.result > 0) child(r, t, 0);
+      return;
+    case Effect::kClone:
+      other_pids_ |= succeeded(a) && (a.flags & CLONE_NEWPID) != 0;
+      if (succeeded(a) && a.result > 0) child(r, t, a.flags);
+      return;
+    case Effect::kExec:
+      return exec_call(r, t, stream);
+    case Effect::kExit:
+    case Effect::kExitGroup:
+      return exit_call(r, t, effect, stream);
+    case Effect::kUnshare:
+      return unshare_call(a, t);
+    case Effect::kSetns:
+      return setns_call(a, t);
+    case Effect::kGetcwd:
+      return getcwd_call(a, t);
+    case Effect::kChdir:
+      return chdir_call(r, t);
+    case Effect::kFchdir:
+      return fchdir_call(a, t);
+    case Effect::kChroot:
+      return chroot_call(r, t);
+    case Effect::kUmask:
+      a.handle = a.file = a.path = 0;
+      t.place->umask = a.mode & 0777;
+      return;
+
+    // calls.cc
     case Effect::kOpen:
     case Effect::kCreat:
     case Effect::kFopen:
     case Effect::kTmpfile:
-      open(r, t, effect);
-      return nullptr;
-    case Effect::kClose: {
-      Description* d = find(t, a.handle, hint);
-      const int32_t fd = FEIGN_FD_OF(a.handle);
-      fill(a, d);
-      // Linux gives the descriptor up even when close() fails, but not when it was none (EBADF).
-      if (d == nullptr || a.result == -EBADF) return nullptr;
-      if (d->refs == 1) a.marks |= FEIGN_LAST;
-      if (d->refs == 1 && d->stream == fd && a.op == FEIGN_POSIX_CLOSE)
-        t.table->streams[fd] = d->handle;
-      t.closed = a.handle;
-      t.close_failed = a.result < 0;
-      t.closed_file = a.file;
-      t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
-      t.table->map.erase(fd);
-      release(d, nullptr);
-      return nullptr;
-    }
-    case Effect::kDup:
-    case Effect::kDup2: {
-      const uint32_t target = effect == Effect::kDup2 ? a.handle2 : 0, recorded = a.handle;
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      a.handle2 = 0;
-      if (!ok || d == nullptr) return nullptr;
-      const auto fd = static_cast<int32_t>(a.result);
-      if (target != 0) {
-        const auto old = t.table->map.find(fd);
-        if (old != t.table->map.end() && old->second.description == d) {
-          if (fd != FEIGN_FD_OF(recorded)) old->second.close_on_exec = (a.flags & O_CLOEXEC) != 0;
-          return nullptr;
-        }
-        if (old != t.table->map.end()) {
-          Description* gone = old->second.description;
-          if (!(gone->marks & FEIGN_NOT_A_FILE)) {
-            a.handle2 = gone->handle;  // dup2 closes it
-            if (gone->refs == 1) a.marks |= FEIGN_LAST;
-          }
-          t.table->map.erase(old);
-          release(gone, nullptr);
-        }
-      }
-      duplicated(a, t, fd, d, effect == Effect::kDup2 && (a.flags & O_CLOEXEC));
-      return nullptr;
-    }
-    case Effect::kFcntl: {
-      Description* d = find(t, a.handle, hint);
-      const int32_t fd = FEIGN_FD_OF(a.handle);
-      fill(a, d);
-      if (!ok || d == nullptr) return nullptr;
-      if (a.flags == kFdDupfd || a.flags == kFdDupfdCloexec)
-        duplicated(a, t, static_cast<int32_t>(a.result), d, a.flags == kFdDupfdCloexec);
-      if (a.flags == F_SETFL && a.value_count > 0) {
-        constexpr uint32_t kSettable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
-        d->flags = (d->flags & ~kSettable) | (static_cast<uint32_t>(a.values[0]) & kSettable);
-      }
-      if (a.flags == kFdSetfd && a.value_count > 0)
-        t.table->map[fd].close_on_exec = (a.values[0] & FD_CLOEXEC) != 0;
-      return nullptr;
-    }
-    case Effect::kFdopen: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      if (ok && d != nullptr && (a.flags & O_APPEND)) stream_appends(*d, a.flags);
-      return nullptr;
-    }
-    case Effect::kFseek: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      if (!ok || d == nullptr) return nullptr;
-      if (a.flags != SEEK_CUR) d->offset = 0;
-      if (a.flags == SEEK_END && d->file != 0) d->offset = names_.file(d->file).size;
-      d->offset += a.offset;
-      d->at_end = a.offset == 0 && (a.flags == SEEK_END || (a.flags == SEEK_CUR && d->at_end));
-      return nullptr;
-    }
-    case Effect::kFtell:
-    case Effect::kSeek: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      if (!ok || d == nullptr) return nullptr;
-      const bool asks = effect == Effect::kFtell || (a.flags == SEEK_CUR && a.offset == 0);
-      if (std::exchange(d->at_end, false) && asks) a.marks |= FEIGN_APPENDS;
-      d->listed = 0;
-      d->unlisted = a.result == 0;
-      d->met_end = false;
-      d->offset = static_cast<uint64_t>(a.result);
-      if (d->file != 0 && a.flags == SEEK_END && a.result >= static_cast<int64_t>(a.offset))
-        resized(a, *d, static_cast<uint64_t>(a.result) - a.offset);
-      return nullptr;
-    }
-    case Effect::kUngetc: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      if (ok && d != nullptr && d->offset != 0) --d->offset;
-      return nullptr;
-    }
+      return open(r, t, effect);
     case Effect::kRead:
     case Effect::kWrite:
     case Effect::kPread:
     case Effect::kPwrite:
     case Effect::kPread2:
     case Effect::kPwrite2: {
-      Description* d = find(t, a.handle, hint);
+      Description* d = find(t, a.handle, a.file);
       if (d != nullptr && effect == Effect::kWrite && a.op >= posix_calls().size())
         d->stream = FEIGN_FD_OF(a.handle);
       fill(a, d);
-      data(a, d, effect);
-      return nullptr;
+      return data(a, d, effect);
     }
     case Effect::kCopy:
-      copy(r, t);
-      return nullptr;
-    case Effect::kAio: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      if (ok && d != nullptr && d->file != 0 && (a.flags == 1 || a.flags == 8)) {
-        uint64_t& size = names_.file(d->file).size;
-        if (d->flags & O_APPEND) {
-          a.marks |= FEIGN_APPENDS;
-          a.offset = size;
-        }
-        size = std::max(size, a.offset + a.length);
-      }
-      return nullptr;
-    }
+      return copy(r, t);
+    case Effect::kBind:
+      a.mode = S_IFSOCK | 0777;
+      a.mode &= ~t.place->umask;
+      a.handle = FEIGN_CWD;
+      a.file = 0;
+      return path_call(r, t, effect);
+    default:
+      return path_call(r, t, effect);
+
+    // What is not about storage, or changes nothing that is kept account of.
     case Effect::kMap:
     case Effect::kUnmap:
     case Effect::kRemap:
     case Effect::kMapped:
-      return nullptr;
-    case Effect::kFstat: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      identified(r, d);
-      if (ok && d != nullptr && d->file != 0 && S_ISREG(a.mode)) resized(a, *d, a.length);
-      if (ok && d != nullptr && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode))) {
-        d->marks |= FEIGN_NOT_A_FILE;
-        a.marks |= FEIGN_NOT_A_FILE;
-      }
-      return nullptr;
-    }
-    case Effect::kFtruncate:
-      fill(a, find(t, a.handle, hint));
-      if (ok && a.file != 0) names_.file(a.file).has(a.length);
-      return nullptr;
-    case Effect::kFallocate:
-      fill(a, find(t, a.handle, hint));
-      if (ok && a.file != 0) {
-        uint64_t& size = names_.file(a.file).size;
-        if (a.flags & FALLOC_FL_COLLAPSE_RANGE)
-          size -= std::min(size, a.length);
-        else if (a.flags & FALLOC_FL_INSERT_RANGE)
-          size += a.length;
-        else if (!(a.flags & FALLOC_FL_KEEP_SIZE))
-          size = std::max(size, a.offset + a.length);
-      }
-      return nullptr;
+      return;
     case Effect::kWait:
-      if (ok && a.result > 0) waited_for(t, a.result);
+      if (succeeded(a) && a.result > 0) waited_for(t, a.result);
       [[fallthrough]];
     case Effect::kNone:
     case Effect::kAioWait:
     case Effect::kFutex:
     case Effect::kSemaphore:
       a.handle = a.file = a.path = 0;
-      return nullptr;
+      return;
+    case Effect::kConnect:
+      fill(a, find(t, a.handle, succeeded(a) || a.result == -EINPROGRESS ? a.file : 0));
+      return;
     case Effect::kSend:
     case Effect::kReceive:
-      fill(a, find(t, a.handle, hint));
-      if (ok && a.value_count != 0) effect == Effect::kSend ? send(a, t) : receive(a, t);
+      (void)on(a, t);
+      if (succeeded(a) && a.value_count != 0) effect == Effect::kSend ? send(a, t) : receive(a, t);
       r.set_values({});
-      return nullptr;
-    case Effect::kGetfd: {
-      const Description* const pidfd = find(t, a.handle, hint);
-      a.handle = a.file = a.path = 0;
-      if (!ok || pidfd == nullptr || pidfd->process == 0 || a.value_count == 0) return nullptr;
-      if (const Thread* const of = running(t, pidfd->process); of != nullptr) {
-        const auto at = of->table->map.find(static_cast<int32_t>(a.values[0]));
-        if (at != of->table->map.end())
-          install(t, static_cast<int32_t>(a.result), at->second.description, true);
-      }
-      return nullptr;
-    }
+      return;
+    case Effect::kFdopen:
+      if (Description* d = on(a, t); succeeded(a) && d != nullptr && (a.flags & O_APPEND))
+        stream_appends(*d, a.flags);
+      return;
+    case Effect::kUngetc:
+      if (Description* d = on(a, t); succeeded(a) && d != nullptr && d->offset != 0) --d->offset;
+      return;
+    case Effect::kList:
+      if (Description* d = on(a, t); succeeded(a) && d != nullptr) listed(a, *d);
+      return;
     case Effect::kUse:
     case Effect::kFlush:
     case Effect::kFlock:
-      fill(a, find(t, a.handle, hint));
-      return nullptr;
-    case Effect::kList: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      if (ok && d != nullptr) listed(a, *d);
-      return nullptr;
-    }
-    case Effect::kFork:
-    case Effect::kVfork:
-      if (ok && a.result > 0) child(r, t, 0);
-      return nullptr;
-    case Effect::kClone:
-      other_pids_ |= ok && (a.flags & CLONE_NEWPID) != 0;
-      if (ok && a.result > 0) child(r, t, a.flags);
-      return nullptr;
-    case Effect::kUnshare:
-      a.handle = a.file = a.path = 0;
-      if (!ok) return nullptr;
-      other_pids_ |= (a.flags & CLONE_NEWPID) != 0;
-      if ((a.flags & CLONE_FILES) && t.table.use_count() > 1) t.table = copy_of(*t.table);
-      // In another mount or user namespace it cannot but have a directory of its own.
-      if (a.flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER))
-        t.place = std::make_shared<Place>(*t.place);
-      return nullptr;
-    case Effect::kSetns:
-      a.handle = a.file = a.path = 0;
-      if (!ok || (a.flags & CLONE_NEWNS) == 0) return nullptr;
-      t.place = std::make_shared<Place>(*t.place);
-      moves(t, tables_.strings.intern("/"), false);
-      t.place->root = 0;
-      return nullptr;
-    case Effect::kExec: {
-      a.path = a.path != 0 ? absolute(t, a.handle, hint, a.path) : 0;
-      a.handle = a.file = 0;
-      if (!ok) return nullptr;
-      leaves_kin(t, recorded_stream);
-      // exec ends the process's other threads, gives up what is shared, then closes what was so
-      // marked.
-      for (const uint32_t stream : std::vector<uint32_t>(t.process->threads)) {
-        Thread& other = threads_[stream];
-        if (stream == recorded_stream || other.ended) continue;
-        other.ended = true;
-        std::erase(t.process->threads, stream);
-        other.table.reset();
-        other.place.reset();
-        other.memory.reset();
-        other.process.reset();
-      }
-      if (t.table.use_count() > 1) {
-        t.table = copy_of(*t.table);
-      }
-      std::vector<uint64_t> ended;
-      close_all(*t.table, true, &ended);
-      if (t.memory.use_count() == 1) forget(*t.memory, ended);
-      t.memory = std::make_shared<Memory>();
-      r.set_values(ended);
-      return nullptr;
-    }
-    case Effect::kExit:
-    case Effect::kExitGroup: {
-      std::vector<uint64_t> ended;
-      std::vector<uint32_t> going;
-      if (effect == Effect::kExit)
-        going.push_back(recorded_stream);
-      else
-        going = t.process->threads;
-      for (const uint32_t stream : going) {
-        Thread& one = threads_[stream];
-        if (one.ended) continue;
-        one.ended = true;
-        std::erase(one.process->threads, stream);
-        if (one.table.use_count() == 1) close_all(*one.table, false, &ended);
-        if (one.memory.use_count() == 1) forget(*one.memory, ended);
-        one.table.reset();
-        one.memory.reset();
-        one.place.reset();
-        one.process.reset();
-      }
-      r.set_values(ended);
-      return nullptr;
-    }
-    case Effect::kCloseRange: {
-      const uint64_t first = a.offset, last = a.length & 0xFFFFFFFF;
-      std::vector<uint64_t> ended;
-      if (ok) {
-        const bool on_exec = (a.flags & CLOSE_RANGE_CLOEXEC) != 0;
-        if ((a.flags & CLOSE_RANGE_UNSHARE) && t.table.use_count() > 1) {
-          t.table = copy_of(*t.table);
-        }
-        for (auto at = t.table->map.begin(); at != t.table->map.end();) {
-          const auto fd = static_cast<uint64_t>(at->first);
-          if (fd < first || fd > last || on_exec) {
-            if (fd >= first && fd <= last) at->second.close_on_exec = true;
-            ++at;
-            continue;
-          }
-          release(at->second.description, &ended);
-          at = t.table->map.erase(at);
-        }
-      }
-      r.set_values(ended);
-      return nullptr;
-    }
-    case Effect::kGetcwd: {
-      // Outside what is now its root: "(unreachable)/…" (getcwd(3)).
-      const bool name = a.path != 0 && tables_.strings.text(a.path).starts_with('/');
-      a.path = name ? absolute(t, 0, 0, a.path) : 0;
-      a.handle = a.file = 0;
-      if (!ok || a.path == 0) return nullptr;
-      const uint32_t where = a.path;
-      tells_link(a, *t.place);
-      moves(t, where, false);
-      t.place->told = true;
-      return nullptr;
-    }
-    case Effect::kChdir: {
-      const bool told = t.place->told || tables_.strings.text(a.path).starts_with('/');
-      path_call(r, t, effect);
-      if (!ok || a.path == 0) return nullptr;
-      moves(t, names_.canonical(a.path, true), false);
-      t.place->told = told;
-      return nullptr;
-    }
-    case Effect::kUmask:
-      a.handle = a.file = a.path = 0;
-      t.place->umask = a.mode & 0777;
-      return nullptr;
-    case Effect::kBind:
-      a.mode = S_IFSOCK | 0777;
-      a.mode &= ~t.place->umask;
-      a.handle = FEIGN_CWD;
-      a.file = 0;
-      path_call(r, t, effect);
-      return nullptr;
-    case Effect::kIoctl: {
-      if (a.value_count == 0) {  // the range could not be read
-        fill(a, find(t, a.handle, hint));
-        return nullptr;
-      }
-      const uint64_t fd = a.values[0], begin = a.value_count > 2 ? a.values[2] : 0;
-      Description* from = find(t, FEIGN_FD(fd), 0);
-      fill(a, find(t, a.handle, hint));
-      a.handle2 = from != nullptr ? from->handle : 0;
-      r.set_values(std::array<uint64_t, 3>{fd, from != nullptr ? from->file : 0, begin});
-      if (ok && a.file != 0 && from != nullptr && from->file != 0) {
-        uint64_t& size = names_.file(a.file).size;
-        const uint64_t whole = names_.file(from->file).size;  // no length: up to the end
-        const uint64_t length = a.length != 0 ? a.length : whole - std::min(whole, begin);
-        size = std::max(size, a.offset + length);
-      }
-      return nullptr;
-    }
-    case Effect::kChroot:
-      path_call(r, t, effect);
-      if (!ok || a.path == 0) return nullptr;
-      t.place->root = names_.canonical(a.path, true);
-      if (tables_.strings.text(t.place->root) == "/") t.place->root = 0;
-      return nullptr;
-    case Effect::kFchdir: {
-      Description* d = find(t, a.handle, hint);
-      fill(a, d);
-      if (ok && d != nullptr && d->path != 0) moves(t, d->path, d->gone);
-      return nullptr;
-    }
-    case Effect::kPipe:
-    case Effect::kSocketpair:
-      a.handle = a.file = 0;
-      a.marks |= FEIGN_NOT_A_FILE;
-      if (!ok || a.value_count < 2) return nullptr;
-      a.file = names_.nameless();  // both ends are of one thing
-      if (effect == Effect::kSocketpair) a.marks |= FEIGN_BOTH_WAYS;
-      for (uint32_t i = 0; i < 2; ++i)
-        install(t, static_cast<int32_t>(a.values[i]),
-                describe(a.marks & (FEIGN_NOT_A_FILE | FEIGN_BOTH_WAYS), 0, a.file, 0),
-                (a.flags & O_CLOEXEC) != 0);
-      return nullptr;
-    case Effect::kConnect:
-      fill(a, find(t, a.handle, ok || a.result == -EINPROGRESS ? hint : 0));
-      return nullptr;
-    case Effect::kAccept:
-    case Effect::kChannel:
-    case Effect::kPidfd:
-    case Effect::kEventfd:
-      a.handle = a.file = 0;
-      a.marks |= FEIGN_NOT_A_FILE;
-      if (ok) {
-        Description* d = describe(FEIGN_NOT_A_FILE, 0, 0, 0);
-        if (effect == Effect::kAccept) connected(*d, tables_.strings.text(hint));
-        if (effect == Effect::kPidfd && a.value_count != 0)
-          d->process = static_cast<int64_t>(a.values[0]);
-        const bool closes = call->cloexec == Call::kAlways || (a.flags & call->cloexec) != 0;
-        install(t, static_cast<int32_t>(a.result), d, closes);
-        a.handle = d->handle;
-        a.file = d->file;
-        a.marks |= d->marks;
-      }
-      return nullptr;
-    default:
-      path_call(r, t, effect);
-      return nullptr;
+      (void)on(a, t);
+      return;
   }
 }
 

@@ -137,14 +137,48 @@ class Resolve {
     std::shared_ptr<Kin> kin;
   };
 
-  // Streams, and what each call does (resolve.cc).
+  // Streams, and which of what follows a call is (resolve.cc).
   Thread& thread_of(uint32_t stream);
   Thread& begin(uint32_t stream);
-  void child(Record& r, const Thread& parent, uint64_t shared);
   void pause(feign_activity& a, Thread& t);
   void closes(feign_activity& a, const Thread& t);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
   bool part_of_tracked(Record& r, Thread& t, Effect effect);
+  void called(Record& r, Thread& t, const Call& call, uint32_t stream);
+  static bool succeeded(const feign_activity& a) {
+    return a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+  }
+
+  // Calls that make and end threads and processes, and on what they share (processes.cc).
+  void child(Record& r, const Thread& parent, uint64_t shared);
+  void exec_call(Record& r, Thread& t, uint32_t stream);
+  void exit_call(Record& r, const Thread& t, Effect effect, uint32_t stream);
+  void ends(uint32_t stream, std::vector<uint64_t>& ended);
+  void unshare_call(feign_activity& a, Thread& t);
+  void setns_call(feign_activity& a, Thread& t);
+  void getcwd_call(feign_activity& a, Thread& t);
+  void chdir_call(Record& r, Thread& t);
+  void fchdir_call(feign_activity& a, Thread& t);
+  void chroot_call(Record& r, Thread& t);
+
+  // Calls on descriptors (descriptor_calls.cc).
+  Description* on(feign_activity& a, Thread& t);
+  void freopen_call(Record& r, Thread& t);
+  void replaces(feign_activity& a, Description* gone);
+  void close_call(feign_activity& a, Thread& t);
+  void dup_call(feign_activity& a, Thread& t, Effect effect);
+  void fcntl_call(feign_activity& a, Thread& t);
+  void close_range_call(Record& r, Thread& t);
+  void pipe_call(feign_activity& a, Thread& t, Effect effect);
+  void channel_call(feign_activity& a, Thread& t, const Call& call);
+  void getfd_call(feign_activity& a, Thread& t);
+  void fseek_call(feign_activity& a, Thread& t);
+  void seek_call(feign_activity& a, Thread& t, Effect effect);
+  void aio_call(feign_activity& a, Thread& t);
+  void fstat_call(Record& r, Thread& t);
+  void ftruncate_call(feign_activity& a, Thread& t);
+  void fallocate_call(feign_activity& a, Thread& t);
+  void clone_range_call(Record& r, Thread& t);
 
   // Calls that open, name or copy files (calls.cc).
   void open(Record& r, Thread& t, Effect effect);
