@@ -1917,6 +1917,15 @@ def test_names_that_calls_changed_which_were_not_traced():
             assert not others or r["mismatched"] == 0 and any("found otherwise" in note for note in r["notes"]), (lines, r["mismatches"], r["notes"])
 
 
+def test_both_names_are_in_the_working_directory():
+    """Of the first call that is given relative names, too: strace mv."""
+    given, first = ("--cwd", "/w"), 'rename{0}({1}"a", {1}"b"{2}) = 0'
+    for lines in ([first.format("", "", "")], [first.format("at", "AT_FDCWD, ", "")], [first.format("at2", "AT_FDCWD, ", ", RENAME_NOREPLACE")], [first.format("at2", "-100, ", ", 0x1")],
+                  ['linkat(AT_FDCWD, "a", AT_FDCWD, "b", 0) = 0']):
+        assert re.search('"/w/a".*"/w/b"', calls(lines, *given)[0]), calls(lines, *given)
+        assert "--cwd" in notes_of(lines), lines
+
+
 WAITS_FOR_OTHERS = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
 
 

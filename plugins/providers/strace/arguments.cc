@@ -285,7 +285,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       uint32_t& to = arg.role == Role::kFd || arg.role == Role::kDir ? a.handle : a.handle2;
       if (s.take("AT_FDCWD")) {
         to = FEIGN_CWD;
-        is_cwd = arg.role == Role::kDir;
+        is_cwd |= arg.role == Role::kDir;
         number = -100;
       } else if (s.number(number)) {
         if (number < std::numeric_limits<int32_t>::min() || number > 0xFFFFFFFF)
@@ -294,7 +294,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
         if (number > std::numeric_limits<int32_t>::max()) number = static_cast<int32_t>(number);
         if (number == -100 && (arg.role == Role::kDir || arg.role == Role::kDir2)) {
           to = FEIGN_CWD;
-          is_cwd = arg.role == Role::kDir;
+          is_cwd |= arg.role == Role::kDir;
         } else {
           to = FEIGN_FD(number);
         }
