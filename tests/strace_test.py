@@ -1917,6 +1917,15 @@ def test_names_that_calls_changed_which_were_not_traced():
             assert not others or r["mismatched"] == 0 and any("found otherwise" in note for note in r["notes"]), (lines, r["mismatches"], r["notes"])
 
 
+def test_opens_and_calls_in_a_given_directory_do_not_tell_that_names_are_told():
+    """strace -e trace=desc has unlinkat and renameat2, which are given a descriptor, but no unlink and no rename."""
+    made = ['openat(AT_FDCWD, "/w/lock", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', "close(3) = 0"]
+    lines = ['mkdirat(AT_FDCWD, "/w", 0755) = 0', *made, 'unlinkat(AT_FDCWD, "/w/x", 0) = -1 ENOENT (No such file or directory)', *made]
+    for more, others in ((lines, 1), (['access("/f", R_OK) = 0', *lines], 0), (['execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', *lines], 0),
+                         (['open("/f", O_RDONLY) = 3', *lines], 1), (['mkdir("/d", 0755) = 0', *lines], 0)):
+        assert "\n".join(text_of(more)[0]).count("[injected]") == others, more
+
+
 def test_both_names_are_in_the_working_directory():
     """Of the first call that is given relative names, too: strace mv."""
     given, first = ("--cwd", "/w"), 'rename{0}({1}"a", {1}"b"{2}) = 0'

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
@@ -33,26 +34,47 @@ void Resolve::waited_for(const Thread& t, int64_t process) {
             "that tells of it, if one does"));
 }
 
-// A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
-// move and remove names: then a call finds what cannot be after the last one on that name. It can
-// only be told of calls that had an order.
-void Resolve::lacks_names(const feign_activity& a, Effect effect) {
+namespace {
+bool makes_names(Effect effect) {
   switch (effect) {
     case Effect::kMkdir:
     case Effect::kMknod:
     case Effect::kSymlink:
-    case Effect::kBind:
     case Effect::kUnlink:
     case Effect::kUnlinkat:
     case Effect::kRmdir:
     case Effect::kRename:
     case Effect::kLink:
-      tells_names_ = true;
-      break;
+      return true;
     default:
-      break;
+      return false;
   }
-  if (others_ || tells_names_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
+}
+}  // namespace
+
+// Calls that a directory's descriptor is given are among those on descriptors (strace -e
+// trace=desc), and so are opens: only other calls on names show that all such calls are traced.
+bool Resolve::names_a_directory(uint32_t op) const {
+  const Call& call = *tables_.ops.call(op);
+  const std::span args(call.args, call.arg_count);
+  return std::any_of(args.begin(), args.end(),
+                     [](const CallArg& arg) { return arg.role == Role::kDir; });
+}
+
+void Resolve::calls_by_name(const feign_activity& a, Effect effect) {
+  calls_by_name_ =
+      calls_by_name_ || (a.path != 0 && effect != Effect::kOpen && effect != Effect::kCreat &&
+                         effect != Effect::kBind && !names_a_directory(a.op));
+}
+
+// A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
+// move and remove names: then a call finds what cannot be after the last one on that name. It can
+// only be told of calls that had an order.
+void Resolve::lacks_names(const feign_activity& a, Effect effect) {
+  if (makes_names(effect)) (names_a_directory(a.op) ? tells_names_at_ : tells_names_) = true;
+  if (others_ || tells_names_ || (tells_names_at_ && calls_by_name_) || a.path == 0 ||
+      (a.marks & FEIGN_NO_RESULT))
+    return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const uint32_t path = names_.canonical(a.path, follow);
   const bool ok = a.result >= 0;

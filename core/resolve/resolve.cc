@@ -237,6 +237,7 @@ const char* Resolve::apply(Record& r) {
   }
   moves_seen_ |= effect == Effect::kChdir || effect == Effect::kFchdir;
   opens_seen_ |= effect == Effect::kOpen || effect == Effect::kCreat || effect == Effect::kFopen;
+  calls_by_name(a, effect);
   // What starts a program and maps its libraries is in any trace whose calls were not chosen.
   tells_seeks_ |= effect == Effect::kSeek || effect == Effect::kExec || effect == Effect::kMap;
   reads_on_ = effect == Effect::kRead && succeeded(a) && a.result != 0;

@@ -239,6 +239,8 @@ class Resolve {
   uint32_t named(uint32_t directory, bool gone);
 
   // What processes did that are not in the trace (others.cc).
+  bool names_a_directory(uint32_t op) const;
+  void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
   void waited_for(const Thread& t, int64_t process);
   void by_others(const feign_activity& a, Effect effect);
@@ -300,6 +302,8 @@ class Resolve {
   bool on_file_ = false;                      // the call at hand cannot have been on anything else
   bool opens_seen_ = false;                   // of any process
   bool tells_names_ = false;                  // calls that make, move or remove any, but opens
+  bool tells_names_at_ = false;               // the same, in a directory that is given
+  bool calls_by_name_ = false;                // calls on names that are in none, but opens
   bool tells_seeks_ = false;                  // they are in the trace, if there were any
   bool reads_on_ = false;                     // the call at hand moves an offset by reading
   bool moves_seen_ = false;                   // chdir or fchdir, of any process
