@@ -1161,6 +1161,23 @@ def test_threads_that_strace_attached_to_share_descriptors():
     assert (report["mismatched"], report["skipped"]) == (0, 0) and sizes["/f"] == sizes["/g"] == 2, sizes
 
 
+def test_who_closes_a_descriptor_that_another_one_opens_anew_is_its_thread():
+    """Of threads that strace attached to (-p): without -y, too, and so that no close is said to be missing."""
+    lacks = "the trace lacks calls that close descriptors"
+    opens = ['1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 7', '1 write(7, "ab", 2) = 2']
+    anew = ['1 openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0600) = 7', '2 write(7, "abc", 3) = 3']
+    for close, mine in ((["2 close(7) = 0"], True), (["2 close(7) = 0", "1 clone(child_stack=NULL, flags=SIGCHLD) = 9", '9 openat(AT_FDCWD, "/f", O_RDONLY) = 8', "9 dup2(8, 7) = 7"], True),
+                        (["2 close(7) = 0", "3 close(7) = 0"], False), (["2 fsync(7) = 0"], False), ([], False)):
+        report, sizes = replayed([*opens, *close, *anew])
+        assert (sizes["/g"], lacks in str(report["notes"])) == (3 if mine else 0, not mine), (close, sizes, report["notes"])
+    # What one has closed, another thread of the same process, which that becomes known of later, has not.
+    known = ['1 write(7</f>, "ab", 2) = 2', "3 fsync(7</f>) = 0", "2 close(7</f>) = 0", '1 openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0600) = 7</g>', "1 close(7</g>) = 0",
+             '1 openat(AT_FDCWD, "/h", O_WRONLY|O_CREAT, 0600) = 8</h>', "3 fsync(8</h>) = 0", '1 openat(AT_FDCWD, "/g", O_RDONLY) = 7']
+    for lines in known, known[:-1] + [known[-1] + "</g>"], known[:3] + known[5:]:
+        report, _ = replayed(lines)
+        assert report["mismatched"] == 0 and lacks not in str(report["notes"]), (lines, report["mismatches"], report["notes"])
+
+
 def test_a_file_that_had_no_name_any_more_when_the_trace_began():
     """Another file may have the name that it had. Old versions of strace show it as the kernel does."""
     for gone in ("3</w/a>(deleted)", "3</w/a (deleted)>"):

@@ -59,7 +59,7 @@ void Resolve::replaces(feign_activity& a, Description* gone) {
   release(gone, nullptr);
 }
 
-void Resolve::close_call(feign_activity& a, Thread& t) {
+void Resolve::close_call(feign_activity& a, Thread& t, uint32_t stream) {
   const int32_t fd = FEIGN_FD_OF(a.handle);
   Description* d = on(a, t);
   // Linux gives the descriptor up even when close() fails, but not when it was none (EBADF).
@@ -71,6 +71,7 @@ void Resolve::close_call(feign_activity& a, Thread& t) {
   t.close_failed = a.result < 0;
   t.closed_file = a.file;
   t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
+  gives_up(stream, fd, *d);
   t.table->map.erase(fd);
   release(d, nullptr);
 }

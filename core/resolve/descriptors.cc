@@ -39,6 +39,7 @@ void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
 void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec) {
   ++d->refs;
   if (guesses_makers_ && t.table->map.contains(fd)) threads_closed(t, fd);
+  if (!gave_up_.empty() && (d->marks & FEIGN_INHERITED) == 0) given_up(t, fd);
   Descriptor& at = t.table->map[fd];
   if (at.description != nullptr) {
     if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
@@ -54,6 +55,36 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
     release(at.description, nullptr);
   }
   at = {d, close_on_exec};
+}
+
+// A stranger closes what it has not opened itself. Whoever has that number and opens a file by it
+// is in one process with it.
+void Resolve::gives_up(uint32_t stream, int32_t fd, Description& d) {
+  if (!threads_[stream].stranger || ((d.marks & FEIGN_INHERITED) == 0 && d.refs == 1)) return;
+  d.given_up = true;
+  const uint32_t handle = d.path != 0 || d.file != 0 ? d.handle : 0;
+  const auto [at, first] = gave_up_.try_emplace(fd, GaveUp{stream, handle});
+  if (first) return;
+  const bool another = at->second.stream != stream && handle == 0;
+  at->second = {another ? 0 : stream, handle};
+}
+
+void Resolve::given_up(Thread& t, int32_t fd) {
+  const auto at = gave_up_.find(fd);
+  if (!t.stranger || at == gave_up_.end()) return;
+  const GaveUp by = at->second;
+  gave_up_.erase(at);
+  const auto mine = t.table->map.find(fd);
+  if (by.stream == 0 || mine == t.table->map.end()) return;
+  Description* const had = mine->second.description;
+  const Thread& other = threads_[by.stream];
+  if (other.ended || other.table == t.table || (by.handle != 0 && by.handle != had->handle)) return;
+  const feign_stream_info my = tables_.streams.info(t.now), its = tables_.streams.info(other.now);
+  if (its.rank != my.rank || its.host != my.host) return;
+  t.table->map.erase(mine);
+  if (had->refs == 1 && !(had->marks & FEIGN_NOT_A_FILE)) t.table->unclosed.push_back(had->handle);
+  release(had, nullptr);
+  share(t.table, other.table);
 }
 
 // The handle under whose stream that number was closed, if none has had it since; else 0.
@@ -189,9 +220,13 @@ Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t h
 }
 
 // All who have the table `its` have `table` from now on: of two open files, the one that was opened
-// last is known to be there.
+// last is known to be there. What one who is in the process, perhaps, has closed is not.
 void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Table> its) {
   for (const auto& [fd, mine] : its->map) {
+    if (mine.description->given_up && !table->map.contains(fd)) {
+      release(mine.description, nullptr);
+      continue;
+    }
     Descriptor& at = table->map[fd];
     Description* gone = mine.description;
     if (at.description == nullptr || at.description->handle < gone->handle)

@@ -256,7 +256,7 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
     case Effect::kFreopen:
       return freopen_call(r, t);
     case Effect::kClose:
-      return close_call(a, t);
+      return close_call(a, t, stream);
     case Effect::kDup:
     case Effect::kDup2:
       return dup_call(a, t, effect);

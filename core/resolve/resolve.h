@@ -48,14 +48,15 @@ class Resolve {
     uint64_t listed = 0;   // bytes of a directory's entries, so far
     bool unlisted = true;  // at its beginning
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
-    bool at_end = false;   // the offset is the end of the file, wherever that is
-    bool met_end = false;  // the last call that moved the offset would have, but for the end
-    bool cut = false;      // the last read got less than it asked for
-    uint32_t said = 0;     // what the tracer said it is when it was opened
-    int32_t fd = -1;       // that it was found open as, in a call on it
-    bool gone = false;     // a directory that was removed, or what was found without a name
-    int32_t stream = -1;   // as that stdio's calls write to it
-    int64_t process = 0;   // that a pidfd is
+    bool at_end = false;    // the offset is the end of the file, wherever that is
+    bool met_end = false;   // the last call that moved the offset would have, but for the end
+    bool cut = false;       // the last read got less than it asked for
+    uint32_t said = 0;      // what the tracer said it is when it was opened
+    int32_t fd = -1;        // that it was found open as, in a call on it
+    bool gone = false;      // a directory that was removed, or what was found without a name
+    bool given_up = false;  // somebody closed it who may be in one process with who has it
+    int32_t stream = -1;    // as that stdio's calls write to it
+    int64_t process = 0;    // that a pidfd is
   };
   // What a file's next description begins with that is found open in spite of an open that was
   // seen, or of another process: a dup or a fork is missing.
@@ -72,6 +73,10 @@ class Resolve {
   struct Descriptor {
     Description* description = nullptr;
     bool close_on_exec = false;
+  };
+  struct GaveUp {         // a descriptor that the stream closed and had not opened
+    uint32_t stream = 0;  // 0: several did
+    uint32_t handle = 0;  // 0: nothing tells what it was
   };
   struct End {  // of a connection
     uint32_t identity = 0;
@@ -165,7 +170,7 @@ class Resolve {
   Description* on(feign_activity& a, Thread& t);
   void freopen_call(Record& r, Thread& t);
   void replaces(feign_activity& a, Description* gone);
-  void close_call(feign_activity& a, Thread& t);
+  void close_call(feign_activity& a, Thread& t, uint32_t stream);
   void dup_call(feign_activity& a, Thread& t, Effect effect);
   void fcntl_call(feign_activity& a, Thread& t);
   void close_range_call(Record& r, Thread& t);
@@ -192,6 +197,8 @@ class Resolve {
   // What descriptors stand for (descriptors.cc).
   Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
   void release(Description* d, std::vector<uint64_t>* ended);
+  void gives_up(uint32_t stream, int32_t fd, Description& d);
+  void given_up(Thread& t, int32_t fd);
   uint32_t stream_before(Thread& t, int32_t fd);
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void duplicated(feign_activity& a, Thread& t, int32_t fd, Description* d, bool close_on_exec);
@@ -275,6 +282,7 @@ class Resolve {
   std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
   std::unordered_map<std::string, End> ends_;      // of sockets, as the tracer names them
   std::deque<Sent> sent_;                          // not received yet
+  std::unordered_map<int32_t, GaveUp> gave_up_;    // by number, which nobody has had since
   std::vector<uint32_t> cleaned_;                  // absolute path as recorded -> clean
   std::vector<std::unique_ptr<Description>> pool_;
   std::vector<Description*> free_;
