@@ -1952,6 +1952,20 @@ def test_both_names_are_in_the_working_directory():
         assert "--cwd" in notes_of(lines), lines
 
 
+def test_a_wait_without_its_duration_is_over_after_whoever_is_waited_for():
+    """strace -ff -ttt: its line tells when it began. It is over before the process's next line."""
+    lines = {"t.100": ["1700000000.000100 clone(child_stack=NULL, flags=SIGCHLD) = 101", "1700000000.000200 wait4(101, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 101",
+                       "1700000000.000900 --- SIGCHLD {si_signo=SIGCHLD, si_pid=101} ---", "1700000000.001900 fsync(3) = -1 EBADF (Bad file descriptor)"],
+             "t.101": ["1700000000.000300 " + OPEN, "1700000000.000400 exit_group(0) = ?", "1700000000.000500 +++ exited with 0 +++"]}
+    want = ["clone", "openat", "exit_group", "wait4", "fsync"]
+    same([line.split("(")[0] for line in calls(lines, name="t")], want)
+    with Tmp() as tmp:
+        for file, text in lines.items():
+            with open(os.path.join(tmp, file), "w", encoding="utf-8") as f:
+                f.writelines(line + "\n" for line in text)
+        assert "not in the trace" not in str(feign("info", os.path.join(tmp, "t"), "--json").json()["notes"])
+
+
 WAITS_FOR_OTHERS = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
 
 

@@ -218,6 +218,18 @@ feign_status Source::fill() {
   next_->names = ends_process(*next_) ? UINT64_MAX : names_of(next_->claims);
   next_->order = changes(next_->claims) || trace_.is_about_lock(shown.lock) ||
                  shown.tail.what == Tail::kRead || shown.tail.on_bytes() || shown.tail.cuts();
+  return waited();
+}
+
+// Without -T nothing tells how long a process waited for another one, which was over by then.
+feign_status Source::waited() {
+  if (timed_ || !exact_ || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
+      posix_calls()[next_->a.op].effect != Effect::kWait)
+    return FEIGN_OK;
+  while (!over_ && queue_.size() == 1 && clock_ <= next_->a.start_ns)
+    if (const feign_status status = read_line(); status < 0) return status;
+  const uint64_t then = queue_.size() == 1 ? clock_ : std::next(queue_.begin())->a.start_ns;
+  next_->until = std::max(then, next_->a.start_ns);
   return FEIGN_OK;
 }
 

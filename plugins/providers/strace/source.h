@@ -185,6 +185,7 @@ class Source {
   feign_status read_line();
   feign_status line(std::string_view text);
   feign_status goes_on(std::string_view text);
+  feign_status waited();
   feign_status gives_up();
   void never_returned();
   void gives_up_places();
