@@ -694,8 +694,9 @@ def test_descriptors_whose_close_is_not_in_the_trace():
     program = 'execve("/p", ["p"], 0x7f /* 0 vars */) = 0'
     for made, note in (('memfd_create("m", MFD_CLOEXEC) = 3', False), ('memfd_create("m", 0) = 3', True), ("pidfd_open(7, 0) = 3", False),
                        ("fanotify_init(FAN_CLOEXEC, O_RDONLY) = 3", False), ("eventfd2(0, EFD_CLOEXEC) = 3", False),
-                       ("epoll_create1(0) = 3", True)):
+                       ("epoll_create1(0) = 3", True), ("read(3<pipe:[7]>, \"\", 9) = 0", False), ("pipe2([...], O_CLOEXEC) = 0", False)):
         assert ("the trace lacks calls that close descriptors" in notes_of([made, program, OPEN])) == note, made
+    assert "lacks calls that close" in notes_of(['read(3<pipe:[7]>, "", 9) = 0', OPEN])
     with Tmp() as tmp:
         trace = os.path.join(tmp, "t")
         some = ['7 openat(AT_FDCWD, "/d/%d", O_WRONLY|O_CREAT, 0666) = 3', '7 write(3, "x", 1) = 1']

@@ -44,7 +44,7 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   if (at.description != nullptr) {
     if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
       t.table->unclosed.push_back(at.description->handle);
-    if (!said_guess_ && at.description->said == 0) {
+    if (!said_guess_ && at.description->said == 0 && !at.unsure) {
       said_guess_ = true;
       log(FEIGN_LOG_INFO,
           tables_.notes.emplace_back(
@@ -353,6 +353,7 @@ std::shared_ptr<Resolve::Table> Resolve::copy_of(const Table& table) {
 void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended) {
   for (auto at = table.map.begin(); at != table.map.end();) {
     if (only_on_exec && !at->second.close_on_exec) {
+      at->second.unsure |= (at->second.description->marks & FEIGN_INHERITED) != 0;
       ++at;
       continue;
     }

@@ -73,6 +73,7 @@ class Resolve {
   struct Descriptor {
     Description* description = nullptr;
     bool close_on_exec = false;
+    bool unsure = false;  // an exec may have closed it: nobody was seen to open it
   };
   struct GaveUp {         // a descriptor that the stream closed and had not opened
     uint32_t stream = 0;  // 0: several did
