@@ -44,7 +44,9 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   if (at.description != nullptr) {
     if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
       t.table->unclosed.push_back(at.description->handle);
-    if (!said_guess_ && at.description->said == 0 && !at.unsure) {
+    const bool told = at.description->said != 0 ||  // by strace -y, which goes on to tell it
+                      ((at.description->marks & FEIGN_INHERITED) && at.description->path != 0);
+    if (!said_guess_ && !told && !at.unsure) {
       said_guess_ = true;
       log(FEIGN_LOG_INFO,
           tables_.notes.emplace_back(
