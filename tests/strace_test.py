@@ -1497,6 +1497,15 @@ def test_a_copy_of_which_one_file_is_left_out():
     assert report["mismatched"] == 0 and report["activities"] == 4 and sizes == {"/out": None, "/out/b": 5000}, (report, sizes)
     report, sizes = replayed(lines, "--with", "filter,path=/in/**")
     assert report["mismatched"] == 0 and report["activities"] == 4 and sizes == {"/in": None, "/in/a": 5000}, (report, sizes)
+    # What the preset leaves out, as cp does of a file of /usr/share, or of one into it.
+    noise = [line.replace("/in/a", "/usr/share/a") for line in lines]
+    report, sizes = replayed(noise, "--with", "filter,preset=workload")
+    assert report["mismatched"] == 0 and report["activities"] == 4 and sizes == {"/out": None, "/out/b": 5000}, (report, sizes)
+    noise = [line.replace("/out/b", "/usr/share/b") for line in lines]
+    report, sizes = replayed(noise, "--with", "filter,preset=workload")
+    assert report["mismatched"] == 0 and report["activities"] == 4 and sizes == {"/in": None, "/in/a": 5000}, (report, sizes)
+    report, _ = replayed(noise, "--with", "filter,preset=workload,drop=yes,op=copy_file_range")
+    assert report["activities"] == 2, report
 
 
 def test_controls_are_no_disks():

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -181,7 +182,8 @@ class Filter {
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       feign_activity* a = in.items[i];
-      if (options.preset == kWorkload && is_noise(*a)) {
+      if (options.preset == kWorkload && !half_noise(*a) && is_noise(*a)) {
+        if (a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN) noise_open.insert(a->handle);
         // A program takes its time to start, however it does it; at a pipe it waits for others.
         (a->marks & FEIGN_NOT_A_FILE ? a->sync_ns : a->compute_ns) += a->duration_ns;
         continue;
@@ -191,7 +193,8 @@ class Filter {
         continue;
       }
       if (!passes(*a)) continue;  // not emitted is dropped
-      if (!globs.empty() && a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN)
+      if ((!globs.empty() || options.preset == kWorkload) && a->handle != 0 &&
+          kind(a->op) == FEIGN_KIND_OPEN)
         open[a->handle] = a->path;
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
@@ -204,20 +207,39 @@ class Filter {
   }
 
  private:
+  bool is_copy(const feign_activity& a) {
+    return a.handle != 0 && a.handle2 != 0 && a.value_count >= 4 && kind(a.op) == FEIGN_KIND_WRITE;
+  }
+  static void only_to(feign_activity& a, uint32_t path) {
+    a.handle = 0;
+    a.path = path;
+    a.file = static_cast<uint32_t>(a.values[2]);
+    a.offset = a.values[3];
+  }
+
   // A copy between two files, of which one is left out: that one is as a pipe is, from here on.
   // False: it is no copy, or both are left out.
   bool ends(feign_activity& a) {
-    if (a.handle == 0 || a.handle2 == 0 || a.value_count < 4 || kind(a.op) != FEIGN_KIND_WRITE)
-      return false;
+    if (!is_copy(a)) return false;
     const auto from = open.find(a.handle), to = open.find(a.handle2);
     const bool from_fits = from != open.end() || path_fits(a.path);
     if ((!from_fits && to == open.end()) || !(stream_fits(a.stream) && single(a))) return false;
     if (to == open.end()) a.handle2 = 0;
     if (from_fits) return true;
-    a.handle = 0;
-    a.path = to->second;
-    a.file = static_cast<uint32_t>(a.values[2]);
-    a.offset = a.values[3];
+    only_to(a, to->second);
+    return true;
+  }
+
+  // The same of one that the preset leaves out.
+  bool half_noise(feign_activity& a) {
+    if (!is_copy(a)) return false;
+    if (!is_noise(a)) {
+      if (noise_open.contains(a.handle2)) a.handle2 = 0;
+      return true;
+    }
+    const auto to = open.find(a.handle2);
+    if (to == open.end()) return false;
+    only_to(a, to->second);
     return true;
   }
 
@@ -295,9 +317,11 @@ class Filter {
   feign::Globs globs{host}, kept{host}, noise{host};
   uint32_t kinds = 0;  // bits; 0: any
   std::vector<Range> streams, processes, ranks;
-  feign::Answers by_op, by_stream, is_start;    // the last by path
-  std::vector<uint8_t> kind_of;                 // by op
-  std::unordered_map<uint32_t, uint32_t> open;  // handles that passed, with conditions on paths
+  feign::Answers by_op, by_stream, is_start;  // the last by path
+  std::vector<uint8_t> kind_of;               // by op
+  // Handles that passed, with their paths, where there are conditions on these; and others.
+  std::unordered_map<uint32_t, uint32_t> open;
+  std::unordered_set<uint32_t> noise_open;
   // Which conditions there are, for drop=yes.
   bool only_single = false, only_whole = false;
   bool seen = false, met = false;  // any activity; one that meets them
