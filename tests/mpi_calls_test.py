@@ -419,6 +419,9 @@ def test_files_in_every_way():
     with open(os.path.join(TOP, "layers", "mpiio.h"), encoding="utf-8") as f:
         moves = re.findall(r"^//@ op \d+ (\w+) kind=(?:read|write) ", f.read(), re.M)
     assert report["ops"]["access"]["mismatched"] == 0, "prepared what MPI_File_open makes"
+    # Each says of what files it is: of none, of all that are opened.
+    errors = [report["ops"][f"mpiio:MPI_File_{what}_errhandler"] for what in ("create", "get", "set")]
+    assert [(o["emulated"], o["skipped"], o["mismatched"]) for o in errors] == [(4, 0, 0), (4, 0, 0), (8, 0, 0)], errors
     # Some of them twice.
     assert {min(n, 4) for n in calls(report, *(name for name in moves), layer="mpiio")} == {4}, report["ops"]
 

@@ -446,15 +446,28 @@ static void datatypes(void) {
   free(in);
 }
 
+static void of_file(MPI_File *file, int *error, ...) {
+  (void)file;
+  (void)error;
+}
+
+/* Shared and ordered pointers, split calls, requests, deletion, error handlers. */
 static void files(void) {
   enum { kBytes = 3000 };
   char out[kBytes], in[kBytes];
   memset(out, 'a' + rank, sizeof out);
   MPI_File file;
+  MPI_Errhandler handler, before;
   MPI_Request request[2];
   MPI_Status status;
   MPI_Offset place = 0, length = 0;
   int moved = 0;
+  /* Those of no file are for all that are opened. */
+  MPI_File_create_errhandler(of_file, &handler);
+  MPI_File_get_errhandler(MPI_FILE_NULL, &before);
+  MPI_File_set_errhandler(MPI_FILE_NULL, handler);
+  MPI_File_set_errhandler(MPI_FILE_NULL, before);
+  MPI_Errhandler_free(&handler);
   /* What MPI makes is not there before. */
   CHECK(access(file_name, F_OK) != 0);
   MPI_Barrier(MPI_COMM_WORLD);
