@@ -942,6 +942,8 @@ def test_hints_and_layers_are_one_option():
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *how)
                 assert os.path.getsize(root + made) == os.path.getsize(made)
                 assert (report["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8) == (how[0] != "--layer")
+        with Tmp() as root:  # a replayer that is there already, by its name
+            assert replayed(4, trace, "--root", root, "--layer", "mpi,comm=order")["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8
 
 
 GIVES = r"""

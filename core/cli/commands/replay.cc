@@ -190,7 +190,7 @@ Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
                 "the name of one that is installed or in $FEIGN_PLUGIN_PATH (docs/layers.md)");
     list.push_back(std::move(*other));
   }
-  if (launched().size > 1 || c.layer == "mpiio") {
+  if ((launched().size > 1 || c.layer == "mpiio") && list.back().name != "mpi") {
     auto mpi = plugins.find("mpi", FEIGN_REPLAYER);
     if (!mpi) return std::move(mpi.error());
     list.emplace_back().name = "mpi";
