@@ -565,6 +565,10 @@ def test_what_a_rank_starts_is_that_ranks():
                 assert {os.path.getsize(f"{root}{made}.{n}.all") for n in range(4)} == {6}
 
 
+def test_ranks_that_meet_and_were_started_together_are_told_apart():
+    assert calls(breadth("halves"), "MPI_Allreduce") == [4]
+
+
 def test_ranks_that_a_program_starts_are_said():
     """They count from 0 again: their messages cannot be told from those of the ranks that started them."""
     with Tmp() as tmp, Tmp() as root:

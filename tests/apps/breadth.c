@@ -951,6 +951,25 @@ static void spawn(void) {
   MPI_Comm_disconnect(&parent);
 }
 
+/* Two halves of one program meet as if they were two. */
+static void halves(void) {
+  MPI_Comm half, both;
+  char port[MPI_MAX_PORT_NAME] = "";
+  int value = rank, sum = 0;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  if (rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+  MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (rank % 2 == 0)
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &both);
+  else
+    MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &both);
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, both);
+  CHECK(sum == (rank % 2 == 0 ? 4 : 2));
+  MPI_Comm_disconnect(&both);
+  if (rank == 0) MPI_Close_port(port);
+  MPI_Comm_free(&half);
+}
+
 /* More requests than one record has room for, by wildcard, too; and far more that are none. */
 static void many_requests(void) {
   enum { kMany = 3000, kNone = 500000 };
@@ -1416,6 +1435,7 @@ int main(int argc, char** argv) {
                 {"sizes", sizes},
                 {"nothing", nothing},
                 {"spawn", spawn},
+                {"halves", halves},
                 {"programs", programs},
                 {"many-requests", many_requests},
                 {"window-locks", window_locks},

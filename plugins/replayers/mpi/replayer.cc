@@ -187,6 +187,25 @@ struct Look {
     }
     message = std::max(message, most);
   }
+  // Ranks that mpirun did not start together have none that MPI_COMM_WORLD could tell.
+  bool with_others(const feign_activity& a, const Args& args) const {
+    switch (a.op) {
+      case FEIGN_MPI_COMM_SPAWN:
+      case FEIGN_MPI_COMM_SPAWN_MULTIPLE:
+        return true;
+      case FEIGN_MPI_COMM_ACCEPT:
+      case FEIGN_MPI_COMM_CONNECT:
+      case FEIGN_MPI_COMM_JOIN: {
+        std::vector<uint32_t> ranks;
+        size_t first_group = 0;
+        return args.other2 >= a.value_count ||
+               !parse_ranks(r->text(static_cast<uint32_t>(a.values[args.other2])), ranks,
+                            first_group);
+      }
+      default:
+        return false;
+    }
+  }
   // There may be more neighbours than members: one can be it several times.
   void neighbours() {
     for (const auto& [id, each] : near)
@@ -223,10 +242,7 @@ struct Look {
         // ROMIO also moves it to the end where a file is opened to append.
         look.pointers = of_shared_pointer(look.r->host->op_info(look.r->host, op)->name) ||
                         (op == FEIGN_MPIIO_FILE_OPEN && (a->flags & 128) != 0);
-      look.joins |=
-          a->result >= 0 && (op == FEIGN_MPI_COMM_SPAWN || op == FEIGN_MPI_COMM_SPAWN_MULTIPLE ||
-                             op == FEIGN_MPI_COMM_ACCEPT || op == FEIGN_MPI_COMM_CONNECT ||
-                             op == FEIGN_MPI_COMM_JOIN);
+      look.joins |= a->result >= 0 && look.with_others(*a, args);
       return FEIGN_OK;
     } catch (const std::bad_alloc&) {
       return FEIGN_ERR_NOMEM;
