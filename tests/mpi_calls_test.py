@@ -54,6 +54,10 @@ def test_one_sided_calls_by_fence_lock_and_post():
     assert calls(report, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_lock") == [2, 2, 2, 2, 24]
 
 
+def test_windows_to_which_memory_is_attached():
+    assert calls(breadth("dynamic"), "MPI_Put", "MPI_Fetch_and_op", "MPI_Accumulate", "MPI_Rget") == [8, 4, 4, 4]
+
+
 def test_types_by_name_and_without_one_have_lengths_that_all_agree_on():
     """A type whose length the replay does not know hung it: the root of a scatter sent nothing."""
     assert calls(breadth("named"), "MPI_Scatterv", "MPI_Iscatterv", "MPI_Alltoallv") == [240, 240, 60]

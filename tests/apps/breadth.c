@@ -951,6 +951,43 @@ static void spawn(void) {
   MPI_Comm_disconnect(&parent);
 }
 
+/* Windows to which memory is attached: all that is put and got has an address. */
+static void dynamic(void) {
+  enum { kLong = 40 << 20 };
+  int *first = calloc(1000, sizeof(int)), *long_one = calloc(1, kLong), *from = calloc(1, kLong);
+  MPI_Aint mine[2], all[2 * 64];
+  MPI_Win win;
+  MPI_Request request;
+  const int next = (rank + 1) % size, one = 1;
+  int before = -1;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_attach(win, first, 1000 * sizeof(int));
+  MPI_Win_attach(win, long_one, kLong);
+  MPI_Get_address(first, &mine[0]);
+  MPI_Get_address(long_one, &mine[1]);
+  MPI_Allgather(mine, 2, MPI_AINT, all, 2, MPI_AINT, MPI_COMM_WORLD);
+  MPI_Win_fence(0, win);
+  MPI_Put(&rank, 1, MPI_INT, next, MPI_Aint_add(all[2 * next], 40), 1, MPI_INT, win);
+  MPI_Put(from, kLong, MPI_BYTE, next, all[2 * next + 1], kLong, MPI_BYTE, win);
+  MPI_Win_fence(0, win);
+  CHECK(first[10] == (rank + size - 1) % size);
+  MPI_Win_lock_all(0, win);
+  MPI_Fetch_and_op(&one, &before, MPI_INT, 0, all[0], MPI_SUM, win);
+  MPI_Accumulate(&one, 1, MPI_INT, next, MPI_Aint_add(all[2 * next], 4), 1, MPI_INT, MPI_SUM, win);
+  MPI_Win_flush_all(win);
+  MPI_Rget(from, 1000, MPI_INT, next, all[2 * next], 1000, MPI_INT, win, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Win_unlock_all(win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(first[0] == (rank == 0 ? size : 0) && first[1] == 1);
+  MPI_Win_detach(win, long_one);
+  MPI_Win_detach(win, first);
+  MPI_Win_free(&win);
+  free(first);
+  free(long_one);
+  free(from);
+}
+
 /* Two halves of one program meet as if they were two. */
 static void halves(void) {
   MPI_Comm half, both;
@@ -1435,6 +1472,7 @@ int main(int argc, char** argv) {
                 {"sizes", sizes},
                 {"nothing", nothing},
                 {"spawn", spawn},
+                {"dynamic", dynamic},
                 {"halves", halves},
                 {"programs", programs},
                 {"many-requests", many_requests},

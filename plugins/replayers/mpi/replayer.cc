@@ -112,9 +112,6 @@ void Stream::refuse(const Group& g) {
 
 namespace {
 
-// What a stream's messages take, over and over.
-constexpr size_t kMessages = size_t{24} << 20;
-
 // What create() learns from the plan.
 struct Look {
   Replayer* r;

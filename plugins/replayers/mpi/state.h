@@ -83,16 +83,8 @@ struct Type {
   int64_t size = -1;  // -1: not known
 };
 
-struct Window {
-  MPI_Win win = MPI_WIN_NULL;  // null once it is freed
-  // Threads that nothing orders: one must not free what another uses, nor end the epoch of a call
-  // under way. Nobody holds the second who waits in the call for what others do here.
-  std::shared_mutex alive, epoch;
-  const Group* group = nullptr;
-  std::vector<uint64_t> sizes;  // by place, bytes
-  std::vector<uint64_t> units;  // by place
-  uint64_t unit = 1;
-};
+// What a stream's messages take, over and over.
+constexpr size_t kMessages = size_t{24} << 20;
 
 // Address space for messages and data of any length; memory only for the first of it, over and
 // over.
@@ -112,6 +104,25 @@ class Space {
  private:
   char* memory_ = nullptr;
   size_t size_ = 0;
+};
+
+struct Window {
+  MPI_Win win = MPI_WIN_NULL;  // null once it is freed
+  // Threads that nothing orders: one must not free what another uses, nor end the epoch of a call
+  // under way. Nobody holds the second who waits in the call for what others do here.
+  std::shared_mutex alive, epoch;
+  const Group* group = nullptr;
+  std::vector<uint64_t> sizes;  // by place, bytes
+  std::vector<uint64_t> units;  // by place
+  uint64_t unit = 1;
+  // Of a dynamic one: the memory that stands for all that was attached to it, and where others
+  // have theirs, by place.
+  Space memory;
+  std::vector<MPI_Aint> bases;
+  // Others may be at it until MPI ends.
+  ~Window() {
+    if (win != MPI_WIN_NULL) memory.leave();
+  }
 };
 
 // What the threads of one recorded rank share.

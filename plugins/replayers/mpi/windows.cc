@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Layer mpi: windows. Their memory is made anew, as long as it was; what is put and got is as many
-// bytes as were, and only what lies in the target's window.
+// bytes as were, and only what lies in the target's window (of a dynamic one: anywhere).
 #include <algorithm>
 #include <climits>
 
@@ -10,20 +10,46 @@
 namespace feign::mpi {
 namespace {
 
-void make_window(Stream& s, uint32_t name) {
+void allocate(Stream& s, Window& w) {
+  const MPI_Comm comm = w.group->comm;
+  uint64_t size = std::min<uint64_t>(s.known(s.args->other, 0), uint64_t{1} << 32);
+  w.unit = std::clamp<uint64_t>(s.known(s.args->other2, 1), 1, 1 << 20);
+  MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm);
+  MPI_Allgather(&w.unit, 1, MPI_UINT64_T, w.units.data(), 1, MPI_UINT64_T, comm);
+  void* base = nullptr;
+  s.answer(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, comm, &base, &w.win));
+}
+
+// Programs tell each other addresses of what they attach, which are others here: one piece of
+// memory stands for all of it.
+void make_dynamic(Stream& s, Window& w) {
+  const MPI_Comm comm = w.group->comm;
+  s.answer(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &w.win));
+  if (w.win == MPI_WIN_NULL) return;
+  uint64_t size = 0;
+  if (w.memory.map(static_cast<size_t>(s.r->half), kMessages) &&
+      MPI_Win_attach(w.win, w.memory.get(), s.r->half) == MPI_SUCCESS)
+    size = static_cast<uint64_t>(s.r->half);
+  MPI_Aint base = 0;
+  MPI_Get_address(w.memory.get(), &base);
+  w.bases.resize(w.sizes.size());
+  std::fill(w.units.begin(), w.units.end(), uint64_t{1});
+  MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm);
+  MPI_Allgather(&base, 1, MPI_AINT, w.bases.data(), 1, MPI_AINT, comm);
+}
+
+void make_window(Stream& s, uint32_t op, uint32_t name) {
   const Group* g = collective(s);
   if (g == nullptr) return;
   auto made = std::make_shared<Window>();
   Window& w = *made;
   w.group = g;
-  uint64_t size = std::min<uint64_t>(s.known(s.args->other, 0), uint64_t{1} << 32);
-  w.unit = std::clamp<uint64_t>(s.known(s.args->other2, 1), 1, 1 << 20);
   w.sizes.resize(g->ranks.size());
   w.units.resize(g->ranks.size());
-  MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, g->comm);
-  MPI_Allgather(&w.unit, 1, MPI_UINT64_T, w.units.data(), 1, MPI_UINT64_T, g->comm);
-  void* base = nullptr;
-  s.answer(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, g->comm, &base, &w.win));
+  if (op == FEIGN_MPI_WIN_CREATE_DYNAMIC)
+    make_dynamic(s, w);
+  else
+    allocate(s, w);
   if (w.win == MPI_WIN_NULL) return;
   MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
   const std::lock_guard lock(s.owner->mutex);
@@ -51,6 +77,8 @@ void expose(Stream& s, uint32_t op, const Window& w) {
   MPI_Group_free(&all);
 }
 
+constexpr uint64_t kAligned = 4096;
+
 void access(Stream& s, uint32_t op, const Window& w, int target) {
   const Args& x = *s.args;
   const uint64_t there = w.sizes[static_cast<size_t>(target)];
@@ -64,13 +92,17 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
     if (!t.whole && !(t.real && op == FEIGN_MPI_FETCH_AND_OP)) return s.emulate();
     bytes = static_cast<uint64_t>(t.size);
   }
-  const uint64_t at = s.known(x.offset, 0);
+  uint64_t at = s.known(x.offset, 0);
+  // An address: as far behind one that is aligned as any type asks for.
+  if (!w.bases.empty() && bytes <= there)
+    at = std::min(at % kAligned, (there - bytes) & ~uint64_t{63});
   if (at > there / unit || bytes > there - at * unit) {
     if (x.request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
     return s.skip("outside of its target's window");
   }
   const auto [from, n, type] = bytes_at(s, s.space.get(), bytes);
-  const auto place = static_cast<MPI_Aint>(at * unit);
+  MPI_Aint place = static_cast<MPI_Aint>(at * unit);
+  if (!w.bases.empty()) place = MPI_Aint_add(w.bases[static_cast<size_t>(target)], place);
   char *out = static_cast<char*>(from), *in = out + s.r->half, *result = in + s.r->half / 2;
   MPI_Request q = MPI_REQUEST_NULL;
   int status = MPI_SUCCESS;
@@ -140,7 +172,7 @@ void window(Stream& s, uint32_t op, Does does) {
   Owner& o = *s.owner;
   const Args& x = *s.args;
   const auto name = static_cast<uint32_t>(s.known(x.win, 0));
-  if (does == Does::kMakeWindow) return make_window(s, name);
+  if (does == Does::kMakeWindow) return make_window(s, op, name);
   std::shared_ptr<Window> w;
   {
     const std::lock_guard lock(o.mutex);
