@@ -653,7 +653,7 @@ int madvise(void *addr, size_t length, int advice);
 
 //@ op 100 fork kind=process effect=fork result=pid
 //@ args
-//@ replay c.nothing(a)
+//@ replay c.forks(a)
 pid_t fork(void);
 
 //@ op 101 vfork kind=process effect=vfork result=pid
@@ -663,12 +663,12 @@ pid_t vfork(void);
 
 //@ op 102 clone kind=process effect=clone result=pid
 //@ args - flags:clone
-//@ replay c.nothing(a)
+//@ replay c.forks(a)
 long clone(void *child_stack, unsigned long flags);
 
 //@ op 103 clone3 kind=process effect=clone result=pid
 //@ args struct:flags=flags:clone -
-//@ replay c.nothing(a)
+//@ replay c.forks(a)
 long clone3(struct clone_args *args, size_t size);
 
 //@ op 104 execve kind=process effect=exec result=zero

@@ -1850,6 +1850,59 @@ def test_error_flushes_standard_output_once():
         replays(trace, tmp, work, 1)
 
 
+CHILDREN_WRITE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  FILE* f = fopen("f", "w+");
+  for (int i = 0; i < 500; ++i) fprintf(f, "line %d\n", i);
+  rewind(f);
+  char line[100];
+  for (int i = 0; i < 10; ++i) fgets(line, sizeof line, f);
+  fseek(f, 0, SEEK_CUR);
+  fputs("parent", f); /* not written yet: the child has it, too */
+  if (fork() == 0) {
+    fputs("child", f);
+    const long at = ftell(f);
+    fclose(f);
+    _exit(at != 81);
+  }
+  int status;
+  wait(&status);
+  if (status != 0 || ftell(f) < 0) return 2;
+  if (fork() == 0) _exit(fputs("never written", f) < 0);
+  wait(NULL);
+  fputs("more", f);
+  fclose(f);
+  f = fopen("g", "w+");
+  for (int i = 0; i < 500; ++i) fprintf(f, "line %d\n", i);
+  rewind(f);
+  fgets(line, sizeof line, f);
+  if (fork() == 0) { /* goes on in what the parent has read */
+    for (int i = 0; i < 9; ++i) fgets(line, sizeof line, f);
+    _exit(ftell(f) != 70);
+  }
+  wait(&status);
+  fgets(line, sizeof line, f);
+  if (status != 0 || ftell(f) != 14) return 3;
+  if (fork() == 0) execlp("sh", "sh", "-c", "echo shell >> g", NULL);
+  wait(NULL);
+  return fclose(f);
+}
+"""
+
+
+def test_streams_of_children():
+    """A fork has a stream of its own, as its parent's was; on the file both are at one place."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "children")
+        compile_text(CHILDREN_WRITE, program)
+        trace, work = recorded_streams(tmp, program)
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -293,7 +293,7 @@ struct Context {
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
       return skip("opened by another rank");
     if (last || (a.handle != 0 && a.handle == closing))
-      return checked(r->descriptors.close(a.handle, true));
+      return checked(r->descriptors.close(a.handle, process, true));
     // A copy that fork made in the recorded process: here there is one process, and no copy.
     return r->descriptors.get(a.handle) < 0 ? -EBADF : emulated(0);
   }
@@ -306,7 +306,7 @@ struct Context {
       if (r->locks.any()) r->locks.closes(process, a.file);
       return checked(r->descriptors.close_stream(f));
     }
-    const int64_t flushed = a.handle != 0 ? checked(r->descriptors.flush(a.handle)) : 0;
+    const int64_t flushed = a.handle != 0 ? checked(r->descriptors.flush(a.handle, process)) : 0;
     const int64_t result = close(a);
     return flushed < 0 ? flushed : result;
   }
@@ -320,8 +320,8 @@ struct Context {
     }
     if (r->locks.any()) r->locks.closes(handle);
     r->descriptors.close_further(handle);
-    const size_t left = r->descriptors.take_left(handle);
-    (void)r->descriptors.close(handle);
+    const size_t left = r->descriptors.take_left(handle, process);
+    (void)r->descriptors.close(handle, process);
     return left;
   }
 
@@ -1107,7 +1107,7 @@ struct Context {
 
   // ---- stdio ------------------------------------------------------------------------------------
 
-  FILE* file(const feign_activity& a) { return r->descriptors.file(a.handle); }
+  FILE* file(const feign_activity& a) { return r->descriptors.file(a.handle, process); }
   // What a call on a stream says: bytes, or the error if there are none.
   template <typename Call>
   int64_t on_file(const feign_activity& a, Call&& call) {
@@ -1121,14 +1121,16 @@ struct Context {
   // buffer then. How much of it was written say the system calls in the call, which are made if it
   // is left out.
   void lose(const feign_activity& a, Effect effect) {
-    r->descriptors.lose(a.handle);
+    r->descriptors.lose(a.handle, process);
     if (effect == Effect::kClose && (a.marks & FEIGN_LAST)) {
-      (void)r->descriptors.close(closing);  // still there if the trace has no system calls
+      (void)r->descriptors.close(closing, process);  // still there if the trace has no system calls
       closing = a.handle;
     }
     (void)skip("failed with bytes of its stream's buffer: the system calls in it are made");
   }
-  bool unwritten(const feign_activity& a) const { return r->descriptors.unwritten(a.handle) != 0; }
+  bool unwritten(const feign_activity& a) const {
+    return r->descriptors.unwritten(a.handle, process) != 0;
+  }
   int64_t fopen(const feign_activity& a) {
     const size_t left = a.handle2 != 0 ? give_up(a.handle2, true) : 0;
     const int64_t fd = open_stream(a);
@@ -1139,7 +1141,8 @@ struct Context {
     const int64_t fd = open_file(a);
     if (fd < 0 || a.handle == 0) return fd;
     to_end(a, static_cast<int>(fd));
-    return r->descriptors.file(a.handle, (a.flags & O_APPEND) != 0) != nullptr ? fd : -errno;
+    return r->descriptors.file(a.handle, process, (a.flags & O_APPEND) != 0) != nullptr ? fd
+                                                                                        : -errno;
   }
   static void to_end(const feign_activity& a, int fd) {  // mode "a" starts there; "a+" does not
     if ((a.flags & O_APPEND) && !(a.flags & O_RDWR)) ::lseek(fd, 0, SEEK_END);
@@ -1147,16 +1150,17 @@ struct Context {
   int64_t fdopen(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
     const int fd = r->descriptors.get(a.handle);
-    r->descriptors.also_stream(a.handle);
+    r->descriptors.also_stream(a.handle, process);
     if (a.flags & O_APPEND) {
       ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_APPEND);
       to_end(a, fd);
     }
-    return r->descriptors.file(a.handle, (a.flags & O_APPEND) != 0) != nullptr ? 0 : -errno;
+    return r->descriptors.file(a.handle, process, (a.flags & O_APPEND) != 0) != nullptr ? 0
+                                                                                        : -errno;
   }
   int64_t freopen(const feign_activity& a) {
     if (a.handle2 == 0) return open_stream(a);
-    (void)r->descriptors.flush(a.handle2);
+    (void)r->descriptors.flush(a.handle2, process);
     if (a.path != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
     const int64_t fd = open_stream(a);
     if (a.path == 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
@@ -1235,6 +1239,12 @@ struct Context {
       if (const Mapping m = r->mappings.take(handle); m.memory != nullptr)
         ::munmap(m.memory, m.length);
     }
+    if (a.op == FEIGN_POSIX_EXIT_GROUP || (a.op != FEIGN_POSIX_EXIT && a.result >= 0))
+      r->descriptors.forget_streams(process);
+    return emulated(a.result);
+  }
+  int64_t forks(const feign_activity& a) {
+    if (a.result > 0 && !(a.flags & CLONE_VM)) r->descriptors.forks(process, a.result);
     return emulated(a.result);
   }
   int64_t nothing(const feign_activity& a) { return emulated(a.result); }

@@ -10,12 +10,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace feign {
@@ -89,7 +93,7 @@ class ByHandle {
 // file, so any of the process's will do.
 class Descriptors {
  public:
-  bool ok() const { return fds_.ok() && files_.ok(); }
+  bool ok() const { return fds_.ok() && streams_.ok(); }
   // ok(), and the first of them have room already.
   bool ready() { return ok() && fds_.make_room(0); }
   ~Descriptors() { close_all(); }
@@ -98,10 +102,13 @@ class Descriptors {
   // What is left. [one thread, when no other is left]
   void close_all() {
     if (!ok()) return;
-    files_.take_all([this](uint32_t handle, FILE* file) {
-      (void)take(handle);  // goes with it
+    while (!all_.empty()) {
+      const uint32_t handle = all_.begin()->first.second;
+      FILE* const file = remove(*all_.begin()->second);
+      if (file == nullptr) continue;
+      if (::fileno(file) == get(handle)) (void)take(handle);  // goes with it
       (void)close_stream(file);
-    });
+    }
     fds_.take_all([](uint32_t, int fd) { ::close(fd - 1); });
     for (const auto& [handle, further] : further_) ::close(further.fd);
     further_.clear();
@@ -112,23 +119,37 @@ class Descriptors {
     if (const int old = fds_.exchange(handle, fd + 1) - 1; old >= 0) ::close(old);
     return true;
   }
-  // Closes it, or the stream on it, whose buffer is lost, as where a process ends without a flush,
-  // or closes the descriptor itself; -1 with errno set if that fails or there is none. `goes_on`:
-  // the stream may be on another one next (take_left()).
-  int close(uint32_t handle, bool goes_on = false) {
+  // Closes it and the streams on it, whose buffers are lost, as where a process ends without a
+  // flush, or closes the descriptor itself; -1 with errno set if that fails or there is none.
+  // `goes_on`: that process's stream may be on another one next (take_left()).
+  int close(uint32_t handle, int64_t process, bool goes_on = false) {
     const int fd = take(handle);
     if (fd < 0) {
       errno = EBADF;
       return -1;
     }
-    FILE* const file = files_.exchange(handle, nullptr);
-    if (file == nullptr) return ::close(fd);
-    if (const size_t left = goes_on ? ::__fpending(file) : 0; left != 0) {
+    if (streams_.get(handle) == nullptr) return ::close(fd);
+    std::vector<FILE*> files;
+    {
       const std::lock_guard lock(mutex_);
-      left_.emplace(handle, left);
+      while (Stream* const s = streams_.get(handle)) {
+        const bool its = s->process == process;
+        FILE* const file = remove(*s);
+        if (file == nullptr) continue;
+        if (const size_t left = goes_on && its ? ::__fpending(file) : 0; left != 0)
+          left_.insert_or_assign(handle, left);
+        files.push_back(file);
+      }
     }
-    ::__fpurge(file);
-    return close_stream(file);
+    int result = 0;
+    bool closed = false;
+    for (FILE* const file : files) {
+      ::__fpurge(file);
+      const bool on_it = ::fileno(file) == fd;
+      if (const int done = close_stream(file); on_it) result = done;
+      closed = closed || on_it;
+    }
+    return closed ? result : ::close(fd);
   }
   // As fclose(3), and its buffer goes, too.
   int close_stream(FILE* file) {
@@ -158,51 +179,104 @@ class Descriptors {
     return 0;
   }
 
-  // What the stream on it, if there is one, has to write. What was read stays in its buffer.
-  int flush(uint32_t handle) {
-    FILE* const file = files_.get(handle);
+  // What that process's stream on it, if there is one, has to write. What was read stays in its
+  // buffer.
+  int flush(uint32_t handle, int64_t process) {
+    FILE* const file = stream(handle, process);
     return file != nullptr && ::__fpending(file) != 0 ? ::fflush(file) : 0;
   }
 
-  // The stream on it, with a descriptor that dup made in that process, where that is what stays
-  // when the stream is closed; null if it is not so, or another stream is on it, too.
+  // That process's stream on it, with a descriptor of its own, since the handle's stays: one that
+  // dup made in that process, else a new one. Null if there is none, or another stream is on it,
+  // too.
   FILE* take_stream(uint32_t handle, int64_t process) {
 #ifdef __GLIBC__
-    if (further_count_.load(std::memory_order_acquire) == 0 || files_.get(handle) == nullptr)
-      return nullptr;
+    FILE* const file = stream(handle, process);
+    if (file == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
-    const auto at = further_of(handle, process);
-    if (at == further_.end()) return nullptr;
-    if (const auto two = shared_.find(handle); two != shared_.end()) {
+    if (const auto two = shared_.find({process, handle}); two != shared_.end()) {
       shared_.erase(two);
       return nullptr;
     }
-    FILE* const file = files_.exchange(handle, nullptr);
-    if (file == nullptr) return nullptr;
-    file->_fileno = at->second.fd;
-    further_.erase(at);
-    further_count_.store(further_.size(), std::memory_order_release);
-    return file;
+    const auto at = further_of(handle, process);
+    const bool own = ::fileno(file) != get(handle);
+    if (at != further_.end()) {
+      if (own) ::close(::fileno(file));
+      file->_fileno = at->second.fd;
+      further_.erase(at);
+      further_count_.store(further_.size(), std::memory_order_release);
+    } else if (!own) {
+      const int copy = ::fcntl(::fileno(file), F_DUPFD_CLOEXEC, 0);
+      if (copy < 0) return nullptr;
+      file->_fileno = copy;
+    }
+    return remove(*all_.at({process, handle}));
 #else
     (void)handle, (void)process;
     return nullptr;
 #endif
   }
   // fdopen() makes a stream on it.
-  void also_stream(uint32_t handle) {
+  void also_stream(uint32_t handle, int64_t process) {
+    if (stream(handle, process) == nullptr) return;
     const std::lock_guard lock(mutex_);
-    if (files_.get(handle) != nullptr) shared_.insert(handle);
+    shared_.emplace(process, handle);
   }
 
-  // How many bytes of that are to be written.
-  size_t unwritten(uint32_t handle) const {
-    FILE* const file = files_.get(handle);
+  // A process has a copy of every stream of the one that it is a fork of, but for what is to be
+  // written: where it writes that, too, the trace says so. It is made when it is first asked for.
+  void forks(int64_t process, int64_t child) {
+#ifdef __GLIBC__
+    if (stream_count_.load(std::memory_order_acquire) == 0) return;
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<uint32_t, std::unique_ptr<Copy>>> copies;
+    for (auto at = all_.lower_bound({process, 0}); at != all_.end() && at->first.first == process;
+         ++at) {
+      const Stream& s = *at->second;
+      if (FILE* const file = s.file.load(std::memory_order_acquire); file != nullptr)
+        copies.emplace_back(s.handle, std::make_unique<Copy>(*file));
+      else if (s.copy != nullptr)
+        copies.emplace_back(s.handle, std::make_unique<Copy>(*s.copy));
+    }
+    for (auto& [handle, copy] : copies) {
+      if (all_.contains({child, handle})) continue;
+      add_stream(handle, child, nullptr).copy = std::move(copy);
+    }
+#else
+    (void)process, (void)child;
+#endif
+  }
+  // It runs another program, or none: its streams are gone, and with them what is in their buffers.
+  void forget_streams(int64_t process) {
+    if (stream_count_.load(std::memory_order_acquire) == 0) return;
+    std::vector<FILE*> files;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto at = all_.lower_bound({process, 0}); at != all_.end() && at->first.first == process;
+           at = all_.lower_bound({process, 0})) {
+        const uint32_t handle = at->second->handle;
+        FILE* const file = remove(*at->second);
+        if (file == nullptr) continue;
+        ::__fpurge(file);
+#ifdef __GLIBC__
+        if (::fileno(file) == get(handle)) file->_fileno = -1;  // stays open
+        files.push_back(file);
+#endif
+      }
+      std::erase_if(shared_, [&](const auto& two) { return two.first == process; });
+    }
+    for (FILE* const file : files) (void)close_stream(file);
+  }
+
+  // How many bytes of that process's stream are to be written.
+  size_t unwritten(uint32_t handle, int64_t process) {
+    FILE* const file = stream(handle, process);
     return file != nullptr ? ::__fpending(file) : 0;
   }
 
   // … or were when it was closed.
-  size_t take_left(uint32_t handle) {
-    if (const size_t left = unwritten(handle); left != 0) return left;
+  size_t take_left(uint32_t handle, int64_t process) {
+    if (const size_t left = unwritten(handle, process); left != 0) return left;
     const std::lock_guard lock(mutex_);
     const auto at = left_.find(handle);
     if (at == left_.end()) return 0;
@@ -212,8 +286,8 @@ class Descriptors {
   }
 
   // The stream on it has an empty buffer, and is where its descriptor is.
-  void lose(uint32_t handle) {
-    FILE* const file = files_.get(handle);
+  void lose(uint32_t handle, int64_t process) {
+    FILE* const file = stream(handle, process);
     if (file == nullptr) return;
     ::__fpurge(file);
 #ifdef __GLIBC__
@@ -268,26 +342,153 @@ class Descriptors {
     for (const int fd : fds) ::close(fd);
   }
 
-  // The stream on a handle's descriptor, made when it is first asked for, with a mode that appends
-  // or does not (the descriptor may, all the same); null, with errno set, if that cannot be.
-  FILE* file(uint32_t handle, bool appends = false) {
-    if (FILE* file = files_.get(handle); file != nullptr) return file;
+  // That process's stream on a handle's descriptor, made when it is first asked for, with a mode
+  // that appends or does not (the descriptor may, all the same); null, with errno set, if that
+  // cannot be.
+  FILE* file(uint32_t handle, int64_t process, bool appends = false) {
+    if (FILE* file = stream(handle, process); file != nullptr) return file;
     const std::lock_guard lock(mutex_);
-    if (FILE* file = files_.get(handle); file != nullptr) return file;
-    if (!files_.make_room(handle)) return nullptr;
-    const int fd = get(handle), flags = ::fcntl(fd, F_GETFL);
-    if (flags < 0) return nullptr;
-    const char* mode = appends ? "a" : "w";
-    if ((flags & O_ACCMODE) == O_RDWR) mode = appends ? "a+" : "r+";
-    if ((flags & O_ACCMODE) == O_RDONLY) mode = "r";
-    FILE* file = ::fdopen(fd, mode);
-    if (file != nullptr) (void)files_.exchange(handle, file);
+    if (const auto at = all_.find({process, handle}); at != all_.end()) {
+      errno = EMFILE;  // a copy that cannot be made
+      return at->second->file;
+    }
+    if (!streams_.make_room(handle)) return nullptr;
+    FILE* const file = new_file(handle, appends);
+    if (file != nullptr) add_stream(handle, process, file);
     return file;
   }
 
  private:
   // What is not there is looked for without writing.
   int take(uint32_t handle) { return fds_.get(handle) == 0 ? -1 : fds_.exchange(handle, 0) - 1; }
+
+  // What a fork's child has of a stream.
+  struct Copy {
+#ifdef __GLIBC__
+    // Without reading, writing, at its end, failed, by line, writing now, appending.
+    static constexpr int kFlags = 0x4 | 0x8 | 0x10 | 0x20 | 0x200 | 0x800 | 0x1000;
+    static constexpr int kUnbuffered = 0x2, kInBackup = 0x100;
+    int flags;
+    off_t offset;
+    ptrdiff_t size, read_base, read_ptr, read_end, write_base, write_end;
+    std::vector<char> bytes;  // of the buffer, as far as it was filled
+    explicit Copy(const FILE& f)
+        : flags(f._flags & (kFlags | kUnbuffered)),
+          offset(f._offset),
+          size(f._IO_buf_end - f._IO_buf_base) {
+      const char* const from = f._IO_buf_base;
+      // What was given back in front of a buffer is in another one.
+      const bool apart = (f._flags & kInBackup) != 0;
+      const char* const base = apart ? f._IO_save_base : f._IO_read_base;
+      read_base = base - from;
+      read_ptr = (apart ? base : f._IO_read_ptr) - from;
+      read_end = (apart ? f._IO_save_end : f._IO_read_end) - from;
+      write_base = f._IO_write_base - from;
+      write_end = f._IO_write_end - from;
+      if (from != nullptr && read_end > 0) bytes.assign(from, from + read_end);
+    }
+#endif
+  };
+  // A process's stream on a handle's descriptor. Its memory stays when it is gone, since who looks
+  // for another one may have found it.
+  struct Stream {
+    std::atomic<uint32_t> handle{0};
+    std::atomic<int64_t> process{0};
+    std::atomic<FILE*> file{nullptr};  // null: to be made from the copy
+    std::unique_ptr<Copy> copy;
+    Stream* next = nullptr;  // of the same handle
+  };
+
+  // That process's stream on it; null if it has none.
+  FILE* stream(uint32_t handle, int64_t process) {
+    const Stream* const first = streams_.get(handle);
+    if (first == nullptr) return nullptr;
+    FILE* const file = first->file.load(std::memory_order_acquire);
+    if (file != nullptr && first->process == process && first->handle == handle) return file;
+    const std::lock_guard lock(mutex_);
+    const auto at = all_.find({process, handle});
+    if (at == all_.end()) return nullptr;
+    Stream& s = *at->second;
+#ifdef __GLIBC__
+    if (s.file == nullptr && s.copy != nullptr) s.file = from_copy(handle, *s.copy);
+    if (s.file != nullptr) s.copy = nullptr;
+#endif
+    return s.file;
+  }
+
+  // ---- these have the lock
+
+  Stream& add_stream(uint32_t handle, int64_t process, FILE* file) {
+    if (free_.empty()) free_.push_back(&memory_.emplace_back());
+    Stream& s = *free_.back();
+    free_.pop_back();
+    s.handle = handle;
+    s.process = process;
+    s.file.store(file, std::memory_order_release);
+    s.next = streams_.get(handle);
+    all_.insert_or_assign({process, handle}, &s);
+    (void)streams_.exchange(handle, &s);
+    stream_count_.store(all_.size(), std::memory_order_release);
+    return s;
+  }
+  // Its stream, if that was made; it is nobody's from now on.
+  FILE* remove(Stream& s) {
+    const uint32_t handle = s.handle;
+    if (Stream* at = streams_.get(handle); at == &s) {
+      (void)streams_.exchange(handle, s.next);
+    } else {
+      while (at->next != &s) at = at->next;
+      at->next = s.next;
+    }
+    all_.erase({s.process, handle});
+    stream_count_.store(all_.size(), std::memory_order_release);
+    s.copy = nullptr;
+    s.handle = 0;
+    free_.push_back(&s);
+    return s.file.exchange(nullptr);
+  }
+  // On the handle's own descriptor, or where that has a stream, on a copy.
+  FILE* new_file(uint32_t handle, bool appends) {
+    int fd = get(handle);
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0) return nullptr;
+    bool copy = false;
+    for (const Stream* s = streams_.get(handle); s != nullptr; s = s->next)
+      copy = copy || (s->file != nullptr && ::fileno(s->file) == fd);
+    if (copy) fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    const char* mode = appends ? "a" : "w";
+    if ((flags & O_ACCMODE) == O_RDWR) mode = appends ? "a+" : "r+";
+    if ((flags & O_ACCMODE) == O_RDONLY) mode = "r";
+    FILE* const file = fd >= 0 ? ::fdopen(fd, mode) : nullptr;
+    if (file == nullptr && copy && fd >= 0) ::close(fd);
+    return file;
+  }
+#ifdef __GLIBC__
+  FILE* from_copy(uint32_t handle, const Copy& c) {
+    FILE* const f = new_file(handle, false);
+    if (f == nullptr) return nullptr;
+    f->_offset = c.offset;
+    if (c.size > 0) {
+      const bool none = (c.flags & Copy::kUnbuffered) != 0;
+      std::unique_ptr<char[]> buffer;
+      if (!none) buffer = std::make_unique<char[]>(static_cast<size_t>(c.size));
+      (void)::setvbuf(f, buffer.get(), none ? _IONBF : _IOFBF, static_cast<size_t>(c.size));
+      char* const to = f->_IO_buf_base;
+      std::copy(c.bytes.begin(), c.bytes.end(), to);
+      f->_IO_read_base = to + c.read_base;
+      f->_IO_read_ptr = to + c.read_ptr;
+      f->_IO_read_end = to + c.read_end;
+      f->_IO_write_base = f->_IO_write_ptr = to + c.write_base;
+      f->_IO_write_end = to + c.write_end;
+      if (buffer != nullptr) {
+        buffers_.insert_or_assign(f, std::move(buffer));
+        buffer_count_.store(buffers_.size(), std::memory_order_release);
+      }
+    }
+    f->_flags = (f->_flags & ~Copy::kFlags) | (c.flags & Copy::kFlags);
+    return f;
+  }
+#endif
 
   struct Further {
     int fd;
@@ -301,15 +502,20 @@ class Descriptors {
     return at != to ? at : further_.end();
   }
 
-  ByHandle<int> fds_;  // plus 1
-  ByHandle<FILE*> files_;
+  ByHandle<int> fds_;                                    // plus 1
+  ByHandle<Stream*> streams_;                            // the youngest
+  std::map<std::pair<int64_t, uint32_t>, Stream*> all_;  // by process and handle
+  std::deque<Stream> memory_;
+  std::vector<Stream*> free_;
+  std::atomic<size_t> stream_count_{0};
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, Further> further_;
   std::unordered_map<uint32_t, size_t> left_;
   static constexpr uint64_t kMaxStreamBuffer = uint64_t{16} << 20;
   std::unordered_map<FILE*, std::unique_ptr<char[]>> buffers_;
   std::atomic<size_t> buffer_count_{0};
-  std::unordered_multiset<uint32_t> shared_;  // once for each stream but the first
+  // Processes and handles, once for each stream but the first.
+  std::multiset<std::pair<int64_t, uint32_t>> shared_;
   std::atomic<size_t> further_count_{0};
 };
 
