@@ -168,6 +168,9 @@ static void let_go(struct held* h) {
 
 enum { kEnd = 0x10 }; /* _IO_EOF_SEEN */
 
+/* Whether what was read up to some character ended because the file did. */
+static int at_end(FILE* stream) { return feof(stream) != 0; }
+
 /* What fgets() read. A text may have zeros in it, which strlen() ends at; how far the buffer was
  * used tells of them, if libc knew where in the file it ends, or filled it at most once, or met the
  * end of the file, which left it as it was: as fills are whole buffers, the rest of the file. */

@@ -6,7 +6,8 @@
  * does not know descriptors makes numbers up, one for each open stream. Lengths and results of data
  * calls are bytes, not items; results are negative errno values for failures, as in every layer; and
  * where the end of the file was met without a byte, 0. A character has length 1; what is read or
- * written by format, or read up to some character, the length that it came to, and 1 for none.
+ * written by format, or read up to some character, the length that it came to, and 1 for none; and
+ * one more where that was the end of the file.
  *
  * For the capture library (docs of `capture` and `variant`: layers/generate.py):
  *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;
@@ -91,19 +92,19 @@ int fgetc(FILE *stream);
 //@ op 13 fgets kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture length="result > 0 ? result : 1" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
+//@ capture length="result > 0 ? result + at_end(stream) : 1" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
 char *fgets(char *s, int size, FILE *stream);
 //@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream)
 //@ variant char *__fgets_unlocked_chk(char *s, size_t room, int size, FILE *stream)
-//@ variant wchar_t *fgetws(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
-//@ variant wchar_t *fgetws_unlocked(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
-//@ variant wchar_t *__fgetws_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
-//@ variant wchar_t *__fgetws_unlocked_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result : 1"
+//@ variant wchar_t *fgetws(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
+//@ variant wchar_t *fgetws_unlocked(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
+//@ variant wchar_t *__fgetws_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
+//@ variant wchar_t *__fgetws_unlocked_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
 
 //@ op 14 getline kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture length="r > 0 ? r : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
+//@ capture length="r > 0 ? r + at_end(stream) : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
 ssize_t getline(char **lineptr, size_t *n, FILE *stream);
 //@ variant ssize_t getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
 //@ variant ssize_t __getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
@@ -111,7 +112,7 @@ ssize_t getline(char **lineptr, size_t *n, FILE *stream);
 //@ op 15 fscanf kind=read effect=read result=bytes
 //@ args fd - -
 //@ replay c.gets(a)
-//@ capture before=position(stream) result="moved(stream, before)" length="result != 0 ? result : feof(stream) != 0" call="vfscanf(stream, format, list)"
+//@ capture before=position(stream) result="moved(stream, before)" length="result + at_end(stream)" call="vfscanf(stream, format, list)"
 int fscanf(FILE *stream, const char *format, ...);
 //@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | call="__isoc99_vfscanf(stream, format, list)"
 //@ variant int vfscanf(FILE *stream, const char *format, va_list list)

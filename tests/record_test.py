@@ -1903,6 +1903,42 @@ def test_streams_of_children():
         replays(trace, tmp, work, 1)
 
 
+MEETS_END = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void) {
+  char line[100], *more = NULL;
+  size_t room = 0;
+  for (int how = 0; how < 3; ++how) {
+    FILE *w = fopen("f", "w"), *r;
+    fputs("one\ntwo", w);
+    fflush(w);
+    r = fopen("f", "r");
+    fgets(line, sizeof line, r);
+    if (how == 0) fgets(line, sizeof line, r);
+    if (how == 1) getline(&more, &room, r);
+    if (how == 2) fscanf(r, "%s", line);
+    fputs(" three\n", w); /* who has met the end does not see it */
+    fclose(w);
+    if (fgetc(r) != EOF || fgets(line, sizeof line, r) != NULL || ftell(r) != 7) return 1 + how;
+    clearerr(r);
+    if (fgets(line, sizeof line, r) == NULL || strcmp(line, " three\n") != 0) return 5 + how;
+    fclose(r);
+  }
+  return 0;
+}
+"""
+
+
+def test_a_line_that_the_end_of_the_file_ends():
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "end")
+        compile_text(MEETS_END, program)
+        trace, work = recorded_streams(tmp, program)
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -1166,28 +1166,49 @@ struct Context {
     if (a.path == 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
     return fd;
   }
-  // clearerr(3) is not in the trace: a stream that is at its end here was not if bytes were read.
-  int64_t reads(const feign_activity& a, uint64_t length) {
+  // As `some(f, to, bytes)` reads. clearerr(3) is not in the trace: a stream that is at its end
+  // here was not if bytes were read.
+  template <typename Some>
+  int64_t reads(const feign_activity& a, uint64_t length, Some&& some) {
     return on_file(a, [&](FILE* f) {
-      const size_t most = fit(length), done = ::fread(read_buffer, 1, most, f);
+      const size_t most = fit(length), done = some(f, read_buffer, most);
       if (a.result <= 0 || done >= std::min(most, static_cast<size_t>(a.result))) return done;
       ::clearerr(f);
-      return done + ::fread(read_buffer, 1, most - done, f);
+      return done + some(f, read_buffer, most - done);
     });
   }
-  int64_t fread(const feign_activity& a) { return reads(a, a.length); }
+  int64_t fread(const feign_activity& a) {
+    return reads(a, a.length,
+                 [](FILE* f, char* to, size_t bytes) { return ::fread(to, 1, bytes, f); });
+  }
   // Calls that stop at some character read as much as they did then: what they looked for is not in
-  // the files here.
+  // the files here. They fill the stream's buffer where fread() may read past it.
   int64_t gets(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
-    if (a.length == 0)  // fscanf found something else there
-      return on_file(a, [](FILE* f) {
-        if (const int next = std::getc(f); next != EOF) std::ungetc(next, f);
-        return 0;
-      });
-    if (a.result == 0)  // fread() may look beyond an end that was met
-      return on_file(a, [](FILE* f) { return std::getc(f) != EOF; });
-    return reads(a, static_cast<uint64_t>(a.result));
+    const auto look = [](FILE* f) {
+      if (const int next = std::getc(f); next != EOF) std::ungetc(next, f);
+      return 0;
+    };
+    if (a.length == 0) return on_file(a, look);  // fscanf found something else there
+    if (a.result == 0) return on_file(a, [](FILE* f) { return std::getc(f) != EOF; });
+    const int64_t result = reads(a, static_cast<uint64_t>(a.result), characters);
+    if (a.length > static_cast<uint64_t>(a.result) && result == a.result)
+      (void)on_file(a, look);  // and met the end
+    return result;
+  }
+  static size_t characters(FILE* f, char* to, size_t bytes) {
+    size_t done = 0;
+    while (done < bytes) {
+      const int next = std::getc(f);
+      if (next == EOF) break;
+      to[done++] = static_cast<char>(next);
+#ifdef __GLIBC__
+      const auto filled = static_cast<size_t>(f->_IO_read_end - f->_IO_read_ptr);
+      if (const size_t more = std::min(bytes - done, filled); more != 0)
+        done += ::fread(to + done, 1, more, f);
+#endif
+    }
+    return done;
   }
   int64_t ungetc(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
