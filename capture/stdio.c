@@ -114,7 +114,8 @@ static void see(struct seen* s) {
   s->write = s->stream->_IO_write_ptr;
 }
 
-/* A record of a call that the program did not make: of so many bytes, at this time. */
+/* A record of a call that the program did not make: of so many bytes, or but for so many, at this
+ * time. */
 enum what { kRead, kWritten, kFlushed };
 static void record_bytes(FILE* stream, enum what, int64_t bytes);
 
@@ -142,17 +143,19 @@ struct held {
   struct seen* seen;
   const char* end; /* of what was in its buffer to be read */
   int64_t offset;  /* of the end in the file; -1: libc has not asked */
+  size_t pending;  /* of what was to be written */
   int failed;      /* its error indicator, where that is put aside */
 };
 
 static struct held hold(FILE* stream) {
-  struct held h = {NULL, NULL, NULL, -1, 0};
+  struct held h = {NULL, NULL, NULL, -1, 0, 0};
   if (descriptor(stream) < 0 || stream->_lock == NULL) return h;
   h.stream = stream;
   flockfile(stream);
   h.seen = seen_of(stream);
   h.end = stream->_IO_read_end;
   h.offset = stream->_offset;
+  h.pending = (size_t)(stream->_IO_write_ptr - stream->_IO_write_base);
   if (h.seen != NULL) catch_up(h.seen);
   return h;
 }
@@ -208,13 +211,14 @@ static int has_error(const struct held* h) {
   return h->stream != NULL && (h->stream->_flags & kError) != 0;
 }
 
-/* A stream without a buffer, or one that a line ends in, has been written: a replay, which has
- * neither lines nor such streams, writes it then. */
-static void wrote(FILE* stream) {
+/* A stream without a buffer, or one that a line ends in, has been written, but for what comes after
+ * its last line: a replay, which has neither lines nor such streams, writes it then. */
+static void wrote(const struct held* h, FILE* stream, int64_t result) {
   enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
-  if ((stream->_flags & (kUnbuffered | kByLine)) != 0 && __fpending(stream) == 0 &&
-      descriptor(stream) >= 0)
-    record_bytes(stream, kFlushed, 0);
+  if ((stream->_flags & (kUnbuffered | kByLine)) == 0 || descriptor(stream) < 0) return;
+  const size_t left = __fpending(stream);
+  const int some = stream->_mode <= 0 && result > 0 && left < h->pending + (size_t)result;
+  if (left == 0 || some) record_bytes(stream, kFlushed, (int64_t)left);
 }
 
 /* It is about to be closed. */
@@ -285,9 +289,11 @@ static void record_bytes(FILE* stream, enum what what, int64_t bytes) {
   struct feign_call call;
   struct feign_record record;
   feign_call_begin(&call);
-  if (!feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, kOps[what]), bytes, 0))
+  if (!feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, kOps[what]),
+                      what != kFlushed ? bytes : 0, 0))
     return;
   if (bytes != 0) feign_put_length(&record, (uint64_t)bytes);
+  if (what == kFlushed) feign_put_flags(&record, 1);
   feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
   feign_record_end(&record);
 }

@@ -734,7 +734,7 @@ def wrapper(layer, op, name, prototype, keys):
     out += [f"    {line}\n" for line in puts]
     out.append("    feign_record_end(&record);\n  }\n")
     if stream and op.kind == "write":
-        out.append(f"  wrote({stream});\n")
+        out.append(f"  wrote(&held, {stream}, result);\n")
     out.append("  errno = e;\n")
     out.append("}\n\n" if returns == "void" else f"  return {keys.get('return', 'r')};\n}}\n\n")
     return "".join(out)

@@ -7,7 +7,8 @@
  * calls are bytes, not items; results are negative errno values for failures, as in every layer; and
  * where the end of the file was met without a byte, 0. A character has length 1; what is read or
  * written by format, or read up to some character, the length that it came to, and 1 for none; and
- * one more where that was the end of the file.
+ * one more where that was the end of the file. An fflush with a flag is what libc wrote by itself,
+ * where a stream has no buffer, or a line ends in it; its length is what stays to be written.
  *
  * For the capture library (docs of `capture` and `variant`: layers/generate.py):
  *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;
@@ -205,7 +206,7 @@ int fseek(FILE *stream, long offset, int whence);
 
 //@ op 21 ftell kind=seek effect=ftell result=position
 //@ args fd
-//@ replay c.on_file(a, ::ftello)
+//@ replay c.ftell(a)
 //@ capture result="r >= 0 ? r : -e"
 long ftell(FILE *stream);
 //@ variant off_t ftello(FILE *stream)

@@ -1939,6 +1939,48 @@ def test_a_line_that_the_end_of_the_file_ends():
         replays(trace, tmp, work, 1)
 
 
+LINES = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  FILE *f = fdopen(open("f", O_RDWR | O_CREAT | O_APPEND, 0666), "r+"), *other = fopen("f", "a");
+  static char text[3000];
+  memset(text, 'x', sizeof text);
+  setvbuf(f, NULL, _IOLBF, 0);
+  setvbuf(other, NULL, _IONBF, 0);
+  for (int i = 0; i < 50; ++i) {
+    fwrite(text, 1, sizeof text, f); /* stays in the buffer, up to the line's end */
+    fputs("other", other);
+    fprintf(f, "%d\npart", i);
+    fputs("other\n", other);
+    fseek(f, 0, SEEK_END);
+    printf("%ld\n", ftell(f));
+  }
+  fclose(other);
+  other = fopen("g", "w");
+  setvbuf(other, NULL, _IONBF, 0);
+  fseek(other, 0, SEEK_SET);
+  fputs("parent", other);
+  if (fork() == 0) _exit(fputs("child", other) < 0);
+  wait(NULL);
+  /* libc knows where it was */
+  return fclose(f) != 0 || ftell(other) != 6 || fclose(other) != 0;
+}
+"""
+
+
+def test_streams_that_a_line_ends_in():
+    """A replay writes when libc did, and as much: what comes after a line's end stays."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "lines")
+        compile_text(LINES, program)
+        trace, work = recorded_streams(tmp, program)
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -1114,8 +1114,50 @@ struct Context {
     FILE* const f = file(a);
     if (f == nullptr) return -errno;
     if (::ferror(f)) ::clearerr(f);  // once at its end a stream stays there, until it is moved
+    const WholeLines whole(f);
     const auto result = static_cast<int64_t>(call(f));
     return result <= 0 && ::ferror(f) ? -errno : result;
+  }
+  // What is written here has lines by chance: a stream that a line ends in is flushed where the
+  // trace says so.
+  struct WholeLines {
+#ifdef __GLIBC__
+    static constexpr int kByLine = 0x200, kAppends = 0x1000;
+    FILE* f;
+    explicit WholeLines(FILE* stream) : f((stream->_flags & kByLine) != 0 ? stream : nullptr) {
+      if (f == nullptr) return;
+      ::flockfile(f);
+      f->_flags &= ~kByLine;
+    }
+    ~WholeLines() {
+      if (f == nullptr) return;
+      f->_flags |= kByLine;
+      ::funlockfile(f);
+    }
+    WholeLines(const WholeLines&) = delete;
+    WholeLines& operator=(const WholeLines&) = delete;
+#else
+    explicit WholeLines(FILE*) {}
+#endif
+  };
+  // Of such a stream, or one without a buffer, a flush stands for what libc wrote by itself: all
+  // but what came after the last line; and it knows where in the file it is then.
+  int flush(FILE* f, uint64_t stays) {
+#ifdef __GLIBC__
+    const size_t bytes = ::__fpending(f), kept = fit(stays);
+    if (kept != stays || kept >= bytes) return 0;
+    const off_t at = f->_offset;
+    const bool knows =
+        at >= 0 && f->_IO_read_ptr == f->_IO_read_end && (f->_flags & WholeLines::kAppends) == 0;
+    f->_IO_write_ptr -= kept;
+    std::memcpy(read_buffer, f->_IO_write_ptr, kept);
+    const int result = ::fflush(f);
+    if (knows && result == 0) f->_offset = at + static_cast<off_t>(bytes - kept);
+    return kept == 0 || ::fwrite(read_buffer, 1, kept, f) == kept ? result : EOF;
+#else
+    (void)stays;
+    return ::fflush(f);
+#endif
   }
   // A call on a stream whose bytes did not all go where they should: libc has given up the stream's
   // buffer then. How much of it was written say the system calls in the call, which are made if it
@@ -1228,7 +1270,7 @@ struct Context {
   }
   int64_t fflush(const feign_activity& a) {
     if (a.handle == 0) return emulated(a.result);  // all that the process had open
-    return on_file(a, [](FILE* f) { return ::fflush(f); });
+    return on_file(a, [&](FILE* f) { return a.flags != 0 ? flush(f, a.length) : ::fflush(f); });
   }
   int64_t fseek(const feign_activity& a) {
     return on_file(a, [&](FILE* f) {
@@ -1236,10 +1278,13 @@ struct Context {
       return done < 0 ? -errno : 0;
     });
   }
+  int64_t ftell(const feign_activity& a) {
+    return on_file(a, [](FILE* f) { return checked(::ftello(f)); });
+  }
   int64_t setvbuf(const feign_activity& a) {
-    return on_file(a, [&](FILE* f) {
-      return r->descriptors.set_buffer(f, static_cast<int>(a.flags), a.length);
-    });
+    FILE* const f = file(a);
+    if (f == nullptr) return -errno;
+    return r->descriptors.set_buffer(f, static_cast<int>(a.flags), a.length);
   }
   // unlink(2) or rmdir(2), as libc does it.
   int64_t remove(const feign_activity& a) {
