@@ -1931,6 +1931,11 @@ def test_names_that_calls_changed_which_were_not_traced():
             ([f'open("/w/d/f", O_WRONLY|O_CREAT, 0644) = {missing}', 'open("/w/d/g", O_WRONLY|O_CREAT, 0644) = 3'], ["mkdir"]),
             ([lock, "exit_group(0) = ?", "+++ exited with 0 +++", f'8 open("/w/lock", O_RDONLY) = {missing}'], ["unlink"]),
             ([lock, f'8 open("/w/lock", O_RDONLY) = {missing}'], []),  # the order, perhaps
+            ([lock.replace("EXCL", "NOFOLLOW"), f'stat("/w/lock", 0x7f) = {missing}', f'stat("/w/lock", 0x7f) = {missing}'], ["unlink"]),  # sqlite's
+            ([lock.replace("EXCL", "TRUNC"), f'lstat("/w/lock", 0x7f) = {missing}'], ["unlink"]),
+            ([f'lstat("/w/f", 0x7f) = {missing}', 'stat("/w/f", {st_mode=S_IFREG|0644, st_size=3, ...}) = 0'], ["mknod", "truncate"]),
+            (['lstat("/w/f", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0', f'stat("/w/f", 0x7f) = {missing}', 'lstat("/w/f", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0'], []),
+            ([lock.replace("EXCL", "PATH|O_NOFOLLOW"), f'stat("/w/lock", 0x7f) = {missing}'], []),  # a link, perhaps
             (['unlink("/w/x") = 0', lock, f'open("/w/lock", O_RDONLY) = {missing}'], [])):
         with Tmp() as tmp:
             trace, root, out = (os.path.join(tmp, name) for name in ("t.strace", "root", "out.txt"))
@@ -1950,7 +1955,7 @@ def test_opens_and_calls_in_a_given_directory_do_not_tell_that_names_are_told():
     made = ['openat(AT_FDCWD, "/w/lock", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', "close(3) = 0"]
     lines = ['mkdirat(AT_FDCWD, "/w", 0755) = 0', *made, 'unlinkat(AT_FDCWD, "/w/x", 0) = -1 ENOENT (No such file or directory)', *made]
     for more, others in ((lines, 1), (['access("/f", R_OK) = 0', *lines], 0), (['execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', *lines], 0),
-                         (['open("/f", O_RDONLY) = 3', *lines], 1), (['mkdir("/d", 0755) = 0', *lines], 0)):
+                         (['open("/f", O_RDONLY) = 3', "mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = 0x7f0000000000", "close(3) = 0", *lines], 1), (['mkdir("/d", 0755) = 0', *lines], 0)):
         assert "\n".join(text_of(more)[0]).count("[injected]") == others, more
 
 

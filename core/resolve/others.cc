@@ -54,24 +54,24 @@ bool makes_names(Effect effect) {
 
 // Calls that a directory's descriptor is given are among those on descriptors (strace -e
 // trace=desc), and so are opens: only other calls on names show that all such calls are traced.
-bool Resolve::names_a_directory(uint32_t op) const {
+bool Resolve::is_given(uint32_t op, Role role) const {
   const Call& call = *tables_.ops.call(op);
   const std::span args(call.args, call.arg_count);
   return std::any_of(args.begin(), args.end(),
-                     [](const CallArg& arg) { return arg.role == Role::kDir; });
+                     [role](const CallArg& arg) { return arg.role == role; });
 }
 
 void Resolve::calls_by_name(const feign_activity& a, Effect effect) {
-  calls_by_name_ =
-      calls_by_name_ || (a.path != 0 && effect != Effect::kOpen && effect != Effect::kCreat &&
-                         effect != Effect::kBind && !names_a_directory(a.op));
+  calls_by_name_ = calls_by_name_ || (a.path != 0 && effect != Effect::kOpen &&
+                                      effect != Effect::kCreat && effect != Effect::kBind &&
+                                      is_given(a.op, Role::kPath) && !is_given(a.op, Role::kDir));
 }
 
 // A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
 // move and remove names: then a call finds what cannot be after the last one on that name. It can
 // only be told of calls that had an order.
 void Resolve::lacks_names(const feign_activity& a, Effect effect) {
-  if (makes_names(effect)) (names_a_directory(a.op) ? tells_names_at_ : tells_names_) = true;
+  if (makes_names(effect)) (is_given(a.op, Role::kDir) ? tells_names_at_ : tells_names_) = true;
   if (others_ || tells_names_ || (tells_names_at_ && calls_by_name_) || a.path == 0 ||
       (a.marks & FEIGN_NO_RESULT))
     return;
@@ -98,9 +98,12 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   const Told above = ok                                            ? Told::kDirectory
                      : a.result == -ENOENT && is == Told::kNotSaid ? Told::kNothing
                                                                    : Told::kNotSaid;
-  const bool link = !follow && !(effect == Effect::kOpen && (a.flags & O_EXCL));
+  // An open that follows no links opens none, but with O_PATH.
+  const bool link = !follow && !(effect == Effect::kOpen && (a.flags & O_PATH) == 0);
   const bool moved = changed(said, above, false);
-  const bool other = changed(a.path, is, link);
+  bool other = changed(a.path, is, link);
+  // What is found behind links has the name that it was asked for by, be that a link.
+  if (link ? is == Told::kNothing : ok) other |= changed(a.path, is, !link);
   others_ = (moved && cannot_be(names_.above(path), above)) || (other && cannot_be(path, is));
   if (others_)
     log(FEIGN_LOG_INFO,

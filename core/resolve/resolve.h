@@ -247,7 +247,7 @@ class Resolve {
   uint32_t named(uint32_t directory, bool gone);
 
   // What processes did that are not in the trace (others.cc).
-  bool names_a_directory(uint32_t op) const;
+  bool is_given(uint32_t op, Role role) const;
   void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
   void waited_for(const Thread& t, int64_t process);
