@@ -366,6 +366,19 @@ def test_execve_closes_what_the_other_threads_had_for_themselves():
             assert report["mismatched"] == 0, (order, report["mismatches"])
 
 
+def test_locks_of_threads_that_strace_was_attached_to_are_their_process():
+    with Tmp() as tmp:
+        path, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        lock = "{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=8}"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write('7 1.0 openat(AT_FDCWD</>, "/f", O_RDWR|O_CREAT, 0666) = 3</f>\n8 1.1 openat(AT_FDCWD</>, "/f", O_RDWR) = 4</f>\n'
+                    '7 1.2 pread64(4</f>, "", 1, 0) = 0\n'
+                    f"7 1.3 fcntl(3</f>, F_SETLK, {lock}) = 0\n8 1.4 fcntl(4</f>, F_SETLK, {lock}) = 0\n")
+        report = feign("replay", path, "--root", root, "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
+
+
 def test_paths_and_what_is_in_them():
     name = 'a\\"b), = 1 <c>\\n\\303\\251\\t\\\\'
     want = 'a\\"b), = 1 <c>\\né\\t\\\\'

@@ -236,8 +236,15 @@ void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Ta
     if (gone != nullptr) release(gone, nullptr);
   }
   table->unclosed.insert(table->unclosed.end(), its->unclosed.begin(), its->unclosed.end());
-  for (Thread& each : threads_)
-    if (each.table == its) each.table = table;
+  // Record locks are a process's. (What else it has in common, exit_group's end, is not guessed.)
+  const auto has = [&](const Thread& each) { return each.table == table; };
+  const auto one = std::find_if(threads_.begin(), threads_.end(), has);
+  const int64_t process = one != threads_.end() ? tables_.streams.info(one->now).process : 0;
+  for (Thread& each : threads_) {
+    if (each.table != its) continue;
+    each.table = table;
+    if (process != 0) tables_.streams.set_process(each.now, process);
+  }
 }
 
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
