@@ -1005,6 +1005,17 @@ def test_the_rank_that_has_most_to_do_is_named():
         assert r.status == 0 and said and said[1] == "1" and 0 < int(said[2]) <= 200, r.err + r.out
 
 
+def test_what_threads_waited_for_others_is_nothing_that_their_rank_does_itself():
+    """The threads that MPI starts do little else, and there are more of them in one rank than in another."""
+    with Tmp() as tmp, Tmp() as root:
+        trace, _ = recorded(tmp, "breadth", "collectives")
+        report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--pace", "think", "--order", "stream")
+        paused, waited = (sum(s[what] for s in report["streams"]) for what in ("pause_seconds", "wait_seconds"))
+        ranks = {what: sum(r[what] for r in report["ranks"]) for what in ("pause_seconds", "wait_seconds")}
+        assert ranks["pause_seconds"] < 0.7 * paused, (ranks, paused, waited)
+        assert abs(ranks["pause_seconds"] + ranks["wait_seconds"] - paused - waited) < 0.001, (ranks, paused, waited)
+
+
 # ---- dependencies across ranks -------------------------------------------------------------------
 
 def test_without_mpirun_messages_order_the_posix_calls_of_all_ranks():

@@ -215,8 +215,8 @@ void sum_up(Report& report, const Tables& tables, uint64_t ready_ns, RankReport&
   }
   to.streams = report.streams.size();
   for (const StreamReport& s : report.streams) {
-    to.pause_ns += s.pause_ns;
-    to.wait_ns += s.wait_ns;
+    to.pause_ns += s.pause_ns - s.idle_ns;
+    to.wait_ns += s.wait_ns + s.idle_ns;
   }
   struct rusage used {};
   if (getrusage(RUSAGE_SELF, &used) == 0) to.memory = static_cast<uint64_t>(used.ru_maxrss) * 1024;

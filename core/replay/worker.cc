@@ -323,6 +323,8 @@ void Worker::sleep_until_due(const Way& way, const feign_activity& a, Step& step
   if (now_ > step.due)
     s.overslept_ns = std::min(s.overslept_ns + (now_ - step.due), kMostMadeUp_ns);
   s.report.pause_ns += now_ - from;
+  const bool waits = (a.marks & FEIGN_DEPENDS) != 0 || way.waits_in_order;
+  if (way.timed || !waits) s.report.idle_ns += std::min(now_ - from, way.scaled(a.sync_ns));
   pause_ns_ += now_ - from;
   mark(now_);
 }

@@ -124,7 +124,8 @@ std::string packed(const Report& r) {
   }
   to.number(r.streams.size());
   for (const StreamReport& s : r.streams) {
-    for (const uint64_t v : {uint64_t{s.stream}, s.activities, s.call_ns, s.pause_ns, s.wait_ns})
+    for (const uint64_t v :
+         {uint64_t{s.stream}, s.activities, s.call_ns, s.pause_ns, s.wait_ns, s.idle_ns})
       to.number(v);
     put(to, s.lateness);
   }
@@ -183,6 +184,7 @@ bool add_packed(const std::string& bytes, Report& to) {
     s.call_ns = from.number();
     s.pause_ns = from.number();
     s.wait_ns = from.number();
+    s.idle_ns = from.number();
     take(from, s.lateness);
     to.streams.push_back(std::move(s));
   }

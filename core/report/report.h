@@ -45,7 +45,8 @@ struct StreamReport {
   uint32_t stream = 0;
   uint64_t activities = 0;
   uint64_t call_ns = 0, pause_ns = 0, wait_ns = 0;  // in calls, in pauses, for dependencies
-  Histogram lateness;  // pace timed: how long after its time each call that was made began
+  uint64_t idle_ns = 0;  // of the pauses, what the recorded one waited for others
+  Histogram lateness;    // pace timed: how long after its time each call that was made began
 };
 
 // What was waited for, by rule.
