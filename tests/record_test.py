@@ -1981,6 +1981,47 @@ def test_streams_that_a_line_ends_in():
         replays(trace, tmp, work, 1)
 
 
+APPENDS = r"""
+#include <stdio.h>
+int main(void) {
+  FILE *f = fopen("f", "w"), *g;
+  fputs("0123456789", f);
+  fclose(f);
+  f = fopen("f", "a");
+  g = fopen("f", "a+");
+  for (int i = 0; i < 3; ++i) {
+    fputs("four", f);
+    fputs("seven..", g);
+    fflush(g);
+    fflush(f);
+  }
+  return fclose(f) | fclose(g);
+}
+"""
+
+
+def test_where_a_stream_appends():
+    """The system calls in its calls, too, say where in the file they wrote."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "appends")
+        compile_text(APPENDS, program)
+        trace, work = recorded_streams(tmp, program)
+        text = os.path.join(tmp, "t.txt")
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as file:
+            wrote = re.findall(r"\] write\(.*?\) = (\d+) .*? at=(\d+)", file.read())
+        at = 0
+        for count, where in wrote[1:]:
+            at = at or 10
+            assert int(where) == at, wrote
+            at += int(count)
+        assert at == 10 + 3 * 11, wrote
+        replays(trace, tmp, work, 1)
+        os.mkdir(other := os.path.join(tmp, "other"))
+        r = feign("replay", trace, "--root", other, "--layer", "posix", "--require", 1)
+        assert r.status == 0, r.err
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

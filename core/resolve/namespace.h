@@ -44,6 +44,7 @@ class Namespace {
     bool by_open = false;       // … but where an open by way of it led
     uint32_t mode = 0;          // permission bits, if known
     uint64_t size = 0;          // as far as is known
+    uint64_t below = 0;         // where the system's own appends ended, in calls above them
     bool sized = false;         // … and no longer
     bool whole = false;         // a directory: at one time, nothing but what was known was in it
     uint8_t listings = 0;       // … times that this was looked for

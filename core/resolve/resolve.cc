@@ -96,6 +96,8 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
       fill(a, d);
       a.path = path;
       if (d != nullptr) d->below = 0;
+      if (d != nullptr && d->file != 0 && (d->flags & O_APPEND))
+        d->below = names_.file(d->file).size;
       return true;
     }
     case Effect::kClose:
@@ -107,6 +109,7 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
     case Effect::kWrite:
       if (Description* d = fd(); d != nullptr) {
         fill(a, d);
+        if (effect == Effect::kWrite && (d->flags & O_APPEND)) appends_below(a, *d, done);
         a.offset = d->below;
         d->below += done;
       } else {
@@ -150,6 +153,15 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
     default:
       return false;
   }
+}
+
+// Goes where the file ends for the system: what streams have yet to write is in its size already.
+void Resolve::appends_below(feign_activity& a, Description& d, uint64_t done) {
+  a.marks |= FEIGN_APPENDS;
+  if (d.file == 0) return;
+  Namespace::File& f = names_.file(d.file);
+  d.below = std::min(std::max(d.below, f.below), f.size - std::min(f.size, done));
+  f.below = d.below + done;
 }
 
 // What a close of the stream flushes; if that failed, it may be all that is done of it.

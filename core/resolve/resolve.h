@@ -150,6 +150,7 @@ class Resolve {
   void closes(feign_activity& a, const Thread& t);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
   bool part_of_tracked(Record& r, Thread& t, Effect effect);
+  void appends_below(feign_activity& a, Description& d, uint64_t done);
   void called(Record& r, Thread& t, const Call& call, uint32_t stream);
   static bool succeeded(const feign_activity& a) {
     return a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
