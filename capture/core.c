@@ -42,6 +42,7 @@ int32_t feign_own_number(void) {
 
 void feign_process_begin(uint32_t forked) {
   struct capture* g = &feign_capture;
+  const int32_t before = g->pid; /* of a fork's child: the process whose memory this is */
   if (g->sealed && g->own_id != 0) {
     const uint64_t now = ticks(), passed = now - g->began, rate = g->control->rate;
     if (rate != 0) g->began_ns += ((passed / rate) << 20) + ((passed % rate) << 20) / rate;
@@ -57,6 +58,8 @@ void feign_process_begin(uint32_t forked) {
     g->began_ns = (uint64_t)clock.s * 1000000000u + (uint64_t)clock.ns;
     g->pid = (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     g->parent = (int32_t)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
+    /* Another one where that has ended (a daemon's child); 0 in a PID namespace of its own. */
+    if (forked && g->parent != 0) g->parent = before;
   }
   g->lanes = 0;
   g->forked = forked;

@@ -2022,6 +2022,41 @@ def test_where_a_stream_appends():
         assert r.status == 0, r.err
 
 
+DAEMON = r"""
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  int gone[2], over[2];
+  char end;
+  if (pipe(gone) != 0 || pipe(over) != 0) return 1;
+  if (fork() == 0) {
+    if (fork() != 0) _exit(0);
+    close(over[0]);
+    close(gone[1]);
+    read(gone[0], &end, 1); /* its parent has ended */
+    chdir(".");
+    const int f = open("daemon", O_WRONLY | O_CREAT, 0666);
+    _exit(write(f, "x", 1) != 1);
+  }
+  wait(NULL);
+  close(gone[1]);
+  close(over[1]);
+  return read(over[0], &end, 1) != 0;
+}
+"""
+
+
+def test_where_a_daemon_is_whose_parent_has_ended():
+    with Tmp() as tmp:
+        program, trace, work = os.path.join(tmp, "daemon"), os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+        compile_text(DAEMON, program)
+        needs_capture()
+        os.mkdir(work)
+        assert feign("record", "-o", trace, "--", program, cwd=work).status == 0
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:
