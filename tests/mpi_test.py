@@ -943,7 +943,7 @@ def test_hints_and_layers_are_one_option():
                 assert os.path.getsize(root + made) == os.path.getsize(made)
                 assert (report["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8) == (how[0] != "--layer")
         with Tmp() as root:  # a replayer that is there already, by its name
-            assert replayed(4, trace, "--root", root, "--layer", "mpi,comm=order")["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8
+            assert replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "mpi,comm=order")["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8
 
 
 GIVES = r"""
