@@ -2057,6 +2057,35 @@ def test_where_a_daemon_is_whose_parent_has_ended():
         replays(trace, tmp, work, 1)
 
 
+LEFT_OUT = r"""
+#include <stdio.h>
+int main(void) {
+  FILE* f = fopen("kept", "w");
+  FILE* g = fopen("left", "w");
+  fputs("text", f);
+  fputs("text", g);
+  return fclose(g) | fclose(f);
+}
+"""
+
+
+def test_a_stream_that_is_left_out():
+    """… is left out with the system calls in its calls."""
+    with Tmp() as tmp:
+        program, trace, work = os.path.join(tmp, "left-out"), os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+        compile_text(LEFT_OUT, program)
+        needs_capture()
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--exclude", "left", "--", program, cwd=work)
+        assert r.status == 0, r.err
+        feign("convert", trace, text := os.path.join(tmp, "t.txt"))
+        with open(text, encoding="utf-8") as f:
+            calls = re.findall(r"\] (stdio:fopen|openat|stdio:fclose|write|close)\(", f.read())
+        assert calls == ["stdio:fopen", "openat", "stdio:fclose", "write", "close"], calls
+        os.remove(os.path.join(work, "left"))
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

@@ -17,6 +17,7 @@ namespace feign {
 namespace {
 
 constexpr uint32_t kFdDupfd = F_DUPFD, kFdDupfdCloexec = 1030, kFdSetfd = F_SETFD;
+constexpr uint32_t kWhat = FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE;
 
 }  // namespace
 
@@ -44,10 +45,7 @@ void Resolve::freopen_call(Record& r, Thread& t) {
     replaces(a, gone);
   }
   if (!again) open(r, t, Effect::kFreopen);
-  t.closed = 0;  // it opens one and duplicates that
-  t.close_failed = false;
-  t.closed_file = a.file;
-  t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
+  t.closed = {0, a.file, a.path, a.marks & kWhat};  // it opens one and duplicates that
 }
 
 // What had the number before is closed by the call.
@@ -67,10 +65,7 @@ void Resolve::close_call(feign_activity& a, Thread& t, uint32_t stream) {
   if (d->refs == 1) a.marks |= FEIGN_LAST;
   if (d->refs == 1 && d->stream == fd && a.op == FEIGN_POSIX_CLOSE)
     t.table->streams[fd] = d->handle;
-  t.closed = a.handle;
-  t.close_failed = a.result < 0;
-  t.closed_file = a.file;
-  t.closed_marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
+  t.closed = {a.handle, a.file, a.path, a.marks & kWhat, a.result < 0};
   gives_up(stream, fd, *d);
   t.table->map.erase(fd);
   release(d, nullptr);

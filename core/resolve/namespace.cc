@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "resolve/namespace.h"
 
-
 #include <climits>
 #include <utility>
 

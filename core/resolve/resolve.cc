@@ -101,9 +101,10 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
       return true;
     }
     case Effect::kClose:
-      a.handle = t.closed;
-      a.file = t.closed_file;
-      a.marks |= t.closed_marks;
+      a.handle = t.closed.handle;
+      a.file = t.closed.file;
+      a.path = t.closed.path;
+      a.marks |= t.closed.marks;
       return true;
     case Effect::kRead:
     case Effect::kWrite:
@@ -166,8 +167,9 @@ void Resolve::appends_below(feign_activity& a, Description& d, uint64_t done) {
 
 // What a close of the stream flushes; if that failed, it may be all that is done of it.
 void Resolve::closes(feign_activity& a, const Thread& t) {
-  a.handle = t.close_failed ? t.closed : 0;
-  a.marks |= t.closed_marks;
+  a.handle = t.closed.failed ? t.closed.handle : 0;
+  a.path = t.closed.path;
+  a.marks |= t.closed.marks;
 }
 
 // ---- calls --------------------------------------------------------------------------------------

@@ -123,6 +123,11 @@ class Resolve {
     uint32_t stream;
     uint64_t id;
   };
+  struct Closed {  // what the last close gave up
+    uint32_t handle = 0, file = 0, path = 0;
+    uint32_t marks = 0;  // FEIGN_NOT_A_FILE and the like
+    bool failed = false;
+  };
   struct Thread {
     bool known = false, ended = false;
     bool called = false;        // the trace has calls of it
@@ -132,9 +137,7 @@ class Resolve {
     uint64_t last_end = 0, begun = 0, waited = 0, slept = 0;
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
     std::vector<bool> tracked;     // by depth: what the last activity there did is kept account of
-    uint32_t closed = 0, closed_file = 0;  // handle and file that the last close gave up
-    bool close_failed = false;
-    uint32_t closed_marks = 0;          // FEIGN_NOT_A_FILE and the like: what it was
+    Closed closed;
     uint32_t made = 0, made_depth = 0;  // a file, by a call of another layer that it is in
     std::shared_ptr<Table> table;
     std::shared_ptr<Place> place;
