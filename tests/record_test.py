@@ -2086,6 +2086,49 @@ def test_a_stream_that_is_left_out():
         replays(trace, tmp, work, 1)
 
 
+MANY_COPIES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  FILE* f = fopen("f", "w");
+  fseek(f, (1 << 20) - 1, SEEK_SET);
+  putc('x', f);
+  fclose(f);
+  for (int i = 0; i < 60; ++i) {
+    f = fopen("f", "r");
+    setvbuf(f, malloc(1 << 20), _IOFBF, 1 << 20);
+    getc(f);
+  }
+  int all[2];
+  if (pipe(all) != 0) return 1;
+  for (int i = 0; i < 30; ++i)
+    if (fork() == 0) {
+      char end;
+      close(all[1]);
+      _exit(read(all[0], &end, 1) != 0); /* until all are there */
+    }
+  close(all[1]);
+  while (wait(NULL) > 0) continue;
+  return getc(f) != 0;
+}
+"""
+
+
+def test_streams_of_children_take_no_more_memory_than_some():
+    if sanitized():
+        raise Skip("a sanitizer's own memory is counted, too")
+    with Tmp() as tmp:
+        program, root = os.path.join(tmp, "copies"), os.path.join(tmp, "root")
+        compile_text(MANY_COPIES, program)
+        trace, _ = recorded_streams(tmp, program)
+        os.mkdir(root)
+        child = subprocess.Popen([FEIGN, "replay", trace, "--root", root, "-q", "--require", "1"], stdout=subprocess.DEVNULL)
+        _, child.returncode, usage = os.wait4(child.pid, 0)
+        assert child.returncode == 0 and usage.ru_maxrss < 700 << 10, (child.returncode, usage.ru_maxrss)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

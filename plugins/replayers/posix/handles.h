@@ -3,14 +3,12 @@
 #pragma once
 
 #include <fcntl.h>
-#include <stdio_ext.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <deque>
 #include <map>
@@ -21,6 +19,8 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "replayers/posix/libc_stream.h"
 
 namespace feign {
 
@@ -190,7 +190,6 @@ class Descriptors {
   // dup made in that process, else a new one. Null if there is none, or another stream is on it,
   // too.
   FILE* take_stream(uint32_t handle, int64_t process) {
-#ifdef __GLIBC__
     FILE* const file = stream(handle, process);
     if (file == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
@@ -198,23 +197,23 @@ class Descriptors {
       shared_.erase(two);
       return nullptr;
     }
+    const int before = ::fileno(file);
+    const bool own = before != get(handle);
     const auto at = further_of(handle, process);
-    const bool own = ::fileno(file) != get(handle);
     if (at != further_.end()) {
-      if (own) ::close(::fileno(file));
-      file->_fileno = at->second.fd;
+      if (!is_on(file, at->second.fd)) return nullptr;
+      if (own) ::close(before);
       further_.erase(at);
       further_count_.store(further_.size(), std::memory_order_release);
     } else if (!own) {
-      const int copy = ::fcntl(::fileno(file), F_DUPFD_CLOEXEC, 0);
+      const int copy = ::fcntl(before, F_DUPFD_CLOEXEC, 0);
       if (copy < 0) return nullptr;
-      file->_fileno = copy;
+      if (!is_on(file, copy)) {
+        ::close(copy);
+        return nullptr;
+      }
     }
     return remove(*all_.at({process, handle}));
-#else
-    (void)handle, (void)process;
-    return nullptr;
-#endif
   }
   // fdopen() makes a stream on it.
   void also_stream(uint32_t handle, int64_t process) {
@@ -225,26 +224,29 @@ class Descriptors {
 
   // A process has a copy of every stream of the one that it is a fork of, but for what is to be
   // written: where it writes that, too, the trace says so. It is made when it is first asked for.
+  // Not where all of them would take too much memory: the child's begin anew.
   void forks(int64_t process, int64_t child) {
-#ifdef __GLIBC__
     if (stream_count_.load(std::memory_order_acquire) == 0) return;
     const std::lock_guard lock(mutex_);
-    std::vector<std::pair<uint32_t, std::unique_ptr<Copy>>> copies;
+    std::vector<std::pair<uint32_t, std::unique_ptr<StreamCopy>>> copies;
     for (auto at = all_.lower_bound({process, 0}); at != all_.end() && at->first.first == process;
          ++at) {
       const Stream& s = *at->second;
-      if (FILE* const file = s.file.load(std::memory_order_acquire); file != nullptr)
-        copies.emplace_back(s.handle, std::make_unique<Copy>(*file));
-      else if (s.copy != nullptr)
-        copies.emplace_back(s.handle, std::make_unique<Copy>(*s.copy));
+      FILE* const file = s.file.load(std::memory_order_acquire);
+      if (copied_ >= kMostCopied) break;
+      if (file != nullptr) {
+        ::flockfile(file);  // another thread of the process may be at it
+        copies.emplace_back(s.handle, std::make_unique<StreamCopy>(*file));
+        ::funlockfile(file);
+      } else if (s.copy != nullptr) {
+        copies.emplace_back(s.handle, std::make_unique<StreamCopy>(*s.copy));
+      }
     }
     for (auto& [handle, copy] : copies) {
-      if (all_.contains({child, handle})) continue;
+      if (copied_ >= kMostCopied || all_.contains({child, handle})) continue;
+      copied_ += sizeof(Stream) + copy->memory();
       add_stream(handle, child, nullptr).copy = std::move(copy);
     }
-#else
-    (void)process, (void)child;
-#endif
   }
   // It runs another program, or none: its streams are gone, and with them what is in their buffers.
   void forget_streams(int64_t process) {
@@ -258,10 +260,8 @@ class Descriptors {
         FILE* const file = remove(*at->second);
         if (file == nullptr) continue;
         ::__fpurge(file);
-#ifdef __GLIBC__
-        if (::fileno(file) == get(handle)) file->_fileno = -1;  // stays open
-        files.push_back(file);
-#endif
+        if (::fileno(file) != get(handle) || is_on(file, -1))
+          files.push_back(file);  // that stays open
       }
       std::erase_if(shared_, [&](const auto& two) { return two.first == process; });
     }
@@ -290,9 +290,7 @@ class Descriptors {
     FILE* const file = stream(handle, process);
     if (file == nullptr) return;
     ::__fpurge(file);
-#ifdef __GLIBC__
-    file->_offset = -1;  // as if never asked: somebody else moves the descriptor
-#endif
+    forgets_offset(file);
   }
 
   void add(uint32_t handle, int fd, int64_t process) {
@@ -362,40 +360,13 @@ class Descriptors {
   // What is not there is looked for without writing.
   int take(uint32_t handle) { return fds_.get(handle) == 0 ? -1 : fds_.exchange(handle, 0) - 1; }
 
-  // What a fork's child has of a stream.
-  struct Copy {
-#ifdef __GLIBC__
-    // Without reading, writing, at its end, failed, by line, writing now, appending.
-    static constexpr int kFlags = 0x4 | 0x8 | 0x10 | 0x20 | 0x200 | 0x800 | 0x1000;
-    static constexpr int kUnbuffered = 0x2, kInBackup = 0x100;
-    int flags;
-    off_t offset;
-    ptrdiff_t size, read_base, read_ptr, read_end, write_base, write_end;
-    std::vector<char> bytes;  // of the buffer, as far as it was filled
-    explicit Copy(const FILE& f)
-        : flags(f._flags & (kFlags | kUnbuffered)),
-          offset(f._offset),
-          size(f._IO_buf_end - f._IO_buf_base) {
-      const char* const from = f._IO_buf_base;
-      // What was given back in front of a buffer is in another one.
-      const bool apart = (f._flags & kInBackup) != 0;
-      const char* const base = apart ? f._IO_save_base : f._IO_read_base;
-      read_base = base - from;
-      read_ptr = (apart ? base : f._IO_read_ptr) - from;
-      read_end = (apart ? f._IO_save_end : f._IO_read_end) - from;
-      write_base = f._IO_write_base - from;
-      write_end = f._IO_write_end - from;
-      if (from != nullptr && read_end > 0) bytes.assign(from, from + read_end);
-    }
-#endif
-  };
   // A process's stream on a handle's descriptor. Its memory stays when it is gone, since who looks
   // for another one may have found it.
   struct Stream {
     std::atomic<uint32_t> handle{0};
     std::atomic<int64_t> process{0};
     std::atomic<FILE*> file{nullptr};  // null: to be made from the copy
-    std::unique_ptr<Copy> copy;
+    std::unique_ptr<StreamCopy> copy;
     Stream* next = nullptr;  // of the same handle
   };
 
@@ -409,10 +380,8 @@ class Descriptors {
     const auto at = all_.find({process, handle});
     if (at == all_.end()) return nullptr;
     Stream& s = *at->second;
-#ifdef __GLIBC__
     if (s.file == nullptr && s.copy != nullptr) s.file = from_copy(handle, *s.copy);
-    if (s.file != nullptr) s.copy = nullptr;
-#endif
+    if (s.file != nullptr) drop_copy(s);
     return s.file;
   }
 
@@ -442,7 +411,7 @@ class Descriptors {
     }
     all_.erase({s.process, handle});
     stream_count_.store(all_.size(), std::memory_order_release);
-    s.copy = nullptr;
+    drop_copy(s);
     s.handle = 0;
     free_.push_back(&s);
     return s.file.exchange(nullptr);
@@ -463,32 +432,22 @@ class Descriptors {
     if (file == nullptr && copy && fd >= 0) ::close(fd);
     return file;
   }
-#ifdef __GLIBC__
-  FILE* from_copy(uint32_t handle, const Copy& c) {
+  FILE* from_copy(uint32_t handle, const StreamCopy& copy) {
     FILE* const f = new_file(handle, false);
     if (f == nullptr) return nullptr;
-    f->_offset = c.offset;
-    if (c.size > 0) {
-      const bool none = (c.flags & Copy::kUnbuffered) != 0;
-      std::unique_ptr<char[]> buffer;
-      if (!none) buffer = std::make_unique<char[]>(static_cast<size_t>(c.size));
-      (void)::setvbuf(f, buffer.get(), none ? _IONBF : _IOFBF, static_cast<size_t>(c.size));
-      char* const to = f->_IO_buf_base;
-      std::copy(c.bytes.begin(), c.bytes.end(), to);
-      f->_IO_read_base = to + c.read_base;
-      f->_IO_read_ptr = to + c.read_ptr;
-      f->_IO_read_end = to + c.read_end;
-      f->_IO_write_base = f->_IO_write_ptr = to + c.write_base;
-      f->_IO_write_end = to + c.write_end;
-      if (buffer != nullptr) {
-        buffers_.insert_or_assign(f, std::move(buffer));
-        buffer_count_.store(buffers_.size(), std::memory_order_release);
-      }
+    std::unique_ptr<char[]> buffer;
+    copy.into(*f, buffer);
+    if (buffer != nullptr) {
+      buffers_.insert_or_assign(f, std::move(buffer));
+      buffer_count_.store(buffers_.size(), std::memory_order_release);
     }
-    f->_flags = (f->_flags & ~Copy::kFlags) | (c.flags & Copy::kFlags);
     return f;
   }
-#endif
+  void drop_copy(Stream& s) {
+    if (s.copy == nullptr) return;
+    copied_ -= sizeof(Stream) + s.copy->memory();
+    s.copy = nullptr;
+  }
 
   struct Further {
     int fd;
@@ -508,6 +467,8 @@ class Descriptors {
   std::deque<Stream> memory_;
   std::vector<Stream*> free_;
   std::atomic<size_t> stream_count_{0};
+  static constexpr size_t kMostCopied = size_t{256} << 20;
+  size_t copied_ = 0;  // bytes that copies take
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, Further> further_;
   std::unordered_map<uint32_t, size_t> left_;

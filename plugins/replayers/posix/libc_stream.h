@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// What a replay needs to know of the inside of libc's streams: the buffers that a fork copies, and
+// which descriptor a stream is on. glibc's (struct _IO_FILE); with another libc there is no copy.
+#pragma once
+
+#include <stdio_ext.h>
+#include <sys/types.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+namespace feign {
+
+// Is on that descriptor from now on; false if that cannot be.
+inline bool is_on(FILE* f, int fd) {
+#ifdef __GLIBC__
+  f->_fileno = fd;
+  return true;
+#else
+  (void)f, (void)fd;
+  return false;
+#endif
+}
+
+// As if it never asked where its descriptor is: somebody else moves that.
+inline void forgets_offset(FILE* f) {
+#ifdef __GLIBC__
+  f->_offset = -1;
+#else
+  (void)f;
+#endif
+}
+
+// What a fork's child has of a stream: all but what is to be written.
+class StreamCopy {
+ public:
+#ifdef __GLIBC__
+  explicit StreamCopy(const FILE& f)
+      : flags_(f._flags & (kFlags | kUnbuffered)),
+        offset_(f._offset),
+        size_(f._IO_buf_end - f._IO_buf_base) {
+    const char* const from = f._IO_buf_base;
+    // What was given back in front of a buffer is in another one.
+    const bool apart = (f._flags & kInBackup) != 0;
+    const char* const base = apart ? f._IO_save_base : f._IO_read_base;
+    read_base_ = base - from;
+    read_ptr_ = (apart ? base : f._IO_read_ptr) - from;
+    read_end_ = (apart ? f._IO_save_end : f._IO_read_end) - from;
+    write_base_ = f._IO_write_base - from;
+    write_end_ = f._IO_write_end - from;
+    if (from != nullptr && read_end_ > 0) bytes_.assign(from, from + read_end_);
+  }
+  size_t memory() const { return sizeof *this + bytes_.size(); }
+
+  // Makes a stream that has done nothing one that was copied. `buffer`, if it has one, is its own
+  // from now on, to be freed behind it.
+  void into(FILE& f, std::unique_ptr<char[]>& buffer) const {
+    f._offset = offset_;
+    if (size_ > 0) {
+      const bool none = (flags_ & kUnbuffered) != 0;
+      if (!none) buffer = std::make_unique<char[]>(static_cast<size_t>(size_));
+      (void)::setvbuf(&f, buffer.get(), none ? _IONBF : _IOFBF, static_cast<size_t>(size_));
+      char* const to = f._IO_buf_base;
+      std::copy(bytes_.begin(), bytes_.end(), to);
+      f._IO_read_base = to + read_base_;
+      f._IO_read_ptr = to + read_ptr_;
+      f._IO_read_end = to + read_end_;
+      f._IO_write_base = f._IO_write_ptr = to + write_base_;
+      f._IO_write_end = to + write_end_;
+    }
+    f._flags = (f._flags & ~kFlags) | (flags_ & kFlags);
+  }
+
+ private:
+  // Without reading, writing, at its end, failed, by line, writing now, appending.
+  static constexpr int kFlags = 0x4 | 0x8 | 0x10 | 0x20 | 0x200 | 0x800 | 0x1000;
+  static constexpr int kUnbuffered = 0x2, kInBackup = 0x100;
+  int flags_;
+  off_t offset_;
+  ptrdiff_t size_, read_base_, read_ptr_, read_end_, write_base_, write_end_;
+  std::vector<char> bytes_;  // of the buffer, as far as it was filled
+#else
+  explicit StreamCopy(const FILE&) {}
+  static size_t memory() { return 0; }
+  void into(FILE&, std::unique_ptr<char[]>&) const {}
+#endif
+};
+
+}  // namespace feign
