@@ -2129,6 +2129,29 @@ def test_streams_of_children_take_no_more_memory_than_some():
         assert child.returncode == 0 and usage.ru_maxrss < 700 << 10, (child.returncode, usage.ru_maxrss)
 
 
+MAKES = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  const int f = open("made", O_WRONLY | O_CREAT, 0666);
+  return unlink("old") != 0 || write(f, "text", 4) != 4;
+}
+"""
+
+
+def test_what_a_program_did_that_cannot_be_recorded():
+    """Made up for as the calls after it tell, once it has been waited for."""
+    with Tmp() as tmp:
+        trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+        compile_text(MAKES, program := os.path.join(tmp, "makes"), "-static")
+        needs_capture()
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--", "sh", "-c", f"mkdir d; echo > old; cat made; {program}; cat made; cat old; ls > list", cwd=work)
+        assert r.status == 0, r.err
+        replays(trace, tmp, work, 1)
+
+
 def test_status_is_the_commands():
     needs_capture()
     with Tmp() as tmp:

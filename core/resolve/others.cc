@@ -25,11 +25,13 @@ void Resolve::waited_for(const Thread& t, int64_t process) {
   info.thread = process;
   info.again = 0;  // as the provider numbers it
   const uint32_t stream = tables_.streams.find(info);
-  others_ = stream == 0 || stream >= threads_.size() || !threads_[stream].called;
+  others_ = stream == 0 || stream >= threads_.size() || !threads_[stream].called ||
+            threads_[stream].starts;
   if (others_)
     log(FEIGN_LOG_INFO,
         tables_.notes.emplace_back(
-            "processes are not in the trace that others in it waited for (strace: -f has them): "
+            "processes are not in the trace, or not to their end, that others in it waited for "
+            "(strace: -f has them): "
             "what they made, removed or wrote is made, removed or given its length before the call "
             "that tells of it, if one does"));
 }

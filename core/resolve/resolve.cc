@@ -179,7 +179,8 @@ const char* Resolve::apply(Record& r) {
   by_others_.clear();
   const uint32_t recorded_stream = a.stream;
   const Call* call = tables_.ops.call(a.op);
-  if ((a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit) {
+  const bool ended = (a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit;
+  if (ended) {
     Thread& t = thread_of(recorded_stream);
     t.called = true;
     if (!t.known || t.ended) return "";  // it called it itself
@@ -203,6 +204,7 @@ const char* Resolve::apply(Record& r) {
     strangers_.push_back(recorded_stream);
   }
   begin(recorded_stream).called = true;
+  if (!ended) thread_of(recorded_stream).starts = effect == Effect::kExec && a.result >= 0;
   if (lacks_makers_) {
     if (fresh && guesses_makers_)
       made_by_somebody(recorded_stream, a);

@@ -131,6 +131,7 @@ class Resolve {
   struct Thread {
     bool known = false, ended = false;
     bool called = false;        // the trace has calls of it
+    bool starts = false;        // … of which the last one started another program
     bool stranger = false;      // one of strangers_, or a thread that one made
     uint32_t first_handle = 0;  // … what was opened before it was seen
     uint32_t now = 0;           // the stream's number: another one when the recorded id came back
