@@ -832,6 +832,17 @@ def test_a_used_root_is_brought_back():
         assert os.path.exists(root.at("old/dir/inside")) and not os.path.exists(root.at("old/moved")) and not os.path.exists(root.at("made"))
 
 
+def test_a_deep_tree_that_a_replay_made_goes():
+    """Deeper than a path may be long, as GNU's configure scripts make them."""
+    with Tmp() as tmp:
+        root = Root(tmp, ['mkdir("/deep", 0755) = 0', 'chdir("/deep") = 0', *['mkdir("directory", 0755) = 0', 'chdir("directory") = 0'] * 600,
+                          'openat(AT_FDCWD, "f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', 'mkdir("../beside", 0755) = 0'])
+        for _ in range(2):
+            report = root()
+            assert report["mismatched"] == 0 and not report["notes"], report["notes"]
+        subprocess.run(["rm", "-rf", root.root], check=True)  # which rmtree() cannot
+
+
 def test_what_another_replay_left_goes():
     """Of another trace, or of the same one with other modifiers; what nobody's replay made stays."""
     with Tmp() as tmp:

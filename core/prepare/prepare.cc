@@ -123,7 +123,6 @@ class Maker {
   Result<int> parent_of(const std::string& path);
   Result<Fd> directories(const std::string& path, int depth);
   Result<void> in_the_way(int parent, const std::string& name, const std::string& path);
-  int remove_tree(int parent, const char* name, int depth);
   Result<std::string> left() const;
   Result<void> remove_left(char type, const std::string& path);
   Result<void> content(int fd, const Needed& n);
@@ -226,6 +225,72 @@ Result<std::string> Maker::left() const {
   return list;
 }
 
+// Removes a name. A directory that is not empty stays: ENOTEMPTY.
+int remove_name(int parent, const char* name) {
+  if (unlinkat(parent, name, 0) == 0) return 0;
+  if (errno != EISDIR && errno != EPERM) return errno;
+  if (unlinkat(parent, name, AT_REMOVEDIR) == 0) return 0;
+  return errno == EEXIST ? ENOTEMPTY : errno;
+}
+
+// However deep it is: only the directory that is being emptied is open, and ".." leads back.
+int remove_tree(int top, const char* name) {
+  struct Level {
+    std::string name;
+    struct stat above;                // the directory that it is in
+    std::vector<std::string> within;  // directories that are not empty
+  };
+  std::vector<Level> levels;
+  Fd here;  // the last of them
+  const auto enter = [&](int parent, std::string directory) -> int {
+    Level level{std::move(directory), {}, {}};
+    if (fstat(parent, &level.above) != 0) return errno;
+    Fd fd(openat(parent, level.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd.ok()) return errno;
+    const int copy = dup(fd.get());
+    if (copy < 0) return errno;
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(copy), closedir);
+    if (!stream) {
+      close(copy);
+      return ENOMEM;
+    }
+    while (const dirent* e = readdir(stream.get())) {
+      const std::string_view entry = e->d_name;
+      if (entry == "." || entry == "..") continue;
+      const int error = remove_name(fd.get(), e->d_name);
+      if (error == ENOTEMPTY)
+        level.within.emplace_back(entry);
+      else if (error != 0)
+        return error;
+    }
+    levels.push_back(std::move(level));
+    here = std::move(fd);
+    return 0;
+  };
+
+  int error = remove_name(top, name);
+  if (error == ENOTEMPTY) error = enter(top, name);
+  while (error == 0 && !levels.empty()) {
+    Level& last = levels.back();
+    if (!last.within.empty()) {
+      const std::string next = std::move(last.within.back());
+      last.within.pop_back();
+      error = enter(here.get(), next);
+      continue;
+    }
+    Fd above(levels.size() == 1 ? dup(top)
+                                : openat(here.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    struct stat st;
+    if (!above.ok() || fstat(above.get(), &st) != 0) return errno;
+    if (st.st_dev != last.above.st_dev || st.st_ino != last.above.st_ino)
+      return EBUSY;  // somebody moved it meanwhile
+    if (unlinkat(above.get(), last.name.c_str(), AT_REMOVEDIR) != 0) return errno;
+    here = std::move(above);
+    levels.pop_back();
+  }
+  return error;
+}
+
 // What a replay made goes with all that is in it; a directory that was prepared goes if nothing is
 // in it that nobody here knows of.
 Result<void> Maker::remove_left(char type, const std::string& path) {
@@ -236,7 +301,7 @@ Result<void> Maker::remove_left(char type, const std::string& path) {
   if (!parent.ok() || (slash == 0 && name == kRootMark)) return {};
   int e = 0;
   if (type == kLeftTree)
-    e = remove_tree(parent.get(), name.c_str(), 0);
+    e = remove_tree(parent.get(), name.c_str());
   else if (unlinkat(parent.get(), name.c_str(), type == kLeftDirectory ? AT_REMOVEDIR : 0) != 0)
     e = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR || errno == EISDIR ||
                 errno == EPERM || errno == EBUSY
@@ -395,34 +460,13 @@ Result<int> Maker::parent_of(const std::string& path) {
   return cached_.get();
 }
 
-int Maker::remove_tree(int parent, const char* name, int depth) {
-  if (depth > 300) return ELOOP;
-  if (unlinkat(parent, name, 0) == 0) return 0;
-  if (errno != EISDIR && errno != EPERM) return errno;
-  if (unlinkat(parent, name, AT_REMOVEDIR) == 0) return 0;
-  if (errno != ENOTEMPTY && errno != EEXIST) return errno;
-  const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return errno;
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(fd), closedir);
-  if (!stream) {
-    close(fd);
-    return ENOMEM;
-  }
-  while (const dirent* e = readdir(stream.get())) {
-    const std::string_view entry = e->d_name;
-    if (entry == "." || entry == "..") continue;
-    if (const int error = remove_tree(fd, e->d_name, depth + 1); error != 0) return error;
-  }
-  return unlinkat(parent, name, AT_REMOVEDIR) == 0 ? 0 : errno;
-}
-
 Result<void> Maker::in_the_way(int parent, const std::string& name, const std::string& path) {
   if (!ours_)
     return Error(FEIGN_ERR_ARGUMENT,
                  "prepare " + root_ + ": " + path +
                      " is there and must not be, and the directory was not empty "
                      "when it was first used as a root: want an empty directory");
-  if (const int e = remove_tree(parent, name.c_str(), 0); e != 0) return failed("remove", path, e);
+  if (const int e = remove_tree(parent, name.c_str()); e != 0) return failed("remove", path, e);
   ++done.removed;
   cached_ = Fd();
   return {};
