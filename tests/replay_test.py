@@ -36,6 +36,19 @@ def test_every_pace_in_recorded_order_gives_full_fidelity():
             assert r["mismatched"] == 0, (pace, r["mismatches"])
 
 
+def test_directories_that_are_kept_open_leave_descriptors_to_the_trace():
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(trace, "w", encoding="utf-8") as f:
+            for i in range(600):
+                f.write(f'7 100.{3 * i:06d} mkdir("/d{i}", 0755) = 0 <0.000001>\n'
+                        f'7 100.{3 * i + 1:06d} openat(AT_FDCWD, "/d{i}/f", O_RDWR|O_CREAT, 0644) = {3 + i} <0.000001>\n')
+        # 600 files are open at last, and as many directories would be.
+        done = subprocess.run(["prlimit", "--nofile=1000", FEIGN, "replay", trace, "--root", root, "--json"], stdout=subprocess.PIPE, check=True)
+        assert json.loads(done.stdout)["mismatched"] == 0, json.loads(done.stdout)["mismatches"]
+
+
 WHAT_FUSE_LACKS = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -128,6 +129,9 @@ struct Names {
 // The directories that a thread has open, by the path strings that lie in them.
 class Directories {
  public:
+  Directories() { ++users_; }
+  Directories(const Directories&) = delete;
+  Directories& operator=(const Directories&) = delete;
   ~Directories() {
     clear();
     --users_;
@@ -247,7 +251,7 @@ class Directories {
   }
   // Places of what is closed are not used again, so that no path string leads to another's.
   uint32_t keep(std::string_view path, Dir dir) {
-    if (dirs_.size() >= most_) clear();
+    if (dirs_.size() >= most()) clear();
     const auto at = static_cast<uint32_t>(dirs_.size());
     dirs_.push_back(dir);
     links_ += !dir.plain;
@@ -281,9 +285,17 @@ class Directories {
       path.remove_prefix(one.size() + 1);
     }
   }
-  // All threads together keep some thousands open.
+  // All threads together keep some thousands open, and leave most descriptors to the trace.
+  static size_t most() {
+    static const size_t all = [] {
+      rlimit limit{};
+      if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = 1024;
+      return std::clamp<rlim_t>(limit.rlim_cur / 4, 16, 8192);
+    }();
+    return std::clamp<size_t>(all / std::max<size_t>(users_.load(std::memory_order_relaxed), 1), 16,
+                              2048);
+  }
   static inline std::atomic<size_t> users_{0};
-  const size_t most_ = std::clamp<size_t>(4096 / (users_.fetch_add(1) + 1), 64, 2048);
   struct Place {
     const char* name = nullptr;
     uint32_t dir = 0;
