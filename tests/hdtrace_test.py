@@ -449,6 +449,18 @@ def test_traces_alone_say_who_they_are():
         assert 'path="/a b"' in write["rest"] and "opened before the trace" in write["rest"] and " at=9" in write["rest"], write
 
 
+def test_a_byte_order_mark_is_no_text():
+    with Tmp() as tmp:
+        project = make_project(tmp, 4)
+        want = text_of(project)
+        for path in [project, *glob.glob(os.path.join(tmp, "made_*.trc"))]:
+            with open(path, "rb") as f:
+                data = f.read()
+            with open(path, "wb") as f:
+                f.write(b"\xef\xbb\xbf" + data)
+        assert text_of(project) == want
+
+
 def test_memory_does_not_grow_with_the_trace():
     with Tmp() as tmp:
         trace = os.path.join(tmp, "x_n_0_0.trc")

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 namespace feign {
 namespace {
 
 constexpr size_t kChunk = size_t{64} << 10;
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool ends_name(char c) { return is_blank(c) || c == '=' || c == '>' || c == '/' || c == '<'; }
@@ -241,6 +243,14 @@ Result<Xml::Token> Xml::next() {
   }
   attributes_.clear();
   decoded_used_ = 0;
+  if (!std::exchange(begun_, true)) {  // a byte order mark is no text
+    for (bool more_comes = true; more_comes && buffer_.size() < kMark.size();) {
+      auto got = more();
+      if (!got) return std::move(got.error());
+      more_comes = *got;
+    }
+    if (buffer_.starts_with(kMark)) at_ = kMark.size();
+  }
   while (true) {
     auto text = text_token();
     if (!text) return std::move(text.error());

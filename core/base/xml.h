@@ -64,7 +64,7 @@ class Xml {
   std::string path_;
   std::string buffer_;
   size_t at_ = 0;
-  bool at_end_ = false, close_next_ = false;
+  bool begun_ = false, at_end_ = false, close_next_ = false;
   uint64_t line_ = 1, token_line_ = 1;
   std::string_view name_, text_;
   std::vector<Attribute> attributes_;
