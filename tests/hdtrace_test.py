@@ -349,6 +349,12 @@ def test_paths_filter_and_rebase_as_those_of_other_layers():
         assert not [a for a in moved if '"/data/' in a["rest"]]
 
 
+def test_a_call_that_is_named_without_its_layer():
+    with Tmp() as tmp:
+        refuses("convert", make_project(tmp, 4), os.path.join(tmp, "out.txt"), "--with", "filter,op=MPI_Send",
+                text=r"op=MPI_Send: there is no such call; there are: mpi:MPI_Send$")
+
+
 def test_prepare_makes_what_the_files_held():
     with Tmp() as tmp:
         root = os.path.join(tmp, "root")

@@ -213,7 +213,9 @@ TEST(Rebase, RefusesRulesThatAreNone) {
 TEST(Filter, RefusesWhatItDoesNotKnow) {
   for (const Options& options :
        {Options{{"op", "raed"}}, Options{{"kind", "reed"}}, Options{{"stream", "1-"}},
-        Options{{"rank", "x"}}, Options{{"drop", "yes"}}, Options{{"process", "5-3"}}}) {
+        Options{{"rank", "x"}}, Options{{"drop", "yes"}}, Options{{"process", "5-3"}},
+        Options{{"min-size", "10"}, {"max-size", "5"}},
+        Options{{"after", "2s"}, {"before", "1s"}}}) {
     ModifierHarness h(component("filter"), options);
     EXPECT_LT(h.created(), 0) << options[0].first;
     EXPECT_FALSE(h.host.failure.empty());

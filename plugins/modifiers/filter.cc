@@ -131,13 +131,16 @@ class Filter {
       if (host->op(host, layer.c_str(),
                    name.substr(colon == std::string::npos ? 0 : colon + 1).c_str()) != 0)
         continue;
+      // Of the same name in another layer, or of one like it.
       std::string near;
-      for (uint32_t op = 1; op < 4096; ++op)
-        if (const feign_op_info* info = host->op_info(host, op))
-          if (std::string(info->name).find(name.substr(0, 4)) != std::string::npos)
-            near += (near.empty() ? "" : ", ") +
-                    (strcmp(info->layer, "posix") == 0 ? "" : std::string(info->layer) + ":") +
-                    info->name;
+      for (const bool same : {true, false})
+        for (uint32_t op = 1; op < 4096 && (same || near.empty()); ++op)
+          if (const feign_op_info* info = host->op_info(host, op))
+            if (same ? name == info->name
+                     : std::string(info->name).find(name.substr(0, 4)) != std::string::npos)
+              near += (near.empty() ? "" : ", ") +
+                      (strcmp(info->layer, "posix") == 0 ? "" : std::string(info->layer) + ":") +
+                      info->name;
       return host->fail(
           host, FEIGN_ERR_ARGUMENT,
           ("op=" + name + ": there is no such call" + (near.empty() ? "" : "; there are: " + near))
@@ -163,6 +166,12 @@ class Filter {
                                          std::tuple{"process", options.process, &processes},
                                          std::tuple{"rank", options.rank, &ranks}})
       if (const feign_status s = ranges(host, name, list, *to); s < 0) return s;
+    const char* wrong = nullptr;
+    if (options.max_size != 0 && options.max_size < options.min_size)
+      wrong = "max-size is less than min-size: no call fits";
+    if (options.before != 0 && options.before <= options.after)
+      wrong = "before is no later than after: no call fits";
+    if (wrong != nullptr) return host->fail(host, FEIGN_ERR_ARGUMENT, wrong);
     const bool whole = !globs.empty() || !streams.empty() || !processes.empty() || !ranks.empty();
     const bool single = !ops.empty() || kinds != 0 || options.min_size != 0 ||
                         options.max_size != 0 || options.after != 0 || options.before != 0;
