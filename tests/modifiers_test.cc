@@ -86,6 +86,11 @@ class Batches : public ::testing::TestWithParam<size_t> {
 };
 using List = std::vector<std::string>;
 
+TEST_P(Batches, RebaseTakesRulesAsPathsThatAreClean) {
+  EXPECT_EQ(paths({{"map", "/a//b/.:/x/../../y//z/"}}, {"/a/b/c", "/a/b", "/a/c"}),
+            (std::vector<std::string>{"/y/z/c", "/y/z", "/a/c"}));
+  EXPECT_EQ(paths({{"map", "/a:/b/.."}}, {"/a", "/a/c"}), (std::vector<std::string>{"/", "/c"}));
+}
 TEST_P(Batches, RebaseMovesWhatIsBelowAndNothingElse) {
   EXPECT_EQ(paths({{"map", "/a/b:/x/y"}}, {"/a/b", "/a/b/c", "/a/bc", "/a", "/z/a/b"}),
             (List{"/x/y", "/x/y/c", "/a/bc", "/a", "/z/a/b"}));

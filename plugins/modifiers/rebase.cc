@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/path.h"
 #include "feign.hpp"
 #include "modifiers/table.h"
 
@@ -92,7 +93,8 @@ class Rebase {
         return host_->fail(
             host_, FEIGN_ERR_ARGUMENT,
             ("\"" + from + ":" + to + "\": want FROM:TO, both absolute paths").c_str());
-      while (!side->empty() && side->back() == '/') side->pop_back();
+      *side = feign::clean_path(*side);  // as those of activities are
+      if (*side == "/") side->clear();
     }
     for (const Rule& rule : rules_)
       if (rule.from == from)

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/path.h"
 #include "feign.hpp"
 #include "trace/record.h"
 
@@ -41,8 +42,9 @@ class Replicate {
 
   feign_status start() const {
     if (options_.into[0] == '/' && strstr(options_.into, "/../") == nullptr) return FEIGN_OK;
-    return host_->fail(host_, FEIGN_ERR_ARGUMENT,
-                       (std::string("into=") + options_.into + ": want an absolute path").c_str());
+    return host_->fail(
+        host_, FEIGN_ERR_ARGUMENT,
+        (std::string("into=") + options_.into + ": want an absolute path without \"..\"").c_str());
   }
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
@@ -155,7 +157,7 @@ class Replicate {
     if (length == 0 || text[0] != '/') return id;  // a relative link's target, an attribute's name
     uint32_t& known = paths_[{id, copy}];
     if (known == 0) {
-      std::string whole = options_.into + std::to_string(copy);
+      std::string whole = feign::clean_path(options_.into + std::to_string(copy));
       if (length > 1) whole.append(text, length);
       known = host_->intern(host_, whole.data(), whole.size());
     }
