@@ -88,6 +88,8 @@ bool Calls::argument(const feign_arg_info& arg, std::string_view text, bool data
         return wrong("want a text in quotes, or NULL");
       {
         const std::string plain = unescaped(text.substr(1, text.size() - 2));
+        if (plain.find('\0') != plain.npos)
+          return wrong("want a text without a NUL, which ends it");
         value = host_->intern(host_, plain.data(), plain.size());
       }
       break;
