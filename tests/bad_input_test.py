@@ -371,7 +371,7 @@ def test_options():
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,state=x", "--plugin", "null", text=r"state=x: want keep\|drop")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "rebase,map=/a", "--plugin", "null", text="map=/a.*want FROM:TO")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=raed", "--plugin", "null", text="op=raed: there is no such call")
-    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=MPI_Send", "--plugin", "null", text="there are: .*mpi:MPI_Send,")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=MPI_Send", "--plugin", "null", text="there are: mpi:MPI_Send$")
 
 
 def test_roles():
