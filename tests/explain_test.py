@@ -142,8 +142,8 @@ def test_options_that_are_wrong():
         for with_, said in (("coalesce,max=0", "max"), ("coalesce,max=x", "max=x"), ("coalesce,what=some", "reads|writes|both"),
                             ("prefetch,distance=0", "distance"), ("prefetch,form=old", "window|paper"), ("prefetch,budget=0", "budget"),
                             ("hints", "nothing to do"), ("hints,align=100", "power of two"), ("hints,advice=good", "sequential"),
-                            ("hints,advice=random,min-size=2,max-size=1", "max-size"), ("scale,size=0", "size"), ("scale,think=-1", "think"),
-                            ("scale,think=x", "think=x"), ("replicate", "copies"), ("replicate,copies=0", "copies"), ("replicate,copies=2,into=x", "absolute")):
+                            ("hints,advice=random,min-size=2,max-size=1", "max-size"), ("scale,size=0", "size=0: want"), ("scale,think=-1", "think=-1: want"),
+                            ("jitter,share=2", "share=2: want"), ("scale,think=x", "think=x"), ("replicate", "copies"), ("replicate,copies=0", "copies"), ("replicate,copies=2,into=x", "absolute")):
             refuses("convert", trace, os.path.join(tmp, "x.txt"), "--with", with_, text=said)
             assert not os.path.exists(os.path.join(tmp, "x.txt"))
 

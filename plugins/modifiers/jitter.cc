@@ -2,6 +2,7 @@
 // Modifier jitter: random pauses in place of the recorded ones, to shake a replay: an order that is
 // kept by chance only is kept no longer. Replay with pace think.
 #include <cstddef>
+#include <cstdio>
 
 #include "feign.hpp"
 
@@ -29,7 +30,9 @@ class Jitter {
   }
   feign_status start() const {
     if (options_.share >= 0 && options_.share <= 1) return FEIGN_OK;
-    return host_->fail(host_, FEIGN_ERR_ARGUMENT, "share: want a number from 0 to 1");
+    char text[64];
+    std::snprintf(text, sizeof text, "share=%g: want a number from 0 to 1", options_.share);
+    return host_->fail(host_, FEIGN_ERR_ARGUMENT, text);
   }
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -41,9 +42,9 @@ class Scale {
 
   feign_status start() const {
     if (!(options_.think >= 0 && options_.think <= 1e9))
-      return host_->fail(host_, FEIGN_ERR_ARGUMENT, "think: want a factor from 0 to 1e9");
+      return wrong("think", options_.think, "want a factor from 0 to 1e9");
     if (!(options_.size > 0 && options_.size <= 1e6))
-      return host_->fail(host_, FEIGN_ERR_ARGUMENT, "size: want a factor above 0, up to 1e6");
+      return wrong("size", options_.size, "want a factor above 0, up to 1e6");
     return FEIGN_OK;
   }
   feign_status process(const feign_window& in, feign_sink* out) {
@@ -62,6 +63,11 @@ class Scale {
   }
 
  private:
+  feign_status wrong(const char* name, double value, const char* want) const {
+    char text[96];
+    std::snprintf(text, sizeof text, "%s=%g: %s", name, value, want);
+    return host_->fail(host_, FEIGN_ERR_ARGUMENT, text);
+  }
   static uint64_t times(uint64_t n, double factor) {
     const double scaled = static_cast<double>(n) * factor;
     return scaled >= 0x1p62 ? uint64_t{1} << 62 : static_cast<uint64_t>(scaled);
