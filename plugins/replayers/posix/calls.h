@@ -1114,50 +1114,9 @@ struct Context {
     FILE* const f = file(a);
     if (f == nullptr) return -errno;
     if (::ferror(f)) ::clearerr(f);  // once at its end a stream stays there, until it is moved
-    const WholeLines whole(f);
+    const WithoutLines whole(f);
     const auto result = static_cast<int64_t>(call(f));
     return result <= 0 && ::ferror(f) ? -errno : result;
-  }
-  // What is written here has lines by chance: a stream that a line ends in is flushed where the
-  // trace says so.
-  struct WholeLines {
-#ifdef __GLIBC__
-    static constexpr int kByLine = 0x200, kAppends = 0x1000;
-    FILE* f;
-    explicit WholeLines(FILE* stream) : f((stream->_flags & kByLine) != 0 ? stream : nullptr) {
-      if (f == nullptr) return;
-      ::flockfile(f);
-      f->_flags &= ~kByLine;
-    }
-    ~WholeLines() {
-      if (f == nullptr) return;
-      f->_flags |= kByLine;
-      ::funlockfile(f);
-    }
-    WholeLines(const WholeLines&) = delete;
-    WholeLines& operator=(const WholeLines&) = delete;
-#else
-    explicit WholeLines(FILE*) {}
-#endif
-  };
-  // Of such a stream, or one without a buffer, a flush stands for what libc wrote by itself: all
-  // but what came after the last line; and it knows where in the file it is then.
-  int flush(FILE* f, uint64_t stays) {
-#ifdef __GLIBC__
-    const size_t bytes = ::__fpending(f), kept = fit(stays);
-    if (kept != stays || kept >= bytes) return 0;
-    const off_t at = f->_offset;
-    const bool knows =
-        at >= 0 && f->_IO_read_ptr == f->_IO_read_end && (f->_flags & WholeLines::kAppends) == 0;
-    f->_IO_write_ptr -= kept;
-    std::memcpy(read_buffer, f->_IO_write_ptr, kept);
-    const int result = ::fflush(f);
-    if (knows && result == 0) f->_offset = at + static_cast<off_t>(bytes - kept);
-    return kept == 0 || ::fwrite(read_buffer, 1, kept, f) == kept ? result : EOF;
-#else
-    (void)stays;
-    return ::fflush(f);
-#endif
   }
   // A call on a stream whose bytes did not all go where they should: libc has given up the stream's
   // buffer then. How much of it was written say the system calls in the call, which are made if it
@@ -1233,35 +1192,17 @@ struct Context {
     };
     if (a.length == 0) return on_file(a, look);  // fscanf found something else there
     if (a.result == 0) return on_file(a, [](FILE* f) { return std::getc(f) != EOF; });
-    const int64_t result = reads(a, static_cast<uint64_t>(a.result), characters);
+    const int64_t result = reads(a, static_cast<uint64_t>(a.result), read_by_characters);
     if (a.length > static_cast<uint64_t>(a.result) && result == a.result)
       (void)on_file(a, look);  // and met the end
     return result;
   }
-  static size_t characters(FILE* f, char* to, size_t bytes) {
-    size_t done = 0;
-    while (done < bytes) {
-      const int next = std::getc(f);
-      if (next == EOF) break;
-      to[done++] = static_cast<char>(next);
-#ifdef __GLIBC__
-      const auto filled = static_cast<size_t>(f->_IO_read_end - f->_IO_read_ptr);
-      if (const size_t more = std::min(bytes - done, filled); more != 0)
-        done += ::fread(to + done, 1, more, f);
-#endif
-    }
-    return done;
-  }
   int64_t ungetc(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
     return on_file(a, [&](FILE* f) {
-      int given = static_cast<int>(a.result);
-#ifdef __GLIBC__
       // What a program gives back is mostly what it read, which was another byte than here. Any
       // other one libc keeps apart, and frees what it has not allocated when setvbuf follows.
-      if (f->_IO_read_ptr > f->_IO_read_base)
-        given = static_cast<unsigned char>(f->_IO_read_ptr[-1]);
-#endif
+      const int given = read_last(f, static_cast<int>(a.result));
       return std::ungetc(given, f) == EOF ? int64_t{EOF} : a.result;
     });
   }
@@ -1270,7 +1211,9 @@ struct Context {
   }
   int64_t fflush(const feign_activity& a) {
     if (a.handle == 0) return emulated(a.result);  // all that the process had open
-    return on_file(a, [&](FILE* f) { return a.flags != 0 ? flush(f, a.length) : ::fflush(f); });
+    return on_file(a, [&](FILE* f) {
+      return a.flags != 0 ? flush_but(f, a.length, read_buffer, fit(a.length)) : ::fflush(f);
+    });
   }
   int64_t fseek(const feign_activity& a) {
     return on_file(a, [&](FILE* f) {

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -32,6 +34,82 @@ inline void forgets_offset(FILE* f) {
 #else
   (void)f;
 #endif
+}
+
+// While it lives, the stream has no lines, if it ended its writes by them: what a replay writes has
+// them by chance, and such a stream is flushed where the trace says so.
+class WithoutLines {
+ public:
+#ifdef __GLIBC__
+  explicit WithoutLines(FILE* f) : f_((f->_flags & kByLine) != 0 ? f : nullptr) {
+    if (f_ == nullptr) return;
+    ::flockfile(f_);
+    f_->_flags &= ~kByLine;
+  }
+  ~WithoutLines() {
+    if (f_ == nullptr) return;
+    f_->_flags |= kByLine;
+    ::funlockfile(f_);
+  }
+
+ private:
+  static constexpr int kByLine = 0x200;
+  FILE* f_;
+
+ public:
+#else
+  explicit WithoutLines(FILE*) {}
+#endif
+  WithoutLines(const WithoutLines&) = delete;
+  WithoutLines& operator=(const WithoutLines&) = delete;
+};
+
+// What libc wrote by itself of a stream that lines end in, or that has no buffer: all but the last
+// `stays` bytes. And it knows where in the file it is then. `room` bytes at `memory` are for what
+// stays; nothing is done where that is more. As fflush(3).
+inline int flush_but(FILE* f, uint64_t stays, char* memory, size_t room) {
+#ifdef __GLIBC__
+  constexpr int kAppends = 0x1000;
+  const size_t bytes = ::__fpending(f);
+  if (stays > room || stays >= bytes) return 0;
+  const off_t at = f->_offset;
+  const bool knows = at >= 0 && f->_IO_read_ptr == f->_IO_read_end && (f->_flags & kAppends) == 0;
+  f->_IO_write_ptr -= stays;
+  std::memcpy(memory, f->_IO_write_ptr, stays);
+  const int result = ::fflush(f);
+  if (knows && result == 0) f->_offset = at + static_cast<off_t>(bytes - stays);
+  return stays == 0 || ::fwrite(memory, 1, stays, f) == stays ? result : EOF;
+#else
+  (void)stays, (void)memory, (void)room;
+  return ::fflush(f);
+#endif
+}
+
+// As fread(3) of bytes, but the buffer is filled as calls fill it that look for a character: where
+// fread() may read past it.
+inline size_t read_by_characters(FILE* f, char* to, size_t bytes) {
+  size_t done = 0;
+  while (done < bytes) {
+    const int next = std::getc(f);
+    if (next == EOF) break;
+    to[done++] = static_cast<char>(next);
+#ifdef __GLIBC__
+    const auto filled = static_cast<size_t>(f->_IO_read_end - f->_IO_read_ptr);
+    if (const size_t more = std::min(bytes - done, filled); more != 0)
+      done += ::fread(to + done, 1, more, f);
+#endif
+  }
+  return done;
+}
+
+// The last character that was read, if it is still there.
+inline int read_last(const FILE* f, int otherwise) {
+#ifdef __GLIBC__
+  if (f->_IO_read_ptr > f->_IO_read_base) return static_cast<unsigned char>(f->_IO_read_ptr[-1]);
+#else
+  (void)f;
+#endif
+  return otherwise;
 }
 
 // What a fork's child has of a stream: all but what is to be written.
