@@ -379,6 +379,13 @@ def test_locks_of_threads_that_strace_was_attached_to_are_their_process():
         assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_what_a_duplicate_of_was_closed_stays_open_where_threads_are_found():
+    lines = ['100 1.0 read(3, "x", 1) = 1', '101 1.1 openat(AT_FDCWD, "/d/log", O_WRONLY|O_CREAT|O_APPEND, 0666) = 4', "101 1.2 fcntl(4, F_DUPFD_CLOEXEC, 10) = 10",
+             "101 1.3 close(4) = 0", '101 1.4 write(10, "abcdefgh", 8) = 8', '100 1.5 openat(AT_FDCWD, "/d/b", O_RDWR|O_CREAT, 0666) = 7', "101 1.6 close(7) = 0",
+             '100 1.7 openat(AT_FDCWD, "/d/c", O_RDWR|O_CREAT, 0666) = 7', '101 1.8 write(10, "abcdefgh", 8) = 8']
+    assert ' path="/d/log"' in text_of(lines)[0][-1], text_of(lines)[0]
+
+
 def test_paths_and_what_is_in_them():
     name = 'a\\"b), = 1 <c>\\n\\303\\251\\t\\\\'
     want = 'a\\"b), = 1 <c>\\né\\t\\\\'

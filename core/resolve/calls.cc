@@ -322,6 +322,9 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   } else if (!positional) {
     a.offset = d->offset;
     d->offset += done;
+    // Each process reads on where its stream's buffer is: not behind the end, at any rate.
+    if (d->several && !writes && f != nullptr && done <= f->size)
+      a.offset = std::min(a.offset, f->size - done);
   }
   if (others_ && f != nullptr && f->sized && !writes && a.result >= 0 && a.length != 0 &&
       (done != 0 ? a.offset + done > f->size : a.offset < f->size))

@@ -63,7 +63,7 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
 // is in one process with it.
 void Resolve::gives_up(uint32_t stream, int32_t fd, Description& d) {
   if (!threads_[stream].stranger || ((d.marks & FEIGN_INHERITED) == 0 && d.refs == 1)) return;
-  d.given_up = true;
+  d.given_up = fd;
   const uint32_t handle = d.path != 0 || d.file != 0 ? d.handle : 0;
   const auto [at, first] = gave_up_.try_emplace(fd, GaveUp{stream, handle});
   if (first) return;
@@ -225,7 +225,7 @@ Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t h
 // last is known to be there. What one who is in the process, perhaps, has closed is not.
 void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Table> its) {
   for (const auto& [fd, mine] : its->map) {
-    if (mine.description->given_up && !table->map.contains(fd)) {
+    if (mine.description->given_up == fd && !table->map.contains(fd)) {
       release(mine.description, nullptr);
       continue;
     }
@@ -236,15 +236,15 @@ void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Ta
     if (gone != nullptr) release(gone, nullptr);
   }
   table->unclosed.insert(table->unclosed.end(), its->unclosed.begin(), its->unclosed.end());
-  // Record locks are a process's. (What else it has in common, exit_group's end, is not guessed.)
-  const auto has = [&](const Thread& each) { return each.table == table; };
-  const auto one = std::find_if(threads_.begin(), threads_.end(), has);
-  const int64_t process = one != threads_.end() ? tables_.streams.info(one->now).process : 0;
-  for (Thread& each : threads_) {
-    if (each.table != its) continue;
-    each.table = table;
-    if (process != 0) tables_.streams.set_process(each.now, process);
-  }
+  for (Thread& each : threads_)
+    if (each.table == its) each.table = table;
+  // Record locks are a process's, which mostly has the number of its first thread. (What else it
+  // has in common, exit_group's end, is not guessed.)
+  int64_t process = INT64_MAX;
+  for (const Thread& each : threads_)
+    if (each.table == table) process = std::min(process, tables_.streams.info(each.now).process);
+  for (const Thread& each : threads_)
+    if (each.table == table) tables_.streams.set_process(each.now, process);
 }
 
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {

@@ -350,8 +350,10 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
     case Effect::kPread2:
     case Effect::kPwrite2: {
       Description* d = find(t, a.handle, a.file);
-      if (d != nullptr && effect == Effect::kWrite && a.op >= posix_calls().size())
-        d->stream = FEIGN_FD_OF(a.handle);
+      if (d != nullptr && a.op >= posix_calls().size()) {
+        d->streamed = true;
+        if (effect == Effect::kWrite) d->stream = FEIGN_FD_OF(a.handle);
+      }
       fill(a, d);
       return data(a, d, effect);
     }

@@ -54,8 +54,10 @@ class Resolve {
     uint32_t said = 0;      // what the tracer said it is when it was opened
     int32_t fd = -1;        // that it was found open as, in a call on it
     bool gone = false;      // a directory that was removed, or what was found without a name
-    bool given_up = false;  // somebody closed it who may be in one process with who has it
+    int32_t given_up = -1;  // number by which somebody closed it, perhaps a thread of who has it
     int32_t stream = -1;    // as that stdio's calls write to it
+    bool streamed = false;  // a stream is on it
+    bool several = false;   // … in a process and its child, each with a buffer
     int64_t process = 0;    // that a pidfd is
   };
   // What a file's next description begins with that is found open in spite of an open that was

@@ -90,7 +90,7 @@ class Replicate {
     a.duration_ns = from.duration_ns;
     a.offset = from.offset;
     a.length = from.length;
-    a.result = from.result;
+    a.result = from.result > 0 && is_fork(from.op) ? copy * kIds + from.result : from.result;
     a.op = from.op;
     a.handle = number(from.handle, copy);
     a.handle2 = number(from.handle2, copy);
@@ -122,6 +122,15 @@ class Replicate {
       if (const feign_status s = host_->depend(host_, &a, on, d.id + copy, rule); s < 0) return s;
     }
     return FEIGN_OK;
+  }
+
+  // Whose result is a process.
+  bool is_fork(uint32_t op) const {
+    const feign_op_info* info = host_->op_info(host_, op);
+    if (info == nullptr || info->kind != FEIGN_KIND_PROCESS) return false;
+    static constexpr const char* kForks[] = {"fork", "vfork", "clone", "clone3"};
+    return std::any_of(std::begin(kForks), std::end(kForks),
+                       [&](const char* name) { return strcmp(info->name, name) == 0; });
   }
 
   uint32_t number(uint32_t n, uint32_t copy) const {

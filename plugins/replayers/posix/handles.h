@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -109,6 +110,8 @@ class Descriptors {
       if (::fileno(file) == get(handle)) (void)take(handle);  // goes with it
       (void)close_stream(file);
     }
+    for (FILE*& file : closed_)
+      if (FILE* const gone = std::exchange(file, nullptr); gone != nullptr) (void)::fclose(gone);
     fds_.take_all([](uint32_t, int fd) { ::close(fd - 1); });
     for (const auto& [handle, further] : further_) ::close(further.fd);
     further_.clear();
@@ -151,18 +154,31 @@ class Descriptors {
     }
     return closed ? result : ::close(fd);
   }
-  // As fclose(3), and its buffer goes, too.
+  // As fclose(3). Without an order, another thread may just have found it: its memory stays for a
+  // while, unless that is much.
   int close_stream(FILE* file) {
+    ::flockfile(file);
+    const int fd = ::fileno(file);
+    int result = ::__fpending(file) != 0 ? ::fflush(file) : 0;
+    const bool closed = is_on(file, -1);
+    ::funlockfile(file);
+    if (closed && fd >= 0 && ::close(fd) != 0) result = -1;
+    const int error = errno;
+    FILE* gone = nullptr;
     std::unique_ptr<char[]> buffer;
-    if (buffer_count_.load(std::memory_order_acquire) != 0) {
+    {
       const std::lock_guard lock(mutex_);
-      if (const auto at = buffers_.find(file); at != buffers_.end()) {
+      const bool much = buffer_count_ != 0 && buffers_.contains(file);
+      gone = much || !closed ? file : std::exchange(closed_[closed_next_++ % kClosed], file);
+      if (const auto at = much ? buffers_.find(file) : buffers_.end(); at != buffers_.end()) {
         buffer = std::move(at->second);
         buffers_.erase(at);
+        buffer_count_.store(buffers_.size(), std::memory_order_release);
       }
-      buffer_count_.store(buffers_.size(), std::memory_order_release);
     }
-    return ::fclose(file);
+    if (gone != nullptr && ::fclose(gone) != 0 && !closed) return EOF;
+    errno = error;
+    return result;
   }
   // As setvbuf(3), with a buffer of that size; 0: libc's own, which has its size from the file.
   int set_buffer(FILE* file, int mode, uint64_t size) {
@@ -182,7 +198,7 @@ class Descriptors {
   // What that process's stream on it, if there is one, has to write. What was read stays in its
   // buffer.
   int flush(uint32_t handle, int64_t process) {
-    FILE* const file = stream(handle, process);
+    FILE* const file = stream(handle, process, false);
     return file != nullptr && ::__fpending(file) != 0 ? ::fflush(file) : 0;
   }
 
@@ -200,6 +216,8 @@ class Descriptors {
     const int before = ::fileno(file);
     const bool own = before != get(handle);
     const auto at = further_of(handle, process);
+    const auto taken = all_.find({process, handle});
+    if (taken == all_.end()) return nullptr;  // by another thread
     if (at != further_.end()) {
       if (!is_on(file, at->second.fd)) return nullptr;
       if (own) ::close(before);
@@ -213,7 +231,7 @@ class Descriptors {
         return nullptr;
       }
     }
-    return remove(*all_.at({process, handle}));
+    return remove(*taken->second);
   }
   // fdopen() makes a stream on it.
   void also_stream(uint32_t handle, int64_t process) {
@@ -224,28 +242,37 @@ class Descriptors {
 
   // A process has a copy of every stream of the one that it is a fork of, but for what is to be
   // written: where it writes that, too, the trace says so. It is made when it is first asked for.
-  // Not where all of them would take too much memory: the child's begin anew.
+  // Not where all would take too much memory: the child's begin anew.
   void forks(int64_t process, int64_t child) {
     if (stream_count_.load(std::memory_order_acquire) == 0) return;
     const std::lock_guard lock(mutex_);
     std::vector<std::pair<uint32_t, std::unique_ptr<StreamCopy>>> copies;
+    size_t bytes = copied_;
     for (auto at = all_.lower_bound({process, 0}); at != all_.end() && at->first.first == process;
          ++at) {
       const Stream& s = *at->second;
+      if (all_.contains({child, s.handle})) continue;
       FILE* const file = s.file.load(std::memory_order_acquire);
-      if (copied_ >= kMostCopied) break;
+      std::unique_ptr<StreamCopy> copy;
       if (file != nullptr) {
         ::flockfile(file);  // another thread of the process may be at it
-        copies.emplace_back(s.handle, std::make_unique<StreamCopy>(*file));
+        copy = std::make_unique<StreamCopy>(*file);
         ::funlockfile(file);
       } else if (s.copy != nullptr) {
-        copies.emplace_back(s.handle, std::make_unique<StreamCopy>(*s.copy));
+        copy = std::make_unique<StreamCopy>(*s.copy);
       }
+      if (copy == nullptr) continue;
+      bytes += sizeof(Stream) + copy->memory();
+      if (bytes > kMostCopied) break;
+      copies.emplace_back(s.handle, std::move(copy));
     }
     for (auto& [handle, copy] : copies) {
-      if (copied_ >= kMostCopied || all_.contains({child, handle})) continue;
-      copied_ += sizeof(Stream) + copy->memory();
-      add_stream(handle, child, nullptr).copy = std::move(copy);
+      Stream& s = add_stream(handle, child, nullptr);
+      s.takes = sizeof(Stream) + copy->memory();
+      s.copy = std::move(copy);
+      copied_ += s.takes;
+      const size_t further = shared_.count({process, handle});
+      for (size_t n = 0; n < further; ++n) shared_.emplace(child, handle);
     }
   }
   // It runs another program, or none: its streams are gone, and with them what is in their buffers.
@@ -270,7 +297,7 @@ class Descriptors {
 
   // How many bytes of that process's stream are to be written.
   size_t unwritten(uint32_t handle, int64_t process) {
-    FILE* const file = stream(handle, process);
+    FILE* const file = stream(handle, process, false);
     return file != nullptr ? ::__fpending(file) : 0;
   }
 
@@ -367,22 +394,33 @@ class Descriptors {
     std::atomic<int64_t> process{0};
     std::atomic<FILE*> file{nullptr};  // null: to be made from the copy
     std::unique_ptr<StreamCopy> copy;
+    size_t takes = 0;        // bytes: the copy, or what was made of it
     Stream* next = nullptr;  // of the same handle
   };
 
-  // That process's stream on it; null if it has none.
-  FILE* stream(uint32_t handle, int64_t process) {
+  // That process's stream on it, or null; of a copy, which is made to be one if it is not yet and
+  // `make`; where that cannot be (too many descriptors are open), another process's.
+  FILE* stream(uint32_t handle, int64_t process, bool make = true) {
     const Stream* const first = streams_.get(handle);
     if (first == nullptr) return nullptr;
-    FILE* const file = first->file.load(std::memory_order_acquire);
-    if (file != nullptr && first->process == process && first->handle == handle) return file;
+    FILE* file = first->file.load(std::memory_order_acquire);
+    if (file != nullptr && first->process == process && first->handle == handle &&
+        first->file.load(std::memory_order_acquire) == file)  // and was so meanwhile
+      return file;
     const std::lock_guard lock(mutex_);
     const auto at = all_.find({process, handle});
     if (at == all_.end()) return nullptr;
     Stream& s = *at->second;
-    if (s.file == nullptr && s.copy != nullptr) s.file = from_copy(handle, *s.copy);
-    if (s.file != nullptr) drop_copy(s);
-    return s.file;
+    if (s.file != nullptr || s.copy == nullptr || !make) return s.file;
+    file = from_copy(handle, *s.copy);
+    if (file == nullptr) {
+      for (const Stream* other = streams_.get(handle); other != nullptr && file == nullptr;
+           other = other->next)
+        file = other->file;
+      return file;
+    }
+    s.copy = nullptr;
+    return s.file = file;
   }
 
   // ---- these have the lock
@@ -411,7 +449,8 @@ class Descriptors {
     }
     all_.erase({s.process, handle});
     stream_count_.store(all_.size(), std::memory_order_release);
-    drop_copy(s);
+    s.copy = nullptr;
+    copied_ -= std::exchange(s.takes, 0);
     s.handle = 0;
     free_.push_back(&s);
     return s.file.exchange(nullptr);
@@ -443,11 +482,6 @@ class Descriptors {
     }
     return f;
   }
-  void drop_copy(Stream& s) {
-    if (s.copy == nullptr) return;
-    copied_ -= sizeof(Stream) + s.copy->memory();
-    s.copy = nullptr;
-  }
 
   struct Further {
     int fd;
@@ -468,13 +502,16 @@ class Descriptors {
   std::vector<Stream*> free_;
   std::atomic<size_t> stream_count_{0};
   static constexpr size_t kMostCopied = size_t{256} << 20;
-  size_t copied_ = 0;  // bytes that copies take
+  size_t copied_ = 0;  // bytes that copies take, and what was made of them
   std::mutex mutex_;
   std::unordered_multimap<uint32_t, Further> further_;
   std::unordered_map<uint32_t, size_t> left_;
   static constexpr uint64_t kMaxStreamBuffer = uint64_t{16} << 20;
   std::unordered_map<FILE*, std::unique_ptr<char[]>> buffers_;
   std::atomic<size_t> buffer_count_{0};
+  static constexpr size_t kClosed = 64;
+  std::array<FILE*, kClosed> closed_{};  // the last ones that were closed
+  size_t closed_next_ = 0;
   // Processes and handles, once for each stream but the first.
   std::multiset<std::pair<int64_t, uint32_t>> shared_;
   std::atomic<size_t> further_count_{0};

@@ -36,25 +36,26 @@ inline void forgets_offset(FILE* f) {
 #endif
 }
 
-// While it lives, the stream has no lines, if it ended its writes by them: what a replay writes has
-// them by chance, and such a stream is flushed where the trace says so.
+// While it lives, no other thread is at the stream, and that has no lines, if it ended its writes
+// by them: what a replay writes has them by chance, and such a stream is flushed where the trace
+// says so.
 class WithoutLines {
  public:
 #ifdef __GLIBC__
-  explicit WithoutLines(FILE* f) : f_((f->_flags & kByLine) != 0 ? f : nullptr) {
-    if (f_ == nullptr) return;
+  explicit WithoutLines(FILE* f) : f_(f) {
     ::flockfile(f_);
+    had_ = f_->_flags & kByLine;
     f_->_flags &= ~kByLine;
   }
   ~WithoutLines() {
-    if (f_ == nullptr) return;
-    f_->_flags |= kByLine;
+    f_->_flags |= had_;
     ::funlockfile(f_);
   }
 
  private:
   static constexpr int kByLine = 0x200;
   FILE* f_;
+  int had_ = 0;
 
  public:
 #else
@@ -64,9 +65,9 @@ class WithoutLines {
   WithoutLines& operator=(const WithoutLines&) = delete;
 };
 
-// What libc wrote by itself of a stream that lines end in, or that has no buffer: all but the last
-// `stays` bytes. And it knows where in the file it is then. `room` bytes at `memory` are for what
-// stays; nothing is done where that is more. As fflush(3).
+// Under its lock. What libc wrote by itself of a stream that lines end in, or that has no buffer:
+// all but the last `stays` bytes. And it knows where in the file it is then. `room` bytes at
+// `memory` are for what stays; nothing is done where that is more. As fflush(3).
 inline int flush_but(FILE* f, uint64_t stays, char* memory, size_t room) {
 #ifdef __GLIBC__
   constexpr int kAppends = 0x1000;
@@ -74,10 +75,11 @@ inline int flush_but(FILE* f, uint64_t stays, char* memory, size_t room) {
   if (stays > room || stays >= bytes) return 0;
   const off_t at = f->_offset;
   const bool knows = at >= 0 && f->_IO_read_ptr == f->_IO_read_end && (f->_flags & kAppends) == 0;
+  const ptrdiff_t back = f->_IO_write_base - f->_IO_read_end;  // libc goes there first
   f->_IO_write_ptr -= stays;
   std::memcpy(memory, f->_IO_write_ptr, stays);
   const int result = ::fflush(f);
-  if (knows && result == 0) f->_offset = at + static_cast<off_t>(bytes - stays);
+  if (knows && result == 0) f->_offset = at + back + static_cast<off_t>(bytes - stays);
   return stays == 0 || ::fwrite(memory, 1, stays, f) == stays ? result : EOF;
 #else
   (void)stays, (void)memory, (void)room;
@@ -131,7 +133,10 @@ class StreamCopy {
     write_end_ = f._IO_write_end - from;
     if (from != nullptr && read_end_ > 0) bytes_.assign(from, from + read_end_);
   }
-  size_t memory() const { return sizeof *this + bytes_.size(); }
+  // With the buffer of the stream that is made of it.
+  size_t memory() const {
+    return sizeof *this + bytes_.size() + static_cast<size_t>(std::max<ptrdiff_t>(size_, 0));
+  }
 
   // Makes a stream that has done nothing one that was copied. `buffer`, if it has one, is its own
   // from now on, to be freed behind it.
@@ -139,7 +144,7 @@ class StreamCopy {
     f._offset = offset_;
     if (size_ > 0) {
       const bool none = (flags_ & kUnbuffered) != 0;
-      if (!none) buffer = std::make_unique<char[]>(static_cast<size_t>(size_));
+      if (!none) buffer = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(size_));
       (void)::setvbuf(&f, buffer.get(), none ? _IONBF : _IOFBF, static_cast<size_t>(size_));
       char* const to = f._IO_buf_base;
       std::copy(bytes_.begin(), bytes_.end(), to);
