@@ -11,7 +11,7 @@ import subprocess
 import sys
 import zlib
 
-from harness import CORPUS, FEIGN, Skip, Tmp, feign, main, refuses, tree
+from harness import CORPUS, FEIGN, Skip, Tmp, bounded, feign, main, refuses, tree
 
 VARIANTS = os.path.join(CORPUS, "strace-apps", "strace-variants")
 
@@ -384,6 +384,18 @@ def test_what_a_duplicate_of_was_closed_stays_open_where_threads_are_found():
              "101 1.3 close(4) = 0", '101 1.4 write(10, "abcdefgh", 8) = 8', '100 1.5 openat(AT_FDCWD, "/d/b", O_RDWR|O_CREAT, 0666) = 7', "101 1.6 close(7) = 0",
              '100 1.7 openat(AT_FDCWD, "/d/c", O_RDWR|O_CREAT, 0666) = 7', '101 1.8 write(10, "abcdefgh", 8) = 8']
     assert ' path="/d/log"' in text_of(lines)[0][-1], text_of(lines)[0]
+
+
+def test_a_filter_remembers_no_more_than_what_is_open():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+
+        def write(count):
+            with open(trace, "w", encoding="utf-8") as f:
+                for _ in range(count):
+                    f.write(f"{OPEN}\nclose(3) = 0\n")
+
+        bounded(write, "convert", "-q", trace, os.path.join(tmp, "out.feign"), "--with", "filter,preset=workload", counts=(2000, 600000))
 
 
 def test_paths_and_what_is_in_them():

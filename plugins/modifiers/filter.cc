@@ -191,6 +191,10 @@ class Filter {
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       feign_activity* a = in.items[i];
+      if ((a->marks & FEIGN_LAST) && kind(a->op) == FEIGN_KIND_CLOSE) {
+        open.erase(a->handle);
+        noise_open.erase(a->handle);
+      }
       if (options.preset == kWorkload && !half_noise(*a) && is_noise(*a)) {
         if (a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN) noise_open.insert(a->handle);
         // A program takes its time to start, however it does it; at a pipe it waits for others.
