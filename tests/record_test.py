@@ -1420,6 +1420,15 @@ def recorded_streams(tmp, *command, fine=(0,)):
     return trace, work
 
 
+def streams_replay(source, *flags):
+    """A program of C replays as it was recorded, with libc's streams."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "program")
+        compile_text(source, program, *flags)
+        trace, work = recorded_streams(tmp, program)
+        replays(trace, tmp, work, 1)
+
+
 def test_streams():
     """libc's streams at their own layer: the system calls lie in them, and a replay does one of the two."""
     with Tmp() as tmp:
@@ -1896,11 +1905,7 @@ int main(void) {
 
 def test_streams_of_children():
     """A fork has a stream of its own, as its parent's was; on the file both are at one place."""
-    with Tmp() as tmp:
-        program = os.path.join(tmp, "children")
-        compile_text(CHILDREN_WRITE, program)
-        trace, work = recorded_streams(tmp, program)
-        replays(trace, tmp, work, 1)
+    streams_replay(CHILDREN_WRITE)
 
 
 MEETS_END = r"""
@@ -1932,11 +1937,7 @@ int main(void) {
 
 
 def test_a_line_that_the_end_of_the_file_ends():
-    with Tmp() as tmp:
-        program = os.path.join(tmp, "end")
-        compile_text(MEETS_END, program)
-        trace, work = recorded_streams(tmp, program)
-        replays(trace, tmp, work, 1)
+    streams_replay(MEETS_END)
 
 
 LINES = r"""
@@ -1974,11 +1975,7 @@ int main(void) {
 
 def test_streams_that_a_line_ends_in():
     """A replay writes when libc did, and as much: what comes after a line's end stays."""
-    with Tmp() as tmp:
-        program = os.path.join(tmp, "lines")
-        compile_text(LINES, program)
-        trace, work = recorded_streams(tmp, program)
-        replays(trace, tmp, work, 1)
+    streams_replay(LINES)
 
 
 APPENDS = r"""

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Calls that make and end threads and processes, and those on what they share: directories, tables.
-#include <fcntl.h>
 #include <sched.h>
 
 #include <algorithm>

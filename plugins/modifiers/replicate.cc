@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <new>
 #include <string>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 
 #include "base/path.h"
 #include "feign.hpp"
+#include "layers/posix_ops.h"
 #include "trace/record.h"
 
 namespace {
@@ -90,7 +90,8 @@ class Replicate {
     a.duration_ns = from.duration_ns;
     a.offset = from.offset;
     a.length = from.length;
-    a.result = from.result > 0 && is_fork(from.op) ? copy * kIds + from.result : from.result;
+    a.result =
+        from.result > 0 && is_fork(effect_of(from.op)) ? copy * kIds + from.result : from.result;
     a.op = from.op;
     a.handle = number(from.handle, copy);
     a.handle2 = number(from.handle2, copy);
@@ -124,13 +125,13 @@ class Replicate {
     return FEIGN_OK;
   }
 
-  // Whose result is a process.
-  bool is_fork(uint32_t op) const {
-    const feign_op_info* info = host_->op_info(host_, op);
-    if (info == nullptr || info->kind != FEIGN_KIND_PROCESS) return false;
-    static constexpr const char* kForks[] = {"fork", "vfork", "clone", "clone3"};
-    return std::any_of(std::begin(kForks), std::end(kForks),
-                       [&](const char* name) { return strcmp(info->name, name) == 0; });
+  static feign::Effect effect_of(uint32_t op) {
+    const auto calls = feign::posix_calls();
+    return op < calls.size() ? calls[op].effect : feign::Effect::kNone;
+  }
+  static bool is_fork(feign::Effect effect) {  // its result is a process
+    return effect == feign::Effect::kFork || effect == feign::Effect::kVfork ||
+           effect == feign::Effect::kClone;
   }
 
   uint32_t number(uint32_t n, uint32_t copy) const {
@@ -146,17 +147,26 @@ class Replicate {
       if (arg.slot == FEIGN_SLOT_VALUE && arg.type == FEIGN_ARG_PATH && arg.index < mapped_.size())
         mapped_[arg.index] = path(static_cast<uint32_t>(mapped_[arg.index]), copy);
     }
-    if (strcmp(info->layer, "posix") != 0) return;
-    static constexpr const char* kEnd[] = {"execve",     "execveat",    "exit",
-                                           "exit_group", "close_range", "munmap"};
-    static constexpr const char* kCopy[] = {"copy_file_range", "sendfile", "splice"};
-    const auto is = [&](const char* name) { return strcmp(info->name, name) == 0; };
-    if (std::any_of(std::begin(kEnd), std::end(kEnd), is))
-      for (uint64_t& handle : mapped_) handle = number(static_cast<uint32_t>(handle), copy);
-    if (std::any_of(std::begin(kCopy), std::end(kCopy), is) && mapped_.size() > 2)
-      mapped_[2] = number(static_cast<uint32_t>(mapped_[2]), copy);
-    if (is("ioctl") && mapped_.size() > 1)
-      mapped_[1] = number(static_cast<uint32_t>(mapped_[1]), copy);
+    const auto renumber = [&](size_t at) {
+      if (mapped_.size() > at) mapped_[at] = number(static_cast<uint32_t>(mapped_[at]), copy);
+    };
+    switch (effect_of(a.op)) {
+      case feign::Effect::kExec:
+      case feign::Effect::kExit:
+      case feign::Effect::kExitGroup:
+      case feign::Effect::kCloseRange:
+      case feign::Effect::kUnmap:  // handles that end
+        for (size_t at = 0; at < mapped_.size(); ++at) renumber(at);
+        break;
+      case feign::Effect::kCopy:
+        renumber(2);  // the other file
+        break;
+      case feign::Effect::kIoctl:
+        renumber(1);
+        break;
+      default:
+        break;
+    }
   }
 
   uint32_t path(uint32_t id, uint32_t copy) {
