@@ -19,6 +19,7 @@ __thread struct thread feign_thread;
 
 /* Most processes are small and many. */
 enum { kFirstChunk = FEIGN_CAPTURE_UNIT, kSecondChunk = 16 << 10, kChunk = 64 << 10 };
+enum { kSpare = 1024 }; /* what is left of a chunk, if it is to be another */
 
 static void copy_text(char* to, const char* from, size_t size) {
   size_t i = 0;
@@ -101,8 +102,14 @@ void feign_unseal(void) { __atomic_fetch_sub(&feign_capture.sealed, 1, __ATOMIC_
  * control page is mapped once more, and that mapping turned to another place of the file. All of it
  * at once would be 64 GiB of address space, which a program may limit (setrlimit), or want in
  * memory (mlockall). */
+static long records_fd = -1; /* open as the process starts only */
 static uint8_t* map_piece(uint64_t at, uint32_t size) {
   struct capture* g = &feign_capture;
+  if (records_fd >= 0) {
+    const long to =
+        system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, records_fd, (long)at);
+    return to < 0 && to >= -4095 ? 0 : (uint8_t*)to;
+  }
   if (g->whole == 0) {
     const long to = system_call(SYS_mremap, (long)g->control, 0, size, MREMAP_MAYMOVE, 0, 0);
     if (to < 0 && to >= -4095) return 0;
@@ -149,22 +156,46 @@ static uint8_t* take_bytes(uint32_t size) {
   return 0;
 }
 
+static uint8_t* page_of(const void* bytes) {
+  return (uint8_t*)((uintptr_t)bytes & ~(uintptr_t)(FEIGN_CAPTURE_UNIT - 1));
+}
+
 /* What is full, or nobody's any more, costs no memory. */
 static void give_back(const struct lane* l) {
   struct capture* g = &feign_capture;
-  uint8_t* const chunk = l->end - l->size;
+  /* A chunk may begin within its page, behind others that are nobody's any more. */
+  uint8_t* const chunk = page_of(l->end - l->size);
   if (g->sealed) return;
   if (g->whole != 0 && chunk >= g->whole && chunk < g->whole + g->control->size) {
     if (l->size == kChunk) system_call(SYS_madvise, (long)chunk, kChunk, MADV_DONTNEED, 0, 0, 0);
-  } else if (chunk != (uint8_t*)g->head) { /* that of the process's first chunk stays (its rank) */
-    system_call(SYS_munmap, (long)chunk, l->size, 0, 0, 0, 0);
+  } else if (chunk != page_of(g->head)) { /* that of the process's first chunk stays (its rank) */
+    system_call(SYS_munmap, (long)chunk, l->end - chunk, 0, 0, 0, 0);
   }
 }
 
 void feign_lane_ends(struct lane* l) {
-  const struct lane old = *l;
-  l->at = l->end = 0;
+  struct lane old = *l;
+  l->at = l->end = l->spare = 0;
+  if (old.at == 0 && old.spare != 0) {
+    old.end = page_of(old.spare) + kFirstChunk;
+    old.size = kFirstChunk;
+  }
   if (old.end != 0) give_back(&old);
+}
+
+void feign_lane_leaves(struct lane* l) {
+  const struct lane old = *l;
+  uint8_t* const rest = (uint8_t*)(((uintptr_t)old.at + 7) & ~(uintptr_t)7);
+  if (old.at == 0 && old.spare != 0) return; /* this child wrote nothing */
+  if (old.end == 0 || old.size > kFirstChunk || feign_capture.whole != 0 ||
+      old.end - rest < kSpare) {
+    feign_lane_ends(l);
+    return;
+  }
+  l->at = l->end = 0;
+  l->spare = rest;
+  *(uint32_t*)rest = 0; /* no chunk's magic */
+  ((struct feign_chunk_head*)(old.end - old.size))->size = (uint32_t)(rest - (old.end - old.size));
 }
 
 void feign_lane_is_of(struct lane* l, int32_t child) {
@@ -190,7 +221,14 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   uint32_t size = l->number == 0 ? kFirstChunk : l->number == 1 ? kSecondChunk : kChunk;
   if (size < room + sizeof(struct feign_chunk_head))
     size = room + sizeof(struct feign_chunk_head) <= kSecondChunk ? kSecondChunk : kChunk;
-  uint8_t* const chunk = take_bytes(size);
+  uint8_t* chunk = l->at == 0 ? l->spare : 0;
+  if (chunk != 0 && room + sizeof(struct feign_chunk_head) <= kSpare) {
+    l->spare = 0;
+    size = (uint32_t)(page_of(chunk) + kFirstChunk - chunk);
+  } else {
+    if (chunk != 0) feign_lane_ends(l);
+    chunk = take_bytes(size);
+  }
   if (chunk == 0) return 0;
   struct feign_chunk_head* head = (struct feign_chunk_head*)chunk;
   head->size = size;
@@ -206,6 +244,7 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   head->rank = g->rank;
   head->forked = g->forked;
   if (g->head == 0) g->head = head;
+  *(feign_loose16*)(chunk + sizeof *head) = 0; /* the first record's length */
   __atomic_store_n(&head->magic, FEIGN_CAPTURE_CHUNK_MAGIC, __ATOMIC_RELEASE);
   ++l->number;
   l->chunk = __atomic_add_fetch(&g->chunks, 1, __ATOMIC_RELAXED);
@@ -467,7 +506,7 @@ static void snapshot(int followed) {
       uint32_t fd = 0;
       if (name[0] < '0' || name[0] > '9') continue;
       for (const char* p = name; *p != '\0'; ++p) fd = fd * 10 + (uint32_t)(*p - '0');
-      if ((long)fd != folder) feign_note_descriptor(fd);
+      if ((long)fd != folder && (long)fd != records_fd) feign_note_descriptor(fd);
     }
   system_call(SYS_close, folder, 0, 0, 0, 0, 0);
 }
@@ -544,9 +583,9 @@ static __attribute__((noinline)) struct feign_control* records_here(long main, c
   return control;
 }
 
-/* The file records, and what is hooked by what is in it. Its descriptor is closed at once: programs
- * may close all that they find. */
-static struct feign_control* map_records(int* hooked) {
+/* The file records, and what is hooked by what is in it. @p open_fd: its descriptor, or -1. It is
+ * closed before the program begins, which may close all that it finds. */
+static struct feign_control* map_records(int* hooked, long* open_fd) {
   char path[sizeof feign_capture.folder + 16];
   append(append(path, feign_capture.folder), "/records");
   const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
@@ -559,6 +598,9 @@ static struct feign_control* map_records(int* hooked) {
       !same_host(control->host, here.nodename)) {
     system_call(SYS_munmap, (long)control, FEIGN_CAPTURE_UNIT, 0, 0, 0, 0);
     control = records_here(fd, path, here.nodename);
+  } else if (control != 0) {
+    *open_fd = fd;
+    return control;
   }
   system_call(SYS_close, fd, 0, 0, 0, 0, 0);
   return control;
@@ -592,7 +634,8 @@ static void start(int count, char** arguments, char** environment) {
   if (folder == 0 || folder[0] != '/') return;
   copy_text(g->folder, folder, sizeof g->folder);
   int hooked = 0;
-  struct feign_control* const control = map_records(&hooked);
+  long fd = -1;
+  struct feign_control* const control = map_records(&hooked, &fd);
   if (control == 0) return;
   system_call(SYS_madvise, (long)token_page, sizeof token_page, MADV_WIPEONFORK, 0, 0, 0);
   g->token = token_page;
@@ -601,7 +644,10 @@ static void start(int count, char** arguments, char** environment) {
   g->control = control;
   feign_process_begin(0);
   /* Emulators make some calls of this library's their own way, and say so. */
+  records_fd = fd;
   snapshot(was_followed(control, g->pid) || !hooked);
+  records_fd = -1;
+  if (fd >= 0) system_call(SYS_close, fd, 0, 0, 0, 0, 0);
   if (control->watch[0] != '\0') feign_watch_begin(control->watch);
   if (control->watch[0] != '\0' && g->watch == 0)
     __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);

@@ -35,9 +35,12 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 struct lane {
-  uint8_t *at, *end;         /* of the chunk; both 0: none yet; end 0: it is being changed */
-  uint64_t last;             /* ticks: end of the last record */
-  uint64_t chunk;            /* no other that this memory has known is this one */
+  uint8_t *at, *end; /* of the chunk; both 0: none yet; end 0: it is being changed */
+  uint64_t last;     /* ticks: end of the last record */
+  union {
+    uint64_t chunk; /* no other that this memory has known is this one */
+    uint8_t* spare; /* without a chunk: room for one, from here to the end of its page; or 0 */
+  };
   uint32_t id, number, size; /* of the chunk */
   int32_t pid, thread;
 };
@@ -74,7 +77,7 @@ struct thread {
   uint32_t quiet;
   uint32_t vforks;
   uint32_t chance; /* of sampling */
-  uint64_t cpu;     /* ns that the thread had computed at the end of the last long pause */
+  uint64_t cpu;    /* ns that the thread had computed at the end of the last long pause */
   const struct feign_record* writing[2]; /* the records that `busy` counts */
   char** room;                           /* that exec_with() has, and its bytes */
   size_t room_size;
@@ -205,6 +208,8 @@ uint32_t feign_level(struct thread* t) HIDDEN __attribute__((noinline));
 int32_t feign_own_number(void) HIDDEN;
 /* The thread writes no more: its memory is given back. */
 void feign_lane_ends(struct lane* l) HIDDEN;
+/* The same of a vfork's child: what it has left of a page is for the next one. */
+void feign_lane_leaves(struct lane* l) HIDDEN;
 /* A vfork's child wrote it, whose number nobody could ask for. Its last chunk tells. */
 void feign_lane_is_of(struct lane* l, int32_t child) HIDDEN;
 
@@ -222,8 +227,35 @@ static inline int recording(const struct thread* t, uint32_t layer) {
 /* ---- the common way, inline where it counts (hook.c)
  * ---------------------------------------------------------------------- */
 
-static inline unsigned bytes_of(uint64_t value) {
-  return value == 0 ? 0 : (unsigned)(71 - __builtin_clzll(value)) / 8;
+static inline unsigned bytes_of(uint64_t value) { /* no branch: 0 has one, too */
+  return (unsigned)(71 - __builtin_clzll(value | 1)) / 8;
+}
+
+/* What each record has; the place behind it. */
+static inline __attribute__((always_inline)) uint8_t* put_head(const struct lane* l, unsigned kind,
+                                                               unsigned depth, uint16_t op,
+                                                               uint64_t start, uint64_t end) {
+  struct feign_record_head* const head = (struct feign_record_head*)l->at;
+  const uint64_t pause = start - l->last, duration = end - start;
+  const unsigned pause_bytes = bytes_of(pause), duration_bytes = bytes_of(duration);
+  head->op = op;
+  head->kind = (uint8_t)(kind << 4 | (depth < 15 ? depth : 15));
+  head->times = (uint8_t)(pause_bytes << 4 | duration_bytes);
+  uint8_t* at = l->at + sizeof *head;
+  *(feign_loose64*)at = pause;
+  at += pause_bytes;
+  *(feign_loose64*)at = duration;
+  return at + duration_bytes;
+}
+
+/* The record that begins at l->at and ends at @p at is there, and says when its call ended. */
+static inline void commit(struct lane* l, uint8_t* at, uint64_t end) {
+  *(feign_loose16*)at = 0;           /* the next one's length */
+  __asm__ volatile("" ::: "memory"); /* x86 stores in order */
+  *(volatile feign_loose16*)l->at = (uint16_t)(at - l->at);
+  l->at = at;
+  l->last = end;
+  __asm__ volatile("" ::: "memory");
 }
 
 static inline __attribute__((always_inline)) int record_begin(struct feign_record* r,
@@ -251,17 +283,7 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
     __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     return 0;
   }
-  struct feign_record_head* const head = (struct feign_record_head*)l->at;
-  const uint64_t pause = start - l->last, duration = end - start;
-  const unsigned pause_bytes = bytes_of(pause), duration_bytes = bytes_of(duration);
-  head->op = op;
-  head->kind = (uint8_t)(kind << 4 | (depth < 15 ? depth : 15));
-  head->times = (uint8_t)(pause_bytes << 4 | duration_bytes);
-  uint8_t* at = l->at + sizeof *head;
-  *(feign_loose64*)at = pause;
-  at += pause_bytes;
-  *(feign_loose64*)at = duration;
-  at += duration_bytes;
+  uint8_t* const at = put_head(l, kind, depth, op, start, end);
   r->start = l->at;
   r->at = at;
   r->end = (size_t)(l->end - l->at) < FEIGN_MOST_ROOM ? l->end - 32 : l->at + FEIGN_MOST_ROOM - 32;
@@ -280,12 +302,7 @@ static inline __attribute__((always_inline)) void record_end(struct feign_record
     feign_thread.busy = r->busy;
     return;
   }
-  *(feign_loose16*)r->at = 0;        /* the next one's length */
-  __asm__ volatile("" ::: "memory"); /* x86 stores in order */
-  *(volatile feign_loose16*)r->start = (uint16_t)(r->at - r->start);
-  l->at = r->at;
-  l->last = r->ticks;
-  __asm__ volatile("" ::: "memory");
+  commit(l, r->at, r->ticks);
   feign_thread.busy = r->busy;
 }
 

@@ -120,15 +120,15 @@ static int can_be_loaded(void) {
   return fd >= 0 || fd == -EMFILE || fd == -ENFILE;
 }
 
-/* What exec will say: 0, or that there is no such file, as of most of those that a search through
+/* Whether exec will say that there is no such file, as of most of those that a search through
  * $PATH looks for. Who is killed before it has said so started no program. */
-static __attribute__((noinline)) long will_fail(const struct registers* x) {
+static __attribute__((noinline)) int will_fail(const struct registers* x) {
   const int at = x->number == SYS_execveat;
   char byte;
   if (feign_capture.sealed || (at && (x->a[4] & AT_EMPTY_PATH) != 0)) return 0;
   const long there =
       system_call(SYS_readlinkat, at ? x->a[0] : AT_FDCWD, x->a[at], (long)&byte, 1, 0, 0);
-  return there == -ENOENT || there == -ENOTDIR ? there : 0;
+  return there == -ENOENT || there == -ENOTDIR;
 }
 
 static long make_call(const struct registers* x) {

@@ -47,10 +47,12 @@ enum {
   kTexts = 4, /* or lists: longer than FEIGN_TOUCHED */
   kAlone = 8, /* exec, exit: recorded before it is made */
   kAio = 16,
-  kAtStart = 32, /* took effect when it started */
-  kSpecial = 64, /* clone and its like */
-  kGetsFd = 128, /* its result is another process's descriptor */
-  kGetsFds = 256 /* such may come in its message, the second argument */
+  kAtStart = 32,    /* took effect when it started */
+  kSpecial = 64,    /* clone and its like */
+  kGetsFd = 128,    /* its result is another process's descriptor */
+  kGetsFds = 256,   /* such may come in its message, the second argument */
+  kNumbers = 512,   /* what is kept: a descriptor (its first argument), a length (the third) … */
+  kAndOffset = 1024 /* … and an offset (the fourth) */
 };
 
 enum { kOverPath = 8 };
@@ -191,6 +193,51 @@ static inline __attribute__((always_inline)) void record(
   record_end(&r);
 }
 
+static inline uint8_t* put_number(uint8_t* at, unsigned field, uint64_t value) {
+  const unsigned bytes = bytes_of(value);
+  at[0] = (uint8_t)(field << 4 | bytes);
+  *(feign_loose64*)(at + 1) = value;
+  return at + 1 + bytes;
+}
+
+/* The most frequent record by the shortest way: of a call with kNumbers by a thread that is in
+ * nothing else, whose chunk has room. Whether it was made; if not, record() makes it. */
+static inline __attribute__((always_inline)) int record_numbers(struct thread* t,
+                                                                const struct described* d,
+                                                                const long* a, uint64_t start,
+                                                                uint64_t end, long result,
+                                                                uint32_t flight) {
+  struct lane* const l = &t->lanes[0];
+  const uint32_t flights = flight != kNoFlight;
+  if ((d->flags & kNumbers) == 0 || t->token != *feign_capture.token || t->token == 0 ||
+      (t->busy | t->vforks | t->calls.count | (t->flights.count ^ flights)) != 0)
+    return 0;
+  struct feign_record r; /* no more of it is needed: a handler looks at it */
+  r.lane = l;
+  t->writing[0] = &r;
+  __asm__ volatile("" ::: "memory");
+  t->busy = 1;
+  __asm__ volatile("" ::: "memory");
+  uint8_t* const begin = l->at;
+  if ((uintptr_t)l->end < (uintptr_t)begin + FEIGN_TOUCHED ||
+      start - l->last > feign_capture.long_pause) {
+    t->busy = 0;
+    return 0;
+  }
+  const int began = flights != 0 && t->flights.all[0].began;
+  t->flights.count = 0;
+  uint8_t* at = put_head(l, began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, 0, d->op, start, end);
+  if (result != 0)
+    at = put_number(at, unsure(result) ? FEIGN_FIELD_ERROR : FEIGN_FIELD_RESULT,
+                    unsure(result) ? (uint64_t)-result : (uint64_t)result);
+  at = put_number(at, FEIGN_FIELD_HANDLE, (uint32_t)a[0] + 1u);
+  at = put_number(at, FEIGN_FIELD_LENGTH, (uint64_t)a[2]);
+  if (d->flags & kAndOffset) at = put_number(at, FEIGN_FIELD_OFFSET, (uint64_t)a[3]);
+  if (__builtin_expect(l->at == begin, 1)) commit(l, at, end); /* or it was taken for left */
+  t->busy = 0;
+  return 1;
+}
+
 /* Where a child goes on: read by feign_hook_entry, written by the parent, into the child's own
  * storage where the call gives it one. */
 __thread uintptr_t feign_child_back
@@ -301,8 +348,8 @@ static int child_in_memory(struct registers* x) {
       if ((t->quiet & kShares) == 0) in->shares = kNotMadeYet;
       fall_silent(t, (t->quiet & kShares) != 0 ? kForGood : kShares);
     }
-    feign_lane_ends(&t->lanes[level * 2 + 2]); /* of the child before */
-    feign_lane_ends(&t->lanes[level * 2 + 3]);
+    feign_lane_leaves(&t->lanes[level * 2 + 2]); /* of the child before */
+    feign_lane_leaves(&t->lanes[level * 2 + 3]);
   }
   return 1;
 }
@@ -438,19 +485,18 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     }
   }
   if (d->flags & kAlone) {
-    const long result = number == SYS_execve || number == SYS_execveat ? will_fail(x) : 0;
+    const int fails = (number == SYS_execve || number == SYS_execveat) && will_fail(x);
     const uint64_t now = ticks();
-    record(t, d, FEIGN_RECORD_STARTED, a, now, now, result, before, kNoFlight, (uintptr_t)x,
-           watched);
+    if (!fails)
+      record(t, d, FEIGN_RECORD_STARTED, a, now, now, 0, before, kNoFlight, (uintptr_t)x, watched);
     if (number == SYS_exit && t->vforks == 0) {
       t->token = 0; /* its storage may become another thread's */
       if (t->room != 0) system_call(SYS_munmap, (long)t->room, (long)t->room_size, 0, 0, 0, 0);
       t->room_size = 0;
-      feign_lane_ends(&t->lanes[0]);
-      feign_lane_ends(&t->lanes[1]);
+      for (int i = 0; i < FEIGN_LANES; ++i) feign_lane_ends(&t->lanes[i]);
     }
     const uint64_t start = ticks();
-    out.result = make_call(x);
+    out.result = fails ? system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]) : make_call(x);
     record(t, d, FEIGN_RECORD_CALL, a, start, ticks(), out.result, before, kNoFlight, (uintptr_t)x,
            watched); /* it came back: it failed */
     return out;
@@ -465,7 +511,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     const int began = level < kUnderWay && t->flights.all[level].began;
     if ((d->flags & kData) && !began && sampled_out(t))
       lands(t, level, (uintptr_t)x);
-    else
+    else if (watched != 0 || !record_numbers(t, d, a, started, end, out.result, level))
       record(t, d, FEIGN_RECORD_CALL, a, started, end, out.result, before, level, (uintptr_t)x,
              watched);
     return out;
@@ -474,6 +520,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   const uint64_t end = ticks();
   if ((d->flags & kData) && sampled_out(t)) return out;
+  if (watched == 0 && record_numbers(t, d, a, start, end, out.result, kNoFlight)) return out;
   if ((d->flags & kSpecial) && out.result == 0) return out; /* the child of a fork */
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,
          watched);

@@ -628,7 +628,10 @@ def capture(layer):
                 if a.form == "kStruct":
                     lines.append(f"STRUCT({op.name}_{a.position}, {a.type.replace('*', '').replace('const ', '').strip()}, a[{a.position}]);")
                 lines.append(put(op, a, befores))
+        kept = [(a.role, a.position) for a in op.args if put(op, a, [])] if op.kind in ("read", "write") else []
         flags = [name for name, holds in (
+            ("kNumbers", kept[:2] == [("fd", 0), ("length", 2)] and kept[2:] in ([], [("offset", 3)])),
+            ("kAndOffset", kept == [("fd", 0), ("length", 2), ("offset", 3)]),
             ("kState", op.kind in ("open", "close", "dup", "process") or op.effect in ("fcntl", "map", "unmap", "remap")),
             ("kData", op.kind in ("read", "write")),
             ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov", "rights") for a in op.args)),

@@ -61,11 +61,11 @@ feign_status Provider::read_records(const std::string& path, size_t number) {
     off_t to = lseek(fd, from, SEEK_HOLE);
     if (to < 0) to = st.st_size;
     for (at = std::max(at, static_cast<size_t>(from) / kUnit * kUnit);
-         at + kUnit <= size && at < static_cast<size_t>(to);) {
+         at + sizeof(feign_chunk_head) <= size && at < static_cast<size_t>(to);) {
       const auto chunk = load<feign_chunk_head>(data + at);
-      if (chunk.magic != FEIGN_CAPTURE_CHUNK_MAGIC || chunk.size < kUnit ||
+      if (chunk.magic != FEIGN_CAPTURE_CHUNK_MAGIC || chunk.size < sizeof chunk ||
           chunk.size > size - at) {
-        at += kUnit;
+        at = (at / kUnit + 1) * kUnit;
         continue;
       }
       const ProcessKey key = {pid_on(number, chunk.own_pid), chunk.began};
@@ -86,7 +86,7 @@ feign_status Provider::read_records(const std::string& path, size_t number) {
         host.best_tick = chunk.began;
         host.best_ns = chunk.began_ns;
       }
-      at += (chunk.size + kUnit - 1) / kUnit * kUnit;
+      at += (chunk.size + 7) / 8 * 8;
     }
     from = lseek(fd, to, SEEK_DATA);
   }
