@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 
 from harness import BUILD, FEIGN, Skip, Tmp, feign, main, sanitized
 
@@ -81,18 +82,55 @@ def test_hosts():
                 head = bytearray(f.read(64))
                 magic, size = struct.unpack_from("<II", head)
                 if magic != 0x4b4e4843:
-                    at += 4096
+                    at = (at // 4096 + 1) * 4096
                     continue
                 for field in (24, 32):    # tick, began
                     struct.pack_into("<Q", head, field, struct.unpack_from("<Q", head, field)[0] + shift)
                 f.seek(at)
                 f.write(head)
                 chunks += 1
-                at += (size + 4095) // 4096 * 4096
+                at += (size + 7) // 8 * 8
             assert first == 4096 and chunks > 4, (first, chunks)
         after, _ = firsts(trace + ".raw")
         assert before.keys() == after.keys()
         assert all(abs(after[k] - before[k]) < 1e-6 for k in before), [(k, before[k], after[k]) for k in before if abs(after[k] - before[k]) >= 1e-6][:3]
+
+
+# Each is process 1 of its host.
+LOCKS = """
+import fcntl, os, sys, time
+fd = os.open("f", os.O_RDWR | os.O_CREAT)
+if sys.argv[1] == "one":
+    fcntl.lockf(fd, fcntl.LOCK_EX)
+    os.close(os.open("locked", os.O_WRONLY | os.O_CREAT))
+    while not os.path.exists("over"):
+        time.sleep(0.01)
+else:
+    while not os.path.exists("locked"):
+        time.sleep(0.01)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(os.open("over", os.O_WRONLY | os.O_CREAT))
+"""
+
+
+def test_processes_of_two_hosts_with_one_number_have_locks_of_their_own():
+    if not os.path.exists(os.path.join(BUILD, "capture", "libfeign-capture.so")):
+        raise Skip("no capture library in this build")
+    if subprocess.run(["unshare", "-ufp", "hostname", "other"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no host names or PID namespaces of one's own without root")
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.feign"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(os.path.join(tmp, "locks.py"), "w", encoding="ascii") as f:
+            f.write(LOCKS)
+        script = 'for h in one two; do unshare -ufp sh -c "hostname $h; exec $0 -S locks.py $h" & done; wait'
+        r = feign("record", "-o", trace, "--", "sh", "-c", script, sys.executable, cwd=tmp)
+        ops = feign("info", trace, "--json").json()["ops"]
+        assert r.status == 0 and os.path.exists(os.path.join(tmp, "over")) and ops["fcntl"]["failed"] >= 1, (r.out, r.err, ops)
+        report = feign("replay", trace, "--root", root, "--order", "depend", "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
 
 
 if __name__ == "__main__":

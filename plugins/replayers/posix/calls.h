@@ -103,6 +103,11 @@ struct Replayer {
   }
 };
 
+// Hosts number their processes each for itself. 0: not known.
+inline int64_t process_on(uint32_t host, int64_t process) {
+  return process < 0 ? 0 : static_cast<int64_t>(host) << 32 | process;
+}
+
 // A stream, and how its calls are made.
 struct Context {
   Replayer* r = nullptr;
@@ -111,9 +116,9 @@ struct Context {
   char* read_buffer = nullptr;  // the thread's
   char* fill_buffer = nullptr;  // of its own, if what is written depends on where
   char* out_buffer = nullptr;   // what to write from
-  int64_t process = 0;
-  uint64_t bytes = 0;    // written since the last that the replayer knows of
-  uint32_t closing = 0;  // a handle whose fclose() is left to the system calls in it
+  int64_t process = 0;          // process_on()
+  uint64_t bytes = 0;           // written since the last that the replayer knows of
+  uint32_t closing = 0;         // a handle whose fclose() is left to the system calls in it
   std::vector<iovec> vectors;
   union {
     struct stat stat;
@@ -1253,7 +1258,8 @@ struct Context {
     return emulated(a.result);
   }
   int64_t forks(const feign_activity& a) {
-    if (a.result > 0 && !(a.flags & CLONE_VM)) r->descriptors.forks(process, a.result);
+    if (a.result > 0 && !(a.flags & CLONE_VM))
+      r->descriptors.forks(process, process_on(static_cast<uint32_t>(process >> 32), a.result));
     return emulated(a.result);
   }
   int64_t nothing(const feign_activity& a) { return emulated(a.result); }

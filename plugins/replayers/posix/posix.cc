@@ -209,7 +209,7 @@ feign_status open_stream(void* self, const feign_stream_info* info, void** strea
   if (!c) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
   c->r = r;
   own_descriptors(*r);
-  if (info != nullptr) c->process = info->process;
+  if (info != nullptr) c->process = process_on(info->host, info->process);
   c->read_buffer = read_buffer(*r);
   c->out_buffer = r->write_buffer;
   if (r->options.verify)
