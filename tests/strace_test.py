@@ -1265,7 +1265,10 @@ def test_who_made_whom_where_no_call_tells():
     other = looks + ['1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 7', '2 read(7, "ab", 9) = 2', '1 write(7, "abc", 3) = 3']
     # A thread was not seen to close what it wrote: then that is not what it reads.
     closed = looks + ['2 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 7', '3 write(7, "ab", 2) = 2', '1 openat(AT_FDCWD, "/f", O_RDONLY) = 7', '3 read(7, "ab", 9) = 2', "1 close(7) = 0"]
-    for lines, skipped, want in ((closed, 0, {"/f": 2}), (child, 0, {"/d/log": 3, "/d/made": 0}), (threads, 0, {"/f": 2, "/g": 3, "/h": 1}), (sockets, 2, {"/f": 3}), (files, 1, {"/f": 5}), (other, 1, {"/f": 3})):
+    # What a thread cuts or makes longer is nothing that was opened for reading alone.
+    cuts = ['1 openat(AT_FDCWD, "/f", O_RDONLY) = 7', '2 pread64(7, "ab", 2, 0) = 2', "1 close(7) = 0", '1 openat(AT_FDCWD, "/g", O_RDWR|O_CREAT, 0600) = 7', "2 %s = 0", "1 ftruncate(7, 4) = 0"]
+    cut, longer = ([line % call if "%" in line else line for line in cuts] for call in ("ftruncate(7, 3)", "fallocate(7, 0, 0, 3)"))
+    for lines, skipped, want in ((cut, 0, {"/f": 2, "/g": 4}), (longer, 0, {"/f": 2, "/g": 4}), (closed, 0, {"/f": 2}), (child, 0, {"/d/log": 3, "/d/made": 0}), (threads, 0, {"/f": 2, "/g": 3, "/h": 1}), (sockets, 2, {"/f": 3}), (files, 1, {"/f": 5}), (other, 1, {"/f": 3})):
         for order in "trace", "depend":
             report, sizes = replayed(begin + lines, "--order", order)
             sizes = {name: size for name, size in sizes.items() if size is not None}

@@ -36,7 +36,8 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
       break;
   }
   reads_ = ok && (effect == Effect::kRead || effect == Effect::kPread);
-  writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite);
+  writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite ||
+                   effect == Effect::kFtruncate || effect == Effect::kFallocate);
   switch (effect) {
     case Effect::kFstat:
     case Effect::kStatat:
