@@ -1246,9 +1246,11 @@ def test_threads_whose_making_was_not_traced_share_descriptors():
     """As strace -f -e trace=file,desc has them: what one of them opens, those that had begun have, too, until another closes it."""
     once = ['openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>', 'read(7</f>, "abcde", 9) = 5', 'close(7</f>) = 0']
     lines = [f'{pid} access("/", F_OK) = 0' for pid in (1, 2, 3)] + [f"{pid} {call}" for order in ((1, 2, 3), (3, 2, 1), (2, 2, 3)) for pid, call in zip(order, once)]
+    ended = [f"{pid} {call}" for pid in range(4, 404) for call in ('access("/", F_OK) = 0', "+++ exited with 0 +++")]
     for order in "trace", "depend":
-        report, sizes = replayed(lines, "--order", order)
-        assert (report["mismatched"], report["skipped"], sizes) == (0, 0, {"/f": 5}), (report["mismatches"], sizes)
+        for before in [], ended:  # as many processes as there may be
+            report, sizes = replayed(before + lines, "--order", order)
+            assert (report["mismatched"], report["skipped"], sizes) == (0, 0, {"/f": 5}), (report["mismatches"], sizes)
 
 
 def test_who_made_whom_where_no_call_tells():
@@ -1265,10 +1267,14 @@ def test_who_made_whom_where_no_call_tells():
     other = looks + ['1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 7', '2 read(7, "ab", 9) = 2', '1 write(7, "abc", 3) = 3']
     # A thread was not seen to close what it wrote: then that is not what it reads.
     closed = looks + ['2 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 7', '3 write(7, "ab", 2) = 2', '1 openat(AT_FDCWD, "/f", O_RDONLY) = 7', '3 read(7, "ab", 9) = 2', "1 close(7) = 0"]
+    # What cannot be sought in, or is a pipe, is no file that somebody else has by that number.
+    pipes = [['1 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 8', "2 dup2(8, 1) = 1", call, '1 write(8, "ab", 2) = 2'] for call in
+             ("2 lseek(1, 0, SEEK_CUR) = -1 ESPIPE (Illegal seek)", "2 fstat(1, {st_mode=S_IFIFO|0600, st_size=0, ...}) = 0",
+              '2 newfstatat(1, "", {st_mode=S_IFIFO|0600, st_size=0, ...}, AT_EMPTY_PATH) = 0')]
     # What a thread cuts or makes longer is nothing that was opened for reading alone.
     cuts = ['1 openat(AT_FDCWD, "/f", O_RDONLY) = 7', '2 pread64(7, "ab", 2, 0) = 2', "1 close(7) = 0", '1 openat(AT_FDCWD, "/g", O_RDWR|O_CREAT, 0600) = 7', "2 %s = 0", "1 ftruncate(7, 4) = 0"]
     cut, longer = ([line % call if "%" in line else line for line in cuts] for call in ("ftruncate(7, 3)", "fallocate(7, 0, 0, 3)"))
-    for lines, skipped, want in ((cut, 0, {"/f": 2, "/g": 4}), (longer, 0, {"/f": 2, "/g": 4}), (closed, 0, {"/f": 2}), (child, 0, {"/d/log": 3, "/d/made": 0}), (threads, 0, {"/f": 2, "/g": 3, "/h": 1}), (sockets, 2, {"/f": 3}), (files, 1, {"/f": 5}), (other, 1, {"/f": 3})):
+    for lines, skipped, want in (*((one, 1, {"/f": 2}) for one in pipes), (cut, 0, {"/f": 2, "/g": 4}), (longer, 0, {"/f": 2, "/g": 4}), (closed, 0, {"/f": 2}), (child, 0, {"/d/log": 3, "/d/made": 0}), (threads, 0, {"/f": 2, "/g": 3, "/h": 1}), (sockets, 2, {"/f": 3}), (files, 1, {"/f": 5}), (other, 1, {"/f": 3})):
         for order in "trace", "depend":
             report, sizes = replayed(begin + lines, "--order", order)
             sizes = {name: size for name, size in sizes.items() if size is not None}

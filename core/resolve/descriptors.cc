@@ -163,7 +163,7 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   const auto at = t.table->map.find(fd);
   if (at != t.table->map.end()) {
     Description* const d = at->second.description;
-    if (hint == 0 && may_be(*d)) return d;
+    if (hint == 0 && may_be(*d, t)) return d;
     if (hint == 0) {
       t.table->map.erase(at);
       release(d, nullptr);

@@ -38,6 +38,11 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   reads_ = ok && (effect == Effect::kRead || effect == Effect::kPread);
   writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite ||
                    effect == Effect::kFtruncate || effect == Effect::kFallocate);
+  const bool looks =
+      effect == Effect::kFstat ||
+      (effect == Effect::kStatat && tables_.strings.text(a.path).empty() && a.handle != FEIGN_CWD);
+  on_pipe_ = (effect == Effect::kSeek && a.result == -ESPIPE) ||
+             (looks && ok && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode)));
   switch (effect) {
     case Effect::kFstat:
     case Effect::kStatat:
@@ -135,9 +140,10 @@ void Resolve::begins_where_the_last_is(uint32_t stream) {
 
 // Whether the call at hand can be on it, which was there before whoever calls: who made whom may be
 // guessed wrong, and makers may have gone on before what they made was seen.
-bool Resolve::may_be(const Description& d) const {
-  if (!guesses_makers_ || !(reads_ || writes_)) return true;
+bool Resolve::may_be(const Description& d, const Thread& t) const {
+  if (!guesses_makers_ || !(reads_ || writes_ || on_pipe_)) return true;
   const bool is_file = (d.marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) == 0;
+  if (on_pipe_) return !is_file || d.handle > t.first_handle;  // its own may be a FIFO
   return !is_file || ((d.marks & FEIGN_DIRECTORY) == 0 && (d.flags & O_PATH) == 0 &&
                       (d.flags & O_ACCMODE) != (reads_ ? O_WRONLY : O_RDONLY));
 }
@@ -165,7 +171,7 @@ Resolve::Description* Resolve::threads_have(Thread& t, int32_t fd) {
     const auto later = [&](const Descriptor& it) {
       return it.description->handle > std::max(t.first_handle, other.first_handle);
     };
-    if (!may_be(*d)) continue;
+    if (!may_be(*d, t)) continue;
     const auto& theirs = other.table->map;
     if (std::any_of(t.table->map.begin(), t.table->map.end(), [&](const auto& mine) {
           const auto its = theirs.find(mine.first);

@@ -196,8 +196,9 @@ const char* Resolve::apply(Record& r) {
   a.marks &= ~FEIGN_TOLD;
   looks_for_makers(a, effect);
   const bool fresh = !thread_of(recorded_stream).known || thread_of(recorded_stream).ended;
-  constexpr size_t kMostStrangers = 256;
-  if (!thread_of(recorded_stream).known && strangers_.size() < kMostStrangers) {
+  constexpr size_t kMostStrangers = 256;  // at a time
+  if (fresh) std::erase_if(strangers_, [&](uint32_t one) { return threads_[one].ended; });
+  if (fresh && strangers_.size() < kMostStrangers) {
     Thread& stranger = begin(recorded_stream);
     stranger.stranger = true;
     stranger.first_handle = last_handle_;

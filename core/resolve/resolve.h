@@ -232,7 +232,7 @@ class Resolve {
   void begins_where_the_last_is(uint32_t stream);
   void says_makers();
   void leaves_kin(Thread& t, uint32_t stream);
-  bool may_be(const Description& d) const;
+  bool may_be(const Description& d, const Thread& t) const;
   Description* threads_have(Thread& t, int32_t fd);
   void threads_closed(Thread& t, int32_t fd);
 
@@ -285,7 +285,7 @@ class Resolve {
   Tables& tables_;
   Namespace names_;
   std::vector<Thread> threads_;                    // by the provider's stream number
-  std::vector<uint32_t> strangers_;                // the first that nobody was seen to make
+  std::vector<uint32_t> strangers_;                // whom nobody was seen to make
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
   std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
   std::unordered_map<std::string, End> ends_;      // of sockets, as the tracer names them
@@ -316,6 +316,7 @@ class Resolve {
   uint64_t others_work_ = uint64_t{1} << 26;  // names to look at for what they did
   bool reads_ = false, writes_ = false;       // the call at hand, with success
   bool on_file_ = false;                      // the call at hand cannot have been on anything else
+  bool on_pipe_ = false;                      // … or on no file
   bool opens_seen_ = false;                   // of any process
   bool tells_names_ = false;                  // calls that make, move or remove any, but opens
   bool tells_names_at_ = false;               // the same, in a directory that is given
