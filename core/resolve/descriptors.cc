@@ -44,7 +44,7 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
   if (at.description != nullptr) {
     if (at.description->refs == 1 && !(at.description->marks & FEIGN_NOT_A_FILE))
       t.table->unclosed.push_back(at.description->handle);
-    const bool told = at.description->said != 0 ||  // by strace -y, which goes on to tell it
+    const bool told = tells_ || at.description->said != 0 ||  // strace -y goes on to tell it
                       ((at.description->marks & FEIGN_INHERITED) && at.description->path != 0);
     if (!said_guess_ && !told && !at.unsure) {
       said_guess_ = true;
@@ -186,7 +186,9 @@ bool Resolve::is_another(const Description& d, uint32_t hint) {
   if (!tables_.strings.text(hint).starts_with('/') || no_storage(device, hint)) return is_file;
   if (d.path != 0 && names_.canonical(d.path, true) == names_.canonical(hint, true)) return false;
   const uint32_t file = names_.at(names_.canonical(hint, true));
-  return file != 0 ? file != d.file : !opens_seen_;  // a new name, unless it was moved unseen
+  if (file != 0) return file != d.file;
+  const bool opened = (d.marks & FEIGN_INHERITED) == 0;
+  return !opens_seen_ || (opened && !opened_for_it(d));  // a new name, unless it was moved unseen
 }
 
 // Where no opens are traced: whoever reads on has opened it again.

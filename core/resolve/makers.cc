@@ -17,6 +17,9 @@ namespace feign {
 // program, and up to now shows nobody who made anybody.
 void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   const bool ok = a.result >= 0;
+  reads_ = ok && (effect == Effect::kRead || effect == Effect::kPread);
+  writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite ||
+                   effect == Effect::kFtruncate || effect == Effect::kFallocate);
   if (std::exchange(first_, false)) lacks_makers_ = guesses_makers_ = effect == Effect::kExec && ok;
   if (effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone)
     lacks_makers_ = guesses_makers_ = false;
@@ -35,9 +38,6 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
     default:
       break;
   }
-  reads_ = ok && (effect == Effect::kRead || effect == Effect::kPread);
-  writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite ||
-                   effect == Effect::kFtruncate || effect == Effect::kFallocate);
   const bool looks =
       effect == Effect::kFstat ||
       (effect == Effect::kStatat && tables_.strings.text(a.path).empty() && a.handle != FEIGN_CWD);
@@ -144,8 +144,14 @@ bool Resolve::may_be(const Description& d, const Thread& t) const {
   if (!guesses_makers_ || !(reads_ || writes_ || on_pipe_)) return true;
   const bool is_file = (d.marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) == 0;
   if (on_pipe_) return !is_file || d.handle > t.first_handle;  // its own may be a FIFO
-  return !is_file || ((d.marks & FEIGN_DIRECTORY) == 0 && (d.flags & O_PATH) == 0 &&
-                      (d.flags & O_ACCMODE) != (reads_ ? O_WRONLY : O_RDONLY));
+  return !is_file || opened_for_it(d);
+}
+
+// Whether a file that was opened so can be read or written, where the call at hand does that.
+bool Resolve::opened_for_it(const Description& d) const {
+  if (!reads_ && !writes_) return true;
+  return (d.marks & FEIGN_DIRECTORY) == 0 && (d.flags & O_PATH) == 0 &&
+         (d.flags & O_ACCMODE) != (reads_ ? O_WRONLY : O_RDONLY);
 }
 
 // A program of its own is nobody's thread.

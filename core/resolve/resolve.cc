@@ -192,6 +192,7 @@ const char* Resolve::apply(Record& r) {
   }
   const Effect effect = call != nullptr ? call->effect : Effect::kUse;
   told_ = (a.marks & FEIGN_TOLD) != 0;
+  tells_ |= told_;
   opened_ = false;
   a.marks &= ~FEIGN_TOLD;
   looks_for_makers(a, effect);

@@ -233,6 +233,7 @@ class Resolve {
   void says_makers();
   void leaves_kin(Thread& t, uint32_t stream);
   bool may_be(const Description& d, const Thread& t) const;
+  bool opened_for_it(const Description& d) const;
   Description* threads_have(Thread& t, int32_t fd);
   void threads_closed(Thread& t, int32_t fd);
 
@@ -328,6 +329,7 @@ class Resolve {
   bool said_seeks_ = false;                   // that seeks are not told is in the notes
   bool found_open_ = true;                    // the call at hand did not fail with EBADF
   bool told_ = false;                         // its hint is what the tracer said
+  bool tells_ = false;                        // … or that of a call before
   bool opened_ = false;                       // it is an open, and the tracer says what it found
 };
 
