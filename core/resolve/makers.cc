@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -42,6 +43,7 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
       effect == Effect::kFstat ||
       (effect == Effect::kStatat && tables_.strings.text(a.path).empty() && a.handle != FEIGN_CWD);
   on_pipe_ = (effect == Effect::kSeek && a.result == -ESPIPE) ||
+             ((effect == Effect::kRead || effect == Effect::kWrite) && a.result == -EAGAIN) ||
              (looks && ok && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode)));
   switch (effect) {
     case Effect::kFstat:
