@@ -192,10 +192,11 @@ void feign_lane_leaves(struct lane* l) {
     feign_lane_ends(l);
     return;
   }
-  l->at = l->end = 0;
-  l->spare = rest;
   *(uint32_t*)rest = 0; /* no chunk's magic */
   ((struct feign_chunk_head*)(old.end - old.size))->size = (uint32_t)(rest - (old.end - old.size));
+  l->spare = rest;
+  __asm__ volatile("" ::: "memory"); /* a handler may leave from here: then all of it comes again */
+  l->at = l->end = 0;
 }
 
 void feign_lane_is_of(struct lane* l, int32_t child) {
@@ -206,6 +207,7 @@ void feign_lane_is_of(struct lane* l, int32_t child) {
 
 int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   struct capture* g = &feign_capture;
+  const uint64_t token = *g->token;
   if (l->at == 0) {
     l->id = __atomic_add_fetch(&g->lanes, 1, __ATOMIC_RELAXED);
     l->number = 0;
@@ -229,9 +231,14 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
     if (chunk != 0) feign_lane_ends(l);
     chunk = take_bytes(size);
   }
-  if (chunk == 0) return 0;
+  if (chunk == 0) {
+    __atomic_fetch_add(&g->control->dropped, 1, __ATOMIC_RELAXED);
+    return 0;
+  }
   struct feign_chunk_head* head = (struct feign_chunk_head*)chunk;
-  head->size = size;
+  const uint64_t number = __atomic_add_fetch(&g->chunks, 1, __ATOMIC_RELAXED);
+  *(volatile uint32_t*)&head->size = size; /* after the last page fault: they bring signals */
+  if (*g->token != token) return 0;        /* a handler's fork: it is the other process's chunk */
   head->lane = l->id;
   head->pid = l->pid;
   head->thread = l->thread;
@@ -247,13 +254,17 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   *(feign_loose16*)(chunk + sizeof *head) = 0; /* the first record's length */
   __atomic_store_n(&head->magic, FEIGN_CAPTURE_CHUNK_MAGIC, __ATOMIC_RELEASE);
   ++l->number;
-  l->chunk = __atomic_add_fetch(&g->chunks, 1, __ATOMIC_RELAXED);
   l->at = chunk + sizeof *head;
+  __asm__ volatile("" ::: "memory"); /* before it, this is `spare` */
+  l->chunk = number;
   l->size = size;
   l->last = start;
   __asm__ volatile("" ::: "memory");
   l->end = chunk + size;
-  return 1;
+  __asm__ volatile("" ::: "memory");
+  if (*g->token == token) return 1;
+  l->end = 0;
+  return 0;
 }
 
 static void snapshot(int followed);
@@ -262,10 +273,13 @@ int feign_set_up(struct thread* t) {
   const int began = *feign_capture.token == 0;
   if (began) feign_process_begin(1);
   t->token = *feign_capture.token;
-  t->vforks = 0;
+  const uint32_t before = t->vforks, level = feign_own_level(t);
+  t->vforks = before - level;
+  for (uint32_t i = 0; feign_capture.sealed == 0 && i < t->vforks; ++i)
+    t->vfork[i] = t->vfork[level + i];
   /* Of a thread that this one is a fork of. What that wrote when it was interrupted stays. */
   for (int i = 0; i < FEIGN_LANES; ++i) {
-    if (t->busy != 0) t->lanes[i].end = 0;
+    if ((t->busy | before) != 0) t->lanes[i].end = 0;
     feign_lane_ends(&t->lanes[i]);
   }
   /* The first in a PID namespace: whose child it is nobody will know. */
@@ -287,7 +301,7 @@ static int was_left(const struct feign_record* r, const struct lane* lane, uintp
 
 /* A signal handler of the parent may come in before the child is there, and before the parent goes
  * on: what it does is none of the child's. */
-static uint32_t level_here(const struct thread* t) {
+uint32_t feign_own_level(const struct thread* t) {
   uint32_t level = t->vforks;
   if (level == 0 || feign_capture.sealed) return level;
   const int32_t own = feign_own_number();
@@ -296,7 +310,7 @@ static uint32_t level_here(const struct thread* t) {
 }
 
 uint32_t feign_level(struct thread* t) {
-  const uint32_t level = level_here(t);
+  const uint32_t level = feign_own_level(t);
   struct vfork* const in = &t->vfork[level];
   if (level != t->vforks && !in->began) {
     struct feign_record r;
@@ -308,9 +322,25 @@ uint32_t feign_level(struct thread* t) {
   return level;
 }
 
+/* Two processes must not write to one chunk. */
+void feign_forked_in_handler(struct thread* t, uint32_t level) {
+  if (feign_capture.sealed) return;
+  for (const struct lane* l = t->lanes; l != t->lanes + FEIGN_LANES; ++l) {
+    if (t->busy == 0 || l->end == 0) continue;
+    uint8_t* const chunk = page_of(l->end - l->size);
+    system_call(SYS_mmap, (long)chunk, l->end - chunk, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  }
+  if (level == t->vforks) return;
+  for (const int32_t own = feign_own_number(); level < t->vforks; ++level)
+    t->vfork[level].thread = own;
+  feign_set_up(t); /* before a child of its own does, which has its storage */
+}
+
 uint32_t feign_writers(struct thread* t, uintptr_t here) {
-  const struct lane* const lanes = &t->lanes[level_here(t) * 2];
-  while (t->busy != 0 &&
+  const uint32_t level = feign_own_level(t), parents = level != 0 ? t->vfork[level - 1].busy : 0;
+  const struct lane* const lanes = &t->lanes[level * 2];
+  while (t->busy > parents &&
          (t->busy > 2 || was_left(t->writing[t->busy - 1], &lanes[t->busy - 1], here)))
     --t->busy;
   return t->busy;

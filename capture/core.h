@@ -51,7 +51,8 @@ struct vfork {
   uint64_t start;
   long number;
   int32_t thread; /* the parent */
-  uint32_t began; /* what came in it was recorded: its beginning, too */
+  uint16_t began; /* what came in it was recorded: its beginning, too */
+  uint16_t busy;  /* the parent's records that it came in: they stay as they are meanwhile */
   uint32_t depth;
   int32_t shares; /* the child that has the thread's storage, too, for as long as it lives; or 0 */
 };
@@ -198,6 +199,11 @@ void feign_process_begin(uint32_t forked) HIDDEN;
 void feign_seal(void) HIDDEN;
 /* They were not restricted after all. */
 void feign_unseal(void) HIDDEN;
+/* The vforks that the thread itself is in the midst of come after so many of those that it is the
+ * child of. */
+uint32_t feign_own_level(const struct thread* t) HIDDEN __attribute__((noinline));
+/* In a fork's child, which a signal handler made: what the handler came in goes on here, too. */
+void feign_forked_in_handler(struct thread* t, uint32_t level) HIDDEN __attribute__((noinline));
 /* How many records are being written, without those that a longjmp left. */
 uint32_t feign_writers(struct thread* t, uintptr_t here) HIDDEN __attribute__((noinline));
 /* What a descriptor is that nobody was seen to open. */
@@ -277,10 +283,13 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
   __asm__ volatile("" ::: "memory");
   t->busy = busy + 1;
   __asm__ volatile("" ::: "memory");
+  if (__builtin_expect(t->token != *feign_capture.token, 0)) { /* a handler's fork's child by now */
+    t->busy = busy;
+    return 0;
+  }
   if (__builtin_expect((uintptr_t)l->end < (uintptr_t)l->at + room, 0) &&
       !feign_next_chunk(l, start, room)) {
     t->busy = busy;
-    __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
     return 0;
   }
   uint8_t* const at = put_head(l, kind, depth, op, start, end);

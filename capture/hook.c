@@ -209,7 +209,7 @@ static inline __attribute__((always_inline)) int record_numbers(struct thread* t
                                                                 uint32_t flight) {
   struct lane* const l = &t->lanes[0];
   const uint32_t flights = flight != kNoFlight;
-  if ((d->flags & kNumbers) == 0 || t->token != *feign_capture.token || t->token == 0 ||
+  if ((d->flags & kNumbers) == 0 ||
       (t->busy | t->vforks | t->calls.count | (t->flights.count ^ flights)) != 0)
     return 0;
   struct feign_record r; /* no more of it is needed: a handler looks at it */
@@ -219,7 +219,8 @@ static inline __attribute__((always_inline)) int record_numbers(struct thread* t
   t->busy = 1;
   __asm__ volatile("" ::: "memory");
   uint8_t* const begin = l->at;
-  if ((uintptr_t)l->end < (uintptr_t)begin + FEIGN_TOUCHED ||
+  if (t->token != *feign_capture.token || t->token == 0 ||
+      (uintptr_t)l->end < (uintptr_t)begin + FEIGN_TOUCHED ||
       start - l->last > feign_capture.long_pause) {
     t->busy = 0;
     return 0;
@@ -311,6 +312,7 @@ static int child_in_memory(struct registers* x) {
         feign_record_begin(&r, t, FEIGN_RECORD_CWD, 0, 0, now, now, 0, FEIGN_TOUCHED))
       feign_record_end(&r);
   }
+  const uint64_t token = *feign_capture.token;
   uint32_t level = t->vforks;
   if (level + 1 >= FEIGN_LANES / 2 && !feign_capture.sealed) {
     /* Those that a signal handler jumped out of. */
@@ -323,10 +325,15 @@ static int child_in_memory(struct registers* x) {
   if (level + 1 >= FEIGN_LANES / 2) return -1;
   struct vfork* const in = &t->vfork[level];
   if ((flags & CLONE_SETTLS) == 0) {
+    /* Those that it comes in begin here, or the child would be the first to say so, as of its own.
+     */
+    if ((t->calls.count | t->flights.count) != 0 && recording(t, 0))
+      (void)feign_calls_around(t, (uintptr_t)x);
     /* Before all else: a signal handler may come in from here on, and call vfork, too. */
     in->thread = feign_own_number();
     in->frame = (uintptr_t)x;
     in->began = 1;
+    in->busy = (uint16_t)(t->busy != 0 ? feign_writers(t, (uintptr_t)x) : 0);
     __asm__ volatile("" ::: "memory");
     t->vforks = level + 1;
     __asm__ volatile("" ::: "memory");
@@ -348,8 +355,14 @@ static int child_in_memory(struct registers* x) {
       if ((t->quiet & kShares) == 0) in->shares = kNotMadeYet;
       fall_silent(t, (t->quiet & kShares) != 0 ? kForGood : kShares);
     }
-    feign_lane_leaves(&t->lanes[level * 2 + 2]); /* of the child before */
-    feign_lane_leaves(&t->lanes[level * 2 + 3]);
+    struct lane* const l = &t->lanes[level * 2 + 2];
+    feign_lane_leaves(l); /* of the child before */
+    feign_lane_leaves(l + 1);
+    if (*feign_capture.token != token) { /* a handler's fork's child by now, which makes it, too */
+      l[0].at = l[0].end = l[0].spare = l[1].at = l[1].end = l[1].spare = 0;
+      in->thread = feign_own_number();
+      if (t->token != *feign_capture.token) feign_set_up(t);
+    }
   }
   return 1;
 }
@@ -366,6 +379,7 @@ __attribute__((used, visibility("hidden"))) uintptr_t feign_hook_after(struct re
       feign_lane_is_of(&t->lanes[t->vforks * 2 + (uint32_t)i], (int32_t)result);
   if (vforked) --in;
   const struct vfork was = *in;
+  if (vforked) t->busy = was.busy; /* the child may have been killed in one of its own */
   in->back = 0;
   __asm__ volatile("" ::: "memory"); /* from here on a signal handler may use it */
   if (vforked) --t->vforks;
@@ -516,12 +530,17 @@ static inline __attribute__((always_inline)) struct outcome hooked(
              watched);
     return out;
   }
+  uint32_t level = 0;
+  if (__builtin_expect(d->flags & kSpecial, 0) && t->vforks != 0) level = feign_own_level(t);
   const uint64_t start = ticks();
   out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   const uint64_t end = ticks();
   if ((d->flags & kData) && sampled_out(t)) return out;
   if (watched == 0 && record_numbers(t, d, a, start, end, out.result, kNoFlight)) return out;
-  if ((d->flags & kSpecial) && out.result == 0) return out; /* the child of a fork */
+  if ((d->flags & kSpecial) && out.result == 0) { /* the child of a fork */
+    if ((t->busy | t->vforks) != 0) feign_forked_in_handler(t, level);
+    return out;
+  }
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,
          watched);
   if (__builtin_expect(d->flags & (kGetsFd | kGetsFds), 0)) gets_fds(d, a, out.result);

@@ -2852,6 +2852,25 @@ def test_signals_in_a_vfork_are_the_parents():
         replays(trace, tmp, work, 1)
 
 
+def test_what_a_handlers_child_does_breaks_no_record():
+    """A vfork's child has the storage of the record that the handler came in, and a fork's has its memory."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = compiled(tmp, "handlers")
+        for mode in "vfork", "fork":
+            work, trace, text = (os.path.join(tmp, mode + end) for end in ("", ".feign", ".txt"))
+            os.mkdir(work)
+            r = feign("record", "-o", trace, "--", program, mode, cwd=work)
+            assert r.status == 0 and not r.err, (mode, r.status, r.err)
+            assert feign("convert", "-q", trace, text).status == 0
+            calls, first = collections.Counter(), 0
+            with open(text, encoding="utf-8") as f:
+                for pid, call in re.findall(r"^\d+ [\d.]+ \[\d+ \d+/(\d+)\] (\w+)\(.* = 1 <.*/file\"", f.read(), re.M):
+                    first = first or pid
+                    calls[call] += pid == first
+            assert calls == {"pwrite64": int(r.out), "pread64": int(r.out)}, (mode, calls, r.out)
+
+
 def test_what_was_refused_is_not_done():
     """Made again, such calls would succeed, and the files would be others."""
     needs_capture()
