@@ -98,11 +98,16 @@ void feign_seal(void) {
 
 void feign_unseal(void) { __atomic_fetch_sub(&feign_capture.sealed, 1, __ATOMIC_SEQ_CST); }
 
+static long records_fd = -1; /* open as the process starts only */
+static void close_records(void) {
+  if (records_fd >= 0) system_call(SYS_close, records_fd, 0, 0, 0, 0, 0);
+  records_fd = -1;
+}
+
 /* That piece of the file. Its descriptor is gone, since programs may close all that they find: the
  * control page is mapped once more, and that mapping turned to another place of the file. All of it
  * at once would be 64 GiB of address space, which a program may limit (setrlimit), or want in
  * memory (mlockall). */
-static long records_fd = -1; /* open as the process starts only */
 static uint8_t* map_piece(uint64_t at, uint32_t size) {
   struct capture* g = &feign_capture;
   if (records_fd >= 0) {
@@ -520,8 +525,11 @@ static void snapshot(int followed) {
   long n = system_call(SYS_getcwd, (long)text, sizeof text, 0, 0, 0, 0);
   if (n > 1) note_directory(text);
   if (followed) return;
-  const long folder = system_call(SYS_openat, AT_FDCWD, (long)"/proc/self/fd",
-                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+  long folder;
+  while ((folder = system_call(SYS_openat, AT_FDCWD, (long)"/proc/self/fd",
+                               O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0)) == -EMFILE &&
+         records_fd >= 0)
+    close_records();
   if (folder < 0) return;
   struct entry {
     uint64_t inode, offset;
@@ -613,9 +621,9 @@ static __attribute__((noinline)) struct feign_control* records_here(long main, c
   return control;
 }
 
-/* The file records, and what is hooked by what is in it. @p open_fd: its descriptor, or -1. It is
- * closed before the program begins, which may close all that it finds. */
-static struct feign_control* map_records(int* hooked, long* open_fd) {
+/* The file records, and what is hooked by what is in it. Its descriptor is closed before the
+ * program begins, which may close all that it finds. */
+static struct feign_control* map_records(int* hooked) {
   char path[sizeof feign_capture.folder + 16];
   append(append(path, feign_capture.folder), "/records");
   const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
@@ -629,7 +637,7 @@ static struct feign_control* map_records(int* hooked, long* open_fd) {
     system_call(SYS_munmap, (long)control, FEIGN_CAPTURE_UNIT, 0, 0, 0, 0);
     control = records_here(fd, path, here.nodename);
   } else if (control != 0) {
-    *open_fd = fd;
+    records_fd = fd;
     return control;
   }
   system_call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -663,21 +671,18 @@ static void start(int count, char** arguments, char** environment) {
   const char* folder = variable("FEIGN_CAPTURE");
   if (folder == 0 || folder[0] != '/') return;
   copy_text(g->folder, folder, sizeof g->folder);
+  g->token = token_page; /* looked at by hooks from here on */
   int hooked = 0;
-  long fd = -1;
-  struct feign_control* const control = map_records(&hooked, &fd);
+  struct feign_control* const control = map_records(&hooked);
   if (control == 0) return;
   system_call(SYS_madvise, (long)token_page, sizeof token_page, MADV_WIPEONFORK, 0, 0, 0);
-  g->token = token_page;
   g->long_pause = control->long_pause != 0 ? control->long_pause : UINT64_MAX;
   if (!hooked) __atomic_fetch_add(&control->unhooked, 1, __ATOMIC_RELAXED);
   g->control = control;
   feign_process_begin(0);
   /* Emulators make some calls of this library's their own way, and say so. */
-  records_fd = fd;
   snapshot(was_followed(control, g->pid) || !hooked);
-  records_fd = -1;
-  if (fd >= 0) system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+  close_records();
   if (control->watch[0] != '\0') feign_watch_begin(control->watch);
   if (control->watch[0] != '\0' && g->watch == 0)
     __atomic_fetch_add(&control->unwatched, 1, __ATOMIC_RELAXED);

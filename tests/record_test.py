@@ -2871,6 +2871,33 @@ def test_what_a_handlers_child_does_breaks_no_record():
             assert calls == {"pwrite64": int(r.out), "pread64": int(r.out)}, (mode, calls, r.out)
 
 
+LEAVES_ROOM_FOR_ONE = r"""
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(int count, char** arguments) {
+  if (count == 1) return write(3, "123", 3) != 3;
+  const struct rlimit few = {5, 5};
+  if (open("file", O_RDWR | O_CREAT, 0600) != 3 || setrlimit(RLIMIT_NOFILE, &few) != 0) return 2;
+  return execv(arguments[1], arguments + 1);
+}
+"""
+
+
+def test_descriptors_are_known_where_there_is_room_for_one_more():
+    """Of a program that was not followed there, since what started it is not recorded."""
+    needs_capture()
+    with Tmp() as tmp:
+        compile_text(LEAVES_ROOM_FOR_ONE, static := os.path.join(tmp, "static"), "-static")
+        compile_text(LEAVES_ROOM_FOR_ONE, program := os.path.join(tmp, "program"))
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        r = feign("record", "-o", trace, "--", "sh", "-c", f"{static} {program}; exit $?", cwd=tmp)
+        assert r.status == 0, (r.status, r.err)
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            assert re.search(rf'write\(.* = 3 .*path="{tmp}/file"', said := f.read()), said
+
+
 def test_what_was_refused_is_not_done():
     """Made again, such calls would succeed, and the files would be others."""
     needs_capture()
