@@ -346,6 +346,8 @@ def test_ctrl_c_ends_a_replay_with_a_report():
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(2)
         child.send_signal(signal.SIGINT)
+        time.sleep(0.005)   # as of timeout(1), which signals its command, and the command's group
+        child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=20)
         import json
         r = json.loads(out)
