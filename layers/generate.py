@@ -370,7 +370,8 @@ HEAD = "// Made by layers/generate.py: do not edit.\n"
 
 
 # What becomes of a call in a replay, by what layers/posix.h has it replayed with.
-IN_A_REPLAY = {"nothing": "kept account of", "chdir": "kept account of", "ends": "kept account of", "waits": "order kept", "wakes": "order kept", "skip": "not made"}
+IN_A_REPLAY = {"nothing": "kept account of", "chdir": "kept account of", "forks": "kept account of", "ends": "kept account of",
+               "waits": "order kept", "wakes": "order kept", "skip": "not made"}
 
 
 def in_a_replay(op):

@@ -90,6 +90,7 @@ def test_what_becomes_of_each_call_in_a_replay():
         trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
         with open(trace, "w", encoding="ascii") as f:
             f.write('1 mkdir("/d", 0755) = 0\n1 chdir("/d") = 0\n1 open("f", O_RDWR|O_CREAT, 0644) = 3\n1 io_setup(1, [0x7f0000000000]) = 0\n1 vfork() = 2\n2 exit_group(0) = ?\n'
+                    "1 clone(child_stack=NULL, flags=SIGCHLD) = 3\n3 exit_group(0) = ?\n1 clone3({flags=0, exit_signal=SIGCHLD}, 88) = 4\n4 exit_group(0) = ?\n"
                     "1 wait4(2, NULL, 0, NULL) = 2\n1 close(3) = 0\n")
         os.mkdir(root)
         said = {name: op["in_a_replay"] for name, op in feign("info", trace, "--json").json()["ops"].items()}
