@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The command: which one the user typed; its file in commands/ does the rest.
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -21,19 +21,13 @@
 namespace feign {
 namespace {
 
-int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
-
 void on_signal(int signal) {
   // The first asks for an end with a report, the second does not ask. One to this process and one
   // to its group come at once (timeout(1), a batch system): they are one.
-  constexpr int64_t kAtOnce = 250'000'000;
-  static std::atomic<int64_t> first{0};
-  int64_t before = 0;
-  const int64_t now = now_ns();
+  constexpr uint64_t kAtOnce = 250'000'000;
+  static std::atomic<uint64_t> first{0};
+  uint64_t before = 0;
+  const uint64_t now = now_ns();
   if (!first.compare_exchange_strong(before, now) && now - before > kAtOnce) _exit(128 + signal);
   g_stop_signal.store(signal);
 }
