@@ -70,7 +70,11 @@ struct LooksAhead<T, std::void_t<decltype(std::declval<T&>().lookahead())>> : st
 template <class T, class Options>
 feign_status create(const feign_host* host, const void* options, void** self) noexcept {
   return guarded(host, [&]() -> feign_status {
-    auto made = std::make_unique<Instance<T>>(host, *static_cast<const Options*>(options));
+    std::unique_ptr<Instance<T>> made;
+    if constexpr (std::is_empty<Options>::value)
+      made = std::make_unique<Instance<T>>(host, Options{});
+    else
+      made = std::make_unique<Instance<T>>(host, *static_cast<const Options*>(options));
     if constexpr (Starts<T>::value)
       if (const feign_status s = made->it.start(); s < 0) return s;
     *self = made.release();
@@ -105,6 +109,26 @@ feign_status write(void* self, const feign_activity* const* items, size_t count)
   });
 }
 template <class T>
+feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
+  auto& i = Instance<T>::of(self);
+  return guarded(i.host, [&]() -> feign_status {
+    *stream = new typename T::Stream(i.it, *info);
+    return FEIGN_OK;
+  });
+}
+template <class T>
+feign_status execute(void* self, void* stream, const feign_activity* a,
+                     feign_outcome* outcome) noexcept {
+  auto& i = Instance<T>::of(self);
+  return guarded(i.host, [&] {
+    return i.it.execute(*static_cast<typename T::Stream*>(stream), *a, *outcome);
+  });
+}
+template <class T>
+void close_stream(void*, void* stream) noexcept {
+  delete static_cast<typename T::Stream*>(stream);
+}
+template <class T>
 feign_status finish(void* self) noexcept {
   auto& i = Instance<T>::of(self);
   return guarded(i.host, [&] { return i.it.finish(); });
@@ -135,12 +159,45 @@ constexpr feign_modifier modifier() {
   return m;
 }
 
+/** A replayer: `feign_status execute(Stream& stream, const feign_activity& a, feign_outcome&
+ * outcome)`. Its class `Stream` is made of it and a `const feign_stream_info&` when a stream
+ * begins, and ends with that. @p layers: NULL-ended, static; NULL: all. */
+template <class T, class Options>
+constexpr feign_replayer replayer(const char* const* layers, bool needs_root) {
+  return {sizeof(feign_replayer),
+          needs_root,
+          layers,
+          detail::create<T, Options>,
+          detail::open_stream<T>,
+          detail::execute<T>,
+          detail::close_stream<T>,
+          detail::destroy<T>};
+}
+
 /** A writer: `feign_status write(const feign_activity& a)` and `feign_status finish()`. */
 template <class T, class Options>
 constexpr feign_writer writer(const char* suffix) {
   return {
       sizeof(feign_writer), 0,     detail::create<T, Options>, detail::write<T>, detail::finish<T>,
       detail::destroy<T>,   suffix};
+}
+
+/** What a component without options is made from. */
+struct NoOptions {};
+
+/** The component that an api without options makes. @p api must be static. */
+template <class Api>
+constexpr feign_component component(const Api& api, const char* name, const char* summary) {
+  return {sizeof(feign_component),
+          detail::role_of(api),
+          name,
+          summary,
+          &api,
+          nullptr,
+          0,
+          sizeof(feign_option),
+          0,
+          0};
 }
 
 /** The component that an api and its options make. @p api must be static. */

@@ -379,6 +379,14 @@ def test_roles():
     refuses("--plugin", "rebase,map=/a:/b", "--plugin", "null", text="no provider")
     refuses("--plugin", f"strace,file={SHIPPED}", text="nothing to do with the trace")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "null", "--plugin", "posix", "--root", "/tmp", text="two replayers")
+    with Tmp() as t:
+        trace, copy = os.path.join(t, "t.strace"), os.path.join(t, "copy.txt")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write('1 mkdir("/a", 0755) = 0\n')
+        refuses("replay", trace, "--root", t, "--replayer", "depend", text="--replayer: depend is a modifier, want a replayer")
+        refuses("replay", trace, "--root", t, "--with", "posix", text="--with: posix is a replayer, want a writer or modifier")
+        refuses("replay", trace, "--root", t, "--provider", "posix", text="--provider: posix is a replayer, want a provider")
+        assert feign("replay", trace, "--replayer", "null", "--with", f"text,file={copy}").status == 0 and os.path.getsize(copy) > 0
 
 
 def test_plugins_that_throw():
@@ -386,6 +394,15 @@ def test_plugins_that_throw():
     for where in ("create", "start", "process"):
         for what, text in (("memory", "out of memory"), ("error", "this went wrong"), ("number", "threw")):
             refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", f"{plugin},{where}={what}", "--plugin", "null", text=f"throws: .*{text}")
+    with Tmp() as t:
+        trace = os.path.join(t, "t.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write('1 mkdir("/a", 0755) = 0\n1 mkdir("/b", 0755) = 0\n')
+        report = feign("replay", trace, "--replayer", plugin, "--json")
+        assert report.status == 0 and report.json()["matched"] == 2, report.err
+        for where in ("create", "stream", "execute"):
+            for what, text in (("memory", "out of memory"), ("error", "this went wrong"), ("number", "threw")):
+                refuses("replay", trace, "--replayer", f"{plugin},{where}={what}", text=("t.strace:2: " if where == "execute" else "") + f"throws: .*{text}")
 
 
 def test_plugins_that_break_the_rules():

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "cli/kinds.h"
+#include "cli/line.h"
 #include "plugin/options.h"
 #include "replay/ranks.h"
 
@@ -158,11 +159,13 @@ void Common::reading(CLI::App& a) {
       ->type_name("DIR");
 }
 
-Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where) {
+Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where,
+                                      uint32_t roles) {
   std::vector<PluginSpec> out;
   for (const std::string& text : texts) {
     auto spec = parse_plugin_spec(text, where);
     if (!spec) return std::move(spec.error());
+    spec->roles = roles;
     out.push_back(std::move(*spec));
   }
   return out;
@@ -174,14 +177,16 @@ Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
     first = provider_for(c.traces, plugins);
   } else {
     first = parse_plugin_spec(c.provider, "--provider");
-    if (first)
+    if (first) {
+      first->roles = FEIGN_PROVIDER;
       for (const std::string& trace : c.traces) first->options.emplace_back("file", trace);
+    }
   }
   if (!first) return std::move(first.error());
   if (c.keep_going) first->options.emplace_back("keep-going", "yes");
   if (c.statistics) first->options.emplace_back("statistics", "yes");
   if (!c.cwd.empty()) first->options.emplace_back("cwd", c.cwd);
-  auto list = specs(c.with, "--with");
+  auto list = specs(c.with, "--with", kWith);
   if (!list) return list;
   if (!c.ranks.empty()) {
     auto filter = filter_of_ranks(c.ranks);

@@ -55,7 +55,8 @@ struct Common {
   std::string drop_caches, before, activities, waits, html;
 };
 
-Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where);
+Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where,
+                                      uint32_t roles = 0);
 // What stands before what is done with the traces that were named: their provider, --ranks, --with.
 Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins);
 

@@ -18,36 +18,29 @@ Error in_place(const PluginSpec& spec, Error error) {
 
 }  // namespace
 
+Result<std::vector<Component>> meant(const PluginSpec& spec, uint32_t roles, Plugins& plugins) {
+  std::vector<std::string> args;
+  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+  if (spec.name.find('/') != std::string::npos) {
+    auto all = plugins.open(spec.name, args);
+    if (!all) return all;
+    for (const Component& c : *all)
+      if (c.table->role & roles) return c.short_form ? *all : std::vector{c};
+  }
+  auto found = plugins.find(spec.name, roles, args);  // or says why not
+  if (!found) return std::move(found.error());
+  return std::vector{*found};
+}
+
 Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
   Line line;
   for (const PluginSpec& spec : specs) {
-    std::vector<std::string> args;
-    for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
-    if (spec.name.find('/') != std::string::npos) {
-      auto all = plugins.open(spec.name, args);
-      if (!all) return in_place(spec, std::move(all.error()));
-      // A plug-in of the short form plays all of its roles; of another, the one that is missing
-      // here.
-      const bool all_of_it = all->size() == 1 || all->front().short_form;
-      const uint32_t wanted = line.providers.empty() ? kProvider : kAfterProvider;
-      bool taken = false;
-      for (const Component& c : *all) {
-        if (!all_of_it && (!(c.table->role & wanted) || taken)) continue;
-        line.of(c.table->role).push_back({c, spec});
-        taken = true;
-      }
-      if (!taken)
-        return in_place(
-            spec, Error(FEIGN_ERR_ARGUMENT, spec.name + ": offers nothing that can stand here"));
-      continue;
-    }
-    auto found = plugins.find(spec.name, line.providers.empty() ? kProvider : kAfterProvider, args);
-    if (!found) {
-      auto other = plugins.find(spec.name, kAnyRole, args);
-      if (!other) return in_place(spec, std::move(found.error()));
-      found = std::move(other);
-    }
-    line.of(found->table->role).push_back({*found, spec});
+    const uint32_t place = line.providers.empty() ? kProvider : kAfterProvider;
+    auto found = meant(spec, spec.roles != 0 ? spec.roles : place, plugins);
+    if (!found && spec.roles == 0)  // what is wrong with the line is said of the whole
+      if (auto other = meant(spec, kAnyRole, plugins)) found = std::move(other);
+    if (!found) return in_place(spec, std::move(found.error()));
+    for (const Component& c : *found) line.of(c.table->role).push_back({c, spec});
   }
   const auto names = [](const std::vector<Chosen>& list) {
     std::string text;

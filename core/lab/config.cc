@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/line.h"
 #include "lab/lab.h"
 #include "lab/settings.h"
 #include "lab/values.h"
@@ -51,7 +52,7 @@ Result<LabConfig> make_config(const LabVariant& variant,
     }
   for (const PluginSpec& spec : c.with) {
     Error why(FEIGN_OK, "");
-    if (!fits(spec, plugins, why)) return std::move(why).within(spec.where);
+    if (!fits(spec, kWith, plugins, why)) return std::move(why).within(spec.where);
   }
   return c;
 }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "cli/kinds.h"
+#include "cli/line.h"
 #include "cli/run.h"
 #include "cli/yaml.h"
 #include "lab/lab.h"
@@ -244,7 +245,7 @@ class Reader {
     if (key == "ranks") {
       auto filter = filter_of_ranks(text);
       if (!filter) return d_.error(n, "ranks: \"" + text + "\": " + filter.error().text());
-      if (!fits(*filter, plugins_, why)) return d_.error(n, "ranks: " + why.text());
+      if (!fits(*filter, kWith, plugins_, why)) return d_.error(n, "ranks: " + why.text());
     } else if (key == "provider") {
       auto spec = parse_plugin_spec(text, d_.at(n));
       if (!spec) return std::move(spec.error());

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/kinds.h"
+#include "cli/line.h"
 #include "cli/run.h"
 #include "plugin/options.h"
 
@@ -55,31 +56,13 @@ bool good_setting(const std::string& name, const std::string& value) {
 }
 
 // A modifier's own opinion of its options counts, too.
-bool fits(const PluginSpec& spec, Plugins& plugins, Error& why) {
-  std::vector<std::string> args;
-  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
-  std::optional<Component> component;
-  if (spec.name.find('/') != std::string::npos) {
-    auto all = plugins.open(spec.name, args);
-    if (!all) {
-      why = std::move(all.error());
-      return false;
-    }
-    for (const Component& c : *all)
-      if (c.table->role & (FEIGN_MODIFIER | FEIGN_FILTER | FEIGN_MUTATOR | FEIGN_REPLAYER))
-        component = c;
-  } else {
-    auto found = plugins.find(spec.name, FEIGN_MODIFIER | FEIGN_REPLAYER, args);
-    if (!found) {
-      why = std::move(found.error());
-      return false;
-    }
-    component = *found;
-  }
-  if (!component) {
-    why = Error(FEIGN_ERR_ARGUMENT, spec.name + ": has no modifier");
+bool fits(const PluginSpec& spec, uint32_t roles, Plugins& plugins, Error& why) {
+  auto found = meant(spec, roles, plugins);
+  if (!found) {
+    why = std::move(found.error());
     return false;
   }
+  const Component* const component = &found->front();
   if (component->short_form) return true;
   if (component->table->role != FEIGN_MODIFIER) {
     auto values = OptionValues::parse(*component->table, spec.options);
@@ -93,13 +76,9 @@ bool fits(const PluginSpec& spec, Plugins& plugins, Error& why) {
 }
 
 bool has_option(const PluginSpec& spec, const std::string& option, Plugins& plugins) {
-  auto all = spec.name.find('/') != std::string::npos
-                 ? plugins.open(spec.name)
-                 : Result<std::vector<Component>>(std::vector<Component>{});
-  if (all && all->empty())
-    if (auto found = plugins.find(spec.name, FEIGN_MODIFIER)) all->push_back(*found);
-  if (!all) return false;
-  for (const Component& c : *all) {
+  auto found = meant(spec, kWith, plugins);
+  if (!found) return false;
+  for (const Component& c : *found) {
     if (c.short_form) return true;
     for (uint32_t i = 0; i < c.table->option_count; ++i)
       if (option == option_at(*c.table, i).name) return true;

@@ -165,7 +165,7 @@ Result<std::vector<LabValue>> Values::of_setting(const std::string& name, yaml_n
       Error why(FEIGN_OK, "");
       auto spec = parse_plugin_spec(v[0], d_.at(n));
       if (!spec) return std::move(spec.error());
-      if (!fits(*spec, plugins_, why)) return d_.error(n, why.text());
+      if (!fits(*spec, FEIGN_REPLAYER, plugins_, why)) return d_.error(n, why.text());
     }
   }
   return list;

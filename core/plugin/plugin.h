@@ -19,7 +19,8 @@ namespace feign {
 struct PluginSpec {
   std::string name;  // a component's name, or the path of a shared object (it contains a '/')
   std::vector<std::pair<std::string, std::string>> options;
-  std::string where;  // put before errors about it: "--plugin" or "lab.yaml:3:5"
+  std::string where;   // put before errors about it: "--plugin" or "lab.yaml:3:5"
+  uint32_t roles = 0;  // what may stand here: FEIGN_MODIFIER …; 0: what its place in the line says
 
   // What is given for an option, in order; of `file`, a provider's traces or where a writer writes.
   std::vector<std::string> values(std::string_view option) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A modifier in C++17 by feign.hpp that throws, where and what its options say.
+// A modifier and a replayer in C++17 by feign.hpp that throw, where and what their options say.
 #include <new>
 #include <stdexcept>
 
@@ -18,6 +18,12 @@ constexpr feign_option kOptions[] = {
     {"process", FEIGN_OPT_ENUM, offsetof(Options, process), "nothing", kWhats, 0, 0, "There."},
 };
 
+void toss(uint32_t what) {
+  if (what == kMemory) throw std::bad_alloc();
+  if (what == kError) throw std::runtime_error("this went wrong");
+  if (what == kNumber) throw 42;
+}
+
 class Throws {
  public:
   Throws(const feign_host*, const Options& options) : options_(options) { toss(options.create); }
@@ -34,18 +40,50 @@ class Throws {
   uint32_t lookahead() const { return 7; }
 
  private:
-  static void toss(uint32_t what) {
-    if (what == kMemory) throw std::bad_alloc();
-    if (what == kError) throw std::runtime_error("this went wrong");
-    if (what == kNumber) throw 42;
-  }
   Options options_;
 };
 
 constexpr feign_modifier kApi = feign::modifier<Throws, Options>();
 constexpr feign_component kComponent =
     feign::component<Options>(kApi, "throws", "Throws.", kOptions);
-constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
+struct ReplayerOptions {
+  uint32_t create, stream, execute;
+};
+constexpr feign_option kReplayerOptions[] = {
+    {"create", FEIGN_OPT_ENUM, offsetof(ReplayerOptions, create), "nothing", kWhats, 0, 0,
+     "There."},
+    {"stream", FEIGN_OPT_ENUM, offsetof(ReplayerOptions, stream), "nothing", kWhats, 0, 0,
+     "There."},
+    {"execute", FEIGN_OPT_ENUM, offsetof(ReplayerOptions, execute), "nothing", kWhats, 0, 0,
+     "There."},
+};
+
+class ThrowingReplayer {
+ public:
+  ThrowingReplayer(const feign_host*, const ReplayerOptions& options) : options_(options) {
+    toss(options.create);
+  }
+  struct Stream {
+    Stream(ThrowingReplayer& of, const feign_stream_info& info) : thread(info.thread) {
+      toss(of.options_.stream);
+    }
+    int64_t thread, calls = 0;
+  };
+  feign_status execute(Stream& stream, const feign_activity& a, feign_outcome& outcome) {
+    if (++stream.calls == 2) toss(options_.execute);
+    outcome.result = a.result + (stream.thread != 1);
+    return FEIGN_OK;
+  }
+
+ private:
+  ReplayerOptions options_;
+};
+
+constexpr feign_replayer kReplayerApi =
+    feign::replayer<ThrowingReplayer, ReplayerOptions>(nullptr, false);
+constexpr feign_component kReplayerComponent =
+    feign::component<ReplayerOptions>(kReplayerApi, "throws", "Throws.", kReplayerOptions);
+constexpr const feign_component* kComponents[] = {&kComponent, &kReplayerComponent, nullptr};
 
 }  // namespace
 

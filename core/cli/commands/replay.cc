@@ -174,7 +174,7 @@ Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
   if (!c.replayers.empty()) {
     if (!c.layer.empty())
       return Error(FEIGN_ERR_ARGUMENT, "--layer chooses replayers: want it or --replayer");
-    return specs(c.replayers, "--replayer");
+    return specs(c.replayers, "--replayer", FEIGN_REPLAYER);
   }
   std::vector<PluginSpec> list(1);
   list[0].name = "posix";
@@ -188,6 +188,7 @@ Result<std::vector<PluginSpec>> replayers(const Common& c, Plugins& plugins) {
             "--layer " + c.layer +
                 ": want posix (libc's streams, too), mpiio, the path of a replayer, or "
                 "the name of one that is installed or in $FEIGN_PLUGIN_PATH (docs/layers.md)");
+    other->roles = FEIGN_REPLAYER;
     list.push_back(std::move(*other));
   }
   if ((launched().size > 1 || c.layer == "mpiio") && list.back().name != "mpi") {

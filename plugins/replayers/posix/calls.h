@@ -61,9 +61,17 @@ struct Options {
 // What is mapped behind the buffers: data may lie as much as that past a page's beginning.
 constexpr size_t kPage = 4096;
 
+struct Context;
+
+// What feign.hpp makes a component of.
 struct Replayer {
-  const feign_host* host = nullptr;
-  Options options{};
+  using Stream = Context;
+  Replayer(const feign_host* h, const Options& o) : host(h), options(o) {}
+  feign_status start();
+  feign_status execute(Context& c, const feign_activity& a, feign_outcome& outcome);
+
+  const feign_host* host;
+  Options options;
   uint32_t stdio = 0;  // the id of the first op of layer stdio
   int root = -1;
   bool asks_again = false;  // names are looked up for each call, as far as the program named them
@@ -110,7 +118,7 @@ inline int64_t process_on(uint32_t host, int64_t process) {
 
 // A stream, and how its calls are made.
 struct Context {
-  Replayer* r = nullptr;
+  Replayer* r;
   Directories* directories = &t_directories;  // of the thread that opened the stream, and serves it
   feign_outcome* outcome = nullptr;
   char* read_buffer = nullptr;  // the thread's
@@ -133,6 +141,7 @@ struct Context {
     if (fill_buffer != nullptr) fill_buffer += by;
   }
 
+  Context(Replayer& of, const feign_stream_info& info);
   ~Context() {
     if (fill_buffer != nullptr) munmap(fill_buffer, r->buffer_size + kPage);
   }

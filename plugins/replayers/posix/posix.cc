@@ -21,9 +21,8 @@
 #include "layers/posix_ops.h"
 #include "replayers/posix/calls.h"
 
+namespace feign {
 namespace {
-
-using namespace feign;
 
 // Memory for calls of up to `size` bytes. More than `unit` of it is the same memory over and over:
 // a trace that reads 2 GiB at once does not make this process as large.
@@ -94,52 +93,49 @@ bool may_forget_names(const struct statfs& fs) {
   return std::find(std::begin(kTypes), std::end(kTypes), fs.f_type) != std::end(kTypes);
 }
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
+}  // namespace
+
+feign_status Replayer::start() {
   const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
   if (run == nullptr || run->root_fd < 0)
     return host->fail(host, FEIGN_ERR_ARGUMENT,
                       "there is no root to replay below: want --root DIR");
-  auto r = std::unique_ptr<Replayer>(new (std::nothrow) Replayer);
-  if (!r || !r->descriptors.ready()) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  r->host = host;
-  r->options = *static_cast<const Options*>(options);
-  r->stdio = host->op(host, "stdio", "fopen");
-  const bool own = r->options.content[0] != '\0';
-  auto content = feign::Content::parse(own ? r->options.content : run->content);
+  if (!descriptors.ready()) throw std::bad_alloc();
+  stdio = host->op(host, "stdio", "fopen");
+  const bool own = options.content[0] != '\0';
+  auto content = Content::parse(own ? options.content : run->content);
   // There is no writing of holes.
-  if (!own && content && content->kind == feign::Content::kSparse)
-    content->kind = feign::Content::kRandom;
+  if (!own && content && content->kind == Content::kSparse) content->kind = Content::kRandom;
   if (!content)
     return host->fail(
         host, FEIGN_ERR_ARGUMENT,
-        (std::string("content=") + r->options.content + ": want " + feign::Content::kForms)
-            .c_str());
-  r->root = run->root_fd;
+        (std::string("content=") + options.content + ": want " + Content::kForms).c_str());
+  root = run->root_fd;
   if (FEIGN_HAS(run, common) && run->common != nullptr)
-    r->names.common = static_cast<feign::Common*>(run->common);
+    names.common = static_cast<feign::Common*>(run->common);
   struct statfs fs {};
-  if (::fstatfs(r->root, &fs) != 0) fs = {};
-  r->asks_again = r->options.lookup == kLookupNamed ||
-                  (r->options.lookup == kLookupAuto && may_forget_names(fs));
-  r->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
-  r->alone = FEIGN_HAS(run, alone) && run->alone != 0;
-  r->several = run->ranks > 1;
-  r->room.limit(*run);
-  r->tell = std::min<uint64_t>(uint64_t{1} << 20, r->room.most() / 64);
-  r->nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (::fstatfs(root, &fs) != 0) fs = {};
+  asks_again =
+      options.lookup == kLookupNamed || (options.lookup == kLookupAuto && may_forget_names(fs));
+  in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+  alone = FEIGN_HAS(run, alone) && run->alone != 0;
+  several = run->ranks > 1;
+  room.limit(*run);
+  tell = std::min<uint64_t>(uint64_t{1} << 20, room.most() / 64);
+  nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   // The kernel moves at most 0x7ffff000 bytes a call. Memory is only used where a call touches it.
-  r->buffer_size =
+  buffer_size =
       static_cast<size_t>(std::clamp<uint64_t>(run->max_length, size_t{64} << 10, 0x7ffff000));
-  r->write_buffer = map_buffer(r->buffer_size + kPage, kWriteMemory);
-  if (r->write_buffer == nullptr)
+  write_buffer = map_buffer(buffer_size + kPage, kWriteMemory);
+  if (write_buffer == nullptr)
     return host->fail(host, FEIGN_ERR_NOMEM,
-                      ("out of memory: no " + std::to_string(r->buffer_size) +
+                      ("out of memory: no " + std::to_string(buffer_size) +
                        " bytes of address space for what the longest call reads or writes; want a "
                        "higher limit (ulimit -v)")
                           .c_str());
   // Not zeros: a storage system that compresses or deduplicates must not have it too easy.
-  if (content->kind == feign::Content::kRandom)
-    content->fill(r->write_buffer, std::min(r->buffer_size, kWriteMemory), 1);
+  if (content->kind == Content::kRandom)
+    content->fill(write_buffer, std::min(buffer_size, kWriteMemory), 1);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     // All recorded processes' descriptors are this one's. Who may have more, has them (as many as
@@ -152,10 +148,11 @@ feign_status create(const feign_host* host, const void* options, void** self) no
   }
   // The kernel's table of descriptors grows now: once there are threads, that takes milliseconds.
   const int far = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 16384)) - 1;
-  if (const int copy = ::fcntl(r->root, F_DUPFD_CLOEXEC, far); copy >= 0) ::close(copy);
-  *self = r.release();
+  if (const int copy = ::fcntl(root, F_DUPFD_CLOEXEC, far); copy >= 0) ::close(copy);
   return FEIGN_OK;
 }
+
+namespace {
 
 // What is read into: of a thread, not of a stream, of which there may be thousands.
 struct ReadBuffer {
@@ -203,31 +200,27 @@ void own_descriptors(Replayer& r) {
   if (r.alone && owner.of == nullptr && ::unshare(CLONE_FILES) == 0) owner.of = &r;
 }
 
-feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
-  auto* r = static_cast<Replayer*>(self);
-  auto c = std::unique_ptr<Context>(new (std::nothrow) Context);
-  if (!c) return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
-  c->r = r;
-  own_descriptors(*r);
-  if (info != nullptr) c->process = process_on(info->host, info->process);
-  c->read_buffer = read_buffer(*r);
-  c->out_buffer = r->write_buffer;
-  if (r->options.verify)
-    c->out_buffer = c->fill_buffer = map_buffer(r->buffer_size + kPage, SIZE_MAX);
-  if (c->read_buffer == nullptr || c->out_buffer == nullptr)
-    return r->host->fail(r->host, FEIGN_ERR_NOMEM, "out of memory");
-  *stream = c.release();
-  return FEIGN_OK;
+}  // namespace
+
+Context::Context(Replayer& of, const feign_stream_info& info)
+    : r(&of), out_buffer(of.write_buffer), process(process_on(info.host, info.process)) {
+  own_descriptors(of);
+  read_buffer = feign::read_buffer(of);
+  if (read_buffer == nullptr) throw std::bad_alloc();
+  if (!of.options.verify) return;
+  out_buffer = fill_buffer = map_buffer(of.buffer_size + kPage, SIZE_MAX);
+  if (out_buffer == nullptr) throw std::bad_alloc();
 }
+
+namespace {
 
 // With verify: what is written depends on file and position, and what is read is compared.
 int64_t verified(Context& c, const feign_activity& a, int fd, const Doing& doing) {
-  feign::Written& written = c.r->written;
+  Written& written = c.r->written;
   const bool known = a.file != 0 && !(a.marks & (FEIGN_INHERITED | FEIGN_APPENDS));
   const bool from_buffer = doing.kind == FEIGN_KIND_WRITE && doing.effect != Effect::kCopy;
   // At the end of the file, wherever that is: where it was in the trace.
-  if (from_buffer && a.file != 0)
-    feign::Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
+  if (from_buffer && a.file != 0) Written::fill(c.fill_buffer, a.file, a.offset, c.fit(a.length));
   const int64_t result = doing.make(c, a, fd);
   if (result < 0) return result;
   const auto moved = static_cast<uint64_t>(result);
@@ -355,78 +348,76 @@ const char* why_not(const feign_activity& a, const Doing& doing) {
   return "on a pipe, socket, terminal or the like";
 }
 
-feign_status execute(void* self, void* stream, const feign_activity* a,
-                     feign_outcome* outcome) noexcept {
-  auto& r = *static_cast<Replayer*>(self);
-  auto& c = *static_cast<Context*>(stream);
-  c.outcome = outcome;
-  c.read_buffer = read_buffer(r);
-  if (c.read_buffer == nullptr) return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
-  const Doing* const found = doing_of(r, a->op);
+}  // namespace
+
+feign_status Replayer::execute(Context& c, const feign_activity& a, feign_outcome& outcome) {
+  c.outcome = &outcome;
+  c.read_buffer = read_buffer(*this);
+  if (c.read_buffer == nullptr) throw std::bad_alloc();
+  const Doing* const found = doing_of(*this, a.op);
   if (found == nullptr || found->make == nullptr) {
     c.skip("not a call of layer posix or stdio");
     return FEIGN_OK;
   }
   const Doing& doing = *found;
   int fd = -1;
-  if (a->handle != 0) fd = r.descriptors.get(a->handle);
-  if (a->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
+  if (a.handle != 0) fd = descriptors.get(a.handle);
+  if (a.marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) {
     const bool process = doing.kind == FEIGN_KIND_PROCESS;
-    if (!process && ((a->marks & FEIGN_NOT_A_FILE) || a->path == 0)) {
-      c.skip(why_not(*a, doing));
+    if (!process && ((a.marks & FEIGN_NOT_A_FILE) || a.path == 0)) {
+      c.skip(why_not(a, doing));
       return FEIGN_OK;
     }
-    if (!process && a->handle != 0 && !(a->marks & FEIGN_NOT_A_FILE)) {
-      if (fd < 0) fd = c.inherited(*a);
+    if (!process && a.handle != 0 && !(a.marks & FEIGN_NOT_A_FILE)) {
+      if (fd < 0) fd = c.inherited(a);
       if (fd < 0) {
-        outcome->result = fd;
+        outcome.result = fd;
         return FEIGN_OK;
       }
-      c.place(*a, doing.effect, fd);
+      c.place(a, doing.effect, fd);
     }
   }
   if (doing.needs_descriptor && fd < 0) {
-    outcome->result = -EBADF;
+    outcome.result = -EBADF;
     return FEIGN_OK;
   }
-  if ((a->marks & FEIGN_DIRECTORY) && doing.effect == Effect::kSeek) c.lists_anew(*a);
-  if (a->op >= r.stdio && lost_bytes(c, *a, doing)) [[unlikely]] {
-    c.lose(*a, doing.effect);
+  if ((a.marks & FEIGN_DIRECTORY) && doing.effect == Effect::kSeek) c.lists_anew(a);
+  if (a.op >= stdio && lost_bytes(c, a, doing)) [[unlikely]] {
+    c.lose(a, doing.effect);
     return FEIGN_OK;
   }
-  const bool conversion = a->op >= r.stdio && doing.kind == FEIGN_KIND_WRITE;  // EILSEQ, EOVERFLOW
-  if (a->result < 0 && (conversion || by_circumstance(a->result) || by_arguments(*a, doing))) {
-    outcome->result = c.emulated(a->result);
+  const bool conversion = a.op >= stdio && doing.kind == FEIGN_KIND_WRITE;  // EILSEQ, EOVERFLOW
+  if (a.result < 0 && (conversion || by_circumstance(a.result) || by_arguments(a, doing))) {
+    outcome.result = c.emulated(a.result);
     return FEIGN_OK;
   }
-  if (doing.grows() && r.room.full(c.bytes + doing.wants(*a))) {
-    outcome->result = c.too_much();
+  if (doing.grows() && room.full(c.bytes + doing.wants(a))) {
+    outcome.result = c.too_much();
     return FEIGN_OK;
   }
   const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
                       doing.effect == Effect::kPwrite2;
-  if (writes && a->result >= 0 && static_cast<uint64_t>(a->result) < a->length) {
+  if (writes && a.result >= 0 && static_cast<uint64_t>(a.result) < a.length) {
     // A write that was cut short: as much as was written, or the rest would come twice.
-    feign_activity less = *a;
-    less.length = static_cast<uint64_t>(a->result);
-    outcome->result = made(c, less, fd, doing);
+    feign_activity less = a;
+    less.length = static_cast<uint64_t>(a.result);
+    outcome.result = made(c, less, fd, doing);
     return FEIGN_OK;
   }
-  outcome->result = made(c, *a, fd, doing);
-  if (outcome->result == -EACCES && a->result >= 0 &&
-      (a->handle == 0 || doing.kind == FEIGN_KIND_OPEN) && c.permit(*a)) [[unlikely]]
-    outcome->result = made(c, *a, fd, doing);
-  if (doing.grows() && outcome->result >= 0) {
+  outcome.result = made(c, a, fd, doing);
+  if (outcome.result == -EACCES && a.result >= 0 &&
+      (a.handle == 0 || doing.kind == FEIGN_KIND_OPEN) && c.permit(a)) [[unlikely]]
+    outcome.result = made(c, a, fd, doing);
+  if (doing.grows() && outcome.result >= 0) {
     // Told to the others now and then: a limit need not be kept to the byte.
-    c.bytes += doing.effect == Effect::kFallocate ? doing.wants(*a)
-                                                  : static_cast<uint64_t>(outcome->result);
-    if (c.bytes >= r.tell) r.room.add(std::exchange(c.bytes, 0));
+    c.bytes +=
+        doing.effect == Effect::kFallocate ? doing.wants(a) : static_cast<uint64_t>(outcome.result);
+    if (c.bytes >= tell) room.add(std::exchange(c.bytes, 0));
   }
   return FEIGN_OK;
 }
 
-void close_stream(void*, void* stream) noexcept { delete static_cast<Context*>(stream); }
-void destroy(void* self) noexcept { delete static_cast<Replayer*>(self); }
+namespace {
 
 constexpr const char* kTouches[] = {"small", "none", "read", "protection",
                                     nullptr};                              // as enum Touch
@@ -451,14 +442,14 @@ constexpr feign_option kOptions[] = {
      "read that gets others fails with EBADMSG."},
 };
 constexpr const char* kLayers[] = {"posix", "stdio", nullptr};
-constexpr feign_replayer kApi = {sizeof kApi, 1,       kLayers,      create,
-                                 open_stream, execute, close_stream, destroy};
-constexpr feign_component kComponent = feign::component<Options>(
+constexpr feign_replayer kApi = replayer<Replayer, Options>(kLayers, true);
+constexpr feign_component kComponent = component<Options>(
     kApi, "posix", "Makes the recorded file system calls below the root.", kOptions);
 constexpr const feign_component* kComponents[] = {&kComponent, nullptr};
 
 }  // namespace
+}  // namespace feign
 
 FEIGN_ROLES(FEIGN_REPLAYER);
 extern "C" const feign_plugin feign_plugin_v1 = {
-    sizeof(feign_plugin), FEIGN_ABI_MINOR, "posix", FEIGN_VERSION, "MIT", kComponents};
+    sizeof(feign_plugin), FEIGN_ABI_MINOR, "posix", FEIGN_VERSION, "MIT", feign::kComponents};
