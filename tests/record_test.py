@@ -12,6 +12,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -2683,6 +2684,22 @@ def test_killed_recording_is_readable():
         feign("convert", trace, text)
         with open(text, encoding="utf-8") as f:
             assert '/b"' in f.read()
+
+
+def test_a_chunk_of_four_gigabytes_is_read_and_passed():
+    """What a broken raw folder says is not believed: the end of such a chunk, of 32 bits, is its beginning."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        assert feign("record", "-q", "--keep-raw", "-o", trace, "--", "true", cwd=tmp).status == 0
+        with open(trace + ".raw/records", "r+b") as f:
+            head = f.read(64 << 20)   # what is hooked comes before the first chunk
+            first = next((at for at in range(0, len(head), 4096) if head[at:at + 4] == struct.pack("<I", 0x4b4e4843)), 0)
+            assert first > 0
+            f.truncate(8 << 30)
+            f.seek(first + 4)   # its size
+            f.write(struct.pack("<I", 0xFFFFFFFF))
+        assert feign("info", trace + ".raw", timeout=60).status == 0
 
 
 def test_limits():

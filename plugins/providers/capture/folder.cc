@@ -86,7 +86,7 @@ feign_status Provider::read_records(const std::string& path, size_t number) {
         host.best_tick = chunk.began;
         host.best_ns = chunk.began_ns;
       }
-      at += (chunk.size + 7) / 8 * 8;
+      at += (size_t{chunk.size} + 7) / 8 * 8;  // of 32 bits it could be 0
     }
     from = lseek(fd, to, SEEK_DATA);
   }
