@@ -237,6 +237,14 @@ static inline unsigned bytes_of(uint64_t value) { /* no branch: 0 has one, too *
   return (unsigned)(71 - __builtin_clzll(value | 1)) / 8;
 }
 
+/* A result that is not 0, by the fewest bytes: an error as a positive number. */
+static inline unsigned result_field(int64_t result) {
+  return result > 0 || result < -4095 ? FEIGN_FIELD_RESULT : FEIGN_FIELD_ERROR;
+}
+static inline uint64_t result_value(int64_t result) {
+  return result > 0 || result < -4095 ? (uint64_t)result : (uint64_t)-result;
+}
+
 /* What each record has; the place behind it. */
 static inline __attribute__((always_inline)) uint8_t* put_head(const struct lane* l, unsigned kind,
                                                                unsigned depth, uint16_t op,
@@ -300,8 +308,7 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
   r->values = 0;
   r->busy = busy;
   if (result != 0)
-    feign_put_number(r, result > 0 || result < -4095 ? FEIGN_FIELD_RESULT : FEIGN_FIELD_ERROR,
-                     result > 0 || result < -4095 ? (uint64_t)result : (uint64_t)-result);
+    feign_put_number(r, result_field(result), result_value(result));
   return 1;
 }
 

@@ -229,8 +229,7 @@ static inline __attribute__((always_inline)) int record_numbers(struct thread* t
   t->flights.count = 0;
   uint8_t* at = put_head(l, began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, 0, d->op, start, end);
   if (result != 0)
-    at = put_number(at, unsure(result) ? FEIGN_FIELD_ERROR : FEIGN_FIELD_RESULT,
-                    unsure(result) ? (uint64_t)-result : (uint64_t)result);
+    at = put_number(at, result_field(result), result_value(result));
   at = put_number(at, FEIGN_FIELD_HANDLE, (uint32_t)a[0] + 1u);
   at = put_number(at, FEIGN_FIELD_LENGTH, (uint64_t)a[2]);
   if (d->flags & kAndOffset) at = put_number(at, FEIGN_FIELD_OFFSET, (uint64_t)a[3]);

@@ -2702,6 +2702,38 @@ def test_a_chunk_of_four_gigabytes_is_read_and_passed():
         assert feign("info", trace + ".raw", timeout=60).status == 0
 
 
+FAILS_OFTEN = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char** arguments) {
+  int ends[2];
+  char byte;
+  if (pipe2(ends, O_NONBLOCK) != 0) return 1;
+  const int again = atoi(arguments[count - 1]) != 0, fd = again ? ends[0] : ends[1];
+  for (int i = 0; i < 200000; ++i)
+    if (read(fd, &byte, 1) != -1 || errno != (again ? EAGAIN : EBADF)) return 2;
+  return 0;
+}
+"""
+
+
+def test_all_errors_take_as_little_room():
+    """An error is a small number, not a result of eight bytes: EAGAIN, which the path of a call is known for, too."""
+    needs_capture()
+    with Tmp() as tmp:
+        compile_text(FAILS_OFTEN, program := os.path.join(tmp, "program"))
+        used = []
+        for again in "0", "1":
+            trace = os.path.join(tmp, again + ".feign")
+            r = feign("record", "-q", "--keep-raw", "-o", trace, "--", program, again, cwd=tmp)
+            assert r.status == 0, (r.status, r.err)
+            with open(trace + ".raw/records", "rb") as f:
+                used.append(struct.unpack_from("<Q", f.read(80), 72)[0])   # feign_control.bytes
+        assert abs(used[0] - used[1]) < 400000, used
+
+
 def test_limits():
     """A file system that nothing may be run from; little address space, small files."""
     needs_capture()
