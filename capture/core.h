@@ -246,27 +246,29 @@ static inline uint64_t result_value(int64_t result) {
 }
 
 /* What each record has; the place behind it. */
-static inline __attribute__((always_inline)) uint8_t* put_head(const struct lane* l, unsigned kind,
-                                                               unsigned depth, uint16_t op,
-                                                               uint64_t start, uint64_t end) {
-  struct feign_record_head* const head = (struct feign_record_head*)l->at;
-  const uint64_t pause = start - l->last, duration = end - start;
+static inline __attribute__((always_inline)) uint8_t* put_head(uint8_t* begin, uint64_t last,
+                                                               unsigned kind, unsigned depth,
+                                                               uint16_t op, uint64_t start,
+                                                               uint64_t end) {
+  struct feign_record_head* const head = (struct feign_record_head*)begin;
+  const uint64_t pause = start - last, duration = end - start;
   const unsigned pause_bytes = bytes_of(pause), duration_bytes = bytes_of(duration);
   head->op = op;
   head->kind = (uint8_t)(kind << 4 | (depth < 15 ? depth : 15));
   head->times = (uint8_t)(pause_bytes << 4 | duration_bytes);
-  uint8_t* at = l->at + sizeof *head;
+  uint8_t* at = begin + sizeof *head;
   *(feign_loose64*)at = pause;
   at += pause_bytes;
   *(feign_loose64*)at = duration;
   return at + duration_bytes;
 }
 
-/* The record that begins at l->at and ends at @p at is there, and says when its call ended. */
-static inline void commit(struct lane* l, uint8_t* at, uint64_t end) {
+/* The record from @p begin to @p at is there, and says when its call ended. Not by l->at: in the
+ * child of a handler's fork, which set the lane up anew, that may be nowhere by now. */
+static inline void commit(struct lane* l, uint8_t* begin, uint8_t* at, uint64_t end) {
   *(feign_loose16*)at = 0;           /* the next one's length */
   __asm__ volatile("" ::: "memory"); /* x86 stores in order */
-  *(volatile feign_loose16*)l->at = (uint16_t)(at - l->at);
+  *(volatile feign_loose16*)begin = (uint16_t)(at - begin);
   l->at = at;
   l->last = end;
   __asm__ volatile("" ::: "memory");
@@ -295,15 +297,23 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
     t->busy = busy;
     return 0;
   }
-  if (__builtin_expect((uintptr_t)l->end < (uintptr_t)l->at + room, 0) &&
-      !feign_next_chunk(l, start, room)) {
-    t->busy = busy;
-    return 0;
+  uint8_t *begin, *chunk_end;
+  for (;;) { /* read once: see commit() */
+    begin = l->at;
+    __asm__ volatile("" : "+r"(begin)::"memory");
+    chunk_end = l->end;
+    __asm__ volatile("" : "+r"(chunk_end)::"memory");
+    if (__builtin_expect((uintptr_t)chunk_end >= (uintptr_t)begin + room, 1)) break;
+    if (!feign_next_chunk(l, start, room)) {
+      t->busy = busy;
+      return 0;
+    }
   }
-  uint8_t* const at = put_head(l, kind, depth, op, start, end);
-  r->start = l->at;
+  uint8_t* const at = put_head(begin, l->last, kind, depth, op, start, end);
+  r->start = begin;
   r->at = at;
-  r->end = (size_t)(l->end - l->at) < FEIGN_MOST_ROOM ? l->end - 32 : l->at + FEIGN_MOST_ROOM - 32;
+  r->end = (size_t)(chunk_end - begin) < FEIGN_MOST_ROOM ? chunk_end - 32
+                                                         : begin + FEIGN_MOST_ROOM - 32;
   r->ticks = end;
   r->values = 0;
   r->busy = busy;
@@ -318,7 +328,7 @@ static inline __attribute__((always_inline)) void record_end(struct feign_record
     feign_thread.busy = r->busy;
     return;
   }
-  commit(l, r->at, r->ticks);
+  commit(l, r->start, r->at, r->ticks);
   feign_thread.busy = r->busy;
 }
 

@@ -218,7 +218,8 @@ static inline __attribute__((always_inline)) int record_numbers(struct thread* t
   __asm__ volatile("" ::: "memory");
   t->busy = 1;
   __asm__ volatile("" ::: "memory");
-  uint8_t* const begin = l->at;
+  uint8_t* begin = l->at;
+  __asm__ volatile("" : "+r"(begin)::"memory"); /* once */
   if (t->token != *feign_capture.token || t->token == 0 ||
       (uintptr_t)l->end < (uintptr_t)begin + FEIGN_TOUCHED ||
       start - l->last > feign_capture.long_pause) {
@@ -227,13 +228,14 @@ static inline __attribute__((always_inline)) int record_numbers(struct thread* t
   }
   const int began = flights != 0 && t->flights.all[0].began;
   t->flights.count = 0;
-  uint8_t* at = put_head(l, began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, 0, d->op, start, end);
+  uint8_t* at = put_head(begin, l->last, began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, 0, d->op,
+                         start, end);
   if (result != 0)
     at = put_number(at, result_field(result), result_value(result));
   at = put_number(at, FEIGN_FIELD_HANDLE, (uint32_t)a[0] + 1u);
   at = put_number(at, FEIGN_FIELD_LENGTH, (uint64_t)a[2]);
   if (d->flags & kAndOffset) at = put_number(at, FEIGN_FIELD_OFFSET, (uint64_t)a[3]);
-  if (__builtin_expect(l->at == begin, 1)) commit(l, at, end); /* or it was taken for left */
+  if (__builtin_expect(l->at == begin, 1)) commit(l, begin, at, end); /* or it was taken for left */
   t->busy = 0;
   return 1;
 }
@@ -311,7 +313,7 @@ static int child_in_memory(struct registers* x) {
         feign_record_begin(&r, t, FEIGN_RECORD_CWD, 0, 0, now, now, 0, FEIGN_TOUCHED))
       feign_record_end(&r);
   }
-  const uint64_t token = *feign_capture.token;
+  const uint64_t token = t->token;
   uint32_t level = t->vforks;
   if (level + 1 >= FEIGN_LANES / 2 && !feign_capture.sealed) {
     /* Those that a signal handler jumped out of. */

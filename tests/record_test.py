@@ -2734,6 +2734,16 @@ def test_all_errors_take_as_little_room():
         assert abs(used[0] - used[1]) < 400000, used
 
 
+def test_a_handlers_fork_goes_on_from_any_instruction():
+    """The handler comes in after each instruction of a call; the child records, and returns into what its parent was recording."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = compiled(tmp, "steps")
+        for call in "w", "r", "o":
+            r = feign("record", "-q", "-o", os.path.join(tmp, call + ".feign"), "--", program, "fork", call, cwd=tmp)
+            assert r.status == 0 and not r.err and int(r.out) > 100, (call, r.status, r.out, r.err)
+
+
 def test_limits():
     """A file system that nothing may be run from; little address space, small files."""
     needs_capture()
