@@ -178,7 +178,8 @@ static void give_back(const struct lane* l) {
   }
 }
 
-void feign_lane_ends(struct lane* l) {
+/* [signals are held] */
+static void ends(struct lane* l) {
   struct lane old = *l;
   l->at = l->end = l->spare = 0;
   if (old.at == 0 && old.spare != 0) {
@@ -188,20 +189,29 @@ void feign_lane_ends(struct lane* l) {
   if (old.end != 0) give_back(&old);
 }
 
-void feign_lane_leaves(struct lane* l) {
-  const struct lane old = *l;
-  uint8_t* const rest = (uint8_t*)(((uintptr_t)old.at + 7) & ~(uintptr_t)7);
-  if (old.at == 0 && old.spare != 0) return; /* this child wrote nothing */
-  if (old.end == 0 || old.size > kFirstChunk || feign_capture.whole != 0 ||
-      old.end - rest < kSpare) {
-    feign_lane_ends(l);
-    return;
-  }
+void feign_lanes_end(struct thread* t) {
+  const struct held held = hold_signals();
+  for (struct lane* l = t->lanes; l != t->lanes + FEIGN_LANES; ++l) ends(l);
+  let_signals(&held);
+}
+
+static int leaves_rest(struct lane* l) {
+  uint8_t* const rest = (uint8_t*)(((uintptr_t)l->at + 7) & ~(uintptr_t)7);
+  if (l->at == 0 && l->spare != 0) return 1; /* this child wrote nothing */
+  if (l->end == 0 || l->size > kFirstChunk || feign_capture.whole != 0 || l->end - rest < kSpare ||
+      *feign_capture.token == 0) /* a handler's fork: it is the other process's */
+    return 0;
   *(uint32_t*)rest = 0; /* no chunk's magic */
-  ((struct feign_chunk_head*)(old.end - old.size))->size = (uint32_t)(rest - (old.end - old.size));
+  ((struct feign_chunk_head*)(l->end - l->size))->size = (uint32_t)(rest - (l->end - l->size));
   l->spare = rest;
-  __asm__ volatile("" ::: "memory"); /* a handler may leave from here: then all of it comes again */
   l->at = l->end = 0;
+  return 1;
+}
+
+void feign_lane_leaves(struct lane* l) {
+  const struct held held = hold_signals();
+  if (!leaves_rest(l)) ends(l);
+  let_signals(&held);
 }
 
 void feign_lane_is_of(struct lane* l, int32_t child) {
@@ -210,18 +220,17 @@ void feign_lane_is_of(struct lane* l, int32_t child) {
   head->pid = head->thread = child;
 }
 
-int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
+static int next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   struct capture* g = &feign_capture;
-  const uint64_t token = *g->token;
+  if (*g->token == 0) return 0; /* a handler's fork: it is the other process's record */
   if (l->at == 0) {
     l->id = __atomic_add_fetch(&g->lanes, 1, __ATOMIC_RELAXED);
     l->number = 0;
     l->thread = feign_own_number();
     l->pid = g->sealed ? g->pid : (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
   } else {
-    /* A handler may leave from anywhere in here: then there is no chunk. */
     const struct lane old = *l;
-    l->end = 0;
+    l->end = 0; /* there is no chunk, whatever comes in under seccomp, or if there is no other one */
     __asm__ volatile("" ::: "memory");
     if (old.end != 0) give_back(&old);
   }
@@ -233,7 +242,7 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
     l->spare = 0;
     size = (uint32_t)(page_of(chunk) + kFirstChunk - chunk);
   } else {
-    if (chunk != 0) feign_lane_ends(l);
+    if (chunk != 0) ends(l);
     chunk = take_bytes(size);
   }
   if (chunk == 0) {
@@ -241,9 +250,7 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
     return 0;
   }
   struct feign_chunk_head* head = (struct feign_chunk_head*)chunk;
-  const uint64_t number = __atomic_add_fetch(&g->chunks, 1, __ATOMIC_RELAXED);
-  *(volatile uint32_t*)&head->size = size; /* after the last page fault: they bring signals */
-  if (*g->token != token) return 0;        /* a handler's fork: it is the other process's chunk */
+  head->size = size;
   head->lane = l->id;
   head->pid = l->pid;
   head->thread = l->thread;
@@ -260,21 +267,29 @@ int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
   __atomic_store_n(&head->magic, FEIGN_CAPTURE_CHUNK_MAGIC, __ATOMIC_RELEASE);
   ++l->number;
   l->at = chunk + sizeof *head;
-  __asm__ volatile("" ::: "memory"); /* before it, this is `spare` */
-  l->chunk = number;
+  l->chunk = __atomic_add_fetch(&g->chunks, 1, __ATOMIC_RELAXED);
   l->size = size;
   l->last = start;
   __asm__ volatile("" ::: "memory");
   l->end = chunk + size;
-  __asm__ volatile("" ::: "memory");
-  if (*g->token == token) return 1;
-  l->end = 0;
-  return 0;
+  return 1;
+}
+
+int feign_next_chunk(struct lane* l, uint64_t start, uint32_t room) {
+  const struct held held = hold_signals();
+  const int there = next_chunk(l, start, room);
+  let_signals(&held);
+  return there;
 }
 
 static void snapshot(int followed);
 
 int feign_set_up(struct thread* t) {
+  const struct held held = hold_signals();
+  if (t->token == *feign_capture.token && t->token != 0) { /* a handler that came in has done it */
+    let_signals(&held);
+    return 1;
+  }
   const int began = *feign_capture.token == 0;
   if (began) feign_process_begin(1);
   t->token = *feign_capture.token;
@@ -285,8 +300,9 @@ int feign_set_up(struct thread* t) {
   /* Of a thread that this one is a fork of. What that wrote when it was interrupted stays. */
   for (int i = 0; i < FEIGN_LANES; ++i) {
     if ((t->busy | before) != 0) t->lanes[i].end = 0;
-    feign_lane_ends(&t->lanes[i]);
+    ends(&t->lanes[i]);
   }
+  let_signals(&held);
   /* The first in a PID namespace: whose child it is nobody will know. */
   if (began && feign_capture.parent == 0 && !feign_capture.sealed) snapshot(0);
   return 1;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/syscall.h>
 
 /* Calls that are younger than the headers may be; the library is for x86-64 only. */
@@ -213,8 +214,8 @@ uint32_t feign_level(struct thread* t) HIDDEN __attribute__((noinline));
 /* The thread's number. Where a system call may be forbidden, libc knows it, too. */
 int32_t feign_own_number(void) HIDDEN;
 /* The thread writes no more: its memory is given back. */
-void feign_lane_ends(struct lane* l) HIDDEN;
-/* The same of a vfork's child: what it has left of a page is for the next one. */
+void feign_lanes_end(struct thread* t) HIDDEN;
+/* A vfork's child writes no more: what it has left of a page is for the next one. */
 void feign_lane_leaves(struct lane* l) HIDDEN;
 /* A vfork's child wrote it, whose number nobody could ask for. Its last chunk tells. */
 void feign_lane_is_of(struct lane* l, int32_t child) HIDDEN;
@@ -228,6 +229,26 @@ void feign_watch_goes_on(void) HIDDEN;
 static inline int recording(const struct thread* t, uint32_t layer) {
   const struct feign_control* c = feign_capture.control;
   return c != 0 && !feign_capture.off && t->quiet == 0 && (c->layers >> layer & 1) != 0;
+}
+
+/* From here on no signal handler comes in, nothing jumps out, and the thread is not cancelled. (Not
+ * those that an instruction of its own brings: they end a program that has them blocked.) Under
+ * seccomp signals may not be blocked. For let_signals(). */
+struct held {
+  uint64_t signals;
+  int held;
+};
+static inline struct held hold_signals(void) {
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+  const uint64_t most =
+      ~(BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGSEGV) | BIT(SIGSYS));
+#undef BIT
+  struct held h = {0, !feign_capture.sealed};
+  if (h.held) system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&most, (long)&h.signals, 8, 0, 0);
+  return h;
+}
+static inline void let_signals(const struct held* h) {
+  if (h->held) system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&h->signals, 0, 8, 0, 0);
 }
 
 /* ---- the common way, inline where it counts (hook.c)
@@ -263,13 +284,17 @@ static inline __attribute__((always_inline)) uint8_t* put_head(uint8_t* begin, u
   return at + duration_bytes;
 }
 
-/* The record from @p begin to @p at is there, and says when its call ended. Not by l->at: in the
- * child of a handler's fork, which set the lane up anew, that may be nowhere by now. */
+/* The record from @p begin to @p at is there, and says when its call ended. It is none of the lane's
+ * any more if that was taken for left; or in the child of a handler's fork, which set it up anew. */
 static inline void commit(struct lane* l, uint8_t* begin, uint8_t* at, uint64_t end) {
+  if (__builtin_expect(l->at != begin, 0)) return;
   *(feign_loose16*)at = 0;           /* the next one's length */
   __asm__ volatile("" ::: "memory"); /* x86 stores in order */
-  *(volatile feign_loose16*)begin = (uint16_t)(at - begin);
-  l->at = at;
+  *(volatile feign_loose16*)begin = (uint16_t)(at - begin); /* of its own memory, in that child */
+  __asm__ volatile("cmpxchgq %2, %0" /* of one thread: no lock */
+                   : "+m"(l->at), "+a"(begin)
+                   : "r"(at)
+                   : "memory", "cc");
   l->last = end;
   __asm__ volatile("" ::: "memory");
 }
@@ -323,12 +348,7 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
 }
 
 static inline __attribute__((always_inline)) void record_end(struct feign_record* r) {
-  struct lane* const l = r->lane;
-  if (__builtin_expect(l->at != r->start, 0)) { /* taken for left, or a fork in between */
-    feign_thread.busy = r->busy;
-    return;
-  }
-  commit(l, r->start, r->at, r->ticks);
+  commit(r->lane, r->start, r->at, r->ticks);
   feign_thread.busy = r->busy;
 }
 

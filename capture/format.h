@@ -28,9 +28,10 @@
 #include <stdint.h>
 
 #define FEIGN_CAPTURE_MAGIC 0x3152544350464531ull /* "1EFPCTR1" */
-#define FEIGN_CAPTURE_VERSION 10u                 /* of what is described here */
+#define FEIGN_CAPTURE_VERSION 11u                 /* of what is described here */
 #define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
-#define FEIGN_CAPTURE_UNIT 4096u                  /* chunks begin at multiples of this, or where one before it ends */
+/* Chunks begin at multiples of this, or where one before it ends. */
+#define FEIGN_CAPTURE_UNIT 4096u
 #define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
 #define FEIGN_CAPTURE_EXECS 512u
 

@@ -235,7 +235,7 @@ static inline __attribute__((always_inline)) int record_numbers(struct thread* t
   at = put_number(at, FEIGN_FIELD_HANDLE, (uint32_t)a[0] + 1u);
   at = put_number(at, FEIGN_FIELD_LENGTH, (uint64_t)a[2]);
   if (d->flags & kAndOffset) at = put_number(at, FEIGN_FIELD_OFFSET, (uint64_t)a[3]);
-  if (__builtin_expect(l->at == begin, 1)) commit(l, begin, at, end); /* or it was taken for left */
+  commit(l, begin, at, end);
   t->busy = 0;
   return 1;
 }
@@ -508,7 +508,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
       t->token = 0; /* its storage may become another thread's */
       if (t->room != 0) system_call(SYS_munmap, (long)t->room, (long)t->room_size, 0, 0, 0, 0);
       t->room_size = 0;
-      for (int i = 0; i < FEIGN_LANES; ++i) feign_lane_ends(&t->lanes[i]);
+      feign_lanes_end(t);
     }
     const uint64_t start = ticks();
     out.result = fails ? system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]) : make_call(x);

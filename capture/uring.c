@@ -47,8 +47,7 @@ struct ring {
   uint32_t flags, entries, requests;
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
   volatile uint32_t *head, *tail;
-  uint64_t signals; /* that its holder had blocked itself */
-  int blocked;
+  struct held held; /* its holder's signals */
   const uint32_t* order; /* 0: entries are taken in order */
   uint32_t mask, completed_mask, entry_size, completion_size;
   const uint8_t *entry, *completion;
@@ -142,30 +141,26 @@ static struct ring* ring_at(const struct thread* t, uint32_t place) {
  * is not lets the holder look once more. Under seccomp signals may not be blocked, and nobody
  * waits. */
 static int take(struct ring* r, struct thread* t, int patient) {
-  const uint64_t all = UINT64_MAX;
-  uint64_t signals = 0;
-  const int blocks = !feign_capture.sealed;
-  if (blocks) system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&signals, 8, 0, 0);
+  const struct held held = hold_signals();
   const uintptr_t self = (uintptr_t)t;
   for (int waits = 0;;) {
     uintptr_t was = 0;
     /* Held by itself: by a child of vfork that was killed. */
     if (__atomic_compare_exchange_n(&r->holder, &was, self, 0, __ATOMIC_ACQUIRE,
                                     __ATOMIC_RELAXED) ||
-        (blocks && (was & ~(uintptr_t)1) == self)) {
-      r->signals = signals;
-      r->blocked = blocks;
+        (held.held && (was & ~(uintptr_t)1) == self)) {
+      r->held = held;
       return 1;
     }
     if ((was & 1) == 0 && !__atomic_compare_exchange_n(&r->holder, &was, was | 1, 0,
                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
       continue;
-    if (!patient || !blocks || waits++ == 10) break;
+    if (!patient || !held.held || waits++ == 10) break;
     const struct timespec most = {0, 10000000};
     system_call(SYS_futex, (long)&r->holder, FUTEX_WAIT_PRIVATE, (uint32_t)(was | 1), (long)&most,
                 0, 0);
   }
-  if (blocks) system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, 8, 0, 0);
+  let_signals(&held);
   return 0;
 }
 
@@ -617,12 +612,11 @@ static void give_up(struct ring* r, struct thread* t, uint64_t now) {
 }
 
 static void let_go(struct ring* r, struct thread* t, uint64_t now) {
-  const uint64_t signals = r->signals;
-  const int blocked = r->blocked;
+  const struct held held = r->held;
   for (int again = 0;; ++again) {
     if (r->state == kClosed) give_up(r, t, now);
     if ((__atomic_exchange_n(&r->holder, 0, __ATOMIC_ACQ_REL) & 1) == 0) break;
-    if (blocked) system_call(SYS_futex, (long)&r->holder, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
+    if (held.held) system_call(SYS_futex, (long)&r->holder, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
     uintptr_t none = 0;
     if ((again > 3 && r->state != kClosed) ||
         !__atomic_compare_exchange_n(&r->holder, &none, (uintptr_t)t, 0, __ATOMIC_ACQUIRE,
@@ -630,7 +624,7 @@ static void let_go(struct ring* r, struct thread* t, uint64_t now) {
       break; /* whoever holds it now sees all that, too */
     if (r->state == kThere && !r->own_memory) (void)look_at(r, t, 0, now);
   }
-  if (blocked) system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, 8, 0, 0);
+  let_signals(&held);
 }
 
 static void leaves_all(struct thread* t) {

@@ -631,7 +631,7 @@ def capture(layer):
                 lines.append(put(op, a, befores))
         kept = [(a.role, a.position) for a in op.args if put(op, a, [])] if op.kind in ("read", "write") else []
         flags = [name for name, holds in (
-            ("kNumbers", kept[:2] == [("fd", 0), ("length", 2)] and kept[2:] in ([], [("offset", 3)])),
+            ("kNumbers", kept[:2] == [("fd", 0), ("length", 2)] and kept[2:] in ([], [("offset", 3)]) and all(number(op.args[p]).startswith("(uint64_t)a[") for _, p in kept[1:])),
             ("kAndOffset", kept == [("fd", 0), ("length", 2), ("offset", 3)]),
             ("kState", op.kind in ("open", "close", "dup", "process") or op.effect in ("fcntl", "map", "unmap", "remap")),
             ("kData", op.kind in ("read", "write")),

@@ -2734,14 +2734,14 @@ def test_all_errors_take_as_little_room():
         assert abs(used[0] - used[1]) < 400000, used
 
 
-def test_a_handlers_fork_goes_on_from_any_instruction():
-    """The handler comes in after each instruction of a call; the child records, and returns into what its parent was recording."""
+def test_a_handler_comes_in_after_any_instruction():
+    """Of a call, and of a process's first one. It records; or it forks, and the child records, and returns into what its parent was recording."""
     needs_capture()
     with Tmp() as tmp:
         program = compiled(tmp, "steps")
-        for call in "w", "r", "o":
-            r = feign("record", "-q", "-o", os.path.join(tmp, call + ".feign"), "--", program, "fork", call, cwd=tmp)
-            assert r.status == 0 and not r.err and int(r.out) > 100, (call, r.status, r.out, r.err)
+        for steps in ["fork", "w"], ["fork", "r"], ["fork", "o"], ["fork", "v"], ["write", "v"], ["write", "w", "fresh"]:
+            r = feign("record", "-q", "-o", os.path.join(tmp, "t.feign"), "--", program, *steps, cwd=tmp)
+            assert r.status == 0 and not r.err and int(r.out) > 100, (steps, r.status, r.out, r.err[:1000])
 
 
 def test_limits():
