@@ -1283,6 +1283,32 @@ def test_who_made_whom_where_no_call_tells():
     assert "who made them" in notes_of(begin + threads) and "who made them" not in notes_of(begin + ["1 clone(child_stack=NULL, flags=SIGCHLD) = 2"] + looks[:1])
 
 
+def test_whose_thread_one_is_that_began_with_memory_or_asked_for_flags():
+    """As strace -f -e trace=file,desc has Go's threads: what a call tells of a descriptor tells who has it, not that others were seen last."""
+    begin = ['1 execve("/bin/go", ["go"], 0x1 /* 1 var */) = 0', "1 dup2(0, 9) = 9", '2 chdir("/w") = 0']
+    opens = '2 openat(AT_FDCWD, "f", O_RDONLY|O_CLOEXEC) = 10'
+    reads = ['3 read(10, "abc", 9) = 3', '3 openat(AT_FDCWD, "made", O_WRONLY|O_CREAT, 0600) = 11']
+    flags = "3 fcntl(10, F_GETFL) = %s"
+    memory = "3 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f9720000000"
+    pipes, other = "1 pipe2([10, 11], 0) = 0", '1 openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0600) = 10'
+    seen = '1 access("/", F_OK) = 0'
+    # A pipe is not opened by a name, and what was opened for writing is not what is open for reading.
+    for lines in ([pipes, opens, flags % "0x8000 (flags O_RDONLY|O_LARGEFILE)"], [opens, other, flags % "0x8000 (flags O_RDONLY|O_LARGEFILE)"],
+                  # Of two that may be meant, the one that was opened last.
+                  ['1 openat(AT_FDCWD, "/g", O_RDONLY|O_CREAT, 0600) = 10', opens, seen],
+                  # What it did to memory alone tells nothing of its maker; what was opened since then is its process's.
+                  [seen, memory, opens, seen], [seen, opens, seen, memory]):
+        for order in "trace", "depend":
+            report, sizes = replayed([*begin, *lines, *reads], "--order", order)
+            assert (report["mismatched"], sizes["/w/f"], sizes.get("/w/made")) == (0, 3, 0), (lines, report["mismatches"], sizes)
+    # A thread's close closes it for all of them.
+    report, sizes = replayed([*begin, seen, memory, opens, *reads, "3 close(10) = 0", '2 openat(AT_FDCWD, "h", O_RDONLY) = 10', '3 read(10, "ab", 9) = 2'])
+    assert (report["mismatched"], sizes["/w/f"], sizes["/w/h"]) == (0, 3, 2), (report["mismatches"], sizes)
+    # A pipe may be what it seems to be.
+    report, sizes = replayed([*begin, opens, pipes, flags % "0 (flags O_RDONLY)", *reads])
+    assert (report["mismatched"], sizes["/w/f"], sizes["/made"]) == (0, 0, 0), (report["mismatches"], sizes)
+
+
 def test_where_a_process_is_whose_making_was_not_traced():
     """As strace -f -y -e trace=file,desc has `cd r; (cd s; > f)`: AT_FDCWD tells it, but after the first call."""
     lines = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD</w>, "/lib", O_RDONLY) = 3</lib>', '1 close(3</lib>) = 0', '1 mkdir("r", 0755) = 0', '1 chdir("r") = 0', '1 mkdir("s", 0755) = 0',

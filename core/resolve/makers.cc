@@ -21,6 +21,7 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   reads_ = ok && (effect == Effect::kRead || effect == Effect::kPread);
   writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite ||
                    effect == Effect::kFtruncate || effect == Effect::kFallocate);
+  got_flags_ = ok && effect == Effect::kFcntl && a.flags == F_GETFL ? a.result : -1;
   if (std::exchange(first_, false)) lacks_makers_ = guesses_makers_ = effect == Effect::kExec && ok;
   if (effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone)
     lacks_makers_ = guesses_makers_ = false;
@@ -64,9 +65,9 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   }
 }
 
-Resolve::Has Resolve::has_as(const Table& table, int32_t fd) {
+Resolve::Has Resolve::has_as(const Table& table, int32_t fd, const Thread& t) const {
   const auto at = table.map.find(fd);
-  if (at == table.map.end()) return Has::kNothing;
+  if (at == table.map.end() || !may_be(*at->second.description, t)) return Has::kNothing;
   const uint32_t marks = at->second.description->marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED);
   return marks == FEIGN_NOT_A_FILE ? Has::kPipe : Has::kSomething;
 }
@@ -84,31 +85,54 @@ void Resolve::is_last(uint32_t stream) {
   }
 }
 
-// By whoever was seen last that has what its first call is on: mostly an end of a pipe.
-void Resolve::made_by_somebody(uint32_t stream, const feign_activity& first) {
+// By whoever was seen last that has what its first call is on: mostly an end of a pipe, else what
+// was opened last. What it did to memory alone tells less than what comes then.
+void Resolve::made_by_somebody(uint32_t stream, const feign_activity& first, bool on_memory) {
   Thread& t = threads_[stream];
-  t.first_handle = last_handle_;
-  t.kin = std::make_shared<Kin>();
-  const feign_stream_info mine = tables_.streams.info(t.now);
   const int32_t fd = FEIGN_FD_OF(first.handle);
-  const bool on_descriptor = first.handle != 0 && first.handle != FEIGN_CWD && fd >= 0;
+  const bool on_descriptor =
+      !on_memory && first.handle != 0 && first.handle != FEIGN_CWD && fd >= 0;
+  const bool again = t.untold;
+  t.untold = on_memory;
+  if (again && (!on_descriptor || t.table.use_count() != 1)) return;
+  if (!again) t.first_handle = last_handle_;
+  const feign_stream_info mine = tables_.streams.info(t.now);
+  const auto opened = [&](const Thread& it, Has has) {
+    return has == Has::kSomething ? it.table->map[fd].description->handle : 0;
+  };
   const Last* maker = nullptr;
-  Has best = Has::kNothing;
+  Has best = again ? has_as(*t.table, fd, t) : Has::kNothing;
+  uint32_t newest = opened(t, best);
   for (const Last& l : last_) {
+    if (best == Has::kPipe) break;
     const Thread& it = threads_[l.stream];
     const feign_stream_info its = tables_.streams.info(it.now);
-    if (it.ended || its.rank != mine.rank || its.host != mine.host) continue;
-    const Has has = on_descriptor ? has_as(*it.table, fd) : Has::kPipe;
-    if (maker != nullptr && has <= best) continue;
+    if (it.ended || l.stream == stream || its.rank != mine.rank || its.host != mine.host) continue;
+    const Has has = on_descriptor ? has_as(*it.table, fd, t) : Has::kPipe;
+    const uint32_t handle = opened(it, has);
+    if ((maker != nullptr || again) && (has < best || (has == best && handle <= newest))) continue;
     maker = &l;
     best = has;
-    if (has == Has::kPipe) break;
+    newest = handle;
   }
-  if (maker != nullptr && mine.parent == 0) {
+  if (again && maker == nullptr) return;
+  if (again)
+    std::erase(t.kin->streams, stream);
+  else
+    t.kin = std::make_shared<Kin>();
+  if (maker != nullptr && (again || mine.parent == 0)) {
     const Thread& it = threads_[maker->stream];
-    t.table = copy_of(*it.table);
-    t.place = std::make_shared<Place>(*it.place);
+    for (auto& [number, had] : t.table->map) release(had.description, nullptr);
+    t.table->map.clear();
     t.kin = it.kin;
+    if (again && it.table->map[fd].description->handle > t.first_handle) {  // its thread
+      t.kin->has_threads = true;
+      t.place = it.place;
+      share(it.table, t.table);
+    } else {
+      t.table = copy_of(*it.table);
+      t.place = std::make_shared<Place>(*it.place);
+    }
     if (maker->id != 0) tables_.streams.set_parent(t.now, it.now, maker->id);
     says_makers();
   }
@@ -143,6 +167,7 @@ void Resolve::begins_where_the_last_is(uint32_t stream) {
 // Whether the call at hand can be on it, which was there before whoever calls: who made whom may be
 // guessed wrong, and makers may have gone on before what they made was seen.
 bool Resolve::may_be(const Description& d, const Thread& t) const {
+  if (guesses_makers_ && got_flags_ >= 0) return has_flags(d);
   if (!guesses_makers_ || !(reads_ || writes_ || on_pipe_)) return true;
   const bool is_file = (d.marks & (FEIGN_NOT_A_FILE | FEIGN_INHERITED)) == 0;
   if (on_pipe_) return !is_file || d.handle > t.first_handle;  // its own may be a FIFO
@@ -154,6 +179,16 @@ bool Resolve::opened_for_it(const Description& d) const {
   if (!reads_ && !writes_) return true;
   return (d.marks & FEIGN_DIRECTORY) == 0 && (d.flags & O_PATH) == 0 &&
          (d.flags & O_ACCMODE) != (reads_ ? O_WRONLY : O_RDONLY);
+}
+
+// Whether fcntl(F_GETFL) can have told that of it: how it was opened, and that it was opened by a
+// name, since then (or as a memfd, to read and write) the kernel notes that it may be large.
+bool Resolve::has_flags(const Description& d) const {
+  constexpr int64_t kLargeFile = 0100000 | 0400000;  // of x86 and of ARM
+  const auto mode = static_cast<uint32_t>(got_flags_) & O_ACCMODE;
+  if (d.marks & FEIGN_INHERITED) return true;
+  if (d.path != 0) return (d.flags & O_PATH) != 0 || mode == (d.flags & O_ACCMODE);
+  return (got_flags_ & kLargeFile) == 0 || mode == O_RDWR;
 }
 
 // A program of its own is nobody's thread.

@@ -205,11 +205,14 @@ const char* Resolve::apply(Record& r) {
     stranger.first_handle = last_handle_;
     strangers_.push_back(recorded_stream);
   }
+  const bool maps = effect == Effect::kMap || effect == Effect::kUnmap ||
+                    effect == Effect::kRemap || effect == Effect::kMapped;
+  const bool on_memory = maps && (a.handle == 0 || FEIGN_FD_OF(a.handle) < 0);
   begin(recorded_stream).called = true;
   if (!ended) thread_of(recorded_stream).starts = effect == Effect::kExec && a.result >= 0;
   if (lacks_makers_) {
-    if (fresh && guesses_makers_)
-      made_by_somebody(recorded_stream, a);
+    if (guesses_makers_ && (fresh || thread_of(recorded_stream).untold))
+      made_by_somebody(recorded_stream, a, on_memory);
     else if (fresh)
       begins_where_the_last_is(recorded_stream);
     is_last(recorded_stream);
@@ -218,8 +221,7 @@ const char* Resolve::apply(Record& r) {
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
   names_.links_lead_from(thread().place->root);
   found_open_ = a.result != -EBADF;
-  if (effect == Effect::kMap || effect == Effect::kUnmap || effect == Effect::kRemap ||
-      effect == Effect::kMapped)
+  if (maps)
     if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;
   if (effect == Effect::kBind && a.path == 0) return "network";
   if (effect == Effect::kIoctl && a.flags != FICLONE && a.flags != FICLONERANGE) {

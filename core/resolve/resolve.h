@@ -134,6 +134,7 @@ class Resolve {
     bool known = false, ended = false;
     bool called = false;        // the trace has calls of it
     bool starts = false;        // … of which the last one started another program
+    bool untold = false;        // who made it was guessed by what it did to memory alone
     bool stranger = false;      // one of strangers_, or a thread that one made
     uint32_t first_handle = 0;  // … what was opened before it was seen
     uint32_t now = 0;           // the stream's number: another one when the recorded id came back
@@ -226,14 +227,15 @@ class Resolve {
   // Who made whom, where no call tells it (makers.cc).
   void looks_for_makers(const feign_activity& a, Effect effect);
   enum class Has { kNothing, kSomething, kPipe };
-  static Has has_as(const Table& table, int32_t fd);
+  Has has_as(const Table& table, int32_t fd, const Thread& t) const;
   void is_last(uint32_t stream);
-  void made_by_somebody(uint32_t stream, const feign_activity& first);
+  void made_by_somebody(uint32_t stream, const feign_activity& first, bool on_memory);
   void begins_where_the_last_is(uint32_t stream);
   void says_makers();
   void leaves_kin(Thread& t, uint32_t stream);
   bool may_be(const Description& d, const Thread& t) const;
   bool opened_for_it(const Description& d) const;
+  bool has_flags(const Description& d) const;
   Description* threads_have(Thread& t, int32_t fd);
   void threads_closed(Thread& t, int32_t fd);
 
@@ -316,6 +318,7 @@ class Resolve {
   bool other_pids_ = false;                   // some may be of a namespace of their own
   uint64_t others_work_ = uint64_t{1} << 26;  // names to look at for what they did
   bool reads_ = false, writes_ = false;       // the call at hand, with success
+  int64_t got_flags_ = -1;                    // … what F_GETFL told, if it is that
   bool on_file_ = false;                      // the call at hand cannot have been on anything else
   bool on_pipe_ = false;                      // … or on no file
   bool opens_seen_ = false;                   // of any process
