@@ -1309,6 +1309,17 @@ def test_whose_thread_one_is_that_began_with_memory_or_asked_for_flags():
     assert (report["mismatched"], sizes["/w/f"], sizes["/made"]) == (0, 0, 0), (report["mismatches"], sizes)
 
 
+def test_threads_of_a_program_that_duplicates_no_descriptor():
+    """As strace -f -e trace=file,desc has unsquashfs, whose threads write what the first one opens: that it maps its libraries tells that duplicates would be told."""
+    begin = ['1 execve("/bin/u", ["u"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD, "/lib", O_RDONLY) = 3']
+    maps, reads = ("1 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = 0x7f9720000000", "1 read(3, \"\\177ELF\", 4) = 4")
+    lines = ["1 close(3) = 0", '1 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600) = 3', '2 write(3, "ab", 2) = 2', "2 close(3) = 0", '1 openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0600) = 4', '2 write(4, "abc", 3) = 3', "2 close(4) = 0"]
+    for first, skipped in ((maps, 0), (reads, 2)):
+        for order in "trace", "depend":
+            report, sizes = replayed([*begin, first, *lines], "--order", order)
+            assert (report["mismatched"], report["skipped"], sizes["/f"], sizes["/g"]) == (0, skipped, 2, 0 if skipped else 3), (first, report["mismatches"], report["skips"], sizes)
+
+
 def test_where_a_process_is_whose_making_was_not_traced():
     """As strace -f -y -e trace=file,desc has `cd r; (cd s; > f)`: AT_FDCWD tells it, but after the first call."""
     lines = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 openat(AT_FDCWD</w>, "/lib", O_RDONLY) = 3</lib>', '1 close(3</lib>) = 0', '1 mkdir("r", 0755) = 0', '1 chdir("r") = 0', '1 mkdir("s", 0755) = 0',

@@ -37,6 +37,9 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
     case Effect::kPipe:
       tells_descriptors_ |= kDuplicates;
       break;
+    case Effect::kMap:  // a program's libraries: then calls were not chosen one by one, as to that
+      if (a.handle != 0 && FEIGN_FD_OF(a.handle) >= 0) tells_descriptors_ |= kDuplicates;
+      break;
     default:
       break;
   }
