@@ -53,6 +53,8 @@ def notes_of(trace, *options):
 
 
 OPEN = 'openat(AT_FDCWD, "/f", O_RDONLY) = 3'
+THREAD = "clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 10"
+OVER = "+++ exited with 0 +++"
 SEEN = 'openat(pathname="/f", flags=O_RDONLY, mode=00) = 3'
 
 
@@ -1372,6 +1374,15 @@ def test_files_without_times_are_in_the_order_of_forks_and_waits():
                     found = re.findall("(mkdir|rmdir|openat|symlink|rename)[(]", "\n".join(text_of(lines, name="t")[0]))
                     assert found[0] == "mkdir" and found[-1] == "rename" and len(found) == 5 and found.index("rmdir") < found.index("openat"), (lines, found)
                     assert "VFORK" not in makes and "vfork" not in makes or found[1] == "rmdir", (lines, found)
+
+
+def test_files_without_times_of_threads_that_another_ends_come_before():
+    """exit_group() comes when the other threads of its process have made their calls, and not when those of others have."""
+    files = {"t.9": ["clone(child_stack=NULL, flags=SIGCHLD) = 11", THREAD, "exit_group(0) = ?", OVER], "t.10": [OPEN, "fsync(3) = 0", OVER], "t.11": ["fsync(1) = 0", "exit_group(0) = ?", OVER]}
+    for time in "", "10:00:00 ":
+        lines, _ = text_of({name: [time + line for line in file] for name, file in files.items()}, name="t")
+        order = [re.match(r"\[.*/(\d+)\] (\w+)", line).groups() for line in lines]
+        assert order == [("9", "clone")] * 2 + [("10", "openat"), ("10", "fsync"), ("9", "exit_group"), ("11", "fsync"), ("11", "exit_group")], order
 
 
 def test_files_without_times_of_a_thread_that_was_joined_come_before():

@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <unordered_map>
@@ -29,6 +30,7 @@ class Family {
     const Member& m = members_[process.pid()];
     if (!m.begun || (m.runs_in != 0 && !is_over(m.runs_in) && !members_[m.runs_in].left))
       return true;
+    if (ends_group(process.front()) && others_go_on(process, m.group)) return true;
     const int64_t of = waited_for(process.front());
     return of > 0 && of != process.pid() && !is_over(of);
   }
@@ -43,6 +45,10 @@ class Family {
     if (e == Effect::kExec && a.result == 0) m.left = true;
     if (a.result <= 0 || !makes_process(e) || !members_.contains(a.result)) return;
     members_[a.result].begun = true;
+    if ((a.flags & static_cast<uint32_t>(CLONE_THREAD)) != 0) {
+      if (m.group == 0) m.group = process.pid();
+      members_[a.result].group = m.group;
+    }
     if (e == Effect::kVfork || (a.flags & static_cast<uint32_t>(CLONE_VFORK)) != 0)
       m.runs_in = a.result;
   }
@@ -53,7 +59,22 @@ class Family {
     bool begun = false;
     bool left = false;    // the memory of its maker: it called exec
     int64_t runs_in = 0;  // the process that has its memory until then (vfork)
+    int64_t group = 0;    // it is a thread of, if there are several
   };
+  static bool ends_group(const Held& h) {
+    return posix_calls()[h.a.op].effect == Effect::kExitGroup && (h.a.marks & FEIGN_INJECTED) == 0;
+  }
+  // exit_group() ends the others: what they have called was before.
+  bool others_go_on(const Source& process, int64_t group) const {
+    return group != 0 && std::any_of(members_.begin(), members_.end(), [&](const auto& each) {
+             const Member& m = each.second;
+             if (m.group != group || m.source == &process || m.source == nullptr ||
+                 m.source->empty())
+               return false;
+             const Effect next = posix_calls()[m.source->front().a.op].effect;
+             return next != Effect::kExit && next != Effect::kExitGroup;
+           });
+  }
   // Who is over when the call ends, 0 if it tells of nobody.
   static int64_t waited_for(const Held& h) {
     const Effect e = posix_calls()[h.a.op].effect;
