@@ -832,6 +832,16 @@ def test_files_of_ff_by_their_prefix():
     assert [re.match(r"\[\d+ (?:rank \d+ )?(\d+)/", line)[1] for line in found] == ["11", "9", "11"], found
 
 
+def test_a_close_of_another_thread_may_be_known_at_another_place():
+    """Where the order of files is a guess, an open that returns what is open tells of no missing close, if later or before one closes what is not."""
+    lacks, late, end = "the trace lacks calls that close descriptors", "close(3) = 0", "exit_group(0) = ?"
+    for first, second, note in (([OPEN, OPEN, late], [late], False), ([late, OPEN, OPEN], [late], False), ([OPEN, OPEN], [late], True), ([OPEN, OPEN, late], ["fsync(1) = 0"], True)):
+        for over in [end, OVER], [OVER]:
+            _, r = text_of({"t.9": [THREAD, *first, *over], "t.10": [*second, OVER]}, name="t")
+            assert (lacks in r.err) == note, (first, second, over, r.err)
+            assert (lacks in notes_of(["9 " + THREAD, *(f"9 {line}" for line in first), *(f"10 {line}" for line in second), "9 " + over[0], "10 " + OVER])) == note, (first, second, over)
+
+
 def test_files_of_ff_whose_order_is_a_guess():
     for time, guess in (("", True), ("10:00:00 ", True), ("0.000010 ", True), ("1795464971 ", True), ("10:00:00.5 ", False), ("1795464971.5 ", False)):
         with Tmp() as tmp:

@@ -46,17 +46,23 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
       t.table->unclosed.push_back(at.description->handle);
     const bool told = tells_ || at.description->said != 0 ||  // strace -y goes on to tell it
                       ((at.description->marks & FEIGN_INHERITED) && at.description->path != 0);
-    if (!said_guess_ && !told && !at.unsure) {
-      said_guess_ = true;
-      log(FEIGN_LOG_INFO,
-          tables_.notes.emplace_back(
-              "the trace lacks calls that close descriptors: what dup and fork made of them is not "
-              "known where it lacks these, too (strace: -y tells it, or -e "
-              "trace=file,desc,process)"));
-    }
+    const bool threads = t.table.use_count() > 1;
+    if (!told && !at.unsure && threads)  // another one's close may come yet, or came too early
+      ++t.table->lacks[fd];
+    else if (!told && !at.unsure)
+      says_no_close();
     release(at.description, nullptr);
   }
   at = {d, close_on_exec};
+}
+
+void Resolve::says_no_close() {
+  if (std::exchange(said_guess_, true)) return;
+  log(FEIGN_LOG_INFO,
+      tables_.notes.emplace_back(
+          "the trace lacks calls that close descriptors: what dup and fork made of them is not "
+          "known where it lacks these, too (strace: -y tells it, or -e "
+          "trace=file,desc,process)"));
 }
 
 // A stranger closes what it has not opened itself. Whoever has that number and opens a file by it
@@ -250,6 +256,7 @@ void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Ta
 }
 
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
+  if (t.table.use_count() > 1 || !t.table->lacks.empty()) --t.table->lacks[fd];
   uint32_t had = 0;  // the name that it had
   if (feign_activity device{}; is_gone(tables_.strings.text(hint)) && names_storage(device, hint)) {
     std::string path(tables_.strings.text(hint));
@@ -371,6 +378,8 @@ void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* 
     release(at->second.description, ended);
     at = table.map.erase(at);
   }
+  for (const auto& [fd, lacks] : std::exchange(table.lacks, {}))
+    if (lacks > 0) says_no_close();
   ended->insert(ended->end(), table.unclosed.begin(), table.unclosed.end());
   table.unclosed.clear();
   table.streams.clear();

@@ -88,6 +88,9 @@ class Resolve {
   struct Table {  // a process's descriptors; shared with CLONE_FILES
     std::unordered_map<int32_t, Descriptor> map;
     std::vector<uint32_t> unclosed;  // handles that ended by a close that was not seen
+    // Of a process with threads, by number: how many closes are missing, less those that found
+    // nothing to close or use. What its threads did side by side may be known in another order.
+    std::unordered_map<int32_t, int32_t> lacks;
     // … that were closed under a stream, which goes on with what has the number next.
     std::unordered_map<int32_t, uint32_t> streams;
   };
@@ -209,6 +212,7 @@ class Resolve {
   void gives_up(uint32_t stream, int32_t fd, Description& d);
   void given_up(Thread& t, int32_t fd);
   uint32_t stream_before(Thread& t, int32_t fd);
+  void says_no_close();
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void duplicated(feign_activity& a, Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void send(const feign_activity& a, Thread& t);
