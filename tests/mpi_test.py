@@ -645,6 +645,59 @@ def test_ranks_that_find_each_other_by_name_are_ordered_if_asked_for():
             assert r.status == 2 and re.search(r"stream \d+ in \S+ at \S+, which comes after stream \d+ \(of rank 0, rule \w+\), has waited \d+ s", r.err), r.err
 
 
+EARLY = r"""
+#include <mpi.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void opens(const char* name, int mode, int reads) {
+  static char bytes[5000];
+  MPI_File f;
+  MPI_File_open(MPI_COMM_SELF, name, mode, MPI_INFO_NULL, &f);
+  if (reads) MPI_File_read(f, bytes, sizeof bytes, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_close(&f);
+}
+int main(int argc, char** argv) {
+  static char bytes[5000];
+  const int rank = atoi(getenv("OMPI_COMM_WORLD_RANK"));
+  if (rank == 0) {
+    usleep(400000);
+    const int fd = open("early", O_WRONLY | O_CREAT, 0600);
+    usleep(100000);
+    write(fd, bytes, sizeof bytes);
+    close(fd);
+  } else if (rank == 1) {
+    usleep(200000);
+    DIR* d = opendir(".");
+    while (readdir(d) != 0) continue;
+    closedir(d);
+  }
+  MPI_Init(&argc, &argv);
+  if (rank == 2) opens("early", MPI_MODE_RDONLY, 1);
+  if (rank == 3) opens("made", MPI_MODE_WRONLY | MPI_MODE_CREATE, 0);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_files_that_mpi_opens_are_as_ranks_left_them_before_mpi_began():
+    """MPI_Init brings all ranks together, and is not made: who opens a file comes after who wrote it, and a new one after who looked for it."""
+    with Tmp() as tmp:
+        launch, program, trace, there = command(4)[:-1], compiled(tmp, "early", EARLY), os.path.join(tmp, "early.feign"), os.path.join(tmp, "there")
+        os.mkdir(there)
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 0, r.err
+        for order in ((), ("--order", "depend")):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *order)
+                assert report["ops"]["mpiio:MPI_File_read"]["matched"] == 1 and report["ops"]["getdents64"]["matched"] == 2, report["ops"]
+                assert os.path.getsize(root + there + "/early") == 5000
+
+
 def test_what_mpi_itself_does_is_made_too():
     """Without a filter: mpirun's and the library's own files, which ranks find by name before MPI can order anybody, and take away after it."""
     with Tmp() as tmp:

@@ -103,6 +103,17 @@ void Depend::flushed(Handle& h) {
   h.buffered_end = 0;
 }
 
+// An open of MPI's finds all that others had written by then. Which of it is read behind the open
+// only the calls that lie in MPI's tell, and these come too late to wait.
+void Depend::finds(const feign_activity& a) {
+  if (a.file == 0 || a.result < 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_CREATES))) return;
+  File& f = files_[a.file];
+  if (alone(f)) return;
+  f.bytes.writes([&](const Points& p) { after(p, kFile); });
+  after(f.set, kFile);
+  after(f.extends, kFile);
+}
+
 void Depend::bytes(const feign_activity& a, Effect effect) {
   if (a.file == 0 || a.result < 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
   const auto done = static_cast<uint64_t>(a.result);

@@ -324,8 +324,12 @@ void Depend::activity(feign_activity& a) {
   else if (on(kHandle) || on(kFile) || on(kChannel))
     handles(a, effect);
   const bool on_file = !(a.marks & FEIGN_NOT_A_FILE) || a.path != 0;
-  if (on(kPath) && on_file) names(a, effect);
+  // Of MPI's calls those that open are made, not what lies in them, which would wait too late.
+  const bool mpi_opens =
+      effects_[a.op].mpi && !on(kMpi) && options_.io != kIoOrder && message_of(a.op).opens;
+  if (on(kPath) && on_file) names(a, mpi_opens ? Effect::kOpen : effect);
   if (on(kFile)) {
+    if (mpi_opens) finds(a);
     bytes(a, effect);
     if (effect == Effect::kAioWait) {
       auto done = std::move(streams_[a.stream].aio);

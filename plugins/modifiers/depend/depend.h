@@ -348,6 +348,7 @@ class Depend {
   void processes(const feign_activity& a, Effect effect);
   void handles(const feign_activity& a, Effect effect);
   void names(const feign_activity& a, Effect effect);
+  void finds(const feign_activity& a);
   void bytes(const feign_activity& a, Effect effect);
   struct End {
     uint32_t file;
