@@ -932,6 +932,67 @@ def test_ranks_that_share_a_process_meet_in_it():
                     assert meetings or name == "ring"
 
 
+TOGETHER = r"""
+#include <mpi.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  enum { kMany = 4, kBytes = 2000 };
+  static char in[kMany][4 * kBytes], out[kMany][4 * kBytes];
+  int rank, lengths[] = {10, 20, 30, 40}, places[] = {0, 10, 30, 60};
+  char name[16];
+  MPI_Comm half, again;
+  MPI_Request of[kMany + 1], one;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  for (int i = 0; i < 50; ++i) {
+    MPI_Isend(out[0], 70000 / 20, MPI_CHAR, (rank + 1) % 4, i, MPI_COMM_WORLD, &of[kMany]);
+    MPI_Ibcast(out[0], kBytes, MPI_CHAR, i % 4, MPI_COMM_WORLD, &of[0]);
+    MPI_Iallreduce(out[1], in[1], kBytes / 4, MPI_INT, MPI_SUM, half, &of[1]);
+    if (rank == i % 4) usleep(300);
+    MPI_Barrier(half);
+    MPI_Ialltoall(out[2], kBytes, MPI_CHAR, in[2], kBytes, MPI_CHAR, MPI_COMM_WORLD, &of[2]);
+    MPI_Iscatter(out[3], 100, MPI_CHAR, in[3], 100, MPI_CHAR, 2, MPI_COMM_WORLD, &of[3]);
+    MPI_Recv(in[0], sizeof in[0], MPI_CHAR, (rank + 3) % 4, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (i % 2) {
+      MPI_Waitall(kMany + 1, of, MPI_STATUSES_IGNORE);
+    } else {
+      int done = 0;
+      while (!done) MPI_Test(&of[(rank + 2) % 4], &done, MPI_STATUS_IGNORE);
+      for (int k = kMany; k >= 0; --k) MPI_Wait(&of[k], MPI_STATUS_IGNORE);
+    }
+    MPI_Iallgatherv(out[0], lengths[rank], MPI_CHAR, in[0], lengths, places, MPI_CHAR, MPI_COMM_WORLD, &one);
+    MPI_Wait(&one, MPI_STATUS_IGNORE);
+  }
+  MPI_Comm_idup(half, &again, &one);
+  MPI_Wait(&one, MPI_STATUS_IGNORE);
+  MPI_Barrier(again);
+  sprintf(name, "of.%d", rank);
+  close(open(name, O_WRONLY | O_CREAT, 0600));
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_ranks_that_share_a_process_begin_collective_calls():
+    with Tmp() as tmp:
+        launch, program, trace, there = command(4)[:-1], compiled(tmp, "together", TOGETHER), os.path.join(tmp, "t.feign"), os.path.join(tmp, "there")
+        os.mkdir(there)
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 0, r.err
+        for ranks, how, comm in ((2, "block", "real"), (3, "cyclic", "real"), (2, "cyclic", "order")):
+            with Tmp() as root:
+                report = replayed(ranks, trace, "--root", root, "--map", how, "--layer", f"mpi,comm={comm}", "--with", "filter,preset=workload")
+                begun = [o for op, o in report["ops"].items() if op.startswith("mpi:MPI_I") and op != "mpi:MPI_Init"]
+                assert len(begun) == 6 and all(o["matched"] == o["activities"] for o in begun), begun
+                assert sorted(os.listdir(root + there)) == [f"of.{i}" for i in range(4)]
+
+
 def test_ranks_that_share_a_process_open_files_at_the_same_time():
     """Each by a number of its own: one that two had taken was closed under the other's hands, and the others waited for ever."""
     with Tmp() as tmp:

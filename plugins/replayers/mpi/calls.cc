@@ -240,16 +240,30 @@ void wait_for(Stream& s, std::span<const uint64_t> numbers) {
   Owner& o = *s.owner;
   std::vector<MPI_Request>& list = s.list;
   std::vector<std::unique_ptr<int[]>> kept;
+  std::vector<Owner::Together> together;
   list.clear();
   {
     const std::lock_guard lock(o.mutex);
     for (const uint64_t n : numbers) {
+      if (!o.together.empty())
+        if (auto one = o.together.extract(n); !one.empty()) {
+          together.push_back(std::move(one.mapped()));
+          continue;
+        }
       const auto at = o.requests.find(n);
       if (at == o.requests.end() || at->second.buffered) continue;
       if (at->second.request != MPI_REQUEST_NULL) list.push_back(at->second.request);
       if (at->second.kept) kept.push_back(std::move(at->second.kept));
       if (!at->second.persistent) o.remove(at);
     }
+  }
+  if (!together.empty()) {
+    int code = MPI_SUCCESS;
+    if (!list.empty())
+      code = MPI_Waitall(static_cast<int>(list.size()), list.data(), MPI_STATUSES_IGNORE);
+    for (const Owner::Together& t : together)
+      if (const int one = wait_together(t); one != MPI_SUCCESS) code = one;
+    return s.answer(code);
   }
   if (list.empty()) return s.emulate();
   if (s.a->result < 0) {

@@ -466,6 +466,25 @@ bool meet(Stream& s, const Group& g) {
   return true;
 }
 
+int wait_together(const Owner::Together& t) {
+  Meeting& m = *t.meeting;
+  Meeting::Begun& b = *t.call;
+  std::unique_lock lock(m.mutex);
+  m.changed.wait(lock, [&] { return b.made; });
+  if (std::exchange(b.waited_for, true)) {
+    m.changed.wait(lock, [&] { return b.over; });
+    return b.status;
+  }
+  lock.unlock();
+  const int status =
+      b.request == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Wait(&b.request, MPI_STATUS_IGNORE);
+  lock.lock();
+  b.status = status;
+  b.over = true;
+  m.changed.notify_all();
+  return status;
+}
+
 Units units_of(uint32_t op, const Args& args) {
   const uint8_t in = args.type2 != kAbsent ? args.type2 : args.type;
   switch (op) {
@@ -484,9 +503,49 @@ Units units_of(uint32_t op, const Args& args) {
   }
 }
 
+// Nobody waits for the others here: the last to come begins the call for all, and who waits first
+// for its end does so for all.
+static void begin_together(Stream& s, const Group& g, const std::function<void()>& call) {
+  Meeting& m = *g.meeting;
+  Owner& o = *s.owner;
+  const uint64_t request = s.value(s.args->request);
+  s.outcome->result = 0;
+  const std::lock_guard lock(m.mutex);  // all processes begin them in one order
+  const uint64_t number = m.next[s.rank]++;
+  std::shared_ptr<Meeting::Begun>& there = m.begun[number];
+  if (!there) there = std::make_shared<Meeting::Begun>();
+  const std::shared_ptr<Meeting::Begun> b = there;
+  const bool last = ++b->come == m.here;
+  if (last) {
+    m.begun.erase(number);
+    call();
+    b->made = true;
+    m.changed.notify_all();
+  }
+  const std::lock_guard own(o.mutex);
+  if (const auto at = o.requests.find(request); last && at != o.requests.end()) {
+    b->request = at->second.request;
+    b->kept = std::move(at->second.kept);
+    o.remove(at);
+  }
+  o.together[request] = {&m, b};
+}
+
 void collect(Stream& s, uint32_t op, Does does) {
   const Group* g = s.group(s.args->comm);
-  if (g != nullptr && g->meeting && s.args->request == kAbsent) {
+  if (g != nullptr && g->meeting && s.args->request != kAbsent) {
+    const Group& all = g->meeting->processes;
+    // Nor is what a root alone knows known to who comes last.
+    const bool unlike = s.args->list != kAbsent || does == Does::kNeighbours ||
+                        (s.args->rank != kAbsent && s.args->size2 != kAbsent);
+    return begin_together(s, *g, [&] {
+      if (!unlike) return collect_on(s, &all, op, does);
+      MPI_Request q = MPI_REQUEST_NULL;
+      const int status = MPI_Ibarrier(all.comm, &q);
+      begun(s, status, q);
+    });
+  }
+  if (g != nullptr && g->meeting) {
     // A length for each member is none for each process: only the waiting is left.
     if (s.args->list != kAbsent || does == Does::kNeighbours)
       (void)meet(s, *g);

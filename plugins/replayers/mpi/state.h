@@ -73,6 +73,16 @@ struct Meeting {
   size_t come = 0;
   uint64_t round = 0;
   int64_t result = 0;  // of the last round
+  // A call that waits for nobody.
+  struct Begun {
+    size_t come = 0;
+    bool made = false, waited_for = false, over = false;
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::unique_ptr<int[]> kept;
+    int status = MPI_SUCCESS;
+  };
+  std::unordered_map<int64_t, uint64_t> next;        // of such calls, by recorded rank
+  std::map<uint64_t, std::shared_ptr<Begun>> begun;  // by number: to which not all have come
 };
 
 struct Type {
@@ -151,6 +161,12 @@ struct Owner {
     spare.push_back(requests.extract(at));
     spare.back().mapped() = {};
   }
+  // Collective calls that ranks of this process have begun together, by the trace's numbers.
+  struct Together {
+    Meeting* meeting = nullptr;
+    std::shared_ptr<Meeting::Begun> call;
+  };
+  std::unordered_map<uint64_t, Together> together;
   std::vector<MPI_Request> buffered;  // sends under way that nobody waits for
   std::vector<Space> spaces;          // of streams that ended before their requests did
   bool freed = false;                 // a request that may have been under way
@@ -397,6 +413,8 @@ const Group* collective(Stream& s);
 void meet(Stream& s, const Group& g, const std::function<void()>& call);
 // They wait for each other, and for those in other processes; false where they cannot.
 bool meet(Stream& s, const Group& g);
+// Waits until all of them have begun such a call, and for its end.
+int wait_together(const Owner::Together& t);
 
 // What a call does here. [the stream]
 void do_mpi(Stream& s, uint32_t op);
