@@ -2,7 +2,6 @@
 // Replayer mpi: makes the calls of layers mpi and mpiio. Before the first call it looks through
 // what is to come, and all processes together make the communicators that the trace names: a
 // process that made one when it first needs it would wait for others that do not need it yet.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <new>
 #include <set>
 
+#include "feign.hpp"
 #include "layers/mpi_ops.h"
 #include "layers/mpiio_ops.h"
 #include "replayers/mpi/state.h"
@@ -18,27 +18,16 @@
 
 namespace feign::mpi {
 
-bool Space::map(size_t size, size_t unit) {
-  constexpr int kProtection = PROT_READ | PROT_WRITE;
-  void* memory =
-      mmap(nullptr, size, kProtection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  memory_ = static_cast<char*>(memory);
-  size_ = size;
-  if (size <= unit) return true;
-  const int fd = memfd_create("feign-buffer", MFD_CLOEXEC);
-  bool good = fd >= 0 && ftruncate(fd, static_cast<off_t>(unit)) == 0;
-  for (size_t at = 0; good && at < size; at += unit)
-    good = mmap(memory_ + at, std::min(unit, size - at), kProtection, MAP_SHARED | MAP_FIXED, fd,
-                0) != MAP_FAILED;
-  if (fd >= 0) close(fd);
-  return good;
-}
-
 Group::Group() = default;
 Group::~Group() = default;
 
+// Receives that nobody completed go on until MPI ends, which is later.
 Replayer::~Replayer() {
+  for (const auto& [rank, o] : owners)
+    if (o->freed || !o->requests.empty()) {
+      for (Space& space : o->spaces) space.leave();
+      for (auto& [number, pending] : o->requests) (void)pending.kept.release();
+    }
   if (!world) return;
   close_files(*this);
   remove_beside(*this);
@@ -408,141 +397,129 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   return failure;
 }
 
-feign_status create(const feign_host* host, const void* options, void** self) noexcept {
-  try {
-    const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
-    auto r = std::make_unique<Replayer>();
-    r->host = host;
-    r->options = *static_cast<const Options*>(options);
-    if (run == nullptr || run->root_fd < 0)
-      return host->fail(host, FEIGN_ERR_ARGUMENT,
-                        "there is no root to replay below: want --root DIR");
-    r->root = run->root_fd;
-    r->room.limit(*run);
-    if (FEIGN_HAS(run, recorded_ranks)) {
-      r->rank = run->rank;
-      r->ranks = run->ranks;
-      r->rank_of.assign(run->rank_of, run->rank_of + run->recorded_ranks);
-      r->shares = std::set(r->rank_of.begin(), r->rank_of.end()).size() < r->rank_of.size();
-    }
-    r->mpi_first = host->op(host, "mpi", "MPI_Abort");
-    r->mpiio_first = host->op(host, "mpiio", "MPI_File_call_errhandler");
-    r->args.resize(512 + 256);
-    for (uint32_t i = 0; i < r->args.size(); ++i) {
-      const uint32_t op = i < 512 ? r->mpi_first + i : r->mpiio_first + i - 512;
-      const feign_op_info* info = host->op_info(host, op);
-      const std::string_view layer = info != nullptr ? info->layer : "";
-      if (layer == (i < 512 ? "mpi" : "mpiio")) r->args[i] = args_of_op(*info);
-    }
-    // Alone, nobody waits for others here: that is up to modifier depend.
-    if (r->ranks == 1 && r->options.comm == kOrder) r->options.comm = kNone;
-    Look look{r.get(), {}, {}, 0, 0, 0, {}, {}, false, false, false};
-    if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
-      if (const feign_status status = plan->each(plan, Look::each, &look); status < 0)
-        return status;
-    std::erase_if(r->cancelled, [&](const auto& at) { return r->matched.contains(at); });
-    const char* why = nullptr;
-    r->world = join(why);
-    if (!r->world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
-    void* value = nullptr;
-    int has = 0;
-    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
-    if (has) r->most_tag = *static_cast<int*>(value);
-    r->pairs = r->world->world;
-    int joins[] = {look.joins, look.at_once};
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 2, MPI_INT, MPI_MAX, r->world->world);
-    if (joins[0] != 0)
-      return host->fail(host, FEIGN_ERR_UNSUPPORTED,
-                        "the program starts ranks while it runs, or joins another one "
-                        "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
-                        "messages cannot be made, want --replayer posix");
-    if (joins[1] != 0)
-      return host->fail(
-          host, FEIGN_ERR_UNSUPPORTED,
-          (std::string(kAtOnce) + ": their messages cannot be made, want one of " +
-           "them (--with filter,process=" + one_program(host) + ") or --replayer posix")
-              .c_str());
-    if (const std::string failure = make_groups(*r, look.groups); !failure.empty())
-      return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
-    int pointers = look.pointers && r->options.io == kIoReal;
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &pointers, 1, MPI_INT, MPI_MAX, r->world->world);
-    if (pointers != 0) make_beside(*r);
-    look.neighbours();
-    // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
-    // to is the one that the other reads from.
-    constexpr uint64_t kLeast = uint64_t{1} << 30, kMost = uint64_t{1} << 34;
-    static_assert(kLeast % kMessages >= kMessages / 2);
-    uint64_t half = kLeast;
-    if (look.message >= kLeast && r->options.comm != kNone && r->options.comm != kOrder)
-      half = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &half, 1, MPI_UINT64_T, MPI_MAX, r->world->world);
-    r->half = static_cast<int64_t>(half);
-    int all[] = {r->lists, look.message <= kMost};
-    if (r->ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, r->world->world);
-    r->lists = all[0] != 0;
-    r->fits = all[1] != 0;
-    // One read or write is at most this long.
-    r->longest = std::clamp<uint64_t>(look.longest, uint64_t{1} << 16, uint64_t{1} << 34);
-    auto content = feign::Content::parse(run->content != nullptr ? run->content : "random");
-    if (content && content->kind == feign::Content::kSparse)
-      content->kind = feign::Content::kRandom;
-    constexpr size_t kMemory = size_t{1} << 22;
-    if (!r->data.map(r->longest, kMemory))
-      return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-    if (content && content->kind == feign::Content::kRandom)
-      content->fill(r->data.get(), std::min(r->longest, kMemory), 1);
-    *self = r.release();
-    return FEIGN_OK;
-  } catch (const std::bad_alloc&) {
-    return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  }
-}
+}  // namespace
 
-feign_status open_stream(void* self, const feign_stream_info* info, void** stream) noexcept {
-  auto& r = *static_cast<Replayer*>(self);
-  auto s = std::unique_ptr<Stream>(new (std::nothrow) Stream);
-  if (!s) return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
-  try {
-    s->r = &r;
-    s->rank = info != nullptr ? info->rank : -1;
-    // Where the trace tells no ranks, each process is on its own.
-    s->owner = &r.owner(s->rank >= 0 || info == nullptr ? s->rank : -2 - info->process);
-  } catch (const std::bad_alloc&) {
-    return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
+feign_status Replayer::start() {
+  const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
+  if (run == nullptr || run->root_fd < 0)
+    return host->fail(host, FEIGN_ERR_ARGUMENT,
+                      "there is no root to replay below: want --root DIR");
+  root = run->root_fd;
+  room.limit(*run);
+  if (FEIGN_HAS(run, recorded_ranks)) {
+    rank = run->rank;
+    ranks = run->ranks;
+    rank_of.assign(run->rank_of, run->rank_of + run->recorded_ranks);
+    shares = std::set(rank_of.begin(), rank_of.end()).size() < rank_of.size();
   }
-  *stream = s.release();
+  mpi_first = host->op(host, "mpi", "MPI_Abort");
+  mpiio_first = host->op(host, "mpiio", "MPI_File_call_errhandler");
+  args.resize(512 + 256);
+  for (uint32_t i = 0; i < args.size(); ++i) {
+    const uint32_t op = i < 512 ? mpi_first + i : mpiio_first + i - 512;
+    const feign_op_info* info = host->op_info(host, op);
+    const std::string_view layer = info != nullptr ? info->layer : "";
+    if (layer == (i < 512 ? "mpi" : "mpiio")) args[i] = args_of_op(*info);
+  }
+  // Alone, nobody waits for others here: that is up to modifier depend.
+  if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
+  Look look{this, {}, {}, 0, 0, 0, {}, {}, false, false, false};
+  if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
+    if (const feign_status status = plan->each(plan, Look::each, &look); status < 0) return status;
+  std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
+  const char* why = nullptr;
+  world = join(why);
+  if (!world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
+  void* value = nullptr;
+  int has = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
+  if (has) most_tag = *static_cast<int*>(value);
+  pairs = world->world;
+  int joins[] = {look.joins, look.at_once};
+  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 2, MPI_INT, MPI_MAX, world->world);
+  if (joins[0] != 0)
+    return host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                      "the program starts ranks while it runs, or joins another one "
+                      "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
+                      "messages cannot be made, want --replayer posix");
+  if (joins[1] != 0)
+    return host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                      (std::string(kAtOnce) + ": their messages cannot be made, want one of " +
+                       "them (--with filter,process=" + one_program(host) + ") or --replayer posix")
+                          .c_str());
+  if (const std::string failure = make_groups(*this, look.groups); !failure.empty())
+    return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
+  int pointers = look.pointers && options.io == kIoReal;
+  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &pointers, 1, MPI_INT, MPI_MAX, world->world);
+  if (pointers != 0) make_beside(*this);
+  look.neighbours();
+  // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
+  // to is the one that the other reads from.
+  constexpr uint64_t kLeast = uint64_t{1} << 30, kMost = uint64_t{1} << 34;
+  static_assert(kLeast % kMessages >= kMessages / 2);
+  uint64_t part = kLeast;
+  if (look.message >= kLeast && options.comm != kNone && options.comm != kOrder)
+    part = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
+  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &part, 1, MPI_UINT64_T, MPI_MAX, world->world);
+  half = static_cast<int64_t>(part);
+  int all[] = {lists, look.message <= kMost};
+  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, world->world);
+  lists = all[0] != 0;
+  fits = all[1] != 0;
+  // One read or write is at most this long.
+  longest = std::clamp<uint64_t>(look.longest, uint64_t{1} << 16, uint64_t{1} << 34);
+  auto content = feign::Content::parse(run->content != nullptr ? run->content : "random");
+  if (content && content->kind == feign::Content::kSparse) content->kind = feign::Content::kRandom;
+  constexpr size_t kMemory = size_t{1} << 22;
+  if (!data.map(longest, kMemory)) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
+  if (content && content->kind == feign::Content::kRandom)
+    content->fill(data.get(), std::min(longest, kMemory), 1);
   return FEIGN_OK;
 }
 
+Stream::Stream(Replayer& of, const feign_stream_info& info)
+    : r(&of),
+      rank(info.rank),
+      // Where the trace tells no ranks, each process is on its own.
+      owner(&of.owner(info.rank >= 0 ? info.rank : -2 - info.process)) {}
+
+// A request, or what was put into a window, may be over later than the thread that began it.
+Stream::~Stream() {
+  if (space.get() == nullptr) return;
+  const std::lock_guard lock(owner->mutex);
+  if (owner->requests.empty() && owner->buffered.empty() && owner->windows.empty() && !owner->freed)
+    return;
+  owner->spaces.push_back(std::move(space));
+  owner->spaces.push_back(std::move(received));
+}
+
+namespace {
+
 // A call of which nothing stands ready.
-feign_status make(Replayer& r, Stream& s) noexcept {
+feign_status make(Replayer& r, Stream& s) {
   const uint32_t op = s.a->op;
   s.args = &r.args_of(op);
   if (s.space.get() == nullptr) {
     // Sent from the first half, received into the second; a receive may not know how long it is.
     if (!s.space.map(2 * static_cast<size_t>(r.half), kMessages) ||
         !s.received.map(r.longest, kMessages))
-      return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
+      throw std::bad_alloc();
   }
-  try {
-    if (op >= r.mpiio_first)
-      do_mpiio(s, op);
-    else
-      do_mpi(s, op);
-    if (s.failure.empty()) return FEIGN_OK;
-    return r.host->fail(r.host, FEIGN_ERR_UNSUPPORTED, s.failure.c_str());
-  } catch (const std::bad_alloc&) {
-    return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
-  }
+  if (op >= r.mpiio_first)
+    do_mpiio(s, op);
+  else
+    do_mpi(s, op);
+  if (s.failure.empty()) return FEIGN_OK;
+  return r.host->fail(r.host, FEIGN_ERR_UNSUPPORTED, s.failure.c_str());
 }
 
-feign_status execute(void* self, void* stream, const feign_activity* a,
-                     feign_outcome* outcome) noexcept {
-  auto& s = *static_cast<Stream*>(stream);
-  s.a = a;
-  s.outcome = outcome;
-  const Ready* const ready = a->result >= 0 ? s.find_ready(*a) : nullptr;
-  if (ready == nullptr) return make(*static_cast<Replayer*>(self), s);
+}  // namespace
+
+feign_status Replayer::execute(Stream& s, const feign_activity& a, feign_outcome& outcome) {
+  s.a = &a;
+  s.outcome = &outcome;
+  const Ready* const ready = a.result >= 0 ? s.find_ready(a) : nullptr;
+  if (ready == nullptr) return make(*this, s);
   MPI_Request request = MPI_REQUEST_NULL;
   const int status = ready->call(&request);
   s.args = ready->begins();
@@ -553,25 +530,7 @@ feign_status execute(void* self, void* stream, const feign_activity* a,
   return FEIGN_OK;
 }
 
-// A request, or what was put into a window, may be over later than the thread that began it.
-void close_stream(void*, void* stream) noexcept {
-  const std::unique_ptr<Stream> s(static_cast<Stream*>(stream));
-  if (s->owner == nullptr || s->space.get() == nullptr) return;
-  Owner& o = *s->owner;
-  const std::lock_guard lock(o.mutex);
-  if (o.requests.empty() && o.buffered.empty() && o.windows.empty() && !o.freed) return;
-  o.spaces.push_back(std::move(s->space));
-  o.spaces.push_back(std::move(s->received));
-}
-// Receives that nobody completed go on until MPI ends, which is later.
-void destroy(void* self) noexcept {
-  const std::unique_ptr<Replayer> r(static_cast<Replayer*>(self));
-  for (const auto& [rank, owner] : r->owners)
-    if (owner->freed || !owner->requests.empty()) {
-      for (Space& space : owner->spaces) space.leave();
-      for (auto& [number, pending] : owner->requests) (void)pending.kept.release();
-    }
-}
+namespace {
 
 constexpr const char* kComms[] = {"real", "order", "none", nullptr};
 constexpr const char* kIos[] = {"real", "order", "none", nullptr};
@@ -585,22 +544,12 @@ constexpr feign_option kOptions[] = {
      "ranks, or do not."},
 };
 constexpr const char* kLayers[] = {"mpi", "mpiio", nullptr};
-constexpr feign_replayer kApi = {sizeof kApi, 1,       kLayers,      create,
-                                 open_stream, execute, close_stream, destroy};
+constexpr feign_replayer kApi = replayer<Replayer, Options>(kLayers, true);
 
 }  // namespace
 
-constexpr feign_component kReplayerComponent = {
-    sizeof kReplayerComponent,
-    FEIGN_REPLAYER,
-    "mpi",
-    "Makes the recorded calls of MPI and MPI-IO, files below the root.",
-    &kApi,
-    kOptions,
-    std::size(kOptions),
-    sizeof(feign_option),
-    sizeof(Options),
-    0};
+constexpr feign_component kReplayerComponent = component<Options>(
+    kApi, "mpi", "Makes the recorded calls of MPI and MPI-IO, files below the root.", kOptions);
 
 }  // namespace feign::mpi
 

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/content.h"
 #include "base/room.h"
 #include "feign.h"
@@ -106,7 +107,11 @@ class Space {
   ~Space() {
     if (memory_ != nullptr) munmap(memory_, size_);
   }
-  bool map(size_t size, size_t unit);
+  bool map(size_t size, size_t unit) {
+    memory_ = map_buffer(size, unit);
+    size_ = size;
+    return memory_ != nullptr;
+  }
   char* get() const { return memory_; }
   void leave() { memory_ = nullptr; }  // stays as it is until the process ends
   size_t size() const { return size_; }
@@ -187,9 +192,17 @@ struct File {
   std::shared_ptr<Name> name;            // what it is beside MPI, where several ranks have it
 };
 
+struct Stream;
+
+// What feign.hpp makes a component of.
 struct Replayer {
-  const feign_host* host = nullptr;
-  Options options{};
+  using Stream = mpi::Stream;
+  Replayer(const feign_host* h, const Options& o) : host(h), options(o) {}
+  feign_status start();
+  feign_status execute(Stream& s, const feign_activity& a, feign_outcome& outcome);
+
+  const feign_host* host;
+  Options options;
   std::shared_ptr<World> world;
   int root = -1;
   uint32_t mpi_first = 0, mpiio_first = 0;
@@ -286,9 +299,12 @@ class Ready {
 };
 
 struct Stream {
-  Replayer* r = nullptr;
-  Owner* owner = nullptr;
-  int64_t rank = -1;  // recorded
+  Stream(Replayer& of, const feign_stream_info& info);
+  ~Stream();
+
+  Replayer* r;
+  int64_t rank;  // recorded
+  Owner* owner;
   const feign_activity* a = nullptr;
   feign_outcome* outcome = nullptr;
   std::string failure;  // what ends the replay
