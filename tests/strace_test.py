@@ -2094,6 +2094,18 @@ def test_a_wait_without_its_duration_is_over_after_whoever_is_waited_for():
 WAITS_FOR_OTHERS = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
 
 
+def test_an_open_of_a_number_that_is_closed_meanwhile_comes_after_that():
+    def order(first, *close):
+        return [re.sub(r"\(.*", "", c) for c in calls({
+            "t.9": ['12:00:00.000001 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 3', f"12:00:00.000002 {THREAD}", f"12:00:00.000003 {THREAD[:-1]}1",
+                    f"12:00:00.000004 {first}", '12:00:00.900000 write(3, "abc", 3) = 3'],
+            "t.10": ['12:00:00.000010 openat(AT_FDCWD, "/b", O_RDWR|O_CREAT, 0600) = 3', "12:00:00.700000 fsync(3) = 0"],
+            "t.11": [*close, '12:00:00.600000 pwrite64(3, "de", 2, 5) = 2']}, name="t")][3:]
+    same(order("close(0) = 0", "12:00:00.500001 close(3) = 0"), ["close", "close", "openat", "pwrite64", "fsync", "write"])
+    # Not in a trace that does not tell what is closed.
+    same(order("fdatasync(3) = 0"), ["fdatasync", "openat", "pwrite64", "fsync", "write"])
+
+
 def beside_others(lines):
     """The replay of a program that works in /w/d and has waited for a process that is not in the trace: its report, and what is there afterwards."""
     with Tmp() as tmp:
