@@ -2116,6 +2116,22 @@ def test_an_open_of_a_number_that_is_closed_meanwhile_comes_after_that():
     same(order("fdatasync(3) = 0"), ["fdatasync", "openat", "pwrite64", "fsync", "write"])
 
 
+def test_what_happened_between_two_runs():
+    """strace -A, and traces that were put together."""
+    run = ["execve(\"/bin/sh\", [\"sh\"], 0x1 /* 1 var */) = 0", 'mkdir("/w", 0755) = 0', 'open("/w/f", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3', 'write(3, "abc", 3) = 3', "exit_group(0) = ?", OVER]
+    for second, last, several in (("7 ", 6, True), ("8 ", 6, True), ("8 ", 4, False)):  # who is not over may do it yet
+        r = replayed([f"7 {line}" for line in run[:last]] + [second + line for line in run])[0]
+        assert (any("several runs" in note for note in r["notes"]), r["mismatched"] == 0) == (several, several), (second, r["notes"], r["mismatches"])
+
+
+def test_files_that_were_open_before_are_told_to_be_unknown():
+    """strace -p, without -y; standard input may be a file in any trace."""
+    file = "{st_mode=S_IFREG|0600, st_size=3, ...}"
+    for lines, notes in (([f"fstat(5, {file}) = 0"], 1), (['read(5, "abc", 9) = 3', "lseek(5, 0, SEEK_SET) = 0"], 1), (["lseek(5, 0, SEEK_SET) = -1 ESPIPE (Illegal seek)"], 0),
+                         ([f"fstat(0, {file}) = 0"], 0), ([f"fstat(5</f>, {file}) = 0"], 0), (['read(5, "abc", 9) = 3'], 0), ([OPEN, f"fstat(3, {file}) = 0"], 0), (["pipe([5, 6]) = 0", "fstat(5, {st_mode=S_IFIFO|0600, st_size=0, ...}) = 0"], 0)):
+        assert notes_of(["7 " + line for line in lines]).count("is not known, and such calls are skipped") == notes, lines
+
+
 def beside_others(lines):
     """The replay of a program that works in /w/d and has waited for a process that is not in the trace: its report, and what is there afterwards."""
     with Tmp() as tmp:

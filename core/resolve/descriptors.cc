@@ -65,6 +65,23 @@ void Resolve::says_no_close() {
           "trace=file,desc,process)"));
 }
 
+// A file, as the call at hand tells: of these, only the standard ones are in traces of whole runs.
+bool Resolve::is_untold(const Description& d) {
+  return (d.marks & FEIGN_INHERITED) && (d.marks & FEIGN_NOT_A_FILE) && d.path == 0 && d.file == 0;
+}
+
+void Resolve::says_untold(int32_t fd) {
+  constexpr int32_t kStandard = 2;
+  if (fd <= kStandard || std::exchange(said_untold_, true)) return;
+  log(FEIGN_LOG_INFO,
+      tables_.notes.emplace_back(
+          "files are used by descriptors whose opening is not in the trace, as they were open "
+          "before it began, perhaps (first " +
+          std::to_string(fd) +
+          "): which they are is not known, and such calls are skipped (strace: "
+          "-y tells it)"));
+}
+
 // A stranger closes what it has not opened itself. Whoever has that number and opens a file by it
 // is in one process with it.
 void Resolve::gives_up(uint32_t stream, int32_t fd, Description& d) {
@@ -169,7 +186,10 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   const auto at = t.table->map.find(fd);
   if (at != t.table->map.end()) {
     Description* const d = at->second.description;
-    if (hint == 0 && may_be(*d, t)) return d;
+    if (hint == 0 && may_be(*d, t)) {
+      if (on_file_ && is_untold(*d)) says_untold(fd);
+      return d;
+    }
     if (hint == 0) {
       t.table->map.erase(at);
       release(d, nullptr);
@@ -300,6 +320,7 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
   }
   install(t, fd, d, false);
   if (identity == 0) connected(*d, what);
+  if (on_file_ && is_untold(*d)) says_untold(fd);
   return d;
 }
 

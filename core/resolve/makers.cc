@@ -22,6 +22,23 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   writes_ = ok && (effect == Effect::kWrite || effect == Effect::kPwrite ||
                    effect == Effect::kFtruncate || effect == Effect::kFallocate);
   got_flags_ = ok && effect == Effect::kFcntl && a.flags == F_GETFL ? a.result : -1;
+  switch (effect) {
+    case Effect::kFstat:
+    case Effect::kStatat:
+      on_file_ = ok && (S_ISREG(a.mode) || S_ISDIR(a.mode));
+      break;
+    case Effect::kSeek:
+    case Effect::kPread:
+    case Effect::kPwrite:
+    case Effect::kList:
+    case Effect::kFlush:
+    case Effect::kFtruncate:
+    case Effect::kFallocate:
+      on_file_ = ok;
+      break;
+    default:
+      on_file_ = false;
+  }
   if (std::exchange(first_, false)) lacks_makers_ = guesses_makers_ = effect == Effect::kExec && ok;
   if (effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone)
     lacks_makers_ = guesses_makers_ = false;
@@ -49,23 +66,6 @@ void Resolve::looks_for_makers(const feign_activity& a, Effect effect) {
   on_pipe_ = (effect == Effect::kSeek && a.result == -ESPIPE) ||
              ((effect == Effect::kRead || effect == Effect::kWrite) && a.result == -EAGAIN) ||
              (looks && ok && (S_ISFIFO(a.mode) || S_ISSOCK(a.mode)));
-  switch (effect) {
-    case Effect::kFstat:
-    case Effect::kStatat:
-      on_file_ = ok && (S_ISREG(a.mode) || S_ISDIR(a.mode));
-      break;
-    case Effect::kSeek:
-    case Effect::kPread:
-    case Effect::kPwrite:
-    case Effect::kList:
-    case Effect::kFlush:
-    case Effect::kFtruncate:
-    case Effect::kFallocate:
-      on_file_ = ok;
-      break;
-    default:
-      on_file_ = false;
-  }
 }
 
 Resolve::Has Resolve::has_as(const Table& table, int32_t fd, const Thread& t) const {

@@ -213,6 +213,8 @@ class Resolve {
   void given_up(Thread& t, int32_t fd);
   uint32_t stream_before(Thread& t, int32_t fd);
   void says_no_close();
+  static bool is_untold(const Description& d);
+  void says_untold(int32_t fd);
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void duplicated(feign_activity& a, Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void send(const feign_activity& a, Thread& t);
@@ -266,6 +268,7 @@ class Resolve {
   void lacks_names(const feign_activity& a, Effect effect);
   void changed_names(const feign_activity& a, Effect effect, const Namespace::Touched& touched);
   void waited_for(const Thread& t, int64_t process);
+  void begins_anew(const feign_activity& first, Effect effect);
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
   static Told told(const feign_activity& a, Effect effect);
@@ -338,6 +341,7 @@ class Resolve {
   bool reads_on_ = false;                     // the call at hand moves an offset by reading
   bool moves_seen_ = false;                   // chdir or fchdir, of any process
   bool said_guess_ = false;                   // that descriptors are guessed is in the notes
+  bool said_untold_ = false;                  // that files are not told is in the notes
   bool said_seeks_ = false;                   // that seeks are not told is in the notes
   bool found_open_ = true;                    // the call at hand did not fail with EBADF
   bool told_ = false;                         // its hint is what the tracer said
