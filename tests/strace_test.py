@@ -2116,6 +2116,14 @@ def test_an_open_of_a_number_that_is_closed_meanwhile_comes_after_that():
     same(order("fdatasync(3) = 0"), ["fdatasync", "openat", "pwrite64", "fsync", "write"])
 
 
+def test_who_has_a_file_by_another_number_opened_it():
+    """strace -P FILE shows no open of it by another name: writers have it as standard output, readers by what their open returned."""
+    lines = ['7 write(1</w/f>, "abcdef", 6) = 6', "7 close(1</w/f>) = 0", f"7 {OVER}", '8 read(3</w/f>, "abcdef", 9) = 6', "8 close(3</w/f>) = 0", f"8 {OVER}"]
+    assert replayed(lines)[1]["/w/f"] == 6
+    lines = ['7 write(1</w/f>, "abc", 3) = 3', f"7 {OVER}", '8 write(1</w/f>, "def", 3) = 3', f"8 {OVER}"]
+    assert replayed(lines)[1]["/w/f"] == 6
+
+
 def test_what_happened_between_two_runs():
     """strace -A, and traces that were put together."""
     run = ["execve(\"/bin/sh\", [\"sh\"], 0x1 /* 1 var */) = 0", 'mkdir("/w", 0755) = 0', 'open("/w/f", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3', 'write(3, "abc", 3) = 3', "exit_group(0) = ?", OVER]

@@ -30,7 +30,7 @@ void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
   if (--d->refs != 0) return;
   if (d->fd >= 0)
     if (const auto at = left_.find(d->file); at != left_.end() && at->second.found == d)
-      at->second = {nullptr, read_to_end(*d) ? 0 : d->offset, at->second.appends};
+      at->second = {nullptr, read_to_end(*d) ? 0 : d->offset, at->second.appends, d->fd};
   if (ended != nullptr && (!(d->marks & FEIGN_NOT_A_FILE) || d->file != 0))
     ended->push_back(d->handle);
   free_.push_back(d);
@@ -315,7 +315,9 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
   if (left != nullptr) {
     d->fd = fd;
     d->flags = left->appends ? O_APPEND : 0;
-    d->offset = left->offset;
+    // By another number it was opened again, but for standard output and standard error.
+    const bool same = left->fd < 0 || left->fd == fd || (left->fd <= kStandard && fd <= kStandard);
+    d->offset = same ? left->offset : 0;
     left->found = d;
   }
   install(t, fd, d, false);

@@ -66,6 +66,7 @@ class Resolve {
     Description* found = nullptr;  // one that is in use
     uint64_t offset = 0;
     bool appends = false;
+    int32_t fd = -1;  // that it was found at
   };
   struct Sent {         // descriptors that are on their way to another process
     uint32_t file = 0;  // of the socket, if both ends are known to be of one
