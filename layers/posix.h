@@ -747,7 +747,7 @@ int epoll_create1(int flags);
 int timerfd_create(int clockid, int flags);
 
 //@ op 119 signalfd4 kind=process effect=channel result=fd
-//@ args - - - flags:signalfd
+//@ args fd - - flags:signalfd
 //@ replay c.nothing(a)
 int signalfd4(int fd, const sigset_t *mask, size_t sizemask, int flags);
 
@@ -831,7 +831,7 @@ int mq_open(const char *name, int oflag, mode_t mode, struct mq_attr *attr);
 //@ replay c.nothing(a)
 int open_by_handle_at(int mount_fd, struct file_handle *handle, int flags);
 
-//@ op 139 landlock_create_ruleset kind=process effect=channel result=fd cloexec=always
+//@ op 139 landlock_create_ruleset kind=process effect=ruleset result=fd cloexec=always
 //@ args - - flags:
 //@ replay c.nothing(a)
 int landlock_create_ruleset(const struct landlock_ruleset_attr *attr, size_t size, uint32_t flags);
@@ -857,7 +857,7 @@ int eventfd(unsigned int initval);
 int inotify_init(void);
 
 //@ op 128 signalfd kind=process effect=channel result=fd
-//@ args - - -
+//@ args fd - -
 //@ replay c.nothing(a)
 int signalfd(int fd, const sigset_t *mask, size_t sizemask);
 

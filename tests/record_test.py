@@ -2863,6 +2863,47 @@ def test_what_a_killed_process_held_is_free():
             assert report["mismatched"] == 0, (order, report["mismatches"])
 
 
+NO_NEW_DESCRIPTOR = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void) {
+  enum { kRulesets = 444, kVersion = 1 };
+  sigset_t none;
+  sigemptyset(&none);
+  const int signals = signalfd(-1, &none, 0);
+  if (signals < 0 || signalfd(signals, &none, SFD_CLOEXEC) != signals) return 1;
+  const int file = open("a", O_CREAT | O_WRONLY, 0600);
+  const long version = syscall(kRulesets, 0, 0, kVersion);
+  if (version > 0 && version < 100 && version != file) {  /* the number is one that is open */
+    if (dup2(file, version) != version) return 2;
+    if (syscall(kRulesets, 0, 0, kVersion) != version || write(version, "abc", 3) != 3) return 3;
+    close(version);
+  }
+  close(file);
+  close(signals);
+  return 0;
+}
+"""
+
+
+def test_what_returns_no_new_descriptor_leaves_those_that_are_open():
+    """A ruleset's version, and a signalfd that is given other signals, are no descriptors that were made."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace = os.path.join(tmp, "work"), os.path.join(tmp, "t.feign")
+        os.mkdir(work)
+        program = os.path.join(tmp, "p")
+        compile_text(NO_NEW_DESCRIPTOR, program)
+        r = feign("record", "-o", trace, "--", program, cwd=work)
+        assert r.status == 0 and r.err == "", r.err
+        notes = [line for line in feign("info", trace).out.splitlines() if line.startswith("note ")]
+        assert not notes, notes
+        replays(trace, tmp, work)
+
+
 def test_calls_that_are_left_and_little_room():
     """Cancelled threads, jumps out of signal handlers, small stacks, and hardly a system call allowed: the program does
     as it does without, and what came back is in the trace."""

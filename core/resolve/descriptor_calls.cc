@@ -144,9 +144,14 @@ void Resolve::pipe_call(feign_activity& a, Thread& t, Effect effect) {
 // A socket, an eventfd, a pidfd, …
 void Resolve::channel_call(feign_activity& a, Thread& t, const Call& call) {
   const uint32_t said = a.file;
+  const bool same = a.handle != 0 && FEIGN_FD_OF(a.handle) == a.result;
+  if (same && succeeded(a)) {  // signalfd: what is there has other signals
+    fill(a, find(t, a.handle, said));
+    return;
+  }
   a.handle = a.file = 0;
   a.marks |= FEIGN_NOT_A_FILE;
-  if (!succeeded(a)) return;
+  if (!succeeded(a) || (call.effect == Effect::kRuleset && a.flags != 0)) return;
   Description* d = describe(FEIGN_NOT_A_FILE, 0, 0, 0);
   if (call.effect == Effect::kAccept) connected(*d, tables_.strings.text(said));
   if (call.effect == Effect::kPidfd && a.value_count != 0)

@@ -73,6 +73,7 @@ enum class Effect : uint8_t {
   kPipe,     // two descriptors that are no files
   kChannel,  // one
   kPidfd,    // … that is a process
+  kRuleset,  // … unless its flags ask for a number
   kGetfd,    // a descriptor of such a process becomes one here, too
   kConnect,  // a socket gets another end
   kAccept,   // … and here is that end: one descriptor

@@ -294,6 +294,7 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
     case Effect::kAccept:
     case Effect::kChannel:
     case Effect::kPidfd:
+    case Effect::kRuleset:
     case Effect::kEventfd:
       return channel_call(a, t, call);
     case Effect::kGetfd:

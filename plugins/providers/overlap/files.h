@@ -115,6 +115,8 @@ inline Left left_by(Effect effect, const feign_activity& a) {
     case Effect::kEventfd:
     case Effect::kAccept:
       return {result};
+    case Effect::kRuleset:
+      return {a.flags == 0 ? result : 0};
     default:
       return {};
   }
