@@ -230,7 +230,7 @@ static int next_chunk(struct lane* l, uint64_t start, uint32_t room) {
     l->pid = g->sealed ? g->pid : (int32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
   } else {
     const struct lane old = *l;
-    l->end = 0; /* there is no chunk, whatever comes in under seccomp, or if there is no other one */
+    l->end = 0; /* there is none if no other one can be had, or under seccomp a handler comes in */
     __asm__ volatile("" ::: "memory");
     if (old.end != 0) give_back(&old);
   }

@@ -284,14 +284,15 @@ static inline __attribute__((always_inline)) uint8_t* put_head(uint8_t* begin, u
   return at + duration_bytes;
 }
 
-/* The record from @p begin to @p at is there, and says when its call ended. It is none of the lane's
- * any more if that was taken for left; or in the child of a handler's fork, which set it up anew. */
+/* The record from @p begin to @p at is there, and says when its call ended. It is none of the
+ * lane's any more if that was taken for left; or in the child of a handler's fork, which set it up
+ * anew. */
 static inline void commit(struct lane* l, uint8_t* begin, uint8_t* at, uint64_t end) {
   if (__builtin_expect(l->at != begin, 0)) return;
-  *(feign_loose16*)at = 0;           /* the next one's length */
-  __asm__ volatile("" ::: "memory"); /* x86 stores in order */
+  *(feign_loose16*)at = 0;                                  /* the next one's length */
+  __asm__ volatile("" ::: "memory");                        /* x86 stores in order */
   *(volatile feign_loose16*)begin = (uint16_t)(at - begin); /* of its own memory, in that child */
-  __asm__ volatile("cmpxchgq %2, %0" /* of one thread: no lock */
+  __asm__ volatile("cmpxchgq %2, %0"                        /* of one thread: no lock */
                    : "+m"(l->at), "+a"(begin)
                    : "r"(at)
                    : "memory", "cc");
@@ -337,13 +338,12 @@ static inline __attribute__((always_inline)) int record_begin(struct feign_recor
   uint8_t* const at = put_head(begin, l->last, kind, depth, op, start, end);
   r->start = begin;
   r->at = at;
-  r->end = (size_t)(chunk_end - begin) < FEIGN_MOST_ROOM ? chunk_end - 32
-                                                         : begin + FEIGN_MOST_ROOM - 32;
+  r->end =
+      (size_t)(chunk_end - begin) < FEIGN_MOST_ROOM ? chunk_end - 32 : begin + FEIGN_MOST_ROOM - 32;
   r->ticks = end;
   r->values = 0;
   r->busy = busy;
-  if (result != 0)
-    feign_put_number(r, result_field(result), result_value(result));
+  if (result != 0) feign_put_number(r, result_field(result), result_value(result));
   return 1;
 }
 

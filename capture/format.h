@@ -32,7 +32,7 @@
 #define FEIGN_CAPTURE_CHUNK_MAGIC 0x4b4e4843u     /* "CHNK" */
 /* Chunks begin at multiples of this, or where one before it ends. */
 #define FEIGN_CAPTURE_UNIT 4096u
-#define FEIGN_CAPTURE_MOST 60000u                 /* bytes of a record */
+#define FEIGN_CAPTURE_MOST 60000u /* bytes of a record */
 #define FEIGN_CAPTURE_EXECS 512u
 
 /* In ASAN_OPTIONS of programs that are recorded. */

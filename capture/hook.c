@@ -230,8 +230,7 @@ static inline __attribute__((always_inline)) int record_numbers(struct thread* t
   t->flights.count = 0;
   uint8_t* at = put_head(begin, l->last, began ? FEIGN_RECORD_BEGUN : FEIGN_RECORD_CALL, 0, d->op,
                          start, end);
-  if (result != 0)
-    at = put_number(at, result_field(result), result_value(result));
+  if (result != 0) at = put_number(at, result_field(result), result_value(result));
   at = put_number(at, FEIGN_FIELD_HANDLE, (uint32_t)a[0] + 1u);
   at = put_number(at, FEIGN_FIELD_LENGTH, (uint64_t)a[2]);
   if (d->flags & kAndOffset) at = put_number(at, FEIGN_FIELD_OFFSET, (uint64_t)a[3]);

@@ -47,7 +47,7 @@ struct ring {
   uint32_t flags, entries, requests;
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
   volatile uint32_t *head, *tail;
-  struct held held; /* its holder's signals */
+  struct held held;      /* its holder's signals */
   const uint32_t* order; /* 0: entries are taken in order */
   uint32_t mask, completed_mask, entry_size, completion_size;
   const uint8_t *entry, *completion;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A signal handler comes in after each single instruction of a call, of what records it too: by the
- * processor's trap flag. It writes; or it forks, and the child writes, or not, and goes on where the
- * handler came in. Where signals are blocked, none comes in. Says how often.
- * steps write|fork|forks CALL [fresh]: fresh: the call is the first one that a process makes. */
+ * processor's trap flag. It writes; or it forks, and the child writes, or not, and goes on where
+ * the handler came in. Where signals are blocked, none comes in. Says how often. steps
+ * write|fork|forks CALL [fresh]: fresh: the call is the first one that a process makes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
