@@ -4,7 +4,6 @@
 // returns what its process has open comes after the close of that.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,39 +16,31 @@ namespace feign::strace {
 
 class Numbers {
  public:
-  // Whether it waits: for the close, and for others that have the number until its thread goes on.
-  // Not where closes are not told.
-  bool begins_to_wait(const Held& h) const {
+  // Whether a close comes first that is still to come: none does where not all are told.
+  bool waits(const Held& h) const {
     const uint32_t opened = opened_by(h);
-    return opened != 0 && h.until == 0 && closes_ && !lacks_ && has(h.process, opened);
-  }
-  void waits(Held& h, uint64_t until) {
-    h.until = until;
-    h.waits = until > h.a.start_ns + h.a.duration_ns;
-    if (h.waits) ++waiting_;
-  }
-  // Whether some wait that a call on a number which nobody has would be on.
-  bool may_be_on_one(const Held& call) const {
-    return waiting_ != 0 && call.a.handle != 0 && call.a.handle != FEIGN_CWD &&
-           !has(call.process, call.a.handle);
+    if (opened == 0 || h.until != 0 || !closes_ || lacks_) return false;
+    const auto process = open_.find(h.process);
+    return process != open_.end() && process->second.contains(opened);
   }
 
-  // The call comes now.
-  void note(const Held& h) {
+  // The call comes now. The number that is free since then; 0: none is.
+  uint32_t note(const Held& h) {
     const feign_activity& a = h.a;
     const Effect e = posix_calls()[a.op].effect;
-    if (h.waits) --waiting_;
-    lacks_ |= h.waits && has(h.process, opened_by(h));
-    const bool some =
-        e == Effect::kCloseRange ? a.result >= 0 : e == Effect::kExec && a.result == 0;
-    if (some || e == Effect::kExitGroup) open_.erase(h.process);
+    lacks_ |= h.waits_for_close;
+    if (e == Effect::kExitGroup || (e == Effect::kExec && a.result == 0)) open_.erase(h.process);
+    if (e == Effect::kCloseRange && a.result >= 0) open_.erase(h.process);
     const Left left = left_by(e, a);
-    if (left.handle == 0) return;
-    closes_ |= e == Effect::kClose;
-    if (e != Effect::kClose)
+    if (left.handle == 0) return 0;
+    if (e != Effect::kClose) {
       open_[h.process].insert(left.handle);
-    else if (const auto process = open_.find(h.process); process != open_.end())
+      return 0;
+    }
+    closes_ = true;
+    if (const auto process = open_.find(h.process); process != open_.end())
       process->second.erase(left.handle);
+    return left.handle;
   }
 
   // What the kernel chose; 0: it chose none.
@@ -59,15 +50,9 @@ class Numbers {
   }
 
  private:
-  bool has(uint64_t process, uint32_t number) const {
-    const auto all = open_.find(process);
-    return all != open_.end() && all->second.contains(number);
-  }
-
   std::unordered_map<uint64_t, std::unordered_set<uint32_t>> open_;  // by process
   bool closes_ = false;                                              // some have come
   bool lacks_ = false;  // … and one that was waited for has not
-  size_t waiting_ = 0;
 };
 
 }  // namespace feign::strace

@@ -69,7 +69,7 @@ class Provider {
   bool has_to_be_late(const Held& call) const;
   bool clashes(size_t at, uint64_t until) const;
   feign_status find_first(size_t& at);
-  bool opened_first(size_t& at) const;
+  void closed(const Held& close, uint32_t number);
 
   struct File {
     std::string path;
@@ -483,31 +483,20 @@ bool Provider::clashes(size_t at, uint64_t until) const {
   });
 }
 
-// Whether what the call at `at` is on is what one that waits has opened: that comes first.
-bool Provider::opened_first(size_t& at) const {
-  const Held& call = running_[at]->front();
-  if (!numbers_.may_be_on_one(call)) return false;
-  for (size_t i = 0; i < running_.size(); ++i)
-    if (const Held& h = running_[i]->front();
-        h.waits && h.process == call.process && Numbers::opened_by(h) == call.a.handle) {
-      at = i;
-      return true;
-    }
-  return false;
-}
-
 // `at`: the one of those that run whose call came first.
 feign_status Provider::find_first(size_t& at) {
   for (;;) {
     if (const feign_status status = find_next(at); status < 0 || running_.size() < 2) return status;
     Held& best = running_[at]->front();
     const uint64_t ended = best.ended();
-    if (uint64_t until = ended; numbers_.begins_to_wait(best)) {
+    if (uint64_t until = ended; numbers_.waits(best)) {
       if (const feign_status status = running_[at]->next_line(until); status < 0) return status;
-      numbers_.waits(best, until);
-      if (best.waits) continue;
+      best.waits_for_close = until > ended;
+      if (best.waits_for_close) {
+        best.until = until;
+        continue;
+      }
     }
-    if (opened_first(at)) return FEIGN_OK;
     bool order = false, others = false;  // matters, are about what it is about
     for (const Source* s : running_) {
       const Held& other = s->front();
@@ -536,6 +525,16 @@ feign_status Provider::find_first(size_t& at) {
   }
 }
 
+// What waits for that comes next.
+void Provider::closed(const Held& close, uint32_t number) {
+  for (Source* const s : running_)
+    if (Held& h = s->front();
+        h.waits_for_close && h.process == close.process && Numbers::opened_by(h) == number) {
+      h.waits_for_close = false;
+      h.until = std::max(h.a.start_ns + h.a.duration_ns, close.a.start_ns);
+    }
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
   size_t done = 0;
   while (done < want) {
@@ -547,7 +546,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     Held& next = best->front();
     trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
     trace_.shared.note(next.shown);
-    if (trace_.several) numbers_.note(next);
+    if (trace_.several)
+      if (const uint32_t number = numbers_.note(next); number != 0) closed(next, number);
     if (trace_.several && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;

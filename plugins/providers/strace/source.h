@@ -44,16 +44,16 @@ struct Held {
   bool from_start = false;  // it took effect when it started
   Claims claims;
   Shown shown;
-  uint32_t open = 0;          // calls under way that may have taken effect before it
-  std::vector<Held*> rivals;  // those that have ended since
-  bool gone = false;          // it took effect before one that ended before it
-  uint64_t names = 0;         // names_of(claims)
-  bool order = false;         // it may matter which of it and others came first
-  uint64_t until = 0;         // when it ended at the latest, if its times do not tell
-  Process* child = nullptr;   // of a place that is kept for the call that made it
-  Process* by = nullptr;      // whose call is not over, or has a result that cannot be
-  uint64_t process = 0;       // whose descriptors it is on
-  bool waits = false;         // to be told later: numbers.h
+  uint32_t open = 0;             // calls under way that may have taken effect before it
+  std::vector<Held*> rivals;     // those that have ended since
+  bool gone = false;             // it took effect before one that ended before it
+  uint64_t names = 0;            // names_of(claims)
+  bool order = false;            // it may matter which of it and others came first
+  uint64_t until = 0;            // when it ended at the latest, if its times do not tell
+  Process* child = nullptr;      // of a place that is kept for the call that made it
+  Process* by = nullptr;         // whose call is not over, or has a result that cannot be
+  uint64_t process = 0;          // whose descriptors it is on
+  bool waits_for_close = false;  // of what it opens anew
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
