@@ -2101,32 +2101,12 @@ def test_a_wait_without_its_duration_is_over_after_whoever_is_waited_for():
 WAITS_FOR_OTHERS = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
 
 
-def test_an_open_of_a_number_that_is_closed_meanwhile_comes_after_that():
-    def order(first, *close):
-        return [re.sub(r"\(.*", "", c) for c in calls({
-            "t.9": ['12:00:00.000001 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 3', f"12:00:00.000002 {THREAD}", f"12:00:00.000003 {THREAD[:-1]}1",
-                    f"12:00:00.000004 {first}", '12:00:00.900000 write(3, "abc", 3) = 3'],
-            "t.10": ['12:00:00.000010 openat(AT_FDCWD, "/b", O_RDWR|O_CREAT, 0600) = 3', "12:00:00.700000 fsync(3) = 0"],
-            "t.11": [*close, '12:00:00.600000 pwrite64(3, "de", 2, 5) = 2']}, name="t")][3:]
-    same(order("close(0) = 0", "12:00:00.500001 close(3) = 0"), ["close", "close", "openat", "pwrite64", "fsync", "write"])
-    # Not in a trace that does not tell what is closed.
-    same(order("fdatasync(3) = 0"), ["fdatasync", "openat", "pwrite64", "fsync", "write"])
-
-
 def test_who_has_a_file_by_another_number_opened_it():
     """strace -P FILE shows no open of it by another name: writers have it as standard output, readers by what their open returned."""
     lines = ['7 write(1</w/f>, "abcdef", 6) = 6', "7 close(1</w/f>) = 0", f"7 {OVER}", '8 read(3</w/f>, "abcdef", 9) = 6', "8 close(3</w/f>) = 0", f"8 {OVER}"]
     assert replayed(lines)[1]["/w/f"] == 6
     lines = ['7 write(1</w/f>, "abc", 3) = 3', f"7 {OVER}", '8 write(1</w/f>, "def", 3) = 3', f"8 {OVER}"]
     assert replayed(lines)[1]["/w/f"] == 6
-
-
-def test_what_happened_between_two_runs():
-    """strace -A, and traces that were put together."""
-    run = ["execve(\"/bin/sh\", [\"sh\"], 0x1 /* 1 var */) = 0", 'mkdir("/w", 0755) = 0', 'open("/w/f", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3', 'write(3, "abc", 3) = 3', "exit_group(0) = ?", OVER]
-    for second, last, several in (("7 ", 6, True), ("8 ", 6, True), ("8 ", 4, False)):  # who is not over may do it yet
-        r = replayed([f"7 {line}" for line in run[:last]] + [second + line for line in run])[0]
-        assert (any("several runs" in note for note in r["notes"]), r["mismatched"] == 0) == (several, several), (second, r["notes"], r["mismatches"])
 
 
 def test_files_that_were_open_before_are_told_to_be_unknown():

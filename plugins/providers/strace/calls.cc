@@ -434,7 +434,6 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
 uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
   const feign_activity& a = h.a;
   Descriptors& table = *descriptors(p);
-  h.process = table.process();
   const bool cwd = a.handle == 0 || a.handle == FEIGN_CWD;
   Descriptor own = cwd ? Descriptor{a.file != 0 ? a.file : where(p), nullptr} : table.at(a.handle);
   // Somebody else has opened another one there since a close began.

@@ -22,7 +22,6 @@
 #include "feign.hpp"
 #include "plugin/options.h"
 #include "providers/strace/family.h"
-#include "providers/strace/numbers.h"
 #include "providers/strace/source.h"
 
 namespace feign::strace {
@@ -69,7 +68,6 @@ class Provider {
   bool has_to_be_late(const Held& call) const;
   bool clashes(size_t at, uint64_t until) const;
   feign_status find_first(size_t& at);
-  void closed(const Held& close, uint32_t number);
 
   struct File {
     std::string path;
@@ -91,8 +89,7 @@ class Provider {
   Source* popped_ = nullptr;  // the one whose call came last: its next one is not read yet
   bool begun_ = false;
   std::unique_ptr<Family> family_;  // if times do not tell the order of several processes
-  Numbers numbers_;
-  bool origin_known_ = false;  // of several files
+  bool origin_known_ = false;       // of several files
   uint64_t origin_ = 0;
 };
 
@@ -489,14 +486,6 @@ feign_status Provider::find_first(size_t& at) {
     if (const feign_status status = find_next(at); status < 0 || running_.size() < 2) return status;
     Held& best = running_[at]->front();
     const uint64_t ended = best.ended();
-    if (uint64_t until = ended; numbers_.waits(best)) {
-      if (const feign_status status = running_[at]->next_line(until); status < 0) return status;
-      best.waits_for_close = until > ended;
-      if (best.waits_for_close) {
-        best.until = until;
-        continue;
-      }
-    }
     bool order = false, others = false;  // matters, are about what it is about
     for (const Source* s : running_) {
       const Held& other = s->front();
@@ -525,16 +514,6 @@ feign_status Provider::find_first(size_t& at) {
   }
 }
 
-// What waits for that comes next.
-void Provider::closed(const Held& close, uint32_t number) {
-  for (Source* const s : running_)
-    if (Held& h = s->front();
-        h.waits_for_close && h.process == close.process && Numbers::opened_by(h) == number) {
-      h.waits_for_close = false;
-      h.until = std::max(h.a.start_ns + h.a.duration_ns, close.a.start_ns);
-    }
-}
-
 feign_status Provider::next(size_t want, feign_sink* out) {
   size_t done = 0;
   while (done < want) {
@@ -546,8 +525,6 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     Held& next = best->front();
     trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
     trace_.shared.note(next.shown);
-    if (trace_.several)
-      if (const uint32_t number = numbers_.note(next); number != 0) closed(next, number);
     if (trace_.several && !origin_known_) {  // the earliest of what all files begin with
       origin_known_ = true;
       origin_ = best->front().a.start_ns;

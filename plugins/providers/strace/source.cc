@@ -241,17 +241,9 @@ feign_status Source::ended_by(uint64_t& time) {
                         last_process_->descriptors->use_count() == 1;
   if (!exact_ || next_->until != 0 || (next_->shown.lock.what == Lock::kClosed && !only_its))
     return FEIGN_OK;
-  uint64_t next = time;
-  if (const feign_status status = next_line(next); status < 0) return status;
-  time = std::min(next, time + kLate);
-  return FEIGN_OK;
-}
-
-feign_status Source::next_line(uint64_t& time) {
-  if (!exact_) return FEIGN_OK;
   while (!over_ && clock_ <= next_->a.start_ns && queue_.size() < kMaxEnding)
     if (const feign_status status = read_line(); status < 0) return status;
-  time = std::max(clock_, time);
+  time = std::clamp(clock_, time, time + kLate);
   return FEIGN_OK;
 }
 

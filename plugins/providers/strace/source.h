@@ -44,16 +44,14 @@ struct Held {
   bool from_start = false;  // it took effect when it started
   Claims claims;
   Shown shown;
-  uint32_t open = 0;             // calls under way that may have taken effect before it
-  std::vector<Held*> rivals;     // those that have ended since
-  bool gone = false;             // it took effect before one that ended before it
-  uint64_t names = 0;            // names_of(claims)
-  bool order = false;            // it may matter which of it and others came first
-  uint64_t until = 0;            // when it ended at the latest, if its times do not tell
-  Process* child = nullptr;      // of a place that is kept for the call that made it
-  Process* by = nullptr;         // whose call is not over, or has a result that cannot be
-  uint64_t process = 0;          // whose descriptors it is on
-  bool waits_for_close = false;  // of what it opens anew
+  uint32_t open = 0;          // calls under way that may have taken effect before it
+  std::vector<Held*> rivals;  // those that have ended since
+  bool gone = false;          // it took effect before one that ended before it
+  uint64_t names = 0;         // names_of(claims)
+  bool order = false;         // it may matter which of it and others came first
+  uint64_t until = 0;         // when it ended at the latest, if its times do not tell
+  Process* child = nullptr;   // of a place that is kept for the call that made it
+  Process* by = nullptr;      // whose call is not over, or has a result that cannot be
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
@@ -173,8 +171,6 @@ class Source {
   // took from when it has written that, which on a busy machine is some time later. What is known
   // is when the next line began. Reads on until then.
   feign_status ended_by(uint64_t& time);
-  // … when the next line began, however late that is; `time` stays where no time tells it.
-  feign_status next_line(uint64_t& time);
   Held& front() { return *next_; }
   const Held& front() const { return *next_; }
   void pop();
