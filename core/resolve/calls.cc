@@ -97,7 +97,6 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     lacks_names(a, Effect::kOpen);
     if (others_) by_others(a, Effect::kOpen);
     const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
-    changed_names(a, Effect::kOpen, touched);
     a.file = touched.file;
     if (found) names_.has_no_links(said);
     // What the call around it made, it made by this one.
@@ -248,7 +247,6 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   lacks_names(a, effect);
   if (others_) by_others(a, effect);
   const Namespace::Touched touched = names_.apply(a, effect);
-  changed_names(a, effect, touched);
   a.file = touched.file;
   if (touched.created) a.marks |= FEIGN_CREATES;
   if (touched.file == 0) return;

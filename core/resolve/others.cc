@@ -89,33 +89,25 @@ void Resolve::calls_by_name(const feign_activity& a, Effect effect) {
                                       is_given(a.op, Role::kPath) && !is_given(a.op, Role::kDir));
 }
 
-// A call of the trace may have made, moved or removed a name.
-void Resolve::changed_names(const feign_activity& a, Effect effect,
-                            const Namespace::Touched& touched) {
-  if (touched.created || (makes_names(effect) && a.result >= 0)) one_since_ = calls_;
-}
-
 // A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
 // move and remove names: then a call finds what cannot be after the last one on that name. It can
-// only be told of calls that had an order; where there are such calls, of those that one thread
-// made without any of another one, or one that changed a name, in between.
+// only be told of calls that had an order.
 void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   if (makes_names(effect)) (is_given(a.op, Role::kDir) ? tells_names_at_ : tells_names_) = true;
-  if (others_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
-  const bool told_some = tells_names_ || (tells_names_at_ && calls_by_name_);
-  if (told_some && (other_mounts_ || FEIGN_DEPTH(a.marks) != 0)) return;
+  if (others_ || tells_names_ || (tells_names_at_ && calls_by_name_) || a.path == 0 ||
+      (a.marks & FEIGN_NO_RESULT))
+    return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const uint32_t path = names_.canonical(a.path, follow);
   const bool ok = a.result >= 0;
   // By the same words: a link that is told later explains nothing of these.
   const auto changed = [&](uint32_t name, Told is, bool links) {
     if (is == Told::kNotSaid && !ok) return false;
-    const Named now{a.stream, ok || is != Told::kNothing, calls_};
+    const Named now{a.stream, ok || is != Told::kNothing};
     const auto [last, first] = named_.try_emplace((uint64_t{name} << 1) + links, now);
     const Named before = std::exchange(last->second, now);
     return !first && is != Told::kNotSaid && before.there != (is != Told::kNothing) &&
-           (told_some ? before.call >= one_since_
-                      : before.stream == a.stream || threads_[before.stream].ended);
+           (before.stream == a.stream || threads_[before.stream].ended);
   };
   const auto cannot_be = [&](uint32_t name, Told is) {
     const uint32_t file = names_.at(name);
@@ -134,18 +126,13 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   bool other = changed(a.path, is, link);
   // What is found behind links has the name that it was asked for by, be that a link.
   if (link ? is == Told::kNothing : ok) other |= changed(a.path, is, !link);
-  others_ = (moved && (!told_some || ok) && cannot_be(names_.above(path), above)) ||
-            (other && cannot_be(path, is));
-  if (!others_) return;
-  const std::string which =
-      !told_some ? ", of which none but opens makes, moves or removes any"
-                 : " (first " + std::string(text) +
-                       "): calls that make, move or remove some are not in it, or processes";
-  log(FEIGN_LOG_INFO,
-      tables_.notes.emplace_back(
-          "names are found otherwise than the trace's calls leave them" + which +
-          " (strace: -f -e trace=file,desc,process has such calls): what must have been done is "
-          "done before the call that tells of it"));
+  others_ = (moved && cannot_be(names_.above(path), above)) || (other && cannot_be(path, is));
+  if (others_)
+    log(FEIGN_LOG_INFO,
+        tables_.notes.emplace_back(
+            "names are found otherwise than the trace's calls leave them, of which none but opens "
+            "makes, moves or removes any (strace: -f -e trace=file,desc,process has such calls): "
+            "what must have been done is done before the call that tells of it"));
 }
 
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {

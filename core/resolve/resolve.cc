@@ -210,8 +210,6 @@ const char* Resolve::apply(Record& r) {
                     effect == Effect::kRemap || effect == Effect::kMapped;
   const bool on_memory = maps && (a.handle == 0 || FEIGN_FD_OF(a.handle) < 0);
   begin(recorded_stream).called = true;
-  ++calls_;
-  if (std::exchange(last_stream_, recorded_stream) != recorded_stream) one_since_ = calls_;
   if (!ended) thread_of(recorded_stream).starts = effect == Effect::kExec && a.result >= 0;
   if (lacks_makers_) {
     if (guesses_makers_ && (fresh || thread_of(recorded_stream).untold))
@@ -250,7 +248,6 @@ const char* Resolve::apply(Record& r) {
       feign_activity open = a;
       open.flags = O_CREAT;
       const uint32_t file = names_.apply(open, Effect::kOpen).file;
-      one_since_ = calls_;
       t.made = file;
       t.made_depth = FEIGN_DEPTH(a.marks);
       if (a.file == 0) a.file = file;
@@ -322,7 +319,6 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
       return;
     case Effect::kClone:
       other_pids_ |= succeeded(a) && (a.flags & CLONE_NEWPID) != 0;
-      other_mounts_ |= succeeded(a) && (a.flags & CLONE_NEWNS) != 0;
       if (succeeded(a) && a.result > 0) child(r, t, a.flags);
       return;
     case Effect::kExec:

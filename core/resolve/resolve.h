@@ -267,7 +267,6 @@ class Resolve {
   bool is_given(uint32_t op, Role role) const;
   void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
-  void changed_names(const feign_activity& a, Effect effect, const Namespace::Touched& touched);
   void waited_for(const Thread& t, int64_t process);
   void begins_anew(const feign_activity& first, Effect effect);
   void by_others(const feign_activity& a, Effect effect);
@@ -314,7 +313,6 @@ class Resolve {
   struct Named {
     uint32_t stream;
     bool there;
-    uint64_t call;
   };
   std::unordered_map<uint64_t, Named> named_;  // who named it last: path * 2, + 1 for no links
   std::unordered_map<uint32_t, std::vector<uint32_t>> unnamed_;  // by directory: names of our own
@@ -323,12 +321,9 @@ class Resolve {
   uint32_t tells_descriptors_ = 0;  // such calls are in the trace
   bool first_ = true;               // the first activity is to come
   bool guesses_makers_ = false, said_makers_ = false;
-  bool lacks_makers_ = false;           // it begins with the program, and shows no fork yet
-  bool others_ = false;                 // there are processes that are not in the trace
-  bool other_pids_ = false;             // some may be of a namespace of their own
-  bool other_mounts_ = false;           // … where names may be of other files
-  uint64_t calls_ = 0, one_since_ = 0;  // so far; from when on one thread changes no name
-  uint32_t last_stream_ = 0;
+  bool lacks_makers_ = false;                 // it begins with the program, and shows no fork yet
+  bool others_ = false;                       // there are processes that are not in the trace
+  bool other_pids_ = false;                   // some may be of a namespace of their own
   uint64_t others_work_ = uint64_t{1} << 26;  // names to look at for what they did
   bool reads_ = false, writes_ = false;       // the call at hand, with success
   int64_t got_flags_ = -1;                    // … what F_GETFL told, if it is that
