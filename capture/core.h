@@ -231,8 +231,8 @@ static inline int recording(const struct thread* t, uint32_t layer) {
   return c != 0 && !feign_capture.off && t->quiet == 0 && (c->layers >> layer & 1) != 0;
 }
 
-/* From here on no signal handler comes in, nothing jumps out, and the thread is not cancelled. (Not
- * those that an instruction of its own brings: they end a program that has them blocked.) Under
+/* From here on no signal handler comes in, nothing jumps out, and the thread is not cancelled. (But
+ * for those that an instruction of its own brings: they end a program that has them blocked.) Under
  * seccomp signals may not be blocked. For let_signals(). */
 struct held {
   uint64_t signals;

@@ -2739,7 +2739,7 @@ def test_a_handler_comes_in_after_any_instruction():
     needs_capture()
     with Tmp() as tmp:
         program = compiled(tmp, "steps")
-        for steps in ["fork", "w"], ["fork", "r"], ["fork", "o"], ["fork", "v"], ["write", "v"], ["write", "w", "fresh"]:
+        for steps in ["fork", "w"], ["fork", "r"], ["fork", "o"], ["forks", "w"], ["forks", "v"], ["fork", "v"], ["write", "v"], ["write", "w", "fresh"]:
             r = feign("record", "-q", "-o", os.path.join(tmp, "t.feign"), "--", program, *steps, cwd=tmp)
             assert r.status == 0 and not r.err and int(r.out) > 100, (steps, r.status, r.out, r.err[:1000])
 

@@ -76,7 +76,7 @@ void Resolve::says_untold(int32_t fd) {
   log(FEIGN_LOG_INFO,
       tables_.notes.emplace_back(
           "files are used by descriptors whose opening is not in the trace, as they were open "
-          "before it began, perhaps (first " +
+          "before it began, or came from others (first " +
           std::to_string(fd) +
           "): which they are is not known, and such calls are skipped (strace: "
           "-y tells it)"));
@@ -316,7 +316,8 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
     d->fd = fd;
     d->flags = left->appends ? O_APPEND : 0;
     // By another number it was opened again, but for standard output and standard error.
-    const bool same = left->fd < 0 || left->fd == fd || (left->fd <= kStandard && fd <= kStandard);
+    const bool outputs = left->fd * fd != 0 && left->fd <= kStandard && fd <= kStandard;
+    const bool same = left->fd < 0 || left->fd == fd || outputs;
     d->offset = same ? left->offset : 0;
     left->found = d;
   }

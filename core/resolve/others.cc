@@ -36,26 +36,6 @@ void Resolve::waited_for(const Thread& t, int64_t process) {
             "that tells of it, if one does"));
 }
 
-// A program that nobody started begins where all that the trace had are over: it is another run
-// (strace -A, traces that were put together).
-void Resolve::begins_anew(const feign_activity& first, Effect effect) {
-  if (others_ || effect != Effect::kExec || !succeeded(first)) return;
-  const feign_stream_info mine = tables_.streams.info(first.stream);
-  bool any = false;
-  for (const Thread& t : threads_) {
-    if (!t.known) continue;
-    const feign_stream_info its = tables_.streams.info(t.now);
-    if (!t.ended || its.rank != mine.rank || its.host != mine.host) return;
-    any = true;
-  }
-  if (!any) return;
-  others_ = true;
-  log(FEIGN_LOG_INFO,
-      tables_.notes.emplace_back(
-          "there are several runs in the trace: what was made, removed or written in between is "
-          "made, removed or given its length before the call that tells of it, if one does"));
-}
-
 namespace {
 bool makes_names(Effect effect) {
   switch (effect) {

@@ -198,7 +198,6 @@ const char* Resolve::apply(Record& r) {
   looks_for_makers(a, effect);
   const bool fresh = !thread_of(recorded_stream).known || thread_of(recorded_stream).ended;
   constexpr size_t kMostStrangers = 256;  // at a time
-  if (fresh) begins_anew(a, effect);
   if (fresh) std::erase_if(strangers_, [&](uint32_t one) { return threads_[one].ended; });
   if (fresh && strangers_.size() < kMostStrangers) {
     Thread& stranger = begin(recorded_stream);

@@ -268,7 +268,6 @@ class Resolve {
   void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
   void waited_for(const Thread& t, int64_t process);
-  void begins_anew(const feign_activity& first, Effect effect);
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
   static Told told(const feign_activity& a, Effect effect);

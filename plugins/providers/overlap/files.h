@@ -114,7 +114,7 @@ inline Left left_by(Effect effect, const feign_activity& a) {
     case Effect::kGetfd:
     case Effect::kEventfd:
     case Effect::kAccept:
-      return {result};
+      return {a.handle != result ? result : 0};  // signalfd may change one that is there
     case Effect::kRuleset:
       return {a.flags == 0 ? result : 0};
     default:

@@ -46,8 +46,8 @@ class Family {
     if (a.result <= 0 || !makes_process(e) || !members_.contains(a.result)) return;
     members_[a.result].begun = true;
     if ((a.flags & static_cast<uint32_t>(CLONE_THREAD)) != 0) {
-      if (m.group == 0) m.group = process.pid();
-      members_[a.result].group = m.group;
+      if (m.group == 0) joins(m, process.pid());
+      joins(members_[a.result], m.group);
     }
     if (e == Effect::kVfork || (a.flags & static_cast<uint32_t>(CLONE_VFORK)) != 0)
       m.runs_in = a.result;
@@ -61,17 +61,22 @@ class Family {
     int64_t runs_in = 0;  // the process that has its memory until then (vfork)
     int64_t group = 0;    // it is a thread of, if there are several
   };
+  void joins(Member& m, int64_t group) {
+    m.group = group;
+    groups_[group].push_back(&m);
+  }
   static bool ends_group(const Held& h) {
     return posix_calls()[h.a.op].effect == Effect::kExitGroup && (h.a.marks & FEIGN_INJECTED) == 0;
   }
   // exit_group() ends the others: what they have called was before.
   bool others_go_on(const Source& process, int64_t group) const {
-    return group != 0 && std::any_of(members_.begin(), members_.end(), [&](const auto& each) {
-             const Member& m = each.second;
-             if (m.group != group || m.source == &process || m.source == nullptr ||
-                 m.source->empty())
+    const auto threads = groups_.find(group);
+    return threads != groups_.end() &&
+           std::any_of(threads->second.begin(), threads->second.end(), [&](const Member* m) {
+             if (m->group != group || m->source == &process || m->source == nullptr ||
+                 m->source->empty())
                return false;
-             const Effect next = posix_calls()[m.source->front().a.op].effect;
+             const Effect next = posix_calls()[m->source->front().a.op].effect;
              return next != Effect::kExit && next != Effect::kExitGroup;
            });
   }
@@ -90,7 +95,8 @@ class Family {
     return at == members_.end() || at->second.source->empty();
   }
 
-  std::unordered_map<int64_t, Member> members_;
+  std::unordered_map<int64_t, Member> members_;  // stay where they are
+  std::unordered_map<int64_t, std::vector<const Member*>> groups_;
 };
 
 }  // namespace feign::strace

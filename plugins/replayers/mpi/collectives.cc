@@ -518,9 +518,9 @@ static void begin_together(Stream& s, const Group& g, const std::function<void()
   const bool last = ++b->come == m.here;
   if (last) {
     m.begun.erase(number);
-    call();
     b->made = true;
     m.changed.notify_all();
+    call();
   }
   const std::lock_guard own(o.mutex);
   if (const auto at = o.requests.find(request); last && at != o.requests.end()) {

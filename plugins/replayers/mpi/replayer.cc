@@ -24,8 +24,9 @@ Group::~Group() = default;
 // Receives that nobody completed go on until MPI ends, which is later.
 Replayer::~Replayer() {
   for (const auto& [rank, o] : owners)
-    if (o->freed || !o->requests.empty()) {
+    if (o->freed || !o->requests.empty() || !o->together.empty()) {
       for (Space& space : o->spaces) space.leave();
+      for (auto& [number, t] : o->together) (void)t.call->kept.release();
       for (auto& [number, pending] : o->requests) (void)pending.kept.release();
     }
   if (!world) return;
@@ -487,7 +488,8 @@ Stream::Stream(Replayer& of, const feign_stream_info& info)
 Stream::~Stream() {
   if (space.get() == nullptr) return;
   const std::lock_guard lock(owner->mutex);
-  if (owner->requests.empty() && owner->buffered.empty() && owner->windows.empty() && !owner->freed)
+  if (owner->requests.empty() && owner->together.empty() && owner->buffered.empty() &&
+      owner->windows.empty() && !owner->freed)
     return;
   owner->spaces.push_back(std::move(space));
   owner->spaces.push_back(std::move(received));
