@@ -595,6 +595,17 @@ def test_checkpoint_with_a_barrier_after_each_write():
     assert report["ops"]["mpiio:MPI_File_write_at"]["matched"] == 40 and report["ops"]["mpi:MPI_Barrier"]["replayed"] == 40
 
 
+def recorded_where_it_works(tmp, ranks, text):
+    """The recording of a program in C, and the directory that its ranks worked in."""
+    launch, program, trace, there = command(ranks)[:-1], compiled(tmp, "program", text), os.path.join(tmp, "t.feign"), os.path.join(tmp, "there")
+    os.mkdir(there)
+    r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
+    if "is not there" in r.err:
+        raise Skip(r.err.strip())
+    assert r.status == 0, r.err
+    return trace, there
+
+
 FINDS = r"""
 #include <mpi.h>
 #include <fcntl.h>
@@ -619,19 +630,8 @@ int main(int argc, char** argv) {
 
 
 def test_ranks_that_find_each_other_by_name_are_ordered_if_asked_for():
-    launch = command(2)[:-1]
-    if shutil.which("mpicc") is None:
-        raise Skip("there is no mpicc")
     with Tmp() as tmp:
-        program, trace, there = (os.path.join(tmp, n) for n in ("finds", "t.feign", "there"))
-        with open(program + ".c", "w", encoding="utf-8") as f:
-            f.write(FINDS)
-        subprocess.run(["mpicc", "-w", "-o", program, program + ".c"], check=True)
-        os.mkdir(there)
-        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
-        if "is not there" in r.err:
-            raise Skip(r.err.strip())
-        assert r.status == 0, r.err
+        trace, there = recorded_where_it_works(tmp, 2, FINDS)
         with Tmp() as root:
             report = mpirun(2, "replay", trace, "--root", root, "--json").json()
             assert report["mismatched"] > 0 and any("--order depend keeps the recorded order between ranks" in note for note in report["notes"]), report["notes"]
@@ -685,12 +685,7 @@ int main(int argc, char** argv) {
 def test_files_that_mpi_opens_are_as_ranks_left_them_before_mpi_began():
     """MPI_Init brings all ranks together, and is not made: who opens a file comes after who wrote it, and a new one after who looked for it."""
     with Tmp() as tmp:
-        launch, program, trace, there = command(4)[:-1], compiled(tmp, "early", EARLY), os.path.join(tmp, "early.feign"), os.path.join(tmp, "there")
-        os.mkdir(there)
-        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
-        if "is not there" in r.err:
-            raise Skip(r.err.strip())
-        assert r.status == 0, r.err
+        trace, there = recorded_where_it_works(tmp, 4, EARLY)
         for order in ((), ("--order", "depend")):
             with Tmp() as root:
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *order)
@@ -979,12 +974,7 @@ int main(int argc, char** argv) {
 
 def test_ranks_that_share_a_process_begin_collective_calls():
     with Tmp() as tmp:
-        launch, program, trace, there = command(4)[:-1], compiled(tmp, "together", TOGETHER), os.path.join(tmp, "t.feign"), os.path.join(tmp, "there")
-        os.mkdir(there)
-        r = feign("record", "--mpi", "-q", "-o", trace, "--", *launch, program, cwd=there, env={**QUIET, "FEIGN_TESTS": "1"})
-        if "is not there" in r.err:
-            raise Skip(r.err.strip())
-        assert r.status == 0, r.err
+        trace, there = recorded_where_it_works(tmp, 4, TOGETHER)
         for ranks, how, comm in ((2, "block", "real"), (3, "cyclic", "real"), (2, "cyclic", "order")):
             with Tmp() as root:
                 report = replayed(ranks, trace, "--root", root, "--map", how, "--layer", f"mpi,comm={comm}", "--with", "filter,preset=workload")

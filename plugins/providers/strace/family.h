@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "feign.h"
 #include "providers/strace/source.h"
