@@ -585,6 +585,35 @@ def test_what_is_written_over_and_over_needs_no_more_room():
             subprocess.run(["umount", root], check=True)
 
 
+def test_what_an_earlier_replay_left_is_room_for_the_next_one():
+    """What it prepared is written anew, what it made goes: both may take more than half of the root."""
+    with Tmp() as tmp:
+        root, reads, writes = fresh(tmp, "small"), os.path.join(tmp, "reads.strace"), os.path.join(tmp, "writes.strace")
+        with open(reads, "w") as f:
+            f.write('1000.000000 openat(AT_FDCWD, "/f", O_RDWR) = 3 <0.000010>\n'
+                    '1000.000100 pread64(3, ""..., 600000, 0) = 600000 <0.000010>\n1000.000200 pwrite64(3, ""..., 9, 0) = 9 <0.000010>\n')
+        with open(writes, "w") as f:
+            f.write('1000.000000 openat(AT_FDCWD, "/g", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n')
+            for i in range(12):
+                f.write(f'1000.{i + 1:06d} write(3, ""..., 65536) = 65536 <0.000001>\n')
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", root], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("mounting a small tmpfs is not permitted")
+        try:
+            for trace, content in ((reads, "random"), (reads, "random"), (writes, "sparse"), (writes, "sparse"), (reads, "random")):
+                r = feign("replay", trace, "--root", root, "--content", content, "--require", "1", "-q")
+                assert r.status == 0, (trace, r.err)
+            with open(os.path.join(root, "mine"), "wb") as f:
+                f.write(bytes(400_000))
+            r = feign("replay", writes, "--root", root, "--content", "random", "-q")
+            assert r.status == 1 and "95 % of what was free" in r.err, (r.status, r.err)
+            with open(reads) as f, open(writes, "w") as more:
+                more.write(f.read().replace("600000", "700000"))
+            r = feign("replay", writes, "--root", root, "--content", "random", "-q")
+            assert r.status == 2 and "have 700000 bytes, and 95 % of what is free are " in r.err, (r.status, r.err)
+        finally:
+            subprocess.run(["umount", root], check=True)
+
+
 def test_full_root_is_reported_with_how_far_it_came():
     with Tmp() as tmp:
         root = fresh(tmp, "small")

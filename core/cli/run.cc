@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,11 +152,9 @@ Result<void> set_up_root(const Line& line, const ReplayOptions& options, Extensi
   run.content = options.content_text.c_str();
   run.max_bytes = options.max_bytes;
   if (run.max_bytes == 0) {
-    // A trace that writes and writes must not fill the disk for everybody.
-    struct statvfs fs {};
+    // A trace that writes and writes must not fill the disk.
     run.room = 1;
-    if (fstatvfs(root.get(), &fs) == 0)
-      run.max_bytes = std::max<uint64_t>(1, fs.f_bavail * fs.f_frsize / 20 * 19);
+    run.max_bytes = most_of_what_is_free(root.get());
   }
   run.root = report.root.c_str();
   return {};
@@ -168,7 +165,7 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
                           feign_run& run, Report& report, const Progress& progress) {
   if (root.get() < 0 || !options.prepare) return {};
   const uint64_t begin = now_ns();
-  const PrepareOptions how{options.content, run.max_bytes};
+  const PrepareOptions how{options.content, run.max_bytes, run.room != 0};
   auto prepared = prepare(root.get(), report.root, needed, how, [&](uint64_t done) {
     progress("prepare", done, needed.size());
     return g_stop_signal.load(std::memory_order_relaxed) == 0;
@@ -186,7 +183,7 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
         " of what the trace starts from cannot be there, or not beside the rest, and is "
         "not made; the first: " +
         prepared->why);
-  const bool writes = options.content.kind != Content::kSparse;
+  const bool writes = options.content.kind != Content::kSparse && run.room == 0;
   if (writes && run.max_bytes != 0) run.max_bytes -= std::min(run.max_bytes - 1, prepared->bytes);
   if (!prepared->full.empty() || prepared->stopped) {
     report.interrupted = true;
@@ -566,6 +563,9 @@ Result<void> Run::prepare() {
     report_.interrupted = !told->empty();
   }
   if (report_.interrupted) return {};
+  // What an earlier replay had written is gone, and what was prepared is there.
+  feign_run& run = extensions_.run;
+  if (run.room != 0) run.max_bytes = most_of_what_is_free(root_.get());
   return together(first() ? last_steps(options_.replay, root_.get(), report_) : Result<void>());
 }
 

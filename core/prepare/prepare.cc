@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -660,7 +661,35 @@ Result<void> make_files(const Maker& maker, const std::vector<const Needed*>& fi
   return result;
 }
 
+Error too_much(const std::string& root, uint64_t to_write, const PrepareOptions& options) {
+  return Error(FEIGN_ERR_ARGUMENT,
+               "prepare " + root + ": the files that the trace starts from have " +
+                   std::to_string(to_write) + " bytes, and " +
+                   (options.of_disk ? "95 % of what is free are " : "--max-bytes allows ") +
+                   std::to_string(options.max_bytes) +
+                   (options.of_disk ? " (--max-bytes allows more)" : "") +
+                   "; --content sparse makes them without writing");
+}
+
+// Bytes that these files have already on storage: to write them anew takes no more room.
+uint64_t bytes_there(int root_fd, const std::vector<const Needed*>& files) {
+  uint64_t bytes = 0;
+  for (const Needed* n : files) {
+    const Fd at(open_in_root(root_fd, n->path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+    struct stat st {};
+    if (at.ok() && fstat(at.get(), &st) == 0 && S_ISREG(st.st_mode))
+      bytes += std::min(n->size, static_cast<uint64_t>(st.st_blocks) * 512);
+  }
+  return bytes;
+}
+
 }  // namespace
+
+uint64_t most_of_what_is_free(int root_fd) {
+  struct statvfs fs {};
+  if (fstatvfs(root_fd, &fs) != 0) return 0;
+  return std::max<uint64_t>(1, fs.f_bavail * fs.f_frsize / 20 * 19);
+}
 
 Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector<Needed>& needed,
                          const PrepareOptions& options,
@@ -674,12 +703,8 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
     if (options.content.kind != Content::kSparse && n.type == Needed::kFile && n.target.empty())
       if (__builtin_add_overflow(to_write, n.size, &to_write)) to_write = UINT64_MAX;
   }
-  if (options.max_bytes != 0 && to_write > options.max_bytes)
-    return Error(FEIGN_ERR_ARGUMENT,
-                 "prepare " + root + ": the files that the trace starts from have " +
-                     std::to_string(to_write) + " bytes, and --max-bytes allows " +
-                     std::to_string(options.max_bytes) +
-                     "; --content sparse makes them without writing");
+  const bool much = options.max_bytes != 0 && to_write > options.max_bytes;
+  if (much && !options.of_disk) return too_much(root, to_write, options);
   Maker maker(root_fd, root, options);
   if (auto begun = maker.begin(); !begun) return std::move(begun.error());
   const std::string state = state_of(needed, options);
@@ -715,6 +740,14 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   if (made)
     made = pass([](auto t) { return t == Needed::kDirectory || t == Needed::kFifo; }, &Maker::make);
   if (made) made = pass([](auto t) { return t == Needed::kFile; }, nullptr);
+  if (made && much) {  // now that what others left is gone
+    PrepareOptions now = options;
+    now.max_bytes = most_of_what_is_free(root_fd);
+    to_write = 0;
+    for (const Needed* n : files) to_write += std::min(n->size, UINT64_MAX - to_write);
+    if (to_write > now.max_bytes && to_write - now.max_bytes > bytes_there(root_fd, files))
+      return too_much(root, to_write, now);
+  }
   if (made && !stopped)
     made = make_files(maker, files, maker.done, [&](uint64_t done) {
       stopped = !go_on(done);

@@ -121,7 +121,11 @@ struct Prepared {
 struct PrepareOptions {
   Content content;         // of files
   uint64_t max_bytes = 0;  // to write, 0: no limit
+  bool of_disk = false;    // the limit is most_of_what_is_free(): what goes first, makes room
 };
+
+// How many bytes may be written, so that the disk is not full for everybody; 0: not known.
+uint64_t most_of_what_is_free(int root_fd);
 
 // Makes it. `root_fd` is the open root, `root` its name for messages. What is there already as it
 // should be is left alone. What is there but must not be is removed, if the root was empty when we
