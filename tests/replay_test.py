@@ -634,6 +634,21 @@ def test_full_root_is_reported_with_how_far_it_came():
             subprocess.run(["umount", root], check=True)
 
 
+def test_a_root_in_which_a_replay_goes_on_is_not_prepared():
+    """Its files would be removed under it."""
+    with Tmp() as tmp:
+        root, trace = fresh(tmp, "root"), os.path.join(tmp, "t.strace")
+        with open(trace, "w") as f:
+            f.write('1000.000000 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n')
+        meanwhile = f"{FEIGN} replay {trace} -q --root "
+        r = feign("replay", trace, "--root", root, "-q", "--before", meanwhile + '"$FEIGN_ROOT"')
+        assert r.status == 2 and f"prepare {root}: another replay is going on in it" in r.err, (r.status, r.err)
+        r = feign("replay", trace, "--root", root, "-q", "--before", "sleep 5 >/dev/null 2>&1 &")  # which does not hold it
+        assert r.status == 0, r.err
+        r = feign("replay", trace, "--root", root, "-q", "--require", "1")
+        assert r.status == 0, r.err
+
+
 def test_a_root_that_was_not_empty_is_not_cleaned():
     with Tmp() as tmp:
         root = fresh(tmp, "root")

@@ -162,7 +162,7 @@ Result<void> set_up_root(const Line& line, const ReplayOptions& options, Extensi
 
 // Makes what must be below the root; `report` says so if there was no room.
 Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed>& needed, Fd& root,
-                          feign_run& run, Report& report, const Progress& progress) {
+                          feign_run& run, Report& report, const Progress& progress, Fd& held) {
   if (root.get() < 0 || !options.prepare) return {};
   const uint64_t begin = now_ns();
   const PrepareOptions how{options.content, run.max_bytes, run.room != 0};
@@ -171,6 +171,7 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
     return g_stop_signal.load(std::memory_order_relaxed) == 0;
   });
   if (!prepared) return std::move(prepared.error());
+  held = std::move(prepared->held);
   report.prepare_ns = now_ns() - begin;
   report.prepared_files = prepared->files;
   report.prepared_directories = prepared->directories;
@@ -317,6 +318,7 @@ class Run {
   std::unique_ptr<Ranks> ranks_;
   Extensions extensions_;
   Fd root_, plan_fd_;
+  Fd held_;                  // the root, until the end
   bool ready_made_ = false;  // the trace is the plan
   std::string plan_name_ = "plan";
   std::shared_ptr<NativeReader> plan_;
@@ -554,8 +556,8 @@ Result<void> Run::share_out() {
 Result<void> Run::prepare() {
   Result<void> made;
   if (first())
-    made =
-        prepare_root(options_.replay, plan_->needed(), root_, extensions_.run, report_, progress_);
+    made = prepare_root(options_.replay, plan_->needed(), root_, extensions_.run, report_,
+                        progress_, held_);
   if (auto done = together(std::move(made)); !done) return done;
   if (ranks_) {
     auto told = ranks_->tell_all(report_.interrupted ? report_.stopped_by : std::string());

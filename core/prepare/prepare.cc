@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -20,7 +21,6 @@
 #include <mutex>
 #include <thread>
 
-#include "base/fd.h"
 #include "base/jail.h"
 #include "base/path.h"
 
@@ -88,6 +88,8 @@ class Maker {
   }
 
   Result<void> begin();
+  // What one replay makes another would remove.
+  Result<void> hold();
   // Whether the root was brought to this state, and only a replay of the same happened since.
   bool was_in(const std::string& state) const;
   void trust() { known_ = true; }
@@ -167,6 +169,17 @@ Result<void> Maker::begin() {
     return failed("write", kRootMark, e);
   }
   ours_ = empty_ = true;
+  return {};
+}
+
+Result<void> Maker::hold() {
+  if (!ours_) return {};
+  done.held = Fd(openat(root_fd_, kRootMark, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  // Where the file system has no locks, nothing tells.
+  if (done.held.ok() && flock(done.held.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return Error(FEIGN_ERR_ARGUMENT, "prepare " + root_ +
+                                         ": another replay is going on in it, whose files this one "
+                                         "would remove: want a directory of its own");
   return {};
 }
 
@@ -707,6 +720,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   if (much && !options.of_disk) return too_much(root, to_write, options);
   Maker maker(root_fd, root, options);
   if (auto begun = maker.begin(); !begun) return std::move(begun.error());
+  if (auto held = maker.hold(); !held) return std::move(held.error());
   const std::string state = state_of(needed, options);
   const bool again = maker.was_in(state) && maker.seems_whole(needed);
   if (again) maker.trust();
@@ -760,7 +774,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   if (made && !stopped)
     if (auto set = maker.set_state(state); !set) return std::move(set.error());
   maker.done.stopped = stopped;
-  return maker.done;
+  return std::move(maker.done);
 }
 
 }  // namespace feign

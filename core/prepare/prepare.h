@@ -14,6 +14,7 @@
 
 #include "base/content.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "resolve/namespace.h"
 #include "trace/native.h"
 #include "trace/tables.h"
@@ -116,6 +117,7 @@ struct Prepared {
   uint64_t left_out = 0;  // what cannot be there beside what else is needed
   std::string why;        // … of the first of these
   bool stopped = false;   // go_on() ended it before all was there
+  Fd held;                // while it is open, nobody else prepares this root, if it is marked
 };
 
 struct PrepareOptions {
@@ -132,7 +134,8 @@ uint64_t most_of_what_is_free(int root_fd);
 // first used it (it carries our mark, the file .feign); else it is an error. The mark remembers
 // what was made: where the same is needed again, only what the trace changes is looked at; where
 // something else is, what others left goes. Paths cannot lead out of the root, whatever links it
-// holds. Now and then `go_on` is asked; false ends it early.
+// holds. A root that another replay is going on in is an error. Now and then `go_on` is asked;
+// false ends it early.
 Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector<Needed>& needed,
                          const PrepareOptions& options,
                          const std::function<bool(uint64_t done)>& go_on);
