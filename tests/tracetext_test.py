@@ -226,9 +226,14 @@ def test_what_cannot_be_expressed_is_counted_and_named():
                     '2 100.7 write(3, "x", 1) = 1 <0.1>\n')
         r = convert(trace, os.path.join(tmp, "o.tracetext"))
         assert r.err.count("\n") == 1 and "not expressed in tracetext: " in r.err, r.err
-        for part in ("2 durations of calls", "1 fork (the child waits", "1 descriptors that another process", "2 process numbers"):
+        for part in ("2 durations of calls", "1 fork (the child waits", "1 descriptors that another process", "2 process numbers",
+                     "2 processes' waits for each other, but for who made whom (--with depend finds them)"):
             assert part in r.err, (part, r.err)
         assert "WAIT(0)" in read(os.path.join(tmp, "o.tracetext.1")) and "SIGNAL(1)" in read(os.path.join(tmp, "o.tracetext.0"))
+        r = convert(trace, os.path.join(tmp, "p.tracetext"), "--with", "depend")
+        assert "waits for each other" not in r.err, r.err
+        trace = put(tmp, "b.strace", '1 100.0 socket(AF_UNIX, SOCK_STREAM, 0) = 3 <0.25>\n1 100.5 mkdir("/d", 0777) = 0 <0.1>\n')
+        assert "1 socket (of no file)" in convert(trace, os.path.join(tmp, "q.tracetext")).err
 
 
 def test_older_files_of_that_name_are_not_mixed_in():

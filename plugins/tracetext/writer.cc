@@ -102,6 +102,8 @@ class Writer {
   std::vector<uint32_t> by_stream_;
   std::map<std::tuple<uint32_t, int32_t, int64_t>, uint32_t> by_process_;
   std::string line_;
+  bool ordered_ = false;  // the trace has dependencies
+  bool timed_ = false;    // … and shows how calls overlapped
   Lost lost_;
 };
 
@@ -175,6 +177,7 @@ feign_status Writer::write(const feign_activity& a) {
   const uint32_t index = node_of(a.stream);
   if (index == kUnknown) return io_error("open", name_ + "." + std::to_string(nodes_.size()));
   Written& node = *nodes_[index];
+  ordered_ |= (a.marks & FEIGN_DEPENDS) != 0;
   if (a.marks & FEIGN_DEPENDS)
     for (const feign::Dependency& d : feign::Record::of(&a)->depends)
       depend(node, index, d.stream, d.id);
@@ -208,7 +211,8 @@ feign_status Writer::put(Written& node, const feign_activity& a) {
   else if (effect == Effect::kChroot)
     why = " (paths are absolute)";
   else if (a.handle != 0 && !has_fd && !has_path && effect != Effect::kCreat)
-    why = " (of a mapped file, or asynchronous)";
+    why = (a.marks & FEIGN_NOT_A_FILE) != 0 ? " (of no file)"
+                                            : " (of a mapped file, or asynchronous)";
   node.fds.ended(a, effect);
   if (why != nullptr) {
     lost_.count(std::string(posix || info == nullptr ? "" : info->layer) + (posix ? "" : ":") +
@@ -216,6 +220,7 @@ feign_status Writer::put(Written& node, const feign_activity& a) {
     return FEIGN_OK;
   }
   if (a.duration_ns != 0) lost_.count("durations of calls");
+  timed_ |= a.duration_ns != 0;
   if (a.sync_ns != 0) lost_.count("times spent waiting");
   if (info->kind == FEIGN_KIND_STAT && (a.length != 0 || a.mode != 0) &&
       effect != Effect::kAccess && effect != Effect::kReadlink)
@@ -290,6 +295,9 @@ feign_status Writer::finish() {
     node.number = ranked && nodes_.size() > 1 ? static_cast<uint32_t>(node.first.rank) : i;
     if (node.first.process != node.number) lost_.count("process numbers");
     if (node.first.host != 0) lost_.count("host names");
+    if (nodes_.size() > 1 && timed_ && !ordered_)
+      lost_.count(
+          "processes' waits for each other, but for who made whom (--with depend finds them)");
   }
   if (nodes_.empty())
     return host_->fail(
