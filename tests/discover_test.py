@@ -159,6 +159,8 @@ def test_an_accuracy_that_is_enough_ends_the_search():
         check(folder, reports[0], kept=False)
         assert not silent.compare(folder, reports[1])[1]
         refuses("discover", "-o", os.path.join(tmp, "o"), "--accuracy", "101", "--", "true", text="--accuracy 101: want a percentage")
+        for option in ("--accuracy", "90%"), ("--budget", "5m"):
+            refuses("discover", "-o", os.path.join(tmp, "o"), *option, "--", "true", text=" ".join(option) + ": without --adaptive")
 
 
 def test_budget_ends_the_search_and_says_so():

@@ -186,6 +186,12 @@ class DiscoverCommand : public Command {
             Error(FEIGN_ERR_ARGUMENT, "--accuracy " + accuracy_ + ": want a percentage, 0 to 100"));
       options_.accuracy = percent / 100;
     }
+    for (const auto& [name, text] :
+         {std::pair{"--budget", &budget_}, std::pair{"--accuracy", &accuracy_}})
+      if (!text->empty() && !options_.adaptive)
+        return failed(Error(FEIGN_ERR_ARGUMENT, std::string(name) + " " + *text +
+                                                    ": without --adaptive all is looked at, "
+                                                    "whatever it takes: want --adaptive with it"));
     options_.per_process = per_ == "process";
     options_.compute = compute_from_ == "blocking" ? discover::ComputeFrom::kBlocking
                                                    : discover::ComputeFrom::kThrottling;
