@@ -624,6 +624,7 @@ TEST(Check, TakesOptionsAfterThePath) {
   ::testing::internal::CaptureStdout();
   auto good = check_command(test_plugin("sample") + ",count=7,choice=reads");
   auto unknown = check_command(test_plugin("sample") + ",colour=red");
+  auto wrong = check_command(test_plugin("sample") + ",choice=reds");
   ::testing::internal::GetCapturedStdout();
 
   ASSERT_TRUE(good);
@@ -631,6 +632,9 @@ TEST(Check, TakesOptionsAfterThePath) {
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().text().find("nothing in it has an option \"colour\""),
             std::string::npos);
+  ASSERT_FALSE(wrong);
+  EXPECT_TRUE(wrong.error().text().starts_with("sample: choice=reds: want "))
+      << wrong.error().text();
 }
 
 struct Broken {

@@ -129,8 +129,16 @@ void check_all(const PluginSpec& spec, const std::string& directory, Rules& rule
   if (!valid) return;
   for (const auto& [key, value] : spec.options) {
     bool known = short_form;
-    for (const feign_component* const* c = object->plugin->components; *c != nullptr; ++c)
-      known |= option_named({*c, object->plugin, path, short_form}, key) != nullptr;
+    for (const feign_component* const* c = object->plugin->components; *c != nullptr; ++c) {
+      if (option_named({*c, object->plugin, path, short_form}, key) == nullptr) continue;
+      known = true;
+      // Others may be missing, too.
+      const auto values = OptionValues::parse(**c, {{key, value}});
+      if (values || values.error().text().find(key + "=" + value + ": ") == std::string::npos)
+        continue;
+      rules.tell(kUnloadable, std::string((*c)->name) + ": " + values.error().text());
+      return;
+    }
     if (known) continue;
     rules.tell(kUnloadable, path + ": nothing in it has an option \"" + key + "\"");
     return;
