@@ -352,6 +352,13 @@ def test_unknown_plugin_lists_the_known():
     assert "rebase" not in r.err, "the first one reads a trace"
 
 
+def test_a_plugin_that_is_a_file_here_is_named_with_its_directory():
+    with Tmp() as tmp:
+        put(tmp, "mine.so", b"")
+        r = feign("replay", SHIPPED, "--with", "mine.so", "--replayer", "null", cwd=tmp)
+        assert r.status == 2 and 'unknown plug-in "mine.so"' in r.err and r.err.endswith("; the file of that name is ./mine.so\n"), r.err
+
+
 def test_shared_object_that_is_no_plugin():
     libc = next((p for p in ("/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/libm.so.6", "/lib64/libm.so.6") if os.path.exists(p)), None)
     if libc is None:
