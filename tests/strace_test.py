@@ -1107,6 +1107,10 @@ def test_of_calls_that_overlap_results_tell_the_order():
     assert race('1 mkdir("d", 0777) = 0', '1 chdir("d") = 0', '1 mkdir("d", 0777', '2 mkdir("d", 0777', "2" + there, "1) = 0")[2:] == ["1 mkdir 0", "2 mkdir -EEXIST"]
     # A process begins where its maker is.
     assert race("1 fork() = 2", '2 stat("f", 0x1) = -1 ENOENT (x)', '1 creat("f", 0666', '2 rename("f", "g") = 0', "1) = 3")[2:] == ["1 creat 3", "2 rename 0"]
+    # What is found in a directory that was made empty was made there, also where somebody has moved since.
+    opens = ('1 open("f", O_WRONLY|O_CREAT|O_TRUNC, 0600', '2 stat("/d/f", 0x1', "2) = 0", "1) = 3")
+    assert race('1 mkdir("/d", 0777) = 0', '1 chdir("/d") = 0', *opens)[2:] == ["1 open 3", "2 stat 0"]
+    assert race('1 mkdir("/d", 0777) = -1 EEXIST (x)', '1 chdir("/d") = 0', *opens)[2:] == ["2 stat 0", "1 open 3"]
     # Nothing is said of another name, of what did not overlap, nor of what never ended.
     assert race('1 mkdir("d", 0777', '2 stat("e", 0x1', "1) = 0", "2" + missing) == ["1 mkdir 0", "2 stat -ENOENT"]
     assert race('1 mkdir("d", 0777) = 0', '2 stat("d", 0x1) = -1 ENOENT (No such file or directory)') == ["1 mkdir 0", "2 stat -ENOENT"]

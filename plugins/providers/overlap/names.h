@@ -211,8 +211,9 @@ class Names {
       c.held = at != held_.end() ? at->second.bytes : -1;
     }
     for (size_t i = 0; i < kNames; ++i) {
-      const Claim& c = claims[i];
+      Claim& c = claims[i];
       Claim& in = claims[i + kNames];
+      if (c.name != 0 && c.was == There::kUnknown && is_told_of(in.name)) c.was = There::kNo;
       // What was in there is with its directory, wherever that is now.
       if (in.missed) in.before = in.after = c.was == There::kYes ? There::kNo : There::kUnknown;
       if (in.entry == 0) continue;
@@ -282,8 +283,12 @@ class Names {
     if (!moved_ && a.result >= 0 &&
         (effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot)) {
       moved_ = true;
-      there_.clear();
-      held_.clear();
+      const auto relative = [&](uint32_t name) {
+        return host->text(host, name, nullptr)[0] != '/';
+      };
+      for (uint32_t name = 1; name < there_.size(); ++name)
+        if (there_[name] != There::kUnknown && relative(name)) there_[name] = There::kUnknown;
+      std::erase_if(held_, [&](const auto& held) { return relative(held.first); });
     }
     look_up(claims);
     const bool from_cwd =
@@ -304,7 +309,7 @@ class Names {
       if (c.holds == Claim::kUnknownChange || c.after == There::kNo || now > INT32_MAX)
         held_.erase(c.name);
       else if (now >= 0)
-        held_[c.name].bytes = static_cast<int32_t>(now);
+        held_[c.name].changes(static_cast<int32_t>(now), effect, i < kNames);
       if (effect == Effect::kList) continue;  // the directory may have another name by now
       if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
       there_[c.name] = c.after;
@@ -328,6 +333,10 @@ class Names {
   }
 
  private:
+  bool is_told_of(uint32_t directory) const {
+    const auto at = directory != 0 ? held_.find(directory) : held_.end();
+    return at != held_.end() && at->second.made;
+  }
   bool is_gone(uint32_t name) const { return name < there_.size() && there_[name] == There::kNo; }
   static std::string_view base_name(uint32_t name, const feign_host* host) {
     size_t length = 0;
@@ -356,6 +365,11 @@ class Names {
   struct Held {
     int32_t bytes = 0, off = 0;
     uint32_t times = 0;
+    bool made = false;  // empty, and all names that came to it since were told of
+    void changes(int32_t now, Effect by, bool itself) {
+      bytes = now;
+      made = by == Effect::kList ? false : made || (by == Effect::kMkdir && itself);
+    }
     bool disagrees(int32_t shown) {
       constexpr uint32_t kMost = 8;
       times = shown - bytes == off ? times + 1 : 1;
