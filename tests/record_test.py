@@ -2904,6 +2904,39 @@ def test_what_returns_no_new_descriptor_leaves_those_that_are_open():
         replays(trace, tmp, work)
 
 
+NOTHING_DONE = """
+import os, signal
+os.mkdir("d")
+child = os.fork()
+if child == 0:
+    while True:
+        signal.pause()
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+child = os.fork()
+if child == 0:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os.mkdir("e")
+    os._exit(0)
+os.waitpid(child, os.WUNTRACED)
+os.kill(child, signal.SIGCONT)
+os.waitpid(child, 0)
+"""
+
+
+def test_who_did_nothing_is_not_missing():
+    """Of who is killed, or stopped, before any call that is recorded there is nothing that could be in the trace."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace = os.path.join(tmp, "work"), os.path.join(tmp, "t.feign")
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--", sys.executable, "-S", "-c", NOTHING_DONE, cwd=work)
+        assert r.status == 0 and r.err == "", r.err
+        notes = [line for line in feign("info", trace).out.splitlines() if line.startswith("note ")]
+        assert not notes, notes
+        replays(trace, tmp, work)
+
+
 def test_calls_that_are_left_and_little_room():
     """Cancelled threads, jumps out of signal handlers, small stacks, and hardly a system call allowed: the program does
     as it does without, and what came back is in the trace."""

@@ -1169,6 +1169,15 @@ def replayed(lines, *options):
         return r.json(), sizes
 
 
+def test_who_was_stopped_before_any_call_is_not_missing():
+    """A wait that tells of stops is a sign of a process that is not in the trace only where no children are; a tracer's never."""
+    stopped = [f"1 {at} fork() = 3" if i == 0 else f"1 {at} wait4(3, [{{WIFSTOPPED(s) && WSTOPSIG(s) == SIGSTOP}}], %s, NULL) = 3" if i == 1 else f'3 {at} mkdir("/b", 0700) = 0' for i, at in enumerate((5, 6, 7))]
+    child = ["1 1 fork() = 2", '2 2 mkdir("/a", 0700) = 0', "2 3 exit_group(0) = ?", "1 4 wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 2"]
+    for lines, flags, missing in (child + stopped, "WUNTRACED", 0), (child + stopped, "WUNTRACED|WCONTINUED", 0), (child + stopped, "0", 1), (stopped[:2], "WUNTRACED", 1), (stopped, "__WALL", 0):
+        report, _ = replayed([line % flags if "%s" in line else line for line in lines])
+        assert report["mismatched"] == 0 and str(report["notes"]).count("waited for") == missing, (flags, report["notes"])
+
+
 def test_a_directory_that_nothing_tells_has_no_libraries_in_it():
     lines = ['openat(AT_FDCWD, "/lib/libc.so.6", O_RDONLY) = 3', "close(3) = 0", 'openat(AT_FDCWD, ".", O_RDONLY|O_DIRECTORY) = 3',
              "getdents64(3, 0x1 /* 3 entries */, 32768) = 72", "getdents64(3, 0x1 /* 0 entries */, 32768) = 0", 'openat(AT_FDCWD, "a", O_RDONLY) = 4']

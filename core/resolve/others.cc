@@ -4,6 +4,7 @@
 // done before that call.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,14 +20,19 @@
 namespace feign {
 
 // A process ended, mostly. (That it was made is no sign: its first call may come later.)
-void Resolve::waited_for(const Thread& t, int64_t process) {
-  if (others_ || other_pids_) return;
+void Resolve::waited_for(const Thread& t, int64_t process, uint32_t flags) {
+  if (others_ || other_pids_ || (flags & __WALL)) return;  // a tracer is told of stops
   feign_stream_info info = tables_.streams.info(t.now);
   info.thread = process;
   info.again = 0;  // as the provider numbers it
   const uint32_t stream = tables_.streams.find(info);
   others_ = stream == 0 || stream >= threads_.size() || !threads_[stream].called ||
             threads_[stream].starts;
+  // With these it may only have been stopped, before any call of its own, if the trace has calls of
+  // what others made.
+  if (others_ && (flags & (WUNTRACED | WCONTINUED)))
+    others_ = std::none_of(threads_.begin(), threads_.end(),
+                           [](const Thread& one) { return one.called && !one.stranger; });
   if (others_)
     log(FEIGN_LOG_INFO,
         tables_.notes.emplace_back(

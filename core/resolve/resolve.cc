@@ -380,7 +380,7 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
     case Effect::kMapped:
       return;
     case Effect::kWait:
-      if (succeeded(a) && a.result > 0) waited_for(t, a.result);
+      if (succeeded(a) && a.result > 0) waited_for(t, a.result, a.flags);
       [[fallthrough]];
     case Effect::kNone:
     case Effect::kAioWait:

@@ -267,7 +267,7 @@ class Resolve {
   bool is_given(uint32_t op, Role role) const;
   void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
-  void waited_for(const Thread& t, int64_t process);
+  void waited_for(const Thread& t, int64_t process, uint32_t flags);
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
   static Told told(const feign_activity& a, Effect effect);

@@ -233,7 +233,9 @@ feign_status Provider::start() {
     origin_ = std::min(origin_, process.host->to_main(key.second));
   for (auto& [key, lane] : lanes_) {
     if (const feign_status s = lane->fill(); s < 0) return s;
-    if (!lane->empty()) later_.push_back(lane.get());
+    if (lane->empty()) continue;
+    later_.push_back(lane.get());
+    recorded_.insert(lane->pid());
   }
   std::stable_sort(later_.begin(), later_.end(),
                    [](Lane* a, Lane* b) { return a->front().start > b->front().start; });

@@ -434,6 +434,15 @@ bool Provider::reaps(Lane& lane) {
   return true;
 }
 
+// That process was made. If nothing of it was recorded it made no calls, unless some are said to be
+// missing, or it has another number where it is: it is over when somebody is told so.
+void Provider::is_made(const Lane& lane, int32_t child) {
+  const auto host = static_cast<size_t>(lane.pid() >> 32);
+  if (!recorded_.contains(pid_on(host, child)) && !recorded_.contains(pid_on(host, 1)) &&
+      gaps_of(hosts_[host].control).empty())
+    going_[pid_on(host, child)] = {lane.stream_of(child, child)};
+}
+
 // A call that nobody recorded.
 feign_status Provider::emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at,
                             uint32_t mode) {
@@ -541,9 +550,11 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
         // A launcher's child may be a rank: its stream is there when it is made.
         if ((effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone) &&
-            process.rank < 0)
-          if (const auto child = static_cast<int32_t>(a->result); rank_of(process, child) >= 0)
-            lane->stream_of(child, child);
+            a->result > 0 && (a->flags & CLONE_THREAD) == 0) {
+          const auto child = static_cast<int32_t>(a->result);
+          if (process.rank < 0 && rank_of(process, child) >= 0) lane->stream_of(child, child);
+          is_made(*lane, child);
+        }
       }
       if (!item.values.empty())
         if (const feign_status s = host_->set_values(host_, a, item.values.data(),

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -183,6 +184,7 @@ class Provider {
   void tell_who_goes_on();
   uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
+  void is_made(const Lane& lane, int32_t child);
   feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
 
   const feign_host* host_;
@@ -221,6 +223,7 @@ class Provider {
   Names there_;
   Account shared_;
   uint64_t opens_ = 0;
+  std::unordered_set<Pid> recorded_;                      // of which there are records
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   uint64_t ended_at_ = 0;
