@@ -571,6 +571,13 @@ def test_the_root_is_listed_as_it_was():
         for _ in range(2):
             report = root()
             assert report["mismatched"] == 0, report["mismatches"]
+    # Also where calls name all that is in it, or all but the two names that are not made.
+    others = ['newfstatat(AT_FDCWD, "/proc", {st_mode=S_IFDIR|0555, st_size=0, ...}, 0) = 0', 'access("/sys", F_OK) = 0']
+    for lines, listing in (([], [(32768, 72)]), ([], [(32, 24)] * 3), (others, [(32768, 120)])):
+        with Tmp() as tmp:
+            report = Root(tmp, ['access("/usr", F_OK) = 0', *lines, 'openat(AT_FDCWD, "/", O_RDONLY|O_DIRECTORY) = 4',
+                                *(f"getdents64(4, 0x1, {size}) = {bytes}" for size, bytes in listing), "getdents64(4, 0x1, 32) = 0"])()
+            assert report["mismatched"] == 0, (listing, report["mismatches"])
 
 
 def test_a_long_listing_is_right_as_a_whole():

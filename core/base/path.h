@@ -44,6 +44,10 @@ inline std::string unnamed_entry(uint32_t number, int64_t bytes) {
   return name;
 }
 
+// The file that a root has which was empty when it was first used (docs/decisions/0005). It is none
+// of the entries that were listed.
+constexpr const char* kRootMark = ".feign";
+
 // The path without empty, "." and ".." components (taken lexically), with a leading and without a
 // trailing slash.
 inline std::string clean_path(std::string_view path) {

@@ -15,14 +15,12 @@
 #include "base/content.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "resolve/namespace.h"
 #include "trace/native.h"
 #include "trace/tables.h"
 
 namespace feign {
-
-// The file that a root has which was empty when it was first used (docs/decisions/0005).
-constexpr const char* kRootMark = ".feign";
 
 // Watches the activities that will be replayed, in order, and infers the tree that they need: what
 // a successful call found without the trace having made it, with the least size that its reads, its

@@ -274,12 +274,10 @@ void Needs::Start::fill_up(uint32_t id, uint32_t path) {
       most = std::max(most, to - from);
     }
   }
-  const bool root = is_root(path);
-  if (root) missing -= entry_bytes(kRootMark);
   for (uint32_t i = 0; missing >= kLeastEntry && missing % 8 == 0 && i < 100'000; ++i) {
     const int64_t bytes = unnamed_entry_bytes(missing);
     out_.emplace_back().path =
-        std::string(root ? "" : strings_.text(path)) + "/" + unnamed_entry(i, bytes);
+        std::string(is_root(path) ? "" : strings_.text(path)) + "/" + unnamed_entry(i, bytes);
     missing -= bytes;
   }
 }

@@ -3,6 +3,7 @@
 // on them (a profiler, bench/stamp.c) sees a replay as it sees a program.
 #pragma once
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/fs.h>
@@ -32,6 +33,7 @@
 #include <vector>
 
 #include "base/jail.h"
+#include "base/path.h"
 #include "base/room.h"
 #include "feign.h"
 #include "replayers/posix/directories.h"
@@ -1054,8 +1056,23 @@ struct Context {
     if (a.path == 0) return skip("no path was recorded");
     return at_target(a.path, [&](int at) { return ::fstatfs(at, &space.statfs); });
   }
+  // Entries, as getdents64 gives them, without the root's mark.
+  int64_t entries(const feign_activity& a, int fd) {
+    const auto read = [&] {
+      return static_cast<int64_t>(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
+    };
+    const int64_t result = read();
+    if (a.path == 0 || strcmp(text(a.path), "/") != 0) return result;
+    for (int64_t at = 0; at < result;) {
+      const auto& entry = *reinterpret_cast<const dirent64*>(read_buffer + at);
+      if (strcmp(entry.d_name, feign::kRootMark) == 0)
+        return result == entry.d_reclen ? read() : result - entry.d_reclen;
+      at += entry.d_reclen;
+    }
+    return result;
+  }
   int64_t getdents(const feign_activity& a, int fd) {
-    const int64_t result = checked(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
+    const int64_t result = checked(entries(a, fd));
     const bool known = a.result >= 0 && a.result <= INT32_MAX && !(a.marks & FEIGN_NO_RESULT);
     return result < 0 || !known ? result : listed(a, fd, result);
   }
@@ -1070,7 +1087,7 @@ struct Context {
     if (!begun && result == a.result) return result;
     int64_t lacks = (begun ? at->second : 0) + a.result - result;
     for (int64_t more = 1; begun && a.result == 0 && lacks > 0 && more > 0; lacks -= more)
-      more = std::max<int64_t>(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)), 0);
+      more = std::max<int64_t>(entries(a, fd), 0);
     const bool full = std::max(result, a.result) + kLongestEntry > static_cast<int64_t>(a.length);
     const bool goes_on = lacks <= (begun || full ? kLongestEntry : 0) ||
                          (result > 0 && a.result > 0 && (begun || full));
