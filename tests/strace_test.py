@@ -262,6 +262,10 @@ def test_results():
         SEEN[:-1] + "-ENOENT", "lseek(fd=#1, offset=0, whence=SEEK_CUR) = 16", "fcntl(fd=#1, cmd=F_GETFL) = 32768", "exit_group() = ?"])
 
 
+def test_blanks_that_were_made_tabs():
+    same(calls([OPEN, "getuid()\t\t= 0", "umask(022)\t\t= 022", "close(3)\t\t= 0"]), [SEEN, "umask(mask=022) = 18", "close(fd=#1) = 0"])
+
+
 def test_calls_in_two_pieces():
     same(calls(["1 10.000001 read(3,  <unfinished ...>", '2 10.000002 openat(AT_FDCWD, "/x, <y>", O_RDONLY <unfinished ...>',
                   '1 10.000003 <... read resumed>"a\\")= 5", 10) = 10 <0.000002>', "2 10.000004 <... openat resumed>) = -1 ENOENT (No such file or directory) <0.000002>",
@@ -445,6 +449,7 @@ def test_other_architectures_and_old_text():
 
 def test_the_command_that_was_typed():
     same(calls(["me@there:~/x$ strace -f ./a.out", "\u276f strace ./a.out", OPEN, "_exit(0) = ?"], ), calls([OPEN, "exit(0) = ?"]))
+    same(calls(["Script started on 2026-01-31 10:00:00+00:00 [<not executed on terminal>]", OPEN, "", 'Script done on 2026-01-31 10:00:01+00:00 [COMMAND_EXIT_CODE="0"]']), [SEEN])
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
         for lines, line in (([OPEN, "$ strace ./a.out"], 2), (["$ ./a.out", OPEN], 1)):
@@ -494,6 +499,9 @@ def test_calls_whose_results_strace_made_up():
 
 def test_colours():
     same(calls(["\x1b[34m7\x1b[0m \x1b[1;33mopenat\x1b[0m(AT_FDCWD, \"/f\", O_RDONLY) = \x1b[31m3\x1b[0m"]), [SEEN])
+    # Whole lines, also beside a call that is under way, and before the end of a line that was broken.
+    lines = ["7 " + OPEN, "7 fsync(3 <unfinished ...>", "8 fsync(4) = -1 EBADF (Bad file descriptor)", "7 <... fsync resumed>) = 0", '7 write(1, "a\\n", 2a', ") = 2"]
+    same(text_of([f"\x1b[33m{line}\x1b[0m" for line in lines])[0], text_of(lines)[0])
 
 
 def test_a_terminal_names_processes_only_while_there_are_several():

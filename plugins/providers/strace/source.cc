@@ -36,7 +36,9 @@ feign_status Source::bad(const std::string& what, uint64_t line) {
     return FEIGN_OK;
   }
   if (line == 0) line = lines_->number();
-  const std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
+  std::string text = lines_->path() + ":" + std::to_string(line) + ": " + what;
+  for (size_t at = 0; (at = text.find('\0', at)) != text.npos; ++at)  // which would end it
+    text.replace(at, 1, "\\0");
   // But for a text that is no trace at all.
   if (any_call_ && !lines_->complete() && line == lines_->number()) {
     last_line_cut(text);
@@ -58,6 +60,10 @@ void Source::last_line_cut(const std::string& why) {
 feign_status Source::stray(std::string_view text, const char* want) {
   if (!any_call_ && text.find("strace") != text.npos) {  // "$ strace -f COMMAND"
     trace_.host->left_out(trace_.host, 0, "(line)", "the command that was typed", 0, 0);
+    return FEIGN_OK;
+  }
+  if (text.starts_with("Script started on ") || text.starts_with("Script done on ")) {
+    trace_.host->left_out(trace_.host, 0, "(line)", "what script says of itself", 0, 0);
     return FEIGN_OK;
   }
   if (std::none_of(processes_.begin(), processes_.end(), [](const auto& p) {
@@ -404,24 +410,23 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
     const std::string all = unfinished_->call.text + std::string(text);
     text = {};
     return ended(*unfinished_, all);
-  } else if (coloured_) {
-    memory = without_colours(text);
-    text = memory;
   }
   return FEIGN_OK;
 }
 
 feign_status Source::line(std::string_view text) {
+  constexpr uint64_t kLook = 100;  // lines that tell whether the trace is coloured
+  if (lines_->number() <= kLook) coloured_ |= text.find('\x1b') != text.npos;
+  std::string plain;
+  if (coloured_) text = plain = without_colours(text);
   while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   if (text.empty() || table_) return FEIGN_OK;
   if (broken_ != nullptr) return goes_on(text);
   if (text[0] == ' ')  // before a time (-r), or all of a text that somebody indented
     if (const size_t at = text.find_first_not_of(' '); is_digit(text[at])) text.remove_prefix(at);
-  constexpr uint64_t kLook = 100;  // lines that tell whether the trace is coloured
-  if (lines_->number() <= kLook) coloured_ |= text.find('\x1b') != text.npos;
   std::string memory;
-  if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || coloured_ ||
-      text.ends_with(" parent)") || text.ends_with(" ready)")) {
+  if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || text.ends_with(" parent)") ||
+      text.ends_with(" ready)")) {
     const feign_status status = unusual(text, memory);
     if (status < 0 || text.empty()) return status;
   }
@@ -550,7 +555,8 @@ feign_status Source::goes_on(std::string_view text) {
 
 feign_status Source::gives_up() {
   const std::unique_ptr<Broken> begun = std::move(broken_);
-  if (begun->left_out == nullptr) return bad(begun->why, begun->line);
+  const bool last = !lines_->complete() && begun->line == lines_->number();
+  if (begun->left_out == nullptr || last) return bad(begun->why, begun->line);
   trace_.host->left_out(trace_.host, process(begun->pid).stream, begun->left_out->name,
                         "did not return", 0, begun->left_out->passed);
   return FEIGN_OK;

@@ -44,12 +44,14 @@ size_t message_at(std::string_view text, int64_t& attached) {
 }
 
 size_t end_of_call(std::string_view text) {
-  constexpr std::string_view kEquals = " = ";
+  constexpr std::string_view kEquals = "= ", kBlanks = " \t";
   for (size_t at = text.rfind(kEquals); at != text.npos; at = text.rfind(kEquals, at - 1)) {
-    const size_t close = text.find_last_not_of(' ', at);
+    const size_t close = text.substr(0, at).find_last_not_of(kBlanks);
     if (close == text.npos) break;
     const char result = at + kEquals.size() < text.size() ? text[at + kEquals.size()] : '\0';
-    if (text[close] == ')' && (is_digit(result) || result == '-' || result == '?')) return close;
+    if (text[close] == ')' && close + 1 != at &&
+        (is_digit(result) || result == '-' || result == '?'))
+      return close;
     if (at == 0) break;
   }
   return text.npos;
