@@ -130,13 +130,12 @@ void check_all(const PluginSpec& spec, const std::string& directory, Rules& rule
   for (const auto& [key, value] : spec.options) {
     bool known = short_form;
     for (const feign_component* const* c = object->plugin->components; *c != nullptr; ++c) {
-      if (option_named({*c, object->plugin, path, short_form}, key) == nullptr) continue;
+      const feign_option* option = option_named({*c, object->plugin, path, short_form}, key);
+      if (option == nullptr) continue;
       known = true;
-      // Others may be missing, too.
-      const auto values = OptionValues::parse(**c, {{key, value}});
-      if (values || values.error().text().find(key + "=" + value + ": ") == std::string::npos)
-        continue;
-      rules.tell(kUnloadable, std::string((*c)->name) + ": " + values.error().text());
+      const auto taken = OptionValues::takes(**c, *option, value);
+      if (taken) continue;
+      rules.tell(kUnloadable, std::string((*c)->name) + ": " + taken.error().text());
       return;
     }
     if (known) continue;

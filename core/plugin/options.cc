@@ -284,12 +284,19 @@ Result<void> OptionValues::set(const feign_option& o, const std::string& text) {
   }
 }
 
+OptionValues::OptionValues(const feign_component& component)
+    // new[] of bytes is aligned for every type an option can have.
+    : values_(std::make_unique<std::byte[]>(std::max<size_t>(component.options_size, 1))) {}
+
+Result<void> OptionValues::takes(const feign_component& component, const feign_option& option,
+                                 const std::string& value) {
+  return OptionValues(component).set(option, value);
+}
+
 Result<OptionValues> OptionValues::parse(
     const feign_component& component,
     const std::vector<std::pair<std::string, std::string>>& given) {
-  OptionValues values;
-  // new[] of bytes is aligned for every type an option can have.
-  values.values_ = std::make_unique<std::byte[]>(std::max<size_t>(component.options_size, 1));
+  OptionValues values(component);
   std::vector<std::string> names;
   for (uint32_t i = 0; i < component.option_count; ++i)
     names.emplace_back(option_at(component, i).name);

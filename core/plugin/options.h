@@ -21,11 +21,14 @@ class OptionValues {
   // The table must have passed check_options().
   static Result<OptionValues> parse(const feign_component& component,
                                     const std::vector<std::pair<std::string, std::string>>& given);
+  // An error, if it does not take this value.
+  static Result<void> takes(const feign_component& component, const feign_option& option,
+                            const std::string& value);
   // Good for the life of this object, also after it was moved.
   const void* data() const { return values_.get(); }
 
  private:
-  OptionValues() = default;
+  explicit OptionValues(const feign_component& component);
   Result<void> set(const feign_option& option, const std::string& text);
 
   std::unique_ptr<std::byte[]> values_;
