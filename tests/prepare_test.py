@@ -580,6 +580,15 @@ def test_the_root_is_listed_as_it_was():
             assert report["mismatched"] == 0, (listing, report["mismatches"])
 
 
+def test_what_is_named_by_way_of_a_missing_name_may_be_there():
+    missing = "-1 ENOENT (No such file or directory)"
+    with Tmp() as tmp:
+        report = Root(tmp, [f'access("/d/gone", F_OK) = {missing}', f'access("/d/gone/../a", F_OK) = {missing}', f'openat(AT_FDCWD, "/d/gone/../b", O_RDONLY) = {missing}',
+                            f'unlink("/d/gone/x/../../c") = {missing}', f'access("/d/new/../gone", F_OK) = {missing}', 'newfstatat(AT_FDCWD, "/d/a", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
+                            'openat(AT_FDCWD, "/d/b", O_RDONLY) = 3', 'read(3, "abc", 3) = 3', 'unlink("/d/c") = 0'])()
+        assert report["mismatched"] == 0 and report["skipped"] == 3, report["mismatches"]
+
+
 def test_a_long_listing_is_right_as_a_whole():
     """Where its buffers end is the file system's order; that an entry lacks, or is one too many, shows at its end."""
     names = [f"{i:03d}" + "x" * (i * 7 % 60) for i in range(300)]

@@ -45,12 +45,15 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
                    form_decides(a, Effect::kOpen, text);
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
   const bool on = leads_on(a, Effect::kOpen, text);
+  const bool nothing =
+      up && a.result == -ENOENT && in_root == 0 && ups_from_nothing(t, a.handle, hint, text);
   a.path = odd ? 0 : in_root != 0 ? in_root : absolute(t, a.handle, hint, a.path);
   // ".." may be behind a link that nothing has told of yet, unless it leads up from where that is.
   const bool unnamed = (a.flags & O_TMPFILE) == O_TMPFILE;
   if (up && a.path != 0 && opened_ && !unnamed && !(ups_first(text) && hint != 0 && told_))
     a.path = said;
-  if (up && a.path != 0 && a.result == -ENOENT && names_.at(a.path) != 0)
+  if (up && a.path != 0 && a.result == -ENOENT &&
+      (names_.at(a.path) != 0 || (nothing && !names_.absent_at(a.path))))
     a.path = 0;  // ".." behind a name that is not there
   a.handle = 0;
   a.file = 0;
@@ -205,11 +208,13 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     a.marks |= FEIGN_AS_NAMED(0, components(tables_.strings.text(a.path2)));
     a.path2 = absolute(t, a.handle2, 0, a.path2);
   }
+  const bool nothing = up && a.result == -ENOENT && ups_from_nothing(t, a.handle, hint, text);
   a.path = absolute(t, a.handle, hint, a.path);
   a.handle = a.handle2 = 0;
   const bool lost = a.path == 0 || ((effect == Effect::kLink || effect == Effect::kRename) &&
                                     a.path2 == 0);  // from a directory that nothing tells
-  if (lost || (up && a.result == -ENOENT && names_.at(a.path) != 0)) {  // behind no name
+  if (lost || (up && a.result == -ENOENT &&         // behind no name
+               (names_.at(a.path) != 0 || (nothing && !names_.absent_at(a.path))))) {
     a.path = a.path2 = 0;
     a.marks |= FEIGN_NOT_A_FILE;
     return;

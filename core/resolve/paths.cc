@@ -202,6 +202,20 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
   return joined;
 }
 
+// Whether ".." is behind a name that is missing: what the path would lead to may be there.
+bool Resolve::ups_from_nothing(Thread& t, uint32_t base_handle, uint32_t hint,
+                               std::string_view text) {
+  constexpr std::string_view kUp = "/..";
+  for (size_t at = text.find(kUp, 1); at != text.npos; at = text.find(kUp, at + 1)) {
+    const size_t behind = at + kUp.size();
+    if (behind < text.size() && text[behind] != '/') continue;
+    const uint32_t from =
+        absolute(t, base_handle, hint, tables_.strings.intern(text.substr(0, at)));
+    if (from != 0 && names_.absent_at(names_.canonical(from, true))) return true;
+  }
+  return false;
+}
+
 // Whether a directory descriptor is none: paths from it are refused, whatever they are.
 bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
   const Description* const d = find(t, handle, hint);

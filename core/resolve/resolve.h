@@ -255,6 +255,7 @@ class Resolve {
   static void moves(const Thread& t, uint32_t directory, bool gone);
   void works_in(Thread& t, uint32_t hint);
   void tells_link(feign_activity& getcwd, const Place& place);
+  bool ups_from_nothing(Thread& t, uint32_t base_handle, uint32_t hint, std::string_view text);
   bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
   bool has_no_name(const Description& d);
   bool no_storage(feign_activity& a, uint32_t path);
