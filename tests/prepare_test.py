@@ -589,6 +589,14 @@ def test_what_is_named_by_way_of_a_missing_name_may_be_there():
         assert report["mismatched"] == 0 and report["skipped"] == 3, report["mismatches"]
 
 
+def test_what_is_copied_within_a_file_was_there():
+    opens = ['openat(AT_FDCWD, "/f", O_RDWR) = 3', 'openat(AT_FDCWD, "/f", O_RDWR) = 4']
+    for copy in ("copy_file_range(3, [5], 4, [0], 10, 0) = 5", "copy_file_range(3, [5], 4, [20], 10, 0) = 5", "sendfile(4, 3, [5], 10) = 5"):
+        with Tmp() as tmp:
+            report = Root(tmp, [*opens, copy])()
+            assert report["mismatched"] == 0, (copy, report["mismatches"])
+
+
 def test_a_long_listing_is_right_as_a_whole():
     """Where its buffers end is the file system's order; that an entry lacks, or is one too many, shows at its end."""
     names = [f"{i:03d}" + "x" * (i * 7 % 60) for i in range(300)]

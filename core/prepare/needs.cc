@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/path.h"
+#include "layers/posix_ops.h"
 #include "prepare/prepare.h"
 
 namespace feign {
@@ -182,8 +183,10 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kCopy: {  // what is read is what must be there
       const bool reads = a.handle != 0, writes = a.handle2 != 0 && a.value_count >= 4;
       const auto to = writes ? own_.find(static_cast<uint32_t>(a.values[2])) : own_.end();
-      // Of what it copies to the same file it may have read what it wrote.
-      const bool itself = to != own_.end() && to->second == file;
+      // Of what it copies to a place behind in the same file it may have read what it wrote, but by
+      // copy_file_range, which asks first how long that is.
+      const bool itself = to != own_.end() && to->second == file && a.values[3] > a.offset &&
+                          a.op != FEIGN_POSIX_COPY_FILE_RANGE;
       if (reads && done != 0) grew(file, a.offset + (itself ? 1 : done));
       if (to == own_.end() || done == 0) return;
       Seen& s = seen(to->second);
