@@ -480,11 +480,18 @@ def test_yaml():
             ("plugins: []\npace: fast\n", r'p\.yaml:2:7: pace: "fast": want afap or think'),
             ("plugins: []\nplugins: []\n", r'p\.yaml:2:1: "plugins" is there twice'),
             ("- a\n- b\n", r"p\.yaml:1:1: want a map"),
+            ("plugins: []\n---\nplugins: []\n", r"p\.yaml:2:1: a second document begins here"),
+            ("plugins: []\npace: {scale: 2}\n", r"p\.yaml:2:7: pace: there is no `kind`"),
+            ("plugins: []\n", r"p\.yaml: no provider"),
+            (f"root: nosuch\nplugins: [\"strace,file={SHIPPED}\", posix]\n", r"p\.yaml: root nosuch: No such file"),
         ):
             refuses("run", yaml(tmp, content), text=text)
         refuses("run", put(tmp, "b.yaml", bytes(range(256))), text=r"b\.yaml:")
         refuses("run", os.path.join(tmp, "none.yaml"), text="No such file")
-        refuses("run", tmp, text="is a directory")
+        refuses("run", tmp, text="is a directory, want a file")
+        p = yaml(tmp, f"plugins: [\"strace,file={SHIPPED}\", \"null\"]\n")
+        r = subprocess.run(f"cat {p} | {FEIGN} run /dev/stdin -q", shell=True, stderr=subprocess.PIPE)
+        assert r.returncode == 0, r.stderr
 
 
 def test_yaml_runs_the_same_pipeline():

@@ -94,7 +94,7 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   if (impl->fd < 0) return errno_error("open " + path, errno);
   struct stat st {};
   if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
-    return Error(FEIGN_ERR_ARGUMENT, path + ": is a directory, want a trace file");
+    return Error(FEIGN_ERR_ARGUMENT, path + ": is a directory, want a file");
   auto some = impl->refill();
   if (!some) return std::move(some.error());
   const auto* head = reinterpret_cast<const unsigned char*>(impl->raw.get());
@@ -219,6 +219,10 @@ Result<std::string> head_of(const std::string& path, size_t size) {
                  path +
                      ": is no regular file, and what is in a pipe can be read only once: want a "
                      "file, or --provider NAME, which says what it is");
+  return first_bytes(path, size);
+}
+
+Result<std::string> first_bytes(const std::string& path, size_t size) {
   auto input = Input::open(path);
   if (!input) return std::move(input.error());
   const auto head = std::make_unique_for_overwrite<char[]>(size);

@@ -64,6 +64,8 @@ bool can_be_read_again(const std::string& path);
 // The first bytes of a file, decompressed, for telling what it is. Refuses what cannot be read
 // again.
 Result<std::string> head_of(const std::string& path, size_t size);
+// The same of what is read only once, and may be a pipe.
+Result<std::string> first_bytes(const std::string& path, size_t size);
 
 // The number of a file that is named PREFIX.NUMBER, compressed or not; none if it is not.
 std::optional<uint64_t> number_of(std::string_view file);

@@ -297,6 +297,11 @@ class Run {
   Result<void> together(Result<void> mine) {
     return ranks_ ? ranks_->agree(std::move(mine)) : std::move(mine);
   }
+  // What a pipeline lacks is nowhere in its file.
+  Result<void> in_file(Result<void> wrong) const {
+    if (options_.file.empty()) return wrong;
+    return std::move(wrong.error()).within(options_.file);
+  }
   uint32_t rank() const { return ranks_ ? ranks_->rank() : 0; }
   bool first() const { return rank() == 0; }
   // A file that each rank has its own of.
@@ -615,12 +620,12 @@ void Run::gather() {
 }
 
 Result<void> Run::all() {
-  if (auto done = choose_plugins(); !done) return done;
+  if (auto done = choose_plugins(); !done) return in_file(std::move(done));
   if (auto done = name_files(); !done) return done;
   if (auto done = join(); !done) return done;
   if (auto done = choose_order(); !done) return done;
   if (auto done = together(set_up_root(line_, options_.replay, extensions_, root_, report_)); !done)
-    return done;
+    return in_file(std::move(done));
   if (auto done = make_plan(); !done) return done;
   const uint64_t planned = now_ns();
   report_.plan_ns = planned - begin_ - report_.join_ns;

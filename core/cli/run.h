@@ -73,6 +73,7 @@ struct PipelineOptions {
   std::vector<PluginSpec>
       plugins;  // in order: one provider, modifiers, then a replayer and/or writers
   ReplayOptions replay;
+  std::string file;      // where the pipeline is written; empty: on the command line
   uint64_t explain = 0;  // say what modifiers made of so many activities; 0: do not
   // What the caller has read, and what it writes when it is done: that is not over what is read.
   std::vector<std::string> inputs;

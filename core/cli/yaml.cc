@@ -58,7 +58,7 @@ Result<bool> truth(Document& d, const yaml_node_t& n) {
 Result<std::pair<Pace, double>> parse_pace(const std::string& text) {
   const auto wrong = [&] {
     return Error(FEIGN_ERR_ARGUMENT,
-                 "\"" + text + "\": want afap or think or timed, or think,scale=FACTOR");
+                 "\"" + text + "\": want afap or think or timed, or think,scale=FACTOR (0 to 1e9)");
   };
   const size_t comma = text.find(',');
   const std::string kind = text.substr(0, comma);
@@ -84,6 +84,7 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
   Document d(path, "a map with `plugins`");
   if (auto loaded = d.load(); !loaded) return std::move(loaded.error());
   PipelineOptions out;
+  out.file = path;
   auto top = d.pairs(*d.root(), "a map with `plugins`");
   if (!top) return std::move(top.error());
   bool has_plugins = false;
@@ -117,6 +118,8 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
             return d.error(d.key(*value, name),
                            "pace: unknown key \"" + name + "\": want kind and scale");
         }
+        if (kind.empty())
+          return d.error(*value, "pace: there is no `kind`: want {kind: think, scale: FACTOR}");
         text = kind + scale;
       } else {
         auto v = d.scalar(*value, "afap, think or timed");

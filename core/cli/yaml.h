@@ -27,7 +27,7 @@ class Document {
 
   Result<void> load() {
     // Through Input: directories and unreadable files are told as everywhere else.
-    auto text = head_of(path_, size_t{4} << 20);
+    auto text = first_bytes(path_, size_t{4} << 20);
     if (!text) return std::move(text.error());
     if (text->size() == size_t{4} << 20)
       return Error(FEIGN_ERR_ARGUMENT, path_ + ": more than 4 MiB, want " + want_);
@@ -37,18 +37,25 @@ class Document {
                                                                          yaml_parser_delete);
     yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text->data()),
                                  text->size());
-    if (!yaml_parser_load(&parser, &document_)) {
-      yaml_mark_t mark = parser.problem_mark;
-      std::string what = parser.problem != nullptr ? parser.problem : "cannot be read";
-      if (parser.error == YAML_READER_ERROR) mark = parser.mark;
-      return Error(FEIGN_ERR_ARGUMENT, at(mark) + ": " + what + ": want YAML");
-    }
+    if (!yaml_parser_load(&parser, &document_)) return broken(parser);
     loaded_ = true;
     if (yaml_document_get_root_node(&document_) == nullptr)
       return Error(FEIGN_ERR_ARGUMENT, path_ + ": is empty, want " + want_);
+    yaml_document_t next;
+    if (!yaml_parser_load(&parser, &next)) return broken(parser);
+    const yaml_node_t* more = yaml_document_get_root_node(&next);
+    const std::string there = more != nullptr ? at(next.start_mark) : "";
+    yaml_document_delete(&next);
+    if (!there.empty())
+      return Error(FEIGN_ERR_ARGUMENT, there + ": a second document begins here: want one");
     return {};
   }
 
+  Error broken(const yaml_parser_t& parser) const {
+    const yaml_mark_t mark = parser.error == YAML_READER_ERROR ? parser.mark : parser.problem_mark;
+    const std::string what = parser.problem != nullptr ? parser.problem : "cannot be read";
+    return {FEIGN_ERR_ARGUMENT, at(mark) + ": " + what + ": want YAML"};
+  }
   std::string at(const yaml_mark_t& m) const {
     return path_ + ":" + std::to_string(m.line + 1) + ":" + std::to_string(m.column + 1);
   }
