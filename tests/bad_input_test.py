@@ -358,6 +358,23 @@ def test_unknown_plugin_lists_the_known():
     assert "rebase" not in r.err, "the first one reads a trace"
 
 
+def test_a_glob_that_fits_no_file_is_told():
+    with Tmp() as tmp:
+        out = os.path.join(tmp, "out.feign")
+        for modifier in "coalesce", "prefetch", "hints,advice=random":
+            for glob, warned in ("/srv/**", False), ("/nosuch/**,path=*.none", True):
+                r = feign("convert", SHIPPED, out, "--with", f"{modifier},path={glob}")
+                assert r.status == 0, r.err
+                assert ("path=/nosuch/**, *.none: fits no file that it is for" in r.err) == warned, (modifier, glob, r.err)
+
+
+def test_options_that_contradict_each_other_are_named_with_their_values():
+    for options, text in (("filter,min-size=5,max-size=2", "max-size=2 is less than min-size=5"),
+                          ("filter,after=5us,before=1us", "before=1000ns is no later than after=5000ns"),
+                          ("rebase,from=/a", "from=/a: want to, too"), ("rebase,to=/a", "to=/a: want from, too")):
+        refuses("replay", SHIPPED, "--with", options, "--replayer", "null", text=text)
+
+
 def test_a_plugin_that_is_a_file_here_is_named_with_its_directory():
     with Tmp() as tmp:
         put(tmp, "mine.so", b"")

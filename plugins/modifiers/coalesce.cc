@@ -105,6 +105,7 @@ class Coalesce {
       if (const feign_status s = pass(in.items[i], out); s < 0) return s;
     }
     seen_ -= in.due;
+    fits_.end(in);
     return FEIGN_OK;
   }
   uint32_t lookahead() const { return static_cast<uint32_t>(options_.window); }

@@ -166,12 +166,14 @@ class Filter {
                                          std::tuple{"process", options.process, &processes},
                                          std::tuple{"rank", options.rank, &ranks}})
       if (const feign_status s = ranges(host, name, list, *to); s < 0) return s;
-    const char* wrong = nullptr;
+    std::string wrong;
     if (options.max_size != 0 && options.max_size < options.min_size)
-      wrong = "max-size is less than min-size: no call fits";
+      wrong = "max-size=" + std::to_string(options.max_size) +
+              " is less than min-size=" + std::to_string(options.min_size) + ": no call fits";
     if (options.before != 0 && options.before <= options.after)
-      wrong = "before is no later than after: no call fits";
-    if (wrong != nullptr) return host->fail(host, FEIGN_ERR_ARGUMENT, wrong);
+      wrong = "before=" + std::to_string(options.before) +
+              "ns is no later than after=" + std::to_string(options.after) + "ns: no call fits";
+    if (!wrong.empty()) return host->fail(host, FEIGN_ERR_ARGUMENT, wrong.c_str());
     const bool whole = !globs.empty() || !streams.empty() || !processes.empty() || !ranks.empty();
     const bool single = !ops.empty() || kinds != 0 || options.min_size != 0 ||
                         options.max_size != 0 || options.after != 0 || options.before != 0;

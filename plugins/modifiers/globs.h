@@ -27,14 +27,23 @@ class Globs {
     return answers_.of(path, [&] {
       const char* text = host_->text(host_, path, nullptr);
       for (const std::string& glob : globs_)
-        if (glob_fits(glob.c_str(), text)) return true;
+        if (glob_fits(glob.c_str(), text)) return met_ = true;
       return false;
     });
+  }
+  // Warns, once all has passed, if no path did: the name is misspelt, most often.
+  void end(const feign_window& in) {
+    if (globs_.empty() || met_ || !in.at_end || in.due != in.count) return;
+    met_ = true;
+    std::string text;
+    for (const std::string& glob : globs_) text += (text.empty() ? "" : ", ") + glob;
+    host_->log(host_, FEIGN_LOG_WARN, ("path=" + text + ": fits no file that it is for").c_str());
   }
 
  private:
   const feign_host* host_;
   std::vector<std::string> globs_;
+  bool met_ = false;
   Answers answers_;  // by path
 };
 

@@ -122,6 +122,7 @@ class Hints {
       if (const feign_status s = one(a, kind, out); s < 0) return s;
     }
     seen_ -= in.due;
+    path_fits_.end(in);
     return FEIGN_OK;
   }
   uint32_t lookahead() const { return by_use() ? static_cast<uint32_t>(options_.window) : 0; }

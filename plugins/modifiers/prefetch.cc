@@ -169,6 +169,7 @@ class Prefetch {
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
     seen_ -= in.due;
+    fits_.end(in);
     return FEIGN_OK;
   }
   uint32_t lookahead() const { return static_cast<uint32_t>(options_.window); }

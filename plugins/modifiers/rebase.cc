@@ -50,7 +50,13 @@ class Rebase {
                            (std::string("map=") + *m + ": want FROM:TO").c_str());
       if (const feign_status s = add_rule(std::string(*m, colon), colon + 1); s < 0) return s;
     }
-    if (*options_.from != '\0' || *options_.to != '\0')
+    if ((*options_.from == '\0') != (*options_.to == '\0'))
+      return host_->fail(
+          host_, FEIGN_ERR_ARGUMENT,
+          (*options_.to == '\0' ? std::string("from=") + options_.from + ": want to, too"
+                                : std::string("to=") + options_.to + ": want from, too")
+              .c_str());
+    if (*options_.from != '\0')
       if (const feign_status s = add_rule(options_.from, options_.to); s < 0) return s;
     if (rules_.empty())
       return host_->fail(host_, FEIGN_ERR_ARGUMENT, "there is no rule: want map=FROM:TO");
