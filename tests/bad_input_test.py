@@ -358,6 +358,13 @@ def test_unknown_plugin_lists_the_known():
     assert "rebase" not in r.err, "the first one reads a trace"
 
 
+def test_the_text_format_is_not_read_back():
+    with Tmp() as tmp:
+        out = os.path.join(tmp, "out.txt")
+        assert feign("convert", SHIPPED, out).status == 0
+        refuses("info", out, text=r"out\.txt:1: this is what writer text wrote, which nothing reads back")
+
+
 def test_a_glob_that_fits_no_file_is_told():
     with Tmp() as tmp:
         out = os.path.join(tmp, "out.feign")

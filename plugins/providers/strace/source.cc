@@ -424,6 +424,10 @@ feign_status Source::line(std::string_view text) {
   if (broken_ != nullptr) return goes_on(text);
   if (text[0] == ' ')  // before a time (-r), or all of a text that somebody indented
     if (const size_t at = text.find_first_not_of(' '); is_digit(text[at])) text.remove_prefix(at);
+  if (!any_call_ && is_of_writer_text(text))
+    return bad(
+        "this is what writer text wrote, which nothing reads back: want the trace that it "
+        "was made of");
   std::string memory;
   if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || text.ends_with(" parent)") ||
       text.ends_with(" ready)")) {

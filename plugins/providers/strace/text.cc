@@ -131,6 +131,11 @@ bool is_made_up(std::string_view behind_result) {
   return text.ends_with(" (INJECTED)") || text.ends_with(" (INJECTED: args, retval)");
 }
 
+bool is_of_writer_text(std::string_view text) {
+  const size_t open = text.find(" ["), end = text.find("] ", open), call = text.find('(');
+  return open != text.npos && end < call && text.substr(open, end - open).find('/') != text.npos;
+}
+
 bool is_head_of_counts(std::string_view text) {
   constexpr std::string_view kTitles[] = {"%",          "time",  "seconds", "shortest", "longest",
                                           "usecs/call", "calls", "errors",  "syscall"};

@@ -250,6 +250,9 @@ bool is_made_up(std::string_view behind_result);
 // The first line of a table of counts (-c, -C), with whatever columns (-U).
 bool is_head_of_counts(std::string_view text);
 
+// A line of writer text: "0 0.000100000 [1 100/100] read(fd=#1 …".
+bool is_of_writer_text(std::string_view text);
+
 // Undoes C escapes into `out`.
 void unescape(std::string_view text, std::string& out);
 
