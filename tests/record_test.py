@@ -2646,6 +2646,37 @@ def test_who_does_not_find_what_it_has_opened_had_opened_it_before_it_was_remove
         assert not any("injected" in rest for _, _, rest in calls), calls
 
 
+LISTS = r"""
+#include <dirent.h>
+#include <unistd.h>
+static int names(void) {
+  DIR* d = opendir("q");
+  int n = -2;
+  while (readdir(d) != NULL) ++n;
+  closedir(d);
+  return n;
+}
+int main(void) { return names() != 1 || rmdir("q/b") != 0 || names() != 0; }
+"""
+
+
+def test_of_two_names_that_a_listing_may_have_shown_it_had_the_one_that_is_used_next():
+    """Two are made for long, the one that ends first had not been made when the listing was taken."""
+    needs_capture()
+    needs_strace()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(tmp, name) for name in ("lists", "t.feign", "w"))
+        compile_text(LISTS, program)
+        os.mkdir(work)
+        made = "strace -o /dev/null -e inject=mkdir:delay_%s mkdir q/%s &"
+        both = " ".join(made % one for one in (("exit=4s", "b"), ("enter=3s", "a")))
+        r = feign("record", "-q", "-o", trace, "--", "sh", "-c", f"mkdir q; {both} sleep 1.5; {program} && wait", cwd=work)
+        if "invalid" in r.err:
+            raise Skip(r.err)
+        assert r.status == 0 and os.listdir(os.path.join(work, "q")) == ["a"], (r.status, r.err)
+        replays(trace, tmp, work, fidelity=1)
+
+
 def test_what_strace_cannot_do_is_refused():
     for option in (("--mpi",), ("--sample", "10"), ("--max-size", "1m"), ("--cpu-time",), ("--paused",), ("--layer", "posix", "--layer", "stdio"), ("--with", "x.so")):
         refuses("record", "--tracer", "strace", *option, "--", "true", text=f"{option[0]}.*: --tracer strace puts no library into the program")

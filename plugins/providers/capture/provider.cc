@@ -226,6 +226,15 @@ bool Provider::loses_to(Lane& late, const Lane& early) {
   return false;
 }
 
+// Whether the thread of early finds a name next as late left it: of several that may have been made
+// before a listing was taken, it goes on with those that were in it.
+bool Provider::found_next(Lane& early, const Lane& late) {
+  return std::any_of(late.claims.begin(), late.claims.begin() + kNames, [&](const Claim& c) {
+    return c.name != 0 && c.after != There::kUnknown && c.before != c.after &&
+           early.next_on(c).first.before == c.after;
+  });
+}
+
 // Takes whose call is next out of the heap; null: nobody's.
 Lane* Provider::first() {
   for (; !later_.empty() && (heap_.empty() || later_.back()->front().start <= heap_.front().when);
@@ -246,7 +255,11 @@ Lane* Provider::first() {
   const auto overtakes = [&](size_t late, size_t early, Overtakes by_claims) {
     if (by_claims == Overtakes::kNo && loses_to(*heap_[late].lane, *heap_[early].lane))
       by_claims = Overtakes::kYes;
-    return shared_.overtakes(heap_[late].lane->shown, heap_[early].lane->shown, by_claims);
+    const Overtakes told =
+        shared_.overtakes(heap_[late].lane->shown, heap_[early].lane->shown, by_claims);
+    return told == Overtakes::kYes && found_next(*heap_[early].lane, *heap_[late].lane)
+               ? Overtakes::kSurely
+               : told;
   };
   const size_t at = heap_[0].about == 0
                         ? 0

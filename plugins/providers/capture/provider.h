@@ -173,6 +173,7 @@ class Provider {
   void shows(Lane& lane, const Call& call);
   void in_line(Lane* lane);
   bool loses_to(Lane& late, const Lane& early);
+  static bool found_next(Lane& early, const Lane& late);
   Lane* first();
   uint32_t op(uint32_t code) const;
   void third(Process& process, feign_activity& a, const feign_op_info& info);

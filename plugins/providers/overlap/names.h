@@ -414,7 +414,7 @@ inline bool clash(const Claims& a, const Claims& b) {
   });
 }
 
-enum class Overtakes : uint8_t { kNo, kMay, kYes };
+enum class Overtakes : uint8_t { kNo, kMay, kYes, kSurely };  // surely: before others that do, too
 
 // Whether `late`, which began before `early` had ended and ended after it, took effect before it:
 // only so do both fit what they say. It may have if what a directory held then is nearer to what
