@@ -1062,6 +1062,10 @@ def test_refusals_tell_what_was_there():
                          (['readlink("/a", 0x1, 9) = -1 EINVAL (x)', 'rename("/a", "/n/a") = -1 ENOENT (x)', 'mkdir("/n", 0777) = 0'], ["a", "n"]),
                          (['rename("/f", "/d") = ' + is_one, 'rename("/x", "/f/c") = ' + no], ["d", "f"]),
                          (['mkdir("/f", 0777) = -1 EEXIST (File exists)', 'truncate("/f", 5) = 0'], ["f"]),
+                         (['symlink("x", "/f") = -1 EEXIST (x)', 'truncate("/f", 5) = 0', 'mkdir("/f", 0777) = -1 EEXIST (x)', 'unlink("/f") = 0'], []),
+                         (['link("/f", "/g") = 0', 'mkdir("/f", 0777) = -1 EEXIST (File exists)', 'unlink("/f") = 0'], ["g"]),
+                         # A directory above has something in it, whatever that is.
+                         (['rename("/d/f", "/d") = ' + full, 'unlink("/d/f") = 0', 'rmdir("/d") = 0'], []),
                          # Of what is no directory, it may be the one above that refused.
                          (['openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT|O_EXCL, 0666) = 3', 'rmdir("/f/x") = ' + no, 'unlink("/f") = 0', 'mkdir("/f", 0777) = 0', 'mkdir("/f/x", 0777) = 0'], ["f"])):
         with Tmp() as tmp:

@@ -106,7 +106,8 @@ Namespace::Touched Namespace::made(const feign_activity& a, Effect effect, uint3
   if (a.result == -EEXIST && effect == Effect::kMkdir) {
     // Known not to be there: a call that has not come back yet is making it.
     if (slots_[slot].state == State::kAbsent) return {};
-    const bool file = files_[slots_[slot].file].type == Type::kFile;
+    const File& f = files_[slots_[slot].file];
+    const bool file = f.type == Type::kFile || f.links > 1;
     return {present(slot, file ? Type::kFile : Type::kDirectory)};
   }
   if (a.result == -EEXIST || (a.result == -EADDRINUSE && effect == Effect::kBind))
@@ -179,7 +180,8 @@ Namespace::Touched Namespace::renamed(const feign_activity& a, uint32_t slot, ui
     return t;
   }
   if (a.result == -ENOTEMPTY) {
-    t.file = present(slot, Type::kDirectory);
+    // (A directory that it is in is not empty, whatever is to take its place.)
+    t.file = present(slot, below(slot, to) ? Type::kUnknown : Type::kDirectory);
     t.file2 = present(to, Type::kDirectory);
     return t;
   }
@@ -269,7 +271,10 @@ Namespace::Touched Namespace::used(const feign_activity& a, Effect effect, uint3
   if (a.result < 0 && a.result != -ENODATA && a.result != -EEXIST && a.result != -ERANGE)
     return failed(a, effect, slot);
   const uint32_t file = present(slot, Type::kUnknown);
-  if (effect == Effect::kTruncate) no_directory(slot);
+  if (effect == Effect::kTruncate) {
+    no_directory(slot);
+    if (files_[file].type == Type::kUnknown) files_[file].type = Type::kFile;
+  }
   return {file};
 }
 
