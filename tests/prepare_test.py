@@ -597,6 +597,14 @@ def test_what_is_copied_within_a_file_was_there():
             assert report["mismatched"] == 0, (copy, report["mismatches"])
 
 
+def test_what_is_named_by_way_of_a_circle_of_links_may_be_there():
+    loops = "-1 ELOOP (Too many levels of symbolic links)"
+    with Tmp() as tmp:
+        report = Root(tmp, ['symlink("d", "/d") = 0', f'openat(AT_FDCWD, "/./d/../a", O_RDONLY|O_NOFOLLOW) = {loops}', 'openat(AT_FDCWD, "/a", O_RDONLY|O_DIRECTORY) = 3',
+                            f'openat(AT_FDCWD, "/d/../a", O_RDONLY|O_NOFOLLOW) = {loops}'])()
+        assert report["mismatched"] == 0 and report["skipped"] == 2, report["mismatches"]
+
+
 def test_a_long_listing_is_right_as_a_whole():
     """Where its buffers end is the file system's order; that an entry lacks, or is one too many, shows at its end."""
     names = [f"{i:03d}" + "x" * (i * 7 % 60) for i in range(300)]

@@ -45,8 +45,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
                    form_decides(a, Effect::kOpen, text);
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
   const bool on = leads_on(a, Effect::kOpen, text);
-  const bool nothing =
-      up && a.result == -ENOENT && in_root == 0 && ups_from_nothing(t, a.handle, hint, text);
+  const bool nothing = up && (a.result == -ENOENT || a.result == -ELOOP) && in_root == 0 &&
+                       ups_from_nothing(t, a.handle, hint, text);
   a.path = odd ? 0 : in_root != 0 ? in_root : absolute(t, a.handle, hint, a.path);
   // ".." may be behind a link that nothing has told of yet, unless it leads up from where that is.
   const bool unnamed = (a.flags & O_TMPFILE) == O_TMPFILE;
@@ -55,6 +55,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   if (up && a.path != 0 && a.result == -ENOENT &&
       (names_.at(a.path) != 0 || (nothing && !names_.absent_at(a.path))))
     a.path = 0;  // ".." behind a name that is not there
+  if (up && a.path != 0 && a.result == -ELOOP && nothing) a.path = 0;  // … or a circle of links
   a.handle = 0;
   a.file = 0;
   const bool follow = on || !(a.marks & FEIGN_NOFOLLOW);

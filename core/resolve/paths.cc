@@ -202,7 +202,8 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
   return joined;
 }
 
-// Whether ".." is behind a name that is missing: what the path would lead to may be there.
+// Whether ".." is behind a name that is missing, or behind a link that leads to itself: what the
+// path would lead to may be there.
 bool Resolve::ups_from_nothing(Thread& t, uint32_t base_handle, uint32_t hint,
                                std::string_view text) {
   constexpr std::string_view kUp = "/..";
@@ -211,7 +212,11 @@ bool Resolve::ups_from_nothing(Thread& t, uint32_t base_handle, uint32_t hint,
     if (behind < text.size() && text[behind] != '/') continue;
     const uint32_t from =
         absolute(t, base_handle, hint, tables_.strings.intern(text.substr(0, at)));
-    if (from != 0 && names_.absent_at(names_.canonical(from, true))) return true;
+    if (from == 0) continue;
+    const uint32_t at_last = names_.canonical(from, true);
+    const Namespace::File& f = names_.file(names_.at(at_last));
+    if (names_.absent_at(at_last) || (f.type == Namespace::Type::kSymlink && f.target != 0))
+      return true;
   }
   return false;
 }
