@@ -726,6 +726,15 @@ def test_seeks_that_are_not_in_the_trace_are_said_to_lack():
         assert ("the trace lacks calls that move offsets" in notes_of(lines)) == note, lines
 
 
+def test_a_trace_that_lacks_its_threads_or_all_that_succeeded_says_so():
+    thread, process = f"9 {THREAD}", "9 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 10"
+    for lines, note in (([thread, "9 " + OVER], True), ([thread, "10 " + OPEN, "9 " + OVER], False), ([process, "9 " + OVER], False)):
+        assert ("threads were made that the trace has no call of" in notes_of(lines)) == note, lines
+    failed = ['access("/f", F_OK) = -1 ENOENT (No such file or directory)', 'ioctl(3, TCGETS, 0x1) = -1 ENOTTY (Inappropriate ioctl for device)'] * 4
+    for lines, note in ((failed, True), (failed[:7], False), ([*failed, "brk(NULL) = 0x1"], False), ([*failed, OPEN], False), ([*failed, "exit_group(0) = ?"], True)):
+        assert ("no call in the trace succeeded" in notes_of(lines)) == note, lines
+
+
 def test_descriptors_whose_close_is_not_in_the_trace():
     """An open that returns one tells it; a process that ends closes what it had, whether a call says so or not."""
     close = "close(3) = 0"

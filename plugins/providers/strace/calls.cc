@@ -302,6 +302,12 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     fails_ = true;
     nobody_made();
   }
+  if (!trace_.succeeded) {
+    const size_t end = end_of_call(text);
+    const std::string_view result = end != text.npos ? result_of(text.substr(end)) : "";
+    trace_.succeeded = !result.empty() && is_digit(result[0]);
+    trace_.failed += result == "-1";
+  }
   // Its result may be cut short, too: -1 of -1 ENOENT.
   const bool cut = timed_ && !timed && !lines_->complete() && !text.ends_with("= ?");
   // The line may end before the call does: goes_on().

@@ -29,6 +29,7 @@ Process& Source::process(int64_t pid) {
     info.process = pid;
     info.thread = pid;
     p->stream = trace_.host->stream(trace_.host, &info);
+    ++trace_.streams;
   }
   last_pid_ = pid;
   last_process_ = p.get();
@@ -76,6 +77,7 @@ void Source::made_before(Process& child, Held& call) {
 // A process, or a thread, which may have been seen to go on before this call ended.
 void Source::makes(Process& p, Held& call, std::string_view text) {
   const feign_activity a = call.a;
+  trace_.threads |= text.find("CLONE_THREAD") != text.npos;
   if (const auto child = processes_.find(a.result);
       child != processes_.end() && child->second->maker != nullptr)
     made_before(*child->second, call);

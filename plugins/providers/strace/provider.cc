@@ -68,6 +68,7 @@ class Provider {
   bool has_to_be_late(const Held& call) const;
   bool clashes(size_t at, uint64_t until) const;
   feign_status find_first(size_t& at);
+  void says_what_lacks() const;
 
   struct File {
     std::string path;
@@ -87,7 +88,7 @@ class Provider {
   std::vector<Source*> running_;
   std::vector<File> later_;
   Source* popped_ = nullptr;  // the one whose call came last: its next one is not read yet
-  bool begun_ = false;
+  bool begun_ = false, lacks_said_ = false;
   std::unique_ptr<Family> family_;  // if times do not tell the order of several processes
   bool origin_known_ = false;       // of several files
   uint64_t origin_ = 0;
@@ -514,12 +515,27 @@ feign_status Provider::find_first(size_t& at) {
   }
 }
 
+// What nothing but all of the trace tells.
+void Provider::says_what_lacks() const {
+  constexpr uint64_t kMany = 8;  // that all failed
+  const auto say = [&](const char* what) { trace_.host->log(trace_.host, FEIGN_LOG_INFO, what); };
+  if (trace_.threads && trace_.streams == 1)
+    say("threads were made that the trace has no call of (strace: -f has them): what they did is "
+        "missing");
+  if (!trace_.succeeded && trace_.failed >= kMany)
+    say("no call in the trace succeeded: if strace was told to show those that failed (-Z), what "
+        "the others did is missing");
+}
+
 feign_status Provider::next(size_t want, feign_sink* out) {
   size_t done = 0;
   while (done < want) {
     size_t at = 0;
     if (const feign_status status = find_first(at); status < 0) return status;
-    if (running_.empty()) return FEIGN_END;
+    if (running_.empty()) {
+      if (!std::exchange(lacks_said_, true)) says_what_lacks();
+      return FEIGN_END;
+    }
     Source* const best = running_[at];
     if (family_) family_->goes_on(*best);
     Held& next = best->front();
