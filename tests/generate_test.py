@@ -126,6 +126,10 @@ def test_a_library_is_recorded_and_replayed_at_its_own_layer_or_at_posix():
         own = made.replay("--replayer", "posix", "--replayer", made.replayer, "--require", "100%")
         assert done(own, "shelf:shelf_append") == 122 - 10 and done(own, "pwrite64") == 0 and done(own, "rename") == 1, own["ops"]
         assert own["mismatched"] == 0 and own["bytes_written"] == own["recorded_bytes_written"]
+        # Alone: the program's own calls (mkdir, rename) are not made, so that what they made is there.
+        alone = feign("replay", made.trace, "--root", made.root, "--json", "--replayer", made.replayer)
+        assert alone.status == 0, alone.err
+        assert alone.json()["mismatched"] == 0 and done(alone.json(), "shelf:shelf_append") == 112, alone.json()["ops"]
         # On threads; and found by its layer's name.
         made.replay("--replayer", "posix", "--replayer", made.replayer, "--order", "depend", "--pace", "think", "--require", "100%")
         os.environ["FEIGN_PLUGIN_PATH"] = os.path.dirname(made.replayer)

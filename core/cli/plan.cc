@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "prepare/prepare.h"
+#include "replay/nesting.h"
 #include "window/explain.h"
 #include "window/pipeline.h"
 
@@ -40,6 +41,70 @@ bool is_plan_already(const Line& line) {
   if (provider.component.short_form || std::string_view(provider.component.table->name) != "feign")
     return false;
   return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
+}
+
+namespace {
+
+// Whether a replayer makes the calls of an op.
+bool taken(const Line& line, const feign_op_info& op) {
+  for (const Chosen& c : line.replayers) {
+    const char* const* layers = static_cast<const feign_replayer*>(c.component.table->api)->layers;
+    if (layers == nullptr) return true;
+    for (; *layers != nullptr; ++layers)
+      if (std::string_view(op.layer) == *layers) return true;
+  }
+  return line.replayers.empty();
+}
+
+// Those that make names and files, and are nobody's.
+std::vector<bool> not_made(const Line& line, const Ops& ops) {
+  std::vector<bool> nobodys(ops.size());
+  for (uint32_t op = 1; op < ops.size(); ++op)
+    nobodys[op] = ops.call(op) != nullptr && !taken(line, *ops.info(op));
+  return nobodys;
+}
+
+// What a replay makes of the tree: a call that no replayer takes makes nothing, unless it is part
+// of one that is made.
+class Makers {
+ public:
+  Makers(const Line& line, const Ops& ops) : line_(line), ops_(ops), nobodys_(not_made(line, ops)) {
+    some_ = std::find(nobodys_.begin(), nobodys_.end(), true) != nobodys_.end();
+  }
+  bool makes(const feign_activity& a) {
+    if (!some_) return true;
+    if (a.stream >= streams_.size()) streams_.resize(a.stream + 1);
+    Nesting& nesting = streams_[a.stream];
+    if (nesting.done_already(a)) return true;
+    uint64_t skipped = 0;
+    nesting.before(a, skipped);
+    const feign_op_info* op = ops_.info(a.op);
+    nesting.after(a, op == nullptr || !taken(line_, *op), false, skipped);
+    return a.op >= nobodys_.size() || !nobodys_[a.op];
+  }
+
+ private:
+  const Line& line_;
+  const Ops& ops_;
+  std::vector<bool> nobodys_;
+  bool some_;
+  std::vector<Nesting> streams_;
+};
+
+}  // namespace
+
+bool all_is_made(const Line& line) {
+  Tables tables;
+  const std::vector<bool> nobodys = not_made(line, tables.ops);
+  if (std::find(nobodys.begin(), nobodys.end(), true) == nobodys.end()) return true;
+  const std::string& file = line.providers.front().spec.options.front().second;
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  auto trace = fd >= 0 ? NativeReader::open(fd, file, tables) : Error(FEIGN_ERR_IO, "");
+  if (!trace) return true;  // whoever reads it next says why
+  const auto& counts = (*trace)->totals().by_op;
+  for (uint32_t op = 0; op < nobodys.size() && op < counts.size(); ++op)
+    if (nobodys[op] && counts[op] != 0) return false;
+  return true;
 }
 
 bool has_messages(const NativeTotals& totals, const Tables& tables) {
@@ -113,6 +178,7 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
     plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, how);
   }
   Needs needs(tables);
+  Makers makers(line, tables.ops);
   const bool watch = plan != nullptr || !writers.empty();
   Pipeline pipeline(tables, *left->provider, left->in_order());
   Explain explained(tables, explain);
@@ -125,7 +191,7 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
           const feign_activity& a = *items[i];
           first = std::min(first, a.start_ns);
           last = std::max(last, a.start_ns + a.duration_ns);
-          if (watch) needs.add(a);
+          if (watch && (!writers.empty() || makers.makes(a))) needs.add(a);
           if (plan) {
             if (auto added = plan->add(*Record::of(items[i])); !added) return added;
           } else {

@@ -20,6 +20,8 @@ Result<Fd> plan_file(std::string* keep);
 
 // Whether a trace in the native format can be replayed as it is.
 bool is_plan_already(const Line& line);
+// … and what it says must be there before it suits these replayers: it counts on all its calls.
+bool all_is_made(const Line& line);
 
 // Whether ranks of a trace send to each other.
 bool has_messages(const NativeTotals& totals, const Tables& tables);

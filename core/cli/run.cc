@@ -431,7 +431,7 @@ Result<void> Run::make_plan() {
   extensions_.run.no_pauses = options_.replay.pace == Pace::kAfap && options_.explain == 0 &&
                               !line_.replayers.empty() && line_.modifiers.empty() &&
                               line_.writers.empty();
-  ready_made_ = options_.explain == 0 && is_plan_already(line_);
+  ready_made_ = options_.explain == 0 && is_plan_already(line_) && all_is_made(line_);
   std::string scratch_name;
   const auto make = [&]() -> Result<void> {
     if (ready_made_) {
