@@ -76,7 +76,7 @@ def test_the_papers_example():
         assert len(lines) == 7
         opened = next(l for l in lines if "mesh.e" in l)
         assert 'open(pathname="/pvfs2/output/mesh.e", flags=O_RDWR|O_CREAT|O_TRUNC, mode=0640) = 17' in opened, opened
-        assert "[1 rank 0 0/0]" in opened
+        assert "[1 rank 0 -1/0]" in opened
         seek = next(l for l in lines if "_llseek" in l)
         assert re.search(r" 0\.131255180 .*offset=8192, whence=SEEK_SET\) = 8192 .* compute=131106558$", seek), seek
         r = feign("replay", trace, "--root", tmp, "--json", "--require", "1")
@@ -234,6 +234,15 @@ def test_what_cannot_be_expressed_is_counted_and_named():
         assert "waits for each other" not in r.err, r.err
         trace = put(tmp, "b.strace", '1 100.0 socket(AF_UNIX, SOCK_STREAM, 0) = 3 <0.25>\n1 100.5 mkdir("/d", 0777) = 0 <0.1>\n')
         assert "1 socket (of no file)" in convert(trace, os.path.join(tmp, "q.tracetext")).err
+
+
+def test_what_a_wait_returned_is_no_process_of_the_trace():
+    """Its numbers are the nodes': that a process is not found by the system's says nothing."""
+    with Tmp() as tmp:
+        trace = nodes(tmp, 'fork() = 1207\nSIGNAL(1)\nWAIT(1)\nwait4(0) = 1207\nopen("/d/new", 0, 0) = 3\n',
+                      'WAIT(0)\nopen("/d/new", 578, 416) = 3\nwrite(3, 100) = 100\nclose(3) = 0\nSIGNAL(0)\n')
+        r = feign("replay", "-v", trace + ".0", trace + ".1", "--root", tmp, "--order", "stream", "--json", "--require", "100%")
+        assert r.status == 0 and "not in the trace" not in r.out + r.err, (r.out, r.err)
 
 
 def test_older_files_of_that_name_are_not_mixed_in():

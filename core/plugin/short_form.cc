@@ -262,7 +262,7 @@ class Provider {
     feign_stream_info info{};
     info.struct_size = sizeof info;
     info.rank = rank;
-    info.process = rank;
+    info.process = -1;  // the system's number is not known
     info.thread = rank;
     const uint32_t stream = host_->stream(host_, &info);
     if (stream != 0) streams_.emplace(rank, stream);

@@ -23,6 +23,7 @@ namespace feign {
 void Resolve::waited_for(const Thread& t, int64_t process, uint32_t flags) {
   if (others_ || other_pids_ || (flags & __WALL)) return;  // a tracer is told of stops
   feign_stream_info info = tables_.streams.info(t.now);
+  if (info.process < 0) return;  // the trace has no numbers of the system's
   info.thread = process;
   info.again = 0;  // as the provider numbers it
   const uint32_t stream = tables_.streams.find(info);

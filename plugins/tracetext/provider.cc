@@ -210,7 +210,8 @@ feign_status Provider::start() {
     feign_stream_info info{};
     info.struct_size = sizeof info;
     info.rank = static_cast<int32_t>(node.number);
-    info.process = info.thread = node.number;
+    info.process = -1;  // the system's numbers are not in it
+    info.thread = node.number;
     node.stream = host_->stream(host_, &info);
     if (node.stream == 0) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
   }

@@ -293,7 +293,8 @@ feign_status Writer::finish() {
     Written& node = *nodes_[i];
     // In a file of its own name, the only one is read as number 0.
     node.number = ranked && nodes_.size() > 1 ? static_cast<uint32_t>(node.first.rank) : i;
-    if (node.first.process != node.number) lost_.count("process numbers");
+    if (node.first.process >= 0 && node.first.process != node.number)
+      lost_.count("process numbers");
     if (node.first.host != 0) lost_.count("host names");
     if (nodes_.size() > 1 && timed_ && !ordered_)
       lost_.count(
