@@ -2441,6 +2441,7 @@ def test_refusals():
         refuses("record", "-o", tmp, "--", "touch", trace, text="is a directory, want a file's name")
         refuses("record", "-o", "", "--", "touch", trace, text="-o: want a file's name")
         refuses("record", "-o", trace, "--", tmp, text="Is a directory")
+        refuses("record", "-o", os.path.join(tmp, "n" * 250), "--", "touch", trace, text="File name too long")  # that of its .part
         os.mkdir(trace + ".raw")
         refuses("record", "-o", trace, "--", "true", text="is there already")
         assert not os.path.exists(trace)

@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/program.h"
 #include "capture/format.h"
 #include "record/hook_image.h"
@@ -707,6 +708,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     return Error(FEIGN_ERR_ARGUMENT, "-o " + o.output + ": is a directory, want a file's name");
   if (auto may = may_be_written(o.output); !may)
     return Error(may.error().code(), "-o " + may.error().text());
+  if (!can_be_written(o.output)) return errno_error("-o " + o.output, errno);
   if (o.tracer == "strace") {
     if (auto able = strace_is_able(o); !able) return std::move(able.error());
     return by_strace(o, *program, signals);
