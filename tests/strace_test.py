@@ -1193,6 +1193,9 @@ def test_who_was_stopped_before_any_call_is_not_missing():
     for lines, flags, missing in (child + stopped, "WUNTRACED", 0), (child + stopped, "WUNTRACED|WCONTINUED", 0), (child + stopped, "0", 1), (stopped[:2], "WUNTRACED", 1), (stopped, "__WALL", 0):
         report, _ = replayed([line % flags if "%s" in line else line for line in lines])
         assert report["mismatched"] == 0 and str(report["notes"]).count("waited for") == missing, (flags, report["notes"])
+    # gdb looks in that way after whom its program has forked.
+    report, _ = replayed(["1 1 fork() = 2", "2 2 fork() = 3", "1 3 wait4(3, [{WIFSTOPPED(s) && WSTOPSIG(s) == SIGSTOP}], 0, NULL) = 3", '3 4 mkdir("/b", 0700) = 0'])
+    assert report["mismatched"] == 0 and "waited for" not in str(report["notes"]), report["notes"]
 
 
 def test_a_directory_that_nothing_tells_has_no_libraries_in_it():

@@ -29,9 +29,11 @@ void Resolve::waited_for(const Thread& t, int64_t process, uint32_t flags) {
   const uint32_t stream = tables_.streams.find(info);
   others_ = stream == 0 || stream >= threads_.size() || !threads_[stream].called ||
             threads_[stream].starts;
-  // With these it may only have been stopped, before any call of its own, if the trace has calls of
-  // what others made.
-  if (others_ && (flags & (WUNTRACED | WCONTINUED)))
+  // With these, and as a tracer is told of whom others made, it may only have been stopped, before
+  // any call of its own, if the trace has calls of what others made.
+  const uint32_t maker = stream != 0 ? tables_.streams.info(stream).parent : 0;
+  const bool by_tracer = maker != 0 && tables_.streams.info(maker).process != info.process;
+  if (others_ && (by_tracer || (flags & (WUNTRACED | WCONTINUED))))
     others_ = std::none_of(threads_.begin(), threads_.end(),
                            [](const Thread& one) { return one.called && !one.stranger; });
   if (others_)
