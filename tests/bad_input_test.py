@@ -407,8 +407,28 @@ def test_options():
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,drop=maybe", "--plugin", "null", text="drop=maybe: want yes|no")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,state=x", "--plugin", "null", text=r"state=x: want keep\|drop")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "rebase,map=/a", "--plugin", "null", text="map=/a.*want FROM:TO")
-    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=raed", "--plugin", "null", text="op=raed: there is no such call")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=raed", "--plugin", "null", text=r"op=raed: there is no such call; did you mean read\?")
+    refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "prefetch,distance", "--plugin", "null", text="prefetch: distance: want distance=N, a whole number")
+    refuses("replay", SHIPPED, "--replayer", "null", "--with", "depend,rules=handle+none", text="rules=handle.none: none is all that there is then")
+    refuses("replay", SHIPPED, "--replayer", "null", "--ranks", "0,5-3", text=r'--ranks 0,5-3: "5-3": want numbers and ranges, such as 0,3-5 or \^0')
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=MPI_Send", "--plugin", "null", text="there are: mpi:MPI_Send$")
+
+
+def test_options_that_do_nothing_say_so():
+    refuses("replay", SHIPPED, "--replayer", "null", "--patience", "9s", text="--patience: one process replays all")
+    for options, text in (("scale", "think and size are 1: all stays as it is"), ("replicate,copies=2,ranks=4", "ranks=4: the trace has no MPI ranks"),
+                          ("mpi-hints", "neither set, add, drop nor collective was given")):
+        r = feign("replay", SHIPPED, "--replayer", "null", "-q", "--with", options)
+        assert r.status == 0 and text in r.err, r.err
+    for option in ("--nodes", "--hosts"):
+        refuses("discover", "-o", "/tmp/never-made", option, "", "--", "true", text=option + ": want")
+
+
+def test_help_of_a_command():
+    for command in ("lab", "replay"):
+        r = feign(command, "--help")
+        assert r.status == 0 and "(1x)" not in r.out and "First steps" not in r.out, r.out
+    assert "First steps" in feign("--help").out
 
 
 def test_roles():

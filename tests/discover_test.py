@@ -181,7 +181,7 @@ def test_only_some_nodes_are_slowed_down():
         assert {d["on_node"] for d in report["dependencies"]} == {1, 3}
         report = discover(os.path.join(tmp, "b"), program, "pseudosync", folder, "rounds=1", options=["--nodes", 2])
         assert {d["on_node"] for d in report["dependencies"]} == {0, 2} and report["runs"] == 3
-        for bad, text in ("9", "want 1 to 4"), ("0,7", "no node has number 7"), ("x", "want a number of nodes"), ("3-1", "no number or range"):
+        for bad, text in ("9", "want 1 to 4"), ("0,7", "no node has number 7"), ("2-7", "no node has number 7"), ("x", "want a number of nodes"), ("3-1", "no number or range"):
             refuses("discover", "-o", os.path.join(tmp, "c"), "--nodes", bad, *silent.leave_out(folder), "--", program, "pseudo", folder,
                     text=text)
 

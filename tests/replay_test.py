@@ -352,7 +352,7 @@ def test_ctrl_c_ends_a_replay_with_a_report():
         import json
         r = json.loads(out)
         assert child.returncode == 1, err
-        assert r["interrupted"] and "signal 2" in r["stopped_by"], r
+        assert r["interrupted"] and "interrupted by signal 2" in r["stopped_by"], r
         assert 0 < r["replayed"] < 200, r["replayed"]
 
 

@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
   for (const Entry& e : kCommands) {
     if (chosen != std::end(kCommands) ? chosen != &e : e.summary == nullptr) continue;
     CLI::App* const sub = app.add_subcommand(e.name, e.summary != nullptr ? e.summary : "");
+    sub->footer("");  // not what stands below all commands
     commands.push_back({sub, e.make(common)});
     commands.back().command->takes(*sub);
   }

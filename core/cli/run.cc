@@ -188,9 +188,10 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
   if (writes && run.max_bytes != 0) run.max_bytes -= std::min(run.max_bytes - 1, prepared->bytes);
   if (!prepared->full.empty() || prepared->stopped) {
     report.interrupted = true;
-    report.stopped_by = prepared->stopped ? "signal " + std::to_string(g_stop_signal.load()) +
-                                                " while the root was prepared"
-                                          : prepared->full;
+    report.stopped_by = prepared->stopped
+                            ? "interrupted by signal " + std::to_string(g_stop_signal.load()) +
+                                  " while the root was prepared"
+                            : prepared->full;
   }
   return {};
 }
@@ -244,8 +245,8 @@ void gather_reports(Ranks& ranks, Report& report) {
                                    [](const RankReport& r) { return !r.there; });
   if (!report.interrupted && silent != report.ranks.end()) {
     report.interrupted = true;
-    report.stopped_by = "signal " + std::to_string(g_stop_signal.load()) + ", and rank " +
-                        std::to_string(silent->rank) + " told nothing";
+    report.stopped_by = "interrupted by signal " + std::to_string(g_stop_signal.load()) +
+                        ", and rank " + std::to_string(silent->rank) + " told nothing";
   }
   std::sort(report.streams.begin(), report.streams.end(),
             [](const StreamReport& a, const StreamReport& b) { return a.stream < b.stream; });
@@ -357,6 +358,10 @@ Result<void> Run::choose_plugins() {
     return Error(FEIGN_ERR_ARGUMENT,
                  "--map " + replay.map +
                      ": one process replays all: want mpirun -np N feign …, N at least 2");
+  } else if (replay.patience_ns != 0) {
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "--patience: one process replays all, and no call waits for other ranks: want "
+                 "mpirun -np N feign …, N at least 2");
   }
   if (replay.order == Order::kDepend)
     return add_depend(line_, depend_for(line_, several_), plugins_);

@@ -244,6 +244,9 @@ Result<void> Discovery::choose_nodes() {
     for (NodeReport& n : report_.nodes)
       if (n.number >= first && n.number <= last) any = n.throttled = true;
     if (!any) return wrong("no node has number " + part);
+    if (last > first && std::none_of(report_.nodes.begin(), report_.nodes.end(),
+                                     [&](const NodeReport& n) { return n.number >= last; }))
+      return wrong("no node has number " + std::to_string(last));
   }
   return {};
 }

@@ -119,21 +119,6 @@ void store(std::byte* to, const T& value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t swap = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({swap, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 bool parse_size(std::string_view text, uint64_t& value) {
@@ -186,21 +171,6 @@ bool parse_duration(std::string_view text, uint64_t& value) {
   return !__builtin_add_overflow(value, more, &value);
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
-  constexpr size_t kLongest = 64;
-  if (word.size() > kLongest) return "";
-  const std::string* best = nullptr;
-  size_t best_distance = 3;
-  for (const std::string& name : names) {
-    if (name.size() > kLongest) continue;
-    const size_t d = distance(word, name);
-    if (d >= best_distance || d >= word.size()) continue;
-    best = &name;
-    best_distance = d;
-  }
-  return best == nullptr ? "" : "; did you mean " + *best + "?";
-}
-
 bool is_name(const char* text) {
   if (text == nullptr || *text < 'a' || *text > 'z') return false;
   for (; *text != '\0'; ++text)
@@ -242,6 +212,10 @@ std::string option_values(const feign_option& option) {
 Result<void> OptionValues::set(const feign_option& o, const std::string& text) {
   std::byte* to = values_.get() + o.offset;
   const auto wrong = [&] {
+    if (text == "yes")  // which nobody may have written: "distance" alone is "distance=yes"
+      return Error(FEIGN_ERR_ARGUMENT, std::string(o.name) + ": want " + o.name + "=" +
+                                           option_values(o) +
+                                           (o.type == FEIGN_OPT_ENUM ? "" : ", " + wanted(o)));
     return Error(FEIGN_ERR_ARGUMENT, std::string(o.name) + "=" + text + ": want " + wanted(o));
   };
   switch (o.type) {

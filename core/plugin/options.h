@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/near.h"
 #include "feign.h"
 
 namespace feign {
@@ -53,8 +54,5 @@ bool parse_duration(std::string_view text, uint64_t& value);
 
 // Whether this is a name as the ABI wants it: [a-z][a-z0-9-]*.
 bool is_name(const char* text);
-
-// "; did you mean strace?", or nothing if no name is close.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace feign

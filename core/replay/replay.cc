@@ -108,7 +108,7 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
       run.changed.wait_for(lock, std::chrono::milliseconds(team != nullptr ? 20 : 100));
       lock.unlock();
       if (const int signal = g_stop_signal.load(); signal != 0 && !run.stopping.load())
-        run.stop("signal " + std::to_string(signal));
+        run.stop("interrupted by signal " + std::to_string(signal));
       if (const std::string who = run.waits->stuck(); !who.empty() && !run.stopping.load())
         run.fail(Error(FEIGN_ERR_ARGUMENT, "replay: " + who));
       if (watch) watch->look();

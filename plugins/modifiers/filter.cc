@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/near.h"
 #include "base/workload.h"
 #include "feign.hpp"
 #include "modifiers/globs.h"
@@ -141,10 +142,18 @@ class Filter {
               near += (near.empty() ? "" : ", ") +
                       (strcmp(info->layer, "posix") == 0 ? "" : std::string(info->layer) + ":") +
                       info->name;
-      return host->fail(
-          host, FEIGN_ERR_ARGUMENT,
-          ("op=" + name + ": there is no such call" + (near.empty() ? "" : "; there are: " + near))
-              .c_str());
+      if (near.empty()) {
+        std::vector<std::string> names;
+        for (uint32_t op = 1; op < 4096; ++op)
+          if (const feign_op_info* info = host->op_info(host, op))
+            if (layer == info->layer)
+              names.push_back((colon == std::string::npos ? "" : layer + ":") + info->name);
+        near = feign::did_you_mean(name, names);
+      } else {
+        near = "; there are: " + near;
+      }
+      return host->fail(host, FEIGN_ERR_ARGUMENT,
+                        ("op=" + name + ": there is no such call" + near).c_str());
     }
     for (const std::string& name : words(options.kind)) {
       size_t k = 0;

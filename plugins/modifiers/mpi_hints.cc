@@ -80,6 +80,9 @@ class Modifier {
     if (!wrong.empty())
       return host->fail(host, FEIGN_ERR_ARGUMENT,
                         ("\"" + wrong + "\": want KEY=VALUE, such as set=cb_nodes=4").c_str());
+    if (set.empty() && add.empty() && drop.empty() && options.collective == kAsRecorded)
+      host->log(host, FEIGN_LOG_WARN,
+                "neither set, add, drop nor collective was given: all stays as it is");
     if (!set.empty() || !add.empty() || !drop.empty())
       for (const char* name : {"MPI_File_open", "MPI_File_set_view", "MPI_File_set_info"}) {
         const uint32_t op = host->op(host, "mpiio", name);

@@ -69,6 +69,10 @@ class Replicate {
           forks_[{original.id, copy}] = a->id;
       }
     }
+    if (options_.ranks != 0 && !ranked_ && in.at_end && in.due == in.count)
+      host_->log(
+          host_, FEIGN_LOG_WARN,
+          ("ranks=" + std::to_string(options_.ranks) + ": the trace has no MPI ranks").c_str());
     return FEIGN_OK;
   }
   feign_status no_memory() const { return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory"); }
@@ -190,6 +194,7 @@ class Replicate {
     feign_stream_info info{};
     if (host_->stream_info(host_, id, &info) < 0) return 0;
     first = info.parent == 0;
+    ranked_ = ranked_ || info.rank >= 0;
     if (copy == 0) return known = id;
     const int64_t front = copy * kIds;
     info.struct_size = sizeof info;
@@ -229,6 +234,7 @@ class Replicate {
   std::unordered_map<Key, uint32_t, Hash> paths_, streams_;
   std::unordered_map<Key, uint64_t, Hash> forks_;
   std::vector<uint64_t> values_, mapped_;
+  bool ranked_ = false;
 };
 
 constexpr feign_modifier kApi = feign::modifier<Replicate, Options>();

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -96,8 +97,9 @@ class DiscoverCommand : public Command {
                    "Directory to make: trace.feign, trace.tracetext.N, raw traces, report.json")
         ->type_name("DIR")
         ->required();
-    app.add_option("--nodes", options_.nodes, "Slow down only so many nodes, or these [all]")
-        ->type_name("N|0,2-5|none");
+    nodes_ =
+        app.add_option("--nodes", options_.nodes, "Slow down only so many nodes, or these [all]")
+            ->type_name("N|0,2-5|none");
     app.add_option("--per", per_, "What a node is [thread]")
         ->type_name("thread|process")
         ->check(CLI::IsMember({"thread", "process"}));
@@ -143,10 +145,10 @@ class DiscoverCommand : public Command {
     app.add_option("--before", options_.before,
                    "Shell command before each run, to tidy up after the last")
         ->type_name("COMMAND");
-    app.add_option("--hosts", options_.hosts,
-                   "Other hosts that the command runs on; feign is there, too")
-        ->type_name("A,B,...")
-        ->delimiter(',');
+    hosts_ = app.add_option("--hosts", options_.hosts,
+                            "Other hosts that the command runs on; feign is there, too")
+                 ->type_name("A,B,...")
+                 ->delimiter(',');
     app.add_option("--reach", options_.reach,
                    "How a command is started there: gets a host and the command [ssh]")
         ->type_name("COMMAND");
@@ -161,6 +163,13 @@ class DiscoverCommand : public Command {
   int run() override {
     if (options_.command.empty())
       return failed(Error(FEIGN_ERR_ARGUMENT, "discover: no program: want -- COMMAND…"));
+    if (nodes_->count() != 0 && options_.nodes.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT,
+                          "--nodes: want a number of nodes, a list such as 0,2-5, or none"));
+    if (hosts_->count() != 0 &&
+        (options_.hosts.empty() ||
+         std::find(options_.hosts.begin(), options_.hosts.end(), "") != options_.hosts.end()))
+      return failed(Error(FEIGN_ERR_ARGUMENT, "--hosts: want names of hosts, such as A,B"));
     const auto duration = [](const char* name, const std::string& text,
                              uint64_t& ns) -> Result<void> {
       if (text.empty() || (parse_duration(text, ns) && ns != 0)) return {};
@@ -214,6 +223,7 @@ class DiscoverCommand : public Command {
   }
 
   discover::DiscoverOptions options_;
+  CLI::Option *nodes_ = nullptr, *hosts_ = nullptr;
   // Before they are understood.
   std::string per_ = "thread", compute_from_ = "throttling", timeout_, max_delay_, budget_,
               accuracy_;

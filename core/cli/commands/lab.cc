@@ -14,7 +14,7 @@ class LabCommand : public Command {
     app.add_option("FILE", options_.files,
                    "The lab; or `report RESULTS.json`: what its results say, without a run")
         ->required()
-        ->expected(1, 2)
+        ->expected(1, -1)  // two at most, which it is told by lab_command()
         ->type_name("FILE.yaml");
     app.add_option("--results", options_.results,
                    "Where results are kept, and found again to go on [FILE.results.json]")

@@ -427,6 +427,8 @@ feign_status Depend::start() {
   for (size_t i = 0; all != "none" && i <= all.size();) {
     const size_t end = std::min(all.find('+', i), all.size());
     const std::string_view one = all.substr(i, end - i);
+    if (one == "none")
+      return fail("rules=" + std::string(all) + ": none is all that there is then");
     const auto* at = std::find(std::begin(kRuleNames), std::end(kRuleNames), one);
     if (at == std::end(kRuleNames))
       return fail("rules=" + std::string(all) + ": no rule \"" + std::string(one) +
