@@ -2447,6 +2447,15 @@ def test_refusals():
         assert not os.path.exists(trace)
 
 
+def test_a_command_that_cuts_its_recording_short():
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        r = feign("record", "-o", trace, "--", "sh", "-c", f": > {trace}.raw/records; for i in 1 2 3; do cat /etc/passwd; done")
+        assert r.status == 2 and f"the command overwrote or cut short {trace}.raw/records" in r.err, (r.status, r.err)
+        assert not os.listdir(tmp), os.listdir(tmp)
+
+
 def test_selection():
     """Paths, layers, samples, sizes, and a program that pauses its recording."""
     needs_capture()

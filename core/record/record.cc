@@ -207,6 +207,42 @@ Result<uint32_t> layers_of(const RecordOptions& o, const Third& third) {
 
 }  // namespace
 
+namespace {
+
+// The control page of a recording that goes on: a command that cuts the file short takes it away,
+// and whoever looks at it next would end by SIGBUS. Then it is zeros.
+class PageGuard {
+ public:
+  explicit PageGuard(feign_control* page) {
+    g_page = page;
+    struct sigaction action {};
+    action.sa_sigaction = put_zeros;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &action, &before_);
+  }
+  PageGuard(const PageGuard&) = delete;
+  PageGuard& operator=(const PageGuard&) = delete;
+  ~PageGuard() {
+    sigaction(SIGBUS, &before_, nullptr);
+    g_page = nullptr;
+  }
+
+ private:
+  static void put_zeros(int, siginfo_t* info, void*) {
+    char* const page = reinterpret_cast<char*>(g_page);
+    const char* const at = static_cast<const char*>(info->si_addr);
+    if (page == nullptr || at < page || at >= page + FEIGN_CAPTURE_UNIT ||
+        mmap(page, FEIGN_CAPTURE_UNIT, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+      signal(SIGBUS, SIG_DFL);  // somebody else's: it comes again
+  }
+
+  static inline feign_control* volatile g_page = nullptr;
+  struct sigaction before_ {};
+};
+
+}  // namespace
+
 // The file records, its control page mapped; and, while a command runs, a thread that makes the
 // file's next pages, so that the program which is recorded finds them made.
 class RecordsFile {
@@ -413,6 +449,7 @@ class Signals {
   Signals() {
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);  // see PageGuard
     sigprocmask(SIG_BLOCK, &all, &before_);
   }
   Signals(const Signals&) = delete;
@@ -745,6 +782,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     return std::move(made.error());
   }
   folder.control->start = start;
+  const PageGuard guard(folder.control);
   g_control = folder.control;
   auto status = run_recorded(*program, o.command, signals, folder);
   g_control = nullptr;
@@ -754,6 +792,11 @@ Result<Recorded> record_command(const RecordOptions& o) {
   }
   r.status = *status;
   const feign_control& c = *folder.control;
+  if (c.magic != FEIGN_CAPTURE_MAGIC) {
+    remove_raw(r.raw);
+    return Error(FEIGN_ERR_IO, "the command overwrote or cut short " + r.raw +
+                                   "/records, to which it was recorded");
+  }
   r.anything = c.processes != 0;
   r.notes.insert(r.notes.end(), folder.notes.begin(), folder.notes.end());
   auto removed = folder.put_back();
