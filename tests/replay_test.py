@@ -385,6 +385,17 @@ def test_conditions_that_nothing_meets_and_rules_that_fit_no_path_are_said():
         assert "note       filter: no activity meets the conditions\n" in r.out, r.out
 
 
+def test_the_report_ends_with_what_matters_most():
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write('7 1000.0 mkdir("/d", 0755) = 0 <0.000010>\n7 1000.1 rmdir("/d") = 0 <0.000010>\n7 1000.2 mkdir("/d", 0755) = -1 EEXIST (File exists) <0.000010>\n')
+        r = feign("replay", trace, "--root", root)
+        places = [r.out.find(text) for text in ("by op, replayed above", "\ncame back otherwise\n", "\nwall  ", "\nfidelity  ")]
+        assert r.out.startswith("by op") and -1 not in places and places == sorted(places), r.out
+
+
 def test_a_directory_that_was_missing_comes_under_another_name():
     calls = ('mkdir("/w", 0755) = 0', 'symlink("f", "/w/l") = 0', 'mkdir("/w/l/d", 0755) = -1 ENOENT (No such file or directory)',
              'openat(AT_FDCWD, "/w/f", O_WRONLY|O_CREAT, 0644) = 3', 'mkdir("/w/l/d", 0755) = -1 ENOTDIR (Not a directory)',

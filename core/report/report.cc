@@ -251,7 +251,10 @@ double Report::fidelity() const {
   return judged == 0 ? 1.0 : static_cast<double>(sum.matched) / static_cast<double>(judged);
 }
 
-std::string report_text(const Report& r, const Tables& tables) {
+namespace {
+
+// What was replayed and how it went, a line each.
+std::string summary_text(const Report& r) {
   const OpCounts sum = r.total();
   std::string out;
   const auto line = [&](const char* name, const std::string& text) {
@@ -308,7 +311,14 @@ std::string report_text(const Report& r, const Tables& tables) {
     line("caches",
          r.caches == "all" ? "dropped" : "dropped of " + r.caches + " below the root; names kept");
   for (const std::string& note : r.notes) line("note", note);
+  return out;
+}
 
+}  // namespace
+
+// A terminal shows the end of it: there stands what matters most.
+std::string report_text(const Report& r, const Tables& tables) {
+  std::string out;
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < r.ops.size(); ++id)
     if (r.ops[id]) ids.push_back(id);
@@ -317,7 +327,7 @@ std::string report_text(const Report& r, const Tables& tables) {
   int names = 14;
   for (const uint32_t id : ids)
     names = std::max(names, static_cast<int>(op_name(tables, id).size()));
-  out += "\nby op, replayed above, recorded below\n";
+  out += "by op, replayed above, recorded below\n";
   out += row("", {"count", "bytes", "p50", "p90", "p99", "p99.9", "max"}, names);
   for (const uint32_t id : ids) {
     const OpReport& o = *r.ops[id];
@@ -345,21 +355,6 @@ std::string report_text(const Report& r, const Tables& tables) {
   out += rules_text(r);
   out += path_text(r, tables);
 
-  if (!r.mismatches.empty()) {
-    out += "\ncame back otherwise\n";
-    std::vector<std::pair<MismatchKey, Mismatch>> list(r.mismatches.begin(), r.mismatches.end());
-    std::sort(list.begin(), list.end(),
-              [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
-    for (size_t i = 0; i < list.size() && i < 20; ++i) {
-      const auto& [key, m] = list[i];
-      out += format("  %9s  %-12s recorded %s, replayed %s; first ", format_count(m.count).c_str(),
-                    op_name(tables, std::get<0>(key)).c_str(), result(std::get<1>(key)).c_str(),
-                    result(std::get<2>(key)).c_str());
-      out += tables.place(m.first_place) + (m.first_path.empty() ? "" : " " + m.first_path) + "\n";
-    }
-    if (list.size() > 20)
-      out += "  … and " + format_count(list.size() - 20) + " more kinds (--json has all)\n";
-  }
   if (!r.skips.empty()) {
     int skipped = 12;
     for (const auto& [key, n] : r.skips)
@@ -384,7 +379,22 @@ std::string report_text(const Report& r, const Tables& tables) {
       out += format("  %9s  ", format_count(entry.first).c_str()) + why + ": " + calls + "\n";
     }
   }
-  return out;
+  if (!r.mismatches.empty()) {
+    out += "\ncame back otherwise\n";
+    std::vector<std::pair<MismatchKey, Mismatch>> list(r.mismatches.begin(), r.mismatches.end());
+    std::sort(list.begin(), list.end(),
+              [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
+    for (size_t i = 0; i < list.size() && i < 20; ++i) {
+      const auto& [key, m] = list[i];
+      out += format("  %9s  %-12s recorded %s, replayed %s; first ", format_count(m.count).c_str(),
+                    op_name(tables, std::get<0>(key)).c_str(), result(std::get<1>(key)).c_str(),
+                    result(std::get<2>(key)).c_str());
+      out += tables.place(m.first_place) + (m.first_path.empty() ? "" : " " + m.first_path) + "\n";
+    }
+    if (list.size() > 20)
+      out += "  … and " + format_count(list.size() - 20) + " more kinds (--json has all)\n";
+  }
+  return out + "\n" + summary_text(r);
 }
 
 namespace {
