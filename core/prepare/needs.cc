@@ -170,9 +170,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kPread:
     case Effect::kPread2:
       if (a.result == -EISDIR) is_directory(file);
-      if (Namespace::Type& type = names_.file(file).type;
-          a.result >= 0 && type == Namespace::Type::kUnknown)
-        type = Namespace::Type::kFile;
+      if (a.result >= 0) names_.is_file(file);
       if (a.marks & FEIGN_APPENDS) return;
       if (done != 0) grew(file, a.offset + done);
       // The end was met: that is how long it is. (What a modifier made longer met nothing.)
@@ -208,6 +206,9 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       if (a.length == 0 && from->second != file) cloned_[file] = {from->second, begin, a.offset};
       return;
     }
+    case Effect::kMap:
+      if (a.result >= 0) names_.is_file(file);
+      return;
     case Effect::kAio:
       if (a.result <= 0) return;
       if (a.flags == 1 || a.flags == 8) wrote(a, file, a.length);

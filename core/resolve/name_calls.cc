@@ -74,6 +74,8 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
     else if (a.result == -ENOTDIR && (a.flags & O_DIRECTORY) &&
              may_be_directory(slots_[slot].parent))
       t.file = guess(slot, Type::kFile);
+    else if (a.result == -ENXIO && (a.flags & O_NONBLOCK) && (a.flags & O_ACCMODE) == O_WRONLY)
+      t.file = present(slot, Type::kFifo);  // which nobody reads
     else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW))
       t.file = present(slot, Type::kSymlink);
     else
@@ -94,7 +96,8 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
   }
   if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
     files_[t.file].has(0);
-  if (creates || ((a.flags & O_ACCMODE) != O_RDONLY && (a.flags & O_PATH) == 0)) {
+  const bool changes = (a.flags & O_ACCMODE) != O_RDONLY || (a.flags & O_TRUNC) != 0;
+  if (creates || (changes && (a.flags & O_PATH) == 0)) {
     no_directory(slot);
     if (files_[t.file].type == Type::kUnknown) files_[t.file].type = Type::kFile;
   }
@@ -107,8 +110,11 @@ Namespace::Touched Namespace::made(const feign_activity& a, Effect effect, uint3
     // Known not to be there: a call that has not come back yet is making it.
     if (slots_[slot].state == State::kAbsent) return {};
     const File& f = files_[slots_[slot].file];
-    const bool file = f.type == Type::kFile || f.links > 1;
-    return {present(slot, file ? Type::kFile : Type::kDirectory)};
+    if (f.type == Type::kFile || f.links > 1) return {present(slot, Type::kFile)};
+    const bool known = f.type != Type::kUnknown;
+    const uint32_t file = present(slot, Type::kDirectory);
+    files_[file].supposed |= !known;
+    return {file};
   }
   if (a.result == -EEXIST || (a.result == -EADDRINUSE && effect == Effect::kBind))
     return {present(slot, Type::kUnknown)};

@@ -33,6 +33,7 @@ class Namespace {
     bool gone = false;      // its last name is gone
     bool followed = false;  // a call that follows links found it: of a link, its target, too
     bool nowhere = false;   // it was there, and a call that follows links found nothing
+    bool supposed = false;  // a directory, since mkdir found it there: until a call tells its type
     bool guessed = false;   // of what an ENOTDIR may say, this: until a call tells its type
     // The file that this turned out to be, by another name: a hard link where this one has an
     // initial_path, else by way of a symbolic link.
@@ -111,6 +112,13 @@ class Namespace {
   bool absent_at(uint32_t path) { return at(path) == 0 && is_absent(slot_of(path)); }
   // The file at a path that something else than a call tells to be there.
   uint32_t found(uint32_t path, Type type) { return present(slot_of(canonical(path, true)), type); }
+
+  // What is done with it shows that it is no directory.
+  void is_file(uint32_t id) {
+    File& f = files_[id];
+    if (f.type == Type::kUnknown || f.supposed) f.type = Type::kFile;
+    f.supposed = false;
+  }
 
   // The file that found() took to be at a path was not.
   void never(uint32_t path);
