@@ -1077,6 +1077,8 @@ def test_refusals_tell_what_was_there():
                          (['mkdir("/f", 0777) = -1 EEXIST (x)', 'openat(AT_FDCWD, "/f", O_RDONLY) = 3', 'mmap(NULL, 5, PROT_READ, MAP_SHARED, 3, 0) = 0x7fb8b6068000', 'read(3, "x", 1) = 1'], ["f"]),
                          (['mkdir("/f", 0777) = -1 EEXIST (x)', 'stat("/f", {st_mode=S_IFREG|0644, st_size=3, ...}) = 0', 'unlink("/f") = 0'], []),
                          (['openat(AT_FDCWD, "/p", O_WRONLY|O_NONBLOCK) = -1 ENXIO (x)', 'unlink("/p") = 0'], []),
+                         (['openat(AT_FDCWD, "/", O_RDWR|O_TMPFILE, 0600) = 3', 'linkat(AT_FDCWD, "/proc/self/fd/3", AT_FDCWD, "/f", AT_SYMLINK_FOLLOW) = -1 EEXIST (x)', 'unlink("/f") = 0'], []),
+                         (['openat(AT_FDCWD, "/", O_RDWR|O_TMPFILE, 0600) = 3', 'linkat(AT_FDCWD, "/proc/self/fd/3", AT_FDCWD, "/f", AT_SYMLINK_FOLLOW) = -1 EEXIST (x)', 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 4'], ["f"]),
                          # A directory above has something in it, whatever that is.
                          (['rename("/d/f", "/d") = ' + full, 'unlink("/d/f") = 0', 'rmdir("/d") = 0'], []),
                          # Of what is no directory, it may be the one above that refused.

@@ -308,6 +308,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
         names_.link(file, a.path2);
         changed_.insert(names_.canonical(a.path2, false));
       }
+      if (a.result == -EEXIST && a.path2 != 0) names_.not_linked(a.path2);
       return;
     default:
       return;

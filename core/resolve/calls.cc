@@ -241,6 +241,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
       names_.file(open->file).has(a.length);
     if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
       names_.link(open->file, a.path2);
+    if (effect == Effect::kLink && a.result == -EEXIST && a.path2 != 0) names_.not_linked(a.path2);
     return;
   }
   if (no_storage(a, a.path)) return;

@@ -129,6 +129,8 @@ class Namespace {
   }
   // One more name for a file that a descriptor tells.
   void link(uint32_t file, uint32_t path);
+  // … which something had (EEXIST).
+  void not_linked(uint32_t path) { (void)present(slot_of(canonical(path, false)), Type::kUnknown); }
 
   // The path with the symbolic links in it followed, as far as the trace told their targets; one at
   // its end only if `follow`. (path_resolution(7))
