@@ -580,6 +580,13 @@ def test_the_root_is_listed_as_it_was():
             assert report["mismatched"] == 0, (listing, report["mismatches"])
 
 
+def test_who_cannot_move_in_what_was_opened_has_a_fifo():
+    for refused in "lseek(3, 0, SEEK_CUR)", "fallocate(3, 0, 0, 9)", 'pread64(3, 0x7, 9, 0)', 'pwrite64(3, "x", 1, 0)':
+        with Tmp() as tmp:
+            report = Root(tmp, ['openat(AT_FDCWD, "/p", O_RDWR|O_CREAT, 0644) = 3', f'{refused} = -1 ESPIPE (Illegal seek)', 'write(3, "abc", 3) = 3', 'read(3, "abc", 9) = 3', 'close(3) = 0', 'unlink("/p") = 0'])()
+            assert report["mismatched"] == 0 and report["skipped"] == 4, (refused, report)
+
+
 def test_what_is_named_by_way_of_a_missing_name_may_be_there():
     missing = "-1 ENOENT (No such file or directory)"
     with Tmp() as tmp:
@@ -1079,6 +1086,8 @@ def test_refusals_tell_what_was_there():
                          (['openat(AT_FDCWD, "/p", O_WRONLY|O_NONBLOCK) = -1 ENXIO (x)', 'unlink("/p") = 0'], []),
                          (['openat(AT_FDCWD, "/", O_RDWR|O_TMPFILE, 0600) = 3', 'linkat(AT_FDCWD, "/proc/self/fd/3", AT_FDCWD, "/f", AT_SYMLINK_FOLLOW) = -1 EEXIST (x)', 'unlink("/f") = 0'], []),
                          (['openat(AT_FDCWD, "/", O_RDWR|O_TMPFILE, 0600) = 3', 'linkat(AT_FDCWD, "/proc/self/fd/3", AT_FDCWD, "/f", AT_SYMLINK_FOLLOW) = -1 EEXIST (x)', 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 4'], ["f"]),
+                         (['mkdir("/d", 0777) = 0', 'rename("/e", "/d") = 0', 'rmdir("/d") = 0'], []),
+                         (['link("/f", "/g") = 0', 'unlink("/g") = 0', 'mkdir("/f", 0777) = -1 EEXIST (x)', 'unlink("/f") = 0'], []),
                          # A directory above has something in it, whatever that is.
                          (['rename("/d/f", "/d") = ' + full, 'unlink("/d/f") = 0', 'rmdir("/d") = 0'], []),
                          # Of what is no directory, it may be the one above that refused.

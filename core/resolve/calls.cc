@@ -294,6 +294,7 @@ void Resolve::identified(Record& r, Description* d) {
 
 void Resolve::data(feign_activity& a, Description* d, Effect effect) {
   if (d == nullptr || (d->marks & FEIGN_NOT_A_FILE)) return;
+  if (a.result == -ESPIPE) return is_pipe(a, d);
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
   const bool writes =
       effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2;

@@ -188,6 +188,7 @@ void Resolve::fseek_call(feign_activity& a, Thread& t) {
 
 void Resolve::seek_call(feign_activity& a, Thread& t, Effect effect) {
   Description* d = on(a, t);
+  if (a.result == -ESPIPE) return is_pipe(a, d);
   if (!succeeded(a) || d == nullptr) return;
   const bool asks = effect == Effect::kFtell || (a.flags == SEEK_CUR && a.offset == 0);
   if (std::exchange(d->at_end, false) && asks) a.marks |= FEIGN_APPENDS;
@@ -219,10 +220,13 @@ void Resolve::fstat_call(Record& r, Thread& t) {
   identified(r, d);
   if (!succeeded(a) || d == nullptr) return;
   if (d->file != 0 && S_ISREG(a.mode)) resized(a, *d, a.length);
-  if (S_ISFIFO(a.mode) || S_ISSOCK(a.mode)) {
-    d->marks |= FEIGN_NOT_A_FILE;
-    a.marks |= FEIGN_NOT_A_FILE;
-  }
+  if (S_ISFIFO(a.mode) || S_ISSOCK(a.mode)) is_pipe(a, d);
+}
+
+// Or a socket or terminal: a name that was opened may be that of a FIFO.
+void Resolve::is_pipe(feign_activity& a, Description* d) {
+  if (d != nullptr) d->marks |= FEIGN_NOT_A_FILE;
+  a.marks |= FEIGN_NOT_A_FILE;
 }
 
 void Resolve::ftruncate_call(feign_activity& a, Thread& t) {
@@ -231,7 +235,8 @@ void Resolve::ftruncate_call(feign_activity& a, Thread& t) {
 }
 
 void Resolve::fallocate_call(feign_activity& a, Thread& t) {
-  (void)on(a, t);
+  Description* const d = on(a, t);
+  if (a.result == -ESPIPE) return is_pipe(a, d);
   if (!succeeded(a) || a.file == 0) return;
   uint64_t& size = names_.file(a.file).size;
   if (a.flags & FALLOC_FL_COLLAPSE_RANGE)

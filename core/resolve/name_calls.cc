@@ -110,7 +110,7 @@ Namespace::Touched Namespace::made(const feign_activity& a, Effect effect, uint3
     // Known not to be there: a call that has not come back yet is making it.
     if (slots_[slot].state == State::kAbsent) return {};
     const File& f = files_[slots_[slot].file];
-    if (f.type == Type::kFile || f.links > 1) return {present(slot, Type::kFile)};
+    if (f.type == Type::kFile || f.linked) return {present(slot, Type::kFile)};
     const bool known = f.type != Type::kUnknown;
     const uint32_t file = present(slot, Type::kDirectory);
     files_[file].supposed |= !known;
@@ -192,7 +192,9 @@ Namespace::Touched Namespace::renamed(const feign_activity& a, uint32_t slot, ui
     return t;
   }
   if (a.result < 0) return failed(a, Effect::kRename, slot);
-  t.file = present(slot, Type::kUnknown);
+  // Nothing but a directory takes the place of one.
+  const bool directory = (a.flags & RENAME_EXCHANGE) == 0 && is_directory(to) && !may_be_link(to);
+  t.file = present(slot, directory ? Type::kDirectory : Type::kUnknown);
   if (below(to, slot) || below(slot, to)) return t;  // the kernel would not have done it
   if (a.flags & RENAME_EXCHANGE) {
     (void)present(to, Type::kUnknown);
@@ -205,7 +207,6 @@ Namespace::Touched Namespace::renamed(const feign_activity& a, uint32_t slot, ui
     t.file2 = 0;
     return t;
   }
-  // Nothing but a directory takes the place of one.
   const Type moved = files_[t.file].type;
   if (t.file2 != 0 && (moved == Type::kSymlink || moved == Type::kOther || !may_be_directory(slot)))
     t.file2 = no_file_nor_directory(to);
@@ -224,6 +225,7 @@ Namespace::Touched Namespace::linked(const feign_activity& a, uint32_t slot, uin
   if (a.result < 0) return failed(a, Effect::kLink, slot);
   t.file = present(slot, Type::kUnknown);
   no_directory(slot);
+  files_[t.file].linked = true;
   if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
   take(to);
   put(to, t.file);

@@ -34,6 +34,7 @@ class Namespace {
     bool followed = false;  // a call that follows links found it: of a link, its target, too
     bool nowhere = false;   // it was there, and a call that follows links found nothing
     bool supposed = false;  // a directory, since mkdir found it there: until a call tells its type
+    bool linked = false;    // a call gave it one more name: it is no directory
     bool guessed = false;   // of what an ENOTDIR may say, this: until a call tells its type
     // The file that this turned out to be, by another name: a hard link where this one has an
     // initial_path, else by way of a symbolic link.

@@ -194,6 +194,7 @@ class Resolve {
   void seek_call(feign_activity& a, Thread& t, Effect effect);
   void aio_call(feign_activity& a, Thread& t);
   void fstat_call(Record& r, Thread& t);
+  static void is_pipe(feign_activity& a, Description* d);
   void ftruncate_call(feign_activity& a, Thread& t);
   void fallocate_call(feign_activity& a, Thread& t);
   void clone_range_call(Record& r, Thread& t);
