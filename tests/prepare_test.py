@@ -1088,6 +1088,7 @@ def test_refusals_tell_what_was_there():
                          (['openat(AT_FDCWD, "/", O_RDWR|O_TMPFILE, 0600) = 3', 'linkat(AT_FDCWD, "/proc/self/fd/3", AT_FDCWD, "/f", AT_SYMLINK_FOLLOW) = -1 EEXIST (x)', 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 4'], ["f"]),
                          (['mkdir("/d", 0777) = 0', 'rename("/e", "/d") = 0', 'rmdir("/d") = 0'], []),
                          (['link("/f", "/g") = 0', 'unlink("/g") = 0', 'mkdir("/f", 0777) = -1 EEXIST (x)', 'unlink("/f") = 0'], []),
+                         (['mkdir("/f", 0777) = -1 EEXIST (x)', 'rename("/g", "/f") = 0', 'unlink("/f") = 0'], []),
                          # A directory above has something in it, whatever that is.
                          (['rename("/d/f", "/d") = ' + full, 'unlink("/d/f") = 0', 'rmdir("/d") = 0'], []),
                          # Of what is no directory, it may be the one above that refused.

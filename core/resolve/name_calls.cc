@@ -208,7 +208,9 @@ Namespace::Touched Namespace::renamed(const feign_activity& a, uint32_t slot, ui
     return t;
   }
   const Type moved = files_[t.file].type;
-  if (t.file2 != 0 && (moved == Type::kSymlink || moved == Type::kOther || !may_be_directory(slot)))
+  const bool supposed = files_[t.file2].supposed && moved != Type::kDirectory;
+  if (t.file2 != 0 &&
+      (moved == Type::kSymlink || moved == Type::kOther || supposed || !may_be_directory(slot)))
     t.file2 = no_file_nor_directory(to);
   move(slot, to);
   if (a.flags & RENAME_WHITEOUT) (void)create(slot, Type::kOther, true);
