@@ -1113,8 +1113,14 @@ def test_of_calls_that_overlap_results_tell_the_order():
                 "1) = 0")[4:] == ["1 rename 0", "2 stat -ENOENT"]
     assert race('1 rename("d", "e"', '2 open("f", O_RDONLY', "2) = 3", "1) = 0") == ["2 open 3", "1 rename 0"]
     # What was no link, or a directory, was there.
-    for call, failed in (('readlink("d", 0x1, 99', "-EINVAL"), ('open("d", O_RDWR', "-EISDIR"), ('unlink("d"', "-EISDIR")):
+    for call, failed in (('readlink("d", 0x1, 99', "-EINVAL"), ('open("d", O_RDWR', "-EISDIR"), ('unlink("d"', "-EISDIR"), ('getxattr("d", "user.a", 0x1, 9', "-ENODATA"),
+                         ('getxattr("d", "user.a", 0x1, 1', "-ERANGE"), ('removexattr("d", "user.a"', "-ENODATA")):
         assert race('1 mkdir("d", 0777', f"2 {call}", f"2) = -1 {failed[1:]} (x)", "1) = 0") == ["1 mkdir 0", f"2 {call.split('(')[0]} {failed}"], call
+    # … and no directory, unless what it is below may be none.
+    for call in 'rmdir("f"', 'chdir("f"', 'open("f", O_RDONLY|O_DIRECTORY', 'unlinkat(AT_FDCWD, "f", AT_REMOVEDIR':
+        assert race('1 mknod("f", S_IFREG|0600', f"2 {call}", "2) = -1 ENOTDIR (x)", "1) = 0") == ["1 mknod 0", f"2 {call.split('(')[0]} -ENOTDIR"], call
+    assert race('1 mknod("f", S_IFIFO|0600', '2 open("f", O_WRONLY|O_NONBLOCK', "2) = -1 ENXIO (x)", "1) = 0") == ["1 mknod 0", "2 open -ENXIO"]
+    assert race('1 mknod("e/f", S_IFREG|0600', '2 rmdir("e/f"', "2) = -1 ENOTDIR (x)", "1) = 0") == ["2 rmdir -ENOTDIR", "1 mknod 0"]
     # One before the other before the third, which ended first.
     assert race('3 mkdir("d", 0777', '2 mkdir("d", 0777', '1 stat("d", 0x1', "2" + there, "1" + missing, "3) = 0") == ["1 stat -ENOENT", "3 mkdir 0", "2 mkdir -EEXIST"]
     # A lock that its owner had, looked at and gave up while another was after it: as they ended.

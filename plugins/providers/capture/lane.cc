@@ -236,7 +236,7 @@ std::pair<Claim, uint64_t> Lane::next_on(const Claim& name) {
   const auto is_on_it = [&](const Item& item) {
     const Call* const call = call_of(item);
     if (call == nullptr || item.a.path != path) return false;
-    found = {feign::claims(call->effect, item.a)[0], item.end};
+    found = {feign::claims(call->effect, item.a, provider_.host_)[0], item.end};
     return true;
   };
   size_t seen = 1;  // the front

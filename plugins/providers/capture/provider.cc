@@ -189,7 +189,7 @@ void Provider::in_line(Lane* lane) {
     const bool below = a.handle != 0 && a.handle != FEIGN_CWD && a.path != 0;
     if (a.file == 0 && (below || call->effect == Effect::kList))
       a.file = file_of(lane->process(), a.handle);
-    lane->claims = claims(call->effect, a);
+    lane->claims = claims(call->effect, a, host_);
     // Of what is read, descriptors tell within a process only.
     if (uint32_t& name = lane->claims[0].name; name >> 31 != 0)
       name = UINT32_C(1) << 31 | static_cast<uint32_t>(lane->pid() * 4099 + name);

@@ -70,14 +70,41 @@ inline uint32_t stream_name(uint32_t file, uint32_t handle) {
   return UINT32_C(1) << 31 | (file != 0 ? file : UINT32_C(1) << 30 | handle);
 }
 
-inline Claims claims(Effect effect, const feign_activity& a) {
-  using enum There;
-  const bool ok = a.result >= 0;
+// Whether a call that fails finds something at its name all the same.
+inline bool is_there(Effect effect, const feign_activity& a, const feign_host* host) {
   const bool creates =
       effect == Effect::kCreat || (effect == Effect::kOpen && (a.flags & O_CREAT) != 0);
-  const bool exists = a.result == -EEXIST || a.result == -EADDRINUSE ||
-                      (a.result == -EISDIR && !creates) ||  // that "new/" would be one, too
-                      (a.result == -EINVAL && effect == Effect::kReadlink);
+  switch (a.result) {
+    case -EEXIST:
+    case -EADDRINUSE:
+      return true;
+    case -EISDIR:
+      return !creates;  // that "new/" would be one, too
+    case -EINVAL:
+      return effect == Effect::kReadlink;
+    case -ENODATA:
+      return effect == Effect::kGetXattr || effect == Effect::kRemoveXattr;
+    case -ERANGE:
+      return effect == Effect::kGetXattr;
+    case -ENXIO:  // a FIFO that nobody reads
+      return effect == Effect::kOpen;
+    case -ENOTDIR: {  // of a name below others, any of these may be no directory
+      const bool of_itself = effect == Effect::kRmdir || effect == Effect::kChdir ||
+                             (effect == Effect::kUnlinkat && (a.flags & AT_REMOVEDIR) != 0) ||
+                             (effect == Effect::kOpen && (a.flags & O_DIRECTORY) != 0);
+      const bool from_cwd = a.handle == 0 || a.handle == FEIGN_CWD;
+      return of_itself && !creates && from_cwd && a.path != 0 &&
+             std::string_view(host->text(host, a.path, nullptr)).find('/') == std::string::npos;
+    }
+    default:
+      return false;
+  }
+}
+
+inline Claims claims(Effect effect, const feign_activity& a, const feign_host* host) {
+  using enum There;
+  const bool ok = a.result >= 0;
+  const bool exists = is_there(effect, a, host);
   if ((a.marks & FEIGN_NO_RESULT) != 0) return {};
   if (effect == Effect::kRead && ok && a.length != 0) {
     const uint32_t name = stream_name(a.file, a.handle);

@@ -467,7 +467,7 @@ uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
 void Source::overlaps(Process& p, Held& h, Effect effect, uint32_t own) {
   feign_activity a = h.a;
   a.file = own;
-  h.claims = claims(effect, a);
+  h.claims = claims(effect, a, trace_.host);
   const Lock& lock = h.shown.lock;
   if (trace_.is_about_lock(lock))
     h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
