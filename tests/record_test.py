@@ -228,6 +228,18 @@ def test_names_that_several_processes_are_after():
         assert worst <= (0.01 if again else 0), (tracer, again, worst)
 
 
+def test_what_a_sandbox_has_opened_by_another_process():
+    """It came in a message, within the open that returns it: no close of it is missing."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, root = (os.path.join(tmp, n) for n in ("w", "t.feign", "root"))
+        for folder in (work, root):
+            os.mkdir(folder)
+        assert feign("record", "-o", trace, "--", compiled(tmp, "broker"), cwd=work).status == 0
+        r = feign("replay", trace, "--root", root, "--json").json()
+        assert r["mismatched"] == 0 and not [n for n in r["notes"] if "close" in n], (r["mismatches"], r["notes"])
+
+
 def test_threads():
     plain("threads", least=2000)
 

@@ -119,6 +119,10 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   d->said = said;
   const bool stdio = effect == Effect::kFopen || effect == Effect::kFreopen;
   if (stdio && (a.flags & O_APPEND)) stream_appends(*d, a.flags);
+  // In a sandbox a handler of SIGSYS got what is opened from another process: nobody closes it.
+  if (const auto had = t.table->map.find(static_cast<int32_t>(a.result));
+      had != t.table->map.end() && had->second.came > a.start_ns)
+    had->second.unsure = true;
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
   const bool appends = (a.flags & O_APPEND) != 0;
   if (a.file != 0 && (appends || left_.contains(a.file))) {

@@ -171,8 +171,11 @@ void Resolve::receive(const feign_activity& a, Thread& t) {
   for (size_t i = 0; i < best->descriptions.size(); ++i) {
     Description* const d = best->descriptions[i];
     if (d == nullptr) continue;
-    if (i < came)
-      install(t, static_cast<int32_t>(a.values[i]), d, (a.flags & MSG_CMSG_CLOEXEC) != 0);
+    if (i < came) {
+      const auto fd = static_cast<int32_t>(a.values[i]);
+      install(t, fd, d, (a.flags & MSG_CMSG_CLOEXEC) != 0);
+      t.table->map[fd].came = a.start_ns;
+    }
     release(d, nullptr);
   }
   sent_.erase(best);

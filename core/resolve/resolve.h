@@ -77,6 +77,7 @@ class Resolve {
     Description* description = nullptr;
     bool close_on_exec = false;
     bool unsure = false;  // an exec may have closed it: nobody was seen to open it
+    uint64_t came = 0;    // when the call began that got it in a message
   };
   struct GaveUp {         // a descriptor that the stream closed and had not opened
     uint32_t stream = 0;  // 0: several did
