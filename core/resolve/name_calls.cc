@@ -347,6 +347,8 @@ void Namespace::not_found(const feign_activity& a, Effect effect, uint32_t slot,
   if (is_known(effect == Effect::kLink ? slot : slots_[slot].parent)) no_file_above(to);
   if (is_known(slot) || (first != 0 && slots_[other].file == 0))
     absent(other);
+  else if (exchange && first == 0 && slots_[to].file == 0)
+    no_file_above(slot);  // either may be missing
   else if (!is_absent(other))
     absent(slot);
 }
