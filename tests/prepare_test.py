@@ -1090,6 +1090,7 @@ def test_refusals_tell_what_was_there():
                          (['link("/f", "/g") = 0', 'unlink("/g") = 0', 'mkdir("/f", 0777) = -1 EEXIST (x)', 'unlink("/f") = 0'], []),
                          (['mkdir("/f", 0777) = -1 EEXIST (x)', 'rename("/g", "/f") = 0', 'unlink("/f") = 0'], []),
                          (['renameat2(AT_FDCWD, "/a", AT_FDCWD, "/b", RENAME_EXCHANGE) = -1 ENOENT (x)', 'openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3', 'lseek(3, 0, SEEK_END) = 5000', 'read(3, "", 9) = 0'], ["a"]),
+                         (['symlink("x", "/l") = 0', 'mkdir("/f", 0777) = -1 EEXIST (x)', 'rename("/f", "/l") = 0', 'unlink("/l") = 0'], []),
                          # A directory above has something in it, whatever that is.
                          (['rename("/d/f", "/d") = ' + full, 'unlink("/d/f") = 0', 'rmdir("/d") = 0'], []),
                          # Of what is no directory, it may be the one above that refused.

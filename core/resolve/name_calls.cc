@@ -207,6 +207,10 @@ Namespace::Touched Namespace::renamed(const feign_activity& a, uint32_t slot, ui
     t.file2 = 0;
     return t;
   }
+  // Nor does one take the place of anything else.
+  const Type went = files_[t.file2].type;
+  if (files_[t.file].supposed && went != Type::kUnknown && went != Type::kDirectory)
+    no_directory(slot);
   const Type moved = files_[t.file].type;
   const bool supposed = files_[t.file2].supposed && moved != Type::kDirectory;
   if (t.file2 != 0 &&
