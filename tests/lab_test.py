@@ -386,7 +386,7 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             (SMALL.replace("repeats: 6", "baseline: nobody"), "baseline: \"nobody\": want one of baseline, same, half"),
             (SMALL.replace("TRACE", "/nowhere/t"), r"x\.yaml:1:9: .*/nowhere/t"),
             (SMALL.replace("TRACE", "/dev/null"), r"x\.yaml:1:9: "),
-            (SMALL.replace("traces: TRACE", "traces: {file: TRACE, ranks: a-b}"), r"x\.yaml:1:\d+: ranks: .*rank=a-b: want numbers"),
+            (SMALL.replace("traces: TRACE", "traces: {file: TRACE, ranks: a-b}"), r"x\.yaml:1:\d+: ranks: \"a-b\": want numbers and ranges"),
             (SMALL.replace("traces: TRACE", "traces: {file: TRACE, ranks: ''}"), r"ranks: \"\": want numbers"),
             (SMALL.replace("traces: TRACE", "traces: {file: TRACE, provider: nobody}"), r"x\.yaml:1:\d+: provider: .*\"nobody\".*strace"),
             (SMALL.replace("ROOT", '"a\\0b"'), r"x\.yaml:2:\d+: holds a NUL byte"),

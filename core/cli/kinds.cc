@@ -38,8 +38,8 @@ Result<PluginSpec> filter_of_ranks(std::string ranks) {
     const size_t end = std::min(ranks.find('+', at), ranks.size());
     const std::string one = ranks.substr(at, end - at);
     if (!one.empty() && !is_range(one))
-      return Error(FEIGN_ERR_ARGUMENT,
-                   "\"" + one + "\": want numbers and ranges, such as 0,3-5 or ^0");
+      return Error(FEIGN_ERR_ARGUMENT, (one == ranks ? "" : "\"" + one + "\": ") +
+                                           "want numbers and ranges, such as 0,3-5 or ^0");
     at = end + 1;
   }
   PluginSpec filter;
