@@ -363,6 +363,8 @@ def test_the_text_format_is_not_read_back():
         out = os.path.join(tmp, "out.txt")
         assert feign("convert", SHIPPED, out).status == 0
         refuses("info", out, text=r"out\.txt:1: this is what writer text wrote, which nothing reads back")
+        r = feign("info", put(tmp, "typed.strace", "me@there [/tmp] # strace -f ls\n" + GOOD), "--json")
+        assert r.status == 0 and r.json()["activities"] == 3, r.err
 
 
 def test_a_glob_that_fits_no_file_is_told():
@@ -525,6 +527,7 @@ def test_yaml():
             ("plugins: []\nplugins: []\n", r'p\.yaml:2:1: "plugins" is there twice'),
             ("- a\n- b\n", r"p\.yaml:1:1: want a map"),
             ("plugins: []\n---\nplugins: []\n", r"p\.yaml:2:1: a second document begins here"),
+            ("plugins: []\n---\n# no more\n", r"p\.yaml: no provider"),
             ("plugins: []\npace: {scale: 2}\n", r"p\.yaml:2:7: pace: there is no `kind`"),
             ("plugins: []\n", r"p\.yaml: no provider"),
             (f"root: nosuch\nplugins: [\"strace,file={SHIPPED}\", posix]\n", r"p\.yaml: root nosuch: No such file"),

@@ -12,7 +12,7 @@ import stat
 import subprocess
 import time
 
-from harness import FEIGN, Skip, Tmp, feign, main, refuses, sanitized, tree
+from harness import FEIGN, Skip, Tmp, bounded, feign, main, refuses, sanitized, tree
 
 
 def write_trace(path, lines):
@@ -594,6 +594,16 @@ def test_what_is_named_by_way_of_a_missing_name_may_be_there():
                             f'unlink("/d/gone/x/../../c") = {missing}', f'access("/d/new/../gone", F_OK) = {missing}', 'newfstatat(AT_FDCWD, "/d/a", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
                             'openat(AT_FDCWD, "/d/b", O_RDONLY) = 3', 'read(3, "abc", 3) = 3', 'unlink("/d/c") = 0'])()
         assert report["mismatched"] == 0 and report["skipped"] == 3, report["mismatches"]
+
+
+def test_a_name_made_of_nothing_but_ways_up_takes_no_memory():
+    def write(count):
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(f'access("{f"/b{i}/.." * 500}/x", F_OK) = -1 ENOENT (No such file or directory)\n' for i in range(count))
+
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        bounded(write, "info", path, counts=(2, 200))
 
 
 def test_what_is_copied_within_a_file_was_there():

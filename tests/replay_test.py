@@ -621,6 +621,12 @@ def test_what_an_earlier_replay_left_is_room_for_the_next_one():
                 more.write(f.read().replace("600000", "700000"))
             r = feign("replay", writes, "--root", root, "--content", "random", "-q")
             assert r.status == 2 and "have 700000 bytes, and 95 % of what is free are " in r.err, (r.status, r.err)
+            own = os.path.join(root, "own")  # where nothing is removed, nothing is begun
+            os.makedirs(os.path.join(own, "mine"))
+            with open(writes, "w") as f:
+                f.write('openat(AT_FDCWD, "/a/f", O_RDONLY) = 3\nfstat(3, {st_mode=S_IFREG|0644, st_size=700000, ...}) = 0\n')
+            r = feign("replay", writes, "--root", own, "--content", "random", "-q")
+            assert r.status == 2 and "have 700000 bytes" in r.err and os.listdir(own) == ["mine"], (r.status, r.err, os.listdir(own))
         finally:
             subprocess.run(["umount", root], check=True)
 
@@ -658,6 +664,12 @@ def test_a_root_in_which_a_replay_goes_on_is_not_prepared():
         assert r.status == 0, r.err
         r = feign("replay", trace, "--root", root, "-q", "--require", "1")
         assert r.status == 0, r.err
+        # Who locks the directory itself has purposes of his own; who died as he made the mark has made nothing else.
+        with open(os.path.join(fresh(tmp, "other"), ".feign"), "w"):
+            pass
+        for _ in range(2):
+            done = subprocess.run(["flock", os.path.join(tmp, "other"), FEIGN, "replay", trace, "--root", os.path.join(tmp, "other"), "-q", "--require", "1"], stderr=subprocess.PIPE)
+            assert done.returncode == 0, done.stderr
 
 
 def test_a_root_that_was_not_empty_is_not_cleaned():

@@ -727,8 +727,8 @@ def test_seeks_that_are_not_in_the_trace_are_said_to_lack():
 
 
 def test_a_trace_that_lacks_its_threads_or_all_that_succeeded_says_so():
-    thread, process = f"9 {THREAD}", "9 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 10"
-    for lines, note in (([thread, "9 " + OVER], True), ([thread, "10 " + OPEN, "9 " + OVER], False), ([process, "9 " + OVER], False)):
+    process = "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 10"
+    for lines, note in (([THREAD, OVER], True), ([process, OVER], False), ([f"9 {THREAD}", "9 " + OVER], False)):
         assert ("threads were made that the trace has no call of" in notes_of(lines)) == note, lines
     failed = ['access("/f", F_OK) = -1 ENOENT (No such file or directory)', 'ioctl(3, TCGETS, 0x1) = -1 ENOTTY (Inappropriate ioctl for device)'] * 4
     for lines, note in ((failed, True), (failed[:7], False), ([*failed, "brk(NULL) = 0x1"], False), ([*failed, OPEN], False), ([*failed, "exit_group(0) = ?"], True)):
@@ -1199,6 +1199,10 @@ def test_who_was_stopped_before_any_call_is_not_missing():
     for lines, flags, missing in (child + stopped, "WUNTRACED", 0), (child + stopped, "WUNTRACED|WCONTINUED", 0), (child + stopped, "0", 1), (stopped[:2], "WUNTRACED", 1), (stopped, "__WALL", 0):
         report, _ = replayed([line % flags if "%s" in line else line for line in lines])
         assert report["mismatched"] == 0 and str(report["notes"]).count("waited for") == missing, (flags, report["notes"])
+    # A shell with job control waits so, too, for a program of whose calls there are none but those before it began.
+    program = ["1 5 fork() = 3", '3 6 execve("/static", ["x"], 0x1) = 0', "1 7 wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], WUNTRACED|WCONTINUED, NULL) = 3", '1 8 open("/a/f", O_RDONLY) = 3']
+    report, _ = replayed(child + program)
+    assert report["mismatched"] == 0 and str(report["notes"]).count("waited for") == 1, (report["mismatches"], report["notes"])
     # gdb looks in that way after whom its program has forked.
     report, _ = replayed(["1 1 fork() = 2", "2 2 fork() = 3", "1 3 wait4(3, [{WIFSTOPPED(s) && WSTOPSIG(s) == SIGSTOP}], 0, NULL) = 3", '3 4 mkdir("/b", 0700) = 0'])
     assert report["mismatched"] == 0 and "waited for" not in str(report["notes"]), report["notes"]

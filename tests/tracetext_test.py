@@ -330,6 +330,20 @@ class Made:
         return nodes(tmp, *("\n".join(lines) + "\n" for lines in self.lines))
 
 
+def test_processes_without_numbers_have_locks_of_their_own():
+    lock = "fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=10}) = "
+    opens = 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3'
+    with Tmp() as tmp:
+        trace, text, root = (os.path.join(tmp, name) for name in ("t.strace", "t.tracetext", "root"))
+        os.mkdir(root)
+        with open(trace, "w", encoding="utf-8") as f:
+            for i, line in enumerate((f"1 {opens}", f"1 {lock}0", f"2 {opens}", f"2 {lock}-1 EAGAIN (x)", "2 close(3) = 0", f"2 {opens}", f"2 {lock}-1 EAGAIN (x)")):
+                f.write(f"{line[:2]}10:00:00.{i + 1}00000 {line[2:]} <0.000010>\n")
+        assert feign("convert", trace, text, "--with", "depend").status == 0
+        r = feign("replay", text + ".0", text + ".1", "--root", root, "--json").json()
+        assert r["mismatched"] == 0 and r["matched"] == 7, r["mismatches"]
+
+
 def test_native_to_text_to_native_is_the_identity():
     first = int(os.environ.get("FEIGN_SEED", 1))
     for seed in range(first, first + int(os.environ.get("FEIGN_SEEDS", 25))):

@@ -56,7 +56,7 @@ bool taken(const Line& line, const feign_op_info& op) {
   return line.replayers.empty();
 }
 
-// Those that make names and files, and are nobody's.
+// The calls that tell of names and files, and are nobody's.
 std::vector<bool> not_made(const Line& line, const Ops& ops) {
   std::vector<bool> nobodys(ops.size());
   for (uint32_t op = 1; op < ops.size(); ++op)

@@ -44,7 +44,9 @@ class Document {
     yaml_document_t next;
     if (!yaml_parser_load(&parser, &next)) return broken(parser);
     const yaml_node_t* more = yaml_document_get_root_node(&next);
-    const std::string there = more != nullptr ? at(next.start_mark) : "";
+    const bool is_empty = more == nullptr || (more->type == YAML_SCALAR_NODE &&
+                                              more->data.scalar.length == 0);  // behind "---"
+    const std::string there = is_empty ? "" : at(next.start_mark);
     yaml_document_delete(&next);
     if (!there.empty())
       return Error(FEIGN_ERR_ARGUMENT, there + ": a second document begins here: want one");

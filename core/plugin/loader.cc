@@ -576,7 +576,8 @@ Result<Component> Plugins::find(const std::string& name, uint32_t roles,
   const std::string_view left_out = left_out_plugins();
   if (left_out.starts_with(name + ": "))
     return Error(FEIGN_ERR_UNSUPPORTED, "plug-in " + std::string(left_out));
-  if (access(name.c_str(), F_OK) == 0)
+  struct stat st {};
+  if (stat(name.c_str(), &st) == 0 && S_ISREG(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT, text + "; the file of that name is ./" + name);
   return Error(FEIGN_ERR_ARGUMENT, text + did_you_mean(name, names));
 }

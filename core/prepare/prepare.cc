@@ -88,8 +88,7 @@ class Maker {
   }
 
   Result<void> begin();
-  // What one replay makes another would remove.
-  Result<void> hold();
+  bool ours() const { return ours_; }
   // Whether the root was brought to this state, and only a replay of the same happened since.
   bool was_in(const std::string& state) const;
   void trust() { known_ = true; }
@@ -114,6 +113,8 @@ class Maker {
 
  private:
   std::string mark_text() const;
+  Result<bool> is_empty(std::string_view but_for) const;
+  Result<void> lock_mark();
   Error failed(const std::string& what, const std::string& path, int e) {
     Error error = errno_error("prepare " + root_ + ": " + what + " " + path, e);
     if (e == ENOSPC || e == EDQUOT) done.full = error.text();
@@ -144,42 +145,60 @@ class Maker {
   std::string gone_;  // a directory that is not there
 };
 
-Result<void> Maker::begin() {
-  // By what it says: a trace may make a file of that name, too, in somebody else's directory.
-  if (mark_text().starts_with(kMarkText)) {
-    ours_ = true;
-    return {};
-  }
-  Fd dir(openat(root_fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir.ok()) return failed("open", root_, errno);
-  const int copy = dup(dir.get());
-  if (copy < 0) return failed("open", root_, errno);
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(copy), closedir);
-  if (!stream) return failed("open", root_, errno);
+// Whether nothing is in the root, but for one name.
+Result<bool> Maker::is_empty(std::string_view but_for) const {
+  const int dir = openat(root_fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(dir < 0 ? nullptr : fdopendir(dir), closedir);
+  if (!stream) return errno_error("prepare " + root_ + ": open " + root_, errno);
   while (const dirent* e = readdir(stream.get())) {
     const std::string_view name = e->d_name;
     // A fresh file system is not quite empty.
-    if (name != "." && name != ".." && name != "lost+found") return {};
+    if (name != "." && name != ".." && name != "lost+found" && name != but_for) return false;
   }
-  const Fd mark(openat(root_fd_, kRootMark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644));
-  if (!mark.ok()) return failed("make", kRootMark, errno);
-  if (write(mark.get(), kMarkText, sizeof kMarkText - 1) < 0) {
-    const int e = errno;
-    unlinkat(root_fd_, kRootMark, 0);
-    return failed("write", kRootMark, e);
-  }
-  ours_ = empty_ = true;
-  return {};
+  return true;
 }
 
-Result<void> Maker::hold() {
-  if (!ours_) return {};
-  done.held = Fd(openat(root_fd_, kRootMark, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  // Where the file system has no locks, nothing tells.
-  if (done.held.ok() && flock(done.held.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return Error(FEIGN_ERR_ARGUMENT, "prepare " + root_ +
-                                         ": another replay is going on in it, whose files this one "
-                                         "would remove: want a directory of its own");
+// Whoever else is at this root has its mark locked: what one replay makes, another would remove.
+// Where a file system has no locks, nothing tells. (The mark is read and written by this descriptor
+// alone: a lock may keep others from both; flock(2), CIFS.)
+Result<void> Maker::lock_mark() {
+  if (flock(done.held.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  return Error(FEIGN_ERR_ARGUMENT, "prepare " + root_ +
+                                       ": another replay is going on in it, whose files this one "
+                                       "would remove: want a directory of its own");
+}
+
+Result<void> Maker::begin() {
+  constexpr int kHow = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd& mark = done.held;
+  mark = Fd(openat(root_fd_, kRootMark, kHow));
+  const bool there = mark.ok();
+  if (!there && (errno == EACCES || errno == EROFS)) return failed("open", kRootMark, errno);
+  if (there)
+    if (auto locked = lock_mark(); !locked) return locked;
+  // By what it says: a trace may make a file of that name, too, in somebody else's directory.
+  const std::string text = mark_text();
+  ours_ = text.starts_with(kMarkText);
+  if (ours_) return {};
+  // Where it says nothing, somebody is about to write it, or died at that.
+  auto empty = is_empty(there && text.empty() ? kRootMark : "");
+  if (!empty) return std::move(empty.error());
+  empty_ = *empty;
+  if (!empty_) {
+    mark = Fd();
+    return {};
+  }
+  if (!there) {
+    mark = Fd(openat(root_fd_, kRootMark, kHow | O_CREAT, 0644));
+    if (!mark.ok()) return failed("make", kRootMark, errno);
+    if (auto locked = lock_mark(); !locked) return locked;
+  }
+  if (pwrite(mark.get(), kMarkText, sizeof kMarkText - 1, 0) < 0) {
+    const int e = errno;
+    if (!there) unlinkat(root_fd_, kRootMark, 0);
+    return failed("write", kRootMark, e);
+  }
+  ours_ = true;
   return {};
 }
 
@@ -189,9 +208,8 @@ bool Maker::was_in(const std::string& state) const {
 
 // The mark's text up to its list; empty if there is none, or something else has its name.
 std::string Maker::mark_text() const {
-  const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   char text[kListAt];
-  const ssize_t length = mark.ok() ? read(mark.get(), text, sizeof text) : -1;
+  const ssize_t length = pread(done.held.get(), text, sizeof text, 0);
   return {text, static_cast<size_t>(std::max<ssize_t>(length, 0))};
 }
 
@@ -216,22 +234,20 @@ bool Maker::seems_whole(const std::vector<Needed>& needed) const {
 
 Result<void> Maker::set_state(const std::string& state) {
   if (!ours_) return {};
-  const Fd mark(openat(root_fd_, kRootMark, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!mark.ok()) return failed("open", kRootMark, errno);
   const auto start = static_cast<off_t>(sizeof kMarkText - 1);
-  if (pwrite(mark.get(), state.data(), state.size(), start) != static_cast<ssize_t>(state.size()))
-    return failed("write", kRootMark, errno);
+  const ssize_t n = pwrite(done.held.get(), state.data(), state.size(), start);
+  if (n != static_cast<ssize_t>(state.size()))
+    return failed("write", kRootMark, n < 0 ? errno : EIO);
   return {};
 }
 
 // The mark's list of what was prepared or may have been made.
 Result<std::string> Maker::left() const {
-  const Fd mark(openat(root_fd_, kRootMark, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   std::string list;
   char part[1 << 13];
   off_t at = kListAt;
   ssize_t n = -1;
-  while (mark.ok() && (n = pread(mark.get(), part, sizeof part, at)) > 0) {
+  while ((n = pread(done.held.get(), part, sizeof part, at)) > 0) {
     list.append(part, static_cast<size_t>(n));
     at += n;
   }
@@ -354,11 +370,11 @@ Result<void> Maker::succeed(const std::vector<Needed>& needed) {
     text += path;
     text += '\0';
   }
-  const Fd mark(openat(root_fd_, kRootMark, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!mark.ok() || ftruncate(mark.get(), kListAt) != 0) return failed("write", kRootMark, errno);
+  const int mark = done.held.get();
+  if (ftruncate(mark, kListAt) != 0) return failed("write", kRootMark, errno);
   for (size_t at = 0; at < text.size();) {
     const ssize_t n =
-        pwrite(mark.get(), text.data() + at, text.size() - at, static_cast<off_t>(kListAt + at));
+        pwrite(mark, text.data() + at, text.size() - at, static_cast<off_t>(kListAt + at));
     if (n <= 0) return failed("write", kRootMark, n < 0 ? errno : EIO);
     at += static_cast<size_t>(n);
   }
@@ -720,7 +736,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   if (much && !options.of_disk) return too_much(root, to_write, options);
   Maker maker(root_fd, root, options);
   if (auto begun = maker.begin(); !begun) return std::move(begun.error());
-  if (auto held = maker.hold(); !held) return std::move(held.error());
+  if (much && !maker.ours()) return too_much(root, to_write, options);
   const std::string state = state_of(needed, options);
   const bool again = maker.was_in(state) && maker.seems_whole(needed);
   if (again) maker.trust();
@@ -750,9 +766,6 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
     return {};
   };
   auto made = pass([](auto t) { return t == Needed::kAbsent; }, &Maker::remove);
-  if (made) made = pass([](auto t) { return t == Needed::kSymlink; }, &Maker::make);
-  if (made)
-    made = pass([](auto t) { return t == Needed::kDirectory || t == Needed::kFifo; }, &Maker::make);
   if (made) made = pass([](auto t) { return t == Needed::kFile; }, nullptr);
   if (made && much) {  // now that what others left is gone
     PrepareOptions now = options;
@@ -762,6 +775,9 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
     if (to_write > now.max_bytes && to_write - now.max_bytes > bytes_there(root_fd, files))
       return too_much(root, to_write, now);
   }
+  if (made) made = pass([](auto t) { return t == Needed::kSymlink; }, &Maker::make);
+  if (made)
+    made = pass([](auto t) { return t == Needed::kDirectory || t == Needed::kFifo; }, &Maker::make);
   if (made && !stopped)
     made = make_files(maker, files, maker.done, [&](uint64_t done) {
       stopped = !go_on(done);

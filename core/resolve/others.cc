@@ -27,13 +27,13 @@ void Resolve::waited_for(const Thread& t, int64_t process, uint32_t flags) {
   info.thread = process;
   info.again = 0;  // as the provider numbers it
   const uint32_t stream = tables_.streams.find(info);
-  others_ = stream == 0 || stream >= threads_.size() || !threads_[stream].called ||
-            threads_[stream].starts;
+  const bool called = stream != 0 && stream < threads_.size() && threads_[stream].called;
+  others_ = !called || threads_[stream].starts;
   // With these, and as a tracer is told of whom others made, it may only have been stopped, before
   // any call of its own, if the trace has calls of what others made.
   const uint32_t maker = stream != 0 ? tables_.streams.info(stream).parent : 0;
   const bool by_tracer = maker != 0 && tables_.streams.info(maker).process != info.process;
-  if (others_ && (by_tracer || (flags & (WUNTRACED | WCONTINUED))))
+  if (others_ && (by_tracer || (!called && (flags & (WUNTRACED | WCONTINUED)) != 0)))
     others_ = std::none_of(threads_.begin(), threads_.end(),
                            [](const Thread& one) { return one.called && !one.stranger; });
   if (others_)

@@ -207,9 +207,13 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
 bool Resolve::ups_from_nothing(Thread& t, uint32_t base_handle, uint32_t hint,
                                std::string_view text) {
   constexpr std::string_view kUp = "/..";
+  constexpr int kMost = 40;  // of a text that somebody made up
+  int ups = 0;
   for (size_t at = text.find(kUp, 1); at != text.npos; at = text.find(kUp, at + 1)) {
     const size_t behind = at + kUp.size();
     if (behind < text.size() && text[behind] != '/') continue;
+    if (++ups > kMost) return false;
+    if (text.substr(0, at).ends_with("/..")) continue;  // said of what is below it
     const uint32_t from =
         absolute(t, base_handle, hint, tables_.strings.intern(text.substr(0, at)));
     if (from == 0) continue;

@@ -311,7 +311,7 @@ class Names {
         (effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot)) {
       moved_ = true;
       const auto relative = [&](uint32_t name) {
-        return host->text(host, name, nullptr)[0] != '/';
+        return effect == Effect::kChroot || host->text(host, name, nullptr)[0] != '/';
       };
       for (uint32_t name = 1; name < there_.size(); ++name)
         if (there_[name] != There::kUnknown && relative(name)) there_[name] = There::kUnknown;

@@ -77,7 +77,8 @@ void Source::made_before(Process& child, Held& call) {
 // A process, or a thread, which may have been seen to go on before this call ended.
 void Source::makes(Process& p, Held& call, std::string_view text) {
   const feign_activity a = call.a;
-  trace_.threads |= text.find("CLONE_THREAD") != text.npos;
+  // Who follows threads has lines with numbers, or is told that strace attached.
+  if (p.pid == pid_ && attached_.empty()) trace_.threads |= text.find("CLONE_THREAD") != text.npos;
   if (const auto child = processes_.find(a.result);
       child != processes_.end() && child->second->maker != nullptr)
     made_before(*child->second, call);

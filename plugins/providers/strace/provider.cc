@@ -519,7 +519,7 @@ feign_status Provider::find_first(size_t& at) {
 void Provider::says_what_lacks() const {
   constexpr uint64_t kMany = 8;  // that all failed
   const auto say = [&](const char* what) { trace_.host->log(trace_.host, FEIGN_LOG_INFO, what); };
-  if (trace_.threads && trace_.streams == 1)
+  if (trace_.threads && trace_.streams == 1 && !trace_.several)
     say("threads were made that the trace has no call of (strace: -f has them): what they did is "
         "missing");
   if (!trace_.succeeded && trace_.failed >= kMany)

@@ -134,7 +134,7 @@ struct Trace {
   bool guess_said = false;  // … of which the order is a guess
   // What tells, when all is read, that calls are missing.
   size_t streams = 0;      // processes and threads that have lines
-  bool threads = false;    // some were made
+  bool threads = false;    // some were made, and lines do not tell whose they are
   bool succeeded = false;  // some call has
   uint64_t failed = 0;     // calls before it
   // When the trace began: taken off as lines are read if there is one file, else as they are

@@ -71,7 +71,7 @@ std::string_view count_of(std::string_view text) {
 
 std::string_view result_of(std::string_view end) {
   const std::string_view text = end.substr(end.find('=') + 2);
-  return text.substr(0, text.find_first_of(" \r"));
+  return text.substr(0, text.find_first_of(" \t\r"));
 }
 
 std::string without_output(std::string_view text) {
@@ -133,7 +133,8 @@ bool is_made_up(std::string_view behind_result) {
 
 bool is_of_writer_text(std::string_view text) {
   const size_t open = text.find(" ["), end = text.find("] ", open), call = text.find('(');
-  return open != text.npos && end < call && text.substr(open, end - open).find('/') != text.npos;
+  return is_digit(text[0]) && open != text.npos && end < call && call != text.npos &&
+         text.substr(open, end - open).find('/') != text.npos;
 }
 
 bool is_head_of_counts(std::string_view text) {

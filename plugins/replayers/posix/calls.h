@@ -113,9 +113,14 @@ struct Replayer {
   }
 };
 
-// Hosts number their processes each for itself. 0: not known.
+// Hosts number their processes each for itself.
 inline int64_t process_on(uint32_t host, int64_t process) {
-  return process < 0 ? 0 : static_cast<int64_t>(host) << 32 | process;
+  return static_cast<int64_t>(host) << 32 | process;
+}
+// Less than 0 where the trace has no numbers: then ranks are processes, else streams.
+inline int64_t process_of(const feign_stream_info& info) {
+  if (info.process >= 0) return process_on(info.host, info.process);
+  return info.rank >= 0 ? -1 - 2 * int64_t{info.rank} : -2 - 2 * int64_t{info.id};
 }
 
 // A stream, and how its calls are made.
@@ -126,7 +131,7 @@ struct Context {
   char* read_buffer = nullptr;  // the thread's
   char* fill_buffer = nullptr;  // of its own, if what is written depends on where
   char* out_buffer = nullptr;   // what to write from
-  int64_t process = 0;          // process_on()
+  int64_t process = 0;          // process_of()
   uint64_t bytes = 0;           // written since the last that the replayer knows of
   uint32_t closing = 0;         // a handle whose fclose() is left to the system calls in it
   std::vector<iovec> vectors;
@@ -1284,7 +1289,7 @@ struct Context {
     return emulated(a.result);
   }
   int64_t forks(const feign_activity& a) {
-    if (a.result > 0 && !(a.flags & CLONE_VM))
+    if (a.result > 0 && process >= 0 && !(a.flags & CLONE_VM))
       r->descriptors.forks(process, process_on(static_cast<uint32_t>(process >> 32), a.result));
     return emulated(a.result);
   }

@@ -185,7 +185,7 @@ void own_descriptors(Replayer& r) {
 }  // namespace
 
 Context::Context(Replayer& of, const feign_stream_info& info)
-    : r(&of), out_buffer(of.write_buffer), process(process_on(info.host, info.process)) {
+    : r(&of), out_buffer(of.write_buffer), process(process_of(info)) {
   own_descriptors(of);
   read_buffer = feign::read_buffer(of);
   if (read_buffer == nullptr) throw std::bad_alloc();
