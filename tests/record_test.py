@@ -825,7 +825,7 @@ def test_io_uring_of_which_nobody_takes_the_results():
             r = feign("record", "-o", trace, "--", program, *closes, cwd=tmp)
             if r.status == 77:
                 raise Skip("the kernel lets nobody use io_uring")
-            assert r.status == 0 and "not in it: 1 requests of io_uring that had not ended" in r.err, (closes, r.status, r.err)
+            assert r.status == 0 and "not in it: 1 request of io_uring that had not ended" in r.err, (closes, r.status, r.err)
             assert feign("convert", "-q", trace, text).status == 0
             with open(text, encoding="utf-8") as f:
                 got = re.findall(r" pwrite64\(.*count=(\d{3}), offset=(\d+)\) = (\d+)", f.read())

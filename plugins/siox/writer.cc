@@ -262,8 +262,9 @@ const Thread& Writer::thread_of(uint32_t stream) {
   Program& program = programs_[t.process];
   program.rank = info.rank;
   ++program.threads;
-  // The first thread of a process has its number; so has one that the provider siox numbered.
-  if (info.thread == info.process)
+  // The first thread of a process has its number, if there is one; so has one that the provider
+  // siox numbered.
+  if (info.thread == info.process || (info.process < 0 && program.threads == 1))
     t.thread = 1;
   else if (info.thread >> 20 == info.process && (info.thread & 0xFFFFF) > 1)
     t.thread = static_cast<uint32_t>(info.thread & 0xFFFFF);
