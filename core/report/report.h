@@ -110,8 +110,7 @@ struct Report {
   bool interrupted = false;                        // ended before the plan did
   bool failed = false;       // … for the replayer failed, or the plan is damaged
   bool left_behind = false;  // … with threads in calls that do not return
-  std::string
-      stopped_by;  // why, if it did ("interrupted by signal 2", "no space left on device …")
+  std::string stopped_by;    // why, if it did ("interrupted by signal 2", "no space left …")
 
   std::vector<std::unique_ptr<OpReport>> ops;  // by op id; null if there was none
   std::map<MismatchKey, Mismatch> mismatches;
