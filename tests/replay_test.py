@@ -387,8 +387,7 @@ def test_conditions_that_nothing_meets_and_rules_that_fit_no_path_are_said():
 
 def test_the_report_ends_with_what_matters_most():
     with Tmp() as tmp:
-        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
-        os.mkdir(root)
+        trace, root = os.path.join(tmp, "t.strace"), fresh(tmp, "root")
         with open(trace, "w", encoding="utf-8") as f:
             f.write('7 1000.0 mkdir("/d", 0755) = 0 <0.000010>\n7 1000.1 rmdir("/d") = 0 <0.000010>\n7 1000.2 mkdir("/d", 0755) = -1 EEXIST (File exists) <0.000010>\n')
         r = feign("replay", trace, "--root", root)

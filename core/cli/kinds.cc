@@ -2,31 +2,16 @@
 #include "cli/kinds.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/input.h"
+#include "base/ranges.h"
 #include "feign.h"
 #include "plugin/options.h"
 
 namespace feign {
-
-namespace {
-
-// "3" or "0-5".
-bool is_range(const std::string& text) {
-  const char* end = text.data() + text.size();
-  uint32_t first = 0, last = 0;
-  auto [stop, error] = std::from_chars(text.data(), end, first);
-  if (error != std::errc{} || stop == end) return error == std::errc{};
-  if (*stop != '-') return false;
-  const auto [after, wrong] = std::from_chars(stop + 1, end, last);
-  return wrong == std::errc{} && after == end && last >= first;
-}
-
-}  // namespace
 
 Result<PluginSpec> filter_of_ranks(std::string ranks) {
   const bool others = ranks.starts_with('^');
@@ -37,7 +22,7 @@ Result<PluginSpec> filter_of_ranks(std::string ranks) {
   for (size_t at = 0; at < ranks.size();) {
     const size_t end = std::min(ranks.find('+', at), ranks.size());
     const std::string one = ranks.substr(at, end - at);
-    if (!one.empty() && !is_range(one))
+    if (!one.empty() && !range_of(one))
       return Error(FEIGN_ERR_ARGUMENT, (one == ranks ? "" : "\"" + one + "\": ") +
                                            "want numbers and ranges, such as 0,3-5 or ^0");
     at = end + 1;

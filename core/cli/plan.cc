@@ -15,6 +15,7 @@
 
 #include "prepare/prepare.h"
 #include "replay/nesting.h"
+#include "replay/run.h"
 #include "window/explain.h"
 #include "window/pipeline.h"
 
@@ -47,13 +48,10 @@ namespace {
 
 // Whether a replayer makes the calls of an op.
 bool taken(const Line& line, const feign_op_info& op) {
-  for (const Chosen& c : line.replayers) {
-    const char* const* layers = static_cast<const feign_replayer*>(c.component.table->api)->layers;
-    if (layers == nullptr) return true;
-    for (; *layers != nullptr; ++layers)
-      if (std::string_view(op.layer) == *layers) return true;
-  }
-  return line.replayers.empty();
+  const auto takes = [&](const Chosen& c) {
+    return serves(*static_cast<const feign_replayer*>(c.component.table->api), op.layer);
+  };
+  return line.replayers.empty() || std::any_of(line.replayers.begin(), line.replayers.end(), takes);
 }
 
 // The calls that tell of names and files, and are nobody's.

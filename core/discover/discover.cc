@@ -17,6 +17,7 @@
 #include "base/input.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/ranges.h"
 #include "discover/discovery.h"
 #include "discover/patterns.h"
 #include "record/program.h"
@@ -233,20 +234,15 @@ Result<void> Discovery::choose_nodes() {
     const std::string part = text.substr(at, comma - at);
     at = comma + 1;
     if (part.empty()) continue;
-    char* end = nullptr;
-    const unsigned long long first = strtoull(part.c_str(), &end, 10);
-    unsigned long long last = first;
-    if (end == part.c_str() || (*end == '-' && end[1] == 0))
-      return wrong("\"" + part + "\" is no number or range");
-    if (*end == '-') last = strtoull(end + 1, &end, 10);
-    if (*end != 0 || last < first) return wrong("\"" + part + "\" is no number or range");
-    bool any = false;
-    for (NodeReport& n : report_.nodes)
-      if (n.number >= first && n.number <= last) any = n.throttled = true;
+    const auto range = range_of(part);
+    if (!range) return wrong("\"" + part + "\" is no number or range");
+    bool any = false, beyond = true;
+    for (NodeReport& n : report_.nodes) {
+      if (range->has(n.number)) any = n.throttled = true;
+      beyond = beyond && n.number < range->last;
+    }
     if (!any) return wrong("no node has number " + part);
-    if (last > first && std::none_of(report_.nodes.begin(), report_.nodes.end(),
-                                     [&](const NodeReport& n) { return n.number >= last; }))
-      return wrong("no node has number " + std::to_string(last));
+    if (beyond) return wrong("no node has number " + std::to_string(range->last));
   }
   return {};
 }

@@ -40,12 +40,12 @@ int32_t umask_for(const feign_op_info* info) {
   const std::string_view layer = info != nullptr ? info->layer : "mpi";
   return layer == "posix" || layer == "stdio" ? 0 : layer == "mpi" ? -1 : int32_t{kUsualUmask};
 }
-// Who names none serves all.
+
+}  // namespace
+
 bool serves(const feign_replayer& api, const char* layer) {
   return api.layers == nullptr || names(api, layer);
 }
-
-}  // namespace
 
 std::vector<int> processors() {
   cpu_set_t set;

@@ -9,7 +9,6 @@
 // Conditions on ops, sizes and times do not touch those, unless state=drop says so; conditions on
 // paths, streams, processes and ranks take a file or a stream out whole, but for process structure.
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "base/near.h"
+#include "base/ranges.h"
 #include "base/workload.h"
 #include "feign.hpp"
 #include "modifiers/globs.h"
@@ -84,10 +84,6 @@ constexpr feign_option kOptions[] = {
 constexpr const char* kKinds[] = {"other", "open",   "close", "read",  "write", "seek",   "stat",
                                   "list",  "change", "size",  "flush", "dup",   "process"};
 
-struct Range {
-  int64_t first, last;
-};
-
 std::vector<std::string> words(const char* const* list) {
   std::vector<std::string> out;
   for (; *list != nullptr; ++list)
@@ -100,22 +96,14 @@ std::vector<std::string> words(const char* const* list) {
 }
 
 feign_status ranges(const feign_host* host, const char* option, const char* const* list,
-                    std::vector<Range>& out) {
+                    std::vector<feign::NumberRange>& out) {
   for (const std::string& word : words(list)) {
-    Range r{};
-    const char* end = word.data() + word.size();
-    auto [stop, error] = std::from_chars(word.data(), end, r.first);
-    r.last = r.first;
-    if (error == std::errc{} && stop != end && *stop == '-') {
-      const auto [last, wrong] = std::from_chars(stop + 1, end, r.last);
-      stop = last;
-      error = wrong;
-    }
-    if (error != std::errc{} || stop != end || r.last < r.first)
+    const auto r = feign::range_of(word);
+    if (!r)
       return host->fail(
           host, FEIGN_ERR_ARGUMENT,
           (std::string(option) + "=" + word + ": want numbers and ranges such as 0+3-5").c_str());
-    out.push_back(r);
+    out.push_back(*r);
   }
   return FEIGN_OK;
 }
@@ -299,9 +287,9 @@ class Filter {
     return kind_of[op];
   }
 
-  static bool in(const std::vector<Range>& list, int64_t n) {
-    for (const Range& r : list)
-      if (n >= r.first && n <= r.last) return true;
+  static bool in(const std::vector<feign::NumberRange>& list, int64_t n) {
+    for (const feign::NumberRange& r : list)
+      if (r.has(n)) return true;
     return list.empty();
   }
   bool stream_fits(uint32_t stream) {
@@ -340,7 +328,7 @@ class Filter {
   std::vector<std::string> ops;
   feign::Globs globs{host}, kept{host}, noise{host};
   uint32_t kinds = 0;  // bits; 0: any
-  std::vector<Range> streams, processes, ranks;
+  std::vector<feign::NumberRange> streams, processes, ranks;
   feign::Answers by_op, by_stream, is_start;  // the last by path
   std::vector<uint8_t> kind_of;               // by op
   // Handles that passed, with their paths, where there are conditions on these; and others.

@@ -1067,7 +1067,8 @@ struct Context {
       return static_cast<int64_t>(syscall(SYS_getdents64, fd, read_buffer, fit(a.length)));
     };
     const int64_t result = read();
-    if (a.path == 0 || strcmp(text(a.path), "/") != 0) return result;
+    const char* const path = text(a.path);  // of 0: empty
+    if (path[0] != '/' || path[1] != '\0') return result;
     for (int64_t at = 0; at < result;) {
       const auto& entry = *reinterpret_cast<const dirent64*>(read_buffer + at);
       if (strcmp(entry.d_name, feign::kRootMark) == 0)
