@@ -15,7 +15,7 @@
 
 #include "prepare/prepare.h"
 #include "replay/nesting.h"
-#include "replay/run.h"
+#include "replay/replay.h"
 #include "window/explain.h"
 #include "window/pipeline.h"
 

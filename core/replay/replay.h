@@ -26,6 +26,9 @@ struct Team {
   const RankMap& map;
 };
 
+// Whether a replayer takes the calls of a layer: who names none serves all.
+bool serves(const feign_replayer& api, const char* layer);
+
 // Replays all of `plan`, or this rank's part of it, and adds to `report` what came of it; also how
 // it ended, where that was early: by g_stop_signal, for want of space, because something failed
 // (report.failed), here or in another rank. Each activity goes to the first of `replayers` that

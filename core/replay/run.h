@@ -23,9 +23,6 @@
 
 namespace feign {
 
-// Whether a replayer takes the calls of a layer: who names none serves all.
-bool serves(const feign_replayer& api, const char* layer);
-
 // The processors that this process may use.
 std::vector<int> processors();
 
