@@ -1756,6 +1756,16 @@ def test_what_a_directory_holds_stays_known():
     with Tmp() as tmp:
         order = order_of(tmp, [*before[:2], *10 * shows(96), begun, *shows(96), over])
     assert order[-1] == (101, "3"), order
+    # A name that becomes another one in it, or takes that one's place, goes and comes at once.
+    made = [made, *(f'100 openat(AT_FDCWD, "/d/{name}", O_WRONLY|O_CREAT|O_EXCL, 0666) = 5 <0.000001>' for name in ("a", "longer-name"))]
+    begun, over = '101 rename("/d/a", "/d/longer-name" <unfinished ...>', "101 <... rename resumed>) = 0 <0.000009>"
+    asks, told = "100 getdents64(4,  <unfinished ...>", "100 <... getdents64 resumed>0x1, 32768) = {} <0.000005>"
+    for before, were in ((made[:2], 72), (made, 104)):
+        for shown, first in ((were, 100), (80, 101)):
+            for lines in ([begun, asks, told, over], [asks, begun, over, told]):
+                with Tmp() as tmp:
+                    order = order_of(tmp, [*before, opens, *(line.format(shown) for line in lines)])
+                assert order[-2][0] == first, (were, shown, lines, order)
 
 
 def test_descriptors_without_names_are_what_their_processes_opened():

@@ -250,6 +250,15 @@ class Names {
       in.holds = before == There::kUnknown ? Claim::kUnknownChange : Claim::kChange;
       in.bytes = before == c.after ? 0 : c.after == There::kYes ? in.entry : -in.entry;
     }
+    // A rename within a directory changes that once.
+    static_assert(kNames == 2);
+    Claim &one = claims[kNames], &other = claims[kNames + 1];
+    if (one.name == other.name && one.entry != 0 && other.entry != 0) {
+      if (other.holds == Claim::kUnknownChange) one.holds = Claim::kUnknownChange;
+      one.bytes += other.bytes;
+      other.holds = Claim::kAnything;
+      other.held = -1;
+    }
   }
   // Relative names are those below the directory that the process is in, or `folder`, which the
   // call's descriptor is (0: it is not known). Of the calls of one process in their order.
