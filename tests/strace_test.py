@@ -1766,6 +1766,11 @@ def test_what_a_directory_holds_stays_known():
                 with Tmp() as tmp:
                     order = order_of(tmp, [*before, opens, *(line.format(shown) for line in lines)])
                 assert order[-2][0] == first, (were, shown, lines, order)
+    # What it shows comes about only later.
+    more = [f'101 openat(AT_FDCWD, "/d/{name}", O_WRONLY|O_CREAT|O_EXCL, 0666) = 6 <0.000001>' for name in ("longer-name", "c")]
+    with Tmp() as tmp:
+        order = order_of(tmp, [*made[:2], opens, asks, '101 unlink("/d/a") = 0 <0.000001>', *more, told.format(104)])
+    assert [who for who, _ in order] == [100, 100, 100, 101, 101, 101, 100], order
 
 
 def test_descriptors_without_names_are_what_their_processes_opened():

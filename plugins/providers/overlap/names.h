@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,11 +47,10 @@ struct Claim {
     return name == other.name || text == other.name || other.text == name;
   }
   bool tells() const { return after != There::kUnknown || holds != kAnything || missed; }
-  // How far that is from what the call found, of what was in the directory.
-  uint64_t misses(int64_t now) const {
-    if (now < 0) return 0;
-    if (holds == kSomething) return now > kNoEntries ? 0 : 1;
-    return holds == kBytes ? static_cast<uint64_t>(std::abs(now - bytes)) : 0;
+  // Whether the call may have found so much in the directory.
+  bool finds(int64_t now) const {
+    if (now < 0) return true;
+    return holds == kSomething ? now > kNoEntries : holds != kBytes || now == bytes;
   }
   // What is in it afterwards.
   int64_t leaves(int64_t now) const {
@@ -453,8 +451,8 @@ inline bool clash(const Claims& a, const Claims& b) {
 enum class Overtakes : uint8_t { kNo, kMay, kYes, kSurely };  // surely: before others that do, too
 
 // Whether `late`, which began before `early` had ended and ended after it, took effect before it:
-// only so do both fit what they say. It may have if what a directory held then is nearer to what
-// one of them found.
+// only so do both fit what they say. (Where what a directory held is but nearer then to what one
+// found, that may wait for a third.)
 inline Overtakes took_effect_first(const Claims& late, const Claims& early) {
   Overtakes told = Overtakes::kNo;
   for (const Claim& e : early)
@@ -468,9 +466,8 @@ inline Overtakes took_effect_first(const Claims& late, const Claims& early) {
       if (!other_way) continue;
       if (!as_ended) told = Overtakes::kYes;
       const int64_t held = std::max(e.held, l.held);
-      const uint64_t missed = e.misses(held) + l.misses(e.leaves(held));
-      const uint64_t then = l.misses(held) + e.misses(l.leaves(held));
-      if (then < missed) told = std::max(told, then == 0 ? Overtakes::kYes : Overtakes::kMay);
+      if (!(e.finds(held) && l.finds(e.leaves(held))) && l.finds(held) && e.finds(l.leaves(held)))
+        told = Overtakes::kYes;
     }
   return told;
 }
