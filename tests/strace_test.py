@@ -1741,6 +1741,15 @@ def test_a_write_over_the_end_of_a_page_is_seen_in_two_steps():
     assert [pid for pid, _ in got][2:] == [102, 101, 102, 100], got
 
 
+def test_what_is_opened_to_append_does_wherever_it_is_told_to_write():
+    begin = ['100 openat(AT_FDCWD, "/x/log", O_RDWR|O_CREAT|O_APPEND|O_TRUNC, 0666) = 3 <0.000001>', '100 write(3, "x"..., 100) = 100 <0.000001>',
+             '101 openat(AT_FDCWD, "/x/log", O_RDONLY) = 4 <0.000001>', "101 lseek(4, 0, SEEK_END <unfinished ...>", '100 pwrite64(3, "x"..., 50, 10) = 50 <0.000001>']
+    for end, first in ((100, 101), (150, 100)):
+        with Tmp() as tmp:
+            order = order_of(tmp, [*begin, f"101 <... lseek resumed>) = {end} <0.000009>"])
+        assert [who for who, _ in order][3:] == [first, 201 - first], order
+
+
 def test_what_a_directory_holds_stays_known():
     made, opens = '100 mkdir("/d", 0777) = 0 <0.000001>', '100 openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 4 <0.000001>'
     listing = ["100 getdents64(4, 0x1 /* {} entries */, 32768) = {} <0.000001>", "100 getdents64(4, 0x1 /* 0 entries */, 32768) = 0 <0.000001>", "100 close(4) = 0 <0.000001>"]

@@ -166,6 +166,7 @@ void Provider::shows(Lane& lane, const Call& call) {
     case Effect::kFlock:
     case Effect::kFcntl:
     case Effect::kFtruncate:
+    case Effect::kFstat:
     case Effect::kClose:
       of = descriptor(lane.process(), a.handle);
       of.last = of.open.use_count() <= 2;  // there, and here
