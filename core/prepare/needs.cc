@@ -235,13 +235,18 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
         if (a.result >= 0) {
           at = static_cast<uint64_t>(a.result);
           grew(file, hole ? at : at + 1);
-          const uint64_t from = std::max(hole ? a.offset : at, s.told), to = hole ? at : at + 1;
+          const uint64_t from = std::max(hole ? a.offset : at, s.told);
+          uint64_t to = hole ? at : at + 1;
+          if (s.changed && from <= s.hole) to = std::min(to, s.hole);
           if (from < to) s.data.emplace_back(from, to);
         } else if (a.result != -ENXIO || hole) {
           return;
         }
         s.has_holes |= !hole && at > a.offset;
-        if (!s.changed && a.offset <= s.told) s.told = std::max(s.told, at);
+        if (!s.changed && a.offset <= s.told) {
+          if (hole && at == a.offset) s.hole = at;
+          s.told = std::max(s.told, at);
+        }
         return;
       }
       if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result) {

@@ -48,7 +48,8 @@ class Needs {
     uint32_t mode = 0;       // permission bits that results show
     uint32_t denied = 0;     // bits of access(2)'s kind that results show not to be there
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
-    uint64_t told = 0;  // up to where that is known from before the trace changed the file
+    uint64_t told = 0;           // up to where that is known from before the trace changed the file
+    uint64_t hole = UINT64_MAX;  // where there was a hole then: what is data later, it wrote
     std::map<uint32_t, uint64_t> attributes;  // by name (string id): greatest length
   };
   struct Clone {  // of all that a file has from there on; how much that is, only the copy may tell
