@@ -77,7 +77,7 @@ def test_a_lock_is_free_when_giving_it_up_starts():
 
 
 NUMBERS = {"AT_FDCWD": "-100", "SEEK_SET": "0", "SEEK_CUR": "0x1", "SEEK_END": "0x2", "LOCK_EX": "0x2", "LOCK_NB": "0x4", "LOCK_SH": "0x1", "LOCK_UN": "0x8",
-           "F_SETLK": "0x6", "F_SETLKW": "0x7", "F_RDLCK": "0", "F_WRLCK": "0x1", "F_UNLCK": "0x2", "O_RDONLY": "0", "O_WRONLY": "0x1", "O_RDWR": "0x2",
+           "F_SETLK": "0x6", "F_SETLKW": "0x7", "F_OFD_SETLK": "0x25", "F_RDLCK": "0", "F_WRLCK": "0x1", "F_UNLCK": "0x2", "O_RDONLY": "0", "O_WRONLY": "0x1", "O_RDWR": "0x2",
            "O_CREAT": "0x40", "O_EXCL": "0x80", "O_TRUNC": "0x200", "O_APPEND": "0x400", "O_DIRECTORY": "0x10000"}
 
 
@@ -107,17 +107,19 @@ def order_of(tmp, lines):
 def test_locks_were_had_and_refused_in_an_order_that_fits():
     with Tmp() as tmp:
         opens = [f'{pid} openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>' for pid in (100, 101)]
-        for get, give_up in (("flock(3</x/lk>, LOCK_EX|LOCK_NB", "flock(3</x/lk>, LOCK_UN"),
-                             ("fcntl(3</x/lk>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=9, l_len=1}",
-                              "fcntl(3</x/lk>, F_SETLK, {l_type=F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0}")):
+        record = ["fcntl(3</x/lk>, F_%sSETLK, {l_type=F_%sLCK, l_whence=SEEK_SET, l_start=%d, l_len=%d}" % (of, *what)
+                  for of in ("", "OFD_") for what in (("WR", 9, 1), ("UN", 0, 0))]
+        # Locks of processes and of open files (OFD) are in each other's way.
+        for get, give_up, ask in (("flock(3</x/lk>, LOCK_EX|LOCK_NB", "flock(3</x/lk>, LOCK_UN", "flock(3</x/lk>, LOCK_EX|LOCK_NB"),
+                                  (*record[:2], record[0]), (*record[2:], record[2]), (*record[:2], record[2]), (*record[2:], record[0])):
             name = get[:5]
             busy = "-1 EAGAIN (Resource temporarily unavailable) <0.000003>"
             # Asked for before it was given up, or while it was, it may have been there still …
-            before = [f"100 {get}) = 0 <0.000001>", f"101 {get} <unfinished ...>", f"100 {give_up} <unfinished ...>",
+            before = [f"100 {get}) = 0 <0.000001>", f"101 {ask} <unfinished ...>", f"100 {give_up} <unfinished ...>",
                       f"101 <... {name} resumed>) = {busy}", f"100 <... {name} resumed>) = 0 <0.000003>"]
             during = [before[0], before[2], before[1], before[4], before[3]]
             # … or was had by one who is seen to have got it later only.
-            late = [f"100 {get} <unfinished ...>", f"101 {get} <unfinished ...>", f"101 <... {name} resumed>) = {busy}",
+            late = [f"100 {get} <unfinished ...>", f"101 {ask} <unfinished ...>", f"101 <... {name} resumed>) = {busy}",
                     f"100 <... {name} resumed>) = 0 <0.000003>"]
             for calls, want in ((before, [(101, "-EAGAIN"), (100, "0")]), (during, [(101, "-EAGAIN"), (100, "0")]),
                                 (late, [(100, "0"), (101, "-EAGAIN")])):
@@ -125,11 +127,12 @@ def test_locks_were_had_and_refused_in_an_order_that_fits():
 
 
 def test_closes_and_ends_give_locks_up_as_they_end():
-    calls = {"flock": "flock(3</x/lk>, LOCK_EX|LOCK_NB",
-             "fcntl": "fcntl(3</x/lk>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=9, l_len=1}"}
+    calls = ["flock(3</x/lk>, LOCK_EX|LOCK_NB", *(f"fcntl(3</x/lk>, F_{of}SETLK, {{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=9, l_len=1}}" for of in ("", "OFD_"))]
     opens = [f'{pid} openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>' for pid in (100, 101)]
     with Tmp() as tmp:
-        for name, get in calls.items():
+        for get in calls:
+            name = get[:5]
+
             def asks(result):
                 return [f"101 {get} <unfinished ...>", f"101 <... {name} resumed>) = {result} <0.000003>"]
             ask, refused = asks("-1 EAGAIN (Resource temporarily unavailable)")

@@ -24,10 +24,10 @@ namespace feign {
 struct Lock {
   enum What : uint8_t { kNone, kGot, kRefused, kGivenUp, kClosed };
   What what = kNone;
-  bool record = false;     // fcntl's; else flock's
+  bool record = false;     // fcntl's, of processes and of descriptions; else flock's
   bool exclusive = false;  // what was asked for
   uint32_t file = 0;
-  uint64_t owner = 0;              // of flock's the description, of fcntl's the process
+  uint64_t owner = 0;              // the description, or of F_SETLK's the process
   uint64_t process = 0;            // who closes: this file, or all (0) as it ends
   bool last = false;               // … the description's last descriptor
   std::array<uint64_t, 4> ends{};  // … descriptions that nobody else has, as far as there is room
@@ -35,6 +35,9 @@ struct Lock {
 };
 // Stands for a file's locks, among names (another number than stream_name's).
 inline uint32_t lock_name(uint32_t file) { return UINT32_C(5) << 29 | file; }
+
+// No description has that number.
+inline uint64_t owned_by(uint64_t process) { return UINT64_C(1) << 62 | process; }
 
 // Of locks by whole files or from the beginning of the file, and of closes; of files that are
 // known.
@@ -55,10 +58,12 @@ inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<ui
              : a.result < 0             ? Lock::kNone
              : (a.flags & LOCK_UN) != 0 ? Lock::kGivenUp
                                         : Lock::kGot;
-  } else if (effect == Effect::kFcntl && (a.flags == F_SETLK || a.flags == F_SETLKW)) {
+  } else if (const bool of_process = a.flags == F_SETLK || a.flags == F_SETLKW;
+             effect == Effect::kFcntl &&
+             (of_process || a.flags == F_OFD_SETLK || a.flags == F_OFD_SETLKW)) {
     if (values.size() < 5 || values[2] != SEEK_SET || (a.result < 0 && !refused)) return l;
     l.record = true;
-    l.owner = process;
+    if (of_process) l.owner = owned_by(process);
     l.exclusive = values[1] == F_WRLCK;
     l.begin = values[3];
     l.end = values[4] == 0 ? UINT64_MAX : l.begin + values[4];
@@ -112,9 +117,12 @@ class Locks {
     Lock l = closed;
     l.record = (key & 1) != 0;
     if (l.file == 0) l.file = static_cast<uint32_t>(key >> 1);
-    if (l.record) l.owner = l.process;
-    if (l.record) l.ends = {};
-    if (!l.record && !l.last) l.begin = l.end;  // others have the description
+    if (l.record) {
+      if (closed.file != 0 && l.last) l.ends[0] = l.owner;
+      l.owner = owned_by(l.process);
+    } else if (!l.last) {
+      l.begin = l.end;  // others have the description
+    }
     return l;
   }
   static uint64_t key(const Lock& l) { return uint64_t{l.file} << 1 | l.record; }

@@ -46,9 +46,10 @@ bool says_unlock(std::string_view text) {
   return how >= 0 && (how & LOCK_UN) != 0;
 }
 bool says_lock(std::string_view text) {
-  if (text.find("F_SETLK") != text.npos) return true;
+  if (text.find("F_SETLK") != text.npos || text.find("F_OFD_SETLK") != text.npos) return true;
   const uint32_t command = lock_command(static_cast<uint32_t>(raw_number(text, 1)));
-  return command == F_SETLK || command == F_SETLKW;
+  return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
+         command == F_OFD_SETLKW;
 }
 bool says_end(std::string_view text) {
   return text.find("SEEK_END") != text.npos || raw_number(text, 2) == SEEK_END;
