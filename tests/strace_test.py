@@ -2115,7 +2115,10 @@ def test_names_that_calls_changed_which_were_not_traced():
             ([f'lstat("/w/f", 0x7f) = {missing}', 'stat("/w/f", {st_mode=S_IFREG|0644, st_size=3, ...}) = 0'], ["mknod", "truncate"]),
             (['lstat("/w/f", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0', f'stat("/w/f", 0x7f) = {missing}', 'lstat("/w/f", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0'], []),
             ([lock.replace("EXCL", "PATH|O_NOFOLLOW"), f'stat("/w/lock", 0x7f) = {missing}'], []),  # a link, perhaps
-            (['unlink("/w/x") = 0', lock, f'open("/w/lock", O_RDONLY) = {missing}'], [])):
+            (['unlink("/w/x") = 0', lock, f'open("/w/lock", O_RDONLY) = {missing}'], []),
+            # A mount hides it, as bwrap's do.
+            *(([make, lock, f'{then}open("/w/lock", O_RDONLY) = {missing}'], []) for make, then in (
+                ("unshare(CLONE_NEWNS) = 0", ""), ("setns(5, CLONE_NEWNS) = 0", ""), ("clone(child_stack=NULL, flags=CLONE_NEWNS|SIGCHLD) = 8", "8 ")))):
         with Tmp() as tmp:
             trace, root, out = (os.path.join(tmp, name) for name in ("t.strace", "root", "out.txt"))
             with open(trace, "w", encoding="utf-8") as f:

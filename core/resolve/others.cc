@@ -80,11 +80,11 @@ void Resolve::calls_by_name(const feign_activity& a, Effect effect) {
 
 // A trace whose calls were chosen (strace -e trace=openat,read,write) may lack those that make,
 // move and remove names: then a call finds what cannot be after the last one on that name. It can
-// only be told of calls that had an order.
+// only be told of calls that had an order, and where all have the same mounts: one may hide names.
 void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   if (makes_names(effect)) (is_given(a.op, Role::kDir) ? tells_names_at_ : tells_names_) = true;
-  if (others_ || tells_names_ || (tells_names_at_ && calls_by_name_) || a.path == 0 ||
-      (a.marks & FEIGN_NO_RESULT))
+  if (others_ || other_mounts_ || tells_names_ || (tells_names_at_ && calls_by_name_) ||
+      a.path == 0 || (a.marks & FEIGN_NO_RESULT))
     return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const uint32_t path = names_.canonical(a.path, follow);

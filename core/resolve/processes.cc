@@ -102,6 +102,7 @@ void Resolve::unshare_call(feign_activity& a, Thread& t) {
   a.handle = a.file = a.path = 0;
   if (!succeeded(a)) return;
   other_pids_ |= (a.flags & CLONE_NEWPID) != 0;
+  other_mounts_ |= (a.flags & CLONE_NEWNS) != 0;
   if ((a.flags & CLONE_FILES) && t.table.use_count() > 1) t.table = copy_of(*t.table);
   // In another mount or user namespace it cannot but have a directory of its own.
   if (a.flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER))
@@ -111,6 +112,7 @@ void Resolve::unshare_call(feign_activity& a, Thread& t) {
 void Resolve::setns_call(feign_activity& a, Thread& t) {
   a.handle = a.file = a.path = 0;
   if (!succeeded(a) || (a.flags & CLONE_NEWNS) == 0) return;
+  other_mounts_ = true;
   t.place = std::make_shared<Place>(*t.place);
   moves(t, tables_.strings.intern("/"), false);
   t.place->root = 0;

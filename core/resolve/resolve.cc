@@ -318,6 +318,7 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
       return;
     case Effect::kClone:
       other_pids_ |= succeeded(a) && (a.flags & CLONE_NEWPID) != 0;
+      other_mounts_ |= succeeded(a) && (a.flags & CLONE_NEWNS) != 0;
       if (succeeded(a) && a.result > 0) child(r, t, a.flags);
       return;
     case Effect::kExec:

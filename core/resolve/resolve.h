@@ -326,6 +326,7 @@ class Resolve {
   bool lacks_makers_ = false;                 // it begins with the program, and shows no fork yet
   bool others_ = false;                       // there are processes that are not in the trace
   bool other_pids_ = false;                   // some may be of a namespace of their own
+  bool other_mounts_ = false;                 // … that hides names which others have
   uint64_t others_work_ = uint64_t{1} << 26;  // names to look at for what they did
   bool reads_ = false, writes_ = false;       // the call at hand, with success
   int64_t got_flags_ = -1;                    // … what F_GETFL told, if it is that
