@@ -437,6 +437,17 @@ static __attribute__((noinline)) int is_over_path(struct thread* t, const long* 
   return 0;
 }
 
+/* mlockall(2). What is mapped of the records is 64 GiB where calls are restricted: of that no more
+ * than is met is locked. All others are made of the control page, which is therefore not. */
+static __attribute__((noinline)) long lock_all(long flags) {
+  struct capture* const g = &feign_capture;
+  const long result =
+      system_call(SYS_mlockall, g->whole != 0 ? flags | MCL_ONFAULT : flags, 0, 0, 0, 0, 0);
+  if (result == 0 && g->control != 0 && !g->sealed)
+    system_call(SYS_munlock, (long)g->control, FEIGN_CAPTURE_UNIT, 0, 0, 0, 0);
+  return result;
+}
+
 static inline __attribute__((always_inline)) struct outcome hooked(
     struct registers* x, const struct watched_number* watched) {
   const long number = x->number;
@@ -474,7 +485,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     const int filters = (number == SYS_seccomp && (unsigned long)a[0] <= SECCOMP_SET_MODE_FILTER) ||
                         (number == SYS_prctl && a[0] == PR_SET_SECCOMP);
     if (filters) feign_seal();
-    out.result = make_call(x);
+    out.result = number == SYS_mlockall ? lock_all(a[0]) : make_call(x);
     if (filters && out.result < 0)
       feign_unseal();
     else if (filters && is_harsh(x))
