@@ -924,6 +924,16 @@ def test_what_another_replay_left_goes():
         assert os.path.exists(os.path.join(outside, "x")) and os.path.exists(one.at(".feign"))
 
 
+def test_a_name_too_long_to_be_made_leaves_nothing_to_remove():
+    for path in ("/d/" + "n" * 300, "/" + "n" * 300, "/" + "/".join(["d" * 200] * 30)):
+        with Tmp() as tmp:
+            root = Root(tmp, ['mkdir("%s", 0777) = -1 ENAMETOOLONG (File name too long)' % path,
+                              'openat(AT_FDCWD, "%s", O_WRONLY|O_CREAT, 0644) = -1 ENAMETOOLONG (File name too long)' % path])
+            assert root()["matched"] == 2
+            write_trace(root.trace, READS)
+            assert root()["mismatched"] == 0
+
+
 def test_ctrl_c_during_prepare_ends_it_there():
     with Tmp() as tmp:
         root = Root(tmp, [line for i in range(5000) for line in (f'openat(AT_FDCWD, "/{i}", O_RDONLY) = 3',

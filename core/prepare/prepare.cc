@@ -338,7 +338,9 @@ Result<void> Maker::remove_left(char type, const std::string& path) {
             ? ENOENT
             : errno;
   if (e == 0) ++done.removed;
-  return e == 0 || e == ENOENT ? Result<void>() : failed("remove", path, e);
+  // (What is too long to be removed could not be made, either.)
+  const bool gone = e == 0 || e == ENOENT || e == ENAMETOOLONG;
+  return gone ? Result<void>() : failed("remove", path, e);
 }
 
 Result<void> Maker::succeed(const std::vector<Needed>& needed) {
