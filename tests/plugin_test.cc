@@ -4,6 +4,7 @@
 #include "plugin/plugin.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,6 +77,19 @@ TEST_F(Load, ATextFileIsRefused) {
   const std::string path = write("text.so", "this is a text and not a shared object at all\n");
 
   EXPECT_EQ(refusal(path), path + ": is no shared object");
+}
+
+TEST_F(Load, AnObjectOfAnotherMachineIsRefused) {
+  std::ifstream in(test_plugin("sample"), std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  for (const size_t at : {size_t{EI_CLASS}, size_t{EI_DATA}, offsetof(Elf64_Ehdr, e_machine)}) {
+    std::string other = whole;
+    other[at] ^= 3;
+
+    const std::string path = write("other.so", other);
+
+    EXPECT_EQ(refusal(path), path + ": is no shared object for this kind of machine") << at;
+  }
 }
 
 TEST_F(Load, APipeIsRefusedAndNotWaitedFor) {

@@ -27,6 +27,9 @@
 #define FEIGN_PLUGIN_DIR "/usr/local/lib/feign/1"
 #endif
 
+// The header of the running program, which is the linker's to name.
+extern "C" const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
 namespace feign {
 namespace {
 
@@ -86,9 +89,12 @@ Outside look_at(int fd, uint64_t size) {
   if (size == 0) return fault("is empty, want a shared object");
   if (!read_at(fd, &head, sizeof head, 0) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
     return fault("is no shared object");
-  constexpr unsigned char kClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
-  if (head.e_ident[EI_CLASS] != kClass || head.e_type != ET_DYN)
+  // Of another machine's the dynamic linker says that there is no such file.
+  if (head.e_ident[EI_CLASS] != __ehdr_start.e_ident[EI_CLASS] ||
+      head.e_ident[EI_DATA] != __ehdr_start.e_ident[EI_DATA] ||
+      head.e_machine != __ehdr_start.e_machine)
     return fault("is no shared object for this kind of machine");
+  if (head.e_type != ET_DYN) return fault("is no shared object");
   if (head.e_phentsize != sizeof(ElfW(Phdr)))
     return fault("is damaged: its program headers are unreadable");
   std::vector<ElfW(Phdr)> parts(head.e_phnum);
