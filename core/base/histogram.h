@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -41,14 +42,15 @@ class Histogram {
   uint64_t sum() const { return sum_; }
   uint64_t max() const { return max_; }
   uint64_t min() const { return count_ == 0 ? 0 : min_; }
-  // The values below or at which shares of the samples lie, each 0 to 1, growing; 0 without
-  // samples.
+  // The least values below or at which these shares of the samples lie at least, each 0 to 1,
+  // growing; 0 without samples.
   template <size_t kCount>
   std::array<uint64_t, kCount> percentiles(const double (&shares)[kCount]) const {
     std::array<uint64_t, kCount> at{};
     if (count_ == 0) return at;
     const auto rank = [this](double share) {
-      return static_cast<uint64_t>(share * static_cast<double>(count_ - 1)) + 1;
+      const double samples = share * static_cast<double>(count_);  // but for its rounding
+      return std::max<uint64_t>(static_cast<uint64_t>(std::ceil(samples * (1 - 1e-12))), 1);
     };
     size_t done = 0;
     uint64_t seen = 0, wanted = rank(shares[0]);
@@ -113,15 +115,14 @@ class Histogram {
  private:
   static constexpr unsigned kSubBits = 5;
   static constexpr size_t kSub = size_t{1} << kSubBits;
-  static constexpr size_t kRows = 40 - kSubBits + 1;  // up to 2^40 ns: 18 minutes
+  static constexpr size_t kRows = 64 - kSubBits + 1;
   static constexpr size_t kBuckets = kRows * kSub;
   using Row = std::array<uint64_t, kSub>;
 
   static size_t bucket(uint64_t ns) {
     if (ns < kSub) return ns;
     const unsigned shift = static_cast<unsigned>(std::bit_width(ns)) - 1 - kSubBits;
-    const size_t i = (size_t{shift} + 1) * kSub + ((ns >> shift) & (kSub - 1));
-    return i < kBuckets ? i : kBuckets - 1;
+    return (size_t{shift} + 1) * kSub + ((ns >> shift) & (kSub - 1));
   }
   static uint64_t upper(size_t i) {
     if (i < kSub) return i;
