@@ -118,6 +118,13 @@ def test_too_few_descriptors_are_said():
         assert "ulimit -n" in r.stderr, r.stderr
 
 
+def test_no_room_for_the_plan_says_where_it_was_to_be():
+    with Tmp() as tmp:
+        r = subprocess.run(["prlimit", "--fsize=10000:10000", FEIGN, "replay", os.path.join(TOP, "examples", "git-clone.strace.gz"), "--root", tmp],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": tmp}, text=True)
+        assert r.returncode == 2 and f"write plan in {tmp}: File too large" in r.stderr, r.stderr
+
+
 def test_options_take_one_value_wherever_they_stand():
     with Tmp() as tmp:
         trace = os.path.join(TOP, "examples", "git-clone.strace.gz")

@@ -21,9 +21,17 @@
 
 namespace feign {
 
-Result<Fd> plan_file(std::string* keep) {
+namespace {
+
+std::string scratch_directory() {
   const char* set = getenv("TMPDIR");
-  const std::string dir = set != nullptr && *set != '\0' ? set : "/tmp";
+  return set != nullptr && *set != '\0' ? set : "/tmp";
+}
+
+}  // namespace
+
+Result<Fd> plan_file(std::string* keep) {
+  const std::string dir = scratch_directory();
   int fd = keep != nullptr ? -1 : open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return Fd(fd);
   std::string name = dir + "/feign-plan-XXXXXX";
@@ -173,7 +181,7 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
   if (plan_fd >= 0) {
     NativeWriter::Options how;
     how.plain = uint64_t{64} << 20;
-    plan = std::make_unique<NativeWriter>(plan_fd, "plan", tables, how);
+    plan = std::make_unique<NativeWriter>(plan_fd, "plan in " + scratch_directory(), tables, how);
   }
   Needs needs(tables);
   Makers makers(line, tables.ops);
