@@ -471,7 +471,7 @@ def ops_cc(layer):
         out.append("};\n")
     out.append(f"constexpr std::array<LeftOutCall, {len(layer.left_out)}> kLeftOut = {{{{\n")
     for name, why, passed in layer.left_out:
-        out.append(f'    {{"{name}", "{why}", {PASSED[passed][0]}}},\n')
+        out.append(f'    {{"{name}", "{why}", {PASSED[passed][0]}, {str(passed == "asks").lower()}}},\n')
     out.append(f"}}}};\nconstexpr std::array<CallAlias, {len(layer.aliases)}> kAliases = {{{{\n")
     numbers = {op.name: layer.first + op.number for op in layer.ops}
     for name, described in layer.aliases:
@@ -611,6 +611,7 @@ def put(op, arg, befores):
 PASSED = {"pause": ("FEIGN_COMPUTED", "time is part of the pause"),
           "counted": ("FEIGN_COMPUTED", "time is part of the pause"),   # the same, and feign record keeps them
           "waits": ("FEIGN_WAITED", "time is waiting for others"),
+          "asks": ("FEIGN_WAITED", "time is waiting for others"),       # the same, for what it asked for and no call shows
           "sleeps": ("FEIGN_SLEPT", "time is part of the pause, which is slept")}
 # For `feign discover`: calls on files, and calls that others may keep waiting.
 FILE_KINDS = ("open", "close", "read", "write", "seek", "stat", "change", "size", "flush", "dup", "list")
@@ -663,7 +664,7 @@ def capture(layer):
     for i, (name, _, passed) in enumerate(layer.left_out):
         if passed != "pause":
             rows.append(f"#ifdef SYS_{name}\n    [SYS_{name}] = {{{len(fills) + 1}, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, {i}), 0, {{0, 0}}}},\n#endif\n")
-        if passed == "waits":
+        if passed in ("waits", "asks"):
             watched.append(f'#ifdef SYS_{name}\n    [SYS_{name}] = {{0, 1, 0, 0, 0, "{name}"}},\n#endif\n')
     out.append("static const struct described kDescribed[] = {\n" + "".join(rows) + "};\n")
     out.append("static const struct watched_call kWatched[] = {\n" + "".join(watched) + "};\n")

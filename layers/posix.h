@@ -15,8 +15,9 @@
  *                                          arguments put in by role
  *   //@ capture none                       no wrapper is made for it (layers mpi, mpiio)
  *   //@ alias NAME OP                      another architecture's, time's or library's name of the same call
- *   //@ left-out pause|counted|waits|sleeps "why" NAME …  calls that are no activities: what their time was; of those
- *                                  that are a part of the pause, feign record keeps the counted ones
+ *   //@ left-out pause|counted|waits|asks|sleeps "why" NAME …  calls that are no activities: what their time was; of those
+ *                                  that are a part of the pause, feign record keeps the counted ones; those that
+ *                                  wait for what they ask for, which no trace of calls shows
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
  * about it (core/resolve/effects.h); a layer without any keeps its handles itself. does: what it is
@@ -960,7 +961,7 @@ int semtimedop(int semid, struct sembuf *sops, size_t nsops, const struct timesp
 // ---- what is no activity --------------------------------------------------------------------------
 
 //@ left-out waits "waits for others" futex_wait futex_wake futex_requeue futex_waitv poll ppoll ppoll_time64 select _newselect oldselect pselect6 pselect6_time64 epoll_wait epoll_wait_old epoll_pwait epoll_pwait2 pause sigsuspend rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 recvmmsg recvmmsg_time64 msgrcv mq_timedreceive mq_timedreceive_time64
-//@ left-out waits "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_enter
+//@ left-out asks "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_enter
 //@ left-out pause "io_uring: its requests are in shared memory, where strace cannot see them" io_uring_register
 //@ left-out sleeps "a pause" nanosleep clock_nanosleep clock_nanosleep_time64 restart_syscall
 //@ left-out pause "a pause" sched_yield alarm setitimer

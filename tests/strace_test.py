@@ -736,6 +736,9 @@ def test_a_trace_that_lacks_its_threads_or_all_that_succeeded_says_so():
     failed = ['access("/f", F_OK) = -1 ENOENT (No such file or directory)', 'ioctl(3, TCGETS, 0x1) = -1 ENOTTY (Inappropriate ioctl for device)'] * 4
     for lines, note in ((failed, True), (failed[:7], False), ([*failed, "brk(NULL) = 0x1"], False), ([*failed, OPEN], False), ([*failed, "exit_group(0) = ?"], True)):
         assert ("no call in the trace succeeded" in notes_of(lines)) == note, lines
+    ring = ["io_uring_setup(8, {flags=0, sq_thread_cpu=0, sq_thread_idle=0}) = 4", "io_uring_enter(4, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 1"]
+    for lines, note in ((ring[:1], False), (ring, True)):
+        assert ("io_uring_enter was called" in notes_of([OPEN, *lines])) == note, lines
 
 
 def test_descriptors_whose_close_is_not_in_the_trace():

@@ -74,6 +74,7 @@ struct LeftOutCall {
   const char* name;
   const char* why;
   feign_passed passed;  // how its time did
+  bool asks = false;    // for what no trace of calls shows
 };
 
 // Another name of a call.

@@ -519,6 +519,10 @@ feign_status Provider::find_first(size_t& at) {
 void Provider::says_what_lacks() const {
   constexpr uint64_t kMany = 8;  // that all failed
   const auto say = [&](const char* what) { trace_.host->log(trace_.host, FEIGN_LOG_INFO, what); };
+  if (trace_.asks != nullptr)
+    say((std::string(trace_.asks->name) + " was called (" + trace_.asks->why +
+         "): what it asked for is missing; feign record has it")
+            .c_str());
   if (trace_.threads && trace_.streams == 1 && !trace_.several)
     say("threads were made that the trace has no call of (strace: -f has them): what they did is "
         "missing");

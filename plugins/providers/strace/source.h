@@ -133,10 +133,11 @@ struct Trace {
   bool several = false;     // files
   bool guess_said = false;  // … of which the order is a guess
   // What tells, when all is read, that calls are missing.
-  size_t streams = 0;      // processes and threads that have lines
-  bool threads = false;    // some were made, and lines do not tell whose they are
-  bool succeeded = false;  // some call has
-  uint64_t failed = 0;     // calls before it
+  size_t streams = 0;                 // processes and threads that have lines
+  bool threads = false;               // some were made, and lines do not tell whose they are
+  bool succeeded = false;             // some call has
+  const LeftOutCall* asks = nullptr;  // for what lines do not show
+  uint64_t failed = 0;                // calls before it
   // When the trace began: taken off as lines are read if there is one file, else as they are
   // merged.
   uint64_t base = 0;
