@@ -27,7 +27,7 @@ struct Tail {
   bool appends = false;  // O_APPEND: it writes where the file ends
   bool empties = false;  // an open: the file has nothing in it then
   bool writes = false;   // an open: to write
-  bool stays = false;    // a stat, or a call at an offset: it moves nobody
+  bool stays = false;    // a stat, or a write at an offset: it moves nobody
   uint32_t file = 0;
   uint64_t reader = 0;  // the open file description, or its descriptor
   int64_t bytes = 0, asked = 0;
@@ -62,7 +62,6 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
                      effect == Effect::kPread2 || effect == Effect::kCopy;
   const bool writes =
       effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2;
-  t.stays = !here;
   if (!here) t.at = static_cast<int64_t>(std::min<uint64_t>(offset, kFarthest));
   if (reads && a.length != 0)
     t.what = here ? Tail::kRead : Tail::kReadAt;
@@ -71,6 +70,7 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
   else if (effect == Effect::kSeek || (effect == Effect::kClose && of.last))
     t.what = Tail::kMoved;
   const bool stat = effect == Effect::kFstat || (effect == Effect::kStatat && a.path == 0);
+  t.stays = stat || (writes && !here);
   if (stat && S_ISREG(a.mode)) {
     t.what = Tail::kEnd;
     t.end = static_cast<int64_t>(std::min<uint64_t>(a.length, kFarthest));
