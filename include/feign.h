@@ -49,7 +49,8 @@ extern "C" {
 #define FEIGN_HAS(ptr, field) \
   ((ptr)->struct_size >= offsetof(__typeof__(*(ptr)), field) + sizeof((ptr)->field))
 
-/** What a call came to. Zero and above: go on. Below zero: it failed. */
+/** What a call came to. FEIGN_OK: go on. Below zero: it failed. FEIGN_END is an answer where a comment
+ *  says so, and no other is one: the host takes it for the plug-in's fault. */
 typedef enum feign_status FEIGN_ENUM_IS(int) {
   FEIGN_OK = 0,
   FEIGN_END = 1,            /**< no more activities, ever */

@@ -481,6 +481,12 @@ def test_plugins_that_break_the_rules():
             refuses("convert", good, out, "--with", broken, text=text)
             assert not os.path.exists(out)
             refuses("info", good, "--with", broken, text=text)
+        broken = {name: os.path.join(BUILD, "tests", "plugins", f"bad-{name}.so") for name in ("next", "opens", "executes", "writes", "finishes")}
+        refuses("--plugin", broken["next"], "--plugin", "null", text=r"^feign: roles: next\(\) gave 99: want FEIGN_OK, FEIGN_END or an error$")
+        for name, text in (("opens", r"idle: open_stream\(\)"), ("executes", r"good:1: idle: execute\(\)")):
+            refuses("replay", good, "--replayer", broken[name], text=text + " gave 99: want FEIGN_OK or an error")
+        for name, call in (("writes", "write"), ("finishes", "finish")):
+            refuses("replay", good, "--replayer", "null", "--with", f"{broken[name]},file={out}", text=rf"roles: {call}\(\) gave 99: want FEIGN_OK or an error")
 
 
 def test_roots():

@@ -699,7 +699,21 @@ INSTANTIATE_TEST_SUITE_P(
                "provider roles: gives the same activities, never more than it is "
                "asked for: emitted 2 activities, asked for 1"},
         Broken{"bad-half-written", "writer roles: leaves nothing half-written"},
-        Broken{"bad-claims", "replayer idle: skips or refuses an op that it does not know: "}));
+        Broken{"bad-claims", "replayer idle: skips or refuses an op that it does not know: "},
+        Broken{"bad-next",
+               "provider roles: gives the same activities, never more than it is asked for: next() "
+               "gave 99: want FEIGN_OK, FEIGN_END or an error"},
+        Broken{"bad-opens",
+               "replayer idle: skips or refuses an op that it does not know: idle: open_stream() "
+               "gave 99: want FEIGN_OK or an error"},
+        Broken{"bad-executes",
+               "replayer idle: skips or refuses an op that it does not know: idle: execute() gave "
+               "99: want FEIGN_OK or an error"},
+        Broken{"bad-writes",
+               "writer roles: writes its file: roles: write() gave 99: want FEIGN_OK or an error"},
+        Broken{"bad-finishes",
+               "writer roles: writes its file: roles: finish() gave 99: want FEIGN_OK or an "
+               "error"}));
 
 }  // namespace
 }  // namespace feign

@@ -48,6 +48,8 @@ std::string run_provider(const Component& component, Place& place, size_t want,
     const size_t got = sink.out.size() - before;
     if (!sink.broken.empty()) return sink.broken;
     if (status < 0) return (*instance)->failure(status).text();
+    if (status > FEIGN_END)
+      return "next() gave " + std::to_string(status) + ": want FEIGN_OK, FEIGN_END or an error";
     if (got > want)
       return "emitted " + std::to_string(got) + " activities, asked for " + std::to_string(want);
     if (status == FEIGN_END) break;

@@ -31,7 +31,7 @@ void check_replayer(const Component& component, Place& place, Rules& rules,
     const auto& api = (*instance)->api<feign_replayer>();
     void* stream = nullptr;
     feign_status status = api.open_stream((*instance)->self(), &info, &stream);
-    if (status < 0) return fail((*instance)->failure(status).text());
+    if (status != FEIGN_OK) return fail((*instance)->not_ok("open_stream()", status).text());
     Record record{};
     record.a.id = 1;
     record.a.op = *op;
@@ -43,6 +43,8 @@ void check_replayer(const Component& component, Place& place, Rules& rules,
     if (status < 0) {
       const std::string text = (*instance)->failure(status).text();
       if (text.find(kSilent) != std::string::npos) verdict = fail(text);
+    } else if (status != FEIGN_OK) {
+      verdict = fail((*instance)->not_ok("execute()", status).text());
     } else if (outcome.doing > FEIGN_SKIPPED) {
       verdict = fail("outcome.doing is " + std::to_string(outcome.doing) + ", want a feign_doing");
     } else if (outcome.doing == FEIGN_SKIPPED && (outcome.why == nullptr || *outcome.why == '\0')) {
@@ -68,12 +70,14 @@ void check_writer(const Component& component, Place& place, Rules& rules, const 
     if (!instance) return instance.error().text();
     std::vector<const feign_activity*> items;
     for (size_t i = 0; i < kActivities; ++i) items.push_back(&trace[i].a);
-    feign_status status = FEIGN_OK;
-    for (size_t at = 0; at < kActivities && status >= 0; at += 64)
-      status =
-          api.write((*instance)->self(), items.data() + at, std::min<size_t>(64, kActivities - at));
-    if (status >= 0 && finish) status = api.finish((*instance)->self());
-    return status < 0 ? (*instance)->failure(status).text() : "";
+    for (size_t at = 0; at < kActivities; at += 64) {
+      const size_t count = std::min<size_t>(64, kActivities - at);
+      const feign_status status = api.write((*instance)->self(), items.data() + at, count);
+      if (status != FEIGN_OK) return (*instance)->not_ok("write()", status).text();
+    }
+    if (!finish) return "";
+    const feign_status status = api.finish((*instance)->self());
+    return status != FEIGN_OK ? (*instance)->not_ok("finish()", status).text() : "";
   };
   const auto can_run = [&] {
     if (!has_file) return skip("it has no option \"file\"");

@@ -206,7 +206,7 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
         }
         for (const auto& w : writers) {
           const feign_status status = w->api<feign_writer>().write(w->self(), items, count);
-          if (status < 0) return w->failure(status);
+          if (status != FEIGN_OK) return w->not_ok("write()", status);
         }
         passed += count;
         return {};
@@ -229,7 +229,7 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
     if (auto finished = plan->finish(extensions.needed); !finished) return finished;
   for (size_t i = 0; i < writers.size(); ++i) {
     const feign_status status = writers[i]->api<feign_writer>().finish(writers[i]->self());
-    if (status < 0) return writers[i]->failure(status);
+    if (status != FEIGN_OK) return writers[i]->not_ok("finish()", status);
     std::string file;
     for (const auto& [key, value] : line.writers[i].spec.options)
       if (key == "file") file = value;

@@ -331,11 +331,8 @@ Result<std::unique_ptr<Instance>> Instance::create(
     values = impl.options->data();
   }
   const feign_status status = impl.call_create(values);
-  if (status < 0) return instance->failure(status);
-  impl.created = true;
-  if (status != FEIGN_OK)
-    return Error(FEIGN_ERR_PLUGIN, impl.name + ": create() gave " + std::to_string(status) +
-                                       ": want FEIGN_OK or an error");
+  impl.created = status >= 0;
+  if (status != FEIGN_OK) return instance->not_ok("create()", status);
   return instance;
 }
 
@@ -365,6 +362,12 @@ Error Instance::failure(feign_status status) {
   // A component may have put its name before the text itself.
   if (text.starts_with(impl_->name + ": ")) return Error(code, text);
   return Error(code, text).within(impl_->name);
+}
+
+Error Instance::not_ok(const char* call, feign_status status) {
+  if (status < 0) return failure(status);
+  return Error(FEIGN_ERR_PLUGIN, impl_->name + ": " + call + " gave " + std::to_string(status) +
+                                     ": want FEIGN_OK or an error");
 }
 
 void Instance::set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns,

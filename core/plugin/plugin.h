@@ -98,6 +98,8 @@ class Instance {
   // What the component said through host->fail() since the last call of this, as an Error of that
   // code, within its name; a text of its own if it said nothing.
   Error failure(feign_status status);
+  // The same of a call that gave what is not FEIGN_OK: what is no failure, its callers do not take.
+  Error not_ok(const char* call, feign_status status);
   // Gets the time that the component reports as waited or slept through host->left_out().
   void set_wait_sink(void (*sink)(void* ctx, uint32_t stream, uint64_t ns, feign_passed how),
                      void* ctx);

@@ -104,7 +104,7 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const Launched& by, Plugins& plugins,
 
 Result<void> Ranks::send(uint32_t rank, Channel channel, const std::string& data) {
   const feign_status status = api_.send(instance_->self(), rank, channel, data.data(), data.size());
-  if (status < 0) return instance_->failure(status);
+  if (status != FEIGN_OK) return instance_->not_ok("send()", status);
   return {};
 }
 

@@ -60,10 +60,10 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
     const auto& api = replayer.api<feign_replayer>();
     if (api.open_stream == nullptr) continue;
     const feign_status status = api.open_stream(replayer.self(), &info, &s.contexts[i]);
-    if (status >= 0) continue;
+    if (status == FEIGN_OK) continue;
     while (i-- > 0) close(s, i);
     s.open = false;
-    return replayer.failure(status);
+    return replayer.not_ok("open_stream()", status);
   }
   // Getting ready is not the stream's time.
   now_ = run_.now();
@@ -378,8 +378,10 @@ template <bool kPlain>
     const feign_status status = doer.execute(doer.self, s.contexts[doer.slot], &a, &outcome);
     // Left behind in that call: what it was part of is gone.
     while (run_.abandoned.load(std::memory_order_acquire)) [[unlikely]] pause();
-    if (status < 0) [[unlikely]]
-      return run_.replayers[doer.slot]->failure(status).within(run_.tables.place(a.place));
+    if (status != FEIGN_OK) [[unlikely]]
+      return run_.replayers[doer.slot]
+          ->not_ok("execute()", status)
+          .within(run_.tables.place(a.place));
   }
   const uint64_t end = kPlain ? run_.counter.now() : run_.now();
   if (!way.alone) gate.open(a.id);

@@ -365,6 +365,9 @@ Result<void> Pipeline::run(const Out& out, const std::function<bool()>& between)
       emitted_now_ = 0;
       wanted_now_ = batch_;
       const feign_status status = provider.next(provider_.self(), wanted_now_, &first.sink);
+      if (status > FEIGN_END)
+        (void)refuse("next() gave " + std::to_string(status) +
+                     ": want FEIGN_OK, FEIGN_END or an error");
       if (status < 0 || !broken_.empty()) return error_of(provider_, status);
       if (status == FEIGN_OK && emitted_now_ == 0)
         return Error(FEIGN_ERR_PLUGIN, provider_.name() + ": next() gave nothing, and not the end");

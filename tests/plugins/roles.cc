@@ -13,11 +13,18 @@
 #define TOO_MANY 1      // the provider gives more than it was asked for
 #define HALF_WRITTEN 2  // the writer leaves a file without finish()
 #define CLAIMS 3        // the replayer says that it did an op that it does not know
+#define NEXT 4          // this gives a status that is neither an answer nor an error; so does
+#define OPENS 5         // open_stream
+#define EXECUTES 6
+#define WRITES 7
+#define FINISHES 8
 #ifndef BREAK
 #define BREAK 0
 #endif
 
 namespace {
+
+feign_status status_of(int call) { return BREAK == call ? feign_status(99) : FEIGN_OK; }
 
 struct Provider {
   const feign_host* host;
@@ -38,6 +45,10 @@ feign_status provider_create(const feign_host* host, const void*, void** self) n
 feign_status next(void* self, size_t want, feign_sink* out) noexcept {
   auto& p = *static_cast<Provider*>(self);
   if (BREAK == TOO_MANY) ++want;
+  if (BREAK == NEXT && p.left > 0) {
+    p.left = 0;
+    return status_of(NEXT);
+  }
   for (size_t i = 0; i < want; ++i) {
     if (p.left == 0) return FEIGN_END;
     feign_activity* a = out->make(out);
@@ -82,22 +93,27 @@ feign_status writer_create(const feign_host* host, const void* options, void** s
 feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
   auto& w = *static_cast<Writer*>(self);
   for (size_t i = 0; i < count; ++i) w.text += std::to_string(items[i]->id) + "\n";
-  return BREAK == HALF_WRITTEN ? save(w) : FEIGN_OK;
+  return BREAK == HALF_WRITTEN ? save(w) : status_of(WRITES);
 }
 
-feign_status finish(void* self) noexcept { return save(*static_cast<Writer*>(self)); }
+feign_status finish(void* self) noexcept {
+  const feign_status saved = save(*static_cast<Writer*>(self));
+  return saved != FEIGN_OK ? saved : status_of(FINISHES);
+}
 
 feign_status replayer_create(const feign_host*, const void*, void** self) noexcept {
   *self = nullptr;
   return FEIGN_OK;
 }
 
-feign_status open_stream(void*, const feign_stream_info*, void**) noexcept { return FEIGN_OK; }
+feign_status open_stream(void*, const feign_stream_info*, void**) noexcept {
+  return status_of(OPENS);
+}
 feign_status execute(void*, void*, const feign_activity*, feign_outcome* outcome) noexcept {
   if (BREAK == CLAIMS) return FEIGN_OK;
   outcome->doing = FEIGN_SKIPPED;
   outcome->why = "replays nothing";
-  return FEIGN_OK;
+  return status_of(EXECUTES);
 }
 void close_stream(void*, void*) noexcept {}
 void keep(void*) noexcept {}
