@@ -489,6 +489,19 @@ def test_plugins_that_break_the_rules():
             refuses("replay", good, "--replayer", "null", "--with", f"{broken[name]},file={out}", text=rf"roles: {call}\(\) gave 99: want FEIGN_OK or an error")
 
 
+def test_a_working_directory_is_absolute():
+    with Tmp() as t:
+        given = {"strace": put(t, "t.strace", GOOD)}
+        for name, ending in (("siox", "siox"), ("tracetext", "tracetext"), ("hdtrace", "proj")):
+            given[name] = os.path.join(t, "t." + ending)
+            made = feign("convert", "-q", given["strace"], given[name])
+            assert made.status == 0, made.err
+        for name, trace in given.items():
+            for wrong in "rel", "./rel":
+                refuses("info", trace, "--provider", name, "--cwd", wrong, text=f"{name}: cwd={wrong}: want an absolute path")
+            assert feign("info", trace, "--provider", name, "--cwd", "/abs").status == 0
+
+
 def test_roots():
     refuses("replay", SHIPPED, text="want --root DIR")
     refuses("replay", SHIPPED, "--root", "/no/such/root", text="root /no/such/root: No such file or directory: want a directory to replay below")

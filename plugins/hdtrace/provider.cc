@@ -5,8 +5,6 @@
 // read one outermost call with all that is in it at a time, turned round, and the files are merged
 // by when their next call started. What the tracer's numbers for files mean is worked out as calls
 // are emitted, in that order.
-#include "hdtrace/plugin.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -23,6 +21,7 @@
 #include "base/xml.h"
 #include "feign.hpp"
 #include "hdtrace/names.h"
+#include "hdtrace/plugin.h"
 #include "hdtrace/project.h"
 #include "hdtrace/relation.h"
 #include "hdtrace/statistics.h"
@@ -875,6 +874,8 @@ Result<void> Provider::open_all() {
 feign_status Provider::start() {
   if (options.file[0] == nullptr)
     return host->fail(host, FEIGN_ERR_ARGUMENT, "file: want PROJECT.proj, or traces");
+  if (!cwd.empty() && cwd[0] != '/')
+    return host->fail(host, FEIGN_ERR_ARGUMENT, ("cwd=" + cwd + ": want an absolute path").c_str());
   auto opened = open_all();
   return opened ? FEIGN_OK : fail(host, opened.error());
 }

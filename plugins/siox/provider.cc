@@ -429,6 +429,8 @@ feign_status Provider::start() {
   }
   if (layers_.empty()) layers_ = {"posix", "stdio"};
   kept_back_ = std::clamp(kKeptBack / files.size(), kLeastKept, kMostKept);
+  if (*options_.cwd != '\0' && *options_.cwd != '/')
+    return fail("cwd=" + std::string(options_.cwd) + ": want an absolute path");
   cwd_ = host_->intern(host_, options_.cwd, strlen(options_.cwd));
   for (size_t i = 0; i < files.size(); ++i) {
     Source& source = sources_.emplace_back();

@@ -205,6 +205,8 @@ feign_status Provider::start() {
     for (std::string& one : feign::files_of(*file)) files.push_back(std::move(one));
   if (files.empty()) return fail("file: want a trace file");
   if (files.size() > 60000) return fail("file: more than 60,000 files");
+  if (*options_.cwd != '\0' && *options_.cwd != '/')
+    return fail("cwd=" + std::string(options_.cwd) + ": want an absolute path");
   if (const feign_status status = number_nodes(files); status < 0) return status;
   for (Node& node : nodes_) {
     feign_stream_info info{};

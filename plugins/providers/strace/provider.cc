@@ -132,6 +132,10 @@ feign_status Provider::start() {
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: want a trace file");
   if (count > 60000)
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT, "file: more than 60,000 files");
+  if (*options_.cwd != '\0' && *options_.cwd != '/')
+    return trace_.host->fail(
+        trace_.host, FEIGN_ERR_ARGUMENT,
+        ("cwd=" + std::string(options_.cwd) + ": want an absolute path").c_str());
   bool dated = count > 1, exact = true;  // when each begins
   bool any_rank = false;
   std::string empty;
