@@ -2501,6 +2501,11 @@ def test_refusals():
             assert r.status == 0 and not r.err and "/etc/passwd" in feign("info", trace).out, r.err
             os.unlink(trace)
         refuses("record", "-o", tmp, "--", "touch", trace, text="is a directory, want a file's name")
+        os.mkfifo(fifo := os.path.join(tmp, "fifo"))
+        os.symlink("/dev/full", link := os.path.join(tmp, "link"))  # what would be left is here, not in /dev
+        for device in link, fifo:
+            refuses("record", "-o", device, "--", "touch", trace, text=f"-o {device}: is no regular file, want a file's name")
+            assert not os.path.exists(device + ".raw")
         refuses("record", "-o", "", "--", "touch", trace, text="-o: want a file's name")
         refuses("record", "-o", trace, "--", tmp, text="Is a directory")
         refuses("record", "-o", os.path.join(tmp, "n" * 250), "--", "touch", trace, text="File name too long")  # that of its .part

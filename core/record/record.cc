@@ -741,8 +741,12 @@ Result<Recorded> record_command(const RecordOptions& o) {
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
   if (o.output.empty()) return Error(FEIGN_ERR_ARGUMENT, "-o: want a file's name");
-  if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
-    return Error(FEIGN_ERR_ARGUMENT, "-o " + o.output + ": is a directory, want a file's name");
+  // What is recorded lies beside it, and is kept there if it cannot be written.
+  if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "-o " + o.output +
+                     (S_ISDIR(st.st_mode) ? ": is a directory" : ": is no regular file") +
+                     ", want a file's name");
   if (auto may = may_be_written(o.output); !may)
     return Error(may.error().code(), "-o " + may.error().text());
   if (!can_be_written(o.output)) return errno_error("-o " + o.output, errno);
