@@ -483,6 +483,7 @@ def test_plugins_that_break_the_rules():
             refuses("info", good, "--with", broken, text=text)
         broken = {name: os.path.join(BUILD, "tests", "plugins", f"bad-{name}.so") for name in ("next", "opens", "executes", "writes", "finishes")}
         refuses("--plugin", broken["next"], "--plugin", "null", text=r"^feign: roles: next\(\) gave 99: want FEIGN_OK, FEIGN_END or an error$")
+        refuses("--plugin", os.path.join(BUILD, "tests", "plugins", "bad-no-op.so"), "--plugin", "null", text=r"^feign: roles: emitted an activity of op 0, which does not exist$")
         for name, text in (("opens", r"idle: open_stream\(\)"), ("executes", r"good:1: idle: execute\(\)")):
             refuses("replay", good, "--replayer", broken[name], text=text + " gave 99: want FEIGN_OK or an error")
         for name, call in (("writes", "write"), ("finishes", "finish")):

@@ -703,6 +703,9 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"bad-next",
                "provider roles: gives the same activities, never more than it is asked for: next() "
                "gave 99: want FEIGN_OK, FEIGN_END or an error"},
+        Broken{"bad-no-op",
+               "provider roles: gives the same activities, never more than it is asked for: "
+               "emitted an activity of op 0, which does not exist"},
         Broken{"bad-opens",
                "replayer idle: skips or refuses an op that it does not know: idle: open_stream() "
                "gave 99: want FEIGN_OK or an error"},

@@ -159,7 +159,8 @@ std::string never_given(const Tables& tables, const feign_activity& a) {
            ", which host->" + gives + "() never gave";
   };
   const uint32_t texts = tables.strings.size();
-  if (a.op >= tables.ops.size()) return never("op", a.op, "op");
+  if (a.op == 0) return "emitted an activity of op 0, which does not exist";
+  if (tables.ops.info(a.op) == nullptr) return never("op", a.op, "op");
   if (a.stream == 0 || a.stream >= tables.streams.size())
     return never("stream", a.stream, "stream");
   if (a.path >= texts) return never("path", a.path, "intern");
@@ -168,7 +169,7 @@ std::string never_given(const Tables& tables, const feign_activity& a) {
 
 feign_status Pipeline::check(const feign_activity& a) {
   const uint32_t texts = tables_.strings.size();
-  if (a.stream != 0 && a.stream < tables_.streams.size() && a.op < tables_.ops.size() &&
+  if (a.stream != 0 && a.stream < tables_.streams.size() && tables_.ops.info(a.op) != nullptr &&
       a.path < texts && a.path2 < texts) [[likely]]
     return FEIGN_OK;
   return refuse(never_given(tables_, a));

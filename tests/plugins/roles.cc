@@ -18,6 +18,7 @@
 #define EXECUTES 6
 #define WRITES 7
 #define FINISHES 8
+#define NO_OP 9  // the provider's activities are of no op
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -54,7 +55,7 @@ feign_status next(void* self, size_t want, feign_sink* out) noexcept {
     feign_activity* a = out->make(out);
     if (a == nullptr) return FEIGN_ERR_NOMEM;
     a->stream = p.stream;
-    a->op = p.op;
+    a->op = BREAK == NO_OP ? 0 : p.op;
     a->handle = FEIGN_FD(p.left--);
     if (const feign_status status = out->emit(out, a); status < 0) return status;
   }
