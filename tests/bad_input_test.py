@@ -490,6 +490,14 @@ def test_plugins_that_break_the_rules():
             refuses("replay", good, "--replayer", "null", "--with", f"{broken[name]},file={out}", text=rf"roles: {call}\(\) gave 99: want FEIGN_OK or an error")
 
 
+def test_a_replayer_is_given_what_it_serves_only():
+    """What no replayer serves is skipped, and not done by one that is there for something else."""
+    with Tmp() as t:
+        r = feign("replay", put(t, "good", GOOD), "--replayer", os.path.join(BUILD, "tests", "plugins", "bad-of-none.so"), "--json")
+        assert r.status == 0 and r.json()["replayed"] == 0, (r.err, r.out)
+        assert {skip["why"] for skip in r.json()["skips"]} == {"of a layer that no replayer serves"}, r.json()["skips"]
+
+
 def test_a_working_directory_is_absolute():
     with Tmp() as t:
         given = {"strace": put(t, "t.strace", GOOD)}

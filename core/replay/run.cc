@@ -41,6 +41,12 @@ int32_t umask_for(const feign_op_info* info) {
   return layer == "posix" || layer == "stdio" ? 0 : layer == "mpi" ? -1 : int32_t{kUsualUmask};
 }
 
+feign_status skip(void*, void*, const feign_activity*, feign_outcome* outcome) noexcept {
+  outcome->doing = FEIGN_SKIPPED;
+  outcome->why = "of a layer that no replayer serves";
+  return FEIGN_OK;
+}
+
 }  // namespace
 
 bool serves(const feign_replayer& api, const char* layer) {
@@ -88,11 +94,10 @@ Run::Run(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
 }
 
 Run::Doer Run::doer_of(const feign_op_info* info) const {
-  uint32_t slot = 0;
-  for (uint32_t i = static_cast<uint32_t>(replayers.size()); info != nullptr && i-- > 0;)
-    if (serves(replayers[i]->api<feign_replayer>(), info->layer)) slot = i;
-  return {replayers[slot]->api<feign_replayer>().execute, replayers[slot]->self(), slot,
-          umask_for(info)};
+  for (uint32_t slot = 0; info != nullptr && slot < replayers.size(); ++slot)
+    if (const auto& api = replayers[slot]->api<feign_replayer>(); serves(api, info->layer))
+      return {api.execute, replayers[slot]->self(), slot, umask_for(info)};
+  return {skip, nullptr, 0, -1};
 }
 
 bool Run::may_wait_for_ranks(uint32_t op) const {

@@ -32,7 +32,7 @@ class Run {
       const std::vector<Instance*>& replayers, int root_fd, Tables& tables, ActivityLog* activities,
       const Team* team);
 
-  // Who does an op: the first replayer that serves its layer; what no one serves, the first skips.
+  // Who does an op: the first replayer that serves its layer; what no one serves is skipped.
   struct Doer {
     decltype(feign_replayer::execute) execute;
     void* self;

@@ -18,7 +18,8 @@
 #define EXECUTES 6
 #define WRITES 7
 #define FINISHES 8
-#define NO_OP 9  // the provider's activities are of no op
+#define NO_OP 9     // the provider's activities are of no op
+#define OF_NONE 10  // the replayer is for a layer that there is not
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -111,7 +112,7 @@ feign_status open_stream(void*, const feign_stream_info*, void**) noexcept {
   return status_of(OPENS);
 }
 feign_status execute(void*, void*, const feign_activity*, feign_outcome* outcome) noexcept {
-  if (BREAK == CLAIMS) return FEIGN_OK;
+  if (BREAK == CLAIMS || BREAK == OF_NONE) return FEIGN_OK;
   outcome->doing = FEIGN_SKIPPED;
   outcome->why = "replays nothing";
   return status_of(EXECUTES);
@@ -124,7 +125,7 @@ void destroy(void* self) noexcept {
   delete static_cast<T*>(self);
 }
 
-constexpr const char* kLayers[] = {"posix", nullptr};
+constexpr const char* kLayers[] = {BREAK == OF_NONE ? "nothing" : "posix", nullptr};
 constexpr feign_provider kProvider = {sizeof kProvider,  0,    provider_create, next,
                                       destroy<Provider>, probe};
 constexpr feign_writer kWriter = {sizeof kWriter,  0,       writer_create, write, finish,
