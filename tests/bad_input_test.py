@@ -3,6 +3,7 @@
 """Bad input: each gets an error that names what is wrong, exit status 2, and nothing half-written."""
 import bz2
 import gzip
+import json
 import lzma
 import os
 import pty
@@ -177,6 +178,22 @@ def test_pipe_as_trace():
         with subprocess.Popen(["cp", path, fifo]) as writer:
             r = feign("replay", fifo, "--provider", "strace", "--root", tmp, "--json")
         assert writer.returncode == 0 and r.status == 0 and r.json()["activities"] == 3, r.err
+
+
+def test_standard_input_as_trace():
+    """By its name, and as "-"; a file that is called so is ./-."""
+    with Tmp() as tmp:
+        path, out = put(tmp, "t.strace", GOOD), os.path.join(tmp, "out.txt")
+        for name in "-", "/dev/stdin":
+            for args in ("info", name, "--json"), ("convert", "-q", name, out), ("replay", name, "--replayer", "null", "-q"):
+                with open(path, "rb") as trace:
+                    done = subprocess.run([FEIGN, *args], stdin=trace, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                assert (done.returncode, done.stderr) == (0, ""), (args, done)
+            with open(path, "rb") as trace:
+                done = subprocess.run([FEIGN, "info", name, "--provider", "strace", "--json"], input=trace.read(), stdout=subprocess.PIPE)
+            assert done.returncode == 0 and json.loads(done.stdout)["activities"] == 3, done
+        put(tmp, "-", GOOD)
+        assert feign("info", "./-", cwd=tmp).status == 0
 
 
 def test_empty_trace():

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/log.h"
@@ -173,13 +174,15 @@ Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, con
 
 Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
   Result<PluginSpec> first = PluginSpec{};
+  std::vector<std::string> traces = c.traces;
+  std::replace(traces.begin(), traces.end(), std::string("-"), std::string("/dev/stdin"));
   if (c.provider.empty()) {
-    first = provider_for(c.traces, plugins);
+    first = provider_for(traces, plugins);
   } else {
     first = parse_plugin_spec(c.provider, "--provider");
     if (first) {
       first->roles = FEIGN_PROVIDER;
-      for (const std::string& trace : c.traces) first->options.emplace_back("file", trace);
+      for (const std::string& trace : traces) first->options.emplace_back("file", trace);
     }
   }
   if (!first) return std::move(first.error());
