@@ -126,6 +126,33 @@ def test_locks_were_had_and_refused_in_an_order_that_fits():
                 assert order_of(tmp, opens + calls)[-2:] == want, calls
 
 
+def test_locks_from_where_a_descriptor_is():
+    """As lockf(3) asks for them: its position is told by the calls on it since its open."""
+    def call(kind, whence, start, length):
+        return f"fcntl(3</x/lk>, F_SETLK, {{l_type=F_{kind}LCK, l_whence=SEEK_{whence}, l_start={start}, l_len={length}}}"
+    moves = {"seeks": ["lseek(3</x/lk>, 9, SEEK_SET) = 9"], "reads": ['read(3</x/lk>, "123456789", 9) = 9'], "writes": ['write(3</x/lk>, "123456789", 9) = 9'],
+             "goes to the end": ["lseek(3</x/lk>, -1, SEEK_END) = 9"], "is where it was": ['pread64(3</x/lk>, "1", 1, 4) = 1', "lseek(3</x/lk>, 9, SEEK_SET) = 9", 'pwrite64(3</x/lk>, "1", 1, 4) = 1']}
+    with Tmp() as tmp:
+        opens = ['100 openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>', '101 openat(AT_FDCWD</x>, "lk", O_RDWR%s) = 3</x/lk> <0.000001>']
+
+        def order(get, give_up, ask, result, move=(), flags=""):
+            """Asked for while it was given up, and seen to be answered later."""
+            return order_of(tmp, [opens[0], opens[1] % flags, *(f"101 {m} <0.000001>" for m in move), f"100 {get}) = 0 <0.000001>", f"100 {give_up} <unfinished ...>", f"101 {ask} <unfinished ...>",
+                                  "100 <... fcntl resumed>) = 0 <0.000003>", f"101 <... fcntl resumed>) = {result} <0.000003>"])[-2:]
+        refused, busy = [(101, "-EAGAIN"), (100, "0")], "-1 EAGAIN (Resource temporarily unavailable)"
+        here = [call(kind, "CUR", 0, 0) for kind in ("WR", "UN", "WR")]
+        assert order(*here, busy) == refused
+        ninth = [call(kind, "SET", 9, 1) for kind in ("WR", "UN")]
+        for how, move in moves.items():
+            for ask in (0, 1), (-2, 3), (1, -1):
+                assert order(*ninth, call("WR", "CUR", *ask), busy, move) == refused, (how, ask)
+            for ask in (1, 1), (0, -1), (-9, 9):  # they are another one's: the order is what is seen
+                assert order(*ninth, call("WR", "CUR", *ask), busy, move) == refused[::-1], (how, ask)
+        # It is not known where that is.
+        for move, flags in (moves["writes"], "|O_APPEND"), (["lseek(3</x/lk>, 9, SEEK_SET) = 9", 'write(3</x/lk>, "1", 1) = 1'], "|O_APPEND"):
+            assert order(*ninth, here[0], busy, move, flags) == refused[::-1], move
+
+
 def test_closes_and_ends_give_locks_up_as_they_end():
     calls = ["flock(3</x/lk>, LOCK_EX|LOCK_NB", *(f"fcntl(3</x/lk>, F_{of}SETLK, {{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=9, l_len=1}}" for of in ("", "OFD_"))]
     opens = [f'{pid} openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>' for pid in (100, 101)]

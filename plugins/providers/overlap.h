@@ -46,7 +46,10 @@ struct Shown {
 // `of`: what the call's descriptor is, or of a call that opens, what it made.
 inline Shown shown_by(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
                       const Descriptor& of, uint64_t process, const feign_host* host) {
-  return {lock_of(effect, a, values, of, process), tail_of(effect, a, values, of, process, host)};
+  const Shown shown = {lock_of(effect, a, values, of, process),
+                       tail_of(effect, a, values, of, process, host)};
+  if (of.open != nullptr) move(*of.open, shown.tail);
+  return shown;
 }
 class Account {
  public:

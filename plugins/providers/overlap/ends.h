@@ -98,6 +98,17 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
   return t;
 }
 
+// Moves the description as the call did.
+inline void move(Description& d, const Tail& t) {
+  if (t.stays) return;
+  if (t.what == Tail::kMoved || t.what == Tail::kEnd)
+    d.at = t.at;
+  else if (t.what == Tail::kAppend && t.appends)
+    d.at = -1;
+  else if ((t.what == Tail::kRead || t.what == Tail::kAppend) && d.at >= 0)
+    d.at = std::min(d.at + t.bytes, kFarthest);
+}
+
 // How far files that grow go, and where each reader is: by offsets, which are told by opens and
 // seeks; or, until it is told where the end is (by who met it at a known offset, or sought it), by
 // how much was written since.

@@ -20,11 +20,12 @@ namespace feign {
 struct Description {
   uint64_t number = 0;   // of those that were seen to be opened, from 1 on
   bool appends = false;  // O_APPEND
+  int64_t at = 0;        // where it reads and writes next; -1: not known
 };
 struct Descriptor {
-  uint32_t file = 0;                        // by its name from "/" on; 0: not known
-  std::shared_ptr<const Description> open;  // null: nobody saw that
-  bool last = true;                         // no other is known that shares it
+  uint32_t file = 0;                  // by its name from "/" on; 0: not known
+  std::shared_ptr<Description> open;  // null: nobody saw that
+  bool last = true;                   // no other is known that shares it
 };
 
 // Names who reads there: the description, or where nobody saw its open, the descriptor.

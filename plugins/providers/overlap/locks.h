@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "feign.h"
@@ -39,8 +40,8 @@ inline uint32_t lock_name(uint32_t file) { return UINT32_C(5) << 29 | file; }
 // No description has that number.
 inline uint64_t owned_by(uint64_t process) { return UINT64_C(1) << 62 | process; }
 
-// Of locks by whole files or from the beginning of the file, and of closes; of files that are
-// known.
+// Of locks, but of those from the end of a file or from where nobody knows that its descriptor is,
+// and of closes; of files that are known.
 inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
                     const Descriptor& of, uint64_t process) {
   Lock l;
@@ -61,12 +62,15 @@ inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<ui
   } else if (const bool of_process = a.flags == F_SETLK || a.flags == F_SETLKW;
              effect == Effect::kFcntl &&
              (of_process || a.flags == F_OFD_SETLK || a.flags == F_OFD_SETLKW)) {
-    if (values.size() < 5 || values[2] != SEEK_SET || (a.result < 0 && !refused)) return l;
+    if (values.size() < 5 || (a.result < 0 && !refused)) return l;
+    const bool from_here = values[2] == SEEK_CUR;  // as lockf(3) does
+    if (from_here ? of.open == nullptr || of.open->at < 0 : values[2] != SEEK_SET) return l;
     l.record = true;
     if (of_process) l.owner = owned_by(process);
     l.exclusive = values[1] == F_WRLCK;
-    l.begin = values[3];
+    l.begin = values[3] + (from_here ? static_cast<uint64_t>(of.open->at) : 0);
     l.end = values[4] == 0 ? UINT64_MAX : l.begin + values[4];
+    if (values[4] >> 63 != 0) std::swap(l.begin, l.end);  // it ends there
     l.what = refused ? Lock::kRefused : values[1] == F_UNLCK ? Lock::kGivenUp : Lock::kGot;
   }
   return l;
