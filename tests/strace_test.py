@@ -126,6 +126,26 @@ def test_locks_were_had_and_refused_in_an_order_that_fits():
                 assert order_of(tmp, opens + calls)[-2:] == want, calls
 
 
+def test_who_is_refused_a_lock_did_before_what_he_did_before():
+    """Others' calls while a lock is given up, or had for the last time, are behind it until one shows that it was there still."""
+    ask = "101 flock(3</x/lk>, LOCK_EX|LOCK_NB) = -1 EAGAIN (Resource temporarily unavailable) <0.000001>"
+    with Tmp() as tmp:
+        for give_up, gave_up in ("flock(3</x/lk>, LOCK_UN", "flock"), ("close(3</x/lk>", "close"):
+            order = order_of(tmp, [*(f'{pid} openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>' for pid in (100, 101)),
+                                   "100 flock(3</x/lk>, LOCK_EX|LOCK_NB) = 0 <0.000001>", f"100 {give_up} <unfinished ...>",
+                                   '101 lseek(3</x/lk>, 1, SEEK_SET) = 1 <0.000001>', ask, '101 lseek(3</x/lk>, 2, SEEK_SET) = 2 <0.000001>', ask, '101 lseek(3</x/lk>, 3, SEEK_SET) = 3 <0.000001>',
+                                   ask.replace("-1 EAGAIN (Resource temporarily unavailable)", "0"), ask.replace("LOCK_EX|LOCK_NB) = -1 EAGAIN (Resource temporarily unavailable)", "LOCK_UN) = 0"),
+                                   f"100 <... {gave_up} resumed>) = 0 <0.000009>"])
+            assert [call for call in order[3:] if call[0] == 101] == [(101, result) for result in ("1", "-EAGAIN", "2", "-EAGAIN", "3", "0", "0")], order
+            assert order[7:9] == [(100, "0"), (101, "3")], order
+        # What he got elsewhere may have been before it, too.
+        lock = "fcntl(3</x/lk>, F_SETLK, {l_type=F_%sLCK, l_whence=SEEK_SET, l_start=%d, l_len=1}"
+        order = order_of(tmp, [*(f'{pid} openat(AT_FDCWD</x>, "lk", O_RDWR|O_CREAT, 0666) = 3</x/lk> <0.000001>' for pid in (100, 101)),
+                               f"100 {lock % ('WR', 9)}) = 0 <0.000001>", f"100 {lock % ('UN', 9)} <unfinished ...>", f"101 {lock % ('WR', 20)}) = 0 <0.000001>",
+                               f"101 {lock % ('WR', 9)}) = -1 EAGAIN (Resource temporarily unavailable) <0.000001>", "100 <... fcntl resumed>) = 0 <0.000009>"])
+        assert order[3:] == [(101, "0"), (101, "-EAGAIN"), (100, "0")], order
+
+
 def test_locks_from_where_a_descriptor_is():
     """As lockf(3) asks for them: its position is told by the calls on it since its open."""
     def call(kind, whence, start, length):

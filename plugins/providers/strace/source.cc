@@ -204,22 +204,30 @@ feign_status Source::fill() {
     next_->complete = true;
     forget(*next_);
   }
-  if (const std::vector<Held*>& rivals = next_->rivals; !rivals.empty())
-    if (const size_t at = first_of(
-            rivals.size(), rivals.size(), trace_.there,
-            [&](size_t i, size_t) {
-              Held* const h = i < rivals.size() ? rivals[i] : next_;
-              return h->gone ? nullptr : &h->claims;
-            },
-            [&](size_t late, size_t early, Overtakes by_claims) {
-              const auto of = [&](size_t i) -> const Shown& {
-                return (i < rivals.size() ? rivals[i] : next_)->shown;
-              };
-              return trace_.shared.overtakes(of(late), of(early), by_claims);
-            },
-            [&](size_t i) { return (i < rivals.size() ? rivals[i] : next_)->ended(); });
-        at < rivals.size())
-      next_ = rivals[at];
+  // Each process's calls stay in their order: none comes before one that has to be behind this.
+  std::vector<Held*> rivals;
+  std::vector<uint32_t> behind;  // whose
+  for (Held* const h : next_->rivals) {
+    if (h->gone || std::find(behind.begin(), behind.end(), h->a.stream) != behind.end()) continue;
+    if (trace_.shared.overtakes(next_->shown, h->shown, Overtakes::kNo) == Overtakes::kYes)
+      behind.push_back(h->a.stream);
+    else
+      rivals.push_back(h);
+  }
+  if (!rivals.empty()) {
+    const auto at_place = [&](size_t i) { return i < rivals.size() ? rivals[i] : next_; };
+    const size_t at = first_of(
+        rivals.size(), rivals.size(), trace_.there,
+        [&](size_t i, size_t) { return &at_place(i)->claims; },
+        [&](size_t late, size_t early, Overtakes by_claims) {
+          return trace_.shared.overtakes(at_place(late)->shown, at_place(early)->shown, by_claims);
+        },
+        [&](size_t i) { return at_place(i)->ended(); });
+    const auto first = std::find_if(queue_.begin(), queue_.end(), [&](const Held& h) {
+      return !h.gone && h.a.stream == at_place(at)->a.stream;
+    });
+    if (first->complete) next_ = &*first;
+  }
   const Shown& shown = next_->shown;
   next_->names = ends_process(*next_) ? UINT64_MAX : names_of(next_->claims);
   next_->order = changes(next_->claims) || trace_.is_about_lock(shown.lock) ||
