@@ -3363,10 +3363,14 @@ SHARED = """
 import fcntl, multiprocessing, os
 def lock(i):
     records, whole = os.open("records", os.O_RDWR | os.O_CREAT), os.open("whole", os.O_RDWR | os.O_CREAT)
+    here = os.open("here", os.O_RDWR | os.O_CREAT)
     for j in range(1000):
         try:
             fcntl.lockf(records, fcntl.LOCK_EX | fcntl.LOCK_NB, i, 10)
             fcntl.lockf(records, fcntl.LOCK_UN, i, 10)
+            os.lseek(here, i, os.SEEK_SET)
+            os.lockf(here, os.F_TLOCK, 10)
+            os.lockf(here, os.F_ULOCK, 10)
             fcntl.flock(whole, fcntl.LOCK_SH if j % 3 else fcntl.LOCK_EX | fcntl.LOCK_NB)
             if j % 5 == 0:
                 fcntl.flock(whole, fcntl.LOCK_EX | fcntl.LOCK_NB)
