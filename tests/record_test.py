@@ -3407,6 +3407,42 @@ def test_locks_and_ends_of_files_that_processes_are_at_together():
             assert report["fidelity"] >= 0.97, (report["fidelity"], len(report["mismatches"]))
 
 
+GIVES_UP = r"""
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  const int records = argc > 2 && strcmp(argv[2], "fcntl") == 0, file = open("lock", O_RDWR | O_CREAT, 0600);
+  if (strcmp(argv[1], "has") == 0) {
+    if ((records ? lockf(file, F_LOCK, 0) : flock(file, LOCK_EX)) != 0 || close(creat("had", 0600)) != 0) return 1;
+    return records ? lockf(file, F_ULOCK, 0) : flock(file, LOCK_UN);
+  }
+  while (access("had", F_OK) != 0) usleep(1000);
+  usleep(300000);
+  if (access("had", F_OK) != 0) return 2;
+  return (records ? lockf(file, F_TLOCK, 0) : flock(file, LOCK_EX | LOCK_NB)) == 0 ? 3 : 0;
+}
+"""
+
+
+def test_who_is_refused_a_lock_while_it_is_given_up_was_before_that():
+    """He came to it from another call meanwhile."""
+    needs_capture()
+    needs_strace()
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "gives-up")
+        compile_text(GIVES_UP, program)
+        for call in "flock", "fcntl":
+            os.mkdir(work := os.path.join(tmp, call))
+            trace = os.path.join(tmp, call + ".feign")
+            delayed = f"strace -o /dev/null -e inject={call}:delay_enter=1s:when=2 {program} has {call}"
+            records_delayed(trace, f"{delayed} & {program} asks {call} && wait $!", work)
+            with Tmp() as root:
+                report = feign("replay", trace, "--root", root, "--json").json()
+                assert report["mismatched"] == 0, (call, report["mismatches"])
+
+
 APPEND = """
 import multiprocessing, os
 def append(i):

@@ -290,12 +290,13 @@ uint64_t Lane::when() {
       case Effect::kWrite:  // into a file that others see only when it is over
         if (shown.tail.what == Tail::kNone) key = item.start;
         break;
+      // Who has it, or is refused it, before the call is over tells when it was given up.
       case Effect::kFlock:
-        if (item.a.flags & LOCK_UN) key = item.start;
+        if ((item.a.flags & LOCK_UN) && shown.lock.what == Lock::kNone) key = item.start;
         break;
       case Effect::kFcntl:
         if ((item.a.flags == F_SETLK || item.a.flags == F_OFD_SETLK) && item.values.size() > 1 &&
-            item.values[1] == F_UNLCK)
+            item.values[1] == F_UNLCK && shown.lock.what == Lock::kNone)
           key = item.start;
         break;
       case Effect::kFutex:
