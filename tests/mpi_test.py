@@ -769,7 +769,7 @@ def test_programs_that_ran_at_a_time_are_not_taken_for_one():
     launch = " ".join(command(2)[4:-1])
     with Tmp() as tmp:
         one, other, trace = (os.path.join(tmp, n) for n in ("one", "other", "t.feign"))
-        meet = 'while (access(getenv("AWAITED"), F_OK) != 0) usleep(1000);\n'  # each of the other one's file
+        meet = 'for (int n = 0; n < 60000 && access(getenv("AWAITED"), F_OK) != 0; ++n) usleep(1000);\n'  # each of the other one's file
         program = compiled(tmp, "twice", TWICE.replace("#include <unistd.h>", "#include <stdlib.h>\n#include <unistd.h>")
                            .replace("MPI_File_close", meet + "    MPI_File_close"))
         work = f"AWAITED={other} {launch} {program} {one} {one} {one} & AWAITED={one} {launch} {program} {other} {other} {other} {other} & wait"

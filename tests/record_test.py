@@ -1184,7 +1184,7 @@ int main(void) {
   if (write(file, "before", 6) != 6 || locked() != 0) return 1;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 77;
   if (write(file, "filtered", 8) != 8 || locked() != 0) return 2;
-  alarm(2);
+  alarm(20);
   if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0 || mlockall(8) == 0) return 3;
   return write(file, "locked again", 12) == 12 ? 0 : 4;
 }

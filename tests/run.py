@@ -122,13 +122,14 @@ def run(command, counts, name, env=None, limit=900, second=False):
         failed = 1  # it died without saying so
     if status == 0 and passed + failed + skipped == 0:
         failed = 1  # it ran nothing
+    word = "FAIL" if failed else "ok  "
     names = re.findall(r"^FAIL (test_\w+)$", text, re.M)
     if failed and failed == len(names) and os.path.basename(command[-1]) in RACES and not second:
         counts.again.append(([*command, *names], name + ", at the second go", env, limit))
         say("\n".join([f"       {name}: later once more: {', '.join(names)}", *("      " + l for l in text.splitlines()[-40:])]))
-        failed = 0
+        failed, word = 0, "later"
     counts.add(name, passed, failed, skipped)
-    say(f"  {'ok  ' if not failed else 'FAIL'} {name}: {passed} passed, {failed} failed"
+    say(f"  {word} {name}: {passed} passed, {failed} failed"
         + (f", {skipped} skipped" if skipped else "") + f"  ({time.monotonic() - begin:.1f} s)")
     if failed:
         lines = text.splitlines()

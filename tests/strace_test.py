@@ -785,8 +785,9 @@ def test_a_trace_that_lacks_its_threads_or_all_that_succeeded_says_so():
     failed = ['access("/f", F_OK) = -1 ENOENT (No such file or directory)', 'ioctl(3, TCGETS, 0x1) = -1 ENOTTY (Inappropriate ioctl for device)'] * 4
     for lines, note in ((failed, True), (failed[:7], False), ([*failed, "brk(NULL) = 0x1"], False), ([*failed, OPEN], False), ([*failed, "exit_group(0) = ?"], True)):
         assert ("no call in the trace succeeded" in notes_of(lines)) == note, lines
+    failed = ["io_uring_enter(4, 1, 1, 0, NULL, 8) = -1 EBADF (Bad file descriptor)"]
     ring = ["io_uring_setup(8, {flags=0, sq_thread_cpu=0, sq_thread_idle=0}) = 4", "io_uring_enter(4, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 1"]
-    for lines, note in ((ring[:1], False), (ring, True)):
+    for lines, note in ((ring[:1] + failed, False), (ring, True)):
         assert ("io_uring_enter was called" in notes_of([OPEN, *lines])) == note, lines
 
 
@@ -1799,10 +1800,15 @@ def test_a_write_over_the_end_of_a_page_is_seen_in_two_steps():
 def test_what_is_opened_to_append_does_wherever_it_is_told_to_write():
     begin = ['100 openat(AT_FDCWD, "/x/log", O_RDWR|O_CREAT|O_APPEND|O_TRUNC, 0666) = 3 <0.000001>', '100 write(3, "x"..., 100) = 100 <0.000001>',
              '101 openat(AT_FDCWD, "/x/log", O_RDONLY) = 4 <0.000001>', "101 lseek(4, 0, SEEK_END <unfinished ...>", '100 pwrite64(3, "x"..., 50, 10) = 50 <0.000001>']
-    for end, first in ((100, 101), (150, 100)):
-        with Tmp() as tmp:
-            order = order_of(tmp, [*begin, f"101 <... lseek resumed>) = {end} <0.000009>"])
-        assert [who for who, _ in order][3:] == [first, 201 - first], order
+    # … but for one that is told not to, and once it is not.
+    written, = begin[4:]
+    stays = ['100 pwritev2(3, [{iov_base="x"..., iov_len=50}], 1, 10, RWF_NOAPPEND) = 50 <0.000001>', f"100 fcntl(3, F_SETFL, O_RDWR) = 0 <0.000001>\n{written}"]
+    for more, found in ([], (100, 150)), *(([call], (100, 130)) for call in stays):
+        for end, first in zip(found, (101, 100)):
+            lines = [*begin[:3], *more, begin[3], written.replace("50", "30").replace("pwrite64", "write").replace(", 10)", ")") if more else written]
+            with Tmp() as tmp:
+                order = order_of(tmp, [*"\n".join(lines).split("\n"), f"101 <... lseek resumed>) = {end} <0.000009>"])
+            assert [who for who, _ in order][-2:] == [first, 201 - first], (lines, order)
 
 
 def test_what_a_directory_holds_stays_known():
@@ -1830,6 +1836,10 @@ def test_what_a_directory_holds_stays_known():
                 with Tmp() as tmp:
                     order = order_of(tmp, [*before, opens, *(line.format(shown) for line in lines)])
                 assert order[-2][0] == first, (were, shown, lines, order)
+    # It may be the same one.
+    with Tmp() as tmp:
+        order = order_of(tmp, [*made[:2], '100 chdir("/d") = 0 <0.000001>', '100 rename("a", "/d/a") = 0 <0.000001>', opens, asks, '101 openat(AT_FDCWD, "/d/z", O_CREAT|O_EXCL, 0666) = 3 <0.000001>', told.format(72)])
+    assert order[-2:] == [(100, "72"), (101, "3")], order
     # What it shows comes about only later.
     more = [f'101 openat(AT_FDCWD, "/d/{name}", O_WRONLY|O_CREAT|O_EXCL, 0666) = 6 <0.000001>' for name in ("longer-name", "c")]
     with Tmp() as tmp:

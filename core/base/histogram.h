@@ -127,7 +127,7 @@ class Histogram {
   static uint64_t upper(size_t i) {
     if (i < kSub) return i;
     const unsigned shift = static_cast<unsigned>(i / kSub) - 1;
-    return (((i % kSub) + kSub + 1) << shift) - 1;
+    return ((uint64_t{i % kSub} + kSub + 1) << shift) - 1;
   }
 
   // A row a power of two, made when it is first needed: most have samples in a few only.

@@ -236,9 +236,9 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
           at = static_cast<uint64_t>(a.result);
           grew(file, hole ? at : at + 1);
           const uint64_t from = std::max(hole ? a.offset : at, s.told);
-          uint64_t to = hole ? at : at + 1;
-          if (s.changed && from <= s.hole) to = std::min(to, s.hole);
-          if (from < to) s.data.emplace_back(from, to);
+          const uint64_t to = hole ? at : at + 1;
+          // Behind a hole that was seen it is what was written since.
+          if (from < to && !(s.changed && from == s.hole)) s.data.emplace_back(from, to);
         } else if (a.result != -ENXIO || hole) {
           return;
         }

@@ -321,7 +321,6 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
               "one ended (strace: -e trace=file,desc,process tells them)"));
     }
   }
-  constexpr uint32_t kRwfAppend = 16, kRwfNoAppend = 32;
   const uint32_t flags = second ? a.flags : 0;
   const bool appends = (d->flags & O_APPEND) && (flags & kRwfNoAppend) == 0;
   if (writes && (appends || (flags & kRwfAppend))) {

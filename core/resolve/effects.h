@@ -108,6 +108,9 @@ inline bool waits(Effect effect) {
          effect == Effect::kReceive || effect == Effect::kConnect || effect == Effect::kAccept;
 }
 
+// Of preadv2(2) and pwritev2(2); the second is not in glibc's headers before 2.39.
+constexpr uint32_t kRwfAppend = 0x10, kRwfNoAppend = 0x20;
+
 // What processes are taken to begin with where nothing tells it.
 constexpr uint32_t kUsualUmask = 022;
 

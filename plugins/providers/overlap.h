@@ -48,7 +48,11 @@ inline Shown shown_by(Effect effect, const feign_activity& a, const std::vector<
                       const Descriptor& of, uint64_t process, const feign_host* host) {
   const Shown shown = {lock_of(effect, a, values, of, process),
                        tail_of(effect, a, values, of, process, host)};
-  if (of.open != nullptr) move(*of.open, shown.tail);
+  if (of.open != nullptr) {
+    move(*of.open, shown.tail);
+    if (effect == Effect::kFcntl && a.flags == F_SETFL && a.result >= 0 && !values.empty())
+      of.open->appends = (values[0] & O_APPEND) != 0;
+  }
   return shown;
 }
 class Account {

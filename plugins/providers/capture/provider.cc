@@ -167,7 +167,9 @@ void Provider::shows(Lane& lane, const Call& call) {
     case Effect::kFcntl:
     case Effect::kFtruncate:
     case Effect::kFstat:
+    case Effect::kStatat:  // as libc's fstat is
     case Effect::kClose:
+      if (call.effect == Effect::kStatat && a.path != 0) return;
       of = descriptor(lane.process(), a.handle);
       of.last = of.open.use_count() <= 2;  // there, and here
       if (a.file != 0) of.file = a.file;

@@ -48,6 +48,8 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
   t.file = of.file;
   t.reader = reader_of(of, process, a.handle);
   t.appends = of.open != nullptr && of.open->appends;
+  if (effect == Effect::kPwrite2)
+    t.appends = (t.appends && (a.flags & kRwfNoAppend) == 0) || (a.flags & kRwfAppend) != 0;
   t.bytes = std::min(a.result, kFarthest);
   t.asked = static_cast<int64_t>(std::min<uint64_t>(a.length, kFarthest));
   // Where it reads or writes, if not where its descriptor is. A copy reads what it copies, and ends

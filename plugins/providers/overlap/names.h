@@ -254,6 +254,7 @@ class Names {
     if (one.name == other.name && one.entry != 0 && other.entry != 0) {
       if (other.holds == Claim::kUnknownChange) one.holds = Claim::kUnknownChange;
       one.bytes += other.bytes;
+      if (claims[0].name == claims[1].name) one.bytes = 0;  // as it is spelt
       other.holds = Claim::kAnything;
       other.held = -1;
     }

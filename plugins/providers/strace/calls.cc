@@ -354,7 +354,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
   p.overhead += trace_.tracer.of(quicker);
   if (held == nullptr) {
-    if (k.left_out->asks) trace_.asks = k.left_out;
+    if (k.left_out->asks && text.rfind(") = -") == text.npos) trace_.asks = k.left_out;
     // The shortest calls take next to nothing without a tracer.
     if (k.left_out->passed != FEIGN_WAITED && trace_.estimated)
       p.overhead += std::min(quicker, trace_.tracer.of(quicker));
