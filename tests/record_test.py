@@ -35,6 +35,15 @@ def described():
     return names - NOT_COMPARED
 
 
+def records_if_it_can(trace, *command, cwd, lacks):
+    """A program that returns 77 where this machine lacks what it is about."""
+    r = feign("record", "-o", trace, "--", *command, cwd=cwd)
+    if r.status == 77:
+        raise Skip(lacks)
+    assert r.status == 0, (r.status, r.err)
+    return r
+
+
 def needs_strace():
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
@@ -662,10 +671,7 @@ def test_io_uring():
             program = compiled(tmp, "uring", library)
             trace, text, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt"), os.path.realpath(os.path.join(tmp, "w"))
             os.mkdir(work)
-            r = feign("record", "-o", trace, "--", program, *mode, cwd=work)
-            if r.status == 77:
-                raise Skip("the kernel lets nobody use io_uring")
-            assert r.status == 0, r.err
+            records_if_it_can(trace, program, *mode, cwd=work, lacks="the kernel lets nobody use io_uring")
             feign("convert", trace, text)
             with open(text, encoding="utf-8") as f:
                 calls = [(m[1], m[2], m[3]) for m in (re.match(r"\d+ [\d.]+ \[.*?\] (\w+)\((.*)\) = (-?\w+)", line) for line in f) if m]
@@ -765,10 +771,7 @@ def test_asynchronous_io():
         compile_text(AIO, program, "-lrt")
         os.mkdir(work)
         for how, want in (["kernel"], [("io_submit", "1")] * 3), ([], [("pread64", "1000"), ("pwrite64", "700"), ("pwrite64", "700")]):
-            r = feign("record", "-o", trace, "--", program, *how, cwd=work)
-            if r.status == 77:
-                raise Skip("this kernel has no asynchronous I/O")
-            assert r.status == 0, r.err
+            records_if_it_can(trace, program, *how, cwd=work, lacks="this kernel has no asynchronous I/O")
             assert feign("convert", trace, text).status == 0
             with open(text, encoding="utf-8") as f:
                 calls = re.findall(r"] (io_submit|pwrite64|pread64)\(.*\) = (-?\w+) <.*/f\"", f.read())
@@ -822,10 +825,8 @@ def test_io_uring_of_which_nobody_takes_the_results():
         program, trace, text = (os.path.join(tmp, n) for n in ("unended", "t.feign", "t.txt"))
         compile_text(UNENDED, program, "-luring")
         for closes in ([], ["closes"]):
-            r = feign("record", "-o", trace, "--", program, *closes, cwd=tmp)
-            if r.status == 77:
-                raise Skip("the kernel lets nobody use io_uring")
-            assert r.status == 0 and "not in it: 1 request of io_uring that had not ended" in r.err, (closes, r.status, r.err)
+            r = records_if_it_can(trace, program, *closes, cwd=tmp, lacks="the kernel lets nobody use io_uring")
+            assert "not in it: 1 request of io_uring that had not ended" in r.err, (closes, r.err)
             assert feign("convert", "-q", trace, text).status == 0
             with open(text, encoding="utf-8") as f:
                 got = re.findall(r" pwrite64\(.*count=(\d{3}), offset=(\d+)\) = (\d+)", f.read())
@@ -977,10 +978,8 @@ def test_a_second_libc():
     with Tmp() as tmp:
         program, trace, text = (os.path.join(tmp, n) for n in ("second-libc", "t.feign", "t.txt"))
         compile_text(SECOND, program, "-ldl")
-        r = feign("record", "-o", trace, "--", program, cwd=tmp)
-        if r.status == 77:
-            raise Skip("libc cannot be loaded twice here")
-        assert r.status == 0 and not r.err, (r.status, r.err)
+        r = records_if_it_can(trace, program, cwd=tmp, lacks="libc cannot be loaded twice here")
+        assert not r.err, r.err
         assert feign("convert", "-q", trace, text).status == 0
         with open(text, encoding="utf-8") as f:
             calls = [m[1] for m in re.finditer(r"\] (\w+)\([^\n]*/second\"", f.read())]
@@ -1197,10 +1196,8 @@ def test_memory_that_is_locked_where_calls_are_restricted():
     with Tmp() as tmp:
         program, trace, text = (os.path.join(tmp, n) for n in ("locked", "t.feign", "t.txt"))
         compile_text(LOCKED, program)
-        r = feign("record", "-o", trace, "--", program, cwd=tmp)
-        if r.status == 77:
-            raise Skip("no locking or no seccomp here")
-        assert r.status == 0 and not r.err, (r.status, r.err)
+        r = records_if_it_can(trace, program, cwd=tmp, lacks="no locking or no seccomp here")
+        assert not r.err, r.err
         assert feign("convert", "-q", trace, text, "--to", "text").status == 0
         with open(text, encoding="utf-8") as f:
             assert re.findall(r"write\(.*= (\d+) .*/file\"", f.read()) == ["6", "8", "12"]
@@ -1269,10 +1266,7 @@ def test_who_enters_a_mount_namespace_is_at_its_root():
     with Tmp() as tmp:
         trace, work = os.path.join(tmp, "t.feign"), os.path.join(os.path.realpath(tmp), "w")
         os.mkdir(work)
-        r = feign("record", "-o", trace, "--", "python3", "-S", "-c", ENTERS, cwd=work)
-        if r.status == 77:
-            raise Skip("no namespace can be entered here")
-        assert r.status == 0, r.err
+        records_if_it_can(trace, "python3", "-S", "-c", ENTERS, cwd=work, lacks="no namespace can be entered here")
         replays(trace, tmp, work)
         assert sorted(os.listdir(work)) == ["a", "b"]
 
@@ -2350,10 +2344,7 @@ def test_hints_of_how_long_data_lives():
     with Tmp() as tmp:
         program, trace, root = (os.path.join(tmp, name) for name in ("program", "t.feign", "root"))
         compile_text(LIFE_HINTS, program)
-        r = feign("record", "-o", trace, "--", program, cwd=tmp)
-        if r.status == 77:
-            raise Skip("no such hints here")
-        assert r.status == 0, (r.status, r.err)
+        records_if_it_can(trace, program, cwd=tmp, lacks="no such hints here")
         text = os.path.join(tmp, "t.txt")
         assert feign("convert", trace, text).status == 0
         with open(text, encoding="utf-8") as f:
@@ -2384,10 +2375,7 @@ def test_files_of_a_mount_that_only_has_a_descriptor():
     with Tmp() as tmp:
         program, trace, root = (os.path.join(tmp, name) for name in ("program", "t.feign", "root"))
         compile_text(MOUNT_BY_DESCRIPTOR, program)
-        r = feign("record", "-o", trace, "--", program, cwd=tmp)
-        if r.status == 77:
-            raise Skip("no open_tree here")
-        assert r.status == 0, (r.status, r.err)
+        records_if_it_can(trace, program, cwd=tmp, lacks="no open_tree here")
         os.mkdir(root)
         why = {s["op"]: s["why"] for s in feign("replay", trace, "--root", root, "--json").json()["skips"]}
         assert "opened from a directory that nothing tells" in why["openat"], why
