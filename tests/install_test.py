@@ -44,7 +44,7 @@ def test_installed_package_and_template():
         env = {**os.environ, "PKG_CONFIG_PATH": pc, "PKG_CONFIG_SYSROOT_DIR": os.path.join(tmp, "dest")}
         source, build = os.path.join(tmp, "mine"), os.path.join(tmp, "mine/build")
         shutil.copytree(os.path.join(TOP, "examples/plugin-template"), source)
-        run("meson", "setup", build, source, env=env)
+        run("meson", "setup", build, source, "-Dwerror=true", env=env)
         run("ninja", "-C", build, env=env)
         out = run("meson", "test", "-C", build, env=env)
         assert re.search(r"Ok:\s+1\b", out), out

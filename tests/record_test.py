@@ -1179,6 +1179,8 @@ int main(void) {
   struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   struct sock_fprog filter = {1, all};
   const int file = open("file", O_CREAT | O_WRONLY, 0600);
+  struct rlimit most;
+  if (geteuid() != 0 && (getrlimit(RLIMIT_MEMLOCK, &most) != 0 || most.rlim_cur != RLIM_INFINITY)) return 77;
   if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0) return 77;
   if (write(file, "before", 6) != 6 || locked() != 0) return 1;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 77;

@@ -84,7 +84,8 @@ def build(name):
     with open(log, "w", encoding="utf-8") as out:
         if not os.path.exists(os.path.join(folder, "build.ninja")):
             shutil.rmtree(folder, ignore_errors=True)
-            done = subprocess.run(["meson", "setup", folder, TOP, "-Dtests=enabled", *options()],
+            # Here a warning is an error; where other compilers warn of more, a user has a build all the same.
+            done = subprocess.run(["meson", "setup", folder, TOP, "-Dtests=enabled", "-Dwerror=true", *options()],
                                   env={**os.environ, **env}, stdout=out, stderr=subprocess.STDOUT)
             if done.returncode:
                 return None, log
