@@ -766,6 +766,27 @@ TEST(Channel, WhoGivesUpWhatHeDoesNotHoldLeavesItToWhoDoes) {
 
   EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
 }
+TEST(Channel, AnOpenFilesLockIsGivenUpByWhoeverHasItAndGoesWithItsLastDescriptor) {
+  const auto own = [](uint32_t stream, uint64_t type, uint64_t start) {
+    Call call = lock(stream, type, start);
+    call.flags = F_OFD_SETLK;
+    return call;
+  };
+  const Call close{.stream = 1, .op = "close", .handle = 1, .file = 1, .marks = FEIGN_LAST};
+  Call gives_up = own(5, F_UNLCK, 0);
+  gives_up.handle = 1;
+  for (const uint64_t type : {F_WRLCK, F_RDLCK}) {
+    const Ran r(
+        {own(1, type, 0), own(2, F_WRLCK, 20), close, own(3, F_WRLCK, 0), own(4, F_RDLCK, 20)},
+        only("channel"));
+
+    EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+    EXPECT_EQ(r.of(4), (Edges{{1, "channel"}}));
+  }
+  const Ran r({own(1, F_WRLCK, 0), gives_up, own(3, F_RDLCK, 0)}, only("channel"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+}
 TEST(Channel, LocksOfBothKindsAreApart) {
   const Call flock{.stream = 2, .op = "flock", .handle = 2, .file = 1, .flags = LOCK_EX};
   const Ran r({lock(1, F_WRLCK, 0), flock, lock(1, F_UNLCK, 0), lock(3, F_WRLCK, 0)},

@@ -38,16 +38,23 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   if (effect == Effect::kFlock) handles_[a.handle].locked = true;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
+  Ranges* own = nullptr;  // what the open file has alone, not the process
+  if (effect == Effect::kFcntl && got && (a.flags == F_OFD_SETLK || a.flags == F_OFD_SETLKW)) {
+    std::unique_ptr<Ranges>& its = handles_[a.handle].alone;
+    if (!its) its = std::make_unique<Ranges>();
+    own = its.get();
+  }
   const bool alone = all->written(begin, end);  // somebody holds some of it alone
   // A change for others: to hold it alone; to give it up, or to share it from now on. (To give up
   // what others may hold, too, is none.)
   if (got && exclusive) {
     all->write(begin, end, me_, come_after);
     if (effect == Effect::kFlock) f.alone = static_cast<uint32_t>(a.handle);
+    if (own != nullptr) own->write(begin, end, me_, [](const Points&) {});
   } else if (!asks && exclusive) {
     refused(*all, begin, end);
   } else if (got && alone && effect == Effect::kFcntl) {
-    share(*all, begin, end);
+    share(*all, begin, end, own);
   } else if (got && alone && f.alone == a.handle) {
     f.alone = 0;
     all->write(begin, end, me_, come_after, true);
@@ -74,15 +81,21 @@ void Depend::refused(Ranges& locks, uint64_t begin, uint64_t end) {
   locks.write(begin, end, me_, come_after, true);
 }
 
-// From here on the process has none of it alone. Others may, of the rest.
-void Depend::share(Ranges& locks, uint64_t begin, uint64_t end) {
+// From here on the process, or the open file that has `alone`, has none of it alone. Others may, of
+// the rest.
+void Depend::share(Ranges& locks, uint64_t begin, uint64_t end, Ranges* alone) {
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   std::vector<std::pair<uint64_t, uint64_t>> own;
-  locks.whole(begin, end, [&](uint64_t from, uint64_t to, const Points& by) {
-    bool mine = false;
-    by.for_each([&](Point p) { mine |= streams_[p.stream].group == streams_[me_.stream].group; });
-    if (mine) own.emplace_back(from, to);
-  });
+  (alone != nullptr ? *alone : locks)
+      .whole(begin, end, [&](uint64_t from, uint64_t to, const Points& by) {
+        bool mine = alone != nullptr;
+        by.for_each(
+            [&](Point p) { mine |= streams_[p.stream].group == streams_[me_.stream].group; });
+        if (mine) own.emplace_back(from, to);
+      });
+  if (alone != nullptr)
+    alone->write(
+        begin, end, me_, [](const Points&) {}, true);
   locks.read(begin, end, me_, come_after);
   for (const auto& [from, to] : own) locks.write(from, to, me_, come_after, true);
 }
@@ -94,7 +107,7 @@ void Depend::unlocked(uint32_t file) {
   if (mine == locked_.end() || std::erase(mine->second, file) == 0) return;
   if (mine->second.empty()) locked_.erase(mine);
   if (File* const f = files_.find(file); f != nullptr && f->records)
-    share(*f->records, 0, UINT64_MAX);
+    share(*f->records, 0, UINT64_MAX, nullptr);
 }
 
 // … the last of an open file: so is that lock.

@@ -107,6 +107,7 @@ struct Handle {
   Shared access;
   uint32_t file = 0;
   bool locked = false;
+  std::unique_ptr<Ranges> alone;  // locked by F_OFD_SETLK, for nobody else; none: never locked so
   uint64_t buffered = UINT64_MAX, buffered_end = 0;  // bytes that may not have left the process
 };
 
@@ -360,7 +361,7 @@ class Depend {
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
   void refused(Ranges& locks, uint64_t begin, uint64_t end);
-  void share(Ranges& locks, uint64_t begin, uint64_t end);
+  void share(Ranges& locks, uint64_t begin, uint64_t end, Ranges* alone);
   void unlocked(uint32_t file);
   void unlock(File& f, uint32_t handle);
   void window(const feign_activity& a);

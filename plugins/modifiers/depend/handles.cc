@@ -15,6 +15,7 @@ void Depend::gone(uint64_t number) {
   if (on(kFile)) flushed(*h);
   if (File* const f = files_.find(h->file); f != nullptr) {
     if (h->locked && on(kChannel)) unlock(*f, id);
+    if (h->alone && f->records && on(kChannel)) share(*f->records, 0, UINT64_MAX, h->alone.get());
     if (f->open != 0 && --f->open == 0) f->bytes.shrink(8);
     if (f->ended()) files_.erase(h->file);
   }
