@@ -174,7 +174,8 @@ enum {
  * A provider fills in what its trace says, in the trace's own terms: `handle` and `handle2` are
  * descriptor numbers as recorded, plus FEIGN_FD(); paths are as recorded. Where the tracer names
  * what descriptors are, `file` is the string id of that name for `handle` (the working directory's
- * for FEIGN_CWD or 0), and `path2` for what an open returned. With FEIGN_TOLD it wins over what calls
+ * for FEIGN_CWD or 0), `path2` for what an open returned, and `mode` for `handle2` where that is
+ * the directory of a second name. With FEIGN_TOLD it wins over what calls
  * tell, some of which may not have been traced; without, it is what was there when the program began,
  * and counts where nothing else tells it. The core's `resolve` then
  * plays the operating system's part and turns them into what is described here. Modifiers and

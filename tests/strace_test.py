@@ -1287,6 +1287,16 @@ def test_who_shares_an_offset_met_the_end_after_all_was_read():
             assert order_of(tmp, lines)[-2:] == [(101, "0"), (100, "1")], makes
 
 
+def test_the_directory_of_a_second_name_is_what_strace_says():
+    """Of link and rename, if its open is not in the trace."""
+    lines = ['1 renameat(4</x>, "f", 5</y>, "g") = 0', '1 linkat(4</x>, "h", 5</y>, "i", 0) = 0', '1 linkat(3</in>, "", 5</y>, "j", AT_EMPTY_PATH) = 0',
+             '1 renameat(4</x>, "k", AT_FDCWD</z>, "l") = 0']
+    want = {"/in": 0, "/x": None, "/x/h": 0, "/y": None, "/y/g": 0, "/y/i": 0, "/y/j": 0, "/z": None, "/z/l": 0}
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert (report["mismatched"], report["skipped"], sizes) == (0, 0, want), (report["mismatches"], report["skipped"], sizes)
+
+
 def test_threads_that_strace_attached_to_share_descriptors():
     """Nothing tells that they are threads of one process; that both have the same file by the same number does."""
     lines = ['1 write(7</f>, "ab", 2) = 2', '2 write(7</f>, "cd", 2) = 2', '1 write(7</f>, "e", 1) = 1', '2 fsync(7</f>) = 0', '2 close(7</f>) = 0', '1 openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>',

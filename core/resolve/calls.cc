@@ -166,12 +166,14 @@ void Resolve::open_again(feign_activity& a, Thread& t, const Description& what) 
 
 void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
-  const uint32_t hint = a.file;
+  const bool two = effect == Effect::kLink || effect == Effect::kRename;
+  const uint32_t hint = a.file, said2 = two ? std::exchange(a.mode, 0) : 0;
+  const uint32_t hint2 = a.handle2 != 0 && is_path(tables_.strings.text(said2)) ? said2 : 0;
   a.file = 0;
   // Of both names.
   if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
   if (a.path == 0) {  // AT_EMPTY_PATH, or no path at all: the descriptor's file
-    if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, 0, a.path2);
+    if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, hint2, a.path2);
     a.handle2 = 0;
     Description* d = find(t, a.handle, hint);
     fill(a, d);
@@ -197,7 +199,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   }
   if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
   if ((a.result == -ENOTDIR &&
-       (no_directory(t, a.handle, hint) || no_directory(t, a.handle2, 0))) ||
+       (no_directory(t, a.handle, hint) || no_directory(t, a.handle2, hint2))) ||
       form_decides(a, effect, tables_.strings.text(a.path)) ||
       (a.path2 != 0 && effect != Effect::kSymlink &&
        form_decides(a, effect, tables_.strings.text(a.path2)))) {
@@ -209,16 +211,16 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const bool up = text.find("..") != std::string_view::npos;
   const bool on = leads_on(a, effect, text);
   a.marks |= FEIGN_AS_NAMED(components(text), 0);
-  if (effect == Effect::kLink || effect == Effect::kRename) {
+  if (two) {
     a.marks |= FEIGN_AS_NAMED(0, components(tables_.strings.text(a.path2)));
-    a.path2 = absolute(t, a.handle2, 0, a.path2);
+    a.path2 = absolute(t, a.handle2, hint2, a.path2);
   }
   const bool nothing = up && a.result == -ENOENT && ups_from_nothing(t, a.handle, hint, text);
   a.path = absolute(t, a.handle, hint, a.path);
   a.handle = a.handle2 = 0;
-  const bool lost = a.path == 0 || ((effect == Effect::kLink || effect == Effect::kRename) &&
-                                    a.path2 == 0);  // from a directory that nothing tells
-  if (lost || (up && a.result == -ENOENT &&         // behind no name
+  // From a directory that nothing tells.
+  const bool lost = a.path == 0 || (two && a.path2 == 0);
+  if (lost || (up && a.result == -ENOENT &&  // behind no name
                (names_.at(a.path) != 0 || (nothing && !names_.absent_at(a.path))))) {
     a.path = a.path2 = 0;
     a.marks |= FEIGN_NOT_A_FILE;
@@ -230,7 +232,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), follow, &open); path)
       a.path = path;
   if (on && a.path != 0) a.path = names_.canonical(a.path, true);
-  if ((effect == Effect::kLink || effect == Effect::kRename) && a.path2 != 0)
+  if (two && a.path2 != 0)
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path2), false, nullptr); path)
       a.path2 = path;
   // By way of its descriptor: the file may have no name, or another one by now.

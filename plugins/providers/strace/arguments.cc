@@ -309,11 +309,13 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
         const char* start = s.p + 1;
         if (!s.skip_angle()) return wrong("a descriptor's annotation does not end");
         const std::string_view text(start, static_cast<size_t>(s.p - start) - 1);
+        // Another file may have the name of one that is gone, which the kernel says behind it.
+        const bool marked = s.rest().starts_with(kGone.substr(1));  // by strace since 5.19
+        const std::string named(marked ? std::string(text).append(kGone) : std::string());
+        const uint32_t what = hint(static_cast<int32_t>(number), marked ? named : text);
+        if (&to == &a.handle2) said_second_ = what;
         if (&to == &a.handle || (to == FEIGN_CWD && (a.handle == 0 || a.handle == FEIGN_CWD))) {
-          // Another file may have the name of one that is gone, which the kernel says behind it.
-          const bool marked = s.rest().starts_with(kGone.substr(1));  // by strace since 5.19
-          const std::string named(marked ? std::string(text).append(kGone) : std::string());
-          a.file = hint(static_cast<int32_t>(number), marked ? named : text);
+          a.file = what;
           if (!marked && !text.ends_with(kGone)) a.marks |= FEIGN_TOLD;
         }
         if (to == FEIGN_CWD && a.file != 0 && (a.handle == 0 || a.handle == FEIGN_CWD))
@@ -497,7 +499,7 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
   values.clear();
   after_cwd_ = false;
   made_up_ = lost_path_ = false;
-  said_cwd_ = 0;
+  said_cwd_ = said_second_ = 0;
   true_result_ = -1;
   microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
   bool is_cwd = false;
@@ -548,13 +550,14 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
     closed = s.take(')');
     if (!closed) ++s.p;  // the comma
   }
+  const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
+  if (two) a.mode = said_second_;
   if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
     const auto relative = [&](uint32_t id) {
       size_t length = 0;
       const char* path = host_->text(host_, id, &length);
       return length != 0 && path[0] != '/';
     };
-    const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
     after_cwd_ = relative(a.path) ||
                  (two && (a.handle2 == 0 || a.handle2 == FEIGN_CWD) && relative(a.path2));
   }

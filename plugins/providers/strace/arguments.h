@@ -69,6 +69,7 @@ class Arguments {
   bool made_up_ = false;
   bool lost_path_ = false;  // an address stands there instead
   uint32_t said_cwd_ = 0;
+  uint32_t said_second_ = 0;   // what -y says that the second descriptor is
   int64_t true_result_ = -1;   // behind a pointer
   bool known_ = false;         // anything of the last flags()
   bool microseconds_ = false;  // what the call's times count in
