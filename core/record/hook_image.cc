@@ -370,6 +370,9 @@ void Image::decode(size_t piece) {
       int32_t number;
       memcpy(&number, p + d.length - 4, 4);
       i.number = number;
+    } else if (d.mnemonic == ZYDIS_MNEMONIC_XOR && p[d.length - 1] == 0xc0 &&
+               (d.length == 2 || (d.length == 3 && p[0] == 0x48))) {
+      i.number = 0;  // xor %eax, %eax: read
     }
     all_.push_back(i);
     a += d.length;
