@@ -460,6 +460,8 @@ static void fill_places(struct thread* t, struct ring* r, uint32_t first, uint32
 
 static int ended(struct thread* t, struct ring* r, const struct request* q, uint64_t end,
                  long result) {
+  /* Not made: one that it was linked behind failed, or the program took it back. */
+  if (result == -ECANCELED) return 0;
   if (q->update && q->a[0] != kAnyPlace && result > 0)
     fill_places(t, r, (uint32_t)q->a[0], (uint32_t)result, (const int*)q->a[1]);
   if (q->place == 0 || result < 0) return say(t, q->number, q->a, q->start, end, result);
