@@ -29,9 +29,10 @@ struct request {
   uint16_t number; /* of the system call; 0: the slot is free, or the request is none */
   uint16_t used;   /* of what follows */
   uint8_t taken;
-  uint8_t update; /* of the table, from place a[0], by a[2] descriptors at a[1] */
-  int32_t place;  /* in the table, of the file that it opens or closes, and 1; 0: none */
-  char kept[];    /* what arguments pointed to */
+  uint8_t update;  /* of the table, from place a[0], by a[2] descriptors at a[1] */
+  uint8_t selects; /* a buffer among those that the kernel was given */
+  int32_t place;   /* in the table, of the file that it opens or closes, and 1; 0: none */
+  char kept[];     /* what arguments pointed to */
 };
 
 struct ring {
@@ -288,6 +289,7 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
   q->number = 0;
   q->used = 0;
   q->update = 0;
+  q->selects = (e->flags & IOSQE_BUFFER_SELECT) != 0;
   q->place = 0;
   q->user_data = e->user_data;
   const long off = (long)e->off, addr = (long)e->addr, len = (long)e->len;
@@ -411,6 +413,9 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
     case 55 /* IORING_OP_FTRUNCATE */:
       be(q, SYS_ftruncate, fd, off, 0, 0, 0, 0);
       break;
+    case 62 /* IORING_OP_PIPE */:
+      if (e->file_index == 0) be(q, SYS_pipe2, addr, flags, 0, 0, 0, 0);
+      break;
     case IORING_OP_ACCEPT:
       be(q, SYS_accept4, fd, 0, 0, flags | by_place, 0, 0);
       q->place = (int32_t)e->file_index;
@@ -458,10 +463,19 @@ static void fill_places(struct thread* t, struct ring* r, uint32_t first, uint32
   }
 }
 
-static int ended(struct thread* t, struct ring* r, const struct request* q, uint64_t end,
-                 long result) {
+/* How long the buffer was that the kernel chose nobody is told; as long as what was read into it.
+ */
+static void reads_selected(struct request* q, long result) {
+  if (q->number == SYS_read || q->number == SYS_pread64)
+    q->a[2] = result;
+  else if (q->number == SYS_readv || q->number == SYS_preadv || q->number == SYS_preadv2)
+    ((struct iovec*)q->a[1])->iov_len = (size_t)result;
+}
+
+static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t end, long result) {
   /* Not made: one that it was linked behind failed, or the program took it back. */
   if (result == -ECANCELED) return 0;
+  if (q->selects && result > 0) reads_selected(q, result);
   if (q->update && q->a[0] != kAnyPlace && result > 0)
     fill_places(t, r, (uint32_t)q->a[0], (uint32_t)result, (const int*)q->a[1]);
   if (q->place == 0 || result < 0) return say(t, q->number, q->a, q->start, end, result);

@@ -676,15 +676,17 @@ def test_io_uring():
             with open(text, encoding="utf-8") as f:
                 calls = [(m[1], m[2], m[3]) for m in (re.match(r"\d+ [\d.]+ \[.*?\] (\w+)\((.*)\) = (-?\w+)", line) for line in f) if m]
             calls = [(name, args.replace(work, ""), result) for name, args, result in calls if name != "mmap" and "uring" not in name]
+            calls = [call for call in calls if (call[0], call[2]) != ("pipe2", "-EINVAL")]  # an older kernel
             at = next(i for i, call in enumerate(calls) if '"/a"' in call[1])
             calls = calls[at:]
             names = [name for name, _, _ in calls]
             want = ["openat"] + ["pwrite64"] * 8 + """pread64 pwritev preadv pwritev preadv fdatasync fcntl pread64 close openat pwrite64 fcntl pread64 close statx openat
-                openat pipe2 splice splice fsetxattr getxattr close close close close mkdirat renameat2 openat fallocate close unlinkat close close""".split()
+                openat pipe2 splice splice fsetxattr getxattr close close close close mkdirat renameat2 openat fallocate close unlinkat
+                openat pread64 pread64 preadv close pipe2 close close close close""".split()
             assert names == want, (library, mode, names)
             assert {args for name, args, _ in calls if name == "pwrite64"} == {f"fd=#2, count=4096, offset={4096 * i}" for i in range(8)} | {"fd=#3, count=700, offset=0"}
             results = [result for name, _, result in calls if name not in ("openat", "pwrite64", "fcntl", "fsetxattr", "getxattr")]
-            assert results == "100 1500 1500 1999 1999 0 123 0 321 0 0 0 300 300 0 0 0 0 0 0 0 0 0 0 0".split() and ("openat", 'pathname="/none", flags=O_RDONLY, mode=00', "-ENOENT") in calls, calls
+            assert results == "100 1500 1500 1999 1999 0 123 0 321 0 0 0 300 300 0 0 0 0 0 0 0 0 0 2000 2000 2000 0 0 0 0 0 0".split() and ("openat", 'pathname="/none", flags=O_RDONLY, mode=00', "-ENOENT") in calls, calls
             replays(trace, tmp, work)
             shutil.rmtree(work)
             shutil.rmtree(os.path.join(tmp, "root"))

@@ -130,6 +130,25 @@ int main(int argc, char** argv) {
   close(fd);
   io_uring_prep_unlinkat(next(), AT_FDCWD, "c", 0);
   if (done(1) != 0) abort();
+  /* Into a buffer that the kernel chooses, shorter than what is asked for; of its own length. */
+  fd = open("d/b", O_RDONLY);
+  io_uring_prep_provide_buffers(next(), data[0], 2000, 4, 5, 0);
+  if (done(1) != 0) abort();
+  for (int i = 0; i < 3; ++i) {
+    struct iovec whole = {NULL, sizeof data[0]};
+    if (i < 2)
+      io_uring_prep_read(next(), fd, NULL, i == 0 ? 0 : sizeof data[0], 0);
+    else
+      io_uring_prep_readv(next(), fd, &whole, 1, 0);
+    last()->flags |= IOSQE_BUFFER_SELECT;
+    last()->buf_group = 5;
+    if (done(1) != 2000) abort();
+  }
+  close(fd);
+  io_uring_prep_rw(62 /* IORING_OP_PIPE */, next(), 0, through, 0, 0);
+  if (done(1) != 0 && pipe2(through, 0) != 0) abort();
+  close(through[0]);
+  close(through[1]);
   io_uring_queue_exit(&ring);
   return 0;
 }
