@@ -174,6 +174,18 @@ enum { kEnd = 0x10 }; /* _IO_EOF_SEEN */
 /* Whether what was read up to some character ended because the file did. */
 static int at_end(FILE* stream) { return feof(stream) != 0; }
 
+/* What a call says that read nothing: 0 at the file's end, else why not. Of a stream that may not
+ * be read scanf() leaves no error behind; one that has met an error getline() does not look at,
+ * and leaves errno as it was. */
+static int64_t nothing_read(FILE* stream, int error) {
+  return at_end(stream) && !ferror(stream) ? 0 : error != 0 ? -error : -EIO;
+}
+
+static int64_t scanned(FILE* stream, int64_t before, int converted, int error) {
+  const int64_t bytes = moved(stream, before);
+  return bytes > 0 || converted != EOF ? bytes : nothing_read(stream, error);
+}
+
 /* What fgets() read. A text may have zeros in it, which strlen() ends at; how far the buffer was
  * used tells of them, if libc knew where in the file it ends, or filled it at most once, or met the
  * end of the file, which left it as it was: as fills are whole buffers, the rest of the file. */

@@ -105,7 +105,7 @@ char *fgets(char *s, int size, FILE *stream);
 //@ op 14 getline kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture length="r > 0 ? r + at_end(stream) : 1" result="r > 0 ? r : ferror(stream) ? -e : 0"
+//@ capture length="r > 0 ? r + at_end(stream) : 1" result="r > 0 ? r : nothing_read(stream, e)"
 ssize_t getline(char **lineptr, size_t *n, FILE *stream);
 //@ variant ssize_t getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
 //@ variant ssize_t __getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
@@ -113,7 +113,7 @@ ssize_t getline(char **lineptr, size_t *n, FILE *stream);
 //@ op 15 fscanf kind=read effect=read result=bytes
 //@ args fd - -
 //@ replay c.gets(a)
-//@ capture before=position(stream) result="moved(stream, before)" length="result + at_end(stream)" call="vfscanf(stream, format, list)"
+//@ capture before=position(stream) result="scanned(stream, before, r, e)" length="result > 0 ? result + at_end(stream) : at_end(stream)" call="vfscanf(stream, format, list)"
 int fscanf(FILE *stream, const char *format, ...);
 //@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | call="__isoc99_vfscanf(stream, format, list)"
 //@ variant int vfscanf(FILE *stream, const char *format, va_list list)

@@ -2004,6 +2004,31 @@ def test_a_line_that_the_end_of_the_file_ends():
     streams_replay(MEETS_END)
 
 
+NOT_READ = r"""
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  FILE* f = fopen("f", "w");
+  int number;
+  if (fscanf(f, "%d", &number) != EOF || ferror(f)) return 1; /* it may not be read, and nothing but errno says so */
+  f = freopen("f", "w+", f);
+  fputs("one\ntwo\n", f);
+  rewind(f);
+  close(fileno(f));
+  if (fgetc(f) != EOF || !ferror(f)) return 2;
+  char* line = NULL;
+  size_t room = 0;
+  errno = 0;
+  return getline(&line, &room, f) != -1 || errno != 0 || fscanf(f, "%d", &number) != EOF;
+}
+"""
+
+
+def test_who_reads_nothing_from_a_stream_has_met_an_error_or_the_end():
+    streams_replay(NOT_READ)
+
+
 LINES = r"""
 #include <fcntl.h>
 #include <stdio.h>
