@@ -167,6 +167,8 @@ class Image {
     return i.kind == Instruction::kPlain || i.kind == Instruction::kJumps ||
            i.kind == Instruction::kBranches || i.kind == Instruction::kEnd;
   }
+  int64_t pushed(uint64_t begin, uint64_t address) const;
+  bool returns_from_signal(size_t index) const;
   bool is_target(uint64_t address) const {
     return std::binary_search(targets_.begin(), targets_.end(), address);
   }
@@ -314,6 +316,21 @@ std::vector<uint64_t> Image::functions(uint64_t table_address, uint64_t table_of
   return begins;
 }
 
+// What pop %rax there gets, if it is a number that was pushed just before (code that is to be small
+// loads it so); else -1.
+int64_t Image::pushed(uint64_t begin, uint64_t address) const {
+  constexpr size_t kBetween = 3;
+  for (size_t k = all_.size(); k-- > 0 && all_.size() - k <= kBetween;) {
+    const Instruction& before = all_[k];
+    if (before.address < begin || before.address + before.length != address) break;
+    const uint8_t* p = code(before.address);
+    if (before.length == 2 && p[0] == 0x6a) return static_cast<int8_t>(p[1]);
+    if (before.length == 1 && (p[0] & 0xf0) == 0x50) break;  // another push or pop
+    address = before.address;
+  }
+  return -1;
+}
+
 void Image::decode(size_t piece) {
   if (!decoded_.insert(piece).second) return;
   const auto [begin, end, from, reach] = pieces_[piece];
@@ -373,10 +390,20 @@ void Image::decode(size_t piece) {
     } else if (d.mnemonic == ZYDIS_MNEMONIC_XOR && p[d.length - 1] == 0xc0 &&
                (d.length == 2 || (d.length == 3 && p[0] == 0x48))) {
       i.number = 0;  // xor %eax, %eax: read
+    } else if (p[0] == 0x58 && d.length == 1) {
+      i.number = pushed(begin, a);
     }
     all_.push_back(i);
     a += d.length;
   }
+}
+
+// Unwinders know it by its bytes, and it has no way back.
+bool Image::returns_from_signal(size_t index) const {
+  constexpr int64_t kSigreturn = 15;
+  for (size_t k = index; k-- > 0 && index - k < 4 && joined(k);)
+    if (all_[k].number >= 0) return all_[k].number == kSigreturn;
+  return false;
 }
 
 void Image::sort() {
@@ -385,7 +412,7 @@ void Image::sort() {
     std::sort(all_.begin(), all_.end(), by_address);
   sites_.clear();
   for (size_t i = 0; i < all_.size(); ++i) {
-    if (all_[i].kind != Instruction::kSystemCall) continue;
+    if (all_[i].kind != Instruction::kSystemCall || returns_from_signal(i)) continue;
     bool loaded = false;
     for (size_t k = i; by_number_ && !loaded && k-- > 0 && i - k < kLoaded && joined(k);)
       loaded = all_[k].number >= 0 && all_[k].number < kNumbers;
@@ -472,11 +499,6 @@ void Image::move(const Instruction& i) {
 }
 
 bool Image::hook(size_t index) {
-  constexpr int64_t kSigreturn = 15;  // unwinders know it by its bytes, and it has no way back
-  for (size_t k = index; k-- > 0 && index - k < 4 && joined(k);) {
-    if (all_[k].number == kSigreturn) return false;
-    if (all_[k].number >= 0) break;
-  }
   // What follows, until a jump fits; else what precedes.
   size_t first = index, last = index;
   size_t bytes = all_[index].length;

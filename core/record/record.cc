@@ -703,11 +703,17 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
     // Programs of the command that enter the kernel by themselves, as fio does for io_uring. Of
     // those that it starts the trace tells.
     for (const std::string& word : o.command)
-      if (const auto program = program_of(word))
-        if (auto image = add(*program, true); !image && &word == &o.command.front())
-          notes.push_back(
-              "not in it: system calls that a program makes by itself, not through libc (" +
-              image.error().text() + "): --tracer strace sees them");
+      if (const auto program = program_of(word)) {
+        auto image = add(*program, true);
+        const std::string which = "system calls that a program makes by itself, not through libc (";
+        if (!image && &word == &o.command.front())
+          notes.push_back("not in it: " + which + image.error().text() +
+                          "): --tracer strace sees them");
+        else if (image && image->hooked < image->sites)
+          notes.push_back("not in it: " + std::to_string(image->sites - image->hooked) + " of " +
+                          std::to_string(image->sites) + " " + which + *program +
+                          ": no room for a jump there): --tracer strace sees them");
+      }
     if (auto written = images.write(path + "/hooks"); !written) return written;
   }
   file_ = std::make_unique<RecordsFile>();
