@@ -216,6 +216,15 @@ def test_a_communicator_of_one_rank_waits_for_nobody():
         assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 6
 
 
+def test_threads_that_make_communicators_do_not_wait_for_each_other():
+    """Nor where some ranks' first thread is at a communicator that is younger than the second's."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "threads-and-halves")
+        for _ in range(3):
+            report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "3s")
+            assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 2 + 4 * 200 + 2 * 100
+
+
 def test_threads_of_a_rank_come_to_windows_requests_and_messages_as_they_did():
     """What orders them is a flag in memory."""
     with Tmp() as tmp:

@@ -601,6 +601,34 @@ static void threads_and_self(void) {
   pthread_join(other, NULL);
 }
 
+/* A thread of each rank makes communicators, and another one after it, which no call shows: the
+ * first one of some ranks from a communicator that is younger than the other one's, too. */
+static atomic_int first_is_done;
+static MPI_Comm younger;
+static void dup_and_free(MPI_Comm comm) {
+  MPI_Comm made;
+  MPI_Comm_dup(comm, &made);
+  MPI_Comm_free(&made);
+}
+static void* makes_first(void* unused) {
+  (void)unused;
+  for (int i = 0; i < 100; ++i) {
+    if (rank >= size / 2) dup_and_free(younger);
+    dup_and_free(early[0]);
+  }
+  atomic_store(&first_is_done, 1);
+  return NULL;
+}
+static void threads_and_halves(void) {
+  pthread_t other;
+  for (int i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &early[i]);
+  MPI_Comm_split(MPI_COMM_WORLD, rank >= size / 2, 0, &younger);
+  CHECK(pthread_create(&other, NULL, makes_first, NULL) == 0);
+  while (!atomic_load(&first_is_done)) sched_yield();
+  for (int i = 0; i < 100; ++i) dup_and_free(early[1]);
+  pthread_join(other, NULL);
+}
+
 /* Two threads that come in turn by a flag, which no call shows: in a window, at a request, and
  * waiting for messages of one kind, which differ in length, at the same time. */
 static atomic_int turn;
@@ -1467,6 +1495,7 @@ int main(int argc, char** argv) {
                 {"threads-in-turn", threads_in_turn},
                 {"threads-in-files", threads_in_files},
                 {"threads-and-self", threads_and_self},
+                {"threads-and-halves", threads_and_halves},
                 {"fetch", fetch},
                 {"unfinished", unfinished},
                 {"sizes", sizes},

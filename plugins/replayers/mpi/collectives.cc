@@ -272,6 +272,16 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
       const int status = MPI_Ibarrier(comm, &all_there);
       return begun(s, status, all_there);
     }
+    // Of several threads of a process Open MPI lets one look for a number, that of the communicator
+    // with the lowest one itself. Which these are was otherwise in the program, and who waits there
+    // for other ranks may be waited for by them. So there it is what is sent for a number.
+    if (s.r->makers) {
+      constexpr int kAsks = 3;
+      int status = MPI_SUCCESS, mine = 0, highest = 0;
+      for (int i = 0; i < kAsks && status == MPI_SUCCESS; ++i)
+        status = MPI_Allreduce(&mine, &highest, 1, MPI_INT, MPI_MAX, comm);
+      return s.answer(status);
+    }
     MPI_Comm made = MPI_COMM_NULL;
     s.answer(MPI_Comm_dup(comm, &made));
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);

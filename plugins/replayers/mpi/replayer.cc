@@ -113,6 +113,8 @@ struct Look {
   feign::mpi::Programs programs;
   bool at_once = false;   // several of them
   bool joins = false;     // processes meet that mpirun did not start together
+  uint32_t maker = 0;     // a stream that makes communicators
+  bool makers = false;    // several do
   bool pointers = false;  // files have shared ones
 
   void whose(const feign_activity& a) {
@@ -214,6 +216,10 @@ struct Look {
       if (used) {
         look.whose(*a);
         look.at_once |= look.programs.at_once(look.of, feign::mpi::does_of(op));
+      }
+      if (op < look.r->mpiio_first && mpi_does(op) == Does::kMakeComm) {
+        look.makers |= look.maker != 0 && look.maker != a->stream;
+        look.maker = a->stream;
       }
       if (args.list != kAbsent && op < look.r->mpiio_first) look.counts(*a, args);
       if (op == FEIGN_MPI_CANCEL && a->result >= 0 && args.request < a->value_count) {
@@ -424,7 +430,7 @@ feign_status Replayer::start() {
   }
   // Alone, nobody waits for others here: that is up to modifier depend.
   if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
-  Look look{this, {}, {}, 0, 0, 0, {}, {}, false, false, false};
+  Look look{this, {}, {}, 0, 0, 0, {}, {}, false, false, false, 0, false};
   if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
     if (const feign_status status = plan->each(plan, Look::each, &look); status < 0) return status;
   std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
@@ -436,8 +442,9 @@ feign_status Replayer::start() {
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
   if (has) most_tag = *static_cast<int*>(value);
   pairs = world->world;
-  int joins[] = {look.joins, look.at_once};
-  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 2, MPI_INT, MPI_MAX, world->world);
+  int joins[] = {look.joins, look.at_once, look.makers};
+  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 3, MPI_INT, MPI_MAX, world->world);
+  makers = joins[2] != 0;
   if (joins[0] != 0)
     return host->fail(host, FEIGN_ERR_UNSUPPORTED,
                       "the program starts ranks while it runs, or joins another one "

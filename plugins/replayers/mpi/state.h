@@ -215,7 +215,8 @@ struct Replayer {
   std::map<std::pair<int64_t, uint64_t>, std::pair<int, int>> matched;
   // Receives that were cancelled in time, in the same way.
   std::set<std::pair<int64_t, uint64_t>> cancelled;
-  bool lists = true;  // every call that has counts for each member tells them
+  bool lists = true;    // every call that has counts for each member tells them
+  bool makers = false;  // some process has several threads that make communicators
   std::unordered_map<uint32_t, std::unique_ptr<Group>> groups;  // by string id
   MPI_Comm pairs = MPI_COMM_NULL;  // messages of ranks that share a process
   int most_tag = 32767;
