@@ -519,6 +519,7 @@ enum { kFew = 64, kMany = 512 };
 struct ended_request {
   uint64_t number, matched; /* 0: no wildcard, or it has got nothing */
   MPI_Comm comm;            /* of a receive by wildcard, else null */
+  MPI_Request handle;
 };
 struct ending {
   struct ended_request* of;
@@ -538,7 +539,7 @@ static void before_end(struct ending* e, int count, const MPI_Request* requests,
   size_t over = g_over.first;
   for (int i = 0; i < e->count; ++i) {
     struct ended_request* const q = &e->of[i];
-    *q = (struct ended_request){UNKNOWN, 0, MPI_COMM_NULL};
+    *q = (struct ended_request){UNKNOWN, 0, MPI_COMM_NULL, requests[i]};
     if (requests[i] == (MPI_Request)g_ompi_request_empty) {
       if (over < g_over.count) q->number = g_over.numbers[over++];
       continue;
@@ -588,6 +589,15 @@ static int all_gone(struct ending* e, const MPI_Request* requests, const MPI_Sta
   for (int i = 0; i < e->count; ++i)
     any |= gone(e, requests, i, statuses != MPI_STATUSES_IGNORE ? &statuses[i] : MPI_STATUS_IGNORE);
   return any;
+}
+/* Where the last message of a persistent send is still under way, Open MPI starts another request in
+ * its place (MPI_Bsend_init): to the program it is the same one. */
+static void started(const struct ending* e, const MPI_Request* requests) {
+  for (int i = 0; i < e->count; ++i) {
+    if (requests[i] == e->of[i].handle || requests[i] == MPI_REQUEST_NULL) continue;
+    struct entry* now = NULL;
+    ASK(if ((now = enter(&g_requests, requests[i], 1)) != NULL) now->number = e->of[i].number);
+  }
 }
 /* Of many requests only those matter that are any; and where they are looked at again and again
  * (`most`), those that are over, and as many as that. */
@@ -668,6 +678,17 @@ EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   put_ending(&call, OP_MPI_Test, result, -1, over, &e);
   return result;
 }
+EXPORT int MPI_Start(MPI_Request* request) {
+  struct ending e;
+  struct feign_call call;
+  ASK(before_end(&e, 1, request, NULL, 0));
+  feign_call_begin(&call);
+  feign_call_waits(&call, "MPI_Start");
+  const int result = PMPI_Start(request);
+  started(&e, request);
+  put_ending(&call, OP_MPI_Start, result, -1, -1, &e);
+  return result;
+}
 EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   struct ending e;
   struct feign_call call;
@@ -675,6 +696,7 @@ EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   feign_call_begin(&call);
   feign_call_waits(&call, "MPI_Startall");
   const int result = PMPI_Startall(count, requests);
+  started(&e, requests);
   needed(&e, INT_MAX);
   put_ending(&call, OP_MPI_Startall, result, count, -1, &e);
   return result;

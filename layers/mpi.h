@@ -893,6 +893,7 @@ int MPI_Ssend(const void *buf, int count, MPI_Datatype datatype, int dest, int t
 int MPI_Ssend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request);
 
 //@ op 208 MPI_Start does=start result=zero
+//@ capture none
 //@ args request
 int MPI_Start(MPI_Request *request);
 

@@ -71,13 +71,9 @@ void stand_in(Stream& s) {
 
 // A buffered send is over at once, whether its message is received or not. What it would copy is
 // of no interest, so there is no buffer: only nobody waits for it.
-void buffered(Stream& s, const Peer& p, const Piece& d) {
-  MPI_Request q = MPI_REQUEST_NULL;
-  s.answer(MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
-  if (s.args->request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+void leave_buffered(Owner& o, MPI_Request q) {
   if (q == MPI_REQUEST_NULL) return;
   constexpr size_t kMany = 64;
-  Owner& o = *s.owner;
   const std::lock_guard lock(o.mutex);
   o.buffered.push_back(q);
   if (o.buffered.size() % kMany != 0) return;
@@ -88,6 +84,13 @@ void buffered(Stream& s, const Peer& p, const Piece& d) {
   std::erase(o.buffered, MPI_REQUEST_NULL);
 }
 
+void buffered(Stream& s, const Peer& p, const Piece& d) {
+  MPI_Request q = MPI_REQUEST_NULL;
+  s.answer(MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
+  if (s.args->request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+  leave_buffered(*s.owner, q);
+}
+
 // The buffer is wanted back: what is in it must be received first.
 void wait_for_buffered(Stream& s) {
   Owner& o = *s.owner;
@@ -95,10 +98,7 @@ void wait_for_buffered(Stream& s) {
   {
     const std::lock_guard lock(o.mutex);
     list.swap(o.buffered);
-    for (auto& [number, pending] : o.requests)
-      if (pending.buffered) list.push_back(pending.request);
   }
-  // Those that are persistent stay.
   s.answer(MPI_Waitall(static_cast<int>(list.size()), list.data(), MPI_STATUSES_IGNORE));
 }
 
@@ -121,16 +121,21 @@ void send(Stream& s, uint32_t op) {
       return s.begin([=](MPI_Request* begun) {
         return MPI_Issend(d.at, d.count, d.type, p.rank, p.tag, p.comm, begun);
       });
+    case FEIGN_MPI_BSEND_INIT: {
+      // It may be started again while its last message is under way.
+      s.outcome->result = 0;
+      const std::lock_guard lock(s.owner->mutex);
+      Owner::Pending& pending = s.owner->add(s.value(s.args->request));
+      pending.persistent = true;
+      pending.buffered = [=](MPI_Request* begun) {
+        return MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, begun);
+      };
+      return;
+    }
     case FEIGN_MPI_SEND_INIT:
-    case FEIGN_MPI_BSEND_INIT:
     case FEIGN_MPI_RSEND_INIT:
       s.answer(MPI_Send_init(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
-      if (q == MPI_REQUEST_NULL) return;
-      remember(s, q, true);
-      if (op == FEIGN_MPI_BSEND_INIT) {
-        const std::lock_guard lock(s.owner->mutex);
-        s.owner->requests[s.value(s.args->request)].buffered = true;
-      }
+      if (q != MPI_REQUEST_NULL) remember(s, q, true);
       return;
     case FEIGN_MPI_SSEND_INIT:
       s.answer(MPI_Ssend_init(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
@@ -331,20 +336,28 @@ void wait_any(Stream& s) {
 
 void start(Stream& s, const std::vector<uint64_t>& numbers) {
   Owner& o = *s.owner;
-  std::vector<MPI_Request> list, again;
+  std::vector<MPI_Request> list;
+  std::vector<std::function<int(MPI_Request*)>> sends;  // by place in the list: what stands there
   {
     const std::lock_guard lock(o.mutex);
     for (const uint64_t n : numbers) {
       const auto at = o.requests.find(n);
       if (at == o.requests.end() || !at->second.persistent) continue;
       list.push_back(at->second.request);
-      if (at->second.buffered) again.push_back(at->second.request);
+      if (!at->second.buffered) continue;
+      sends.resize(list.size());
+      sends.back() = at->second.buffered;
     }
   }
   if (list.empty()) return s.emulate();
-  if (!again.empty())
-    MPI_Waitall(static_cast<int>(again.size()), again.data(), MPI_STATUSES_IGNORE);
-  s.answer(MPI_Startall(static_cast<int>(list.size()), list.data()));
+  if (sends.empty()) return s.answer(MPI_Startall(static_cast<int>(list.size()), list.data()));
+  int code = MPI_SUCCESS;
+  sends.resize(list.size());
+  for (size_t i = 0; i < list.size() && code == MPI_SUCCESS; ++i) {
+    code = sends[i] ? sends[i](&list[i]) : MPI_Start(&list[i]);
+    if (sends[i]) leave_buffered(o, list[i]);
+  }
+  s.answer(code);
 }
 
 void request(Stream& s, uint32_t op) {
@@ -379,6 +392,11 @@ void request(Stream& s, uint32_t op) {
       Owner& o = *s.owner;
       const std::lock_guard lock(o.mutex);
       const auto at = o.requests.find(one);
+      if (at != o.requests.end() && at->second.buffered) {
+        o.remove(at);
+        s.outcome->result = 0;
+        return;
+      }
       if (at == o.requests.end() || at->second.request == MPI_REQUEST_NULL) return s.emulate();
       o.freed = true;
       s.answer(MPI_Request_free(&at->second.request));
@@ -392,7 +410,9 @@ void request(Stream& s, uint32_t op) {
       const std::lock_guard lock(o.mutex);
       const auto at = o.requests.find(one);
       // What was cancelled in time was not begun here, and all else came to its end.
-      if (at == o.requests.end() || !at->second.persistent) return s.emulate();
+      if (at == o.requests.end() || at->second.request == MPI_REQUEST_NULL ||
+          !at->second.persistent)
+        return s.emulate();
       return s.answer(MPI_Cancel(&at->second.request));
     }
     default:
@@ -496,7 +516,7 @@ void remember(Stream& s, MPI_Request request, bool persistent, bool stand_in,
   const uint64_t n = s.value(s.args->request);
   Owner& o = *s.owner;
   const std::lock_guard lock(o.mutex);
-  o.add(n) = {request, persistent, stand_in, false, std::move(kept)};
+  o.add(n) = {request, persistent, stand_in, std::move(kept), {}};
 }
 
 namespace {

@@ -147,8 +147,10 @@ struct Owner {
     MPI_Request request = MPI_REQUEST_NULL;
     bool persistent = false;
     bool stand_in = false;        // nothing was begun for it
-    bool buffered = false;        // nobody waits for it who does not want the buffer
     std::unique_ptr<int[]> kept;  // what the call reads until it is over
+    // Of a buffered send that is persistent: each of its starts is a send that nobody waits for who
+    // does not want the buffer.
+    std::function<int(MPI_Request*)> buffered;
   };
   using Requests = std::unordered_map<uint64_t, Pending>;
   Requests requests;  // by the trace's numbers
