@@ -186,6 +186,18 @@ static int64_t scanned(FILE* stream, int64_t before, int converted, int error) {
   return bytes > 0 || converted != EOF ? bytes : nothing_read(stream, error);
 }
 
+/* fread() and fwrite() say how many items they moved, not how much of a last one, which libc moves
+ * all the same: it is asked for bytes, and the program told of items. */
+static size_t items(size_t moved, size_t size, size_t count) {
+  if (moved == 0) return 0;
+  return moved == size * count ? count : moved / size;
+}
+/* More than there is room for, where the bytes are more than a number can say: libc aborts. */
+static size_t most(size_t size, size_t count) {
+  size_t bytes;
+  return __builtin_mul_overflow(size, count, &bytes) ? SIZE_MAX : bytes;
+}
+
 /* What fgets() read. A text may have zeros in it, which strlen() ends at; how far the buffer was
  * used tells of them, if libc knew where in the file it ends, or filled it at most once, or met the
  * end of the file, which left it as it was: as fills are whole buffers, the rest of the file. */

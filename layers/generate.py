@@ -685,7 +685,7 @@ def wrapper(layer, op, name, prototype, keys):
     head = f"{returns} wrap_{name}({', '.join(params) or 'void'})"
     # Under a name of its own: system headers make macros and aliases of the real one.
     out = [f'EXPORT {head} __asm__("{name}");\n{head} {{\n']
-    real, called = name, f"({', '.join(names)})"
+    real, called = name, f"({keys.get('arguments', ', '.join(names))})"
     if variadic:
         real, called = re.match(r"(\w+)(\(.*\))$", keys["call"]).groups()
         types = ", ".join([p.rpartition(n)[0] for p, n in zip(params[:-1], names[:-1])] + ["va_list"])

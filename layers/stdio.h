@@ -15,7 +15,8 @@
  *                                  result (r is what was returned, e is errno then), call (of a variadic one);
  *                                  stream: of a call that has no FILE * among its parameters;
  *                                  before: what a number of that name is; first: what is done before it begins;
- *                                  return: what the program gets, if not r
+ *                                  return: what the program gets, if not r; arguments: what the library's own is given,
+ *                                  if not what the program gave
  *   //@ capture none               no wrapper: it does no I/O
  *   //@ variant PROTOTYPE | KEY=EXPRESSION …   the same under another prototype, with the op's own expressions where it
  *                                  has none; behind the op's own
@@ -63,15 +64,15 @@ int fclose(FILE *stream);
 //@ op 10 fread kind=read effect=read result=bytes
 //@ args buf - length fd
 //@ replay c.fread(a)
-//@ capture length="size * bytes" result="r != 0 || !ferror(stream) ? r * size : -e"
+//@ capture arguments="ptr, 1, size * bytes, stream" length="size * bytes" result="r != 0 || !ferror(stream) ? r : -e" return="items(r, size, bytes)"
 size_t fread(void *ptr, size_t size, size_t bytes, FILE *stream);
-//@ variant size_t __fread_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream)
-//@ variant size_t __fread_unlocked_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream)
+//@ variant size_t __fread_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream) | arguments="ptr, room, 1, most(size, bytes), stream"
+//@ variant size_t __fread_unlocked_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream) | arguments="ptr, room, 1, most(size, bytes), stream"
 
 //@ op 11 fwrite kind=write effect=write result=bytes
 //@ args buf - length fd
 //@ replay c.fwrite(a)
-//@ capture length="size * bytes" result="r != 0 || size * bytes == 0 ? r * size : -e"
+//@ capture arguments="ptr, 1, size * bytes, stream" length="size * bytes" result="r != 0 || size * bytes == 0 ? r : -e" return="items(r, size, bytes)"
 size_t fwrite(const void *ptr, size_t size, size_t bytes, FILE *stream);
 
 //@ op 12 fgetc kind=read effect=read result=bytes

@@ -2052,6 +2052,31 @@ def test_who_reads_nothing_from_a_stream_has_met_an_error_or_the_end():
     streams_replay(NOT_READ)
 
 
+ITEMS = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+int main(void) {
+  static char bytes[7000];
+  FILE* f = fopen("f", "w+");
+  if (fwrite(bytes, 10, 0, f) != 0 || fwrite(bytes, 0, 10, f) != 0 || fwrite(bytes, 5, 2, f) != 2) return 1;
+  rewind(f);
+  if (fread(bytes, 4, 0, f) != 0 || fread(bytes, 0, 4, f) != 0 || fread(bytes, 4, 3, f) != 2 || ftell(f) != 10) return 2;
+  rewind(f);
+  if (fread(bytes, 20, 3, f) != 0 || !feof(f) || ftell(f) != 10) return 3; /* none, but all that there is */
+  clearerr(f);
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &(struct rlimit){5001, 5001});
+  setvbuf(f, NULL, _IONBF, 0);
+  return fwrite(bytes, 7, 1000, f) != (5001 - 10) / 7 || ftell(f) != 5001;
+}
+"""
+
+
+def test_a_last_item_that_is_moved_in_part():
+    streams_replay(ITEMS)
+
+
 LINES = r"""
 #include <fcntl.h>
 #include <stdio.h>
