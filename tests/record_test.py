@@ -2052,6 +2052,22 @@ def test_who_reads_nothing_from_a_stream_has_met_an_error_or_the_end():
     streams_replay(NOT_READ)
 
 
+REOPENS_NOTHING = r"""
+#include <errno.h>
+#include <stdio.h>
+int main(void) {
+  FILE* f = fopen("f", "w+");
+  fputs("0123456789", f);
+  return freopen(NULL, "wx", f) != NULL || errno != EEXIST;
+}
+"""
+
+
+def test_a_stream_that_is_not_reopened_as_its_file_is_there():
+    """It is as long as it was."""
+    streams_replay(REOPENS_NOTHING)
+
+
 ITEMS = r"""
 #include <signal.h>
 #include <stdio.h>

@@ -260,6 +260,7 @@ struct Context {
   int64_t open_again(const feign_activity& a) {
     const int of = r->descriptors.get(a.handle2);
     if (of < 0) return -EBADF;
+    if ((a.flags & O_CREAT) && (a.flags & O_EXCL)) return -EEXIST;  // its link is there
     char link[48];
     snprintf(link, sizeof link, "/proc/thread-self/fd/%d", of);
     constexpr uint32_t kNot = O_CREAT | O_EXCL | O_NOFOLLOW;
