@@ -114,7 +114,7 @@ static int object(struct dl_phdr_info* info, size_t size, void* data) {
     const struct feign_hook_head* const head = &s->hooks.all[i];
     size_t same = 0;
     while (same < id_size && head->id[same] == id[same]) ++same;
-    if (same != id_size || head->id_size != id_size) continue;
+    if (same != id_size || head->id_size != id_size || head->text_size == 0) continue;
     if (install(info->dlpi_addr, head, s->fd) && contains(info->dlpi_name, "/libc.so.6"))
       s->libc = 1;
   }

@@ -924,6 +924,10 @@ def test_a_system_call_without_room_for_a_jump_is_said():
         compile_text(NO_ROOM, program, "-Wl,--build-id")
         r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--", program, cwd=tmp)
         assert r.status == 0 and "not in it: 1 of 1 system calls that a program makes by itself" in r.err, (r.status, r.err)
+        for command, said in (("env", program), True), (("cp", program, os.path.join(tmp, "copy")), False):
+            r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--", *command, cwd=tmp)
+            assert r.status == 0 and (f"not in the trace: 1 of 1 system calls that {os.path.realpath(program)} makes" in r.err) == said, r.err
+            assert said or not r.err, r.err
 
 
 WITHOUT_UNWINDING = r"""

@@ -599,7 +599,11 @@ Result<HookImage> HookImages::add(const std::string& library, bool by_number) {
     return Error(FEIGN_ERR_UNSUPPORTED, library + ": too many libraries with system calls");
   feign_hook_head head{};
   auto made = image.make(bytes_, head);
-  if (made && made->hooked != 0) heads_.push_back(head);
+  if (!made) return made;
+  head.sites = made->sites;
+  head.hooked = made->hooked;
+  if (made->hooked == 0) head.text_size = 0;
+  heads_.push_back(head);
   return made;
 }
 

@@ -700,16 +700,17 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
     for (const std::string& file : libraries())
       if (auto image = add(file, false); !image && file.find("/libc.so.6") != std::string::npos)
         return std::move(image.error());
-    // Programs of the command that enter the kernel by themselves, as fio does for io_uring. Of
-    // those that it starts the trace tells.
+    // Programs of the command that enter the kernel by themselves, as fio does for io_uring. The
+    // first one runs; of the others, if they are started, the trace tells.
     for (const std::string& word : o.command)
       if (const auto program = program_of(word)) {
         auto image = add(*program, true);
+        if (&word != &o.command.front()) continue;
         const std::string which = "system calls that a program makes by itself, not through libc (";
-        if (!image && &word == &o.command.front())
+        if (!image)
           notes.push_back("not in it: " + which + image.error().text() +
                           "): --tracer strace sees them");
-        else if (image && image->hooked < image->sites)
+        else if (image->hooked < image->sites)
           notes.push_back("not in it: " + std::to_string(image->sites - image->hooked) + " of " +
                           std::to_string(image->sites) + " " + which + *program +
                           ": no room for a jump there): --tracer strace sees them");

@@ -318,13 +318,12 @@ void Provider::tell_what_is_missing() {
       hooks.count = 0;
     close(fd);
   }
-  const auto hooked = [&](const std::vector<uint8_t>& id) {
-    return std::any_of(std::begin(hooks.all),
-                       std::begin(hooks.all) + std::min<uint64_t>(hooks.count, FEIGN_HOOK_MOST),
-                       [&](const feign_hook_head& h) {
-                         return !id.empty() && h.id_size == id.size() &&
-                                memcmp(h.id, id.data(), id.size()) == 0;
-                       });
+  const auto hook_of = [&](const std::vector<uint8_t>& id) {
+    const auto end = std::begin(hooks.all) + std::min<uint64_t>(hooks.count, FEIGN_HOOK_MOST);
+    const auto at = std::find_if(std::begin(hooks.all), end, [&](const feign_hook_head& h) {
+      return !id.empty() && h.id_size == id.size() && memcmp(h.id, id.data(), id.size()) == 0;
+    });
+    return at != end ? at : nullptr;
   };
   size_t told = 0;
   for (const auto& [path, program] : programs_) {
@@ -337,11 +336,18 @@ void Provider::tell_what_is_missing() {
       what += why.empty() ? "it ended at once, ran as another user or in another root, is in "
                             "another recording, or the system let no library into it"
                           : why;
-    } else if (const OwnCalls own = own_system_calls(path); own.sites != 0 && !hooked(own.id)) {
+    } else if (const OwnCalls own = own_system_calls(path); own.sites != 0) {
+      const feign_hook_head* const hook = hook_of(own.id);
+      if (hook != nullptr && hook->hooked == hook->sites) continue;
       count = program.count;
-      what = "not in the trace: system calls that " + path +
-             " makes by itself, if any, and not through libc: ";
-      if (!own.go && !own.id.empty())
+      what = "not in the trace: ";
+      if (hook != nullptr)
+        what +=
+            std::to_string(hook->sites - hook->hooked) + " of " + std::to_string(hook->sites) + " ";
+      what += "system calls that " + path + " makes by itself, if any, and not through libc: ";
+      if (hook != nullptr)
+        what += "no room for a jump there: ";
+      else if (!own.go && !own.id.empty())
         what += "name it in the command (feign record -- PROGRAM …), or ";
       what += "--tracer strace";
     }
