@@ -53,7 +53,7 @@ struct ring {
   uint32_t mask, completed_mask, entry_size, completion_size;
   const uint8_t *entry, *completion;
   uint8_t* slots;
-  struct {
+  struct mapped {
     long at, size;
   } map[3];                  /* queues, entries, slots */
   uint8_t file[kFixedFiles]; /* whether there is one */
@@ -85,18 +85,23 @@ static void leave_page(long at) {
   if (old != 0) system_call(SYS_munmap, old, kPage, 0, 0, 0, 0);
 }
 
-static void forget(struct ring* r) {
-  for (int i = 0; i < 3; ++i) {
-    if (r->map[i].size == 0) continue;
-    long at = r->map[i].at, size = r->map[i].size;
+/* @p count of a ring's maps. */
+static void unmap(const struct mapped* map, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (map[i].size == 0) continue;
+    long at = map[i].at, size = map[i].size;
     if (i == 0) {
       leave_page(at);
       at += kPage;
       size -= kPage;
     }
     if (size > 0) system_call(SYS_munmap, at, size, 0, 0, 0, 0);
-    r->map[i].size = 0;
   }
+}
+
+static void forget(struct ring* r) {
+  unmap(r->map, 3);
+  for (int i = 0; i < 3; ++i) r->map[i].size = 0;
   r->fd = 0;
   r->by = 0;
   r->first = r->end = 0;
@@ -194,29 +199,24 @@ static struct ring* free_place(struct thread* t) {
   return 0;
 }
 
-static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
-  r->flags = p->flags;
-  r->entries = p->sq_entries;
-  r->first = r->end = 0;
-  __builtin_memset(r->file, 0, sizeof r->file);
-  r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
-  r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
-  r->own_memory = (p->flags & 1u << 14 /* IORING_SETUP_NO_MMAP */) != 0;
-  const int in_order = (p->flags & 1u << 16 /* IORING_SETUP_NO_SQARRAY */) != 0;
-  uint8_t* queues;
+/* What the kernel says of the queues' memory, @p fd: by which it is mapped. */
+static int see_queues(struct ring* r, long fd, const struct io_uring_params* p) {
+  const int in_order = (r->flags & 1u << 16 /* IORING_SETUP_NO_SQARRAY */) != 0;
+  uint8_t *queues, *entry;
+  if (!in_order && p->sq_off.array == 0) return 0; /* of one that is resized nobody is told */
   if (r->own_memory) {
     queues = (uint8_t*)p->cq_off.resv2;
-    r->entry = (const uint8_t*)p->sq_off.resv2;
+    entry = (uint8_t*)p->sq_off.resv2;
   } else {
     const long end = (long)p->cq_off.cqes + (long)p->cq_entries * r->completion_size;
     const long order = in_order ? 0 : (long)p->sq_off.array + (long)p->sq_entries * 4;
-    if ((p->features & IORING_FEAT_SINGLE_MMAP) == 0) return 0;
+    if (fd < 0) return 0;
     queues = see(r, 0, end > order ? end : order, fd, IORING_OFF_SQ_RING);
-    r->entry = see(r, 1, (long)p->sq_entries * r->entry_size, fd, IORING_OFF_SQES);
+    entry = see(r, 1, (long)p->sq_entries * r->entry_size, fd, IORING_OFF_SQES);
   }
-  r->requests = kRequests; /* more may be under way: room_for_more() */
-  r->slots = see(r, 2, (long)r->requests * kRequest, -1, 0);
-  if (queues == 0 || r->entry == 0 || r->slots == 0) return 0;
+  if (queues == 0 || entry == 0) return 0;
+  r->entries = p->sq_entries;
+  r->entry = entry;
   r->head = (volatile uint32_t*)(queues + p->sq_off.head);
   r->tail = (volatile uint32_t*)(queues + p->sq_off.tail);
   r->completed = (volatile uint32_t*)(queues + p->cq_off.tail);
@@ -226,9 +226,36 @@ static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
   r->completion = queues + p->cq_off.cqes;
   /* A thread of the kernel takes them from the queue when it likes; until then they are there. */
   r->queue = r->flags & IORING_SETUP_SQPOLL ? r->tail : r->head;
+  return 1;
+}
+
+static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
+  r->flags = p->flags;
+  r->first = r->end = 0;
+  __builtin_memset(r->file, 0, sizeof r->file);
+  r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
+  r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
+  r->own_memory = (p->flags & 1u << 14 /* IORING_SETUP_NO_MMAP */) != 0;
+  if (!r->own_memory && (p->features & IORING_FEAT_SINGLE_MMAP) == 0) return 0;
+  r->requests = kRequests; /* more may be under way: room_for_more() */
+  r->slots = see(r, 2, (long)r->requests * kRequest, -1, 0);
+  if (r->slots == 0 || !see_queues(r, fd, p)) return 0;
   r->seen = *r->head;
   r->done = *r->completed;
   return 1;
+}
+
+/* The queues are in other memory, with what was in them. Where that cannot be seen, what is
+ * submitted from now on is counted. */
+static void resized(struct ring* r, const struct io_uring_params* p) {
+  const struct mapped was[2] = {r->map[0], r->map[1]};
+  if (!feign_capture.sealed && see_queues(r, r->fd - 1, p)) {
+    if (!r->own_memory) unmap(was, 2);
+    return;
+  }
+  r->map[0] = was[0], r->map[1] = was[1];
+  r->fd = 0;
+  r->by = 0;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------
@@ -769,7 +796,9 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
     if (((uint32_t)x->a[1] & ~kByPlace) - 20 < 2) {
       ring_places_of(t, x, result);
     } else if (r != 0 && take(r, t, 1)) {
-      if (r->state == kThere) fixed_files(t, r, x);
+      const int resizes = ((uint32_t)x->a[1] & ~kByPlace) == 33; /* IORING_REGISTER_RESIZE_RINGS */
+      if (r->state == kThere && resizes) resized(r, (const struct io_uring_params*)x->a[2]);
+      if (r->state == kThere && !resizes) fixed_files(t, r, x);
       let_go(r, t, end);
     }
   }

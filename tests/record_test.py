@@ -835,6 +835,64 @@ def test_io_uring_of_which_nobody_takes_the_results():
             assert got == [("700", "0", "700"), ("900", "700", "900")], (closes, got)
 
 
+RESIZED = r"""
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static struct io_uring_params p;
+static int ring, array;
+static char* queues;
+static struct io_uring_sqe* entries;
+static void map(void) {
+  unsigned size = p.cq_off.cqes + p.cq_entries * 16 + p.sq_off.array + p.sq_entries * 4;
+  queues = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+  entries = mmap(0, p.sq_entries * 64, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+}
+static int writes(int fd, unsigned count) {
+  unsigned* tail = (unsigned*)(queues + p.sq_off.tail);
+  unsigned* order = (unsigned*)(queues + array);
+  for (unsigned i = 0; i < count; ++i, ++*tail) {
+    unsigned at = *tail % p.sq_entries;
+    entries[at] = (struct io_uring_sqe){.opcode = IORING_OP_WRITE, .fd = fd, .addr = (unsigned long)queues, .len = 10, .off = *tail * 10};
+    if (array != 0) order[at] = at;
+  }
+  if (syscall(SYS_io_uring_enter, ring, count, count, IORING_ENTER_GETEVENTS, 0, 0) != count) return 1;
+  *(unsigned*)(queues + p.cq_off.head) += count;
+  return 0;
+}
+int main(int argc, char** argv) {
+  p.flags = 1 << 12 | 1 << 13; /* IORING_SETUP_SINGLE_ISSUER, _DEFER_TASKRUN */
+  if (argc == 1) p.flags |= 1 << 16; /* _NO_SQARRAY */
+  ring = syscall(SYS_io_uring_setup, 4, &p);
+  if (ring < 0) return 77;
+  map();
+  array = p.sq_off.array;
+  int fd = open("f", O_CREAT | O_WRONLY, 0600);
+  if (writes(fd, 3)) return 1;
+  struct io_uring_params more = {.sq_entries = 16, .cq_entries = 32, .flags = IORING_SETUP_CQSIZE};
+  if (syscall(SYS_io_uring_register, ring, 33 /* IORING_REGISTER_RESIZE_RINGS */, &more, 1) != 0) return 77;
+  p = more;
+  map();
+  if (array != 0) array = (p.cq_off.cqes + p.cq_entries * 16 + 63) / 64 * 64; /* the kernel does not say */
+  return writes(fd, 13) || writes(fd, 5);
+}
+"""
+
+
+def test_io_uring_whose_queues_are_resized():
+    """What is submitted to the new ones is there; where the kernel does not say where their order is, it is counted."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "resized"), os.path.join(tmp, "t.feign")
+        compile_text(RESIZED, program)
+        for arguments, seen in ((), 21), (("ordered",), 3):
+            r = records_if_it_can(trace, program, *arguments, cwd=tmp, lacks="the kernel lets nobody resize an io_uring")
+            assert feign("info", trace, "--json").json()["ops"]["pwrite64"]["count"] == seen, (arguments, r.err)
+            assert ("18 requests of io_uring are not in the trace" in r.err) == (seen == 3), (arguments, r.err)
+
+
 def test_io_uring_of_a_program_that_enters_the_kernel_by_itself():
     """fio has the instruction in its own text. Named in the command, all its requests are there; else it is said how many are not."""
     needs_capture()
