@@ -835,6 +835,45 @@ def test_io_uring_of_which_nobody_takes_the_results():
             assert got == [("700", "0", "700"), ("900", "700", "900")], (closes, got)
 
 
+REFUSED_AT_ONCE = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define FAILS(call, error) \
+  if ((call) != -1 || errno != error) return __LINE__
+int main(void) {
+  char b[10];
+  int way[2], f = open("f", O_CREAT | O_RDWR, 0644), named = open("f", O_PATH);
+  struct open_how how = {.flags = O_RDONLY, .resolve = RESOLVE_IN_ROOT};
+  if (pipe(way) != 0 || splice(named, 0, way[1], 0, 0, 0) != 0) return 1; /* it cannot be read: nothing looks whether */
+  long none = syscall(SYS_openat2, AT_FDCWD, "", &how, sizeof how);
+  if (none != -1 || errno != ENOENT) return errno == ENOSYS ? 77 : 2;
+  FAILS(symlink("", "f/x"), ENOENT);
+  FAILS(symlink("", "none/x"), ENOENT);
+  FAILS(symlink("", "f"), ENOENT);
+  FAILS(syscall(SYS_readlink, "none", b, 0), EINVAL); /* which is no file for that */
+  FAILS(syscall(SYS_readlink, "f/x", b, 0), EINVAL);
+  if (symlink("f", "link") != 0) return 3;
+  FAILS(syscall(SYS_readlink, "link", b, -1), EINVAL);
+  return mkdir("none", 0755) != 0 || close(f) != 0;
+}
+"""
+
+
+def test_calls_that_are_refused_before_a_path_is_looked_at():
+    """What they name is not known from them, nor that it is not there (the working directory)."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign", "w"))
+        compile_text(REFUSED_AT_ONCE, program)
+        os.mkdir(work)
+        records_if_it_can(trace, program, cwd=work, lacks="no openat2")
+        replays(trace, tmp, work, 1)
+
+
 RESIZED = r"""
 #include <fcntl.h>
 #include <linux/io_uring.h>

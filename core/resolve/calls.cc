@@ -32,7 +32,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   a.mode &= ~t.place->umask;
   const std::string_view text = tables_.strings.text(a.path);
   uint32_t in_root = 0;
-  if (a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT))  // openat2: "/" is the directory
+  // openat2: "/" is the directory
+  if (!text.empty() && a.value_count != 0 && (a.values[0] & RESOLVE_IN_ROOT))
     in_root = absolute(t, a.handle, hint, tables_.strings.intern("."));
   if (in_root != 0) {
     in_root = names_.canonical(in_root, true);
@@ -200,7 +201,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
   if ((a.result == -ENOTDIR &&
        (no_directory(t, a.handle, hint) || no_directory(t, a.handle2, hint2))) ||
-      form_decides(a, effect, tables_.strings.text(a.path)) ||
+      refused_before_paths(a, effect) || form_decides(a, effect, tables_.strings.text(a.path)) ||
       (a.path2 != 0 && effect != Effect::kSymlink &&
        form_decides(a, effect, tables_.strings.text(a.path2)))) {
     a.path = a.handle = a.handle2 = 0;

@@ -95,6 +95,11 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
   }
 }
 
+bool refused_before_paths(const feign_activity& a, Effect effect) {
+  if (effect == Effect::kSymlink) return a.result == -ENOENT && a.path2 == 0;  // to nothing
+  return effect == Effect::kReadlink && a.result == -EINVAL && static_cast<int32_t>(a.length) <= 0;
+}
+
 uint32_t components(std::string_view path) {
   if (path.starts_with('/')) return FEIGN_NAMED_WHOLE;
   uint32_t n = 0;

@@ -801,7 +801,7 @@ struct Context {
     off64_t* const at_out = a.value_count > 1 && a.values[1] != FEIGN_NO_OFFSET ? &out : nullptr;
     if (fd >= 0 && fd2 >= 0) return checked(call(fd, at_in, fd2, at_out, length, a.flags));
     // A pipe or socket takes, or gives, as much as it did then; if that was nothing, no file moved.
-    if (a.result < 0 || (a.result == 0 && fd < 0)) return emulated(a.result);
+    if (a.result < 0 || (a.result == 0 && (fd < 0 || length == 0))) return emulated(a.result);
     const size_t moved = a.result > 0 ? static_cast<size_t>(a.result) : length;
     if (fd >= 0) return checked(::sendfile(r->nowhere, fd, at_in, moved));
     return checked(at_out != nullptr ? ::pwrite(fd2, r->write_buffer, fit(moved), out)
