@@ -874,6 +874,36 @@ def test_calls_that_are_refused_before_a_path_is_looked_at():
         replays(trace, tmp, work, 1)
 
 
+LOCKS_STAY = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  struct flock whole = {.l_type = F_WRLCK};
+  int f = open("f", O_CREAT | O_RDWR, 0644), status;
+  if (fcntl(f, F_SETLK, &whole) != 0) return 1;
+  close(open("f", O_PATH));
+  if (fork() == 0) _exit(fcntl(f, F_SETLK, &whole) != -1 || errno != EAGAIN);
+  if (wait(&status) < 0 || status != 0) return 2;
+  close(open("f", O_RDONLY));
+  if (fork() == 0) _exit(fcntl(f, F_SETLK, &whole) != 0);
+  return wait(&status) < 0 || status != 0;
+}
+"""
+
+
+def test_closing_a_descriptor_of_a_name_leaves_locks():
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign", "w"))
+        compile_text(LOCKS_STAY, program)
+        os.mkdir(work)
+        r = feign("record", "-o", trace, "--", program, cwd=work)
+        assert r.status == 0, (r.status, r.err)
+        replays(trace, tmp, work, 1)
+
+
 RESIZED = r"""
 #include <fcntl.h>
 #include <linux/io_uring.h>

@@ -305,11 +305,16 @@ struct Context {
     return fd;
   }
 
+  // Of the descriptors of a file that a process closes, one of O_PATH leaves it its locks.
+  bool only_names(uint32_t handle) const {
+    const int flags = ::fcntl(descriptor(handle), F_GETFL);
+    return flags >= 0 && (flags & O_PATH) != 0;
+  }
   int64_t close(const feign_activity& a) {
     const bool last = (a.marks & FEIGN_LAST) != 0;
     if (last) r->descriptors.close_further(a.handle);
     const int further = last ? -1 : r->descriptors.take_further(a.handle, process);
-    if (r->locks.any()) r->locks.closes(process, a.file);
+    if (r->locks.any() && !only_names(a.handle)) r->locks.closes(process, a.file);
     if (last && r->locks.any()) r->locks.closes(a.handle);
     if (further >= 0) return checked(::close(further));
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
