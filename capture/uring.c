@@ -23,16 +23,20 @@ enum { kNone, kThere, kClosed };
 enum { kDirect = 1 << 30, kAnyPlace = -1 /* IORING_FILE_INDEX_ALLOC */ };
 
 /* One under way, in a slot of kRequest bytes. */
+enum { kNoCall = 0xFFFF }; /* what it stands for is none about files */
+enum { kLinks = 1, kHard };
 struct request {
   uint64_t user_data, start;
   long a[6];
-  uint16_t number; /* of the system call; 0: the slot is free, or the request is none */
+  uint16_t number; /* of the system call, or kNoCall */
   uint16_t used;   /* of what follows */
   uint8_t taken;
   uint8_t update;  /* of the table, from place a[0], by a[2] descriptors at a[1] */
   uint8_t selects; /* a buffer among those that the kernel was given */
-  int32_t place;   /* in the table, of the file that it opens or closes, and 1; 0: none */
-  char kept[];     /* what arguments pointed to */
+  uint8_t silent;  /* it says no more than that it failed */
+  uint8_t links; /* the next one waits for it: kLinks, kHard (which makes it also if this fails) */
+  int32_t place; /* in the table, of the file that it opens or closes, and 1; 0: none */
+  char kept[];   /* what arguments pointed to */
 };
 
 struct ring {
@@ -313,10 +317,12 @@ static int direct(const struct ring* r, uint32_t place) {
 
 /* The system call that a request stands for; none for what is not about files. */
 static void translate(struct request* q, const struct io_uring_sqe* e, const struct ring* r) {
-  q->number = 0;
+  q->number = kNoCall;
   q->used = 0;
   q->update = 0;
   q->selects = (e->flags & IOSQE_BUFFER_SELECT) != 0;
+  q->silent = (e->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) != 0;
+  q->links = e->flags & IOSQE_IO_HARDLINK ? kHard : e->flags & IOSQE_IO_LINK ? kLinks : 0;
   q->place = 0;
   q->user_data = e->user_data;
   const long off = (long)e->off, addr = (long)e->addr, len = (long)e->len;
@@ -346,7 +352,7 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
       if (flags == 0) q->number = writes ? SYS_pwritev : SYS_preadv;
       if (flags == 0 && off == -1) q->number = writes ? SYS_writev : SYS_readv;
       keep_vector(q, len);
-      if (q->a[1] == 0) q->number = 0;
+      if (q->a[1] == 0) q->number = kNoCall;
       break;
     }
     case IORING_OP_FSYNC:
@@ -454,9 +460,9 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
 
 static int say(struct thread* t, uint32_t number, const long* a, uint64_t start, uint64_t end,
                long result) {
+  if (number == kNoCall) return 0;
   const struct described* const d = &kDescribed[number];
-  if (number == 0 || d->fill == 0 || !recording(t, 0) ||
-      (feign_capture.control->paused && !(d->flags & kState)))
+  if (d->fill == 0 || !recording(t, 0) || (feign_capture.control->paused && !(d->flags & kState)))
     return 0;
   if ((d->flags & kData) && sampled_out(t)) return 0;
   const int splices = number == SYS_splice;
@@ -500,9 +506,14 @@ static void reads_selected(struct request* q, long result) {
 }
 
 static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t end, long result) {
-  /* Not made: one that it was linked behind failed, or the program took it back. */
-  if (result == -ECANCELED) return 0;
+  /* Not made: one that it was linked behind failed, the program took it back, or there was no
+   * buffer to choose. */
+  if (result == -ECANCELED || (q->selects && result == -ENOBUFS)) return 0;
   if (q->selects && result > 0) reads_selected(q, result);
+  if (q->number == SYS_pipe2) {
+    if (result == 0) keep(q, 0, 2 * sizeof(int), 0);
+    if (result != 0 || q->a[0] == 0) return 0;
+  }
   if (q->update && q->a[0] != kAnyPlace && result > 0)
     fill_places(t, r, (uint32_t)q->a[0], (uint32_t)result, (const int*)q->a[1]);
   if (q->place == 0 || result < 0) return say(t, q->number, q->a, q->start, end, result);
@@ -540,11 +551,10 @@ static int room_for_more(struct ring* r) {
   return 1;
 }
 
-/* What was submitted until then; how many records that made. */
-static int takes_in(struct ring* r, struct thread* t, const struct entered* e, uint32_t submitted) {
+/* What was submitted until then. */
+static void takes_in(struct ring* r, const struct entered* e, uint32_t submitted) {
   const int32_t behind = (int32_t)(submitted - r->seen);
-  if (behind <= 0) return 0;
-  int made = 0;
+  if (behind <= 0) return;
   const uint64_t now = ticks();
   if ((uint32_t)behind > r->entries) { /* the program entered the kernel by itself */
     __atomic_fetch_add(&feign_capture.control->overlooked, (uint32_t)behind - r->entries,
@@ -568,47 +578,82 @@ static int takes_in(struct ring* r, struct thread* t, const struct entered* e, u
         (const struct io_uring_sqe*)(r->entry + (size_t)index * r->entry_size);
     translate(q, s, r);
     q->start = e != 0 && r == e->ring && r->seen - e->from < e->count ? e->start : now;
-    if (s->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) {
-      const int data = (kDescribed[q->number].flags & kData) != 0;
-      const long length = q->a[q->number == SYS_splice ? 4 : 2];
-      made += ended(t, r, q, ticks(), data ? length : 0);
-      continue;
-    }
     q->taken = 1;
     ++r->end;
   }
+}
+
+static struct request* request_of(const struct ring* r, uint64_t user_data, int failed) {
+  for (uint32_t i = r->first; i != r->end; ++i) {
+    struct request* const q = slot(r, i);
+    if (q->taken && q->user_data == user_data && (failed || !q->silent)) return q;
+  }
+  return 0;
+}
+
+/* What it comes to if all that was asked for is done. */
+static long in_full(const struct request* q) {
+  if (q->number == kNoCall || (kDescribed[q->number].flags & kData) == 0) return 0;
+  const int vector = q->number == SYS_readv || q->number == SYS_writev || q->number == SYS_preadv ||
+                     q->number == SYS_pwritev || q->number == SYS_preadv2 ||
+                     q->number == SYS_pwritev2;
+  if (!vector) return q->a[q->number == SYS_splice ? 4 : 2];
+  const struct iovec* const piece = (const struct iovec*)q->a[1];
+  size_t length = 0;
+  for (long i = 0; piece != 0 && i < q->a[2]; ++i) length += piece[i].iov_len;
+  return (long)length;
+}
+
+/* Of those that say nothing when they succeed, the ones that were submitted before @p end (none:
+ * all) and are not linked behind one that is under way: they would have failed by now. */
+static int succeeded(struct ring* r, struct thread* t, const struct request* end, uint64_t now) {
+  int made = 0, waits = 0;
+  for (uint32_t i = r->first; i != r->end && slot(r, i) != end; ++i) {
+    struct request* const q = slot(r, i);
+    if (q->taken && q->silent && !waits) {
+      made += ended(t, r, q, now > q->start ? now : q->start, in_full(q));
+      q->taken = 0;
+    }
+    waits = q->taken && q->links;
+  }
+  while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
   return made;
 }
 
-static struct request* request_of(const struct ring* r, uint64_t user_data) {
-  for (uint32_t i = r->first; i != r->end; ++i) {
-    struct request* const q = slot(r, i);
-    if (q->taken && q->user_data == user_data) return q;
+/* One that says no more than that it failed says it for those behind it, too. */
+static void fails(struct ring* r, const struct request* q) {
+  uint32_t i = r->first;
+  while (slot(r, i) != q) ++i;
+  for (int linked = q->links == kLinks; linked && ++i != r->end;) {
+    linked = slot(r, i)->links != 0;
+    slot(r, i)->taken = 0;
   }
-  return 0;
 }
 
 /* What was submitted until now, and what has ended; how many records that made. @p now: from before
  * it was held. Who found it held, and goes on to close the file, does so later. */
 static int look_at(struct ring* r, struct thread* t, const struct entered* e, uint64_t now) {
-  int made = takes_in(r, t, e, __atomic_load_n(r->queue, __ATOMIC_ACQUIRE));
+  int made = 0;
+  takes_in(r, e, __atomic_load_n(r->queue, __ATOMIC_ACQUIRE));
   const uint32_t completed = __atomic_load_n(r->completed, __ATOMIC_ACQUIRE);
   if (completed - r->done > r->completed_mask + 1) r->done = completed - r->completed_mask - 1;
   for (; r->done != completed; ++r->done) {
     const struct io_uring_cqe* const c =
         (const struct io_uring_cqe*)(r->completion +
                                      (size_t)(r->done & r->completed_mask) * r->completion_size);
-    struct request* q = request_of(r, c->user_data);
+    struct request* q = request_of(r, c->user_data, c->res < 0);
     if (q == 0) { /* the kernel says what it has taken after it has made it */
-      made += takes_in(r, t, e, __atomic_load_n(r->tail, __ATOMIC_ACQUIRE));
-      q = request_of(r, c->user_data);
+      takes_in(r, e, __atomic_load_n(r->tail, __ATOMIC_ACQUIRE));
+      q = request_of(r, c->user_data, c->res < 0);
     }
     if (q == 0) continue;
+    made += succeeded(r, t, q, now);
+    if (q->silent) fails(r, q);
     made += ended(t, r, q, now > q->start ? now : q->start, c->res);
     if (!(c->flags & IORING_CQE_F_MORE)) q->taken = 0;
     while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
   }
-  return made;
+  return made + succeeded(r, t, 0, now);
 }
 
 /* @p e: what this thread has just entered the kernel for, or nothing. */
@@ -638,7 +683,7 @@ static void leaves(struct ring* r) {
   uint32_t left = 0;
   for (uint32_t i = r->first; i != r->end; ++i) {
     struct request* const q = slot(r, i);
-    if (q->taken && q->number != 0 && q->number != SYS_read && q->number != SYS_pread64 &&
+    if (q->taken && q->number != kNoCall && q->number != SYS_read && q->number != SYS_pread64 &&
         q->number != SYS_readv && q->number != SYS_preadv && q->number != SYS_preadv2 &&
         q->number != SYS_accept4 && q->number != SYS_statx)
       ++left;
