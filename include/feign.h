@@ -123,7 +123,7 @@ enum {
   FEIGN_NOT_A_FILE = 1u << 4,
   /** What is named is a directory. */
   FEIGN_DIRECTORY = 1u << 5,
-  /** The handle was opened before the trace began. */
+  /** The handle was opened before the trace began (of a copy with a `path2`: handle2 was). */
   FEIGN_INHERITED = 1u << 6,
   /** The recorded result is not known (the call never returned, or the tracer did not say). */
   FEIGN_NO_RESULT = 1u << 7,
@@ -175,7 +175,7 @@ enum {
  * descriptor numbers as recorded, plus FEIGN_FD(); paths are as recorded. Where the tracer names
  * what descriptors are, `file` is the string id of that name for `handle` (the working directory's
  * for FEIGN_CWD or 0), `path2` for what an open returned, and `mode` for `handle2` where that is
- * the directory of a second name. With FEIGN_TOLD it wins over what calls
+ * the directory of a second name or the target of a copy. With FEIGN_TOLD it wins over what calls
  * tell, some of which may not have been traced; without, it is what was there when the program began,
  * and counts where nothing else tells it. The core's `resolve` then
  * plays the operating system's part and turns them into what is described here. Modifiers and
@@ -204,7 +204,8 @@ typedef struct feign_activity {
                              open by way of a link that no call tells, which the tracer shows
                              (strace -y): that link's target, "/.", and what of the path is behind
                              the link; with an empty target, no part of the path is one. So of a
-                             getcwd that shows such a link, whose path is where the process went */
+                             getcwd that shows such a link, whose path is where the process went;
+                             of a copy whose target was open before the trace: its name */
   uint32_t handle2;     /**< a second handle: dup's result, the target of a copy, one that open found
                              closed by a call that the trace does not have, or whose stream goes on
                              with what was opened, or, of an open without a path, what is opened

@@ -1297,6 +1297,19 @@ def test_the_directory_of_a_second_name_is_what_strace_says():
         assert (report["mismatched"], report["skipped"], sizes) == (0, 0, want), (report["mismatches"], report["skipped"], sizes)
 
 
+def test_the_target_of_a_copy_is_what_strace_says():
+    """`cat in > out`: nothing else may tell of standard output, which the shell had opened."""
+    lines = ['1 openat(AT_FDCWD, "/in", O_RDONLY) = 3</in>', '1 sendfile(1</out>, 3</in>, NULL, 16777216) = 6', '1 sendfile(1</out>, 3</in>, NULL, 16777216) = 0',
+             '1 copy_file_range(3</in>, [0], 4</x>, [2], 5, 0) = 5', '1 splice(5<pipe:[7]>, NULL, 6</y>, NULL, 100, 0) = 100', '1 splice(5<pipe:[7]>, NULL, 6</y>, NULL, 100, 0) = 50',
+             '1 write(1</out>, "z", 1) = 1', '1 lseek(6</y>, 0, SEEK_CUR) = 150', '1 close(4</x>) = 0']
+    want = {"/in": 6, "/out": 7, "/x": 7, "/y": 150}
+    for order in "trace", "depend":
+        report, sizes = replayed(lines, "--order", order)
+        assert (report["mismatched"], report["skipped"], sizes) == (0, 0, want), (report["mismatches"], report["skipped"], sizes)
+    assert replayed(lines, "--with", "filter,path=/out")[1] == {"/out": 7} and replayed(lines, "--with", "filter,path=/in")[1] == {"/in": 6}
+    assert replayed(lines, "--with", "rebase,map=/out:/in2")[1]["/in2"] == 7
+
+
 def test_threads_that_strace_attached_to_share_descriptors():
     """Nothing tells that they are threads of one process; that both have the same file by the same number does."""
     lines = ['1 write(7</f>, "ab", 2) = 2', '2 write(7</f>, "cd", 2) = 2', '1 write(7</f>, "e", 1) = 1', '2 fsync(7</f>) = 0', '2 close(7</f>) = 0', '1 openat(AT_FDCWD, "/f", O_RDONLY) = 7</f>',

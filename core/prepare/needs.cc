@@ -180,6 +180,9 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       return;
     case Effect::kCopy: {  // what is read is what must be there
       const bool reads = a.handle != 0, writes = a.handle2 != 0 && a.value_count >= 4;
+      if (writes && a.path2 != 0)  // open before the trace began: it was there
+        if (uint32_t& there = own_[static_cast<uint32_t>(a.values[2])]; there == 0)
+          there = names_.found(a.path2, Namespace::Type::kUnknown);
       const auto to = writes ? own_.find(static_cast<uint32_t>(a.values[2])) : own_.end();
       // Of what it copies to a place behind in the same file it may have read what it wrote, but by
       // copy_file_range, which asks first how long that is.

@@ -354,13 +354,17 @@ void Resolve::copy(Record& r, Thread& t) {
   const uint64_t at_in = a.value_count > 0 ? a.values[0] : FEIGN_NO_OFFSET;
   const uint64_t at_out = a.value_count > 1 ? a.values[1] : FEIGN_NO_OFFSET;
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
-  const uint32_t hint = a.file;
+  const uint32_t hint = a.file, hint2 = std::exchange(a.mode, 0);
   const auto file_only = [](Description* d) {
     return d != nullptr && !(d->marks & FEIGN_NOT_A_FILE) ? d : nullptr;
   };
   Description* from = file_only(find(t, a.handle, hint));
-  Description* to = file_only(find(t, a.handle2, 0));
+  Description* to = file_only(find(t, a.handle2, hint2));
   fill(a, from != nullptr ? from : to);
+  if (to != nullptr && (to->marks & FEIGN_INHERITED)) {
+    a.path2 = to->path;
+    a.marks |= FEIGN_INHERITED;
+  }
   a.handle = from != nullptr ? from->handle : 0;
   a.handle2 = to != nullptr ? to->handle : 0;
   uint64_t in = 0, out = 0;

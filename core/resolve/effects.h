@@ -102,6 +102,11 @@ inline bool opens(Effect e) {
          e == Effect::kFreopen || e == Effect::kTmpfile;
 }
 
+// Whether a provider may say in `mode` what is known of handle2 (feign.h).
+inline bool says_second(Effect e) {
+  return e == Effect::kLink || e == Effect::kRename || e == Effect::kCopy;
+}
+
 // Whether the time of such a call is waiting for others.
 inline bool waits(Effect effect) {
   return effect == Effect::kWait || effect == Effect::kFutex || effect == Effect::kSemaphore ||

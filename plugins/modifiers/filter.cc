@@ -235,10 +235,11 @@ class Filter {
     if (!is_copy(a)) return false;
     const auto from = open.find(a.handle), to = open.find(a.handle2);
     const bool from_fits = from != open.end() || path_fits(a.path);
-    if ((!from_fits && to == open.end()) || !(stream_fits(a.stream) && single(a))) return false;
-    if (to == open.end()) a.handle2 = 0;
+    const uint32_t path = to != open.end() ? to->second : path_fits(a.path2) ? a.path2 : 0;
+    if ((!from_fits && path == 0) || !(stream_fits(a.stream) && single(a))) return false;
+    if (path == 0) a.handle2 = a.path2 = 0;
     if (from_fits) return true;
-    only_to(a, to->second);
+    only_to(a, path);
     return true;
   }
 
@@ -250,8 +251,8 @@ class Filter {
       return true;
     }
     const auto to = open.find(a.handle2);
-    if (to == open.end()) return false;
-    only_to(a, to->second);
+    if (to == open.end() && a.path2 == 0) return false;
+    only_to(a, to != open.end() ? to->second : a.path2);
     return true;
   }
 

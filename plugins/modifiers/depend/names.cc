@@ -193,6 +193,7 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
   // Of a file that was open before the trace: a replay opens it by its name when it is first used.
   if ((a.marks & FEIGN_INHERITED) && a.handle != 0 && a.path != 0 && !feign::opens(effect))
     use_name(a.path);
+  if (effect == Effect::kCopy && a.path2 != 0) use_name(a.path2);
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat:

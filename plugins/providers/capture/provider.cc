@@ -559,6 +559,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         const Effect effect = posix_calls()[item.code & 0xFFF].effect;
         if (effect == Effect::kExitGroup) going_.erase(lane->pid());
         if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
+        if (says_second(effect) && a->handle2 != 0 && a->handle2 != FEIGN_CWD)
+          a->mode = hint(process, a->handle2);
         // Whichever thread calls exec, the process goes on under its own number.
         Process* const next = effect == Effect::kExec && item.kind == FEIGN_RECORD_STARTED
                                   ? started(process, lane->pid(), item.start)

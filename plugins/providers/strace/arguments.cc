@@ -551,7 +551,7 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
     if (!closed) ++s.p;  // the comma
   }
   const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
-  if (two) a.mode = said_second_;
+  if (says_second(call.effect)) a.mode = said_second_;
   if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
     const auto relative = [&](uint32_t id) {
       size_t length = 0;

@@ -1005,17 +1005,17 @@ struct Context {
   }
 
   // A file that was open before the trace began, known by its name: opened when it is first used.
-  int inherited(const feign_activity& a) {
+  int inherited(uint32_t handle, uint32_t path) {
     const std::lock_guard lock(r->open_mutex);
-    int fd = r->descriptors.get(a.handle);
+    int fd = r->descriptors.get(handle);
     if (fd >= 0) return fd;
     for (const int flags : {O_RDWR, O_RDONLY, O_WRONLY}) {
-      fd = target(a.path, static_cast<uint64_t>(flags | O_NOCTTY | O_NONBLOCK));
+      fd = target(path, static_cast<uint64_t>(flags | O_NOCTTY | O_NONBLOCK));
       if (fd >= 0) break;
     }
     if (fd < 0) return fd;
-    if (r->descriptors.set(a.handle, fd)) {
-      r->unplaced.insert(a.handle);
+    if (r->descriptors.set(handle, fd)) {
+      r->unplaced.insert(handle);
       return fd;
     }
     ::close(fd);

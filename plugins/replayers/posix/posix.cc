@@ -351,13 +351,15 @@ feign_status Replayer::execute(Context& c, const feign_activity& a, feign_outcom
       return FEIGN_OK;
     }
     if (!process && a.handle != 0 && !(a.marks & FEIGN_NOT_A_FILE)) {
-      if (fd < 0) fd = c.inherited(a);
+      if (fd < 0) fd = c.inherited(a.handle, a.path);
       if (fd < 0) {
         outcome.result = fd;
         return FEIGN_OK;
       }
       c.place(a, doing.effect, fd);
     }
+    if (doing.effect == Effect::kCopy && a.handle2 != 0 && a.path2 != 0)
+      (void)c.inherited(a.handle2, a.path2);
   }
   if (doing.needs_descriptor && fd < 0) {
     outcome.result = -EBADF;
