@@ -174,11 +174,11 @@ enum { kEnd = 0x10 }; /* _IO_EOF_SEEN */
 /* Whether what was read up to some character ended because the file did. */
 static int at_end(FILE* stream) { return feof(stream) != 0; }
 
-/* What a call says that read nothing: 0 at the file's end, else why not. Of a stream that may not
- * be read scanf() leaves no error behind; one that has met an error getline() does not look at,
- * and leaves errno as it was. */
+/* What a call says that read nothing: 0 at the file's end (met once, it stays), else why not. Of a
+ * stream that may not be read scanf() leaves no error behind; one that has met an error getline()
+ * does not look at, and leaves errno as it was. */
 static int64_t nothing_read(FILE* stream, int error) {
-  return at_end(stream) && !ferror(stream) ? 0 : error != 0 ? -error : -EIO;
+  return at_end(stream) ? 0 : error != 0 ? -error : -EIO;
 }
 
 static int64_t scanned(FILE* stream, int64_t before, int converted, int error) {

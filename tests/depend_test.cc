@@ -786,6 +786,14 @@ TEST(Channel, AnOpenFilesLockIsGivenUpByWhoeverHasItAndGoesWithItsLastDescriptor
   const Ran r({own(1, F_WRLCK, 0), gives_up, own(3, F_RDLCK, 0)}, only("channel"));
 
   EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+
+  // What it gave up it has no more at its close, also where nobody was seen to hold it then.
+  Call whole = lock(1, F_WRLCK, 0), shut = close;
+  whole.handle = shut.handle = 9;
+  const Ran again({own(1, F_WRLCK, 20), whole, shut, own(1, F_UNLCK, 20), own(2, F_WRLCK, 20), close,
+                   own(2, F_UNLCK, 20), own(3, F_RDLCK, 20)},
+                  only("channel"));
+  EXPECT_EQ(again.of(7), (Edges{{6, "channel"}}));
 }
 TEST(Channel, LocksOfBothKindsAreApart) {
   const Call flock{.stream = 2, .op = "flock", .handle = 2, .file = 1, .flags = LOCK_EX};

@@ -224,7 +224,7 @@ def test_threads_that_make_communicators_do_not_wait_for_each_other():
     with Tmp() as tmp:
         trace, _ = recorded(tmp, "breadth", "threads-and-halves")
         for _ in range(3):
-            report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "3s")
+            report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "10s")
             assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 2 + 4 * 200 + 2 * 100
 
 

@@ -388,6 +388,7 @@ void Image::decode(size_t piece) {
       memcpy(&number, p + d.length - 4, 4);
       i.number = number;
     } else if (d.mnemonic == ZYDIS_MNEMONIC_XOR && p[d.length - 1] == 0xc0 &&
+               (p[d.length - 2] == 0x31 || p[d.length - 2] == 0x33) &&
                (d.length == 2 || (d.length == 3 && p[0] == 0x48))) {
       i.number = 0;  // xor %eax, %eax: read
     } else if (p[0] == 0x58 && d.length == 1) {

@@ -60,6 +60,9 @@ void Depend::locks(const feign_activity& a, Effect effect) {
     all->write(begin, end, me_, come_after, true);
   } else {
     all->read(begin, end, me_, come_after);
+    if (own != nullptr)
+      own->write(
+          begin, end, me_, [](const Points&) {}, true);
   }
   if (got && (a.flags == F_SETLK || a.flags == F_SETLKW) && effect == Effect::kFcntl && !releases) {
     auto& files = locked_[streams_[a.stream].group];
