@@ -834,6 +834,20 @@ def test_ends_of_processes():
     same(calls(threads)[3:], ['exit() = ?', 'exit_group() = ?'])
 
 
+def test_who_was_killed_before_a_call_is_in_the_trace():
+    """Its end is all that there is of it: there is nothing of it that a trace could lack."""
+    made = "clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD) = 8"
+    lines = [f"7 {made}", "7 kill(8, SIGKILL) = 0", "8 +++ killed by SIGKILL +++", "7 wait4(8, NULL, 0, NULL) = 8"]
+    assert replayed(lines)[0]["notes"] == []
+    assert len(replayed([line for line in lines if "+++" not in line])[0]["notes"]) == 1  # it was not traced
+    with Tmp() as tmp:
+        for name, text in ("7", [f"1.000000 {made}", "1.200000 wait4(8, NULL, 0, NULL) = 8"]), ("8", ["1.100000 +++ killed by SIGKILL +++"]):
+            with open(os.path.join(tmp, "t." + name), "w", encoding="utf-8") as f:
+                f.write("\n".join(text) + "\n")
+        notes = feign("info", os.path.join(tmp, "t"), "--json").json()["notes"]
+        assert not any("processes are not in the trace" in note for note in notes), notes
+
+
 def test_what_sigkill_ended_has_no_result():
     """strace shows what was left in a register: the call's own number."""
     other, more = '8 openat(AT_FDCWD, "/f", O_RDONLY) = 3', '7 openat(AT_FDCWD, "/f", O_RDONLY) = 3'

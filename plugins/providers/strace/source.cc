@@ -484,14 +484,15 @@ feign_status Source::line(std::string_view text) {
         if (to.call.place != nullptr) to.call.place->by = &to;
         from.begun = false;
       }
-    } else if (const auto at = processes_.find(pid); at != processes_.end()) {
+    } else if (processes_.contains(pid) || trace_.began_in.contains(pid)) {
+      Process& p = process(pid);  // killed before its first call, if there is none yet
       ends_ = true;
-      if (const feign_status status = never_ends(*at->second); status < 0) return status;
-      has_ended(*at->second, time);
-      if (at->second->descriptors != nullptr) at->second->descriptors->reset();
+      if (const feign_status status = never_ends(p); status < 0) return status;
+      has_ended(p, time);
+      descriptors(p).reset();
       feign_activity& a = queue_.add().a;
       a.op = trace_.arguments.known("exit").call->op;
-      a.stream = at->second->stream;
+      a.stream = p.stream;
       a.start_ns = time - std::min(time, trace_.base);
       a.place = FEIGN_PLACE(number_, lines_->number());
       a.marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
