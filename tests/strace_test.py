@@ -834,6 +834,14 @@ def test_ends_of_processes():
     same(calls(threads)[3:], ['exit() = ?', 'exit_group() = ?'])
 
 
+def test_descriptors_that_nothing_tells_are_said():
+    """But not standard input and what is made of it, which are open in every trace."""
+    used = "7 lseek(%d, 0, SEEK_CUR) = 0"
+    for lines, said in (([used % 3], True), ([used % 0], False), (["7 fcntl(0, F_DUPFD_CLOEXEC, 3) = 5", used % 5, used % 5], False),
+                        (["7 dup2(5, 0) = 0", used % 0], True), (["7 dup(0) = 5", used % 5, used % 6], True)):
+        assert ("whose opening is not in the trace" in notes_of(lines)) == said, lines
+
+
 def test_who_was_killed_before_a_call_is_in_the_trace():
     """Its end is all that there is of it: there is nothing of it that a trace could lack."""
     made = "clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD) = 8"

@@ -70,9 +70,9 @@ bool Resolve::is_untold(const Description& d) {
   return (d.marks & FEIGN_INHERITED) && (d.marks & FEIGN_NOT_A_FILE) && d.path == 0 && d.file == 0;
 }
 
-void Resolve::says_untold(int32_t fd) {
+void Resolve::says_untold(const Description& d, int32_t fd) {
   constexpr int32_t kStandard = 2;
-  if (fd <= kStandard || std::exchange(said_untold_, true)) return;
+  if ((d.fd >= 0 ? d.fd : fd) <= kStandard || std::exchange(said_untold_, true)) return;
   log(FEIGN_LOG_INFO,
       tables_.notes.emplace_back(
           "files are used by descriptors whose opening is not in the trace, as they were open "
@@ -190,7 +190,7 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
   if (at != t.table->map.end()) {
     Description* const d = at->second.description;
     if (hint == 0 && may_be(*d, t)) {
-      if (on_file_ && is_untold(*d)) says_untold(fd);
+      if (on_file_ && is_untold(*d)) says_untold(*d, fd);
       return d;
     }
     if (hint == 0) {
@@ -315,8 +315,8 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
       describe(FEIGN_INHERITED | device.marks | (file ? 0u : uint32_t{FEIGN_NOT_A_FILE}),
                what.empty() || what[0] != '/' ? 0 : hint, identity, 0);
   d->gone = had != 0;
+  d->fd = fd;
   if (left != nullptr) {
-    d->fd = fd;
     d->flags = left->appends ? O_APPEND : 0;
     // By another number it was opened again, but for standard output and standard error.
     const bool outputs = left->fd * fd != 0 && left->fd <= kStandard && fd <= kStandard;
@@ -326,7 +326,7 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
   }
   install(t, fd, d, false);
   if (identity == 0) connected(*d, what);
-  if (on_file_ && is_untold(*d)) says_untold(fd);
+  if (on_file_ && is_untold(*d)) says_untold(*d, fd);
   return d;
 }
 

@@ -217,7 +217,7 @@ class Resolve {
   uint32_t stream_before(Thread& t, int32_t fd);
   void says_no_close();
   static bool is_untold(const Description& d);
-  void says_untold(int32_t fd);
+  void says_untold(const Description& d, int32_t fd);
   void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void duplicated(feign_activity& a, Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void send(const feign_activity& a, Thread& t);
