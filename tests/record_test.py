@@ -1797,6 +1797,7 @@ int main(void) {
 
 GIVES_BACK = r"""
 #include <stdio.h>
+#include <unistd.h>
 int main(void) {
   FILE* f = fopen("f", "w+");
   fputs("abcd", f);
@@ -2244,6 +2245,23 @@ int main(void) {
 
 def test_who_reads_nothing_from_a_stream_has_met_an_error_or_the_end():
     streams_replay(NOT_READ)
+
+
+GIVES_BACK = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  FILE* f = fopen("f", "w+");
+  fseek(f, 4, SEEK_SET);
+  if (fgetc(f) != EOF || ungetc('k', f) != 'k' || setvbuf(f, NULL, _IONBF, 0) != 0) return 1;
+  _exit(0); /* not in libc's: it would free what it has not allocated */
+}
+"""
+
+
+def test_a_character_that_was_given_back_goes_with_the_buffer():
+    """A replay closes what the program left open."""
+    streams_replay(GIVES_BACK)
 
 
 REOPENS_NOTHING = r"""

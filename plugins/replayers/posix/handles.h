@@ -187,7 +187,7 @@ class Descriptors {
       size = std::min(size, kMaxStreamBuffer);
       buffer.reset(new (std::nothrow) char[size]);
     }
-    const int result = ::setvbuf(file, buffer.get(), mode, buffer != nullptr ? size : 0);
+    const int result = set_buffer_of(file, buffer.get(), mode, buffer != nullptr ? size : 0);
     if (result != 0 || buffer == nullptr) return result;  // may go on with the one that it has
     const std::lock_guard lock(mutex_);
     buffers_.insert_or_assign(file, std::move(buffer));

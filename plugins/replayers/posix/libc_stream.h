@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -112,6 +113,24 @@ inline int read_last(const FILE* f, int otherwise) {
   (void)f;
 #endif
   return otherwise;
+}
+
+// As setvbuf(3). What was given back in front of a buffer goes with that; libc forgets that it was
+// in another one, and frees the wrong one when the stream is closed.
+inline int set_buffer_of(FILE* f, char* buffer, int mode, size_t size) {
+#ifdef __GLIBC__
+  constexpr int kInBackup = 0x100;
+  char* const apart = (f->_flags & kInBackup) != 0 ? f->_IO_read_base : nullptr;
+  const int result = ::setvbuf(f, buffer, mode, size);
+  if (apart != nullptr && f->_IO_read_base != apart) {
+    std::free(apart);
+    f->_flags &= ~kInBackup;
+    f->_IO_save_base = f->_IO_backup_base = f->_IO_save_end = nullptr;
+  }
+  return result;
+#else
+  return ::setvbuf(f, buffer, mode, size);
+#endif
 }
 
 // What a fork's child has of a stream: all but what is to be written.
