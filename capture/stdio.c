@@ -281,8 +281,9 @@ static int each_stream(int (*visit)(FILE*)) {
   return result;
 }
 
-/* One that is read from may be locked for long. */
-static int flush_one(FILE* stream) { return __fpending(stream) != 0 ? fflush(stream) : 0; }
+/* As libc writes what a stream has: unlike fflush() it knows where in the file it is then. One that
+ * is read from may be locked for long. */
+static int flush_one(FILE* stream);
 
 /* One that a thread is reading from, or writing to, is left to libc, which waits for nobody. */
 static int flush_free_one(FILE* stream) {
@@ -320,6 +321,26 @@ static void record_bytes(FILE* stream, enum what what, int64_t bytes) {
   if (what == kFlushed) feign_put_flags(&record, 1);
   feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
   feign_record_end(&record);
+}
+
+static int flush_one(FILE* stream) {
+  static int (*real)(FILE*, int);
+  FIND(real, "__overflow");
+  if (__fpending(stream) == 0) return 0;
+  HOLD(stream);
+  const int handle = descriptor(stream);
+  struct feign_call call;
+  struct feign_record record;
+  feign_call_begin(&call);
+  const int result = real(stream, EOF), e = errno;
+  if (feign_call_end(&call, &record, FEIGN_CAPTURE_OP(FEIGN_CAPTURE_STDIO, OP_fflush),
+                     result != EOF ? 0 : -e, 0)) {
+    feign_put_flags(&record, 1);
+    feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
+    feign_record_end(&record);
+  }
+  errno = e;
+  return result != EOF ? 0 : EOF;
 }
 
 /* error() and error_at_line() flush standard output by no call that is seen: it is flushed before.

@@ -8,7 +8,8 @@
  * where the end of the file was met without a byte, 0. A character has length 1; what is read or
  * written by format, or read up to some character, the length that it came to, and 1 for none; and
  * one more where that was the end of the file. An fflush with a flag is what libc wrote by itself,
- * where a stream has no buffer, or a line ends in it; its length is what stays to be written.
+ * where a stream has no buffer, or a line ends in it, or it writes all; its length is what stays to
+ * be written.
  *
  * For the capture library (docs of `capture` and `variant`: layers/generate.py):
  *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;

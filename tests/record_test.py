@@ -2264,6 +2264,28 @@ def test_a_character_that_was_given_back_goes_with_the_buffer():
     streams_replay(GIVES_BACK)
 
 
+KNOWS_WHERE = r"""
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+  static char bytes[6000];
+  FILE* f = fopen("f", "w+");
+  fwrite(bytes, 1, sizeof bytes, f);
+  fseek(f, 5000, SEEK_SET);
+  fwrite(bytes, 1, 100, f);
+  fflush(NULL);
+  if (fseek(f, -10, SEEK_CUR) != 0 || fseek(f, -500, SEEK_CUR) != 0) return 1;
+  return lseek(fileno(f), 0, SEEK_CUR) != 5090; /* the first one has read what is there: it knew where it was */
+}
+"""
+
+
+def test_a_flush_of_all_streams_leaves_them_knowing_where_they_are():
+    """As libc's does, not as that of one."""
+    streams_replay(KNOWS_WHERE)
+
+
 REOPENS_NOTHING = r"""
 #include <errno.h>
 #include <stdio.h>
