@@ -2286,6 +2286,34 @@ def test_a_flush_of_all_streams_leaves_them_knowing_where_they_are():
     streams_replay(KNOWS_WHERE)
 
 
+FORKS_KNOWING = r"""
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  static char bytes[200];
+  FILE* f = fopen("f", "w+");
+  fwrite(bytes, 1, 10, f);
+  fseek(f, 0, SEEK_CUR);
+  fwrite(bytes, 1, 132, f);
+  fflush(NULL);
+  if (fork() == 0) {
+    fwrite(bytes, 1, 10, f);
+    fseek(f, -56, SEEK_CUR); /* reads what is there, to its end */
+    _exit(0);
+  }
+  wait(NULL);
+  fwrite(bytes, 1, 10, f);
+  return fclose(f);
+}
+"""
+
+
+def test_a_copy_of_a_stream_knows_where_it_is():
+    """Where a fork's child leaves a descriptor, its parent goes on."""
+    streams_replay(FORKS_KNOWING)
+
+
 REOPENS_NOTHING = r"""
 #include <errno.h>
 #include <stdio.h>

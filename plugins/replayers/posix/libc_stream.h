@@ -160,7 +160,6 @@ class StreamCopy {
   // Makes a stream that has done nothing one that was copied. `buffer`, if it has one, is its own
   // from now on, to be freed behind it.
   void into(FILE& f, std::unique_ptr<char[]>& buffer) const {
-    f._offset = offset_;
     if (size_ > 0) {
       const bool none = (flags_ & kUnbuffered) != 0;
       if (!none) buffer = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(size_));
@@ -173,6 +172,7 @@ class StreamCopy {
       f._IO_write_base = f._IO_write_ptr = to + write_base_;
       f._IO_write_end = to + write_end_;
     }
+    f._offset = offset_;  // setvbuf() forgets it
     f._flags = (f._flags & ~kFlags) | (flags_ & kFlags);
   }
 
