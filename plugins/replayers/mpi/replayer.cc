@@ -111,11 +111,11 @@ struct Look {
   uint32_t stream = 0;
   feign_stream_info of{};  // the stream
   feign::mpi::Programs programs;
-  bool at_once = false;  // several of them
-  bool joins = false;    // processes meet that mpirun did not start together
-  std::map<std::pair<uint32_t, int64_t>, uint32_t> maker;  // by process: a stream that makes some
-  bool makers = false;                                     // communicators; several do, of one
-  bool pointers = false;                                   // files have shared ones
+  bool at_once = false;   // several of them
+  bool joins = false;     // processes meet that mpirun did not start together
+  uint32_t maker = 0;     // a stream that makes communicators
+  bool makers = false;    // several do
+  bool pointers = false;  // files have shared ones
 
   void whose(const feign_activity& a) {
     if (a.stream == stream) return;
@@ -218,10 +218,8 @@ struct Look {
         look.at_once |= look.programs.at_once(look.of, feign::mpi::does_of(op));
       }
       if (op < look.r->mpiio_first && mpi_does(op) == Does::kMakeComm) {
-        look.whose(*a);
-        look.makers |=
-            look.maker.try_emplace({look.of.host, look.of.process}, a->stream).first->second !=
-            a->stream;
+        look.makers |= look.maker != 0 && look.maker != a->stream;
+        look.maker = a->stream;
       }
       if (args.list != kAbsent && op < look.r->mpiio_first) look.counts(*a, args);
       if (op == FEIGN_MPI_CANCEL && a->result >= 0 && args.request < a->value_count) {
@@ -432,7 +430,7 @@ feign_status Replayer::start() {
   }
   // Alone, nobody waits for others here: that is up to modifier depend.
   if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
-  Look look{this, {}, {}, 0, 0, 0, {}, {}, false, false, {}, false, false};
+  Look look{this, {}, {}, 0, 0, 0, {}, {}, false, false, false, 0, false};
   if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
     if (const feign_status status = plan->each(plan, Look::each, &look); status < 0) return status;
   std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
