@@ -2314,6 +2314,31 @@ def test_a_copy_of_a_stream_knows_where_it_is():
     streams_replay(FORKS_KNOWING)
 
 
+FORKS_UNUSED = r"""
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  static char bytes[200];
+  FILE* f = fopen("f", "w+");
+  if (setvbuf(f, NULL, _IOFBF, 0) != 0) return 1; /* it has a buffer now */
+  if (fork() == 0) {
+    fwrite(bytes, 1, 9, f);
+    fflush(f);
+    _exit(0);
+  }
+  wait(NULL);
+  fwrite(bytes, 1, 10, f);
+  return fclose(f);
+}
+"""
+
+
+def test_a_copy_of_a_stream_whose_buffer_nothing_was_in():
+    """The replay wrote wherever the difference of two buffers led."""
+    streams_replay(FORKS_UNUSED)
+
+
 REOPENS_NOTHING = r"""
 #include <errno.h>
 #include <stdio.h>

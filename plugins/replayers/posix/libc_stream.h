@@ -145,11 +145,13 @@ class StreamCopy {
     // What was given back in front of a buffer is in another one.
     const bool apart = (f._flags & kInBackup) != 0;
     const char* const base = apart ? f._IO_save_base : f._IO_read_base;
-    read_base_ = base - from;
-    read_ptr_ = (apart ? base : f._IO_read_ptr) - from;
-    read_end_ = (apart ? f._IO_save_end : f._IO_read_end) - from;
-    write_base_ = f._IO_write_base - from;
-    write_end_ = f._IO_write_end - from;
+    // A buffer that setvbuf(3) made, and that nothing was in yet, has no places.
+    const auto place = [from](const char* at) { return at != nullptr ? at - from : 0; };
+    read_base_ = place(base);
+    read_ptr_ = place(apart ? base : f._IO_read_ptr);
+    read_end_ = place(apart ? f._IO_save_end : f._IO_read_end);
+    write_base_ = place(f._IO_write_base);
+    write_end_ = place(f._IO_write_end);
     if (from != nullptr && read_end_ > 0) bytes_.assign(from, from + read_end_);
   }
   // With the buffer of the stream that is made of it.
