@@ -522,6 +522,7 @@ void Needs::add(const feign_activity& a) {
   if ((effect == Effect::kOpen || effect == Effect::kGetcwd) && a.path2 != 0) {
     if (const feign_activity link = names_.readlink_for(a); link.path != 0)
       by_name(link, Effect::kReadlink, Told::kNot);
+    if (names_.took_back()) sizes_by_names();
   }
   if (effect == Effect::kGetcwd) return;
   by_name(a, effect);
@@ -534,7 +535,6 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
   if (effect == Effect::kRename) replaces(a);
   const Namespace::Touched touched =
       told == Told::kNot ? names_.assume(a) : names_.apply(a, effect);
-  if (names_.took_back()) sizes_by_names();
   if (touched.file == 0) return;
   if (a.result == -ENOTEMPTY) {
     const bool to = effect == Effect::kRename;

@@ -238,20 +238,6 @@ uint32_t Namespace::contradicted(uint32_t path, bool follow, uint32_t real) {
   return slots_[slot].path;
 }
 
-// What is known to be there is not found by way of a link that only an open told of, nor was it
-// before: that is none.
-bool Namespace::not_behind(uint32_t path, bool follow, uint32_t slot) {
-  const File& f = files_[slots_[slot].file];
-  if (!opens_told_ || !is_known(slot) || f.nowhere || f.type == Type::kSymlink) return false;
-  const uint32_t link = link_on_way(path, true);
-  if (link == 0) return false;
-  for (const uint32_t name : used_by_[slots_[link].file])
-    if (slot_of(canonical(name, follow)) == slot) return false;
-  is_no_link(link);
-  took_back_ = true;
-  return true;
-}
-
 uint32_t Namespace::link_between(uint32_t path, bool follow, uint32_t real) {
   for (uint32_t s = slot_of(real); s != 0; s = slots_[s].parent)
     if (files_[slots_[s].file].by_open)

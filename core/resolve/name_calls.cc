@@ -298,8 +298,6 @@ Namespace::Touched Namespace::failed(const feign_activity& a, Effect effect, uin
   const bool two = effect == Effect::kRename || effect == Effect::kLink;
   const uint32_t to = two ? slot_of(canonical(a.path2, false)) : 0;
   if (a.result == -ENOENT) {
-    const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
-    if (!two && not_behind(a.path, follow, slot)) slot = slot_of(canonical(a.path, follow));
     not_found(a, effect, slot, to);
   } else if (a.result == -ELOOP) {
     const bool any = effect == Effect::kOpen && a.value_count != 0 &&

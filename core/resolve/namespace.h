@@ -219,7 +219,6 @@ class Namespace {
   uint32_t explained(uint32_t path, bool follow, uint32_t real);
   uint32_t link_on_way(uint32_t path, bool told);
   uint32_t contradicted(uint32_t path, bool follow, uint32_t real);
-  bool not_behind(uint32_t path, bool follow, uint32_t slot);
   uint32_t link_above(uint32_t slot);
   uint32_t own_link(uint32_t slot, uint32_t path);
   void read_link(uint32_t slot, uint32_t target);
