@@ -327,6 +327,7 @@ static int flush_one(FILE* stream) {
   static int (*real)(FILE*, int);
   FIND(real, "__overflow");
   if (__fpending(stream) == 0) return 0;
+  flockfile(stream); /* those without a descriptor, too, which HOLD() leaves */
   HOLD(stream);
   const int handle = descriptor(stream);
   struct feign_call call;
@@ -339,6 +340,7 @@ static int flush_one(FILE* stream) {
     feign_put_fd(&record, FEIGN_FIELD_HANDLE, handle);
     feign_record_end(&record);
   }
+  funlockfile(stream);
   errno = e;
   return result != EOF ? 0 : EOF;
 }
@@ -353,7 +355,7 @@ __attribute__((used)) static void* before_error(int at_line) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   if (stdout != NULL) {
     HOLD(stdout);
-    (void)flush_one(stdout);
+    if (__fpending(stdout) != 0) (void)fflush(stdout);
   }
   pthread_setcancelstate(state, &state);
   return real[at_line];

@@ -33,7 +33,7 @@ struct request {
   uint8_t taken;
   uint8_t update;  /* of the table, from place a[0], by a[2] descriptors at a[1] */
   uint8_t selects; /* a buffer among those that the kernel was given */
-  uint8_t silent;  /* it says no more than that it failed */
+  uint8_t silent;  /* it says no more than that it failed, or fell short */
   uint8_t links; /* the next one waits for it: kLinks, kHard (which makes it also if this fails) */
   int32_t place; /* in the table, of the file that it opens or closes, and 1; 0: none */
   char kept[];   /* what arguments pointed to */
@@ -51,6 +51,7 @@ struct ring {
   volatile uint32_t *queue, *completed;
   uint32_t flags, entries, requests;
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
+  uint32_t silent;     /* as many of them at most say nothing when they succeed */
   volatile uint32_t *head, *tail;
   struct held held;      /* its holder's signals */
   const uint32_t* order; /* 0: entries are taken in order */
@@ -108,7 +109,7 @@ static void forget(struct ring* r) {
   for (int i = 0; i < 3; ++i) r->map[i].size = 0;
   r->fd = 0;
   r->by = 0;
-  r->first = r->end = 0;
+  r->first = r->end = r->silent = 0;
   __atomic_store_n(&r->state, kNone, __ATOMIC_RELEASE);
 }
 
@@ -235,7 +236,7 @@ static int see_queues(struct ring* r, long fd, const struct io_uring_params* p) 
 
 static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
   r->flags = p->flags;
-  r->first = r->end = 0;
+  r->first = r->end = r->silent = 0;
   __builtin_memset(r->file, 0, sizeof r->file);
   r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
   r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
@@ -258,8 +259,7 @@ static void resized(struct ring* r, const struct io_uring_params* p) {
     return;
   }
   r->map[0] = was[0], r->map[1] = was[1];
-  r->fd = 0;
-  r->by = 0;
+  r->state = kClosed; /* or what is mapped here keeps it */
 }
 
 /* ---- requests ---------------------------------------------------------------------------------
@@ -579,20 +579,27 @@ static void takes_in(struct ring* r, const struct entered* e, uint32_t submitted
     translate(q, s, r);
     q->start = e != 0 && r == e->ring && r->seen - e->from < e->count ? e->start : now;
     q->taken = 1;
+    r->silent += q->silent;
     ++r->end;
   }
+  if (r->first != r->end) slot(r, r->end - 1)->links = 0; /* no chain is longer than a submission */
 }
 
+/* Several may be called the same: then the first that failed, and of others one that says all. */
 static struct request* request_of(const struct ring* r, uint64_t user_data, int failed) {
+  struct request* silent = 0;
   for (uint32_t i = r->first; i != r->end; ++i) {
     struct request* const q = slot(r, i);
-    if (q->taken && q->user_data == user_data && (failed || !q->silent)) return q;
+    if (!q->taken || q->user_data != user_data) continue;
+    if (failed || !q->silent) return q;
+    if (silent == 0) silent = q;
   }
-  return 0;
+  return silent;
 }
 
 /* What it comes to if all that was asked for is done. */
 static long in_full(const struct request* q) {
+  if (q->update) return q->a[2];
   if (q->number == kNoCall || (kDescribed[q->number].flags & kData) == 0) return 0;
   const int vector = q->number == SYS_readv || q->number == SYS_writev || q->number == SYS_preadv ||
                      q->number == SYS_pwritev || q->number == SYS_preadv2 ||
@@ -604,18 +611,34 @@ static long in_full(const struct request* q) {
   return (long)length;
 }
 
-/* Of those that say nothing when they succeed, the ones that were submitted before @p end (none:
- * all) and are not linked behind one that is under way: they would have failed by now. */
+/* Whether a chain goes on from there to @p end, or, if that is none, to one that is under way and
+ * says when it is over. */
+static int leads_to(const struct ring* r, uint32_t i, const struct request* end) {
+  while (slot(r, i)->links && ++i != r->end) {
+    const struct request* const q = slot(r, i);
+    if (end != 0 ? q == end : q->taken && !q->silent) return 1;
+  }
+  return 0;
+}
+
+/* Of those that say nothing when they succeed: the ones that lead to @p end, which is over; if that
+ * is none, all that are in no chain with one under way. They would have failed by now. */
 static int succeeded(struct ring* r, struct thread* t, const struct request* end, uint64_t now) {
+  if (r->silent == 0) return 0;
   int made = 0, waits = 0;
+  uint32_t left = 0;
   for (uint32_t i = r->first; i != r->end && slot(r, i) != end; ++i) {
     struct request* const q = slot(r, i);
-    if (q->taken && q->silent && !waits) {
+    const int silent = q->taken && q->silent;
+    if (silent && !waits && leads_to(r, i, end) == (end != 0)) {
       made += ended(t, r, q, now > q->start ? now : q->start, in_full(q));
       q->taken = 0;
+    } else if (silent) {
+      ++left;
     }
     waits = q->taken && q->links;
   }
+  if (end == 0) r->silent = left;
   while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
   return made;
 }
@@ -648,7 +671,7 @@ static int look_at(struct ring* r, struct thread* t, const struct entered* e, ui
     }
     if (q == 0) continue;
     made += succeeded(r, t, q, now);
-    if (q->silent) fails(r, q);
+    if (q->silent && c->res != -ECANCELED) fails(r, q);
     made += ended(t, r, q, now > q->start ? now : q->start, c->res);
     if (!(c->flags & IORING_CQE_F_MORE)) q->taken = 0;
     while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
