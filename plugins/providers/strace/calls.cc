@@ -428,8 +428,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     (void)shows(p, h, e, p.call.opens);
   }
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
-  // (Standard input is open already, but for few.)
-  if (k.call->zero ? h.a.result > 0 : opens(e) && h.a.result == 0) {
+  if (k.call->zero && h.a.result > 0) {
     h.complete = false;
     h.by = &p;
     p.doubtful = &h;
