@@ -50,7 +50,6 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   if (got && exclusive) {
     all->write(begin, end, me_, come_after);
     if (effect == Effect::kFlock) f.alone = static_cast<uint32_t>(a.handle);
-    if (own != nullptr) own->write(begin, end, me_, [](const Points&) {});
   } else if (!asks && exclusive) {
     refused(*all, begin, end);
   } else if (got && alone && effect == Effect::kFcntl) {
@@ -60,10 +59,10 @@ void Depend::locks(const feign_activity& a, Effect effect) {
     all->write(begin, end, me_, come_after, true);
   } else {
     all->read(begin, end, me_, come_after);
-    if (own != nullptr)
-      own->write(
-          begin, end, me_, [](const Points&) {}, true);
   }
+  if (own != nullptr)
+    own->write(
+        begin, end, me_, [](const Points&) {}, !exclusive);
   if (got && (a.flags == F_SETLK || a.flags == F_SETLKW) && effect == Effect::kFcntl && !releases) {
     auto& files = locked_[streams_[a.stream].group];
     if (std::find(files.begin(), files.end(), a.file) == files.end()) files.push_back(a.file);
@@ -96,9 +95,6 @@ void Depend::share(Ranges& locks, uint64_t begin, uint64_t end, Ranges* alone) {
             [&](Point p) { mine |= streams_[p.stream].group == streams_[me_.stream].group; });
         if (mine) own.emplace_back(from, to);
       });
-  if (alone != nullptr)
-    alone->write(
-        begin, end, me_, [](const Points&) {}, true);
   locks.read(begin, end, me_, come_after);
   for (const auto& [from, to] : own) locks.write(from, to, me_, come_after, true);
 }
