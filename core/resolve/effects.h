@@ -102,6 +102,23 @@ inline bool opens(Effect e) {
          e == Effect::kFreopen || e == Effect::kTmpfile;
 }
 
+// A call on names alone makes one, takes one away or gives a file another.
+inline bool changes_names(Effect e) {
+  switch (e) {
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kSymlink:
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir:
+    case Effect::kRename:
+    case Effect::kLink:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Whether a provider may say in `mode` what is known of handle2 (feign.h).
 inline bool says_second(Effect e) {
   return e == Effect::kLink || e == Effect::kRename || e == Effect::kCopy;

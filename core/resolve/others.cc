@@ -45,24 +45,6 @@ void Resolve::waited_for(const Thread& t, int64_t process, uint32_t flags) {
             "that tells of it, if one does"));
 }
 
-namespace {
-bool makes_names(Effect effect) {
-  switch (effect) {
-    case Effect::kMkdir:
-    case Effect::kMknod:
-    case Effect::kSymlink:
-    case Effect::kUnlink:
-    case Effect::kUnlinkat:
-    case Effect::kRmdir:
-    case Effect::kRename:
-    case Effect::kLink:
-      return true;
-    default:
-      return false;
-  }
-}
-}  // namespace
-
 // Calls that a directory's descriptor is given are among those on descriptors (strace -e
 // trace=desc), and so are opens: only other calls on names show that all such calls are traced.
 bool Resolve::is_given(uint32_t op, Role role) const {
@@ -82,7 +64,7 @@ void Resolve::calls_by_name(const feign_activity& a, Effect effect) {
 // move and remove names: then a call finds what cannot be after the last one on that name. It can
 // only be told of calls that had an order, and where all have the same mounts: one may hide names.
 void Resolve::lacks_names(const feign_activity& a, Effect effect) {
-  if (makes_names(effect)) (is_given(a.op, Role::kDir) ? tells_names_at_ : tells_names_) = true;
+  if (changes_names(effect)) (is_given(a.op, Role::kDir) ? tells_names_at_ : tells_names_) = true;
   if (others_ || other_mounts_ || tells_names_ || (tells_names_at_ && calls_by_name_) ||
       a.path == 0 || (a.marks & FEIGN_NO_RESULT))
     return;

@@ -207,22 +207,7 @@ bool any_two(const Claims& a, const Claims& b, const Says& says) {
 
 // Whether a call may change what is in the directory of its name.
 inline bool makes_or_removes(Effect e) {
-  switch (e) {
-    case Effect::kOpen:
-    case Effect::kCreat:
-    case Effect::kMkdir:
-    case Effect::kMknod:
-    case Effect::kBind:
-    case Effect::kSymlink:
-    case Effect::kUnlink:
-    case Effect::kUnlinkat:
-    case Effect::kRmdir:
-    case Effect::kRename:
-    case Effect::kLink:
-      return true;
-    default:
-      return false;
-  }
+  return changes_names(e) || e == Effect::kOpen || e == Effect::kCreat || e == Effect::kBind;
 }
 
 // Which names are there, and what is in directories, by what calls say, in the order in which they
