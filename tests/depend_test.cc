@@ -790,10 +790,22 @@ TEST(Channel, AnOpenFilesLockIsGivenUpByWhoeverHasItAndGoesWithItsLastDescriptor
   // What it gave up it has no more at its close, also where nobody was seen to hold it then.
   Call whole = lock(1, F_WRLCK, 0), shut = close;
   whole.handle = shut.handle = 9;
-  const Ran again({own(1, F_WRLCK, 20), whole, shut, own(1, F_UNLCK, 20), own(2, F_WRLCK, 20), close,
-                   own(2, F_UNLCK, 20), own(3, F_RDLCK, 20)},
+  const Ran again({own(1, F_WRLCK, 20), whole, shut, own(1, F_UNLCK, 20), own(2, F_WRLCK, 20),
+                   close, own(2, F_UNLCK, 20), own(3, F_RDLCK, 20)},
                   only("channel"));
   EXPECT_EQ(again.of(7), (Edges{{6, "channel"}}));
+}
+TEST(Channel, AProcesssLocksGoWithADescriptorThatAnotherCallCloses) {
+  const Call calls[] = {
+      {.stream = 1, .op = "dup2", .handle = 9, .file = 9, .marks = FEIGN_LAST, .handle2 = 1},
+      {.stream = 1, .op = "dup2", .handle = 1, .file = 1, .handle2 = 1},
+      {.stream = 1, .op = "open", .path = "/g", .handle = 9, .file = 9, .handle2 = 1},
+      {.stream = 1, .op = "close_range", .values = {1}}};
+  for (const Call& call : calls) {
+    const Ran r({lock(1, F_WRLCK, 0), call, lock(3, F_RDLCK, 0)}, only("channel"));
+
+    EXPECT_EQ(r.of(2), (Edges{{1, "channel"}})) << call.op;
+  }
 }
 TEST(Channel, LocksOfBothKindsAreApart) {
   const Call flock{.stream = 2, .op = "flock", .handle = 2, .file = 1, .flags = LOCK_EX};

@@ -721,6 +721,14 @@ assert lock(a, F_WRLCK, 0, 5) == 0 and lock(b, F_WRLCK, 0, 1, OFD) == 11 and loc
 child(lambda: lock(a, F_RDLCK, 9, 1) == 11 and lock(a, F_UNLCK, 9, 1, OFD) == 0 and lock(a, F_RDLCK, 9, 1) == 0)  # a fork's, too
 os.close(b)
 assert lock(a, F_WRLCK, 20, 1, OFD) == 0
+g = os.open("g", os.O_RDWR | os.O_CREAT); r = os.open("g", os.O_RDONLY); p = os.open("g", os.O_PATH)
+assert lock(p, F_RDLCK) == 9 and lock(r, F_RDLCK) == 0 and lock(g, F_WRLCK) == 0 and lock(p, F_UNLCK) == 9  # each as its descriptor may
+child(lambda: lock(g, F_RDLCK) == 11)
+os.dup2(a, r)                         # closes what is there
+child(lambda: lock(g, F_WRLCK) == 0)
+d = os.dup(g); assert lock(g, F_WRLCK) == 0
+os.dup2(g, d)                         # though it is a copy of the same
+child(lambda: lock(g, F_WRLCK) == 0)
 '''
 
 

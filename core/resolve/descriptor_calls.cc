@@ -82,7 +82,9 @@ void Resolve::dup_call(feign_activity& a, Thread& t, Effect effect) {
   if (takes_place) {
     const auto old = t.table->map.find(fd);
     if (old != t.table->map.end() && old->second.description == d) {
-      if (fd != from) old->second.close_on_exec = (a.flags & O_CLOEXEC) != 0;
+      if (fd == from) return;
+      old->second.close_on_exec = (a.flags & O_CLOEXEC) != 0;
+      if (!(d->marks & FEIGN_NOT_A_FILE)) a.handle2 = d->handle;  // closed, and made anew
       return;
     }
     if (old != t.table->map.end()) {

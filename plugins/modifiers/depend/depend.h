@@ -382,6 +382,7 @@ class Depend {
     if (!e) e = std::make_unique<TwoSided>();
     return *e;
   }
+  void unlocked_by(uint64_t handle);
   void gone(uint64_t number);
   void all_of(uint64_t group, bool ended);
   bool reads(File& f, uint64_t begin, uint64_t length);

@@ -6,6 +6,13 @@
 
 namespace depend {
 
+// The process gives up a descriptor of that handle, by a call on another one.
+void Depend::unlocked_by(uint64_t handle) {
+  if (locked_.empty() || !on(kChannel)) return;
+  if (const Handle* const h = handles_.find(static_cast<uint32_t>(handle)); h != nullptr)
+    unlocked(h->file);
+}
+
 // A handle's last descriptor went.
 void Depend::gone(uint64_t number) {
   const auto id = static_cast<uint32_t>(number);
@@ -43,7 +50,10 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     case Effect::kCloseRange:
     case Effect::kUnmap:
       if (a.handle != 0 && on(kHandle)) use(handles_[a.handle].access, kHandle);
-      for (uint32_t i = 0; i < a.value_count; ++i) gone(a.values[i]);
+      for (uint32_t i = 0; i < a.value_count; ++i) {
+        if (effect == Effect::kCloseRange) unlocked_by(a.values[i]);
+        gone(a.values[i]);
+      }
       return;
     default:
       break;
@@ -70,8 +80,9 @@ void Depend::handles(const feign_activity& a, Effect effect) {
         if (on(kHandle)) use(handles_[a.handle2].access, kHandle);
         return;
       }
-      if (effect != Effect::kFreopen) return gone(a.handle2);
-      break;
+      if (effect == Effect::kFreopen) break;
+      unlocked_by(a.handle2);
+      return gone(a.handle2);
     }
     case Effect::kClose:
       if (a.handle == 0) return;
@@ -120,6 +131,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
   if (a.handle2 != 0 && effect != Effect::kMap) {
     const bool replaces = effect == Effect::kDup || effect == Effect::kDup2 ||
                           effect == Effect::kFcntl || effect == Effect::kFreopen;
+    if (replaces) unlocked_by(a.handle2);
     if (replaces && (a.marks & FEIGN_LAST)) return gone(a.handle2);
     if (on(kHandle)) {
       Handle& h = handles_[a.handle2];

@@ -305,16 +305,11 @@ struct Context {
     return fd;
   }
 
-  // Of the descriptors of a file that a process closes, one of O_PATH leaves it its locks.
-  bool only_names(uint32_t handle) const {
-    const int flags = ::fcntl(descriptor(handle), F_GETFL);
-    return flags >= 0 && (flags & O_PATH) != 0;
-  }
   int64_t close(const feign_activity& a) {
     const bool last = (a.marks & FEIGN_LAST) != 0;
     if (last) r->descriptors.close_further(a.handle);
     const int further = last ? -1 : r->descriptors.take_further(a.handle, process);
-    if (r->locks.any() && !only_names(a.handle)) r->locks.closes(process, a.file);
+    if (r->locks.any()) r->locks.closes(process, descriptor(a.handle));
     if (last && r->locks.any()) r->locks.closes(a.handle);
     if (further >= 0) return checked(::close(further));
     if (r->several && a.result >= 0 && r->descriptors.get(a.handle) < 0)
@@ -330,7 +325,7 @@ struct Context {
     const bool stays = a.handle != 0 && (a.marks & FEIGN_LAST) == 0;
     if (FILE* const f = stays ? r->descriptors.take_stream(a.handle, process) : nullptr;
         f != nullptr) {
-      if (r->locks.any()) r->locks.closes(process, a.file);
+      if (r->locks.any()) r->locks.closes(process, descriptor(a.handle));
       return checked(r->descriptors.close_stream(f));
     }
     const int64_t flushed = a.handle != 0 ? checked(r->descriptors.flush(a.handle, process)) : 0;
@@ -340,6 +335,7 @@ struct Context {
 
   // How much was left to be written in the buffer of a stream that was on it.
   size_t give_up(uint32_t handle, bool last) {
+    if (r->locks.any()) r->locks.closes(process, descriptor(handle));
     if (!last) {
       const int further = r->descriptors.take_further(handle, process);
       if (further >= 0) ::close(further);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "replayers/posix/handles.h"
 
@@ -36,10 +38,12 @@ class Locks {
     const Entry e = take(owner, handle, fd);
     int there = e.fd(descriptors_);
     if (there < 0 || there == fd) return result(::fcntl(fd, command, &lock));
-    // By that description, if a lock of this type may be had by the descriptor that was named.
+    // By that description, if such a lock may be had by the descriptor that was named.
+    const int named = ::fcntl(fd, F_GETFL);
+    if (named < 0 || (named & O_PATH) != 0) return -EBADF;
     if (command == F_OFD_SETLK && lock.l_type != F_UNLCK) {
       const int refused = lock.l_type == F_WRLCK ? O_RDONLY : O_WRONLY;
-      if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == refused) return -EBADF;
+      if ((named & O_ACCMODE) == refused) return -EBADF;
       if ((::fcntl(there, F_GETFL) & O_ACCMODE) == refused) there = fd;
     }
     // From where the descriptor that was named is.
@@ -53,23 +57,17 @@ class Locks {
   }
 
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
-  // The process closes a descriptor of the file. What is mapped keeps the open file description.
-  // [any thread]
-  void closes(int64_t process, uint32_t file) { unlock(drop({process, file})); }
+  // The process closes a descriptor, `fd` here; one of O_PATH leaves it its locks. What is mapped
+  // keeps the open file description. [any thread]
+  void closes(int64_t process, int fd) {
+    for (const Key& key : of(process))
+      if (is_of(key, fd)) unlock(drop(key));
+  }
   // Nobody has the handle any more. [any thread]
   void closes(uint32_t handle) { (void)drop({kOpenFile, handle}); }
   // The process ends. [any thread]
   void ends(int64_t process) {
-    for (;;) {
-      Key key;
-      {
-        const std::lock_guard guard(mutex_);
-        const auto at = all_.lower_bound({process, 0});
-        if (at == all_.end() || at->first.first != process) return;
-        key = at->first;
-      }
-      unlock(drop(key));
-    }
+    for (const Key& key : of(process)) unlock(drop(key));
   }
   // What is left. [one thread, when no other is left]
   void close_all() { all_.clear(); }
@@ -94,24 +92,55 @@ class Locks {
     }
   };
 
+  std::vector<Key> of(int64_t process) {
+    std::vector<Key> keys;
+    const std::lock_guard guard(mutex_);
+    for (auto at = all_.lower_bound({process, 0}); at != all_.end() && at->first.first == process;
+         ++at)
+      keys.push_back(at->first);
+    return keys;
+  }
+  // Whether `fd` is one of the same file as those locks.
+  bool is_of(const Key& key, int fd) {
+    struct stat one {
+    }, other{};
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(fd, &one) != 0) return false;
+    const std::lock_guard guard(mutex_);
+    const auto at = all_.find(key);
+    return at != all_.end() && ::fstat(at->second.fd(descriptors_), &other) == 0 &&
+           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+  }
+
   static int64_t result(int value) { return value < 0 ? -errno : value; }
 
-  // Made with the owner's first lock of the file, or the first since the handle went.
+  // Made with the owner's first lock of the file, or the first since the handle went. A process may
+  // lock for reading by one descriptor, and for writing by another: its description allows both, if
+  // it may.
   Entry take(const Key& owner, uint32_t handle, int fd) {
     const std::lock_guard guard(mutex_);
     Entry& e = all_[owner];
     if (e.fd(descriptors_) >= 0) return e;
+    const int flags = ::fcntl(fd, F_GETFL), access = flags & O_ACCMODE;
+    if (flags < 0 || (flags & O_PATH) != 0) {
+      all_.erase(owner);
+      return {};
+    }
     e = {handle, nullptr};
     count_.store(all_.size(), std::memory_order_release);
-    const auto [of, first] = taken_.try_emplace(handle, owner.first);
-    if (first || of->second == owner.first) return e;
+    const auto of = taken_.find(handle);
+    const bool free = of == taken_.end() || of->second == owner.first;
+    const bool will_do = free && (access == O_RDWR || owner.first == kOpenFile);
     // A thread may have descriptors of its own.
     const std::string name = "/proc/thread-self/fd/" + std::to_string(fd);
-    for (const int access : {O_RDWR, ::fcntl(fd, F_GETFL) & O_ACCMODE})
-      if (const int own = e.own ? -1 : ::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK);
-          own >= 0)
-        e.own = std::make_shared<const Own>(own);
-    if (!e.own) e.handle = 0;  // then locks belong to the open file
+    int own = will_do ? -1 : ::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (own < 0 && !free) own = ::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK);
+    if (own >= 0)
+      e.own = std::make_shared<const Own>(own);
+    else if (free)
+      taken_[handle] = owner.first;
+    else
+      e.handle = 0;  // then locks belong to the open file
     return e;
   }
 
