@@ -2143,6 +2143,19 @@ def test_failures_say_no_more_than_they_do():
             assert report["mismatched"] == 0, (lines, report["mismatches"])
 
 
+def test_a_name_is_new_though_its_directory_was_listed_many_times_before():
+    """Each listing has a name that no call tells; the one after says that the file was not it."""
+    def listing(size):
+        return ['open("/d", O_RDONLY|O_DIRECTORY) = 3', f"getdents64(3, 0x1 /* n entries */, 32768) = {size}", "getdents64(3, 0x1 /* 0 entries */, 32768) = 0", "close(3) = 0"]
+    for times in 1, 23, 24, 60:
+        report, sizes = replayed([*listing(72) * times, 'open("/d/new", O_WRONLY|O_CREAT, 0644) = 3', "close(3) = 0", *listing(96)])
+        assert report["mismatched"] == 0, (times, report["mismatches"])
+        assert {"/d/new", "/d/~0~~"} <= set(sizes), (times, sizes)
+        # Those that nothing was listed after had been there.
+        report, sizes = replayed([*listing(72) * times, 'open("/d/old", O_WRONLY|O_CREAT, 0644) = 3', "close(3) = 0"])
+        assert report["mismatched"] == 0 and "/d/~0~~" not in sizes, (times, sizes)
+
+
 def test_an_open_that_refuses_a_link_is_made():
     """Whatever its name leads up from: the link is at its end."""
     report, _ = replayed(['mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'symlink("x", "/w/m") = 0',

@@ -111,8 +111,12 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   auto at = std::find_if(all.begin(), all.end(),
                          [&](const Listing& l) { return !l.over && l.handle == a.handle; });
   if (at == all.end()) {
-    if (all.size() == kListings || a.result == 0 || elsewhere_.contains(a.handle)) return;
-    at = all.insert(at, Listing{});
+    if (a.result == 0 || elsewhere_.contains(a.handle)) return;
+    if (all.size() == kListings) {  // the first ones, and the last: that has what came between
+      if (!all.back().over || listing_work_ == 0) return;
+      all.pop_back();
+    }
+    at = all.insert(all.end(), Listing{});
     at->handle = a.handle;
   }
   Listing& l = *at;
@@ -122,6 +126,7 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
     const std::string before(strings_.text(names_.file(file).initial_path));  // where it was then
     const bool moved = before != strings_.text(a.path);
     names_.for_each_child(a.path, [&](uint32_t path, uint32_t at) {
+      if (listing_work_ != 0) --listing_work_;
       const uint32_t then = moved ? in_directory(before, path) : path;
       const uint32_t initial = names_.file(at).initial_path;  // perhaps by way of a link
       const bool was = at != 0 && !names_.file(at).created && initial != 0 &&

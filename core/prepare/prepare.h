@@ -57,7 +57,7 @@ class Needs {
     uint64_t from = 0, to = 0;
   };
   static constexpr size_t kListings = 24;
-  struct Listing {  // of a directory, the first times it was read through
+  struct Listing {  // of a directory, as it was read through
     uint32_t handle = 0;
     uint64_t bytes = 0;            // getdents64's results added up
     int64_t by_trace = 0;          // of them, those of entries that the trace had made
@@ -102,6 +102,7 @@ class Needs {
   uint64_t told_work_ = 300'000;  // so many of them may still be looked up again
   std::vector<Seen> seen_;
   std::map<uint32_t, std::vector<Listing>> listings_;
+  uint64_t listing_work_ = uint64_t{1} << 24;  // names to look at for more than the first ones
   std::unordered_set<uint32_t> elsewhere_;  // handles that list from another place than the start
   std::unordered_set<uint32_t> changed_;    // paths whose names or attributes the trace changes
   std::unordered_map<uint32_t, Clone> cloned_;  // by the copy
