@@ -2156,6 +2156,14 @@ def test_a_name_is_new_though_its_directory_was_listed_many_times_before():
         assert report["mismatched"] == 0 and "/d/~0~~" not in sizes, (times, sizes)
 
 
+def test_what_a_descriptor_of_a_link_says_is_where_it_leads():
+    """An open had told that it leads there (-y), not in which words."""
+    for says in '4</u/it>, ""', 'AT_FDCWD</d>, "/u/it"':
+        report, _ = replayed(['1 openat(AT_FDCWD</d>, "/u/it", O_RDONLY|O_PATH|O_DIRECTORY) = 4</u/it-14>', "1 close(4</u/it-14>) = 0",
+                                  '1 openat(AT_FDCWD</d>, "/u/it", O_RDONLY|O_NOFOLLOW|O_PATH) = 4</u/it>', f'1 readlinkat({says}, "it-14", 1024) = 5'])
+        assert report["mismatched"] == 0, (says, report["mismatches"])
+
+
 def test_an_open_that_refuses_a_link_is_made():
     """Whatever its name leads up from: the link is at its end."""
     report, _ = replayed(['mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'symlink("x", "/w/m") = 0',

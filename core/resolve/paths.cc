@@ -237,7 +237,8 @@ bool Resolve::no_directory(Thread& t, uint32_t handle, uint32_t hint) {
 // Whether what is open is no file, or one that its path does not lead to (O_TMPFILE).
 bool Resolve::has_no_name(const Description& d) {
   return (d.marks & FEIGN_NOT_A_FILE) ||
-         (!d.gone && d.file != 0 && names_.at(names_.canonical(d.path, true)) != d.file);
+         (!d.gone && d.file != 0 && names_.at(names_.canonical(d.path, true)) != d.file &&
+          names_.at(names_.canonical(d.path, false)) != d.file);  // O_PATH: a link itself
 }
 
 // Devices, and what the kernel makes up: not storage. (Disks are.)
