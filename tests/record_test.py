@@ -3343,6 +3343,55 @@ def test_what_a_killed_process_held_is_free():
             assert report["mismatched"] == 0, (order, report["mismatches"])
 
 
+SILENT_THREAD = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int goes_on = 1;
+static void *computes(void *none) {
+  while (goes_on) ;
+  return none;
+}
+static void *goes(void *none) { return none; }
+static int lock(void) {
+  struct flock whole = {.l_type = F_WRLCK};
+  return fcntl(open("lock", O_RDWR | O_CREAT, 0644), F_SETLK, &whole);
+}
+int main(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, goes, NULL) != 0 || pthread_join(thread, NULL) != 0 ||
+        pthread_create(&thread, NULL, computes, NULL) != 0 || lock() != 0)
+      abort();
+    mkdir("ready", 0755);
+    while (1) pause();
+  }
+  while (access("ready", F_OK) != 0) usleep(1000);
+  if (lock() == 0) return 1;
+  kill(child, SIGTERM);
+  waitpid(child, NULL, 0);
+  return lock() != 0;
+}
+"""
+
+
+def test_threads_that_made_no_call_end_with_the_process_that_is_killed():
+    """A thread that computes is in no record; it kept its process, and what that had locked, for ever."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, program = (os.path.join(tmp, name) for name in ("work", "t.feign", "p"))
+        os.mkdir(work)
+        compile_text(SILENT_THREAD, program, "-pthread")
+        r = feign("record", "-q", "-o", trace, "--", program, cwd=work)
+        assert r.status == 0, r.err
+        replays(trace, tmp, work)
+
+
 NO_NEW_DESCRIPTOR = r"""
 #include <fcntl.h>
 #include <signal.h>

@@ -458,8 +458,14 @@ bool Provider::reaps(Lane& lane) {
 
 // That process was made. If nothing of it was recorded it made no calls, unless some are said to be
 // missing, or it has another number where it is: it is over when somebody is told so.
-void Provider::is_made(const Lane& lane, int32_t child) {
+// So is a thread, with its process.
+void Provider::is_made(const Lane& lane, int32_t child, bool thread) {
   const auto host = static_cast<size_t>(lane.pid() >> 32);
+  if (thread) {
+    if (!recorded_.contains(pid_on(host, child)))
+      going_[lane.pid()].push_back(lane.stream_of(static_cast<int32_t>(lane.pid()), child));
+    return;
+  }
   if (!recorded_.contains(pid_on(host, child)) && !recorded_.contains(pid_on(host, 1)) &&
       gaps_of(hosts_[host].control).empty())
     going_[pid_on(host, child)] = {lane.stream_of(child, child)};
@@ -574,10 +580,12 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
         // A launcher's child may be a rank: its stream is there when it is made.
         if ((effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone) &&
-            a->result > 0 && (a->flags & CLONE_THREAD) == 0) {
+            a->result > 0) {
           const auto child = static_cast<int32_t>(a->result);
-          if (process.rank < 0 && rank_of(process, child) >= 0) lane->stream_of(child, child);
-          is_made(*lane, child);
+          const bool thread = (a->flags & CLONE_THREAD) != 0;
+          if (!thread && process.rank < 0 && rank_of(process, child) >= 0)
+            lane->stream_of(child, child);
+          is_made(*lane, child, thread);
         }
       }
       if (!item.values.empty())

@@ -117,6 +117,7 @@ class Lane {
   Descriptor opened;  // by the front
   Process& process() { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
+  int32_t thread() const { return thread_; }
   uint32_t first_stream() const { return stream_of(pid_, pid_); }
   uint32_t stream_of(int32_t process, int32_t thread) const;
 
@@ -185,7 +186,7 @@ class Provider {
   void tell_who_goes_on();
   uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
-  void is_made(const Lane& lane, int32_t child);
+  void is_made(const Lane& lane, int32_t child, bool thread);
   feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
 
   const feign_host* host_;
@@ -224,7 +225,7 @@ class Provider {
   Names there_;
   Account shared_;
   uint64_t opens_ = 0;
-  std::unordered_set<Pid> recorded_;                      // of which there are records
+  std::unordered_set<Pid> recorded_;  // processes and threads of which there are records
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   uint64_t ended_at_ = 0;
