@@ -2164,6 +2164,25 @@ def test_what_a_descriptor_of_a_link_says_is_where_it_leads():
         assert report["mismatched"] == 0, (says, report["mismatches"])
 
 
+def test_locks_of_who_was_killed_are_in_nobodys_way():
+    """3 was refused what 4 had, before 4 gave it up, and not what 2 had had, whose end is no call."""
+    def lock(kind):
+        return f"fcntl(5, F_SETLK, {{l_type=F_{kind}, l_whence=SEEK_SET, l_start=124, l_len=1}}"
+    opens = [f"1 10.{i} fork() = {i} <0.000001>" for i in (2, 3, 4)] + [f'{i} 11.{i} open("/f", O_RDWR|O_CREAT, 0644) = 5 <0.000001>' for i in (2, 3, 4)]
+    meet = [f"4 14.0 {lock('WRLCK')}) = 0 <0.000001>", f"3 14.500020 {lock('WRLCK')} <unfinished ...>", f"4 14.500064 {lock('UNLCK')} <unfinished ...>",
+            "3 14.500089 <... fcntl resumed>) = -1 EAGAIN (Resource temporarily unavailable) <0.000050>", "4 14.500121 <... fcntl resumed>) = 0 <0.000044>"]
+    thread = ["2 11.9 clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 9 <0.000001>"]
+    got = [f"2 12.0 {lock('RDLCK')}) = 0 <0.000001>"]
+    for lines in (got + ["2 13.0 +++ killed by SIGKILL +++"], got + ["2 13.0 exit_group(0) = ?", "2 13.1 +++ exited with 0 +++"],
+                  thread + got + ["9 13.0 +++ killed by SIGKILL +++", "2 13.0 +++ killed by SIGKILL +++"]):
+        report, _ = replayed(opens + lines + meet)
+        assert report["mismatched"] == 0, (lines, report["mismatches"])
+    # A thread that ends alone gives up nothing.
+    refused = f"4 14.0 {lock('WRLCK')}) = -1 EAGAIN (Resource temporarily unavailable) <0.000001>"
+    report, _ = replayed(opens + thread + got + ["9 13.0 exit(0) = ?", "9 13.0 +++ exited with 0 +++", refused])
+    assert report["mismatched"] == 0, report["mismatches"]
+
+
 def test_an_open_that_refuses_a_link_is_made():
     """Whatever its name leads up from: the link is at its end."""
     report, _ = replayed(['mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'symlink("x", "/w/m") = 0',

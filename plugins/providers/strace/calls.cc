@@ -505,7 +505,15 @@ void Source::released(Held& h) {
 // A process that ends has its locks until then, not until it says so.
 void Source::gives_up_locks(Process& p, Held& exit) {
   has_ended(p, clock_);  // in a damaged trace it may end twice
-  if (trace_.locked.empty() || !ends_ || releases_.size() >= kMaxRivals) return;
+  if (!ends_ || releases_.size() >= kMaxRivals || !closes_locked(p, exit)) return;
+  p.ends = &exit;
+  ++exit.open;
+  releases_.push_back(&exit);
+}
+
+// Whether it has files that somebody had locks of: the exit gives up what it has.
+bool Source::closes_locked(Process& p, Held& exit) {
+  if (trace_.locked.empty()) return false;
   const Descriptors& table = *descriptors(p);
   Lock closed{.what = Lock::kClosed, .process = table.process(), .last = true};
   size_t names = 0, ends = 0;
@@ -515,11 +523,8 @@ void Source::gives_up_locks(Process& p, Held& exit) {
     if (names < exit.claims.size() && !about_lock(exit.claims, {lock})) exit.claims[names++] = lock;
     if (ends < closed.ends.size() && only_here()) closed.ends[ends++] = d.open->number;
   });
-  if (names == 0) return;
-  exit.shown.lock = closed;
-  p.ends = &exit;
-  ++exit.open;
-  releases_.push_back(&exit);
+  if (names != 0) exit.shown.lock = closed;
+  return names != 0;
 }
 
 void Source::has_ended(Process& p, uint64_t time) {

@@ -489,8 +489,11 @@ feign_status Source::line(std::string_view text) {
       ends_ = true;
       if (const feign_status status = never_ends(p); status < 0) return status;
       has_ended(p, time);
+      Held& exit = queue_.add();
+      // Killed, it gave up nothing before. (Its last thread does, if it has several.)
+      if (descriptors(p).use_count() == 1) (void)closes_locked(p, exit);
       descriptors(p).reset();
-      feign_activity& a = queue_.add().a;
+      feign_activity& a = exit.a;
       a.op = trace_.arguments.known("exit").call->op;
       a.stream = p.stream;
       a.start_ns = time - std::min(time, trace_.base);

@@ -223,6 +223,7 @@ class Source {
   void overlaps(Process& p, Held& h, Effect effect, uint32_t own);
   void released(Held& h);
   void gives_up_locks(Process& p, Held& exit);
+  bool closes_locked(Process& p, Held& exit);
   void has_ended(Process& p, uint64_t time);
   void forget(Held& h);
   void drop_gone();
