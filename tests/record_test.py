@@ -3343,6 +3343,41 @@ def test_what_a_killed_process_held_is_free():
             assert report["mismatched"] == 0, (order, report["mismatches"])
 
 
+KILLED_AND_SUCCEEDED = """
+import fcntl, os, signal, time
+child = os.fork()
+if child == 0:
+    held = open("lock", "w")
+    fcntl.lockf(held, fcntl.LOCK_EX)
+    open("ready", "w").close()
+    signal.pause()
+while not os.path.exists("ready"):
+    time.sleep(0.01)
+os.kill(child, signal.SIGKILL)
+held = open("lock", "a")
+while True:
+    try:
+        fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        break
+    except OSError:
+        time.sleep(0.01)
+fcntl.lockf(held, fcntl.LOCK_UN)
+os.waitpid(child, 0)
+"""
+
+
+def test_who_gets_what_a_killed_process_had_locked_tells_that_it_is_over():
+    """Before anybody has waited for it, as after `kill -9` of one that uses a database."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace = os.path.join(tmp, "work"), os.path.join(tmp, "t.feign")
+        os.mkdir(work)
+        r = feign("record", "-q", "-o", trace, "--", "python3", "-c", KILLED_AND_SUCCEEDED, cwd=work)
+        assert r.status == 0, r.err
+        report = feign("replay", trace, "--root", tmp, "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
+
+
 SILENT_THREAD = r"""
 #include <fcntl.h>
 #include <pthread.h>

@@ -174,6 +174,9 @@ void Provider::shows(Lane& lane, const Call& call) {
       of.last = of.open.use_count() <= 2;  // there, and here
       if (a.file != 0) of.file = a.file;
       break;
+    case Effect::kExitGroup:
+      lane.shown.lock = all_of(static_cast<uint64_t>(lane.pid()));
+      return;
     default:
       return;
   }
@@ -442,17 +445,32 @@ bool Provider::reaps(Lane& lane) {
   const uint64_t made = makes ? made_after(who->first, item.start) : UINT64_MAX;
   if (makes && made == UINT64_MAX) return false;
   // Whoever traces it (ptrace) is told whenever it stops: then it has calls yet to come.
+  return is_over(who->first, item.end, made, item.end);
+}
+
+// Who got a lock that a process has which was killed: it has no more calls, and is over by then,
+// though whoever waits for it is told later.
+bool Provider::outlives(Lane& lane) {
+  const auto had_by = static_cast<Pid>(shared_.had_by(lane.shown));
+  return had_by != 0 && is_over(had_by, 0, UINT64_MAX, lane.front().start);
+}
+
+// Unless it has calls that end from that moment on, and is not another one of that number, made
+// later: there are exits to be told.
+bool Provider::is_over(Pid pid, uint64_t from, uint64_t made, uint64_t at) {
+  const auto who = going_.find(pid);
+  if (who == going_.end()) return false;
   const auto goes_on = [&](Lane* one) {
-    return one->pid() == who->first && one->front().end >= item.end &&
-           one->process().key.second < made;
+    return one->pid() == pid && one->front().end >= from && one->process().key.second < made;
   };
   if (std::any_of(later_.begin(), later_.end(), goes_on) ||
       std::any_of(heap_.begin(), heap_.end(),
                   [&](const Waiting& waiting) { return goes_on(waiting.lane); }))
     return false;
   ended_ = std::move(who->second);
-  ended_at_ = time(item.end);
+  ended_at_ = time(at);
   going_.erase(who);
+  shared_.note({all_of(static_cast<uint64_t>(pid)), {}});
   return true;
 }
 
@@ -511,7 +529,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       aligned_.clear();
       return FEIGN_END;
     }
-    if (reaps(*lane)) {
+    if (reaps(*lane) || outlives(*lane)) {
       in_line(lane);
       continue;
     }

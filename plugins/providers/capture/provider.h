@@ -186,6 +186,8 @@ class Provider {
   void tell_who_goes_on();
   uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
+  bool outlives(Lane& lane);
+  bool is_over(Pid pid, uint64_t from, uint64_t made, uint64_t at);
   void is_made(const Lane& lane, int32_t child, bool thread);
   feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
 

@@ -40,6 +40,11 @@ inline uint32_t lock_name(uint32_t file) { return UINT32_C(5) << 29 | file; }
 // No description has that number.
 inline uint64_t owned_by(uint64_t process) { return UINT64_C(1) << 62 | process; }
 
+// What a process has as it ends.
+inline Lock all_of(uint64_t process) {
+  return {.what = Lock::kClosed, .process = process, .last = true};
+}
+
 // Of locks, but of those from the end of a file or from where nobody knows that its descriptor is,
 // and of closes; of files that are known.
 inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
@@ -93,6 +98,13 @@ class Locks {
         if (const auto at = held_.find(uint64_t{l.file} << 1 | record); at != held_.end())
           (void)give_up(at);
   }
+  // Who seems to have it, though somebody else got it; 0: nobody.
+  uint64_t had_by(const Lock& l) const {
+    const auto at = held_.find(key(l));
+    if (l.what != Lock::kGot || at == held_.end()) return 0;
+    const Lock* const other = who(at->second, l);
+    return other != nullptr ? other->owner : 0;
+  }
   // Whether `late`, which ended after `early`, took effect before it: only so could each be had, or
   // be refused.
   bool overtakes(const Lock& late, const Lock& early) const {
@@ -132,11 +144,14 @@ class Locks {
   static uint64_t key(const Lock& l) { return uint64_t{l.file} << 1 | l.record; }
   static bool fits(const std::vector<Lock>& held, const Lock& l) {
     if (l.what != Lock::kGot && l.what != Lock::kRefused) return true;
-    bool in_the_way = false;
+    return (who(held, l) != nullptr) == (l.what == Lock::kRefused);
+  }
+  // Whose is in the way.
+  static const Lock* who(const std::vector<Lock>& held, const Lock& l) {
     for (const Lock& h : held)
-      in_the_way |=
-          h.owner != l.owner && h.begin < l.end && l.begin < h.end && (h.exclusive || l.exclusive);
-    return in_the_way == (l.what == Lock::kRefused);
+      if (h.owner != l.owner && h.begin < l.end && l.begin < h.end && (h.exclusive || l.exclusive))
+        return &h;
+    return nullptr;
   }
   static void apply(std::vector<Lock>& held, const Lock& l) {
     // flock(2): who is refused another kind of lock has lost the one he had.
