@@ -341,6 +341,17 @@ def test_native_with_any_byte_changed_never_crashes():
         assert said >= 50, said
 
 
+def test_a_native_trace_that_is_damaged_is_no_replay():
+    """Its head and its end are as they should be; what is between them is read when the replay begins."""
+    with Tmp() as tmp:
+        broken = bytearray(native(tmp))
+        broken[2000] ^= 0x55
+        put(tmp, "b.feign", bytes(broken))
+        os.mkdir(root := os.path.join(tmp, "root"))
+        for more in ("--replayer", "null"), ("--root", root), ("--root", root, "--order", "depend"):
+            refuses("replay", os.path.join(tmp, "b.feign"), *more, text=r"b\.feign: damaged at byte 16: a block fails its checksum")
+
+
 def test_mutated_lines_of_a_real_capture_never_crash():
     with gzip.open(SHIPPED) as f:
         lines = f.read().split(b"\n")

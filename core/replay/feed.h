@@ -40,6 +40,7 @@ class Feed {
   // Reads as many ahead, if there are.
   Result<void> read_ahead(size_t count) {
     ahead_.reserve(count);
+    next_ahead_ = end_ahead_ = ahead_.data();
     // All of that memory at once: by a fault a page, it would take longer than reading does.
     const auto at = reinterpret_cast<uintptr_t>(ahead_.data()) & ~uintptr_t{4095};
     (void)madvise(reinterpret_cast<void*>(at), count * sizeof(Next), MADV_POPULATE_WRITE);
@@ -55,7 +56,6 @@ class Feed {
       one.depends = depends_.keep(one.depends);
       if (ahead_.size() > 2) look_at(&one - 1);
     }
-    next_ahead_ = ahead_.data();
     end_ahead_ = next_ahead_ + ahead_.size();
     return {};
   }
