@@ -481,6 +481,10 @@ def test_roles():
         refuses("replay", trace, "--root", t, "--with", "posix", text="--with: posix is a replayer, want a writer or modifier")
         refuses("replay", trace, "--root", t, "--provider", "posix", text="--provider: posix is a replayer, want a provider")
         assert feign("replay", trace, "--replayer", "null", "--with", f"text,file={copy}").status == 0 and os.path.getsize(copy) > 0
+        # One file with several that could stand there: which is meant, nobody can tell.
+        roles = os.path.join(BUILD, "tests", "plugins", "roles.so")
+        refuses("--plugin", roles, "--plugin", roles, text="roles.so: holds several that would fit: writer roles, replayer idle; put it")
+        assert feign("replay", trace, "--replayer", roles).status == 0
 
 
 def test_plugins_that_throw():

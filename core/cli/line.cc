@@ -25,7 +25,7 @@ Result<std::vector<Component>> meant(const PluginSpec& spec, uint32_t roles, Plu
     auto all = plugins.open(spec.name, args);
     if (!all) return all;
     for (const Component& c : *all)
-      if (c.table->role & roles) return c.short_form ? *all : std::vector{c};
+      if (c.short_form && (c.table->role & roles)) return all;  // in all of its roles
   }
   auto found = plugins.find(spec.name, roles, args);  // or says why not
   if (!found) return std::move(found.error());

@@ -523,7 +523,11 @@ Result<Component> Plugins::find(const std::string& name, uint32_t roles,
       if (c.table->role & roles) fitting.push_back(c);
     }
     if (fitting.empty()) return wrong_role(name, has);
-    if (fitting.size() == 1) return fitting.front();
+    // Of a name that several have, in their roles, the first is meant; as without a path.
+    const auto named_alike = [&](const Component& c) {
+      return std::string_view(c.table->name) == fitting.front().table->name;
+    };
+    if (std::all_of(fitting.begin(), fitting.end(), named_alike)) return fitting.front();
     std::string names;
     for (const Component& c : fitting)
       names +=
