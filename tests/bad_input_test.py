@@ -352,6 +352,20 @@ def test_a_native_trace_that_is_damaged_is_no_replay():
             refuses("replay", os.path.join(tmp, "b.feign"), *more, text=r"b\.feign: damaged at byte 16: a block fails its checksum")
 
 
+def test_what_is_opened_never_becomes_standard_output():
+    """Where that is closed, the first file that is opened would be it, and hold what was to be said."""
+    with Tmp() as tmp:
+        trace, lab = put(tmp, "t.strace", GOOD), os.path.join(tmp, "l.yaml")
+        os.mkdir(root := os.path.join(tmp, "root"))
+        put(tmp, "l.yaml", f"trace: {trace}\nroots: [{{path: {root}, drop-caches: no}}]\nrepeats: 1\nvariants: {{a: }}\n")
+        for command in f"lab {lab}", f"lab {lab} --json", f"replay {trace} --root {root}":
+            r = subprocess.run(f"{FEIGN} {command} >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False)
+            assert r.returncode == 2 and "write standard output: Bad file descriptor" in r.stderr, (command, r)
+        # The commands that it starts have them closed as well.
+        command = f"{FEIGN} record -q -o {tmp}/r.feign -- sh -c 'for fd in 0 1 2; do test -e /proc/$$/fd/$fd && exit 1; done; exit 3'"
+        assert subprocess.run(command + " <&- >&- 2>&-", shell=True, check=False).returncode == 3
+
+
 def test_mutated_lines_of_a_real_capture_never_crash():
     with gzip.open(SHIPPED) as f:
         lines = f.read().split(b"\n")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The command: which one the user typed; its file in commands/ does the rest.
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -191,7 +192,17 @@ static void told_to_exit() {
   _exit(2);
 }
 
+// Where one of descriptors 0 to 2 is closed, what is opened first would be it, and be written what
+// is said there. These can be neither read nor written, and are closed in commands that are
+// started.
+static void hold_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0)
+      (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
 int main(int argc, char** argv) {
+  hold_standard_descriptors();
   g_running = getpid();
   (void)atexit(told_to_exit);
   const struct Back {
