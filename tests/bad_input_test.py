@@ -54,6 +54,12 @@ def test_outputs_go_where_they_are_sent_and_nowhere_else():
         assert r.status == 2 and "t.tracetext.1: is a directory" in r.err and not os.path.exists(os.path.join(tmp, "t.tracetext.0")), r.err
 
 
+def test_a_page_that_cannot_be_written_costs_the_page_only():
+    with Tmp() as tmp:
+        r = feign("replay", SHIPPED, "--replayer", "null", "--json", "--html", "/dev/full", "--activities", os.path.join(tmp, "a"))
+        assert r.status == 2 and "write /dev/full: No space left on device" in r.err and r.json()["fidelity"] == 1, r.err
+
+
 def test_a_trace_takes_the_place_of_traces_only():
     """What -o or OUT names may be somebody's work, or an input whose output was forgotten."""
     with Tmp() as tmp:

@@ -158,15 +158,15 @@ int run_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
     else if (const int status = put(result->explanation + "\n", ""); status != kDone)
       return status;
   }
+  Result<void> page;
   if (result->replayed && !c.html.empty()) {
-    auto done = replay_page(report_json(result->report, tables), options.replay.activities, c.html);
+    page = replay_page(report_json(result->report, tables), options.replay.activities, c.html);
     if (c.activities.empty()) unlink(options.replay.activities.c_str());
-    if (!done) return failed(done.error());
   }
   const int status =
       result->silent ? status_of(result->report, 0) : show(*result, c, require, tables);
   if (result->end_all) result->end_all(status);
-  return status;
+  return page ? status : failed(page.error());
 }
 
 // Those that were asked for; else posix, and mpi where it is one of several ranks.
