@@ -220,12 +220,13 @@ def test_a_communicator_of_one_rank_waits_for_nobody():
 
 
 def test_threads_that_make_communicators_do_not_wait_for_each_other():
-    """Nor where some ranks' first thread is at a communicator that is younger than the second's."""
+    """Nor where some ranks' first thread is at a communicator that is younger than the second's. Nor that make windows."""
     with Tmp() as tmp:
-        trace, _ = recorded(tmp, "breadth", "threads-and-halves")
-        for _ in range(3):
-            report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "10s")
-            assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 2 + 4 * 200 + 2 * 100
+        for what, op, before in (("halves", "mpi:MPI_Comm_dup", 4 * 2), ("windows", "mpi:MPI_Win_create_dynamic", 0)):
+            trace, _ = recorded(tmp, "breadth", f"threads-and-{what}")
+            for _ in range(3):
+                report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "10s")
+                assert report["ops"][op]["matched"] == before + 4 * 200 + 2 * 100, what
 
 
 def test_threads_of_a_rank_come_to_windows_requests_and_messages_as_they_did():

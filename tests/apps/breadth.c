@@ -611,33 +611,43 @@ static void threads_and_self(void) {
   pthread_join(other, NULL);
 }
 
-/* A thread of each rank makes communicators, and another one after it, which no call shows: the
- * first one of some ranks from a communicator that is younger than the other one's, too. */
+/* A thread of each rank makes communicators, or windows, which have one, and another one after it,
+ * which no call shows: the first one of some ranks from a communicator that is younger than the
+ * other one's, too. */
 static atomic_int first_is_done;
 static MPI_Comm younger;
+static void (*make_and_free)(MPI_Comm comm);
 static void dup_and_free(MPI_Comm comm) {
   MPI_Comm made;
   MPI_Comm_dup(comm, &made);
   MPI_Comm_free(&made);
 }
+static void window_and_free(MPI_Comm comm) {
+  MPI_Win made;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &made);
+  MPI_Win_free(&made);
+}
 static void* makes_first(void* unused) {
   (void)unused;
   for (int i = 0; i < 100; ++i) {
-    if (rank >= size / 2) dup_and_free(younger);
-    dup_and_free(early[0]);
+    if (rank >= size / 2) make_and_free(younger);
+    make_and_free(early[0]);
   }
   atomic_store(&first_is_done, 1);
   return NULL;
 }
-static void threads_and_halves(void) {
+static void side_by_side(void (*make)(MPI_Comm comm)) {
   pthread_t other;
+  make_and_free = make;
   for (int i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &early[i]);
   MPI_Comm_split(MPI_COMM_WORLD, rank >= size / 2, 0, &younger);
   CHECK(pthread_create(&other, NULL, makes_first, NULL) == 0);
   while (!atomic_load(&first_is_done)) sched_yield();
-  for (int i = 0; i < 100; ++i) dup_and_free(early[1]);
+  for (int i = 0; i < 100; ++i) make_and_free(early[1]);
   pthread_join(other, NULL);
 }
+static void threads_and_halves(void) { side_by_side(dup_and_free); }
+static void threads_and_windows(void) { side_by_side(window_and_free); }
 
 /* Two threads that come in turn by a flag, which no call shows: in a window, at a request, and
  * waiting for messages of one kind, which differ in length, at the same time. */
@@ -1506,6 +1516,7 @@ int main(int argc, char** argv) {
                 {"threads-in-files", threads_in_files},
                 {"threads-and-self", threads_and_self},
                 {"threads-and-halves", threads_and_halves},
+                {"threads-and-windows", threads_and_windows},
                 {"fetch", fetch},
                 {"unfinished", unfinished},
                 {"sizes", sizes},

@@ -24,18 +24,19 @@ void allocate(Stream& s, Window& w) {
 // memory stands for all of it.
 void make_dynamic(Stream& s, Window& w) {
   const MPI_Comm comm = w.group->comm;
-  s.answer(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &w.win));
-  if (w.win == MPI_WIN_NULL) return;
-  uint64_t size = 0;
-  if (w.memory.map(static_cast<size_t>(s.r->half), kMessages) &&
-      MPI_Win_attach(w.win, w.memory.get(), s.r->half) == MPI_SUCCESS)
-    size = static_cast<uint64_t>(s.r->half);
+  const bool mapped = w.memory.map(static_cast<size_t>(s.r->half), kMessages);
   MPI_Aint base = 0;
   MPI_Get_address(w.memory.get(), &base);
   w.bases.resize(w.sizes.size());
+  // Before the call: all have come when Open MPI makes a communicator for it (collect_on()).
+  MPI_Allgather(&base, 1, MPI_AINT, w.bases.data(), 1, MPI_AINT, comm);
+  s.answer(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &w.win));
+  if (w.win == MPI_WIN_NULL) return;
+  uint64_t size = 0;
+  if (mapped && MPI_Win_attach(w.win, w.memory.get(), s.r->half) == MPI_SUCCESS)
+    size = static_cast<uint64_t>(s.r->half);
   std::fill(w.units.begin(), w.units.end(), uint64_t{1});
   MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm);
-  MPI_Allgather(&base, 1, MPI_AINT, w.bases.data(), 1, MPI_AINT, comm);
 }
 
 void make_window(Stream& s, uint32_t op, uint32_t name) {
