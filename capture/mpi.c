@@ -86,6 +86,8 @@ struct entry {
   int wild;       /* a receive by wildcard, or one that was to be cancelled … */
   MPI_Comm comm;  /* … and where from, or a window's */
   uint64_t asked; /* of a file: for how many bytes a split call that has begun */
+  /* Of a persistent collective call: what is recorded of each start. */
+  struct kept* kept;
 };
 struct table {
   struct entry* entries;
@@ -115,6 +117,7 @@ static struct entry* enter(struct table* t, const void* key, int fresh) {
       if (e->text != NULL) __atomic_fetch_add(&g_freed, 1, __ATOMIC_RELAXED);
       free(e->text);
       free(e->ranks);
+      free(e->kept);
       *e = (struct entry){.key = key};
     }
     return e;
@@ -650,6 +653,74 @@ static void put_ending(struct feign_call* call, int op, int result, int count, i
   if (e->statuses != e->few_statuses) free(e->statuses);
 }
 
+/* ---- persistent collective calls --------------------------------------------------------------
+ * Each start is recorded as the call that waits for nobody (MPI_Iallreduce), and begins a request
+ * of its own. */
+
+struct kept {
+  uint16_t op;
+  uint32_t length, values, number_at; /* the request's number comes there */
+  uint8_t bytes[];
+};
+/* Where what a call says is put, which stays with its request. */
+static struct kept* keep_call(MPI_Request request, int op, struct feign_record* r, size_t room) {
+  struct entry* e =
+      request != (MPI_Request)g_ompi_request_empty ? enter(&g_requests, request, 1) : NULL;
+  if (e == NULL) return NULL;
+  e->keeps = 1;
+  e->number = UNKNOWN;
+  e->kept = malloc(sizeof *e->kept + room + sizeof(uint64_t));
+  if (e->kept == NULL) return NULL;
+  *e->kept = (struct kept){(uint16_t)FEIGN_CAPTURE_OP(FEIGN_CAPTURE_MPI, op), 0, 0, 0};
+  *r = (struct feign_record){.at = e->kept->bytes, .end = e->kept->bytes + room};
+  return e->kept;
+}
+static void keep_number(struct feign_record* r, struct kept* kept) {
+  kept->number_at = (uint32_t)(r->at - kept->bytes);
+  ++r->values;
+}
+static void kept_end(const struct feign_record* r, struct kept* kept) {
+  kept->length = (uint32_t)(r->at - kept->bytes);
+  kept->values = r->values;
+}
+static void put_kept(struct feign_record* r, const struct kept* kept, uint64_t number) {
+  for (uint32_t i = 0; i <= kept->length; ++i) {
+    if (i == kept->number_at) feign_put_number(r, FEIGN_FIELD_VALUE, number);
+    if (i < kept->length && r->at < r->end) *r->at++ = kept->bytes[i];
+  }
+  r->values += kept->values;
+}
+/* Of what was started; those that are persistent messages are left for put_ending(). */
+static void put_started(struct feign_call* call, int op, int result, int count, struct ending* e) {
+  int put = 0, left = 0;
+  for (int i = 0; i < e->count; ++i) {
+    const struct kept* kept = NULL;
+    const MPI_Request handle = e->of[i].handle;
+    uint64_t number = 0;
+    ASK(struct entry* q = handle != MPI_REQUEST_NULL ? find(&g_requests, handle) : NULL;
+        if (q != NULL && (kept = q->kept) != NULL) number = q->number = ++g_next_request);
+    if (kept == NULL) {
+      e->of[left++] = e->of[i];
+      continue;
+    }
+    if (put++ != 0) feign_call_begin(call);
+    struct feign_record r;
+    if (!feign_call_end(call, &r, kept->op, result == MPI_SUCCESS ? 0 : failed(result),
+                        kept->length + 10))
+      continue;
+    put_kept(&r, kept, number);
+    feign_record_end(&r);
+  }
+  e->count = left;
+  if (put != 0 && left != 0) feign_call_begin(call);
+  if (put == 0 || left != 0) {
+    put_ending(call, op, result, put != 0 ? left : count, -1, e);
+    return;
+  }
+  if (e->of != e->few) free(e->of);
+  if (e->statuses != e->few_statuses) free(e->statuses);
+}
+
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include "layers/mpi_capture.inc"
 #include "layers/mpiio_capture.inc"
@@ -686,7 +757,7 @@ EXPORT int MPI_Start(MPI_Request* request) {
   feign_call_waits(&call, "MPI_Start");
   const int result = PMPI_Start(request);
   started(&e, request);
-  put_ending(&call, OP_MPI_Start, result, -1, -1, &e);
+  put_started(&call, OP_MPI_Start, result, -1, &e);
   return result;
 }
 EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
@@ -698,7 +769,7 @@ EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   const int result = PMPI_Startall(count, requests);
   started(&e, requests);
   needed(&e, INT_MAX);
-  put_ending(&call, OP_MPI_Startall, result, count, -1, &e);
+  put_started(&call, OP_MPI_Startall, result, count, &e);
   return result;
 }
 EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {

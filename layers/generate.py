@@ -110,6 +110,7 @@ class Op:
         self.nofollow = "nofollow" in fields
         self.cloexec = fields.get("cloexec")
         self.foreign = "foreign" in fields   # brings descriptors of another process: the result, or in a message
+        self.persistent = None   # what makes a request whose every start is this call
         self.args, self.replay, self.prototype = [], None, ""
         self.capture, self.variants = {} if library else None, []   # of a library's calls: what a wrapper keeps
         self.signature = None   # of a third party's
@@ -148,7 +149,7 @@ def one_of(what, text, known):
 class Parser:
     """Reads a header line by line. In one of a third party's, what is not annotated is passed over."""
 
-    ANNOTATIONS = "layer names op args more every replay capture variant alias left-out".split()
+    ANNOTATIONS = "layer names op args more every replay capture variant persistent alias left-out".split()
     LIBRARY_ANNOTATIONS = "layer fails names op args capture replay alias".split()
     LIBRARY_RESULTS = {"bytes": "EXACT", "zero": "EXACT", "position": "EXACT", "number": "EXACT",
                        "handle": "SUCCESS", "any": "SUCCESS"}
@@ -238,6 +239,10 @@ class Parser:
             layer.groups[fields[0]] = fields[1:]
             if self.library and not all(re.fullmatch(r"[A-Za-z_]\w*(=.+)?", f) for f in fields):
                 raise Bad(f"names {rest}: want GROUP CONSTANT[=VALUE] …")
+        elif word == "persistent":
+            if not layer.ops:
+                raise Bad(f"persistent {rest}: there is no op above")
+            layer.ops[-1].persistent = rest.strip()
         elif word == "op":
             self.described(fields)
         elif word == "args":
@@ -768,8 +773,8 @@ def wrappers(layer):
 # ---- capture of MPI (capture/mpi.c) ---------------------------------------------------------------------
 
 
-def mpi_wrapper(layer, op):
-    """One wrapper, or None where a parameter is not understood."""
+def mpi_wrapper(layer, op, persistent=None):
+    """One wrapper, or None where a parameter is not understood; or that of the call which makes a persistent request of it."""
     # Names that the wrapper uses itself.
     prototype = re.sub(r"\b(result|r)(?=[,)\[])", r"\1_given", op.prototype)
     match = re.match(r"(.*?\b\w+)\s*\((.*)\)$", prototype)
@@ -995,6 +1000,28 @@ def mpi_wrapper(layer, op):
     owns = (f"OWN({n})" if kind[n].endswith(("_function", "_fn")) and "conversion" not in kind[n] and "extent" not in kind[n] else n
             for n in names)
     call = f"P{op.name}({', '.join(owns)})"
+
+    def ask():
+        """Declarations and questions; nothing of it is recorded."""
+        return ("  feign_capture_quiet(1);\n  pthread_mutex_lock(&g_mutex);\n" + "".join(f"  {b}\n" for b in before)
+                + "  pthread_mutex_unlock(&g_mutex);\n  feign_capture_quiet(0);\n")
+
+    if persistent:
+        # What it says is kept for each start, with its texts, and a place for the request's number.
+        params.insert(-1, "MPI_Info info")
+        before.remove("uint64_t request_ = UNKNOWN;")
+        kept = [re.sub(r"\bput_known\b", "put_text", p) if p != "feign_put_value(&r, request_);" else "keep_number(&r, kept_);"
+                for p in puts if p]
+        size = " + ".join(room + [str(10 * len(kept))])
+        return (f"int P{persistent}({', '.join(params)});\n"
+                f"EXPORT int {persistent}({', '.join(params)}) {{\n  loaded();\n" + ask()
+                + "  feign_capture_quiet(1);\n"
+                f"  const int result = P{persistent}({', '.join(names[:-1] + ['info', names[-1]])});\n"
+                "  feign_capture_quiet(0);\n"
+                "  struct feign_record r;\n  struct kept* kept_ = NULL;\n"
+                f"  ASK(if (result == MPI_SUCCESS) kept_ = keep_call(*request, {op.number}, &r, {size}));\n"
+                "  if (kept_ != NULL) {\n" + "".join(f"    {k}\n" for k in kept)
+                + "    kept_end(&r, kept_);\n  }\n  return result;\n}\n\n")
     out = [f"EXPORT {prototype} {{\n"]
     if status:
         out.append(f"  MPI_Status status_;\n  if ({status} == MPI_STATUS_IGNORE) {status} = &status_;\n")
@@ -1002,10 +1029,7 @@ def mpi_wrapper(layer, op):
         before.sort(key=lambda b: "ROOM(path)" not in b)
     out.append("  loaded();\n")
     if before:
-        # Declarations and questions; nothing of it is recorded.
-        out.append("  feign_capture_quiet(1);\n  pthread_mutex_lock(&g_mutex);\n")
-        out += [f"  {b}\n" for b in before]
-        out.append("  pthread_mutex_unlock(&g_mutex);\n  feign_capture_quiet(0);\n")
+        out.append(ask())
     begins = op.name in ("MPI_Init", "MPI_Init_thread")
     waits = f'  feign_call_waits(&call, "{op.name}");\n' if layer.name == "mpi" else ""
     out.append(f"  struct feign_call call;\n  feign_call_begin(&call);\n{waits}")
@@ -1036,8 +1060,10 @@ def mpi_wrapper(layer, op):
 
 def mpi_capture(layer):
     # Not even the loader that looks for all at once (LD_BIND_NOW) misses them in programs without MPI.
-    weak = "".join(f'__asm__(".weak P{op.name}");\n' for op in layer.ops) + "\n"
-    return HEAD + op_numbers(layer) + weak + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
+    persistent = [op for op in layer.ops if op.persistent]
+    weak = "".join(f'__asm__(".weak P{name}");\n' for name in [op.name for op in layer.ops] + [op.persistent for op in persistent]) + "\n"
+    return (HEAD + op_numbers(layer) + weak + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
+            + "".join(mpi_wrapper(layer, op, op.persistent) for op in persistent))
 
 
 def page(layer):

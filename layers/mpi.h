@@ -29,7 +29,9 @@
  * What a call does about other ranks, `does=`; whoever makes calls or orders them goes by this, not by
  * names, and a call on a communicator or window that has data or a request must say it:
  *   send, receive, send-receive   a message; a receive may be that of a message which a probe found
- *   keep-send, keep-receive       the same, each time that its persistent request is started
+ *   keep-send, keep-receive       the same, each time that its persistent request is started. Of collective calls each
+ *                                 start is the call that waits for nobody, which says what makes such requests:
+ *                                 //@ persistent NAME, with an MPI_Info before the request (an extension of Open MPI's).
  *   probe                         looks for a message
  *   begin                         begins something else that its request ends
  *   start                         starts persistent requests
@@ -522,34 +524,42 @@ int MPI_Group_union(MPI_Group group1, MPI_Group group2, MPI_Group *newgroup);
 //@ op 116 MPI_Iallgather does=meet result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Iallgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Allgather_init
 
 //@ op 117 MPI_Iallgatherv does=meet result=zero
 //@ args size=length count datatype recv_size=value list - datatype comm request
 int MPI_Iallgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Allgatherv_init
 
 //@ op 118 MPI_Iallreduce does=meet result=zero
 //@ args size=length buf count datatype text comm request
 int MPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Allreduce_init
 
 //@ op 119 MPI_Ialltoall does=meet result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Ialltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Alltoall_init
 
 //@ op 120 MPI_Ialltoallv does=meet result=zero
 //@ args size=length list - datatype recv_size=value - - datatype comm request
 int MPI_Ialltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Alltoallv_init
 
 //@ op 121 MPI_Ialltoallw does=meet result=zero
 //@ args size=length list - - recv_size=value - - - comm request
 int MPI_Ialltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Alltoallw_init
 
 //@ op 122 MPI_Ibarrier does=meet result=zero
 //@ args comm request
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Barrier_init
 
 //@ op 123 MPI_Ibcast does=from-root result=zero
 //@ args size=length count datatype rank comm request
 int MPI_Ibcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Bcast_init
 
 //@ op 124 MPI_Ibsend does=send result=zero
 //@ args size=length count datatype rank tag comm request
@@ -558,14 +568,17 @@ int MPI_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, int 
 //@ op 125 MPI_Iexscan does=upwards result=zero
 //@ args size=length buf count datatype text comm request
 int MPI_Iexscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Exscan_init
 
 //@ op 126 MPI_Igather does=to-root result=zero
 //@ args size=length count datatype recv_size=value count datatype rank comm request
 int MPI_Igather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Gather_init
 
 //@ op 127 MPI_Igatherv does=to-root result=zero
 //@ args size=length count datatype recv_size=value list - datatype rank comm request
 int MPI_Igatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Gatherv_init
 
 //@ op 128 MPI_Improbe does=probe result=zero
 //@ args rank tag comm - text -
@@ -579,22 +592,27 @@ int MPI_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MP
 //@ op 130 MPI_Ineighbor_allgather does=neighbours result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Ineighbor_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Neighbor_allgather_init
 
 //@ op 131 MPI_Ineighbor_allgatherv does=neighbours result=zero
 //@ args size=length count datatype recv_size=value list - datatype comm request
 int MPI_Ineighbor_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Neighbor_allgatherv_init
 
 //@ op 132 MPI_Ineighbor_alltoall does=neighbours result=zero
 //@ args size=length count datatype recv_size=value count datatype comm request
 int MPI_Ineighbor_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Neighbor_alltoall_init
 
 //@ op 133 MPI_Ineighbor_alltoallv does=neighbours result=zero
 //@ args size=length list - datatype recv_size=value - - datatype comm request
 int MPI_Ineighbor_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Neighbor_alltoallv_init
 
 //@ op 134 MPI_Ineighbor_alltoallw does=neighbours result=zero
 //@ args size=length list - - recv_size=value - - - comm request
 int MPI_Ineighbor_alltoallw(const void *sendbuf, const int sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Neighbor_alltoallw_init
 
 //@ op 135 MPI_Info_create kind=process result=zero
 //@ args text
@@ -665,14 +683,17 @@ int MPI_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, 
 //@ op 151 MPI_Ireduce does=to-root result=zero
 //@ args size=length buf count datatype text rank comm request
 int MPI_Ireduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Reduce_init
 
 //@ op 152 MPI_Ireduce_scatter does=meet result=zero
 //@ args size=length recv_size=value list datatype text comm request
 int MPI_Ireduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Reduce_scatter_init
 
 //@ op 153 MPI_Ireduce_scatter_block does=meet result=zero
 //@ args size=length recv_size=value count datatype text comm request
 int MPI_Ireduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Reduce_scatter_block_init
 
 //@ op 154 MPI_Irsend does=send result=zero
 //@ args size=length count datatype rank tag comm request
@@ -685,14 +706,17 @@ int MPI_Is_thread_main(int *flag);
 //@ op 156 MPI_Iscan does=upwards result=zero
 //@ args size=length buf count datatype text comm request
 int MPI_Iscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Scan_init
 
 //@ op 157 MPI_Iscatter does=from-root result=zero
 //@ args size=length count datatype recv_size=value count datatype rank comm request
 int MPI_Iscatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Scatter_init
 
 //@ op 158 MPI_Iscatterv does=from-root result=zero
 //@ args size=length list - datatype recv_size=value count datatype rank comm request
 int MPI_Iscatterv(const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
+//@ persistent MPIX_Scatterv_init
 
 //@ op 159 MPI_Isend does=send result=zero
 //@ args size=length count datatype rank tag comm request

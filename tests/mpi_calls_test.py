@@ -219,6 +219,28 @@ def test_a_communicator_of_one_rank_waits_for_nobody():
         assert report["ops"]["mpi:MPI_Comm_dup"]["matched"] == 4 * 6
 
 
+def test_persistent_collective_calls_are_those_that_wait_for_nobody_at_each_start():
+    """An extension of Open MPI's: nobody waited for anybody in a replay, whose trace lacked what makes them."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "made-ready")
+        if subprocess.run(["mpicc", "-E", "-include", "mpi-ext.h", "-"], input="OMPI_HAVE_MPI_EXT_PCOLLREQ", capture_output=True,
+                          text=True, check=False).stdout.split()[-1:] != ["1"]:
+            raise Skip("this MPI has no such calls")
+        calls = """allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather gatherv reduce reduce_scatter
+                reduce_scatter_block scan scatter scatterv neighbor_allgather neighbor_allgatherv neighbor_alltoall neighbor_alltoallv
+                neighbor_alltoallw""".split()
+        for ranks, how in ((4, ()), (2, ("--map", "block")), (4, ("--replayer", "posix", "--replayer", "mpi,comm=order"))):
+            ops = replayed(ranks, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "10s", *how)["ops"]
+            for op, count in [*((f"I{call}", 4 * 3) for call in calls), ("Wait", 4 * 22), ("Waitall", 4 * 2), ("Startall", 4 * 2)]:
+                assert ops[f"mpi:MPI_{op}"]["matched"] == count, (how, op, ops[f"mpi:MPI_{op}"])
+            assert "mpi:MPI_Start" not in ops, ops["mpi:MPI_Start"]
+        # What nothing made is not started, and that is told.
+        r = mpirun(4, "replay", trace, "--root", tmp, "--json", "--with", "filter,preset=workload",
+                   "--with", "filter,op=mpi:MPI_Send_init+mpi:MPI_Recv_init,drop=yes")
+        starts = [s for s in r.json()["skips"] if "Start" in s["op"]]
+        assert starts == [{"op": "mpi:MPI_Startall", "why": "its requests were not made", "count": 8}], starts
+
+
 def test_threads_that_make_communicators_do_not_wait_for_each_other():
     """Nor where some ranks' first thread is at a communicator that is younger than the second's. Nor that make windows."""
     with Tmp() as tmp:

@@ -5,6 +5,9 @@
 /* With what MPI 3.0 removed. */
 #define OMPI_OMIT_MPI1_COMPAT_DECLS 0
 #include <mpi.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -1486,6 +1489,72 @@ static void appended(void) {
   MPI_File_close(&file);
 }
 
+/* Collective calls that are made ready once, and started again and again. */
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+static void made_ready(void) {
+  enum { kCalls = 22, kMost = 8 };
+  static int in[1000], out[kCalls][1000];
+  int counts[kMost], at[kMost], bytes_at[kMost], n = 0, period = 1;
+  MPI_Aint far_at[kMost];
+  MPI_Datatype types[kMost];
+  MPI_Request all[kCalls + 2];
+  MPI_Comm ring;
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  const MPI_Info none = MPI_INFO_NULL;
+  for (int i = 0; i < kMost; ++i) {
+    counts[i] = 10;
+    at[i] = 10 * i;
+    bytes_at[i] = 40 * i;
+    far_at[i] = 40 * i;
+    types[i] = MPI_INT;
+  }
+  for (int i = 0; i < 1000; ++i) in[i] = rank + 1;
+  MPI_Cart_create(comm, 1, &size, &period, 0, &ring);
+#define ADD(name, ...)                                                  \
+  CHECK(MPIX_##name##_init(__VA_ARGS__, none, &all[n]) == MPI_SUCCESS); \
+  ++n
+  ADD(Allreduce, in, out[n], 100, MPI_INT, MPI_SUM, comm);
+  ADD(Allgather, in, 10, MPI_INT, out[n], 10, MPI_INT, comm);
+  ADD(Allgatherv, in, 10, MPI_INT, out[n], counts, at, MPI_INT, comm);
+  ADD(Alltoall, in, 10, MPI_INT, out[n], 10, MPI_INT, comm);
+  ADD(Alltoallv, in, counts, at, MPI_INT, out[n], counts, at, MPI_INT, comm);
+  ADD(Alltoallw, in, counts, bytes_at, types, out[n], counts, bytes_at, types, comm);
+  ADD(Barrier, comm);
+  ADD(Bcast, out[n], 100, MPI_INT, 1, comm);
+  ADD(Exscan, in, out[n], 10, MPI_INT, MPI_SUM, comm);
+  ADD(Gather, in, 10, MPI_INT, out[n], 10, MPI_INT, 2, comm);
+  ADD(Gatherv, in, 10, MPI_INT, out[n], counts, at, MPI_INT, 0, comm);
+  ADD(Reduce, in, out[n], 10, MPI_INT, MPI_MAX, 0, comm);
+  ADD(Reduce_scatter, in, out[n], counts, MPI_INT, MPI_SUM, comm);
+  ADD(Reduce_scatter_block, in, out[n], 10, MPI_INT, MPI_SUM, comm);
+  ADD(Scan, in, out[n], 10, MPI_INT, MPI_SUM, comm);
+  ADD(Scatter, in, 10, MPI_INT, out[n], 10, MPI_INT, 0, comm);
+  ADD(Scatterv, in, counts, at, MPI_INT, out[n], 10, MPI_INT, 0, comm);
+  ADD(Neighbor_allgather, in, 10, MPI_INT, out[n], 10, MPI_INT, ring);
+  ADD(Neighbor_allgatherv, in, 10, MPI_INT, out[n], counts, at, MPI_INT, ring);
+  ADD(Neighbor_alltoall, in, 10, MPI_INT, out[n], 10, MPI_INT, ring);
+  ADD(Neighbor_alltoallv, in, counts, at, MPI_INT, out[n], counts, at, MPI_INT, ring);
+  ADD(Neighbor_alltoallw, in, counts, far_at, types, out[n], counts, far_at, types, ring);
+#undef ADD
+  CHECK(n == kCalls);
+  for (int i = 0; i < n; ++i) {
+    CHECK(MPI_Start(&all[i]) == MPI_SUCCESS);
+    MPI_Wait(&all[i], MPI_STATUS_IGNORE);
+  }
+  CHECK(out[0][99] == size * (size + 1) / 2);
+  MPI_Send_init(in, 10, MPI_INT, (rank + 1) % size, 5, comm, &all[n++]);
+  MPI_Recv_init(out[0] + 500, 10, MPI_INT, (rank + size - 1) % size, 5, comm, &all[n++]);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Startall(n, all);
+    MPI_Waitall(n, all, MPI_STATUSES_IGNORE);
+  }
+  for (int i = 0; i < n; ++i) MPI_Request_free(&all[i]);
+  MPI_Comm_free(&ring);
+}
+#else
+static void made_ready(void) {}
+#endif
+
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_MULTIPLE;
   if (argc == 3 && strncmp(argv[2], "threads", 7) == 0)
@@ -1517,6 +1586,7 @@ int main(int argc, char** argv) {
                 {"threads-and-self", threads_and_self},
                 {"threads-and-halves", threads_and_halves},
                 {"threads-and-windows", threads_and_windows},
+                {"made-ready", made_ready},
                 {"fetch", fetch},
                 {"unfinished", unfinished},
                 {"sizes", sizes},
