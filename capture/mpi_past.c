@@ -23,11 +23,11 @@ static const void* base_of(const void* address) {
   return address != NULL && dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
 }
 
-/* What an object is to call by that name, or null: what it does. */
+/* What an object is to call by that name, or null: what it does. Extensions are MPIX_… */
 static void* meant_by(const char* name, int own) {
-  const int past = strncmp(name, "PMPI_", 5) == 0;
+  const int past = strncmp(name, "PMPI", 4) == 0;
   if (own) return past ? dlsym(RTLD_NEXT, name) : NULL;
-  if (!past && strncmp(name, "MPI_", 4) != 0) return NULL;
+  if (!past && strncmp(name, "MPI", 3) != 0) return NULL;
   /* The library's dependencies are searched, too: only what is in this one is a wrapper. */
   void* const wrapper = dlsym(g_self, name + past);
   if (base_of(wrapper) != g_base) return NULL;

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 ! A Fortran program: messages, a collective call, a derived datatype, MPI-IO, a request of its own. `use mpi`, or with
-! -DHEADER mpif.h. fortran FILE
+! -DHEADER mpif.h, with -DREADY a collective call that is made ready once (Open MPI's extension). fortran FILE
 program fortran
 #ifndef HEADER
   use mpi
@@ -46,6 +46,14 @@ program fortran
   call MPI_Grequest_complete(request(1), error)
   call MPI_Wait(request(1), status, error)
   if (status(MPI_TAG) /= 17) call MPI_Abort(MPI_COMM_WORLD, 4, error)
+#ifdef READY
+  call MPIX_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, request(1), error)
+  do i = 1, 3
+    call MPI_Start(request(1), error)
+    call MPI_Wait(request(1), status, error)
+  end do
+  call MPI_Request_free(request(1), error)
+#endif
   call MPI_Finalize(error)
 end program fortran
 
