@@ -100,8 +100,8 @@ class Locks {
   }
   // Who seems to have it, though somebody else got it; 0: nobody.
   uint64_t had_by(const Lock& l) const {
-    const auto at = held_.find(key(l));
-    if (l.what != Lock::kGot || at == held_.end()) return 0;
+    const auto at = l.what == Lock::kGot ? held_.find(key(l)) : held_.end();
+    if (at == held_.end()) return 0;
     const Lock* const other = who(at->second, l);
     return other != nullptr ? other->owner : 0;
   }
