@@ -807,6 +807,33 @@ TEST(Channel, AProcesssLocksGoWithADescriptorThatAnotherCallCloses) {
     EXPECT_EQ(r.of(2), (Edges{{1, "channel"}})) << call.op;
   }
 }
+TEST(Channel, WhatSomebodyHasLockedIsAsTheLastCallOnItLeftIt) {
+  Call shared = lock(1, F_RDLCK, 0), gives_up = lock(2, F_UNLCK, 0);
+  std::vector<feign_stream_info> threads(2);
+  threads[0].process = threads[1].process = 77;
+
+  EXPECT_EQ(Ran({shared, gives_up}, only("channel"), 64, threads).of(1), (Edges{{0, "channel"}}));
+  EXPECT_EQ(Ran({shared, gives_up}, only("channel")).of(1), Edges{});
+  shared.flags = gives_up.flags = F_OFD_SETLK;
+  EXPECT_EQ(Ran({shared, gives_up}, only("channel")).of(1), Edges{});
+  gives_up.handle = 1;
+  EXPECT_EQ(Ran({shared, gives_up}, only("channel")).of(1), (Edges{{0, "channel"}}));
+}
+TEST(Channel, AProcessDoesNotGiveUpWhatAnOpenFileOfItsHasLocked) {
+  Call of_file = lock(1, F_WRLCK, 0), gives_up = lock(1, F_UNLCK, 0);
+  of_file.flags = gives_up.flags = F_OFD_SETLK;
+  const Ran r({of_file, lock(1, F_UNLCK, 0), gives_up, lock(2, F_RDLCK, 0)}, only("channel"));
+
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+}
+TEST(Channel, ADescriptorThatIsForNamesAloneGivesUpNoLocks) {
+  const Call open{.stream = 1, .op = "open", .path = "/f", .handle = 5, .file = 1, .flags = O_PATH};
+  const Call close{.stream = 1, .op = "close", .handle = 5, .file = 1, .marks = FEIGN_LAST};
+  const Ran r({open, lock(1, F_WRLCK, 0), close, lock(1, F_UNLCK, 0), lock(2, F_RDLCK, 0)},
+              only("channel"));
+
+  EXPECT_EQ(r.of(4), (Edges{{3, "channel"}}));
+}
 TEST(Channel, LocksOfBothKindsAreApart) {
   const Call flock{.stream = 2, .op = "flock", .handle = 2, .file = 1, .flags = LOCK_EX};
   const Ran r({lock(1, F_WRLCK, 0), flock, lock(1, F_UNLCK, 0), lock(3, F_WRLCK, 0)},

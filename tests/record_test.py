@@ -720,6 +720,27 @@ def test_rings_that_several_threads_have():
         assert r.status == 0 and missing and there + int(missing[1]) == 300, (r.status, there, r.err)
 
 
+def test_locks_that_come_and_go_by_chance():
+    """Of processes and of open files, given up by whatever call closes a descriptor: each is had, or refused, as it was."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, first = compiled(tmp, "random_locks"), int(os.environ.get("FEIGN_SEED", 1))
+        for seed in range(first, first + 4):
+            traces = [os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.strace")]
+            tracers = [[FEIGN, "record", "-o", traces[0], "--"], ["strace", "-f", "-ttt", "-T", "-y", "-o", traces[1]]]
+            for trace, tracer in zip(traces, tracers):
+                if shutil.which(tracer[0]) is None:
+                    continue
+                work = os.path.join(tmp, "w")
+                os.mkdir(work)
+                subprocess.run([*tracer, program, str(seed)], cwd=work, check=True, timeout=120)
+                shutil.rmtree(work)
+                for order in "trace", "depend":
+                    with Tmp() as root:
+                        r = feign("replay", trace, "--root", root, "--order", order, "--json", "--require", "1")
+                        assert r.status == 0, (seed, tracer[0], order, r.err, r.json()["mismatches"])
+
+
 AIO = r"""
 #include <aio.h>
 #include <fcntl.h>

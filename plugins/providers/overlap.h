@@ -51,7 +51,7 @@ inline Shown shown_by(Effect effect, const feign_activity& a, const std::vector<
   if (of.open != nullptr) {
     move(*of.open, shown.tail);
     if (effect == Effect::kFcntl && a.flags == F_SETFL && a.result >= 0 && !values.empty())
-      of.open->appends = (values[0] & O_APPEND) != 0;
+      of.open->flags = (of.open->flags & ~O_APPEND) | (values[0] & O_APPEND);
   }
   return shown;
 }

@@ -13,7 +13,7 @@ namespace depend {
 
 void Depend::locks(const feign_activity& a, Effect effect) {
   if (a.file == 0 || a.handle == 0 || (a.marks & FEIGN_NOT_A_FILE)) return;
-  bool exclusive, releases, asks = false;
+  bool exclusive, asks = false;
   uint64_t begin = 0, end = UINT64_MAX;
   if (effect == Effect::kFcntl) {
     if (a.flags != F_SETLK && a.flags != F_SETLKW && a.flags != F_OFD_SETLK &&
@@ -22,7 +22,6 @@ void Depend::locks(const feign_activity& a, Effect effect) {
     const auto value = [&](uint32_t i) { return i < a.value_count ? a.values[i] : 0; };
     asks = a.flags == F_GETLK || a.flags == F_OFD_GETLK;
     exclusive = value(1) == F_WRLCK;
-    releases = value(1) == F_UNLCK;
     if (value(2) == SEEK_SET && static_cast<int64_t>(value(3)) >= 0 &&
         static_cast<int64_t>(value(4)) >= 0) {
       begin = value(3);
@@ -30,7 +29,6 @@ void Depend::locks(const feign_activity& a, Effect effect) {
     }
   } else {
     exclusive = (a.flags & LOCK_EX) != 0;
-    releases = (a.flags & LOCK_UN) != 0;
   }
   File& f = files_[a.file];
   std::unique_ptr<Ranges>& all = effect == Effect::kFlock ? f.locks : f.records;
@@ -38,11 +36,11 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   if (effect == Effect::kFlock) handles_[a.handle].locked = true;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
-  Ranges* own = nullptr;  // what the open file has alone, not the process
-  if (effect == Effect::kFcntl && got && (a.flags == F_OFD_SETLK || a.flags == F_OFD_SETLKW)) {
-    std::unique_ptr<Ranges>& its = handles_[a.handle].alone;
-    if (!its) its = std::make_unique<Ranges>();
-    own = its.get();
+  const bool of_process = effect == Effect::kFcntl && (a.flags == F_SETLK || a.flags == F_SETLKW);
+  Owner* own = nullptr;
+  if (got) {
+    own = of_process ? &locked_[{streams_[a.stream].group, a.file}] : &handles_[a.handle].own;
+    if (effect == Effect::kFcntl && !own->alone) own->alone = std::make_unique<Ranges>();
   }
   const bool alone = all->written(begin, end);  // somebody holds some of it alone
   // A change for others: to hold it alone; to give it up, or to share it from now on. (To give up
@@ -53,20 +51,24 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   } else if (!asks && exclusive) {
     refused(*all, begin, end);
   } else if (got && alone && effect == Effect::kFcntl) {
-    share(*all, begin, end, own);
+    share(*all, begin, end, *own);
   } else if (got && alone && f.alone == a.handle) {
     f.alone = 0;
     all->write(begin, end, me_, come_after, true);
   } else {
     all->read(begin, end, me_, come_after);
   }
-  if (own != nullptr)
-    own->write(
+  if (!got) return;
+  changes(*own);
+  if (effect == Effect::kFcntl)
+    own->alone->write(
         begin, end, me_, [](const Points&) {}, !exclusive);
-  if (got && (a.flags == F_SETLK || a.flags == F_SETLKW) && effect == Effect::kFcntl && !releases) {
-    auto& files = locked_[streams_[a.stream].group];
-    if (std::find(files.begin(), files.end(), a.file) == files.end()) files.push_back(a.file);
-  }
+}
+
+// What somebody has locked is as the last call on it left it, of whichever thread or process.
+void Depend::changes(Owner& own) {
+  after(own.last, kChannel);
+  own.last = me_;
 }
 
 // To hold it alone: before those that keep it give it up. Who holds some of it alone still does.
@@ -83,30 +85,25 @@ void Depend::refused(Ranges& locks, uint64_t begin, uint64_t end) {
   locks.write(begin, end, me_, come_after, true);
 }
 
-// From here on the process, or the open file that has `alone`, has none of it alone. Others may, of
-// the rest.
-void Depend::share(Ranges& locks, uint64_t begin, uint64_t end, Ranges* alone) {
+// From here on that owner has none of it alone. Others may, of the rest.
+void Depend::share(Ranges& locks, uint64_t begin, uint64_t end, const Owner& own) {
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
-  std::vector<std::pair<uint64_t, uint64_t>> own;
-  (alone != nullptr ? *alone : locks)
-      .whole(begin, end, [&](uint64_t from, uint64_t to, const Points& by) {
-        bool mine = alone != nullptr;
-        by.for_each(
-            [&](Point p) { mine |= streams_[p.stream].group == streams_[me_.stream].group; });
-        if (mine) own.emplace_back(from, to);
-      });
   locks.read(begin, end, me_, come_after);
-  for (const auto& [from, to] : own) locks.write(from, to, me_, come_after, true);
+  own.alone->whole(begin, end, [&](uint64_t from, uint64_t to, const Points&) {
+    locks.write(from, to, me_, come_after, true);
+  });
 }
 
 // The process closed a descriptor of the file, whichever: its record locks of it are gone
 // (fcntl_locking(2)).
 void Depend::unlocked(uint32_t file) {
-  const auto mine = locked_.find(streams_[me_.stream].group);
-  if (mine == locked_.end() || std::erase(mine->second, file) == 0) return;
-  if (mine->second.empty()) locked_.erase(mine);
-  if (File* const f = files_.find(file); f != nullptr && f->records)
-    share(*f->records, 0, UINT64_MAX, nullptr);
+  const auto mine = locked_.find({streams_[me_.stream].group, file});
+  if (mine == locked_.end()) return;
+  Owner& own = mine->second;
+  changes(own);
+  if (File* const f = files_.find(file); own.alone && f != nullptr && f->records)
+    share(*f->records, 0, UINT64_MAX, own);
+  own.alone.reset();
 }
 
 // … the last of an open file: so is that lock.
@@ -180,13 +177,11 @@ void Depend::channels(const feign_activity& a, Effect effect) {
     case Effect::kFcntl:
     case Effect::kFlock:
       return locks(a, effect);
-    case Effect::kClose:
-      if (!locked_.empty() && a.file != 0) unlocked(a.file);
-      break;
     case Effect::kExitGroup:
-      for (auto at = locked_.find(streams_[a.stream].group); at != locked_.end();
-           at = locked_.find(streams_[a.stream].group))
-        unlocked(at->second.back());
+      for (auto at = locked_.lower_bound({streams_[a.stream].group, 0});
+           at != locked_.end() && at->first.first == streams_[a.stream].group;
+           at = locked_.erase(at))
+        unlocked(at->first.second);
       [[fallthrough]];
     case Effect::kExec:
     case Effect::kExit:

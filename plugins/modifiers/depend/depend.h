@@ -103,11 +103,18 @@ struct File {
   uint32_t alone = 0;                      // the handle that has locked it, for nobody else
 };
 
+// Who may lock: an open file; of record locks also a process, each file.
+struct Owner {
+  Point last;                     // call that changed what it has locked
+  std::unique_ptr<Ranges> alone;  // its record locks that are for nobody else; none: it has none
+};
+
 struct Handle {
   Shared access;
   uint32_t file = 0;
-  bool locked = false;
-  std::unique_ptr<Ranges> alone;  // locked by F_OFD_SETLK, for nobody else; none: never locked so
+  bool locked = false;      // by flock
+  bool only_names = false;  // O_PATH
+  Owner own;
   uint64_t buffered = UINT64_MAX, buffered_end = 0;  // bytes that may not have left the process
 };
 
@@ -361,7 +368,8 @@ class Depend {
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
   void refused(Ranges& locks, uint64_t begin, uint64_t end);
-  void share(Ranges& locks, uint64_t begin, uint64_t end, Ranges* alone);
+  void share(Ranges& locks, uint64_t begin, uint64_t end, const Owner& own);
+  void changes(Owner& own);
   void unlocked(uint32_t file);
   void unlock(File& f, uint32_t handle);
   void window(const feign_activity& a);
@@ -382,7 +390,7 @@ class Depend {
     if (!e) e = std::make_unique<TwoSided>();
     return *e;
   }
-  void unlocked_by(uint64_t handle);
+  void unlocked_by(uint64_t handle, uint32_t file = 0);
   void gone(uint64_t number);
   void all_of(uint64_t group, bool ended);
   bool reads(File& f, uint64_t begin, uint64_t length);
@@ -442,7 +450,7 @@ class Depend {
   Table<Handle> handles_;
   std::unordered_map<uint64_t, Channel> channels_;
   Ends ends_;
-  std::unordered_map<uint64_t, std::vector<uint32_t>> locked_;  // files, by process: record locks
+  std::map<std::pair<uint64_t, uint32_t>, Owner> locked_;  // by process and file
   std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
   std::unordered_map<uint64_t, Point> semaphores_;
   std::vector<Message> messages_;  // by op

@@ -6,11 +6,14 @@
 
 namespace depend {
 
-// The process gives up a descriptor of that handle, by a call on another one.
-void Depend::unlocked_by(uint64_t handle) {
+// The process gives up a descriptor of that handle, and with it its record locks of the file,
+// unless it is one of O_PATH.
+void Depend::unlocked_by(uint64_t handle, uint32_t file) {
   if (locked_.empty() || !on(kChannel)) return;
-  if (const Handle* const h = handles_.find(static_cast<uint32_t>(handle)); h != nullptr)
-    unlocked(h->file);
+  const Handle* const h = handles_.find(static_cast<uint32_t>(handle));
+  if (h != nullptr && h->only_names) return;
+  if (file == 0 && h != nullptr) file = h->file;
+  if (file != 0) unlocked(file);
 }
 
 // A handle's last descriptor went.
@@ -22,7 +25,7 @@ void Depend::gone(uint64_t number) {
   if (on(kFile)) flushed(*h);
   if (File* const f = files_.find(h->file); f != nullptr) {
     if (h->locked && on(kChannel)) unlock(*f, id);
-    if (h->alone && f->records && on(kChannel)) share(*f->records, 0, UINT64_MAX, h->alone.get());
+    if (h->own.alone && f->records && on(kChannel)) share(*f->records, 0, UINT64_MAX, h->own);
     if (f->open != 0 && --f->open == 0) f->bytes.shrink(8);
     if (f->ended()) files_.erase(h->file);
   }
@@ -73,6 +76,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       if (!ok || a.handle == 0) return;
       Handle& h = handles_[a.handle];
       h.file = a.file;
+      h.only_names = (a.flags & O_PATH) != 0;
       h.access.change = me_;
       if (a.file != 0) ++files_[a.file].open;
       if (a.handle2 == 0) return;
@@ -86,6 +90,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     }
     case Effect::kClose:
       if (a.handle == 0) return;
+      unlocked_by(a.handle, a.file);
       if (a.marks & FEIGN_LAST) return gone(a.handle);
       moves = effects_[a.op].buffered;  // a stream goes, which another process may have, too
       break;

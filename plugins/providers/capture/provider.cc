@@ -151,8 +151,7 @@ void Provider::shows(Lane& lane, const Call& call) {
     case Effect::kCreat:
       if (a.result < 0) return;
       lane.opened.file = opened_by(lane.process(), a);
-      lane.opened.open =
-          std::make_shared<Description>(Description{++opens_, (a.flags & O_APPEND) != 0});
+      lane.opened.open = std::make_shared<Description>(Description{++opens_, a.flags});
       of = lane.opened;
       break;
     case Effect::kRead:
@@ -174,6 +173,13 @@ void Provider::shows(Lane& lane, const Call& call) {
       of.last = of.open.use_count() <= 2;  // there, and here
       if (a.file != 0) of.file = a.file;
       break;
+    case Effect::kDup2:
+      if (const uint32_t closed = closed_by(call.effect, a); closed != 0) {
+        of = descriptor(lane.process(), closed);
+        of.last = of.open.use_count() <= 2;
+        lane.shown.lock = lock_at_close(of, static_cast<uint64_t>(lane.pid()), closed);
+      }
+      return;
     case Effect::kExitGroup:
       lane.shown.lock = all_of(static_cast<uint64_t>(lane.pid()));
       return;
@@ -452,7 +458,7 @@ bool Provider::reaps(Lane& lane) {
 // though whoever waits for it is told later.
 bool Provider::outlives(Lane& lane) {
   const auto had_by = static_cast<Pid>(shared_.had_by(lane.shown));
-  return had_by != 0 && is_over(had_by, 0, UINT64_MAX, lane.front().start);
+  return had_by != 0 && had_by != lane.pid() && is_over(had_by, 0, UINT64_MAX, lane.front().start);
 }
 
 // Unless it has calls that end from that moment on, and is not another one of that number, made

@@ -47,7 +47,7 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
   if (of.file == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT) != 0) return t;
   t.file = of.file;
   t.reader = reader_of(of, process, a.handle);
-  t.appends = of.open != nullptr && of.open->appends;
+  t.appends = of.open != nullptr && (of.open->flags & O_APPEND) != 0;
   if (effect == Effect::kPwrite2)
     t.appends = (t.appends && (a.flags & kRwfNoAppend) == 0) || (a.flags & kRwfAppend) != 0;
   t.bytes = std::min(a.result, kFarthest);

@@ -18,9 +18,9 @@ namespace feign {
 
 // An open file description: whoever has it shares its offset and flock(2)'s locks.
 struct Description {
-  uint64_t number = 0;   // of those that were seen to be opened, from 1 on
-  bool appends = false;  // O_APPEND
-  int64_t at = 0;        // where it reads and writes next; -1: not known
+  uint64_t number = 0;  // of those that were seen to be opened, from 1 on
+  uint32_t flags = 0;   // of the open; O_APPEND as it is by now
+  int64_t at = 0;       // where it reads and writes next; -1: not known
 };
 struct Descriptor {
   uint32_t file = 0;                  // by its name from "/" on; 0: not known
@@ -87,6 +87,12 @@ class Descriptors {
   std::vector<bool> known_;
   std::vector<Descriptor> all_;
 };
+
+// The descriptor that a call on another one closes, if there is one; 0: none.
+inline uint32_t closed_by(Effect effect, const feign_activity& a) {
+  const uint32_t there = FEIGN_FD(a.result);
+  return effect == Effect::kDup2 && a.result >= 0 && there != a.handle ? there : 0;
+}
 
 // What a call leaves at a descriptor (0: at none): what its own one is, what it opened, or nothing
 // that is known.

@@ -45,20 +45,29 @@ inline Lock all_of(uint64_t process) {
   return {.what = Lock::kClosed, .process = process, .last = true};
 }
 
+// What is given up with a descriptor of that number. (One of O_PATH has nothing to do with locks.)
+inline Lock lock_at_close(const Descriptor& of, uint64_t process, uint32_t handle) {
+  Lock l;
+  if (of.file == 0 || (of.open != nullptr && (of.open->flags & O_PATH) != 0)) return l;
+  l.file = of.file;
+  l.owner = reader_of(of, process, handle);
+  l.what = Lock::kClosed;
+  l.process = process;
+  l.last = of.last;
+  return l;
+}
+
 // Of locks, but of those from the end of a file or from where nobody knows that its descriptor is,
 // and of closes; of files that are known.
 inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
                     const Descriptor& of, uint64_t process) {
   Lock l;
   if (of.file == 0 || (a.marks & FEIGN_NO_RESULT) != 0) return l;
+  if (effect == Effect::kClose) return lock_at_close(of, process, a.handle);
   const bool refused = a.result == -EAGAIN || a.result == -EACCES;
   l.file = of.file;
   l.owner = reader_of(of, process, a.handle);
-  if (effect == Effect::kClose) {
-    l.what = Lock::kClosed;
-    l.process = process;
-    l.last = of.last;
-  } else if (effect == Effect::kFlock) {
+  if (effect == Effect::kFlock) {
     l.exclusive = (a.flags & LOCK_EX) != 0;
     l.what = refused                    ? Lock::kRefused
              : a.result < 0             ? Lock::kNone

@@ -450,12 +450,13 @@ uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
   Descriptor opened;
   if ((effect == Effect::kOpen || effect == Effect::kCreat) && a.result >= 0) {
     opened.file = a.path2 != 0 ? a.path2 : trace_.there.whole(own.file, a.path, trace_.host);
-    opened.open = std::make_shared<Description>(
-        Description{++trace_.opens, (a.flags & static_cast<uint32_t>(O_APPEND)) != 0});
+    opened.open = std::make_shared<Description>(Description{++trace_.opens, a.flags});
   }
   if (p.ends != &h)
     h.shown =
         shown_by(effect, a, h.values, opened.open ? opened : own, table.process(), trace_.host);
+  if (const uint32_t closed = closed_by(effect, a); closed != 0)
+    h.shown.lock = lock_at_close(table.at(closed), table.process(), closed);
   if (h.shown.lock.what == Lock::kGot) trace_.locked.insert(h.shown.lock.file);
   if (const Left left = left_by(effect, a); left.handle != 0 && !reused)
     table.set(left.handle, left.what == Left::kOwn ? own : opened);
