@@ -2183,6 +2183,14 @@ def test_locks_of_who_was_killed_are_in_nobodys_way():
     assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_a_fifo_that_was_unlinked_is_not_what_has_its_name():
+    """/proc/self/fd/N leads to it still: what is asked and opened there makes no name, and the file that is made by that name is one."""
+    for ask in ('stat("/proc/self/fd/3", {st_mode=S_IFIFO|0640, st_size=0, ...}) = 0', 'chmod("/dev/fd/3", 0600) = 0', 'openat(AT_FDCWD, "/proc/self/fd/3", O_RDONLY|O_NONBLOCK) = 4'):
+        report, _ = replayed(['mknod("/f", S_IFIFO|0644) = 0', 'openat(AT_FDCWD, "/f", O_RDONLY|O_NONBLOCK) = 3', 'unlink("/f") = 0', ask,
+                              'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 5', ask, 'pwrite64(5, "x", 1, 0) = 1', 'mknod("/f", S_IFIFO|0644) = -1 EEXIST (File exists)'])
+        assert report["mismatched"] == 0, (ask, report["mismatches"])
+
+
 def test_an_open_that_refuses_a_link_is_made():
     """Whatever its name leads up from: the link is at its end."""
     report, _ = replayed(['mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'symlink("x", "/w/m") = 0',

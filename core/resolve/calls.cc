@@ -68,9 +68,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), follow, &open); path)
       a.path = path;
   if (on && a.path != 0) a.path = names_.canonical(a.path, true);
-  if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) && open->file != 0 &&
-      names_.at(names_.canonical(open->path, true)) != open->file)
-    return open_again(a, t, *open);
+  if (open != nullptr && has_lost_name(*open)) return open_again(a, t, *open);
   uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
   // A descriptor, executable or the like of a process, which only the tracer tells.
   if (feign_activity kernels{}, files{}; through && a.result >= 0 && path != 0 &&
@@ -156,10 +154,11 @@ void Resolve::open_again(feign_activity& a, Thread& t, const Description& what) 
   a.handle2 = what.handle;
   a.file = what.file;
   a.path = 0;
+  a.marks |= what.marks & FEIGN_NOT_A_FILE;  // a FIFO
   if (a.result < 0) return;
   if (a.flags & O_TRUNC) names_.file(a.file).has(0);
-  Description* const d =
-      describe(what.marks & FEIGN_DIRECTORY, what.path, what.file, a.flags & ~uint32_t{O_CREAT});
+  Description* const d = describe(what.marks & (FEIGN_DIRECTORY | FEIGN_NOT_A_FILE), what.path,
+                                  what.file, a.flags & ~uint32_t{O_CREAT});
   a.handle = d->handle;
   a.marks |= d->marks;
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
@@ -249,6 +248,11 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
       names_.link(open->file, a.path2);
     if (effect == Effect::kLink && a.result == -EEXIST && a.path2 != 0) names_.not_linked(a.path2);
+    return;
+  }
+  if (open != nullptr && has_lost_name(*open)) {  // of a FIFO
+    fill(a, open);
+    a.path = a.path2 = 0;
     return;
   }
   if (no_storage(a, a.path)) return;

@@ -260,6 +260,7 @@ class Resolve {
   bool ups_from_nothing(Thread& t, uint32_t base_handle, uint32_t hint, std::string_view text);
   bool no_directory(Thread& t, uint32_t handle, uint32_t hint);
   bool has_no_name(const Description& d);
+  bool has_lost_name(const Description& d);
   bool no_storage(feign_activity& a, uint32_t path);
   bool names_storage(feign_activity& a, uint32_t said);
   void renamed(uint32_t from, uint32_t to);
