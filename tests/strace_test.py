@@ -2191,6 +2191,23 @@ def test_a_fifo_that_was_unlinked_is_not_what_has_its_name():
         assert report["mismatched"] == 0, (ask, report["mismatches"])
 
 
+def test_who_opened_a_fifo_found_it_when_it_began():
+    """O_CREAT makes no file in its place, though the other end unlinks or renames it before the open is over."""
+    forks = ["1 1.000001 fork() = 2 <0.000001>", "1 1.000002 fork() = 3 <0.000001>"]
+    makes = ['1 1.1 mknod("/f", S_IFIFO|0600) = 0 <0.000001>', '1 1.1 link("/f", "/g") = 0 <0.000001>', '1 1.2 rename("/g", "/h") = 0 <0.000001>']
+    for name in ("/f", "/h"):
+        for goes in (f'unlink("{name}")', f'rename("{name}", "/other")'):
+            report, _ = replayed(forks + makes + [
+                f'2 1.844678 openat(AT_FDCWD, "{name}", O_WRONLY|O_CREAT|O_TRUNC, 0644 <unfinished ...>', f'3 1.858386 openat(AT_FDCWD, "{name}", O_RDONLY) = 3 <0.000008>',
+                f"3 1.860236 {goes} = 0 <0.000012>", "2 1.860414 <... openat resumed>) = 3 <0.015735>", f'1 1.883340 lstat("{name}", 0x7f) = -1 ENOENT (No such file or directory) <0.000003>'])
+            assert report["mismatched"] == 0, (name, goes, report["mismatches"])
+    # Where there is a file by then, it is that one.
+    report, _ = replayed(forks + makes[:1] + [
+        '1 1.2 unlink("/f") = 0 <0.000001>', '1 1.3 openat(AT_FDCWD, "/f", O_RDONLY|O_CREAT, 0644) = 3 <0.000001>', '2 1.5 openat(AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0644 <unfinished ...>',
+        '3 1.6 unlink("/f") = 0 <0.000001>', "2 1.7 <... openat resumed>) = 3 <0.200000>", '1 1.8 lstat("/f", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0 <0.000003>'])
+    assert report["mismatched"] == 0, report["mismatches"]
+
+
 def test_an_open_that_refuses_a_link_is_made():
     """Whatever its name leads up from: the link is at its end."""
     report, _ = replayed(['mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'symlink("x", "/w/m") = 0',

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -34,13 +35,15 @@ struct Claim {
   There was = There::kUnknown;  // by what the calls before it said
   There in = There::kUnknown;   // whether the directory that the name is in is there
   Holds holds = kAnything;
-  uint32_t text = 0;      // the name as it was given, if that is another one (Names::below)
-  int32_t bytes = 0;      // that it holds, or more of them
-  int32_t entry = 0;      // of the name that was made or removed in it, or found
-  int32_t held = -1;      // by what the calls before it said; less than 0: not known
-  bool full = false;      // of a directory: a name is in it afterwards
-  bool replaces = false;  // a directory that was there had nothing in it (rename(2))
-  bool missed = false;    // of a directory: it, or the name in it, was not found
+  uint32_t text = 0;             // the name as it was given, if that is another one (Names::below)
+  int32_t bytes = 0;             // that it holds, or more of them
+  int32_t entry = 0;             // of the name that was made or removed in it, or found
+  int32_t held = -1;             // by what the calls before it said; less than 0: not known
+  bool full = false;             // of a directory: a name is in it afterwards
+  bool replaces = false;         // a directory that was there had nothing in it (rename(2))
+  bool missed = false;           // of a directory: it, or the name in it, was not found
+  bool waits = false;            // an open that waits for the other end, if that is a FIFO
+  There fifo = There::kUnknown;  // whether that is one, by what the call says
   bool same(const Claim& other) const {
     if (name == 0 || other.name == 0) return false;
     // Whose directory is not known may be in the other's.
@@ -99,6 +102,11 @@ inline bool is_there(Effect effect, const feign_activity& a, const feign_host* h
   }
 }
 
+inline Claim opened(Claim c, uint32_t flags) {
+  c.waits = (flags & (O_NONBLOCK | O_EXCL)) == 0 && (flags & O_ACCMODE) != O_RDWR;
+  return c;
+}
+
 inline Claims claims(Effect effect, const feign_activity& a, const feign_host* host) {
   using enum There;
   const bool ok = a.result >= 0;
@@ -138,7 +146,7 @@ inline Claims claims(Effect effect, const feign_activity& a, const feign_host* h
       if ((a.flags & O_TMPFILE) == O_TMPFILE) return {};
       if ((a.flags & O_CREAT) == 0 || exists) break;
       if (!ok) return {{nowhere}};
-      return {{made(a.path, (a.flags & O_EXCL) != 0 ? kNo : kUnknown)}};
+      return {{opened(made(a.path, (a.flags & O_EXCL) != 0 ? kNo : kUnknown), a.flags)}};
     case Effect::kCreat:
       if (exists) break;
       return {{ok ? made(a.path, kUnknown) : nowhere}};
@@ -150,6 +158,7 @@ inline Claims claims(Effect effect, const feign_activity& a, const feign_host* h
       Claim one = ok ? made(a.path, kNo) : nowhere;
       one.holds = ok && effect == Effect::kMkdir ? Claim::kBytes : Claim::kAnything;
       one.bytes = kNoEntries;
+      if (effect == Effect::kMknod) one.fifo = S_ISFIFO(a.mode) ? kYes : kNo;
       return {{one}};
     }
     case Effect::kUnlink:
@@ -195,7 +204,10 @@ inline Claims claims(Effect effect, const feign_activity& a, const feign_host* h
     default:
       return {};
   }
-  return {{ok || exists ? found : missing}};
+  Claim one = ok || exists ? found : missing;
+  if (ok && (effect == Effect::kStat || effect == Effect::kStatat) && (a.mode & S_IFMT) != 0)
+    one.fifo = S_ISFIFO(a.mode) ? kYes : kNo;
+  return {{one}};
 }
 
 template <typename Says>
@@ -217,6 +229,8 @@ class Names {
   void look_up(Claims& claims) const {
     for (Claim& c : claims) {
       if (c.name < there_.size()) c.was = there_[c.name];
+      // It found that, whenever the other end came.
+      if (c.waits && c.before == There::kUnknown && is_fifo(c.name)) c.before = There::kYes;
       const auto at = c.holds != Claim::kAnything ? held_.find(c.name) : held_.end();
       c.held = at != held_.end() ? at->second.bytes : -1;
     }
@@ -313,6 +327,7 @@ class Names {
     look_up(claims);
     const bool from_cwd =
         (a.handle == 0 || a.handle == FEIGN_CWD) && (a.handle2 == 0 || a.handle2 == FEIGN_CWD);
+    const std::array<There, kNames> told = fifos(effect, claims);
     for (size_t i = 0; i < claims.size(); ++i) {
       const Claim& c = claims[i];
       if (c.name >> 31 != 0 || c.missed) continue;
@@ -333,6 +348,12 @@ class Names {
       if (effect == Effect::kList) continue;  // the directory may have another name by now
       if (c.name >= there_.size()) there_.resize(c.name + c.name / 2 + size_t{64});
       there_[c.name] = c.after;
+      if (i < kNames && told[i] != There::kUnknown) {
+        if (told[i] == There::kYes)
+          fifos_.insert(c.name);
+        else
+          fifos_.erase(c.name);
+      }
     }
   }
 
@@ -356,6 +377,18 @@ class Names {
   bool is_told_of(uint32_t directory) const {
     const auto at = directory != 0 ? held_.find(directory) : held_.end();
     return at != held_.end() && at->second.made;
+  }
+  bool is_fifo(uint32_t name) const { return fifos_.contains(name); }
+  // Which names that the call is about are FIFOs afterwards.
+  std::array<There, kNames> fifos(Effect effect, const Claims& claims) const {
+    std::array<There, kNames> now{};
+    const bool two = (effect == Effect::kRename || effect == Effect::kLink) && claims[1].name != 0;
+    for (size_t i = 0; i < kNames; ++i) {
+      now[i] = claims[i].after == There::kNo ? There::kNo : claims[i].fifo;
+      if (two && now[i] == There::kUnknown && (i == 1 || effect == Effect::kRename))
+        now[i] = is_fifo(claims[1 - i].name) ? There::kYes : There::kNo;
+    }
+    return now;
   }
   bool is_gone(uint32_t name) const { return name < there_.size() && there_[name] == There::kNo; }
   static std::string_view base_name(uint32_t name, const feign_host* host) {
@@ -398,6 +431,7 @@ class Names {
     }
   };
   std::vector<There> there_;                      // by name
+  std::unordered_set<uint32_t> fifos_;            // names of such
   std::vector<uint32_t> directory_;               // by name; itself: it has none
   std::unordered_map<uint32_t, Held> held_;       // by directory
   std::unordered_set<uint64_t> listing_;          // who has read a part of a directory
