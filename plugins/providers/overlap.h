@@ -61,11 +61,8 @@ class Account {
     locks_.note(s.lock);
     tails_.note(s.tail);
   }
-  // The process that seems to have what another one got a lock of; 0: none, or that is not known.
-  uint64_t had_by(const Shown& s) const {
-    const uint64_t owner = locks_.had_by(s.lock), process = owner & ~owned_by(0);
-    return owner == owned_by(process) ? process : 0;
-  }
+  // The process that seems to have locked what another one got a lock of; 0: none.
+  uint64_t had_by(const Shown& s) const { return locks_.had_by(s.lock); }
   // Whether `late` took effect before `early`, by these or by their claims.
   Overtakes overtakes(const Shown& late, const Shown& early, Overtakes by_claims) const {
     if (locks_.overtakes(late.lock, early.lock)) return Overtakes::kYes;

@@ -278,7 +278,9 @@ Lane* Provider::first() {
                         : first_of(0, heap_.size(), there_, claims_of, overtakes,
                                    [&](size_t i) { return heap_[i].lane->front().end; });
   Lane* const lane = heap_[at].lane;
+  had_by_ = 0;
   if (const Call* const call = lane->call(); call != nullptr) {
+    had_by_ = static_cast<Pid>(shared_.had_by(lane->shown));
     there_.note(call->effect, lane->claims, lane->front().a, host_);
     shared_.note(lane->shown);
     Process& process = lane->process();
@@ -456,9 +458,8 @@ bool Provider::reaps(Lane& lane) {
 
 // Who got a lock that a process has which was killed: it has no more calls, and is over by then,
 // though whoever waits for it is told later.
-bool Provider::outlives(Lane& lane) {
-  const auto had_by = static_cast<Pid>(shared_.had_by(lane.shown));
-  return had_by != 0 && had_by != lane.pid() && is_over(had_by, 0, UINT64_MAX, lane.front().start);
+bool Provider::outlives(const Lane& lane) {
+  return had_by_ != 0 && is_over(had_by_, 0, UINT64_MAX, lane.front().start);
 }
 
 // Unless it has calls that end from that moment on, and is not another one of that number, made

@@ -29,7 +29,7 @@ struct Lock {
   bool exclusive = false;  // what was asked for
   uint32_t file = 0;
   uint64_t owner = 0;              // the description, or of F_SETLK's the process
-  uint64_t process = 0;            // who closes: this file, or all (0) as it ends
+  uint64_t process = 0;            // whose call it is; who closes: this file, or all (0) as it ends
   bool last = false;               // … the description's last descriptor
   std::array<uint64_t, 4> ends{};  // … descriptions that nobody else has, as far as there is room
   uint64_t begin = 0, end = UINT64_MAX;
@@ -67,6 +67,7 @@ inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<ui
   const bool refused = a.result == -EAGAIN || a.result == -EACCES;
   l.file = of.file;
   l.owner = reader_of(of, process, a.handle);
+  l.process = process;
   if (effect == Effect::kFlock) {
     l.exclusive = (a.flags & LOCK_EX) != 0;
     l.what = refused                    ? Lock::kRefused
@@ -107,12 +108,12 @@ class Locks {
         if (const auto at = held_.find(uint64_t{l.file} << 1 | record); at != held_.end())
           (void)give_up(at);
   }
-  // Who seems to have it, though somebody else got it; 0: nobody.
+  // The process that locked what it seems to have still, though another one got it; 0: none.
   uint64_t had_by(const Lock& l) const {
     const auto at = l.what == Lock::kGot ? held_.find(key(l)) : held_.end();
     if (at == held_.end()) return 0;
     const Lock* const other = who(at->second, l);
-    return other != nullptr ? other->owner : 0;
+    return other != nullptr && other->process != l.process ? other->process : 0;
   }
   // Whether `late`, which ended after `early`, took effect before it: only so could each be had, or
   // be refused.
@@ -157,19 +158,24 @@ class Locks {
   }
   // Whose is in the way.
   static const Lock* who(const std::vector<Lock>& held, const Lock& l) {
-    for (const Lock& h : held)
-      if (h.owner != l.owner && h.begin < l.end && l.begin < h.end && (h.exclusive || l.exclusive))
-        return &h;
-    return nullptr;
+    const auto at =
+        std::find_if(held.begin(), held.end(), [&](const Lock& h) { return is_in_the_way(h, l); });
+    return at != held.end() ? &*at : nullptr;
+  }
+  static bool is_in_the_way(const Lock& held, const Lock& l) {
+    return held.owner != l.owner && held.begin < l.end && l.begin < held.end &&
+           (held.exclusive || l.exclusive);
   }
   static void apply(std::vector<Lock>& held, const Lock& l) {
     // flock(2): who is refused another kind of lock has lost the one he had.
     if (l.what == Lock::kRefused && l.record) return;
     const size_t count = held.size();
-    for (size_t i = 0; i < count; ++i) {  // what the owner had of it is gone, or is as it is now
-      const bool own = held[i].owner == l.owner ||
-                       std::find(l.ends.begin(), l.ends.end(), held[i].owner) != l.ends.end();
-      if (!own || held[i].begin >= l.end || l.begin >= held[i].end) continue;
+    // What the owner had of it is gone, or is as it is now; and what was in the way of who got it.
+    for (size_t i = 0; i < count; ++i) {
+      const bool gone = held[i].owner == l.owner ||
+                        std::find(l.ends.begin(), l.ends.end(), held[i].owner) != l.ends.end() ||
+                        (l.what == Lock::kGot && is_in_the_way(held[i], l));
+      if (!gone || held[i].begin >= l.end || l.begin >= held[i].end) continue;
       Lock before = held[i], behind = held[i];
       before.end = l.begin;
       behind.begin = l.end;
