@@ -349,6 +349,30 @@ TEST(Path, WhoWentByALinkBeforeItWasToldComesBeforeWhatThatMakes) {
       only("path"));
   EXPECT_TRUE(told.ordered(0, 2));
 }
+TEST(Path, ALinkInADirectoryIsOneStillOnceItsPermissionsHaveChanged) {
+  Call link = on_path(1, "symlink", "/d/l", 0, 8, FEIGN_SYMLINK);
+  link.path2 = "f";
+  const Ran r({link, on_path(1, "chmod", "/d", 0, 5, FEIGN_DIRECTORY),
+               on_path(2, "stat", "/d/l", -ENOENT), open_call(1, 1, 7, "/d/f", O_CREAT, true)},
+              only("path"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
+}
+TEST(Path, WhoMissesAnAttributeByADescriptorComesAfterItsRemovalByAName) {
+  const Call gone{.stream = 2,
+                  .op = "fremovexattr",
+                  .path = "/f",
+                  .handle = 1,
+                  .file = 7,
+                  .result = -ENODATA,
+                  .path2 = "user.a"};
+  const Ran r({on_path(1, "removexattr", "/f", 0, 7), gone, on_path(1, "setxattr", "/f", 0, 7)},
+              only("path"));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+}
 TEST(Path, AnotherNameOfTheSameFileIsOrderedByTheFile) {
   const Ran r({open_call(1, 1, 7, "/d/f", O_CREAT, true), on_path(2, "stat", "/link/f", 0, 7),
                on_path(3, "unlink", "/d/f", 0, 7)},

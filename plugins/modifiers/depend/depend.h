@@ -383,8 +383,9 @@ class Depend {
   void is_link(uint32_t path, uint32_t target);
   void names_led_to(const feign_activity& a, Effect effect);
   void missed(const feign_activity& a, uint32_t path);
-  void change_name(uint32_t path, bool directory);
-  void below(uint32_t name);
+  // `gone`: what was below it is there no more.
+  void change_name(uint32_t path, bool directory, bool gone = true);
+  void below(uint32_t name, bool gone);
   TwoSided& entries(uint32_t name) {
     auto& e = names_[name].entries;
     if (!e) e = std::make_unique<TwoSided>();

@@ -65,11 +65,11 @@ void Depend::missed(const feign_activity& a, uint32_t path) {
 }
 
 // What was at or below a name comes before it changes; then nothing below has to be remembered:
-// whoever comes there comes by the changed name.
-void Depend::below(uint32_t name) {
+// whoever comes there comes by the changed name. But for links, unless they are gone.
+void Depend::below(uint32_t name, bool gone) {
   uint32_t child = std::exchange(names_[name].first_child, 0);
   while (child != 0) {
-    below(child);
+    below(child, gone);
     Name& n = names_[child];
     after(n.access.change, kPath);
     after(n.access.uses, kPath);
@@ -77,18 +77,20 @@ void Depend::below(uint32_t name) {
       for (const Points& side : n.entries->sides) after(side, kPath);
     n.access = {};
     n.entries.reset();
-    n.in_use = false;
     n.file = 0;
-    n.target = 0;
+    if (gone) n.target = 0;
     if (n.barrier) {
       n.barrier = false;
       ++barriers_;
     }
-    child = std::exchange(n.next_sibling, 0);
+    const uint32_t next = std::exchange(n.next_sibling, 0);
+    n.in_use = n.target != 0 || n.first_child != 0;
+    if (n.in_use) n.next_sibling = std::exchange(names_[name].first_child, child);
+    child = next;
   }
 }
 
-void Depend::change_name(uint32_t path, bool directory) {
+void Depend::change_name(uint32_t path, bool directory, bool gone) {
   const uint32_t name = name_of(path);
   in_use(name);
   change(names_[name].access, kPath);
@@ -97,7 +99,7 @@ void Depend::change_name(uint32_t path, bool directory) {
   if (const uint32_t parent = names_[name].parent; parent != 0)
     take_side(entries(parent), 0, kPath);
   if (!directory && names_[name].first_child == 0) return;
-  below(name);
+  below(name, gone);
   if (auto& entries = names_[name].entries; entries) {
     for (const Points& side : entries->sides) after(side, kPath);
     entries.reset();
@@ -268,15 +270,17 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
     case Effect::kChmod:  // what may be done with it and below it
       if (!ok) break;
       if (a.path != 0 && (a.marks & FEIGN_DIRECTORY))
-        change_name(a.path, true);
+        change_name(a.path, true, false);
       else if (a.path != 0 && a.handle == 0)
         use_name(a.path);
       return identity(true);
     case Effect::kSetXattr:
     case Effect::kRemoveXattr:
-      if (!ok) break;
-      if (a.path != 0 && a.handle == 0) use_name(a.path);
-      return identity(true);
+      if (ok) {
+        if (a.path != 0 && a.handle == 0) use_name(a.path);
+        return identity(true);
+      }
+      [[fallthrough]];
     case Effect::kGetXattr:
       if (a.handle != 0) return identity(false);
       break;
