@@ -2208,6 +2208,13 @@ def test_who_opened_a_fifo_found_it_when_it_began():
     assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_times_that_stay_as_they_are_say_nothing_of_the_name():
+    """The kernel does not look whether it is there."""
+    report, left = replayed(['utimensat(AT_FDCWD, "/f", [UTIME_OMIT, UTIME_OMIT], 0) = 0', 'utimensat(AT_FDCWD, "/d/f", [UTIME_OMIT, UTIME_OMIT], 0) = 0', 'unlink("/f") = -1 ENOENT (No such file or directory)',
+                             'mkdir("/d", 0700) = 0', 'utimensat(AT_FDCWD, "/g", [UTIME_OMIT, UTIME_NOW], 0) = 0'])
+    assert report["mismatched"] == 0 and left == {"/d": None, "/g": 0}, (report["mismatches"], left)
+
+
 def test_an_open_that_refuses_a_link_is_made():
     """Whatever its name leads up from: the link is at its end."""
     report, _ = replayed(['mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', 'symlink("x", "/w/m") = 0',

@@ -200,7 +200,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
   if ((a.result == -ENOTDIR &&
        (no_directory(t, a.handle, hint) || no_directory(t, a.handle2, hint2))) ||
-      refused_before_paths(a, effect) || form_decides(a, effect, tables_.strings.text(a.path)) ||
+      looks_at_no_path(a, effect) || form_decides(a, effect, tables_.strings.text(a.path)) ||
       (a.path2 != 0 && effect != Effect::kSymlink &&
        form_decides(a, effect, tables_.strings.text(a.path2)))) {
     a.path = a.handle = a.handle2 = 0;

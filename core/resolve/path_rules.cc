@@ -2,6 +2,7 @@
 #include "resolve/path_rules.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -95,7 +96,10 @@ bool form_decides(const feign_activity& a, Effect effect, std::string_view path)
   }
 }
 
-bool refused_before_paths(const feign_activity& a, Effect effect) {
+bool looks_at_no_path(const feign_activity& a, Effect effect) {
+  if (effect == Effect::kAttr)  // utimensat(2) that leaves both times as they are
+    return a.result >= 0 && a.value_count == 4 && a.values[1] == UTIME_OMIT &&
+           a.values[3] == UTIME_OMIT;
   if (effect == Effect::kSymlink) return a.result == -ENOENT && a.path2 == 0;  // to nothing
   return effect == Effect::kReadlink && a.result == -EINVAL && static_cast<int32_t>(a.length) <= 0;
 }

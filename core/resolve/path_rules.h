@@ -24,8 +24,8 @@ bool ups_first(std::string_view path);
 // a slash or dot at the end, or ".." behind what is no directory or leads to none. Made with the
 // clean path, such a call would succeed.
 bool form_decides(const feign_activity& a, Effect effect, std::string_view path);
-// A failure that says nothing of the path, which the kernel had not looked at yet.
-bool refused_before_paths(const feign_activity& a, Effect effect);
+// A result that says nothing of the path, which the kernel has not looked at.
+bool looks_at_no_path(const feign_activity& a, Effect effect);
 // How many names of a path the kernel looks up, as FEIGN_NAMED_BY has it.
 uint32_t components(std::string_view path);
 // A disk is storage, whatever else is in /dev.
