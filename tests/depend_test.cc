@@ -359,6 +359,18 @@ TEST(Path, ALinkInADirectoryIsOneStillOnceItsPermissionsHaveChanged) {
   EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
   EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
 }
+TEST(Path, AnotherNameOfALinkIsOneToo) {
+  Call link = on_path(1, "symlink", "/l", 0, 8, FEIGN_SYMLINK);
+  link.path2 = "/f";
+  Call another = on_path(1, "link", "/l", 0, 8, FEIGN_SYMLINK | FEIGN_NOFOLLOW);
+  another.path2 = "/d/m";
+  const Ran r(
+      {link, another, on_path(2, "stat", "/d/m", -ENOENT), open_call(1, 1, 7, "/f", O_CREAT, true)},
+      only("path"));
+
+  EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
+}
 TEST(Path, WhoMissesAnAttributeByADescriptorComesAfterItsRemovalByAName) {
   const Call gone{.stream = 2,
                   .op = "fremovexattr",
@@ -491,6 +503,23 @@ TEST(File, AReadOfAHoleComesAfterTheWriteBehindIt) {
 
   EXPECT_TRUE(r.ordered(2, 3));  // without it the file would end at 10
   EXPECT_TRUE(r.ordered(1, 2));
+}
+TEST(File, WhoLooksForDataComesAfterTheWritesSoFarAndBeforeTheOthers) {
+  for (const int64_t result : {int64_t{40}, -int64_t{ENXIO}}) {
+    const Call seek{.stream = 2,
+                    .op = "lseek",
+                    .handle = 2,
+                    .file = 1,
+                    .offset = 40,
+                    .result = result,
+                    .flags = SEEK_DATA};
+    const Ran r({open_call(1, 1, 1, "/f", O_RDWR | O_CREAT, true), data(1, "pwrite64", 1, 1, 90, 9),
+                 data(1, "pwrite64", 1, 1, 10, 10), seek, data(1, "pwrite64", 1, 1, 60, 10)},
+                only("file"));
+
+    EXPECT_EQ(r.of(3), (Edges{{2, "file"}})) << result;
+    EXPECT_EQ(r.of(4), (Edges{{3, "file"}})) << result;
+  }
 }
 TEST(File, FlushesComeAfterTheWritesAndKeepNobodyWaiting) {
   Call fsync{.stream = 2, .op = "fsync", .handle = 2, .file = 1};

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "modifiers/depend/depend.h"
 
 namespace depend {
@@ -115,7 +117,9 @@ void Depend::finds(const feign_activity& a) {
 }
 
 void Depend::bytes(const feign_activity& a, Effect effect) {
-  if (a.file == 0 || a.result < 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
+  if (a.file == 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
+  const bool maps = effect == Effect::kSeek && (a.flags == SEEK_DATA || a.flags == SEEK_HOLE);
+  if (a.result < 0 && !(maps && a.result == -ENXIO)) return;
   const auto done = static_cast<uint64_t>(a.result);
   const auto file = [&]() -> File& { return files_[a.file]; };
   const bool appends = (a.marks & FEIGN_APPENDS) != 0;
@@ -185,9 +189,11 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
     case Effect::kSeek:
     case Effect::kFseek:
     case Effect::kFtell:
+      // Where data and holes are, any write may change: file systems go by blocks.
+      if (maps) (void)reads(file(), 0, UINT64_MAX);
       if (!appends && a.flags == SEEK_END && done >= a.offset)
         sees_end(file(), done - a.offset);
-      else if (appends || a.flags == SEEK_END || a.flags == SEEK_DATA || a.flags == SEEK_HOLE)
+      else if (appends || a.flags == SEEK_END || maps)
         sees_end(file(), 0);
       return;
     case Effect::kFstat:

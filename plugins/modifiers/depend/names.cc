@@ -261,7 +261,13 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
       use_name(a.path2);
       break;
     case Effect::kLink:
-      if (a.path2 != 0) ok ? change_name(a.path2, false) : use_name(a.path2);
+      if (a.path2 != 0 && ok) {  // which may be another name of a symbolic link
+        const uint32_t target = a.path != 0 && a.handle == 0 ? names_[name_of(a.path)].target : 0;
+        change_name(a.path2, target != 0);
+        names_[name_of(a.path2)].target = target;
+      } else if (a.path2 != 0) {
+        use_name(a.path2);
+      }
       if (ok && a.file != 0) {
         ++files_[a.file].names;
         if (a.path2 != 0) found(a.path2);
