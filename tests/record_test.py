@@ -3366,14 +3366,14 @@ def test_what_a_killed_process_held_is_free():
 
 KILLED_AND_SUCCEEDED = """
 import fcntl, os, signal, time
+ready, tell = os.pipe()
 child = os.fork()
 if child == 0:
     held = open("lock", "w")
     fcntl.lockf(held, fcntl.LOCK_EX)
-    open("ready", "w").close()
+    os.write(tell, b"x")
     signal.pause()
-while not os.path.exists("ready"):
-    time.sleep(0.01)
+os.read(ready, 1)
 os.kill(child, signal.SIGKILL)
 held = open("lock", "a")
 while True:
