@@ -2278,6 +2278,36 @@ def test_who_reads_nothing_from_a_stream_has_met_an_error_or_the_end():
     streams_replay(NOT_READ)
 
 
+COOKIES = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+static ssize_t put(void* fd, const char* bytes, size_t size) { return write(*(int*)fd, bytes, size); }
+static int leave(void* fd) { return close(*(int*)fd); }
+int main(void) {
+  const cookie_io_functions_t calls = {.write = put, .close = leave};
+  close(open("before", O_RDWR | O_CREAT, 0600));
+  int fd = open("through", O_RDWR | O_CREAT, 0600);
+  FILE* f = fopencookie(&fd, "w", calls);
+  fputs("cookie", f), fflush(f), fputs("more", f), fclose(f);
+  fd = open("as it ends", O_RDWR | O_CREAT, 0600);
+  fputs("no more", fopencookie(&fd, "w", calls));
+  return 0;
+}
+"""
+
+
+def test_a_stream_without_a_descriptor_makes_calls_on_what_it_likes():
+    """Neither are they done by the stream's calls, nor are they on what those were on before."""
+    with Tmp() as tmp:
+        compile_text(COOKIES, os.path.join(tmp, "program"))
+        trace, work = recorded_streams(tmp, os.path.join(tmp, "program"))
+        replays(trace, tmp, work, 1)
+        r = feign("info", trace)
+        assert r.status == 0 and "lacks calls that close" not in r.out + r.err, (r.out, r.err)
+
+
 GIVES_BACK_APART = r"""
 #include <stdio.h>
 #include <unistd.h>

@@ -80,7 +80,9 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
   bool inside = false;
   for (size_t i = 0; i < depth && i < t.tracked.size(); ++i) inside = inside || t.tracked[i];
   t.tracked.resize(depth + size_t{1});
-  t.tracked[depth] = tables_.ops.call(a.op) != nullptr;
+  // A stream without a descriptor (fopencookie's) makes calls on whatever the program likes.
+  t.tracked[depth] =
+      tables_.ops.call(a.op) != nullptr && (a.handle != 0 || !is_given(a.op, Role::kFd));
   if (!inside) return false;
   const auto fd = [&]() -> Description* {
     const auto at = t.table->map.find(FEIGN_FD_OF(a.handle));
