@@ -190,9 +190,9 @@ int fprintf(FILE *stream, const char *format, ...);
 //@ op 19 ungetc kind=other effect=ungetc result=any
 //@ args - fd
 //@ replay c.ungetc(a)
-//@ capture result="r"
+//@ capture length=1 result="r"
 int ungetc(int character, FILE *stream);
-//@ variant wint_t ungetwc(wint_t character, FILE *stream) | result="r != WEOF ? r : -1"
+//@ variant wint_t ungetwc(wint_t character, FILE *stream) | length=character_bytes(character) result="r != WEOF ? r : -1"
 
 // ---- position, buffers, names -----------------------------------------------------------------------
 

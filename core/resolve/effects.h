@@ -31,7 +31,7 @@ enum class Effect : uint8_t {
   kSeek,    // the result is where it is then
   kFseek,   // the arguments say where
   kFtell,   // the result is where it is
-  kUngetc,  // one byte back
+  kUngetc,  // `length` bytes back, or one
   kList,    // directory entries
   kStat,
   kFstat,

@@ -405,7 +405,8 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
         stream_appends(*d, a.flags);
       return;
     case Effect::kUngetc:
-      if (Description* d = on(a, t); succeeded(a) && d != nullptr && d->offset != 0) --d->offset;
+      if (Description* d = on(a, t); succeeded(a) && d != nullptr)
+        d->offset -= std::min(d->offset, std::max<uint64_t>(a.length, 1));
       return;
     case Effect::kList:
       if (Description* d = on(a, t); succeeded(a) && d != nullptr) listed(a, *d);

@@ -16,6 +16,7 @@ int main(void) {
   fseek(f, 0, SEEK_SET);
   for (int i = 0; i < 3000; ++i)
     if (fgetwc(f) != L'\u00e4') return 1;
+  if (ungetwc(L'\u00e4', f) != L'\u00e4' || ftell(f) != 5998 || fgetwc(f) != L'\u00e4') return 1;
   wchar_t line[100];
   int number = 0;
   if (fgetws(line, 100, f) == NULL || fwscanf(f, L"%ls %d", line, &number) != 2 || number != 12345)

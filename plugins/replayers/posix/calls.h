@@ -1241,8 +1241,11 @@ struct Context {
     return on_file(a, [&](FILE* f) {
       // What a program gives back is mostly what it read, which was another byte than here. Any
       // other one libc keeps apart, and frees what it has not allocated when setvbuf follows.
-      const int given = read_last(f, static_cast<int>(a.result));
-      return std::ungetc(given, f) == EOF ? int64_t{EOF} : a.result;
+      // A wide character is several bytes.
+      for (uint64_t i = 0; i < std::clamp<uint64_t>(a.length, 1, MB_LEN_MAX); ++i)
+        if (std::ungetc(read_last(f, static_cast<unsigned char>(a.result)), f) == EOF)
+          return int64_t{EOF};
+      return a.result;
     });
   }
   int64_t fwrite(const feign_activity& a) {
