@@ -2828,17 +2828,18 @@ def test_what_was_ignored_stays_so():
     needs_capture()
 
     def ignore():
-        for s in signal.SIGHUP, signal.SIGPIPE, signal.SIGINT:
+        for s in signal.SIGHUP, signal.SIGPIPE, signal.SIGINT, signal.SIGCHLD:
             signal.signal(s, signal.SIG_IGN)
 
     with Tmp() as tmp:
-        told = ["grep", "SigIgn", "/proc/self/status"]
+        told = ["sh", "-c", "grep SigIgn /proc/$$/status; exit 3"]
         for preexec in None, ignore:
-            how = {"stdout": subprocess.PIPE, "preexec_fn": preexec, "check": True}
-            alone = subprocess.run(told, **how).stdout
-            assert subprocess.run([FEIGN, "record", "-o", os.path.join(tmp, "t.feign"), "--", *told], **how).stdout == alone
-            if shutil.which("strace"):
-                assert subprocess.run([FEIGN, "record", "--tracer", "strace", "-o", os.path.join(tmp, "t.strace"), "--", *told], **how).stdout == alone
+            how = {"stdout": subprocess.PIPE, "preexec_fn": preexec, "check": False}
+            alone = subprocess.run(told, **how)
+            for number, tracer in enumerate([(), ("--tracer", "strace")] if shutil.which("strace") else [()]):
+                r = subprocess.run([FEIGN, "record", *tracer, "-o", os.path.join(tmp, f"t{number}.feign"), "--", *told], **how)
+                assert (r.stdout, r.returncode) == (alone.stdout, 3), (tracer, r, alone)
+                os.remove(os.path.join(tmp, f"t{number}.feign"))
 
 
 def test_who_is_interrupted_as_it_begins_leaves_nothing():

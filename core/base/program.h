@@ -2,6 +2,7 @@
 // The running program.
 #pragma once
 
+#include <signal.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -18,6 +19,15 @@ inline std::string own_program() {
   if (readlink("/proc/self/exe", path.data(), path.size() - 1) > 0) return path.data();
   const auto* const named = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   return named != nullptr && realpath(named, path.data()) != nullptr ? path.data() : "";
+}
+
+// Whoever started it ignores the end of children, whose status would be lost here.
+inline bool g_ignored_children = false;
+inline void heed_children() {
+  struct sigaction action {};
+  if (sigaction(SIGCHLD, nullptr, &action) != 0 || action.sa_handler != SIG_IGN) return;
+  g_ignored_children = true;
+  signal(SIGCHLD, SIG_DFL);
 }
 
 }  // namespace feign

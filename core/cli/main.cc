@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/common.h"
@@ -203,6 +204,7 @@ static void hold_standard_descriptors() {
 
 int main(int argc, char** argv) {
   hold_standard_descriptors();
+  feign::heed_children();
   g_running = getpid();
   (void)atexit(told_to_exit);
   const struct Back {
