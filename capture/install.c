@@ -174,10 +174,8 @@ static __attribute__((noinline)) void maps_code(uintptr_t at, uint64_t size) {
     if (id_size >= 8 && *(const feign_loose64*)id == hookable[i].id) break;
   }
   if (i == FEIGN_HOOK_MOST) return;
-  char path[sizeof g->folder + 16], *to = path;
-  for (const char* text = g->folder; *text != '\0';) *to++ = *text++;
-  for (const char* text = "/records"; *text != '\0';) *to++ = *text++;
-  *to = '\0';
+  char path[sizeof g->folder + 16];
+  name_records(path);
   const long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
   if (fd < 0) return;
   struct search s;

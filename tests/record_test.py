@@ -451,6 +451,20 @@ def test_other_users():
                 assert ("/etc/hostname" in f.read()) == bool(seen), seen
 
 
+def test_who_has_another_number_in_a_namespace_is_recorded():
+    needs_capture()
+    command = ["unshare", "-U", "sh", "-c", "cat < /etc/hostname; exit 0"]
+    if not shutil.which("unshare") or subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise Skip("no namespace of users can be made here")
+    with Tmp() as tmp:
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        r = feign("record", "-o", trace, "--", *command)
+        assert r.status == 0 and r.err == "", r.err
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            assert "/etc/hostname" in f.read()
+
+
 def test_paths_of_failed_calls_cost_no_system_call():
     """Each path is made sure of by a readlink of each directory in it, which fails; what it was given must not be asked the kernel for."""
     needs_strace()
