@@ -1993,6 +1993,32 @@ def test_a_stream_whose_descriptor_is_closed_under_it_goes_on():
         replays(trace, tmp, work, 1)
 
 
+GOES_BEFORE = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  FILE* f = fopen("closed", "w");
+  fputs("lost", f), close(fileno(f));
+  if (fclose(f) != EOF) return 1;
+  f = fopen("next", "w"); /* has its number */
+  return fputs("next", f) == EOF || fclose(f) != 0;
+}
+"""
+
+
+def test_a_stream_whose_descriptor_was_closed_is_closed_with_its_bytes():
+    needs_capture()
+    for layers in ("stdio", "posix"), ("stdio",):
+        with Tmp() as tmp:
+            program, trace, root, work = (os.path.join(tmp, n) for n in ("program", "t.feign", "root", "w"))
+            compile_text(GOES_BEFORE, program)
+            os.mkdir(root)
+            os.mkdir(work)
+            assert feign("record", "-o", trace, *(w for layer in layers for w in ("--layer", layer)), "--", program, cwd=work).status == 0
+            assert feign("replay", trace, "--root", root, "--require", 1).status == 0
+            same_tree(tree(root + work), tree(work))
+
+
 DUPLICATE_STAYS = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -2838,7 +2864,7 @@ def test_mounts_are_counted():
 
 
 def test_what_was_ignored_stays_so():
-    """nohup, a shell's trap '', a job in its background."""
+    """nohup, a shell's trap '', a job in its background. The status is the command's, also where its end is ignored."""
     needs_capture()
 
     def ignore():

@@ -60,8 +60,10 @@ void Resolve::replaces(feign_activity& a, Description* gone) {
 void Resolve::close_call(feign_activity& a, Thread& t, uint32_t stream) {
   const int32_t fd = FEIGN_FD_OF(a.handle);
   Description* d = on(a, t);
+  // The stream is gone before anybody has its number.
+  if (d == nullptr && a.op != FEIGN_POSIX_CLOSE) t.table->streams.erase(fd);
   // Linux gives the descriptor up even when close() fails, but not when it was none (EBADF).
-  if (d == nullptr || a.result == -EBADF) return;
+  if (d == nullptr || (a.result == -EBADF && a.op == FEIGN_POSIX_CLOSE)) return;
   if (d->refs == 1) a.marks |= FEIGN_LAST;
   if (d->refs == 1 && d->stream == fd && a.op == FEIGN_POSIX_CLOSE)
     t.table->streams[fd] = d->handle;

@@ -313,6 +313,7 @@ bool lost_bytes(const Context& c, const feign_activity& a, const Doing& doing) {
   const bool writes = doing.kind == FEIGN_KIND_WRITE;
   // (Nothing at all is what printf("") writes.)
   if (a.result >= 0) return writes && a.result != 0 && static_cast<uint64_t>(a.result) < a.length;
+  if (doing.kind == FEIGN_KIND_CLOSE && a.result == -EBADF) return c.unwritten(a);
   return a.result != -EBADF && by_circumstance(a.result) &&
          (writes || doing.kind == FEIGN_KIND_FLUSH || doing.kind == FEIGN_KIND_CLOSE ||
           c.unwritten(a));
