@@ -143,7 +143,7 @@ int fscanf(FILE *stream, const char *format, ...);
 
 //@ op 16 fputc kind=write effect=write result=bytes
 //@ args - fd
-//@ replay c.fwrite(a)
+//@ replay c.fputc(a)
 //@ capture length=1 result="r != EOF ? 1 : -e"
 int fputc(int character, FILE *stream);
 //@ variant int __overflow(FILE *stream, int character)

@@ -2348,6 +2348,24 @@ def test_a_stream_without_a_descriptor_makes_calls_on_what_it_likes():
         assert r.status == 0 and "lacks calls that close" not in r.out + r.err, (r.out, r.err)
 
 
+KEEPS = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  static char small[2][16];
+  FILE *one = fopen("one", "w"), *more = fopen("more", "w");
+  setvbuf(one, small[0], _IOFBF, sizeof small[0]), fputc('k', one);
+  setvbuf(more, small[1], _IOFBF, sizeof small[1]), fputs("written", more), fputc('k', more);
+  _exit(0);
+}
+"""
+
+
+def test_a_small_buffer_keeps_characters_alone():
+    """And is lost with them."""
+    streams_replay(KEEPS)
+
+
 GIVES_BACK_APART = r"""
 #include <stdio.h>
 #include <unistd.h>

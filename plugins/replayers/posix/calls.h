@@ -1251,6 +1251,11 @@ struct Context {
   int64_t fwrite(const feign_activity& a) {
     return on_file(a, [&](FILE* f) { return ::fwrite(out_buffer, 1, fit(a.length), f); });
   }
+  // fwrite() keeps nothing in a small buffer.
+  int64_t fputc(const feign_activity& a) {
+    if (a.length != 1) return fwrite(a);
+    return on_file(a, [&](FILE* f) { return std::putc(*out_buffer, f) != EOF; });
+  }
   int64_t fflush(const feign_activity& a) {
     if (a.handle == 0) return emulated(a.result);  // all that the process had open
     return on_file(a, [&](FILE* f) {
