@@ -95,14 +95,14 @@ int fgetc(FILE *stream);
 //@ op 13 fgets kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture length="result > 0 ? result + at_end(stream) : 1" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
+//@ capture length="result > 0 ? result + at_end(stream) : r == NULL" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
 char *fgets(char *s, int size, FILE *stream);
 //@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream)
 //@ variant char *__fgets_unlocked_chk(char *s, size_t room, int size, FILE *stream)
-//@ variant wchar_t *fgetws(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
-//@ variant wchar_t *fgetws_unlocked(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
-//@ variant wchar_t *__fgetws_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
-//@ variant wchar_t *__fgetws_unlocked_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : 1"
+//@ variant wchar_t *fgetws(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
+//@ variant wchar_t *fgetws_unlocked(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
+//@ variant wchar_t *__fgetws_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
+//@ variant wchar_t *__fgetws_unlocked_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
 
 //@ op 14 getline kind=read effect=read result=bytes
 //@ args buf - fd
@@ -213,6 +213,8 @@ int fseek(FILE *stream, long offset, int whence);
 long ftell(FILE *stream);
 //@ variant off_t ftello(FILE *stream)
 //@ variant off_t ftello64(FILE *stream)
+//@ variant int fgetpos(FILE *stream, fpos_t *pos) | result="r == 0 ? pos->__pos : -e"
+//@ variant int fgetpos64(FILE *stream, fpos_t *pos) | result="r == 0 ? pos->__pos : -e"
 
 //@ op 22 rewind kind=seek effect=fseek result=any
 //@ args fd

@@ -2348,6 +2348,33 @@ def test_a_stream_without_a_descriptor_makes_calls_on_what_it_likes():
         assert r.status == 0 and "lacks calls that close" not in r.out + r.err, (r.out, r.err)
 
 
+ASKS = r"""
+#include <stdio.h>
+int main(void) {
+  FILE* f = fopen("f", "w+");
+  char nothing[1];
+  fpos_t there;
+  fputs("text", f);
+  if (fgetpos(f, &there) != 0) return 1;
+  rewind(f);
+  return fgetpos(f, &there) != 0 || fgets(nothing, sizeof nothing, f) != nothing || fgetc(f) != 't' || fclose(f) != 0;
+}
+"""
+
+
+def test_who_asks_where_a_stream_is_or_for_no_characters_of_it():
+    """By fgetpos(): what libc asks the kernel for then lies in that call. And no characters are not the file's end."""
+    with Tmp() as tmp:
+        compile_text(ASKS, os.path.join(tmp, "program"))
+        trace, work = recorded_streams(tmp, os.path.join(tmp, "program"))
+        text = os.path.join(tmp, "t.txt")
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        assert sum("stdio:ftell" in line for line in lines) == 2 and all("depth=1" in line for line in lines if "lseek(" in line), lines
+        replays(trace, tmp, work, 1)
+
+
 KEEPS = r"""
 #include <stdio.h>
 #include <unistd.h>
