@@ -163,7 +163,9 @@ class StreamCopy {
   // from now on, to be freed behind it.
   void into(FILE& f, std::unique_ptr<char[]>& buffer) const {
     if (size_ > 0) {
-      const bool none = (flags_ & kUnbuffered) != 0;
+      // One that could not write what it had, as it was to have no buffer, keeps the one that it
+      // has.
+      const bool none = (flags_ & kUnbuffered) != 0 && size_ == 1;
       if (!none) buffer = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(size_));
       (void)::setvbuf(&f, buffer.get(), none ? _IONBF : _IOFBF, static_cast<size_t>(size_));
       char* const to = f._IO_buf_base;
@@ -175,7 +177,7 @@ class StreamCopy {
       f._IO_write_end = to + write_end_;
     }
     f._offset = offset_;  // setvbuf() forgets it
-    f._flags = (f._flags & ~kFlags) | (flags_ & kFlags);
+    f._flags = (f._flags & ~kFlags) | (flags_ & (kFlags | kUnbuffered));
   }
 
  private:
