@@ -417,6 +417,17 @@ def test_files_that_romio_appends_to():
             assert os.path.getsize(root + made) == 4 and not [name for name in os.listdir(root) if name.startswith(".feign-")]
 
 
+def test_files_that_romio_opens_late():
+    """By the name that it was given, which is to lead to them as long as they are open."""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "opened-late")
+        for env in (None, ROMIO):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=env)
+                assert calls(report, "MPI_File_get_size", "MPI_File_seek", layer="mpiio") == [8] * 2
+                assert [os.path.getsize(f"{root}{made}.{n}") for n in range(2)] == [40, 70]
+
+
 def test_a_file_that_goes_when_it_is_closed_is_gone_then():
     """No rank removes what another makes of that name afterwards. (Open MPI's own does.)"""
     with Tmp() as tmp:

@@ -1489,6 +1489,30 @@ static void appended(void) {
   MPI_File_close(&file);
 }
 
+/* Files that only who writes for the others opens at once, the others when they ask for them. */
+static void opened_late(void) {
+  MPI_File files[2];
+  MPI_Offset size = 0;
+  MPI_Info info;
+  char name[4096];
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "romio_no_indep_rw", "true");
+  MPI_Info_set(info, "cb_nodes", "1");
+  for (int i = 0; i < 2; ++i) {
+    snprintf(name, sizeof name, "%s.%d", file_name, i);
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &files[i]);
+    MPI_File_write_at_all(files[i], 10 * (1 + i) * rank, "0123456789", 10, MPI_BYTE,
+                          MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < 2; ++i) {
+    MPI_File_get_size(files[i], &size);
+    CHECK(size == 40 + 30 * i);
+    CHECK(MPI_File_seek(files[i], 0, MPI_SEEK_END) == MPI_SUCCESS);
+    MPI_File_close(&files[i]);
+  }
+  MPI_Info_free(&info);
+}
+
 /* Collective calls that are made ready once, and started again and again. */
 #ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
 static void made_ready(void) {
@@ -1616,6 +1640,7 @@ int main(int argc, char** argv) {
                 {"preallocated", preallocated},
                 {"past-end", past_end},
                 {"appended", appended},
+                {"opened-late", opened_late},
                 {"in-directories", in_directories}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();

@@ -24,6 +24,17 @@ int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
   return fd;
 }
 
+// ROMIO opens it by name in ranks that do not write it for others only when they first ask for it.
+bool opens_late(MPI_File file) {
+  MPI_Info info = MPI_INFO_NULL;
+  std::array<char, 8> value{};
+  int there = 0;
+  if (MPI_File_get_info(file, &info) != MPI_SUCCESS || info == MPI_INFO_NULL) return false;
+  MPI_Info_get(info, "romio_no_indep_rw", value.size() - 1, value.data(), &there);
+  MPI_Info_free(&info);
+  return there != 0 && std::string_view(value.data()) == "true";
+}
+
 void open_file(Stream& s) {
   Replayer& r = *s.r;
   const feign_activity& a = *s.a;
@@ -81,7 +92,7 @@ void open_file(Stream& s) {
     if (open) MPI_File_close(&f.file);
   } else if (open || !g->apart) {
     if (r.shares || g->ranks.size() > 1) f.name = name;
-    name->leave_number();
+    if (!open || !opens_late(f.file)) name->leave_number();
     const std::lock_guard lock(r.files_mutex);
     r.files[a.handle] = std::move(f);
   }
