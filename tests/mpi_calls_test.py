@@ -428,6 +428,16 @@ def test_files_that_romio_opens_late():
                 assert [os.path.getsize(f"{root}{made}.{n}") for n in range(2)] == [40, 70]
 
 
+def test_romio_reads_into_types_that_begin_below_zero():
+    """It puts bytes before where they belong, in a replay before the memory for them."""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "below-zero")
+        for env in (None, ROMIO):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=env)
+                assert calls(report, "MPI_File_read_at", layer="mpiio") == [4] and os.path.getsize(root + made) == 200
+
+
 def test_a_file_that_goes_when_it_is_closed_is_gone_then():
     """No rank removes what another makes of that name afterwards. (Open MPI's own does.)"""
     with Tmp() as tmp:

@@ -1513,6 +1513,27 @@ static void opened_late(void) {
   MPI_Info_free(&info);
 }
 
+/* What is read has less before it in memory than its type says; ROMIO puts it that far back. */
+static void below_zero(void) {
+  char memory[400] = {0}, *data = memory + 100;
+  const int lengths[] = {1, 1}, at[] = {1, 3};
+  MPI_Datatype apart, read, view;
+  MPI_File file;
+  MPI_Type_indexed(2, lengths, at, MPI_CHAR, &apart);
+  MPI_Type_create_resized(apart, -8, 27, &read);
+  MPI_Type_create_resized(MPI_CHAR, 0, 3, &view);
+  MPI_Type_commit(&read);
+  MPI_Type_commit(&view);
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_write_at_all(file, 50 * rank, data, 50, MPI_CHAR, MPI_STATUS_IGNORE);
+  MPI_File_set_view(file, rank, MPI_CHAR, view, "native", MPI_INFO_NULL);
+  MPI_File_read_at(file, 3, data, 5, read, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Type_free(&apart);
+  MPI_Type_free(&read);
+  MPI_Type_free(&view);
+}
+
 /* Collective calls that are made ready once, and started again and again. */
 #ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
 static void made_ready(void) {
@@ -1641,6 +1662,7 @@ int main(int argc, char** argv) {
                 {"past-end", past_end},
                 {"appended", appended},
                 {"opened-late", opened_late},
+                {"below-zero", below_zero},
                 {"in-directories", in_directories}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
