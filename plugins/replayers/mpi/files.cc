@@ -77,8 +77,9 @@ void open_file(Stream& s) {
   std::unique_lock alone(r.self_mutex, std::defer_lock);
   if (comm == MPI_COMM_SELF) alone.lock();
   if (const int error = agree(comm, *name, fd < 0 ? -fd : 0); error != 0) {
-    s.outcome->result = -error;
-    if (failed && error == -a.result) s.emulate();
+    // ROMIO tells those that would have opened it later no more than that another failed.
+    s.outcome->result = fd < 0 ? fd : -error;
+    if (failed && s.outcome->result == a.result) s.emulate();
   } else {
     MPI_Info info = build_info(r.text(s.known(s.args->info, 0)));
     const std::string given = r.beside ? name_beside(r, comm, *name, f.link) : name->text();
