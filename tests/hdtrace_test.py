@@ -228,7 +228,7 @@ def make_project(folder, seed, ranks=3, calls=60):
                 tag, attributes = "Recv", f"fromRank='{other}' fromTag='{rng.randrange(9)}' cid='{comm}'"
             elif kind == 2:
                 tag = rng.choice(["Waitall", "Wait", "Testany"])
-                attributes, children = "", "".join(f"<For rid='{rng.randrange(99)}'/>" for _ in range(1 if tag == "Wait" else rng.randrange(1, 5)))
+                attributes, children = "", "".join(f"<For rid='{(rid := rng.randrange(99)) | rid % 2 << 62}'/>" for _ in range(1 if tag == "Wait" else rng.randrange(1, 5)))
             elif kind == 3:
                 tag, attributes = "Sendrecv", (f"size='{n}' toRank='{other}' toTag='1' fromRank='{other}' fromTag='2' cid='{comm}' "
                                                f"count='{n}' sendTid='{tid}' recvTid='{rng.randrange(len(TYPES))}'")

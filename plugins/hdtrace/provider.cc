@@ -366,11 +366,12 @@ struct Provider {
         if (auto done = s.xml->skip(); !done) return done;
         continue;
       }
-      const auto number = [&](std::string_view attribute) -> Result<int64_t> {
+      const auto number = [&](std::string_view attribute,
+                              int64_t most = kLargest) -> Result<int64_t> {
         const std::string_view* value = s.xml->find(attribute);
         if (value == nullptr) return kNone;
         const auto n = parse_number(*value);
-        if (!n || *n > kLargest || *n < -kLargest)
+        if (!n || *n > most || *n < -most)
           return s.xml->error("<" + name + ">: " + std::string(attribute) + "=\"" +
                               std::string(value->substr(0, 60)) +
                               "\": want a number, at most 2^60");
@@ -408,7 +409,7 @@ struct Provider {
         if (key == nullptr || value != nullptr) info += '=';
         add(value);
       } else if (name == "For") {
-        auto rid = number("rid");
+        auto rid = number("rid", INT64_MAX);  // bit 62: completed
         if (!rid) return std::move(rid.error());
         if (const feign_arg_info* one = argument_of(*tag->op, "request"))
           put(c, one->index, static_cast<uint64_t>(*rid));
