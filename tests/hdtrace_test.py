@@ -309,6 +309,22 @@ def test_native_to_hdtrace_and_back_is_the_same():
             assert len(a) == len(c)
 
 
+def test_requests_come_back_with_what_they_got():
+    """Whom a receive by wildcard got was taken for the request, and a number that is not known was refused."""
+    waits = ("<Wait time='1' end='2'><For rid='5'/><For rid='2305843009213693957'/><For rid='1152921513196782488'/></Wait>\n"
+             "<Waitall count='2' time='3' end='4'><For rid='-9223372036854775808'/><For rid='7'/></Waitall>\n")
+    with Tmp() as tmp:
+        p = lambda name: os.path.join(tmp, name)  # noqa: E731
+        for name, content in (("x.proj", PROJECT % ""), ("x_n_0_0.trc", TRACE % waits)):
+            with open(p(name), "w", encoding="utf-8") as f:
+                f.write(content)
+        converted(p("x.proj"), p("y.proj"))
+        for project in ("x.proj", "y.proj"):
+            wait, waitall = text_of(p(project))
+            assert wait["args"] == {"request": "5", "matched": "[2305843009213693957 1152921513196782488]"}, wait
+            assert waitall["args"]["array_of_requests"] == "[9223372036854775808 7]", waitall
+
+
 def test_every_project_of_the_corpus_comes_back():
     with corpus() as projects:
         for project in projects:

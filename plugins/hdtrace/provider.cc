@@ -354,6 +354,7 @@ struct Provider {
     std::string info;
     std::vector<std::pair<int64_t, uint64_t>> pieces;
     const feign_arg_info* list_arg = nullptr;
+    bool requested = false;
     for (uint32_t i = 0; tag != nullptr && i < tag->op->arg_count; ++i)
       if (tag->op->args[i].type == FEIGN_ARG_LIST) list_arg = &tag->op->args[i];
     while (true) {
@@ -366,12 +367,11 @@ struct Provider {
         if (auto done = s.xml->skip(); !done) return done;
         continue;
       }
-      const auto number = [&](std::string_view attribute,
-                              int64_t most = kLargest) -> Result<int64_t> {
+      const auto number = [&](std::string_view attribute, bool any = false) -> Result<int64_t> {
         const std::string_view* value = s.xml->find(attribute);
         if (value == nullptr) return kNone;
         const auto n = parse_number(*value);
-        if (!n || *n > most || *n < -most)
+        if (!n || (!any && (*n > kLargest || *n < -kLargest)))
           return s.xml->error("<" + name + ">: " + std::string(attribute) + "=\"" +
                               std::string(value->substr(0, 60)) +
                               "\": want a number, at most 2^60");
@@ -409,12 +409,14 @@ struct Provider {
         if (key == nullptr || value != nullptr) info += '=';
         add(value);
       } else if (name == "For") {
-        auto rid = number("rid", INT64_MAX);  // bit 62: completed
+        auto rid = number("rid", true);  // its high bits say what became of it
         if (!rid) return std::move(rid.error());
-        if (const feign_arg_info* one = argument_of(*tag->op, "request"))
+        const feign_arg_info* one = argument_of(*tag->op, "request");
+        if (one != nullptr && !requested)
           put(c, one->index, static_cast<uint64_t>(*rid));
         else
           list.push_back(static_cast<uint64_t>(*rid));
+        requested = true;
       } else if (list_arg != nullptr && (name == "Send" || name == "Recv")) {
         auto size = number("size"), count = number("count");
         if (!size) return std::move(size.error());
