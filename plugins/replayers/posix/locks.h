@@ -61,13 +61,13 @@ class Locks {
   // keeps the open file description. [any thread]
   void closes(int64_t process, int fd) {
     for (const Key& key : of(process))
-      if (is_of(key, fd)) unlock(drop(key));
+      if (is_of(key, fd)) drop(key);
   }
   // Nobody has the handle any more. [any thread]
-  void closes(uint32_t handle) { (void)drop({kOpenFile, handle}); }
+  void closes(uint32_t handle) { drop({kOpenFile, handle}); }
   // The process ends. [any thread]
   void ends(int64_t process) {
-    for (const Key& key : of(process)) unlock(drop(key));
+    for (const Key& key : of(process)) drop(key);
   }
   // What is left. [one thread, when no other is left]
   void close_all() { all_.clear(); }
@@ -144,24 +144,21 @@ class Locks {
     return e;
   }
 
-  Entry drop(const Key& key) {
+  // With it go a process's locks, before anybody else may have them by the handle's description;
+  // what a description of its own has goes with that.
+  void drop(const Key& key) {
     const std::lock_guard guard(mutex_);
     const auto at = all_.find(key);
-    if (at == all_.end()) return {};
+    if (at == all_.end()) return;
     const Entry e = std::move(at->second);
     all_.erase(at);
     count_.store(all_.size(), std::memory_order_release);
     const auto of = taken_.find(e.handle);
     if (of != taken_.end() && of->second == key.first) taken_.erase(of);
-    return e;
-  }
-
-  // What a description of its own has goes with it.
-  void unlock(const Entry& e) const {
     struct flock all {};
     all.l_type = F_UNLCK;
-    if (const int fd = e.own ? -1 : e.fd(descriptors_); fd >= 0)
-      (void)::fcntl(fd, F_OFD_SETLK, &all);
+    const int fd = e.own || key.first == kOpenFile ? -1 : e.fd(descriptors_);
+    if (fd >= 0) (void)::fcntl(fd, F_OFD_SETLK, &all);
   }
 
   const Descriptors& descriptors_;
