@@ -871,6 +871,19 @@ TEST(Channel, WhatSomebodyHasLockedIsAsTheLastCallOnItLeftIt) {
   EXPECT_EQ(Ran({shared, gives_up}, only("channel")).of(1), Edges{});
   gives_up.handle = 1;
   EXPECT_EQ(Ran({shared, gives_up}, only("channel")).of(1), (Edges{{0, "channel"}}));
+
+  // Of the same bytes; and closes, of which none gives up what one before it has, are in no order.
+  const auto closed = [](uint32_t stream) {
+    return Call{.stream = stream, .op = "close", .handle = 10 + stream, .file = 1};
+  };
+  const Ran r({lock(1, F_RDLCK, 0), lock(2, F_RDLCK, 100), closed(1), closed(2), closed(1),
+               lock(2, F_RDLCK, 0)},
+              only("channel"), 64, threads);
+  EXPECT_EQ(r.of(1), Edges{});
+  EXPECT_EQ(r.of(2), (Edges{{1, "channel"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "channel"}}));
+  EXPECT_EQ(r.of(4), Edges{});
+  EXPECT_EQ(r.of(5), (Edges{{4, "channel"}}));
 }
 TEST(Channel, AProcessDoesNotGiveUpWhatAnOpenFileOfItsHasLocked) {
   Call of_file = lock(1, F_WRLCK, 0), gives_up = lock(1, F_UNLCK, 0);

@@ -3480,50 +3480,6 @@ def test_what_a_killed_process_held_is_free():
             assert report["mismatched"] == 0, (order, report["mismatches"])
 
 
-KILLED_AND_SUCCEEDED = """
-import fcntl, os, signal, time
-ready, tell = os.pipe()
-child = os.fork()
-if child == 0:
-    held = open("lock", "w")
-    fcntl.lockf(held, fcntl.LOCK_EX)
-    os.write(tell, b"x")
-    signal.pause()
-os.read(ready, 1)
-os.kill(child, signal.SIGKILL)
-held = open("lock", "a")
-while True:
-    try:
-        fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        break
-    except OSError:
-        time.sleep(0.01)
-fcntl.lockf(held, fcntl.LOCK_UN)
-os.waitpid(child, 0)
-"""
-
-
-OFD_LOCK = """
-def lockf(held, how):
-    kind = fcntl.F_UNLCK if how == fcntl.LOCK_UN else fcntl.F_WRLCK
-    fcntl.fcntl(held, 37, struct.pack("hhqqi4x", kind, 0, 0, 0, 0))  # F_OFD_SETLK
-"""
-
-
-def test_who_gets_what_a_killed_process_had_locked_tells_that_it_is_over():
-    """Before anybody has waited for it, as after `kill -9` of one that uses a database."""
-    needs_capture()
-    of_open_files = "import fcntl, struct\n" + OFD_LOCK + KILLED_AND_SUCCEEDED.replace("fcntl.lockf", "lockf")
-    for script in (KILLED_AND_SUCCEEDED, KILLED_AND_SUCCEEDED.replace("lockf", "flock"), of_open_files):
-        with Tmp() as tmp:
-            work, trace = os.path.join(tmp, "work"), os.path.join(tmp, "t.feign")
-            os.mkdir(work)
-            r = feign("record", "-q", "-o", trace, "--", "python3", "-c", script, cwd=work)
-            assert r.status == 0, r.err
-            report = feign("replay", trace, "--root", tmp, "--json").json()
-            assert report["mismatched"] == 0, (script, report["mismatches"])
-
-
 SILENT_THREAD = r"""
 #include <fcntl.h>
 #include <pthread.h>

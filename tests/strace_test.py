@@ -2154,6 +2154,9 @@ def test_a_name_is_new_though_its_directory_was_listed_many_times_before():
         # Those that nothing was listed after had been there.
         report, sizes = replayed([*listing(72) * times, 'open("/d/old", O_WRONLY|O_CREAT, 0644) = 3', "close(3) = 0"])
         assert report["mismatched"] == 0 and "/d/~0~~" not in sizes, (times, sizes)
+    left = [listing(72)[0], listing(72)[1], listing(72)[3]]   # before its end
+    report, sizes = replayed([*listing(72) * 23, *left, *listing(72) * 9, 'open("/d/new", O_WRONLY|O_CREAT, 0644) = 3', "close(3) = 0", *listing(96)])
+    assert report["mismatched"] == 0 and {"/d/new", "/d/~0~~"} <= set(sizes), (report["mismatches"], sizes)
 
 
 def test_what_a_descriptor_of_a_link_says_is_where_it_leads():

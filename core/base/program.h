@@ -21,13 +21,16 @@ inline std::string own_program() {
   return named != nullptr && realpath(named, path.data()) != nullptr ? path.data() : "";
 }
 
-// Whoever started it ignores the end of children, whose status would be lost here.
-inline bool g_ignored_children = false;
-inline void heed_children() {
-  struct sigaction action {};
-  if (sigaction(SIGCHLD, nullptr, &action) != 0 || action.sa_handler != SIG_IGN) return;
-  g_ignored_children = true;
-  signal(SIGCHLD, SIG_DFL);
+// Whether who started it ignores the end of children, whose status would be lost here: from the
+// first time on that this is asked, they are heeded.
+inline bool children_were_ignored() {
+  static const bool ignored = [] {
+    struct sigaction action {};
+    if (sigaction(SIGCHLD, nullptr, &action) != 0 || action.sa_handler != SIG_IGN) return false;
+    signal(SIGCHLD, SIG_DFL);
+    return true;
+  }();
+  return ignored;
 }
 
 }  // namespace feign

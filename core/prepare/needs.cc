@@ -113,7 +113,8 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   if (at == all.end()) {
     if (a.result == 0 || elsewhere_.contains(a.handle)) return;
     if (all.size() == kListings) {  // the first ones, and the last: that has what came between
-      if (!all.back().over || listing_work_ == 0) return;
+      if (listing_work_ == 0) return;
+      if (!all.back().over) elsewhere_.insert(all.back().handle);
       all.pop_back();
     }
     at = all.insert(all.end(), Listing{});

@@ -484,7 +484,7 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   if (child == 0) {
     for (int s = 1; s < 32; ++s)
       if (!is_ignored(s)) signal(s, SIG_DFL);
-    if (g_ignored_children) signal(SIGCHLD, SIG_IGN);
+    if (children_were_ignored()) signal(SIGCHLD, SIG_IGN);
     signals.restore();
     execvp(program.c_str(), argv.data());  // the path is known; a script without #! goes to sh
     const int error = errno;

@@ -241,7 +241,7 @@ bool Resolve::has_no_name(const Description& d) {
           names_.at(names_.canonical(d.path, false)) != d.file);  // O_PATH: a link itself
 }
 
-// Whether no name leads to it any more, as far as is known. (Pipes never had one.)
+// Whether the name that it was opened by leads elsewhere, or nowhere. (Pipes never had one.)
 bool Resolve::has_lost_name(const Description& d) {
   return d.file != 0 && (d.path != 0 || !(d.marks & FEIGN_NOT_A_FILE)) &&
          names_.at(names_.canonical(d.path, true)) != d.file;

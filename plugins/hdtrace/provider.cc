@@ -373,8 +373,8 @@ struct Provider {
         const auto n = parse_number(*value);
         if (!n || (!any && (*n > kLargest || *n < -kLargest)))
           return s.xml->error("<" + name + ">: " + std::string(attribute) + "=\"" +
-                              std::string(value->substr(0, 60)) +
-                              "\": want a number, at most 2^60");
+                              std::string(value->substr(0, 60)) + "\": want a number" +
+                              (any ? "" : ", at most 2^60"));
         return *n;
       };
       if (name == "Data" &&

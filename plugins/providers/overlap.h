@@ -61,8 +61,6 @@ class Account {
     locks_.note(s.lock);
     tails_.note(s.tail);
   }
-  // The process that seems to have locked what another one got a lock of; 0: none.
-  uint64_t had_by(const Shown& s) const { return locks_.had_by(s.lock); }
   // Whether `late` took effect before `early`, by these or by their claims.
   Overtakes overtakes(const Shown& late, const Shown& early, Overtakes by_claims) const {
     if (locks_.overtakes(late.lock, early.lock)) return Overtakes::kYes;

@@ -163,10 +163,10 @@ int run_it(PipelineOptions& options, Plugins& plugins, const Common& c) {
     page = replay_page(report_json(result->report, tables), options.replay.activities, c.html);
     if (c.activities.empty()) unlink(options.replay.activities.c_str());
   }
-  const int status =
-      result->silent ? status_of(result->report, 0) : show(*result, c, require, tables);
+  int status = result->silent ? status_of(result->report, 0) : show(*result, c, require, tables);
+  if (!page) status = failed(page.error());
   if (result->end_all) result->end_all(status);
-  return page ? status : failed(page.error());
+  return status;
 }
 
 // Those that were asked for; else posix, and mpi where it is one of several ranks.

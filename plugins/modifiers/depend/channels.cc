@@ -33,14 +33,16 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   File& f = files_[a.file];
   std::unique_ptr<Ranges>& all = effect == Effect::kFlock ? f.locks : f.records;
   if (!all) all = std::make_unique<Ranges>();
-  if (effect == Effect::kFlock) handles_[a.handle].locked = true;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
   const bool of_process = effect == Effect::kFcntl && (a.flags == F_SETLK || a.flags == F_SETLKW);
-  Owner* own = nullptr;
-  if (got) {
-    own = of_process ? &locked_[{streams_[a.stream].group, a.file}] : &handles_[a.handle].own;
-    if (effect == Effect::kFcntl && !own->alone) own->alone = std::make_unique<Ranges>();
+  Records* own = nullptr;
+  if (got && of_process) {
+    own = &records_[{streams_[a.stream].group, a.file}];
+  } else if (got && effect == Effect::kFcntl) {
+    std::unique_ptr<Records>& its = handles_[a.handle].own;
+    if (!its) its = std::make_unique<Records>();
+    own = its.get();
   }
   const bool alone = all->written(begin, end);  // somebody holds some of it alone
   // A change for others: to hold it alone; to give it up, or to share it from now on. (To give up
@@ -58,17 +60,12 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   } else {
     all->read(begin, end, me_, come_after);
   }
-  if (!got) return;
-  changes(*own);
-  if (effect == Effect::kFcntl)
-    own->alone->write(
-        begin, end, me_, [](const Points&) {}, !exclusive);
-}
-
-// What somebody has locked is as the last call on it left it, of whichever thread or process.
-void Depend::changes(Owner& own) {
-  after(own.last, kChannel);
-  own.last = me_;
+  if (own != nullptr) {
+    own->calls.write(begin, end, me_, come_after, !exclusive);
+    own->some = true;
+  } else if (got) {
+    after(std::exchange(handles_[a.handle].flock, me_), kChannel);
+  }
 }
 
 // To hold it alone: before those that keep it give it up. Who holds some of it alone still does.
@@ -86,10 +83,10 @@ void Depend::refused(Ranges& locks, uint64_t begin, uint64_t end) {
 }
 
 // From here on that owner has none of it alone. Others may, of the rest.
-void Depend::share(Ranges& locks, uint64_t begin, uint64_t end, const Owner& own) {
+void Depend::share(Ranges& locks, uint64_t begin, uint64_t end, Records& own) {
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   locks.read(begin, end, me_, come_after);
-  own.alone->whole(begin, end, [&](uint64_t from, uint64_t to, const Points&) {
+  own.calls.whole(begin, end, [&](uint64_t from, uint64_t to, const Points&) {
     locks.write(from, to, me_, come_after, true);
   });
 }
@@ -97,13 +94,17 @@ void Depend::share(Ranges& locks, uint64_t begin, uint64_t end, const Owner& own
 // The process closed a descriptor of the file, whichever: its record locks of it are gone
 // (fcntl_locking(2)).
 void Depend::unlocked(uint32_t file) {
-  const auto mine = locked_.find({streams_[me_.stream].group, file});
-  if (mine == locked_.end()) return;
-  Owner& own = mine->second;
-  changes(own);
-  if (File* const f = files_.find(file); own.alone && f != nullptr && f->records)
+  const auto mine = records_.find({streams_[me_.stream].group, file});
+  if (mine == records_.end()) return;
+  const auto come_after = [&](const Points& p) { after(p, kChannel); };
+  Records& own = mine->second;
+  if (!std::exchange(own.some, false)) {  // but for the locks that come
+    own.calls.read(0, UINT64_MAX, me_, come_after);
+    return;
+  }
+  if (File* const f = files_.find(file); f != nullptr && f->records)
     share(*f->records, 0, UINT64_MAX, own);
-  own.alone.reset();
+  own.calls.write(0, UINT64_MAX, me_, come_after, true);
 }
 
 // … the last of an open file: so is that lock.
@@ -178,9 +179,9 @@ void Depend::channels(const feign_activity& a, Effect effect) {
     case Effect::kFlock:
       return locks(a, effect);
     case Effect::kExitGroup:
-      for (auto at = locked_.lower_bound({streams_[a.stream].group, 0});
-           at != locked_.end() && at->first.first == streams_[a.stream].group;
-           at = locked_.erase(at))
+      for (auto at = records_.lower_bound({streams_[a.stream].group, 0});
+           at != records_.end() && at->first.first == streams_[a.stream].group;
+           at = records_.erase(at))
         unlocked(at->first.second);
       [[fallthrough]];
     case Effect::kExec:

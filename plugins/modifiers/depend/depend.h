@@ -103,18 +103,19 @@ struct File {
   uint32_t alone = 0;                      // the handle that has locked it, for nobody else
 };
 
-// Who may lock: an open file; of record locks also a process, each file.
-struct Owner {
-  Point last;                     // call that changed what it has locked
-  std::unique_ptr<Ranges> alone;  // its record locks that are for nobody else; none: it has none
+// A process's record locks of a file, or an open file's: the calls that changed them, and, whole,
+// what is for nobody else. They are as the last call left them, of whichever thread or process.
+struct Records {
+  Ranges calls;
+  bool some = false;  // since it gave up all
 };
 
 struct Handle {
   Shared access;
   uint32_t file = 0;
-  bool locked = false;      // by flock
   bool only_names = false;  // O_PATH
-  Owner own;
+  Point flock;              // the last such call that changed its lock
+  std::unique_ptr<Records> own;
   uint64_t buffered = UINT64_MAX, buffered_end = 0;  // bytes that may not have left the process
 };
 
@@ -368,8 +369,7 @@ class Depend {
   void futex(const feign_activity& a);
   void locks(const feign_activity& a, Effect effect);
   void refused(Ranges& locks, uint64_t begin, uint64_t end);
-  void share(Ranges& locks, uint64_t begin, uint64_t end, const Owner& own);
-  void changes(Owner& own);
+  void share(Ranges& locks, uint64_t begin, uint64_t end, Records& own);
   void unlocked(uint32_t file);
   void unlock(File& f, uint32_t handle);
   void window(const feign_activity& a);
@@ -447,11 +447,13 @@ class Depend {
   std::vector<Name> names_;                                   // [0] is none
   uint32_t barriers_ = 1;  // grows whenever a name becomes a barrier, or is none any more
   bool links_ = false;     // whose target is known
+  // So many times a link may still be looked at that stays below a directory which is changed.
+  uint64_t links_kept_ = uint64_t{1} << 22;
   Table<File> files_;
   Table<Handle> handles_;
   std::unordered_map<uint64_t, Channel> channels_;
   Ends ends_;
-  std::map<std::pair<uint64_t, uint32_t>, Owner> locked_;  // by process and file
+  std::map<std::pair<uint64_t, uint32_t>, Records> records_;  // by process and file
   std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
   std::unordered_map<uint64_t, Point> semaphores_;
   std::vector<Message> messages_;  // by op

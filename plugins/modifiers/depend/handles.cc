@@ -9,7 +9,7 @@ namespace depend {
 // The process gives up a descriptor of that handle, and with it its record locks of the file,
 // unless it is one of O_PATH.
 void Depend::unlocked_by(uint64_t handle, uint32_t file) {
-  if (locked_.empty() || !on(kChannel)) return;
+  if (records_.empty() || !on(kChannel)) return;
   const Handle* const h = handles_.find(static_cast<uint32_t>(handle));
   if (h != nullptr && h->only_names) return;
   if (file == 0 && h != nullptr) file = h->file;
@@ -24,8 +24,8 @@ void Depend::gone(uint64_t number) {
   if (on(kHandle)) change(h->access, kHandle);
   if (on(kFile)) flushed(*h);
   if (File* const f = files_.find(h->file); f != nullptr) {
-    if (h->locked && on(kChannel)) unlock(*f, id);
-    if (h->own.alone && f->records && on(kChannel)) share(*f->records, 0, UINT64_MAX, h->own);
+    if (h->flock.stream != 0 && on(kChannel)) unlock(*f, id);
+    if (h->own && f->records && on(kChannel)) share(*f->records, 0, UINT64_MAX, *h->own);
     if (f->open != 0 && --f->open == 0) f->bytes.shrink(8);
     if (f->ended()) files_.erase(h->file);
   }

@@ -78,7 +78,8 @@ void Depend::below(uint32_t name, bool gone) {
     n.access = {};
     n.entries.reset();
     n.file = 0;
-    if (gone) n.target = 0;
+    if (gone || links_kept_ == 0) n.target = 0;
+    if (n.target != 0) --links_kept_;
     if (n.barrier) {
       n.barrier = false;
       ++barriers_;

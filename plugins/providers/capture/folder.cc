@@ -236,7 +236,7 @@ feign_status Provider::start() {
     if (lane->empty()) continue;
     later_.push_back(lane.get());
     recorded_.insert(lane->pid());
-    recorded_.insert(pid_on(static_cast<size_t>(lane->pid() >> 32), lane->thread()));
+    threads_.insert(pid_on(static_cast<size_t>(lane->pid() >> 32), lane->thread()));
   }
   std::stable_sort(later_.begin(), later_.end(),
                    [](Lane* a, Lane* b) { return a->front().start > b->front().start; });

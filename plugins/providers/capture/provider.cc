@@ -181,7 +181,7 @@ void Provider::shows(Lane& lane, const Call& call) {
       }
       return;
     case Effect::kExitGroup:
-      lane.shown.lock = all_of(static_cast<uint64_t>(lane.pid()));
+      lane.shown.lock = records_of(static_cast<uint64_t>(lane.pid()));
       return;
     default:
       return;
@@ -278,9 +278,7 @@ Lane* Provider::first() {
                         : first_of(0, heap_.size(), there_, claims_of, overtakes,
                                    [&](size_t i) { return heap_[i].lane->front().end; });
   Lane* const lane = heap_[at].lane;
-  had_by_ = 0;
   if (const Call* const call = lane->call(); call != nullptr) {
-    had_by_ = static_cast<Pid>(shared_.had_by(lane->shown));
     there_.note(call->effect, lane->claims, lane->front().a, host_);
     shared_.note(lane->shown);
     Process& process = lane->process();
@@ -453,31 +451,18 @@ bool Provider::reaps(Lane& lane) {
   const uint64_t made = makes ? made_after(who->first, item.start) : UINT64_MAX;
   if (makes && made == UINT64_MAX) return false;
   // Whoever traces it (ptrace) is told whenever it stops: then it has calls yet to come.
-  return is_over(who->first, item.end, made, item.end);
-}
-
-// Who got a lock that a process has which was killed: it has no more calls, and is over by then,
-// though whoever waits for it is told later.
-bool Provider::outlives(const Lane& lane) {
-  return had_by_ != 0 && is_over(had_by_, 0, UINT64_MAX, lane.front().start);
-}
-
-// Unless it has calls that end from that moment on, and is not another one of that number, made
-// later: there are exits to be told.
-bool Provider::is_over(Pid pid, uint64_t from, uint64_t made, uint64_t at) {
-  const auto who = going_.find(pid);
-  if (who == going_.end()) return false;
   const auto goes_on = [&](Lane* one) {
-    return one->pid() == pid && one->front().end >= from && one->process().key.second < made;
+    return one->pid() == who->first && one->front().end >= item.end &&
+           one->process().key.second < made;
   };
   if (std::any_of(later_.begin(), later_.end(), goes_on) ||
       std::any_of(heap_.begin(), heap_.end(),
                   [&](const Waiting& waiting) { return goes_on(waiting.lane); }))
     return false;
+  shared_.note({records_of(static_cast<uint64_t>(who->first)), {}});
   ended_ = std::move(who->second);
-  ended_at_ = time(at);
+  ended_at_ = time(item.end);
   going_.erase(who);
-  shared_.note({all_of(static_cast<uint64_t>(pid)), {}});
   return true;
 }
 
@@ -487,7 +472,7 @@ bool Provider::is_over(Pid pid, uint64_t from, uint64_t made, uint64_t at) {
 void Provider::is_made(const Lane& lane, int32_t child, bool thread) {
   const auto host = static_cast<size_t>(lane.pid() >> 32);
   if (thread) {
-    if (!recorded_.contains(pid_on(host, child)))
+    if (!threads_.contains(pid_on(host, child)))
       going_[lane.pid()].push_back(lane.stream_of(static_cast<int32_t>(lane.pid()), child));
     return;
   }
@@ -536,7 +521,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       aligned_.clear();
       return FEIGN_END;
     }
-    if (reaps(*lane) || outlives(*lane)) {
+    if (reaps(*lane)) {
       in_line(lane);
       continue;
     }

@@ -186,8 +186,6 @@ class Provider {
   void tell_who_goes_on();
   uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
-  bool outlives(const Lane& lane);
-  bool is_over(Pid pid, uint64_t from, uint64_t made, uint64_t at);
   void is_made(const Lane& lane, int32_t child, bool thread);
   feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
 
@@ -227,11 +225,10 @@ class Provider {
   Names there_;
   Account shared_;
   uint64_t opens_ = 0;
-  std::unordered_set<Pid> recorded_;  // processes and threads of which there are records
+  std::unordered_set<Pid> recorded_, threads_;            // of which there are records
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   uint64_t ended_at_ = 0;
-  Pid had_by_ = 0;  // who seems to have had the lock that the last call got
   uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
   std::vector<std::unique_ptr<OwnLayer>> third_;  // layers of third parties
   uint32_t last_handle_ = kFirstHandle;

@@ -29,7 +29,7 @@ struct Lock {
   bool exclusive = false;  // what was asked for
   uint32_t file = 0;
   uint64_t owner = 0;              // the description, or of F_SETLK's the process
-  uint64_t process = 0;            // whose call it is; who closes: this file, or all (0) as it ends
+  uint64_t process = 0;            // who closes: this file, or all (0) as it ends
   bool last = false;               // … the description's last descriptor
   std::array<uint64_t, 4> ends{};  // … descriptions that nobody else has, as far as there is room
   uint64_t begin = 0, end = UINT64_MAX;
@@ -40,8 +40,8 @@ inline uint32_t lock_name(uint32_t file) { return UINT32_C(5) << 29 | file; }
 // No description has that number.
 inline uint64_t owned_by(uint64_t process) { return UINT64_C(1) << 62 | process; }
 
-// What a process has as it ends.
-inline Lock all_of(uint64_t process) {
+// Record locks, which a process gives up as it ends.
+inline Lock records_of(uint64_t process) {
   return {.what = Lock::kClosed, .process = process, .last = true};
 }
 
@@ -67,7 +67,6 @@ inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<ui
   const bool refused = a.result == -EAGAIN || a.result == -EACCES;
   l.file = of.file;
   l.owner = reader_of(of, process, a.handle);
-  l.process = process;
   if (effect == Effect::kFlock) {
     l.exclusive = (a.flags & LOCK_EX) != 0;
     l.what = refused                    ? Lock::kRefused
@@ -108,13 +107,6 @@ class Locks {
         if (const auto at = held_.find(uint64_t{l.file} << 1 | record); at != held_.end())
           (void)give_up(at);
   }
-  // The process that locked what it seems to have still, though another one got it; 0: none.
-  uint64_t had_by(const Lock& l) const {
-    const auto at = l.what == Lock::kGot ? held_.find(key(l)) : held_.end();
-    if (at == held_.end()) return 0;
-    const Lock* const other = who(at->second, l);
-    return other != nullptr && other->process != l.process ? other->process : 0;
-  }
   // Whether `late`, which ended after `early`, took effect before it: only so could each be had, or
   // be refused.
   bool overtakes(const Lock& late, const Lock& early) const {
@@ -154,13 +146,9 @@ class Locks {
   static uint64_t key(const Lock& l) { return uint64_t{l.file} << 1 | l.record; }
   static bool fits(const std::vector<Lock>& held, const Lock& l) {
     if (l.what != Lock::kGot && l.what != Lock::kRefused) return true;
-    return (who(held, l) != nullptr) == (l.what == Lock::kRefused);
-  }
-  // Whose is in the way.
-  static const Lock* who(const std::vector<Lock>& held, const Lock& l) {
-    const auto at =
-        std::find_if(held.begin(), held.end(), [&](const Lock& h) { return is_in_the_way(h, l); });
-    return at != held.end() ? &*at : nullptr;
+    return std::any_of(held.begin(), held.end(), [&](const Lock& h) {
+             return is_in_the_way(h, l);
+           }) == (l.what == Lock::kRefused);
   }
   static bool is_in_the_way(const Lock& held, const Lock& l) {
     return held.owner != l.owner && held.begin < l.end && l.begin < held.end &&
