@@ -523,11 +523,12 @@ struct ended_request {
   uint64_t number, matched; /* 0: no wildcard, or it has got nothing */
   MPI_Comm comm;            /* of a receive by wildcard, else null */
   MPI_Request handle;
+  const struct kept* kept; /* of a persistent collective call */
 };
 struct ending {
   struct ended_request* of;
   MPI_Status* statuses; /* where the program wants none; null: it has its own */
-  int count, wild;
+  int count, wild, kept;
   struct ended_request few[kFew];
   MPI_Status few_statuses[kFew];
 };
@@ -537,12 +538,12 @@ static void before_end(struct ending* e, int count, const MPI_Request* requests,
   e->of = e->few;
   e->statuses = NULL;
   e->count = count > 0 && requests != NULL ? count : 0;
-  e->wild = 0;
+  e->wild = e->kept = 0;
   if (count > kFew && (e->of = malloc((size_t)count * sizeof *e->of)) == NULL) e->count = 0;
   size_t over = g_over.first;
   for (int i = 0; i < e->count; ++i) {
     struct ended_request* const q = &e->of[i];
-    *q = (struct ended_request){UNKNOWN, 0, MPI_COMM_NULL, requests[i]};
+    *q = (struct ended_request){UNKNOWN, 0, MPI_COMM_NULL, requests[i], NULL};
     if (requests[i] == (MPI_Request)g_ompi_request_empty) {
       if (over < g_over.count) q->number = g_over.numbers[over++];
       continue;
@@ -550,6 +551,8 @@ static void before_end(struct ending* e, int count, const MPI_Request* requests,
     const struct entry* r = requests[i] != MPI_REQUEST_NULL ? find(&g_requests, requests[i]) : NULL;
     if (r == NULL) continue;
     q->number = r->number;
+    q->kept = r->kept;
+    e->kept |= r->kept != NULL;
     if (!r->wild) continue;
     q->comm = r->comm;
     e->wild = 1;
@@ -693,16 +696,19 @@ static void put_kept(struct feign_record* r, const struct kept* kept, uint64_t n
 /* Of what was started; those that are persistent messages are left for put_ending(). */
 static void put_started(struct feign_call* call, int op, int result, int count, struct ending* e) {
   int put = 0, left = 0;
+  if (!e->kept) {
+    put_ending(call, op, result, count, -1, e);
+    return;
+  }
   for (int i = 0; i < e->count; ++i) {
-    const struct kept* kept = NULL;
-    const MPI_Request handle = e->of[i].handle;
-    uint64_t number = 0;
-    ASK(struct entry* q = handle != MPI_REQUEST_NULL ? find(&g_requests, handle) : NULL;
-        if (q != NULL && (kept = q->kept) != NULL) number = q->number = ++g_next_request);
+    const struct kept* const kept = e->of[i].kept;
     if (kept == NULL) {
       e->of[left++] = e->of[i];
       continue;
     }
+    uint64_t number = 0;
+    ASK(struct entry* q = find(&g_requests, e->of[i].handle);
+        if (q != NULL) number = q->number = ++g_next_request);
     if (put++ != 0) feign_call_begin(call);
     struct feign_record r;
     if (!feign_call_end(call, &r, kept->op, result == MPI_SUCCESS ? 0 : failed(result),
@@ -713,8 +719,8 @@ static void put_started(struct feign_call* call, int op, int result, int count, 
   }
   e->count = left;
   if (put != 0 && left != 0) feign_call_begin(call);
-  if (put == 0 || left != 0) {
-    put_ending(call, op, result, put != 0 ? left : count, -1, e);
+  if (left != 0) {
+    put_ending(call, op, result, left, -1, e);
     return;
   }
   if (e->of != e->few) free(e->of);

@@ -240,9 +240,10 @@ class Parser:
             if self.library and not all(re.fullmatch(r"[A-Za-z_]\w*(=.+)?", f) for f in fields):
                 raise Bad(f"names {rest}: want GROUP CONSTANT[=VALUE] …")
         elif word == "persistent":
-            if not layer.ops:
-                raise Bad(f"persistent {rest}: there is no op above")
-            layer.ops[-1].persistent = rest.strip()
+            op = layer.ops[-1] if layer.ops and not self.op else None
+            if op is None or op.persistent or len(fields) != 1 or layer.name != "mpi" or not any(a.name == "request" for a in op.args):
+                raise Bad(f"persistent {rest}: want NAME, once, behind the prototype of a call of layer mpi with a request")
+            op.persistent = fields[0]
         elif word == "op":
             self.described(fields)
         elif word == "args":
@@ -1013,8 +1014,9 @@ def mpi_wrapper(layer, op, persistent=None):
         kept = [re.sub(r"\bput_known\b", "put_text", p) if p != "feign_put_value(&r, request_);" else "keep_number(&r, kept_);"
                 for p in puts if p]
         size = " + ".join(room + [str(10 * len(kept))])
-        return (f"int P{persistent}({', '.join(params)});\n"
-                f"EXPORT int {persistent}({', '.join(params)}) {{\n  loaded();\n" + ask()
+        return (f"__attribute__((weak)) int P{persistent}({', '.join(params)});\n"
+                f"EXPORT int {persistent}({', '.join(params)}) {{\n"
+                f"  if (P{persistent} == NULL) return MPI_ERR_UNSUPPORTED_OPERATION;\n  loaded();\n" + ask()
                 + "  feign_capture_quiet(1);\n"
                 f"  const int result = P{persistent}({', '.join(names[:-1] + ['info', names[-1]])});\n"
                 "  feign_capture_quiet(0);\n"
@@ -1060,10 +1062,9 @@ def mpi_wrapper(layer, op, persistent=None):
 
 def mpi_capture(layer):
     # Not even the loader that looks for all at once (LD_BIND_NOW) misses them in programs without MPI.
-    persistent = [op for op in layer.ops if op.persistent]
-    weak = "".join(f'__asm__(".weak P{name}");\n' for name in [op.name for op in layer.ops] + [op.persistent for op in persistent]) + "\n"
+    weak = "".join(f'__asm__(".weak P{op.name}");\n' for op in layer.ops) + "\n"
     return (HEAD + op_numbers(layer) + weak + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
-            + "".join(mpi_wrapper(layer, op, op.persistent) for op in persistent))
+            + "".join(mpi_wrapper(layer, op, op.persistent) for op in layer.ops if op.persistent))
 
 
 def page(layer):

@@ -739,12 +739,15 @@ def test_locks_that_come_and_go_by_chance():
     needs_capture()
     with Tmp() as tmp:
         program, first = compiled(tmp, "random_locks"), int(os.environ.get("FEIGN_SEED", 1))
+        try:
+            needs_strace()
+            tracers_here = 2
+        except Skip:
+            tracers_here = 1
         for seed in range(first, first + 4):
-            traces = [os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.strace")]
+            traces = [os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.strace")][:tracers_here]
             tracers = [[FEIGN, "record", "-o", traces[0], "--"], ["strace", "-f", "-ttt", "-T", "-y", "-o", traces[1]]]
             for trace, tracer in zip(traces, tracers):
-                if shutil.which(tracer[0]) is None:
-                    continue
                 work = os.path.join(tmp, "w")
                 os.mkdir(work)
                 subprocess.run([*tracer, program, str(seed)], cwd=work, check=True, timeout=120)

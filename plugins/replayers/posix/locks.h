@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -60,21 +61,28 @@ class Locks {
   // The process closes a descriptor, `fd` here; one of O_PATH leaves it its locks. What is mapped
   // keeps the open file description. [any thread]
   void closes(int64_t process, int fd) {
-    for (const Key& key : of(process))
-      if (is_of(key, fd)) drop(key);
+    if (!has_any(process)) return;
+    const int flags = ::fcntl(fd, F_GETFL);
+    struct stat closed {};
+    if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(fd, &closed) != 0) return;
+    drop(process, [&](const Entry& e) { return e.dev == closed.st_dev && e.ino == closed.st_ino; });
   }
   // Nobody has the handle any more. [any thread]
-  void closes(uint32_t handle) { drop({kOpenFile, handle}); }
+  void closes(uint32_t handle) {
+    const std::lock_guard guard(mutex_);
+    if (const auto at = all_.find({kOpenFile, handle}); at != all_.end()) (void)drop(at);
+  }
   // The process ends. [any thread]
   void ends(int64_t process) {
-    for (const Key& key : of(process)) drop(key);
+    drop(process, [](const Entry&) { return true; });
   }
   // What is left. [one thread, when no other is left]
   void close_all() { all_.clear(); }
 
  private:
   static constexpr int64_t kOpenFile = INT64_MIN;  // no process's
-  using Key = std::pair<int64_t, uint32_t>;        // process, file; kOpenFile, handle
+  static constexpr size_t kMostSpare = 64;
+  using Key = std::pair<int64_t, uint32_t>;  // process, file; kOpenFile, handle
   struct Own {
     explicit Own(int number) : fd(number) {}
     Own(const Own&) = delete;
@@ -87,36 +95,33 @@ class Locks {
   struct Entry {
     uint32_t handle = 0;
     std::shared_ptr<const Own> own;
+    dev_t dev = 0;
+    ino_t ino = 0;
+    bool spare = false;  // its own, though the handle's was free
     int fd(const Descriptors& descriptors) const {
       return own ? own->fd : handle != 0 ? descriptors.get(handle) : -1;
     }
   };
 
-  std::vector<Key> of(int64_t process) {
-    std::vector<Key> keys;
+  using All = std::map<Key, Entry>;
+
+  bool has_any(int64_t process) {
     const std::lock_guard guard(mutex_);
-    for (auto at = all_.lower_bound({process, 0}); at != all_.end() && at->first.first == process;
-         ++at)
-      keys.push_back(at->first);
-    return keys;
+    const auto at = all_.lower_bound({process, 0});
+    return at != all_.end() && at->first.first == process;
   }
-  // Whether `fd` is one of the same file as those locks.
-  bool is_of(const Key& key, int fd) {
-    struct stat one {
-    }, other{};
-    const int flags = ::fcntl(fd, F_GETFL);
-    if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(fd, &one) != 0) return false;
+  template <typename Which>
+  void drop(int64_t process, const Which& which) {
     const std::lock_guard guard(mutex_);
-    const auto at = all_.find(key);
-    return at != all_.end() && ::fstat(at->second.fd(descriptors_), &other) == 0 &&
-           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    for (auto at = all_.lower_bound({process, 0}); at != all_.end() && at->first.first == process;)
+      at = which(at->second) ? drop(at) : std::next(at);
   }
 
   static int64_t result(int value) { return value < 0 ? -errno : value; }
 
   // Made with the owner's first lock of the file, or the first since the handle went. A process may
   // lock for reading by one descriptor, and for writing by another: its description allows both, if
-  // it may.
+  // it may, and there are not many such.
   Entry take(const Key& owner, uint32_t handle, int fd) {
     const std::lock_guard guard(mutex_);
     Entry& e = all_[owner];
@@ -126,15 +131,20 @@ class Locks {
       all_.erase(owner);
       return {};
     }
-    e = {handle, nullptr};
+    struct stat is {};
+    (void)::fstat(fd, &is);
+    e = {.handle = handle, .dev = is.st_dev, .ino = is.st_ino};
     count_.store(all_.size(), std::memory_order_release);
     const auto of = taken_.find(handle);
     const bool free = of == taken_.end() || of->second == owner.first;
-    const bool will_do = free && (access == O_RDWR || owner.first == kOpenFile);
+    const bool will_do =
+        free && (access == O_RDWR || owner.first == kOpenFile || spare_ == kMostSpare);
     // A thread may have descriptors of its own.
     const std::string name = "/proc/thread-self/fd/" + std::to_string(fd);
     int own = will_do ? -1 : ::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (own < 0 && !free) own = ::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK);
+    e.spare = free && own >= 0;
+    if (e.spare) ++spare_;
     if (own >= 0)
       e.own = std::make_shared<const Own>(own);
     else if (free)
@@ -146,24 +156,24 @@ class Locks {
 
   // With it go a process's locks, before anybody else may have them by the handle's description;
   // what a description of its own has goes with that.
-  void drop(const Key& key) {
-    const std::lock_guard guard(mutex_);
-    const auto at = all_.find(key);
-    if (at == all_.end()) return;
-    const Entry e = std::move(at->second);
-    all_.erase(at);
-    count_.store(all_.size(), std::memory_order_release);
+  All::iterator drop(All::iterator at) {
+    const auto& [owner, e] = *at;
     const auto of = taken_.find(e.handle);
-    if (of != taken_.end() && of->second == key.first) taken_.erase(of);
+    if (of != taken_.end() && of->second == owner.first) taken_.erase(of);
     struct flock all {};
     all.l_type = F_UNLCK;
-    const int fd = e.own || key.first == kOpenFile ? -1 : e.fd(descriptors_);
+    const int fd = e.own || owner.first == kOpenFile ? -1 : e.fd(descriptors_);
     if (fd >= 0) (void)::fcntl(fd, F_OFD_SETLK, &all);
+    if (e.spare) --spare_;
+    const auto next = all_.erase(at);
+    count_.store(all_.size(), std::memory_order_release);
+    return next;
   }
 
   const Descriptors& descriptors_;
   std::mutex mutex_;
-  std::map<Key, Entry> all_;
+  All all_;
+  size_t spare_ = 0;                             // descriptors
   std::unordered_map<uint32_t, int64_t> taken_;  // whose locks a handle's description has
   std::atomic<size_t> count_{0};
 };
