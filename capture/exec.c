@@ -126,11 +126,12 @@ static void name_records(char* to) {
   *to = '\0';
 }
 
-/* In a namespace of users its owner may have any number. */
-static __attribute__((noinline)) int may_record(void) {
+/* In a namespace of users they have other numbers, and so has the file's owner. */
+static __attribute__((noinline)) int owns_records(uint32_t user) {
   char path[sizeof feign_capture.folder + 16];
+  struct stat st;
   name_records(path);
-  return system_call(SYS_faccessat2, AT_FDCWD, (long)path, W_OK, AT_EACCESS, 0, 0) == 0;
+  return system_call(SYS_stat, (long)path, (long)&st, 0, 0, 0, 0) == 0 && st.st_uid == user;
 }
 
 /* Whether exec will say that there is no such file, as of most of those that a search through
@@ -163,7 +164,7 @@ static long make_call(const struct registers* x) {
       const uint32_t user = c->owner != 0 && !feign_capture.sealed
                                 ? (uint32_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0)
                                 : 0;
-      const int stranger = user != 0 && user + 1 != c->owner && !may_record();
+      const int stranger = user != 0 && user + 1 != c->owner && !owns_records(user);
       if (stranger) __atomic_fetch_add(&c->strangers, 1, __ATOMIC_RELAXED);
       const int reachable =
           !feign_capture.harsh && (!feign_capture.moved || feign_capture.sealed || can_be_loaded());
