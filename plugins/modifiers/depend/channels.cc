@@ -98,7 +98,7 @@ void Depend::unlocked(uint32_t file) {
   if (mine == records_.end()) return;
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   Records& own = mine->second;
-  if (!std::exchange(own.some, false)) {  // but for the locks that come
+  if (!std::exchange(own.some, false)) {  // only before the locks that come
     own.calls.read(0, UINT64_MAX, me_, come_after);
     return;
   }
