@@ -1014,9 +1014,8 @@ def mpi_wrapper(layer, op, persistent=None):
         kept = [re.sub(r"\bput_known\b", "put_text", p) if p != "feign_put_value(&r, request_);" else "keep_number(&r, kept_);"
                 for p in puts if p]
         size = " + ".join(room + [str(10 * len(kept))])
-        return (f"__attribute__((weak)) int P{persistent}({', '.join(params)});\n"
-                f"EXPORT int {persistent}({', '.join(params)}) {{\n"
-                f"  if (P{persistent} == NULL) return MPI_ERR_UNSUPPORTED_OPERATION;\n  loaded();\n" + ask()
+        return (f"int P{persistent}({', '.join(params)});\n"
+                f"EXPORT int {persistent}({', '.join(params)}) {{\n  loaded();\n" + ask()
                 + "  feign_capture_quiet(1);\n"
                 f"  const int result = P{persistent}({', '.join(names[:-1] + ['info', names[-1]])});\n"
                 "  feign_capture_quiet(0);\n"
@@ -1062,7 +1061,8 @@ def mpi_wrapper(layer, op, persistent=None):
 
 def mpi_capture(layer):
     # Not even the loader that looks for all at once (LD_BIND_NOW) misses them in programs without MPI.
-    weak = "".join(f'__asm__(".weak P{op.name}");\n' for op in layer.ops) + "\n"
+    names = [name for op in layer.ops for name in (op.name, op.persistent) if name]
+    weak = "".join(f'__asm__(".weak P{name}");\n' for name in names) + "\n"
     return (HEAD + op_numbers(layer) + weak + "".join(mpi_wrapper(layer, op) for op in layer.ops if op.capture != {})
             + "".join(mpi_wrapper(layer, op, op.persistent) for op in layer.ops if op.persistent))
 

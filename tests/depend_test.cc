@@ -853,7 +853,8 @@ TEST(Channel, AProcesssLocksGoWithADescriptorThatAnotherCallCloses) {
       {.stream = 1, .op = "dup2", .handle = 9, .file = 9, .marks = FEIGN_LAST, .handle2 = 1},
       {.stream = 1, .op = "dup2", .handle = 1, .file = 1, .handle2 = 1},
       {.stream = 1, .op = "open", .path = "/g", .handle = 9, .file = 9, .handle2 = 1},
-      {.stream = 1, .op = "close_range", .values = {1}}};
+      {.stream = 1, .op = "close_range", .values = {1}},
+      {.stream = 1, .op = "execve", .path = "/x", .values = {1}}};
   for (const Call& call : calls) {
     const Ran r({lock(1, F_WRLCK, 0), call, lock(3, F_RDLCK, 0)}, only("channel"));
 

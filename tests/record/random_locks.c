@@ -77,7 +77,10 @@ int main(int argc, char** argv) {
   add(open("a", O_CREAT | O_RDWR, 0600));
   add(open("b", O_CREAT | O_RDWR, 0600));
   for (int p = 0; p < kProcesses; ++p) {
-    if (fork() != 0) continue;
+    const pid_t child = fork();
+    if (child < 0) abort();
+    if (child != 0) continue;
+    alarm(100); /* if another one has died */
     state = seed * kProcesses + (uint32_t)p;
     for (int i = 0; i < kSteps; ++i) {
       while (*turn % kProcesses != p) usleep(50);

@@ -113,8 +113,8 @@ struct Records {
 struct Handle {
   Shared access;
   uint32_t file = 0;
-  bool only_names = false;  // O_PATH
-  Point flock;              // the last such call that changed its lock
+  bool lockless = false;  // nothing is given up with it: O_PATH, a mapping
+  Point flock;            // the last such call that changed its lock
   std::unique_ptr<Records> own;
   uint64_t buffered = UINT64_MAX, buffered_end = 0;  // bytes that may not have left the process
 };

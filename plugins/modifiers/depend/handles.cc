@@ -6,12 +6,11 @@
 
 namespace depend {
 
-// The process gives up a descriptor of that handle, and with it its record locks of the file,
-// unless it is one of O_PATH.
+// The process gives up a descriptor of that handle, and with it its record locks of the file.
 void Depend::unlocked_by(uint64_t handle, uint32_t file) {
   if (records_.empty() || !on(kChannel)) return;
   const Handle* const h = handles_.find(static_cast<uint32_t>(handle));
-  if (h != nullptr && h->only_names) return;
+  if (h != nullptr && h->lockless) return;
   if (file == 0 && h != nullptr) file = h->file;
   if (file != 0) unlocked(file);
 }
@@ -54,7 +53,8 @@ void Depend::handles(const feign_activity& a, Effect effect) {
     case Effect::kUnmap:
       if (a.handle != 0 && on(kHandle)) use(handles_[a.handle].access, kHandle);
       for (uint32_t i = 0; i < a.value_count; ++i) {
-        if (effect == Effect::kCloseRange) unlocked_by(a.values[i]);
+        if (effect == Effect::kCloseRange || (effect == Effect::kExec && a.result >= 0))
+          unlocked_by(a.values[i]);
         gone(a.values[i]);
       }
       return;
@@ -76,7 +76,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       if (!ok || a.handle == 0) return;
       Handle& h = handles_[a.handle];
       h.file = a.file;
-      h.only_names = (a.flags & O_PATH) != 0;
+      h.lockless = (a.flags & O_PATH) != 0;
       h.access.change = me_;
       if (a.file != 0) ++files_[a.file].open;
       if (a.handle2 == 0) return;
@@ -121,6 +121,7 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       if (ok && a.handle2 != 0) {
         Handle& mapping = handles_[a.handle2];
         mapping.file = a.file;
+        mapping.lockless = true;
         mapping.access.change = me_;
         if (a.file != 0) ++files_[a.file].open;
       }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,6 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "replayers/posix/handles.h"
 
@@ -81,8 +81,7 @@ class Locks {
 
  private:
   static constexpr int64_t kOpenFile = INT64_MIN;  // no process's
-  static constexpr size_t kMostSpare = 64;
-  using Key = std::pair<int64_t, uint32_t>;  // process, file; kOpenFile, handle
+  using Key = std::pair<int64_t, uint32_t>;        // process, file; kOpenFile, handle
   struct Own {
     explicit Own(int number) : fd(number) {}
     Own(const Own&) = delete;
@@ -117,6 +116,12 @@ class Locks {
       at = which(at->second) ? drop(at) : std::next(at);
   }
 
+  // A quarter of what may be open.
+  static size_t most_spare() {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : 0;
+  }
+
   static int64_t result(int value) { return value < 0 ? -errno : value; }
 
   // Made with the owner's first lock of the file, or the first since the handle went. A process may
@@ -129,6 +134,7 @@ class Locks {
     const int flags = ::fcntl(fd, F_GETFL), access = flags & O_ACCMODE;
     if (flags < 0 || (flags & O_PATH) != 0) {
       all_.erase(owner);
+      count_.store(all_.size(), std::memory_order_release);
       return {};
     }
     struct stat is {};
@@ -138,7 +144,7 @@ class Locks {
     const auto of = taken_.find(handle);
     const bool free = of == taken_.end() || of->second == owner.first;
     const bool will_do =
-        free && (access == O_RDWR || owner.first == kOpenFile || spare_ == kMostSpare);
+        free && (access == O_RDWR || owner.first == kOpenFile || spare_ >= most_spare());
     // A thread may have descriptors of its own.
     const std::string name = "/proc/thread-self/fd/" + std::to_string(fd);
     int own = will_do ? -1 : ::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
