@@ -718,8 +718,8 @@ static void put_started(struct feign_call* call, int op, int result, int count, 
     feign_record_end(&r);
   }
   e->count = left;
-  if (put != 0 && left != 0) feign_call_begin(call);
   if (left != 0) {
+    if (put != 0) feign_call_begin(call);
     put_ending(call, op, result, left, -1, e);
     return;
   }

@@ -417,25 +417,28 @@ def test_files_that_romio_appends_to():
             assert os.path.getsize(root + made) == 4 and not [name for name in os.listdir(root) if name.startswith(".feign-")]
 
 
+def replayed_by_both(trace):
+    """Open MPI's two ways to files: a root, and the report of the replay in it, of each."""
+    for env in (None, ROMIO):
+        with Tmp() as root:
+            yield root, replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=env)
+
+
 def test_files_that_romio_opens_late():
     """By the name that it was given, which is to lead to them as long as they are open."""
     with Tmp() as tmp:
         trace, made = by_romio(tmp, "opened-late")
-        for env in (None, ROMIO):
-            with Tmp() as root:
-                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=env)
-                assert calls(report, "MPI_File_get_size", "MPI_File_seek", layer="mpiio") == [8] * 2
-                assert [os.path.getsize(f"{root}{made}.{n}") for n in range(2)] == [40, 70]
+        for root, report in replayed_by_both(trace):
+            assert calls(report, "MPI_File_get_size", "MPI_File_seek", layer="mpiio") == [8] * 2
+            assert [os.path.getsize(f"{root}{made}.{n}") for n in range(2)] == [40, 70]
 
 
 def test_romio_reads_into_types_that_begin_below_zero():
     """It puts bytes before where they belong, in a replay before the memory for them."""
     with Tmp() as tmp:
         trace, made = by_romio(tmp, "below-zero")
-        for env in (None, ROMIO):
-            with Tmp() as root:
-                report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", env=env)
-                assert calls(report, "MPI_File_read_at", layer="mpiio") == [4] and os.path.getsize(root + made) == 200
+        for root, report in replayed_by_both(trace):
+            assert calls(report, "MPI_File_read_at", layer="mpiio") == [4] and os.path.getsize(root + made) == 200
 
 
 def test_a_file_that_goes_when_it_is_closed_is_gone_then():

@@ -145,6 +145,11 @@ uint32_t Provider::opened_by(Process& process, const feign_activity& a) {
 // What its next call tells besides names.
 void Provider::shows(Lane& lane, const Call& call) {
   const feign_activity& a = lane.front().a;
+  const auto known = [&](uint32_t handle) {
+    Descriptor d = descriptor(lane.process(), handle);
+    d.last = d.open.use_count() <= 2;  // there, and here
+    return d;
+  };
   Descriptor of;
   switch (call.effect) {
     case Effect::kOpen:
@@ -169,16 +174,12 @@ void Provider::shows(Lane& lane, const Call& call) {
     case Effect::kStatat:  // as libc's fstat is
     case Effect::kClose:
       if (call.effect == Effect::kStatat && a.path != 0) return;
-      of = descriptor(lane.process(), a.handle);
-      of.last = of.open.use_count() <= 2;  // there, and here
+      of = known(a.handle);
       if (a.file != 0) of.file = a.file;
       break;
     case Effect::kDup2:
-      if (const uint32_t closed = closed_by(call.effect, a); closed != 0) {
-        of = descriptor(lane.process(), closed);
-        of.last = of.open.use_count() <= 2;
-        lane.shown.lock = lock_at_close(of, static_cast<uint64_t>(lane.pid()), closed);
-      }
+      if (const uint32_t closed = closed_by(call.effect, a); closed != 0)
+        lane.shown.lock = lock_at_close(known(closed), static_cast<uint64_t>(lane.pid()), closed);
       return;
     case Effect::kExitGroup:
       lane.shown.lock = records_of(static_cast<uint64_t>(lane.pid()));
