@@ -918,6 +918,16 @@ TEST(Channel, RecordLocksOfOtherBytesAreApart) {
   EXPECT_EQ(r.of(3), (Edges{{1, "channel"}, {2, "channel"}}));
 }
 
+TEST(Channel, OfManyLocksInAFileEachIsGivenUpByItself) {
+  std::vector<Call> calls;
+  for (uint64_t i = 0; i < 600; ++i) calls.push_back(lock(1, F_WRLCK, 20 * i));
+  calls.push_back(lock(1, F_UNLCK, 0));
+  calls.push_back(lock(2, F_RDLCK, 0));
+  const Ran r(calls, only("channel"));
+
+  EXPECT_EQ(r.of(601), (Edges{{600, "channel"}}));
+}
+
 // ---- the others --------------------------------------------------------------------------------
 
 Call mpi(uint32_t stream, const char* op, std::vector<uint64_t> values) {

@@ -32,7 +32,7 @@ void Depend::locks(const feign_activity& a, Effect effect) {
   }
   File& f = files_[a.file];
   std::unique_ptr<Ranges>& all = effect == Effect::kFlock ? f.locks : f.records;
-  if (!all) all = std::make_unique<Ranges>();
+  if (!all) all = std::make_unique<Ranges>(kMostLocked);
   const auto come_after = [&](const Points& p) { after(p, kChannel); };
   const bool got = a.result >= 0 && !asks;
   const bool of_process = effect == Effect::kFcntl && (a.flags == F_SETLK || a.flags == F_SETLKW);

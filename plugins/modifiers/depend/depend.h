@@ -82,6 +82,9 @@ struct Name {
   std::unique_ptr<TwoSided> entries;  // changes and listings of what is in the directory
 };
 
+// Ranges of a file's locks: where some are put together, who of them had it alone is not known.
+inline constexpr size_t kMostLocked = 4096;
+
 struct File {
   Shared identity;  // under whatever name: made, removed, its rights changed; found
   // Its bytes: exact once several streams were at them.
@@ -99,14 +102,14 @@ struct File {
   bool made = false;   // by the trace: then all of its names are known
   uint32_t names = 0;
   bool ended() const { return made && names == 0 && open == 0; }
-  std::unique_ptr<Ranges> locks, records;  // flock's, fcntl's
+  std::unique_ptr<Ranges> locks, records;  // flock's, fcntl's; whole: somebody's alone
   uint32_t alone = 0;                      // the handle that has locked it, for nobody else
 };
 
 // A process's record locks of a file, or an open file's: the calls that changed them, and, whole,
 // what is for nobody else. They are as the last call left them, of whichever thread or process.
 struct Records {
-  Ranges calls;
+  Ranges calls{kMostLocked};
   bool some = false;  // since it gave up all
 };
 

@@ -11,11 +11,11 @@
 
 namespace depend {
 
-// A sorted list of segments. Up to kMost are kept apart; then neighbours are put together, which
+// A sorted list of segments. Up to `most` are kept apart; then neighbours are put together, which
 // orders more than need be, and memory is bounded.
 class Ranges {
  public:
-  static constexpr size_t kMost = 256;
+  explicit Ranges(size_t most = 256) : most_(most) {}
 
   // `visit(points)` gets what a read of [begin, end) must come after. Returns whether all of the
   // range was written.
@@ -37,7 +37,7 @@ class Ranges {
       s.reads.add(me);
       at = s.end;
     }
-    if (keys_.size() > kMost) halve();
+    if (keys_.size() > most_) halve();
     return whole;
   }
 
@@ -63,7 +63,7 @@ class Ranges {
     s.whole = !cuts;
     s.writes.only(me);
     s.reads.clear();
-    if (keys_.size() > kMost) halve();
+    if (keys_.size() > most_) halve();
   }
 
   // Of a file that one stream alone uses: no more than where, and up to when.
@@ -186,6 +186,7 @@ class Ranges {
     keys_.resize(to);
   }
 
+  size_t most_;
   std::vector<Key> keys_;  // in order
   std::vector<Segment> slots_;
   std::vector<uint32_t> free_;
