@@ -10,7 +10,7 @@ import struct
 import subprocess
 
 from harness import Skip, TOP, Tmp, feign, main
-from mpi_test import QUIET, command, mpirun, recorded, replayed
+from mpi_test import QUIET, command, mpirun, recorded, replayed, replays_with
 
 
 def calls(report, *names, layer="mpi"):
@@ -274,6 +274,16 @@ def test_a_file_is_open_while_threads_of_a_rank_are_at_it():
             with Tmp() as root:
                 ops = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *order)["ops"]
                 assert [ops[f"mpiio:MPI_{name}"]["matched"] for name in names] == [4, 2000, 4, 4, 2000, 4], ops
+
+
+def test_what_one_of_several_threads_begins_at_a_file_is_made_at_once():
+    """Open MPI's requests of files are not safe from the progress of another thread: a replay crashed now and then."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "threads-in-files", ranks=2)
+        replays_with(tmp, trace,
+                     "#include <mpi.h>\n"
+                     "int MPI_File_iwrite_at(MPI_File f, MPI_Offset at, const void *from, int n, MPI_Datatype t, MPI_Request *r) {\n"
+                     "  return MPI_ERR_IO;\n}\n", "--with", "filter,preset=workload", calls=None)
 
 
 def test_no_thread_frees_the_window_that_another_is_in():

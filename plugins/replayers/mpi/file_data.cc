@@ -132,11 +132,11 @@ void read_or_write(const FileCall& c) {
   }
   if (writes) r.room.add(a.length);
   // Any thread of the process completes Open MPI's requests of files, also one that another
-  // thread has half made. So there are none where recorded ranks are its threads.
+  // thread has half made. So there are none where several of its threads call MPI.
   const DataCall& begins = kMpiioData[op - FEIGN_MPIIO_FIRST];
   const uint32_t once = at_once(op);
   const bool split = once != op && mpiio_does(once) == Does::kMeet;
-  const bool over = r.shares || (reads && !begins.tells && may_meet_end(s, op, file, split));
+  const bool over = r.callers || (reads && !begins.tells && may_meet_end(s, op, file, split));
   const DataCall& call = over ? kMpiioData[once - FEIGN_MPIIO_FIRST] : begins;
   Piece m = memory_of(s, writes);
   const auto done = failed ? 0 : static_cast<uint64_t>(a.result);

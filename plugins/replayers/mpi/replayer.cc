@@ -115,6 +115,8 @@ struct Look {
   bool joins = false;     // processes meet that mpirun did not start together
   uint32_t maker = 0;     // a stream that makes communicators
   bool makers = false;    // several do
+  uint32_t caller = 0;    // a stream that calls MPI
+  bool callers = false;   // several do
   bool pointers = false;  // files have shared ones
 
   void whose(const feign_activity& a) {
@@ -209,6 +211,8 @@ struct Look {
     try {
       const Args& args = look.r->args_of(a->op);
       const uint32_t op = a->op;
+      look.callers |= look.caller != 0 && look.caller != a->stream;
+      look.caller = a->stream;
       const bool used = op >= look.r->mpiio_first || mpi_does(op) != Does::kNothing;
       if (used && args.comm < a->value_count && a->values[args.comm] != 0 &&
           a->values[args.comm] != FEIGN_UNKNOWN)
@@ -430,7 +434,7 @@ feign_status Replayer::start() {
   }
   // Alone, nobody waits for others here: that is up to modifier depend.
   if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
-  Look look{this, {}, {}, 0, 0, 0, {}, {}, false, false, false, 0, false};
+  Look look{.r = this};
   if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
     if (const feign_status status = plan->each(plan, Look::each, &look); status < 0) return status;
   std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
@@ -442,9 +446,10 @@ feign_status Replayer::start() {
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
   if (has) most_tag = *static_cast<int*>(value);
   pairs = world->world;
-  int joins[] = {look.joins, look.at_once, look.makers};
-  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 3, MPI_INT, MPI_MAX, world->world);
+  int joins[] = {look.joins, look.at_once, look.makers, shares || look.callers};
+  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 4, MPI_INT, MPI_MAX, world->world);
   makers = joins[2] != 0;
+  callers = joins[3] != 0;
   if (joins[0] != 0)
     return host->fail(host, FEIGN_ERR_UNSUPPORTED,
                       "the program starts ranks while it runs, or joins another one "

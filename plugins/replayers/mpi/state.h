@@ -217,8 +217,9 @@ struct Replayer {
   std::map<std::pair<int64_t, uint64_t>, std::pair<int, int>> matched;
   // Receives that were cancelled in time, in the same way.
   std::set<std::pair<int64_t, uint64_t>> cancelled;
-  bool lists = true;    // every call that has counts for each member tells them
-  bool makers = false;  // some process has several threads that make communicators
+  bool lists = true;     // every call that has counts for each member tells them
+  bool makers = false;   // some process has several threads that make communicators
+  bool callers = false;  // … that call MPI
   std::unordered_map<uint32_t, std::unique_ptr<Group>> groups;  // by string id
   MPI_Comm pairs = MPI_COMM_NULL;  // messages of ranks that share a process
   int most_tag = 32767;
