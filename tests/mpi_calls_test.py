@@ -10,7 +10,7 @@ import struct
 import subprocess
 
 from harness import Skip, TOP, Tmp, feign, main
-from mpi_test import QUIET, command, mpirun, recorded, replayed, replays_with
+from mpi_test import QUIET, command, mpirun, recorded, repeats, replayed, replays_with
 
 
 def calls(report, *names, layer="mpi"):
@@ -23,7 +23,7 @@ def calls(report, *names, layer="mpi"):
 def breadth(part, *options, times=2):
     with Tmp() as tmp:
         trace, made = recorded(tmp, "breadth", part)
-        for _ in range(times):
+        for _ in repeats(times):
             with Tmp() as root:
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", *options)
                 skipped = [name for name, o in report["ops"].items() if name.startswith("mpi") and o["skipped"] and name not in ("mpi:MPI_Init", "mpi:MPI_Finalize")]
@@ -252,7 +252,7 @@ def test_threads_that_make_communicators_do_not_wait_for_each_other():
     with Tmp() as tmp:
         for what, op, before in (("halves", "mpi:MPI_Comm_dup", 4 * 2), ("windows", "mpi:MPI_Win_create_dynamic", 0)):
             trace, _ = recorded(tmp, "breadth", f"threads-and-{what}")
-            for _ in range(3):
+            for _ in repeats(3):
                 report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "10s")
                 assert report["ops"][op]["matched"] == before + 4 * 200 + 2 * 100, what
 
@@ -290,7 +290,7 @@ def test_no_thread_frees_the_window_that_another_is_in():
     """Nor ends its epoch, where nothing orders them."""
     with Tmp() as tmp:
         trace, _ = recorded(tmp, "breadth", "threads-in-turn")
-        for _ in range(3):
+        for _ in repeats(3):
             r = mpirun(4, "replay", trace, "--root", tmp, "--with", "filter,preset=workload", "--order", "stream", "--json")
             assert r.status == 0 and r.json()["activities"], r.err
 
@@ -337,7 +337,7 @@ def test_who_removes_a_file_that_all_ranks_remove_is_known_where_names_have_thei
     """The report advised --order depend, which did not know MPI_File_delete."""
     with Tmp() as tmp:
         trace, _ = recorded(tmp, "breadth", "removed")
-        for _ in range(3):
+        for _ in repeats(3):
             with Tmp() as root:
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--order", "depend")
                 assert calls(report, "MPI_File_delete", layer="mpiio") == [160]
@@ -552,7 +552,7 @@ def test_ranks_that_share_a_process_begin_reads_and_writes_of_files():
     """Open MPI completes in any thread what another one has half begun: it crashed, or waited for ever, every few times."""
     with Tmp() as tmp:
         trace, made = recorded(tmp, "breadth", "begun", ranks=8)
-        for _ in range(8):
+        for _ in repeats(8):
             with Tmp() as root:
                 report = replayed(3, trace, "--root", root, "--map", "cyclic", "--with", "filter,preset=workload", "--patience", "5s")
                 assert calls(report, "MPI_File_iwrite", "MPI_File_iread_at", "MPI_File_write_all_end", layer="mpiio") == [8 * 320, 320, 320]

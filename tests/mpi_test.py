@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Replay by several ranks under mpirun: recorded traces, hand-made ones, what waits across ranks, what ends all."""
+import functools
 import glob
 import json
 import os
@@ -514,14 +515,30 @@ def test_an_mpi_file_stays_below_the_root():
 
 # ---- programs of our own, recorded --------------------------------------------------------------
 
+PROGRAMS = Tmp()
+
+
+@functools.cache
+def program_of(name, compile):
+    """A program of tests/apps, compiled once."""
+    if shutil.which(compile[0]) is None or (compile[0] == "mpif90" and shutil.which("gfortran") is None):
+        raise Skip(f"there is no {compile[0]}, or no compiler that it calls")
+    source = glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "apps", name + ".*"))[0]
+    program = os.path.join(PROGRAMS.name, f"{name}.{len(os.listdir(PROGRAMS.name))}")
+    subprocess.run([*compile, "-w", "-o", program, source], check=True)
+    return program
+
+
+def repeats(times):
+    """How often what may come otherwise in a race is tried: once where a sanitizer makes it slow, and races others."""
+    return range(1 if sanitized() else times)
+
+
 def recorded(tmp, name, *arguments, ranks=4, compile=("mpicc", "-O2"), keep_raw=False):
     """A trace of a program of tests/apps on these ranks, and the file that it made."""
     launch = command(ranks)[:-1]
-    if shutil.which(compile[0]) is None or (compile[0] == "mpif90" and shutil.which("gfortran") is None):
-        raise Skip(f"there is no {compile[0]}, or no compiler that it calls")
     program, made, trace = (os.path.join(tmp, n) for n in (name, "data", name + ".feign"))
-    source = glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "apps", name + ".*"))[0]
-    subprocess.run([*compile, "-w", "-o", program, source], check=True)
+    shutil.copy(program_of(name, compile), program)
     r = feign("record", "--mpi", "-q", "-o", trace, *(["--keep-raw"] if keep_raw else []), "--", *launch, program, made, *arguments,
               env={"FEIGN_TESTS": "1"})
     if "is not there" in r.err:
@@ -581,7 +598,7 @@ def test_what_a_rank_had_before_it_became_one():
 def replays_as_recorded(name, *arguments):
     with Tmp() as tmp:
         trace, made = recorded(tmp, name, *arguments)
-        for _ in range(3):
+        for _ in repeats(3):
             with Tmp() as root:
                 report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
                 assert len([r for r in report["ranks"] if r["streams"]]) == 4, report["ranks"]
@@ -697,7 +714,7 @@ def test_what_mpi_itself_does_is_made_too():
     """Without a filter: mpirun's and the library's own files, which ranks find by name before MPI can order anybody, and take away after it."""
     with Tmp() as tmp:
         trace, made = recorded(tmp, "checkpoint", 10, 5000)
-        for _ in range(3):
+        for _ in repeats(3):
             with Tmp() as root:
                 report = replayed(4, trace, "--root", root)
                 assert report["mismatched"] == 0, report["mismatches"]
@@ -1015,7 +1032,7 @@ def test_ranks_that_share_a_process_open_files_at_the_same_time():
             f"File_open cid='0' name='/f{i}' flags='5' fid='{i}'", f"File_write_at fid='{i}' offset='{r}' size='{i + 1}' count='{i + 1}'",
             f"File_close fid='{i}'")] for r in range(8)]
         trace = project(tmp, *calls)
-        for _ in range(3):
+        for _ in repeats(3):
             with Tmp() as root:
                 report = replayed(2, trace, "--root", root, "--map", "block", "--order", "stream", "--pace", "afap", "--no-prepare")
                 assert report["ops"]["mpiio:MPI_File_open"]["matched"] == 800 and report["mismatched"] == 0
