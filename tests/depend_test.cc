@@ -571,6 +571,16 @@ TEST(File, WhatLibcHasInMemoryIsThereWhenItIsFlushed) {
   EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
 }
 
+TEST(File, AnOpenForReadingMayCutTheFile) {
+  const Call seek{
+      .stream = 2, .op = "lseek", .handle = 2, .file = 1, .result = 0, .flags = SEEK_END};
+  const Ran r({data(1, "pwrite64", 1, 1, 0, 100), open_call(2, 2, 1, "/f", O_RDONLY),
+               open_call(1, 3, 1, "/f", O_RDONLY | O_TRUNC), seek},
+              only("file"));
+
+  EXPECT_EQ(r.of(3), (Edges{{2, "file"}}));
+}
+
 TEST(Handle, AStreamIsNotClosedWhileAnotherProcessIsInACallOnIt) {
   const auto stdio = [](uint32_t stream, const char* op) {
     return Call{.stream = stream, .op = op, .handle = 1, .file = 1, .layer = "stdio"};

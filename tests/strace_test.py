@@ -2412,6 +2412,15 @@ def test_what_processes_that_were_not_traced_did_not_do():
         assert r["injected"] == 0 and there == left, (lines, r["injected"], there)
 
 
+def test_a_descriptor_for_names_alone_cuts_and_makes_nothing():
+    """Whatever else is asked for with O_PATH."""
+    r, sizes = replayed(['1 1.1 openat(AT_FDCWD</w>, "f", O_RDWR|O_CREAT, 0644) = 3</w/f>', '1 1.2 write(3</w/f>, "hello", 5) = 5',
+                         '1 1.3 openat(AT_FDCWD</w>, "f", O_RDWR|O_PATH|O_TRUNC) = 4</w/f>',
+                         '1 1.4 newfstatat(3</w/f>, "", {st_mode=S_IFREG|0644, st_size=5, ...}, AT_EMPTY_PATH) = 0', '1 1.5 pread64(3</w/f>, "hello", 10, 0) = 5',
+                         '1 1.6 openat(AT_FDCWD</w>, "g", O_PATH|O_CREAT, 0600) = -1 ENOENT (No such file or directory)'])
+    assert r["mismatched"] == r["injected"] == 0 and sizes == {"/w": None, "/w/f": 5}, (r["mismatches"], r["injected"], sizes)
+
+
 def test_programs_whose_children_are_not_traced():
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("strace does not work here")

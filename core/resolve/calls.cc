@@ -23,6 +23,8 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
   opened_ = a.result >= 0 && is_path(tables_.strings.text(said));
   if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
+  // open(2): with it, others mean nothing
+  if (a.flags & O_PATH) a.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   if (effect == Effect::kFopen || effect == Effect::kFreopen) a.mode = 0666;  // fopen(3)
   if (effect == Effect::kTmpfile) {
     a.path = tables_.strings.intern("/tmp");

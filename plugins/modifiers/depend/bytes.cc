@@ -143,7 +143,7 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
       if (a.marks & FEIGN_CREATES) {
         f.size_known = f.size_changed = true;
         f.size = f.there = 0;
-      } else if ((a.flags & O_TRUNC) && (a.flags & O_ACCMODE) != O_RDONLY) {
+      } else if (a.flags & O_TRUNC) {  // even if it is opened for reading
         set_size(f, 0, 0);
       }
       return;
