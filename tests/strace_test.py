@@ -407,8 +407,11 @@ def test_a_thread_that_calls_execve_becomes_the_process():
                      "7 1.2 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD} => {parent_tid=[8]}, 88) = 8", *second,
                      "7 1.5 <... execve resumed>" + result, "7 1.6 fsync(3) = 0", "7 1.7 fsync(4) = -1 EBADF (Bad file descriptor)"]
             found, _ = text_of(lines)
-            assert found[3].startswith('[1 7/7] execve(pathname="/bin/x") = 0'), found
+            assert found[3].startswith('[2 7/8] execve(pathname="/bin/x") = 0'), found
             assert 'path="/f"' in found[4] and "-EBADF" in found[5], found
+            # With what it has alone.
+            found, _ = text_of([*lines[:3], "8 1.21 unshare(CLONE_FILES) = 0", "8 1.22 dup2(3, 5) = 5", "7 1.23 close(3) = 0", *lines[3:], "7 1.8 fsync(5) = 0"])
+            assert all('path="/f"' in found[i] for i in (-3, -1)) and "-EBADF" in found[-2], found
 
 
 def test_execve_closes_what_the_other_threads_had_for_themselves():

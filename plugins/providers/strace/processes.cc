@@ -105,6 +105,15 @@ std::shared_ptr<Descriptors>& Source::descriptors(Process& p) {
   return *p.descriptors;
 }
 
+// A thread that calls execve goes on under its process's id, as what it was: with the descriptors
+// and the directory that it has, which may be its own (unshare(2)).
+void Source::goes_on_as(Process& caller, Process& first) {
+  std::swap(caller.stream, first.stream);
+  std::swap(descriptors(caller), descriptors(first));
+  std::swap(caller.cwd, first.cwd);
+  std::swap(caller.moved, first.moved);
+}
+
 // The directory that the process is in; 0: it is not known.
 uint32_t Source::where(Process& p) {
   if (p.cwd == 0 && !p.moved) {

@@ -478,6 +478,7 @@ feign_status Source::line(std::string_view text) {
         Process& to = process(pid);
         (void)no_longer_under_way(from);
         if (const feign_status status = never_ends(to); status < 0) return status;
+        goes_on_as(from, to);
         to.begun = true;
         to.call = std::move(from.call);
         to.call.took_over = true;
@@ -519,6 +520,7 @@ feign_status Source::line(std::string_view text) {
       int64_t now = 0;
       Scan number(rest.substr(at + kChanged.size()));
       if (number.number(now)) {
+        goes_on_as(process(pid), process(now));
         const feign_status status = unfinished(now, time, rest.substr(0, at));
         process(now).call.took_over = true;
         return status;

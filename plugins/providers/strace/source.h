@@ -213,6 +213,7 @@ class Source {
   void names(Process& p, const Call& call);
   uint32_t where(Process& p);
   std::shared_ptr<Descriptors>& descriptors(Process& p);
+  void goes_on_as(Process& caller, Process& first);
   uint32_t shows(Process& p, Held& h, Effect effect, uint64_t opens);
   void makes(Process& p, Held& call, std::string_view text);
   void begins(Process& p);
