@@ -261,7 +261,7 @@ def run(tmp, seed, count, features, prior=False):
             if rest[0] not in "+-<":
                 lines.setdefault(int(tid), []).append(rest)
     # Of each thread, one after the other; a program's start asks for its own name.
-    check, nth, at = Check(), {}, 0
+    check, nth, at, becomes = Check(), {}, 0, {}
     for call in calls:
         while at < len(said) and (said[at].arguments.startswith('path="/proc/self/exe"') or '"/proc/self/exe"' in said[at].arguments and said[at].op == "readlink"
                                   or (at == 0 and said[at].op == "execve")):
@@ -269,11 +269,13 @@ def run(tmp, seed, count, features, prior=False):
             at += 1
         name = call["call"]
         # A thread that another's execve ended called nothing.
-        while at < len(said) and said[at].op == "exit" and (name, call["tid"]) != ("exit", said[at].tid):
+        while at < len(said) and said[at].op == "exit" and (name, call["tid"]) != ("exit", becomes.get(said[at].tid, said[at].tid)):
             at += 1
         s = said[at] if at < len(said) else None
-        # A thread's execve goes on under the process's id.
-        mine = s is not None and s.tid in (call["tid"], call["pid"] if name == "execve" else call["tid"])
+        # A thread that calls execve goes on under the process's id.
+        mine = s is not None and becomes.get(s.tid, s.tid) == call["tid"]
+        if mine and name == "execve":
+            becomes = {**{tid: now for tid, now in becomes.items() if now != call["pid"]}, s.tid: call["pid"]}
         if not mine or s.op not in OPS.get(name, {name}):
             out.append({**other("order", call["n"], s and f"{s.op} by {s.tid}", f"{name} by {call['tid']}"), "call": name,
                         "said": s.line if s else "nothing"})
@@ -352,8 +354,7 @@ def chosen():
 
 
 def test_everything():
-    # Whose table survives when one thread gave up the shared one and another calls execve is not told.
-    holds(chosen() & ~BIT["range-unshare"], 40)
+    holds(chosen(), 40)
 
 
 def test_calls_without_any_feature():
