@@ -528,11 +528,18 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   }
   if (d->flags & kAtStart) {
     const uint32_t level = live(&t->flights, (uintptr_t)x), calls = live(&t->calls, (uintptr_t)x);
+    const uint32_t own =
+        __builtin_expect(d->flags & kSpecial, 0) && t->vforks != 0 ? feign_own_level(t) : 0;
     const uint64_t started = ticks();
     comes_under_way(&t->flights, level, (uintptr_t)x, started,
                     calls != 0 ? t->calls.all[calls - 1].depth + 1 : 0);
     out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     const uint64_t end = ticks();
+    if (__builtin_expect(d->flags & kSpecial, 0) && out.result == 0) { /* the child of a fork */
+      lands(t, level, (uintptr_t)x);
+      if ((t->busy | t->vforks) != 0) feign_forked_in_handler(t, own);
+      return out;
+    }
     const int began = level < kUnderWay && t->flights.all[level].began;
     if ((d->flags & kData) && !began && sampled_out(t))
       lands(t, level, (uintptr_t)x);
@@ -541,17 +548,11 @@ static inline __attribute__((always_inline)) struct outcome hooked(
              watched);
     return out;
   }
-  uint32_t level = 0;
-  if (__builtin_expect(d->flags & kSpecial, 0) && t->vforks != 0) level = feign_own_level(t);
   const uint64_t start = ticks();
   out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   const uint64_t end = ticks();
   if ((d->flags & kData) && sampled_out(t)) return out;
   if (watched == 0 && record_numbers(t, d, a, start, end, out.result, kNoFlight)) return out;
-  if ((d->flags & kSpecial) && out.result == 0) { /* the child of a fork */
-    if ((t->busy | t->vforks) != 0) feign_forked_in_handler(t, level);
-    return out;
-  }
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,
          watched);
   if (__builtin_expect(d->flags & (kGetsFd | kGetsFds), 0)) gets_fds(d, a, out.result);

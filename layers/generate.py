@@ -644,7 +644,7 @@ def capture(layer):
             ("kData", op.kind in ("read", "write")),
             ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov", "rights") for a in op.args)),
             ("kAlone", op.effect in ("exec", "exit", "exit_group")),
-            ("kAtStart", op.effect in ("close", "connect", "send", "write", "pwrite", "pwrite2")),
+            ("kAtStart", op.effect in ("close", "connect", "send", "write", "pwrite", "pwrite2", "fork", "vfork", "clone")),
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone")),
             ("kGetsFd", op.foreign and op.result == "fd"), ("kGetsFds", op.foreign and op.result != "fd")) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)

@@ -3651,6 +3651,46 @@ def test_signals_in_a_vfork_are_the_parents():
         replays(trace, tmp, work, 1)
 
 
+FORK_AND_SIGNAL = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int file;
+static void handle(int signal) { write(file, "handler", 7); }
+int main(void) {
+  file = open("file", O_CREAT | O_WRONLY, 0600);
+  signal(SIGUSR1, handle);
+  for (int i = 0; i < 3; ++i)
+    if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) {
+      write(file, "child", 5);
+      kill(getppid(), SIGUSR1); /* which goes on when this one has ended */
+      _exit(0);
+    }
+  while (wait(0) > 0) {}
+  return 0;
+}
+"""
+
+
+def test_a_handler_that_comes_in_as_a_fork_returns_is_after_the_fork():
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, text = (os.path.join(tmp, n) for n in ("w", "t.feign", "t.txt"))
+        os.mkdir(work)
+        program = os.path.join(tmp, "program")
+        compile_text(FORK_AND_SIGNAL, program)
+        r = feign("record", "-q", "-o", trace, "--", program, cwd=work)
+        assert r.status == 0, r.err
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            calls = re.findall(r" (clone|write)\((?:fd=.*count=(\d+))?", f.read())
+        assert calls == [("clone", ""), ("write", "5"), ("write", "7")] * 3, calls
+        replays(trace, tmp, work, 1)
+
+
 def test_what_a_handlers_child_does_breaks_no_record():
     """A vfork's child has the storage of the record that the handler came in, and a fork's has its memory."""
     needs_capture()
