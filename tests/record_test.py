@@ -3691,6 +3691,61 @@ def test_a_handler_that_comes_in_as_a_fork_returns_is_after_the_fork():
         replays(trace, tmp, work, 1)
 
 
+THREAD_THAT_EXECUTES = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void* execute(void* none) {
+  write(3, "thread", 6);
+  execl("/bin/sh", "sh", "-c", "echo program >&3; echo more >other", (char*)0);
+  return 0;
+}
+int main(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pthread_t thread;
+    open("file", O_CREAT | O_RDWR, 0600);
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    raise(SIGSTOP);
+    pthread_create(&thread, 0, execute, 0);
+    pause();
+  }
+  int status;
+  unsigned long thread = 0;
+  waitpid(child, &status, 0);
+  ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
+  ptrace(PTRACE_CONT, child, 0, 0);
+  while (waitpid(child, &status, __WALL) == child && status >> 8 != (SIGTRAP | PTRACE_EVENT_CLONE << 8)) ptrace(PTRACE_CONT, child, 0, 0);
+  ptrace(PTRACE_GETEVENTMSG, child, 0, &thread); /* who made it stays where it is */
+  waitpid(thread, &status, __WALL);
+  ptrace(PTRACE_CONT, thread, 0, 0);
+  while (waitpid(child, &status, __WALL) == child && status >> 8 != (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {}
+  ptrace(PTRACE_DETACH, child, 0, 0);
+  waitpid(child, &status, 0);
+  return status != 0;
+}
+"""
+
+
+def test_a_thread_whose_exec_ends_who_made_it_has_what_its_process_has():
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, text = (os.path.join(tmp, n) for n in ("w", "t.feign", "t.txt"))
+        os.mkdir(work)
+        program = os.path.join(tmp, "program")
+        compile_text(THREAD_THAT_EXECUTES, program, "-lpthread")
+        r = feign("record", "-q", "-o", trace, "--", program, cwd=work)
+        assert r.status == 0, r.err
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            written = re.findall(r" write\(.*count=(\d+).* path=\".*/(\w+)\"", f.read())
+        assert written == [("6", "file"), ("8", "file"), ("5", "other")], written
+        replays(trace, tmp, work, 1)
+
+
 def test_what_a_handlers_child_does_breaks_no_record():
     """A vfork's child has the storage of the record that the handler came in, and a fork's has its memory."""
     needs_capture()

@@ -483,18 +483,16 @@ void Provider::is_made(const Lane& lane, int32_t child, bool thread) {
 }
 
 // A call that nobody recorded.
-feign_status Provider::emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at,
-                            uint32_t mode) {
+feign_status Provider::emit(feign_sink* out, Effect effect, feign_activity call) {
   const auto& calls = posix_calls();
-  const auto call =
+  const auto described =
       std::find_if(calls.begin(), calls.end(), [&](const auto& c) { return c.effect == effect; });
   feign_activity* const a = out->make(out);
   if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
-  a->op = firsts_[FEIGN_CAPTURE_POSIX] + static_cast<uint32_t>(call - calls.begin()) - 1;
-  a->stream = stream;
-  a->start_ns = at;
-  a->mode = mode;
-  a->marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
+  call.op = firsts_[FEIGN_CAPTURE_POSIX] + static_cast<uint32_t>(described - calls.begin()) - 1;
+  call.host = a->host;
+  call.marks |= FEIGN_INJECTED;
+  *a = call;
   return out->emit(out, a);
 }
 
@@ -503,7 +501,11 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     if (!ended_.empty()) {
       const uint32_t stream = ended_.back();
       ended_.pop_back();
-      if (const feign_status s = emit(out, Effect::kExit, stream, ended_at_, 0); s < 0) return s;
+      feign_activity exit{};
+      exit.stream = stream;
+      exit.start_ns = ended_at_;
+      exit.marks = FEIGN_NO_RESULT;
+      if (const feign_status s = emit(out, Effect::kExit, exit); s < 0) return s;
       ++done;
       continue;
     }
@@ -530,16 +532,28 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     if (Host& host = hosts_[static_cast<size_t>(lane->pid() >> 32)];
         !std::exchange(host.begun, true) && host.control.umask != 0 &&
         host.control.umask - 1 != kUsualUmask) {
-      const Item& first = lane->front();
-      if (const feign_status s = emit(out, Effect::kUmask, first.a.stream, time(first.start),
-                                      (host.control.umask - 1) & 0777);
-          s < 0)
-        return s;
+      feign_activity umask{};
+      umask.stream = lane->front().a.stream;
+      umask.start_ns = time(lane->front().start);
+      umask.mode = (host.control.umask - 1) & 0777;
+      umask.marks = FEIGN_NO_RESULT;
+      if (const feign_status s = emit(out, Effect::kUmask, umask); s < 0) return s;
+      ++done;
+    }
+    Process& process = lane->process();
+    // Another thread's exec ended the one that made it, before that call was over.
+    if (lane->thread() != static_cast<int32_t>(lane->pid()) &&
+        process.threads.insert(lane->thread()).second && (control_.layers & 1) != 0) {
+      feign_activity clone{};
+      clone.stream = lane->first_stream();
+      clone.start_ns = time(lane->front().start);
+      clone.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
+      clone.result = lane->thread();
+      if (const feign_status s = emit(out, Effect::kClone, clone); s < 0) return s;
       ++done;
     }
     Item item = std::move(lane->front());
     lane->pop();
-    Process& process = lane->process();
     const uint64_t start = time(item.start), duration = time(item.end) - start;
     if (item.code == FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE)) {
       host_->left_out(host_, item.a.stream, "no call",
@@ -596,6 +610,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
           const bool thread = (a->flags & CLONE_THREAD) != 0;
           if (!thread && process.rank < 0 && rank_of(process, child) >= 0)
             lane->stream_of(child, child);
+          if (thread) process.threads.insert(child);
           is_made(*lane, child, thread);
         }
       }

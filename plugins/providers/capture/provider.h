@@ -89,7 +89,8 @@ struct Process {
   std::unordered_map<uint32_t, Descriptor> files;      // … of what it was seen to open
   // Handles of third parties' layers: their number in the process -> the trace's.
   std::unordered_map<uint32_t, uint32_t> handles;
-  Process* made_by = nullptr;  // the program that forked it, if that was recorded
+  Process* made_by = nullptr;           // the program that forked it, if that was recorded
+  std::unordered_set<int32_t> threads;  // that it is known to have made
 };
 
 class Provider;
@@ -187,7 +188,7 @@ class Provider {
   uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
   void is_made(const Lane& lane, int32_t child, bool thread);
-  feign_status emit(feign_sink* out, Effect effect, uint32_t stream, uint64_t at, uint32_t mode);
+  feign_status emit(feign_sink* out, Effect effect, feign_activity call);
 
   const feign_host* host_;
   Options options_;
