@@ -35,14 +35,16 @@ static int descriptor(FILE* stream) {
   return fd;
 }
 
-/* What open(2) would be told. */
+/* What open(2) would be told. libc looks at so many characters: what follows is a character set. */
 static uint32_t mode_flags(const char* mode) {
-  const int plus = strchr(mode, '+') != NULL;
+  enum { kLookedAt = 7 };
+  const size_t length = strnlen(mode, kLookedAt);
+  const int plus = memchr(mode, '+', length) != NULL;
   uint32_t flags = (uint32_t)(plus ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY);
   if (mode[0] == 'w') flags |= O_CREAT | O_TRUNC;
   if (mode[0] == 'a') flags |= O_CREAT | O_APPEND;
-  if (strchr(mode, 'x') != NULL) flags |= O_EXCL;
-  if (strchr(mode, 'e') != NULL) flags |= O_CLOEXEC;
+  if (memchr(mode, 'x', length) != NULL) flags |= O_EXCL;
+  if (memchr(mode, 'e', length) != NULL) flags |= O_CLOEXEC;
   return flags;
 }
 

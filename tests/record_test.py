@@ -2393,6 +2393,22 @@ def test_a_small_buffer_keeps_characters_alone():
     streams_replay(KEEPS)
 
 
+NAMES_A_SET = r"""
+#include <stdio.h>
+int main(void) { return fopen("f", "w,ccs=utf-16le") == NULL || fopen("g", "wbe") == NULL; }
+"""
+
+
+def test_what_names_a_streams_characters_is_no_mode_of_its_file():
+    with Tmp() as tmp:
+        trace, _, _ = streams_of(NAMES_A_SET, tmp)
+        text = os.path.join(tmp, "t.txt")
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            flags = re.findall(r" stdio:fopen\(.*/(\w)\", mode=([A-Z_|]+)", f.read())
+        assert flags == [("f", "O_WRONLY|O_CREAT|O_TRUNC"), ("g", "O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC")], flags
+
+
 GIVES_BACK_APART = r"""
 #include <stdio.h>
 #include <unistd.h>
