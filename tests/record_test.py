@@ -3762,6 +3762,47 @@ def test_a_thread_whose_exec_ends_who_made_it_has_what_its_process_has():
         replays(trace, tmp, work, 1)
 
 
+ENDS_AMONG_THREADS = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int file;
+static void* write_on(void* none) {
+  for (;;) write(file, "x", 1);
+}
+int main(void) {
+  for (int i = 0; i < 20; ++i) {
+    if (fork() == 0) {
+      pthread_t thread;
+      file = open("file", O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+      for (int n = 0; n < 3; ++n) pthread_create(&thread, 0, write_on, 0);
+      usleep(1000);
+      if (i % 2) execl("/bin/true", "true", (char*)0);
+      _exit(0);
+    }
+    wait(0);
+  }
+  return 0;
+}
+"""
+
+
+def test_threads_go_on_until_exec_or_exit_ends_them():
+    """Both are recorded before they are made."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
+        program = os.path.join(tmp, "program")
+        compile_text(ENDS_AMONG_THREADS, program)
+        r = feign("record", "-q", "-o", trace, "--", program, cwd=tmp)
+        assert r.status == 0, r.err
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            writes = re.findall(r" write\(.* = 1 <.*", f.read())
+        assert len(writes) > 100 and all("/file\"" in one for one in writes), [one for one in writes if "/file\"" not in one][:5]
+
+
 def test_what_a_handlers_child_does_breaks_no_record():
     """A vfork's child has the storage of the record that the handler came in, and a fork's has its memory."""
     needs_capture()

@@ -23,6 +23,26 @@ uint64_t load_bytes(const uint8_t* from, unsigned bytes) {
   return value;
 }
 
+// Whether a record is there.
+bool is_record(const uint8_t* at, const uint8_t* end) {
+  return at != nullptr && end - at >= static_cast<ptrdiff_t>(sizeof(feign_record_head)) &&
+         load<uint16_t>(at) >= sizeof(feign_record_head) && load<uint16_t>(at) <= end - at;
+}
+
+// When the call of that record began and ended, the one before it having ended at `last`, and where
+// its fields begin; null: it has no times.
+const uint8_t* read_times(const uint8_t* record, uint64_t last, uint64_t& start, uint64_t& end) {
+  const auto head = load<feign_record_head>(record);
+  const uint8_t* const p = record + sizeof head;
+  const unsigned pause_bytes = head.times >> 4, duration_bytes = head.times & 15;
+  if (pause_bytes > 8 || duration_bytes > 8 ||
+      sizeof head + pause_bytes + duration_bytes > head.length)
+    return nullptr;
+  start = last + load_bytes(p, pause_bytes);
+  end = std::max(start, start + load_bytes(p + pause_bytes, duration_bytes));
+  return p + pause_bytes + duration_bytes;
+}
+
 }  // namespace
 
 uint32_t Lane::stream_of(int32_t process, int32_t thread) const {
@@ -36,9 +56,16 @@ uint32_t Lane::stream_of(int32_t process, int32_t thread) const {
 }
 
 // Whether another record is in the chunk.
-bool Lane::has_more() const {
-  return at_ != nullptr && end_ - at_ >= static_cast<ptrdiff_t>(sizeof(feign_record_head)) &&
-         load<uint16_t>(at_) >= sizeof(feign_record_head) && load<uint16_t>(at_) <= end_ - at_;
+bool Lane::has_more() const { return is_record(at_, end_); }
+
+uint64_t Lane::ends() const {
+  const uint8_t* at = chunks_.rbegin()->second;
+  const auto head = load<feign_chunk_head>(at);
+  const uint8_t* const end = at + head.size;
+  uint64_t last = head.tick, start = 0;
+  for (at += sizeof head; is_record(at, end); at += load<uint16_t>(at))
+    (void)read_times(at, last, start, last);
+  return process_.host->to_main(last);
 }
 
 // The next record that becomes an item. False at the end; `any`: whether one was read at all.
@@ -66,18 +93,13 @@ bool Lane::next(Item& item, bool& any) {
   }
   any = true;
   const auto head = load<feign_record_head>(at_);
-  const uint8_t* p = at_ + sizeof head;
+  const uint8_t* p = read_times(at_, last_, item.start, item.end);
   const uint8_t* const end = at_ + head.length;
   at_ = end;
-  const unsigned pause_bytes = head.times >> 4, duration_bytes = head.times & 15;
-  if (pause_bytes > 8 || duration_bytes > 8 || end - p < pause_bytes + duration_bytes) return true;
-  item.start = last_ + load_bytes(p, pause_bytes);
-  item.end = item.start + load_bytes(p + pause_bytes, duration_bytes);
-  if (item.end < item.start) item.end = item.start;
+  if (p == nullptr) return true;
   last_ = item.end;
   item.start = process_.host->to_main(item.start);
   item.end = process_.host->to_main(item.end);
-  p += pause_bytes + duration_bytes;
   item.kind = head.kind >> 4;
   item.depth = head.kind & 15;
   item.code = head.op;
@@ -270,7 +292,8 @@ bool Lane::shares(const Lane& other) const {
 }
 
 // When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
-// somebody or hand over bytes, and those that others are in, when they started.
+// somebody or hand over bytes, and those that others are in, when they started; exec and exit when
+// no other thread made calls any more.
 uint64_t Lane::when() {
   const Item& item = queue_.front();
   uint64_t key = item.end;
@@ -280,7 +303,9 @@ uint64_t Lane::when() {
     return call != nullptr && (call->effect == Effect::kFork || call->effect == Effect::kVfork ||
                                call->effect == Effect::kClone);
   };
-  if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
+  if (item.kind == FEIGN_RECORD_STARTED) {
+    key = std::max(item.start, provider_.others_end(*this) + 1);
+  } else if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
     key = item.kind == FEIGN_RECORD_CALL && !makes() ? item.end : item.start;
   } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
     key = item.start;  // what a rank sends, or that it has come, others may know before it ends

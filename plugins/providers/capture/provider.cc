@@ -106,6 +106,21 @@ Process* Provider::started(const Process& before, Pid pid, uint64_t moment) {
   return at != processes_.end() ? &at->second : nullptr;
 }
 
+// When the calls of its process's other threads do, if it is about to end them. (A vfork's child
+// has none.)
+uint64_t Provider::others_end(const Lane& lane) const {
+  const uint32_t number = lane.front().code & 0xFFF;
+  const ProcessKey& key = lane.process().key;
+  uint64_t end = 0;
+  if (lane.pid() != key.first || number >= posix_calls().size() ||
+      posix_calls()[number].effect == Effect::kExit)
+    return end;
+  for (auto at = lanes_.lower_bound({key, 0}); at != lanes_.end() && at->first.first == key; ++at)
+    if (at->second.get() != &lane && at->second->pid() == key.first)
+      end = std::max(end, at->second->ends());
+  return end;
+}
+
 // … of that process, or one that it made, on the same host.
 int32_t Provider::rank_of(const Process& of, int32_t pid) const {
   const Pid whole_pid = pid_on(static_cast<size_t>(of.pid >> 32), pid);

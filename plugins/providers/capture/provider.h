@@ -107,6 +107,7 @@ class Lane {
   const Item& front() const { return queue_.front(); }
   void pop() { queue_.pop_front(); }
   uint64_t when();
+  uint64_t ends() const;     // when its last call did
   const Call* call() const;  // that the front is
   // What the next call of the thread on that name says of it, if it is near, and when it ended.
   std::pair<Claim, uint64_t> next_on(const Claim& name);
@@ -116,7 +117,7 @@ class Lane {
   uint64_t about() const;
   bool shares(const Lane& other) const;
   Descriptor opened;  // by the front
-  Process& process() { return process_; }
+  Process& process() const { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   int32_t thread() const { return thread_; }
   uint32_t first_stream() const { return stream_of(pid_, pid_); }
@@ -167,6 +168,7 @@ class Provider {
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
   }
   Process* started(const Process& before, Pid pid, uint64_t moment);
+  uint64_t others_end(const Lane& lane) const;
   int32_t rank_of(const Process& of, int32_t pid) const;
   uint32_t where(Process& process, int depth = 0);
   Descriptor& descriptor(Process& process, uint32_t handle, int depth = 0);
