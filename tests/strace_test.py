@@ -414,6 +414,15 @@ def test_a_thread_that_calls_execve_becomes_the_process():
             assert all('path="/f"' in found[i] for i in (-3, -1)) and "-EBADF" in found[-2], found
 
 
+def test_what_a_thread_was_ended_in_has_no_result():
+    """strace knows of none then, and shows a number that is no error's."""
+    for result in ("?", "-1 (errno 18446744073709551615)"):
+        lines = ["7 1.0 " + OPEN, "7 1.1 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8",
+                 '8 1.2 write(3, "x", 1 <unfinished ...>', "7 1.3 exit_group(0) = ?", "8 1.4 <... write resumed>) = " + result]
+        found, _ = text_of(lines)
+        assert [re.search(r"\] (\w+)", one)[1] for one in found] == ["openat", "clone", "exit_group"], (result, found)
+
+
 def test_execve_closes_what_the_other_threads_had_for_themselves():
     """A lock that one of them holds is given up with its descriptors."""
     with Tmp() as tmp:

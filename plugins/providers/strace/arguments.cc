@@ -569,6 +569,8 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
     a.marks |= FEIGN_NO_RESULT;
     return true;
   }
+  // Of a thread that was ended in the call strace knows nothing, and shows a number below zero.
+  constexpr std::string_view kNoError = "(errno 18446744073709";
   int64_t result = 0;
   if (!s.number(result)) return wrong("the result is no number");
   if (result == -1) {
@@ -579,7 +581,7 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
     const auto at = errors_.find(name);
     if (at != errors_.end()) {
       result = -at->second;
-    } else if (!name.empty()) {
+    } else if (!name.empty() || s.rest().starts_with(kNoError)) {
       a.marks |= FEIGN_NO_RESULT;
     }
   }
