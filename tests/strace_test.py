@@ -881,6 +881,13 @@ def test_what_sigkill_ended_has_no_result():
         for after in ([more], ["7 +++ exited with 1 +++"], []):
             got = calls([more, *call, *after])
             assert sum(line.startswith(f"{name}(fd=#1) = ") for line in got) == 1, got
+    # Or 0, as if it had opened what it was refused: who goes on had closed that.
+    opened = '7 openat(AT_FDCWD, "/g", O_RDONLY) = 0'
+    refused = '8 openat(AT_FDCWD, "/g", O_RDONLY) = -1 ENOENT (No such file or directory)'
+    for call in ([opened], ['7 openat(AT_FDCWD, "/g", O_RDONLY <unfinished ...>', other, "7 <... openat resumed>) = 0"]):
+        report, _ = replayed([refused, more, *call, "7 +++ killed by SIGKILL +++", refused])
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert sum('"/g"' in line for line in calls([more, *call, "7 close(0) = 0"])) == 1
 
 
 def test_a_process_whose_end_no_call_tells_has_no_locks_any_more():

@@ -428,7 +428,9 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     (void)shows(p, h, e, p.call.opens);
   }
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
-  if (k.call->zero && h.a.result > 0) {
+  // What settles() is about: nothing is above 0 but success, and 0 is opened by who had closed it.
+  const bool opens = e == Effect::kOpen || e == Effect::kCreat;
+  if ((k.call->zero && h.a.result > 0) || (opens && h.a.result == 0)) {
     h.complete = false;
     h.by = &p;
     p.doubtful = &h;

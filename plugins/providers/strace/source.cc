@@ -112,8 +112,8 @@ void Source::forget(Held& h) {
 }
 
 // Of a process that SIGKILL ended in a call, strace shows what was left in a register for the
-// result: the call's number. That is none; any other result may be a kernel's that strace does not
-// know.
+// result: the call's number, or 0. That is none; any other result may be a kernel's that strace
+// does not know, or the descriptor of who had closed that one.
 void Source::settles(Process& p, bool killed) {
   if (p.doubtful == nullptr) return;
   Held& h = *std::exchange(p.doubtful, nullptr);
