@@ -1370,6 +1370,14 @@ def test_threads_that_strace_attached_to_share_descriptors():
     assert (report["mismatched"], report["skipped"]) == (0, 0) and sizes["/f"] == sizes["/g"] == 2, sizes
 
 
+def test_a_file_without_a_name_is_what_a_child_has_whose_making_was_not_traced():
+    """As strace -f -y -e trace=file,desc has make -O: both write to the end of what make opened with O_TMPFILE."""
+    report, _ = replayed(['1 openat(AT_FDCWD</>, "/tmp", O_RDWR|O_EXCL|O_TMPFILE, 0600) = 9</tmp/#7>(deleted)', "1 fcntl(9</tmp/#7>(deleted), F_SETFL, O_RDWR|O_APPEND|O_TMPFILE) = 0",
+                          '1 write(9</tmp/#7>(deleted), "ar rv", 5) = 5', "2 dup2(9</tmp/#7>(deleted), 1<pipe:[8]>) = 1</tmp/#7>(deleted)",
+                          '2 write(1</tmp/#7>(deleted), "a - o", 5) = 5', "1 lseek(9</tmp/#7>(deleted), 0, SEEK_END) = 10"])
+    assert report["mismatched"] == 0, report["mismatches"]
+
+
 def test_who_closes_a_descriptor_that_another_one_opens_anew_is_its_thread():
     """Of threads that strace attached to (-p): without -y, too, and so that no close is said to be missing."""
     lacks = "the trace lacks calls that close descriptors"

@@ -228,7 +228,8 @@ bool Resolve::read_to_end(const Description& d) {
 
 // The same open file of somebody whom nobody was seen to make either: one has it from the other, or
 // both are threads of one process, as they are if it was opened when this one had begun.
-Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t hint, uint32_t had) {
+Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t told, uint32_t hint,
+                                               uint32_t had) {
   if (!is_path(tables_.strings.text(hint))) return nullptr;
   const feign_stream_info mine = tables_.streams.info(t.now);
   for (const uint32_t stream : strangers_) {
@@ -241,8 +242,9 @@ Resolve::Description* Resolve::found_elsewhere(Thread& t, int32_t fd, uint32_t h
     Description* const d = at->second.description;
     if ((d->marks & FEIGN_NOT_A_FILE) || (reads_on_ && read_to_end(*d))) continue;
     const bool lost_it = had != 0 && names_.file(d->file).gone;
-    if (const uint32_t name = lost_it && !d->gone ? had : hint; d->path != name && d->said != name)
-      continue;
+    const uint32_t name = lost_it && !d->gone ? had : hint;
+    // What never had a name (O_TMPFILE) is said to be deleted when it is opened.
+    if (d->path != name && d->said != name && d->said != told) continue;
     if (d->said != 0 && d->handle > t.first_handle)
       share(other.table, t.table);
     else
@@ -280,6 +282,7 @@ void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Ta
 
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
   if (t.table.use_count() > 1 || !t.table->lacks.empty()) --t.table->lacks[fd];
+  const uint32_t told = hint;
   uint32_t had = 0;  // the name that it had
   if (feign_activity device{}; is_gone(tables_.strings.text(hint)) && names_storage(device, hint)) {
     std::string path(tables_.strings.text(hint));
@@ -288,7 +291,7 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
     hint = tables_.strings.intern("/.deleted" + path);  // where no trace looks for it
   }
   if (t.stranger)
-    if (Description* const d = found_elsewhere(t, fd, hint, had); d != nullptr) return d;
+    if (Description* const d = found_elsewhere(t, fd, told, hint, had); d != nullptr) return d;
   if (guesses_makers_)
     if (Description* const d = threads_have(t, fd); d != nullptr) return d;
   constexpr int32_t kStandard = 2;  // processes inherit them from each other

@@ -224,7 +224,7 @@ class Resolve {
   void receive(const feign_activity& a, Thread& t);
   Description* find(Thread& t, uint32_t handle, uint32_t hint);
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
-  Description* found_elsewhere(Thread& t, int32_t fd, uint32_t hint, uint32_t had);
+  Description* found_elsewhere(Thread& t, int32_t fd, uint32_t told, uint32_t hint, uint32_t had);
   void share(std::shared_ptr<Table> table, std::shared_ptr<Table> its);
   bool is_another(const Description& d, uint32_t hint);
   bool read_to_end(const Description& d);
