@@ -1621,6 +1621,22 @@ def test_what_a_file_takes_the_place_of_was_no_directory_but_a_link():
             assert (report["mismatched"], report["skipped"]) == (0, 0), (shows, makes, report)
 
 
+def test_a_process_whose_maker_is_told_its_number_in_a_namespace():
+    """unshare --pid, without -y: whoever begins while one process makes another is that one, if nobody else can be."""
+    begins = ['1 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', '1 unshare(CLONE_NEWUSER|CLONE_NEWPID) = 0', "1 fork() = 7", '7 mkdir("/d", 0700) = 0', '7 chdir("/d") = 0']
+    makes, made = "7 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>", "7 <... clone resumed>) = 2"
+    works = ['8 write(3, "ab", 2) = 2', '8 creat("x", 0600) = 4']
+    ends = ["1 lseek(3, 0, SEEK_CUR) = 2", '7 open("/d/x", O_RDONLY) = 4']
+    report, sizes = replayed([*begins, makes, *works, made, *ends])
+    assert (report["mismatched"], sizes) == (0, {"/d": None, "/d/x": 0, "/f": 2}), (report["mismatches"], sizes)
+    # It may be another one's, of whom 9 was told already.
+    got = calls([*begins, "1 fork() = 9", "9 fork() = 3", makes, *works, made])
+    assert "clone(flags=SIGCHLD) = 2" in got, got
+    # --pidns-translation says who it is.
+    report, sizes = replayed([*begins, "7 fork() = 2 /* 8 in strace's PID NS */", *works, *ends])
+    assert (report["mismatched"], sizes) == (0, {"/d": None, "/d/x": 0, "/f": 2}), (report["mismatches"], sizes)
+
+
 def test_a_process_number_that_comes_again():
     """What is made under it has what its maker had."""
     lines = ['1 1.0 fork() = 7', '7 1.1 exit_group(0) = ?', '1 1.2 wait4(7, NULL, 0, NULL) = 7', '1 1.3 fork() = 7',

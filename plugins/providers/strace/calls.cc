@@ -127,6 +127,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.opens = trace_.opens;
   p.call.took_over = p.call.passed = false;
   p.call.child = 0;
+  p.call.surely = false;
   const Known k = trace_.arguments.known(name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
@@ -427,6 +428,8 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     if (p.ends != &h) released(h);
     (void)shows(p, h, e, p.call.opens);
   }
+  if (e == Effect::kClone || e == Effect::kUnshare || e == Effect::kSetns)
+    trace_.other_pids |= h.a.result >= 0 && (h.a.flags & CLONE_NEWPID) != 0;
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
   // What settles() is about: nothing is above 0 but success, and 0 is opened by who had closed it.
   const bool opens = e == Effect::kOpen || e == Effect::kCreat;

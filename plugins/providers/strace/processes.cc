@@ -15,6 +15,15 @@ bool says_flags(std::string_view clone) {  // by name, or it has none
          clone.find("CLONE_") != clone.npos;
 }
 
+// What strace calls the process that was made, where its maker was told another number (with
+// --pidns-translation: "= 2 /* 77 in strace's PID NS */"); 0: it does not say.
+int64_t number_of_strace(std::string_view clone) {
+  const size_t end = clone.rfind(" in strace's PID NS */");
+  const size_t begin = end != clone.npos ? clone.rfind("/* ", end) : clone.npos;
+  int64_t number = 0;
+  return begin != clone.npos && Scan(clone.substr(begin + 3)).number(number) ? number : 0;
+}
+
 }  // namespace
 
 Process& Source::process(int64_t pid) {
@@ -41,9 +50,13 @@ Process& Source::process(int64_t pid) {
 // it is that.
 void Source::begins(Process& p) {
   p.seen = true;
+  const bool only = unborn_.empty();
+  unborn_.erase(p.pid);
   if (processes_.size() == 1 || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
+  if (making_.empty() && unborn_.size() == 1) unborn_.clear();  // this is that one
   if (making_.size() == 1 && says_flags(making_[0]->call.text)) {
     Begun& maker = making_[0]->call;
+    maker.surely = maker.child == 0 && only;
     if (maker.child == 0) maker.child = p.pid;
     return inherits(*making_[0], p.pid, shares_files(maker.text));
   }
@@ -76,7 +89,13 @@ void Source::made_before(Process& child, Held& call) {
 
 // A process, or a thread, which may have been seen to go on before this call ended.
 void Source::makes(Process& p, Held& call, std::string_view text) {
+  // In a PID namespace of its own the maker is told another number.
+  if (const int64_t number = number_of_strace(text); number > 0)
+    call.a.result = number;
+  else if (trace_.other_pids && p.call.surely && call.a.place == FEIGN_PLACE(number_, p.call.line))
+    call.a.result = p.call.child;
   const feign_activity a = call.a;
+  if (trace_.other_pids && !processes_.contains(a.result)) unborn_.insert(a.result);
   // Who follows threads has lines with numbers, or is told that strace attached.
   if (p.pid == pid_ && attached_.empty()) trace_.threads |= text.find("CLONE_THREAD") != text.npos;
   if (const auto child = processes_.find(a.result);

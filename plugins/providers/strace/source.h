@@ -89,6 +89,7 @@ struct Begun {
   bool took_over = false;    // execve of a thread that became the process: it was successful
   bool passed = false;       // its place was not waited for: it counts without its end
   int64_t child = 0;         // who began while it was the only one that makes processes
+  bool surely = false;       // … and nobody else can be
   Claims about;              // the names that it is about
   std::vector<Held*> early;  // calls on them that ended since: `open` counts this one
 };
@@ -131,6 +132,7 @@ struct Trace {
   TracerTime tracer;
   bool estimated = false;   // … from the trace
   bool several = false;     // files
+  bool other_pids = false;  // some processes may be in a PID namespace of their own
   bool guess_said = false;  // … of which the order is a guess
   // What tells, when all is read, that calls are missing.
   size_t streams = 0;                 // processes and threads that have lines
@@ -259,6 +261,7 @@ class Source {
   // On a terminal, lines name their process only while there are several. The first one's number is
   // seen late, and whoever is left in the end is not named.
   std::set<int64_t> live_, attached_;
+  std::set<int64_t> unborn_;  // whose first line is to come, if some have numbers of their own
   int64_t first_pid_ = 0;
   uint64_t clock_ = 0;  // of the last line
   uint64_t day_ = 0;    // added to times of day
