@@ -2229,6 +2229,18 @@ def test_locks_of_who_was_killed_are_in_nobodys_way():
     assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_locks_that_close_range_and_exec_give_up():
+    """With a descriptor that is not the last of its open file, too; not those of others, nor by one that stays open."""
+    def lock(pid, fd, result):
+        return f"{pid} fcntl({fd}, F_SETLK, {{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=1}}) = {result}"
+    begins = ['1 open("/f", O_RDWR|O_CREAT, 0600) = 3', "1 dup(3) = 4", "1 dup(3) = 5", "1 fcntl(4, F_SETFD, FD_CLOEXEC) = 0", "1 fork() = 2", lock(1, 3, 0)]
+    refused, exec = "-1 EAGAIN (Resource temporarily unavailable)", 'execve("/bin/x", ["x"], 0x1 /* 1 var */) = 0'
+    for closes, ends in (("1 close_range(4, 4, 0) = 0", True), (f"1 {exec}", True), ("1 close_range(4, 4, CLOSE_RANGE_CLOEXEC) = 0", False), ("2 close_range(4, 4, 0) = 0", False), (f"2 {exec}", False)):
+        for order in "trace", "depend":
+            report, _ = replayed([*begins, lock(2, 5, refused), closes, lock(2, 5, 0 if ends else refused)], "--order", order)
+            assert (report["mismatched"], report["injected"]) == (0, int(ends)), (closes, order, report["mismatches"])
+
+
 def test_a_fifo_that_was_unlinked_is_not_what_has_its_name():
     """/proc/self/fd/N leads to it still: what is asked and opened there makes no name, and the file that is made by that name is one."""
     for ask in ('stat("/proc/self/fd/3", {st_mode=S_IFIFO|0640, st_size=0, ...}) = 0', 'chmod("/dev/fd/3", 0600) = 0', 'openat(AT_FDCWD, "/proc/self/fd/3", O_RDONLY|O_NONBLOCK) = 4'):

@@ -69,6 +69,7 @@ void Resolve::close_call(feign_activity& a, Thread& t, uint32_t stream) {
     t.table->streams[fd] = d->handle;
   t.closed = {a.handle, a.file, a.path, a.marks & kWhat, a.result < 0};
   gives_up(stream, fd, *d);
+  t.process->locked.erase(d->file);
   t.table->map.erase(fd);
   release(d, nullptr);
 }
@@ -110,6 +111,17 @@ void Resolve::fcntl_call(feign_activity& a, Thread& t) {
   }
   if (a.flags == kFdSetfd && a.value_count > 0)
     t.table->map[fd].close_on_exec = (a.values[0] & FD_CLOEXEC) != 0;
+  if ((a.flags == F_SETLK || a.flags == F_SETLKW) && a.file != 0) t.process->locked.insert(a.file);
+}
+
+// The call is going to close a descriptor of `d`. It lists handles that end; of one that does not,
+// a close before it tells that the process's record locks of the file are gone.
+void Resolve::gives_up_locks(const feign_activity& call, Thread& t, const Description& d) {
+  if ((d.flags & O_PATH) != 0 || t.process->locked.erase(d.file) == 0 || d.refs == 1) return;
+  feign_activity& a = other(call, FEIGN_POSIX_CLOSE, d.path);
+  a.handle = d.handle;
+  a.file = d.file;
+  a.marks = FEIGN_INJECTED | FEIGN_RESOLVED | d.marks;
 }
 
 void Resolve::close_range_call(Record& r, Thread& t) {
@@ -126,6 +138,7 @@ void Resolve::close_range_call(Record& r, Thread& t) {
         ++at;
         continue;
       }
+      gives_up_locks(a, t, *at->second.description);
       release(at->second.description, &ended);
       at = t.table->map.erase(at);
     }

@@ -69,6 +69,8 @@ void Resolve::exec_call(Record& r, Thread& t, uint32_t stream) {
   for (const uint32_t one : std::vector<uint32_t>(t.process->threads))
     if (one != stream) ends(one, ended);
   if (t.table.use_count() > 1) t.table = copy_of(*t.table);
+  for (const auto& [fd, one] : t.table->map)
+    if (one.close_on_exec) gives_up_locks(a, t, *one.description);
   close_all(*t.table, true, &ended);
   if (t.memory.use_count() == 1) forget(*t.memory, ended);
   t.memory = std::make_shared<Memory>();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -120,6 +121,7 @@ class Resolve {
   };
   struct Process {
     std::vector<uint32_t> threads;
+    std::unordered_set<uint32_t> locked;  // files of which it may have record locks
   };
   struct Kin {  // who may be threads of one process
     std::vector<uint32_t> streams;
@@ -213,6 +215,7 @@ class Resolve {
   Description* describe(uint32_t marks, uint32_t path, uint32_t file, uint32_t flags);
   void release(Description* d, std::vector<uint64_t>* ended);
   void gives_up(uint32_t stream, int32_t fd, Description& d);
+  void gives_up_locks(const feign_activity& call, Thread& t, const Description& d);
   void given_up(Thread& t, int32_t fd);
   uint32_t stream_before(Thread& t, int32_t fd);
   void says_no_close();
