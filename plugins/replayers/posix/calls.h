@@ -661,16 +661,18 @@ struct Context {
   mode_t mode_of(const feign_activity& a) const {
     return (a.mode & 01777) | ((a.marks & FEIGN_DIRECTORY) && !r->is_root ? S_IRWXU : 0);
   }
-  // Gives a file back to its owner whose mode forbids what root did in the trace; false if it is
-  // not that.
-  bool permit(const feign_activity& a) {
-    const int at = a.path != 0 && !r->is_root ? target(a.path) : -1;
+  // Gives a file back to its owner, `fd` or by its name (-1), whose mode forbids what root did in
+  // the trace, who may execute what anybody may; false if it is not that.
+  bool permit(const feign_activity& a, int fd) {
+    if (r->is_root || (fd < 0 && a.path == 0)) return false;
+    const int at = fd < 0 ? target(a.path) : fd;
     if (at < 0) return false;
     const mode_t mode = ::fstat(at, &space.stat) == 0 ? space.stat.st_mode : S_IFDIR;
-    const mode_t more = (mode & 07777) | S_IRUSR | S_IWUSR;
+    const mode_t more =
+        (mode & 07777) | S_IRUSR | S_IWUSR | ((mode & 0111) != 0 ? S_IXUSR : mode_t{0});
     const bool good =
         S_ISREG(mode) && more != (mode & 07777) && ::chmod(by_descriptor(at), more) == 0;
-    ::close(at);
+    if (fd < 0) ::close(at);
     return good;
   }
   int64_t chmod(const feign_activity& a) {

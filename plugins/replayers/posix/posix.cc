@@ -390,8 +390,9 @@ feign_status Replayer::execute(Context& c, const feign_activity& a, feign_outcom
     return FEIGN_OK;
   }
   outcome.result = made(c, a, fd, doing);
-  if (outcome.result == -EACCES && a.result >= 0 &&
-      (a.handle == 0 || doing.kind == FEIGN_KIND_OPEN) && c.permit(a)) [[unlikely]]
+  const bool by_name = a.handle == 0 || doing.kind == FEIGN_KIND_OPEN;
+  if (outcome.result == -EACCES && (a.result >= 0 || a.result == -ENODATA) &&
+      c.permit(a, by_name ? -1 : fd)) [[unlikely]]
     outcome.result = made(c, a, fd, doing);
   if (doing.grows() && outcome.result >= 0) {
     // Told to the others now and then: a limit need not be kept to the byte.
