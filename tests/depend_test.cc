@@ -371,6 +371,17 @@ TEST(Path, AnotherNameOfALinkIsOneToo) {
   EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
   EXPECT_EQ(r.of(3), (Edges{{2, "path"}}));
 }
+TEST(Path, AFileWithoutANameMakesNoneInItsDirectory) {
+  Call link = on_path(1, "symlink", "/d/l", 0, 8, FEIGN_SYMLINK);
+  link.path2 = "f";
+  const Ran r(
+      {link, on_path(2, "stat", "/d/g", 0, 9), open_call(3, 3, 10, "/d", O_RDWR | O_TMPFILE, true),
+       on_path(4, "stat", "/d/f", -ENOENT), open_call(5, 5, 11, "/d/l", O_RDWR | O_CREAT, true)},
+      only("path"));
+
+  EXPECT_EQ(r.of(2), Edges{});
+  EXPECT_EQ(r.of(4), (Edges{{0, "path"}, {3, "path"}}));
+}
 TEST(Path, WhoMissesAnAttributeByADescriptorComesAfterItsRemovalByAName) {
   const Call gone{.stream = 2,
                   .op = "fremovexattr",

@@ -204,6 +204,11 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
     case Effect::kFreopen:
     case Effect::kTmpfile:
       if (a.path == 0) return;
+      if (ok && (a.flags & O_TMPFILE) == O_TMPFILE) {  // it has no name, in that directory
+        use_name(a.path);
+        if (a.file != 0) files_[a.file].made = true;
+        return identity(true);
+      }
       if (ok && (a.marks & FEIGN_CREATES)) {
         change_name(a.path, false);
         named();
