@@ -86,6 +86,7 @@ struct entry {
   int wild;       /* a receive by wildcard, or one that was to be cancelled … */
   MPI_Comm comm;  /* … and where from, or a window's */
   uint64_t asked; /* of a file: for how many bytes a split call that has begun */
+  uint64_t ready; /* of a communicator: its persistent collective calls so far */
   /* Of a persistent collective call: what is recorded of each start. */
   struct kept* kept;
 };

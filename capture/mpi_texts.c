@@ -235,6 +235,22 @@ static const char* later_comm_text(MPI_Comm parent, MPI_Comm comm) {
   return made->text;
 }
 
+/* What stands for the communicator of a persistent collective call, "WORLD/3{0-2}". Members make such
+ * calls ready in one order, but may start them in any: so each has a communicator of its own. Few
+ * have as many as that at a time; and who makes them ready again and again does not use up all. */
+static const char* ready_comm_text(MPI_Comm comm, struct text* t) {
+  enum { kMostReady = 64 };
+  if (comm == MPI_COMM_NULL) return "";
+  struct entry* e = comm_entry(comm, NULL);
+  if (e == NULL) return "";
+  const size_t name = strcspn(e->text, ":{");
+  snprintf(t->at, t->room, "%.*s/%llu", (int)name, e->text,
+           (unsigned long long)(e->ready++ % kMostReady + 1));
+  t->length = strlen(t->at);
+  add(t, e->text + name);
+  return t->cut ? e->text : t->at;
+}
+
 /* ---- datatypes, infos and operations
  * ---------------------------------------------------------------
  */

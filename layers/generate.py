@@ -1011,6 +1011,7 @@ def mpi_wrapper(layer, op, persistent=None):
         # What it says is kept for each start, with its texts, and a place for the request's number.
         params.insert(-1, "MPI_Info info")
         before.remove("uint64_t request_ = UNKNOWN;")
+        before = ["ROOM(comm_at);"] + [b.replace("comm_text(comm)", "ready_comm_text(comm, &comm_at)") for b in before]
         kept = [re.sub(r"\bput_known\b", "put_text", p) if p != "feign_put_value(&r, request_);" else "keep_number(&r, kept_);"
                 for p in puts if p]
         size = " + ".join(room + [str(10 * len(kept))])

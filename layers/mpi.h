@@ -8,12 +8,14 @@
  *              it receives into. 0 where the trace does not tell (MPI_Recv, often).
  *   rank       in MPI_COMM_WORLD, whatever the communicator
  *   comm       a text, the same on all ranks: the name, or #N, and the ranks in it in their order:
- *              WORLD{0-3}, #2{3,0-1}; a bare number is one that the trace does not explain
+ *              WORLD{0-3}, #2{3,0-1}; a bare number is one that the trace does not explain.
+ *              Two groups: #5{0-1|2-3}. Neighbours, where it has them, follow the name: #6:cart(2,2;1,0){0-3},
+ *              graph(index;edges), dist(in,out,sources,destinations of each rank in turn). Persistent collective
+ *              calls, which each rank starts in an order of its own, have one each: WORLD/3{0-3} the third of WORLD
+ *              (up to 64, then from 1 again).
  *   datatype   a text: a name such as MPI_INT, or how it was made, as MPI_Type_get_contents() tells it:
  *              COMBINER(integers;addresses;datatypes), vector(809,1,810;;MPI_DOUBLE). A bare number
  *              is one that the trace does not explain.
- *              Two groups: #5{0-1|2-3}. Neighbours, where it has them, follow the name: #6:cart(2,2;1,0){0-3},
- *              graph(index;edges), dist(in,out,sources,destinations of each rank in turn).
  *   request    a number, the tracer's own; several: a list. Bit 62 says that the call completed it. Two more
  *              numbers for each receive by wildcard that it completed, and each that MPI_Cancel came too late
  *              for: bit 61 and the request, bit 60, the source << 32 and the tag.

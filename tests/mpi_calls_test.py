@@ -247,6 +247,16 @@ def test_persistent_collective_calls_are_those_that_wait_for_nobody_at_each_star
         assert starts == [{"op": "mpi:MPI_Startall", "why": "its requests were not made", "count": 8}], starts
 
 
+def test_persistent_collective_calls_that_ranks_start_in_different_orders():
+    """Those that begin at once on one communicator have to come in one order: a replay waited for ever."""
+    needs_ready_calls()
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "started-in-any-order")
+        for ranks, how in ((4, ()), (2, ("--map", "block")), (2, ("--map", "cyclic")), (4, ("--replayer", "posix", "--replayer", "mpi,comm=order"))):
+            ops = replayed(ranks, trace, "--root", tmp, "--with", "filter,preset=workload", "--patience", "10s", *how)["ops"]
+            assert [ops[f"mpi:MPI_{op}"]["matched"] for op in ("Iallreduce", "Ibarrier", "Ibcast")] == [4 * 18, 4 * 18, 4 * 100], (how, ops)
+
+
 def test_threads_that_make_communicators_do_not_wait_for_each_other():
     """Nor where some ranks' first thread is at a communicator that is younger than the second's. Nor that make windows."""
     with Tmp() as tmp:

@@ -1598,8 +1598,43 @@ static void made_ready(void) {
   for (int i = 0; i < n; ++i) MPI_Request_free(&all[i]);
   MPI_Comm_free(&ring);
 }
+
+/* Each rank starts them in an order of its own. */
+static void started_in_any_order(void) {
+  enum { kCalls = 6 };
+  static int in[600], out[kCalls][600];
+  int turn = 1;
+  MPI_Request all[2 * kCalls];
+  MPI_Comm comms[2];
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &comms[1]);
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &turn, 0, &comms[0]);
+  for (int c = 0; c < 2; ++c)
+    for (int i = 0; i < kCalls; ++i) {
+      MPI_Request* const q = &all[c * kCalls + i];
+      const int ok = i % 2 ? MPIX_Allreduce_init(in, out[i], 100 * i, MPI_INT, MPI_SUM, comms[c],
+                                                 MPI_INFO_NULL, q)
+                           : MPIX_Barrier_init(comms[c], MPI_INFO_NULL, q);
+      CHECK(ok == MPI_SUCCESS);
+    }
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 2 * kCalls; ++i) MPI_Start(&all[(i * 5 + rank * 7 + round) % (2 * kCalls)]);
+    for (int i = 0; i < 2 * kCalls; ++i)
+      MPI_Wait(&all[(i * 7 + rank * 5) % (2 * kCalls)], MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < 2 * kCalls; ++i) MPI_Request_free(&all[i]);
+  /* One after the other, more than there are communicators for. */
+  for (int i = 0; i < 100; ++i) {
+    MPIX_Bcast_init(in, i, MPI_INT, i % size, MPI_COMM_WORLD, MPI_INFO_NULL, all);
+    MPI_Start(all);
+    MPI_Wait(all, MPI_STATUS_IGNORE);
+    MPI_Request_free(all);
+  }
+  MPI_Comm_free(&comms[1]);
+  MPI_Comm_free(&comms[0]);
+}
 #else
 static void made_ready(void) {}
+static void started_in_any_order(void) {}
 #endif
 
 int main(int argc, char** argv) {
@@ -1634,6 +1669,7 @@ int main(int argc, char** argv) {
                 {"threads-and-halves", threads_and_halves},
                 {"threads-and-windows", threads_and_windows},
                 {"made-ready", made_ready},
+                {"started-in-any-order", started_in_any_order},
                 {"fetch", fetch},
                 {"unfinished", unfinished},
                 {"sizes", sizes},
