@@ -125,6 +125,34 @@ def check_project(project, ranks):
         return report
 
 
+def test_replays_below_one_root_begin_alike():
+    """What calls of MPI-IO had made, cut off or removed stood as the last replay had left it. And of an empty file, which an open
+    with MPI_MODE_EXCL has just made, MPI may say that a read of it got all that it asked for: the file was there before it then."""
+    calls = """File_open name='/new' fid='1' cid='0' flags='73'|File_read_at_all fid='1' offset='%d' size='100' count='100' tid='0'|File_close fid='1'
+        |File_open name='/written' fid='2' cid='0' flags='9'|File_write_at fid='2' offset='0' size='30' count='30' tid='0'|File_close fid='2'
+        |File_open name='/cut' fid='3' cid='0' flags='8'|File_read_at fid='3' offset='0' size='40' count='40' tid='0'|File_set_size fid='3' size='10'|File_close fid='3'
+        |File_open name='/gone' fid='4' cid='0' flags='8'|File_close fid='4'""".split("|")
+    levels = '<Level type="Hostname"><Level type="Rank"><Level type="Thread"/></Level></Level>'
+    with Tmp() as tmp:
+        project, root = os.path.join(tmp, "x.proj"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        for rank in range(3):
+            removes = ["File_delete name='/gone'"] if rank == 0 else []
+            trace = "".join(f"<{call.strip()} time='{i + 1}' end='{i + 1}.5'/>\n" for i, call in enumerate(calls + removes)) % (50 + 100 * rank)
+            with open(os.path.join(tmp, f"x_n_{rank}_0.trc"), "w", encoding="utf-8") as f:
+                f.write(f"<Program timeAdjustment='0'>\n{trace}</Program>\n")
+        with open(project, "w", encoding="utf-8") as f:
+            files = "".join(f'<File name="/{name}"><InitialSize>40</InitialSize></File>' for name in ("cut", "gone"))
+            members = "".join(f'<Rank global="{r}" local="{r}" cid="0"/>' for r in range(3))
+            nodes = "".join(f'<Node name="{r}"><Node name="0"/></Node>' for r in range(3))
+            f.write(f'<Application name="x"><FileList>{files}</FileList><Topology>{levels}<Node name="n">{nodes}</Node></Topology>'
+                    f'<CommunicatorList><Communicator name="WORLD">{members}</Communicator></CommunicatorList></Application>\n')
+        for _ in range(2):
+            replayed(3, project, "--root", root)
+            left = {name: size for name, (_, size, *_) in tree(root).items() if name != ".feign"}
+            assert left == {"new": 0, "written": 30, "cut": 10}, left
+
+
 def test_hdtrace_projects_replay_with_their_ranks():
     with Tmp() as tmp:
         unpacked(tmp, "partdiff-mpi-io-synced.tgz")

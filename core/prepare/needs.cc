@@ -9,13 +9,15 @@
 #include <utility>
 
 #include "base/path.h"
+#include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
 #include "prepare/prepare.h"
 
 namespace feign {
 namespace {
 
-constexpr uint64_t kLeastBlock = 512;  // ranges end at blocks' ends, or at the file's
+constexpr uint32_t kMpiExclusive = 64;  // MPI_MODE_EXCL
+constexpr uint64_t kLeastBlock = 512;   // ranges end at blocks' ends, or at the file's
 // A link's target that leads where `target` does, of that many bytes; `target` if there is none.
 std::string as_long(std::string_view link, std::string_view target, size_t bytes) {
   if (target.size() <= bytes) return std::string(bytes - target.size(), '/').append(target);
@@ -496,12 +498,18 @@ void Needs::other_layer(const feign_activity& a) {
   if (op->kind == FEIGN_KIND_OPEN) {
     feign_activity open = a;
     open.flags = (a.marks & FEIGN_CREATES) != 0 ? O_CREAT | O_RDWR : O_RDWR;
-    const uint32_t file = names_.apply(open, Effect::kOpen).file;
-    if (file == 0) return;
-    own_[a.file] = file;
-    if (a.length != 0) grew(file, a.length);
+    // Whatever reads tell: MPI may say of one of an empty file that it got all that it asked for.
+    // All ranks open it, one of them makes it.
+    if (a.op == FEIGN_MPIIO_FILE_OPEN && (a.flags & kMpiExclusive) != 0 &&
+        names_.at(names_.canonical(a.path, true)) == 0)
+      open.flags |= O_CREAT | O_EXCL;
+    changes(open, Effect::kOpen);
+    other_open(open, open.flags);
+    if (a.length != 0 && own(a) != 0) grew(own(a), a.length);
     return;
   }
+  if (!third && (op->kind == FEIGN_KIND_CHANGE || op->kind == FEIGN_KIND_SIZE))
+    changes(a, Effect::kTruncate);
   if (a.offset == FEIGN_NO_OFFSET) return;
   const uint32_t file = own(a);
   if (file == 0) return;
