@@ -69,6 +69,14 @@ def test_wildcards_probes_and_persistent_requests():
     assert calls(report, "MPI_Irecv", "MPI_Mprobe", "MPI_Mrecv", "MPI_Imrecv", "MPI_Startall") == [30, 3, 3, 3, 20]
 
 
+def test_persistent_requests_are_started_again_without_messages():
+    """Their second start and each later one was left out, with the note that nothing had made them."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "wildcards")
+        report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload", "--replayer", "posix", "--replayer", "mpi,comm=none")
+        assert report["ops"]["mpi:MPI_Startall"]["matched"] == 20 and not [s for s in report["skips"] if "Start" in s["op"]], report["skips"]
+
+
 def test_requests_are_as_many_as_they_are():
     """Each is waited for, and each wildcard gets what it got, also where a list of them fills several records."""
     with Tmp() as tmp:

@@ -63,10 +63,11 @@ bool peer(Stream& s, bool receives, uint64_t recorded, uint64_t tag_recorded, Pe
   return true;
 }
 
-// A request whose call is not made.
+// A request whose call is not made. One that is persistent is there until it is freed.
 void stand_in(Stream& s) {
+  const Does does = mpi_does(s.a->op);
   s.emulate();
-  if (s.args->request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+  remember(s, MPI_REQUEST_NULL, does == Does::kKeepSend || does == Does::kKeepReceive);
 }
 
 // A buffered send is over at once, whether its message is received or not. What it would copy is
@@ -87,7 +88,7 @@ void leave_buffered(Owner& o, MPI_Request q) {
 void buffered(Stream& s, const Peer& p, const Piece& d) {
   MPI_Request q = MPI_REQUEST_NULL;
   s.answer(MPI_Isend(d.at, d.count, d.type, p.rank, p.tag, p.comm, &q));
-  if (s.args->request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+  remember(s, MPI_REQUEST_NULL);
   leave_buffered(*s.owner, q);
 }
 
@@ -345,6 +346,7 @@ void start(Stream& s, const std::vector<uint64_t>& numbers) {
       const auto at = o.requests.find(n);
       known |= at != o.requests.end();
       if (at == o.requests.end() || !at->second.persistent) continue;
+      if (at->second.request == MPI_REQUEST_NULL && !at->second.buffered) continue;
       list.push_back(at->second.request);
       if (!at->second.buffered) continue;
       sends.resize(list.size());
@@ -400,7 +402,11 @@ void request(Stream& s, uint32_t op) {
         s.outcome->result = 0;
         return;
       }
-      if (at == o.requests.end() || at->second.request == MPI_REQUEST_NULL) return s.emulate();
+      if (at == o.requests.end()) return s.emulate();
+      if (at->second.request == MPI_REQUEST_NULL) {
+        o.remove(at);
+        return s.emulate();
+      }
       o.freed = true;
       s.answer(MPI_Request_free(&at->second.request));
       o.remove(at);
@@ -510,16 +516,15 @@ Sum sum_of(Stream& s, uint64_t bytes) {
 
 void begun(Stream& s, int status, MPI_Request request, std::unique_ptr<int[]> kept) {
   s.answer(status);
-  if (status == MPI_SUCCESS) remember(s, request, false, false, std::move(kept));
+  if (status == MPI_SUCCESS) remember(s, request, false, std::move(kept));
 }
 
-void remember(Stream& s, MPI_Request request, bool persistent, bool stand_in,
-              std::unique_ptr<int[]> kept) {
+void remember(Stream& s, MPI_Request request, bool persistent, std::unique_ptr<int[]> kept) {
   if (s.args->request == kAbsent) return;
   const uint64_t n = s.value(s.args->request);
   Owner& o = *s.owner;
   const std::lock_guard lock(o.mutex);
-  o.add(n) = {request, persistent, stand_in, std::move(kept), {}};
+  o.add(n) = {request, persistent, std::move(kept), {}};
 }
 
 namespace {

@@ -158,11 +158,11 @@ void read_or_write(const FileCall& c) {
   c.meet_others();
   s.answer(code);
   if (failed && code == MPI_SUCCESS) {
-    if (c.later && !split) remember(s, request, false, over);
+    if (c.later && !split) remember(s, request);
     return s.emulate();
   }
   if (code != MPI_SUCCESS) return;
-  if (c.later && !split) remember(s, request, false, over);
+  if (c.later && !split) remember(s, request);
   if (!begins.tells) {
     // How many bytes it was shows when it is over.
     s.outcome->result = a.result;

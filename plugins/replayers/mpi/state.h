@@ -146,7 +146,6 @@ struct Owner {
   struct Pending {
     MPI_Request request = MPI_REQUEST_NULL;
     bool persistent = false;
-    bool stand_in = false;        // nothing was begun for it
     std::unique_ptr<int[]> kept;  // what the call reads until it is over
     // Of a buffered send that is persistent: each of its starts is a send that nobody waits for who
     // does not want the buffer.
@@ -454,7 +453,7 @@ bool of_shared_pointer(std::string_view name);
 void make_beside(Replayer& r);
 void remove_beside(Replayer& r);
 // A request that a call made, under the number that the trace has for it.
-void remember(Stream& s, MPI_Request request, bool persistent = false, bool stand_in = false,
+void remember(Stream& s, MPI_Request request, bool persistent = false,
               std::unique_ptr<int[]> kept = {});
 void begun(Stream& s, int status, MPI_Request request, std::unique_ptr<int[]> kept = {});
 

@@ -98,7 +98,7 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
   if (!w.bases.empty() && bytes <= there)
     at = std::min(at % kAligned, (there - bytes) & ~uint64_t{63});
   if (at > there / unit || bytes > there - at * unit) {
-    if (x.request != kAbsent) remember(s, MPI_REQUEST_NULL, false, true);
+    remember(s, MPI_REQUEST_NULL);
     return s.skip("outside of its target's window");
   }
   const auto [from, n, type] = bytes_at(s, s.space.get(), bytes);
