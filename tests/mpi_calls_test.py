@@ -490,6 +490,17 @@ def test_files_are_made_longer_by_one_rank():
                 assert os.path.getsize(root + made) == os.path.getsize(made) == 20 << 18
 
 
+def test_files_that_may_not_be_read_are_made_longer():
+    """Open MPI says that this fails, and does it: in a replay the file stayed as short as it was. And less than nothing was too much."""
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "preallocated-unread")
+        for ranks, how in ((4, ()), (2, ("--map", "block"))):
+            with Tmp() as root:
+                report = replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)
+                assert [report["ops"][f"mpiio:MPI_File_{name}"]["matched"] for name in ("preallocate", "seek")] == [12, 4]
+                assert os.path.getsize(root + made) == os.path.getsize(made) >= 1000
+
+
 def test_reads_that_meet_the_end_are_over():
     """Open MPI's own, if they are only begun, read on and on; of one together it says that it was all that was asked for."""
     with Tmp() as tmp:

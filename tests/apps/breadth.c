@@ -459,7 +459,7 @@ static void datatypes(void) {
   free(in);
 }
 
-static void of_file(MPI_File *file, int *error, ...) {
+static void of_file(MPI_File* file, int* error, ...) {
   (void)file;
   (void)error;
 }
@@ -1444,6 +1444,23 @@ static void preallocated(void) {
   }
 }
 
+/* Open MPI says that it cannot where it may not read, and has; of less than nothing it says that it
+ * has. */
+static void preallocated_unread(void) {
+  MPI_File file;
+  MPI_Offset length = 0;
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+  MPI_File_set_size(file, 1000);
+  (void)MPI_File_preallocate(file, 3000);
+  (void)MPI_File_preallocate(file, -1);
+  MPI_File_get_size(file, &length);
+  MPI_File_seek(file, 0, MPI_SEEK_END);
+  MPI_File_close(&file);
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  (void)MPI_File_preallocate(file, 4000);
+  MPI_File_close(&file);
+}
+
 /* Reads that are begun at a file's end, and one together, which tell how much there was. */
 static void past_end(void) {
   char data[100] = {0};
@@ -1697,6 +1714,7 @@ int main(int argc, char** argv) {
                 {"forbidden", forbidden},
                 {"too-long", too_long},
                 {"preallocated", preallocated},
+                {"preallocated-unread", preallocated_unread},
                 {"past-end", past_end},
                 {"appended", appended},
                 {"opened-late", opened_late},
