@@ -235,9 +235,10 @@ static const char* later_comm_text(MPI_Comm parent, MPI_Comm comm) {
   return made->text;
 }
 
-/* What stands for the communicator of a persistent collective call, "WORLD/3{0-2}". Members make such
- * calls ready in one order, but may start them in any: so each has a communicator of its own. Few
- * have as many as that at a time; and who makes them ready again and again does not use up all. */
+/* What stands for the communicator of a persistent collective call, "WORLD/3{0-2}". Members make
+ * such calls ready in one order, but may start them in any: so each has a communicator of its own.
+ * Few have as many as that at a time; and who makes them ready again and again does not use up all.
+ */
 static const char* ready_comm_text(MPI_Comm comm, struct text* t) {
   enum { kMostReady = 64 };
   if (comm == MPI_COMM_NULL) return "";
