@@ -2460,6 +2460,7 @@ def test_what_processes_that_were_not_traced_did_not_do():
             ([*made("a", "b", "c"), *listing(32768, 120, "lseek(3, 3, SEEK_SET) = 3", 48, 0)], ["a", "b", "c"]),
             ([*made("a"), *listing(32768, 72, 0, 'open("/w/d/%s", O_WRONLY|O_CREAT, 0600) = 4' % long, "close(4) = 0", 48, 0)], ["a", long]),
             ([*made("a"), *listing(9223372036854775807, 9223372036854775800)], ["a"]),
+            ([*made("f"), 'unlink("/w/d/f/a/b") = -1 ENOTDIR (Not a directory)'], ["f"]),
             (['open("/w/d/p", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3', 'write(3, "x", 1) = 1', "close(3) = 0",
               'stat("/w/d/p", {st_mode=S_IFIFO|0600, st_size=0, ...}) = 0'], ["p"]),
             (['open("/dev/sda", O_RDWR) = 3', "lseek(3, 0, SEEK_END) = 1000000", "close(3) = 0", 'stat("/dev/sda", {st_mode=S_IFBLK|0660, st_rdev=makedev(8, 0), ...}) = 0'], [])):
@@ -2474,6 +2475,15 @@ def test_a_descriptor_for_names_alone_cuts_and_makes_nothing():
                          '1 1.4 newfstatat(3</w/f>, "", {st_mode=S_IFREG|0644, st_size=5, ...}, AT_EMPTY_PATH) = 0', '1 1.5 pread64(3</w/f>, "hello", 10, 0) = 5',
                          '1 1.6 openat(AT_FDCWD</w>, "g", O_PATH|O_CREAT, 0600) = -1 ENOENT (No such file or directory)'])
     assert r["mismatched"] == r["injected"] == 0 and sizes == {"/w": None, "/w/f": 5}, (r["mismatches"], r["injected"], sizes)
+
+
+def test_what_a_rename_does_not_find_may_be_what_it_would_move():
+    """In a trace of whose calls on names all are given a directory (Go's), a directory that it is in was taken to be gone."""
+    lines = ['mkdirat(AT_FDCWD, "/w/d", 0755) = 0', 'openat(AT_FDCWD, "/w/d/f", O_WRONLY|O_CREAT, 0600) = 3',
+             'renameat(AT_FDCWD, "/w/d/g", AT_FDCWD, "/w/d/h") = -1 ENOENT (No such file or directory)',
+             'linkat(AT_FDCWD, "/w/d/g", AT_FDCWD, "/w/d/h", 0) = -1 ENOENT (No such file or directory)',
+             'symlinkat("", AT_FDCWD, "/w/d/l") = -1 ENOENT (No such file or directory)']
+    assert "found otherwise" not in notes_of(lines), notes_of(lines)
 
 
 def test_programs_whose_children_are_not_traced():

@@ -88,9 +88,9 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   const Told is = told(a, effect);
   const std::string_view text = tables_.strings.text(a.path);
   const uint32_t said = tables_.strings.intern(text.substr(0, text.rfind('/')));
-  const Told above = ok                                            ? Told::kDirectory
-                     : a.result == -ENOENT && is == Told::kNotSaid ? Told::kNothing
-                                                                   : Told::kNotSaid;
+  const Told above = ok                             ? Told::kDirectory
+                     : makes_nowhere(a, effect, is) ? Told::kNothing
+                                                    : Told::kNotSaid;
   // An open that follows no links opens none, but with O_PATH.
   const bool link = !follow && !(effect == Effect::kOpen && (a.flags & O_PATH) == 0);
   const bool moved = changed(said, above, false);
@@ -183,6 +183,13 @@ Resolve::Told Resolve::told(const feign_activity& a, Effect effect) {
   return ok ? Told::kAny : a.result == -ENOENT ? Told::kNothing : Told::kNotSaid;
 }
 
+// Whether the call would make something, and there is no directory for it. (Of two names it may be
+// the other that is missing; of a symbolic link, what it leads to.)
+bool Resolve::makes_nowhere(const feign_activity& a, Effect effect, Told is) {
+  return a.result == -ENOENT && is == Told::kNotSaid && effect != Effect::kRename &&
+         effect != Effect::kLink && effect != Effect::kSymlink;
+}
+
 // Whether what is known to be at a name cannot be what the call found there.
 bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told is, bool follow) {
   if (f.guessed) return false;
@@ -219,11 +226,15 @@ void Resolve::by_others(const feign_activity& a, Effect effect) {
   if (effect == Effect::kOpen && is == Told::kNotSaid && ok && names_.at(path) != 0)
     is = Told::kFile;  // which O_CREAT found
   if (ok) there_is(a, Told::kDirectory, above, true);
-  if (a.result == -ENOENT && !two && effect != Effect::kSymlink &&
-      (is == Told::kNotSaid ||  // where it would make something
+  if (makes_nowhere(a, effect, is) ||
+      (a.result == -ENOENT && is != Told::kNotSaid &&
        is_another(a, names_.file(names_.at(above)), Told::kDirectory, true)))
     there_is(a, Told::kNothing, above, true);
-  if (a.result == -ENOTDIR && !two && is == Told::kNotSaid) there_is(a, Told::kFile, above, true);
+  if (a.result == -ENOTDIR && !two && is == Told::kNotSaid) {
+    uint32_t there = above;
+    while (there != 0 && names_.at(there) == 0) there = names_.above(there);
+    if (there == 0 || there == above || is_directory(there)) there_is(a, Told::kFile, above, true);
+  }
   if (ok && is == Told::kDirectory && (effect == Effect::kRmdir || effect == Effect::kUnlinkat))
     (void)emptied_by_others(a, path);
   if (two && ok && a.path2 != 0) {

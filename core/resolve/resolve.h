@@ -278,6 +278,7 @@ class Resolve {
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
   static Told told(const feign_activity& a, Effect effect);
+  static bool makes_nowhere(const feign_activity& a, Effect effect, Told is);
   static bool is_another(const feign_activity& a, const Namespace::File& f, Told is, bool follow);
   void there_is(const feign_activity& a, Told is, uint32_t path, bool follow);
   bool emptied_by_others(const feign_activity& a, uint32_t path);
