@@ -582,6 +582,18 @@ TEST(File, WhatLibcHasInMemoryIsThereWhenItIsFlushed) {
   EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
 }
 
+TEST(File, WhatWouldHaveMovedTheEndComesAfterAnAppend) {
+  Call append = data(1, "write", 1, 1, 194, 220);
+  append.marks = FEIGN_APPENDS;
+  Call allocate{.stream = 2, .op = "fallocate", .handle = 2, .file = 1, .length = 227};
+  allocate.offset = 0;
+  const Ran r(
+      {open_call(1, 1, 1, "/f", O_WRONLY | O_APPEND | O_CREAT, true),
+       open_call(2, 2, 1, "/f", O_RDWR), data(2, "pwrite64", 2, 1, 0, 194), append, allocate},
+      only("file"));
+
+  EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
+}
 TEST(File, AnOpenForReadingMayCutTheFile) {
   const Call seek{
       .stream = 2, .op = "lseek", .handle = 2, .file = 1, .result = 0, .flags = SEEK_END};

@@ -52,8 +52,9 @@ void Depend::write(File& f, uint64_t begin, uint64_t length, bool appends) {
     f.bytes.note(begin, end, me_, true);
   else
     f.bytes.write(begin, end, me_, [&](const Points& p) { after(p, kFile); });
-  if (appends) {  // where, is up to those before it
+  if (appends) {  // where, is up to those before it, and to none that would have moved the end
     sizes(f);
+    sees_end(f, begin);
     f.size = std::max(f.size, end);
   } else {
     extend(f, end);
