@@ -327,7 +327,7 @@ def test_calls_that_are_nearly_alike_are_told_apart():
                                                            ("Recv", "void *in", ", MPI_Status *s", ", s", "received", ""),
                                                            ("Irecv", "void *in", ", MPI_Request *q", ", q", "received", "")))
         replays_with(tmp, trace, f"#include <mpi.h>\nstatic const int order[][2] = {{{', '.join(f'{{{size}, {tag}}}' for size, tag in order)}}};\n"
-                                 f"static int sent, received;\n{checks}", 2 * len(order))
+                                 f"static int sent, received;\n{checks}", calls=2 * len(order))
 
 
 # In one of many bytes or in many of one: what a call moves.
