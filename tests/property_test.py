@@ -272,9 +272,10 @@ def run(tmp, seed, count, features, prior=False):
         while at < len(said) and said[at].op == "exit" and (name, call["tid"]) != ("exit", becomes.get(said[at].tid, said[at].tid)):
             at += 1
         s = said[at] if at < len(said) else None
-        # A thread that calls execve goes on under the process's id.
-        mine = s is not None and becomes.get(s.tid, s.tid) == call["tid"]
-        if mine and name == "execve":
+        # A thread that calls execve goes on under the process's id; as what it was itself, if that was not all the same.
+        by = becomes.get(s.tid, s.tid) if s is not None else None
+        mine = by == call["tid"] or (name == "execve" and by == call["pid"])
+        if mine and name == "execve" and by != call["pid"]:
             becomes = {**{tid: now for tid, now in becomes.items() if now != call["pid"]}, s.tid: call["pid"]}
         if not mine or s.op not in OPS.get(name, {name}):
             out.append({**other("order", call["n"], s and f"{s.op} by {s.tid}", f"{name} by {call['tid']}"), "call": name,

@@ -407,7 +407,7 @@ def test_a_thread_that_calls_execve_becomes_the_process():
                      "7 1.2 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD} => {parent_tid=[8]}, 88) = 8", *second,
                      "7 1.5 <... execve resumed>" + result, "7 1.6 fsync(3) = 0", "7 1.7 fsync(4) = -1 EBADF (Bad file descriptor)"]
             found, _ = text_of(lines)
-            assert found[3].startswith('[2 7/8] execve(pathname="/bin/x") = 0'), found
+            assert found[3].startswith('[1 7/7] execve(pathname="/bin/x") = 0'), found
             assert 'path="/f"' in found[4] and "-EBADF" in found[5], found
             # With what it has alone.
             found, _ = text_of([*lines[:3], "8 1.21 unshare(CLONE_FILES) = 0", "8 1.22 dup2(3, 5) = 5", "7 1.23 close(3) = 0", *lines[3:], "7 1.8 fsync(5) = 0"])
@@ -421,6 +421,18 @@ def test_what_a_thread_was_ended_in_has_no_result():
                  '8 1.2 write(3, "x", 1 <unfinished ...>', "7 1.3 exit_group(0) = ?", "8 1.4 <... write resumed>) = " + result]
         found, _ = text_of(lines)
         assert [re.search(r"\] (\w+)", one)[1] for one in found] == ["openat", "clone", "exit_group"], (result, found)
+
+
+def test_the_number_of_a_thread_that_called_execve_is_anothers_later():
+    """And it was where its process was."""
+    begins = ['1 100.01 mkdir("/b", 0700) = 0', '1 100.02 creat("/b/x", 0600) = 3', "1 100.03 fork() = 9"]
+    moves, made = '1 100.04 chdir("/b") = 0', "1 100.05 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD} => {parent_tid=[2]}, 88) = 2"
+    executes = ['2 100.20 execve("/bin/x", ["x"], 0x1 /* 1 var */ <pid changed to 1 ...>', "1 100.21 +++ superseded by execve in pid 2 +++", "1 100.22 <... execve resumed>) = 0"]
+    goes_on = ['1 100.30 unlink("x" <unfinished ...>', '9 100.31 open("/b/x", O_WRONLY|O_CREAT|O_EXCL, 0600) = 4', "1 100.32 <... unlink resumed>) = 0",
+               '1 100.40 creat("/y", 0600) = 4', "1 100.41 fork() = 2", '2 100.42 write(4, "abc", 3) = 3', "2 100.43 exit_group(0) = ?", "1 100.44 lseek(4, 0, SEEK_CUR) = 3"]
+    for lines in ([moves, made], [made, '2 100.1 getcwd("/", 4096) = 2', moves]):
+        r, sizes = replayed([*begins, *lines, *executes, *goes_on])
+        assert r["mismatched"] == 0 and sizes == {"/b": None, "/b/x": 0, "/y": 3}, (r["mismatches"], sizes)
 
 
 def test_execve_closes_what_the_other_threads_had_for_themselves():
@@ -2227,6 +2239,14 @@ def test_locks_of_who_was_killed_are_in_nobodys_way():
     refused = f"4 14.0 {lock('WRLCK')}) = -1 EAGAIN (Resource temporarily unavailable) <0.000001>"
     report, _ = replayed(opens + thread + got + ["9 13.0 exit(0) = ?", "9 13.0 +++ exited with 0 +++", refused])
     assert report["mismatched"] == 0, report["mismatches"]
+
+
+def test_a_descriptor_for_names_alone_gives_up_no_locks():
+    """Those that it leaves go with the next descriptor."""
+    lock = "fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=1}) = "
+    r, _ = replayed(['1 open("/f", O_RDWR|O_CREAT, 0600) = 3', "1 dup(3) = 4", "1 fork() = 2", f"1 {lock}0", '1 open("/f", O_RDONLY|O_PATH) = 6', "1 close(6) = 0",
+                     f"2 {lock}-1 EAGAIN (Resource temporarily unavailable)", "1 close_range(4, 4, 0) = 0", f"2 {lock}0"])
+    assert r["mismatched"] == 0, r["mismatches"]
 
 
 def test_locks_that_close_range_and_exec_give_up():

@@ -69,7 +69,7 @@ void Resolve::close_call(feign_activity& a, Thread& t, uint32_t stream) {
     t.table->streams[fd] = d->handle;
   t.closed = {a.handle, a.file, a.path, a.marks & kWhat, a.result < 0};
   gives_up(stream, fd, *d);
-  t.process->locked.erase(d->file);
+  if ((d->flags & O_PATH) == 0) t.process->locked.erase(d->file);
   t.table->map.erase(fd);
   release(d, nullptr);
 }
@@ -117,7 +117,9 @@ void Resolve::fcntl_call(feign_activity& a, Thread& t) {
 // The call is going to close a descriptor of `d`. It lists handles that end; of one that does not,
 // a close before it tells that the process's record locks of the file are gone.
 void Resolve::gives_up_locks(const feign_activity& call, Thread& t, const Description& d) {
-  if ((d.flags & O_PATH) != 0 || t.process->locked.erase(d.file) == 0 || d.refs == 1) return;
+  if ((d.flags & O_PATH) != 0 || t.process->locked.erase(d.file) == 0 || d.refs == 1 ||
+      by_others_.size() >= kMostOthers)
+    return;
   feign_activity& a = other(call, FEIGN_POSIX_CLOSE, d.path);
   a.handle = d.handle;
   a.file = d.file;

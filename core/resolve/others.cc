@@ -295,8 +295,7 @@ bool Resolve::emptied_by_others(const feign_activity& a, uint32_t path) {
 }
 
 void Resolve::removed_by_others(const feign_activity& a, uint32_t path) {
-  constexpr size_t kMost = 50'000;  // ids have no room for more
-  if (others_work_ == 0 || by_others_.size() >= kMost) return;
+  if (others_work_ == 0 || by_others_.size() >= kMostOthers) return;
   const bool directory = emptied_by_others(a, path) ||
                          names_.file(names_.at(path)).type == Namespace::Type::kDirectory;
   does(other(a, directory ? FEIGN_POSIX_RMDIR : FEIGN_POSIX_UNLINK, path));

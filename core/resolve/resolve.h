@@ -314,8 +314,9 @@ class Resolve {
   std::vector<Description*> free_;
   std::vector<std::unique_ptr<Mapping>> mappings_;
   std::vector<Mapping*> free_mappings_;
-  std::unordered_map<uint32_t, Left> left_;  // by file
-  std::vector<Last> last_;                   // activities, each of another stream
+  std::unordered_map<uint32_t, Left> left_;      // by file
+  std::vector<Last> last_;                       // activities, each of another stream
+  static constexpr size_t kMostOthers = 50'000;  // ids have no room for more
   std::vector<feign_activity> by_others_;
   struct Named {
     uint32_t stream;

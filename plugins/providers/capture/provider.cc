@@ -554,6 +554,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       umask.marks = FEIGN_NO_RESULT;
       if (const feign_status s = emit(out, Effect::kUmask, umask); s < 0) return s;
       ++done;
+      in_line(lane);
+      continue;
     }
     Process& process = lane->process();
     // Another thread's exec ended the one that made it, before that call was over.
@@ -566,6 +568,8 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       clone.result = lane->thread();
       if (const feign_status s = emit(out, Effect::kClone, clone); s < 0) return s;
       ++done;
+      in_line(lane);
+      continue;
     }
     Item item = std::move(lane->front());
     lane->pop();

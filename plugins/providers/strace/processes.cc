@@ -124,13 +124,21 @@ std::shared_ptr<Descriptors>& Source::descriptors(Process& p) {
   return *p.descriptors;
 }
 
-// A thread that calls execve goes on under its process's id, as what it was: with the descriptors
-// and the directory that it has, which may be its own (unshare(2)).
+// A thread that calls execve goes on under its process's id: where that is not known to be all the
+// same, with the descriptors and in the directory that it has itself. (Its number is another's
+// then, perhaps.)
 void Source::goes_on_as(Process& caller, Process& first) {
-  std::swap(caller.stream, first.stream);
-  std::swap(descriptors(caller), descriptors(first));
-  std::swap(caller.cwd, first.cwd);
-  std::swap(caller.moved, first.moved);
+  const uint32_t apart = std::exchange(caller.apart, 0) | std::exchange(first.apart, 0);
+  if (apart != 0) {
+    std::swap(caller.stream, first.stream);
+    std::swap(descriptors(caller), descriptors(first));
+  }
+  if (apart & CLONE_FS) {
+    (void)where(caller);
+    std::swap(caller.cwd, first.cwd);
+    std::swap(caller.moved, first.moved);
+  }
+  descriptors(caller).reset();
 }
 
 // The directory that the process is in; 0: it is not known.

@@ -196,10 +196,11 @@ feign_status Source::fill() {
   if (queue_.empty()) return FEIGN_OK;
   next_ = &queue_.front();
   if (!next_->complete || next_->open != 0) {
-    if (!next_->complete) {
-      next_->a.marks |= FEIGN_NO_RESULT;
-      if (Process* const p = next_->by; p != nullptr && p->begun && p->call.place == next_)
-        p->call.passed = true;
+    if (Process* const p = next_->by; !next_->complete) {
+      // Who opened 0, and was not heard of since, goes on, mostly.
+      const bool opened = p != nullptr && p->doubtful == next_ && next_->a.result == 0;
+      if (!opened) next_->a.marks |= FEIGN_NO_RESULT;
+      if (p != nullptr && p->begun && p->call.place == next_) p->call.passed = true;
     }
     next_->complete = true;
     forget(*next_);

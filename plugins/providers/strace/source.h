@@ -105,6 +105,7 @@ struct Process {
   int64_t pid = 0;
   uint32_t cwd = 0;     // for names that calls are after; 0: not known
   bool moved = false;   // it is not where it began
+  uint32_t apart = 0;   // what it gave up to share: CLONE_FILES, CLONE_FS
   bool narrow = false;  // a program of 32 bits
   std::shared_ptr<Descriptors>* descriptors = nullptr;  // the trace's
   bool begun = false;
