@@ -2358,6 +2358,18 @@ def test_what_processes_did_that_were_not_traced():
             assert r["mismatched"] == 0 and any("not in the trace" in note for note in r["notes"]), (before, after, r["mismatches"], r["notes"])
 
 
+def test_mounts_of_a_process_tell_nothing_of_others():
+    """They hide what is there (bwrap, containers): a replay removed it, once a process had not been traced."""
+    missing = "-1 ENOENT (No such file or directory)"
+    before = ['7 mkdir("/w", 0755) = 0', '7 mkdir("/w/d", 0755) = 0', '7 open("/w/d/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', '7 write(3, "abc", 3) = 3', '7 mkdir("/w/e", 0755) = 0', "7 vfork() = 8",
+              "7 wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
+    for own in (["7 clone(child_stack=NULL, flags=CLONE_NEWNS|SIGCHLD) = 9"], ["7 fork() = 9", "9 unshare(CLONE_NEWNS) = 0"], ["7 fork() = 9", "9 setns(5, CLONE_NEWNS) = 0"]):
+        # What it starts has the same mounts; who has none of its own tells as before.
+        _, left = replayed(before + own + [f'9 stat("/w/d", 0x7f) = {missing}', "9 fork() = 10", f'10 open("/w/d/f", O_RDONLY) = {missing}',
+                                           '10 open("/w", O_RDONLY|O_DIRECTORY) = 4', "10 getdents64(4, 0x7f /* 2 entries */, 32768) = 48", f'7 rmdir("/w/e") = {missing}'])
+        assert left == {"/w": None, "/w/d": None, "/w/d/f": 3}, (own, left)
+
+
 def test_names_that_calls_changed_which_were_not_traced():
     """strace -e trace=open,read,write,close: what must have been renamed, removed or made."""
     missing, lock = "-1 ENOENT (No such file or directory)", 'open("/w/lock", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3'

@@ -106,6 +106,11 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
             "what must have been done is done before the call that tells of it"));
 }
 
+// Who has mounts of its own sees what these hide or show.
+bool Resolve::tells_of_others(const feign_activity& a) const {
+  return others_ && !threads_[a.stream].place->mounts;
+}
+
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {
   feign_activity& a = by_others_.emplace_back(kBlankActivity);
   a.op = op;
@@ -305,7 +310,7 @@ void Resolve::removed_by_others(const feign_activity& a, uint32_t path) {
 void Resolve::resized(const feign_activity& a, const Description& d, uint64_t size) {
   Namespace::File& f = names_.file(d.file);
   if ((d.marks & FEIGN_DIRECTORY) || f.type == Namespace::Type::kDirectory) return;
-  if (others_ && f.sized && f.size != size && d.path != 0 &&
+  if (tells_of_others(a) && f.sized && f.size != size && d.path != 0 &&
       names_.at(names_.canonical(d.path, true)) == d.file) {
     feign_activity& other = this->other(a, FEIGN_POSIX_TRUNCATE, d.path);
     other.length = size;
@@ -395,7 +400,8 @@ int64_t Resolve::entries(uint32_t directory) {
 void Resolve::listed(const feign_activity& a, Description& d) {
   if (a.op == FEIGN_POSIX_READDIR) return;
   const bool begins = std::exchange(d.unlisted, false);
-  if (others_ && begins && a.op == FEIGN_POSIX_GETDENTS64 && a.result > 0 && others_work_ != 0)
+  if (begins && tells_of_others(a) && a.op == FEIGN_POSIX_GETDENTS64 && a.result > 0 &&
+      others_work_ != 0)
     shows_others(a, d);
   d.listed += static_cast<uint64_t>(a.result);
   if (a.result != 0) return;

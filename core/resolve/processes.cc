@@ -37,6 +37,7 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
   if (seen_before) return;
   tables_.streams.set_parent(t.now, r.a.stream, r.a.id);
   t.place = place ? where : std::make_shared<Place>(*where);
+  t.place->mounts |= (shared & CLONE_NEWNS) != 0;
   if (memory) {
     t.memory = space;
   } else {
@@ -109,6 +110,7 @@ void Resolve::unshare_call(feign_activity& a, Thread& t) {
   // In another mount or user namespace it cannot but have a directory of its own.
   if (a.flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER))
     t.place = std::make_shared<Place>(*t.place);
+  t.place->mounts |= (a.flags & CLONE_NEWNS) != 0;
 }
 
 void Resolve::setns_call(feign_activity& a, Thread& t) {
@@ -116,6 +118,7 @@ void Resolve::setns_call(feign_activity& a, Thread& t) {
   if (!succeeded(a) || (a.flags & CLONE_NEWNS) == 0) return;
   other_mounts_ = true;
   t.place = std::make_shared<Place>(*t.place);
+  t.place->mounts = true;
   moves(t, tables_.strings.intern("/"), false);
   t.place->root = 0;
 }

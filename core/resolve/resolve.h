@@ -99,9 +99,10 @@ class Resolve {
   };
   struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
-    bool gone = false;  // it was removed
-    bool told = false;  // by calls
-    uint32_t root = 0;  // 0: "/"
+    bool gone = false;    // it was removed
+    bool told = false;    // by calls
+    bool mounts = false;  // of its own (CLONE_NEWNS): they hide what others see
+    uint32_t root = 0;    // 0: "/"
     uint32_t umask = kUsualUmask;
   };
   struct Mapping {  // what one mmap() made
@@ -275,6 +276,7 @@ class Resolve {
   void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
   void waited_for(const Thread& t, int64_t process, uint32_t flags);
+  bool tells_of_others(const feign_activity& a) const;
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
   static Told told(const feign_activity& a, Effect effect);
