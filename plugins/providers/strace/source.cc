@@ -530,7 +530,9 @@ feign_status Source::line(std::string_view text) {
   }
   Process& p = process(pid);
   if (!p.seen) begins(p);
-  return call(p, time, rest, lines_->number(), nullptr);
+  const feign_status status = call(p, time, rest, lines_->number(), nullptr);
+  if (!ending_.empty()) ends_later(p);
+  return status;
 }
 
 // What a program writes to the terminal that it is traced on breaks the line of the call under way.
