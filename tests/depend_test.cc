@@ -3,6 +3,7 @@
 // the reduction, proven against the closure of all edges on random ones.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/falloc.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -505,6 +506,31 @@ TEST(File, WhoSawTheEndComesBeforeAllThatGoBeyondIt) {
   EXPECT_EQ(r.of(3), (Edges{{2, "file"}}));
   EXPECT_EQ(r.of(4), (Edges{{2, "file"}}));  // though the file was as long already
   EXPECT_EQ(r.of(5), (Edges{{1, "file"}}));  // it came to that end before, too
+}
+TEST(File, WhatFailedAtTheEndComesAfterWhatCutTheFileAndBeforeItGrows) {
+  const Call truncate{.stream = 2, .op = "ftruncate", .handle = 2, .file = 1, .length = 10};
+  const Call seek{.stream = 1,
+                  .op = "lseek",
+                  .handle = 1,
+                  .file = 1,
+                  .offset = -uint64_t{22},
+                  .result = -EINVAL,
+                  .flags = SEEK_END};
+  const Call collapse{.stream = 1,
+                      .op = "fallocate",
+                      .handle = 1,
+                      .file = 1,
+                      .length = 4096,
+                      .result = -EINVAL,
+                      .flags = FALLOC_FL_COLLAPSE_RANGE};
+  for (const Call& failed : {seek, collapse}) {
+    const Ran r({data(1, "pwrite64", 1, 1, 0, 100), truncate, failed,
+                 data(2, "pwrite64", 2, 1, 0, 5), data(3, "pwrite64", 3, 1, 20, 10)},
+                only("file"));
+
+    EXPECT_EQ(r.of(2), (Edges{{1, "file"}}));
+    EXPECT_TRUE(r.ordered(2, 4));
+  }
 }
 TEST(File, AReadOfAHoleComesAfterTheWriteBehindIt) {
   Call truncate{.stream = 2, .op = "ftruncate", .handle = 2, .file = 1, .length = 10};

@@ -120,9 +120,15 @@ void Depend::finds(const feign_activity& a) {
 void Depend::bytes(const feign_activity& a, Effect effect) {
   if (a.file == 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
   const bool maps = effect == Effect::kSeek && (a.flags == SEEK_DATA || a.flags == SEEK_HOLE);
+  constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+  const auto file = [&]() -> File& { return files_[a.file]; };
+  // The file ended before where it was to go, or be moved.
+  if (a.result == -EINVAL && effect == Effect::kSeek && a.flags == SEEK_END)
+    return sees_end(file(), ~a.offset);
+  if (a.result == -EINVAL && effect == Effect::kFallocate && (a.flags & kMoves) != 0)
+    return sees_end(file(), a.offset);
   if (a.result < 0 && !(maps && a.result == -ENXIO)) return;
   const auto done = static_cast<uint64_t>(a.result);
-  const auto file = [&]() -> File& { return files_[a.file]; };
   const bool appends = (a.marks & FEIGN_APPENDS) != 0;
   if (effects_[a.op].buffered && a.handle != 0) {
     if (Handle* const h = handles_.find(a.handle); h != nullptr) {
@@ -179,7 +185,6 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
       return set_size(f, a.length, std::min(a.length, f.size_known ? f.size : f.there));
     }
     case Effect::kFallocate: {
-      constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
       File& f = file();
       if (a.flags & kMoves) return set_size(f, std::max(f.size, a.offset + a.length), a.offset);
       if (a.flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
