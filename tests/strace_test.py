@@ -2529,6 +2529,20 @@ def test_what_threads_call_until_exit_group_ends_them_comes_before_it():
     assert order == [("7", "openat"), ("7", "clone"), ("7", "fork"), ("8", "write"), ("9", "fsync"), ("8", "write"), ("8", "close"), ("7", "exit_group"), ("9", "fdatasync"), ("9", "fsync")], order
 
 
+def test_threads_in_files_of_their_own_go_on_until_exit_group_ended_them():
+    """Which is when its process is over, whatever other processes do meanwhile."""
+    at = lambda *lines: [f"1700000000.000{n} {line}" for n, line in lines]
+    files = {"t.7": at((100, OPEN), (110, "clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8"), (120, "fork() = 9"),
+                       (200, "exit_group(0) = ?"), (500, "+++ exited with 0 +++")),
+             "t.8": at((190, "fsync(3) = 0"), (300, "fdatasync(3) = 0"), (310, "+++ exited with 0 +++")),
+             "t.9": at((250, "fsync(3) = 0"), (600, "fdatasync(3) = 0"), (610, "exit_group(0) = ?"), (620, "+++ exited with 0 +++"))}
+    lines, _ = text_of(files, name="t")
+    order = [re.search(r"/(\d)\] (\w+)", line).groups() for line in lines]
+    for process in ("7", "8"):
+        assert [name for one, name in order if one == process and name != "exit"] == {"7": ["openat", "clone", "fork", "exit_group"], "8": ["fsync", "fdatasync"]}[process], order
+    assert order.index(("8", "fdatasync")) < order.index(("7", "exit_group")) < order.index(("9", "fdatasync")), order
+
+
 def test_programs_whose_children_are_not_traced():
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("strace does not work here")

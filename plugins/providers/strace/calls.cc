@@ -474,6 +474,8 @@ uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
     table.set(left.handle, left.what == Left::kOwn ? own : opened);
   if (effect == Effect::kCloseRange && (a.flags & CLOSE_RANGE_CLOEXEC) == 0 && a.result >= 0)
     table.close(a.offset, a.length);
+  if (effect == Effect::kExitGroup && trace_.several && p.descriptors->use_count() > 1)
+    h.closes = *p.descriptors;
   if (effect == Effect::kExit || effect == Effect::kExitGroup) p.descriptors->reset();
   return cwd ? a.file : own.file;
 }

@@ -80,11 +80,12 @@ uint64_t Source::when() const {
   const Lock& lock = h.shown.lock;
   const bool gives_up =
       (lock.what == Lock::kGivenUp || lock.what == Lock::kClosed) && trace_.is_about_lock(lock);
-  return h.from_start && !gives_up ? h.a.start_ns : h.ended();
+  return (h.from_start || h.closes != nullptr) && !gives_up ? h.a.start_ns : h.ended();
 }
 
 void Source::pop() {
   next_->gone = true;
+  next_->closes = nullptr;
   next_ = nullptr;
   drop_gone();
 }
@@ -236,10 +237,12 @@ feign_status Source::fill() {
   return waited();
 }
 
-// Without -T nothing tells how long a process waited for another one, which was over by then.
+// Nothing but the next line tells when an exit_group has ended all threads, and without -T how long
+// a process waited for another one, which was over by then.
 feign_status Source::waited() {
-  if (timed_ || !exact_ || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
-      posix_calls()[next_->a.op].effect != Effect::kWait)
+  const bool ends = next_->closes != nullptr;
+  const bool waits = !timed_ && posix_calls()[next_->a.op].effect == Effect::kWait;
+  if (!(ends || waits) || !exact_ || !trace_.several || next_->until != 0 || processes_.size() != 1)
     return FEIGN_OK;
   while (!over_ && queue_.size() == 1 && clock_ <= next_->a.start_ns)
     if (const feign_status status = read_line(); status < 0) return status;

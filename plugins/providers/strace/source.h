@@ -44,14 +44,15 @@ struct Held {
   bool from_start = false;  // it took effect when it started
   Claims claims;
   Shown shown;
-  uint32_t open = 0;          // calls under way that may have taken effect before it
-  std::vector<Held*> rivals;  // those that have ended since
-  bool gone = false;          // it took effect before one that ended before it
-  uint64_t names = 0;         // names_of(claims)
-  bool order = false;         // it may matter which of it and others came first
-  uint64_t until = 0;         // when it ended at the latest, if its times do not tell
-  Process* child = nullptr;   // of a place that is kept for the call that made it
-  Process* by = nullptr;      // whose call is not over, or has a result that cannot be
+  uint32_t open = 0;                    // calls under way that may have taken effect before it
+  std::vector<Held*> rivals;            // those that have ended since
+  bool gone = false;                    // it took effect before one that ended before it
+  uint64_t names = 0;                   // names_of(claims)
+  bool order = false;                   // it may matter which of it and others came first
+  uint64_t until = 0;                   // when it ended at the latest, if its times do not tell
+  std::shared_ptr<Descriptors> closes;  // an exit_group, of threads that have files of their own
+  Process* child = nullptr;             // of a place that is kept for the call that made it
+  Process* by = nullptr;                // whose call is not over, or has a result that cannot be
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
@@ -186,6 +187,12 @@ class Source {
   // took from when it has written that, which on a busy machine is some time later. What is known
   // is when the next line began. Reads on until then.
   feign_status ended_by(uint64_t& time);
+  // Whether the other is a thread that the front, an exit_group, ends later than at its next call.
+  bool ends(const Source& other) const {
+    const Process* const thread = other.last_process_;
+    return thread != nullptr && thread->descriptors != nullptr &&
+           *thread->descriptors == next_->closes && other.when() < next_->until;
+  }
   Held& front() { return *next_; }
   const Held& front() const { return *next_; }
   void pop();
