@@ -2529,6 +2529,17 @@ def test_what_threads_call_until_exit_group_ends_them_comes_before_it():
     assert order == [("7", "openat"), ("7", "clone"), ("7", "fork"), ("8", "write"), ("9", "fsync"), ("8", "write"), ("8", "close"), ("7", "exit_group"), ("9", "fdatasync"), ("9", "fsync")], order
 
 
+def test_names_of_each_process_of_its_own_tell_nothing_of_others():
+    """What /proc/self/fd/3 is to one process, another may lack."""
+    at = lambda *lines: [f"1700000000.{n:06d} {line}" for n, line in lines]
+    named = 'linkat(AT_FDCWD, "/proc/self/fd/3", AT_FDCWD, "/d/b", AT_SYMLINK_FOLLOW) = 0 <0.000010>'
+    files = {"t.7": at((100, 'mkdir("/d", 0700) = 0 <0.000010>'), (130, "fork() = 8 <0.000010>"), (200, 'open("/proc/self/fd/3", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000010>'),
+                       (400, 'unlink("/d/b/x") = -1 ENOTDIR (Not a directory) <0.000010>')),
+             "t.8": at((250, 'openat(AT_FDCWD, "/d", O_RDWR|O_TMPFILE, 0600) = 3 <0.000010>'), (300, named), (900, "fsync(3) = 0 <0.000010>"))}
+    lines, _ = text_of(files, name="t")
+    assert [name for name in re.findall(r"\] (\w+)", "\n".join(lines)) if "link" in name] == ["linkat", "unlink"], lines
+
+
 def test_threads_in_files_of_their_own_go_on_until_exit_group_ended_them():
     """Which is when its process is over, whatever other processes do meanwhile."""
     at = lambda *lines: [f"1700000000.000{n} {line}" for n, line in lines]

@@ -281,6 +281,10 @@ class Names {
                             : handle == a.handle               ? folder
                                                                : 0;
       put_below(from, c, host);
+      if (is_of_process(c.name, host)) {
+        c = {};
+        continue;
+      }
       const bool missed = c.in == There::kUnknown && c.before == There::kNo;
       if (c.in == There::kUnknown && !missed) continue;
       Claim& in = claims[i + kNames];
@@ -377,6 +381,11 @@ class Names {
   bool is_told_of(uint32_t directory) const {
     const auto at = directory != 0 ? held_.find(directory) : held_.end();
     return at != held_.end() && at->second.made;
+  }
+  // Whether each process has another one by that name, which comes and goes with no call on it.
+  static bool is_of_process(uint32_t name, const feign_host* host) {
+    const std::string_view text = host->text(host, name, nullptr);
+    return text.starts_with("/proc/") || text.starts_with("/dev/fd/");
   }
   bool is_fifo(uint32_t name) const { return fifos_.contains(name); }
   // Which names that the call is about are FIFOs afterwards.
