@@ -2540,6 +2540,16 @@ def test_names_of_each_process_of_its_own_tell_nothing_of_others():
     assert [name for name in re.findall(r"\] (\w+)", "\n".join(lines)) if "link" in name] == ["linkat", "unlink"], lines
 
 
+def test_a_name_that_goes_back_over_what_is_missing_tells_nothing_of_the_directory():
+    at = lambda *lines: [f"1700000000.{n:06d} {line}" for n, line in lines]
+    missing = ' = -1 ENOENT (No such file or directory) <0.000010>'
+    files = {"t.7": at((100, 'mkdir("/w", 0700) = 0 <0.000010>'), (120, 'chdir("/w") = 0 <0.000010>'), (130, "fork() = 8 <0.000010>"), (200, 'symlink("a", "./d/../a")' + missing),
+                       (400, 'unlink("/w/b/x") = -1 ENOTDIR (Not a directory) <0.000010>')),
+             "t.8": at((250, "fsync(1) = 0 <0.000010>"), (300, 'open("b", O_RDWR|O_CREAT, 0600) = 3 <0.000010>'), (900, "fsync(3) = 0 <0.000010>"))}
+    lines, _ = text_of(files, name="t")
+    assert [name for name in re.findall(r"\] (\w+)", "\n".join(lines)) if name in ("open", "unlink")] == ["open", "unlink"], lines
+
+
 def test_threads_in_files_of_their_own_go_on_until_exit_group_ended_them():
     """Which is when its process is over, whatever other processes do meanwhile."""
     at = lambda *lines: [f"1700000000.000{n} {line}" for n, line in lines]

@@ -281,7 +281,8 @@ class Names {
                             : handle == a.handle               ? folder
                                                                : 0;
       put_below(from, c, host);
-      if (is_of_process(c.name, host)) {
+      const bool nowhere = c.before == There::kNo && c.after == There::kNo;
+      if (is_of_process(c.name, host) || (nowhere && goes_back(c.text, host))) {
         c = {};
         continue;
       }
@@ -386,6 +387,13 @@ class Names {
   static bool is_of_process(uint32_t name, const feign_host* host) {
     const std::string_view text = host->text(host, name, nullptr);
     return text.starts_with("/proc/") || text.starts_with("/dev/fd/");
+  }
+  // Whether it is the name before a ".." that may be missing.
+  static bool goes_back(uint32_t name, const feign_host* host) {
+    std::string_view text = name != 0 ? host->text(host, name, nullptr) : "";
+    while (text.starts_with("./") || text.starts_with("../"))
+      text.remove_prefix(text.find('/') + 1);
+    return text.find("/../") != text.npos || text.ends_with("/..");
   }
   bool is_fifo(uint32_t name) const { return fifos_.contains(name); }
   // Which names that the call is about are FIFOs afterwards.
