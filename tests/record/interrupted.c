@@ -50,7 +50,7 @@ static int child_of_clone(void* unused) {
 
 static int by_clone(void) {
   static char stack[1 << 16] __attribute__((aligned(16)));
-  for (int i = 0; i < 10000; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     int status = 0;
     const pid_t child =
         clone(child_of_clone, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
