@@ -2518,17 +2518,6 @@ def test_what_a_rename_does_not_find_may_be_what_it_would_move():
     assert "found otherwise" not in notes_of(lines), notes_of(lines)
 
 
-def test_what_threads_call_until_exit_group_ends_them_comes_before_it():
-    """It closes what they are at. What other processes call meanwhile stays where it was."""
-    lines, _ = text_of(['7 1.0 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', "7 1.1 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8",
-                        "7 1.2 fork() = 9", "7 1.3 exit_group(0 <unfinished ...>", '8 1.4 write(3, "x", 1) = 1', '8 1.5 write(3, "y", 1 <unfinished ...>', "9 1.6 fsync(3) = 0",
-                        "8 1.7 <... write resumed>) = 1", "8 1.8 close(3 <unfinished ...>", "9 1.9 fdatasync(3) = 0", "8 2.0 <... close resumed>) = 0",
-                        '8 2.1 write(1, "z", 1 <unfinished ...>', "9 2.2 fsync(3) = 0", "8 2.3 <... write resumed>) = ?", "7 2.4 <... exit_group resumed>) = ?",
-                        "8 2.5 +++ exited with 0 +++", "7 2.6 +++ exited with 0 +++"])
-    order = [re.search(r"/(\d)\] (\w+)\((fd=#\d+)?", line).groups()[:2] for line in lines]
-    assert order == [("7", "openat"), ("7", "clone"), ("7", "fork"), ("8", "write"), ("9", "fsync"), ("8", "write"), ("8", "close"), ("7", "exit_group"), ("9", "fdatasync"), ("9", "fsync")], order
-
-
 def test_names_of_each_process_of_its_own_tell_nothing_of_others():
     """What /proc/self/fd/3 is to one process, another may lack."""
     at = lambda *lines: [f"1700000000.{n:06d} {line}" for n, line in lines]
@@ -2548,20 +2537,6 @@ def test_a_name_that_goes_back_over_what_is_missing_tells_nothing_of_the_directo
              "t.8": at((250, "fsync(1) = 0 <0.000010>"), (300, 'open("b", O_RDWR|O_CREAT, 0600) = 3 <0.000010>'), (900, "fsync(3) = 0 <0.000010>"))}
     lines, _ = text_of(files, name="t")
     assert [name for name in re.findall(r"\] (\w+)", "\n".join(lines)) if name in ("open", "unlink")] == ["open", "unlink"], lines
-
-
-def test_threads_in_files_of_their_own_go_on_until_exit_group_ended_them():
-    """Which is when its process is over, whatever other processes do meanwhile."""
-    at = lambda *lines: [f"1700000000.000{n} {line}" for n, line in lines]
-    files = {"t.7": at((100, OPEN), (110, "clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8"), (120, "fork() = 9"),
-                       (200, "exit_group(0) = ?"), (500, "+++ exited with 0 +++")),
-             "t.8": at((190, "fsync(3) = 0"), (300, "fdatasync(3) = 0"), (310, "+++ exited with 0 +++")),
-             "t.9": at((250, "fsync(3) = 0"), (600, "fdatasync(3) = 0"), (610, "exit_group(0) = ?"), (620, "+++ exited with 0 +++"))}
-    lines, _ = text_of(files, name="t")
-    order = [re.search(r"/(\d)\] (\w+)", line).groups() for line in lines]
-    for process in ("7", "8"):
-        assert [name for one, name in order if one == process and name != "exit"] == {"7": ["openat", "clone", "fork", "exit_group"], "8": ["fsync", "fdatasync"]}[process], order
-    assert order.index(("8", "fdatasync")) < order.index(("7", "exit_group")) < order.index(("9", "fdatasync")), order
 
 
 def test_programs_whose_children_are_not_traced():

@@ -142,8 +142,6 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     h.by = &p;
     p.call.place = &h;
     if (makes_process(e)) making_.push_back(&p);
-    ends_later(p);
-    if (e == Effect::kExitGroup) ending_.push_back(&p);
     // Whoever asks for the lock may be refused it.
     if (e == Effect::kExitGroup) {
       gives_up_locks(p, h);
@@ -231,7 +229,6 @@ void Source::names(Process& p, const Call& call) {
 // no longer.
 std::vector<Held*> Source::no_longer_under_way(Process& p) {
   std::erase(making_, &p);
-  std::erase(ending_, &p);
   if (p.call.about[0].name == 0) return {};
   p.call.about = {};
   std::erase(under_way_, &p);
@@ -259,9 +256,8 @@ feign_status Source::ended(Process& p, std::string_view text) {
   }
   if (const feign_status s = call(p, p.call.start, text, p.call.line, p.call.place); s < 0)
     return s;
-  if (queue_.size() == before + 1)
-    for (Held* const h : early) h->rivals.push_back(&queue_.back());
-  if (queue_.size() > before) ends_later(p);
+  if (early.empty() || queue_.size() != before + 1) return FEIGN_OK;
+  for (Held* const h : early) h->rivals.push_back(&queue_.back());
   return FEIGN_OK;
 }
 
@@ -474,8 +470,6 @@ uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
     table.set(left.handle, left.what == Left::kOwn ? own : opened);
   if (effect == Effect::kCloseRange && (a.flags & CLOSE_RANGE_CLOEXEC) == 0 && a.result >= 0)
     table.close(a.offset, a.length);
-  if (effect == Effect::kExitGroup && trace_.several && p.descriptors->use_count() > 1)
-    h.closes = *p.descriptors;
   if (effect == Effect::kExit || effect == Effect::kExitGroup) p.descriptors->reset();
   return cwd ? a.file : own.file;
 }
@@ -548,12 +542,6 @@ void Source::has_ended(Process& p, uint64_t time) {
   --exit.open;
   exit.until = time - std::min(time, trace_.base);
   released(exit);
-}
-
-// What a thread of a process calls while another one's exit_group is under way comes before that.
-void Source::ends_later(Process& thread) {
-  for (const Process* p : ending_)
-    if (!p->call.passed && descriptors(thread) == *p->descriptors) queue_.to_back(*p->call.place);
 }
 
 // io_submit's array: each request that was accepted becomes an activity of its own.

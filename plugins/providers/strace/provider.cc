@@ -60,12 +60,7 @@ class Provider {
   void find_midnight();
   void find_family();
   uint64_t when(const Source& source) const;
-  bool waits(Source& source) {
-    return (family_ && family_->waits(source)) ||
-           (source.front().closes != nullptr &&
-            std::any_of(running_.begin(), running_.end(),
-                        [&](const Source* other) { return source.ends(*other); }));
-  }
+  bool waits(Source& source) { return family_ && family_->waits(source); }
   feign_status begin();
   feign_status read(Source& source);
   feign_status find_next(size_t& at);

@@ -80,12 +80,11 @@ uint64_t Source::when() const {
   const Lock& lock = h.shown.lock;
   const bool gives_up =
       (lock.what == Lock::kGivenUp || lock.what == Lock::kClosed) && trace_.is_about_lock(lock);
-  return (h.from_start || h.closes != nullptr) && !gives_up ? h.a.start_ns : h.ended();
+  return h.from_start && !gives_up ? h.a.start_ns : h.ended();
 }
 
 void Source::pop() {
   next_->gone = true;
-  next_->closes = nullptr;
   next_ = nullptr;
   drop_gone();
 }
@@ -237,12 +236,10 @@ feign_status Source::fill() {
   return waited();
 }
 
-// Nothing but the next line tells when an exit_group has ended all threads, and without -T how long
-// a process waited for another one, which was over by then.
+// Without -T nothing tells how long a process waited for another one, which was over by then.
 feign_status Source::waited() {
-  const bool ends = next_->closes != nullptr;
-  const bool waits = !timed_ && posix_calls()[next_->a.op].effect == Effect::kWait;
-  if (!(ends || waits) || !exact_ || !trace_.several || next_->until != 0 || processes_.size() != 1)
+  if (timed_ || !exact_ || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
+      posix_calls()[next_->a.op].effect != Effect::kWait)
     return FEIGN_OK;
   while (!over_ && queue_.size() == 1 && clock_ <= next_->a.start_ns)
     if (const feign_status status = read_line(); status < 0) return status;
@@ -533,9 +530,7 @@ feign_status Source::line(std::string_view text) {
   }
   Process& p = process(pid);
   if (!p.seen) begins(p);
-  const feign_status status = call(p, time, rest, lines_->number(), nullptr);
-  if (!ending_.empty()) ends_later(p);
-  return status;
+  return call(p, time, rest, lines_->number(), nullptr);
 }
 
 // What a program writes to the terminal that it is traced on breaks the line of the call under way.

@@ -44,15 +44,14 @@ struct Held {
   bool from_start = false;  // it took effect when it started
   Claims claims;
   Shown shown;
-  uint32_t open = 0;                    // calls under way that may have taken effect before it
-  std::vector<Held*> rivals;            // those that have ended since
-  bool gone = false;                    // it took effect before one that ended before it
-  uint64_t names = 0;                   // names_of(claims)
-  bool order = false;                   // it may matter which of it and others came first
-  uint64_t until = 0;                   // when it ended at the latest, if its times do not tell
-  std::shared_ptr<Descriptors> closes;  // an exit_group, of threads that have files of their own
-  Process* child = nullptr;             // of a place that is kept for the call that made it
-  Process* by = nullptr;                // whose call is not over, or has a result that cannot be
+  uint32_t open = 0;          // calls under way that may have taken effect before it
+  std::vector<Held*> rivals;  // those that have ended since
+  bool gone = false;          // it took effect before one that ended before it
+  uint64_t names = 0;         // names_of(claims)
+  bool order = false;         // it may matter which of it and others came first
+  uint64_t until = 0;         // when it ended at the latest, if its times do not tell
+  Process* child = nullptr;   // of a place that is kept for the call that made it
+  Process* by = nullptr;      // whose call is not over, or has a result that cannot be
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
@@ -75,12 +74,6 @@ class Queue {
     return held_.back();
   }
   void pop_front() { spare_.splice(spare_.begin(), held_, held_.begin()); }
-  void to_back(const Held& h) {
-    auto at = held_.end();
-    while (&*--at != &h) {
-    }
-    held_.splice(held_.end(), held_, at);
-  }
   void pop_back() { spare_.splice(spare_.begin(), held_, std::prev(held_.end())); }
 
  private:
@@ -187,12 +180,6 @@ class Source {
   // took from when it has written that, which on a busy machine is some time later. What is known
   // is when the next line began. Reads on until then.
   feign_status ended_by(uint64_t& time);
-  // Whether the other is a thread that the front, an exit_group, ends later than at its next call.
-  bool ends(const Source& other) const {
-    const Process* const thread = other.last_process_;
-    return thread != nullptr && thread->descriptors != nullptr &&
-           *thread->descriptors == next_->closes && other.when() < next_->until;
-  }
   Held& front() { return *next_; }
   const Held& front() const { return *next_; }
   void pop();
@@ -242,7 +229,6 @@ class Source {
   void gives_up_locks(Process& p, Held& exit);
   bool closes_locked(Process& p, Held& exit);
   void has_ended(Process& p, uint64_t time);
-  void ends_later(Process& thread);
   void forget(Held& h);
   void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
@@ -259,7 +245,6 @@ class Source {
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
   std::vector<Process*> making_;     // … that make processes
-  std::vector<Process*> ending_;     // … that end all threads, which go on until then
   std::vector<Held*> releases_;      // of locks, that hold their places
   size_t doubtful_ = 0;              // processes with such a call
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
