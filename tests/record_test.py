@@ -1801,6 +1801,38 @@ def test_modes_are_those_of_the_umask_that_the_command_began_with():
                     assert oct(was) == oct(made), (oct(mask), name)
 
 
+MOVES_FIRST = r"""
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  if (chdir("d") != 0) return 1; /* the first call that is recorded */
+  if (fork() == 0) {
+    for (int i = 0; i < 500;) i += rmdir(argv[1]) == 0;
+    _exit(0);
+  }
+  for (int i = 0; i < 500;) i += mkdir("x", 0700) == 0;
+  wait(0);
+}
+"""
+
+
+def test_what_comes_before_the_first_call_does_not_make_it_count_twice():
+    """The umask that the command began with; the call moves names that others meet in."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, program = (os.path.join(tmp, n) for n in ("w", "t.feign", "program"))
+        os.makedirs(os.path.join(work, "d"))
+        compile_text(MOVES_FIRST, program)
+        before = os.umask(0o002)
+        try:
+            r = feign("record", "-q", "-o", trace, "--", program, os.path.join(work, "d/x"), cwd=work)
+        finally:
+            os.umask(before)
+        assert r.status == 0, r.err
+        replays(trace, tmp, work, 1)
+
+
 def test_streams_by_macros():
     """What is put into a stream's buffer without a call, by programs of ours and by others; and by a fork's child."""
     for program in ("macros", "printf"):

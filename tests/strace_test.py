@@ -2539,6 +2539,16 @@ def test_a_name_that_goes_back_over_what_is_missing_tells_nothing_of_the_directo
     assert [name for name in re.findall(r"\] (\w+)", "\n".join(lines)) if name in ("open", "unlink")] == ["open", "unlink"], lines
 
 
+def test_what_is_found_by_who_has_a_number_for_the_second_time():
+    """Where the trace lacks a process."""
+    def again(t):
+        return [f"7 {t}1 fork() = 9", f'9 {t}2 stat("/w/f", {{st_mode=S_IFREG|0644, st_size=0, ...}}) = 0', f"9 {t}3 exit_group(0) = ?", f"9 {t}4 +++ exited with 0 +++",
+                f"7 {t}5 wait4(9, [{{WIFEXITED(s) && WEXITSTATUS(s) == 0}}], 0, NULL) = 9"]
+    r, sizes = replayed(['7 1.1 mkdir("/w", 0755) = 0', '7 1.2 open("/w/f", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', "7 1.3 vfork() = 8",
+                         "7 1.4 wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8", *again("2."), *again("3."), *again("4.")])
+    assert r["mismatched"] == 0 and sizes == {"/w": None, "/w/f": 0}, (r["mismatches"], sizes)
+
+
 def test_programs_whose_children_are_not_traced():
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("strace does not work here")

@@ -100,7 +100,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
   } else {
     lacks_names(a, Effect::kOpen);
-    if (tells_of_others(a)) by_others(a, Effect::kOpen);
+    if (tells_of_others()) by_others(a, Effect::kOpen);
     const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
     a.file = touched.file;
     if (found) names_.has_no_links(said);
@@ -265,7 +265,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     if (effect == Effect::kLink || effect == Effect::kRename) a.path2 = to;
   }
   lacks_names(a, effect);
-  if (tells_of_others(a)) by_others(a, effect);
+  if (tells_of_others()) by_others(a, effect);
   const Namespace::Touched touched = names_.apply(a, effect);
   a.file = touched.file;
   if (touched.created) a.marks |= FEIGN_CREATES;
@@ -346,7 +346,7 @@ void Resolve::data(feign_activity& a, Description* d, Effect effect) {
     if (d->several && !writes && f != nullptr && done <= f->size)
       a.offset = std::min(a.offset, f->size - done);
   }
-  if (tells_of_others(a) && f != nullptr && f->sized && !writes && a.result >= 0 && a.length != 0 &&
+  if (tells_of_others() && f != nullptr && f->sized && !writes && a.result >= 0 && a.length != 0 &&
       (done != 0 ? a.offset + done > f->size : a.offset < f->size))
     resized(a, *d, a.offset + done);
   else if (f != nullptr && done != 0)

@@ -74,11 +74,11 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
   // By the same words: a link that is told later explains nothing of these.
   const auto changed = [&](uint32_t name, Told is, bool links) {
     if (is == Told::kNotSaid && !ok) return false;
-    const Named now{a.stream, ok || is != Told::kNothing};
+    const Named now{recorded_, ok || is != Told::kNothing};
     const auto [last, first] = named_.try_emplace((uint64_t{name} << 1) + links, now);
     const Named before = std::exchange(last->second, now);
     return !first && is != Told::kNotSaid && before.there != (is != Told::kNothing) &&
-           (before.stream == a.stream || threads_[before.stream].ended);
+           (before.stream == recorded_ || threads_[before.stream].ended);
   };
   const auto cannot_be = [&](uint32_t name, Told is) {
     const uint32_t file = names_.at(name);
@@ -104,11 +104,6 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
             "names are found otherwise than the trace's calls leave them, of which none but opens "
             "makes, moves or removes any (strace: -f -e trace=file,desc,process has such calls): "
             "what must have been done is done before the call that tells of it"));
-}
-
-// Who has mounts of its own sees what these hide or show.
-bool Resolve::tells_of_others(const feign_activity& a) const {
-  return others_ && !threads_[a.stream].place->mounts;
 }
 
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {
@@ -310,7 +305,7 @@ void Resolve::removed_by_others(const feign_activity& a, uint32_t path) {
 void Resolve::resized(const feign_activity& a, const Description& d, uint64_t size) {
   Namespace::File& f = names_.file(d.file);
   if ((d.marks & FEIGN_DIRECTORY) || f.type == Namespace::Type::kDirectory) return;
-  if (tells_of_others(a) && f.sized && f.size != size && d.path != 0 &&
+  if (tells_of_others() && f.sized && f.size != size && d.path != 0 &&
       names_.at(names_.canonical(d.path, true)) == d.file) {
     feign_activity& other = this->other(a, FEIGN_POSIX_TRUNCATE, d.path);
     other.length = size;
@@ -400,7 +395,7 @@ int64_t Resolve::entries(uint32_t directory) {
 void Resolve::listed(const feign_activity& a, Description& d) {
   if (a.op == FEIGN_POSIX_READDIR) return;
   const bool begins = std::exchange(d.unlisted, false);
-  if (begins && tells_of_others(a) && a.op == FEIGN_POSIX_GETDENTS64 && a.result > 0 &&
+  if (begins && tells_of_others() && a.op == FEIGN_POSIX_GETDENTS64 && a.result > 0 &&
       others_work_ != 0)
     shows_others(a, d);
   d.listed += static_cast<uint64_t>(a.result);

@@ -222,6 +222,8 @@ const char* Resolve::apply(Record& r) {
   // By index from here on: a child's begin() may move the vector.
   const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
   names_.links_lead_from(thread().place->root);
+  recorded_ = recorded_stream;
+  own_mounts_ = thread().place->mounts;
   found_open_ = a.result != -EBADF;
   if (maps)
     if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;

@@ -276,7 +276,7 @@ class Resolve {
   void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
   void waited_for(const Thread& t, int64_t process, uint32_t flags);
-  bool tells_of_others(const feign_activity& a) const;
+  bool tells_of_others() const { return others_ && !own_mounts_; }
   void by_others(const feign_activity& a, Effect effect);
   enum class Told : uint8_t { kNotSaid, kNothing, kAny, kFile, kDirectory, kLink, kSpecial };
   static Told told(const feign_activity& a, Effect effect);
@@ -333,6 +333,8 @@ class Resolve {
   bool guesses_makers_ = false, said_makers_ = false;
   bool lacks_makers_ = false;                 // it begins with the program, and shows no fork yet
   bool others_ = false;                       // there are processes that are not in the trace
+  uint32_t recorded_ = 0;                     // whose call this is: the stream's number in threads_
+  bool own_mounts_ = false;                   // … which sees what these hide or show
   bool other_pids_ = false;                   // some may be of a namespace of their own
   bool other_mounts_ = false;                 // … that hides names which others have
   uint64_t others_work_ = uint64_t{1} << 26;  // names to look at for what they did

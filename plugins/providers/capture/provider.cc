@@ -524,7 +524,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       ++done;
       continue;
     }
-    Lane* const lane = first();
+    Lane* const lane = taken_ != nullptr ? std::exchange(taken_, nullptr) : first();
     if (lane == nullptr) {
       tell_what_is_missing();
       tell_who_goes_on();
@@ -554,7 +554,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       umask.marks = FEIGN_NO_RESULT;
       if (const feign_status s = emit(out, Effect::kUmask, umask); s < 0) return s;
       ++done;
-      in_line(lane);
+      taken_ = lane;
       continue;
     }
     Process& process = lane->process();
@@ -568,7 +568,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       clone.result = lane->thread();
       if (const feign_status s = emit(out, Effect::kClone, clone); s < 0) return s;
       ++done;
-      in_line(lane);
+      taken_ = lane;
       continue;
     }
     Item item = std::move(lane->front());

@@ -232,6 +232,7 @@ class Provider {
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   uint64_t ended_at_ = 0;
+  Lane* taken_ = nullptr;  // first(), and still to come after what was put in before its call
   uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
   std::vector<std::unique_ptr<OwnLayer>> third_;  // layers of third parties
   uint32_t last_handle_ = kFirstHandle;

@@ -430,7 +430,10 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   }
   if (e == Effect::kClone || e == Effect::kUnshare || e == Effect::kSetns)
     trace_.other_pids |= h.a.result >= 0 && (h.a.flags & CLONE_NEWPID) != 0;
-  if (e == Effect::kUnshare && h.a.result >= 0) p.apart |= h.a.flags & (CLONE_FILES | CLONE_FS);
+  if (e == Effect::kUnshare && h.a.result >= 0) {
+    p.apart |= h.a.flags & (CLONE_FILES | CLONE_FS);
+    if (h.a.flags & (CLONE_NEWNS | CLONE_NEWUSER)) p.apart |= CLONE_FS;  // unshare(2)
+  }
   if (e == Effect::kCloseRange && h.a.result >= 0 && (h.a.flags & CLOSE_RANGE_UNSHARE) != 0)
     p.apart |= CLONE_FILES;
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
