@@ -130,7 +130,7 @@ def test_replays_below_one_root_begin_alike():
     with MPI_MODE_EXCL has just made, MPI may say that a read of it got all that it asked for: the file was there before it then."""
     calls = """File_open name='/new' fid='1' cid='0' flags='73'|File_read_at_all fid='1' offset='%d' size='100' count='100' tid='0'|File_close fid='1'
         |File_open name='/written' fid='2' cid='0' flags='9'|File_write_at fid='2' offset='0' size='30' count='30' tid='0'|File_close fid='2'
-        |File_open name='/cut' fid='3' cid='0' flags='8'|File_read_at fid='3' offset='0' size='40' count='40' tid='0'|File_set_size fid='3' size='10'|File_close fid='3'
+        |File_open name='/cut' fid='3' cid='0' flags='8'|File_read_at fid='3' offset='0' size='40' count='40' tid='0'|Barrier cid='0'|File_set_size fid='3' size='10'|File_close fid='3'
         |File_open name='/gone' fid='4' cid='0' flags='8'|File_close fid='4'""".split("|")
     levels = '<Level type="Hostname"><Level type="Rank"><Level type="Thread"/></Level></Level>'
     with Tmp() as tmp:
