@@ -620,6 +620,16 @@ TEST(File, WhatWouldHaveMovedTheEndComesAfterAnAppend) {
 
   EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
 }
+TEST(File, WhatWouldMakeACutFileLongerComesBeforeTheCut) {
+  Call allocate{.stream = 2, .op = "fallocate", .handle = 2, .file = 1, .length = 637};
+  allocate.offset = 309;
+  const Call cut{.stream = 1, .op = "ftruncate", .handle = 1, .file = 1, .length = 95};
+  const Ran r({open_call(1, 1, 1, "/f", O_RDWR | O_CREAT, true), open_call(2, 2, 1, "/f", O_RDWR),
+               data(1, "pwrite64", 1, 1, 0, 8670), allocate, cut},
+              only("file"));
+
+  EXPECT_EQ(r.of(4), (Edges{{3, "file"}}));
+}
 TEST(File, AnOpenForReadingMayCutTheFile) {
   const Call seek{
       .stream = 2, .op = "lseek", .handle = 2, .file = 1, .result = 0, .flags = SEEK_END};

@@ -189,7 +189,9 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
       if (a.flags & kMoves) return set_size(f, std::max(f.size, a.offset + a.length), a.offset);
       if (a.flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return write(f, a.offset, a.length, false);
-      if (!(a.flags & FALLOC_FL_KEEP_SIZE)) extend(f, a.offset + a.length);
+      if (a.flags & FALLOC_FL_KEEP_SIZE) return;
+      extend(f, a.offset + a.length);
+      f.extends.add(me_);  // after a cut it would, also where it did not
       return;
     }
     case Effect::kSeek:
