@@ -827,6 +827,19 @@ def compile_text(text, program, *libraries):
         raise Skip("no C compiler, or none of " + " ".join(libraries))
 
 
+def recorded_program(tmp, source, *arguments, libraries=()):
+    """A program in C, recorded where it works: the program, that place, the trace, and the trace as text."""
+    needs_capture()
+    program, work, trace, text = (os.path.join(tmp, n) for n in ("program", "w", "t.feign", "t.txt"))
+    os.makedirs(work, exist_ok=True)
+    compile_text(source, program, *libraries)
+    r = feign("record", "-q", "-o", trace, "--", program, *arguments, cwd=work)
+    assert r.status == 0, r.err
+    assert feign("convert", "-q", trace, text).status == 0
+    with open(text, encoding="utf-8") as f:
+        return program, work, trace, f.read()
+
+
 UNENDED = r"""
 #include <fcntl.h>
 #include <liburing.h>
@@ -1819,17 +1832,13 @@ int main(int argc, char** argv) {
 
 def test_what_comes_before_the_first_call_does_not_make_it_count_twice():
     """The umask that the command began with; the call moves names that others meet in."""
-    needs_capture()
     with Tmp() as tmp:
-        work, trace, program = (os.path.join(tmp, n) for n in ("w", "t.feign", "program"))
-        os.makedirs(os.path.join(work, "d"))
-        compile_text(MOVES_FIRST, program)
+        os.makedirs(os.path.join(tmp, "w", "d"))
         before = os.umask(0o002)
         try:
-            r = feign("record", "-q", "-o", trace, "--", program, os.path.join(work, "d/x"), cwd=work)
+            _, work, trace, _ = recorded_program(tmp, MOVES_FIRST, os.path.join(tmp, "w", "d/x"))
         finally:
             os.umask(before)
-        assert r.status == 0, r.err
         replays(trace, tmp, work, 1)
 
 
@@ -3724,17 +3733,9 @@ int main(void) {
 
 
 def test_a_handler_that_comes_in_as_a_fork_returns_is_after_the_fork():
-    needs_capture()
     with Tmp() as tmp:
-        work, trace, text = (os.path.join(tmp, n) for n in ("w", "t.feign", "t.txt"))
-        os.mkdir(work)
-        program = os.path.join(tmp, "program")
-        compile_text(FORK_AND_SIGNAL, program)
-        r = feign("record", "-q", "-o", trace, "--", program, cwd=work)
-        assert r.status == 0, r.err
-        assert feign("convert", "-q", trace, text).status == 0
-        with open(text, encoding="utf-8") as f:
-            calls = re.findall(r" (clone|write)\((?:fd=.*count=(\d+))?", f.read())
+        _, work, trace, text = recorded_program(tmp, FORK_AND_SIGNAL)
+        calls = re.findall(r" (clone|write)\((?:fd=.*count=(\d+))?", text)
         assert calls == [("clone", ""), ("write", "5"), ("write", "7")] * 3, calls
         replays(trace, tmp, work, 1)
 
@@ -3786,17 +3787,9 @@ int main(int argc, char** argv) {
 
 
 def test_a_thread_whose_exec_ends_who_made_it_has_what_its_process_has():
-    needs_capture()
     with Tmp() as tmp:
-        work, trace, text = (os.path.join(tmp, n) for n in ("w", "t.feign", "t.txt"))
-        os.mkdir(work)
-        program = os.path.join(tmp, "program")
-        compile_text(THREAD_THAT_EXECUTES, program, "-lpthread")
-        r = feign("record", "-q", "-o", trace, "--", program, cwd=work)
-        assert r.status == 0, r.err
-        assert feign("convert", "-q", trace, text).status == 0
-        with open(text, encoding="utf-8") as f:
-            written = re.findall(r" write\(.*count=(\d+).* path=\".*/(\w+)\"", f.read())
+        program, work, trace, text = recorded_program(tmp, THREAD_THAT_EXECUTES, libraries=("-lpthread",))
+        written = re.findall(r" write\(.*count=(\d+).* path=\".*/(\w+)\"", text)
         assert written == [("6", "file"), ("8", "file"), ("5", "other")], written
         replays(trace, tmp, work, 1)
         # Wherever it is in what is asked for at a time: 256 activities. One of two numbers a process is odd.
@@ -3832,16 +3825,8 @@ int main(void) {
 
 def test_threads_go_on_until_exec_or_exit_ends_them():
     """Both are recorded before they are made."""
-    needs_capture()
     with Tmp() as tmp:
-        trace, text = os.path.join(tmp, "t.feign"), os.path.join(tmp, "t.txt")
-        program = os.path.join(tmp, "program")
-        compile_text(ENDS_AMONG_THREADS, program)
-        r = feign("record", "-q", "-o", trace, "--", program, cwd=tmp)
-        assert r.status == 0, r.err
-        assert feign("convert", "-q", trace, text).status == 0
-        with open(text, encoding="utf-8") as f:
-            writes = re.findall(r" write\(.* = 1 <.*", f.read())
+        writes = re.findall(r" write\(.* = 1 <.*", recorded_program(tmp, ENDS_AMONG_THREADS)[-1])
         assert len(writes) > 100 and all("/file\"" in one for one in writes), [one for one in writes if "/file\"" not in one][:5]
 
 

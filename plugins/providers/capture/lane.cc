@@ -300,8 +300,7 @@ uint64_t Lane::when() {
   const uint32_t layer = item.code >> 12;
   const auto makes = [&] {
     const Call* const call = this->call();
-    return call != nullptr && (call->effect == Effect::kFork || call->effect == Effect::kVfork ||
-                               call->effect == Effect::kClone);
+    return call != nullptr && makes_process(call->effect);
   };
   if (item.kind == FEIGN_RECORD_STARTED) {
     key = std::max(item.start, provider_.others_end(*this) + 1);

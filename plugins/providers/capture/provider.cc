@@ -451,8 +451,7 @@ bool Provider::reaps(Lane& lane) {
   const Item& item = lane.front();
   const Call* const call = lane.call();
   if (call == nullptr) return false;
-  const bool makes = call->effect == Effect::kFork || call->effect == Effect::kVfork ||
-                     (call->effect == Effect::kClone && (item.a.flags & CLONE_THREAD) == 0);
+  const bool makes = makes_process(call->effect) && (item.a.flags & CLONE_THREAD) == 0;
   if (!makes && call->effect != Effect::kWait) return false;
   const int64_t told = item.a.result > 0              ? item.a.result
                        : makes || item.values.empty() ? 0
@@ -623,8 +622,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
         }
         if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
         // A launcher's child may be a rank: its stream is there when it is made.
-        if ((effect == Effect::kFork || effect == Effect::kVfork || effect == Effect::kClone) &&
-            a->result > 0) {
+        if (makes_process(effect) && a->result > 0) {
           const auto child = static_cast<int32_t>(a->result);
           const bool thread = (a->flags & CLONE_THREAD) != 0;
           if (!thread && process.rank < 0 && rank_of(process, child) >= 0)
