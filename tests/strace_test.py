@@ -2549,6 +2549,22 @@ def test_what_is_found_by_who_has_a_number_for_the_second_time():
     assert r["mismatched"] == 0 and sizes == {"/w": None, "/w/f": 0}, (r["mismatches"], sizes)
 
 
+def test_what_threads_call_until_exit_group_ends_them_comes_before_it():
+    """It closes what they are at. What other processes call meanwhile stays where it was."""
+    lines, _ = text_of(['7 1.0 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', "7 1.1 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8",
+                        "7 1.2 fork() = 9", "7 1.3 exit_group(0 <unfinished ...>", '8 1.4 write(3, "x", 1) = 1', '8 1.5 write(3, "y", 1 <unfinished ...>', "9 1.6 fsync(3) = 0",
+                        "8 1.7 <... write resumed>) = 1", "8 1.8 close(3 <unfinished ...>", "9 1.9 fdatasync(3) = 0", "8 2.0 <... close resumed>) = 0",
+                        '8 2.1 write(1, "z", 1 <unfinished ...>', "9 2.2 fsync(3) = 0", "8 2.3 <... write resumed>) = ?", "7 2.4 <... exit_group resumed>) = ?",
+                        "8 2.5 +++ exited with 0 +++", "7 2.6 +++ exited with 0 +++"])
+    order = [re.search(r"/(\d)\] (\w+)\((fd=#\d+)?", line).groups()[:2] for line in lines]
+    assert order == [("7", "openat"), ("7", "clone"), ("7", "fork"), ("8", "write"), ("9", "fsync"), ("8", "write"), ("8", "close"), ("7", "exit_group"), ("9", "fdatasync"), ("9", "fsync")], order
+    # Nothing else is known of the process by then; both say that they end all; nobody says that they have.
+    lines, _ = text_of(["7 1.0 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8", "8 1.1 exit_group(0 <unfinished ...>",
+                        "7 1.2 exit_group(0 <unfinished ...>", "5 1.3 exit_group(0 <unfinished ...>", '7 1.4 chdir("/")   = 0', '5 1.5 chdir("/") = 0', '8 1.6 chdir("/") = 0'])
+    assert [re.search(r"/(\d)\] (\w+)", line).groups() for line in lines] == [
+        ("7", "clone"), ("7", "exit_group"), ("5", "exit_group"), ("7", "chdir"), ("5", "chdir"), ("8", "chdir"), ("8", "exit_group")], lines
+
+
 def test_programs_whose_children_are_not_traced():
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("strace does not work here")

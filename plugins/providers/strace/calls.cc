@@ -142,8 +142,10 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     h.by = &p;
     p.call.place = &h;
     if (makes_process(e)) making_.push_back(&p);
+    if (!ending_.empty()) ends_later(p);
     // Whoever asks for the lock may be refused it.
     if (e == Effect::kExitGroup) {
+      if (ending(p) == nullptr && descriptors(p).use_count() > 1) ending_.push_back(&p);
       gives_up_locks(p, h);
     } else if (e == Effect::kFlock || e == Effect::kFcntl ||
                (e == Effect::kClose && !trace_.locked.empty())) {
@@ -229,6 +231,7 @@ void Source::names(Process& p, const Call& call) {
 // no longer.
 std::vector<Held*> Source::no_longer_under_way(Process& p) {
   std::erase(making_, &p);
+  std::erase(ending_, &p);
   if (p.call.about[0].name == 0) return {};
   p.call.about = {};
   std::erase(under_way_, &p);
@@ -256,8 +259,9 @@ feign_status Source::ended(Process& p, std::string_view text) {
   }
   if (const feign_status s = call(p, p.call.start, text, p.call.line, p.call.place); s < 0)
     return s;
-  if (early.empty() || queue_.size() != before + 1) return FEIGN_OK;
-  for (Held* const h : early) h->rivals.push_back(&queue_.back());
+  if (queue_.size() == before + 1)
+    for (Held* const h : early) h->rivals.push_back(&queue_.back());
+  if (!ending_.empty() && queue_.size() > before) ends_later(p);
   return FEIGN_OK;
 }
 
@@ -545,6 +549,20 @@ void Source::has_ended(Process& p, uint64_t time) {
   --exit.open;
   exit.until = time - std::min(time, trace_.base);
   released(exit);
+}
+
+// Whose exit_group is under way that ends this thread.
+Process* Source::ending(Process& thread) {
+  const auto at = std::find_if(ending_.begin(), ending_.end(), [&](const Process* p) {
+    return *p->descriptors == descriptors(thread);
+  });
+  return at != ending_.end() ? *at : nullptr;
+}
+
+// What a thread calls until then comes before that: strace may have seen it end later.
+void Source::ends_later(Process& thread) {
+  const Process* const p = ending(thread);
+  if (p != nullptr && p->call.place != nullptr && !p->call.passed) queue_.to_back(*p->call.place);
 }
 
 // io_submit's array: each request that was accepted becomes an activity of its own.

@@ -530,7 +530,10 @@ feign_status Source::line(std::string_view text) {
   }
   Process& p = process(pid);
   if (!p.seen) begins(p);
-  return call(p, time, rest, lines_->number(), nullptr);
+  const size_t before = queue_.size();
+  const feign_status status = call(p, time, rest, lines_->number(), nullptr);
+  if (!ending_.empty() && queue_.size() > before) ends_later(p);
+  return status;
 }
 
 // What a program writes to the terminal that it is traced on breaks the line of the call under way.

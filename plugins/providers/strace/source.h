@@ -74,6 +74,13 @@ class Queue {
     return held_.back();
   }
   void pop_front() { spare_.splice(spare_.begin(), held_, held_.begin()); }
+  // What is no longer the last one; searched for from there.
+  void to_back(const Held& h) {
+    auto at = held_.end();
+    while (&*--at != &h) {
+    }
+    held_.splice(held_.end(), held_, at);
+  }
   void pop_back() { spare_.splice(spare_.begin(), held_, std::prev(held_.end())); }
 
  private:
@@ -229,6 +236,8 @@ class Source {
   void gives_up_locks(Process& p, Held& exit);
   bool closes_locked(Process& p, Held& exit);
   void has_ended(Process& p, uint64_t time);
+  Process* ending(Process& thread);
+  void ends_later(Process& thread);
   void forget(Held& h);
   void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
@@ -245,6 +254,7 @@ class Source {
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
   std::vector<Process*> making_;     // … that make processes
+  std::vector<Process*> ending_;     // … that end all threads, of each process one
   std::vector<Held*> releases_;      // of locks, that hold their places
   size_t doubtful_ = 0;              // processes with such a call
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
