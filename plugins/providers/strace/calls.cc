@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -128,9 +129,11 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.took_over = p.call.passed = false;
   p.call.child = 0;
   p.call.surely = false;
-  const Known k = trace_.arguments.known(name_of_call(text));
+  const Known k = known(p, name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
+  const bool ends_all = e == Effect::kExitGroup || e == Effect::kExec;
+  if (ends_all && descriptors(p).use_count() > 1 && ending(p) == nullptr) ending_.push_back(&p);
   if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
     Held& h = queue_.add();
     h.complete = false;
@@ -145,7 +148,6 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     if (!ending_.empty()) ends_later(p);
     // Whoever asks for the lock may be refused it.
     if (e == Effect::kExitGroup) {
-      if (ending(p) == nullptr && descriptors(p).use_count() > 1) ending_.push_back(&p);
       gives_up_locks(p, h);
     } else if (e == Effect::kFlock || e == Effect::kFcntl ||
                (e == Effect::kClose && !trace_.locked.empty())) {
@@ -299,7 +301,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   any_call_ = true;
 
   const feign_host* host = trace_.host;
-  const Known k = trace_.arguments.known(name);
+  const Known k = known(p, name);
   uint64_t duration = 0;
   const bool timed = duration_of(text, duration);
   timed_ |= timed;
@@ -441,15 +443,25 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   if (e == Effect::kCloseRange && h.a.result >= 0 && (h.a.flags & CLOSE_RANGE_UNSHARE) != 0)
     p.apart |= CLONE_FILES;
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
-  // What settles() is about: nothing is above 0 but success, and 0 is opened by who had closed it.
-  const bool opens = e == Effect::kOpen || e == Effect::kCreat;
-  if ((k.call->zero && h.a.result > 0) || (opens && h.a.result == 0)) {
+  p.dying = !ending_.empty() && ending(p) != nullptr;
+  if (is_doubtful(p, h.a, *k.call)) {
     h.complete = false;
     h.by = &p;
     p.doubtful = &h;
     ++doubtful_;
   }
   return FEIGN_OK;
+}
+
+// What settles() is about: nothing is above 0 but success, 0 is opened by who had closed it, and no
+// more is done than was asked for.
+bool Source::is_doubtful(const Process& p, const feign_activity& a, const Call& call) const {
+  if (p.dying && a.result == SYS_exit_group) return true;
+  if (call.effect == Effect::kOpen || call.effect == Effect::kCreat) return a.result == 0;
+  if (a.result <= 0 || call.zero) return a.result > 0;
+  if (static_cast<uint64_t>(a.result) <= a.length) return false;
+  const feign_op_info* const info = trace_.host->op_info(trace_.host, a.op);
+  return info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE;
 }
 
 // What a call tells besides names, and what it does to descriptors; the file that its own one is.
@@ -551,7 +563,7 @@ void Source::has_ended(Process& p, uint64_t time) {
   released(exit);
 }
 
-// Whose exit_group is under way that ends this thread.
+// Whose exit_group, or exec, is under way that ends this thread.
 Process* Source::ending(Process& thread) {
   const auto at = std::find_if(ending_.begin(), ending_.end(), [&](const Process* p) {
     return *p->descriptors == descriptors(thread);
@@ -559,7 +571,16 @@ Process* Source::ending(Process& thread) {
   return at != ending_.end() ? *at : nullptr;
 }
 
-// What a thread calls until then comes before that: strace may have seen it end later.
+// Who says exit_group while another one's is under way ends itself alone. (Most have not called it:
+// what strace shows is what the kernel told it of the other one's.)
+Known Source::known(Process& p, std::string_view name) {
+  const Known k = trace_.arguments.known(name);
+  if (ending_.empty() || k.call == nullptr || k.call->effect != Effect::kExitGroup) return k;
+  const Process* const first = ending(p);
+  return first != nullptr && first->call.place != nullptr ? trace_.arguments.known("exit") : k;
+}
+
+// What a thread calls while another one's exit_group is under way comes before that.
 void Source::ends_later(Process& thread) {
   const Process* const p = ending(thread);
   if (p != nullptr && p->call.place != nullptr && !p->call.passed) queue_.to_back(*p->call.place);

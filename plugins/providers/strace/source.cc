@@ -111,15 +111,17 @@ void Source::forget(Held& h) {
     h.open -= static_cast<uint32_t>(std::erase((*p)->call.early, &h));
 }
 
-// Of a process that SIGKILL ended in a call, strace shows what was left in a register for the
-// result: the call's number, or 0. That is none; any other result may be a kernel's that strace
-// does not know, or the descriptor of who had closed that one.
-void Source::settles(Process& p, bool killed) {
+// Of a thread that SIGKILL, or another one's exit_group, ended at a call's end, strace shows for
+// the result what the kernel told it of another stop before: a call's number, or its result. That
+// is none; any other result may be a kernel's that strace does not know, or the descriptor of who
+// had closed that one.
+void Source::settles(Process& p, std::string_view next) {
   if (p.doubtful == nullptr) return;
   Held& h = *std::exchange(p.doubtful, nullptr);
   --doubtful_;
   h.complete = true;
-  if (!killed) return;
+  const bool opened = h.a.result == 0;  // who was not killed may have
+  if (!next.starts_with(opened && !p.dying ? "+++ killed" : "+++ ")) return;
   trace_.host->left_out(trace_.host, p.stream, posix_calls()[h.a.op].name, "did not return",
                         h.a.duration_ns, FEIGN_WAITED);
   h.gone = true;
@@ -129,7 +131,7 @@ void Source::settles(Process& p, bool killed) {
 // The trace is over: what is under way keeps its place only if it matters for what follows.
 void Source::never_returned() {
   nobody_made();
-  for (auto& [pid, p] : processes_) settles(*p, false);
+  for (auto& [pid, p] : processes_) settles(*p, {});
   for (Held& h : queue_)
     if (!h.complete) {
       h.complete = true;
@@ -467,8 +469,7 @@ feign_status Source::line(std::string_view text) {
   const std::string_view rest = s.rest();
   const char kind = rest.empty() ? '\0' : rest[0];
   if (doubtful_ != 0)
-    if (const auto at = processes_.find(pid); at != processes_.end())
-      settles(*at->second, rest.starts_with("+++ killed"));
+    if (const auto at = processes_.find(pid); at != processes_.end()) settles(*at->second, rest);
   if (kind == '+' && rest.starts_with("+++ ")) {
     Scan m(rest.substr(4));
     if (m.take("superseded by execve in pid ")) {

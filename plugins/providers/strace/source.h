@@ -114,6 +114,7 @@ struct Process {
   bool moved = false;   // it is not where it began
   uint32_t apart = 0;   // what it gave up to share: CLONE_FILES, CLONE_FS
   bool narrow = false;  // a program of 32 bits
+  bool dying = false;   // its last call ended while another's that ends all threads was under way
   std::shared_ptr<Descriptors>* descriptors = nullptr;  // the trace's
   bool begun = false;
   Begun call;
@@ -205,7 +206,7 @@ class Source {
   feign_status gives_up();
   void never_returned();
   void gives_up_places();
-  void settles(Process& p, bool killed);
+  void settles(Process& p, std::string_view next);
   bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
   bool prefix(Scan& s, int64_t& pid, uint64_t& time);
@@ -237,12 +238,14 @@ class Source {
   bool closes_locked(Process& p, Held& exit);
   void has_ended(Process& p, uint64_t time);
   Process* ending(Process& thread);
+  Known known(Process& p, std::string_view name);
   void ends_later(Process& thread);
   void forget(Held& h);
   void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
   feign_status never_ends(Process& p);
   feign_status ended(Process& p, std::string_view text);
+  bool is_doubtful(const Process& p, const feign_activity& a, const Call& call) const;
   Process& process(int64_t pid);
 
   Trace& trace_;
@@ -254,7 +257,7 @@ class Source {
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
   std::vector<Process*> making_;     // … that make processes
-  std::vector<Process*> ending_;     // … that end all threads, of each process one
+  std::vector<Process*> ending_;     // … that end all other threads, of each process one
   std::vector<Held*> releases_;      // of locks, that hold their places
   size_t doubtful_ = 0;              // processes with such a call
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
