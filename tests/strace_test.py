@@ -1230,6 +1230,9 @@ def test_of_calls_that_overlap_results_tell_the_order():
     assert race('1 rename("f", "g"', '2 open("f", O_RDONLY', '3 access("g", F_OK', "2" + missing, "3) = 0", "1) = 0") == ["1 rename 0", "2 open -ENOENT", "3 access 0"]
     # A listing, too: of a directory that is removed.
     assert race('1 open("/d", O_RDONLY|O_DIRECTORY) = 3', '1 getdents64(3, 0x1, 32768', '2 rmdir("/d"', "1" + missing, "2) = 0")[1:] == ["2 rmdir 0", "1 getdents64 -ENOENT"]
+    opened = '1 open("/d", O_RDONLY|O_DIRECTORY) = 3'
+    assert race(opened, '1 getdents64(3, 0x1, 32768', '2 rmdir("/d"', "2) = 0", "1) = 48")[1:] == ["1 getdents64 48", "2 rmdir 0"]
+    assert race(opened, "1 getdents64(3, 0x1, 32768) = 48", '1 getdents64(3, 0x1, 32768', '2 rmdir("/d"', "2) = 0", "1) = 0")[2:] == ["1 getdents64 0", "2 rmdir 0"]
     # A directory that is moved takes along what is in it, and does not take the place of one with something in it.
     assert race('1 rename("d", "e"', '2 open("e/f", O_RDONLY', "2) = 3", "1) = 0") == ["1 rename 0", "2 open 3"]
     assert race('1 open("/d/f", O_RDONLY) = 3', '1 rename("/d", "/e"', '2 open("/d/f", O_RDONLY', "2" + missing, "1) = 0")[1:] == ["1 rename 0", "2 open -ENOENT"]

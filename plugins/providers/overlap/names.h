@@ -116,14 +116,14 @@ inline Claims claims(Effect effect, const feign_activity& a, const feign_host* h
     const uint32_t name = stream_name(a.file, a.handle);
     return {{{name, a.result != 0 ? kYes : kNo, a.result != 0 ? kUnknown : kNo}}};
   }
-  if (effect == Effect::kList && a.result > 0 && a.file != 0) {
+  if (effect == Effect::kList && ok && a.file != 0) {
+    Claim listed = {a.file, kYes, kYes};  // of one that was removed nothing is listed
     // The buffer had room left: these are all. (Names::below knows whether they are the first.)
-    Claim listed = {a.file};
-    if (a.result > INT32_MAX ||
-        static_cast<uint64_t>(a.result + entry_bytes(size_t{NAME_MAX})) > a.length)
-      return {};
-    listed.holds = Claim::kBytes;
-    listed.bytes = static_cast<int32_t>(a.result);
+    if (a.result > 0 && a.result <= INT32_MAX &&
+        static_cast<uint64_t>(a.result + entry_bytes(size_t{NAME_MAX})) <= a.length) {
+      listed.holds = Claim::kBytes;
+      listed.bytes = static_cast<int32_t>(a.result);
+    }
     return {{listed}};
   }
   if (effect == Effect::kList && a.result == -ENOENT && a.file != 0)
@@ -267,7 +267,7 @@ class Names {
         (effect == Effect::kList && a.result == 0))
       listing_.erase(reader);
     else if (effect == Effect::kList && a.result > 0 && !listing_.insert(reader).second)
-      claims = {};  // goes on with a listing
+      claims[0].holds = Claim::kAnything;  // goes on with a listing
     if (effect == Effect::kList) return;
     for (size_t i = 0; i < kNames; ++i) {
       Claim& c = claims[i];
