@@ -1233,6 +1233,9 @@ def test_of_calls_that_overlap_results_tell_the_order():
     opened = '1 open("/d", O_RDONLY|O_DIRECTORY) = 3'
     assert race(opened, '1 getdents64(3, 0x1, 32768', '2 rmdir("/d"', "2) = 0", "1) = 48")[1:] == ["1 getdents64 48", "2 rmdir 0"]
     assert race(opened, "1 getdents64(3, 0x1, 32768) = 48", '1 getdents64(3, 0x1, 32768', '2 rmdir("/d"', "2) = 0", "1) = 0")[2:] == ["1 getdents64 0", "2 rmdir 0"]
+    # Who closes a directory before its end, and opens it again, lists all of it, however long the close took.
+    begun = [opened, "1 getdents64(3, 0x1, 32768) = 80", "1 close(3", "1) = 0", opened, "1 getdents64(3, 0x1, 32768"]
+    assert race(*begun, '2 unlink("/d/f"', "2) = 0", "1) = 80")[4:] == ["1 getdents64 80", "2 unlink 0"]
     # A directory that is moved takes along what is in it, and does not take the place of one with something in it.
     assert race('1 rename("d", "e"', '2 open("e/f", O_RDONLY', "2) = 3", "1) = 0") == ["1 rename 0", "2 open 3"]
     assert race('1 open("/d/f", O_RDONLY) = 3', '1 rename("/d", "/e"', '2 open("/d/f", O_RDONLY', "2" + missing, "1) = 0")[1:] == ["1 rename 0", "2 open -ENOENT"]

@@ -206,6 +206,14 @@ void Provider::shows(Lane& lane, const Call& call) {
       shown_by(call.effect, a, lane.front().values, of, static_cast<uint64_t>(lane.pid()), host_);
 }
 
+// Who lists a directory, or does so no longer; 0: its next call is another one.
+uint64_t Provider::reader(Lane& lane) {
+  const Effect effect = lane.call()->effect;
+  if (effect != Effect::kList && effect != Effect::kSeek && effect != Effect::kClose) return 0;
+  const uint32_t handle = lane.front().a.handle;
+  return reader_of(descriptor(lane.process(), handle), static_cast<uint64_t>(lane.pid()), handle);
+}
+
 void Provider::in_line(Lane* lane) {
   const Call* const call = lanes_.size() > 1 ? lane->call() : nullptr;
   lane->shown = {};
@@ -222,8 +230,8 @@ void Provider::in_line(Lane* lane) {
     if (uint32_t& name = lane->claims[0].name; name >> 31 != 0)
       name = UINT32_C(1) << 31 | static_cast<uint32_t>(lane->pid() * 4099 + name);
     else
-      there_.below(where(lane->process()), a.file, static_cast<uint64_t>(lane->pid()), call->effect,
-                   lane->claims, a, host_);
+      there_.below(where(lane->process()), a.file, reader(*lane), call->effect, lane->claims, a,
+                   host_);
   }
   heap_.push_back({lane->when(), lane, lane->about()});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());

@@ -175,6 +175,7 @@ class Provider {
   uint32_t file_of(Process& process, uint32_t handle) { return descriptor(process, handle).file; }
   uint32_t opened_by(Process& process, const feign_activity& a);
   void shows(Lane& lane, const Call& call);
+  uint64_t reader(Lane& lane);
   void in_line(Lane* lane);
   bool loses_to(Lane& late, const Lane& early);
   static bool found_next(Lane& early, const Lane& late);

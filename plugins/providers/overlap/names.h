@@ -259,10 +259,10 @@ class Names {
     }
   }
   // Relative names are those below the directory that the process is in, or `folder`, which the
-  // call's descriptor is (0: it is not known). Of the calls of one process in their order.
-  void below(uint32_t cwd, uint32_t folder, uint64_t process, Effect effect, Claims& claims,
+  // call's descriptor is (0: it is not known), which `reader` names (reader_of). Of the calls of
+  // one process in their order.
+  void below(uint32_t cwd, uint32_t folder, uint64_t reader, Effect effect, Claims& claims,
              const feign_activity& a, const feign_host* host) {
-    const uint64_t reader = process << 20 | (a.handle & 0xFFFFF);
     if (effect == Effect::kClose || effect == Effect::kSeek ||
         (effect == Effect::kList && a.result == 0))
       listing_.erase(reader);

@@ -447,7 +447,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.ended = time + duration;
     place->complete = true;
     if (p.ends != &h) released(h);
-    const uint32_t own = shows(p, h, e, p.call.opens);
+    const Descriptor own = shows(p, h, e, p.call.opens);
     if (!h.from_start && leaves(*k.call, text)) overlaps(p, h, e, own);
   }
   if (e == Effect::kClone || e == Effect::kUnshare || e == Effect::kSetns)
@@ -498,9 +498,9 @@ bool Source::is_doubtful(const Process& p, const feign_activity& a, const Call& 
   return info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE;
 }
 
-// What a call tells besides names, and what it does to descriptors; the file that its own one is.
-// `opens`: of the trace, when it took effect.
-uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
+// What a call tells besides names, and what it does to descriptors; what its own one is. `opens`:
+// of the trace, when it took effect.
+Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
   const feign_activity& a = h.a;
   Descriptors& table = *descriptors(p);
   const bool cwd = a.handle == 0 || a.handle == FEIGN_CWD;
@@ -529,24 +529,26 @@ uint32_t Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
     if (alone) h.closes = *p.descriptors;
   }
   if (effect == Effect::kExit || effect == Effect::kExitGroup) p.descriptors->reset();
-  return cwd ? a.file : own.file;
+  if (cwd) own.file = a.file;
+  return own;
 }
 
 // What a call that has ended says of its names, and who else may say something of them.
-void Source::overlaps(Process& p, Held& h, Effect effect, uint32_t own) {
+void Source::overlaps(Process& p, Held& h, Effect effect, const Descriptor& own) {
   feign_activity a = h.a;
-  a.file = own;
+  a.file = own.file;
   h.claims = claims(effect, a, trace_.host);
   const Lock& lock = h.shown.lock;
   if (trace_.is_about_lock(lock))
     h.claims[0] = {lock_name(lock.file), There::kUnknown, There::kYes};
   else if (h.shown.tail.on_bytes())
-    h.claims[0].name = stream_name(own, a.handle);
+    h.claims[0].name = stream_name(own.file, a.handle);
   else if (h.shown.tail.cuts())
     h.claims[1].name = stream_name(h.shown.tail.file, 0);
   for (Held* release : releases_)
     if (about_lock(release->claims, h.claims)) release->rivals.push_back(&h);
-  trace_.there.below(where(p), own, static_cast<uint64_t>(p.pid), effect, h.claims, a, trace_.host);
+  trace_.there.below(where(p), own.file, reader_of(own, static_cast<uint64_t>(p.pid), a.handle),
+                     effect, h.claims, a, trace_.host);
   const auto tells = [&](const Claim& claim, const Claim& name) {
     return (claim.tells() || h.shown.tail.what != Tail::kNone) && claim.same(name);
   };

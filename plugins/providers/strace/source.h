@@ -235,14 +235,14 @@ class Source {
   uint32_t where(Process& p);
   std::shared_ptr<Descriptors>& descriptors(Process& p);
   void goes_on_as(Process& caller, Process& first);
-  uint32_t shows(Process& p, Held& h, Effect effect, uint64_t opens);
+  Descriptor shows(Process& p, Held& h, Effect effect, uint64_t opens);
   void makes(Process& p, Held& call, std::string_view text);
   void begins(Process& p);
   void inherits(Process& maker, int64_t child, bool shares);
   void nobody_made();
   void was_there_before(Held& place);
   void made_before(Process& child, Held& call);
-  void overlaps(Process& p, Held& h, Effect effect, uint32_t own);
+  void overlaps(Process& p, Held& h, Effect effect, const Descriptor& own);
   void released(Held& h);
   void gives_up_locks(Process& p, Held& exit);
   bool closes_locked(Process& p, Held& exit);
