@@ -886,6 +886,20 @@ def test_a_used_root_is_brought_back():
         assert os.path.exists(root.at("old/dir/inside")) and not os.path.exists(root.at("old/moved")) and not os.path.exists(root.at("made"))
 
 
+def test_what_was_made_by_way_of_a_link_goes_and_nothing_else_behind_it():
+    """The link is told by a later call: until then its names were those of directories."""
+    made = 'openat(AT_FDCWD</>, "/s/u/c/new", O_RDWR|O_CREAT|O_EXCL, 0666) = 3</v/u/c/new>'
+    there = 'openat(AT_FDCWD</>, "/s/u/c/there", O_RDONLY|O_DIRECTORY) = 4</v/u/c/there>'
+    no_link = ['openat(AT_FDCWD</>, "/s/f", O_RDONLY) = 5</s/f>', 'mkdir("/s/u/c", 0777) = -1 EEXIST (File exists)']
+    for lines in ([made, there], [*no_link, there], [*no_link, made, there]):
+        with Tmp() as tmp:
+            root = Root(tmp, lines)
+            for _ in range(3):
+                report = root()
+                assert report["mismatched"] == 0, report["mismatches"]
+                assert sorted(os.listdir(root.at("v/u/c"))) == (["new"] if made in lines else []) + ["there"]
+
+
 def test_a_deep_tree_that_a_replay_made_goes():
     """Deeper than a path may be long, as GNU's configure scripts make them."""
     with Tmp() as tmp:

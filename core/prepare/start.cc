@@ -114,6 +114,8 @@ class Needs::Start {
   bool is_root(uint32_t path) const { return strings_.text(path) == "/"; }
   bool reachable(uint32_t path);
   bool touched(uint32_t path);
+  bool behind_known_link(uint32_t path);
+  void follow_links(std::unordered_set<uint32_t>& paths);
   void collect();
   void add_entry(uint32_t path);
   void behind_link(uint32_t id);
@@ -159,6 +161,22 @@ bool Needs::Start::touched(uint32_t path) {
   for (uint32_t p = parent_of(path); p != 0; p = parent_of(p))
     if (needs_.moved_.contains(p)) return true;
   return false;
+}
+
+// Whether it is a name by way of a link, of what has one of its own: that tells what was there.
+bool Needs::Start::behind_known_link(uint32_t path) {
+  if (by_link_.empty()) return false;
+  for (uint32_t p = parent_of(path); p != 0; p = parent_of(p))
+    if (by_link_.contains(p) && names_.file(by_path_.at(p)).target != 0) return true;
+  return false;
+}
+
+// What was changed by way of a link that later calls told of was changed by its own name, too.
+void Needs::Start::follow_links(std::unordered_set<uint32_t>& paths) {
+  std::vector<uint32_t> own;
+  for (const uint32_t path : paths)
+    if (behind_known_link(path)) own.push_back(names_.canonical(path, false));
+  paths.insert(own.begin(), own.end());
 }
 
 void Needs::Start::add_entry(uint32_t path) {
@@ -333,6 +351,7 @@ void Needs::Start::need_absent() {
   names_.for_each_name([&](uint32_t path, uint32_t parent, uint32_t) {
     if (parent == 0 || there_.contains(path)) return;
     if (!there_.contains(parent) && !is_root(parent)) return;
+    if (behind_known_link(path)) return;
     Needed n;
     n.type = Needed::kAbsent;
     n.changed = touched(path);
@@ -343,6 +362,8 @@ void Needs::Start::need_absent() {
 
 std::vector<Needed> Needs::Start::tree() {
   collect();
+  follow_links(needs_.changed_);
+  follow_links(needs_.moved_);
   for (const uint32_t id : files_) behind_link(id);
   for (const uint32_t id : files_) need(id);
   for (const auto& [file, places] : of_file_) {
