@@ -1361,6 +1361,19 @@ def test_who_shares_an_offset_met_the_end_after_all_was_read():
             assert order_of(tmp, lines)[-2:] == [(101, "0"), (100, "1")], makes
 
 
+def test_a_file_that_has_lost_its_name_is_what_it_was():
+    """Who shares its offset, and who lists a directory that is gone; as strace says so since 5.19, and before."""
+    for gone in ("</x/f>(deleted)", "</x/f (deleted)>"):
+        begin = ['7 openat(AT_FDCWD</x>, "f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3</x/f> <0.000001>', '7 write(3</x/f>, "123456", 6) = 6 <0.000001>',
+                 '7 unlink("/x/f") = 0 <0.000001>', f"7 lseek(3{gone}, 0, SEEK_SET) = 0 <0.000001>", "7 fork() = 8 <0.000001>"]
+        reads = [f"7 read(3{gone},  <unfinished ...>", f'8 read(3{gone}, "", 6) = 0 <0.000001>', '7 <... read resumed>"123456", 6) = 6 <0.000003>']
+        lists = ['7 openat(AT_FDCWD</x>, "f", O_RDONLY|O_DIRECTORY) = 3</x/f> <0.000001>', '8 rmdir("/x/f" <unfinished ...>',
+                 f"7 getdents64(3{gone}, 0x1, 32768) = -1 ENOENT (No such file or directory) <0.000001>", "8 <... rmdir resumed>) = 0 <0.000003>"]
+        with Tmp() as tmp:
+            assert order_of(tmp, begin + reads)[-2:] == [(7, "6"), (8, "0")], gone
+            assert order_of(tmp, lists)[-2:] == [(8, "0"), (7, "-ENOENT")], gone
+
+
 def test_the_directory_of_a_second_name_is_what_strace_says():
     """Of link and rename, if its open is not in the trace."""
     lines = ['1 renameat(4</x>, "f", 5</y>, "g") = 0', '1 linkat(4</x>, "h", 5</y>, "i", 0) = 0', '1 linkat(3</in>, "", 5</y>, "j", AT_EMPTY_PATH) = 0',

@@ -187,8 +187,10 @@ void Source::names(Process& p, const Call& call) {
     const char* const start = s.p + 1;
     if (s.peek() != '<' || !s.skip_angle())
       return fd != AT_FDCWD ? descriptors(p)->at(FEIGN_FD(fd)).file : 0;
-    return trace_.arguments.hint(static_cast<int32_t>(fd),
-                                 {start, static_cast<size_t>(s.p - start) - 1});
+    const uint32_t said = trace_.arguments.hint(static_cast<int32_t>(fd),
+                                                {start, static_cast<size_t>(s.p - start) - 1});
+    const uint32_t known = fd != AT_FDCWD ? descriptors(p)->at(FEIGN_FD(fd)).file : 0;
+    return has_lost(said, known) ? known : said;
   };
   const bool closes = call.effect == Effect::kClose;
   const bool locks =
@@ -498,6 +500,14 @@ bool Source::is_doubtful(const Process& p, const feign_activity& a, const Call& 
   return info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE;
 }
 
+// Whether what a descriptor is said to be is that file, which has lost its name since.
+bool Source::has_lost(uint32_t said, uint32_t name) const {
+  if (said == 0 || name == 0 || said == name) return false;
+  const std::string_view text = trace_.host->text(trace_.host, said, nullptr);
+  return is_gone(text) && text.substr(0, text.size() - kGone.size()) ==
+                              trace_.host->text(trace_.host, name, nullptr);
+}
+
 // What a call tells besides names, and what it does to descriptors; what its own one is. `opens`:
 // of the trace, when it took effect.
 Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
@@ -507,7 +517,8 @@ Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
   Descriptor own = cwd ? Descriptor{a.file != 0 ? a.file : where(p), nullptr} : table.at(a.handle);
   // Somebody else has opened another one there since a close began.
   const bool reused = own.open && own.open->number > opens;
-  if (reused || (!cwd && a.file != 0 && a.file != own.file)) own = {a.file, nullptr};
+  const bool same = a.file == own.file || (a.path == 0 && has_lost(a.file, own.file));
+  if (reused || (!cwd && a.file != 0 && !same)) own = {a.file, nullptr};
   Descriptor opened;
   if ((effect == Effect::kOpen || effect == Effect::kCreat) && a.result >= 0) {
     opened.file = a.path2 != 0 ? a.path2 : trace_.there.whole(own.file, a.path, trace_.host);

@@ -232,6 +232,7 @@ class Source {
   void last_line_cut(const std::string& why);
   feign_status stray(std::string_view text, const char* want);
   void names(Process& p, const Call& call);
+  bool has_lost(uint32_t said, uint32_t name) const;
   uint32_t where(Process& p);
   std::shared_ptr<Descriptors>& descriptors(Process& p);
   void goes_on_as(Process& caller, Process& first);
