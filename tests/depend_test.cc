@@ -337,6 +337,16 @@ TEST(Path, AListingThatFindsItsDirectoryRemovedComesAfterThat) {
   EXPECT_EQ(r.of(1), (Edges{{0, "path"}}));
   EXPECT_EQ(r.of(2), (Edges{{1, "path"}}));
 }
+TEST(Path, AListingOfADirectoryThatWasMovedComesAfterWhatChangedInItBefore) {
+  Call list{.stream = 3, .op = "getdents64", .path = "/to", .handle = 1, .file = 5, .result = 48};
+  Call move = on_path(1, "rename", "/from", 0, 5);
+  move.path2 = "/to";
+  move.marks = FEIGN_DIRECTORY;
+  const Ran r({on_path(2, "rmdir", "/from/d", 0, 6), move, list}, only("path"));
+
+  EXPECT_TRUE(r.ordered(0, 1));
+  EXPECT_TRUE(r.ordered(1, 2));
+}
 TEST(Path, WhoWentByALinkBeforeItWasToldComesBeforeWhatThatMakes) {
   Call open = open_call(2, 1, 7, "/l", O_CREAT, true);
   open.path2 = "/d/f/.";

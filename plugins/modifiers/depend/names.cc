@@ -297,6 +297,8 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
       if (a.handle != 0) return identity(false);
       break;
     case Effect::kList:
+      // What changed in it before it was moved, it did by another name.
+      if (ok && a.path != 0) use_name(a.path);
       if (a.path != 0) take_side(entries(name_of(a.path)), 1, kPath);
       if (!ok) identity(false);  // ENOENT: the directory is removed by now
       return;
