@@ -126,7 +126,19 @@ struct Instruction {
   uint8_t condition = 0;  // of kBranches
   uint64_t target = 0;
   int64_t number = -1;  // what it loads into rax
+  bool kept = false;    // it loads what was kept on the stack into it
 };
+
+// mov N(%rsp or %rbp), %rax: how what is not optimized loads a call's number.
+bool loads_kept(const ZydisDecodedInstruction& d) {
+  constexpr uint8_t kLoads = 0x8b, kBehind = 4, kStack = 4, kFrame = 5, kNoIndex = 4;
+  const auto& m = d.raw.modrm;
+  if (d.mnemonic != ZYDIS_MNEMONIC_MOV || d.opcode != kLoads || m.reg != 0 || m.mod == 3 ||
+      d.raw.rex.R != 0 || d.raw.rex.X != 0 || d.raw.rex.B != 0)
+    return false;
+  if (m.rm == kBehind) return d.raw.sib.base == kStack && d.raw.sib.index == kNoIndex;
+  return m.rm == kFrame && m.mod != 0;
+}
 
 class Image {
  public:
@@ -393,6 +405,8 @@ void Image::decode(size_t piece) {
       i.number = 0;  // xor %eax, %eax: read
     } else if (p[0] == 0x58 && d.length == 1) {
       i.number = pushed(begin, a);
+    } else {
+      i.kept = loads_kept(d);
     }
     all_.push_back(i);
     a += d.length;
@@ -414,9 +428,11 @@ void Image::sort() {
   sites_.clear();
   for (size_t i = 0; i < all_.size(); ++i) {
     if (all_[i].kind != Instruction::kSystemCall || returns_from_signal(i)) continue;
-    bool loaded = false;
-    for (size_t k = i; by_number_ && !loaded && k-- > 0 && i - k < kLoaded && joined(k);)
-      loaded = all_[k].number >= 0 && all_[k].number < kNumbers;
+    bool loaded = false, straight = true;
+    for (size_t k = i; by_number_ && !loaded && k-- > 0 && i - k < kLoaded && joined(k);) {
+      straight = straight && all_[k].kind == Instruction::kPlain;
+      loaded = (all_[k].number >= 0 && all_[k].number < kNumbers) || (straight && all_[k].kept);
+    }
     if (loaded || !by_number_) sites_.push_back(i);
   }
 }
