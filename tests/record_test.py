@@ -3798,6 +3798,45 @@ def test_a_thread_whose_exec_ends_who_made_it_has_what_its_process_has():
         assert r.status == 0, r.err
 
 
+HAS_ITS_OWN_AND_EXECUTES = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+static void* execute(void* ready) {
+#ifdef BY_CLOSING
+  syscall(436, 100, ~0u, 2); /* close_range, CLOSE_RANGE_UNSHARE */
+#else
+  if (unshare(CLONE_FILES | CLONE_FS) != 0 || chdir("sub") != 0) _exit(1);
+#endif
+  dup2(open("own", O_CREAT | O_WRONLY, 0600), 9);
+  *(volatile int*)ready = 1;
+  usleep(20000);
+  execl("/bin/sh", "sh", "-c", "echo program >&9; echo more >other; exec sh -c 'echo most >&9; ! echo none >&8'", (char*)0);
+  return 0;
+}
+int main(void) {
+  pthread_t thread;
+  volatile int ready = 0;
+  mkdir("sub", 0700);
+  pthread_create(&thread, 0, execute, (void*)&ready);
+  while (!ready) usleep(100);
+  dup2(open("mine", O_CREAT | O_WRONLY, 0600), 8);
+  for (;;) pause();
+}
+"""
+
+
+def test_a_thread_that_calls_exec_goes_on_with_what_it_has_alone():
+    """Its descriptors, and its directory; what the first thread opened meanwhile is gone."""
+    for how in (), ("-DBY_CLOSING",):
+        with Tmp() as tmp:
+            _, work, trace, text = recorded_program(tmp, HAS_ITS_OWN_AND_EXECUTES, libraries=("-lpthread", *how))
+            written = re.findall(r" write\(.*count=(\d+).* path=\".*/(\w+)\"", text)
+            assert [one for one in written if one[1] in ("own", "other", "mine")] == [("8", "own"), ("5", "other"), ("5", "own")], written
+            replays(trace, tmp, work, 1)
+
+
 ENDS_AMONG_THREADS = r"""
 #include <fcntl.h>
 #include <pthread.h>

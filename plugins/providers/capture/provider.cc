@@ -106,6 +106,31 @@ Process* Provider::started(const Process& before, Pid pid, uint64_t moment) {
   return at != processes_.end() ? &at->second : nullptr;
 }
 
+// Whether the thread has descriptors, or a directory, for itself from there on.
+bool Provider::goes_apart(Effect effect, const feign_activity& a) {
+  if (a.result < 0) return false;
+  if (effect == Effect::kCloseRange) return (a.flags & CLOSE_RANGE_UNSHARE) != 0;
+  return effect == Effect::kUnshare &&
+         (a.flags & (CLONE_FILES | CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER)) != 0;
+}
+
+// A thread that calls exec goes on under its process's number: where not all was the same, with
+// what it had itself. Its stream is that of the first thread from there on, and the other way
+// round.
+void Provider::takes_over(const Lane& lane) {
+  const uint32_t own = lane.stream_of(static_cast<int32_t>(lane.pid()), lane.thread());
+  const uint32_t first = lane.first_stream();
+  if (own == first) return;
+  const uint32_t was = goes_on_as(own);
+  streams_[own] = goes_on_as(first);
+  streams_[first] = was;
+}
+
+uint32_t Provider::goes_on_as(uint32_t stream) const {
+  const auto at = streams_.find(stream);
+  return at != streams_.end() ? at->second : stream;
+}
+
 // When the calls of its process's other threads do, if it is about to end them. (A vfork's child
 // has none.)
 uint64_t Provider::others_end(const Lane& lane) const {
@@ -512,6 +537,7 @@ feign_status Provider::emit(feign_sink* out, Effect effect, feign_activity call)
   feign_activity* const a = out->make(out);
   if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
   call.op = firsts_[FEIGN_CAPTURE_POSIX] + static_cast<uint32_t>(described - calls.begin()) - 1;
+  call.stream = goes_on_as(call.stream);
   call.host = a->host;
   call.marks |= FEIGN_INJECTED;
   *a = call;
@@ -580,6 +606,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     }
     Item item = std::move(lane->front());
     lane->pop();
+    item.a.stream = goes_on_as(item.a.stream);
     const uint64_t start = time(item.start), duration = time(item.end) - start;
     if (item.code == FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE)) {
       host_->left_out(host_, item.a.stream, "no call",
@@ -623,8 +650,12 @@ feign_status Provider::next(size_t want, feign_sink* out) {
                                   ? started(process, lane->pid(), item.start)
                                   : nullptr;
         if (next != nullptr) a->result = 0;  // also where its file was not there a moment before
+        if (goes_apart(effect, *a)) process.apart.insert(lane->thread());
         if (effect == Effect::kExec && a->result >= 0) {
-          a->stream = lane->first_stream();
+          if (process.apart.contains(lane->thread()) ||
+              process.apart.contains(static_cast<int32_t>(lane->pid())))
+            takes_over(*lane);
+          a->stream = goes_on_as(lane->first_stream());
           if (next != nullptr) next->fresh = true;
           was_started(process, *a, next != nullptr);
         }

@@ -91,6 +91,7 @@ struct Process {
   std::unordered_map<uint32_t, uint32_t> handles;
   Process* made_by = nullptr;           // the program that forked it, if that was recorded
   std::unordered_set<int32_t> threads;  // that it is known to have made
+  std::unordered_set<int32_t> apart;    // that gave up to share descriptors, or the directory
 };
 
 class Provider;
@@ -168,6 +169,9 @@ class Provider {
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
   }
   Process* started(const Process& before, Pid pid, uint64_t moment);
+  static bool goes_apart(Effect effect, const feign_activity& a);
+  void takes_over(const Lane& lane);
+  uint32_t goes_on_as(uint32_t stream) const;
   uint64_t others_end(const Lane& lane) const;
   int32_t rank_of(const Process& of, int32_t pid) const;
   uint32_t where(Process& process, int depth = 0);
@@ -232,6 +236,7 @@ class Provider {
   std::unordered_set<Pid> recorded_, threads_;            // of which there are records
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
+  std::unordered_map<uint32_t, uint32_t> streams_;        // those that go on as others
   uint64_t ended_at_ = 0;
   Lane* taken_ = nullptr;  // first(), and still to come after what was put in before its call
   uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
