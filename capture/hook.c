@@ -47,12 +47,15 @@ enum {
   kTexts = 4, /* or lists: longer than FEIGN_TOUCHED */
   kAlone = 8, /* exec, exit: recorded before it is made */
   kAio = 16,
-  kAtStart = 32,    /* took effect when it started */
-  kSpecial = 64,    /* clone and its like */
-  kGetsFd = 128,    /* its result is another process's descriptor */
-  kGetsFds = 256,   /* such may come in its message, the second argument */
-  kNumbers = 512,   /* what is kept: a descriptor (its first argument), a length (the third) … */
-  kAndOffset = 1024 /* … and an offset (the fourth) */
+  kAtStart = 32,     /* took effect when it started */
+  kSpecial = 64,     /* clone and its like */
+  kGetsFd = 128,     /* its result is another process's descriptor */
+  kGetsFds = 256,    /* such may come in its message, the second argument */
+  kNumbers = 512,    /* what is kept: a descriptor (its first argument), a length (the third) … */
+  kAndOffset = 1024, /* … and an offset (the fourth) */
+  /* Took effect before a signal handler came in: those wait until it is over. But one of SIGSYS
+   * may do what a filter keeps the program from doing. */
+  kAtOnce = 2048
 };
 
 enum { kOverPath = 8 };
@@ -526,7 +529,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
            watched); /* it came back: it failed */
     return out;
   }
-  if (d->flags & kAtStart) {
+  if ((d->flags & kAtStart) || ((d->flags & kAtOnce) && !feign_capture.sealed)) {
     const uint32_t level = live(&t->flights, (uintptr_t)x), calls = live(&t->calls, (uintptr_t)x);
     const uint32_t own =
         __builtin_expect(d->flags & kSpecial, 0) && t->vforks != 0 ? feign_own_level(t) : 0;

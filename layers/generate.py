@@ -622,6 +622,8 @@ PASSED = {"pause": ("FEIGN_COMPUTED", "time is part of the pause"),
 # For `feign discover`: calls on files, and calls that others may keep waiting.
 FILE_KINDS = ("open", "close", "read", "write", "seek", "stat", "change", "size", "flush", "dup", "list")
 WAITING_EFFECTS = ("wait", "futex", "connect", "accept", "receive", "send", "semaphore", "flock", "aio_wait")
+AT_START_EFFECTS = ("close", "connect", "send", "write", "pwrite", "pwrite2", "fork", "vfork", "clone")
+AT_ONCE_KINDS = ("open", "seek", "stat", "change", "size", "flush", "dup", "list")   # they keep nobody waiting
 
 
 def capture(layer):
@@ -644,7 +646,7 @@ def capture(layer):
             ("kData", op.kind in ("read", "write")),
             ("kTexts", any(a.role in ("path", "path2", "text2", "readback2", "iov", "rights") for a in op.args)),
             ("kAlone", op.effect in ("exec", "exit", "exit_group")),
-            ("kAtStart", op.effect in ("close", "connect", "send", "write", "pwrite", "pwrite2", "fork", "vfork", "clone")),
+            ("kAtStart", op.effect in AT_START_EFFECTS), ("kAtOnce", op.kind in AT_ONCE_KINDS),
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone")),
             ("kGetsFd", op.foreign and op.result == "fd"), ("kGetsFds", op.foreign and op.result != "fd")) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)

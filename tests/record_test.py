@@ -3837,6 +3837,84 @@ def test_a_thread_that_calls_exec_goes_on_with_what_it_has_alone():
             replays(trace, tmp, work, 1)
 
 
+SIGNALS_AS_IT_RETURNS = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+static const char* name;
+static void comes_in(int signal) {
+  close(open(name, O_WRONLY | O_APPEND)); /* it is there */
+}
+int main(void) {
+  signal(SIGIO, comes_in);
+  mkdir("d", 0700);
+  if (fcntl(open("d", O_RDONLY), F_NOTIFY, DN_CREATE | DN_RENAME | DN_MULTISHOT) != 0) return 77;
+  close(open(name = "d/a", O_CREAT | O_WRONLY, 0600));
+  name = "d/b";
+  rename("d/a", name);
+  name = "d/c";
+  link("d/b", name);
+  name = "d/d";
+  symlink("c", name);
+  return 0;
+}
+"""
+
+
+def test_a_handler_that_comes_in_as_a_call_returns_comes_behind_it():
+    """The kernel lets a signal that it is sent meanwhile wait until the call is over."""
+    needs_capture()
+    with Tmp() as tmp:
+        work, trace, program = (os.path.join(tmp, n) for n in ("w", "t.feign", "program"))
+        os.mkdir(work)
+        compile_text(SIGNALS_AS_IT_RETURNS, program)
+        records_if_it_can(trace, program, cwd=work, lacks="no notes of directories here (F_NOTIFY)")
+        replays(trace, tmp, work, 1)
+
+
+SIGNALS_AS_IT_WAITS = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void comes_in(int signal) {
+  int fd = open("noted", O_WRONLY | O_CREAT | O_APPEND, 0600);
+  write(fd, "x", 1);
+  close(fd);
+}
+int main(void) {
+  struct sigaction action = {.sa_handler = comes_in, .sa_flags = SA_RESTART};
+  sigaction(SIGUSR1, &action, 0);
+  mkfifo("fifo", 0600);
+  if (fork() == 0) {
+    struct stat st;
+    while (stat("noted", &st) != 0 || st.st_size == 0) {
+      usleep(1000);
+      kill(getppid(), SIGUSR1);
+    }
+    usleep(10000);
+    write(open("fifo", O_WRONLY), "abc", 3);
+    _exit(0);
+  }
+  char bytes[3];
+  int fd = open("fifo", O_RDONLY);
+  if (read(fd, bytes, 3) != 3) return 1;
+  close(fd);
+  wait(0);
+  return 0;
+}
+"""
+
+
+def test_what_is_made_anew_once_a_handler_is_over_comes_behind_it():
+    with Tmp() as tmp:
+        _, work, trace, text = recorded_program(tmp, SIGNALS_AS_IT_WAITS)
+        reads = re.findall(r" read\(.*count=3\).*", text)
+        assert len(reads) == 1 and "/fifo" in reads[0], reads
+        replays(trace, tmp, work, 1)
+
+
 ENDS_AMONG_THREADS = r"""
 #include <fcntl.h>
 #include <pthread.h>

@@ -199,6 +199,22 @@ void Lane::give_up(Item& item) {
   }
 }
 
+// The open of a FIFO waits, and is made anew once a handler is over: if that had a descriptor of
+// the number which comes back, it is behind.
+void Lane::after_handler(std::deque<Item>::iterator held) {
+  const auto made = [](const Item& item) {
+    const Call* const call = call_of(item);
+    return call != nullptr && call->effect != Effect::kClose ? left_by(call->effect, item.a).handle
+                                                             : 0;
+  };
+  const uint32_t handle = made(*held);
+  if (handle == 0 || std::none_of(held + 1, queue_.end(),
+                                  [&](const Item& other) { return made(other) == handle; }))
+    return;
+  held->kind = FEIGN_RECORD_CALL;
+  std::rotate(held, held + 1, queue_.end());
+}
+
 feign_status Lane::fill() {
   while (true) {
     while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
@@ -219,6 +235,7 @@ feign_status Lane::fill() {
         for (auto held = queue_.rbegin(); held != queue_.rend(); ++held)
           if (!held->complete && held->kind == FEIGN_RECORD_BEGIN && held->depth == item.depth) {
             *held = std::move(item);
+            after_handler(held.base() - 1);
             break;
           }
       } else if (item.kind == FEIGN_RECORD_CALL) {
@@ -245,8 +262,8 @@ const Call* Lane::call() const { return call_of(queue_.front()); }
 
 const Call* Lane::call_of(const Item& item) {
   const uint32_t number = item.code & 0xFFF;
-  if (item.kind != FEIGN_RECORD_CALL || item.code >> 12 != FEIGN_CAPTURE_POSIX ||
-      number >= posix_calls().size())
+  if ((item.kind != FEIGN_RECORD_CALL && item.kind != FEIGN_RECORD_BEGUN) ||
+      item.code >> 12 != FEIGN_CAPTURE_POSIX || number >= posix_calls().size())
     return nullptr;
   return &posix_calls()[number];
 }

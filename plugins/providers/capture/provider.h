@@ -129,6 +129,7 @@ class Lane {
   bool has_more() const;
   bool next(Item& item, bool& any);
   void give_up(Item& item);
+  void after_handler(std::deque<Item>::iterator held);
 
   Provider& provider_;
   Process& process_;
