@@ -3915,6 +3915,75 @@ def test_what_is_made_anew_once_a_handler_is_over_comes_behind_it():
         replays(trace, tmp, work, 1)
 
 
+FORK_THAT_IS_NOT_OVER = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int* made;
+static const char* how;
+static void* ends_it(void* none) {
+  while (*made == 0) {}
+  if (*how == 'e') execl("/bin/sh", "sh", "-c", "echo program >&3; : >there", (char*)0);
+  if (*how == 'k') kill(getpid(), SIGKILL);
+  _exit(0);
+}
+static void child(void) {
+  pthread_t thread;
+  open("file", O_CREAT | O_RDWR | O_APPEND, 0600);
+  dup2(open("closed", O_CREAT | O_RDWR | O_CLOEXEC, 0600), 9);
+  fcntl(9, F_SETFD, FD_CLOEXEC);
+  ptrace(PTRACE_TRACEME, 0, 0, 0);
+  raise(SIGSTOP);
+  pthread_create(&thread, 0, ends_it, 0);
+  if (fork() == 0) {
+    access("there", F_OK);
+    *made = 1;
+    if (how[1] == 'l') while (access("there", F_OK) != 0) usleep(1000); /* later */
+    write(3, "child", 5);
+    write(9, "x", 1);
+    _exit(0);
+  }
+  pause();
+}
+int main(int argc, char** argv) {
+  how = argv[1];
+  made = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const pid_t maker = fork();
+  if (maker == 0) child();
+  int status;
+  waitpid(maker, &status, 0);
+  ptrace(PTRACE_SETOPTIONS, maker, 0, PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
+  ptrace(PTRACE_CONT, maker, 0, 0);
+  for (pid_t who; (who = waitpid(-1, &status, __WALL)) > 0;) {
+    if (!WIFSTOPPED(status)) continue;
+    if (status >> 8 == (SIGTRAP | PTRACE_EVENT_FORK << 8)) continue; /* who makes it stays where it is */
+    if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) ptrace(PTRACE_DETACH, who, 0, 0);
+    else ptrace(PTRACE_CONT, who, 0, 0);
+  }
+  return 0;
+}
+"""
+
+
+def test_a_child_whose_maker_was_ended_before_the_fork_was_over():
+    """By another thread's exec or exit, or by a signal: the child has what that one had."""
+    for how in ("e", "el", "x", "k"):
+        with Tmp() as tmp:
+            _, work, trace, text = recorded_program(tmp, FORK_THAT_IS_NOT_OVER, how, libraries=("-lpthread",))
+            written = re.findall(r" write\(.*count=(\d+).* path=\".*/(\w+)\"", text)
+            assert ("5", "file") in written and ("1", "closed") in written, (how, written)
+            for order in ("trace", "depend"):
+                root = os.path.join(tmp, order)
+                os.mkdir(root)
+                r = feign("replay", trace, "--root", root, "--order", order, "--json", "--require", 1)
+                assert r.status == 0, (how, order, r.err)
+                same_tree(tree(work), {os.path.relpath(k, work.lstrip("/")): v for k, v in tree(root).items() if k.startswith(work.lstrip("/") + "/")})
+
+
 ENDS_AMONG_THREADS = r"""
 #include <fcntl.h>
 #include <pthread.h>

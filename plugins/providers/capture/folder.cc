@@ -217,7 +217,10 @@ feign_status Provider::start() {
     // The last program of the parent that had begun by then.
     auto at = processes_.lower_bound({process->parent, process->key.second});
     if (at == processes_.begin() || (--at)->first.first != process->parent) continue;
-    if (process->forked) process->made_by = &at->second;
+    if (process->forked) {
+      process->made_by = &at->second;
+      at->second.children.push_back(process);
+    }
     // What a rank starts is that rank's, too.
     if (process->rank < 0) process->rank = at->second.rank;
   }

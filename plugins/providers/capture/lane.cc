@@ -46,13 +46,7 @@ const uint8_t* read_times(const uint8_t* record, uint64_t last, uint64_t& start,
 }  // namespace
 
 uint32_t Lane::stream_of(int32_t process, int32_t thread) const {
-  feign_stream_info info{};
-  info.struct_size = sizeof info;
-  info.host = process_.host->name;
-  info.rank = provider_.rank_of(process_, process);
-  info.process = process;
-  info.thread = thread;
-  return provider_.host_->stream(provider_.host_, &info);
+  return provider_.stream_of(process_, process, thread);
 }
 
 // Whether another record is in the chunk.

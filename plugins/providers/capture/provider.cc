@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +152,16 @@ int32_t Provider::rank_of(const Process& of, int32_t pid) const {
   const Pid whole_pid = pid_on(static_cast<size_t>(of.pid >> 32), pid);
   const auto at = whole_pid == of.pid ? by_pid_.end() : by_pid_.find(whole_pid);
   return at == by_pid_.end() || at->second->rank < 0 ? of.rank : at->second->rank;
+}
+
+uint32_t Provider::stream_of(const Process& of, int32_t process, int32_t thread) const {
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  info.host = of.host->name;
+  info.rank = rank_of(of, process);
+  info.process = process;
+  info.thread = thread;
+  return host_->stream(host_, &info);
 }
 
 uint32_t Provider::where(Process& process, int depth) {
@@ -509,7 +520,14 @@ bool Provider::reaps(Lane& lane) {
     return false;
   shared_.note({records_of(static_cast<uint64_t>(who->first)), {}});
   ended_ = std::move(who->second);
-  ended_at_ = time(item.end);
+  told_at_ = time(item.end);
+  Process* last = nullptr;
+  for (auto at = processes_.lower_bound({who->first, 0});
+       at != processes_.end() && at->first.first == who->first &&
+       at->second.host->to_main(at->first.second) <= item.end;
+       ++at)
+    last = &at->second;
+  if (last != nullptr) makes_children(*last);
   going_.erase(who);
   return true;
 }
@@ -524,9 +542,38 @@ void Provider::is_made(const Lane& lane, int32_t child, bool thread) {
       going_[lane.pid()].push_back(lane.stream_of(static_cast<int32_t>(lane.pid()), child));
     return;
   }
+  for (auto at = processes_.lower_bound({pid_on(host, child), 0});
+       at != processes_.end() && at->first.first == pid_on(host, child); ++at)
+    if (at->second.forked && !std::exchange(at->second.made, true)) break;
   if (!recorded_.contains(pid_on(host, child)) && !recorded_.contains(pid_on(host, 1)) &&
       gaps_of(hosts_[host].control).empty())
     going_[pid_on(host, child)] = {lane.stream_of(child, child)};
+}
+
+// The making of a process has no record where a signal, or another thread's exec or exit, ended who
+// was to make it: it is told before that end, and before the process's first call.
+bool Provider::makes(Process& child) {
+  if (child.made_by == nullptr || (control_.layers & 1) == 0 || std::exchange(child.made, true))
+    return false;
+  unmade_.push_back(&child);
+  return true;
+}
+
+bool Provider::makes_children(Process& maker) {
+  bool any = false;
+  for (Process* const child : maker.children) any |= makes(*child);
+  return any;
+}
+
+bool Provider::makes_before(Lane& lane) {
+  Process& process = lane.process();
+  if (lane.pid() != process.pid) return false;  // a vfork's child
+  const uint32_t number = lane.front().code & 0xFFF;
+  const bool alone = lane.front().kind == FEIGN_RECORD_STARTED && number < posix_calls().size();
+  const Effect effect = alone ? posix_calls()[number].effect : Effect::kNone;
+  const bool ends = effect == Effect::kExec || effect == Effect::kExitGroup;
+  const bool itself = makes(process), others = ends && makes_children(process);
+  return itself || others;
 }
 
 // A call that nobody recorded.
@@ -546,12 +593,25 @@ feign_status Provider::emit(feign_sink* out, Effect effect, feign_activity call)
 
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
+    if (!unmade_.empty()) {
+      const Process& child = *unmade_.back();
+      const auto maker = static_cast<int32_t>(child.parent);
+      unmade_.pop_back();
+      feign_activity clone{};
+      clone.stream = stream_of(*child.made_by, maker, maker);
+      clone.start_ns = told_at_;
+      clone.flags = SIGCHLD;
+      clone.result = static_cast<int32_t>(child.pid);
+      if (const feign_status s = emit(out, Effect::kClone, clone); s < 0) return s;
+      ++done;
+      continue;
+    }
     if (!ended_.empty()) {
       const uint32_t stream = ended_.back();
       ended_.pop_back();
       feign_activity exit{};
       exit.stream = stream;
-      exit.start_ns = ended_at_;
+      exit.start_ns = told_at_;
       exit.marks = FEIGN_NO_RESULT;
       if (const feign_status s = emit(out, Effect::kExit, exit); s < 0) return s;
       ++done;
@@ -591,6 +651,11 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       continue;
     }
     Process& process = lane->process();
+    if (makes_before(*lane)) {
+      told_at_ = time(lane->front().start);
+      taken_ = lane;
+      continue;
+    }
     // Another thread's exec ended the one that made it, before that call was over.
     if (lane->thread() != static_cast<int32_t>(lane->pid()) &&
         process.threads.insert(lane->thread()).second && (control_.layers & 1) != 0) {

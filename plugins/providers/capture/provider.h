@@ -90,6 +90,8 @@ struct Process {
   // Handles of third parties' layers: their number in the process -> the trace's.
   std::unordered_map<uint32_t, uint32_t> handles;
   Process* made_by = nullptr;           // the program that forked it, if that was recorded
+  std::vector<Process*> children;       // that this one forked
+  bool made = false;                    // the call that did was met
   std::unordered_set<int32_t> threads;  // that it is known to have made
   std::unordered_set<int32_t> apart;    // that gave up to share descriptors, or the directory
 };
@@ -175,6 +177,7 @@ class Provider {
   uint32_t goes_on_as(uint32_t stream) const;
   uint64_t others_end(const Lane& lane) const;
   int32_t rank_of(const Process& of, int32_t pid) const;
+  uint32_t stream_of(const Process& of, int32_t process, int32_t thread) const;
   uint32_t where(Process& process, int depth = 0);
   Descriptor& descriptor(Process& process, uint32_t handle, int depth = 0);
   uint32_t file_of(Process& process, uint32_t handle) { return descriptor(process, handle).file; }
@@ -196,6 +199,9 @@ class Provider {
   uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
   void is_made(const Lane& lane, int32_t child, bool thread);
+  bool makes(Process& child);
+  bool makes_children(Process& maker);
+  bool makes_before(Lane& lane);
   feign_status emit(feign_sink* out, Effect effect, feign_activity call);
 
   const feign_host* host_;
@@ -237,8 +243,9 @@ class Provider {
   std::unordered_set<Pid> recorded_, threads_;            // of which there are records
   std::unordered_map<Pid, std::vector<uint32_t>> going_;  // streams of those not known to be over
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
+  std::vector<Process*> unmade_;                          // to be told, too: see makes()
   std::unordered_map<uint32_t, uint32_t> streams_;        // those that go on as others
-  uint64_t ended_at_ = 0;
+  uint64_t told_at_ = 0;
   Lane* taken_ = nullptr;  // first(), and still to come after what was put in before its call
   uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
   std::vector<std::unique_ptr<OwnLayer>> third_;  // layers of third parties
