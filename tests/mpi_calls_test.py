@@ -58,6 +58,11 @@ def test_windows_to_which_memory_is_attached():
     assert calls(breadth("dynamic"), "MPI_Put", "MPI_Fetch_and_op", "MPI_Accumulate", "MPI_Rget") == [8, 4, 4, 4]
 
 
+def test_windows_of_communicators_without_common_ranks():
+    """Open MPI names the memory of those alike that are made at the same time."""
+    assert calls(breadth("windows-of-halves"), "MPI_Win_create", "MPI_Win_free") == [4 * 200, 4 * 201]
+
+
 def test_types_by_name_and_without_one_have_lengths_that_all_agree_on():
     """A type whose length the replay does not know hung it: the root of a scatter sent nothing."""
     assert calls(breadth("named"), "MPI_Scatterv", "MPI_Iscatterv", "MPI_Alltoallv") == [240, 240, 60]

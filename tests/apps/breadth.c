@@ -1058,6 +1058,30 @@ static void halves(void) {
   MPI_Comm_free(&half);
 }
 
+/* Two halves make windows, each when the other makes none, which only memory tells. */
+static void windows_of_halves(void) {
+  MPI_Comm half;
+  MPI_Win all;
+  MPI_Aint bytes;
+  int memory[8], unit, *taken;
+  MPI_Win_allocate_shared(rank == 0 ? sizeof *taken : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &taken,
+                          &all);
+  if (rank == 0) *taken = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_shared_query(all, 0, &bytes, &unit, &taken);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  for (int i = 0; i < 200; ++i) {
+    MPI_Win win;
+    if (rank < 2)
+      while (__atomic_exchange_n(taken, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, half, &win);
+    if (rank < 2) __atomic_store_n(taken, 0, __ATOMIC_RELEASE);
+    MPI_Win_free(&win);
+  }
+  MPI_Comm_free(&half);
+  MPI_Win_free(&all);
+}
+
 /* More requests than one record has room for, by wildcard, too; and far more that are none. */
 static void many_requests(void) {
   enum { kMany = 3000, kNone = 500000 };
@@ -1694,6 +1718,7 @@ int main(int argc, char** argv) {
                 {"spawn", spawn},
                 {"dynamic", dynamic},
                 {"halves", halves},
+                {"windows-of-halves", windows_of_halves},
                 {"programs", programs},
                 {"many-requests", many_requests},
                 {"window-locks", window_locks},

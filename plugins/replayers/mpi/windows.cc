@@ -1,14 +1,44 @@
 // SPDX-License-Identifier: MIT
 // Layer mpi: windows. Their memory is made anew, as long as it was; what is put and got is as many
 // bytes as were, and only what lies in the target's window (of a dynamic one: anywhere).
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <cstdlib>
 
 #include "layers/mpi_ops.h"
 #include "replayers/mpi/state.h"
 
 namespace feign::mpi {
 namespace {
+
+// Open MPI 4.1 gives the memory of windows one name that communicators without common ranks make at
+// the same time on a host. So the first rank of each keeps the others out meanwhile, by the lock
+// of a directory that a host has for this mpirun; where all of the communicator have come, since
+// else they might wait for each other. So they would where a process makes several at a time.
+class OneAtATime {
+ public:
+  OneAtATime(const Replayer& r, MPI_Comm comm) {
+    const char* const here = getenv("PMIX_SERVER_TMPDIR");
+    int me = 0;
+    MPI_Comm_rank(comm, &me);
+    if (me != 0 || r.callers || here == nullptr) return;
+    lock_ = open(here, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (lock_ >= 0 && flock(lock_, LOCK_EX) != 0 && errno == EINTR) continue;
+  }
+  ~OneAtATime() {
+    if (lock_ >= 0) close(lock_);
+  }
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+
+ private:
+  int lock_ = -1;
+};
 
 void allocate(Stream& s, Window& w) {
   const MPI_Comm comm = w.group->comm;
@@ -17,6 +47,7 @@ void allocate(Stream& s, Window& w) {
   MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm);
   MPI_Allgather(&w.unit, 1, MPI_UINT64_T, w.units.data(), 1, MPI_UINT64_T, comm);
   void* base = nullptr;
+  const OneAtATime lock(*s.r, comm);
   s.answer(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, comm, &base, &w.win));
 }
 
@@ -30,6 +61,7 @@ void make_dynamic(Stream& s, Window& w) {
   w.bases.resize(w.sizes.size());
   // Before the call: all have come when Open MPI makes a communicator for it (collect_on()).
   MPI_Allgather(&base, 1, MPI_AINT, w.bases.data(), 1, MPI_AINT, comm);
+  const OneAtATime lock(*s.r, comm);
   s.answer(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &w.win));
   if (w.win == MPI_WIN_NULL) return;
   uint64_t size = 0;
