@@ -73,16 +73,19 @@ void Resolve::pause_inside(feign_activity& a, Thread& t, uint32_t depth) {
 
 // A system call that lies in a call which is kept account of itself (fopen's open, fread's read):
 // what it does is what that one did. It is told what it was on, and changes nothing. False: it is
-// none of these.
+// none of these. (As deep and before the end of a call is what that one called back: what comes
+// next in the call does not lie in this.)
 bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const uint32_t depth = FEIGN_DEPTH(a.marks);
   bool inside = false;
-  for (size_t i = 0; i < depth && i < t.tracked.size(); ++i) inside = inside || t.tracked[i];
+  for (size_t i = 0; i < depth && i < t.tracked.size(); ++i)
+    inside = inside || t.tracked[i] > a.start_ns;
   t.tracked.resize(depth + size_t{1});
   // A stream without a descriptor (fopencookie's) makes calls on whatever the program likes.
-  t.tracked[depth] =
+  const bool tracked =
       tables_.ops.call(a.op) != nullptr && (a.handle != 0 || !is_given(a.op, Role::kFd));
+  t.tracked[depth] = tracked ? a.start_ns + a.duration_ns + 1 : 0;  // it may end where one begins
   if (!inside) return false;
   const auto fd = [&]() -> Description* {
     const auto at = t.table->map.find(FEIGN_FD_OF(a.handle));

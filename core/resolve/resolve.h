@@ -148,7 +148,8 @@ class Resolve {
     uint32_t now = 0;           // the stream's number: another one when the recorded id came back
     uint64_t last_end = 0, begun = 0, waited = 0, slept = 0;
     std::vector<uint64_t> inside;  // by depth less 1: from when a pause of an activity counts
-    std::vector<bool> tracked;     // by depth: what the last activity there did is kept account of
+    // By depth: when the last activity there is over, if what it does is kept account of.
+    std::vector<uint64_t> tracked;
     Closed closed;
     uint32_t made = 0, made_depth = 0;  // a file, by a call of another layer that it is in
     std::shared_ptr<Table> table;
