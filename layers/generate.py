@@ -26,7 +26,7 @@ ROLES = {
     "dir": ("kDir", "FD", "HANDLE"), "dir2": ("kDir2", "FD", "HANDLE2"),
     "path": ("kPath", "PATH", "PATH"), "path2": ("kPath2", "PATH", "PATH2"),
     "text2": ("kText2", "PATH", "PATH2"), "buf": ("kBuffer", "BUFFER", "NONE"),
-    "readback2": ("kReadback2", "PATH", "PATH2"), "length": ("kLength", "NUMBER", "LENGTH"),
+    "readback2": ("kReadback2", "PATH", "PATH2"), "names": ("kNames", "PATH", "PATH2"), "length": ("kLength", "NUMBER", "LENGTH"),
     "offset": ("kOffset", "NUMBER", "OFFSET"), "flags": ("kFlags", "FLAGS", "FLAGS"),
     "mode": ("kMode", "MODE", "MODE"), "value": ("kValue", "NUMBER", "VALUE"),
     "iov": ("kIov", "LIST", "VALUE"), "stat": ("kStat", "BUFFER", "NONE"),

@@ -33,6 +33,8 @@
  *   dir, dir2   the directory descriptor that the path after it starts from
  *   path, path2 a path                          text2       a text that is no path to be resolved
  *   buf         a buffer                        readback2   a buffer that gets a path (readlink)
+ *   names       a buffer that gets entries of a directory: one text, of each the letter that find -type has
+ *               for it (? if that is not known) and its name, with / in between; strace -v tells them
  *   length      bytes                           offset      a position in the file
  *   flags:GROUP named flags or numbers          mode        permission bits
  *   value:I     a rare number, values[I]        value:I:GROUP  the same, named
@@ -189,12 +191,12 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int 
 off_t lseek(int fd, off_t offset, int whence);
 
 //@ op 21 getdents64 kind=list effect=list result=bytes
-//@ args fd - length
+//@ args fd entries=names length
 //@ replay c.getdents(a, fd)
 ssize_t getdents64(int fd, void *dirp, size_t count);
 
 //@ op 22 getdents kind=list effect=list result=bytes
-//@ args fd - length
+//@ args fd entries=names length
 //@ replay c.getdents(a, fd)
 long getdents(unsigned int fd, void *dirp, unsigned int count);
 

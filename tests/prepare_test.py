@@ -167,6 +167,22 @@ def test_what_is_met_by_names_of_links_that_lead_to_links_is_one_file():
             assert os.lstat(root.at("usr/lib/x/l")).st_size == 1000 and os.readlink(root.at("lib")) == "usr/lib"
 
 
+def test_a_link_that_nobody_followed_or_read_is_one():
+    """lstat tells that it is one, and how long its target; who went by way of one found a file."""
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        link = "{st_mode=S_IFLNK|0777, st_size=%d, ...}"
+        write_trace(trace, [f'lstat("/d/l", {link % 7}) = 0', f'lstat("/d/long", {link % 300}) = 0', f'lstat("/d/m", {link % 5}) = 0', 'open("/d/m", O_RDONLY) = 3', "close(3) = 0",
+                            f'lstat("/d/to", {link % 5}) = 0', 'open("/d/to/f", O_RDONLY) = 3', f'lstat("/d/moved", {link % 9}) = 0', 'rename("/d/moved", "/d/n") = 0'])
+        for _ in range(2):
+            report = feign("replay", trace, "--root", root, "--json").json()
+            assert report["mismatched"] == 0, report["mismatches"]
+        at = os.path.join(root, "d")
+        assert {name: len(os.readlink(os.path.join(at, name))) for name in os.listdir(at) if os.path.islink(os.path.join(at, name))} == {"l": 7, "long": 300, "n": 9}, os.listdir(at)
+        assert os.path.isfile(os.path.join(at, "m")) and os.path.isdir(os.path.join(at, "to"))
+
+
 def test_links_lead_where_they_did_whenever_they_are_told():
     """Files of a random tree are used by way of its links; what each call said there it must say in an empty root, too."""
     for seed in range(int(os.environ.get("FEIGN_SEEDS", "60"))):

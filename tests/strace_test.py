@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import shutil
+import stat
 import subprocess
 import sys
 import zlib
@@ -2628,6 +2629,47 @@ def test_threads_in_files_of_their_own_go_on_until_exit_group_ended_them():
     order = [re.search(r"/(\d+)\] (\w+)", line).groups() for line in lines]
     assert order.index(("8", "fsync")) < order.index(("7", "exit_group")) < order.index(("9", "fdatasync")), order
     assert order.index(("10", "mkdir")) < order.index(("7", "exit_group")) and ("8", "mkdir") not in order, order
+
+
+def test_verbose_traces_tell_what_directories_hold():
+    """By name and type (-v); also of old strace's getdents, raw numbers, and names that have to be escaped."""
+    entry = '{d_ino=1, d_off=2, d_reclen=24, d_type=%s, d_name="%s"}'
+    shown = [entry % one for one in (("DT_DIR", "."), ("DT_DIR", ".."), ("DT_REG", "file"), ("DT_DIR", "sub"), ("DT_LNK", "link"), ("DT_FIFO", "fifo"), ("DT_SOCK", "sock"), ("0x4", "raw"), ("8", "number"),
+                                     ("DT_UNKNOWN", "any"), ("DT_REG", r'a \"{d_name=\303\244\n'), ("DT_REG", "made"), ("DT_REG", "removed"))]
+    late = entry % ("DT_REG", "unlinked")
+    opened = 'openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3'
+    _, left = replayed(['openat(AT_FDCWD, "/d/made", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3', "close(3) = 0", 'unlink("/d/unlinked") = 0', opened, f"getdents64(3, [{', '.join(shown)}], 32768) = 400",
+                          "getdents64(3, [], 32768) = 0", "close(3) = 0", 'unlink("/d/removed") = 0', 'openat(AT_FDCWD, "/d/sub", O_RDONLY|O_DIRECTORY) = 3',
+                          'getdents(3, [{d_ino=1, d_off=2, d_reclen=24, d_name="old", d_type=DT_DIR}, {d_ino=1, d_off=2, d_reclen=24, d_name="older"}, ...], 32768) = 48'])
+    assert {"/d/made", "/d/sub/old", "/d/sub/older", "/d/file"} <= left.keys() and not {"/d/removed", "/d/unlinked"} & left.keys(), left
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write("\n".join([opened, f"getdents64(3, [{', '.join(shown + [late])}], 32768) = 400"]) + "\n")
+        feign("convert", trace, os.path.join(tmp, "t.feign"))
+        feign("replay", os.path.join(tmp, "t.feign"), "--root", root)
+        kinds = {name: stat.S_IFMT(os.lstat(os.path.join(root, "d", name)).st_mode) for name in os.listdir(os.path.join(root, "d")) if not name.startswith("~")}
+        regular = dict.fromkeys(("file", "sock", "number", "any", 'a "{d_name=ä\n', "made", "removed", "unlinked"), stat.S_IFREG)
+        assert kinds == {**regular, "sub": stat.S_IFDIR, "raw": stat.S_IFDIR, "link": stat.S_IFLNK, "fifo": stat.S_IFIFO}, kinds
+        shutil.rmtree(root)
+    # A real directory, listed by a real program.
+    with Tmp() as tmp:
+        if shutil.which("strace") is None:
+            raise Skip("strace is not installed")
+        work, root, trace = (os.path.join(tmp, name) for name in ("work", "root", "t"))
+        for name in (work, root, os.path.join(work, "sub")):
+            os.mkdir(name)
+        for name in ("a", "b ö", 'c"', "sub/d"):
+            open(os.path.join(work, name), "w", encoding="utf-8").close()
+        os.symlink("nowhere/that/is", os.path.join(work, "link"))
+        if subprocess.run(["strace", "-f", "-v", "-s", "0", "-o", trace, "find", work, "-name", "x"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode != 0:
+            raise Skip("strace does not work here")
+        report = feign("replay", trace, "--root", root, "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
+        trees = [sorted((os.path.relpath(os.path.join(at, name), top), stat.S_IFMT(os.lstat(os.path.join(at, name)).st_mode)) for at, folders, files in os.walk(top) for name in folders + files)
+                 for top in (work, root + work)]
+        assert trees[0] == trees[1], trees
 
 
 def test_programs_whose_children_are_not_traced():

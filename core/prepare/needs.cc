@@ -141,6 +141,28 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   }
   l.bytes += static_cast<uint64_t>(a.result);
   l.over = a.result == 0;
+  if (a.path2 != 0 && a.path != 0) named(a);
+}
+
+// The entries that a listing showed by name (Role::kNames).
+void Needs::named(const feign_activity& a) {
+  const std::string directory(strings_.text(a.path)), all(strings_.text(a.path2));
+  for (size_t at = 0, end = 0; end != all.npos && at < all.size(); at = end + 1) {
+    end = all.find('/', at);
+    const char type = all[at];
+    const std::string name = "/" + all.substr(at + 1, end - std::min(at + 1, end));
+    feign_activity seen_there{};
+    seen_there.path = strings_.intern(directory == "/" ? name : directory + name);
+    if (names_.missing(seen_there.path)) continue;  // who made it is not known
+    seen_there.mode = type == 'd'   ? S_IFDIR
+                      : type == 'f' ? S_IFREG
+                      : type == 'l' ? S_IFLNK
+                      : type == 'p' ? S_IFIFO
+                                    : 0;
+    seen_there.marks = FEIGN_NOFOLLOW;
+    const uint32_t file = names_.apply(seen_there, Effect::kStat).file;
+    if (type == 'd' && file != 0) seen(file).directory = true;
+  }
 }
 
 // A listing that begins anew counts from there; of one that goes on elsewhere it is not known how
@@ -615,6 +637,7 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
         if (names_.has_links() && !seen(touched.file).changed) told_sizes_[a.path] = a.length;
       }
       if (S_ISDIR(a.mode)) seen(touched.file).directory = true;
+      if (S_ISLNK(a.mode) && a.length < 4096) seen(touched.file).link = a.length;
       return;
     case Effect::kReadlink:
       // A link whose target the trace does not show still has the length that was read.

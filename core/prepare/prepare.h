@@ -45,6 +45,7 @@ class Needs {
     bool changed = false;    // by the trace
     bool by_parts = false;   // what calls of MPI-IO moved, posix calls in them tell
     bool has_holes = false;  // data tells where it is not
+    size_t link = 0;         // bytes of the target of a link that nobody asked for
     uint32_t mode = 0;       // permission bits that results show
     uint32_t denied = 0;     // bits of access(2)'s kind that results show not to be there
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
@@ -78,6 +79,7 @@ class Needs {
   uint32_t in_directory(const std::string& directory, uint32_t path);
   void wrote(const feign_activity& a, uint32_t file, uint64_t bytes);
   void listed(const feign_activity& a, uint32_t file);
+  void named(const feign_activity& a);
   void listed_from(const feign_activity& a, uint32_t file);
   int64_t unnamed(const Listing& l, int64_t entries,
                   const std::unordered_map<uint32_t, uint32_t>& by_path);

@@ -318,11 +318,14 @@ void Needs::Start::need(uint32_t id) {
   } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
     n.type = Needed::kSymlink;
     n.target = strings_.text(f.target);
-  } else if (f.nowhere && !f.followed &&
-             (f.type == Namespace::Type::kSymlink || f.type == Namespace::Type::kUnknown)) {
-    // It is there, and not for those who follow links: one that leads nowhere.
+  } else if (!f.followed && (f.type == Namespace::Type::kSymlink ||
+                             (f.nowhere && f.type == Namespace::Type::kUnknown))) {
+    // It is there, and for those who follow links it is not, or there are none: one that leads
+    // nowhere.
     n.type = Needed::kSymlink;
-    n.target = strings_.text(names_.unknown_target(id));
+    const size_t length = needs_.seen(id).link;
+    n.target =
+        strings_.text(length != 0 ? names_.unknown_target(id, length) : names_.unknown_target(id));
   } else if (f.type == Namespace::Type::kFifo) {
     n.type = Needed::kFifo;
   } else {

@@ -23,6 +23,7 @@ enum class Role : uint8_t {
   kText2,
   kBuffer,
   kReadback2,
+  kNames,
   kLength,
   kOffset,
   kFlags,

@@ -165,6 +165,7 @@ class Text {
         if (arg.slot == FEIGN_SLOT_HANDLE && info->kind == FEIGN_KIND_OPEN) continue;
         if ((arg.slot == FEIGN_SLOT_HANDLE && a.handle == 0) ||
             (arg.slot == FEIGN_SLOT_HANDLE2 && a.handle2 == 0) ||
+            (arg.slot == FEIGN_SLOT_PATH2 && a.path2 == 0 && info->kind == FEIGN_KIND_LIST) ||
             (arg.slot == FEIGN_SLOT_VALUE && not_told(a, arg)))
           continue;
         if (!first) line += ", ";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "providers/strace/arguments.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -269,6 +270,46 @@ void Arguments::identity(std::string_view text, std::string_view prefix,
   values.assign(1, feign_identity(static_cast<uint64_t>(device), static_cast<uint64_t>(inode)));
 }
 
+// The entries of a directory, {…, d_type=DT_REG, d_name="x"}, as Role::kNames has them; 0: it shows
+// none.
+uint32_t Arguments::names(std::string_view text) {
+  constexpr std::string_view kName = "d_name=", kType = "d_type=", kTypes = "?pc?d?b?f?l?s";
+  std::string all;
+  for (size_t at = 0; (at = text.find(kName, at)) != text.npos;) {
+    const size_t begin = std::min(text.rfind('{', at), at);  // numbers and names of types between
+    Scan s(text.substr(at + kName.size()));
+    const char* const start = s.p + 1;
+    if (s.peek() != '"' || !s.skip_string()) break;
+    unescape({start, static_cast<size_t>(s.p - start) - 1}, scratch_);
+    const bool cut = s.rest().starts_with("...");
+    const size_t after = text.size() - s.rest().size();
+    std::string_view entry = text.substr(begin, at - begin);
+    if (entry.find(kType) == entry.npos)  // of getdents it stands behind
+      entry = text.substr(after, text.find('}', after) - after);
+    at = after;
+    const std::string name(scratch_.c_str());
+    if (cut || name.empty() || name == "." || name == ".." || name.find('/') != name.npos) continue;
+    size_t type = 0;
+    if (const size_t is = entry.find(kType); is != entry.npos) {
+      Scan t(entry.substr(is + kType.size()));
+      if (int64_t number = 0; t.number(number)) {
+        type = static_cast<size_t>(number);
+      } else {
+        const std::string_view known = t.rest().substr(0, t.rest().find_first_of(", }"));
+        constexpr std::pair<std::string_view, size_t> kKnown[] = {
+            {"DT_FIFO", DT_FIFO}, {"DT_CHR", DT_CHR}, {"DT_DIR", DT_DIR},  {"DT_BLK", DT_BLK},
+            {"DT_REG", DT_REG},   {"DT_LNK", DT_LNK}, {"DT_SOCK", DT_SOCK}};
+        for (const auto& [word, value] : kKnown)
+          if (known == word) type = value;
+      }
+    }
+    if (!all.empty()) all += '/';
+    all += type < kTypes.size() ? kTypes[type] : '?';
+    all += name;
+  }
+  return all.empty() ? 0 : host_->intern(host_, all.data(), all.size());
+}
+
 // Sets what one argument says. The scan stands behind what was understood; the rest of the argument
 // (annotations, comments) is skipped by the caller.
 bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
@@ -337,6 +378,12 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       // Cut by -s: not the whole of it. Paths that a call is given are never cut.
       if ((arg.role == Role::kReadback2 || arg.role == Role::kText2) && s.take("...")) return true;
       (arg.role == Role::kPath ? a.path : a.path2) = text_of(text);
+      return true;
+    }
+    case Role::kNames: {
+      Scan inner = s;
+      if (!inner.skip_argument()) return wrong("an array that does not end");
+      a.path2 = names({s.p, static_cast<size_t>(inner.p - s.p)});
       return true;
     }
     case Role::kLength:

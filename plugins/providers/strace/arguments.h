@@ -47,6 +47,7 @@ class Arguments {
  private:
   bool argument(const CallArg& arg, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
                 bool& is_cwd);
+  uint32_t names(std::string_view text);
   static void identity(std::string_view text, std::string_view prefix,
                        std::vector<uint64_t>& values);
   static void times(Scan s, bool micro, std::vector<uint64_t>& values);
