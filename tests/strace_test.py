@@ -416,27 +416,12 @@ def test_a_thread_that_calls_execve_becomes_the_process():
 
 
 def test_what_a_thread_was_ended_in_has_no_result():
-    """strace knows of none then, and shows a number that is no error's. What changes something was most likely made; the kernel breaks it off for nobody."""
+    """strace knows of none then, and shows a number that is no error's."""
     for result in ("?", "-1 (errno 18446744073709551615)"):
         lines = ["7 1.0 " + OPEN, "7 1.1 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8",
                  '8 1.2 write(3, "x", 1 <unfinished ...>', "7 1.3 exit_group(0) = ?", "8 1.4 <... write resumed>) = " + result]
         found, _ = text_of(lines)
-        assert [re.search(r"\] (\w+)", one)[1] for one in found] == ["openat", "clone", "write", "exit_group"], (result, found)
-        found, _ = text_of([line.replace("write(", "read(") for line in lines])
         assert [re.search(r"\] (\w+)", one)[1] for one in found] == ["openat", "clone", "exit_group"], (result, found)
-    with_exit = ['7 1.0 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', *(f"7 1.{n} clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = {n}" for n in range(10, 17))]
-    begun = {10: 'rename("/f", "/g"', 11: 'mkdir("/d", 0700', 12: 'openat(AT_FDCWD, "/h", O_RDWR|O_CREAT, 0600', 13: 'write(3, "abc", 3', 14: 'openat(AT_FDCWD, "/i", O_RDONLY', 15: 'unlink("/j"'}
-    # What begins when the end has begun was not made, or never called.
-    late = ["16 3.1 mkdir(\"/late\", 0700 <unfinished ...>", "16 4.5 <... mkdir resumed>) = ?"]
-    for exit in (["7 3.0 exit_group(0 <unfinished ...>", late[0], "7 4.0 <... exit_group resumed>) = ?"], ["7 3.0 exit_group(0)     = ?", late[0]]):
-        ends = [f"{n} 5.{n} <... {text.split('(')[0]} resumed>) = ?" for n, text in begun.items()]
-        over = [f"{n} 6.{n} +++ exited with 0 +++" for n in [*range(10, 17), 7]]
-        report, tree = replayed([*with_exit, *(f"{n} 2.{n} {text} <unfinished ...>" for n, text in begun.items()), *exit, *ends, late[1], *over])
-        assert tree == {"/g": 3, "/d": None, "/h": 0} and report["mismatched"] == 0, (tree, report)
-    report, tree = replayed(['7 mkdir("/d", 0700) = 0', '7 rename("/d", "/e") = ?', "7 +++ killed by SIGKILL +++"])
-    assert tree == {"/e": None}
-    report, tree = replayed(['7 mkdir("/d", 0700) = 0', '7 rename("/d", "/e") = ? ERESTARTSYS (To be restarted)', "7 +++ killed by SIGKILL +++"])
-    assert tree == {"/d": None}
 
 
 def test_the_number_of_a_thread_that_called_execve_is_anothers_later():
@@ -906,7 +891,7 @@ def test_what_sigkill_ended_has_no_result():
         same(calls([more, *call, "7 +++ killed by SIGKILL +++"]), [SEEN, *others, "exit_group() = ?"])
         same(calls([more, *call, "8 +++ exited with 0 +++", "7 +++ killed by SIGKILL +++"])[-1:], ["exit_group() = ?"])
         # Whatever that is: it went on.
-        for after in ([more], []):
+        for after in ([more], ["7 +++ exited with 1 +++"], []):
             got = calls([more, *call, *after])
             assert sum(line.startswith(f"{name}(fd=#1) = ") for line in got) == 1, got
     # Or 0, as if it had opened what it was refused: who goes on had closed that.
@@ -2592,7 +2577,7 @@ def test_what_threads_call_until_exit_group_ends_them_comes_before_it():
                         '8 2.1 write(1, "z", 1 <unfinished ...>', "9 2.2 fsync(3) = 0", "8 2.3 <... write resumed>) = ?", "7 2.4 <... exit_group resumed>) = ?",
                         "8 2.5 +++ exited with 0 +++", "7 2.6 +++ exited with 0 +++"])
     order = [re.search(r"/(\d)\] (\w+)\((fd=#\d+)?", line).groups()[:2] for line in lines]
-    assert order == [("7", "openat"), ("7", "clone"), ("7", "fork"), ("8", "write"), ("9", "fsync"), ("8", "write"), ("9", "fdatasync"), ("8", "close"), ("7", "exit_group"), ("9", "fsync")], order
+    assert order == [("7", "openat"), ("7", "clone"), ("7", "fork"), ("8", "write"), ("9", "fsync"), ("8", "write"), ("8", "close"), ("7", "exit_group"), ("9", "fdatasync"), ("9", "fsync")], order
     # Nothing else is known of the process by then; both say that they end all; nobody says that they have.
     lines, _ = text_of(["7 1.0 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8", "8 1.1 exit_group(0 <unfinished ...>",
                         "7 1.2 exit_group(0 <unfinished ...>", "5 1.3 exit_group(0 <unfinished ...>", '7 1.4 chdir("/")   = 0', '5 1.5 chdir("/") = 0', '8 1.6 chdir("/") = 0'])
@@ -2608,27 +2593,13 @@ def test_what_another_threads_exit_group_or_exec_ended_has_no_result():
         for first, second in ("231", "231"), ("2", "1"):
             trace = [*begun, "7 " + last, f"8 <... pwrite64 resumed>) = {first}", f"9 <... fstat resumed>{{st_mode=S_IFREG|0644, st_size=0, ...}}) = {second}"]
             got = calls([*trace, "8 +++ exited with 0 +++", "9 +++ exited with 0 +++"])
-            assert [line for line in got if line.startswith(("pwrite64(", "fstat("))] == ["pwrite64(fd=#1, count=1, offset=0) = ?"], got
+            assert not any(line.startswith(("pwrite64(", "fstat(")) for line in got), got
             # Whatever that is: they went on.
             assert sum(line.startswith(("pwrite64(", "fstat(")) for line in calls([*trace, "8 fsync(3) = 0", "9 fsync(3) = 0"])) == 2
     lines, _ = text_of([*begun, "7 exit_group(0 <unfinished ...>", "9 <... fstat resumed>{st_mode=S_IFREG|0644, st_size=0, ...}) = 0", "9 exit_group(0 <unfinished ...>",
                         "8 <... pwrite64 resumed>) = 1", "7 <... exit_group resumed>) = ?", "9 +++ exited with 0 +++", "8 +++ exited with 0 +++", "7 +++ exited with 0 +++"])
     assert [re.search(r"/(\d)\] (\w+)", line).groups() for line in lines[3:]] == [
-        ("8", "pwrite64"), ("9", "fstat"), ("9", "exit"), ("7", "exit_group")], lines
-
-
-def test_threads_in_files_of_their_own_go_on_until_exit_group_ended_them():
-    """What they called was before, whatever other processes do meanwhile; what they began later has no end."""
-    at = lambda *lines: [f"1700000000.000{n} {line}" for n, line in lines]
-    files = {"t.7": at((100, OPEN), (110, "clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8"),
-                       (111, "clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 10"), (120, "fork() = 9"), (200, "exit_group(0) = ?"), (500, "+++ exited with 0 +++")),
-             "t.8": at((190, "fsync(3) = 0 <0.000110>"), (310, 'mkdir("/late", 0700) = ?'), (320, "+++ exited with 0 +++")),
-             "t.9": at((250, "fsync(3) = 0"), (600, "fdatasync(3) = 0"), (610, "exit_group(0) = ?"), (620, "+++ exited with 0 +++")),
-             "t.10": at((180, 'mkdir("/d", 0700) = ?'), (330, "+++ exited with 0 +++"))}
-    lines, _ = text_of(files, name="t")
-    order = [re.search(r"/(\d+)\] (\w+)", line).groups() for line in lines]
-    assert order.index(("8", "fsync")) < order.index(("7", "exit_group")) < order.index(("9", "fdatasync")), order
-    assert order.index(("10", "mkdir")) < order.index(("7", "exit_group")) and ("8", "mkdir") not in order, order
+        ("9", "fstat"), ("9", "exit"), ("8", "pwrite64"), ("7", "exit_group")], lines
 
 
 def test_verbose_traces_tell_what_directories_hold():

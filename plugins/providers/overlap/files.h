@@ -42,7 +42,6 @@ class Descriptors {
   Descriptors(const Descriptors& of, uint64_t process)
       : process_(process), known_(of.known_), all_(of.all_) {}
   uint64_t process() const { return process_; }
-  uint64_t over = UINT64_MAX;  // when exit_group ended all who have it
   Descriptor at(uint32_t handle) const {
     if (place(handle) >= all_.size()) return {};
     Descriptor d = all_[place(handle)];

@@ -545,7 +545,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
 bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
   values.clear();
   after_cwd_ = false;
-  made_up_ = was_ended_ = lost_path_ = false;
+  made_up_ = lost_path_ = false;
   said_cwd_ = said_second_ = 0;
   true_result_ = -1;
   microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
@@ -614,8 +614,6 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
   s.blanks();
   if (s.take('?')) {
     a.marks |= FEIGN_NO_RESULT;
-    s.blanks();
-    was_ended_ = !is_name(s.peek());
     return true;
   }
   // Of a thread that was ended in the call strace knows nothing, and shows a number below zero.
@@ -632,8 +630,6 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
       result = -at->second;
     } else if (!name.empty() || s.rest().starts_with(kNoError)) {
       a.marks |= FEIGN_NO_RESULT;
-      was_ended_ = name.empty();
-      result = 0;
     }
   }
   const bool opens = call.effect == Effect::kOpen || call.effect == Effect::kCreat;

@@ -37,7 +37,6 @@ class Arguments {
   uint32_t said_cwd() const { return said_cwd_; }  // that -y says it was in; 0: it does not
   const std::string& requests() const { return requests_; }  // io_submit's array
   bool made_up() const { return made_up_; }                  // strace -e inject: no call was made
-  bool was_ended() const { return was_ended_; }              // its thread, before it returned
 
   // The text in a descriptor's annotation: mostly the same as the last time.
   uint32_t hint(int32_t fd, std::string_view annotation);
@@ -69,7 +68,6 @@ class Arguments {
   std::string scratch_, error_, requests_;
   bool after_cwd_ = false;
   bool made_up_ = false;
-  bool was_ended_ = false;
   bool lost_path_ = false;  // an address stands there instead
   uint32_t said_cwd_ = 0;
   uint32_t said_second_ = 0;   // what -y says that the second descriptor is

@@ -127,18 +127,24 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.place = nullptr;
   p.call.opens = trace_.opens;
   p.call.took_over = p.call.passed = false;
-  p.call.counts = false;
   p.call.child = 0;
   p.call.surely = false;
   const Known k = known(p, name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
   const bool ends_all = e == Effect::kExitGroup || e == Effect::kExec;
-  if (ends_all && descriptors(p).use_count() > 1 && ending(p) == nullptr) ending_.push_back(&p);
-  if (e == Effect::kExit || e == Effect::kExitGroup ||
-      (at_start(*k.call, text) && !is_dying(p, time))) {
-    if (e == Effect::kExitGroup) others_are_before(p);
-    Held& h = holds_place(p, *k.call);
+  if (const auto& all = descriptors(p); ends_all && all.use_count() > 1)
+    if (ending_.try_emplace(all.get(), &p).second) p.ends_all = all.get();
+  if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
+    Held& h = queue_.add();
+    h.complete = false;
+    h.a = feign_activity{};
+    h.a.op = k.call->op;
+    h.a.start_ns = time - std::min(time, trace_.base);
+    h.a.stream = p.stream;
+    h.a.place = FEIGN_PLACE(number_, p.call.line);
+    h.by = &p;
+    p.call.place = &h;
     if (makes_process(e)) making_.push_back(&p);
     if (!ending_.empty()) ends_later(p);
     // Whoever asks for the lock may be refused it.
@@ -152,26 +158,9 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
     }
   } else {
     names(p, *k.call);
-    if (p.call.about[0].name != 0) {
-      p.call.counts = !is_dying(p, time);
-      under_way_.push_back(&p);
-    }
+    if (p.call.about[0].name != 0) under_way_.push_back(&p);
   }
   return FEIGN_OK;
-}
-
-// Its call under way counts from here on.
-Held& Source::holds_place(Process& p, const Call& call) {
-  Held& h = queue_.add();
-  h.complete = false;
-  h.a = feign_activity{};
-  h.a.op = call.op;
-  h.a.start_ns = p.call.start - std::min(p.call.start, trace_.base);
-  h.a.stream = p.stream;
-  h.a.place = FEIGN_PLACE(number_, p.call.line);
-  h.by = &p;
-  p.call.place = &h;
-  return h;
 }
 
 // What the call is about, as far as its beginning tells.
@@ -247,7 +236,7 @@ void Source::names(Process& p, const Call& call) {
 // no longer.
 std::vector<Held*> Source::no_longer_under_way(Process& p) {
   std::erase(making_, &p);
-  std::erase(ending_, &p);
+  if (p.ends_all != nullptr) ending_.erase(std::exchange(p.ends_all, nullptr));
   if (p.call.about[0].name == 0) return {};
   p.call.about = {};
   std::erase(under_way_, &p);
@@ -346,8 +335,6 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   };
   if (k.call == nullptr && end_of_call(text) == text.npos)
     return breaks(std::string(name) + "(): " + kNoEnd);
-  if (k.call != nullptr && k.call->effect == Effect::kExitGroup && place == nullptr)
-    others_are_before(p);
   Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.add();
   Arguments& arguments = trace_.arguments;
   if (held != nullptr && (!arguments.read(*k.call, s, held->a, held->values) || cut)) {
@@ -427,8 +414,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
       trace_.estimated ? std::min(p.overhead - off, 20 * trace_.tracer.mean_ns()) : 0;
   if (place == nullptr) {
     if ((h.a.marks & FEIGN_NO_RESULT) && k.call->effect != Effect::kExit &&
-        k.call->effect != Effect::kExitGroup &&
-        !(arguments.was_ended() && p.call.counts && leaves(*k.call, text))) {
+        k.call->effect != Effect::kExitGroup) {
       // Interrupted, to be restarted or never to return: the call that counts is another one.
       queue_.pop_back();
       host->left_out(host, p.stream, k.call->name, "interrupted", duration, FEIGN_WAITED);
@@ -449,8 +435,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.ended = time + duration;
     place->complete = true;
     if (p.ends != &h) released(h);
-    const Descriptor own = shows(p, h, e, p.call.opens);
-    if (!h.from_start && leaves(*k.call, text)) overlaps(p, h, e, own);
+    (void)shows(p, h, e, p.call.opens);
   }
   if (e == Effect::kClone || e == Effect::kUnshare || e == Effect::kSetns)
     trace_.other_pids |= h.a.result >= 0 && (h.a.flags & CLONE_NEWPID) != 0;
@@ -461,32 +446,14 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   if (e == Effect::kCloseRange && h.a.result >= 0 && (h.a.flags & CLOSE_RANGE_UNSHARE) != 0)
     p.apart |= CLONE_FILES;
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
-  p.dying = is_dying(p, time + duration);
+  p.dying = !ending_.empty() && ending(p) != nullptr;
   if (is_doubtful(p, h.a, *k.call)) {
     h.complete = false;
-    h.leaves = leaves(*k.call, text);
     h.by = &p;
     p.doubtful = &h;
     ++doubtful_;
   }
   return FEIGN_OK;
-}
-
-// Whether the call, as far as it is known, changes something: no signal breaks that off halfway.
-bool Source::leaves(const Call& call, std::string_view text) const {
-  switch (trace_.host->op_info(trace_.host, call.op)->kind) {
-    case FEIGN_KIND_OPEN:
-      return call.effect == Effect::kCreat || text.find("O_CREAT") != text.npos ||
-             text.find("O_TRUNC") != text.npos;
-    case FEIGN_KIND_WRITE:
-      return call.effect == Effect::kWrite || call.effect == Effect::kPwrite ||
-             call.effect == Effect::kPwrite2;
-    case FEIGN_KIND_CHANGE:
-    case FEIGN_KIND_SIZE:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // What settles() is about: nothing is above 0 but success, 0 is opened by who had closed it, and no
@@ -534,11 +501,6 @@ Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
     table.set(left.handle, left.what == Left::kOwn ? own : opened);
   if (effect == Effect::kCloseRange && (a.flags & CLOSE_RANGE_CLOEXEC) == 0 && a.result >= 0)
     table.close(a.offset, a.length);
-  if (effect == Effect::kExitGroup) {
-    const bool alone = trace_.several && exact_;  // what began before it is read later
-    table.over = alone ? a.start_ns : 0;
-    if (alone) h.closes = *p.descriptors;
-  }
   if (effect == Effect::kExit || effect == Effect::kExitGroup) p.descriptors->reset();
   if (cwd) own.file = a.file;
   return own;
@@ -617,10 +579,8 @@ void Source::has_ended(Process& p, uint64_t time) {
 
 // Whose exit_group, or exec, is under way that ends this thread.
 Process* Source::ending(Process& thread) {
-  const auto at = std::find_if(ending_.begin(), ending_.end(), [&](const Process* p) {
-    return *p->descriptors == descriptors(thread);
-  });
-  return at != ending_.end() ? *at : nullptr;
+  const auto at = ending_.find(descriptors(thread).get());
+  return at != ending_.end() ? at->second : nullptr;
 }
 
 // Who says exit_group while another one's is under way ends itself alone. (Most have not called it:
@@ -630,16 +590,6 @@ Known Source::known(Process& p, std::string_view name) {
   if (ending_.empty() || k.call == nullptr || k.call->effect != Effect::kExitGroup) return k;
   const Process* const first = ending(p);
   return first != nullptr && first->call.place != nullptr ? trace_.arguments.known("exit") : k;
-}
-
-// What its other threads are in the middle of comes before its exit_group, whatever is seen of it.
-void Source::others_are_before(Process& p) {
-  for (Process* other : under_way_) {
-    const std::string_view text = other->call.text;
-    const Call& call = *trace_.arguments.known(name_of_call(text)).call;
-    if (other->call.place == nullptr && descriptors(*other) == descriptors(p) && leaves(call, text))
-      (void)holds_place(*other, call);
-  }
 }
 
 // What a thread calls while another one's exit_group is under way comes before that.

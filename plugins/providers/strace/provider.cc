@@ -60,12 +60,7 @@ class Provider {
   void find_midnight();
   void find_family();
   uint64_t when(const Source& source) const;
-  bool waits(Source& source) {
-    const auto is_ended = [&](const Source* other) { return source.ends(*other); };
-    return (family_ && family_->waits(source)) ||
-           (source.front().closes != nullptr &&
-            std::any_of(running_.begin(), running_.end(), is_ended));
-  }
+  bool waits(Source& source) { return family_ && family_->waits(source); }
   feign_status begin();
   feign_status read(Source& source);
   feign_status find_next(size_t& at);
@@ -436,10 +431,10 @@ feign_status Provider::find_next(size_t& at) {
   while (!later_.empty() && later_.back().begins == 0)
     if (const feign_status status = begin(); status < 0) return status;
   if (!std::exchange(begun_, true)) find_family();
-  for (;;) {
-    at = 0;
-    auto soonest = std::pair{true, UINT64_MAX};  // whether it waits, when it comes
-    for (size_t i = 0; i < running_.size(); ++i)
+  at = 0;
+  auto soonest = std::pair{true, UINT64_MAX};  // whether it waits, when it comes
+  for (size_t i = 0;;) {
+    for (; i < running_.size(); ++i)
       if (const auto now = std::pair{waits(*running_[i]), when(*running_[i])}; now < soonest) {
         soonest = now;
         at = i;

@@ -85,7 +85,6 @@ uint64_t Source::when() const {
 
 void Source::pop() {
   next_->gone = true;
-  next_->closes = nullptr;
   next_ = nullptr;
   drop_gone();
 }
@@ -121,13 +120,7 @@ void Source::settles(Process& p, std::string_view next) {
   Held& h = *std::exchange(p.doubtful, nullptr);
   --doubtful_;
   h.complete = true;
-  const bool opened = h.a.result == 0;  // who was not killed may have
-  if (!next.starts_with(opened && !p.dying ? "+++ killed" : "+++ ")) return;
-  if (h.leaves) {
-    h.a.marks |= FEIGN_NO_RESULT;
-    h.a.result = 0;
-    return;
-  }
+  if (!next.starts_with(p.dying ? "+++ " : "+++ killed")) return;
   trace_.host->left_out(trace_.host, p.stream, posix_calls()[h.a.op].name, "did not return",
                         h.a.duration_ns, FEIGN_WAITED);
   h.gone = true;
@@ -538,7 +531,6 @@ feign_status Source::line(std::string_view text) {
   Process& p = process(pid);
   if (!p.seen) begins(p);
   const size_t before = queue_.size();
-  p.call.counts = !is_dying(p, time);
   const feign_status status = call(p, time, rest, lines_->number(), nullptr);
   if (!ending_.empty() && queue_.size() > before) ends_later(p);
   return status;

@@ -3,7 +3,6 @@
 // again, and each keeps its place in the order (the comment in provider.cc).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <list>
@@ -45,16 +44,14 @@ struct Held {
   bool from_start = false;  // it took effect when it started
   Claims claims;
   Shown shown;
-  uint32_t open = 0;                    // calls under way that may have taken effect before it
-  std::vector<Held*> rivals;            // those that have ended since
-  bool leaves = false;                  // if it has no result, it may have changed something
-  bool gone = false;                    // it took effect before one that ended before it
-  uint64_t names = 0;                   // names_of(claims)
-  bool order = false;                   // it may matter which of it and others came first
-  std::shared_ptr<Descriptors> closes;  // an exit_group, of threads that have files of their own
-  uint64_t until = 0;                   // when it ended at the latest, if its times do not tell
-  Process* child = nullptr;             // of a place that is kept for the call that made it
-  Process* by = nullptr;                // whose call is not over, or has a result that cannot be
+  uint32_t open = 0;          // calls under way that may have taken effect before it
+  std::vector<Held*> rivals;  // those that have ended since
+  bool gone = false;          // it took effect before one that ended before it
+  uint64_t names = 0;         // names_of(claims)
+  bool order = false;         // it may matter which of it and others came first
+  uint64_t until = 0;         // when it ended at the latest, if its times do not tell
+  Process* child = nullptr;   // of a place that is kept for the call that made it
+  Process* by = nullptr;      // whose call is not over, or has a result that cannot be
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
@@ -97,7 +94,6 @@ struct Begun {
   Held* place = nullptr;     // that it holds, if it does
   uint64_t opens = 0;        // of the trace, by then
   bool took_over = false;    // execve of a thread that became the process: it was successful
-  bool counts = false;       // … also if it never returns, when it changes something
   bool passed = false;       // its place was not waited for: it counts without its end
   int64_t child = 0;         // who began while it was the only one that makes processes
   bool surely = false;       // … and nobody else can be
@@ -114,11 +110,12 @@ struct Process {
   uint64_t ended = 0;  // that call
   uint64_t clock = 0;  // when the last one that was shown ended, or began
   int64_t pid = 0;
-  uint32_t cwd = 0;     // for names that calls are after; 0: not known
-  bool moved = false;   // it is not where it began
-  uint32_t apart = 0;   // what it gave up to share: CLONE_FILES, CLONE_FS
-  bool narrow = false;  // a program of 32 bits
-  bool dying = false;   // its last call ended while another's that ends all threads was under way
+  uint32_t cwd = 0;                       // for names that calls are after; 0: not known
+  bool moved = false;                     // it is not where it began
+  uint32_t apart = 0;                     // what it gave up to share: CLONE_FILES, CLONE_FS
+  bool narrow = false;                    // a program of 32 bits
+  const Descriptors* ends_all = nullptr;  // who have these: its call under way
+  bool dying = false;  // its last call ended while another's that ends all threads was under way
   std::shared_ptr<Descriptors>* descriptors = nullptr;  // the trace's
   bool begun = false;
   Begun call;
@@ -192,12 +189,6 @@ class Source {
   // took from when it has written that, which on a busy machine is some time later. What is known
   // is when the next line began. Reads on until then.
   feign_status ended_by(uint64_t& time);
-  // Whether the front is an exit_group, and ends the other, which has calls left.
-  bool ends(const Source& other) const {
-    const Process* const thread = other.last_process_;
-    return next_->closes != nullptr && thread != nullptr && thread->descriptors != nullptr &&
-           *thread->descriptors == next_->closes;
-  }
   Held& front() { return *next_; }
   const Held& front() const { return *next_; }
   void pop();
@@ -249,20 +240,13 @@ class Source {
   bool closes_locked(Process& p, Held& exit);
   void has_ended(Process& p, uint64_t time);
   Process* ending(Process& thread);
-  bool is_dying(Process& p, uint64_t time) {
-    return time - std::min(time, trace_.base) >= descriptors(p)->over ||
-           (!ending_.empty() && ending(p) != nullptr);
-  }
   Known known(Process& p, std::string_view name);
-  Held& holds_place(Process& p, const Call& call);
-  void others_are_before(Process& p);
   void ends_later(Process& thread);
   void forget(Held& h);
   void drop_gone();
   std::vector<Held*> no_longer_under_way(Process& p);
   feign_status never_ends(Process& p);
   feign_status ended(Process& p, std::string_view text);
-  bool leaves(const Call& call, std::string_view text) const;
   bool is_doubtful(const Process& p, const feign_activity& a, const Call& call) const;
   Process& process(int64_t pid);
 
@@ -275,9 +259,10 @@ class Source {
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
   std::vector<Process*> making_;     // … that make processes
-  std::vector<Process*> ending_;     // … that end all other threads, of each process one
-  std::vector<Held*> releases_;      // of locks, that hold their places
-  size_t doubtful_ = 0;              // processes with such a call
+  // … that end all who have these, of each one
+  std::unordered_map<const Descriptors*, Process*> ending_;
+  std::vector<Held*> releases_;  // of locks, that hold their places
+  size_t doubtful_ = 0;          // processes with such a call
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;

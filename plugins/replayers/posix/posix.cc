@@ -25,8 +25,6 @@
 namespace feign {
 namespace {
 
-bool returned(const feign_activity& a) { return a.result >= 0 && !(a.marks & FEIGN_NO_RESULT); }
-
 // How to do one op.
 struct Doing {
   int64_t (*make)(Context& c, const feign_activity& a, int fd) = nullptr;
@@ -39,7 +37,7 @@ struct Doing {
   // may be far more than there is.)
   uint64_t wants(const feign_activity& a) const {
     if (effect == Effect::kFallocate) return a.flags & FALLOC_FL_PUNCH_HOLE ? 0 : a.length;
-    return returned(a) ? static_cast<uint64_t>(a.result) : a.length;
+    return a.result >= 0 ? static_cast<uint64_t>(a.result) : a.length;
   }
 };
 
@@ -384,7 +382,7 @@ feign_status Replayer::execute(Context& c, const feign_activity& a, feign_outcom
   }
   const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
                       doing.effect == Effect::kPwrite2;
-  if (writes && returned(a) && static_cast<uint64_t>(a.result) < a.length) {
+  if (writes && a.result >= 0 && static_cast<uint64_t>(a.result) < a.length) {
     // A write that was cut short: as much as was written, or the rest would come twice.
     feign_activity less = a;
     less.length = static_cast<uint64_t>(a.result);
