@@ -572,8 +572,8 @@ bool Provider::makes_before(Lane& lane) {
   const bool alone = lane.front().kind == FEIGN_RECORD_STARTED && number < posix_calls().size();
   const Effect effect = alone ? posix_calls()[number].effect : Effect::kNone;
   const bool ends = effect == Effect::kExec || effect == Effect::kExitGroup;
-  const bool itself = makes(process), others = ends && makes_children(process);
-  return itself || others;
+  const bool others = ends && makes_children(process);
+  return makes(process) || others;  // the last one is told first
 }
 
 // A call that nobody recorded.
