@@ -205,7 +205,8 @@ typedef struct feign_activity {
                              (strace -y): that link's target, "/.", and what of the path is behind
                              the link; with an empty target, no part of the path is one. So of a
                              getcwd that shows such a link, whose path is where the process went;
-                             of a copy whose target was open before the trace: its name */
+                             of a copy whose target was open before the trace: its name; of a listing
+                             the entries that it showed: "fNAME/dNAME", by find's letters for types */
   uint32_t handle2;     /**< a second handle: dup's result, the target of a copy, one that open found
                              closed by a call that the trace does not have, or whose stream goes on
                              with what was opened, or, of an open without a path, what is opened
