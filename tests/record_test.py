@@ -3240,6 +3240,14 @@ def test_by_strace():
         assert feign("convert", trace, out).status == 0
         with open(out, encoding="utf-8") as f:
             assert re.search(r"\] exit_group\(\) = \? ", f.read())
+        # What a directory holds is there by its names.
+        root, there = os.path.join(tmp, "root"), os.path.join(tmp, "there")
+        os.makedirs(os.path.join(there, "sub"))
+        os.mkdir(root)
+        os.symlink("a", os.path.join(there, "link"))
+        assert feign("record", "--tracer", "strace", "-o", trace, "--", "ls", there).status == 0
+        assert feign("replay", trace, "--root", root).status == 0
+        assert sorted(os.listdir(root + there)) == ["link", "sub"] and os.path.islink(f"{root}{there}/link") and os.path.isdir(f"{root}{there}/sub"), os.listdir(root + there)
 
 
 def test_who_is_killed_while_it_looks_for_a_program_started_none():
