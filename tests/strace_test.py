@@ -903,6 +903,27 @@ def test_what_sigkill_ended_has_no_result():
         assert sum('"/g"' in line for line in calls([more, *call, "7 close(0) = 0"])) == 1
 
 
+def test_what_sigkill_ended_shows_what_another_stop_told():
+    """The last result in the text, or the number of the kill. Whatever others say of the file then, it was not opened."""
+    refused = '8 openat(AT_FDCWD, "/g", O_RDONLY) = -1 ENOENT (No such file or directory)'
+    begin = [refused, '7 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', '7 write(3, "x", 9999) = 9999', '7 mkdir("/d", 0700) = 0']
+    before = ("8 getpid() = 832", "832"), ('8 read(0, "", 832) = 832', "832"), ("8 kill(0, SIGKILL <unfinished ...>", "62"), ("8 lseek(9, 0, SEEK_SET) = -1 EBADF (Bad file descriptor)", "-1 EBADF (Bad file descriptor)")
+    for line, result in before:
+        for text in ('openat(AT_FDCWD, "/g", O_RDONLY', "lseek(3, 0, SEEK_END", 'read(3, "", 1000', 'rename("/d", "/e"', 'pwrite64(3, "y", 1000, 9999'):
+            name = text[:text.index("(")]
+            ended = [*begin, f"7 {text} <unfinished ...>", line, f"7 <... {name} resumed>) = {result}"]
+            report, tree = replayed([*ended, "7 +++ killed by SIGKILL +++"])
+            assert report["mismatched"] == 0, (line, text, report["mismatches"])
+            assert tree == {"/f": 9999 + int(result) if name == "pwrite64" and result.isdigit() else 9999, "/d": None}, (line, text, tree)
+            if name != "rename" or result != "62":
+                got = calls([*ended, "7 fsync(3) = 0", "7 +++ killed by SIGKILL +++"])
+                assert sum(one.startswith(name + "(") and not one.endswith("= ?") for one in got) == 1 + (name == "openat") * 2 + (line.split("(")[0][2:] == name), (line, got)
+    # Nothing else says so of who was ended by another one's exec, if strace leaves out ends (-qq).
+    shared = "7 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 9"
+    lines = [*begin, shared, '9 write(3, "y", 2 <unfinished ...>', '7 execve("/bin/true", ["true"], 0x7 /* 35 vars */ <unfinished ...>', "9 <... write resumed>) = 4", "7 <... execve resumed>) = 0"]
+    assert replayed(lines)[0]["mismatched"] == 0
+
+
 def test_a_process_whose_end_no_call_tells_has_no_locks_any_more():
     """strace -e without exit_group, or it was killed: its record locks are free for the next one."""
     lock = 'fcntl(3, F_SETLK, {l_type=F_%sLCK, l_whence=SEEK_SET, l_start=0, l_len=9}) = %s'

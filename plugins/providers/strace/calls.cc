@@ -129,6 +129,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   p.call.took_over = p.call.passed = false;
   p.call.child = 0;
   p.call.surely = false;
+  told_ = kNothing;
   const Known k = known(p, name_of_call(text));
   if (k.call == nullptr) return FEIGN_OK;
   const Effect e = k.call->effect;
@@ -360,6 +361,8 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     }
   }
 
+  if (first_line == lines_->number()) told_ = kNothing;  // strace saw it begin just before
+  const int64_t told = std::exchange(told_, tells(text, held));
   p.clock = std::max(p.clock, time + duration);
   const uint64_t quicker = std::min(duration, std::exchange(p.last_ns, duration));
   p.overhead += trace_.tracer.of(quicker);
@@ -447,8 +450,9 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.apart |= CLONE_FILES;
   if (makes_process(e) && h.a.result > 0) makes(p, h, text);
   p.dying = !ending_.empty() && ending(p) != nullptr;
-  if (is_doubtful(p, h.a, *k.call)) {
+  if (const Doubt doubt = doubt_of(p, h.a, *k.call, told); doubt != Doubt::kNone) {
     h.complete = false;
+    h.likely = doubt == Doubt::kMayBe;
     h.by = &p;
     p.doubtful = &h;
     ++doubtful_;
@@ -456,15 +460,30 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   return FEIGN_OK;
 }
 
+// What strace was told as a call ended: its result, or, if it was told nothing, the last one still.
+int64_t Source::tells(std::string_view text, const Held* held) {
+  if (held != nullptr) return held->a.marks & FEIGN_NO_RESULT ? told_ : held->a.result;
+  const size_t end = end_of_call(text);
+  int64_t result = kNothing;
+  if (end == text.npos || !Scan(result_of(text.substr(end))).number(result)) return told_;
+  return result >= 0 ? result : kNothing;
+}
+
 // What settles() is about: nothing is above 0 but success, 0 is opened by who had closed it, and no
-// more is done than was asked for.
-bool Source::is_doubtful(const Process& p, const feign_activity& a, const Call& call) const {
-  if (p.dying && a.result == SYS_exit_group) return true;
-  if (call.effect == Effect::kOpen || call.effect == Effect::kCreat) return a.result == 0;
-  if (a.result <= 0 || call.zero) return a.result > 0;
-  if (static_cast<uint64_t>(a.result) <= a.length) return false;
-  const feign_op_info* const info = trace_.host->op_info(trace_.host, a.op);
-  return info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE;
+// more is done than was asked for; what the stop before told, and the numbers of the calls that end
+// others, are results of few. `told`: before it.
+Source::Doubt Source::doubt_of(const Process& p, const feign_activity& a, const Call& call,
+                               int64_t told) const {
+  if (a.marks & FEIGN_NO_RESULT) return Doubt::kNone;
+  if (call.zero && a.result >= 0) return a.result > 0 ? Doubt::kCannotBe : Doubt::kNone;
+  const uint32_t kind = trace_.host->op_info(trace_.host, a.op)->kind;
+  const bool moves = kind == FEIGN_KIND_READ || kind == FEIGN_KIND_WRITE;
+  if (moves && a.result > 0 && static_cast<uint64_t>(a.result) > a.length) return Doubt::kCannotBe;
+  if (kind == FEIGN_KIND_WRITE && a.result > 0) return Doubt::kNone;  // it was made, most likely
+  const bool opens = call.effect == Effect::kOpen || call.effect == Effect::kCreat;
+  const bool others = a.result == told || a.result == SYS_kill ||
+                      (p.dying && a.result == SYS_exit_group) || (opens && a.result == 0);
+  return others ? Doubt::kMayBe : Doubt::kNone;
 }
 
 // Whether what a descriptor is said to be is that file, which has lost its name since.
@@ -595,7 +614,9 @@ Known Source::known(Process& p, std::string_view name) {
 // What a thread calls while another one's exit_group is under way comes before that.
 void Source::ends_later(Process& thread) {
   const Process* const p = ending(thread);
-  if (p != nullptr && p->call.place != nullptr && !p->call.passed) queue_.to_back(*p->call.place);
+  if (p == nullptr || p->call.place == nullptr || p->call.passed) return;
+  p->call.place->rivals.clear();  // they are before it now
+  queue_.to_back(*p->call.place);
 }
 
 // io_submit's array: each request that was accepted becomes an activity of its own.

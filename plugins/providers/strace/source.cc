@@ -113,14 +113,15 @@ void Source::forget(Held& h) {
 
 // Of a thread that SIGKILL, or another one's exit_group, ended at a call's end, strace shows for
 // the result what the kernel told it of another stop before: a call's number, or its result. That
-// is none; any other result may be a kernel's that strace does not know, or the descriptor of who
+// is none. Of who goes on, it may be a kernel's that strace does not know, or the descriptor of who
 // had closed that one.
 void Source::settles(Process& p, std::string_view next) {
   if (p.doubtful == nullptr) return;
   Held& h = *std::exchange(p.doubtful, nullptr);
   --doubtful_;
   h.complete = true;
-  if (!next.starts_with(p.dying ? "+++ " : "+++ killed")) return;
+  const bool over = next.empty() && p.dying;  // strace -qq does not tell ends
+  if (!over && !next.starts_with(p.dying ? "+++ " : "+++ killed")) return;
   trace_.host->left_out(trace_.host, p.stream, posix_calls()[h.a.op].name, "did not return",
                         h.a.duration_ns, FEIGN_WAITED);
   h.gone = true;
@@ -163,7 +164,9 @@ bool Source::waits() {
     was_there_before(queue_.front());
   if (queue_.empty()) return true;
   const Held& h = queue_.front();
-  return (!h.complete || h.open != 0) && queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
+  const auto is_open = [](const Held* other) { return !other->gone && !other->complete; };
+  return (!h.complete || h.open != 0 || std::any_of(h.rivals.begin(), h.rivals.end(), is_open)) &&
+         queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
 }
 
 bool Source::begins_at(std::string_view head, uint64_t& time) {
@@ -198,9 +201,8 @@ feign_status Source::fill() {
   next_ = &queue_.front();
   if (!next_->complete || next_->open != 0) {
     if (Process* const p = next_->by; !next_->complete) {
-      // Who opened 0, and was not heard of since, goes on, mostly.
-      const bool opened = p != nullptr && p->doubtful == next_ && next_->a.result == 0;
-      if (!opened) next_->a.marks |= FEIGN_NO_RESULT;
+      // Who was not heard of since goes on, mostly.
+      if (!next_->likely) next_->a.marks |= FEIGN_NO_RESULT;
       if (p != nullptr && p->begun && p->call.place == next_) p->call.passed = true;
     }
     next_->complete = true;

@@ -46,12 +46,13 @@ struct Held {
   Shown shown;
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
+  bool likely = false;        // its result is right, unless its thread was ended in it
   bool gone = false;          // it took effect before one that ended before it
   uint64_t names = 0;         // names_of(claims)
   bool order = false;         // it may matter which of it and others came first
   uint64_t until = 0;         // when it ended at the latest, if its times do not tell
   Process* child = nullptr;   // of a place that is kept for the call that made it
-  Process* by = nullptr;      // whose call is not over, or has a result that cannot be
+  Process* by = nullptr;      // whose call is not over, or has a doubtful result
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
@@ -122,7 +123,7 @@ struct Process {
   Held* ends = nullptr;   // its exit, while it may still have locks
   bool seen = false;      // in a line of its own
   Held* maker = nullptr;  // the place of the call that made it, if that is shown later
-  // Its last call, if its result cannot be, until its next line tells why.
+  // Its last call, if its result is likely another stop's, until its next line tells.
   Held* doubtful = nullptr;
 };
 
@@ -247,7 +248,10 @@ class Source {
   std::vector<Held*> no_longer_under_way(Process& p);
   feign_status never_ends(Process& p);
   feign_status ended(Process& p, std::string_view text);
-  bool is_doubtful(const Process& p, const feign_activity& a, const Call& call) const;
+  static constexpr int64_t kNothing = INT64_MIN;  // what told_ is after no result
+  int64_t tells(std::string_view text, const Held* held);
+  enum class Doubt { kNone, kMayBe, kCannotBe };
+  Doubt doubt_of(const Process& p, const feign_activity& a, const Call& call, int64_t told) const;
   Process& process(int64_t pid);
 
   Trace& trace_;
@@ -263,6 +267,7 @@ class Source {
   std::unordered_map<const Descriptors*, Process*> ending_;
   std::vector<Held*> releases_;  // of locks, that hold their places
   size_t doubtful_ = 0;          // processes with such a call
+  int64_t told_ = kNothing;      // the result that strace was told of last
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
