@@ -476,14 +476,15 @@ Source::Doubt Source::doubt_of(const Process& p, const feign_activity& a, const 
                                int64_t told) const {
   if (a.marks & FEIGN_NO_RESULT) return Doubt::kNone;
   if (call.zero && a.result >= 0) return a.result > 0 ? Doubt::kCannotBe : Doubt::kNone;
-  const uint32_t kind = trace_.host->op_info(trace_.host, a.op)->kind;
-  const bool moves = kind == FEIGN_KIND_READ || kind == FEIGN_KIND_WRITE;
-  if (moves && a.result > 0 && static_cast<uint64_t>(a.result) > a.length) return Doubt::kCannotBe;
-  if (kind == FEIGN_KIND_WRITE && a.result > 0) return Doubt::kNone;  // it was made, most likely
   const bool opens = call.effect == Effect::kOpen || call.effect == Effect::kCreat;
   const bool others = a.result == told || a.result == SYS_kill ||
                       (p.dying && a.result == SYS_exit_group) || (opens && a.result == 0);
-  return others ? Doubt::kMayBe : Doubt::kNone;
+  const bool more = !opens && a.result > 0 && static_cast<uint64_t>(a.result) > a.length;
+  if (!others && !more) return Doubt::kNone;
+  const uint32_t kind = trace_.host->op_info(trace_.host, a.op)->kind;
+  if (more && (kind == FEIGN_KIND_READ || kind == FEIGN_KIND_WRITE)) return Doubt::kCannotBe;
+  const bool made = kind == FEIGN_KIND_WRITE && a.result > 0;  // most likely
+  return others && !made ? Doubt::kMayBe : Doubt::kNone;
 }
 
 // Whether what a descriptor is said to be is that file, which has lost its name since.
