@@ -105,5 +105,18 @@ def test_many_sizes():
     assert info["reads"]["count"] == 9000 and info["reads"]["size_p50"] == 4096 and info["reads"]["size_max"] == 9000, info["reads"]
 
 
+def test_one_of_a_thing_is_said_as_one():
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(trace, "w", encoding="ascii") as f:
+            f.write('1 1.0 open("/d/a", O_RDONLY) = 3\n1 1.1 read(3, "x", 1) = 1\n')
+        assert " in 1 stream over " in feign("info", trace).out
+        said = feign("replay", trace, "--root", root).out
+        assert "1 file (1 B, " in said and "), 1 directory, 0 links" in said, said
+        said = feign("discover", "-o", os.path.join(tmp, "d"), "--nodes", "none", "--", "sh", "-c", f"echo a > {tmp}/out").out
+        assert "\n1 run in " in said, said
+
+
 if __name__ == "__main__":
     main(globals())

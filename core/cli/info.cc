@@ -68,8 +68,8 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
   for (const auto& s : t.streams) streams += s.activities != 0;
   const uint64_t span = t.last_ns - t.first_ns;
   line("read by", t.provider);
-  line("activities", format_count(t.activities) + " in " + format_count(streams) +
-                         " streams over " + format_time(span) +
+  line("activities", format_count(t.activities) + " in " +
+                         format_count(streams, "stream", "streams") + " over " + format_time(span) +
                          (t.injected != 0 ? ", " + format_count(t.injected) + " of them injected"
                                           : std::string()));
   line("bytes",
@@ -126,7 +126,8 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
                     f.bytes_written ? format_bytes(f.bytes_written).c_str() : "-") +
              f.path + "\n";
     if (t.file_count > t.files.size())
-      out += "  … and " + format_count(t.file_count - t.files.size()) + " more files\n";
+      out += "  … and " + format_count(t.file_count - t.files.size(), "more file", "more files") +
+             "\n";
   }
   out += "\n" + format("  %-8s %-12s %-6s %-10s %-10s %10s %12s\n", "stream", "host", "rank",
                        "process", "thread", "activities", "span");
@@ -142,7 +143,8 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
                static_cast<long long>(info.thread), format_count(t.streams[s].activities).c_str(),
                format_time(t.streams[s].last_ns - t.streams[s].first_ns).c_str());
   }
-  if (shown > 20) out += "  … and " + format_count(shown - 20) + " more streams\n";
+  if (shown > 20)
+    out += "  … and " + format_count(shown - 20, "more stream", "more streams") + "\n";
   if (dependencies != nullptr) out += dependencies_text(*dependencies);
   if (!tables.left_out.empty()) {
     out += "\nin the trace, but no activity\n" +

@@ -17,6 +17,10 @@ namespace {
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
+std::string counted(uint64_t n, const char* one, const char* many) {
+  return std::to_string(n) + " " + (n == 1 ? one : many);
+}
+
 }  // namespace
 
 std::string means(const Found& f) {
@@ -52,24 +56,21 @@ std::string discover_text(const DiscoverReport& r) {
     unclear += e.found.latest != e.found.on_call;
   }
   snprintf(line, sizeof line,
-           "\n%zu dependencies found, %" PRIu64
-           " left after those that follow from others are gone\n",
-           r.edges.size(), r.kept);
+           "\n%s found, %" PRIu64 " left after those that follow from others are gone\n",
+           counted(r.edges.size(), "dependency", "dependencies").c_str(), r.kept);
   out += line;
   if (shown != 0) {
     std::string names;
     for (const std::string& name : by)
       if (names.size() < 60) names += (names.empty() ? "" : ", ") + name;
     snprintf(line, sizeof line,
-             "  %" PRIu64 " are shown by calls that synchronise (%s), %" PRIu64
-             " of them without throttling\n",
-             shown, names.c_str(), only_shown);
+             "  %s shown by calls that synchronise (%s), %" PRIu64 " of them without throttling\n",
+             counted(shown, "is", "are").c_str(), names.c_str(), only_shown);
     out += line;
   }
   if (assumed != 0) {
-    snprintf(line, sizeof line,
-             "  %" PRIu64 " follow from a repeating pattern and were not seen one by one\n",
-             assumed);
+    snprintf(line, sizeof line, "  %s from a repeating pattern, not seen one by one\n",
+             counted(assumed, "follows", "follow").c_str());
     out += line;
   }
   if (unclear != 0) {
@@ -91,10 +92,9 @@ std::string discover_text(const DiscoverReport& r) {
     for (const uint32_t n : p.nodes)
       if (who.size() < 60) who += (who.empty() ? "" : ", ") + std::to_string(r.nodes[n].number);
     snprintf(line, sizeof line,
-             "  %s of %zu nodes (%s): %" PRIu64 " times, %" PRIu64 " of them checked, %" PRIu64
-             " assumed\n",
-             p.name.c_str(), p.nodes.size(), who.c_str(), p.checked + p.assumed, p.checked,
-             p.assumed);
+             "  %s of %zu nodes (%s): %s, %" PRIu64 " of them checked, %" PRIu64 " assumed\n",
+             p.name.c_str(), p.nodes.size(), who.c_str(),
+             counted(p.checked + p.assumed, "time", "times").c_str(), p.checked, p.assumed);
     out += line;
   }
   if (r.woke + r.corrected + r.cut_short + r.contradicted != 0) {
@@ -107,11 +107,12 @@ std::string discover_text(const DiscoverReport& r) {
     out += line;
   }
   snprintf(line, sizeof line,
-           "%" PRIu64 " runs in %.2f s (%.1f times one unthrottled run of %.3f s), %" PRIu64
-           " delays of %.1f ms on average; noise %.2f ms\n",
-           r.runs, seconds(r.all_ns),
+           "%s in %.2f s (%.1f times one unthrottled run of %.3f s), %s of %.1f ms on average; "
+           "noise %.2f ms\n",
+           counted(r.runs, "run", "runs").c_str(), seconds(r.all_ns),
            r.first_ns != 0 ? seconds(r.all_ns) / seconds(r.first_ns) : 0.0, seconds(r.first_ns),
-           r.holds, r.holds != 0 ? seconds(r.held_ns) * 1e3 / static_cast<double>(r.holds) : 0.0,
+           counted(r.holds, "delay", "delays").c_str(),
+           r.holds != 0 ? seconds(r.held_ns) * 1e3 / static_cast<double>(r.holds) : 0.0,
            static_cast<double>(r.noise_ns) / 1e6);
   out += line;
   if (r.steps.size() > 1) {

@@ -56,7 +56,7 @@ HtmlTexts html_texts(const Results& results, const LabSummary& summary) {
   const std::string file = text(head, "file");
   t.title = "Feign lab: " + file;
   const Json machine = head.contains("machine") ? head["machine"] : Json::object();
-  t.about = format_count(summary.runs) + " runs, " + format_count(summary.failed) +
+  t.about = format_count(summary.runs, "run", "runs") + ", " + format_count(summary.failed) +
             " failed; in random order (seed " + std::to_string(summary.seed) + "); on " +
             text(machine, "host") + ", " + text(machine, "system");
   if (!results.runs().empty())

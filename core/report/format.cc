@@ -23,6 +23,10 @@ std::string format_count(uint64_t n) {
   return s;
 }
 
+std::string format_count(uint64_t n, const char* one, const char* many) {
+  return format_count(n) + " " + (n == 1 ? one : many);
+}
+
 std::string format_bytes(uint64_t n) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   if (n < 1024) return std::to_string(n) + " B";

@@ -293,20 +293,20 @@ std::string summary_text(const Report& r) {
     line("ranks", format_count(r.ranks.size()) +
                       (r.map.empty() ? ", recorded rank r on rank r" : ", map " + r.map));
   if (r.streams.size() > 1)
-    line("streams", format_count(r.streams.size()) + " on " + format_count(r.workers) +
-                        (r.workers == 1 ? " thread" : " threads"));
+    line("streams",
+         format_count(r.streams.size()) + " on " + format_count(r.workers, "thread", "threads"));
   if (r.dropped + r.merged + r.injected != 0)
     line("modifiers", "dropped " + format_count(r.dropped) +
                           (r.merged == 0 ? "" : "   merged " + format_count(r.merged)) +
                           "   injected " + format_count(r.injected));
   if (r.prepared_files + r.prepared_directories + r.prepared_links != 0)
     line("prepared",
-         format_count(r.prepared_files) + " files (" + format_bytes(r.prepared_bytes) +
+         format_count(r.prepared_files, "file", "files") + " (" + format_bytes(r.prepared_bytes) +
              (r.prepared_content == "sparse" && r.prepared_bytes != 0
                   ? ", sparse: reading them costs no storage; --content random writes them"
                   : "") +
-             "), " + format_count(r.prepared_directories) + " directories, " +
-             format_count(r.prepared_links) + " links");
+             "), " + format_count(r.prepared_directories, "directory", "directories") + ", " +
+             format_count(r.prepared_links, "link", "links"));
   if (!r.caches.empty())
     line("caches",
          r.caches == "all" ? "dropped" : "dropped of " + r.caches + " below the root; names kept");
