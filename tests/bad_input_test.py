@@ -583,7 +583,11 @@ def test_roots():
 
 
 def test_usage():
-    refuses("repaly", text="repaly: no such command .there are: replay, .*inspect")
+    refuses("repaly", text=r"repaly: no such command .there are: replay, .*inspect.*; did you mean replay\?")
+    refuses("replay", SHIPPED, "--rot", "x", text=r"not expected: --rot; did you mean --root\?")
+    refuses("replay", SHIPPED, "--pcae=think", text=r"--pcae=think; did you mean --pace\?")
+    refuses("--plugin", "null", "--rot", "x", text=r"--rot.*; did you mean --root\?")
+    assert "did you mean" not in refuses("replay", SHIPPED, "--root", "x", "--nothing-like-it", text="not expected: --nothing-like-it").err
     with Tmp() as tmp:
         trace = put(tmp, "t.strace", GOOD)
         refuses(trace, text=f"feign replay {trace} --root DIR")

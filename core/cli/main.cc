@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/near.h"
 #include "base/program.h"
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -69,14 +70,26 @@ constexpr Entry kCommands[] = {
 // What is wrong with a first word that is no option; nothing if it is a command.
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   std::string known;
+  std::vector<std::string> names;
   for (const CLI::App* s : app.get_subcommands(nullptr)) {
     if (s->get_name() == word) return "";
-    known += (known.empty() ? "" : ", ") + s->get_name();
+    names.push_back(s->get_name());
+    known += (known.empty() ? "" : ", ") + names.back();
   }
   const bool file = access(word.c_str(), F_OK) == 0;
   return word + ": no such command (there are: " + known +
          (file ? "); for a trace: feign info " + word + ", feign replay " + word + " --root DIR"
-               : ")");
+               : ")" + did_you_mean(word, names));
+}
+
+// Which option was meant by one that there is not.
+std::string meant(const CLI::App& app) {
+  const std::vector<std::string> extra = app.remaining(true);
+  const auto chosen = app.get_subcommands();
+  std::vector<std::string> names;
+  for (const CLI::Option* o : (chosen.empty() ? app : *chosen.front()).get_options())
+    for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+  return extra.empty() ? "" : did_you_mean(extra[0].substr(0, extra[0].find('=')), names);
 }
 
 int main(int argc, char** argv) {
@@ -151,7 +164,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     std::string sub;
     for (const CLI::App* s : app.get_subcommands()) sub = " " + s->get_name();
-    log(FEIGN_LOG_ERROR, std::string(e.what()));
+    const bool extra = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    log(FEIGN_LOG_ERROR, e.what() + (extra ? meant(app) : std::string()));
     log(FEIGN_LOG_ERROR, "try: feign" + sub + " --help");
     return kBad;
   }
