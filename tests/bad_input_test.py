@@ -482,7 +482,7 @@ def test_options_that_do_nothing_say_so():
 
 
 def test_help_of_a_command():
-    for command in ("lab", "replay"):
+    for command in ("lab", "replay", "completion", "man"):
         r = feign(command, "--help")
         assert r.status == 0 and "(1x)" not in r.out and "First steps" not in r.out, r.out
     assert "First steps" in feign("--help").out

@@ -135,6 +135,7 @@ int main(int argc, char** argv) {
     completion = app.add_subcommand("completion", "Print a shell completion script");
     completion->add_option("SHELL", shell, "bash")->required()->check(CLI::IsMember({"bash"}));
     man = app.add_subcommand("man", "Print the manual page (roff)");
+    for (CLI::App* const sub : {completion, man}) sub->footer("");
   }
 
   if (completion != nullptr && !first.empty() && first[0] != '-') {
