@@ -613,7 +613,7 @@ def test_yaml():
             ("plugin: []\n", r'p\.yaml:1:\d+: unknown key "plugin"'),
             ("plugins: 3\n", r"p\.yaml:1:10: plugins: want a list"),
             ("plugins:\n  - strace: [a]\n", r"p\.yaml:2:13: want a map of options"),
-            ("plugins:\n  - strace: {file: x}\n  - nosuch\n", r'p\.yaml:3:5: unknown plug-in "nosuch"|x: No such file|p\.yaml:3:5'),
+            ("plugins:\n  - strace: {file: x}\n  - nosuch\n", r'^feign: [^ ]*p\.yaml:3:5: unknown plug-in "nosuch"'),
             ("plugins: []\npace: fast\n", r'p\.yaml:2:7: pace: "fast": want afap or think'),
             ("plugins: []\nplugins: []\n", r'p\.yaml:2:1: "plugins" is there twice'),
             ("- a\n- b\n", r"p\.yaml:1:1: want a map"),

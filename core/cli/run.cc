@@ -298,9 +298,10 @@ class Run {
   Result<void> together(Result<void> mine) {
     return ranks_ ? ranks_->agree(std::move(mine)) : std::move(mine);
   }
-  // What a pipeline lacks is nowhere in its file.
+  // What a pipeline lacks is nowhere in its file; what is wrong there is told with its place.
   Result<void> in_file(Result<void> wrong) const {
-    if (options_.file.empty()) return wrong;
+    if (options_.file.empty() || wrong.error().text().starts_with(options_.file + ":"))
+      return wrong;
     return std::move(wrong.error()).within(options_.file);
   }
   uint32_t rank() const { return ranks_ ? ranks_->rank() : 0; }
