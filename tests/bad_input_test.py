@@ -485,6 +485,7 @@ def test_help_of_a_command():
     for command in ("lab", "replay", "completion", "man"):
         r = feign(command, "--help")
         assert r.status == 0 and "(1x)" not in r.out and "First steps" not in r.out, r.out
+        assert not re.search(r"^  --\S+ TEXT", r.out, re.M), "an option says what it takes: " + r.out
     assert "First steps" in feign("--help").out
 
 

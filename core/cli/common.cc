@@ -101,17 +101,20 @@ void Common::replaying(CLI::App& a) {
       ->type_name("ORDER")
       ->check(CLI::IsMember({"trace", "depend", "stream"}));
   a.add_option(
-      "--content", content,
-      "What prepared and written files hold: sparse (the default; no bytes), zeros, random "
-      "or ratio=N (to compress N:1)");
+       "--content", content,
+       "What prepared and written files hold: sparse (the default; no bytes), zeros, random "
+       "or ratio=N (to compress N:1)")
+      ->type_name("CONTENT");
   a.add_option("--max-bytes", max_bytes,
-               "Write no more than this, prepared files included (default: 95 % of what is free)");
+               "Write no more than this, prepared files included (default: 95 % of what is free)")
+      ->type_name("SIZE");
   a.add_option(
        "--compute", compute,
        "How pauses are passed: busy (what was computing keeps a processor busy, the rest is "
        "slept), hybrid (asleep, but for the last stretch), sleep, spin, or awake (hybrid, on "
        "processors kept from sleeping deeply) [think: busy, timed: awake where "
        "that is permitted]")
+      ->type_name("HOW")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kComputes), std::end(kComputes))));
   a.add_option("--streams-per-core", streams_per_core,
                "Threads a processor; more streams than that share them [256 threads in all]")
@@ -130,6 +133,7 @@ void Common::replaying(CLI::App& a) {
   a.add_option("--drop-caches", drop_caches,
                "When all is prepared, start cold: all (the machine's caches, where that is "
                "permitted) or files (those below the root)")
+      ->type_name("WHICH")
       ->check(CLI::IsMember({"all", "files"}));
   a.add_option("--before", before,
                "A command for sh, after that and before the first call (FEIGN_ROOT is the root)")

@@ -56,7 +56,7 @@ std::string joined(const std::vector<std::string>& list) {
   return out;
 }
 
-// Options that take one of a few words, of all commands: what CLI11 says of them is "TEXT:{a,b}".
+// Options that take one of a few words, of all commands: what CLI11 says of them is "NAME:{a,b}".
 std::string choices(const CLI::App& app) {
   std::map<std::string, std::string> found;
   std::vector<const CLI::App*> apps{&app};
