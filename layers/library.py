@@ -367,13 +367,14 @@ def meson(layer, o):
     def quoted(words):
         return ", ".join("'" + w.replace("\\", "\\\\").replace("'", "\\'") + "'" for w in words)
 
+    rpath = f"build_rpath: {quoted([o.rpath])}, " if o.rpath else ""
     return (f"# {MARK} from {os.path.basename(o.header)}: do not edit.\n"
             f"project('feign-{layer.name}', 'c', default_options: ['c_std=gnu11', 'warning_level=1', 'optimization=2', 'b_lundef=false'])\n\n"
             f"includes = [{quoted(o.includes)}]\n"
             f"# Preloaded by feign record --with.\nshared_library('{layer.name}-capture', '{o.id}_capture.c', c_args: includes + ['-fexceptions'],\n"
             "  dependencies: meson.get_compiler('c').find_library('dl', required: false), gnu_symbol_visibility: 'hidden', build_by_default: true)\n"
             f"# For feign replay --replayer.\nshared_module('{layer.name}', '{o.id}_replayer.c', name_prefix: '', c_args: includes, dependencies: dependency('threads'),\n"
-            f"  link_args: [{quoted(o.link)}], gnu_symbol_visibility: 'hidden')\n")
+            f"  link_args: [{quoted(o.link)}], {rpath}gnu_symbol_visibility: 'hidden')\n")
 
 
 def write_all(files, directory, header):
@@ -440,16 +441,17 @@ def generate(o):
     o.includes = ["-I" + os.path.abspath(d) for d in [os.path.dirname(o.header) or ".", *o.include, *o.feign_include]]
     library = o.library or f"-l{layer.name}"
     if library.startswith("-"):
-        o.link = library.split()
+        o.link, o.rpath = library.split(), None
     else:
         if not os.path.exists(library):
             raise Bad(f"--library {library}: is not there")
         folder, path = os.path.dirname(os.path.abspath(library)), os.path.abspath(library)
-        o.link = [path, "-Wl,-rpath," + folder]
+        o.link, o.rpath = [path], folder
+    link = o.link + ["-Wl,-rpath," + o.rpath] if o.rpath else o.link
     base = "cc -std=gnu11 -O2 -shared -fPIC -fvisibility=hidden "
     flags = " ".join(map(shell, o.includes))
     o.build_capture = f"{base}-fexceptions {flags} -o lib{layer.name}-capture.so {o.id}_capture.c -ldl"
-    o.build_replayer = f"{base}{flags} -o {layer.name}.so {o.id}_replayer.c {' '.join(map(shell, o.link))} -lpthread"
+    o.build_replayer = f"{base}{flags} -o {layer.name}.so {o.id}_replayer.c {' '.join(map(shell, link))} -lpthread"
     d = shell(directory)
     o.next = (f"meson setup {d}/build {d} && ninja -C {d}/build\n"
               f"feign record --with {d}/build/lib{layer.name}-capture.so -o app.feign -- COMMAND\n"

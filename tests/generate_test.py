@@ -181,7 +181,8 @@ def test_the_build_file():
     if not shutil.which("meson"):
         raise Skip("meson is not installed")
     with shelf() as made:
-        run("meson", "setup", made.file("build"), made.file("made"))
+        said = subprocess.run(["meson", "setup", made.file("build"), made.file("made")], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert "WARNING" not in said.stdout, said.stdout
         run("ninja", "-C", made.file("build"))
         assert os.path.exists(made.file("build", "libshelf-capture.so"))
         assert "shelf - Makes the calls of layer shelf" in feign("inspect", made.file("build", "shelf.so")).out
