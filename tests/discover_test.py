@@ -475,6 +475,8 @@ def test_bad_commands():
             words = ["-o", out, option, value] if option != "-o" else ["-o", ""]
             refuses("discover", *words, "--", "sh", "-c", f"echo x > {tmp}/f", text=text)
         refuses("discover", "-o", out, *["--only", "d"] * 9, "--", "true", text="--only: given 9 times, want at most 8")
+        refuses("discover", "-o", out, "--nodes", "first", "--", "sh", "-c", f"echo x > {tmp}/ran", text="--nodes first: want a number of nodes")
+        assert not os.path.exists(os.path.join(tmp, "ran")), "what is wrong by itself costs no run"
         refuses("discover", "-o", out, "--timeout", "soon", "--", "true", text="--timeout soon: want a time")
         assert not os.path.exists(out)
         os.mkdir(out)

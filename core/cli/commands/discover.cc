@@ -163,9 +163,13 @@ class DiscoverCommand : public Command {
   int run() override {
     if (options_.command.empty())
       return failed(Error(FEIGN_ERR_ARGUMENT, "discover: no program: want -- COMMAND…"));
-    if (nodes_->count() != 0 && options_.nodes.empty())
-      return failed(Error(FEIGN_ERR_ARGUMENT,
-                          "--nodes: want a number of nodes, a list such as 0,2-5, or none"));
+    const std::string& nodes = options_.nodes;
+    if (nodes_->count() != 0 && nodes != "none" &&
+        (nodes.find_first_not_of("0123456789,-") != std::string::npos ||
+         nodes.find_first_of("0123456789") == std::string::npos))
+      return failed(
+          Error(FEIGN_ERR_ARGUMENT, "--nodes" + (nodes.empty() ? "" : " " + nodes) +
+                                        ": want a number of nodes, a list such as 0,2-5, or none"));
     if (hosts_->count() != 0 &&
         (options_.hosts.empty() ||
          std::find(options_.hosts.begin(), options_.hosts.end(), "") != options_.hosts.end()))
