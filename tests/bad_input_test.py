@@ -596,6 +596,7 @@ def test_usage():
     refuses("replay", SHIPPED, "--pace", "fast", "--root", "/tmp", text='--pace: "fast": want afap or think')
     refuses("replay", SHIPPED, "--order", "none", "--root", "/tmp", text="order")
     refuses("replay", SHIPPED, "--require", "1.5", "--root", "/tmp", text="--require 1.5: want a share")
+    refuses("convert", SHIPPED, text=f"convert {SHIPPED}: want IN… OUT: there is no file to write")
     refuses("convert", SHIPPED, "/tmp/x.unknown", text=r"no writer for a file of this name.*\.feign")
     assert feign().status == 2
 

@@ -284,7 +284,7 @@ class ConvertCommand : public Command {
     app.add_option("FILES", c_.traces,
                    "IN… OUT: traces to read, and the file to write (its ending says how)")
         ->required()
-        ->expected(2, -1);
+        ->expected(1, -1);
     c_.reading(app);
     app.add_option("--to", c_.to,
                    "Write with this writer, instead of the one that OUT's ending names")
@@ -293,7 +293,9 @@ class ConvertCommand : public Command {
     c_.verbosity(app);
   }
   int run() override {
-    if (c_.traces.size() < 2) return failed(Error(FEIGN_ERR_ARGUMENT, "convert: want IN… OUT"));
+    if (c_.traces.size() < 2)
+      return failed(Error(FEIGN_ERR_ARGUMENT, "convert " + c_.traces.front() +
+                                                  ": want IN… OUT: there is no file to write"));
     Plugins plugins;
     const std::string out = c_.traces.back();
     c_.traces.pop_back();
