@@ -515,6 +515,8 @@ def test_what_cannot_be_mapped_is_an_error():
                 f.write(text)
             r = mpirun(2, "replay", trace, "--root", tmp, "--map", names)
             assert r.status == 2 and re.search(said, r.err), r.err
+        r = mpirun(2, "replay", trace, "--root", tmp, "--map", "blok")
+        assert r.status == 2 and "--map: open blok: No such file or directory: want block, cyclic, or a file" in r.err, r.err
         r = mpirun(2, "replay", trace, "--root", tmp, "--map", "block", "--order", "trace")
         assert r.status == 2 and "--order trace: several ranks have no order" in r.err, r.err
     refuses("replay", __file__, "--root", ".", "--provider", "tracetext", "--map", "block", text="one process replays all")

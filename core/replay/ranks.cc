@@ -382,7 +382,10 @@ bool parse_range(const std::string& text, uint32_t& first, uint32_t& last) {
 Result<std::vector<uint32_t>> map_of_file(const std::string& name, uint32_t recorded,
                                           uint32_t size) {
   auto input = Input::open(name);
-  if (!input) return std::move(input.error()).within("--map");
+  if (!input)
+    return Error(input.error().code(),
+                 "--map: " + input.error().text() +
+                     ": want block, cyclic, or a file of lines RECORDED[-RECORDED] RANK");
   std::vector<uint32_t> map(recorded, UINT32_MAX);
   Lines lines(std::move(*input));
   std::string_view line;
