@@ -477,6 +477,8 @@ def test_options_that_do_nothing_say_so():
                           ("mpi-hints", "neither set, add, drop nor collective was given")):
         r = feign("replay", SHIPPED, "--replayer", "null", "-q", "--with", options)
         assert r.status == 0 and text in r.err, r.err
+    for option, want in ("--require", "SHARE"), ("--pace", "PACE"), ("--max-bytes", "SIZE"), ("--ranks", "0,3-5"), ("--root", "DIR"):
+        refuses("replay", SHIPPED, "--replayer", "null", option, "", text=f"{option}: want {want}")
     for option in ("--nodes", "--hosts"):
         refuses("discover", "-o", "/tmp/never-made", option, "", "--", "true", text=option + ": want")
 
