@@ -2634,6 +2634,17 @@ def test_verbose_traces_tell_what_directories_hold():
                           "getdents64(3, [], 32768) = 0", "close(3) = 0", 'unlink("/d/removed") = 0', 'openat(AT_FDCWD, "/d/sub", O_RDONLY|O_DIRECTORY) = 3',
                           'getdents(3, [{d_ino=1, d_off=2, d_reclen=24, d_name="old", d_type=DT_DIR}, {d_ino=1, d_off=2, d_reclen=24, d_name="older"}, ...], 32768) = 48'])
     assert {"/d/made", "/d/sub/old", "/d/sub/older", "/d/file"} <= left.keys() and not {"/d/removed", "/d/unlinked"} & left.keys(), left
+    # Who makes, or uses, one of them tells more; also who was in the middle of that.
+    dots = [entry % ("DT_DIR", name) for name in (".", "..")]
+    for kind, first, then in (("DT_REG", 'openat(AT_FDCWD, "/d/x", O_WRONLY|O_CREAT|O_EXCL, 0600', "4"), ("DT_DIR", 'mkdir("/d/x", 0700', "0"), ("DT_LNK", 'symlink("a", "/d/x"', "0")):
+        lines = ["7 fork() = 8", "7 " + opened, f"8 {first} <unfinished ...>", f"7 getdents64(3, [{', '.join([*dots, entry % (kind, 'x')])}], 32768) = 72",
+                 f"8 <... {first.split('(')[0]} resumed>) = {then}", "7 getdents64(3, [], 32768) = 0"]
+        report, _ = replayed(lines)
+        assert report["mismatched"] == 0, (kind, report["mismatches"])
+    for after in (['mkdir("/d/x/new", 0700) = 0'], ['stat("/d/x", {st_mode=S_IFDIR|0755, st_size=1, ...}) = 0', 'unlink("/d/x") = 0'], ['openat(AT_FDCWD, "/d/x/y", O_RDONLY) = -1 ENOTDIR (x)'],
+                  ['rename("/d/x", "/d/z") = 0', 'mkdir("/d/z/new", 0700) = 0']):
+        report, _ = replayed([opened, f"getdents64(3, [{', '.join([*dots, entry % ('DT_LNK', 'x')])}], 32768) = 72", *after])
+        assert report["mismatched"] == 0, (after, report["mismatches"])
     with Tmp() as tmp:
         trace, root = os.path.join(tmp, "t"), os.path.join(tmp, "root")
         os.mkdir(root)

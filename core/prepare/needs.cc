@@ -141,27 +141,19 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   }
   l.bytes += static_cast<uint64_t>(a.result);
   l.over = a.result == 0;
-  if (a.path2 != 0 && a.path != 0) named(a);
+  if (a.path2 != 0 && a.path != 0) named(a, file);
 }
 
-// The entries that a listing showed by name (Role::kNames).
-void Needs::named(const feign_activity& a) {
+// The entries that a first listing showed by name (Role::kNames): that they were there is taken of
+// those that no call names. Who makes one while it is listed has called by then.
+void Needs::named(const feign_activity& a, uint32_t file) {
+  if (names_.file(file).initial_path != a.path || listings_[file].size() != 1) return;
   const std::string directory(strings_.text(a.path)), all(strings_.text(a.path2));
   for (size_t at = 0, end = 0; end != all.npos && at < all.size(); at = end + 1) {
     end = all.find('/', at);
-    const char type = all[at];
     const std::string name = "/" + all.substr(at + 1, end - std::min(at + 1, end));
-    feign_activity seen_there{};
-    seen_there.path = strings_.intern(directory == "/" ? name : directory + name);
-    if (names_.missing(seen_there.path)) continue;  // who made it is not known
-    seen_there.mode = type == 'd'   ? S_IFDIR
-                      : type == 'f' ? S_IFREG
-                      : type == 'l' ? S_IFLNK
-                      : type == 'p' ? S_IFIFO
-                                    : 0;
-    seen_there.marks = FEIGN_NOFOLLOW;
-    const uint32_t file = names_.apply(seen_there, Effect::kStat).file;
-    if (type == 'd' && file != 0) seen(file).directory = true;
+    const uint32_t path = strings_.intern(directory == "/" ? name : directory + name);
+    named_.emplace_back(path, all[at]);
   }
 }
 
@@ -571,6 +563,8 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
   if (effect == Effect::kRename) replaces(a);
   const Namespace::Touched touched =
       told == Told::kNot ? names_.assume(a) : names_.apply(a, effect);
+  if (const uint32_t itself = touched.file != 0 ? touched.file : names_.at(a.path); itself != 0)
+    ++seen(itself).calls;
   if (touched.file == 0) return;
   if (a.result == -ENOTEMPTY) {
     const bool to = effect == Effect::kRename;
@@ -637,7 +631,10 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
         if (names_.has_links() && !seen(touched.file).changed) told_sizes_[a.path] = a.length;
       }
       if (S_ISDIR(a.mode)) seen(touched.file).directory = true;
-      if (S_ISLNK(a.mode) && a.length < 4096) seen(touched.file).link = a.length;
+      if (S_ISLNK(a.mode) && a.length < 4096) {
+        seen(touched.file).link = a.length;
+        ++seen(touched.file).links;
+      }
       return;
     case Effect::kReadlink:
       // A link whose target the trace does not show still has the length that was read.

@@ -45,7 +45,9 @@ class Needs {
     bool changed = false;    // by the trace
     bool by_parts = false;   // what calls of MPI-IO moved, posix calls in them tell
     bool has_holes = false;  // data tells where it is not
-    size_t link = 0;         // bytes of the target of a link that nobody asked for
+    size_t link = 0;         // bytes of a link's target, as lstat tells
+    uint32_t links = 0;      // calls that told of a link here, and no more …
+    uint32_t calls = 0;      // … of all that name it
     uint32_t mode = 0;       // permission bits that results show
     uint32_t denied = 0;     // bits of access(2)'s kind that results show not to be there
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
@@ -79,7 +81,7 @@ class Needs {
   uint32_t in_directory(const std::string& directory, uint32_t path);
   void wrote(const feign_activity& a, uint32_t file, uint64_t bytes);
   void listed(const feign_activity& a, uint32_t file);
-  void named(const feign_activity& a);
+  void named(const feign_activity& a, uint32_t file);
   void listed_from(const feign_activity& a, uint32_t file);
   int64_t unnamed(const Listing& l, int64_t entries,
                   const std::unordered_map<uint32_t, uint32_t>& by_path);
@@ -104,7 +106,8 @@ class Needs {
   uint64_t told_work_ = 300'000;  // so many of them may still be looked up again
   std::vector<Seen> seen_;
   std::map<uint32_t, std::vector<Listing>> listings_;
-  uint64_t listing_work_ = uint64_t{1} << 24;  // names to look at for more than the first ones
+  std::vector<std::pair<uint32_t, char>> named_;  // paths that listings showed, with find's letter
+  uint64_t listing_work_ = uint64_t{1} << 24;     // names to look at for more than the first ones
   std::unordered_set<uint32_t> elsewhere_;  // handles that list from another place than the start
   std::unordered_set<uint32_t> changed_;    // paths whose names or attributes the trace changes
   std::unordered_map<uint32_t, Clone> cloned_;  // by the copy

@@ -117,6 +117,8 @@ class Needs::Start {
   bool behind_known_link(uint32_t path);
   void follow_links(std::unordered_set<uint32_t>& paths);
   void collect();
+  void need_named();
+  bool only_told(uint32_t id);
   void add_entry(uint32_t path);
   void behind_link(uint32_t id);
   void need_unmet_target(uint32_t path, const Seen& from, bool directory);
@@ -300,6 +302,15 @@ void Needs::Start::fill_up(uint32_t id, uint32_t path) {
   }
 }
 
+// Whether it is a link that nobody did anything with but lstat.
+bool Needs::Start::only_told(uint32_t id) {
+  const Namespace::File& f = names_.file(id);
+  const Seen& s = needs_.seen(id);
+  bool above = false;
+  names_.for_each_child(f.initial_path, [&](uint32_t, uint32_t) { above = true; });
+  return f.type == Namespace::Type::kSymlink && s.link != 0 && s.links == s.calls && !above;
+}
+
 // One of files_.
 void Needs::Start::need(uint32_t id) {
   const Namespace::File& f = names_.file(id);
@@ -318,14 +329,14 @@ void Needs::Start::need(uint32_t id) {
   } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
     n.type = Needed::kSymlink;
     n.target = strings_.text(f.target);
-  } else if (!f.followed && (f.type == Namespace::Type::kSymlink ||
-                             (f.nowhere && f.type == Namespace::Type::kUnknown))) {
-    // It is there, and for those who follow links it is not, or there are none: one that leads
-    // nowhere.
+  } else if (f.nowhere && !f.followed &&
+             (f.type == Namespace::Type::kSymlink || f.type == Namespace::Type::kUnknown)) {
+    // It is there, and not for those who follow links: one that leads nowhere.
     n.type = Needed::kSymlink;
-    const size_t length = needs_.seen(id).link;
-    n.target =
-        strings_.text(length != 0 ? names_.unknown_target(id, length) : names_.unknown_target(id));
+    n.target = strings_.text(names_.unknown_target(id));
+  } else if (only_told(id)) {
+    n.type = Needed::kSymlink;
+    n.target = strings_.text(names_.unknown_target(id, needs_.seen(id).link));
   } else if (f.type == Namespace::Type::kFifo) {
     n.type = Needed::kFifo;
   } else {
@@ -363,8 +374,28 @@ void Needs::Start::need_absent() {
   });
 }
 
+// What listings showed and no call names.
+void Needs::Start::need_named() {
+  if (needs_.named_.empty()) return;
+  std::unordered_set<uint32_t> known;
+  names_.for_each_name([&](uint32_t path, uint32_t, uint32_t) { known.insert(path); });
+  for (const auto& [path, type] : needs_.named_) {
+    if (known.contains(path) || needs_.moved_.contains(parent_of(path)) || touched(path) ||
+        !reachable(path) || !there_.insert(path).second)
+      continue;
+    add_entry(path);
+    Needed& n = out_.emplace_back();
+    n.path = strings_.text(path);
+    n.type = type == 'd' ? Needed::kDirectory : type == 'p' ? Needed::kFifo : Needed::kFile;
+    if (type != 'l') continue;
+    n.type = Needed::kSymlink;
+    n.target = strings_.text(names_.unknown_target(path));
+  }
+}
+
 std::vector<Needed> Needs::Start::tree() {
   collect();
+  need_named();
   follow_links(needs_.changed_);
   follow_links(needs_.moved_);
   for (const uint32_t id : files_) behind_link(id);
