@@ -2675,6 +2675,15 @@ def test_verbose_traces_tell_what_directories_hold():
         assert trees[0] == trees[1], trees
 
 
+def test_damaged_arrays_of_entries_take_no_longer_than_their_length_tells():
+    """Names that no brace goes before, or comes after, were looked for in all that is before them, or after."""
+    opened, entries = 'openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', 'd_name="x", ' * 100_000
+    for damaged in (entries, "{" + entries + "}", '{d_ino=1, d_type=DT_REG, d_name="x"}, ' * 30_000 + entries):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        _, left = replayed([opened, f"getdents64(3, [{damaged}], 32768) = 48"])
+        assert "/d/x" in left and resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 10, left
+
+
 def test_programs_whose_children_are_not_traced():
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("strace does not work here")

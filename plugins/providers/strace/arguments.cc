@@ -275,18 +275,20 @@ void Arguments::identity(std::string_view text, std::string_view prefix,
 uint32_t Arguments::names(std::string_view text) {
   constexpr std::string_view kName = "d_name=", kType = "d_type=", kTypes = "?pc?d?b?f?l?s";
   std::string all;
-  for (size_t at = 0; (at = text.find(kName, at)) != text.npos;) {
-    const size_t begin = std::min(text.rfind('{', at), at);  // numbers and names of types between
+  for (size_t at = text.find(kName), next = 0, after = 0; at != text.npos; at = next) {
+    const std::string_view before = text.substr(after, at - after);  // numbers and names of types
     Scan s(text.substr(at + kName.size()));
     const char* const start = s.p + 1;
     if (s.peek() != '"' || !s.skip_string()) break;
     unescape({start, static_cast<size_t>(s.p - start) - 1}, scratch_);
     const bool cut = s.rest().starts_with("...");
-    const size_t after = text.size() - s.rest().size();
-    std::string_view entry = text.substr(begin, at - begin);
-    if (entry.find(kType) == entry.npos)  // of getdents it stands behind
-      entry = text.substr(after, text.find('}', after) - after);
-    at = after;
+    after = text.size() - s.rest().size();
+    next = text.find(kName, after);
+    std::string_view entry = before.substr(std::min(before.rfind('{'), before.size()));
+    if (entry.find(kType) == entry.npos) {  // of getdents it stands behind
+      entry = text.substr(after, next - after);
+      entry = entry.substr(0, entry.find('}'));
+    }
     const std::string name(scratch_.c_str());
     if (cut || name.empty() || name == "." || name == ".." || name.find('/') != name.npos) continue;
     size_t type = 0;
