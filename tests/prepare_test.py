@@ -192,6 +192,19 @@ def test_a_link_that_nobody_followed_or_read_is_one():
             assert report["mismatched"] == 0, (call, report["mismatches"])
 
 
+def test_links_that_were_read_with_buffers_that_grew_are_as_long_as_they_were():
+    """As readlink(1) and find do it: what fills the buffer is the beginning of the target."""
+    target = "/d/" + "y" * 80 + "/file"
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        read = [f'readlink("/d/l", "{target[:n]}", {n}) = {min(n, len(target))}' for n in (64, 83, 128)]
+        write_trace(trace, [*read, 'open("/d/l", O_RDONLY) = 3', "close(3) = 0", read[0]])
+        report = feign("replay", trace, "--root", root, "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert os.readlink(os.path.join(root, "d", "l")) == target and os.listdir(os.path.join(root, "d", "y" * 80)) == ["file"]
+
+
 def test_links_lead_where_they_did_whenever_they_are_told():
     """Files of a random tree are used by way of its links; what each call said there it must say in an empty root, too."""
     for seed in range(int(os.environ.get("FEIGN_SEEDS", "60"))):

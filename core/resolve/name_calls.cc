@@ -257,7 +257,11 @@ Namespace::Touched Namespace::link_read(const feign_activity& a, uint32_t slot) 
     t.file = link_found(slot, a.path2);
     return t;
   }
-  if (files_[t.file].target == 0 && a.path2 != 0) leads_to(slot, a.path2);
+  // A link stays what it is: where more is read, the buffer held only its beginning before.
+  const std::string_view target = strings_.text(files_[t.file].target),
+                         read = strings_.text(a.path2);
+  if (target.size() < read.size() && read.starts_with(target) && !files_[t.file].assumed)
+    leads_to(slot, a.path2);
   if (files_[t.file].assumed && a.path2 != 0) told(slot, a.path2);
   return t;
 }
