@@ -203,6 +203,10 @@ def test_links_that_were_read_with_buffers_that_grew_are_as_long_as_they_were():
         report = feign("replay", trace, "--root", root, "--json").json()
         assert report["mismatched"] == 0, report["mismatches"]
         assert os.readlink(os.path.join(root, "d", "l")) == target and os.listdir(os.path.join(root, "d", "y" * 80)) == ["file"]
+        write_trace(trace, [f'readlink("/e/l", "yyy"..., {n}) = {min(n, 88)}' for n in (64, 83, 128, 64)])
+        report = feign("replay", trace, "--root", root, "--json").json()
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert len(os.readlink(os.path.join(root, "e", "l"))) == 88
 
 
 def test_links_lead_where_they_did_whenever_they_are_told():

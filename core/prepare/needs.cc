@@ -638,7 +638,12 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
       return;
     case Effect::kReadlink:
       // A link whose target the trace does not show still has the length that was read.
-      if (names_.file(touched.file).target == 0 && a.result > 0 && a.result < 4096) {
+      // (Of several, with buffers that grew, the longest.)
+      if (const uint32_t target = names_.file(touched.file).target;
+          a.result > 0 && a.result < 4096 &&
+          (target == 0 ||
+           (a.path2 == 0 && strings_.text(target).size() < static_cast<size_t>(a.result) &&
+            target == names_.unknown_target(touched.file, strings_.text(target).size())))) {
         names_.file(touched.file).target =
             names_.unknown_target(touched.file, static_cast<size_t>(a.result));
       } else if (names_.file(touched.file).by_open && a.path2 == 0 && a.result < 4096) {
