@@ -2645,6 +2645,9 @@ def test_verbose_traces_tell_what_directories_hold():
                   ['rename("/d/x", "/d/z") = 0', 'mkdir("/d/z/new", 0700) = 0']):
         report, _ = replayed([opened, f"getdents64(3, [{', '.join([*dots, entry % ('DT_LNK', 'x')])}], 32768) = 72", *after])
         assert report["mismatched"] == 0, (after, report["mismatches"])
+    # They are no paths of the call.
+    listing = [opened, f"getdents64(3, [{', '.join([*dots, entry % ('DT_REG', 'x.txt')])}], 32768) = 80"]
+    assert len(text_of(listing)[0]) == 2 and text_of(listing, "--with", "filter,path=*.txt")[0] == []
     with Tmp() as tmp:
         trace, root = os.path.join(tmp, "t"), os.path.join(tmp, "root")
         os.mkdir(root)

@@ -314,8 +314,9 @@ class Filter {
     const uint32_t k = kind(a.op);
     const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
                                                     k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
-    const bool whole = stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
-                                                 (a.path2 != 0 && path_fits(a.path2)));
+    const bool whole =
+        stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
+                                  (a.path2 != 0 && k != FEIGN_KIND_LIST && path_fits(a.path2)));
     const bool single = this->single(a);
     met = met || (whole && single && (k != FEIGN_KIND_PROCESS || globs.empty()));
     if (!options.drop) return whole && (single || carries);
