@@ -144,8 +144,8 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   if (a.path2 != 0 && a.path != 0) named(a, file);
 }
 
-// The entries that a first listing showed by name (Role::kNames): that they were there is taken of
-// those that no call names. Who makes one while it is listed has called by then.
+// The entries that a directory's first listing showed by name (Role::kNames). Of those that no call
+// names in all of the trace it is taken that they were there.
 void Needs::named(const feign_activity& a, uint32_t file) {
   if (names_.file(file).initial_path != a.path || listings_[file].size() != 1) return;
   const std::string directory(strings_.text(a.path)), all(strings_.text(a.path2));
@@ -563,7 +563,9 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
   if (effect == Effect::kRename) replaces(a);
   const Namespace::Touched touched =
       told == Told::kNot ? names_.assume(a) : names_.apply(a, effect);
-  if (const uint32_t itself = touched.file != 0 ? touched.file : names_.at(a.path); itself != 0)
+  if (const uint32_t itself =
+          touched.file != 0 ? touched.file : names_.at(names_.canonical(a.path, false));
+      itself != 0)
     ++seen(itself).calls;
   if (touched.file == 0) return;
   if (a.result == -ENOTEMPTY) {
