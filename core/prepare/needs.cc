@@ -563,10 +563,9 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
   if (effect == Effect::kRename) replaces(a);
   const Namespace::Touched touched =
       told == Told::kNot ? names_.assume(a) : names_.apply(a, effect);
-  if (const uint32_t itself =
-          touched.file != 0 ? touched.file : names_.at(names_.canonical(a.path, false));
-      itself != 0)
-    ++seen(itself).calls;
+  uint32_t itself = touched.file;
+  if (itself == 0 && a.result != -ENOENT) itself = names_.at(names_.canonical(a.path, false));
+  if (itself != 0) ++seen(itself).calls;
   if (touched.file == 0) return;
   if (a.result == -ENOTEMPTY) {
     const bool to = effect == Effect::kRename;

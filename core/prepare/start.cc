@@ -380,8 +380,7 @@ void Needs::Start::need_named() {
   std::unordered_set<uint32_t> known;
   names_.for_each_name([&](uint32_t path, uint32_t, uint32_t) { known.insert(path); });
   for (const auto& [path, type] : needs_.named_) {
-    if (known.contains(path) || needs_.moved_.contains(parent_of(path)) || touched(path) ||
-        !reachable(path) || !there_.insert(path).second)
+    if (known.contains(path) || touched(path) || !reachable(path) || !there_.insert(path).second)
       continue;
     add_entry(path);
     Needed& n = out_.emplace_back();
