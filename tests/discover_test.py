@@ -470,8 +470,8 @@ def test_bad_commands():
         refuses("discover", "-o", out, text="want -- COMMAND")
         refuses("discover", "--", "true", text="output")
         refuses("discover", "-o", tmp + "/no/such/o", "--", "true", text="No such file")
-        for option, value, text in (("--nodes", ",", "want a number of nodes"), ("-o", "", "-o: want a directory"), ("--only", "", "--only : want a directory"),
-                                    ("--exclude", "/" + "x" * 2000, "want a directory of 1 to")):
+        for option, value, text in (("--nodes", ",", "want a number of nodes"), ("-o", "", "--output: want DIR"), ("--only", "", "--only: want DIR"),
+                                    ("--exclude", "/" + "x" * 2000, "want a directory of at most")):
             words = ["-o", out, option, value] if option != "-o" else ["-o", ""]
             refuses("discover", *words, "--", "sh", "-c", f"echo x > {tmp}/f", text=text)
         refuses("discover", "-o", out, *["--only", "d"] * 9, "--", "true", text="--only: given 9 times, want at most 8")

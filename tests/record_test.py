@@ -3066,7 +3066,8 @@ def test_refusals():
         for device in link, fifo:
             refuses("record", "-o", device, "--", "touch", trace, text=f"-o {device}: is no regular file, want a file's name")
             assert not os.path.exists(device + ".raw")
-        refuses("record", "-o", "", "--", "touch", trace, text="-o: want a file's name")
+        refuses("record", "-o", "", "--", "touch", trace, text="--output: want FILE.feign")
+        refuses("record", "-o", trace, "--", "", text="'': no such program")
         refuses("record", "-o", trace, "--", tmp, text="Is a directory")
         refuses("record", "-o", os.path.join(tmp, "n" * 250), "--", "touch", trace, text="File name too long")  # that of its .part
         os.mkdir(trace + ".raw")

@@ -63,19 +63,6 @@ int put(const std::string& text, const std::string& output) {
   return done ? kDone : failed(done.error());
 }
 
-namespace {
-
-// An option without its value (a script's variable that is not set) is not one that nobody gave.
-void want_values(CLI::App& app) {
-  for (CLI::Option* o : app.get_options())
-    if (!o->get_positional() && o->get_items_expected_max() > 0) {
-      const std::string want = "want " + o->get_type_name();
-      o->check([want](const std::string& text) { return text.empty() ? want : std::string(); });
-    }
-}
-
-}  // namespace
-
 void Common::verbosity(CLI::App& a) {
   a.add_flag("-q,--quiet", quiet, "No progress line, no report unless it is asked for");
   a.add_flag("-v,--verbose", verbose, "Say more; twice: still more");
@@ -159,7 +146,6 @@ void Common::replaying(CLI::App& a) {
   a.add_option("--html", html, "The report as a page with plots and timelines (docs/lab.md)")
       ->type_name("FILE");
   report(a);
-  want_values(a);
 }
 
 void Common::reading(CLI::App& a) {
@@ -176,7 +162,6 @@ void Common::reading(CLI::App& a) {
   a.add_flag("--keep-going", keep_going, "Count and skip lines that cannot be understood");
   a.add_option("--cwd", cwd, "The program's working directory, where the trace does not tell it")
       ->type_name("DIR");
-  want_values(a);
 }
 
 Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, const char* where,

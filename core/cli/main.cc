@@ -92,6 +92,16 @@ std::string meant(const CLI::App& app) {
   return extra.empty() ? "" : did_you_mean(extra[0].substr(0, extra[0].find('=')), names);
 }
 
+// An option or a file's name without its value (a script's variable that is not set) is not one
+// that nobody gave. Words of another program are its own.
+void want_values(CLI::App& app, bool program) {
+  for (CLI::Option* o : app.get_options())
+    if (o->get_items_expected_max() > 0 && !(o->get_positional() && program)) {
+      const std::string want = "want " + (o->get_positional() ? "a name" : o->get_type_name());
+      o->check([want](const std::string& text) { return text.empty() ? want : std::string(); });
+    }
+}
+
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc), program;
   const std::string first = argc > 1 ? words[1] : "";
@@ -125,13 +135,16 @@ int main(int argc, char** argv) {
     CLI::App* const sub = app.add_subcommand(e.name, e.summary != nullptr ? e.summary : "");
     sub->footer("");  // not what stands below all commands
     commands.push_back({sub, e.make(common)});
-    commands.back().command->takes(*sub);
+    Command& command = *commands.back().command;
+    command.takes(*sub);
+    want_values(*sub, command.program() != nullptr);
   }
   const auto pipeline = make_pipeline(common);
   CLI::App *completion = nullptr, *man = nullptr;
   std::string shell;
   if (chosen == std::end(kCommands)) {
     pipeline->takes(app);
+    want_values(app, false);
     completion = app.add_subcommand("completion", "Print a shell completion script");
     completion->add_option("SHELL", shell, "bash")->required()->check(CLI::IsMember({"bash"}));
     man = app.add_subcommand("man", "Print the manual page (roff)");

@@ -33,7 +33,7 @@ Result<std::string> program_of(const std::string& name) {
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }
-  return Error(FEIGN_ERR_ARGUMENT, name + ": no such program in $PATH");
+  return Error(FEIGN_ERR_ARGUMENT, (name.empty() ? "''" : name) + ": no such program in $PATH");
 }
 
 namespace {

@@ -749,7 +749,6 @@ Result<Recorded> record_command(const RecordOptions& o) {
   Signals signals;
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
-  if (o.output.empty()) return Error(FEIGN_ERR_ARGUMENT, "-o: want a file's name");
   // What is recorded lies beside it, and is kept there if it cannot be written.
   if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT,

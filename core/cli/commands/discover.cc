@@ -80,8 +80,8 @@ Result<void> absolute(const std::string& option, std::vector<std::string>& folde
     std::error_code e;
     std::string path = std::filesystem::absolute(folder, e).lexically_normal();
     while (path.size() > 1 && path.back() == '/') path.pop_back();
-    if (folder.empty() || path.size() >= FEIGN_WATCH_PREFIX)
-      return Error(FEIGN_ERR_ARGUMENT, option + " " + folder + ": want a directory of 1 to " +
+    if (path.size() >= FEIGN_WATCH_PREFIX)
+      return Error(FEIGN_ERR_ARGUMENT, option + " " + folder + ": want a directory of at most " +
                                            std::to_string(FEIGN_WATCH_PREFIX - 1) + " bytes");
     folder = path;
   }
@@ -185,8 +185,6 @@ class DiscoverCommand : public Command {
     if (auto ok = duration("--max-delay", max_delay_, options_.max_delay_ns); !ok)
       return failed(ok.error());
     if (auto ok = duration("--budget", budget_, options_.budget_ns); !ok) return failed(ok.error());
-    if (options_.output.empty())
-      return failed(Error(FEIGN_ERR_ARGUMENT, "-o: want a directory to make"));
     for (const auto& [name, folders] :
          {std::pair{"--only", &options_.only}, std::pair{"--exclude", &options_.exclude}})
       if (auto ok = absolute(name, *folders); !ok) return failed(ok.error());
