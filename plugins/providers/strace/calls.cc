@@ -566,7 +566,7 @@ void Source::released(Held& h) {
 
 // A process that ends has its locks until then, not until it says so.
 void Source::gives_up_locks(Process& p, Held& exit) {
-  has_ended(p, clock_);  // in a damaged trace it may end twice
+  has_ended(p, prefix_.clock());  // in a damaged trace it may end twice
   if (!ends_ || releases_.size() >= kMaxRivals || !closes_locked(p, exit)) return;
   p.ends = &exit;
   ++exit.open;

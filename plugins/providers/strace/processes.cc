@@ -52,7 +52,7 @@ void Source::begins(Process& p) {
   p.seen = true;
   const bool only = unborn_.empty();
   unborn_.erase(p.pid);
-  if (processes_.size() == 1 || trace_.began_in.contains(p.pid) || p.pid == pid_) return;
+  if (processes_.size() == 1 || trace_.began_in.contains(p.pid) || p.pid == prefix_.pid()) return;
   if (making_.empty() && unborn_.size() == 1) unborn_.clear();  // this is that one
   if (making_.size() == 1 && says_flags(making_[0]->call.text)) {
     Begun& maker = making_[0]->call;
@@ -97,7 +97,8 @@ void Source::makes(Process& p, Held& call, std::string_view text) {
   const feign_activity a = call.a;
   if (trace_.other_pids && !processes_.contains(a.result)) unborn_.insert(a.result);
   // Who follows threads has lines with numbers, or is told that strace attached.
-  if (p.pid == pid_ && attached_.empty()) trace_.threads |= text.find("CLONE_THREAD") != text.npos;
+  if (p.pid == prefix_.pid() && !terminal_.is_shared())
+    trace_.threads |= text.find("CLONE_THREAD") != text.npos;
   if (const auto child = processes_.find(a.result);
       child != processes_.end() && child->second->maker != nullptr)
     made_before(*child->second, call);

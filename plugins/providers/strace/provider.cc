@@ -160,9 +160,9 @@ feign_status Provider::start() {
       any_rank = true;
       file.rank = static_cast<int32_t>(number.value_or(i));
     }
-    Source source(trace_, nullptr, 0, file.rank, file.pid);
-    dated = dated && source.begins_at(*head, file.begins);
-    exact = exact && source.is_exact();
+    Prefix prefix(file.pid);
+    dated = dated && prefix.begins_at(*head, file.begins);
+    exact = exact && prefix.is_exact();
     later_.push_back(std::move(file));
   }
   if (any_rank && !empty.empty())
@@ -579,24 +579,9 @@ bool looks_like_strace(std::string_view line) {
   Scan s(line);
   s.blanks();
   if (s.take("strace: Process ") || s.take("% time ")) return true;
-  if (s.take("[pid")) {
-    while (!s.done() && s.peek() != ']') ++s.p;
-    s.take(']');
-    s.blanks();
-  }
-  for (int words = 0; words < 6; ++words) {
-    if (s.peek() == '[' || s.peek() == '(') {
-      while (!s.done() && s.peek() != ']' && s.peek() != ')') ++s.p;
-      if (!s.done()) ++s.p;
-    } else if (is_digit(s.peek())) {
-      while (is_digit(s.peek()) || s.peek() == '.' || s.peek() == ':') ++s.p;
-      if (s.peek() == '<' && !s.skip_angle()) return false;
-    } else {
-      break;
-    }
-    if (s.peek() != ' ') return false;
-    s.blanks();
-  }
+  int64_t pid;
+  uint64_t time;
+  if (!Prefix(1).read(s, pid, time)) return false;
   if (s.take("+++ ") || s.take("--- ") || s.take("<... ")) return true;
   const char* start = s.p;
   while (is_name(s.peek())) ++s.p;

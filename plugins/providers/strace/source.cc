@@ -12,8 +12,6 @@
 namespace feign::strace {
 namespace {
 
-constexpr uint64_t kOldest =
-    100'000'000;  // seconds: what is less is no date, but since the line before
 // A call that holds its place in the order is waited for over at most this many later ones.
 constexpr size_t kMaxHeld = size_t{1} << 18;
 // … the end of a process that gives up locks over so many: strace -qq does not tell it. A process
@@ -169,12 +167,6 @@ bool Source::waits() {
          queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
 }
 
-bool Source::begins_at(std::string_view head, uint64_t& time) {
-  Scan s(head);
-  int64_t pid;
-  return prefix(s, pid, time) && dated_;
-}
-
 feign_status Source::read_line() {
   std::string_view text;
   auto got = lines_->next(text);
@@ -241,12 +233,13 @@ feign_status Source::fill() {
 
 // Without -T nothing tells how long a process waited for another one, which was over by then.
 feign_status Source::waited() {
-  if (timed_ || !exact_ || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
-      posix_calls()[next_->a.op].effect != Effect::kWait)
+  if (timed_ || !prefix_.is_exact() || !trace_.several || next_->until != 0 ||
+      processes_.size() != 1 || posix_calls()[next_->a.op].effect != Effect::kWait)
     return FEIGN_OK;
-  while (!over_ && queue_.size() == 1 && clock_ <= next_->a.start_ns)
+  while (!over_ && queue_.size() == 1 && prefix_.clock() <= next_->a.start_ns)
     if (const feign_status status = read_line(); status < 0) return status;
-  const uint64_t then = queue_.size() == 1 ? clock_ : std::next(queue_.begin())->a.start_ns;
+  const uint64_t then =
+      queue_.size() == 1 ? prefix_.clock() : std::next(queue_.begin())->a.start_ns;
   next_->until = std::max(then, next_->a.start_ns);
   return FEIGN_OK;
 }
@@ -257,116 +250,26 @@ feign_status Source::ended_by(uint64_t& time) {
   const bool only_its = processes_.size() == 1 && last_process_ != nullptr &&
                         last_process_->descriptors != nullptr &&
                         last_process_->descriptors->use_count() == 1;
-  if (!exact_ || next_->until != 0 || (next_->shown.lock.what == Lock::kClosed && !only_its))
+  if (!prefix_.is_exact() || next_->until != 0 ||
+      (next_->shown.lock.what == Lock::kClosed && !only_its))
     return FEIGN_OK;
-  while (!over_ && clock_ <= next_->a.start_ns && queue_.size() < kMaxEnding)
+  while (!over_ && prefix_.clock() <= next_->a.start_ns && queue_.size() < kMaxEnding)
     if (const feign_status status = read_line(); status < 0) return status;
-  time = std::clamp(clock_, time, time + kLate);
+  time = std::clamp(prefix_.clock(), time, time + kLate);
   return FEIGN_OK;
-}
-
-// Reads "[pid N] ", "N ", times of every form, and what strace -n, -i, -Y put before the call.
-bool Source::prefix(Scan& s, int64_t& pid, uint64_t& time) {
-  pid = pid_;
-  bool timed = false, named = false;
-  time = clock_;
-  s.blanks();
-  if (s.take("[pid")) {
-    named = true;
-    s.blanks();
-    if (!s.number(pid)) return false;
-    if (s.peek() == '<' && !s.skip_angle()) return false;
-    if (!s.take(']')) return false;
-    s.blanks();
-  }
-  while (is_digit(s.peek()) || s.peek() == '(' || s.peek() == '[') {
-    const char* start = s.p;
-    if (s.peek() == '(') {  // "(+     0.000010)": the relative time beside the absolute one
-      if (!s.take("(+")) return false;
-      while (!s.done() && s.peek() != ')') ++s.p;
-      if (!s.take(')')) return false;
-      s.blanks();
-      continue;
-    }
-    if (s.peek() == '[') {  // "[ 257]" or "[00007f...]"
-      while (!s.done() && s.peek() != ']') ++s.p;
-      if (!s.take(']')) return false;
-      s.blanks();
-      continue;
-    }
-    uint64_t whole = 0;
-    if (!s.digits(whole)) return false;
-    // Whole seconds: what stands where a process was named, or can be none.
-    const bool seconds = s.peek() == ' ' && !timed && (named || seconds_ || is_no_process(whole));
-    seconds_ |= seconds && !named;
-    if (s.peek() == ':' || s.peek() == '.' || seconds) {
-      uint64_t ns = 0;
-      const bool of_day = s.peek() == ':';
-      if (of_day) {
-        for (int part = 0; part < 2; ++part) {
-          uint64_t sixty = 0;
-          if (!s.take(':') || !s.digits(sixty) || sixty > 60) return false;
-          whole = whole * 60 + sixty;
-        }
-      }
-      const bool fine = s.take('.');
-      if (fine) ns = s.nanoseconds();
-      dated_ |= of_day || whole >= kOldest;
-      exact_ |= fine && dated_;
-      if (whole > uint64_t{1} << 33) return false;
-      uint64_t t = whole * kSecond + ns + shift_;
-      if (of_day) {
-        t += day_;
-        if (t + kDay / 2 < clock_) {  // midnight has passed
-          t += kDay;
-          day_ += kDay;
-        }
-      } else if (whole < kOldest) {
-        t += clock_ - shift_;  // -r: since the line before
-      }
-      time = t;
-      timed = true;
-    } else if (!timed && (s.peek() == ' ' || s.peek() == '<')) {
-      if (whole > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) return false;
-      pid = static_cast<int64_t>(whole);
-      named = true;
-      if (s.peek() == '<' && !s.skip_angle()) return false;
-    } else {
-      s.p = start;
-      return false;
-    }
-    if (s.peek() != ' ') return false;
-    s.blanks();
-  }
-  return true;
-}
-
-void Source::on_terminal(std::string_view line, int64_t& pid) {
-  if (line.starts_with("[pid")) {
-    if (first_pid_ == 0 && !attached_.contains(pid)) first_pid_ = pid;
-    live_.insert(pid);
-  } else if (live_.size() == 1) {
-    pid = *live_.begin();
-  } else {
-    return;
-  }
-  if (line.find("+++ ") != std::string_view::npos &&
-      (line.find("+++ exited") != std::string_view::npos ||
-       line.find("+++ killed") != std::string_view::npos))
-    live_.erase(pid);
-  if (pid == first_pid_) pid = pid_;
 }
 
 // A clock that was set back would make calls end before they began: what follows is moved on.
 // Processes are stopped side by side, so that their lines may be a little out of order; strace -z
 // shows a call when it has ended, by the time when it began.
 void Source::check_clock(int64_t pid, uint64_t& time) {
-  if (time + kSecond >= clock_) return;
+  const uint64_t last = prefix_.clock();
+  if (time + kSecond >= last) return;
   const auto p = processes_.find(pid);
   if (p == processes_.end() || time + kSecond >= p->second->clock) return;
-  const uint64_t back = clock_ - time;
-  shift_ += back;
-  time = clock_;
+  const uint64_t back = last - time;
+  prefix_.set_back(back);
+  time = last;
   if (++jumps_ > 3) return;
   char text[64];
   snprintf(text, sizeof text, "the clock was set back by %.3f s",
@@ -392,22 +295,7 @@ bool Source::is_rest_of_call(std::string_view text) const {
 // Sets `text` to what is left to read, empty if there is nothing.
 feign_status Source::unusual(std::string_view& text, std::string& memory) {
   const auto begins = [&](std::string_view with) { return text.starts_with(with); };
-  // On a terminal, "strace: Process N attached" may break the line of the call that made it.
-  if (!cut_.empty()) {
-    memory = std::move(cut_) + std::string(text);
-    cut_.clear();
-    text = memory;
-  }
-  int64_t child = 0;
-  if (const size_t at = message_at(text, child); at != text.npos) {
-    if (child != 0 && !any_call_ && first_pid_ == 0)
-      first_pid_ = child;  // -p: it was there before
-    else if (child != 0)
-      attached_.insert(child);
-    cut_.assign(text.substr(0, at));
-    text = {};
-    return FEIGN_OK;
-  }
+  if (terminal_.breaks(text, memory, any_call_)) return FEIGN_OK;
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
   if (begins("strace: ") || begins("[ Process PID=") || begins(" > ") || begins(" | ") ||
       begins(" * ") ||
@@ -441,15 +329,15 @@ feign_status Source::line(std::string_view text) {
         "this is what writer text wrote, which nothing reads back: want the trace that it "
         "was made of");
   std::string memory;
-  if (!is_digit(text[0]) || text.back() == 'd' || !cut_.empty() || text.ends_with(" parent)") ||
-      text.ends_with(" ready)")) {
+  if (!is_digit(text[0]) || text.back() == 'd' || terminal_.has_cut() ||
+      text.ends_with(" parent)") || text.ends_with(" ready)")) {
     const feign_status status = unusual(text, memory);
     if (status < 0 || text.empty()) return status;
   }
   Scan s(text);
   int64_t pid;
   uint64_t time;
-  if (!prefix(s, pid, time)) {
+  if (!prefix_.read(s, pid, time)) {
     if (text.find("[ Process PID=") != std::string_view::npos) return FEIGN_OK;  // … runs in 32 bit
     if (is_rest_of_call(text))
       return ended(*unfinished_, unfinished_->call.text + std::string(text));
@@ -459,14 +347,14 @@ feign_status Source::line(std::string_view text) {
     trace_.first = false;
     trace_.base = time;
   }
-  if (trace_.several && !exact_ && !std::exchange(trace_.guess_said, true)) {
+  if (trace_.several && !prefix_.is_exact() && !std::exchange(trace_.guess_said, true)) {
     trace_.host->log(trace_.host, FEIGN_LOG_INFO,
                      "several files without times of day to the microsecond: what came first "
                      "in different ones is a guess (strace -ff -ttt tells it)");
   }
-  if (!attached_.empty()) on_terminal(text, pid);
+  if (terminal_.is_shared()) terminal_.names(text, prefix_.pid(), pid);
   check_clock(pid, time);
-  clock_ = time;
+  prefix_.at(time);
   const std::string_view rest = s.rest();
   const char kind = rest.empty() ? '\0' : rest[0];
   if (doubtful_ != 0)
@@ -557,13 +445,12 @@ feign_status Source::goes_on(std::string_view text) {
   Scan s(text);
   int64_t pid;
   uint64_t time;
-  const uint64_t day = day_;
   // A line of its own: what was begun has no end.
-  const bool own = prefix(s, pid, time) &&
+  Prefix other = prefix_;  // what is written may look like a time
+  const bool own = other.read(s, pid, time) &&
                    (s.take("+++ ") || s.take("--- ") || s.take("<... ") ||
                     (close != text.npos && trace_.arguments.is_known(name_of_call(s.rest())) &&
                      s.rest().substr(name_of_call(s.rest()).size()).starts_with('(')));
-  day_ = day;  // what is written may look like a time
   if (own || (close == text.npos && (b.lost += text.size()) > kMost)) {
     const feign_status status = gives_up();
     return status < 0 ? status : line(text);
@@ -594,7 +481,7 @@ void Source::children(std::unordered_set<int64_t>& out) {
     Scan s(text);
     int64_t pid, child;
     uint64_t time;
-    if (!prefix(s, pid, time)) continue;
+    if (!prefix_.read(s, pid, time)) continue;
     const std::string_view rest = s.rest();
     const Known k = trace_.arguments.known(name_of_call(rest));
     const size_t end = end_of_call(rest);
@@ -619,8 +506,8 @@ uint64_t Source::pauses(uint64_t most_lines, TracerTime& out) {
     Scan s(text);
     int64_t pid;
     uint64_t time, duration = 0;
-    if (text.empty() || !prefix(s, pid, time)) continue;
-    clock_ = time;
+    if (text.empty() || !prefix_.read(s, pid, time)) continue;
+    prefix_.at(time);
     const std::string_view rest = s.rest();
     if (rest.starts_with("<... ") || !duration_of(text, duration)) {
       last_of.erase(pid);

@@ -20,6 +20,7 @@
 #include "providers/overlap.h"
 #include "providers/strace/arguments.h"
 #include "providers/strace/overhead.h"
+#include "providers/strace/prefix.h"
 #include "providers/strace/text.h"
 
 namespace feign::strace {
@@ -165,19 +166,12 @@ struct Trace {
 // A call lasted at most so much longer than its times say (Source::ended_by).
 constexpr uint64_t kLate = 10'000'000;
 
-constexpr uint64_t kDay = 86400 * kSecond;
-
-// Linux gives processes numbers up to 2^22.
-inline bool is_no_process(uint64_t number) { return number == 0 || number > uint64_t{1} << 22; }
-
 class Source {
  public:
   Source(Trace& trace, std::unique_ptr<Lines> lines, uint32_t number, int32_t rank, int64_t pid)
-      : trace_(trace), lines_(std::move(lines)), number_(number), rank_(rank), pid_(pid) {}
+      : trace_(trace), lines_(std::move(lines)), number_(number), rank_(rank), prefix_(pid) {}
 
-  // Whether the file's first line tells when that is (is_exact: to the microsecond).
-  bool begins_at(std::string_view head, uint64_t& time);
-  void is_of_next_day() { day_ = kDay; }
+  void is_of_next_day() { prefix_.is_of_next_day(); }
   // Reads on until the front of the queue is complete, or the file is over.
   feign_status fill();
   bool empty() const { return next_ == nullptr; }
@@ -194,10 +188,10 @@ class Source {
   const Held& front() const { return *next_; }
   void pop();
   uint32_t number() const { return number_; }
-  int64_t pid() const { return pid_; }  // of lines that name none
+  int64_t pid() const { return prefix_.pid(); }  // of lines that name none
   int32_t rank() const { return rank_; }
-  bool is_dated() const { return dated_; }
-  bool is_exact() const { return exact_; }
+  bool is_dated() const { return prefix_.is_dated(); }
+  bool is_exact() const { return prefix_.is_exact(); }
   const std::string& path() const { return lines_->path(); }
 
  private:
@@ -211,8 +205,6 @@ class Source {
   void settles(Process& p, std::string_view next);
   bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
-  bool prefix(Scan& s, int64_t& pid, uint64_t& time);
-  void on_terminal(std::string_view line, int64_t& pid);
   void check_clock(int64_t pid, uint64_t& time);
   feign_status requests(Held& first, int64_t accepted);
   feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
@@ -258,7 +250,8 @@ class Source {
   std::unique_ptr<Lines> lines_;
   uint32_t number_;
   int32_t rank_;
-  int64_t pid_;  // of lines that name none
+  Prefix prefix_;
+  Terminal terminal_;
   Queue queue_;
   Held* next_ = nullptr;             // of the queue
   std::vector<Process*> under_way_;  // in calls about names
@@ -271,8 +264,7 @@ class Source {
   std::unordered_map<int64_t, std::unique_ptr<Process>> processes_;
   int64_t last_pid_ = -1;
   Process* last_process_ = nullptr;
-  std::string cut_;  // the beginning of a line that a message broke
-  struct Broken {    // a call's line that ends before the call does
+  struct Broken {  // a call's line that ends before the call does
     std::string text, why;
     const LeftOutCall* left_out = nullptr;  // if it is none that becomes an activity
     int64_t pid = 0;
@@ -280,18 +272,8 @@ class Source {
   };
   std::unique_ptr<Broken> broken_;
   Process* unfinished_ = nullptr;  // whose call the text showed the beginning of last
-  // On a terminal, lines name their process only while there are several. The first one's number is
-  // seen late, and whoever is left in the end is not named.
-  std::set<int64_t> live_, attached_;
-  std::set<int64_t> unborn_;  // whose first line is to come, if some have numbers of their own
-  int64_t first_pid_ = 0;
-  uint64_t clock_ = 0;  // of the last line
-  uint64_t day_ = 0;    // added to times of day
-  uint64_t shift_ = 0;  // added to all times since the clock was set back
-  bool dated_ = false;  // a time that is none since the line before
-  bool exact_ = false;  // a time of less than a second's grain, that is none since the line before
-  bool seconds_ = false;  // times are whole seconds, and lines name no process
-  uint32_t jumps_ = 0;
+  std::set<int64_t> unborn_;       // whose first line is to come, if some have numbers of their own
+  uint32_t jumps_ = 0;             // of the clock
   bool over_ = false, table_ = false, any_call_ = false, coloured_ = false;
   bool timed_ = false;  // some call has its duration
   bool fails_ = false;  // … or has failed
