@@ -908,6 +908,19 @@ def test_fifos_and_modes_that_were_refused():
         assert stat.S_IMODE(os.stat(root.at("no")).st_mode) & 0o444 == 0 and stat.S_IMODE(os.stat(root.at("half")).st_mode) & 0o666 == 0o444
 
 
+def test_sockets_that_were_there():
+    with Tmp() as tmp:
+        calls = ['lstat("/d/told", {st_mode=S_IFSOCK|0755, st_size=0, ...}) = 0', 'open("/d/told", O_RDONLY) = -1 ENXIO (x)', 'open("/d/opened", O_RDWR) = -1 ENXIO (x)',
+                 'stat("/d/left", {st_mode=S_IFSOCK|0755, st_size=0, ...}) = 0', 'unlink("/d/left") = 0', 'open("/d/left", O_WRONLY|O_CREAT, 0600) = 3', 'write(3, "x", 1) = 1',
+                 'open("/listed", O_RDONLY|O_DIRECTORY) = 4', 'getdents64(4, [{d_ino=1, d_off=1, d_reclen=24, d_type=DT_SOCK, d_name="s"}], 32768) = 24', 'open("/fifo", O_WRONLY|O_NONBLOCK) = -1 ENXIO (x)']
+        root = Root(tmp, calls)
+        for _ in range(3):  # of a used root, too
+            report = root()
+            assert report["mismatched"] == 0, report["mismatches"]
+            kinds = {name: stat.S_IFMT(os.lstat(root.at(name)).st_mode) for name in ("d/told", "d/opened", "d/left", "listed/s", "fifo")}
+            assert kinds == {"d/told": stat.S_IFSOCK, "d/opened": stat.S_IFSOCK, "d/left": stat.S_IFREG, "listed/s": stat.S_IFSOCK, "fifo": stat.S_IFIFO}, kinds
+
+
 CHANGES = ['openat(AT_FDCWD, "/same/a", O_RDONLY) = 3', 'read(3, "x"..., 100) = 50', 'read(3, "", 100) = 0', 'openat(AT_FDCWD, "/log", O_WRONLY|O_APPEND) = 4',
            "fstat(4, {st_mode=S_IFREG|0644, st_size=10, ...}) = 0", 'write(4, "x"..., 5) = 5', 'openat(AT_FDCWD, "/over", O_RDWR) = 5', 'pread64(5, "x"..., 20, 0) = 20',
            'pwrite64(5, "y"..., 20, 0) = 20', 'unlink("/gone") = 0', 'rename("/old/dir", "/old/moved") = 0', 'newfstatat(AT_FDCWD, "/old/moved/inside", {st_mode=S_IFREG|0600, st_size=7, ...}, 0) = 0',

@@ -2656,8 +2656,8 @@ def test_verbose_traces_tell_what_directories_hold():
         feign("convert", trace, os.path.join(tmp, "t.feign"))
         feign("replay", os.path.join(tmp, "t.feign"), "--root", root)
         kinds = {name: stat.S_IFMT(os.lstat(os.path.join(root, "d", name)).st_mode) for name in os.listdir(os.path.join(root, "d")) if not name.startswith("~")}
-        regular = dict.fromkeys(("file", "sock", "number", "any", 'a "{d_name=ä\n', "made", "removed", "unlinked"), stat.S_IFREG)
-        assert kinds == {**regular, "sub": stat.S_IFDIR, "raw": stat.S_IFDIR, "link": stat.S_IFLNK, "fifo": stat.S_IFIFO}, kinds
+        regular = dict.fromkeys(("file", "number", "any", 'a "{d_name=ä\n', "made", "removed", "unlinked"), stat.S_IFREG)
+        assert kinds == {**regular, "sub": stat.S_IFDIR, "raw": stat.S_IFDIR, "link": stat.S_IFLNK, "fifo": stat.S_IFIFO, "sock": stat.S_IFSOCK}, kinds
         shutil.rmtree(root)
     # A real directory, listed by a real program.
     with Tmp() as tmp:

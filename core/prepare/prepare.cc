@@ -546,6 +546,7 @@ Result<void> Maker::make(const Needed& n) {
   const mode_t want = n.type == Needed::kFile        ? S_IFREG
                       : n.type == Needed::kDirectory ? S_IFDIR
                       : n.type == Needed::kFifo      ? S_IFIFO
+                      : n.type == Needed::kSocket    ? S_IFSOCK
                                                      : S_IFLNK;
   if (there && n.type == Needed::kDirectory && S_ISLNK(st.st_mode)) {
     if (auto made = directories(n.path, 0); !made) return std::move(made.error());
@@ -584,6 +585,10 @@ Result<void> Maker::make(const Needed& n) {
     case Needed::kFifo:
       if (fresh && mkfifoat(*parent, name.c_str(), 0644) != 0)
         return failed("make FIFO", n.path, errno);
+      return {};
+    case Needed::kSocket:  // that nobody listens to
+      if (fresh && mknodat(*parent, name.c_str(), S_IFSOCK | 0644, 0) != 0)
+        return failed("make socket", n.path, errno);
       return {};
     default:
       break;
@@ -779,7 +784,11 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   }
   if (made) made = pass([](auto t) { return t == Needed::kSymlink; }, &Maker::make);
   if (made)
-    made = pass([](auto t) { return t == Needed::kDirectory || t == Needed::kFifo; }, &Maker::make);
+    made = pass(
+        [](auto t) {
+          return t == Needed::kDirectory || t == Needed::kFifo || t == Needed::kSocket;
+        },
+        &Maker::make);
   if (made && !stopped)
     made = make_files(maker, files, maker.done, [&](uint64_t done) {
       stopped = !go_on(done);

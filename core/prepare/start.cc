@@ -339,6 +339,8 @@ void Needs::Start::need(uint32_t id) {
     n.target = strings_.text(names_.unknown_target(id, needs_.seen(id).link));
   } else if (f.type == Namespace::Type::kFifo) {
     n.type = Needed::kFifo;
+  } else if (f.type == Namespace::Type::kOther) {  // of those that were there, no device is
+    n.type = Needed::kSocket;
   } else {
     const Seen& s = needs_.seen(same);
     n.type = Needed::kFile;
@@ -385,7 +387,10 @@ void Needs::Start::need_named() {
     add_entry(path);
     Needed& n = out_.emplace_back();
     n.path = strings_.text(path);
-    n.type = type == 'd' ? Needed::kDirectory : type == 'p' ? Needed::kFifo : Needed::kFile;
+    n.type = type == 'd'   ? Needed::kDirectory
+             : type == 'p' ? Needed::kFifo
+             : type == 's' ? Needed::kSocket
+                           : Needed::kFile;
     if (type != 'l') continue;
     n.type = Needed::kSymlink;
     n.target = strings_.text(names_.unknown_target(path));

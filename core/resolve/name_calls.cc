@@ -76,6 +76,8 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
       t.file = guess(slot, Type::kFile);
     else if (a.result == -ENXIO && (a.flags & O_NONBLOCK) && (a.flags & O_ACCMODE) == O_WRONLY)
       t.file = present(slot, Type::kFifo);  // which nobody reads
+    else if (a.result == -ENXIO)
+      t.file = present(slot, Type::kOther);
     else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW))
       t.file = present(slot, Type::kSymlink);
     else
@@ -273,6 +275,7 @@ Namespace::Touched Namespace::looked_at(const feign_activity& a, Effect effect, 
   if (S_ISREG(a.mode)) type = Type::kFile;
   if (S_ISLNK(a.mode)) type = Type::kSymlink;
   if (S_ISFIFO(a.mode)) type = Type::kFifo;
+  if (S_ISSOCK(a.mode)) type = Type::kOther;  // (a device may be opened: it is taken for a file)
   const bool nofollow = (a.marks & FEIGN_NOFOLLOW) != 0;
   const bool no_link = type != Type::kSymlink && nofollow;
   const uint32_t itself = no_link ? link_above(slot) : nofollow ? own_link(slot, a.path) : slot;

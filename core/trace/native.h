@@ -22,7 +22,14 @@ namespace feign {
 
 // Something that must exist (or must not) below the root before the first call.
 struct Needed {
-  enum Type : uint8_t { kFile = 1, kDirectory = 2, kSymlink = 3, kAbsent = 4, kFifo = 5 };
+  enum Type : uint8_t {
+    kFile = 1,
+    kDirectory = 2,
+    kSymlink = 3,
+    kAbsent = 4,
+    kFifo = 5,
+    kSocket = 6
+  };
   Type type = kFile;
   bool changed = false;  // by the trace: content, size, mode or name, if it goes as recorded
   uint32_t mode = 0;     // permission bits, 0: default

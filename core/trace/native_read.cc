@@ -363,7 +363,7 @@ Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
       const uint64_t length = x.u64();
       e.attributes.emplace_back(std::move(name), length);
     }
-    if (x.bad() || type < Needed::kFile || type > Needed::kFifo)
+    if (x.bad() || type < Needed::kFile || type > Needed::kSocket)
       return bad("a needed file that cannot be");
     e.type = static_cast<Needed::Type>(type);
     needed.push_back(std::move(e));
