@@ -243,7 +243,7 @@ int readdir(unsigned int fd, struct old_linux_dirent *dirp, unsigned int count);
 // ---- asynchronous: strace's io_submit becomes one activity a request ------------------------------
 
 //@ op 40 io_setup kind=process effect=none result=zero
-//@ args - at:0
+//@ args value:1 at:0
 //@ replay c.aio_setup(a)
 int io_setup(unsigned int nr_events, aio_context_t *ctx);
 

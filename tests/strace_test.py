@@ -1080,6 +1080,16 @@ def test_more_requests_than_a_context_holds_may_be_under_way():
         assert os.path.getsize(root + "/f") == 512 * n
 
 
+def test_contexts_of_requests_are_as_large_as_recorded():
+    """All of a system's share a limit, 65536 requests."""
+    lines = ['7 1.000000 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3']
+    for i in range(1, 101):
+        lines += [f"7 1.{i:06} io_setup(1, [{i:#x}]) = 0", f"7 2.{i:06} io_submit({i:#x}, 1, [{{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_nbytes=512, aio_offset={512 * i}}}]) = 1",
+                  f"7 3.{i:06} io_getevents({i:#x}, 1, 1, [...], NULL) = 1"]
+    report, sizes = replayed(sorted(lines))
+    assert (report["mismatched"], sizes) == (0, {"/f": 512 * 101}), (report["mismatches"], sizes)
+
+
 def test_times_of_every_form():
     forms = ("[{tv_sec=5, tv_nsec=6} /* 1970-01-01T00:00:05+0000 */, {tv_sec=7, tv_nsec=8}]", "[{5, 6}, {7, 8}]", "{{5, 6}, {7, 8}}")
     for form in forms:

@@ -909,16 +909,20 @@ struct Context {
 
   // ---- asynchronous requests (io_submit(2)) -----------------------------------------------------
 
-  Replayer::Aio& aio(const feign_activity& a) {
+  static constexpr uint64_t kMostRequests = 1024;
+  Replayer::Aio& aio(const feign_activity& a, uint64_t requests = kMostRequests) {
     const std::lock_guard lock(r->aio_mutex);
     Replayer::Aio& one = r->aio[{process, value(a, 0)}];
-    if (one.context == 0 && syscall(SYS_io_setup, 1024, &one.context) != 0) one.context = 0;
+    if (one.context == 0 && syscall(SYS_io_setup, requests, &one.context) != 0) one.context = 0;
     return one;
   }
+  // No larger than the recorded one: all contexts of a system share a limit (aio-max-nr).
   int64_t aio_setup(const feign_activity& a) {
     if (a.result < 0) return emulated(a.result);
     errno = 0;
-    return aio(a).context != 0 ? 0 : -errno;
+    const uint64_t requests = value(a, 1);
+    const Replayer::Aio& one = requests != 0 ? aio(a, std::min(requests, kMostRequests)) : aio(a);
+    return one.context != 0 ? 0 : -errno;
   }
   // A context that is full, as a replay may be ahead of the thread that gets the ends, gives up one
   // end for each request: what is left fills it, so that nobody who waits lacks any.
