@@ -908,6 +908,20 @@ def test_fifos_and_modes_that_were_refused():
         assert stat.S_IMODE(os.stat(root.at("no")).st_mode) & 0o444 == 0 and stat.S_IMODE(os.stat(root.at("half")).st_mode) & 0o666 == 0o444
 
 
+def test_links_below_which_something_is_made():
+    """They lead to a directory: where, nothing tells."""
+    link, open_file = 'lstat("/a", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0', 'open("/f", O_RDONLY) = 3'
+    for made in (['mkdir("/a/b", 0755) = 0', 'rmdir("/a/b") = 0'], ['open("/a/b", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3', 'write(3, "x", 1) = 1'], ['symlink("x", "/a/b") = 0'],
+                 [open_file, 'rename("/f", "/a/b") = 0'], [open_file, 'link("/f", "/a/b") = 0', 'unlink("/a/b") = 0'], ['openat(AT_FDCWD, "/a", O_RDWR|O_TMPFILE, 0600) = 3']):
+        for lines in ([link, *made], [link, *made, link]):
+            with Tmp() as tmp:
+                report = Root(tmp, lines)()
+                assert report["mismatched"] == 0, (lines, report["mismatches"])
+    with Tmp() as tmp:  # what is known of the target is made there
+        root = Root(tmp, [link, 'mkdir("/a/b", 0755) = 0', 'readlink("/a", "d/e", 4096) = 3'])
+        assert root()["mismatched"] == 0 and os.readlink(root.at("a")) == "d/e" and os.listdir(root.at("d/e")) == ["b"]
+
+
 def test_sockets_that_were_there():
     with Tmp() as tmp:
         calls = ['lstat("/d/told", {st_mode=S_IFSOCK|0755, st_size=0, ...}) = 0', 'open("/d/told", O_RDONLY) = -1 ENXIO (x)', 'open("/d/opened", O_RDWR) = -1 ENXIO (x)',

@@ -567,6 +567,13 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
   if (itself == 0 && a.result != -ENOENT) itself = names_.at(names_.canonical(a.path, false));
   if (itself != 0) ++seen(itself).calls;
   if (touched.file == 0) return;
+  const bool two = effect == Effect::kRename || effect == Effect::kLink;
+  if (touched.created || (two && a.result >= 0)) {  // what it is in is one, or leads to one
+    const uint32_t name = names_.canonical(two ? a.path2 : a.path, false);
+    const bool nameless = effect == Effect::kOpen && (a.flags & O_TMPFILE) == O_TMPFILE;
+    const uint32_t in = names_.at(nameless ? name : names_.above(name));
+    if (names_.file(in).type == Namespace::Type::kSymlink) seen(in).directory = true;
+  }
   if (a.result == -ENOTEMPTY) {
     const bool to = effect == Effect::kRename;
     bool any = false;
