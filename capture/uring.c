@@ -9,7 +9,7 @@
 enum {
   kRings = 256,
   kRequest = 1024,
-  kRequests = 64,
+  kRequests = 128,
   kMostRequests = 65536,
   kFixedFiles = 4096,
   kPage = 4096
@@ -36,7 +36,14 @@ struct request {
   uint8_t silent;  /* it says no more than that it failed, or fell short */
   uint8_t links; /* the next one waits for it: kLinks, kHard (which makes it also if this fails) */
   int32_t place; /* in the table, of the file that it opens or closes, and 1; 0: none */
+  uint32_t next; /* of those under way that are called alike: its slot, and 1; 0: none */
   char kept[];   /* what arguments pointed to */
+};
+
+/* Requests under way that are called alike (user_data; or share a list with such by chance): the
+ * slots of the oldest and of the newest, and 1; 0: none. */
+struct alike {
+  uint32_t first, last;
 };
 
 struct ring {
@@ -51,13 +58,14 @@ struct ring {
   volatile uint32_t *queue, *completed;
   uint32_t flags, entries, requests;
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
+  uint32_t under_way;  /* as many of them are taken */
   uint32_t silent;     /* as many of them at most say nothing when they succeed */
   volatile uint32_t *head, *tail;
   struct held held;      /* its holder's signals */
   const uint32_t* order; /* 0: entries are taken in order */
   uint32_t mask, completed_mask, entry_size, completion_size;
   const uint8_t *entry, *completion;
-  uint8_t* slots;
+  uint8_t* slots; /* and behind them as many lists */
   struct mapped {
     long at, size;
   } map[3];                  /* queues, entries, slots */
@@ -236,14 +244,14 @@ static int see_queues(struct ring* r, long fd, const struct io_uring_params* p) 
 
 static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
   r->flags = p->flags;
-  r->first = r->end = r->silent = 0;
+  r->first = r->end = r->under_way = r->silent = 0;
   __builtin_memset(r->file, 0, sizeof r->file);
   r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
   r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
   r->own_memory = (p->flags & 1u << 14 /* IORING_SETUP_NO_MMAP */) != 0;
   if (!r->own_memory && (p->features & IORING_FEAT_SINGLE_MMAP) == 0) return 0;
   r->requests = kRequests; /* more may be under way: room_for_more() */
-  r->slots = see(r, 2, (long)r->requests * kRequest, -1, 0);
+  r->slots = see(r, 2, (long)r->requests * (long)(kRequest + sizeof(struct alike)), -1, 0);
   if (r->slots == 0 || !see_queues(r, fd, p)) return 0;
   r->seen = *r->head;
   r->done = *r->completed;
@@ -532,13 +540,51 @@ static struct request* slot(const struct ring* r, uint32_t number) {
   return (struct request*)(r->slots + (size_t)(number % r->requests) * kRequest);
 }
 
-/* All slots are of requests under way: twice as many are made. */
+static struct request* at_slot(const struct ring* r, uint32_t which) {
+  return (struct request*)(r->slots + (size_t)(which - 1) * kRequest);
+}
+
+static struct alike* list_of(const struct ring* r, uint64_t user_data) {
+  const uint64_t spread = user_data * 0x9E3779B97F4A7C15u >> 32;
+  return (struct alike*)(r->slots + (size_t)r->requests * kRequest) + (spread & (r->requests - 1));
+}
+
+/* A server's may be many thousands, each of which is looked for as it says something. */
+static void is_under_way(struct ring* r, struct request* q) {
+  struct alike* const list = list_of(r, q->user_data);
+  const uint32_t which = (uint32_t)(((uint8_t*)q - r->slots) / kRequest) + 1;
+  q->taken = 1;
+  ++r->under_way;
+  q->next = 0;
+  if (list->first == 0)
+    list->first = which;
+  else
+    at_slot(r, list->last)->next = which;
+  list->last = which;
+}
+
+static void is_over(struct ring* r, struct request* q) {
+  if (!q->taken) return;
+  struct alike* const list = list_of(r, q->user_data);
+  uint32_t before = 0, which = list->first;
+  while (at_slot(r, which) != q) before = which, which = at_slot(r, which)->next;
+  if (before == 0)
+    list->first = q->next;
+  else
+    at_slot(r, before)->next = q->next;
+  if (q->next == 0) list->last = before;
+  q->taken = 0;
+  --r->under_way;
+}
+
+/* Most slots are of requests under way: twice as many are made. */
 static int room_for_more(struct ring* r) {
   if (feign_capture.sealed) return 0; /* to be given memory may be forbidden by now */
   const long was = r->map[2].at, size = r->map[2].size;
   if (r->requests >= kMostRequests || see(r, 2, size * 2, -1, 0) == 0) return 0;
   r->slots = (uint8_t*)r->map[2].at;
   r->requests *= 2;
+  r->under_way = 0;
   for (uint32_t i = r->first; i != r->end; ++i) {
     const long at = was + (long)(i % (r->requests / 2)) * kRequest;
     const struct request* const from = (const struct request*)at;
@@ -546,6 +592,7 @@ static int room_for_more(struct ring* r) {
     __builtin_memcpy(to, from, offsetof(struct request, kept) + from->used);
     for (int k = 0; k < 6; ++k) /* what points to what is kept */
       if ((uint64_t)(from->a[k] - at) < kRequest) to->a[k] += (long)to - at;
+    if (to->taken) is_under_way(r, to);
   }
   system_call(SYS_munmap, was, size, 0, 0, 0, 0);
   return 1;
@@ -563,13 +610,16 @@ static void takes_in(struct ring* r, const struct entered* e, uint32_t submitted
   }
   for (; r->seen != submitted; ++r->seen) {
     if (r->first == r->end) r->first = r->end = 0; /* no more memory than is needed at once */
-    /* One that takes long goes behind those that came after it: its slot is the next one, too. */
-    uint32_t kept = 0;
-    for (; r->end - r->first == r->requests && slot(r, r->first)->taken && kept < r->requests;
-         ++kept)
-      ++r->first, ++r->end;
-    if (kept == r->requests && !room_for_more(r)) /* they never ended */
-      __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
+    if (r->under_way >= r->requests - r->requests / 8 && !room_for_more(r)) { /* they never end */
+      while (!slot(r, r->first)->taken) ++r->first;
+      struct request* const oldest = slot(r, r->first);
+      if (oldest->number != kNoCall)
+        __atomic_fetch_add(&feign_capture.control->dropped, 1, __ATOMIC_RELAXED);
+      is_over(r, oldest);
+    }
+    /* One that takes long goes behind those that came after it: its slot is the next one, too. Of
+     * every eight one is free, or that would take long itself. */
+    while (r->end - r->first == r->requests && slot(r, r->first)->taken) ++r->first, ++r->end;
     if (r->end - r->first == r->requests) ++r->first;
     const uint32_t at = r->seen & r->mask;
     const uint32_t index = r->order != 0 ? r->order[at] & r->mask : at;
@@ -578,7 +628,7 @@ static void takes_in(struct ring* r, const struct entered* e, uint32_t submitted
         (const struct io_uring_sqe*)(r->entry + (size_t)index * r->entry_size);
     translate(q, s, r);
     q->start = e != 0 && r == e->ring && r->seen - e->from < e->count ? e->start : now;
-    q->taken = 1;
+    is_under_way(r, q);
     r->silent += q->silent;
     ++r->end;
   }
@@ -588,9 +638,9 @@ static void takes_in(struct ring* r, const struct entered* e, uint32_t submitted
 /* Several may be called the same: then the first that failed, and of others one that says all. */
 static struct request* request_of(const struct ring* r, uint64_t user_data, int failed) {
   struct request* silent = 0;
-  for (uint32_t i = r->first; i != r->end; ++i) {
-    struct request* const q = slot(r, i);
-    if (!q->taken || q->user_data != user_data) continue;
+  for (uint32_t i = list_of(r, user_data)->first; i != 0; i = at_slot(r, i)->next) {
+    struct request* const q = at_slot(r, i);
+    if (q->user_data != user_data) continue;
     if (failed || !q->silent) return q;
     if (silent == 0) silent = q;
   }
@@ -632,7 +682,7 @@ static int succeeded(struct ring* r, struct thread* t, const struct request* end
     const int silent = q->taken && q->silent;
     if (silent && !waits && leads_to(r, i, end) == (end != 0)) {
       made += ended(t, r, q, now > q->start ? now : q->start, in_full(q));
-      q->taken = 0;
+      is_over(r, q);
     } else if (silent) {
       ++left;
     }
@@ -649,7 +699,7 @@ static void fails(struct ring* r, const struct request* q) {
   while (slot(r, i) != q) ++i;
   for (int linked = q->links == kLinks; linked && ++i != r->end;) {
     linked = slot(r, i)->links != 0;
-    slot(r, i)->taken = 0;
+    is_over(r, slot(r, i));
   }
 }
 
@@ -673,7 +723,7 @@ static int look_at(struct ring* r, struct thread* t, const struct entered* e, ui
     made += succeeded(r, t, q, now);
     if (q->silent && c->res != -ECANCELED) fails(r, q);
     made += ended(t, r, q, now > q->start ? now : q->start, c->res);
-    if (!(c->flags & IORING_CQE_F_MORE)) q->taken = 0;
+    if (!(c->flags & IORING_CQE_F_MORE)) is_over(r, q);
     while (r->first != r->end && !slot(r, r->first)->taken) ++r->first;
   }
   return made + succeeded(r, t, 0, now);
@@ -710,7 +760,7 @@ static void leaves(struct ring* r) {
         q->number != SYS_readv && q->number != SYS_preadv && q->number != SYS_preadv2 &&
         q->number != SYS_accept4 && q->number != SYS_statx)
       ++left;
-    q->taken = 0;
+    is_over(r, q);
   }
   if (left != 0) __atomic_fetch_add(&feign_capture.control->unended, left, __ATOMIC_RELAXED);
 }

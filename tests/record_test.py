@@ -886,6 +886,69 @@ def test_io_uring_of_which_nobody_takes_the_results():
             assert got == [("700", "0", "700"), ("900", "700", "900")], (closes, got)
 
 
+WAITS_FOR_MANY = r"""
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static struct io_uring ring;
+static double own_time(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+static int writes(int file, int count) {
+  struct io_uring_cqe* c;
+  for (int i = 0; i < count; ++i) {
+    struct io_uring_sqe* const s = io_uring_get_sqe(&ring);
+    io_uring_prep_write(s, file, "abcd", 4, 0);
+    s->user_data = 0;
+    if (io_uring_submit_and_wait(&ring, 1) != 1 || io_uring_peek_cqe(&ring, &c) != 0 || c->res != 4) return 0;
+    io_uring_cqe_seen(&ring, c);
+  }
+  return 1;
+}
+int main(int argc, char** argv) {
+  const int many = atoi(argv[1]), file = open("f", O_RDWR | O_CREAT, 0644);
+  int way[2];
+  if (io_uring_queue_init(64, &ring, 0) != 0) return 77;
+  if (pipe(way) != 0) return 1;
+  const double begun = own_time();
+  if (!writes(file, 2000)) return 2;
+  const double few = own_time() - begun;
+  for (int i = 1; i <= many; ++i) {
+    struct io_uring_sqe* const s = io_uring_get_sqe(&ring);
+    io_uring_prep_poll_add(s, way[0], POLLIN);
+    s->user_data = i;
+    if (i % 64 == 0 && io_uring_submit(&ring) != 64) return 3;
+  }
+  const double then = own_time();
+  if (!writes(file, 2000)) return 4;
+  printf("%.0f %.0f\n", few, own_time() - then);
+  return 0;
+}
+"""
+
+
+def test_io_uring_of_a_server_that_waits_for_many():
+    """What ends is found at once, however many requests are under way; those on no files, of which there are too many to keep, are no calls that are missing."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text = (os.path.join(tmp, n) for n in ("many", "t.feign", "t.txt"))
+        compile_text(WAITS_FOR_MANY, program, "-luring")
+        for many in (16384, 65536 + 64):
+            r = records_if_it_can(trace, program, str(many), cwd=tmp, lacks="the kernel lets nobody use io_uring")
+            few, then = map(float, r.out.split())
+            assert then < 8 * few, (many, few, then)
+            assert "found no room" not in r.err, r.err
+            assert feign("convert", "-q", trace, text).status == 0
+            with open(text, encoding="utf-8") as f:
+                assert len(re.findall(r" pwrite64\(.*count=4, offset=0\) = 4 ", f.read())) == 4000, many
+
+
 SILENT = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
