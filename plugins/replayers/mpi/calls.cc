@@ -569,6 +569,8 @@ void make(Stream& s, uint32_t op, Does does) {
     case Does::kWindow:
       return window(s, op, does);
     case Does::kInit:
+      initialised_for(op == FEIGN_MPI_INIT_THREAD && s.known(0, 0) == MPI_THREAD_MULTIPLE);
+      [[fallthrough]];
     case Does::kFinalize:  // what lies in it is made
       return s.skip("the replay's own MPI begins before it and ends after it");
     case Does::kNothing:

@@ -177,16 +177,29 @@ void* share(void* self, size_t size) noexcept {
 }
 
 // Initialised for several threads, Open MPI takes its locks whether they are needed or not, which
-// doubles the time of a short message. It asks this variable each time.
+// doubles the time of a short message, and writes the pieces of a collective call one by one
+// instead of reading and writing them with what lies between. It asks these variables each time.
+void tell(const char* variable, bool value) {
+  auto* const there = static_cast<volatile bool*>(dlsym(RTLD_DEFAULT, variable));
+  if (there != nullptr) *there = value;
+}
+
+bool g_several = true;
+
 void threads(void*, int several) noexcept {
-  static bool* const uses = static_cast<bool*>(dlsym(RTLD_DEFAULT, "opal_uses_threads"));
-  if (uses != nullptr) *static_cast<volatile bool*>(uses) = several != 0;
+  g_several = several != 0;
+  tell("opal_uses_threads", g_several);
+  tell("ompi_mpi_thread_multiple", g_several);
 }
 
 constexpr feign_ranks kRanksApi = {sizeof kRanksApi, 0,   create_ranks,  who,   barrier, send,
                                    receive,          end, destroy_ranks, share, threads};
 
 }  // namespace
+
+void initialised_for(bool several) {
+  if (!g_several) tell("ompi_mpi_thread_multiple", several);
+}
 
 constexpr feign_component kRanksComponent = {
     sizeof kRanksComponent,

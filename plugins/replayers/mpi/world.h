@@ -23,6 +23,9 @@ struct World {
 // reason in `why`, if it cannot be.
 std::shared_ptr<World> join(const char*& why);
 
+// What the program told MPI, as far as that is safe here.
+void initialised_for(bool several);
+
 extern const feign_component kRanksComponent;
 extern const feign_component kReplayerComponent;
 
