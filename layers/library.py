@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 
-from generate import LIBRARY_ROLES, KINDS, Parser, parse
+from description import LIBRARY_ROLES, Parser, parse
 from signature import Bad
 
 RESERVED = ("posix", "stdio", "mpi", "mpiio")

@@ -11,7 +11,7 @@
  * where a stream has no buffer, or a line ends in it, or it writes all; its length is what stays to
  * be written.
  *
- * For the capture library (docs of `capture` and `variant`: layers/generate.py):
+ * For the capture library (made by layers/captures.py):
  *   //@ capture KEY=EXPRESSION …   what a wrapper keeps that is not a parameter: fd, fd2, length, flags, offset, path;
  *                                  result (r is what was returned, e is errno then), call (of a variadic one);
  *                                  stream: of a call that has no FILE * among its parameters;
