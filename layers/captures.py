@@ -75,6 +75,12 @@ AT_START_EFFECTS = ("close", "connect", "send", "write", "pwrite", "pwrite2", "f
 AT_ONCE_KINDS = ("open", "seek", "stat", "change", "size", "flush", "dup", "list")   # they keep nobody waiting
 
 
+def by_place(args):
+    """Values in the order of their places, as feign_put_value_at wants them; all else where it is."""
+    values = iter(sorted((a for a in args if a.role in ("value", "at")), key=lambda a: a.index))
+    return [next(values) if a.role in ("value", "at") else a for a in args]
+
+
 def capture(layer):
     """System calls by number: what is kept of each, and how."""
     out, rows, watched, fills = [HEAD], [], [], []
@@ -83,7 +89,7 @@ def capture(layer):
         if op.effect in ("fcntl", "ioctl", "bind", "connect", "accept"):
             lines = [put(op, a, befores) for a in op.args if a.form == "kPlain"] + [f"put_{op.effect}(r, a, result);"]
         elif op.effect != "aio":
-            for a in op.args:
+            for a in by_place(op.args):
                 if a.form == "kStruct":
                     lines.append(f"STRUCT({op.name}_{a.position}, {a.type.replace('*', '').replace('const ', '').strip()}, a[{a.position}]);")
                 lines.append(put(op, a, befores))

@@ -935,6 +935,19 @@ def test_sockets_that_were_there():
             assert kinds == {"d/told": stat.S_IFSOCK, "d/opened": stat.S_IFSOCK, "d/left": stat.S_IFREG, "listed/s": stat.S_IFSOCK, "fifo": stat.S_IFIFO}, kinds
 
 
+def test_sockets_may_be_executed_or_become_files_of_others():
+    """What their mode lets one do is so; who is not traced puts a file in the place of one."""
+    with Tmp() as tmp:
+        calls = ['lstat("/s", {st_mode=S_IFSOCK|0777, st_size=0, ...}) = 0', 'access("/s", X_OK) = 0', 'chmod("/s", 0) = 0', 'lstat("/told", {st_mode=S_IFSOCK|0755, st_size=0, ...}) = 0',
+                 'lstat("/told", {st_mode=S_IFREG|0644, st_size=4, ...}) = 0', 'open("/told", O_RDWR) = 3', 'pread64(3, "abcd", 4, 0) = 4', 'stat("/opened", {st_mode=S_IFSOCK|0755, st_size=0, ...}) = 0',
+                 'open("/opened", O_RDWR) = 4', 'pread64(4, "abcd", 4, 0) = 4']
+        root = Root(tmp, calls)
+        for _ in range(3):
+            report = root()
+            assert report["mismatched"] == 0 and report["skipped"] == 0, report
+            assert [os.stat(root.at(name)).st_size for name in ("told", "opened")] == [4, 4] and stat.S_ISSOCK(os.lstat(root.at("s")).st_mode)
+
+
 CHANGES = ['openat(AT_FDCWD, "/same/a", O_RDONLY) = 3', 'read(3, "x"..., 100) = 50', 'read(3, "", 100) = 0', 'openat(AT_FDCWD, "/log", O_WRONLY|O_APPEND) = 4',
            "fstat(4, {st_mode=S_IFREG|0644, st_size=10, ...}) = 0", 'write(4, "x"..., 5) = 5', 'openat(AT_FDCWD, "/over", O_RDWR) = 5', 'pread64(5, "x"..., 20, 0) = 20',
            'pwrite64(5, "y"..., 20, 0) = 20', 'unlink("/gone") = 0', 'rename("/old/dir", "/old/moved") = 0', 'newfstatat(AT_FDCWD, "/old/moved/inside", {st_mode=S_IFREG|0600, st_size=7, ...}, 0) = 0',

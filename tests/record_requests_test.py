@@ -130,6 +130,33 @@ def test_asynchronous_io():
             shutil.rmtree(os.path.join(tmp, "root"))
 
 
+CONTEXTS = r"""
+#include <linux/aio_abi.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main() {
+  aio_context_t at[2] = {0, 0};
+  for (int i = 0; i < 2; ++i)
+    if (syscall(SYS_io_setup, 7 + i, &at[i]) != 0) return 77;
+  for (int i = 0; i < 2; ++i) syscall(SYS_io_destroy, at[i]);
+  return 0;
+}
+"""
+
+
+def test_contexts_of_requests_have_their_places_and_sizes():
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text = (os.path.join(tmp, n) for n in ("contexts", "t.feign", "t.txt"))
+        compile_text(CONTEXTS, program)
+        records_if_it_can(trace, program, cwd=tmp, lacks="this kernel has no asynchronous I/O")
+        assert feign("convert", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            made = re.findall(r"io_setup\(nr_events=(\d+), ctx=(\d+)\)|io_destroy\(ctx=(\d+)\)", f.read())
+        (seven, one, _), (eight, other, _), *ends = made
+        assert (seven, eight) == ("7", "8") and one not in (other, "0") and [e[2] for e in ends] == [one, other], made
+
+
 UNENDED = r"""
 #include <fcntl.h>
 #include <liburing.h>

@@ -583,12 +583,16 @@ Result<void> Maker::make(const Needed& n) {
       ++done.links;
       return {};
     case Needed::kFifo:
-      if (fresh && mkfifoat(*parent, name.c_str(), 0644) != 0)
-        return failed("make FIFO", n.path, errno);
-      return {};
     case Needed::kSocket:  // that nobody listens to
-      if (fresh && mknodat(*parent, name.c_str(), S_IFSOCK | 0644, 0) != 0)
-        return failed("make socket", n.path, errno);
+      if (fresh && mknodat(*parent, name.c_str(), want | 0600, 0) != 0) {
+        // Some file systems have none: then a file has the name.
+        if (n.type == Needed::kSocket && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS))
+          break;
+        return failed(n.type == Needed::kFifo ? "make FIFO" : "make socket", n.path, errno);
+      }
+      if ((fresh || (ours_ && (st.st_mode & 0777) != mode)) &&
+          fchmodat(*parent, name.c_str(), mode, 0) != 0)
+        return failed("chmod", n.path, errno);
       return {};
     default:
       break;

@@ -337,10 +337,10 @@ void Needs::Start::need(uint32_t id) {
   } else if (only_told(id)) {
     n.type = Needed::kSymlink;
     n.target = strings_.text(names_.unknown_target(id, needs_.seen(id).link));
-  } else if (f.type == Namespace::Type::kFifo) {
-    n.type = Needed::kFifo;
-  } else if (f.type == Namespace::Type::kOther) {  // of those that were there, no device is
-    n.type = Needed::kSocket;
+  } else if (f.type == Namespace::Type::kFifo || f.type == Namespace::Type::kOther) {
+    n.type = f.type == Namespace::Type::kFifo ? Needed::kFifo : Needed::kSocket;  // no device
+    n.mode = needs_.seen(same).mode;
+    n.denied = needs_.seen(same).denied;
   } else {
     const Seen& s = needs_.seen(same);
     n.type = Needed::kFile;

@@ -95,6 +95,8 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
     t.created = true;
   } else {
     t.file = present(slot, (a.flags & O_DIRECTORY) ? Type::kDirectory : Type::kUnknown);
+    if (files_[t.file].type == Type::kOther && !(a.flags & O_PATH))  // what is opened is no socket
+      (void)present(slot, Type::kFile);
   }
   if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
     files_[t.file].has(0);

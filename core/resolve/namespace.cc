@@ -165,8 +165,10 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
     return file;
   }
   File& f = files_[slots_[slot].file];
+  // A socket that was there may be another process's file by now.
+  const bool told = type == Type::kFile || type == Type::kDirectory;
   if (f.type == Type::kUnknown || (type == Type::kDirectory && f.type == Type::kFile) ||
-      (f.supposed && type != Type::kUnknown))
+      (f.supposed && type != Type::kUnknown) || (f.type == Type::kOther && !f.created && told))
     f.type = type;
   f.supposed = f.supposed && type == Type::kUnknown;
   if (f.guessed && type == Type::kFile) no_directory(slot);
