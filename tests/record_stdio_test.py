@@ -870,6 +870,24 @@ int main(void) {
 """
 
 
+def test_what_was_not_there_is_made_and_removed():
+    """remove(3) has a system call in it that finds nothing left: nothing was there before for that."""
+    streams_replay(r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void) {
+  struct stat s;
+  if (lstat("file", &s) == 0 || lstat("fifo", &s) == 0 || lstat("link", &s) == 0 || stat("directory", &s) == 0) return 1;
+  int fd = open("file", O_WRONLY | O_CREAT, 0600);
+  if (fd < 0 || close(fd) || mkfifo("fifo", 0600) || symlink("nowhere", "link") || mkdir("directory", 0700)) return 2;
+  if (remove("file") || remove("fifo") || remove("link") || remove("directory")) return 3;
+  return lstat("file", &s) == 0 || mkdir("directory", 0700);
+}
+""")
+
+
 def test_a_stream_that_is_left_out():
     """… is left out with the system calls in its calls."""
     with Tmp() as tmp:

@@ -553,6 +553,11 @@ void Needs::add(const feign_activity& a) {
     if (names_.took_back()) sizes_by_names();
   }
   if (effect == Effect::kGetcwd) return;
+  // A removal that is part of another call finds that the name is gone: that call took it.
+  const bool removes =
+      effect == Effect::kUnlink || effect == Effect::kUnlinkat || effect == Effect::kRmdir;
+  if (removes && FEIGN_DEPTH(a.marks) != 0 && names_.absent_at(names_.canonical(a.path, false)))
+    return;
   by_name(a, effect);
 }
 
