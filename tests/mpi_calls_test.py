@@ -540,6 +540,22 @@ def test_files_are_made_longer_by_one_rank():
                 assert os.path.getsize(root + made) == os.path.getsize(made) == 20 << 18
 
 
+def test_files_are_made_longer_from_where_the_first_rank_is_in_them():
+    """There Open MPI writes, and leaves a hole before it: in a replay it wrote from the beginning."""
+    def data_from(name):
+        with open(name, "rb") as f:
+            return os.lseek(f.fileno(), 0, os.SEEK_DATA), os.fstat(f.fileno()).st_size
+
+    with Tmp() as tmp:
+        trace, made = recorded(tmp, "breadth", "preallocated-behind")
+        for ranks, how in ((4, ()), (2, ("--map", "block"))):
+            with Tmp() as root:
+                report = replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", *how)
+                assert calls(report, "MPI_File_preallocate", "MPI_File_get_position", layer="mpiio") == [8] * 2
+                for name in (f"{made}.{n}" for n in range(2)):
+                    assert data_from(root + name) == data_from(name), (how, name, data_from(root + name), data_from(name))
+
+
 def test_files_that_may_not_be_read_are_made_longer():
     """Open MPI says that this fails, and does it: in a replay the file stayed as short as it was. And less than nothing was too much."""
     with Tmp() as tmp:

@@ -1468,6 +1468,27 @@ static void preallocated(void) {
   }
 }
 
+/* Open MPI writes from where the first rank is in its view, and cuts off what is too much. */
+static void preallocated_behind(void) {
+  MPI_File file;
+  MPI_Datatype pairs;
+  MPI_Offset place = 0;
+  char name[4096];
+  MPI_Type_vector(64, 1 << 14, 2 << 14, MPI_DOUBLE, &pairs);
+  MPI_Type_commit(&pairs);
+  for (int i = 0; i < 2; ++i) {
+    snprintf(name, sizeof name, "%s.%d", file_name, i);
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    if (i == 1) MPI_File_set_view(file, 1 << 20, MPI_DOUBLE, pairs, "native", MPI_INFO_NULL);
+    MPI_File_seek(file, rank == 0 ? 1 << 17 : 7, MPI_SEEK_SET);
+    MPI_File_preallocate(file, 4 << 20);
+    MPI_File_get_position(file, &place);
+    CHECK(place == (rank == 0 ? 1 << 17 : 7));
+    MPI_File_close(&file);
+  }
+  MPI_Type_free(&pairs);
+}
+
 /* Open MPI says that it cannot where it may not read, and has; of less than nothing it says that it
  * has. */
 static void preallocated_unread(void) {
@@ -1740,6 +1761,7 @@ int main(int argc, char** argv) {
                 {"too-long", too_long},
                 {"preallocated", preallocated},
                 {"preallocated-unread", preallocated_unread},
+                {"preallocated-behind", preallocated_behind},
                 {"past-end", past_end},
                 {"appended", appended},
                 {"opened-late", opened_late},

@@ -222,9 +222,29 @@ void view_file(const FileCall& c) {
   return s.answer(code);
 }
 
-// By the one that makes a file longer for all. Where they call it together, Open MPI's others look
-// how long the file is while that one is at it: whoever comes late leaves out a collective call
-// that others make, and takes what that sent for the answer to a later one.
+void free_type(MPI_Datatype& type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  if (combiner != MPI_COMBINER_NAMED) MPI_Type_free(&type);
+}
+
+// Gives a file the view of another one, and its place in that.
+void take_place(MPI_File from, MPI_File to) {
+  MPI_Offset first = 0, at = 0;
+  MPI_Datatype unit = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
+  char format[MPI_MAX_DATAREP_STRING + 1] = "";
+  if (MPI_File_get_view(from, &first, &unit, &type, format) != MPI_SUCCESS) return;
+  if (MPI_File_set_view(to, first, unit, type, format, MPI_INFO_NULL) == MPI_SUCCESS &&
+      MPI_File_get_position(from, &at) == MPI_SUCCESS)
+    MPI_File_seek(to, at, MPI_SEEK_SET);
+  free_type(unit);
+  free_type(type);
+}
+
+// By the one that makes a file longer for all, from where it is in it: there Open MPI writes. Where
+// they call it together, Open MPI's others look how long the file is while that one is at it:
+// whoever comes late leaves out a collective call that others make, and takes what that sent for
+// the answer to a later one.
 int preallocate(Replayer& r, const File& file, MPI_Offset size) {
   const std::lock_guard lock(r.self_mutex);
   MPI_File alone = MPI_FILE_NULL;
@@ -233,6 +253,7 @@ int preallocate(Replayer& r, const File& file, MPI_Offset size) {
   mode &= MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR;
   int code = MPI_File_open(MPI_COMM_SELF, file.name->text().c_str(), mode, MPI_INFO_NULL, &alone);
   if (code != MPI_SUCCESS) return code;
+  take_place(file.file, alone);
   code = MPI_File_preallocate(alone, size);
   MPI_File_close(&alone);
   return code;
