@@ -479,7 +479,8 @@ def test_options_that_do_nothing_say_so():
         assert r.status == 0 and text in r.err, r.err
     for option, want in ("--require", "SHARE"), ("--pace", "PACE"), ("--max-bytes", "SIZE"), ("--ranks", "0,3-5"), ("--root", "DIR"):
         refuses("replay", SHIPPED, "--replayer", "null", option, "", text=f"{option}: want {want}")
-    refuses("info", "--cwd=", SHIPPED, text="--cwd=: want a value behind it")
+    for words in ("info", "--cwd=", SHIPPED), ("record", "--output=", "/tmp/never-made", "--", "true"):
+        refuses(*words, text=f"{words[1]}: want a value behind it")
     for words, name in (("info", ""), "TRACE"), (("convert", SHIPPED, ""), "FILES"), (("lab", ""), "FILE"), (("check", ""), "PATH"), (("inspect", ""), "NAME"):
         refuses(*words, text=f"{name}: want a name")
     for option in ("--nodes", "--hosts"):

@@ -935,6 +935,24 @@ def test_sockets_that_were_there():
             assert kinds == {"d/told": stat.S_IFSOCK, "d/opened": stat.S_IFSOCK, "d/left": stat.S_IFREG, "listed/s": stat.S_IFSOCK, "fifo": stat.S_IFIFO}, kinds
 
 
+def test_a_socket_stays_one_whatever_is_refused_because_it_is_no_directory():
+    told, opened = 'lstat("/s", {st_mode=S_IFSOCK|0644, st_size=0, ...}) = 0', 'open("/s", O_RDWR) = -1 ENXIO (No such device or address)'
+    for refused in ('open("/s", O_RDONLY|O_DIRECTORY) = -1 ENOTDIR (x)', 'access("/s/x", F_OK) = -1 ENOTDIR (x)', 'rmdir("/s") = -1 ENOTDIR (x)', 'mkdir("/s", 0777) = -1 EEXIST (x)'):
+        with Tmp() as tmp:
+            report = Root(tmp, [told, refused, opened])()
+            assert report["mismatched"] == 0, (refused, report["mismatches"])
+
+
+def test_sockets_and_fifos_of_two_names_are_two_again():
+    for kind in "S_IFSOCK|", "S_IFIFO|":
+        with Tmp() as tmp:
+            root = Root(tmp, [f'lstat("/s", {{st_mode={kind}0755, st_size=0, ...}}) = 0', 'access("/s", X_OK) = 0', f'lstat("/t", {{st_mode={kind}0644, st_size=0, ...}}) = 0', 'access("/t", X_OK) = -1 EACCES (x)',
+                              'chmod("/s", 0) = 0', 'unlink("/s") = 0', 'link("/t", "/s") = 0'])
+            for _ in range(3):
+                report = root()
+                assert report["mismatched"] == 0, report["mismatches"]
+
+
 def test_sockets_may_be_executed_or_become_files_of_others():
     """What their mode lets one do is so; who is not traced puts a file in the place of one."""
     with Tmp() as tmp:

@@ -156,18 +156,18 @@ int main(int argc, char** argv) {
     if (!said.empty()) return failed(Error(FEIGN_ERR_ARGUMENT, said));
   }
   const bool runs = chosen != std::end(kCommands) && commands[0].command->program() != nullptr;
+  auto own = std::find(words.begin(), words.end(), "--");
   // What stands after -- is another program's, whatever it looks like.
-  if (runs) {
-    const auto at = std::find(words.begin(), words.end(), "--");
-    if (at != words.end()) {
-      program.assign(at + 1, words.end());
-      words.erase(at, words.end());
-    }
+  if (runs && own != words.end()) {
+    program.assign(own + 1, words.end());
+    own = words.erase(own, words.end());
+  } else if (runs) {
+    own = words.begin();  // any word may be
   }
-  // An option's empty value is not the next word. (What looks like one may be another program's.)
-  for (size_t i = 1; !runs && i < words.size(); ++i)
-    if (words[i].starts_with("--") && words[i].find('=') == words[i].size() - 1)
-      return failed(Error(FEIGN_ERR_ARGUMENT, words[i] + ": want a value behind it"));
+  // An option's empty value is not the next word.
+  for (auto word = words.begin(); word != own; ++word)
+    if (word->starts_with("--") && word->find('=') == word->size() - 1)
+      return failed(Error(FEIGN_ERR_ARGUMENT, *word + ": want a value behind it"));
   // --explain alone is --explain 20, and does not take a file's name for its number.
   for (size_t i = 1; i < words.size(); ++i)
     if (words[i] == "--explain" &&

@@ -583,7 +583,11 @@ Result<void> Maker::make(const Needed& n) {
       ++done.links;
       return {};
     case Needed::kFifo:
-    case Needed::kSocket:  // that nobody listens to
+    case Needed::kSocket:                        // that nobody listens to
+      if (!fresh && ours_ && st.st_nlink > 1) {  // a replay gave it a second name
+        if (unlinkat(*parent, name.c_str(), 0) != 0) return failed("remove", n.path, errno);
+        fresh = true;
+      }
       if (fresh && mknodat(*parent, name.c_str(), want | 0600, 0) != 0) {
         // Some file systems have none: then a file has the name.
         if (n.type == Needed::kSocket && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS))

@@ -95,8 +95,8 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
     t.created = true;
   } else {
     t.file = present(slot, (a.flags & O_DIRECTORY) ? Type::kDirectory : Type::kUnknown);
-    if (files_[t.file].type == Type::kOther && !(a.flags & O_PATH))  // what is opened is no socket
-      (void)present(slot, Type::kFile);
+    if (!(a.flags & O_PATH))
+      no_socket(t.file, (a.flags & O_DIRECTORY) ? Type::kDirectory : Type::kFile);
   }
   if (t.file != 0 && (a.flags & O_TRUNC))  // even if it is opened for reading
     files_[t.file].has(0);
@@ -282,6 +282,7 @@ Namespace::Touched Namespace::looked_at(const feign_activity& a, Effect effect, 
   const bool no_link = type != Type::kSymlink && nofollow;
   const uint32_t itself = no_link ? link_above(slot) : nofollow ? own_link(slot, a.path) : slot;
   const uint32_t file = present(itself, type);
+  no_socket(file, type);
   if (no_link) slots_[itself].no_link = true;
   if (a.value_count != 0 && type == Type::kFile) return identified_at(itself, a.values[0]);
   return {file};

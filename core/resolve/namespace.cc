@@ -165,10 +165,8 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
     return file;
   }
   File& f = files_[slots_[slot].file];
-  // A socket that was there may be another process's file by now.
-  const bool told = type == Type::kFile || type == Type::kDirectory;
   if (f.type == Type::kUnknown || (type == Type::kDirectory && f.type == Type::kFile) ||
-      (f.supposed && type != Type::kUnknown) || (f.type == Type::kOther && !f.created && told))
+      (f.supposed && type != Type::kUnknown))
     f.type = type;
   f.supposed = f.supposed && type == Type::kUnknown;
   if (f.guessed && type == Type::kFile) no_directory(slot);
@@ -178,6 +176,12 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
     if (slots_[slot].parent != 0) (void)present(slots_[slot].parent, Type::kDirectory);
   }
   return slots_[slot].file;
+}
+
+void Namespace::no_socket(uint32_t file, Type type) {
+  File& f = files_[file];
+  if (f.type == Type::kOther && !f.created && (type == Type::kFile || type == Type::kDirectory))
+    f.type = type;
 }
 
 uint32_t Namespace::guess(uint32_t slot, Type type) {

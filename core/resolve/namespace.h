@@ -188,7 +188,10 @@ class Namespace {
   void put(uint32_t slot, uint32_t file);
   void take(uint32_t slot);
   uint32_t present(uint32_t slot, Type type);  // it is there: make it known if it was not
-  uint32_t guess(uint32_t slot, Type type);    // … perhaps
+  // A call tells that what was there as a socket is a file or directory: who is not traced put it
+  // there.
+  void no_socket(uint32_t file, Type type);
+  uint32_t guess(uint32_t slot, Type type);  // … perhaps
   uint32_t create(uint32_t slot, Type type, bool certain);
   void absent(uint32_t slot);
   void no_file_above(uint32_t slot);

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <mutex>
 
 #include "replayers/posix/calls.h"
 
