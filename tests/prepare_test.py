@@ -94,7 +94,8 @@ def test_who_replays_may_do_what_root_did():
         root = Root(tmp, ['mkdir("/new", 0) = 0', 'mkdir("/new/d", 0500) = 0', 'mkdir("/new/d/e", 0777) = 0', 'stat("/old/f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0', 'chmod("/old", 0) = 0',
                           'truncate("/old/f", 3) = 0', 'openat(AT_FDCWD, "/old", O_RDONLY|O_DIRECTORY) = 3', "fchmod(3, 0555) = 0", 'creat("/old/g", 0600) = 4', 'chmod("/", 0111) = 0', 'creat("/h", 0) = 5', 'openat(AT_FDCWD, "/h", O_RDWR) = 6', 'creat("/i", 0400) = 7', 'truncate("/i", 5) = 0', 'access("/new/d/e", W_OK) = 0',
                           'creat("/j", 0) = 8', 'getxattr("/j", "user.a", NULL, 0) = -1 ENODATA (No data available)', 'creat("/k", 0) = 9', 'fsetxattr(9, "user.b", "x", 1, XATTR_REPLACE) = -1 ENODATA (No data available)',
-                          'creat("/l", 0) = 10', 'fsetxattr(10, "user.a", "x", 1, 0) = 0', 'creat("/m", 0011) = 11', 'faccessat2(AT_FDCWD, "/m", R_OK|X_OK, AT_EACCESS) = 0'])
+                          'creat("/l", 0) = 10', 'fsetxattr(10, "user.a", "x", 1, 0) = 0', 'creat("/m", 0011) = 11', 'faccessat2(AT_FDCWD, "/m", R_OK|X_OK, AT_EACCESS) = 0',
+                          'chmod("/untold", 0) = 0', 'creat("/untold/f", 0600) = 12'])
         command = [FEIGN, "replay", root.trace, "--root", root.root, "--json"]
         plans = os.path.join(tmp, "plans")
         os.mkdir(plans)

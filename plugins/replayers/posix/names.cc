@@ -252,22 +252,31 @@ bool Context::permit(const feign_activity& a, int fd) {
 
 int64_t Context::chmod(const feign_activity& a) {
   const mode_t mode = mode_of(a);
+  // Of a directory that nothing told to be one.
+  const auto mode_at = [&](int at, const char* name, int flags) -> mode_t {
+    if (r->is_root || (mode & S_IRWXU) == S_IRWXU) return mode;
+    const bool folder = ::fstatat(at, name, &space.stat, flags) == 0 && S_ISDIR(space.stat.st_mode);
+    return folder ? mode | S_IRWXU : mode;
+  };
   if (a.handle != 0) {
     const int fd = descriptor(a.handle);
     if (fd < 0) return -EBADF;
+    const mode_t now = mode_at(fd, "", AT_EMPTY_PATH);
     // By way of /proc only where it must be: what the trace opened with O_PATH, before Linux 6.6.
-    const int64_t result = fchmodat2(fd, "", mode, AT_EMPTY_PATH);
+    const int64_t result = fchmodat2(fd, "", now, AT_EMPTY_PATH);
     if (result != -ENOSYS) return result;
-    const int64_t plain = checked(::fchmod(fd, mode));
-    return plain != -EBADF ? plain : checked(::chmod(by_descriptor(fd), mode));
+    const int64_t plain = checked(::fchmod(fd, now));
+    return plain != -EBADF ? plain : checked(::chmod(by_descriptor(fd), now));
   }
   if (a.path != 0 && !(a.marks & FEIGN_NOFOLLOW)) {
     if (const Where w = where(a.path); w.dir >= 0 && w.name != nullptr) {
-      const int64_t result = fchmodat2(w.dir, w.name, mode, AT_SYMLINK_NOFOLLOW);
+      const int64_t result = fchmodat2(w.dir, w.name, mode_at(w.dir, w.name, AT_SYMLINK_NOFOLLOW),
+                                       AT_SYMLINK_NOFOLLOW);
       if (result != -ENOSYS && result != -EOPNOTSUPP) return result;  // EOPNOTSUPP: a link
     }
   }
-  return at_file(a, [&](int at) { return ::chmod(by_descriptor(at), mode); });
+  return at_file(
+      a, [&](int at) { return ::chmod(by_descriptor(at), mode_at(at, "", AT_EMPTY_PATH)); });
 }
 
 // No unprivileged user can, and no harm is done without.
