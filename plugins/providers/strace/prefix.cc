@@ -2,6 +2,7 @@
 #include "providers/strace/prefix.h"
 
 #include <limits>
+#include <utility>
 
 namespace feign::strace {
 

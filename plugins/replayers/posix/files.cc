@@ -41,11 +41,9 @@ int64_t Context::open_again(const feign_activity& a) {
   const int of = r->descriptors.get(a.handle2);
   if (of < 0) return -EBADF;
   if ((a.flags & O_CREAT) && (a.flags & O_EXCL)) return -EEXIST;  // its link is there
-  char link[48];
-  snprintf(link, sizeof link, "/proc/thread-self/fd/%d", of);
   constexpr uint32_t kNot = O_CREAT | O_EXCL | O_NOFOLLOW;
-  const int fd =
-      ::open(link, static_cast<int>(a.flags & ~kNot) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const int fd = ::open(by_descriptor(of),
+                        static_cast<int>(a.flags & ~kNot) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) return -errno;
   if (a.handle == 0 || a.result < 0 || !r->descriptors.set(a.handle, fd)) ::close(fd);
   return fd;
