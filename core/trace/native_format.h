@@ -126,11 +126,4 @@ struct LikeOp {
   uint32_t flags = 0, mode = 0, marks = 0;
 };
 
-inline uint64_t zigzag(int64_t v) {
-  return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
-}
-inline int64_t unzigzag(uint64_t v) {
-  return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1);
-}
-
 }  // namespace feign::native

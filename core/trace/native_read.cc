@@ -5,146 +5,30 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <queue>
 
 #include "trace/native.h"
+#include "trace/native_bytes.h"
 #include "trace/native_format.h"
-#include "trace/own_layer.h"
+#include "trace/native_index.h"
 
 namespace feign {
 
 using namespace native;
-
-namespace {
-
-// Numbers and texts from memory that cannot be trusted: past the end everything is 0 and bad() is
-// true.
-class Take {
- public:
-  Take() = default;
-  Take(const unsigned char* p, size_t n) : p_(p), end_(p + n) {}
-  // Inlined, so that a copy of this lives in registers.
-  [[gnu::always_inline]] uint64_t u64() {
-    if (left() >= kLongest) [[likely]] {
-      const unsigned char c = *p_;
-      if (c < 0x80) {
-        ++p_;
-        return c;
-      }
-      const Number n = number(p_);
-      if (n.size <= kLongest) [[likely]] {
-        p_ += n.size;
-        return n.value;
-      }
-    }
-    uint64_t v = 0;
-    for (unsigned shift = 0; p_ != end_ && shift < 64; shift += 7) {
-      const unsigned char c = *p_++;
-      v |= static_cast<uint64_t>(c & 0x7F) << shift;
-      if (c < 0x80) return v;
-    }
-    bad_ = 1;
-    p_ = end_;
-    return 0;
-  }
-  [[gnu::always_inline]] int64_t i64() { return unzigzag(u64()); }
-  [[gnu::always_inline]] uint32_t u32() {
-    const uint64_t v = u64();
-    if (v > UINT32_MAX) bad_ = 1;
-    return static_cast<uint32_t>(v);
-  }
-  // A count of things that take at least `least` bytes each: more than can follow is bad.
-  uint64_t count(size_t least) {
-    const uint64_t n = u64();
-    if (n > left() / least) {
-      bad_ = 1;
-      return 0;
-    }
-    return n;
-  }
-  std::string_view text() {
-    const uint64_t n = u64();
-    if (n > left()) {
-      bad_ = 1;
-      return {};
-    }
-    const std::string_view s(reinterpret_cast<const char*>(p_), n);
-    p_ += n;
-    return s;
-  }
-  void raw(void* to, size_t n) {
-    if (n > left()) {
-      bad_ = 1;
-      memset(to, 0, n);
-      return;
-    }
-    memcpy(to, p_, n);
-    p_ += n;
-  }
-  // Passes over bytes that are these.
-  bool same(const unsigned char* bytes, size_t n) {
-    if (n > left() || memcmp(p_, bytes, n) != 0) return false;
-    p_ += n;
-    return true;
-  }
-  const unsigned char* at() const { return p_; }
-  size_t left() const { return static_cast<size_t>(end_ - p_); }
-  bool bad() const { return bad_ != 0; }
-  void spoil() { bad_ = 1; }
-
- private:
-  static constexpr size_t kLongest = 10;
-  struct Number {
-    uint64_t value, size;
-  };
-  // Seven bits of each byte, of all bytes at once: what the trace does not tell has ten of them.
-  [[gnu::noinline, gnu::pure]] static Number number(const unsigned char* p) {
-    constexpr uint64_t kMore = 0x8080808080808080;
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-    const uint64_t ends = ~v & kMore;
-    v &= (ends ^ (ends - 1)) & ~kMore;
-    v = (v & 0x007F007F007F007F) | (v & 0x7F007F007F007F00) >> 1;
-    v = (v & 0x00003FFF00003FFF) | (v & 0x3FFF00003FFF0000) >> 2;
-    v = (v & 0x000000000FFFFFFF) | (v & 0x0FFFFFFF00000000) >> 4;
-    if (ends != 0) return {v, static_cast<uint64_t>(std::countr_zero(ends)) / 8 + 1};
-    v |= static_cast<uint64_t>(p[8] & 0x7F) << 56;
-    if (p[8] < 0x80) return {v, 9};
-    return {v | static_cast<uint64_t>(p[9]) << 63, p[9] < 0x80 ? kLongest : kLongest + 1};
-  }
-
-  const unsigned char *p_ = nullptr, *end_ = nullptr;
-  uint64_t bad_ = 0;  // no bool: padding makes copies slow
-};
-
-struct OpOfFile {
-  uint32_t id;           // in the tables
-  uint32_t text_values;  // bits of values that are strings
-  bool moves;            // data
-};
-
-}  // namespace
 
 struct NativeReader::Impl {
   int fd = -1;
   std::string name;
   Tables* tables = nullptr;
   uint64_t size = 0;
-  std::vector<Block> blocks;
-  std::vector<std::vector<uint32_t>> of_stream;  // blocks, by file stream
-  std::vector<uint32_t> streams;                 // file stream -> stream of the tables
-  std::vector<OpOfFile> ops;
-  NativeTotals totals;
-  std::vector<Needed> needed;
-  std::vector<std::unique_ptr<OwnLayer>> layers;
+  Index index;
 
   ~Impl() {
     if (fd >= 0) close(fd);
   }
   Error damaged(uint64_t at, const std::string& what) const {
-    return {FEIGN_ERR_ARGUMENT, name + ": damaged at byte " + std::to_string(at) + ": " + what};
+    return native::damaged(name, at, what);
   }
   Result<void> read_at(void* to, size_t n, uint64_t at) const {
     auto* p = static_cast<char*>(to);
@@ -159,13 +43,12 @@ struct NativeReader::Impl {
     }
     return {};
   }
-  Result<void> index(Take x, uint64_t at);
 };
 
 NativeReader::NativeReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 NativeReader::~NativeReader() = default;
-const NativeTotals& NativeReader::totals() const { return impl_->totals; }
-const std::vector<Needed>& NativeReader::needed() const { return impl_->needed; }
+const NativeTotals& NativeReader::totals() const { return impl_->index.totals; }
+const std::vector<Needed>& NativeReader::needed() const { return impl_->index.needed; }
 
 bool NativeReader::recognises(const void* head, size_t size) {
   return size >= sizeof kMagic && memcmp(head, kMagic, sizeof kMagic) == 0;
@@ -221,183 +104,10 @@ Result<std::shared_ptr<NativeReader>> NativeReader::open(int fd, std::string nam
   const size_t got = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
   if (ZSTD_isError(got) || got != raw.size())
     return impl->damaged(trailer.index_offset, "the index does not decompress");
-  if (auto r = impl->index(Take(raw.data(), raw.size()), trailer.index_offset); !r)
-    return std::move(r.error());
+  auto index = take_index(Take(raw.data(), raw.size()), trailer.index_offset, impl->name, tables);
+  if (!index) return std::move(index.error());
+  impl->index = std::move(*index);
   return std::shared_ptr<NativeReader>(new NativeReader(std::move(impl)));
-}
-
-Result<void> NativeReader::Impl::index(Take x, uint64_t at) {
-  const auto bad = [&](const char* what) { return damaged(at, std::string("the index: ") + what); };
-  uint64_t end = sizeof(FileHeader);
-  for (uint64_t n = x.count(73); n != 0; --n) {
-    Block b{};
-    b.offset = x.u64();
-    b.stream = x.u32();
-    b.records = x.u32();
-    b.raw_size = x.u32();
-    b.packed_size = x.u32();
-    b.first_number = x.u64();
-    b.last_number = x.u64();
-    b.first_ns = x.u64();
-    b.last_ns = x.u64();
-    x.raw(b.filter.bits, sizeof b.filter.bits);
-    if (x.bad() || b.offset != end || b.records == 0 || b.records > kMaxRecords ||
-        b.raw_size > kMaxBlock || b.packed_size > at || b.offset > at - b.packed_size ||
-        b.last_number < b.first_number)
-      return bad("a block that cannot be");
-    end = b.offset + sizeof(BlockHeader) + b.packed_size;
-    if (end > at) return bad("a block that cannot be");
-    blocks.push_back(b);
-  }
-  // Ops of one unknown layer stand together only by chance: gather them by name first.
-  struct Described {
-    std::string layer, name;
-    uint32_t kind, result_kind;
-    std::vector<OwnLayer::Arg> args;
-    uint64_t count;
-  };
-  std::vector<Described> described;
-  for (uint64_t n = x.count(6); n != 0; --n) {
-    Described d;
-    d.layer = x.text();
-    d.name = x.text();
-    d.kind = x.u32();
-    d.result_kind = x.u32();
-    d.count = x.u64();
-    for (uint64_t args = x.count(4); args != 0; --args) {
-      std::string arg(x.text());
-      const uint32_t type = x.u32(), slot = x.u32(), index = x.u32();
-      d.args.push_back({std::move(arg), type, slot, index, {}});
-    }
-    if (x.bad() || d.layer.empty() || d.name.empty() || d.layer.size() > 256 ||
-        d.name.size() > 256 || described.size() == kMaxOps)
-      return bad("an op that cannot be");
-    // A kind that a later version has says nothing to this one.
-    if (d.kind > FEIGN_KIND_PROCESS) d.kind = FEIGN_KIND_OTHER;
-    described.push_back(std::move(d));
-  }
-  ops.resize(described.size());
-  std::map<std::string, std::vector<size_t>> unknown;
-  for (size_t i = 0; i < described.size(); ++i) {
-    const Described& d = described[i];
-    ops[i].id = tables->ops.find(d.layer, d.name);
-    ops[i].moves = d.kind == FEIGN_KIND_READ || d.kind == FEIGN_KIND_WRITE;
-    ops[i].text_values = 0;
-    for (const OwnLayer::Arg& arg : d.args)
-      if (arg.slot == FEIGN_SLOT_VALUE && arg.index < 32 &&
-          (arg.type == FEIGN_ARG_STRING || arg.type == FEIGN_ARG_PATH))
-        ops[i].text_values |= 1u << arg.index;
-    if (ops[i].id == 0) unknown[d.layer].push_back(i);
-  }
-
-  streams.push_back(0);
-  std::vector<uint64_t> stream_counts{0};
-  const uint32_t first_stream = tables->streams.size();
-  for (uint64_t n = x.count(8); n != 0; --n) {
-    feign_stream_info info{};
-    info.host = tables->strings.intern(x.text());
-    info.rank = static_cast<int32_t>(x.i64());
-    info.process = x.i64();
-    info.thread = x.i64();
-    const uint32_t parent = x.u32();
-    info.again = x.u32();
-    info.parent_id = x.u64();
-    stream_counts.push_back(x.u64());
-    if (x.bad()) return bad("a stream that cannot be");
-    if (parent >= streams.size() + n) return bad("a stream whose parent is none");
-    // Streams keep their order, so a parent's number shifts as all do.
-    info.parent = parent != 0 ? parent + first_stream - 1 : 0;
-    streams.push_back(tables->streams.add(info));
-  }
-  of_stream.resize(streams.size());
-  uint64_t records = 0;
-  std::vector<uint64_t> in_blocks(streams.size());
-  for (uint32_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].stream == 0 || blocks[i].stream >= streams.size())
-      return bad("a block of no stream");
-    auto& list = of_stream[blocks[i].stream];
-    if (!list.empty() && blocks[list.back()].last_number >= blocks[i].first_number)
-      return bad("blocks out of order");
-    list.push_back(i);
-    records += blocks[i].records;
-    in_blocks[blocks[i].stream] += blocks[i].records;
-  }
-  if (in_blocks != stream_counts) return bad("streams that do not have what it says");
-  for (uint64_t n = x.count(1); n != 0; --n) tables->sources.emplace_back(x.text());
-  for (uint64_t n = x.count(4); n != 0; --n) {
-    std::string call(x.text()), why(x.text());
-    LeftOut& l = tables->left_out[{std::move(call), std::move(why)}];
-    l.count += x.u64();
-    l.duration_ns += x.u64();
-  }
-  totals.activities = x.u64();
-  totals.first_ns = x.u64();
-  totals.last_ns = x.u64();
-  totals.max_length = x.u64();
-  totals.max_handle = x.u32();
-  totals.max_file = x.u32();
-  if (x.bad() || totals.activities != records) return bad("totals that do not add up");
-  totals.by_stream.resize(tables->streams.size());
-  totals.spans.resize(tables->streams.size());
-  for (size_t i = 1; i < streams.size(); ++i) {
-    totals.by_stream[streams[i]] = stream_counts[i];
-    if (!of_stream[i].empty())
-      totals.spans[streams[i]] = {blocks[of_stream[i].front()].first_number,
-                                  blocks[of_stream[i].back()].last_number};
-  }
-  for (uint64_t n = x.count(8); n != 0; --n) {
-    Needed e;
-    const uint32_t kind = x.u32(), type = kind & ~kNeededChanged;
-    e.changed = (kind & kNeededChanged) != 0;
-    e.mode = x.u32();
-    e.denied = x.u32();
-    e.size = x.u64();
-    e.path = x.text();
-    e.target = x.text();
-    for (uint64_t i = x.count(2); i != 0; --i) {
-      const uint64_t offset = x.u64(), length = x.u64();
-      e.data.emplace_back(offset, length);
-    }
-    for (uint64_t i = x.count(2); i != 0; --i) {
-      std::string name(x.text());
-      const uint64_t length = x.u64();
-      e.attributes.emplace_back(std::move(name), length);
-    }
-    if (x.bad() || type < Needed::kFile || type > Needed::kSocket)
-      return bad("a needed file that cannot be");
-    e.type = static_cast<Needed::Type>(type);
-    needed.push_back(std::move(e));
-  }
-  for (uint64_t n = !x.bad() && x.left() != 0 ? x.count(4) : 0; n != 0; --n) {
-    const uint64_t op = x.u64(), arg = x.u64();
-    std::string name(x.text());
-    const uint64_t value = x.u64();
-    if (x.bad() || op >= described.size() || arg >= described[op].args.size())
-      return bad("a name of nothing");
-    described[op].args[arg].names.emplace_back(std::move(name), value);
-  }
-  for (uint64_t n = !x.bad() && x.left() != 0 ? x.count(1) : 0; n != 0; --n) {
-    const std::string_view note = x.text();
-    if (tables->notes.size() < 2 * Tables::kMostNotes) tables->notes.emplace_back(note);
-  }
-  if (x.bad() || x.left() != 0) return bad("it ends in the wrong place");
-  for (const auto& [layer, list] : unknown) {
-    // An op that a newer description of a layer has and ours has not still gets a place of its own.
-    auto own = std::make_unique<OwnLayer>(
-        tables->ops.find(layer, "read") != 0 || layer == "posix" ? layer + "+" : layer);
-    uint32_t number = 0;
-    for (const size_t i : list) {
-      const Described& d = described[i];
-      own->add(++number, d.name, d.kind, d.result_kind, d.args);
-    }
-    auto id = tables->ops.add(own->layer());
-    if (!id) return std::move(id.error()).within(name);
-    for (size_t i = 0; i < list.size(); ++i) ops[list[i]].id = *id + static_cast<uint32_t>(i);
-    layers.push_back(std::move(own));
-  }
-  totals.by_op.resize(tables->ops.size());
-  for (size_t i = 0; i < ops.size(); ++i) totals.by_op[ops[i].id] += described[i].count;
-  return {};
 }
 
 // ---- cursors
@@ -488,22 +198,23 @@ NativeReader::Cursor::Cursor(std::shared_ptr<const NativeReader> reader, Range r
   const auto& file = c.file();
   const auto add = [&](uint32_t stream) {
     std::vector<uint32_t> blocks;
-    for (const uint32_t b : file.of_stream[stream])
-      if (c.wanted(file.blocks[b])) blocks.push_back(b);
+    for (const uint32_t b : file.index.of_stream[stream])
+      if (c.wanted(file.index.blocks[b])) blocks.push_back(b);
     if (blocks.empty()) return;
     auto s = std::make_unique<StreamCursor>();
     s->stream = stream;
     s->blocks = std::move(blocks);
-    c.waiting.emplace(file.blocks[s->blocks.front()].first_number, s.get());
+    c.waiting.emplace(file.index.blocks[s->blocks.front()].first_number, s.get());
     c.active.push_back(std::move(s));
   };
   if (c.range.streams.empty())
-    for (uint32_t stream = 1; stream < file.of_stream.size(); ++stream) add(stream);
+    for (uint32_t stream = 1; stream < file.index.of_stream.size(); ++stream) add(stream);
   // The file's streams have numbers that grow, in the tables too.
   for (const uint32_t wanted : c.range.streams) {
-    const auto at = std::lower_bound(file.streams.begin() + 1, file.streams.end(), wanted);
-    if (at != file.streams.end() && *at == wanted)
-      add(static_cast<uint32_t>(at - file.streams.begin()));
+    const auto at =
+        std::lower_bound(file.index.streams.begin() + 1, file.index.streams.end(), wanted);
+    if (at != file.index.streams.end() && *at == wanted)
+      add(static_cast<uint32_t>(at - file.index.streams.begin()));
   }
 }
 NativeReader::Cursor::~Cursor() = default;
@@ -516,7 +227,7 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
     drop(s);
     return false;
   }
-  const Block& b = f.blocks[s.blocks[s.next_block++]];
+  const Block& b = f.index.blocks[s.blocks[s.next_block++]];
   packed.resize(sizeof(BlockHeader) + b.packed_size);
   if (auto r = f.read_at(packed.data(), packed.size(), b.offset); !r) return std::move(r.error());
   BlockHeader h;
@@ -549,8 +260,8 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
   s.end_number = b.last_number;
   s.before_op = 0;
   s.first = true;
-  s.like.assign(f.ops.size(), {});
-  s.values.assign(f.ops.size(), {});
+  s.like.assign(f.index.ops.size(), {});
+  s.values.assign(f.index.ops.size(), {});
   return true;
 }
 
@@ -583,8 +294,8 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   a.start_ns = s.before_end + static_cast<uint64_t>(x.i64());
   a.duration_ns = x.u64();
   const uint32_t op = has(kOp) ? x.u32() : s.before_op;
-  if (op >= f.ops.size()) return "an op that the index does not have";
-  const OpOfFile& kind = f.ops[op];
+  if (op >= f.index.ops.size()) return "an op that the index does not have";
+  const Index::Op& kind = f.index.ops[op];
   LikeOp& like = s.like[op];
   a.op = kind.id;
   const uint64_t id_predicted =
@@ -611,7 +322,7 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   a.compute_ns = has(kCompute) ? x.u64() : gap - std::min(gap, a.sync_ns);
   a.place = (mask & kPlace) ? b.place + static_cast<uint64_t>(x.i64()) : b.place + 1;
   a.marks = has(kMarks) ? x.u32() : like.marks;
-  a.stream = f.streams[s.stream];
+  a.stream = f.index.streams[s.stream];
   if (mask & kValues) {
     LastValues& last = s.values[op];
     if (last.size != 0 && x.same(last.bytes, last.size)) {
@@ -642,8 +353,8 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
     for (uint64_t n = x.count(3); n != 0; --n) {
       Dependency d{};
       const uint32_t stream = x.u32();
-      if (stream == 0 || stream >= f.streams.size()) return "a dependency on no stream";
-      d.stream = f.streams[stream];
+      if (stream == 0 || stream >= f.index.streams.size()) return "a dependency on no stream";
+      d.stream = f.index.streams[stream];
       d.rule = text(x.u64());
       d.id = x.u64();
       if (d.id >= a.id) return "a dependency on what does not come before";
@@ -652,8 +363,8 @@ const char* NativeReader::Cursor::Impl::decode(StreamCursor& s, Record& out) {
   }
   if (x.bad()) return "a record does not fit its block";
   if (a.id <= s.last_id) return "ids that do not grow";
-  if (!kPlain &&
-      (std::max(a.handle, a.handle2) > f.totals.max_handle || a.file > f.totals.max_file))
+  if (!kPlain && (std::max(a.handle, a.handle2) > f.index.totals.max_handle ||
+                  a.file > f.index.totals.max_file))
     return "a handle or file past the greatest";
   s.take = x;
   s.last_id = a.id;
@@ -699,7 +410,7 @@ Result<bool> NativeReader::Cursor::next(Record& out, uint64_t& number) {
     const feign_activity& a = out.a;
     // What comes next, and whose turn it is. A block not yet begun waits under its first number.
     if (s.left == 0 && s.next_block < s.blocks.size()) {
-      const uint64_t first = c.file().blocks[s.blocks[s.next_block]].first_number;
+      const uint64_t first = c.file().index.blocks[s.blocks[s.next_block]].first_number;
       if (!c.waiting.empty() && c.waiting.top().first < first) {
         c.drop(s);
         c.waiting.emplace(first, &s);

@@ -5,61 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "trace/native.h"
+#include "trace/native_bytes.h"
 #include "trace/native_format.h"
+#include "trace/native_index.h"
 
 namespace feign {
 
 using namespace native;
 
 namespace {
-
-// Varints to where there is room for them.
-struct Put {
-  unsigned char* p;
-  void u64(uint64_t v) {
-    while (v >= 0x80) {
-      *p++ = static_cast<unsigned char>(v) | 0x80;
-      v >>= 7;
-    }
-    *p++ = static_cast<unsigned char>(v);
-  }
-  void i64(int64_t v) { u64(zigzag(v)); }
-};
-constexpr size_t kMaxVarint = 10;
-
-class Bytes {
- public:
-  // Where the next `n` bytes at most go; upto() says how many it became.
-  Put room(size_t n) {
-    if (size_ + n > data_.size()) data_.resize(std::max(size_ + n, data_.size() * 2));
-    return {data_.data() + size_};
-  }
-  void upto(const Put& end) { size_ = static_cast<size_t>(end.p - data_.data()); }
-  void u64(uint64_t v) {
-    Put to = room(kMaxVarint);
-    to.u64(v);
-    upto(to);
-  }
-  void i64(int64_t v) { u64(zigzag(v)); }
-  void raw(const void* p, size_t n) {
-    const Put to = room(n);
-    if (n != 0) memcpy(to.p, p, n);
-    size_ += n;
-  }
-  void text(std::string_view s) {
-    u64(s.size());
-    raw(s.data(), s.size());
-  }
-  size_t size() const { return size_; }
-  const unsigned char* data() const { return data_.data(); }
-  void clear() { size_ = 0; }
-
- private:
-  std::vector<unsigned char> data_;
-  size_t size_ = 0;
-};
 
 // A stream's block in the making, and what its next record is predicted from.
 struct Open {
@@ -137,15 +94,9 @@ struct NativeWriter::Impl {
     if (op < op_index.size() && op_index[op] != 0) return op_index[op] - 1;
     if (op >= op_index.size()) op_index.resize(op + size_t{1});
     ops.push_back(op);
-    uint32_t bits = 0;
-    if (const feign_op_info* info = tables.ops.info(op))
-      for (uint32_t i = 0; i < info->arg_count; ++i) {
-        const feign_arg_info& a = info->args[i];
-        if (a.slot == FEIGN_SLOT_VALUE && a.index < 32 &&
-            (a.type == FEIGN_ARG_STRING || a.type == FEIGN_ARG_PATH))
-          bits |= 1u << a.index;
-      }
-    text_values.push_back(bits);
+    const feign_op_info* info = tables.ops.info(op);
+    text_values.push_back(
+        info != nullptr ? native::text_values(std::span(info->args, info->arg_count)) : 0);
     op_index[op] = static_cast<uint32_t>(ops.size());
     return op_index[op] - 1;
   }
@@ -374,118 +325,12 @@ Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
   for (uint32_t s = 0; s < w.open.size(); ++s)
     if (auto done = w.flush(s); !done) return done;
 
-  Bytes x;
-  x.u64(w.blocks.size());
-  for (const Block& b : w.blocks) {
-    x.u64(b.offset);
-    x.u64(b.stream);
-    x.u64(b.records);
-    x.u64(b.raw_size);
-    x.u64(b.packed_size);
-    x.u64(b.first_number);
-    x.u64(b.last_number);
-    x.u64(b.first_ns);
-    x.u64(b.last_ns);
-    x.raw(b.filter.bits, sizeof b.filter.bits);
-  }
-  x.u64(w.ops.size());
-  for (const uint32_t op : w.ops) {
-    const feign_op_info* info = w.tables.ops.info(op);
-    if (info == nullptr)
-      return Error(FEIGN_ERR_PLUGIN, "write " + w.name + ": there is no op " + std::to_string(op));
-    x.text(info->layer);
-    x.text(info->name);
-    x.u64(info->kind);
-    x.u64(info->result_kind);
-    x.u64(op < w.totals.by_op.size() ? w.totals.by_op[op] : 0);
-    x.u64(info->arg_count);
-    for (uint32_t i = 0; i < info->arg_count; ++i) {
-      x.text(info->args[i].name != nullptr ? info->args[i].name : "");
-      x.u64(info->args[i].type);
-      x.u64(info->args[i].slot);
-      x.u64(info->args[i].index);
-    }
-  }
-  const uint32_t streams = w.tables.streams.size();
-  x.u64(streams - 1);
-  for (uint32_t s = 1; s < streams; ++s) {
-    const feign_stream_info info = w.tables.streams.info(s);
-    x.text(w.tables.strings.text(info.host));
-    x.i64(info.rank);
-    x.i64(info.process);
-    x.i64(info.thread);
-    x.u64(info.parent);
-    x.u64(info.again);
-    x.u64(info.parent_id);
-    x.u64(s < w.totals.by_stream.size() ? w.totals.by_stream[s] : 0);
-  }
-  x.u64(w.tables.sources.size());
-  for (const std::string& source : w.tables.sources) x.text(source);
-  x.u64(w.tables.left_out.size());
-  for (const auto& [key, l] : w.tables.left_out) {
-    x.text(key.first);
-    x.text(key.second);
-    x.u64(l.count);
-    x.u64(l.duration_ns);
-  }
-  const NativeTotals& t = w.totals;
-  for (const uint64_t v : {t.activities, t.first_ns, t.last_ns, t.max_length,
-                           uint64_t{t.max_handle}, uint64_t{t.max_file}})
-    x.u64(v);
-  x.u64(needed.size());
-  for (const Needed& n : needed) {
-    x.u64(n.type | (n.changed ? kNeededChanged : 0));
-    x.u64(n.mode);
-    x.u64(n.denied);
-    x.u64(n.size);
-    x.text(n.path);
-    x.text(n.target);
-    x.u64(n.data.size());
-    for (const auto& [offset, length] : n.data) {
-      x.u64(offset);
-      x.u64(length);
-    }
-    x.u64(n.attributes.size());
-    for (const auto& [name, length] : n.attributes) {
-      x.text(name);
-      x.u64(length);
-    }
-  }
-  // Names of flags, where this program itself will not know them when it reads the file.
-  struct Name {
-    uint64_t op, arg;
-    const feign_name* name;
-  };
-  std::vector<Name> names;
-  for (size_t i = 0; i < w.ops.size(); ++i) {
-    const feign_op_info* info = w.tables.ops.info(w.ops[i]);
-    if (w.tables.ops.own(w.ops[i])) continue;
-    for (uint32_t a = 0; a < info->arg_count; ++a)
-      for (uint32_t n = 0; n < info->args[a].name_count; ++n)
-        names.push_back({i, a, &info->args[a].names[n]});
-  }
-  const auto& notes = w.tables.notes;
-  const auto& warnings = w.tables.warnings;
-  const size_t said = notes.size() + warnings.size();
-  if (!names.empty() || said != 0) x.u64(names.size());
-  for (const Name& n : names) {
-    x.u64(n.op);
-    x.u64(n.arg);
-    x.text(n.name->name);
-    x.u64(n.name->value);
-  }
-  if (said != 0) x.u64(said);
-  for (const auto* list : {&warnings, &notes})
-    for (const std::string& note : *list) x.text(note);
-
-  if (x.size() > kMaxIndex)
-    return Error(FEIGN_ERR_UNSUPPORTED, "write " + w.name + ": the index takes " +
-                                            std::to_string(x.size()) + " bytes, want at most " +
-                                            std::to_string(kMaxIndex));
+  auto index = put_index(w.blocks, w.ops, w.totals, needed, w.tables);
+  if (!index) return std::move(index.error()).within("write " + w.name);
   Trailer trailer{};
   trailer.index_offset = w.offset;
-  trailer.raw_size = x.size();
-  auto packed = w.pack(x.data(), x.size());
+  trailer.raw_size = index->size();
+  auto packed = w.pack(index->data(), index->size());
   if (!packed) return std::move(packed.error());
   trailer.packed_size = static_cast<uint32_t>(*packed);
   trailer.check = check_of(w.packed.data(), *packed, trailer.raw_size);
