@@ -3,11 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string_view>
+
+#include "base/number.h"
 
 namespace feign {
 
@@ -24,9 +25,7 @@ struct Content {
     if (!text.starts_with("ratio=")) return std::nullopt;
     text.remove_prefix(6);
     Content c{kRandom, 0};
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), c.ratio);
-    if (error != std::errc{} || stop != text.data() + text.size() || c.ratio < 1 || c.ratio > 4096)
-      return std::nullopt;
+    if (!to_number(text, c.ratio) || c.ratio < 1 || c.ratio > 4096) return std::nullopt;
     return c;
   }
   static constexpr const char* kForms = "sparse, zeros, random or ratio=N (1 to 4096)";

@@ -10,9 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
+
+#include "base/number.h"
 
 namespace feign {
 
@@ -245,9 +246,7 @@ std::optional<uint64_t> number_of(std::string_view file) {
   const size_t dot = file.rfind('.');
   if (dot == std::string_view::npos || dot + 1 == file.size()) return {};
   uint64_t number = 0;
-  const char* const end = file.data() + file.size();
-  const auto [stop, error] = std::from_chars(file.data() + dot + 1, end, number);
-  if (error != std::errc{} || stop != end) return {};
+  if (!to_number(file.substr(dot + 1), number)) return {};
   return number;
 }
 

@@ -4,11 +4,11 @@
 #include "plugin/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
+#include "base/number.h"
 #include "plugin/plugin.h"
 
 namespace feign {
@@ -47,16 +47,8 @@ size_t size_of(uint32_t type) {
   }
 }
 
-bool parse_uint(std::string_view text, uint64_t& value) {
-  const char* end = text.data() + text.size();
-  const auto [at, fault] = std::from_chars(text.data(), end, value);
-  return !text.empty() && fault == std::errc{} && at == end;
-}
-
 bool parse_real(std::string_view text, double& value) {
-  const char* end = text.data() + text.size();
-  const auto [at, fault] = std::from_chars(text.data(), end, value);
-  return !text.empty() && fault == std::errc{} && at == end && std::isfinite(value);
+  return to_number(text, value) && std::isfinite(value);
 }
 
 bool parse_bool(std::string_view text, uint32_t& value) {
@@ -138,7 +130,7 @@ bool parse_size(std::string_view text, uint64_t& value) {
     break;
   }
   if (binary && factor == 1) return false;
-  return parse_uint(rest, value) && !__builtin_mul_overflow(value, factor, &value);
+  return to_number(rest, value) && !__builtin_mul_overflow(value, factor, &value);
 }
 
 // A number without a unit is refused: it would be guessed wrong half the time.
@@ -158,12 +150,12 @@ bool parse_duration(std::string_view text, uint64_t& value) {
     number = number.substr(0, dot);
     if (fraction.empty() || fraction.size() > 9) return false;
   }
-  if (!parse_uint(number, value)) return false;
+  if (!to_number(number, value)) return false;
   if (unit.empty()) return value == 0 && fraction.empty();
   if (factor == 0 || __builtin_mul_overflow(value, factor, &value)) return false;
   if (fraction.empty()) return true;
   uint64_t part = 0, scale = 1;
-  if (!parse_uint(fraction, part)) return false;
+  if (!to_number(fraction, part)) return false;
   for (size_t i = 0; i < fraction.size(); ++i) scale *= 10;
   // Shortened first, so that the product fits into 64 bits whatever the unit.
   const uint64_t common = std::gcd(factor, scale);
@@ -229,7 +221,7 @@ Result<void> OptionValues::set(const feign_option& o, const std::string& text) {
     case FEIGN_OPT_SIZE:
     case FEIGN_OPT_DURATION: {
       uint64_t value = 0;
-      const bool parsed = o.type == FEIGN_OPT_UINT   ? parse_uint(text, value)
+      const bool parsed = o.type == FEIGN_OPT_UINT   ? to_number(text, value)
                           : o.type == FEIGN_OPT_SIZE ? parse_size(text, value)
                                                      : parse_duration(text, value);
       if (!parsed) return wrong();

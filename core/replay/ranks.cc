@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/input.h"
+#include "base/number.h"
 #include "cli/run.h"
 
 namespace feign {
@@ -25,12 +25,6 @@ constexpr uint64_t kFarewell_ns = 1'500'000'000;
 void nap(uint64_t ns) {
   const timespec t{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   nanosleep(&t, nullptr);
-}
-
-// A number that fills the text.
-bool parse(std::string_view text, uint32_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
 }
 
 // A process that is there, and no zombie.
@@ -55,8 +49,8 @@ Launched launched() {
   for (const auto& pair : kPairs) {
     const char *rank = getenv(pair[0]), *size = getenv(pair[1]);
     Launched l;
-    if (rank == nullptr || size == nullptr || !parse(rank, l.rank) || !parse(size, l.size) ||
-        l.rank >= l.size)
+    if (rank == nullptr || size == nullptr || !to_number(rank, l.rank) ||
+        !to_number(size, l.size) || l.rank >= l.size)
       continue;
     l.by = pair[1];
     return l;
@@ -374,9 +368,9 @@ namespace {
 // "3" or "0-7".
 bool parse_range(const std::string& text, uint32_t& first, uint32_t& last) {
   const size_t dash = text.find('-');
-  if (!parse(text.substr(0, dash), first)) return false;
+  if (!to_number(text.substr(0, dash), first)) return false;
   last = first;
-  return dash == std::string::npos || (parse(text.substr(dash + 1), last) && first <= last);
+  return dash == std::string::npos || (to_number(text.substr(dash + 1), last) && first <= last);
 }
 
 Result<std::vector<uint32_t>> map_of_file(const std::string& name, uint32_t recorded,
@@ -403,7 +397,7 @@ Result<std::vector<uint32_t>> map_of_file(const std::string& name, uint32_t reco
     uint32_t first = 0, last = 0, to = 0;
     if (space == std::string::npos || second == std::string::npos ||
         !parse_range(text.substr(begin, space - begin), first, last) ||
-        !parse(text.substr(second, end + 1 - second), to))
+        !to_number(text.substr(second, end + 1 - second), to))
       return Error(FEIGN_ERR_ARGUMENT,
                    at + "\"" + std::string(line) + "\": want RECORDED REPLAY, such as 0-3 0");
     if (last >= recorded)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "trace/own_layer.h"
 
-#include <charconv>
+#include "base/number.h"
 
 namespace feign {
 
@@ -86,9 +86,7 @@ struct Line {
       bad = true;
       return 0;
     }
-    const std::string_view word = words[i];
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    bad |= error != std::errc{} || end != word.data() + word.size() || value > most;
+    bad |= !to_number(words[i], value) || value > most;
     return value;
   }
 };

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 
+#include "base/number.h"
+
 namespace feign::hdtrace {
 namespace {
 
@@ -57,9 +59,7 @@ std::string without_ending(const std::string& path) {
 
 std::optional<int64_t> parse_number(std::string_view text) {
   int64_t n = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, wrong] = std::from_chars(text.data(), end, n);
-  if (wrong != std::errc{} || stop != end) return std::nullopt;
+  if (!feign::to_number(text, n)) return std::nullopt;
   return n;
 }
 
@@ -70,8 +70,7 @@ std::optional<int64_t> parse_time(std::string_view text) {
   const size_t dot = std::min(text.find('.'), text.size());
   const std::string_view fraction = text.substr(std::min(dot + 1, text.size()));
   uint64_t seconds = 0;
-  const auto [stop, wrong] = std::from_chars(text.data(), text.data() + dot, seconds);
-  if (wrong != std::errc{} || stop != text.data() + dot || seconds > kMost_s) return std::nullopt;
+  if (!feign::to_number(text.substr(0, dot), seconds) || seconds > kMost_s) return std::nullopt;
   if (dot + 1 == text.size()) return std::nullopt;
   int64_t ns = 0, scale = 100'000'000;
   for (const char c : fraction) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/number.h"
+
 namespace tracetext {
 
 std::string_view trimmed(std::string_view text) {
@@ -32,9 +34,7 @@ bool number_of(std::string_view text, int64_t& value) {
     text.remove_prefix(1);
   }
   uint64_t magnitude = 0;
-  const auto [stop, error] =
-      std::from_chars(text.data(), text.data() + text.size(), magnitude, base);
-  if (text.empty() || error != std::errc{} || stop != text.data() + text.size()) return false;
+  if (!feign::to_number(text, magnitude, base)) return false;
   value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
   return true;
 }
@@ -120,9 +120,7 @@ bool seconds_of(std::string_view text, uint64_t& ns) {
     return true;
   }
   double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || stop != text.data() + text.size() || !(value >= 0 && value < 1e9))
-    return false;
+  if (!feign::to_number(text, value) || !(value >= 0 && value < 1e9)) return false;
   ns = static_cast<uint64_t>(std::llround(value * 1e9));
   return true;
 }

@@ -9,7 +9,6 @@
 // only, so there is no cycle.
 #include "modifiers/depend/depend.h"
 
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include <string_view>
 
 #include "base/input.h"
+#include "base/number.h"
 #include "feign.hpp"
 #include "trace/record.h"
 
@@ -398,12 +398,8 @@ feign_status Depend::read_edges() {
     const std::string where =
         std::string(options_.edges) + ":" + std::to_string(lines.number()) + ": ";
     Edge e{};
-    const auto number = [](std::string_view word, uint64_t& to) {
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), to);
-      return error == std::errc{} && end == word.data() + word.size();
-    };
-    if (words.size() != 3 || words[1] != "after" || !number(words[0], e.number) ||
-        !number(words[2], e.after))
+    if (words.size() != 3 || words[1] != "after" || !feign::to_number(words[0], e.number) ||
+        !feign::to_number(words[2], e.after))
       return fail(where + "\"" + std::string(line.substr(0, 60)) +
                   "\": want NUMBER after NUMBER, such as 17 after 5");
     if (e.after >= e.number)
