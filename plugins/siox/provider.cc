@@ -17,6 +17,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <set>
 #include <span>
@@ -97,6 +98,17 @@ constexpr std::pair<std::string_view, Says> kSays[] = {
     {"descriptor/filename", Says::kName},   {"descriptor/filehandle", Says::kDescriptor},
 };
 
+// What a record's attributes say.
+struct Said {
+  std::optional<uint64_t> asked, moved, extent, advice, first_position, last_position;
+  uint64_t flags = 0;
+  int descriptors = 0, names = 0;  // of which the first two are here
+  int32_t fd[2] = {-1, -1};
+  uint32_t name[2] = {kNoString, kNoString};
+};
+
+bool moves(uint32_t kind) { return kind == FEIGN_KIND_READ || kind == FEIGN_KIND_WRITE; }
+
 // A call by its number in a file's names.
 struct Known {
   bool read = false;
@@ -176,7 +188,11 @@ class Provider {
   feign_status queue(uint32_t index);
   feign_status finish();
   void keep(Source& source, const Known& call, const siox::Record& r);
+  Said read(Names& names, const siox::Record& r);
   bool translate(Source& source, const Known& call, const siox::Record& r, Held& h);
+  static void argument(const feign_arg_info& arg, uint32_t kind, const Said& said, Held& h);
+  static bool map(Stream& stream, const Said& said, Held& h);
+  static bool succeeded(const Known& call, const Said& said, feign_activity& a);
   feign_status emit(Held& h, feign_sink* out, bool& emitted);
 
   const feign_host* host_;
@@ -522,51 +538,46 @@ void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
   source.due.emplace(at_start ? r.start : r.stop, h.use, slot);
 }
 
-// An activity from what the attributes say, by the call's description.
-bool Provider::translate(Source& source, const Known& call, const siox::Record& r, Held& h) {
-  uint64_t asked = 0, moved = 0, extent = 0, flags = 0, advice = 0, position = 0;
-  bool has_asked = false, has_moved = false, has_extent = false, has_advice = false;
-  int descriptors = 0, names = 0, positions = 0;
-  int32_t fd[2] = {-1, -1};
-  uint32_t name[2] = {kNoString, kNoString};
-  uint64_t first_position = 0;
+Said Provider::read(Names& names, const siox::Record& r) {
+  Said said;
   for (const siox::Attribute& a : r.attributes) {
-    switch (says(*source.names, a.id)) {
+    switch (says(names, a.id)) {
       case Says::kAsked:
-        asked = a.number;
-        has_asked = true;
+        said.asked = a.number;
         break;
       case Says::kMoved:
-        moved = a.number;
-        has_moved = true;
+        said.moved = a.number;
         break;
       case Says::kPosition:
-        if (positions++ == 0) first_position = a.number;
-        position = a.number;
+        if (!said.first_position) said.first_position = a.number;
+        said.last_position = a.number;
         break;
       case Says::kExtent:
-        extent = a.number;
-        has_extent = true;
+        said.extent = a.number;
         break;
       case Says::kFlags:
-        flags = a.number;
+        said.flags = a.number;
         break;
       case Says::kAdvice:
-        advice = a.number;
-        has_advice = true;
+        said.advice = a.number;
         break;
       case Says::kName:
-        if (a.type == siox::kString && names < 2)
-          name[names++] = host_->intern(host_, a.text.data(), a.text.size());
+        if (a.type == siox::kString && said.names < 2)
+          said.name[said.names++] = host_->intern(host_, a.text.data(), a.text.size());
         break;
       case Says::kDescriptor:
-        if (descriptors < 2) fd[descriptors++] = static_cast<int32_t>(a.number);
+        if (said.descriptors < 2) said.fd[said.descriptors++] = static_cast<int32_t>(a.number);
         break;
       default:
         break;
     }
   }
+  return said;
+}
 
+// An activity from what the attributes say, by the call's description. False if that is not enough.
+bool Provider::translate(Source& source, const Known& call, const siox::Record& r, Held& h) {
+  const Said said = read(*source.names, r);
   feign_activity& a = h.a = feign_activity{};
   h.values.clear();
   a.op = call.op;
@@ -574,95 +585,110 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
   a.start_ns = r.start - std::min(r.start, origin_);
   a.duration_ns = r.stop - r.start;
   a.place = FEIGN_PLACE(source.number, source.records->number());
-  const uint32_t kind = call.info->kind;
-  const bool data = kind == FEIGN_KIND_READ || kind == FEIGN_KIND_WRITE;
-  for (uint32_t i = 0; i < call.info->arg_count; ++i) {
-    const feign_arg_info& arg = call.info->args[i];
-    switch (arg.slot) {
-      case FEIGN_SLOT_HANDLE:
-        if (kind != FEIGN_KIND_OPEN && descriptors > 0) a.handle = FEIGN_FD(fd[0]);
-        break;
-      case FEIGN_SLOT_HANDLE2:
-        if (descriptors > 1) a.handle2 = FEIGN_FD(fd[1]);
-        break;
-      case FEIGN_SLOT_PATH:
-        a.path = name[0];
-        break;
-      case FEIGN_SLOT_PATH2:
-        a.path2 = name[1];
-        break;
-      case FEIGN_SLOT_OFFSET:
-        a.offset = first_position;
-        break;
-      case FEIGN_SLOT_LENGTH:
-        a.length = has_asked ? asked : has_moved ? moved : extent;
-        break;
-      case FEIGN_SLOT_FLAGS:
-        a.flags = static_cast<uint32_t>(has_advice ? advice : flags);
-        break;
-      case FEIGN_SLOT_MODE:
-        a.mode = 0666;  // not recorded
-        break;
-      case FEIGN_SLOT_VALUE:
-        if (arg.type == FEIGN_ARG_LIST && data) {  // one part stands for all
-          a.length = has_asked ? asked : moved;
-          h.values = {a.length};
-        }
-        break;
-      default:
-        break;
-    }
-  }
-  if (call.effect == Effect::kMap) {
-    // Only what is mapped is recorded, not where to, nor for what.
-    Stream& stream = stream_of(r.id);
-    constexpr uint64_t kPage = 4096, kMost = uint64_t{1} << 40;
-    if (!has_extent || extent > kMost) return false;
-    h.values = {PROT_READ};
-    a.flags = fd[0] < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-    a.result = static_cast<int64_t>(stream.mapped);
-    if (fd[0] >= 0) stream.mapped += (extent + kPage) / kPage * kPage;
-    if (stream.mapped > kMost << 16) stream.mapped = kMost;
-  }
-  if (kind == FEIGN_KIND_OPEN && r.error == 0 && a.path == 0) {
+  for (uint32_t i = 0; i < call.info->arg_count; ++i)
+    argument(call.info->args[i], call.info->kind, said, h);
+  if (call.effect == Effect::kMap && !map(stream_of(r.id), said, h)) return false;
+  if (call.info->kind == FEIGN_KIND_OPEN && r.error == 0 && a.path == 0) {
     // The tracer asked for the full name of what was only about to be created, and got none.
     char name[64];
     const int n = snprintf(name, sizeof name, "/unnamed/%u.%u", r.id.process.pid, r.id.id);
     a.path = host_->intern(host_, name, static_cast<size_t>(n));
     ++unnamed_;
   }
-  if (r.error != 0) {
+  if (r.error != 0)
     a.result = -static_cast<int64_t>(std::min<uint32_t>(r.error, 4095));
-  } else if (kind == FEIGN_KIND_OPEN || call.effect == Effect::kChannel) {
-    if (descriptors == 0) return false;
-    a.result = fd[0];
-  } else if (kind == FEIGN_KIND_DUP) {
-    if (descriptors < 2) return false;
-    a.result = fd[1];
-  } else if (data) {
-    if (a.length == 0) a.length = has_asked ? asked : has_moved ? moved : 1;  // stdio's do not ask
-    if (has_moved)
-      a.result = static_cast<int64_t>(moved);
-    else
-      a.marks |= FEIGN_NO_RESULT;
-  } else if (call.effect == Effect::kFseek) {
-    if (positions == 0 || position >= kNoPosition) return false;
-    a.flags = SEEK_SET;
-  } else if (kind == FEIGN_KIND_SEEK) {
-    // Where to and where it ended are the same number: it is sought from the start.
-    if (positions == 0 || position >= kNoPosition) return false;
-    a.offset = position;
-    a.flags = SEEK_SET;
-    a.result = static_cast<int64_t>(position);
-  } else if (call.effect == Effect::kPipe || call.effect == Effect::kFork) {
+  else if (!succeeded(call, said, a))
     return false;
-  }
-  if (names != 0 && a.path == 0 && descriptors != 0) a.file = name[0];  // of the descriptor
+  if (a.path == 0 && said.names != 0 && said.descriptors != 0)
+    a.file = said.name[0];  // of the descriptor
   if (a.path != 0) {
     const char* path = host_->text(host_, a.path, nullptr);
     if (path[0] != '/' && path[0] != '\0') a.file = cwd_;
   }
   return true;
+}
+
+void Provider::argument(const feign_arg_info& arg, uint32_t kind, const Said& said, Held& h) {
+  feign_activity& a = h.a;
+  switch (arg.slot) {
+    case FEIGN_SLOT_HANDLE:
+      if (kind != FEIGN_KIND_OPEN && said.descriptors > 0) a.handle = FEIGN_FD(said.fd[0]);
+      break;
+    case FEIGN_SLOT_HANDLE2:
+      if (said.descriptors > 1) a.handle2 = FEIGN_FD(said.fd[1]);
+      break;
+    case FEIGN_SLOT_PATH:
+      a.path = said.name[0];
+      break;
+    case FEIGN_SLOT_PATH2:
+      a.path2 = said.name[1];
+      break;
+    case FEIGN_SLOT_OFFSET:
+      a.offset = said.first_position.value_or(0);
+      break;
+    case FEIGN_SLOT_LENGTH:
+      a.length = said.asked ? *said.asked : said.moved ? *said.moved : said.extent.value_or(0);
+      break;
+    case FEIGN_SLOT_FLAGS:
+      a.flags = static_cast<uint32_t>(said.advice.value_or(said.flags));
+      break;
+    case FEIGN_SLOT_MODE:
+      a.mode = 0666;  // not recorded
+      break;
+    case FEIGN_SLOT_VALUE:
+      if (arg.type == FEIGN_ARG_LIST && moves(kind)) {  // one part stands for all
+        a.length = said.asked ? *said.asked : said.moved.value_or(0);
+        h.values = {a.length};
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+// Only what is mapped is recorded, not where to, nor for what.
+bool Provider::map(Stream& stream, const Said& said, Held& h) {
+  constexpr uint64_t kPage = 4096, kMost = uint64_t{1} << 40;
+  if (!said.extent || *said.extent > kMost) return false;
+  const bool file = said.fd[0] >= 0;
+  h.values = {PROT_READ};
+  h.a.flags = file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  h.a.result = static_cast<int64_t>(stream.mapped);
+  if (file) stream.mapped += (*said.extent + kPage) / kPage * kPage;
+  if (stream.mapped > kMost << 16) stream.mapped = kMost;
+  return true;
+}
+
+// What a call that did not fail came back with.
+bool Provider::succeeded(const Known& call, const Said& said, feign_activity& a) {
+  const uint32_t kind = call.info->kind;
+  if (kind == FEIGN_KIND_OPEN || call.effect == Effect::kChannel) {
+    a.result = said.fd[0];
+    return said.descriptors > 0;
+  }
+  if (kind == FEIGN_KIND_DUP) {
+    a.result = said.fd[1];
+    return said.descriptors > 1;
+  }
+  if (moves(kind)) {
+    if (a.length == 0)  // stdio's do not ask
+      a.length = said.asked ? *said.asked : said.moved.value_or(1);
+    if (said.moved)
+      a.result = static_cast<int64_t>(*said.moved);
+    else
+      a.marks |= FEIGN_NO_RESULT;
+    return true;
+  }
+  if (call.effect == Effect::kFseek || kind == FEIGN_KIND_SEEK) {
+    if (!said.last_position || *said.last_position >= kNoPosition) return false;
+    a.flags = SEEK_SET;
+    if (call.effect == Effect::kFseek) return true;
+    // Where to and where it ended are the same number: it is sought from the start.
+    a.offset = *said.last_position;
+    a.result = static_cast<int64_t>(a.offset);
+    return true;
+  }
+  return call.effect != Effect::kPipe && call.effect != Effect::kFork;
 }
 
 feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What SIOX recorded, record by record: the three forms of its activity files, and the side files
-// that say what the numbers in them mean (docs/siox-format.md).
+// What SIOX recorded, record by record: the three forms of its activity files
+// (docs/siox-format.md).
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/input.h"
+#include "siox/names.h"
 
 namespace siox {
-
-// A process: node, process number, and when it began (seconds of its node's clock).
-struct Process {
-  uint32_t node = 0, pid = 0, time = 0;
-  auto operator<=>(const Process&) const = default;
-};
 
 struct ActivityId {
   Process process;
@@ -59,45 +51,15 @@ struct Record {
   uint32_t error = 0;  // errno, 0 if it succeeded
 };
 
-// The side files of one folder.
-class Names {
- public:
-  struct Activity {
-    std::string interface, implementation, name;
-  };
-  // `ontology` and `system` must be there; `association` is "" if it is not.
-  static feign::Result<std::unique_ptr<Names>> read(const std::string& ontology,
-                                                    const std::string& system,
-                                                    const std::string& association);
-  const Activity* activity(uint32_t number) const;  // null if unknown
-  const std::string* attribute(uint32_t id) const;  // "domain/name"
-  const std::string* host(uint32_t node) const;
-  int32_t rank(const Process& process) const;  // -1 if it is not told
-  bool listed(const Process& process) const { return listed_.contains(process); }
-
-  // For the text form, which has names and no numbers: one for each, made at first use.
-  uint32_t activity_number(std::string_view interface, std::string_view implementation,
-                           std::string_view name);
-  uint32_t attribute_number(std::string_view name);
-  Process process_of(std::string_view text);
-
- private:
-  feign::Result<void> read_ontology(const std::string& path);
-  feign::Result<void> read_system(const std::string& path);
-  feign::Result<void> read_association(const std::string& path);
-
-  std::vector<std::unique_ptr<Activity>> activities_;
-  std::vector<std::unique_ptr<std::string>> attributes_;
-  std::map<uint32_t, std::string> hosts_;
-  std::map<Process, int32_t> ranks_;
-  std::set<Process> listed_;  // of which association.dat says something
-  std::map<std::string, uint32_t, std::less<>> by_text_;
-  std::map<std::string, Process, std::less<>> processes_;
-};
+constexpr uint64_t kSecond = 1'000'000'000;
+// No record is longer: a path has 4 KiB, an environment 128 KiB.
+constexpr uint64_t kLongestRecord = uint64_t{64} << 20;
 
 enum class Form : uint8_t { kNone, kBinary, kArchive, kText };
 // What a file that starts so is.
 Form form_of(std::string_view head);
+// A line of siox-trace-reader: "14:51:40.826088407 0.0000020331 (((".
+bool is_text_line(std::string_view line);
 
 // The records of one file, in its order. Memory: one record.
 class Records {
@@ -110,14 +72,19 @@ class Records {
   const std::string& path() const { return path_; }
 
  private:
+  struct Archive;
   explicit Records(std::string path, Names& names) : path_(std::move(path)), names_(names) {}
   feign::Result<bool> binary(Record& record, bool skim);
   feign::Result<bool> archive(Record& record);
   feign::Result<bool> text(Record& record);
   feign::Result<bool> have(size_t size);  // in the buffer, unless the file ends before
   feign::Result<std::string_view> token();
-  feign::Result<uint64_t> number_token(const char* what);
-  feign::Result<ActivityId> id_tokens();
+  void pass(size_t size) {
+    begin_ += size;
+    offset_ += size;
+  }
+  const char* text_line(std::string_view line, Record& record);  // what is wrong with it, or null
+  uint64_t time_of_day(std::string_view line);
   feign::Error wrong(const std::string& what) const;
 
   std::string path_;
