@@ -139,51 +139,84 @@ const std::string& Datatypes::text(int64_t id) {
   return e.text;
 }
 
+namespace {
+
+struct Named {
+  std::string_view name;
+  uint64_t size;
+};
+// The sizes of C's types on 64-bit Linux.
+constexpr Named kNamed[] = {
+    {"MPI_CHAR", 1},
+    {"MPI_SIGNED_CHAR", 1},
+    {"MPI_UNSIGNED_CHAR", 1},
+    {"MPI_BYTE", 1},
+    {"MPI_PACKED", 1},
+    {"MPI_SHORT", 2},
+    {"MPI_UNSIGNED_SHORT", 2},
+    {"MPI_INT", 4},
+    {"MPI_UNSIGNED", 4},
+    {"MPI_LONG", 8},
+    {"MPI_UNSIGNED_LONG", 8},
+    {"MPI_LONG_LONG", 8},
+    {"MPI_LONG_LONG_INT", 8},
+    {"MPI_FLOAT", 4},
+    {"MPI_DOUBLE", 8},
+    {"MPI_LONG_DOUBLE", 16},
+    {"MPI_INTEGER", 4},
+    {"MPI_REAL", 4},
+    {"MPI_DOUBLE_PRECISION", 8},
+    {"MPI_LB", 0},
+    {"MPI_UB", 0},
+    {"MPI_INT8_T", 1},
+    {"MPI_INT16_T", 2},
+    {"MPI_INT32_T", 4},
+    {"MPI_INT64_T", 8},
+    {"MPI_UINT8_T", 1},
+    {"MPI_UINT16_T", 2},
+    {"MPI_UINT32_T", 4},
+    {"MPI_UINT64_T", 8},
+    {"MPI_OFFSET", 8},
+    {"MPI_AINT", 8},
+    {"MPI_2INT", 8},
+    {"MPI_DOUBLE_INT", 12},
+    {"MPI_FLOAT_INT", 8},
+    {"MPI_CHARACTER", 1},
+    {"MPI_LOGICAL", 4},
+};
+
+// The sizes of what a derived type is made of: types stand between commas outside of parentheses.
+std::vector<std::optional<uint64_t>> sizes_of(std::string_view types, int depth) {
+  std::vector<std::optional<uint64_t>> of;
+  for (size_t begin = 0, i = 0, deep = 0; i <= types.size(); ++i) {
+    if (i < types.size() && types[i] == '(') ++deep;
+    if (i < types.size() && types[i] == ')') --deep;
+    if (i == types.size() || (types[i] == ',' && deep == 0)) {
+      of.push_back(datatype_size(types.substr(begin, i - begin), depth));
+      begin = i + 1;
+    }
+  }
+  return of;
+}
+
+// So many of each type, behind their count.
+std::optional<uint64_t> struct_size(const std::vector<uint64_t>& n,
+                                    const std::vector<std::optional<uint64_t>>& of) {
+  constexpr uint64_t kMost = uint64_t{1} << 62;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (!of[i] || i + 1 >= n.size()) return std::nullopt;
+    if (n[i + 1] != 0 && *of[i] > kMost / n[i + 1]) return std::nullopt;
+    sum += n[i + 1] * *of[i];
+    if (sum > kMost) return std::nullopt;
+  }
+  return sum;
+}
+
+}  // namespace
+
 std::optional<uint64_t> datatype_size(std::string_view text, int depth) {
   if (depth > 100) return std::nullopt;
-  struct Named {
-    std::string_view name;
-    uint64_t size;
-  };
-  // The sizes of C's types on 64-bit Linux.
-  constexpr Named kNamed[] = {
-      {"MPI_CHAR", 1},
-      {"MPI_SIGNED_CHAR", 1},
-      {"MPI_UNSIGNED_CHAR", 1},
-      {"MPI_BYTE", 1},
-      {"MPI_PACKED", 1},
-      {"MPI_SHORT", 2},
-      {"MPI_UNSIGNED_SHORT", 2},
-      {"MPI_INT", 4},
-      {"MPI_UNSIGNED", 4},
-      {"MPI_LONG", 8},
-      {"MPI_UNSIGNED_LONG", 8},
-      {"MPI_LONG_LONG", 8},
-      {"MPI_LONG_LONG_INT", 8},
-      {"MPI_FLOAT", 4},
-      {"MPI_DOUBLE", 8},
-      {"MPI_LONG_DOUBLE", 16},
-      {"MPI_INTEGER", 4},
-      {"MPI_REAL", 4},
-      {"MPI_DOUBLE_PRECISION", 8},
-      {"MPI_LB", 0},
-      {"MPI_UB", 0},
-      {"MPI_INT8_T", 1},
-      {"MPI_INT16_T", 2},
-      {"MPI_INT32_T", 4},
-      {"MPI_INT64_T", 8},
-      {"MPI_UINT8_T", 1},
-      {"MPI_UINT16_T", 2},
-      {"MPI_UINT32_T", 4},
-      {"MPI_UINT64_T", 8},
-      {"MPI_OFFSET", 8},
-      {"MPI_AINT", 8},
-      {"MPI_2INT", 8},
-      {"MPI_DOUBLE_INT", 12},
-      {"MPI_FLOAT_INT", 8},
-      {"MPI_CHARACTER", 1},
-      {"MPI_LOGICAL", 4},
-  };
   const size_t open = text.find('(');
   if (open == std::string_view::npos) {
     for (const Named& n : kNamed)
@@ -201,34 +234,16 @@ std::optional<uint64_t> datatype_size(std::string_view text, int depth) {
     if (!number || *number < 0) break;
     n.push_back(static_cast<uint64_t>(*number));
   }
-  // The types: at commas outside of parentheses.
-  std::vector<std::optional<uint64_t>> of;
-  const std::string_view types = text.substr(second + 1, text.size() - second - 2);
-  for (size_t begin = 0, i = 0, deep = 0; i <= types.size(); ++i) {
-    if (i < types.size() && types[i] == '(') ++deep;
-    if (i < types.size() && types[i] == ')') --deep;
-    if (i == types.size() || (types[i] == ',' && deep == 0)) {
-      of.push_back(datatype_size(types.substr(begin, i - begin), depth + 1));
-      begin = i + 1;
-    }
-  }
+  const std::vector<std::optional<uint64_t>> of =
+      sizes_of(text.substr(second + 1, text.size() - second - 2), depth + 1);
+  if (combiner == "struct") return struct_size(n, of);
+  if (of.size() != 1 || !of[0]) return std::nullopt;
   uint64_t blocks = 1;
   const auto times = [&](uint64_t by) {
     if (by != 0 && blocks > UINT64_MAX / by) return false;
     blocks *= by;
     return true;
   };
-  if (combiner == "struct") {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < of.size(); ++i) {
-      if (!of[i] || i + 1 >= n.size()) return std::nullopt;
-      if (n[i + 1] != 0 && *of[i] > (uint64_t{1} << 62) / n[i + 1]) return std::nullopt;
-      sum += n[i + 1] * *of[i];
-      if (sum > uint64_t{1} << 62) return std::nullopt;
-    }
-    return sum;
-  }
-  if (of.size() != 1 || !of[0]) return std::nullopt;
   if (combiner == "contiguous") {
     if (n.empty() || !times(n[0])) return std::nullopt;
   } else if (combiner == "vector" || combiner == "hvector" || combiner == "indexed_block" ||

@@ -120,6 +120,10 @@ class Provider {
   void pass_wait(Node& node, const Dependencies& told);
   feign_status signal(uint32_t index, uint32_t to);
   feign_status stuck();
+  feign_status ended();
+  feign_status emit(Node& node, feign_sink* out, size_t& done);
+  static bool follows_from_others(const Node& node, const Dependency& d);
+  void was_emitted(Node& node, uint64_t id);
   feign_status skip_line(const feign::Error& e);
   std::string title(const Node& node) const {
     return "node " + std::to_string(node.number) + " (" + node.runs[node.own]->path() + ")";
@@ -459,96 +463,103 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       to_advance_.pop_back();
       if (const feign_status status = advance(index); status < 0) return status;
     }
-    if (ready_.empty()) {
-      if (const feign_status status = stuck(); status < 0) return status;
-      uint64_t unanswered = 0;
-      for (const auto& [pair, queue] : signals_) unanswered += queue.size();
-      if (unanswered != 0) {
-        const auto& [from, to] = signals_.begin()->first;
-        host_->log(host_, FEIGN_LOG_WARN,
-                   (std::to_string(unanswered) + " SIGNALs have no WAIT; the first is node " +
-                    std::to_string(nodes_[from].number) + "'s for node " +
-                    std::to_string(nodes_[to].number))
-                       .c_str());
-        signals_.clear();
-      }
-      return FEIGN_END;
-    }
+    if (ready_.empty()) return ended();
     const uint32_t index = std::get<2>(ready_.top());
     ready_.pop();
     to_advance_.push_back(index);
-    Node& node = nodes_[index];
-
-    const std::string_view name = first_name(node.call);
-    const Known& call = calls_.known(name);
-    if (call.left_out != nullptr) {
-      host_->left_out(host_, node.stream, call.name, call.left_out, 0, 0);
-      continue;
-    }
-    feign_activity parsed{};
-    parsed.op = call.op;
-    parsed.stream = node.stream;
-    parsed.start_ns = node.clock;
-    parsed.compute_ns = node.waited;  // is none of its own
-    parsed.place = node.place;
-    if (!calls_.parse(node.call, call, parsed)) {
-      const File& file = *node.runs[node.own];
-      std::string text = file.path() + ":" + std::to_string(FEIGN_PLACE_LINE(node.place)) + ": " +
-                         std::string(name) + "(): " + calls_.error();
-      if (!file.complete()) text += " (the last line, cut short? keep-going=yes leaves it out)";
-      if (const feign_status status = skip_line(feign::Error(FEIGN_ERR_ARGUMENT, text)); status < 0)
-        return status;
-      continue;
-    }
-    feign_activity* a = out->make(out);
-    if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
-    parsed.host = a->host;
-    *a = parsed;
-    if (const auto values = calls_.values(); !values.empty())
-      if (const feign_status status =
-              host_->set_values(host_, a, values.data(), static_cast<uint32_t>(values.size()));
-          status < 0)
-        return status;
-    const Dependencies& pending = node.pending;
-    for (const Dependency& d : pending) {
-      if (options_.reduce) {
-        const auto follows = [&](const std::unordered_map<uint32_t, uint64_t>& from) {
-          const auto at = from.find(d.node);
-          return at != from.end() && at->second >= d.id;
-        };
-        bool redundant = follows(node.known);
-        for (const Dependency& other : pending)
-          redundant |= other.implies && &other != &d && follows(*other.implies);
-        if (redundant) continue;
-      }
-      if (const feign_status status =
-              host_->depend(host_, a, nodes_[d.node].stream, d.id, "recorded");
-          status < 0)
-        return status;
-    }
-    if (const feign_status status = out->emit(out, a); status < 0) return status;
-    ++done;
-    if (a->id == 0) continue;  // it was none: what it waits for, the next one does
-    const auto at_least = [](std::unordered_map<uint32_t, uint64_t>& map, uint32_t key,
-                             uint64_t id) {
-      uint64_t& value = map[key];
-      value = std::max(value, id);
-    };
-    for (const Dependency& d : pending) {
-      at_least(node.depended, d.node, d.id);
-      if (!options_.reduce) continue;
-      at_least(node.known, d.node, d.id);
-      if (d.implies)
-        for (const auto& [other, id] : *d.implies) at_least(node.known, other, id);
-    }
-    node.pending.clear();
-    node.signal = nullptr;
-    node.waited = 0;
-    node.last_id = a->id;
-    node.last_end = node.clock;
-    ++node.activities;
+    if (const feign_status status = emit(nodes_[index], out, done); status < 0) return status;
   }
   return FEIGN_OK;
+}
+
+feign_status Provider::ended() {
+  if (const feign_status status = stuck(); status < 0) return status;
+  uint64_t unanswered = 0;
+  for (const auto& [pair, queue] : signals_) unanswered += queue.size();
+  if (unanswered == 0) return FEIGN_END;
+  const auto& [from, to] = signals_.begin()->first;
+  host_->log(
+      host_, FEIGN_LOG_WARN,
+      (std::to_string(unanswered) + " SIGNALs have no WAIT; the first is node " +
+       std::to_string(nodes_[from].number) + "'s for node " + std::to_string(nodes_[to].number))
+          .c_str());
+  signals_.clear();
+  return FEIGN_END;
+}
+
+// The node's next call as an activity, unless it is left out.
+feign_status Provider::emit(Node& node, feign_sink* out, size_t& done) {
+  const std::string_view name = first_name(node.call);
+  const Known& call = calls_.known(name);
+  if (call.left_out != nullptr) {
+    host_->left_out(host_, node.stream, call.name, call.left_out, 0, 0);
+    return FEIGN_OK;
+  }
+  feign_activity parsed{};
+  parsed.op = call.op;
+  parsed.stream = node.stream;
+  parsed.start_ns = node.clock;
+  parsed.compute_ns = node.waited;  // is none of its own
+  parsed.place = node.place;
+  if (!calls_.parse(node.call, call, parsed)) {
+    const File& file = *node.runs[node.own];
+    std::string text = file.path() + ":" + std::to_string(FEIGN_PLACE_LINE(node.place)) + ": " +
+                       std::string(name) + "(): " + calls_.error();
+    if (!file.complete()) text += " (the last line, cut short? keep-going=yes leaves it out)";
+    return skip_line(feign::Error(FEIGN_ERR_ARGUMENT, text));
+  }
+  feign_activity* a = out->make(out);
+  if (a == nullptr) return host_->fail(host_, FEIGN_ERR_NOMEM, "out of memory");
+  parsed.host = a->host;
+  *a = parsed;
+  if (const auto values = calls_.values(); !values.empty())
+    if (const feign_status status =
+            host_->set_values(host_, a, values.data(), static_cast<uint32_t>(values.size()));
+        status < 0)
+      return status;
+  for (const Dependency& d : node.pending) {
+    if (options_.reduce && follows_from_others(node, d)) continue;
+    if (const feign_status status =
+            host_->depend(host_, a, nodes_[d.node].stream, d.id, "recorded");
+        status < 0)
+      return status;
+  }
+  if (const feign_status status = out->emit(out, a); status < 0) return status;
+  ++done;
+  if (a->id != 0)
+    was_emitted(node, a->id);  // else it was none: what it waits for, the next one does
+  return FEIGN_OK;
+}
+
+bool Provider::follows_from_others(const Node& node, const Dependency& d) {
+  const auto follows = [&](const std::unordered_map<uint32_t, uint64_t>& from) {
+    const auto at = from.find(d.node);
+    return at != from.end() && at->second >= d.id;
+  };
+  if (follows(node.known)) return true;
+  for (const Dependency& other : node.pending)
+    if (other.implies && &other != &d && follows(*other.implies)) return true;
+  return false;
+}
+
+void Provider::was_emitted(Node& node, uint64_t id) {
+  const auto at_least = [](std::unordered_map<uint32_t, uint64_t>& map, uint32_t key, uint64_t to) {
+    uint64_t& value = map[key];
+    value = std::max(value, to);
+  };
+  for (const Dependency& d : node.pending) {
+    at_least(node.depended, d.node, d.id);
+    if (!options_.reduce) continue;
+    at_least(node.known, d.node, d.id);
+    if (d.implies)
+      for (const auto& [other, implied] : *d.implies) at_least(node.known, other, implied);
+  }
+  node.pending.clear();
+  node.signal = nullptr;
+  node.waited = 0;
+  node.last_id = id;
+  node.last_end = node.clock;
+  ++node.activities;
 }
 
 // ---- the table ----------------------------------------------------------------------------------
