@@ -254,43 +254,205 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
   }
 }
 
+// What they made is there since before the start; to make another costs what it cost.
+void make_communicator(Stream& s, MPI_Comm comm) {
+  // Where they do not wait for each other in the call, they do in the one that ends its request.
+  if (s.args->request != kAbsent) {
+    MPI_Request all_there = MPI_REQUEST_NULL;
+    const int status = MPI_Ibarrier(comm, &all_there);
+    return begun(s, status, all_there);
+  }
+  // Of several threads of a process Open MPI lets one look for a number, that of the communicator
+  // with the lowest one itself. Which these are was otherwise in the program, and who waits there
+  // for other ranks may be waited for by them. So there it is what is sent for a number.
+  if (s.r->makers) {
+    constexpr int kAsks = 3;
+    int status = MPI_SUCCESS, mine = 0, highest = 0;
+    for (int i = 0; i < kAsks && status == MPI_SUCCESS; ++i)
+      status = MPI_Allreduce(&mine, &highest, 1, MPI_INT, MPI_MAX, comm);
+    return s.answer(status);
+  }
+  MPI_Comm made = MPI_COMM_NULL;
+  s.answer(MPI_Comm_dup(comm, &made));
+  if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+}
+
+// A call in which each rank sends something of its own, or gets it.
+struct Exchange {
+  Stream& s;
+  const Group& g;
+  uint32_t op;
+  int root;
+  bool is_root;
+
+  char* out = s.space.get();
+  char* in = out + s.r->half;
+  MPI_Comm comm = g.comm;
+  int size = g.size;  // of two groups: of the other one
+  int most = std::max(size, static_cast<int>(g.ranks.size()));
+  uint64_t in_bytes = s.known(s.args->size2, s.a->length);
+  // To or from each.
+  Piece sent = each_of(s, out, s.a->length, most), got = each_of(s, in, in_bytes, most);
+  // Within one group as much comes from each as goes to each; of two groups each sends its own.
+  Piece each = g.first != 0 ? got : sent;
+};
+
+void reduce_scatter(const Exchange& x) {
+  Stream& s = x.s;
+  char *const out = x.out, *const in = x.in;
+  const MPI_Comm comm = x.comm;
+  MPI_Request q = MPI_REQUEST_NULL;
+  if (x.op == FEIGN_MPI_REDUCE_SCATTER_BLOCK || x.op == FEIGN_MPI_IREDUCE_SCATTER_BLOCK) {
+    const Sum d = bits_of(fitting(s, x.in_bytes, most_each(s, x.most)));
+    if (x.op == FEIGN_MPI_REDUCE_SCATTER_BLOCK)
+      return s.make([=] { return MPI_Reduce_scatter_block(out, in, d.count, d.type, d.op, comm); });
+    const int status = MPI_Ireduce_scatter_block(out, in, d.count, d.type, d.op, comm, &q);
+    return begun(s, status, q);
+  }
+  int own = 0;
+  MPI_Comm_size(comm, &own);
+  Lengths all = listed(s, 0, own, units_of(x.op, *s.args).out, true);
+  if (!s.r->lists || all.of.empty()) all = asked(x.g, told(s, in, x.in_bytes, x.most).count);
+  Parts p(s, all, {});
+  if (x.op == FEIGN_MPI_REDUCE_SCATTER)
+    return s.answer(MPI_Reduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm));
+  const int status = MPI_Ireduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm, &q);
+  begun(s, status, q, std::move(p.all));
+}
+
+void all_gather(const Exchange& x) {
+  Stream& s = x.s;
+  char *const out = x.out, *const in = x.in;
+  const MPI_Comm comm = x.comm;
+  const Piece sent = x.sent, each = x.each;
+  MPI_Request q = MPI_REQUEST_NULL;
+  if (x.op == FEIGN_MPI_ALLGATHER)
+    return s.make(
+        [=] { return MPI_Allgather(out, sent.count, sent.type, in, each.count, each.type, comm); });
+  if (x.op == FEIGN_MPI_IALLGATHER) {
+    const int status =
+        MPI_Iallgather(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
+    return begun(s, status, q);
+  }
+  Lengths all = listed(s, 0, x.size, units_of(x.op, *s.args).in);
+  Piece mine = sent;
+  const bool listed_all = s.r->lists && !all.of.empty();
+  if (!listed_all) {
+    mine = told(s, out, s.a->length, x.most);
+    all = asked(x.g, mine.count);
+  }
+  Parts p(s, {}, all);
+  if (listed_all && x.g.first == 0)
+    mine = {out, p.in[x.g.rank_of(static_cast<uint64_t>(s.rank))], p.in_type};
+  if (x.op == FEIGN_MPI_ALLGATHERV)
+    return s.answer(MPI_Allgatherv(out, mine.count, mine.type, in, p.in, p.in_at, p.in_type, comm));
+  const int status =
+      MPI_Iallgatherv(out, mine.count, mine.type, in, p.in, p.in_at, p.in_type, comm, &q);
+  begun(s, status, q, std::move(p.all));
+}
+
+void all_to_all(const Exchange& x) {
+  Stream& s = x.s;
+  char *const out = x.out, *const in = x.in;
+  const MPI_Comm comm = x.comm;
+  const Piece sent = x.sent, each = x.each;
+  MPI_Request q = MPI_REQUEST_NULL;
+  if (x.op == FEIGN_MPI_ALLTOALL)
+    return s.make(
+        [=] { return MPI_Alltoall(out, sent.count, sent.type, in, each.count, each.type, comm); });
+  if (x.op == FEIGN_MPI_IALLTOALL) {
+    const int status =
+        MPI_Ialltoall(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
+    return begun(s, status, q);
+  }
+  const Both b = both(s, x.op, x.g, x.size, x.size, false);
+  Parts p(s, b.outs, b.ins);
+  if (s.args->request == kAbsent)
+    return s.answer(
+        MPI_Alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at, p.in_type, comm));
+  const int status =
+      MPI_Ialltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at, p.in_type, comm, &q);
+  begun(s, status, q, std::move(p.all));
+}
+
+void gather_or_scatter(const Exchange& x) {
+  Stream& s = x.s;
+  char *const out = x.out, *const in = x.in;
+  const MPI_Comm comm = x.comm;
+  const int root = x.root;
+  MPI_Request q = MPI_REQUEST_NULL;
+  if (x.op == FEIGN_MPI_GATHER || x.op == FEIGN_MPI_IGATHER) {
+    // With MPI_IN_PLACE the root sends nothing, and gets from the others what it would have sent.
+    const bool in_place = x.is_root && x.in_bytes != FEIGN_UNKNOWN &&
+                          x.in_bytes > (s.a->length == FEIGN_UNKNOWN ? 0 : s.a->length);
+    const Piece d = in_place ? x.got : x.sent;
+    if (x.op == FEIGN_MPI_GATHER)
+      return s.make(
+          [=] { return MPI_Gather(out, d.count, d.type, in, d.count, d.type, root, comm); });
+    const int status = MPI_Igather(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
+    return begun(s, status, q);
+  }
+  const Piece d = x.is_root ? x.sent : x.got;
+  if (x.op == FEIGN_MPI_SCATTER)
+    return s.make(
+        [=] { return MPI_Scatter(out, d.count, d.type, in, d.count, d.type, root, comm); });
+  const int status = MPI_Iscatter(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
+  begun(s, status, q);
+}
+
+// Of each member as much as its own length says. False where nobody can be asked for that.
+bool gather_or_scatter_parts(const Exchange& x) {
+  Stream& s = x.s;
+  const bool gathers = x.op == FEIGN_MPI_GATHERV || x.op == FEIGN_MPI_IGATHERV;
+  Piece mine = gathers ? x.sent : x.got;
+  Lengths all;
+  if (!s.r->lists) {
+    if (s.args->request != kAbsent) return false;
+    mine = told(s, mine.at, gathers ? s.a->length : x.in_bytes, x.most);
+    all = asked(x.g, mine.count);
+  } else if (x.is_root) {
+    const Units units = units_of(x.op, *s.args);
+    all = listed(s, 0, x.size, gathers ? units.in : units.out);
+    all.of.resize(static_cast<size_t>(x.size));
+  }
+  Parts p(s, all, {});
+  if (s.r->lists && x.is_root && x.g.first == 0) mine = {mine.at, p.out[x.root], p.out_type};
+  const auto [at, count, type] = mine;
+  MPI_Request q = MPI_REQUEST_NULL;
+  int status = MPI_SUCCESS;
+  switch (x.op) {
+    case FEIGN_MPI_GATHERV:
+      s.answer(MPI_Gatherv(at, count, type, x.in, p.out, p.out_at, p.out_type, x.root, x.comm));
+      return true;
+    case FEIGN_MPI_SCATTERV:
+      s.answer(MPI_Scatterv(x.out, p.out, p.out_at, p.out_type, at, count, type, x.root, x.comm));
+      return true;
+    case FEIGN_MPI_IGATHERV:
+      status = MPI_Igatherv(at, count, type, x.in, p.out, p.out_at, p.out_type, x.root, x.comm, &q);
+      break;
+    default:
+      status =
+          MPI_Iscatterv(x.out, p.out, p.out_at, p.out_type, at, count, type, x.root, x.comm, &q);
+      break;
+  }
+  begun(s, status, q, std::move(p.all));
+  return true;
+}
+
 // A call that its communicator can make.
 void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
-  char *out = s.space.get(), *in = out + s.r->half;
   const MPI_Comm comm = g->comm;
-  const Args& x = *s.args;
-  // Of two groups, those of the other one.
-  const int size = g->size;
-  const int most = std::max(size, static_cast<int>(g->ranks.size()));
+  if (does == Does::kMakeComm) return make_communicator(s, comm);
+  if (does == Does::kNeighbours && g->near) return neighbours(s, op, *g);
   int root = 0;
   bool is_root = false;
-  if (does == Does::kMakeComm) {
-    // What they made is there since before the start; to make another costs what it cost. Where
-    // they do not wait for each other in the call, they do in the one that ends its request.
-    if (x.request != kAbsent) {
-      MPI_Request all_there = MPI_REQUEST_NULL;
-      const int status = MPI_Ibarrier(comm, &all_there);
-      return begun(s, status, all_there);
-    }
-    // Of several threads of a process Open MPI lets one look for a number, that of the communicator
-    // with the lowest one itself. Which these are was otherwise in the program, and who waits there
-    // for other ranks may be waited for by them. So there it is what is sent for a number.
-    if (s.r->makers) {
-      constexpr int kAsks = 3;
-      int status = MPI_SUCCESS, mine = 0, highest = 0;
-      for (int i = 0; i < kAsks && status == MPI_SUCCESS; ++i)
-        status = MPI_Allreduce(&mine, &highest, 1, MPI_INT, MPI_MAX, comm);
-      return s.answer(status);
-    }
-    MPI_Comm made = MPI_COMM_NULL;
-    s.answer(MPI_Comm_dup(comm, &made));
-    if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
-    return;
-  }
-  if (does == Does::kNeighbours && g->near) return neighbours(s, op, *g);
-  if (x.rank != kAbsent && !root_of(s, *g, root, is_root))
+  if (s.args->rank != kAbsent && !root_of(s, *g, root, is_root))
     return s.skip("its root is not in its communicator");
   switch (op) {
+    case FEIGN_MPI_BARRIER:
+      return s.make([=] { return MPI_Barrier(comm); });
+    case FEIGN_MPI_IBARRIER:
+      return s.begin([=](MPI_Request* begun) { return MPI_Ibarrier(comm, begun); });
     case FEIGN_MPI_BCAST:
     case FEIGN_MPI_IBCAST:
       return broadcast(s, op, *g, root);
@@ -303,143 +465,41 @@ void collect_on(Stream& s, const Group* g, uint32_t op, Does does) {
     case FEIGN_MPI_EXSCAN:
     case FEIGN_MPI_IEXSCAN:
       return reduce(s, op, *g, root);
-    default:
-      break;
-  }
-  // Of what each rank sends, or gets.
-  const uint64_t in_bytes = s.known(x.size2, s.a->length);
-  const Piece sent = each_of(s, out, s.a->length, most), got = each_of(s, in, in_bytes, most);
-  // Within one group as much comes from each as goes to each; of two groups each sends its own.
-  const Piece each = g->first != 0 ? got : sent;
-  MPI_Request q = MPI_REQUEST_NULL;
-  int status = MPI_SUCCESS;
-  switch (op) {
-    case FEIGN_MPI_BARRIER:
-      return s.make([=] { return MPI_Barrier(comm); });
-    case FEIGN_MPI_IBARRIER:
-      return s.begin([=](MPI_Request* begun) { return MPI_Ibarrier(comm, begun); });
     case FEIGN_MPI_REDUCE_SCATTER_BLOCK:
-    case FEIGN_MPI_IREDUCE_SCATTER_BLOCK: {
-      const Sum d = bits_of(fitting(s, in_bytes, most_each(s, most)));
-      if (op == FEIGN_MPI_REDUCE_SCATTER_BLOCK)
-        return s.make(
-            [=] { return MPI_Reduce_scatter_block(out, in, d.count, d.type, d.op, comm); });
-      status = MPI_Ireduce_scatter_block(out, in, d.count, d.type, d.op, comm, &q);
-      return begun(s, status, q);
-    }
+    case FEIGN_MPI_IREDUCE_SCATTER_BLOCK:
     case FEIGN_MPI_REDUCE_SCATTER:
-    case FEIGN_MPI_IREDUCE_SCATTER: {
-      int own = 0;
-      MPI_Comm_size(comm, &own);
-      Lengths all = listed(s, 0, own, units_of(op, x).out, true);
-      if (!s.r->lists || all.of.empty()) all = asked(*g, told(s, in, in_bytes, most).count);
-      Parts p(s, all, {});
-      if (op == FEIGN_MPI_REDUCE_SCATTER)
-        return s.answer(MPI_Reduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm));
-      status = MPI_Ireduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm, &q);
-      return begun(s, status, q, std::move(p.all));
-    }
+    case FEIGN_MPI_IREDUCE_SCATTER:
+      return reduce_scatter({s, *g, op, root, is_root});
     case FEIGN_MPI_ALLGATHER:
-      return s.make([=] {
-        return MPI_Allgather(out, sent.count, sent.type, in, each.count, each.type, comm);
-      });
     case FEIGN_MPI_IALLGATHER:
-      status = MPI_Iallgather(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
-      return begun(s, status, q);
     case FEIGN_MPI_ALLGATHERV:
-    case FEIGN_MPI_IALLGATHERV: {
-      Lengths all = listed(s, 0, size, units_of(op, x).in);
-      Piece mine = sent;
-      const bool listed_all = s.r->lists && !all.of.empty();
-      if (!listed_all) {
-        mine = told(s, out, s.a->length, most);
-        all = asked(*g, mine.count);
-      }
-      Parts p(s, {}, all);
-      if (listed_all && g->first == 0)
-        mine = {out, p.in[g->rank_of(static_cast<uint64_t>(s.rank))], p.in_type};
-      if (op == FEIGN_MPI_ALLGATHERV)
-        return s.answer(
-            MPI_Allgatherv(out, mine.count, mine.type, in, p.in, p.in_at, p.in_type, comm));
-      status = MPI_Iallgatherv(out, mine.count, mine.type, in, p.in, p.in_at, p.in_type, comm, &q);
-      return begun(s, status, q, std::move(p.all));
-    }
+    case FEIGN_MPI_IALLGATHERV:
+      return all_gather({s, *g, op, root, is_root});
     case FEIGN_MPI_ALLTOALL:
-      return s.make([=] {
-        return MPI_Alltoall(out, sent.count, sent.type, in, each.count, each.type, comm);
-      });
     case FEIGN_MPI_IALLTOALL:
-      status = MPI_Ialltoall(out, sent.count, sent.type, in, each.count, each.type, comm, &q);
-      return begun(s, status, q);
     case FEIGN_MPI_ALLTOALLV:
     case FEIGN_MPI_ALLTOALLW:
     case FEIGN_MPI_IALLTOALLV:
-    case FEIGN_MPI_IALLTOALLW: {
-      const Both b = both(s, op, *g, size, size, false);
-      Parts p(s, b.outs, b.ins);
-      if (x.request == kAbsent)
-        return s.answer(
-            MPI_Alltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at, p.in_type, comm));
-      status =
-          MPI_Ialltoallv(out, p.out, p.out_at, p.out_type, in, p.in, p.in_at, p.in_type, comm, &q);
-      return begun(s, status, q, std::move(p.all));
-    }
+    case FEIGN_MPI_IALLTOALLW:
+      return all_to_all({s, *g, op, root, is_root});
     case FEIGN_MPI_GATHER:
-    case FEIGN_MPI_IGATHER: {
-      // With MPI_IN_PLACE the root sends nothing, and gets from the others what it would have sent.
-      const bool in_place = is_root && in_bytes != FEIGN_UNKNOWN &&
-                            in_bytes > (s.a->length == FEIGN_UNKNOWN ? 0 : s.a->length);
-      const Piece d = in_place ? got : sent;
-      if (op == FEIGN_MPI_GATHER)
-        return s.make(
-            [=] { return MPI_Gather(out, d.count, d.type, in, d.count, d.type, root, comm); });
-      status = MPI_Igather(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
-      return begun(s, status, q);
-    }
+    case FEIGN_MPI_IGATHER:
     case FEIGN_MPI_SCATTER:
-    case FEIGN_MPI_ISCATTER: {
-      const Piece d = is_root ? sent : got;
-      if (op == FEIGN_MPI_SCATTER)
-        return s.make(
-            [=] { return MPI_Scatter(out, d.count, d.type, in, d.count, d.type, root, comm); });
-      status = MPI_Iscatter(out, d.count, d.type, in, d.count, d.type, root, comm, &q);
-      return begun(s, status, q);
-    }
+    case FEIGN_MPI_ISCATTER:
+      return gather_or_scatter({s, *g, op, root, is_root});
     case FEIGN_MPI_GATHERV:
     case FEIGN_MPI_IGATHERV:
     case FEIGN_MPI_SCATTERV:
-    case FEIGN_MPI_ISCATTERV: {
-      const bool gathers = op == FEIGN_MPI_GATHERV || op == FEIGN_MPI_IGATHERV;
-      Piece mine = gathers ? sent : got;
-      Lengths all;
-      if (!s.r->lists) {
-        if (x.request != kAbsent) break;
-        mine = told(s, mine.at, gathers ? s.a->length : in_bytes, most);
-        all = asked(*g, mine.count);
-      } else if (is_root) {
-        all = listed(s, 0, size, gathers ? units_of(op, x).in : units_of(op, x).out);
-        all.of.resize(static_cast<size_t>(size));
-      }
-      Parts p(s, all, {});
-      if (s.r->lists && is_root && g->first == 0) mine = {mine.at, p.out[root], p.out_type};
-      const auto [at, count, type] = mine;
-      if (op == FEIGN_MPI_GATHERV)
-        return s.answer(MPI_Gatherv(at, count, type, in, p.out, p.out_at, p.out_type, root, comm));
-      if (op == FEIGN_MPI_SCATTERV)
-        return s.answer(
-            MPI_Scatterv(out, p.out, p.out_at, p.out_type, at, count, type, root, comm));
-      status =
-          gathers
-              ? MPI_Igatherv(at, count, type, in, p.out, p.out_at, p.out_type, root, comm, &q)
-              : MPI_Iscatterv(out, p.out, p.out_at, p.out_type, at, count, type, root, comm, &q);
-      return begun(s, status, q, std::move(p.all));
-    }
+    case FEIGN_MPI_ISCATTERV:
+      if (gather_or_scatter_parts({s, *g, op, root, is_root})) return;
+      break;
     default:
       break;
   }
   // Of others only the waiting for all is left.
-  if (x.request == kAbsent) return s.make([=] { return MPI_Barrier(comm); });
-  status = MPI_Ibarrier(comm, &q);
+  if (s.args->request == kAbsent) return s.make([=] { return MPI_Barrier(comm); });
+  MPI_Request q = MPI_REQUEST_NULL;
+  const int status = MPI_Ibarrier(comm, &q);
   begun(s, status, q);
 }
 
