@@ -8,14 +8,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 
 #include "capture/hook_format.h"
 #include "layers/mpiio_ops.h"
@@ -478,273 +476,126 @@ void Provider::tell_who_goes_on() {
                    .c_str());
 }
 
-// When the process of that number began that was made after that moment; UINT64_MAX if none was, it
-// was a program that the one before it went on as, or there was none before it.
-uint64_t Provider::made_after(Pid pid, uint64_t moment) const {
-  const auto first = processes_.lower_bound({pid, 0});
-  for (auto at = first; at != processes_.end() && at->first.first == pid; ++at)
-    if (at->second.host->to_main(at->first.second) >= moment)
-      return at->second.forked && at != first ? at->first.second : UINT64_MAX;
-  return UINT64_MAX;
-}
-
-// Of a process whose end another one is told at that call, or whose number the one has that it
-// makes, and that did not call for its end: a signal ended it, or the first of its PID namespace
-// did. Whether there are exits to be put before the call.
-bool Provider::reaps(Lane& lane) {
-  const Item& item = lane.front();
-  const Call* const call = lane.call();
-  if (call == nullptr) return false;
-  const bool makes = makes_process(call->effect) && (item.a.flags & CLONE_THREAD) == 0;
-  if (!makes && call->effect != Effect::kWait) return false;
-  const int64_t told = item.a.result > 0              ? item.a.result
-                       : makes || item.values.empty() ? 0
-                                                      : static_cast<int64_t>(item.values[0]);
-  // With these it may only have been stopped.
-  if (item.a.result < 0 || told <= 0 || told > INT32_MAX ||
-      (!makes && (item.a.flags & (WUNTRACED | WCONTINUED))))
-    return false;
-  const auto who =
-      going_.find(pid_on(static_cast<size_t>(lane.pid() >> 32), static_cast<int32_t>(told)));
-  if (who == going_.end()) return false;
-  const uint64_t made = makes ? made_after(who->first, item.start) : UINT64_MAX;
-  if (makes && made == UINT64_MAX) return false;
-  // Whoever traces it (ptrace) is told whenever it stops: then it has calls yet to come.
-  const auto goes_on = [&](Lane* one) {
-    return one->pid() == who->first && one->front().end >= item.end &&
-           one->process().key.second < made;
-  };
-  if (std::any_of(later_.begin(), later_.end(), goes_on) ||
-      std::any_of(heap_.begin(), heap_.end(),
-                  [&](const Waiting& waiting) { return goes_on(waiting.lane); }))
-    return false;
-  shared_.note({records_of(static_cast<uint64_t>(who->first)), {}});
-  ended_ = std::move(who->second);
-  told_at_ = time(item.end);
-  Process* last = nullptr;
-  for (auto at = processes_.lower_bound({who->first, 0});
-       at != processes_.end() && at->first.first == who->first &&
-       at->second.host->to_main(at->first.second) <= item.end;
-       ++at)
-    last = &at->second;
-  if (last != nullptr) makes_children(*last);
-  going_.erase(who);
-  return true;
-}
-
-// That process was made. If nothing of it was recorded it made no calls, unless some are said to be
-// missing, or it has another number where it is: it is over when somebody is told so.
-// So is a thread, with its process.
-void Provider::is_made(const Lane& lane, int32_t child, bool thread) {
-  const auto host = static_cast<size_t>(lane.pid() >> 32);
-  if (thread) {
-    if (!threads_.contains(pid_on(host, child)))
-      going_[lane.pid()].push_back(lane.stream_of(static_cast<int32_t>(lane.pid()), child));
-    return;
+// The record of a lane's front as an activity, or as one of those left out.
+feign_status Provider::take(Lane& lane, feign_sink* out, bool& emitted) {
+  Item item = std::move(lane.front());
+  lane.pop();
+  item.a.stream = goes_on_as(item.a.stream);
+  const uint64_t duration = time(item.end) - time(item.start);
+  if (item.code == FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE)) {
+    host_->left_out(host_, item.a.stream, "no call",
+                    "waits for a processor or a page (feign record --cpu-time)", duration, 1);
+  } else if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
+    if (const auto all = posix_left_outs(); (item.code & 0xFFF) < all.size()) {
+      const LeftOutCall& l = all[item.code & 0xFFF];
+      host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.passed);
+    }
+  } else if (const uint32_t op = this->op(item.code);
+             op != 0 && host_->op_info(host_, op) != nullptr) {
+    if (const feign_status s = emit(lane, item, op, out); s < 0) return s;
+    emitted = true;
   }
-  for (auto at = processes_.lower_bound({pid_on(host, child), 0});
-       at != processes_.end() && at->first.first == pid_on(host, child); ++at)
-    if (at->second.forked && !std::exchange(at->second.made, true)) break;
-  if (!recorded_.contains(pid_on(host, child)) && !recorded_.contains(pid_on(host, 1)) &&
-      gaps_of(hosts_[host].control).empty())
-    going_[pid_on(host, child)] = {lane.stream_of(child, child)};
+  if (const feign_status s = lane.fill(); s < 0) return s;
+  if (!lane.empty()) in_line(&lane);
+  return FEIGN_OK;
 }
 
-// The making of a process has no record where a signal, or another thread's exec or exit, ended who
-// was to make it: it is told before that end, and before the process's first call.
-bool Provider::makes(Process& child) {
-  if (child.made_by == nullptr || (control_.layers & 1) == 0 || std::exchange(child.made, true))
-    return false;
-  unmade_.push_back(&child);
-  return true;
-}
-
-bool Provider::makes_children(Process& maker) {
-  bool any = false;
-  for (Process* const child : maker.children) any |= makes(*child);
-  return any;
-}
-
-bool Provider::makes_before(Lane& lane) {
+feign_status Provider::emit(const Lane& lane, const Item& item, uint32_t op, feign_sink* out) {
   Process& process = lane.process();
-  if (lane.pid() != process.pid) return false;  // a vfork's child
-  const uint32_t number = lane.front().code & 0xFFF;
-  const bool alone = lane.front().kind == FEIGN_RECORD_STARTED && number < posix_calls().size();
-  const Effect effect = alone ? posix_calls()[number].effect : Effect::kNone;
-  const bool ends = effect == Effect::kExec || effect == Effect::kExitGroup;
-  const bool others = ends && makes_children(process);
-  return makes(process) || others;  // the last one is told first
+  feign_activity* a = out->make(out);
+  if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
+  const uint32_t mine = a->host;
+  *a = item.a;
+  a->host = mine;
+  a->op = op;
+  a->start_ns = time(item.start);
+  a->duration_ns = time(item.end) - a->start_ns;
+  a->compute_ns = ns(item.own);
+  if (item.depth == 0 && std::exchange(process.fresh, false) && control_.start != 0) {
+    a->compute_ns += ns(control_.start);
+    host_->left_out(host_, a->stream, "start",
+                    "of the library that records: not in the pause before the next call",
+                    ns(control_.start), FEIGN_COMPUTED);
+  }
+  a->marks = FEIGN_AT_DEPTH(item.depth);
+  // MPI_MODE_CREATE, and there was nothing.
+  if (op == FEIGN_MPIIO_FILE_OPEN && (a->flags & 1) != 0 && a->length == 0 && a->result >= 0)
+    a->marks |= FEIGN_CREATES;
+  if (item.code >> 12 <= FEIGN_CAPTURE_STDIO) hints(process, *a);
+  if (item.code >> 12 >= FEIGN_CAPTURE_THIRD) third(process, *a, *host_->op_info(host_, op));
+  if (item.code >> 12 == FEIGN_CAPTURE_POSIX)
+    keep_account(lane, item, posix_calls()[item.code & 0xFFF].effect, *a);
+  if (!item.values.empty())
+    if (const feign_status s = host_->set_values(host_, a, item.values.data(),
+                                                 static_cast<uint32_t>(item.values.size()));
+        s < 0)
+      return s;
+  return out->emit(out, a);
 }
 
-// A call that nobody recorded.
-feign_status Provider::emit(feign_sink* out, Effect effect, feign_activity call) {
-  const auto& calls = posix_calls();
-  const auto described =
-      std::find_if(calls.begin(), calls.end(), [&](const auto& c) { return c.effect == effect; });
-  feign_activity* const a = out->make(out);
-  if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
-  call.op = firsts_[FEIGN_CAPTURE_POSIX] + static_cast<uint32_t>(described - calls.begin()) - 1;
-  call.stream = goes_on_as(call.stream);
-  call.host = a->host;
-  call.marks |= FEIGN_INJECTED;
-  *a = call;
-  return out->emit(out, a);
+// What a call changes in what is known of processes, and what they say of it.
+void Provider::keep_account(const Lane& lane, const Item& item, Effect effect, feign_activity& a) {
+  Process& process = lane.process();
+  if (effect == Effect::kExitGroup) going_.erase(lane.pid());
+  if (effect == Effect::kClose) process.descriptors[a.handle] = 0;
+  if (says_second(effect) && a.handle2 != 0 && a.handle2 != FEIGN_CWD)
+    a.mode = hint(process, a.handle2);
+  // Whichever thread calls exec, the process goes on under its own number.
+  Process* const next = effect == Effect::kExec && item.kind == FEIGN_RECORD_STARTED
+                            ? started(process, lane.pid(), item.start)
+                            : nullptr;
+  if (next != nullptr) a.result = 0;  // also where its file was not there a moment before
+  if (goes_apart(effect, a)) process.apart.insert(lane.thread());
+  if (effect == Effect::kExec && a.result >= 0) {
+    if (process.apart.contains(lane.thread()) ||
+        process.apart.contains(static_cast<int32_t>(lane.pid())))
+      takes_over(lane);
+    a.stream = goes_on_as(lane.first_stream());
+    if (next != nullptr) next->fresh = true;
+    was_started(process, a, next != nullptr);
+  }
+  if (effect == Effect::kExit || effect == Effect::kExitGroup) a.marks |= FEIGN_NO_RESULT;
+  // A launcher's child may be a rank: its stream is there when it is made.
+  if (makes_process(effect) && a.result > 0) {
+    const auto child = static_cast<int32_t>(a.result);
+    const bool thread = (a.flags & CLONE_THREAD) != 0;
+    if (!thread && process.rank < 0 && rank_of(process, child) >= 0) lane.stream_of(child, child);
+    if (thread) process.threads.insert(child);
+    is_made(lane, child, thread);
+  }
+}
+
+feign_status Provider::ended() {
+  tell_what_is_missing();
+  tell_who_goes_on();
+  for (const auto& [host, how, bound] : aligned_)
+    for (const auto& [key, lane] : lanes_)
+      if (lane->process().host == host) {
+        host_->left_out(host_, lane->first_stream(), "clock",
+                        (std::string(host->control.host) + ": " + how).c_str(),
+                        static_cast<uint64_t>(whole(bound)), 0);
+        break;
+      }
+  aligned_.clear();
+  return FEIGN_END;
 }
 
 feign_status Provider::next(size_t want, feign_sink* out) {
   for (size_t done = 0; done < want;) {
-    if (!unmade_.empty()) {
-      const Process& child = *unmade_.back();
-      const auto maker = static_cast<int32_t>(child.parent);
-      unmade_.pop_back();
-      feign_activity clone{};
-      clone.stream = stream_of(*child.made_by, maker, maker);
-      clone.start_ns = told_at_;
-      clone.flags = SIGCHLD;
-      clone.result = static_cast<int32_t>(child.pid);
-      if (const feign_status s = emit(out, Effect::kClone, clone); s < 0) return s;
-      ++done;
-      continue;
-    }
-    if (!ended_.empty()) {
-      const uint32_t stream = ended_.back();
-      ended_.pop_back();
-      feign_activity exit{};
-      exit.stream = stream;
-      exit.start_ns = told_at_;
-      exit.marks = FEIGN_NO_RESULT;
-      if (const feign_status s = emit(out, Effect::kExit, exit); s < 0) return s;
-      ++done;
-      continue;
-    }
-    Lane* const lane = taken_ != nullptr ? std::exchange(taken_, nullptr) : first();
-    if (lane == nullptr) {
-      tell_what_is_missing();
-      tell_who_goes_on();
-      for (const auto& [host, how, bound] : aligned_)
-        for (const auto& [key, lane] : lanes_)
-          if (lane->process().host == host) {
-            host_->left_out(host_, lane->first_stream(), "clock",
-                            (std::string(host->control.host) + ": " + how).c_str(),
-                            static_cast<uint64_t>(whole(bound)), 0);
-            break;
-          }
-      aligned_.clear();
-      return FEIGN_END;
-    }
-    if (reaps(*lane)) {
-      in_line(lane);
-      continue;
-    }
-    // The umask that the command began with.
-    if (Host& host = hosts_[static_cast<size_t>(lane->pid() >> 32)];
-        !std::exchange(host.begun, true) && host.control.umask != 0 &&
-        host.control.umask - 1 != kUsualUmask) {
-      feign_activity umask{};
-      umask.stream = lane->front().a.stream;
-      umask.start_ns = time(lane->front().start);
-      umask.mode = (host.control.umask - 1) & 0777;
-      umask.marks = FEIGN_NO_RESULT;
-      if (const feign_status s = emit(out, Effect::kUmask, umask); s < 0) return s;
-      ++done;
-      taken_ = lane;
-      continue;
-    }
-    Process& process = lane->process();
-    if (makes_before(*lane)) {
-      told_at_ = time(lane->front().start);
-      taken_ = lane;
-      continue;
-    }
-    // Another thread's exec ended the one that made it, before that call was over.
-    if (lane->thread() != static_cast<int32_t>(lane->pid()) &&
-        process.threads.insert(lane->thread()).second && (control_.layers & 1) != 0) {
-      feign_activity clone{};
-      clone.stream = lane->first_stream();
-      clone.start_ns = time(lane->front().start);
-      clone.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
-      clone.result = lane->thread();
-      if (const feign_status s = emit(out, Effect::kClone, clone); s < 0) return s;
-      ++done;
-      taken_ = lane;
-      continue;
-    }
-    Item item = std::move(lane->front());
-    lane->pop();
-    item.a.stream = goes_on_as(item.a.stream);
-    const uint64_t start = time(item.start), duration = time(item.end) - start;
-    if (item.code == FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE)) {
-      host_->left_out(host_, item.a.stream, "no call",
-                      "waits for a processor or a page (feign record --cpu-time)", duration, 1);
-    } else if (item.code >> 12 == FEIGN_CAPTURE_LEFT_OUT) {
-      if (const auto all = posix_left_outs(); (item.code & 0xFFF) < all.size()) {
-        const LeftOutCall& l = all[item.code & 0xFFF];
-        host_->left_out(host_, item.a.stream, l.name, l.why, duration, l.passed);
+    bool emitted = false;
+    feign_status s = emit_owed(out, emitted);
+    if (s >= 0 && !emitted) {
+      Lane* const lane = taken_ != nullptr ? std::exchange(taken_, nullptr) : first();
+      if (lane == nullptr) return ended();
+      if (reaps(*lane)) {
+        in_line(lane);
+        continue;
       }
-    } else if (const uint32_t op = this->op(item.code);
-               op != 0 && host_->op_info(host_, op) != nullptr) {
-      feign_activity* a = out->make(out);
-      if (a == nullptr) return fail("out of memory", FEIGN_ERR_NOMEM);
-      const uint32_t mine = a->host;
-      *a = item.a;
-      a->host = mine;
-      a->op = op;
-      a->start_ns = start;
-      a->duration_ns = duration;
-      a->compute_ns = ns(item.own);
-      if (item.depth == 0 && std::exchange(process.fresh, false) && control_.start != 0) {
-        a->compute_ns += ns(control_.start);
-        host_->left_out(host_, a->stream, "start",
-                        "of the library that records: not in the pause before the next call",
-                        ns(control_.start), FEIGN_COMPUTED);
-      }
-      a->marks = FEIGN_AT_DEPTH(item.depth);
-      // MPI_MODE_CREATE, and there was nothing.
-      if (op == FEIGN_MPIIO_FILE_OPEN && (a->flags & 1) != 0 && a->length == 0 && a->result >= 0)
-        a->marks |= FEIGN_CREATES;
-      if (item.code >> 12 <= FEIGN_CAPTURE_STDIO) hints(process, *a);
-      if (item.code >> 12 >= FEIGN_CAPTURE_THIRD) third(process, *a, *host_->op_info(host_, op));
-      if (item.code >> 12 == FEIGN_CAPTURE_POSIX) {
-        const Effect effect = posix_calls()[item.code & 0xFFF].effect;
-        if (effect == Effect::kExitGroup) going_.erase(lane->pid());
-        if (effect == Effect::kClose) process.descriptors[a->handle] = 0;
-        if (says_second(effect) && a->handle2 != 0 && a->handle2 != FEIGN_CWD)
-          a->mode = hint(process, a->handle2);
-        // Whichever thread calls exec, the process goes on under its own number.
-        Process* const next = effect == Effect::kExec && item.kind == FEIGN_RECORD_STARTED
-                                  ? started(process, lane->pid(), item.start)
-                                  : nullptr;
-        if (next != nullptr) a->result = 0;  // also where its file was not there a moment before
-        if (goes_apart(effect, *a)) process.apart.insert(lane->thread());
-        if (effect == Effect::kExec && a->result >= 0) {
-          if (process.apart.contains(lane->thread()) ||
-              process.apart.contains(static_cast<int32_t>(lane->pid())))
-            takes_over(*lane);
-          a->stream = goes_on_as(lane->first_stream());
-          if (next != nullptr) next->fresh = true;
-          was_started(process, *a, next != nullptr);
-        }
-        if (effect == Effect::kExit || effect == Effect::kExitGroup) a->marks |= FEIGN_NO_RESULT;
-        // A launcher's child may be a rank: its stream is there when it is made.
-        if (makes_process(effect) && a->result > 0) {
-          const auto child = static_cast<int32_t>(a->result);
-          const bool thread = (a->flags & CLONE_THREAD) != 0;
-          if (!thread && process.rank < 0 && rank_of(process, child) >= 0)
-            lane->stream_of(child, child);
-          if (thread) process.threads.insert(child);
-          is_made(*lane, child, thread);
-        }
-      }
-      if (!item.values.empty())
-        if (const feign_status s = host_->set_values(host_, a, item.values.data(),
-                                                     static_cast<uint32_t>(item.values.size()));
-            s < 0)
-          return s;
-      if (const feign_status s = out->emit(out, a); s < 0) return s;
-      ++done;
+      s = emit_before(*lane, out, emitted);
+      if (s >= 0 && taken_ == nullptr) s = take(*lane, out, emitted);
     }
-    if (const feign_status s = lane->fill(); s < 0) return s;
-    if (!lane->empty()) in_line(lane);
+    if (s < 0) return s;
+    done += emitted;
   }
   return FEIGN_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What provider capture is made of: the lanes of a raw folder (lane.cc), the folder (folder.cc),
-// and the order of their calls (provider.cc).
+// the order of their calls (provider.cc), and calls without a record (unrecorded.cc).
 #pragma once
 
 #include <sys/mman.h>
@@ -203,6 +203,12 @@ class Provider {
   bool makes_children(Process& maker);
   bool makes_before(Lane& lane);
   feign_status emit(feign_sink* out, Effect effect, feign_activity call);
+  feign_status emit_owed(feign_sink* out, bool& emitted);
+  feign_status emit_before(Lane& lane, feign_sink* out, bool& emitted);
+  feign_status take(Lane& lane, feign_sink* out, bool& emitted);
+  feign_status emit(const Lane& lane, const Item& item, uint32_t op, feign_sink* out);
+  void keep_account(const Lane& lane, const Item& item, Effect effect, feign_activity& a);
+  feign_status ended();
 
   const feign_host* host_;
   Options options_;
