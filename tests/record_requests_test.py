@@ -68,6 +68,103 @@ def test_rings_that_several_threads_have():
         assert r.status == 0 and missing and there + int(missing[1]) == 300, (r.status, there, r.err)
 
 
+POLLED = r"""
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { kRounds = 5, kPage = 4096 };
+/* Shared with the process that gives the page, which has no rings. */
+static volatile struct shared { int wanted, passed, over; } *shared;
+static char* page;
+static volatile int rounds;
+static void* looks(void* none) {
+  for (int seen = 0; seen != kRounds; ++seen) {
+    while (rounds == seen) continue;
+    lseek(-1, 0, SEEK_CUR);
+  }
+  return NULL;
+}
+static void gives(int faults) {
+  static char text[kPage] = "first";
+  struct uffd_msg said;
+  while (!shared->over) {
+    struct pollfd some = {faults, POLLIN, 0};
+    if (poll(&some, 1, 10) != 1 || read(faults, &said, sizeof said) != sizeof said) continue;
+    shared->wanted = 1;
+    for (int i = 0; i < 20 && !shared->passed; ++i) usleep(1000);
+    struct uffdio_copy copy = {(uintptr_t)page, (uintptr_t)text, kPage, 0, 0};
+    ioctl(faults, UFFDIO_COPY, &copy);
+  }
+  _exit(0);
+}
+int main(void) {
+  static char path[8];
+  struct io_uring_params p = {.flags = IORING_SETUP_SQPOLL};
+  const int ring = syscall(SYS_io_uring_setup, 8, &p);
+  const int faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+  struct uffdio_api api = {.api = UFFD_API};
+  if (ring < 0 || faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0) return 77;
+  char* const queues = mmap(0, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+  struct io_uring_sqe* const entries = mmap(0, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+  uint32_t *const tail = (void*)(queues + p.sq_off.tail), *const done = (void*)(queues + p.cq_off.tail);
+  for (int i = 0; i < 8; ++i) ((uint32_t*)(void*)(queues + p.sq_off.array))[i] = i;
+  page = mmap(0, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  shared = mmap(0, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  struct uffdio_register missing = {{(uintptr_t)page, kPage}, UFFDIO_REGISTER_MODE_MISSING};
+  if (ioctl(faults, UFFDIO_REGISTER, &missing) != 0) return 77;
+  const pid_t giver = fork();
+  if (giver == 0) gives(faults);
+  pthread_t other;
+  pthread_create(&other, NULL, looks, NULL);
+  for (int i = 0; i < kRounds; ++i) {
+    madvise(page, kPage, MADV_DONTNEED);
+    shared->wanted = shared->passed = 0;
+    /* Whoever reads this name has to wait; the kernel refuses the request before it does. */
+    entries[*tail % 8] = (struct io_uring_sqe){.opcode = IORING_OP_STATX, .fd = AT_FDCWD, .addr = (uintptr_t)page, .splice_fd_in = 1};
+    __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+    ++rounds;
+    for (long turns = 0; !shared->wanted && turns < 1 << 28; ++turns) continue;
+    strcpy(path, "second");
+    entries[*tail % 8] = (struct io_uring_sqe){.opcode = IORING_OP_OPENAT, .fd = AT_FDCWD, .addr = (uintptr_t)path, .user_data = 1};
+    __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+    lseek(-1, 0, SEEK_CUR); /* in the place of one that waits for results */
+    strcpy(path, "gone"); /* as it may be once the request has been taken */
+    shared->passed = 1;
+    while (__atomic_load_n(done, __ATOMIC_ACQUIRE) != *tail) syscall(SYS_io_uring_enter, ring, 0, 0, IORING_ENTER_SQ_WAKEUP, NULL, 8);
+    *(uint32_t*)(void*)(queues + p.cq_off.head) = *done;
+  }
+  pthread_join(other, NULL);
+  shared->over = 1;
+  waitpid(giver, NULL, 0);
+  return 0;
+}
+"""
+
+
+def test_names_of_requests_that_a_thread_of_the_kernel_takes_are_read_before_the_program_goes_on():
+    """Another thread looks at the ring, and waits for memory there: the one that submitted waits for it (not for ever, where the
+    machine is that busy: in one round of five)."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text = (os.path.join(tmp, n) for n in ("polled", "t.feign", "t.txt"))
+        compile_text(POLLED, program, "-lpthread")
+        records_if_it_can(trace, program, cwd=tmp, lacks="the kernel lets nobody use io_uring, or userfaultfd")
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            opened = re.findall(r'openat\(pathname="[^"]*/(second|gone)"', f.read())
+        assert len(opened) == 5 and "second" in opened, opened
+
+
 AIO = r"""
 #include <aio.h>
 #include <fcntl.h>
