@@ -674,6 +674,20 @@ def test_locks_of_who_was_killed_are_in_nobodys_way():
     assert report["mismatched"] == 0, report["mismatches"]
 
 
+def test_calls_that_were_over_when_a_lock_was_refused_are_before():
+    """4 asked after 3 had written, and was refused what 2 was about to give up. But who got that was behind."""
+    def lock(kind, start=124):
+        return f"fcntl(3, F_SETLK, {{l_type=F_{kind}, l_whence=SEEK_SET, l_start={start}, l_len=1}}"
+    busy = "-1 EAGAIN (Resource temporarily unavailable)"
+    begins = ["1 fork() = 2", "1 fork() = 3", "1 fork() = 4", *(f'{pid} open("/f", O_RDWR|O_CREAT, 0644) = 3' for pid in (2, 3, 4)), f"2 {lock('RDLCK')}) = 0",
+              f"2 {lock('UNLCK')} <unfinished ...>"]
+    before = [f"3 {lock('WRLCK')}) = {busy}", f"3 {lock('WRLCK', 120)}) = 0", '3 pwrite64(3, "x"..., 100, 0) = 100', f"3 {lock('UNLCK', 120)}) = 0"]
+    meanwhile = [f"4 {lock('WRLCK', 120)}) = 0", '4 pread64(3, "x"..., 100, 0) = 100', f"4 {lock('WRLCK')}) = {busy}"]
+    for lines in (before + meanwhile, before[1:] + meanwhile, meanwhile[-1:] + [f"3 {lock('WRLCK')}) = 0"]):
+        report, _ = replayed(begins + lines + ["2 <... fcntl resumed>) = 0"])
+        assert report["mismatched"] == 0, (lines, report["mismatches"])
+
+
 def test_a_descriptor_for_names_alone_gives_up_no_locks():
     """Those that it leaves go with the next descriptor."""
     lock = "fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=1}) = "

@@ -218,6 +218,10 @@ feign_status Source::fill() {
           return trace_.shared.overtakes(at_place(late)->shown, at_place(early)->shown, by_claims);
         },
         [&](size_t i) { return at_place(i)->ended(); });
+    if (at != rivals.size() && yields(*rivals[at])) {
+      next_ = nullptr;
+      return fill();
+    }
     const auto first = std::find_if(queue_.begin(), queue_.end(), [&](const Held& h) {
       return !h.gone && h.a.stream == at_place(at)->a.stream;
     });
@@ -228,6 +232,21 @@ feign_status Source::fill() {
   next_->order = changes(next_->claims) || trace_.is_about_lock(shown.lock) ||
                  shown.tail.what == Tail::kRead || shown.tail.on_bytes() || shown.tail.cuts();
   return waited();
+}
+
+// A lock may be given up for long, and who was refused it meanwhile have asked when calls of others
+// were over: then all of these come before what comes next, unless one got what that gave up, or is
+// of the same process.
+bool Source::yields(const Held& refused) {
+  const Lock& lock = next_->shown.lock;
+  if (lock.what != Lock::kGivenUp && lock.what != Lock::kClosed) return false;
+  for (auto h = std::next(queue_.begin()); &*h != &refused; ++h)
+    if (!h->gone && (h->a.stream == next_->a.stream || got_from(h->shown.lock, lock))) return false;
+  std::vector<const Held*> passed = queue_.first_behind(refused);
+  std::sort(passed.begin(), passed.end());
+  std::erase_if(next_->rivals,
+                [&](const Held* h) { return std::binary_search(passed.begin(), passed.end(), h); });
+  return true;
 }
 
 // Without -T nothing tells how long a process waited for another one, which was over by then.

@@ -83,6 +83,15 @@ class Queue {
     }
     held_.splice(held_.end(), held_, at);
   }
+  // Puts the first one behind another one; what it passes, in order.
+  std::vector<const Held*> first_behind(const Held& there) {
+    std::vector<const Held*> passed;
+    auto at = std::next(held_.begin());
+    do passed.push_back(&*at);
+    while (&*at++ != &there);
+    held_.splice(at, held_, held_.begin());
+    return passed;
+  }
   void pop_back() { spare_.splice(spare_.begin(), held_, std::prev(held_.end())); }
 
  private:
@@ -198,6 +207,7 @@ class Source {
   feign_status read_line();
   feign_status line(std::string_view text);
   feign_status goes_on(std::string_view text);
+  bool yields(const Held& refused);
   feign_status waited();
   feign_status gives_up();
   void never_returned();
