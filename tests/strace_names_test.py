@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Provider strace: which files names and descriptors are, and what a trace tells of what is not in it."""
+import itertools
 import json
 import os
 import re
@@ -938,6 +939,19 @@ def test_programs_whose_children_are_not_traced():
         assert report["mismatched"] == 0, report["mismatches"]
         there = tree(root + work)
         assert there["d/e/l"][0] == "l" and there["d/e/f"][:2] == ("f", 0) and "c3" not in there, there
+
+
+def test_a_link_to_a_file_of_several_names_is_none_of_them():
+    """Whichever comes first: that stat finds the file by each name, and that readlink tells which of them are links."""
+    is_file = "{st_dev=makedev(0x8, 0x1), st_ino=77, st_mode=S_IFREG|0755, st_nlink=2, st_size=10}) = 0"
+    calls = [f'1 stat("/u/file", {is_file}', f'1 stat("/u/link", {is_file}', '1 readlink("/u/link", "/e/link", 99) = 7', '1 readlink("/e/link", "/u/file", 99) = 7']
+    more = [f'1 stat("/u/hard", {is_file}', '1 readlink("/u/hard", 0x7, 99) = -1 EINVAL (Invalid argument)', '1 readlink("/u/file", 0x7, 99) = -1 EINVAL (Invalid argument)',
+            '1 open("/u/link", O_WRONLY|O_APPEND) = 3', '1 write(3, "x"..., 5) = 5', f'1 stat("/u/hard", {is_file}'.replace("size=10", "size=15")]
+    for order in itertools.permutations(calls):
+        for lines in (list(order), list(order) + more, more[:1] + list(order) + more[1:]):
+            report, sizes = replayed(lines)
+            assert report["mismatched"] == 0, (lines, report["mismatches"])
+            assert sizes["/u/link"] == sizes["/e/link"] == 7 and sizes["/u/file"] == (10 if len(lines) == 4 else 15), (lines, sizes)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ bool is_at_or_below(std::string_view path, std::string_view above) {
 
 // A name turns out to be a link after it was used: what was learned is of the file behind it.
 uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
+  if (is_told_name(slot)) return link_to_told(slot, target);
   const uint32_t old = slots_[slot].file;
   // An open with O_CREAT made what is behind it, if anything.
   const bool made = files_[old].created && slots_[slot].born;
@@ -402,11 +403,55 @@ void Namespace::is_same(uint32_t file, uint32_t slot) {
   files_[file].same = slots_[slot].file;
 }
 
+// The one of the files with that name at first that stands for it among those of several.
+bool Namespace::is_told_name(uint32_t slot) {
+  if (names_told_.empty()) return false;
+  const auto at = names_told_.find(initial_path_of(slot));
+  const uint32_t file = slots_[slot].file;
+  return at != names_told_.end() && file != 0 && same(at->second) == file;
+}
+
+// A name by which a file of several was told is a link: what it leads to is a name of that file.
+uint32_t Namespace::link_to_told(uint32_t slot, uint32_t target) {
+  const uint32_t old = slots_[slot].file;
+  const auto name = names_told_.find(initial_path_of(slot));
+  const uint32_t link = new_file(Type::kSymlink, false, false);
+  files_[link].target = target;
+  files_[link].links = 1;
+  files_[link].initial_path = target != 0 ? name->first : 0;
+  files_[name->second].initial_path = 0;
+  names_told_.erase(name);
+  slots_[slot].file = link;
+  --files_[old].links;
+  if (target == 0) return link;
+  ++links_;
+  links_changed();
+  const uint32_t behind = slot_of(canonical(slots_[slot].path, true));
+  if (behind == slot || below(behind, slot)) return link;
+  const uint32_t there = present(behind, Type::kFile);
+  if (there != old && there != 0) (void)one_of_several(behind, old);
+  return link;
+}
+
+// What is in that slot is a file of several names, which has another number.
+uint32_t Namespace::one_of_several(uint32_t slot, uint32_t known) {
+  const uint32_t file = slots_[slot].file;
+  File& f = files_[file];
+  if ((f.created && f.certain) || f.links != 1 || file == known) return 0;
+  if (f.initial_path != 0) names_told_[f.initial_path] = file;
+  f.same = known;
+  f.created = files_[known].created = false;  // or they would not be one
+  f.links = 0;
+  slots_[slot].file = known;
+  ++files_[known].links;
+  return file;
+}
+
 // (What calls linked has one number already.)
 Namespace::Touched Namespace::identified_at(uint32_t slot, uint64_t identity) {
   Touched t;
   t.file = slots_[slot].file;
-  File& f = files_[t.file];
+  const File& f = files_[t.file];
   if (t.file == 0 || (f.created && f.certain)) return t;
   uint32_t& known = by_identity_[identity];
   if (known == t.file) return t;
@@ -414,12 +459,9 @@ Namespace::Touched Namespace::identified_at(uint32_t slot, uint64_t identity) {
     known = t.file;
     return t;
   }
-  f.same = known;
-  f.created = files_[known].created = false;  // or they would not be one
-  f.links = 0;
-  slots_[slot].file = known;
-  ++files_[known].links;
-  t.file2 = std::exchange(t.file, known);
+  if (files_[known].initial_path != 0) names_told_[files_[known].initial_path] = known;
+  t.file2 = one_of_several(slot, known);
+  t.file = known;
   return t;
 }
 

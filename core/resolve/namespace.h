@@ -231,6 +231,9 @@ class Namespace {
   void names_below(uint32_t slot, std::set<uint32_t>& names) const;
   void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
+  bool is_told_name(uint32_t slot);
+  uint32_t link_to_told(uint32_t slot, uint32_t target);
+  uint32_t one_of_several(uint32_t slot, uint32_t known);
   Touched identified_at(uint32_t slot, uint64_t identity);
   void join_children(uint32_t from, uint32_t to);
   uint32_t slot_below(uint32_t directory, uint32_t child);
@@ -241,7 +244,9 @@ class Namespace {
   std::vector<File> files_;                             // [0] is none
   std::vector<uint32_t> slot_by_path_;                  // by string id
   std::unordered_map<uint64_t, uint32_t> by_identity_;  // files of several names
-  uint32_t links_ = 0;                                  // symbolic links whose target is known
+  // What was first known by a name, of those; by that, a string id.
+  std::unordered_map<uint32_t, uint32_t> names_told_;
+  uint32_t links_ = 0;  // symbolic links whose target is known
   uint32_t root_ = 0;
   bool opens_told_ = false;  // of a link, ever
   bool took_back_ = false;
