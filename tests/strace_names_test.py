@@ -954,5 +954,20 @@ def test_a_link_to_a_file_of_several_names_is_none_of_them():
             assert sizes["/u/link"] == sizes["/e/link"] == 7 and sizes["/u/file"] == (10 if len(lines) == 4 else 15), (lines, sizes)
 
 
+def test_a_link_that_turns_out_to_lead_nowhere():
+    """lstat shows it, and a name below it that is not there may be in a directory: until it is not there for calls that follow links. One that is removed was no directory."""
+    link, missing = '1 lstat("/a/l", {st_mode=S_IFLNK|0777, st_size=9, ...}) = 0', "-1 ENOENT (No such file or directory)"
+    below, follows = f'1 stat("/a/l/x", 0x7) = {missing}', f'1 stat("/a/l", 0x7) = {missing}'
+    opens, makes = f'1 open("/a/l", O_RDONLY) = {missing}', f'1 open("/a/l/x", O_WRONLY|O_CREAT, 0644) = {missing}'
+    exists = '1 mkdir("/a/l", 0777) = -1 EEXIST (File exists)'
+    for lines in ([link, below, follows], [below, link, opens], [link, makes], [link, below, makes, below], [exists, follows], [link, exists, below, follows]):
+        for end in ([], ['1 rename("/a/l", "/a/m") = 0'], ['1 unlink("/a/l") = 0']):
+            report, _ = replayed(lines + end)
+            assert report["mismatched"] == 0, (lines + end, report["mismatches"])
+    for lines in ([link, below], [below, link]):
+        report, _ = replayed(lines + ['1 unlink("/a/l") = 0'])
+        assert report["mismatched"] == 0, (lines, report["mismatches"])
+
+
 if __name__ == "__main__":
     main(globals())

@@ -343,10 +343,14 @@ void Namespace::not_found(const feign_activity& a, Effect effect, uint32_t slot,
   if (no_directory && slots_[slot].file == 0 && slots_[above].file == 0) {
     slots_[above].missed = true;
     absent(above);
+  } else if (no_directory && slots_[slot].file == 0) {
+    File& f = files_[slots_[above].file];
+    const bool link = f.type == Type::kSymlink && f.target == 0;
+    if (!f.followed && (link || f.leads || f.supposed)) leads_nowhere(f);
   }
   if (!makes && !(a.marks & FEIGN_NOFOLLOW)) {
     if (slots_[slot].file != 0)
-      files_[slots_[slot].file].nowhere = true;
+      leads_nowhere(files_[slots_[slot].file]);
     else
       slots_[slot].missed = true;
   }

@@ -155,9 +155,11 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
       if (present(parent, Type::kDirectory) == 0) return 0;
     }
     // A name that the trace made first was not there when it began, whatever comes later.
-    if (slots_[slot].state == State::kNoFile && (type == Type::kUnknown || type == Type::kSymlink))
+    const bool link = type == Type::kSymlink && slots_[slot].state == State::kNoFile;
+    if (slots_[slot].state == State::kNoFile && (type == Type::kUnknown || link))
       type = Type::kDirectory;  // or a link to one
     const uint32_t file = new_file(type, slots_[slot].born, true);
+    files_[file].leads = link;
     files_[file].initial_path = initial_path_of(slot);
     files_[file].nowhere = slots_[slot].missed;
     files_[file].guessed = guessing_;
@@ -239,8 +241,18 @@ void Namespace::no_file_above(uint32_t slot) {
     const bool unknown_link = f.type == Type::kSymlink && f.target == 0 && !f.nowhere;
     if (f.type != Type::kUnknown && f.type != Type::kFile && !unknown_link) break;
     f.type = Type::kDirectory;
+    f.leads |= unknown_link;
     f.guessed = false;
   }
+}
+
+// It is there, and not for calls that follow links: no directory, if nothing but names that were
+// looked for below it, or mkdir, told that it is one.
+void Namespace::leads_nowhere(File& f) {
+  f.nowhere = true;
+  if (f.followed || !(f.leads || f.supposed)) return;
+  f.type = Type::kSymlink;
+  f.leads = f.supposed = false;
 }
 
 void Namespace::absent(uint32_t slot) {

@@ -34,6 +34,7 @@ class Namespace {
     bool followed = false;  // a call that follows links found it: of a link, its target, too
     bool nowhere = false;   // it was there, and a call that follows links found nothing
     bool supposed = false;  // a directory, since mkdir found it there: until a call tells its type
+    bool leads = false;     // a directory, since a name below this link was looked for
     bool linked = false;    // a call gave it one more name: it is no directory
     bool guessed = false;   // of what an ENOTDIR may say, this: until a call tells its type
     // The file that this turned out to be, by another name: a hard link where this one has an
@@ -231,6 +232,7 @@ class Namespace {
   void names_below(uint32_t slot, std::set<uint32_t>& names) const;
   void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
+  void leads_nowhere(File& f);
   bool is_told_name(uint32_t slot);
   uint32_t link_to_told(uint32_t slot, uint32_t target);
   uint32_t one_of_several(uint32_t slot, uint32_t known);
