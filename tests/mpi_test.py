@@ -1281,6 +1281,61 @@ def test_depend_orders_ranks_of_a_trace_without_messages():
             assert len(r.json()["ranks"]) == 3
 
 
+# Rank 1 gets no thread after the first 24, and two that waited to begin go on late.
+FEW_THREADS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int waited, made;
+static int here(void) {
+  const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+  return rank && rank[0] == '1';
+}
+long syscall(long number, ...) {
+  long (*real)(long, ...) = dlsym(RTLD_NEXT, "syscall"), a[6];
+  va_list list;
+  va_start(list, number);
+  for (int i = 0; i < 6; ++i) a[i] = va_arg(list, long);
+  va_end(list);
+  const long result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  if (here() && number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && __sync_fetch_and_add(&waited, 1) < 2) sleep(4);
+  return result;
+}
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*f)(void *), void *with) {
+  int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+  return here() && __sync_fetch_and_add(&made, 1) >= 24 ? EAGAIN : real(thread, how, f, with);
+}
+"""
+
+
+def test_a_rank_that_gets_no_more_threads_ends_all_and_is_named():
+    """Those that it has may end late: it waits for them, and for none of those that never began."""
+    with Tmp() as tmp:
+        trace, library = os.path.join(tmp, "t.strace"), os.path.join(tmp, "few.so")
+        clone = "clone(child_stack=0x7f00000000, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM)"
+        with open(trace, "w", encoding="utf-8") as f:
+            for process in 100, 200:
+                f.writelines(f"{process} 1700000000.{process}{i:03} {clone} = {process * 10 + i} <0.000001>\n" for i in range(60))
+            for process in 100, 200:
+                f.writelines(f'{process * 10 + i} 1700000001.{process}{i:03} mkdir("/{process}.{i}", 0777) = 0 <0.000001>\n' for i in range(60))
+        if shutil.which("mpicc") is None or sanitized():
+            raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
+        with open(library + ".c", "w", encoding="utf-8") as f:
+            f.write(FEW_THREADS)
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, library + ".c", "-ldl"], check=True)
+        launch = command(2, "replay", trace, "--root", tmp)
+        at = launch.index("-np")
+        r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+        assert r.status == 2 and re.search(r"rank 1 \(.*\): start thread \d+ of 61: ", r.err), r.err
+        assert "ENDED" in r.out, r.out
+
+
 def test_the_death_of_a_rank_ends_all():
     with Tmp() as tmp:
         trace = project(tmp, *[["Barrier cid='0'"] * 30] * 3)

@@ -67,8 +67,13 @@ class Watch {
       }
     }
   }
-  // Its own calls may wait for ever for those of a rank that is gone.
-  bool give_up() const { return stopped_ns_ != 0 && now_ns() - stopped_ns_ > kGrace_ns; }
+  // Its own calls may wait for ever for those of a rank that is gone. Who is not in one needs what
+  // this run has to come to its end, late as that may be.
+  bool give_up() const {
+    return stopped_ns_ != 0 && now_ns() - stopped_ns_ > kGrace_ns &&
+           std::all_of(run_.workers.begin(), run_.workers.end(),
+                       [](const auto& w) { return w->over() || w->in_call(); });
+  }
 
  private:
   Run& run_;

@@ -65,10 +65,13 @@ class Run {
     stopping.store(true, std::memory_order_release);
     let_go();
   }
-  // Whoever has overwritten this does it again at his end, when he has seen `stopping`.
   void let_go() {
-    for (auto& t : turns) t.gate.open(Gate::kAll);
+    let_turns_go();
     for (auto& w : workers) w->gate.open(Gate::kAll);
+  }
+  // Whoever has overwritten this does it again at his end, when he has seen `stopping`.
+  void let_turns_go() {
+    for (auto& t : turns) t.gate.open(Gate::kAll);
   }
   void fail(Error error) {
     {

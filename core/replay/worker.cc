@@ -495,7 +495,7 @@ void Worker::main() {
     if (s.open) close(s);
   if (activities_) activities_->flush();
   gate.open(Gate::kAll);
-  if (run_.stopping.load()) run_.let_go();
+  if (run_.stopping.load()) run_.let_turns_go();
   // Nobody waits for this any more.
   try {
     if (feed)
