@@ -1336,6 +1336,48 @@ def test_a_rank_that_gets_no_more_threads_ends_all_and_is_named():
         assert "ENDED" in r.out, r.out
 
 
+def test_who_is_left_in_a_call_has_heard_of_other_threads_before_they_call_mpi():
+    """What it does without Open MPI's locks is over when the thread that reports comes."""
+    with Tmp() as tmp:
+        trace, library = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'", recv(0, 1077)]), os.path.join(tmp, "left.so")
+        if shutil.which("mpicc") is None or sanitized():
+            raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
+        with open(library + ".c", "w", encoding="utf-8") as f:
+            f.write("""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int left, heard;
+int MPI_Recv(void *in, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {
+  if (tag != 1077) return PMPI_Recv(in, n, t, from, tag, c, s);
+  const volatile _Bool *const several = dlsym(RTLD_DEFAULT, "opal_uses_threads");
+  if (several == NULL || *several) fprintf(stderr, "locks\\n");
+  for (left = 1;; usleep(10000)) heard |= several == NULL || *several;
+}
+static void look(void) {
+  if (left) fprintf(stderr, heard ? "heard\\n" : "not heard\\n");
+  left = 0;
+}
+int MPI_Send(const void *out, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
+  look();
+  return PMPI_Send(out, n, t, to, tag, c);
+}
+int MPI_Isend(const void *out, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *r) {
+  look();
+  return PMPI_Isend(out, n, t, to, tag, c, r);
+}
+""")
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, library + ".c", "-ldl"], check=True)
+        launch = command(2, "replay", trace, "--root", tmp, "--patience", "1s")
+        at = launch.index("-np")
+        r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+        if re.search("^locks$", r.err, re.M):
+            raise Skip("this Open MPI takes its locks always")
+        assert r.status == 2 and re.findall("^(?:not )?heard$", r.err, re.M) == ["heard"], r.err
+
+
 def test_the_death_of_a_rank_ends_all():
     with Tmp() as tmp:
         trace = project(tmp, *[["Barrier cid='0'"] * 30] * 3)

@@ -62,7 +62,8 @@ class Ranks {
   std::string lost() const;
   [[noreturn]] void abort(int status);
   // From here on one thread of this process is in the plug-in at a time, or no longer so. Nothing
-  // below needs it meanwhile, but passed() and has_passed(). [main, while no other thread is in it]
+  // below needs it meanwhile, but passed() and has_passed(). [main; `one`: while no other thread is
+  // in it]
   // `alone`: it is the only one that calls carry_on().
   void one_thread(bool one, bool alone = true);
 
@@ -116,7 +117,7 @@ class Ranks {
   std::vector<uint8_t> near_ranks_;  // by rank
   std::vector<uint8_t> calls_mpi_;   // by stream
   bool ordered_ = false;             // some stream of this rank depends on another of it
-  bool others_ = true;               // who waits may be in the plug-in
+  std::atomic<bool> others_{true};   // who waits may be in the plug-in
   std::vector<std::string> hosts_;
   std::vector<int64_t> processes_;                   // by rank; 0 on other hosts
   std::vector<std::vector<Awaited>> awaited_;        // by stream

@@ -61,6 +61,8 @@ class Watch {
       }
     if (run_.stopping.load() && stopped_ns_ == 0) {
       stopped_ns_ = now;
+      // Who is in a call that never returns shares MPI with this thread after the grace.
+      ranks_.one_thread(false);
       if (!ended_elsewhere_) {
         const std::lock_guard lock(run_.mutex);
         ranks_.stop_all(run_.failure ? run_.failure->text() : run_.stopped_by);

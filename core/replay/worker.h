@@ -60,9 +60,7 @@ class Worker {
   // Whether it has ended, or could not be started. [main]
   bool over() const { return !thread_.joinable() || over_.load(std::memory_order_acquire); }
   // Whether it is in a call that may never return; all else comes to its end once the run stops.
-  bool in_call() const {
-    return busy_since() != 0 && !busy_.waits.load(std::memory_order_relaxed);
-  }
+  bool in_call() const { return busy_since() != 0 && !busy_.waits.load(std::memory_order_relaxed); }
   void leave_behind() { thread_.detach(); }
   WorkerTime time() const { return {first_ns_, last_ns_, last_stream_, &timeline_, &waited_}; }
 
