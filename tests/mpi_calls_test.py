@@ -370,6 +370,25 @@ def test_who_removes_a_file_that_all_ranks_remove_is_known_where_names_have_thei
                 assert calls(report, "MPI_File_delete", layer="mpiio") == [160]
 
 
+def test_what_an_open_made_that_failed_then_is_made_before_other_ranks_look():
+    """Open MPI makes a file whose name is one letter, and says then that it cannot open it."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, """
+            #include <mpi.h>
+            int main(int argc, char **argv) {
+              MPI_File f;
+              MPI_Init(&argc, &argv);
+              if (MPI_File_open(MPI_COMM_WORLD, "f", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f) == MPI_SUCCESS) MPI_File_close(&f);
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        for _ in repeats(6):
+            with Tmp() as root:
+                replayed(2, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "posix")
+                assert os.path.exists(f"{root}{there}/f")
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")

@@ -257,7 +257,8 @@ const char* Resolve::apply(Record& r) {
       t.made = file;
       t.made_depth = FEIGN_DEPTH(a.marks);
       if (a.file == 0) a.file = file;
-    } else if (a.file == 0 && a.path != 0) {
+    } else if (a.file == 0 && a.path != 0 && a.result != -EIO) {
+      // One that failed for no reason of its file's tells nothing of it; what lies in it does.
       a.file = names_.found(a.path, Namespace::Type::kUnknown);
     }
     return nullptr;
