@@ -59,7 +59,7 @@ void make_dynamic(Stream& s, Window& w) {
   MPI_Aint base = 0;
   MPI_Get_address(w.memory.get(), &base);
   w.bases.resize(w.sizes.size());
-  // Before the call: all have come when Open MPI makes a communicator for it (collect_on()).
+  // Before the call: all have come when Open MPI makes a communicator for it (make_communicator()).
   MPI_Allgather(&base, 1, MPI_AINT, w.bases.data(), 1, MPI_AINT, comm);
   const OneAtATime lock(*s.r, comm);
   s.answer(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &w.win));
