@@ -490,9 +490,10 @@ def test_options_that_do_nothing_say_so():
 def test_help_of_a_command():
     for command in ("lab", "replay", "completion", "man"):
         r = feign(command, "--help")
+        assert feign("help", command).out == r.out
         assert r.status == 0 and "(1x)" not in r.out and "First steps" not in r.out, r.out
         assert not re.search(r"^  --\S+ TEXT", r.out, re.M), "an option says what it takes: " + r.out
-    assert "First steps" in feign("--help").out
+    assert "First steps" in feign("--help").out and feign("help").out == feign("--help").out
 
 
 def test_roles():

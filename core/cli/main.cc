@@ -104,7 +104,11 @@ void want_values(CLI::App& app, bool program) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc), program;
-  const std::string first = argc > 1 ? words[1] : "";
+  if (argc > 1 && words[1] == "help") {  // feign help replay: feign replay --help
+    words.erase(words.begin() + 1);
+    words.emplace_back("--help");
+  }
+  const std::string first = words.size() > 1 ? words[1] : "";
   const auto chosen = std::find_if(std::begin(kCommands), std::end(kCommands),
                                    [&](const Entry& e) { return first == e.name; });
   CLI::App app(
