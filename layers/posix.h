@@ -20,7 +20,7 @@
  *                                  wait for what they ask for, which no trace of calls shows
  *
  * ID is for ever: compiled plug-ins may know it. kind is a feign_kind. effect is what resolve does
- * about it (core/resolve/effects.h); a layer without any keeps its handles itself. does: what it is
+ * about it (core/trace/effects.h); a layer without any keeps its handles itself. does: what it is
  * to other ranks (mpi.h). result: `bytes`,
  * `zero`, `position` and `number` must come back the same; for `fd`, `pid` and `any` every success is
  * as good. cloexec: the flag that has an exec close the descriptor, where it is not O_CLOEXEC; always: any

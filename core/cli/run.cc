@@ -32,26 +32,6 @@
 
 namespace feign {
 
-std::atomic<int> g_stop_signal{0};
-
-bool parse_compute(const std::string& text, std::optional<Compute>& compute) {
-  const auto* at = std::find(std::begin(kComputes), std::end(kComputes), text);
-  if (at == std::end(kComputes)) return false;
-  compute = static_cast<Compute>(at - kComputes);
-  return true;
-}
-
-bool parse_order(const std::string& text, Order& order) {
-  static constexpr std::pair<std::string_view, Order> kOrders[] = {
-      {"trace", Order::kTrace}, {"stream", Order::kStream}, {"depend", Order::kDepend}};
-  for (const auto& [name, value] : kOrders)
-    if (name == text) {
-      order = value;
-      return true;
-    }
-  return false;
-}
-
 namespace {
 
 Result<int> open_root(const std::string& root) {

@@ -13,9 +13,9 @@
 #include <unordered_map>
 
 #include "base/log.h"
-#include "resolve/effects.h"
 #include "trace/call_text.h"
 #include "trace/descriptors.h"
+#include "trace/effects.h"
 #include "trace/native.h"
 
 namespace feign::discover {

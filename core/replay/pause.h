@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cli/run.h"
+#include "replay/options.h"
 
 namespace feign {
 

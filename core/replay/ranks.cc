@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/input.h"
 #include "base/number.h"
-#include "cli/run.h"
+#include "base/progress.h"
 
 namespace feign {
 namespace {

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/run.h"
+#include "base/progress.h"
 #include "plugin/plugin.h"
 #include "replay/activity_log.h"
+#include "replay/options.h"
 #include "replay/ranks.h"
 #include "report/report.h"
 #include "trace/native.h"

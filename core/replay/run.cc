@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "resolve/effects.h"
+#include "trace/effects.h"
 #include "trace/mpi_args.h"
 
 namespace feign {

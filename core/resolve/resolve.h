@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "resolve/effects.h"
 #include "resolve/namespace.h"
+#include "trace/effects.h"
 #include "trace/record.h"
 #include "trace/tables.h"
 

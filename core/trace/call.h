@@ -7,7 +7,7 @@
 #include <span>
 
 #include "feign.h"
-#include "resolve/effects.h"
+#include "trace/effects.h"
 
 namespace feign {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "feign.h"
-#include "resolve/effects.h"
+#include "trace/effects.h"
 #include "trace/lost.h"
 
 namespace feign {

@@ -18,7 +18,7 @@
 #include "providers/overlap/files.h"
 #include "providers/overlap/locks.h"
 #include "providers/overlap/names.h"
-#include "resolve/effects.h"
+#include "trace/effects.h"
 
 namespace feign {
 

@@ -15,7 +15,7 @@
 #include "feign.h"
 #include "providers/overlap/files.h"
 #include "providers/overlap/names.h"
-#include "resolve/effects.h"
+#include "trace/effects.h"
 
 namespace feign {
 

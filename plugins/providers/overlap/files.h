@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "feign.h"
-#include "resolve/effects.h"
+#include "trace/effects.h"
 
 namespace feign {
 

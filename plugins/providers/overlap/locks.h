@@ -17,7 +17,7 @@
 
 #include "feign.h"
 #include "providers/overlap/files.h"
-#include "resolve/effects.h"
+#include "trace/effects.h"
 
 namespace feign {
 

@@ -20,7 +20,7 @@
 
 #include "base/path.h"
 #include "feign.h"
-#include "resolve/effects.h"
+#include "trace/effects.h"
 
 namespace feign {
 
