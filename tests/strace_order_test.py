@@ -686,6 +686,11 @@ def test_calls_that_were_over_when_a_lock_was_refused_are_before():
     for lines in (before + meanwhile, before[1:] + meanwhile, meanwhile[-1:] + [f"3 {lock('WRLCK')}) = 0"]):
         report, _ = replayed(begins + lines + ["2 <... fcntl resumed>) = 0"])
         assert report["mismatched"] == 0, (lines, report["mismatches"])
+    # 3 has the same lock as 2, and got it again.
+    file = 'open("/f", O_RDWR|O_CREAT, 0644) = 3'
+    report, _ = replayed([f"1 {file}", *begins[:3], "4 close(3) = 0", f"4 {file}", "2 flock(3, LOCK_EX) = 0", "2 flock(3, LOCK_UN <unfinished ...>",
+                          "3 flock(3, LOCK_EX) = 0", f"4 flock(3, LOCK_EX|LOCK_NB) = {busy}", "2 <... flock resumed>) = 0", f"4 flock(3, LOCK_EX|LOCK_NB) = {busy}"])
+    assert report["mismatched"] == 0, report["mismatches"]
 
 
 def test_a_descriptor_for_names_alone_gives_up_no_locks():

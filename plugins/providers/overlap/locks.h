@@ -90,11 +90,10 @@ inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<ui
   return l;
 }
 
-// Whether somebody got what another one gave up, or may have.
+// Whether somebody got what was given up, or may have.
 inline bool got_from(const Lock& l, const Lock& given_up) {
-  return l.what == Lock::kGot && l.owner != given_up.owner &&
-         (given_up.file == 0 || l.file == given_up.file) && l.begin < given_up.end &&
-         given_up.begin < l.end;
+  return l.what == Lock::kGot && (given_up.file == 0 || l.file == given_up.file) &&
+         l.begin < given_up.end && given_up.begin < l.end;
 }
 
 // Who has locked what by now.

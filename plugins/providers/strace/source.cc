@@ -236,16 +236,17 @@ feign_status Source::fill() {
 
 // A lock may be given up for long, and who was refused it meanwhile have asked when calls of others
 // were over: then all of these come before what comes next, unless one got what that gave up, or is
-// of the same process.
+// of the same thread.
 bool Source::yields(const Held& refused) {
   const Lock& lock = next_->shown.lock;
-  if (lock.what != Lock::kGivenUp && lock.what != Lock::kClosed) return false;
+  if (lock.what != Lock::kGivenUp || refused.shown.lock.what != Lock::kRefused) return false;
   for (auto h = std::next(queue_.begin()); &*h != &refused; ++h)
     if (!h->gone && (h->a.stream == next_->a.stream || got_from(h->shown.lock, lock))) return false;
   std::vector<const Held*> passed = queue_.first_behind(refused);
-  std::sort(passed.begin(), passed.end());
-  std::erase_if(next_->rivals,
-                [&](const Held* h) { return std::binary_search(passed.begin(), passed.end(), h); });
+  std::sort(passed.begin(), passed.end(), std::less<>());
+  std::erase_if(next_->rivals, [&](const Held* h) {
+    return std::binary_search(passed.begin(), passed.end(), h, std::less<>());
+  });
   return true;
 }
 
