@@ -742,9 +742,10 @@ static __attribute__((noinline)) int look_at_rings(struct thread* t, const struc
         ((int32_t)(*r->queue - r->seen) <= 0 && *r->completed == r->done))
       continue;
     const uint64_t now = ticks();
-    /* The program may write over what it has submitted as soon as this returns: for the ring that
-     * it entered the kernel for, and for one that it never need enter it for. */
-    if (!take(r, t, entered || (r->flags & IORING_SETUP_SQPOLL))) continue;
+    /* The program may write over what it has submitted as soon as this returns: on the ring that
+     * it entered the kernel for, and on one of which a thread of the kernel takes the requests. */
+    const int polled = (r->flags & IORING_SETUP_SQPOLL) && (int32_t)(*r->queue - r->seen) > 0;
+    if (!take(r, t, entered || polled)) continue;
     if (r->state == kThere) made += look_at(r, t, e, now);
     let_go(r, t, now);
   }

@@ -228,10 +228,16 @@ void Ranks::abort(int status) {
 }
 
 void Ranks::one_thread(bool one, bool alone) {
+  tell_threads(one ? 0 : 1);
   others_ = !one || alone;
+}
+
+void Ranks::expect_several() { tell_threads(1); }
+
+void Ranks::tell_threads(int several) {
   // Elsewhere the main thread must be able to hear that the others end.
   if (stops_ != nullptr && FEIGN_HAS(&api_, threads) && api_.threads != nullptr)
-    api_.threads(instance_->self(), one ? 0 : 1);
+    api_.threads(instance_->self(), several);
 }
 
 // ---- dependencies -------------------------------------------------------------------------------

@@ -62,10 +62,12 @@ class Ranks {
   std::string lost() const;
   [[noreturn]] void abort(int status);
   // From here on one thread of this process is in the plug-in at a time, or no longer so. Nothing
-  // below needs it meanwhile, but passed() and has_passed(). [main; `one`: while no other thread is
-  // in it]
+  // below needs it meanwhile, but passed() and has_passed(). [main, while no other thread is in it,
+  // or it was told to expect several for a while]
   // `alone`: it is the only one that calls carry_on().
   void one_thread(bool one, bool alone = true);
+  // The plug-in is to expect several threads at a time, before one_thread(false). [main]
+  void expect_several();
 
   // What this rank's streams need of other ranks', and the others of its. All must call it. [main]
   Result<void> link(const std::shared_ptr<const NativeReader>& plan,
@@ -91,6 +93,7 @@ class Ranks {
   void carry_on();
 
  private:
+  void tell_threads(int several);
   enum Channel : uint32_t { kAgree, kTell, kGather, kStop, kLink, kPassed, kWentOn, kNothing };
   explicit Ranks(std::unique_ptr<Instance> instance);
   Result<void> send(uint32_t rank, Channel channel, const std::string& data);

@@ -59,14 +59,17 @@ class Watch {
                             "waits for? (--patience gives more time)"));
         break;
       }
-    if (run_.stopping.load() && stopped_ns_ == 0) {
-      stopped_ns_ = now;
-      // Who is in a call that never returns shares MPI with this thread after the grace.
-      ranks_.one_thread(false);
-      if (!ended_elsewhere_) {
-        const std::lock_guard lock(run_.mutex);
-        ranks_.stop_all(run_.failure ? run_.failure->text() : run_.stopped_by);
-      }
+    if (!run_.stopping.load()) return;
+    // Again and again: who was about to do something when it stopped may have overwritten what was
+    // opened, and be in a call since that never returns.
+    run_.let_go();
+    if (stopped_ns_ != 0) return;
+    stopped_ns_ = now;
+    // Who is in a call that never returns shares MPI with this thread after the grace.
+    ranks_.expect_several();
+    if (!ended_elsewhere_) {
+      const std::lock_guard lock(run_.mutex);
+      ranks_.stop_all(run_.failure ? run_.failure->text() : run_.stopped_by);
     }
   }
   // Its own calls may wait for ever for those of a rank that is gone. Who is not in one needs what

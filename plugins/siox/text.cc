@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What siox-trace-reader prints: one line a record, names in place of numbers.
+#include <algorithm>
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>

@@ -526,8 +526,8 @@ feign_status Provider::emit(Node& node, feign_sink* out, size_t& done) {
   }
   if (const feign_status status = out->emit(out, a); status < 0) return status;
   ++done;
-  if (a->id != 0)
-    was_emitted(node, a->id);  // else it was none: what it waits for, the next one does
+  if (a->id == 0) return FEIGN_OK;  // it was none: what it waits for, the next one does
+  was_emitted(node, a->id);
   return FEIGN_OK;
 }
 

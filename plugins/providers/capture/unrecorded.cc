@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls that nobody recorded and that somebody must have made: processes and threads that are
-// there, or are over.
+// Calls that nobody recorded and that somebody must have made: of processes and threads that are
+// there, or are over; and the umask that the command began with.
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>

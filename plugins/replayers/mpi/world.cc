@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -184,7 +185,7 @@ void tell(const char* variable, bool value) {
   if (there != nullptr) *there = value;
 }
 
-bool g_several = true;
+std::atomic<bool> g_several{true};
 
 void threads(void*, int several) noexcept {
   g_several = several != 0;
