@@ -969,5 +969,19 @@ def test_a_link_that_turns_out_to_lead_nowhere():
         assert report["mismatched"] == 0, (lines, report["mismatches"])
 
 
+def test_a_link_that_an_open_refuses():
+    """O_NOFOLLOW: whatever else tells what it leads to, before or after."""
+    refused, missing = '1 open("/a/l", O_RDWR|O_NOFOLLOW) = -1 ELOOP (Too many levels of symbolic links)', "-1 ENOENT (No such file or directory)"
+    link, reads = '1 lstat("/a/l", {st_mode=S_IFLNK|0777, st_size=9, ...}) = 0', '1 readlink("/a/l", "k", 99) = 1'
+    for other in ('1 stat("/a/l", {st_mode=S_IFREG|0644, st_size=9, ...}) = 0', '1 stat("/a/l/x", {st_mode=S_IFREG|0644, st_size=9, ...}) = 0', f'1 stat("/a/l", 0x7) = {missing}',
+                  '1 stat("/a/l", 0x7) = -1 ELOOP (Too many levels of symbolic links)', '1 open("/a/l", O_RDONLY) = 3', '1 mkdir("/a/l", 0777) = -1 EEXIST (File exists)', link):
+        for lines in ([refused, other], [other, refused], [link, other, refused]):
+            for end in ([], [reads], ['1 unlink("/a/l") = 0']):
+                if end == [reads] and "= -1 ELOOP" in other:
+                    continue  # /a/k is a link, then
+                report, _ = replayed(lines + end)
+                assert report["mismatched"] == 0, (lines + end, report["mismatches"])
+
+
 if __name__ == "__main__":
     main(globals())

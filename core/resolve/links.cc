@@ -89,9 +89,21 @@ uint32_t Namespace::no_file_nor_directory(uint32_t slot) {
     no_directory(slot);
     return file;
   }
-  const uint32_t link = link_found(slot, unknown_target(file));
+  return link_to_somewhere(slot);
+}
+
+// What is in that slot is a link; where it leads no call has told.
+uint32_t Namespace::link_to_somewhere(uint32_t slot) {
+  const uint32_t link = link_found(slot, unknown_target(slots_[slot].file));
   files_[link].assumed = true;
   return link;
+}
+
+// A call that follows no links refuses to open one: others may find by it what it leads to.
+uint32_t Namespace::some_link(uint32_t slot) {
+  const uint32_t file = present(slot, Type::kSymlink);
+  const File& f = files_[file];
+  return file == 0 || f.created || f.target != 0 ? file : link_to_somewhere(slot);
 }
 
 // Where a link leads whose target was assumed.

@@ -79,7 +79,7 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
     else if (a.result == -ENXIO)
       t.file = present(slot, Type::kOther);
     else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW))
-      t.file = present(slot, Type::kSymlink);
+      t.file = some_link(slot);
     else
       return failed(a, Effect::kOpen, slot);
     return t;

@@ -217,6 +217,8 @@ class Namespace {
   void move_children(uint32_t from, uint32_t to);
   uint32_t link_found(uint32_t slot, uint32_t target);
   uint32_t no_file_nor_directory(uint32_t slot);
+  uint32_t link_to_somewhere(uint32_t slot);
+  uint32_t some_link(uint32_t slot);
   void told(uint32_t slot, uint32_t target);
   bool may_be_link(uint32_t slot) const;
   bool circle(uint32_t slot);
