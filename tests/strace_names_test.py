@@ -983,5 +983,12 @@ def test_a_link_that_an_open_refuses():
                 assert report["mismatched"] == 0, (lines + end, report["mismatches"])
 
 
+def test_what_may_be_a_directory_or_a_link_to_one_and_is_removed_as_a_file():
+    for look in ("stat", "unlink"):
+        more = ", 0x7" if look == "stat" else ""
+        report, _ = replayed([f'1 {look}("/a/l/x"{more}) = -1 ENOENT (No such file or directory)', '1 unlink("/a/l") = 0'])
+        assert report["mismatched"] == 0, (look, report["mismatches"])
+
+
 if __name__ == "__main__":
     main(globals())

@@ -155,11 +155,11 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
       if (present(parent, Type::kDirectory) == 0) return 0;
     }
     // A name that the trace made first was not there when it began, whatever comes later.
-    const bool link = type == Type::kSymlink && slots_[slot].state == State::kNoFile;
-    if (slots_[slot].state == State::kNoFile && (type == Type::kUnknown || link))
-      type = Type::kDirectory;  // or a link to one
+    const bool leads = slots_[slot].state == State::kNoFile &&
+                       (type == Type::kUnknown || type == Type::kSymlink);
+    if (leads) type = Type::kDirectory;  // or a link to one
     const uint32_t file = new_file(type, slots_[slot].born, true);
-    files_[file].leads = link;
+    files_[file].leads = leads;
     files_[file].initial_path = initial_path_of(slot);
     files_[file].nowhere = slots_[slot].missed;
     files_[file].guessed = guessing_;

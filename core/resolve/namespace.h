@@ -34,7 +34,7 @@ class Namespace {
     bool followed = false;  // a call that follows links found it: of a link, its target, too
     bool nowhere = false;   // it was there, and a call that follows links found nothing
     bool supposed = false;  // a directory, since mkdir found it there: until a call tells its type
-    bool leads = false;     // a directory, since a name below this link was looked for
+    bool leads = false;     // a directory, since a name below it was looked for: or a link to one
     bool linked = false;    // a call gave it one more name: it is no directory
     bool guessed = false;   // of what an ENOTDIR may say, this: until a call tells its type
     // The file that this turned out to be, by another name: a hard link where this one has an
