@@ -999,5 +999,11 @@ def test_who_cannot_go_to_a_file():
         assert "/a/l" in sizes, (lines, sizes)
 
 
+def test_a_circle_of_links_that_only_the_second_name_leads_to():
+    """The first one was found before that."""
+    report, _ = replayed(['1 stat("/a/d/x", 0x7) = -1 ENOENT (No such file or directory)', '1 link("/a/f", "/a/l/x") = -1 ELOOP (Too many levels of symbolic links)'])
+    assert report["mismatched"] == 0, report["mismatches"]
+
+
 if __name__ == "__main__":
     main(globals())

@@ -315,8 +315,8 @@ Namespace::Touched Namespace::failed(const feign_activity& a, Effect effect, uin
     const bool any = effect == Effect::kOpen && a.value_count != 0 &&
                      (a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)) != 0;
     const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
-    if (!any && !circle(follow ? slot : slots_[slot].parent) && two)
-      (void)circle(slots_[to].parent);
+    if (!any && !circle(follow ? slot : slots_[slot].parent) && two && circle(slots_[to].parent))
+      first_found(effect, slot);
   } else if (a.result == -ENOTDIR) {
     // Of two names, the one in the directory of the other first.
     const bool may_be_second = two && !is_absent(slots_[to].parent);
@@ -325,15 +325,18 @@ Namespace::Touched Namespace::failed(const feign_activity& a, Effect effect, uin
     const bool swap = may_be_second && below(to, slots_[slot].parent);
     if (!told && !not_directory_above(swap ? to : slot) && may_be_second)
       (void)not_directory_above(swap ? slot : to);
-    // The second is looked for when the first, of a rename its directory, has been found.
-    if (two && may_be_directory(slots_[slot].parent)) {
-      if (effect == Effect::kLink)
-        (void)guess(slot, Type::kUnknown);
-      else
-        (void)guess(slots_[slot].parent, Type::kDirectory);
-    }
+    if (two) first_found(effect, slot);
   }
   return {slots_[slot].file};
+}
+
+// The second name is looked for when the first, of a rename its directory, has been found.
+void Namespace::first_found(Effect effect, uint32_t slot) {
+  if (!may_be_directory(slots_[slot].parent)) return;
+  if (effect == Effect::kLink)
+    (void)guess(slot, Type::kUnknown);
+  else
+    (void)guess(slots_[slot].parent, Type::kDirectory);
 }
 
 // ENOENT, of `slot` or of `to`: the second name, 0 if the call has one.

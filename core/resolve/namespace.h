@@ -181,6 +181,7 @@ class Namespace {
   Touched used(const feign_activity& a, Effect effect, uint32_t slot);
   Touched failed(const feign_activity& a, Effect effect, uint32_t slot);
   void not_found(const feign_activity& a, Effect effect, uint32_t slot, uint32_t to);
+  void first_found(Effect effect, uint32_t slot);
 
   uint32_t by_directory(uint32_t path, bool follow);
   uint32_t slot_of(uint32_t path);
