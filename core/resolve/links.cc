@@ -424,7 +424,7 @@ void Namespace::is_same(uint32_t file, uint32_t slot) {
   files_[file].same = slots_[slot].file;
 }
 
-// The one of the files with that name at first that stands for it among those of several.
+// Whether a stat told a file of several names by this name, and the name is still that file's.
 bool Namespace::is_told_name(uint32_t slot) {
   if (names_told_.empty()) return false;
   const auto at = names_told_.find(initial_path_of(slot));

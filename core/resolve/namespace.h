@@ -250,7 +250,7 @@ class Namespace {
   std::vector<File> files_;                             // [0] is none
   std::vector<uint32_t> slot_by_path_;                  // by string id
   std::unordered_map<uint64_t, uint32_t> by_identity_;  // files of several names
-  // What was first known by a name, of those; by that, a string id.
+  // What each of those was taken for when only one of its names was known, by that (a string id).
   std::unordered_map<uint32_t, uint32_t> names_told_;
   uint32_t links_ = 0;  // symbolic links whose target is known
   uint32_t root_ = 0;

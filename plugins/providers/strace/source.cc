@@ -234,9 +234,9 @@ feign_status Source::fill() {
   return waited();
 }
 
-// A lock may be given up for long, and who was refused it meanwhile have asked when calls of others
-// were over: then all of these come before what comes next, unless one got what that gave up, or is
-// of the same thread.
+// A call that gives a lock up may take long, and end after somebody was refused that lock. What was
+// over by then comes before the refusal, and so before the call: the call goes behind it, unless
+// somebody got the lock in between, or who gives it up went on.
 bool Source::yields(const Held& refused) {
   const Lock& lock = next_->shown.lock;
   if (lock.what != Lock::kGivenUp || refused.shown.lock.what != Lock::kRefused) return false;
