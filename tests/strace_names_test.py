@@ -969,6 +969,15 @@ def test_a_link_that_turns_out_to_lead_nowhere():
         assert report["mismatched"] == 0, (lines, report["mismatches"])
 
 
+def test_what_something_was_made_in_is_no_link_that_leads_nowhere():
+    """What it led to went by a name that no call told: that it is not there later is all that comes back otherwise."""
+    link, missing = '1 lstat("/a/l", {st_mode=S_IFLNK|0777, st_size=9, ...}) = 0', "-1 ENOENT (No such file or directory)"
+    begins, made = [link, f'1 stat("/a/l/x", 0x7) = {missing}'], ['1 open("/a/l/x", O_WRONLY|O_CREAT, 0644) = 3', '1 write(3, "x"..., 3) = 3', "1 close(3) = 0"]
+    for lines in (begins + made, begins + made + ['1 unlink("/a/l/x") = 0'], begins + ['1 mkdir("/a/l/x", 0755) = 0']):
+        report, _ = replayed(lines + ['1 rename("/b/t", "/b/u") = 0', f'1 stat("/a/l", 0x7) = {missing}'])
+        assert [m["op"] for m in report["mismatches"]] == ["stat"], (lines, report["mismatches"])
+
+
 def test_a_link_that_an_open_refuses():
     """O_NOFOLLOW: whatever else tells what it leads to, before or after."""
     refused, missing = '1 open("/a/l", O_RDWR|O_NOFOLLOW) = -1 ELOOP (Too many levels of symbolic links)', "-1 ENOENT (No such file or directory)"

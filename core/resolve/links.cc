@@ -49,7 +49,7 @@ uint32_t Namespace::link_found(uint32_t slot, uint32_t target) {
     tell_behind(slot, behind);
     return link;
   }
-  if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
+  if (slots_[behind].parent != 0) (void)holds(slots_[behind].parent);
   if (slots_[behind].state == State::kNoFile && files_[old].type == Type::kUnknown)
     files_[old].type = Type::kDirectory;
   slots_[behind].file = old;
@@ -132,7 +132,7 @@ void Namespace::told(uint32_t slot, uint32_t target) {
   }
   if (was == behind || below(behind, was) || below(was, behind)) return;
   if (slots_[behind].file == 0) {
-    if (slots_[behind].parent != 0) (void)present(slots_[behind].parent, Type::kDirectory);
+    if (slots_[behind].parent != 0) (void)holds(slots_[behind].parent);
     move(was, behind, Moved::kAlways);
   } else {
     is_same(slots_[was].file, behind);

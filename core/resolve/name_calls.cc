@@ -207,7 +207,7 @@ Namespace::Touched Namespace::renamed(const feign_activity& a, uint32_t slot, ui
     exchange(slot, to);
     return t;
   }
-  if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
+  if (slots_[to].parent != 0) (void)holds(slots_[to].parent);
   t.file2 = slots_[to].file;
   if (t.file2 == t.file) {  // two names of one file: rename does nothing
     t.file2 = 0;
@@ -238,7 +238,7 @@ Namespace::Touched Namespace::linked(const feign_activity& a, uint32_t slot, uin
   t.file = present(slot, Type::kUnknown);
   no_directory(slot);
   files_[t.file].linked = true;
-  if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
+  if (slots_[to].parent != 0) (void)holds(slots_[to].parent);
   take(to);
   put(to, t.file);
   return t;

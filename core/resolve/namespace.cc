@@ -129,7 +129,7 @@ void Namespace::take(uint32_t slot) {
 
 void Namespace::link(uint32_t file, uint32_t path) {
   const uint32_t to = slot_of(canonical(path, false));
-  if (slots_[to].parent != 0) (void)present(slots_[to].parent, Type::kDirectory);
+  if (slots_[to].parent != 0) (void)holds(slots_[to].parent);
   take(to);
   put(to, file);
 }
@@ -152,11 +152,11 @@ uint32_t Namespace::initial_path_of(uint32_t slot) {
 uint32_t Namespace::present(uint32_t slot, Type type) {
   if (slots_[slot].file == 0) {
     if (const uint32_t parent = slots_[slot].parent; parent != 0) {
-      if (present(parent, Type::kDirectory) == 0) return 0;
+      if (holds(parent) == 0) return 0;
     }
     // A name that the trace made first was not there when it began, whatever comes later.
-    const bool leads = slots_[slot].state == State::kNoFile &&
-                       (type == Type::kUnknown || type == Type::kSymlink);
+    const bool leads =
+        slots_[slot].state == State::kNoFile && (type == Type::kUnknown || type == Type::kSymlink);
     if (leads) type = Type::kDirectory;  // or a link to one
     const uint32_t file = new_file(type, slots_[slot].born, true);
     files_[file].leads = leads;
@@ -175,9 +175,16 @@ uint32_t Namespace::present(uint32_t slot, Type type) {
   if (f.guessed && !guessing_) {
     if (type == Type::kFile || type == Type::kDirectory) f.type = type;
     f.guessed = type == Type::kUnknown;
-    if (slots_[slot].parent != 0) (void)present(slots_[slot].parent, Type::kDirectory);
+    if (slots_[slot].parent != 0) (void)holds(slots_[slot].parent);
   }
   return slots_[slot].file;
+}
+
+// Something was found or made in that directory.
+uint32_t Namespace::holds(uint32_t directory) {
+  const uint32_t file = present(directory, Type::kDirectory);
+  files_[file].entered |= file != 0 && !guessing_;
+  return file;
 }
 
 void Namespace::no_socket(uint32_t file, Type type) {
@@ -207,8 +214,7 @@ void Namespace::forget_guesses(uint32_t above) {
 }
 
 uint32_t Namespace::create(uint32_t slot, Type type, bool certain) {
-  if (const uint32_t parent = slots_[slot].parent; parent != 0)
-    (void)present(parent, Type::kDirectory);
+  if (const uint32_t parent = slots_[slot].parent; parent != 0) (void)holds(parent);
   const bool surely = certain || slots_[slot].state == State::kAbsent ||
                       (slots_[slot].state == State::kNoFile && type != Type::kDirectory);
   const uint32_t file = new_file(type, true, surely);
@@ -250,7 +256,7 @@ void Namespace::no_file_above(uint32_t slot) {
 // looked for below it, or mkdir, told that it is one.
 void Namespace::leads_nowhere(File& f) {
   f.nowhere = true;
-  if (f.followed || !(f.leads || f.supposed)) return;
+  if (f.followed || f.entered || !(f.leads || f.supposed)) return;
   f.type = Type::kSymlink;
   f.leads = f.supposed = false;
 }

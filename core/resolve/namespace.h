@@ -34,6 +34,7 @@ class Namespace {
     bool followed = false;  // a call that follows links found it: of a link, its target, too
     bool nowhere = false;   // it was there, and a call that follows links found nothing
     bool supposed = false;  // a directory, since mkdir found it there: until a call tells its type
+    bool entered = false;   // something was found or made in it
     bool leads = false;     // a directory, since a name below it was looked for: or a link to one
     bool linked = false;    // a call gave it one more name: it is no directory
     bool guessed = false;   // of what an ENOTDIR may say, this: until a call tells its type
@@ -237,6 +238,7 @@ class Namespace {
   void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
   void leads_nowhere(File& f);
+  uint32_t holds(uint32_t directory);
   bool is_told_name(uint32_t slot);
   uint32_t link_to_told(uint32_t slot, uint32_t target);
   uint32_t one_of_several(uint32_t slot, uint32_t known);
