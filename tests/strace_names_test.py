@@ -1014,15 +1014,5 @@ def test_a_circle_of_links_that_only_the_second_name_leads_to():
     assert report["mismatched"] == 0, report["mismatches"]
 
 
-
-def test_a_link_into_a_directory_that_is_not_there():
-    """Nothing else makes O_CREAT find nothing in a directory that is there."""
-    missing, there = "-1 ENOENT (No such file or directory)", '1 mkdir("/a/d", 0777) = 0'
-    makes, link = f'1 open("/a/l", O_WRONLY|O_CREAT, 0644) = {missing}', '1 lstat("/a/l", {st_mode=S_IFLNK|0777, st_size=9, ...}) = 0'
-    for more in ([], [link], [f'1 stat("/a/l", 0x7) = {missing}'], ['1 readlink("/a/l", "n/x", 99) = 3'], ['1 unlink("/a/l") = 0', '1 open("/a/l", O_WRONLY|O_CREAT, 0644) = 3']):
-        report, _ = replayed([there, makes] + more + ([makes] if len(more) < 2 else []))
-        assert report["mismatched"] == 0, (more, report["mismatches"])
-
-
 if __name__ == "__main__":
     main(globals())

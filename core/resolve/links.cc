@@ -99,15 +99,6 @@ uint32_t Namespace::link_to_somewhere(uint32_t slot) {
   return link;
 }
 
-// Nothing can be made behind it: a link into a directory that is not there.
-uint32_t Namespace::link_to_nowhere(uint32_t slot) {
-  const uint32_t file = present(slot, Type::kSymlink);
-  const std::string target = std::string(strings_.text(unknown_target(file))) + "/x";
-  const uint32_t link = link_found(slot, strings_.intern(target));
-  files_[link].assumed = true;
-  return link;
-}
-
 // A call that follows no links refuses to open one: others may find by it what it leads to.
 uint32_t Namespace::some_link(uint32_t slot) {
   const uint32_t file = present(slot, Type::kSymlink);

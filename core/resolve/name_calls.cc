@@ -351,12 +351,7 @@ void Namespace::not_found(const feign_activity& a, Effect effect, uint32_t slot,
   } else if (no_directory && slots_[slot].file == 0) {
     File& f = files_[slots_[above].file];
     const bool link = f.type == Type::kSymlink && f.target == 0;
-    const bool supposed = link || f.leads || f.supposed;
-    if (!f.followed && supposed) leads_nowhere(f);
-    if (makes && !supposed && is_directory(above) && may_be_link(slot)) {
-      (void)link_to_nowhere(slot);
-      return;
-    }
+    if (!f.followed && (link || f.leads || f.supposed)) leads_nowhere(f);
   }
   if (!makes && !(a.marks & FEIGN_NOFOLLOW)) {
     if (slots_[slot].file != 0)

@@ -221,7 +221,6 @@ class Namespace {
   uint32_t no_file_nor_directory(uint32_t slot);
   uint32_t link_to_somewhere(uint32_t slot);
   uint32_t some_link(uint32_t slot);
-  uint32_t link_to_nowhere(uint32_t slot);
   void told(uint32_t slot, uint32_t target);
   bool may_be_link(uint32_t slot) const;
   bool circle(uint32_t slot);
