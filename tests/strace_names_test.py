@@ -999,15 +999,6 @@ def test_what_may_be_a_directory_or_a_link_to_one_and_is_removed_as_a_file():
         assert report["mismatched"] == 0, (look, report["mismatches"])
 
 
-def test_who_cannot_go_to_a_file():
-    """The name that chdir refuses is the file, not what it is in."""
-    goes, below = '1 chdir("/a/l") = -1 ENOTDIR (Not a directory)', '1 stat("/a/d/x", 0x7) = -1 ENOENT (No such file or directory)'
-    for lines in ([below, goes], [goes, below], ['1 chdir("/a") = 0', goes], [goes, '1 stat("/a/l", {st_mode=S_IFREG|0644, st_size=9, ...}) = 0']):
-        report, sizes = replayed(lines)
-        assert report["mismatched"] == 0, (lines, report["mismatches"])
-        assert "/a/l" in sizes, (lines, sizes)
-
-
 def test_a_circle_of_links_that_only_the_second_name_leads_to():
     """The first one was found before that."""
     report, _ = replayed(['1 stat("/a/d/x", 0x7) = -1 ENOENT (No such file or directory)', '1 link("/a/f", "/a/l/x") = -1 ELOOP (Too many levels of symbolic links)'])

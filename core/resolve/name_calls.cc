@@ -42,8 +42,6 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
     case Effect::kStatat:
       return looked_at(a, effect, slot);
     case Effect::kChdir:
-      if (a.result == -ENOTDIR && may_be_directory(slots_[slot].parent))
-        return {guess(slot, Type::kFile)};
       if (a.result < 0) return failed(a, effect, slot);
       return {present(slot, Type::kDirectory)};
     case Effect::kAccess:
