@@ -600,7 +600,7 @@ typedef struct feign_ranks {
   void *(*share)(void *self, size_t size) FEIGN_NOEXCEPT;
   /** Until it is called again with another answer, calls of this and of replayers of the same plug-in come
    *  from one thread at a time (0), or from several at once (1, as in the beginning). May be NULL.
-   *  [main, while no other thread is in such a call] */
+   *  [main, while no other thread is in such a call; 1 also while one is that may never return] */
   void (*threads)(void *self, int several) FEIGN_NOEXCEPT;
 } feign_ranks;
 

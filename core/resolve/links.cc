@@ -122,6 +122,7 @@ void Namespace::told(uint32_t slot, uint32_t target) {
     return;
   }
   if (was == behind || below(behind, was) || below(was, behind)) return;
+  if (slots_[was].file == 0 && slots_[was].first_child == 0) return;  // nothing was found there
   if (slots_[behind].file == 0) {
     if (slots_[behind].parent != 0) (void)holds(slots_[behind].parent);
     move(was, behind, Moved::kAlways);

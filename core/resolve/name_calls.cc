@@ -60,6 +60,18 @@ Namespace::Touched Namespace::applied(const feign_activity& a, Effect effect) {
 
 // ---- one effect each ----------------------------------------------------------------------------
 
+// Whether openat2 goes by no links at all.
+static bool goes_by_no_links(const feign_activity& a) {
+  return a.value_count != 0 && (a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)) != 0;
+}
+
+// Whether an open failed since its last name is a link. (With O_DIRECTORY that is ENOTDIR, and with
+// O_PATH no failure: then one above leads to itself.)
+static bool refuses_that_link(const feign_activity& a) {
+  return a.result == -ELOOP && (a.flags & O_NOFOLLOW) && !(a.flags & (O_DIRECTORY | O_PATH)) &&
+         !goes_by_no_links(a);
+}
+
 Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
   Touched t;
   const bool creates = (a.flags & O_CREAT) != 0;
@@ -78,7 +90,7 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
       t.file = present(slot, Type::kFifo);  // which nobody reads
     else if (a.result == -ENXIO)
       t.file = present(slot, Type::kOther);
-    else if (a.result == -ELOOP && (a.flags & O_NOFOLLOW))
+    else if (refuses_that_link(a) && (slots_[slot].file == 0 || may_be_link(slot)))
       t.file = some_link(slot);
     else
       return failed(a, Effect::kOpen, slot);
@@ -310,8 +322,7 @@ Namespace::Touched Namespace::failed(const feign_activity& a, Effect effect, uin
   if (a.result == -ENOENT) {
     not_found(a, effect, slot, to);
   } else if (a.result == -ELOOP) {
-    const bool any = effect == Effect::kOpen && a.value_count != 0 &&
-                     (a.values[0] & (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)) != 0;
+    const bool any = effect == Effect::kOpen && goes_by_no_links(a);
     const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
     if (!any && !circle(follow ? slot : slots_[slot].parent) && two && circle(slots_[to].parent))
       first_found(effect, slot);
