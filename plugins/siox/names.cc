@@ -9,13 +9,10 @@
 namespace siox {
 namespace {
 
-using feign::Error;
 using feign::Result;
 using feign::to_number;
 
 constexpr size_t kMostNames = size_t{1} << 20;
-
-Error bad(const std::string& text) { return Error(FEIGN_ERR_ARGUMENT, text); }
 
 // Calls `leaf` for each element without children, with the names of those it is in joined by "/",
 // and `closed` when an element with children ends. Attributes do not matter.

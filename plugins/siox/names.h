@@ -14,6 +14,8 @@
 
 namespace siox {
 
+inline feign::Error bad(const std::string& text) { return {FEIGN_ERR_ARGUMENT, text}; }
+
 // A process: node, process number, and when it began (seconds of its node's clock).
 struct Process {
   uint32_t node = 0, pid = 0, time = 0;

@@ -14,8 +14,6 @@ using feign::Result;
 
 constexpr size_t kLeastRecord = 4 + 16 + 22 + 4 + 4 + 4 + 1 + 4;
 
-Error bad(const std::string& text) { return Error(FEIGN_ERR_ARGUMENT, text); }
-
 // Bytes of one record.
 struct Cursor {
   const char* p;

@@ -11,7 +11,6 @@
 
 namespace siox {
 
-using feign::Error;
 using feign::Result;
 using feign::to_number;
 
@@ -166,10 +165,9 @@ Result<bool> Records::text(Record& r) {
       break;
   }
   if (const char* why = text_line(line, r))
-    return Error(FEIGN_ERR_ARGUMENT,
-                 path_ + ":" + std::to_string(lines_->number()) + ": \"" +
-                     std::string(line.substr(0, 60)) + "\": " + why +
-                     (lines_->complete() ? "" : " (the last line, cut short?)"));
+    return bad(path_ + ":" + std::to_string(lines_->number()) + ": \"" +
+               std::string(line.substr(0, 60)) + "\": " + why +
+               (lines_->complete() ? "" : " (the last line, cut short?)"));
   return true;
 }
 
