@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/input.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "base/number.h"
 
@@ -250,22 +250,27 @@ std::optional<uint64_t> number_of(std::string_view file) {
   return number;
 }
 
+// With stat and readdir: std::filesystem brings all of libstdc++'s locales into each plug-in that
+// reads a trace.
 std::vector<std::string> files_of(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
+  struct stat st {};
+  const bool there = ::stat(name.c_str(), &st) == 0;
   // What feign record leaves behind, and what feign convert makes for SIOX.
-  for (const char* const file : {"/records", "/activities.dat"})
-    if (fs::is_directory(name, ignored) && fs::exists(name + file, ignored)) return {name + file};
-  if (fs::exists(name, ignored)) return {name};
-  const fs::path path(name);
+  if (there && S_ISDIR(st.st_mode))
+    for (const char* const inside : {"/records", "/activities.dat"})
+      if (::stat((name + inside).c_str(), &st) == 0) return {name + inside};
+  if (there) return {name};
+  const size_t slash = name.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : name.substr(0, slash + 1);
+  const std::string start = name.substr(folder.size()) + ".";
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.empty() ? "." : folder.c_str()),
+                                                    closedir);
   std::vector<std::pair<uint64_t, std::string>> found;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const std::string start = path.filename().string() + ".";
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    std::string file = entry.path().filename().string();
+  while (const dirent* entry = entries ? readdir(entries.get()) : nullptr) {
+    const std::string_view file = entry->d_name;
     if (!file.starts_with(start)) continue;
-    const auto number = number_of(std::string_view(file).substr(start.size() - 1));
-    if (number) found.emplace_back(*number, (path.parent_path() / file).string());
+    const auto number = number_of(file.substr(start.size() - 1));
+    if (number) found.emplace_back(*number, folder + std::string(file));
   }
   if (found.empty()) return {name};
   std::sort(found.begin(), found.end());

@@ -36,6 +36,25 @@ struct Open {
   std::vector<LikeOp> before_of_op;  // by index in the file's ops
 };
 
+void count(NativeTotals& t, const feign_activity& a, bool moves) {
+  ++t.activities;
+  t.first_ns = std::min(t.first_ns, a.start_ns);
+  t.last_ns = std::max(t.last_ns, a.start_ns + a.duration_ns);
+  // What is copied between two files needs no memory, however much is asked for.
+  const bool copies = a.value_count > 3 && (a.handle2 != 0 || a.handle == 0);
+  if (moves)
+    t.max_length =
+        std::max(t.max_length,
+                 copies ? std::min(a.length, static_cast<uint64_t>(std::max<int64_t>(a.result, 0)))
+                        : a.length);
+  t.max_handle = std::max({t.max_handle, a.handle, a.handle2});
+  t.max_file = std::max(t.max_file, a.file);
+  if (a.op >= t.by_op.size()) t.by_op.resize(a.op + size_t{1});
+  ++t.by_op[a.op];
+  if (a.stream >= t.by_stream.size()) t.by_stream.resize(a.stream + size_t{1});
+  ++t.by_stream[a.stream];
+}
+
 }  // namespace
 
 struct NativeWriter::Impl {
@@ -159,40 +178,41 @@ struct NativeWriter::Impl {
     o.record_count = o.string_count = 0;
     return {};
   }
-};
 
-NativeWriter::NativeWriter(int fd, std::string name, const Tables& tables, Options options)
-    : impl_(std::make_unique<Impl>(fd, std::move(name), tables, options)) {}
-NativeWriter::~NativeWriter() = default;
-
-Result<void> NativeWriter::add(const Record& r) {
-  Impl& w = *impl_;
-  const feign_activity& a = r.a;
-  if (a.id <= w.last_id)
-    return Error(FEIGN_ERR_PLUGIN, "write " + w.name + ": activity " + std::to_string(a.id) +
-                                       " after activity " + std::to_string(w.last_id) +
-                                       ": ids must grow");
-  if (a.marks & FEIGN_DEPENDS)
-    for (const Dependency& d : r.depends)
-      if (d.id >= a.id)
-        return Error(FEIGN_ERR_PLUGIN, "write " + w.name + ": activity " + std::to_string(a.id) +
-                                           " depends on activity " + std::to_string(d.id) +
-                                           ", which is not before it");
-  w.last_id = a.id;
-  if (w.offset == 0) {
+  // The file's first bytes, if none are written yet.
+  Result<void> head() {
+    if (offset != 0) return {};
     FileHeader h{};
     memcpy(h.magic, kMagic, sizeof kMagic);
     h.major = kMajor;
     h.minor = kMinor;
-    if (auto done = w.put(&h, sizeof h); !done) return done;
+    return put(&h, sizeof h);
   }
-  if (a.stream >= w.open.size()) w.open.resize(a.stream + size_t{1});
-  auto& slot = w.open[a.stream];
-  if (slot == nullptr) slot = std::make_unique<Open>();
-  Open& o = *slot;
-  const uint64_t number = w.next_number++;
-  if (o.record_count == 0) {
-    o.epoch = ++w.last_epoch;
+
+  // Ids grow, and dependencies lead back.
+  Result<void> check(const Record& r) const {
+    const feign_activity& a = r.a;
+    if (a.id <= last_id)
+      return Error(FEIGN_ERR_PLUGIN, "write " + name + ": activity " + std::to_string(a.id) +
+                                         " after activity " + std::to_string(last_id) +
+                                         ": ids must grow");
+    if (a.marks & FEIGN_DEPENDS)
+      for (const Dependency& d : r.depends)
+        if (d.id >= a.id)
+          return Error(FEIGN_ERR_PLUGIN, "write " + name + ": activity " + std::to_string(a.id) +
+                                             " depends on activity " + std::to_string(d.id) +
+                                             ", which is not before it");
+    return {};
+  }
+
+  // The block that the stream's record of that number goes into.
+  Open& block_of(uint32_t stream, uint64_t number) {
+    if (stream >= open.size()) open.resize(stream + size_t{1});
+    auto& slot = open[stream];
+    if (slot == nullptr) slot = std::make_unique<Open>();
+    Open& o = *slot;
+    if (o.record_count != 0) return o;
+    o.epoch = ++last_epoch;
     o.first_number = number;
     o.last_number = number - 1;
     o.first_ns = UINT64_MAX;
@@ -202,107 +222,112 @@ Result<void> NativeWriter::add(const Record& r) {
     o.before = {};
     o.before_end = 0;
     o.before_of_op.clear();
+    return o;
   }
-  const uint32_t op = w.op_of(a.op);
-  if (op >= o.before_of_op.size()) o.before_of_op.resize(op + size_t{1});
-  LikeOp& like = o.before_of_op[op];
-  const feign_activity& b = o.before;
+
+  // One record: what the one before it does not tell. `moves`: it reads or writes.
+  void encode(Open& o, const Record& r, uint64_t number, bool moves) {
+    const feign_activity& a = r.a;
+    const uint32_t op = op_of(a.op);
+    if (op >= o.before_of_op.size()) o.before_of_op.resize(op + size_t{1});
+    LikeOp& like = o.before_of_op[op];
+    const feign_activity& b = o.before;
+    const uint64_t end = a.start_ns + a.duration_ns;
+    const uint64_t gap = a.start_ns > o.before_end ? a.start_ns - o.before_end : 0;
+    const uint64_t id_predicted =
+        o.record_count == 0 ? (number + 1) << 16 : b.id + ((number - o.last_number) << 16);
+
+    uint32_t mask = 0;
+    if (a.op != b.op || o.record_count == 0) mask |= kOp;
+    if (number != o.last_number + 1) mask |= kNumber;
+    if (a.id != id_predicted) mask |= kId;
+    if (a.offset != b.offset + (moves ? b.length : 0)) mask |= kOffset;
+    if (a.length != like.length) mask |= kLength;
+    if (a.result != (moves ? static_cast<int64_t>(a.length) : 0)) mask |= kResult;
+    if (a.handle != b.handle) mask |= kHandle;
+    if (a.file != b.file) mask |= kFile;
+    if (a.path != b.path) mask |= kPath;
+    if (a.flags != like.flags) mask |= kFlags;
+    if (a.mode != like.mode) mask |= kMode;
+    if (a.path2 != 0) mask |= kPath2;
+    if (a.handle2 != 0) mask |= kHandle2;
+    if (a.sync_ns != 0) mask |= kSync;
+    if (a.compute_ns != gap - std::min(gap, a.sync_ns)) mask |= kCompute;
+    if (a.place != b.place + 1) mask |= kPlace;
+    if (a.marks != like.marks) mask |= kMarks;
+    if (a.value_count != 0) mask |= kValues;
+    if ((a.marks & FEIGN_DEPENDS) && !r.depends.empty()) mask |= kDepends;
+
+    Put to = o.records.room(22 * kMaxVarint);
+    to.u64(mask);
+    if (mask & kNumber) to.u64(number - o.last_number - 1);
+    to.i64(static_cast<int64_t>(a.start_ns - o.before_end));
+    to.u64(a.duration_ns);
+    if (mask & kOp) to.u64(op);
+    if (mask & kId) to.i64(static_cast<int64_t>(a.id - id_predicted));
+    if (mask & kOffset) to.i64(static_cast<int64_t>(a.offset - b.offset));
+    if (mask & kLength) to.u64(a.length);
+    if (mask & kResult) to.i64(a.result);
+    if (mask & kHandle) to.u64(a.handle);
+    if (mask & kFile) to.u64(a.file);
+    if (mask & kPath) to.u64(local(o, a.path));
+    if (mask & kFlags) to.u64(a.flags);
+    if (mask & kMode) to.u64(a.mode);
+    if (mask & kPath2) to.u64(local(o, a.path2));
+    if (mask & kHandle2) to.u64(a.handle2);
+    if (mask & kSync) to.u64(a.sync_ns);
+    if (mask & kCompute) to.u64(a.compute_ns);
+    if (mask & kPlace) to.i64(static_cast<int64_t>(a.place - b.place));
+    if (mask & kMarks) to.u64(a.marks);
+    o.records.upto(to);
+    if (mask & kValues) {
+      const uint32_t texts = text_values[op];
+      to = o.records.room((a.value_count + size_t{1}) * kMaxVarint);
+      to.u64(a.value_count);
+      for (uint32_t i = 0; i < a.value_count; ++i)
+        to.u64(i < 32 && (texts >> i & 1) ? local(o, static_cast<uint32_t>(a.values[i]))
+                                          : a.values[i]);
+      o.records.upto(to);
+    }
+    if (mask & kDepends) {
+      to = o.records.room((r.depends.size() * 3 + 1) * kMaxVarint);
+      to.u64(r.depends.size());
+      for (const Dependency& d : r.depends) {
+        to.u64(d.stream);
+        to.u64(local(o, d.rule));
+        to.u64(d.id);
+      }
+      o.records.upto(to);
+    }
+
+    o.before = a;
+    o.before_end = end;
+    like = {a.length, a.flags, a.mode, a.marks};
+    o.last_number = number;
+    o.first_ns = std::min(o.first_ns, a.start_ns);
+    o.last_ns = std::max(o.last_ns, a.start_ns);
+    ++o.record_count;
+  }
+};
+
+NativeWriter::NativeWriter(int fd, std::string name, const Tables& tables, Options options)
+    : impl_(std::make_unique<Impl>(fd, std::move(name), tables, options)) {}
+NativeWriter::~NativeWriter() = default;
+
+Result<void> NativeWriter::add(const Record& r) {
+  Impl& w = *impl_;
+  const feign_activity& a = r.a;
+  if (auto good = w.check(r); !good) return good;
+  w.last_id = a.id;
+  if (auto done = w.head(); !done) return done;
+  const uint64_t number = w.next_number++;
+  Open& o = w.block_of(a.stream, number);
   const size_t size_before = o.records.size() + o.strings.size();
-  const uint64_t end = a.start_ns + a.duration_ns;
-  const uint64_t gap = a.start_ns > o.before_end ? a.start_ns - o.before_end : 0;
   const feign_op_info* info = w.tables.ops.info(a.op);
   const bool moves =
       info != nullptr && (info->kind == FEIGN_KIND_READ || info->kind == FEIGN_KIND_WRITE);
-  const uint64_t id_predicted =
-      o.record_count == 0 ? (number + 1) << 16 : b.id + ((number - o.last_number) << 16);
-
-  uint32_t mask = 0;
-  if (a.op != b.op || o.record_count == 0) mask |= kOp;
-  if (number != o.last_number + 1) mask |= kNumber;
-  if (a.id != id_predicted) mask |= kId;
-  if (a.offset != b.offset + (moves ? b.length : 0)) mask |= kOffset;
-  if (a.length != like.length) mask |= kLength;
-  if (a.result != (moves ? static_cast<int64_t>(a.length) : 0)) mask |= kResult;
-  if (a.handle != b.handle) mask |= kHandle;
-  if (a.file != b.file) mask |= kFile;
-  if (a.path != b.path) mask |= kPath;
-  if (a.flags != like.flags) mask |= kFlags;
-  if (a.mode != like.mode) mask |= kMode;
-  if (a.path2 != 0) mask |= kPath2;
-  if (a.handle2 != 0) mask |= kHandle2;
-  if (a.sync_ns != 0) mask |= kSync;
-  if (a.compute_ns != gap - std::min(gap, a.sync_ns)) mask |= kCompute;
-  if (a.place != b.place + 1) mask |= kPlace;
-  if (a.marks != like.marks) mask |= kMarks;
-  if (a.value_count != 0) mask |= kValues;
-  if ((a.marks & FEIGN_DEPENDS) && !r.depends.empty()) mask |= kDepends;
-
-  Put to = o.records.room(22 * kMaxVarint);
-  to.u64(mask);
-  if (mask & kNumber) to.u64(number - o.last_number - 1);
-  to.i64(static_cast<int64_t>(a.start_ns - o.before_end));
-  to.u64(a.duration_ns);
-  if (mask & kOp) to.u64(op);
-  if (mask & kId) to.i64(static_cast<int64_t>(a.id - id_predicted));
-  if (mask & kOffset) to.i64(static_cast<int64_t>(a.offset - b.offset));
-  if (mask & kLength) to.u64(a.length);
-  if (mask & kResult) to.i64(a.result);
-  if (mask & kHandle) to.u64(a.handle);
-  if (mask & kFile) to.u64(a.file);
-  if (mask & kPath) to.u64(w.local(o, a.path));
-  if (mask & kFlags) to.u64(a.flags);
-  if (mask & kMode) to.u64(a.mode);
-  if (mask & kPath2) to.u64(w.local(o, a.path2));
-  if (mask & kHandle2) to.u64(a.handle2);
-  if (mask & kSync) to.u64(a.sync_ns);
-  if (mask & kCompute) to.u64(a.compute_ns);
-  if (mask & kPlace) to.i64(static_cast<int64_t>(a.place - b.place));
-  if (mask & kMarks) to.u64(a.marks);
-  o.records.upto(to);
-  if (mask & kValues) {
-    const uint32_t texts = w.text_values[op];
-    to = o.records.room((a.value_count + size_t{1}) * kMaxVarint);
-    to.u64(a.value_count);
-    for (uint32_t i = 0; i < a.value_count; ++i)
-      to.u64(i < 32 && (texts >> i & 1) ? w.local(o, static_cast<uint32_t>(a.values[i]))
-                                        : a.values[i]);
-    o.records.upto(to);
-  }
-  if (mask & kDepends) {
-    to = o.records.room((r.depends.size() * 3 + 1) * kMaxVarint);
-    to.u64(r.depends.size());
-    for (const Dependency& d : r.depends) {
-      to.u64(d.stream);
-      to.u64(w.local(o, d.rule));
-      to.u64(d.id);
-    }
-    o.records.upto(to);
-  }
-
-  o.before = a;
-  o.before_end = end;
-  like = {a.length, a.flags, a.mode, a.marks};
-  o.last_number = number;
-  o.first_ns = std::min(o.first_ns, a.start_ns);
-  o.last_ns = std::max(o.last_ns, a.start_ns);
-  ++o.record_count;
-  NativeTotals& t = w.totals;
-  ++t.activities;
-  t.first_ns = std::min(t.first_ns, a.start_ns);
-  t.last_ns = std::max(t.last_ns, end);
-  // What is copied between two files needs no memory, however much is asked for.
-  const bool copies = a.value_count > 3 && (a.handle2 != 0 || a.handle == 0);
-  if (moves)
-    t.max_length =
-        std::max(t.max_length,
-                 copies ? std::min(a.length, static_cast<uint64_t>(std::max<int64_t>(a.result, 0)))
-                        : a.length);
-  t.max_handle = std::max({t.max_handle, a.handle, a.handle2});
-  t.max_file = std::max(t.max_file, a.file);
-  if (a.op >= t.by_op.size()) t.by_op.resize(a.op + size_t{1});
-  ++t.by_op[a.op];
-  if (a.stream >= t.by_stream.size()) t.by_stream.resize(a.stream + size_t{1});
-  ++t.by_stream[a.stream];
+  w.encode(o, r, number, moves);
+  count(w.totals, a, moves);
   w.held += o.records.size() + o.strings.size() - size_before;
   if (o.record_count == kMaxRecords || o.records.size() + o.strings.size() >= kFullBlock)
     return w.flush(a.stream);
@@ -314,14 +339,8 @@ Result<void> NativeWriter::add(const Record& r) {
 
 Result<void> NativeWriter::finish(const std::vector<Needed>& needed) {
   Impl& w = *impl_;
-  if (w.offset == 0) {  // no activity: a file all the same
-    FileHeader h{};
-    memcpy(h.magic, kMagic, sizeof kMagic);
-    h.major = kMajor;
-    h.minor = kMinor;
-    if (auto done = w.put(&h, sizeof h); !done) return done;
-    w.totals.first_ns = 0;
-  }
+  if (w.offset == 0) w.totals.first_ns = 0;  // no activity: a file all the same
+  if (auto done = w.head(); !done) return done;
   for (uint32_t s = 0; s < w.open.size(); ++s)
     if (auto done = w.flush(s); !done) return done;
 
