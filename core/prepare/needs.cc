@@ -185,52 +185,129 @@ void Needs::wrote(const feign_activity& a, uint32_t file, uint64_t bytes) {
   s.changed = true;
 }
 
-void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file) {
+void Needs::read(const feign_activity& a, uint32_t file) {
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+  if (a.result == -EISDIR) is_directory(file);
+  if (a.result >= 0) names_.is_file(file);
+  if (a.marks & FEIGN_APPENDS) return;
+  if (done != 0) grew(file, a.offset + done);
+  // The end was met: that is how long it is. (What a modifier made longer met nothing.)
+  if (a.result >= 0 && done < a.length && !(a.marks & (FEIGN_INHERITED | FEIGN_INJECTED)) &&
+      (done != 0 || seen(file).now == a.offset))
+    seen(file).exact = true;
+}
+
+// sendfile, copy_file_range, splice: what is read is what must be there.
+void Needs::copied(const feign_activity& a, uint32_t file) {
+  const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+  const bool reads = a.handle != 0, writes = a.handle2 != 0 && a.value_count >= 4;
+  if (writes && a.path2 != 0)  // open before the trace began: it was there
+    if (uint32_t& there = own_[static_cast<uint32_t>(a.values[2])]; there == 0)
+      there = names_.found(a.path2, Namespace::Type::kUnknown);
+  const auto to = writes ? own_.find(static_cast<uint32_t>(a.values[2])) : own_.end();
+  // Of what it copies to a place behind in the same file it may have read what it wrote, but by
+  // copy_file_range, which asks first how long that is.
+  const bool itself = to != own_.end() && to->second == file && a.values[3] > a.offset &&
+                      a.op != FEIGN_POSIX_COPY_FILE_RANGE;
+  if (reads && done != 0) grew(file, a.offset + (itself ? 1 : done));
+  if (to == own_.end() || done == 0) return;
+  Seen& s = seen(to->second);
+  s.now = std::max(s.now, a.values[3] + done);
+  s.changed = true;
+}
+
+// FICLONE, FICLONERANGE: so much of the source must be there.
+void Needs::shared(const feign_activity& a, uint32_t file) {
+  if (a.result < 0 || a.value_count < 3) return;
+  const auto from = own_.find(static_cast<uint32_t>(a.values[1]));
+  if (from == own_.end()) return;
+  const uint64_t begin = a.values[2], end = begin + a.length;
+  grew(from->second, end);
+  if (a.length != 0 && end % kLeastBlock != 0) seen(from->second).exact = true;
+  const uint64_t length = a.length != 0 ? a.length : seen(from->second).now - begin;
+  Seen& s = seen(file);
+  s.now = std::max(s.now, a.offset + length);
+  s.changed = true;
+  if (a.length == 0 && from->second != file) cloned_[file] = {from->second, begin, a.offset};
+}
+
+// SEEK_DATA, SEEK_HOLE.
+void Needs::sought_data(const feign_activity& a, uint32_t file) {
+  const bool hole = a.flags == SEEK_HOLE;
+  Seen& s = seen(file);
+  uint64_t at = UINT64_MAX;  // no data from there on
+  if (a.result >= 0) {
+    at = static_cast<uint64_t>(a.result);
+    grew(file, hole ? at : at + 1);
+    const uint64_t from = std::max(hole ? a.offset : at, s.told);
+    const uint64_t to = hole ? at : at + 1;
+    // Behind a hole that was seen it is what was written since.
+    if (from < to && !(s.changed && from == s.hole)) s.data.emplace_back(from, to);
+  } else if (a.result != -ENXIO || hole) {
+    return;
+  }
+  s.has_holes |= !hole && at > a.offset;
+  if (!s.changed && a.offset <= s.told) {
+    if (hole && at == a.offset) s.hole = at;
+    s.told = std::max(s.told, at);
+  }
+}
+
+void Needs::sought(const feign_activity& a, Effect effect, uint32_t file) {
+  if ((a.marks & FEIGN_APPENDS) && a.result >= 0) {  // the end, wherever that was
+    grew(file, static_cast<uint64_t>(a.result));
+    seen(file).exact = true;
+    return;
+  }
+  if (effect == Effect::kFtell) return;
+  listed_from(a, file);
+  if (a.flags == SEEK_DATA || a.flags == SEEK_HOLE) return sought_data(a, file);
+  if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result) {
+    grew(file, static_cast<uint64_t>(a.result) - a.offset);
+    seen(file).exact = true;
+  }
+}
+
+void Needs::looked_at(const feign_activity& a, uint32_t file) {
+  if (a.result >= 0 && S_ISREG(a.mode)) {
+    if (a.value_count != 0 && a.path != 0) {  // it may be that of another name
+      const Namespace::Touched t = names_.identified(a.path, a.values[0]);
+      if (t.file2 != 0) is_same(t.file2, t.file);
+      if (t.file != 0) own_[a.file] = file = t.file;
+    }
+    grew(file, a.length);
+    seen(file).exact = true;
+    seen(file).mode |= a.mode & 0777;
+  }
+  if (a.result >= 0 && S_ISDIR(a.mode)) is_directory(file);
+}
+
+void Needs::allocated(const feign_activity& a, uint32_t file) {
+  if (a.result < 0) return;
+  Seen& s = seen(file);
+  s.changed = true;
+  if (a.flags & FALLOC_FL_COLLAPSE_RANGE) {  // it must have reached further
+    grew(file, a.offset + a.length + 1);
+    s.now -= std::min(s.now, a.length);
+    s.exact = true;
+  } else if (a.flags & FALLOC_FL_INSERT_RANGE) {
+    grew(file, a.offset + 1);
+    s.now += a.length;
+  } else if (!(a.flags & FALLOC_FL_KEEP_SIZE)) {
+    s.now = std::max(s.now, a.offset + a.length);
+  }
+}
+
+void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file) {
   switch (effect) {
     case Effect::kRead:
     case Effect::kPread:
     case Effect::kPread2:
-      if (a.result == -EISDIR) is_directory(file);
-      if (a.result >= 0) names_.is_file(file);
-      if (a.marks & FEIGN_APPENDS) return;
-      if (done != 0) grew(file, a.offset + done);
-      // The end was met: that is how long it is. (What a modifier made longer met nothing.)
-      if (a.result >= 0 && done < a.length && !(a.marks & (FEIGN_INHERITED | FEIGN_INJECTED)) &&
-          (done != 0 || seen(file).now == a.offset))
-        seen(file).exact = true;
-      return;
-    case Effect::kCopy: {  // what is read is what must be there
-      const bool reads = a.handle != 0, writes = a.handle2 != 0 && a.value_count >= 4;
-      if (writes && a.path2 != 0)  // open before the trace began: it was there
-        if (uint32_t& there = own_[static_cast<uint32_t>(a.values[2])]; there == 0)
-          there = names_.found(a.path2, Namespace::Type::kUnknown);
-      const auto to = writes ? own_.find(static_cast<uint32_t>(a.values[2])) : own_.end();
-      // Of what it copies to a place behind in the same file it may have read what it wrote, but by
-      // copy_file_range, which asks first how long that is.
-      const bool itself = to != own_.end() && to->second == file && a.values[3] > a.offset &&
-                          a.op != FEIGN_POSIX_COPY_FILE_RANGE;
-      if (reads && done != 0) grew(file, a.offset + (itself ? 1 : done));
-      if (to == own_.end() || done == 0) return;
-      Seen& s = seen(to->second);
-      s.now = std::max(s.now, a.values[3] + done);
-      s.changed = true;
-      return;
-    }
-    case Effect::kIoctl: {  // FICLONE, FICLONERANGE: so much of the source must be there
-      if (a.result < 0 || a.value_count < 3) return;
-      const auto from = own_.find(static_cast<uint32_t>(a.values[1]));
-      if (from == own_.end()) return;
-      const uint64_t begin = a.values[2], end = begin + a.length;
-      grew(from->second, end);
-      if (a.length != 0 && end % kLeastBlock != 0) seen(from->second).exact = true;
-      const uint64_t length = a.length != 0 ? a.length : seen(from->second).now - begin;
-      Seen& s = seen(file);
-      s.now = std::max(s.now, a.offset + length);
-      s.changed = true;
-      if (a.length == 0 && from->second != file) cloned_[file] = {from->second, begin, a.offset};
-      return;
-    }
+      return read(a, file);
+    case Effect::kCopy:
+      return copied(a, file);
+    case Effect::kIoctl:
+      return shared(a, file);
     case Effect::kMap:
       if (a.result >= 0) names_.is_file(file);
       return;
@@ -242,57 +319,14 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kWrite:
     case Effect::kPwrite:
     case Effect::kPwrite2:
-      if (done != 0) wrote(a, file, done);
+      if (a.result > 0) wrote(a, file, static_cast<uint64_t>(a.result));
       return;
     case Effect::kFtell:
     case Effect::kSeek:
-      if ((a.marks & FEIGN_APPENDS) && a.result >= 0) {  // the end, wherever that was
-        grew(file, static_cast<uint64_t>(a.result));
-        seen(file).exact = true;
-        return;
-      }
-      if (effect == Effect::kFtell) return;
-      listed_from(a, file);
-      if (a.flags == SEEK_DATA || a.flags == SEEK_HOLE) {
-        const bool hole = a.flags == SEEK_HOLE;
-        Seen& s = seen(file);
-        uint64_t at = UINT64_MAX;  // no data from there on
-        if (a.result >= 0) {
-          at = static_cast<uint64_t>(a.result);
-          grew(file, hole ? at : at + 1);
-          const uint64_t from = std::max(hole ? a.offset : at, s.told);
-          const uint64_t to = hole ? at : at + 1;
-          // Behind a hole that was seen it is what was written since.
-          if (from < to && !(s.changed && from == s.hole)) s.data.emplace_back(from, to);
-        } else if (a.result != -ENXIO || hole) {
-          return;
-        }
-        s.has_holes |= !hole && at > a.offset;
-        if (!s.changed && a.offset <= s.told) {
-          if (hole && at == a.offset) s.hole = at;
-          s.told = std::max(s.told, at);
-        }
-        return;
-      }
-      if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result) {
-        grew(file, static_cast<uint64_t>(a.result) - a.offset);
-        seen(file).exact = true;
-      }
-      return;
+      return sought(a, effect, file);
     case Effect::kFstat:
     case Effect::kStatat:
-      if (a.result >= 0 && S_ISREG(a.mode)) {
-        if (a.value_count != 0 && a.path != 0) {  // it may be that of another name
-          const Namespace::Touched t = names_.identified(a.path, a.values[0]);
-          if (t.file2 != 0) is_same(t.file2, t.file);
-          if (t.file != 0) own_[a.file] = file = t.file;
-        }
-        grew(file, a.length);
-        seen(file).exact = true;
-        seen(file).mode |= a.mode & 0777;
-      }
-      if (a.result >= 0 && S_ISDIR(a.mode)) is_directory(file);
-      return;
+      return looked_at(a, file);
     case Effect::kTruncate:  // by its name below /proc/self/fd
     case Effect::kFtruncate:
       if (a.result < 0) return;
@@ -301,22 +335,8 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       seen(file).exact = true;
       seen(file).now = a.length;
       return;
-    case Effect::kFallocate: {
-      if (a.result < 0) return;
-      Seen& s = seen(file);
-      s.changed = true;
-      if (a.flags & FALLOC_FL_COLLAPSE_RANGE) {  // it must have reached further
-        grew(file, a.offset + a.length + 1);
-        s.now -= std::min(s.now, a.length);
-        s.exact = true;
-      } else if (a.flags & FALLOC_FL_INSERT_RANGE) {
-        grew(file, a.offset + 1);
-        s.now += a.length;
-      } else if (!(a.flags & FALLOC_FL_KEEP_SIZE)) {
-        s.now = std::max(s.now, a.offset + a.length);
-      }
-      return;
-    }
+    case Effect::kFallocate:
+      return allocated(a, file);
     case Effect::kList:
       if (a.result == -ENOTDIR || a.result == -EBADF) return;
       is_directory(file);

@@ -75,6 +75,13 @@ class Needs {
   enum class Told : uint8_t { kByCall, kNot };  // kNot: of a link, taken to be so
   void by_name(const feign_activity& a, Effect effect, Told told = Told::kByCall);
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
+  void read(const feign_activity& a, uint32_t file);
+  void copied(const feign_activity& a, uint32_t file);
+  void shared(const feign_activity& a, uint32_t file);
+  void sought(const feign_activity& a, Effect effect, uint32_t file);
+  void sought_data(const feign_activity& a, uint32_t file);
+  void looked_at(const feign_activity& a, uint32_t file);
+  void allocated(const feign_activity& a, uint32_t file);
   void is_directory(uint32_t file);
   void is_same(uint32_t other, uint32_t file);
   void sizes_by_names();
