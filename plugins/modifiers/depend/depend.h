@@ -385,6 +385,11 @@ class Depend {
   void link_told(const feign_activity& a);
   void is_link(uint32_t path, uint32_t target);
   void names_led_to(const feign_activity& a, Effect effect);
+  void identity(const feign_activity& a, bool changes);
+  void named(const feign_activity& a);
+  bool changed_names(const feign_activity& a, Effect effect);
+  void renamed(const feign_activity& a, bool directory);
+  void used_names(const feign_activity& a, Effect effect, bool ok);
   void missed(const feign_activity& a, uint32_t path);
   // `gone`: what was below it is there no more.
   void change_name(uint32_t path, bool directory, bool gone = true);

@@ -10,6 +10,13 @@
 #include "modifiers/depend/depend.h"
 
 namespace depend {
+namespace {
+
+bool removes_directory(const feign_activity& a, Effect effect) {
+  return effect == Effect::kRmdir || (effect == Effect::kUnlinkat && (a.flags & AT_REMOVEDIR) != 0);
+}
+
+}  // namespace
 
 uint32_t Depend::name_of(uint32_t path) {
   if (path < name_of_path_.size() && name_of_path_[path] != 0) return name_of_path_[path];
@@ -178,133 +185,165 @@ void Depend::names(const feign_activity& a, Effect effect) {
 }
 
 void Depend::names_led_to(const feign_activity& a, Effect effect) {
-  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
-  const bool as_directory = (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)) != 0;
-  const auto identity = [&](bool changes) {
-    if (a.file == 0) return;
-    Shared& s = files_[a.file].identity;
-    changes ? change(s, kPath) : use(s, kPath);
-  };
-  const auto found = [&](uint32_t path) { names_[name_of(path)].file = a.file; };
-  const auto named = [&] {
-    if (a.file == 0) return;
-    found(a.path);
-    File& f = files_[a.file];
-    f.made = true;
-    ++f.names;
-  };
   // Of a file that was open before the trace: a replay opens it by its name when it is first used.
   if ((a.marks & FEIGN_INHERITED) && a.handle != 0 && a.path != 0 && !feign::opens(effect))
     use_name(a.path);
   if (effect == Effect::kCopy && a.path2 != 0) use_name(a.path2);
+  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+  if (!ok || !changed_names(a, effect)) used_names(a, effect, ok);
+}
+
+// What an activity does to the file that its names led to: change it, or look at it.
+void Depend::identity(const feign_activity& a, bool changes) {
+  if (a.file == 0) return;
+  Shared& s = files_[a.file].identity;
+  changes ? change(s, kPath) : use(s, kPath);
+}
+
+void Depend::named(const feign_activity& a) {
+  if (a.file == 0) return;
+  names_[name_of(a.path)].file = a.file;
+  File& f = files_[a.file];
+  f.made = true;
+  ++f.names;
+}
+
+// A call that was successful. False: as many names as it used it did not change.
+bool Depend::changed_names(const feign_activity& a, Effect effect) {
+  const bool as_directory = (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)) != 0;
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat:
     case Effect::kFopen:
     case Effect::kFreopen:
     case Effect::kTmpfile:
-      if (a.path == 0) return;
-      if (ok && (a.flags & O_TMPFILE) == O_TMPFILE) {  // it has no name, in that directory
+      if (a.path == 0) return false;
+      if ((a.flags & O_TMPFILE) == O_TMPFILE) {  // it has no name, in that directory
         use_name(a.path);
         if (a.file != 0) files_[a.file].made = true;
-        return identity(true);
-      }
-      if (ok && (a.marks & FEIGN_CREATES)) {
+      } else if (a.marks & FEIGN_CREATES) {
         change_name(a.path, false);
-        named();
-        return identity(true);
+        named(a);
+      } else {
+        return false;
       }
       break;
     case Effect::kUnlink:
     case Effect::kUnlinkat:
     case Effect::kRmdir: {
-      if (a.path == 0) return;
-      const bool rmdir =
-          effect == Effect::kRmdir || (effect == Effect::kUnlinkat && (a.flags & AT_REMOVEDIR));
+      if (a.path == 0) return false;
+      const bool rmdir = removes_directory(a, effect);
       if (rmdir) take_side(entries(name_of(a.path)), 1, kPath);
-      if (!ok) break;
       change_name(a.path, rmdir || as_directory);
       names_[name_of(a.path)].file = 0;
       names_[name_of(a.path)].target = 0;
-      identity(true);
+      identity(a, true);
       if (File* const f = files_.find(a.file); f != nullptr) {
         f->names -= f->names != 0;
         if (f->ended()) files_.erase(a.file);
       }
-      return;
+      return true;
     }
     case Effect::kMkdir:
     case Effect::kMknod:
     case Effect::kBind:
     case Effect::kSymlink:
-      if (a.path == 0) return;
-      if (!ok) break;
+      if (a.path == 0) return false;
       change_name(a.path, effect == Effect::kMkdir || effect == Effect::kSymlink);
       if (effect == Effect::kSymlink) {
         names_[name_of(a.path)].target = a.path2;
         links_ = links_ || a.path2 != 0;
       }
-      named();
-      return identity(true);
+      named(a);
+      break;
     case Effect::kRename:
-      if (a.path == 0 || a.path2 == 0) return;
-      if (ok) {
-        const bool directory = as_directory || (a.flags & RENAME_EXCHANGE) != 0;
-        if (directory) take_side(entries(name_of(a.path2)), 1, kPath);
-        change_name(a.path, directory);
-        change_name(a.path2, directory);
-        // Some may have found what lay there by other names, through links.
-        Name &old = names_[name_of(a.path)], &now = names_[name_of(a.path2)];
-        if (now.file != a.file && files_.find(now.file) != nullptr)
-          change(files_[now.file].identity, kPath);
-        old.file = (a.flags & RENAME_EXCHANGE) != 0 ? now.file : 0;
-        now.file = a.file;
-        std::swap(now.target, old.target);
-        if ((a.flags & RENAME_EXCHANGE) == 0) old.target = 0;
-        return identity(true);
-      }
-      take_side(entries(name_of(a.path2)), 1, kPath);  // ENOTEMPTY
-      use_name(a.path2);
+      if (a.path == 0 || a.path2 == 0) return false;
+      renamed(a, as_directory || (a.flags & RENAME_EXCHANGE) != 0);
       break;
     case Effect::kLink:
-      if (a.path2 != 0 && ok) {  // which may be another name of a symbolic link
+      if (a.path2 != 0) {  // which may be another name of a symbolic link
         const uint32_t target = a.path != 0 && a.handle == 0 ? names_[name_of(a.path)].target : 0;
         change_name(a.path2, target != 0);
         names_[name_of(a.path2)].target = target;
-      } else if (a.path2 != 0) {
-        use_name(a.path2);
       }
-      if (ok && a.file != 0) {
+      if (a.file != 0) {
         ++files_[a.file].names;
-        if (a.path2 != 0) found(a.path2);
+        if (a.path2 != 0) names_[name_of(a.path2)].file = a.file;
       }
-      break;
+      return false;       // the name that was there
     case Effect::kChmod:  // what may be done with it and below it
-      if (!ok) break;
       if (a.path != 0 && (a.marks & FEIGN_DIRECTORY))
         change_name(a.path, true, false);
       else if (a.path != 0 && a.handle == 0)
         use_name(a.path);
-      return identity(true);
+      break;
     case Effect::kSetXattr:
     case Effect::kRemoveXattr:
-      if (ok) {
-        if (a.path != 0 && a.handle == 0) use_name(a.path);
-        return identity(true);
-      }
-      [[fallthrough]];
+      if (a.path != 0 && a.handle == 0) use_name(a.path);
+      break;
+    default:
+      return false;
+  }
+  identity(a, true);
+  return true;
+}
+
+void Depend::renamed(const feign_activity& a, bool directory) {
+  const bool exchanged = (a.flags & RENAME_EXCHANGE) != 0;
+  if (directory) take_side(entries(name_of(a.path2)), 1, kPath);
+  change_name(a.path, directory);
+  change_name(a.path2, directory);
+  // Some may have found what lay there by other names, through links.
+  Name &old = names_[name_of(a.path)], &now = names_[name_of(a.path2)];
+  if (now.file != a.file && files_.find(now.file) != nullptr)
+    change(files_[now.file].identity, kPath);
+  old.file = exchanged ? now.file : 0;
+  now.file = a.file;
+  std::swap(now.target, old.target);
+  if (!exchanged) old.target = 0;
+}
+
+// A call that changed no name, or was refused.
+void Depend::used_names(const feign_activity& a, Effect effect, bool ok) {
+  switch (effect) {
+    case Effect::kUnlink:
+    case Effect::kUnlinkat:
+    case Effect::kRmdir:
+      if (a.path != 0 && removes_directory(a, effect))
+        take_side(entries(name_of(a.path)), 1, kPath);
+      break;
+    case Effect::kRename:
+      if (a.path == 0 || a.path2 == 0) return;
+      take_side(entries(name_of(a.path2)), 1, kPath);  // ENOTEMPTY
+      use_name(a.path2);
+      break;
+    case Effect::kLink:
+      if (!ok && a.path2 != 0) use_name(a.path2);
+      break;
+    case Effect::kSetXattr:
+    case Effect::kRemoveXattr:
     case Effect::kGetXattr:
-      if (a.handle != 0) return identity(false);
+      if (a.handle != 0) return identity(a, false);
       break;
     case Effect::kList:
       // What changed in it before it was moved, it did by another name.
       if (ok && a.path != 0) use_name(a.path);
       if (a.path != 0) take_side(entries(name_of(a.path)), 1, kPath);
-      if (!ok) identity(false);  // ENOENT: the directory is removed by now
+      if (!ok) identity(a, false);  // ENOENT: the directory is removed by now
       return;
     case Effect::kReadlink:
       if (ok && a.path != 0 && a.handle == 0) is_link(a.path, a.path2);
       break;
+    case Effect::kOpen:
+    case Effect::kCreat:
+    case Effect::kFopen:
+    case Effect::kFreopen:
+    case Effect::kTmpfile:
+    case Effect::kMkdir:
+    case Effect::kMknod:
+    case Effect::kBind:
+    case Effect::kSymlink:
+    case Effect::kChmod:
     case Effect::kStat:
     case Effect::kStatat:
     case Effect::kAccess:
@@ -318,9 +357,9 @@ void Depend::names_led_to(const feign_activity& a, Effect effect) {
   use_name(a.path);
   missed(a, a.path);
   if (effect == Effect::kRename || effect == Effect::kLink) missed(a, a.path2);
-  if (ok) found(a.path);
+  if (ok) names_[name_of(a.path)].file = a.file;
   // Through links another name may have made what was in the way, or removed what is missing.
-  identity(false);
+  identity(a, false);
   if (!ok && a.file == 0)
     if (File* const was = files_.find(names_[name_of(a.path)].file); was != nullptr)
       use(was->identity, kPath);
