@@ -493,7 +493,8 @@ def test_help_of_a_command():
         assert feign("help", command).out == r.out
         assert r.status == 0 and "(1x)" not in r.out and "First steps" not in r.out, r.out
         assert not re.search(r"^  --\S+ TEXT", r.out, re.M), "an option says what it takes: " + r.out
-    assert "First steps" in feign("--help").out and feign("help").out == feign("--help").out
+    assert "First steps" in feign("--help").out
+    assert feign("help").out == feign("help", "help").out == feign("--help").out
 
 
 def test_roles():
@@ -592,6 +593,8 @@ def test_roots():
 
 def test_usage():
     refuses("repaly", text=r"repaly: no such command .there are: replay, .*inspect.*; did you mean replay\?")
+    refuses("helpp", text=r"helpp: no such command .*, help\); did you mean help\?")
+    assert "did you mean" not in refuses("plan", text="plan: no such command").err  # "lab", of three letters
     refuses("replay", SHIPPED, "--rot", "x", text=r"not expected: --rot; did you mean --root\?")
     refuses("replay", SHIPPED, "--pcae=think", text=r"--pcae=think; did you mean --pace\?")
     refuses("--plugin", "null", "--rot", "x", text=r"--rot.*; did you mean --root\?")

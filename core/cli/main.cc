@@ -70,14 +70,14 @@ constexpr Entry kCommands[] = {
 // What is wrong with a first word that is no option; nothing if it is a command.
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   std::string known;
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"help"};
   for (const CLI::App* s : app.get_subcommands(nullptr)) {
     if (s->get_name() == word) return "";
     names.push_back(s->get_name());
-    known += (known.empty() ? "" : ", ") + names.back();
+    known += names.back() + ", ";
   }
   const bool file = access(word.c_str(), F_OK) == 0;
-  return word + ": no such command (there are: " + known +
+  return word + ": no such command (there are: " + known + "help" +
          (file ? "); for a trace: feign info " + word + ", feign replay " + word + " --root DIR"
                : ")" + did_you_mean(word, names));
 }
@@ -107,6 +107,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && words[1] == "help") {  // feign help replay: feign replay --help
     words.erase(words.begin() + 1);
     words.emplace_back("--help");
+    if (words[1] == "help") words.erase(words.begin() + 1);
   }
   const std::string first = words.size() > 1 ? words[1] : "";
   const auto chosen = std::find_if(std::begin(kCommands), std::end(kCommands),
