@@ -17,11 +17,8 @@
 
 namespace feign {
 
-void Resolve::open(Record& r, Thread& t, Effect effect) {
-  feign_activity& a = r.a;
-  const uint32_t hint = a.file, said = std::exchange(a.path2, 0);
-  opened_ = a.result >= 0 && is_path(tables_.strings.text(said));
-  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
+// What is asked for, as the kernel takes it.
+void Resolve::as_asked(feign_activity& a, const Thread& t, Effect effect) {
   if (effect == Effect::kCreat) a.flags = O_WRONLY | O_CREAT | O_TRUNC;
   // open(2): with it, others mean nothing
   if (a.flags & O_PATH) a.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -32,6 +29,10 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.mode = 0600;
   }
   a.mode &= ~t.place->umask;
+}
+
+// Where the name of an open leads: becomes a.path, as it is to be replayed.
+Resolve::Way Resolve::way_of(feign_activity& a, Thread& t, uint32_t hint, uint32_t said) {
   const std::string_view text = tables_.strings.text(a.path);
   uint32_t in_root = 0;
   // openat2: "/" is the directory
@@ -70,7 +71,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path), follow, &open); path)
       a.path = path;
   if (on && a.path != 0) a.path = names_.canonical(a.path, true);
-  if (open != nullptr && has_lost_name(*open)) return open_again(a, t, *open);
+  if (open != nullptr && has_lost_name(*open)) return {0, false, open};
   uint32_t path = a.path != 0 ? names_.canonical(a.path, follow) : 0;
   // A descriptor, executable or the like of a process, which only the tracer tells.
   if (feign_activity kernels{}, files{}; through && a.result >= 0 && path != 0 &&
@@ -92,32 +93,35 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     }
   }
   if (t.place->root != 0 || in_root != 0) a.path = path;
+  return {path, found, nullptr};
+}
+
+// The file that an open found or made, or did not; gives what its descriptor is marked by.
+uint32_t Resolve::met_by_open(feign_activity& a, const Thread& t, const Way& way, uint32_t said) {
+  const uint32_t path = way.path;
   if (path != 0 && is_disk(tables_.strings.text(path)))
     a.flags &= ~static_cast<uint32_t>(O_CREAT | O_TRUNC);  // a device stays as it is
-  uint32_t marks = 0;
   if (path == 0 || no_storage(a, path)) {
     a.marks |= FEIGN_NOT_A_FILE;
-    marks = a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
-  } else {
-    lacks_names(a, Effect::kOpen);
-    if (tells_of_others()) by_others(a, Effect::kOpen);
-    const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
-    a.file = touched.file;
-    if (found) names_.has_no_links(said);
-    // What the call around it made, it made by this one.
-    const bool for_outer = touched.file != 0 && touched.file == t.made && (a.flags & O_CREAT);
-    if (touched.created || (for_outer && a.result >= 0)) a.marks |= FEIGN_CREATES;
-    if (touched.file != 0 && a.result >= 0) {
-      Namespace::File& f = names_.file(touched.file);
-      if (f.type == Namespace::Type::kDirectory) marks |= FEIGN_DIRECTORY;
-      if (f.type == Namespace::Type::kFifo || f.type == Namespace::Type::kOther)
-        marks |= FEIGN_NOT_A_FILE;
-      if (f.type == Namespace::Type::kUnknown) f.type = Namespace::Type::kFile;
-    }
+    return a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE);
   }
-  if (a.result < 0) return;
-  Description* d = describe(marks, path, a.file, a.flags);
-  d->said = said;
+  lacks_names(a, Effect::kOpen);
+  if (tells_of_others()) by_others(a, Effect::kOpen);
+  const Namespace::Touched touched = names_.apply(a, Effect::kOpen);
+  a.file = touched.file;
+  if (way.found) names_.has_no_links(said);
+  // What the call around it made, it made by this one.
+  const bool for_outer = touched.file != 0 && touched.file == t.made && (a.flags & O_CREAT);
+  if (touched.created || (for_outer && a.result >= 0)) a.marks |= FEIGN_CREATES;
+  if (touched.file == 0 || a.result < 0) return 0;
+  Namespace::File& f = names_.file(touched.file);
+  if (f.type == Namespace::Type::kUnknown) f.type = Namespace::Type::kFile;
+  if (f.type == Namespace::Type::kDirectory) return FEIGN_DIRECTORY;
+  const bool file = f.type != Namespace::Type::kFifo && f.type != Namespace::Type::kOther;
+  return file ? 0 : FEIGN_NOT_A_FILE;
+}
+
+void Resolve::gets_descriptor(feign_activity& a, Thread& t, Effect effect, Description* d) {
   const bool stdio = effect == Effect::kFopen || effect == Effect::kFreopen;
   if (stdio && (a.flags & O_APPEND)) stream_appends(*d, a.flags);
   // In a sandbox a handler of SIGSYS got what is opened from another process: nobody closes it.
@@ -132,7 +136,7 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     left.appends = appends;
   }
   a.handle = d->handle;
-  a.marks |= marks;
+  a.marks |= d->marks;
   const uint32_t stream = stream_before(t, static_cast<int32_t>(a.result));
   if (effect != Effect::kFreopen && stream != 0 && a.path != 0) {
     a.handle2 = stream;
@@ -140,6 +144,21 @@ void Resolve::open(Record& r, Thread& t, Effect effect) {
     a.handle2 = t.table->unclosed.back();
     t.table->unclosed.pop_back();
   }
+}
+
+void Resolve::open(Record& r, Thread& t, Effect effect) {
+  feign_activity& a = r.a;
+  const uint32_t hint = a.file, said = std::exchange(a.path2, 0);
+  opened_ = a.result >= 0 && is_path(tables_.strings.text(said));
+  if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
+  as_asked(a, t, effect);
+  const Way way = way_of(a, t, hint, said);
+  if (way.open != nullptr) return open_again(a, t, *way.open);
+  const uint32_t marks = met_by_open(a, t, way, said);
+  if (a.result < 0) return;
+  Description* d = describe(marks, way.path, a.file, a.flags);
+  d->said = said;
+  gets_descriptor(a, t, effect, d);
 }
 
 // Mode "a" starts at the end; "a+" does not.
@@ -166,6 +185,64 @@ void Resolve::open_again(feign_activity& a, Thread& t, const Description& what) 
   install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
 }
 
+// AT_EMPTY_PATH, or no path at all: the descriptor's file.
+void Resolve::at_descriptor(Record& r, Thread& t, Effect effect, uint32_t hint, uint32_t hint2) {
+  feign_activity& a = r.a;
+  if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, hint2, a.path2);
+  a.handle2 = 0;
+  Description* d = find(t, a.handle, hint);
+  fill(a, d);
+  if (effect == Effect::kStatat) {
+    identified(r, d);
+    if (a.result >= 0 && d != nullptr && d->file != 0 && S_ISREG(a.mode)) resized(a, *d, a.length);
+  }
+  if (effect == Effect::kLink && a.result == -ENOTDIR && a.path2 != 0) {
+    a.path2 = 0;
+    return;
+  }
+  if (effect == Effect::kLink && a.result >= 0 && d != nullptr && d->file != 0 && a.path2 != 0)
+    names_.link(d->file, a.path2);
+  // A descriptor of the link itself (O_PATH): the link's name tells as much, if it has that
+  // still. (ENOENT: of no link.)
+  if (effect == Effect::kReadlink && d != nullptr && a.path != 0 && a.result != -ENOENT &&
+      !has_no_name(*d)) {
+    a.handle = 0;
+    a.file = names_.apply(a, effect).file;
+  }
+}
+
+// By way of its descriptor (/proc/self/fd/N): the file may have no name, or another one by now.
+void Resolve::by_descriptor(Record& r, Effect effect, Description* open) {
+  feign_activity& a = r.a;
+  fill(a, open);
+  if (effect == Effect::kStat || effect == Effect::kStatat) identified(r, open);
+  if (effect == Effect::kTruncate && a.result >= 0 && open->file != 0)
+    names_.file(open->file).has(a.length);
+  if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
+    names_.link(open->file, a.path2);
+  if (effect == Effect::kLink && a.result == -EEXIST && a.path2 != 0) names_.not_linked(a.path2);
+}
+
+// What was open below a directory that is removed or has another name now.
+void Resolve::moves_below(const feign_activity& a, Effect effect, const Namespace::Touched& touched,
+                          uint32_t from, uint32_t to) {
+  if (a.result < 0) return;
+  const bool removes = effect == Effect::kRmdir || effect == Effect::kUnlinkat;
+  if (removes && names_.file(touched.file).type == Namespace::Type::kDirectory) removed(from);
+  if (effect != Effect::kRename) return;
+  if (a.flags & RENAME_EXCHANGE) {
+    const uint32_t aside = tables_.strings.intern("//exchange");
+    renamed(from, aside);
+    renamed(to, from);
+    renamed(aside, to);
+    return;
+  }
+  if (touched.file2 != 0 && touched.file2 != touched.file &&
+      names_.file(touched.file2).type == Namespace::Type::kDirectory)
+    removed(to);
+  renamed(from, to);
+}
+
 void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   feign_activity& a = r.a;
   const bool two = effect == Effect::kLink || effect == Effect::kRename;
@@ -174,31 +251,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   a.file = 0;
   // Of both names.
   if (a.handle == FEIGN_CWD || a.handle == 0) works_in(t, hint);
-  if (a.path == 0) {  // AT_EMPTY_PATH, or no path at all: the descriptor's file
-    if (effect == Effect::kLink) a.path2 = absolute(t, a.handle2, hint2, a.path2);
-    a.handle2 = 0;
-    Description* d = find(t, a.handle, hint);
-    fill(a, d);
-    if (effect == Effect::kStatat) {
-      identified(r, d);
-      if (a.result >= 0 && d != nullptr && d->file != 0 && S_ISREG(a.mode))
-        resized(a, *d, a.length);
-    }
-    if (effect == Effect::kLink && a.result == -ENOTDIR && a.path2 != 0) {
-      a.path2 = 0;
-      return;
-    }
-    if (effect == Effect::kLink && a.result >= 0 && d != nullptr && d->file != 0 && a.path2 != 0)
-      names_.link(d->file, a.path2);
-    // A descriptor of the link itself (O_PATH): the link's name tells as much, if it has that
-    // still. (ENOENT: of no link.)
-    if (effect == Effect::kReadlink && d != nullptr && a.path != 0 && a.result != -ENOENT &&
-        !has_no_name(*d)) {
-      a.handle = 0;
-      a.file = names_.apply(a, effect).file;
-    }
-    return;
-  }
+  if (a.path == 0) return at_descriptor(r, t, effect, hint, hint2);
   if (effect == Effect::kMkdir || effect == Effect::kMknod) a.mode &= ~t.place->umask;
   if ((a.result == -ENOTDIR &&
        (no_directory(t, a.handle, hint) || no_directory(t, a.handle2, hint2))) ||
@@ -237,21 +290,12 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   if (two && a.path2 != 0)
     if (const uint32_t path = behind_proc(t, tables_.strings.text(a.path2), false, nullptr); path)
       a.path2 = path;
-  // By way of its descriptor: the file may have no name, or another one by now.
   if (open != nullptr && !(open->marks & FEIGN_NOT_A_FILE) &&
       (effect == Effect::kLink || effect == Effect::kChmod || effect == Effect::kAttr ||
        effect == Effect::kStat || effect == Effect::kStatat || effect == Effect::kAccess ||
        effect == Effect::kTruncate || effect == Effect::kGetXattr || effect == Effect::kSetXattr ||
-       effect == Effect::kRemoveXattr)) {
-    fill(a, open);
-    if (effect == Effect::kStat || effect == Effect::kStatat) identified(r, open);
-    if (effect == Effect::kTruncate && a.result >= 0 && open->file != 0)
-      names_.file(open->file).has(a.length);
-    if (effect == Effect::kLink && a.result >= 0 && open->file != 0 && a.path2 != 0)
-      names_.link(open->file, a.path2);
-    if (effect == Effect::kLink && a.result == -EEXIST && a.path2 != 0) names_.not_linked(a.path2);
-    return;
-  }
+       effect == Effect::kRemoveXattr))
+    return by_descriptor(r, effect, open);
   if (open != nullptr && has_lost_name(*open)) {  // of a FIFO
     fill(a, open);
     a.path = a.path2 = 0;
@@ -276,21 +320,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   const bool replaces = effect == Effect::kRename && touched.file2 != 0 &&
                         names_.file(touched.file2).type == Namespace::Type::kSymlink;
   if (type == Namespace::Type::kSymlink || replaces) a.marks |= FEIGN_SYMLINK;
-  const bool removes = effect == Effect::kRmdir || effect == Effect::kUnlinkat;
-  if (removes && a.result >= 0 && type == Namespace::Type::kDirectory) removed(from);
-  if (effect == Effect::kRename && a.result >= 0) {
-    if (touched.file2 != 0 && touched.file2 != touched.file && !(a.flags & RENAME_EXCHANGE) &&
-        names_.file(touched.file2).type == Namespace::Type::kDirectory)
-      removed(to);
-    if (a.flags & RENAME_EXCHANGE) {
-      const uint32_t aside = tables_.strings.intern("//exchange");
-      renamed(from, aside);
-      renamed(to, from);
-      renamed(aside, to);
-    } else {
-      renamed(from, to);
-    }
-  }
+  moves_below(a, effect, touched, from, to);
   if (effect == Effect::kTruncate && a.result >= 0) names_.file(a.file).has(a.length);
 }
 

@@ -205,10 +205,23 @@ class Resolve {
   void clone_range_call(Record& r, Thread& t);
 
   // Calls that open, name or copy files (calls.cc).
+  struct Way {
+    uint32_t path;      // where it ends; 0: nowhere that is known
+    bool found;         // what lies there was opened, by a name that tells where
+    Description* open;  // or the file of that, which has no name
+  };
   void open(Record& r, Thread& t, Effect effect);
+  void as_asked(feign_activity& a, const Thread& t, Effect effect);
+  Way way_of(feign_activity& a, Thread& t, uint32_t hint, uint32_t said);
+  uint32_t met_by_open(feign_activity& a, const Thread& t, const Way& way, uint32_t said);
+  void gets_descriptor(feign_activity& a, Thread& t, Effect effect, Description* d);
   void open_again(feign_activity& a, Thread& t, const Description& what);
   void stream_appends(Description& d, uint32_t flags);
   void path_call(Record& r, Thread& t, Effect effect);
+  void at_descriptor(Record& r, Thread& t, Effect effect, uint32_t hint, uint32_t hint2);
+  void by_descriptor(Record& r, Effect effect, Description* open);
+  void moves_below(const feign_activity& a, Effect effect, const Namespace::Touched& touched,
+                   uint32_t from, uint32_t to);
   void identified(Record& r, Description* d);
   void data(feign_activity& a, Description* d, Effect effect);
   void copy(Record& r, Thread& t);
