@@ -117,6 +117,12 @@ def test_other_architectures_and_old_text():
         'execve(pathname="/bin/x") = 0', "pread64(fd=#1, count=1, offset=5) = 1"])
 
 
+def test_a_change_of_mode_is_no_call_whatever_stands_before_it():
+    for before in ("", "7 ", "[pid  7] ", "01:34:18.572644 ", "[pid  7] 01:34:18.572644 ", "[  59] ", "[pid  7] [  59] ", "     0.000010 ", "7 [00007f0000000001] "):
+        # The first line may be one (strace -p), and does not tell when the trace began.
+        same(calls([before + "[ Process PID=7 runs in 32 bit mode. ]", before + OPEN, before + "[ Process PID=7 runs in 64 bit mode. ]", before + "close(3) = 0"]), [SEEN, "close(fd=#1) = 0"])
+
+
 def test_the_command_that_was_typed():
     same(calls(["me@there:~/x$ strace -f ./a.out", "\u276f strace ./a.out", OPEN, "_exit(0) = ?"], ), calls([OPEN, "exit(0) = ?"]))
     same(calls(["Script started on 2026-01-31 10:00:00+00:00 [<not executed on terminal>]", OPEN, "", 'Script done on 2026-01-31 10:00:01+00:00 [COMMAND_EXIT_CODE="0"]']), [SEEN])

@@ -38,6 +38,7 @@ bool Prefix::read(Scan& s, int64_t& pid, uint64_t& time) {
       continue;
     }
     if (s.peek() == '[') {  // "[ 257]" or "[00007f...]"
+      if (s.rest().starts_with(kModeChanged)) break;
       while (!s.done() && s.peek() != ']') ++s.p;
       if (!s.take(']')) return false;
       s.blanks();

@@ -17,6 +17,9 @@ constexpr uint64_t kDay = 86400 * kSecond;
 // Linux gives processes numbers up to 2^22.
 inline bool is_no_process(uint64_t number) { return number == 0 || number > uint64_t{1} << 22; }
 
+// "[ Process PID=7 runs in 32 bit mode. ]" stands where a call would.
+constexpr std::string_view kModeChanged = "[ Process PID=";
+
 // Processes and times in all forms. A time may be told by the one before: a file has one of these.
 class Prefix {
  public:

@@ -316,8 +316,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
   const auto begins = [&](std::string_view with) { return text.starts_with(with); };
   if (terminal_.breaks(text, memory, any_call_)) return FEIGN_OK;
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
-  if (begins("strace: ") || begins("[ Process PID=") || begins(" > ") || begins(" | ") ||
-      begins(" * ") ||
+  if (begins("strace: ") || begins(" > ") || begins(" | ") || begins(" * ") ||
       text.substr(std::min(text.find_first_not_of(' '), text.size())) == kDetached) {
     text = {};
   } else if (is_head_of_counts(text)) {  // -C: a table of counts ends the trace
@@ -357,10 +356,13 @@ feign_status Source::line(std::string_view text) {
   int64_t pid;
   uint64_t time;
   if (!prefix_.read(s, pid, time)) {
-    if (text.find("[ Process PID=") != std::string_view::npos) return FEIGN_OK;  // … runs in 32 bit
     if (is_rest_of_call(text))
       return ended(*unfinished_, unfinished_->call.text + std::string(text));
     return stray(text, "want [PID] [TIME] CALL(…) = RESULT");
+  }
+  if (s.rest().starts_with(kModeChanged)) {
+    prefix_.at(time);
+    return FEIGN_OK;
   }
   if (trace_.first) {
     trace_.first = false;
