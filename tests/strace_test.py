@@ -233,6 +233,21 @@ def test_strace_leaves_a_process_and_says_so():
     same(calls(["strace: Process 7 attached with 3 threads", "Process 7 attached - interrupt to quit", OPEN, "<detached ...>"]), calls([OPEN]))
 
 
+def test_what_strace_says_of_itself_by_any_name():
+    for by in ("strace", "/usr/bin/strace", "strace-4.26", "./strace-6.8/src/strace_new"):
+        said = by + ": WARNING: Proper structure decoding for this personality is not supported"
+        same(calls([said, OPEN, said, "close(3) = 0", said]), [SEEN, "close(fd=#1) = 0"])
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(os.path.join(tmp, "many.log"), "w", encoding="ascii") as f:
+            f.writelines([f"/usr/bin/strace: Process {n} attached\n" for n in range(7, 40)] + [f"[pid 7] {OPEN}\n"])
+        r = feign("info", os.path.join(tmp, "many.log"))
+        assert r.status == 0, r  # known to be a trace by what it says
+        with open(path, "w", encoding="ascii") as f:
+            f.write(OPEN + "\ntracer: a message of another program\n")
+        refuses("info", path, text=r"t\.strace:2: \"tracer: a message.*want")
+
+
 def test_commands_of_fcntl():
     new = [OPEN, "fcntl(3, F_SETLKW, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=7, l_len=5}) = 0"]
     same(calls([OPEN, "fcntl(3, F_SETLKW, {type=F_WRLCK, whence=SEEK_SET, start=7, len=5}) = 0"]), calls(new))      # before 4.11

@@ -578,7 +578,7 @@ feign_status Provider::next(size_t want, feign_sink* out) {
 bool looks_like_strace(std::string_view line) {
   Scan s(line);
   s.blanks();
-  if (s.take("strace: Process ") || s.take("% time ")) return true;
+  if (is_of_strace(line) || s.take("% time ")) return true;
   int64_t pid;
   uint64_t time;
   if (!Prefix(1).read(s, pid, time)) return false;

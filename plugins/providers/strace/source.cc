@@ -316,7 +316,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
   const auto begins = [&](std::string_view with) { return text.starts_with(with); };
   if (terminal_.breaks(text, memory, any_call_)) return FEIGN_OK;
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
-  if (begins("strace: ") || begins(" > ") || begins(" | ") || begins(" * ") ||
+  if (is_of_strace(text) || begins(" > ") || begins(" | ") || begins(" * ") ||
       text.substr(std::min(text.find_first_not_of(' '), text.size())) == kDetached) {
     text = {};
   } else if (is_head_of_counts(text)) {  // -C: a table of counts ends the trace

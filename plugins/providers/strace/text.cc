@@ -12,6 +12,19 @@ std::string_view name_of_call(std::string_view text) {
   return text.substr(0, length);
 }
 
+namespace {
+bool in_path(char c) {
+  return is_name(c) || std::string_view("/.-").find(c) != std::string_view::npos;
+}
+}  // namespace
+
+bool is_of_strace(std::string_view text) {
+  const size_t end = std::min(text.find(": "), text.size());
+  const std::string_view by = text.substr(0, end);
+  return end < text.size() && std::all_of(by.begin(), by.end(), in_path) &&
+         by.substr(by.rfind('/') + 1).starts_with("strace");
+}
+
 size_t message_at(std::string_view text, int64_t& attached) {
   constexpr std::string_view kProcess = "Process ", kBy = "strace";
   size_t at = text.rfind(kProcess);
@@ -25,9 +38,6 @@ size_t message_at(std::string_view text, int64_t& attached) {
     return std::string_view::npos;
   if (!s.done() && !s.take(" (") && !s.take(" with ") && !s.take(" - interrupt to quit"))
     return std::string_view::npos;
-  const auto in_path = [](char c) {
-    return is_name(c) || std::string_view("/.-").find(c) != std::string_view::npos;
-  };
   const size_t name = text.substr(0, at).rfind(kBy);
   const std::string_view by = name != text.npos ? text.substr(name, at - name) : "";
   // "strace: ", or "strace-4.26: " of another one.

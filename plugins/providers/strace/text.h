@@ -217,6 +217,9 @@ struct Scan {
   }
 };
 
+// Whether it is a message of strace's own: "strace: WARNING: …", "/usr/bin/strace-4.26: …".
+bool is_of_strace(std::string_view text);
+
 // Where what strace says of a process begins, which on a terminal may break a call's line:
 // "strace: Process 8 attached", of old without "strace: ", with a path where it was called by
 // one; npos if the line does not end so. `attached`: the process, if it joins.
