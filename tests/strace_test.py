@@ -194,6 +194,14 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
                 'wait4(-1, of a child', '[{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8', "poll([{fd=3}], 1, -1two", "lines", ") = 1"])[1:],
          ["write(fd=#2, count=129) = 129", "write(fd=#3, count=4) = 4", "write(fd=#2, count=2) = 2", "read(fd=#4, count=1024) = 3", "writev(fd=#2, iov=[1 1]) = 2", "fsync(fd=#1) = 0",
           "wait4(options=0) = 8"])
+    # What looks like calls' ends, in what is written.
+    same(calls([OPEN, 'write(1, "f(2) = 4\\n", 9f(2) = 4', ") = 9", 'write(1, "f(1) = 1\\nf(3) = 9\\n", 18f(1) = 1', "f(3) = 9", ") = 18", 'write(1, "5(x) = 1\\n", 95(x) = 1', ") = 9",
+                'write(1, "\\x35\\x0a", 25', ") = 2", "fsync(3) = 0"]),
+         [SEEN, "write(fd=#2, count=9) = 9", "write(fd=#2, count=18) = 18", "write(fd=#2, count=9) = 9", "write(fd=#2, count=2) = 2", "fsync(fd=#1) = 0"])
+    # Another thread's line behind a number: its end is seen later.
+    for end in ([" <unfinished ...>", "[pid     7] <... write resumed>) = 9", "[pid     8] <... openat resumed>) = 4"], [") = 4", "[pid     7] <... write resumed>) = 9"]):
+        found = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "thread 8\\n", 9 <unfinished ...>', '[pid     8] openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0640thread 8', *end])[0]
+        assert [f for f in found if "mode=0640) = 4 " in f], found
     found, _ = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "a\\n", 2a', " <unfinished ...>", "[pid     8] fsync(3) = 0", "[pid     7] <... write resumed>) = 2"])
     assert " fsync(" in found[1] and " write(fd=#3, count=2) = 2 " in found[2], found
     found = text_of(["[pid     7] " + OPEN, '[pid     7] write(1, "ab", 2 <unfinished ...>', '[pid     8] openat(AT_FDCWD, "/g", O_WRONLY|O_CREAT, 0640ab <unfinished ...>',

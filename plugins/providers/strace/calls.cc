@@ -296,6 +296,16 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
   return ended(p, whole);
 }
 
+// How much of what others write to the terminal, in calls that are under way, ends the line.
+size_t Source::output_behind(std::string_view text) const {
+  for (const auto& [pid, p] : processes_) {
+    if (!p->begun || !p->call.text.starts_with("write(")) continue;
+    const std::string_view output = first_of_write(p->call.text);
+    if (!output.empty() && output[0] != '\\' && text.ends_with(output)) return output.size();
+  }
+  return 0;
+}
+
 feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                           Held* place) {
   const std::string_view name = name_of_call(text);
@@ -326,7 +336,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   const auto breaks = [&](std::string why) {
     if (place != nullptr || first_line != lines_->number()) return bad(why, first_line);
     broken_ = std::make_unique<Broken>();
-    broken_->text = text;
+    broken_->text = text.substr(0, text.size() - output_behind(text));
     broken_->why = std::move(why);
     broken_->left_out = k.left_out;
     broken_->pid = p.pid;
@@ -341,7 +351,9 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   if (held != nullptr && (!arguments.read(*k.call, s, held->a, held->values) || cut)) {
     std::string why = std::string(name) + "(): ", without;
     why += cut ? "there is no time behind its result, as there is elsewhere" : arguments.error();
-    if (k.call->effect == Effect::kWrite && place == nullptr && !cut &&
+    size_t end = end_of_call(text);
+    if (end != text.npos && name == "write" && !ends_write(text, text.substr(end))) end = text.npos;
+    if (k.call->effect == Effect::kWrite && place == nullptr && !cut && end != text.npos &&
         arguments.error() != kLostNewline)
       without = without_output(text);
     Scan again(without);
@@ -356,8 +368,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
       } else {
         queue_.pop_back();
       }
-      return end_of_call(text) == text.npos ? breaks(std::move(why))
-                                            : bad(why, cut ? 0 : first_line);
+      return end == text.npos ? breaks(std::move(why)) : bad(why, cut ? 0 : first_line);
     }
   }
 

@@ -453,10 +453,8 @@ feign_status Source::goes_on(std::string_view text) {
   constexpr size_t kMost = size_t{1} << 20;
   Broken& b = *broken_;
   size_t close = end_of_call(text);
-  // Another call's end, in what is written.
   if (close != text.npos && b.text.starts_with("write(") &&
-      is_digit(result_of(text.substr(close))[0]) &&
-      !count_of(b.text).starts_with(result_of(text.substr(close))))
+      !ends_write(b.text, text.substr(close)))
     close = text.npos;
   for (const std::string_view end : {kUnfinished, kDetached})
     if (text.ends_with(end)) {

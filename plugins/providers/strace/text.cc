@@ -84,6 +84,23 @@ std::string_view result_of(std::string_view end) {
   return text.substr(0, text.find_first_of(" \t\r"));
 }
 
+std::string_view first_of_write(std::string_view write) {
+  const size_t quote = write.find(", \"");
+  if (quote == write.npos) return {};
+  const std::string_view text = write.substr(quote + 3);
+  return text.substr(0, text.find_first_of("\"\\", text.starts_with('\\') ? 1 : 0));
+}
+
+bool ends_write(std::string_view write, std::string_view end) {
+  const std::string_view result = result_of(end), count = count_of(write);
+  if (!is_digit(result[0])) return true;
+  if (!count.starts_with(result)) return false;
+  // Digits behind the number are what was written.
+  std::string_view text = first_of_write(write);
+  if (text.starts_with("\\x3")) text.remove_prefix(3);
+  return count == result || text.starts_with(count[result.size()]);
+}
+
 std::string without_output(std::string_view text) {
   const size_t close = end_of_call(text);
   std::string_view count = count_of(text);

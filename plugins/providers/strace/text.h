@@ -235,7 +235,14 @@ std::string_view count_of(std::string_view text);
 // The result behind end_of_call(), as it is printed.
 std::string_view result_of(std::string_view end);
 
-// Such a line without what the program wrote, which may hold anything. Its digits and the number's
+// What `write` writes first, up to what strace shows escaped.
+std::string_view first_of_write(std::string_view write);
+
+// Whether the end of a call that was found, ") = 5", may be that of `write`, which wrote that many;
+// what the program wrote may hold other calls' ends.
+bool ends_write(std::string_view write, std::string_view end);
+
+// A line of write() without what the program wrote, which may hold anything. Its digits and the number's
 // cannot be told apart but by the result. Empty: it is no such line.
 std::string without_output(std::string_view text);
 
