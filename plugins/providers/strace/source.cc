@@ -453,8 +453,7 @@ feign_status Source::goes_on(std::string_view text) {
   constexpr size_t kMost = size_t{1} << 20;
   Broken& b = *broken_;
   size_t close = end_of_call(text);
-  if (close != text.npos && b.text.starts_with("write(") &&
-      !ends_write(b.text, text.substr(close)))
+  if (close != text.npos && b.text.starts_with("write(") && !ends_write(b.text, text.substr(close)))
     close = text.npos;
   for (const std::string_view end : {kUnfinished, kDetached})
     if (text.ends_with(end)) {

@@ -242,8 +242,8 @@ std::string_view first_of_write(std::string_view write);
 // what the program wrote may hold other calls' ends.
 bool ends_write(std::string_view write, std::string_view end);
 
-// A line of write() without what the program wrote, which may hold anything. Its digits and the number's
-// cannot be told apart but by the result. Empty: it is no such line.
+// A line of write() without what the program wrote, which may hold anything. Its digits and the
+// number's cannot be told apart but by the result. Empty: it is no such line.
 std::string without_output(std::string_view text);
 
 std::string without_colours(std::string_view text);
