@@ -972,6 +972,53 @@ int main(void) {
 """
 
 
+# A thread's fopen asks for memory for as long as another one has a stream of the descriptor that it gets afterwards.
+OPENED_LATE = r"""
+#include <pthread.h>
+#include <stdio.h>
+void* __libc_malloc(size_t size);
+static __thread int late;
+static int waits, goes_on;
+void* malloc(size_t size) {
+  if (late) {
+    late = 0;
+    __atomic_store_n(&waits, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&goes_on, __ATOMIC_SEQ_CST)) {
+    }
+  }
+  return __libc_malloc(size);
+}
+static int writes(const char* name) {
+  FILE* const stream = fopen(name, "w");
+  const int number = fileno(stream);
+  fputs(name, stream);
+  fclose(stream);
+  return number;
+}
+static void* opens_late(void* number) {
+  late = 1;
+  *(int*)number = writes("late");
+  return NULL;
+}
+int main(void) {
+  pthread_t thread;
+  int number;
+  pthread_create(&thread, NULL, opens_late, &number);
+  while (!__atomic_load_n(&waits, __ATOMIC_SEQ_CST)) {
+  }
+  const int other = writes("other one");
+  __atomic_store_n(&goes_on, 1, __ATOMIC_SEQ_CST);
+  pthread_join(thread, NULL);
+  return number != other;
+}
+"""
+
+
+def test_a_stream_is_open_when_its_descriptor_is_made():
+    """Not from the start of fopen: another thread may have had that descriptor until then."""
+    streams_replay(OPENED_LATE, "-pthread")
+
+
 def test_lines_in_a_stream_that_is_read_too_and_one_that_threads_share():
     with Tmp() as tmp:
         program = os.path.join(tmp, "lines")

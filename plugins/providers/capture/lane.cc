@@ -193,17 +193,19 @@ void Lane::give_up(Item& item) {
   }
 }
 
+// The descriptor that a system call made; 0: none.
+uint32_t Lane::made_by(const Item& item) {
+  const Call* const call = call_of(item);
+  return call != nullptr && call->effect != Effect::kClose ? left_by(call->effect, item.a).handle
+                                                           : 0;
+}
+
 // The open of a FIFO waits, and is made anew once a handler is over: if that had a descriptor of
 // the number which comes back, it is behind.
 void Lane::after_handler(std::deque<Item>::iterator held) {
-  const auto made = [](const Item& item) {
-    const Call* const call = call_of(item);
-    return call != nullptr && call->effect != Effect::kClose ? left_by(call->effect, item.a).handle
-                                                             : 0;
-  };
-  const uint32_t handle = made(*held);
+  const uint32_t handle = made_by(*held);
   if (handle == 0 || std::none_of(held + 1, queue_.end(),
-                                  [&](const Item& other) { return made(other) == handle; }))
+                                  [&](const Item& other) { return made_by(other) == handle; }))
     return;
   held->kind = FEIGN_RECORD_CALL;
   std::rotate(held, held + 1, queue_.end());
@@ -302,9 +304,24 @@ bool Lane::shares(const Lane& other) const {
          any_two(claims, other.claims, [](const Claim& a, const Claim& b) { return a.same(b); });
 }
 
+// When the front, in which there are other calls, took effect: an open of a stream when its
+// descriptor was made, for others may have had one of that number since it started; else when it
+// started.
+uint64_t Lane::outer_when() const {
+  const Item& outer = queue_.front();
+  const feign_op_info* const info =
+      provider_.host_->op_info(provider_.host_, provider_.op(outer.code));
+  if (outer.code >> 12 != FEIGN_CAPTURE_STDIO || info == nullptr || info->kind != FEIGN_KIND_OPEN ||
+      outer.a.result < 0)
+    return outer.start;
+  for (size_t i = 1; i < queue_.size() && queue_[i].depth > outer.depth; ++i)
+    if (made_by(queue_[i]) == FEIGN_FD(outer.a.result)) return queue_[i].end;
+  return outer.start;
+}
+
 // When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
-// somebody or hand over bytes, and those that others are in, when they started; exec and exit when
-// no other thread made calls any more.
+// somebody or hand over bytes, when they started; exec and exit when no other thread made calls any
+// more.
 uint64_t Lane::when() {
   const Item& item = queue_.front();
   uint64_t key = item.end;
@@ -315,8 +332,10 @@ uint64_t Lane::when() {
   };
   if (item.kind == FEIGN_RECORD_STARTED) {
     key = std::max(item.start, provider_.others_end(*this) + 1);
-  } else if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
-    key = item.kind == FEIGN_RECORD_CALL && !makes() ? item.end : item.start;
+  } else if (item.kind != FEIGN_RECORD_CALL) {
+    key = outer_when();
+  } else if (item.depth != 0) {
+    key = makes() ? item.start : item.end;
   } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
     key = item.start;  // what a rank sends, or that it has come, others may know before it ends
   } else if (const Call* const call = this->call(); call != nullptr) {

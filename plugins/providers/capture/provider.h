@@ -128,6 +128,8 @@ class Lane {
 
  private:
   static const Call* call_of(const Item& item);
+  static uint32_t made_by(const Item& item);
+  uint64_t outer_when() const;
   bool has_more() const;
   bool next(Item& item, bool& any);
   void give_up(Item& item);
