@@ -287,6 +287,19 @@ def test_the_target_of_a_copy_is_what_strace_says():
     assert replayed(lines, "--with", "rebase,map=/out:/in2")[1]["/in2"] == 7
 
 
+def test_what_is_done_with_a_file_is_chosen_by_the_name_that_opened_it():
+    """Whatever the file is called by then, and where a link leads; and of a copy, the end that is chosen stays."""
+    lines = ['1 symlink("a", "/l") = 0', '1 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3', '1 write(3, "abc", 3) = 3',
+             '1 openat(AT_FDCWD, "/l", O_RDONLY) = 4', '1 read(4, "", 9) = 3', '1 openat(AT_FDCWD, "/out", O_WRONLY|O_CREAT, 0644) = 5',
+             '1 lseek(3, 0, SEEK_SET) = 0', '1 sendfile(5, 3, NULL, 9) = 3', '1 lseek(3, 0, SEEK_CUR) = 3', '1 rename("/a", "/b") = 0', '1 write(3, "abcd", 4) = 4',
+             '1 lseek(4, 0, SEEK_CUR) = 3', '1 close(5) = 0', '1 close(4) = 0', '1 close(3) = 0']
+    for chosen, count, want in (("path=/a", 8, {"/b": 7}), ("path=/l", 5, {"/a": 3, "/l": 1}), ("path=/out", 3, {"/out": 3}),
+                                ("path=/out,drop=yes", 13, {"/b": 7, "/l": 1}), ("path=/l,drop=yes", 10, {"/b": 7, "/out": 3}), ("path=/a,drop=yes", 8, {"/out": 3})):
+        report, sizes = replayed(lines, "--with", "filter," + chosen)
+        assert (report["mismatches"], report["matched"]) == ([], count), (chosen, report["mismatches"], report["matched"], sizes)
+        assert all(sizes.get(name) == size for name, size in want.items()), (chosen, sizes)
+
+
 def test_a_file_without_a_name_is_what_a_child_has_whose_making_was_not_traced():
     """As strace -f -y -e trace=file,desc has make -O: both write to the end of what make opened with O_TMPFILE."""
     report, _ = replayed(['1 openat(AT_FDCWD</>, "/tmp", O_RDWR|O_EXCL|O_TMPFILE, 0600) = 9</tmp/#7>(deleted)', "1 fcntl(9</tmp/#7>(deleted), F_SETFL, O_RDWR|O_APPEND|O_TMPFILE) = 0",

@@ -190,8 +190,12 @@ class Filter {
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       feign_activity* a = in.items[i];
+      if (!globs.empty() && a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN)
+        opened[a->handle] = {a->file, path_fits(a->path)};
+      const bool whole = whole_fits(*a);
       if ((a->marks & FEIGN_LAST) && kind(a->op) == FEIGN_KIND_CLOSE) {
         open.erase(a->handle);
+        opened.erase(a->handle);
         noise_open.erase(a->handle);
       }
       if (options.preset == kWorkload && !half_noise(*a) && is_noise(*a)) {
@@ -200,11 +204,11 @@ class Filter {
         (a->marks & FEIGN_NOT_A_FILE ? a->sync_ns : a->compute_ns) += a->duration_ns;
         continue;
       }
-      if (!globs.empty() && !options.drop && ends(*a)) {
+      if (!globs.empty() && (!options.drop || only_whole) && ends(*a)) {
         if (const feign_status s = out->emit(out, a); s < 0) return s;
         continue;
       }
-      if (!passes(*a)) continue;  // not emitted is dropped
+      if (!passes(*a, whole)) continue;  // not emitted is dropped
       if ((!globs.empty() || options.preset == kWorkload) && a->handle != 0 &&
           kind(a->op) == FEIGN_KIND_OPEN)
         open[a->handle] = a->path;
@@ -229,17 +233,23 @@ class Filter {
     a.offset = a.values[3];
   }
 
+  // Whether calls on it are left out for their paths.
+  bool left_out(uint32_t handle, uint32_t path) {
+    const auto at = opened.find(handle);
+    return (at != opened.end() ? at->second.fits : path_fits(path)) == (options.drop != 0);
+  }
+
   // A copy between two files, of which one is left out: that one is as a pipe is, from here on.
-  // False: it is no copy, or both are left out.
+  // False: it is no copy, or both are left out, or none.
   bool ends(feign_activity& a) {
     if (!is_copy(a)) return false;
-    const auto from = open.find(a.handle), to = open.find(a.handle2);
-    const bool from_fits = from != open.end() || path_fits(a.path);
-    const uint32_t path = to != open.end() ? to->second : path_fits(a.path2) ? a.path2 : 0;
-    if ((!from_fits && path == 0) || !(stream_fits(a.stream) && single(a))) return false;
-    if (path == 0) a.handle2 = a.path2 = 0;
-    if (from_fits) return true;
-    only_to(a, path);
+    const bool from = left_out(a.handle, a.path), to = left_out(a.handle2, a.path2);
+    if (from == to || !(stream_fits(a.stream) && single(a))) return false;
+    const auto path = open.find(a.handle2);
+    if (to)
+      a.handle2 = a.path2 = 0;
+    else
+      only_to(a, path != open.end() ? path->second : a.path2);
     return true;
   }
 
@@ -254,6 +264,17 @@ class Filter {
     if (to == open.end() && a.path2 == 0) return false;
     only_to(a, to != open.end() ? to->second : a.path2);
     return true;
+  }
+
+  // By stream and path. A call on what was opened goes with its open, whatever its file is called.
+  bool whole_fits(const feign_activity& a) {
+    const uint32_t k = kind(a.op);
+    if (!stream_fits(a.stream)) return false;
+    if (k == FEIGN_KIND_PROCESS) return true;
+    const auto at = k != FEIGN_KIND_OPEN && a.file != 0 ? opened.find(a.handle) : opened.end();
+    return (at != opened.end() && at->second.file == a.file ? at->second.fits
+                                                            : path_fits(a.path)) ||
+           (a.path2 != 0 && k != FEIGN_KIND_LIST && path_fits(a.path2));
   }
 
   bool path_fits(uint32_t id) { return globs.empty() || (id != 0 && globs.fit(id)); }
@@ -310,13 +331,10 @@ class Filter {
            a.start_ns >= options.after && a.start_ns < options.before;
   }
 
-  bool passes(const feign_activity& a) {
+  bool passes(const feign_activity& a, bool whole) {
     const uint32_t k = kind(a.op);
     const bool carries = options.state == kKeep && (k == FEIGN_KIND_OPEN || k == FEIGN_KIND_CLOSE ||
                                                     k == FEIGN_KIND_DUP || k == FEIGN_KIND_PROCESS);
-    const bool whole =
-        stream_fits(a.stream) && (k == FEIGN_KIND_PROCESS || path_fits(a.path) ||
-                                  (a.path2 != 0 && k != FEIGN_KIND_LIST && path_fits(a.path2)));
     const bool single = this->single(a);
     met = met || (whole && single && (k != FEIGN_KIND_PROCESS || globs.empty()));
     if (!options.drop) return whole && (single || carries);
@@ -336,6 +354,12 @@ class Filter {
   // Handles that passed, with their paths, where there are conditions on these; and others.
   std::unordered_map<uint32_t, uint32_t> open;
   std::unordered_set<uint32_t> noise_open;
+  // What open handles are of, where there are conditions on paths.
+  struct Opened {
+    uint32_t file;
+    bool fits;
+  };
+  std::unordered_map<uint32_t, Opened> opened;
   // Which conditions there are, for drop=yes.
   bool only_single = false, only_whole = false;
   bool seen = false, met = false;  // any activity; one that meets them
