@@ -392,6 +392,9 @@ void Provider::tell_what_is_missing() {
     });
     return at != end ? at : nullptr;
   };
+  const bool full = std::any_of(hosts_.begin(), hosts_.end(), [](const Host& host) {
+    return host.control.dropped != 0 && host.control.max_bytes != 0;
+  });
   size_t told = 0;
   for (const auto& [path, program] : programs_) {
     std::string what;
@@ -400,9 +403,14 @@ void Provider::tell_what_is_missing() {
       const std::string why = why_not_recorded(path);
       what =
           why.starts_with(path + " ") ? "not in the trace: " : "not in the trace: " + path + ": ";
-      what += why.empty() ? "it ended at once, ran as another user or in another root, is in "
-                            "another recording, or the system let no library into it"
-                          : why;
+      if (!why.empty())
+        what += why;
+      else if (full)
+        what += "no room (--max-size)";
+      else
+        what +=
+            "it ended at once, ran as another user, in another root or where it may not write "
+            "into the recording, is in another recording, or the system let no library into it";
     } else if (const OwnCalls own = own_system_calls(path); own.sites != 0) {
       const feign_hook_head* const hook = hook_of(own.id);
       if (hook != nullptr && hook->hooked == hook->sites) continue;
