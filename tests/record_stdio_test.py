@@ -972,7 +972,7 @@ int main(void) {
 """
 
 
-# A thread's fopen asks for memory for as long as another one has a stream of the descriptor that it gets afterwards.
+# A thread's fopen asks for memory for as long as another one has a stream of the descriptor that it gets afterwards, or renames its file.
 OPENED_LATE = r"""
 #include <pthread.h>
 #include <stdio.h>
@@ -1000,22 +1000,37 @@ static void* opens_late(void* number) {
   *(int*)number = writes("late");
   return NULL;
 }
-int main(void) {
-  pthread_t thread;
-  int number;
-  pthread_create(&thread, NULL, opens_late, &number);
+static void* finds_nothing(void* found) {
+  late = 1;
+  *(int*)found = fopen("there", "r") != NULL;
+  return NULL;
+}
+static void begins(pthread_t* thread, void* (*does)(void*), int* told) {
+  waits = goes_on = 0;
+  pthread_create(thread, NULL, does, told);
   while (!__atomic_load_n(&waits, __ATOMIC_SEQ_CST)) {
   }
-  const int other = writes("other one");
+}
+static void ends(pthread_t thread) {
   __atomic_store_n(&goes_on, 1, __ATOMIC_SEQ_CST);
   pthread_join(thread, NULL);
-  return number != other;
+}
+int main(void) {
+  pthread_t thread;
+  int number, found;
+  begins(&thread, opens_late, &number);
+  const int other = writes("there");
+  ends(thread);
+  begins(&thread, finds_nothing, &found);
+  rename("there", "away");
+  ends(thread);
+  return number != other || found;
 }
 """
 
 
-def test_a_stream_is_open_when_its_descriptor_is_made():
-    """Not from the start of fopen: another thread may have had that descriptor until then."""
+def test_a_stream_is_opened_when_its_file_is():
+    """Not from the start of fopen: until then, another thread may have had that descriptor, or renamed the file."""
     streams_replay(OPENED_LATE, "-pthread")
 
 

@@ -6,6 +6,8 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -211,6 +213,20 @@ void Lane::after_handler(std::deque<Item>::iterator held) {
   std::rotate(held, held + 1, queue_.end());
 }
 
+// Of a stream's call at the front that is about a name (fopen, remove), which system call in it is:
+// what that finds tells who came first, and only then the stream has a descriptor. 0: none.
+size_t Lane::named_within() const {
+  const Item& front = queue_.front();
+  if (front.kind != FEIGN_RECORD_BEGUN || front.code >> 12 != FEIGN_CAPTURE_STDIO) return 0;
+  size_t named = 0, opened = 0;
+  for (size_t i = 1; i < queue_.size() && queue_[i].depth > front.depth; ++i) {
+    if (!queue_[i].complete) break;
+    if (call_of(queue_[i]) != nullptr && queue_[i].a.path != 0) named = i;
+    if (made_by(queue_[i]) == FEIGN_FD(front.a.result)) opened = named;
+  }
+  return opened != 0 ? opened : named;
+}
+
 feign_status Lane::fill() {
   while (true) {
     while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
@@ -244,7 +260,14 @@ feign_status Lane::fill() {
     }
     if (queue_.empty()) return FEIGN_OK;
     Item& front = queue_.front();
-    if (front.complete) return FEIGN_OK;
+    if (front.complete) {
+      if (const size_t named = named_within(); named != 0) {
+        const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(named);
+        around.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+        queue_.erase(queue_.begin(), end);
+      }
+      return FEIGN_OK;
+    }
     if (front.kind == FEIGN_RECORD_STARTED) {
       front.complete = true;
       return FEIGN_OK;
@@ -304,24 +327,9 @@ bool Lane::shares(const Lane& other) const {
          any_two(claims, other.claims, [](const Claim& a, const Claim& b) { return a.same(b); });
 }
 
-// When the front, in which there are other calls, took effect: an open of a stream when its
-// descriptor was made, for others may have had one of that number since it started; else when it
-// started.
-uint64_t Lane::outer_when() const {
-  const Item& outer = queue_.front();
-  const feign_op_info* const info =
-      provider_.host_->op_info(provider_.host_, provider_.op(outer.code));
-  if (outer.code >> 12 != FEIGN_CAPTURE_STDIO || info == nullptr || info->kind != FEIGN_KIND_OPEN ||
-      outer.a.result < 0)
-    return outer.start;
-  for (size_t i = 1; i < queue_.size() && queue_[i].depth > outer.depth; ++i)
-    if (made_by(queue_[i]) == FEIGN_FD(outer.a.result)) return queue_[i].end;
-  return outer.start;
-}
-
 // When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
-// somebody or hand over bytes, when they started; exec and exit when no other thread made calls any
-// more.
+// somebody or hand over bytes, and those that others are in, when they started; exec and exit when
+// no other thread made calls any more.
 uint64_t Lane::when() {
   const Item& item = queue_.front();
   uint64_t key = item.end;
@@ -332,10 +340,8 @@ uint64_t Lane::when() {
   };
   if (item.kind == FEIGN_RECORD_STARTED) {
     key = std::max(item.start, provider_.others_end(*this) + 1);
-  } else if (item.kind != FEIGN_RECORD_CALL) {
-    key = outer_when();
-  } else if (item.depth != 0) {
-    key = makes() ? item.start : item.end;
+  } else if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
+    key = item.kind == FEIGN_RECORD_CALL && !makes() ? item.end : item.start;
   } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
     key = item.start;  // what a rank sends, or that it has come, others may know before it ends
   } else if (const Call* const call = this->call(); call != nullptr) {

@@ -486,8 +486,21 @@ void Provider::tell_who_goes_on() {
 
 // The record of a lane's front as an activity, or as one of those left out.
 feign_status Provider::take(Lane& lane, feign_sink* out, bool& emitted) {
+  if (!lane.around.empty()) {
+    taken_ = &lane;
+    Item item = std::move(lane.around.front());
+    lane.around.pop_front();
+    return tell(lane, std::move(item), out, emitted);
+  }
   Item item = std::move(lane.front());
   lane.pop();
+  if (const feign_status s = tell(lane, std::move(item), out, emitted); s < 0) return s;
+  if (const feign_status s = lane.fill(); s < 0) return s;
+  if (!lane.empty()) in_line(&lane);
+  return FEIGN_OK;
+}
+
+feign_status Provider::tell(const Lane& lane, Item item, feign_sink* out, bool& emitted) {
   item.a.stream = goes_on_as(item.a.stream);
   const uint64_t duration = time(item.end) - time(item.start);
   if (item.code == FEIGN_CAPTURE_OP(FEIGN_CAPTURE_LEFT_OUT, FEIGN_CAPTURE_IDLE)) {
@@ -503,8 +516,6 @@ feign_status Provider::take(Lane& lane, feign_sink* out, bool& emitted) {
     if (const feign_status s = emit(lane, item, op, out); s < 0) return s;
     emitted = true;
   }
-  if (const feign_status s = lane.fill(); s < 0) return s;
-  if (!lane.empty()) in_line(&lane);
   return FEIGN_OK;
 }
 

@@ -119,7 +119,8 @@ class Lane {
   // Two of which these share no bit tell nothing of what is one's as well as the other's.
   uint64_t about() const;
   bool shares(const Lane& other) const;
-  Descriptor opened;  // by the front
+  Descriptor opened;        // by the front
+  std::deque<Item> around;  // what the front is within, and is told before it
   Process& process() const { return process_; }
   Pid pid() const { return pid_on(static_cast<size_t>(process_.pid >> 32), pid_); }
   int32_t thread() const { return thread_; }
@@ -129,7 +130,7 @@ class Lane {
  private:
   static const Call* call_of(const Item& item);
   static uint32_t made_by(const Item& item);
-  uint64_t outer_when() const;
+  size_t named_within() const;
   bool has_more() const;
   bool next(Item& item, bool& any);
   void give_up(Item& item);
@@ -208,6 +209,7 @@ class Provider {
   feign_status emit_owed(feign_sink* out, bool& emitted);
   feign_status emit_before(Lane& lane, feign_sink* out, bool& emitted);
   feign_status take(Lane& lane, feign_sink* out, bool& emitted);
+  feign_status tell(const Lane& lane, Item item, feign_sink* out, bool& emitted);
   feign_status emit(const Lane& lane, const Item& item, uint32_t op, feign_sink* out);
   void keep_account(const Lane& lane, const Item& item, Effect effect, feign_activity& a);
   feign_status ended();
