@@ -1336,6 +1336,40 @@ def test_a_rank_that_gets_no_more_threads_ends_all_and_is_named():
         assert "ENDED" in r.out, r.out
 
 
+OWN_CALLS = ("MPI_Comm_dup", "MPI_Send", "MPI_Improbe", "MPI_Win_allocate_shared", "MPI_Barrier", "MPI_Allreduce", "MPI_Comm_create_group",
+             "MPI_Win_free", "MPI_Finalize")
+# Their arguments are numbers and addresses: handed on as they are, however many.
+FAILING = """
+#include <stdlib.h>
+#include <string.h>
+static int fails(const char *name) {
+  static int made;
+  const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *which = getenv("FAILING");
+  return rank && rank[0] == '1' && which && strcmp(which, name) == 0 && __sync_fetch_and_add(&made, 1) == 0;
+}
+#define FAILING(name) long P##name(long, long, long, long, long, long, long, long, long, long); \\
+  long name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) { return fails(#name) ? 16 : P##name(a, b, c, d, e, f, g, h, i, j); }
+"""
+
+
+def test_a_call_of_mpi_that_the_replay_needs_and_that_fails_ends_all_and_is_named():
+    """The first of each, on one of two ranks; the other one may be waiting for it."""
+    with Tmp() as tmp:
+        trace, library = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'"]), os.path.join(tmp, "failing.so")
+        if shutil.which("mpicc") is None or sanitized():
+            raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
+        with open(library + ".c", "w", encoding="utf-8") as f:
+            f.write(FAILING + "".join(f"FAILING({name})\n" for name in OWN_CALLS))
+        subprocess.run(["mpicc", "-w", "-shared", "-fPIC", "-o", library, library + ".c"], check=True)
+        launch = command(2, "replay", trace, "--root", tmp, timeout=30)
+        at = launch.index("-np")
+        for name in OWN_CALLS:
+            preload = ["-x", "LD_PRELOAD=" + library, "-x", "FAILING=" + name]
+            r = Ran(subprocess.run([*launch[:at], *preload, *launch[at:]], capture_output=True, env=QUIET, check=False))
+            said = re.search(rf"^feign: mpi: rank 1: {name}\(\), which the replay needs: (\S.*)$", r.err, re.M)
+            assert r.status == 2 and said and "MPI_ERR_OTHER" in said.group(1), (name, r.status, r.err)
+
+
 def test_who_is_left_in_a_call_has_heard_of_other_threads_before_they_call_mpi():
     """What it does without Open MPI's locks is over when the thread that reports comes."""
     with Tmp() as tmp:

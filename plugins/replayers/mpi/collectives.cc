@@ -114,7 +114,7 @@ Lengths listed(Stream& s, int from, int n, uint8_t type, bool combined = false) 
 // One length for each member, where the trace does not tell each rank.
 Lengths asked(const Group& g, int mine) {
   Lengths all{std::vector<int>(static_cast<size_t>(g.size))};
-  MPI_Allgather(&mine, 1, MPI_INT, all.of.data(), 1, MPI_INT, g.comm);
+  FEIGN_MUST(MPI_Allgather(&mine, 1, MPI_INT, all.of.data(), 1, MPI_INT, g.comm));
   return all;
 }
 
@@ -135,9 +135,10 @@ Both both(Stream& s, uint32_t op, const Group& g, int outs, int ins, bool neighb
   }
   b.ins = {std::vector<int>(static_cast<size_t>(ins))};
   if (neighbours)
-    MPI_Neighbor_alltoall(b.outs.of.data(), 1, MPI_INT, b.ins.of.data(), 1, MPI_INT, g.comm);
+    FEIGN_MUST(
+        MPI_Neighbor_alltoall(b.outs.of.data(), 1, MPI_INT, b.ins.of.data(), 1, MPI_INT, g.comm));
   else
-    MPI_Alltoall(b.outs.of.data(), 1, MPI_INT, b.ins.of.data(), 1, MPI_INT, g.comm);
+    FEIGN_MUST(MPI_Alltoall(b.outs.of.data(), 1, MPI_INT, b.ins.of.data(), 1, MPI_INT, g.comm));
   return b;
 }
 
@@ -231,7 +232,8 @@ void neighbours(Stream& s, uint32_t op, const Group& g) {
       if (!s.r->lists || static_cast<int>(ins.of.size()) != g.in) {
         mine = told(s, out, s.a->length, g.in);
         ins = {std::vector<int>(static_cast<size_t>(g.in))};
-        MPI_Neighbor_allgather(&mine.count, 1, MPI_INT, ins.of.data(), 1, MPI_INT, comm);
+        FEIGN_MUST(
+            MPI_Neighbor_allgather(&mine.count, 1, MPI_INT, ins.of.data(), 1, MPI_INT, comm));
       }
       Parts p(s, {}, ins);
       if (op == FEIGN_MPI_NEIGHBOR_ALLGATHERV)
@@ -274,7 +276,7 @@ void make_communicator(Stream& s, MPI_Comm comm) {
   }
   MPI_Comm made = MPI_COMM_NULL;
   s.answer(MPI_Comm_dup(comm, &made));
-  if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+  if (made != MPI_COMM_NULL) FEIGN_MUST(MPI_Comm_free(&made));
 }
 
 // A call in which each rank sends something of its own, or gets it.
@@ -310,7 +312,7 @@ void reduce_scatter(const Exchange& x) {
     return begun(s, status, q);
   }
   int own = 0;
-  MPI_Comm_size(comm, &own);
+  FEIGN_MUST(MPI_Comm_size(comm, &own));
   Lengths all = listed(s, 0, own, units_of(x.op, *s.args).out, true);
   if (!s.r->lists || all.of.empty()) all = asked(x.g, told(s, in, x.in_bytes, x.most).count);
   Parts p(s, all, {});

@@ -86,7 +86,7 @@ bool may_meet_end(Stream& s, uint32_t op, const File& f, bool split) {
   if (s.args->offset == kAbsent) MPI_File_get_position(f.file, &from);
   int may = past_end(f, from, s.a->length);
   if (split && f.group->apart)
-    MPI_Allreduce(MPI_IN_PLACE, &may, 1, MPI_INT, MPI_MAX, f.group->comm);
+    FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, &may, 1, MPI_INT, MPI_MAX, f.group->comm));
   return may != 0;
 }
 

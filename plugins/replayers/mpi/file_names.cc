@@ -52,7 +52,7 @@ int agree(MPI_Comm comm, Name& name, int error) {
     const int number = error == 0 ? name.number(least) : 0;
     const int mine[3] = {error, number, -number};
     int all[3] = {0, 0, 0};
-    MPI_Allreduce(mine, all, 3, MPI_INT, MPI_MAX, comm);
+    FEIGN_MUST(MPI_Allreduce(mine, all, 3, MPI_INT, MPI_MAX, comm));
     if (all[0] != 0) return all[0];
     if (all[1] == -all[2]) return 0;
     least = all[1];
@@ -62,7 +62,7 @@ int agree(MPI_Comm comm, Name& name, int error) {
 
 std::string name_beside(Replayer& r, MPI_Comm comm, const Name& name, std::string& link) {
   int which[] = {static_cast<int>(r.rank), r.opened++, static_cast<int>(getpid())};
-  MPI_Bcast(which, 3, MPI_INT, 0, comm);
+  FEIGN_MUST(MPI_Bcast(which, 3, MPI_INT, 0, comm));
   std::string path = r.beside->text() + "/" + std::to_string(which[0]) + "." +
                      std::to_string(which[1]) + "." + std::to_string(which[2]);
   // All make it, since nobody waits: it says the same for each.
@@ -81,7 +81,7 @@ void make_beside(Replayer& r) {
                         number[1]);
     if (!random || mkdirat(r.root, name.data(), 0700) != 0) name[0] = '\0';
   }
-  MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, r.world->world);
+  FEIGN_MUST(MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, r.world->world));
   const int fd = openat(r.root, name.data(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   const int error = fd < 0 ? errno : 0;
   r.beside = std::make_shared<Name>();

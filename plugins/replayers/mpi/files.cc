@@ -17,7 +17,7 @@ namespace {
 // The first of them makes it; ranks that looked by themselves would see it there or not.
 int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
   int me = 0;
-  MPI_Comm_rank(comm, &me);
+  FEIGN_MUST(MPI_Comm_rank(comm, &me));
   if (me != 0) return 0;
   const int fd = open_in_root(r.root, path, how | O_WRONLY | O_CLOEXEC, 0666);
   if (fd >= 0) close(fd);
@@ -65,7 +65,7 @@ void open_file(Stream& s) {
     // Each for itself, whoever comes first makes it: only that it was there before is known then.
     const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && (g->apart || a.result == -EEXIST);
     if (!failed) fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
-    if (comm != MPI_COMM_SELF) MPI_Bcast(&fd, 1, MPI_INT, 0, comm);
+    if (comm != MPI_COMM_SELF) FEIGN_MUST(MPI_Bcast(&fd, 1, MPI_INT, 0, comm));
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
   }
   if (!g->apart && r.options.comm != kNone) (void)meet(s, *g);
@@ -127,14 +127,14 @@ void only_orders(Stream& s, uint32_t op, bool meets, bool later) {
     if (at != r.files.end() && name.ends_with("_end")) std::swap(begun, at->second.begun);
     if (op == FEIGN_MPIIO_FILE_CLOSE && at != r.files.end()) r.files.erase(at);
   }
-  if (begun != MPI_REQUEST_NULL) MPI_Wait(&begun, MPI_STATUS_IGNORE);
+  if (begun != MPI_REQUEST_NULL) FEIGN_MUST(MPI_Wait(&begun, MPI_STATUS_IGNORE));
   if (r.options.io == kIoOrder && meets && g != nullptr && g->meeting && r.options.comm != kNone) {
     if (later) return s.refuse(*g);
     (void)meet(s, *g);
   } else if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (!later) {
-      MPI_Barrier(g->comm);
+      FEIGN_MUST(MPI_Barrier(g->comm));
     } else if (MPI_Ibarrier(g->comm, &request) == MPI_SUCCESS) {
       // A file has one split call at a time, which has no request that the trace could tell.
       const std::lock_guard lock(r.files_mutex);
@@ -167,7 +167,7 @@ void close_file(const FileCall& c) {
   if (c.meeting)
     c.meet_others();
   else if (file.group->apart)
-    MPI_Barrier(file.group->comm);
+    FEIGN_MUST(MPI_Barrier(file.group->comm));
 }
 
 int whence_of(uint32_t recorded) {
@@ -276,7 +276,7 @@ void preallocate_file(const FileCall& c) {
   if (c.meeting)
     c.meet_others();
   else if (file.group->apart)
-    MPI_Bcast(&code, 1, MPI_INT, 0, file.group->comm);
+    FEIGN_MUST(MPI_Bcast(&code, 1, MPI_INT, 0, file.group->comm));
   return a.result < 0 && code == MPI_SUCCESS ? s.emulate() : s.answer(code);
 }
 
@@ -284,7 +284,7 @@ void sync_file(const FileCall& c) {
   if (!c.r.shares) return c.s.answer(MPI_File_sync(c.file.file));
   // Open MPI syncs none while a request is under way in the process, whosever it is.
   if (c.a.result < 0) return c.s.emulate();
-  if (c.file.group->apart) MPI_Barrier(c.file.group->comm);
+  if (c.file.group->apart) FEIGN_MUST(MPI_Barrier(c.file.group->comm));
   c.s.outcome->result = c.file.name->sync();
 }
 

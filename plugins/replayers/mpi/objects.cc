@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capture/mpi_errno.h"
+#include "replayers/mpi/world.h"
 
 namespace feign::mpi {
 namespace {
@@ -275,7 +276,7 @@ class Builder {
       return status;
     }
     MPI_Aint lb = 0, extent = 0;
-    MPI_Type_get_extent(plain, &lb, &extent);
+    FEIGN_MUST(MPI_Type_get_extent(plain, &lb, &extent));
     if (!has_low) low = lb;
     if (!has_high) high = lb + extent;
     status = MPI_Type_create_resized(plain, low, high - low, &out);
@@ -324,8 +325,8 @@ MPI_Comm with_neighbours(std::string_view text, MPI_Comm comm) {
   if (colon == std::string_view::npos || open == std::string_view::npos ||
       close == std::string_view::npos || open < colon || close < open)
     return comm;
-  MPI_Comm_size(comm, &size);
-  MPI_Comm_rank(comm, &rank);
+  FEIGN_MUST(MPI_Comm_size(comm, &size));
+  FEIGN_MUST(MPI_Comm_rank(comm, &rank));
   const std::string_view kind = text.substr(colon + 1, open - colon - 1);
   const std::string_view inside = text.substr(open + 1, close - open - 1);
   const size_t half = std::min(inside.find(';'), inside.size());
@@ -339,13 +340,13 @@ MPI_Comm with_neighbours(std::string_view text, MPI_Comm comm) {
     int64_t product = 1;
     for (const int n : a) product = n > 0 && product <= size ? product * n : 0;
     if (product != size || a.size() != b.size()) return comm;
-    MPI_Cart_create(comm, static_cast<int>(a.size()), a.data(), b.data(), 0, &made);
+    FEIGN_MUST(MPI_Cart_create(comm, static_cast<int>(a.size()), a.data(), b.data(), 0, &made));
   } else if (kind == "graph") {
     bool good = static_cast<int>(a.size()) == size && std::is_sorted(a.begin(), a.end()) &&
                 std::all_of(b.begin(), b.end(), is_rank);
     good = good && !a.empty() && a[0] >= 0 && a.back() == static_cast<int>(b.size());
     if (!good) return comm;
-    MPI_Graph_create(comm, size, a.data(), b.data(), 0, &made);
+    FEIGN_MUST(MPI_Graph_create(comm, size, a.data(), b.data(), 0, &made));
   } else if (kind == "dist") {
     // Of each rank in turn: how many sources, how many destinations, and who they are.
     size_t at = 0;
@@ -361,11 +362,12 @@ MPI_Comm with_neighbours(std::string_view text, MPI_Comm comm) {
       at += 2 + in + out;
     }
     const int in = b[0], out = b[1];
-    MPI_Dist_graph_create_adjacent(comm, in, b.data() + 2, MPI_UNWEIGHTED, out, b.data() + 2 + in,
-                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made);
+    FEIGN_MUST(MPI_Dist_graph_create_adjacent(comm, in, b.data() + 2, MPI_UNWEIGHTED, out,
+                                              b.data() + 2 + in, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                              &made));
   }
   if (made == MPI_COMM_NULL) return comm;
-  MPI_Comm_free(&comm);
+  FEIGN_MUST(MPI_Comm_free(&comm));
   return made;
 }
 
@@ -383,7 +385,7 @@ MPI_Datatype build_type(std::string_view text, bool& made) {
 MPI_Info build_info(std::string_view text) {
   if (text.find('=') == std::string_view::npos) return MPI_INFO_NULL;
   MPI_Info info = MPI_INFO_NULL;
-  MPI_Info_create(&info);
+  FEIGN_MUST(MPI_Info_create(&info));
   const auto plain = [](std::string_view coded) {
     std::string out;
     for (size_t i = 0; i < coded.size(); ++i) {

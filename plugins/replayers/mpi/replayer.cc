@@ -63,10 +63,10 @@ const Type& Replayer::type(uint32_t id) {
   t.whole = std::find(std::begin(kWhole), std::end(kWhole), t.type) != std::end(kWhole);
   t.real = t.type == MPI_DOUBLE || t.type == MPI_FLOAT;
   int size = 0;
-  MPI_Type_size(t.type, &size);
+  FEIGN_MUST(MPI_Type_size(t.type, &size));
   t.size = size;
-  MPI_Type_get_extent(t.type, &t.low, &t.extent);
-  MPI_Type_get_true_extent(t.type, &t.true_low, &t.true_extent);
+  FEIGN_MUST(MPI_Type_get_extent(t.type, &t.low, &t.extent));
+  FEIGN_MUST(MPI_Type_get_true_extent(t.type, &t.true_low, &t.true_extent));
   return t;
 }
 
@@ -76,12 +76,12 @@ MPI_Datatype Replayer::many_bytes(uint64_t count) {
   if (!first) return at->second;
   constexpr uint64_t kBlock = uint64_t{1} << 20;
   MPI_Datatype block = MPI_DATATYPE_NULL;
-  MPI_Type_contiguous(static_cast<int>(kBlock), MPI_BYTE, &block);
+  FEIGN_MUST(MPI_Type_contiguous(static_cast<int>(kBlock), MPI_BYTE, &block));
   const int lengths[] = {static_cast<int>(count / kBlock), static_cast<int>(count % kBlock)};
   const MPI_Aint places[] = {0, static_cast<MPI_Aint>(count - count % kBlock)};
   const MPI_Datatype types_of[] = {block, MPI_BYTE};
-  MPI_Type_create_struct(2, lengths, places, types_of, &at->second);
-  MPI_Type_commit(&at->second);
+  FEIGN_MUST(MPI_Type_create_struct(2, lengths, places, types_of, &at->second));
+  FEIGN_MUST(MPI_Type_commit(&at->second));
   MPI_Type_free(&block);
   return at->second;
 }
@@ -253,15 +253,15 @@ std::vector<std::string> all_texts(const World& world, const std::vector<std::st
   for (const std::string& t : mine) bytes += t + "\n";
   const int size = static_cast<int>(bytes.size());
   std::vector<int> sizes(static_cast<size_t>(world.size)), at(sizes.size());
-  MPI_Allgather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, world.world);
+  FEIGN_MUST(MPI_Allgather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, world.world));
   int sum = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     at[i] = sum;
     sum += sizes[i];
   }
   std::string all(static_cast<size_t>(sum), ' ');
-  MPI_Allgatherv(bytes.data(), size, MPI_CHAR, all.data(), sizes.data(), at.data(), MPI_CHAR,
-                 world.world);
+  FEIGN_MUST(MPI_Allgatherv(bytes.data(), size, MPI_CHAR, all.data(), sizes.data(), at.data(),
+                            MPI_CHAR, world.world));
   std::set<std::string> set;
   for (size_t p = 0; p < all.size();) {
     const size_t end = all.find('\n', p);
@@ -272,47 +272,44 @@ std::vector<std::string> all_texts(const World& world, const std::vector<std::st
 }
 
 // One communicator, by all of its processes: this one's group, and where there are two, the other.
-bool make_group(const Replayer& r, Group& g, MPI_Group everybody, const std::vector<int>& processes,
+void make_group(const Replayer& r, Group& g, MPI_Group everybody, const std::vector<int>& processes,
                 const std::vector<int>& others) {
   MPI_Group group = MPI_GROUP_NULL;
-  MPI_Group_incl(everybody, static_cast<int>(processes.size()), processes.data(), &group);
+  FEIGN_MUST(
+      MPI_Group_incl(everybody, static_cast<int>(processes.size()), processes.data(), &group));
   const int tag = static_cast<int>(g.number % 32000);
-  const int status = MPI_Comm_create_group(r.world->world, group, tag, &g.comm);
+  FEIGN_MUST(MPI_Comm_create_group(r.world->world, group, tag, &g.comm));
   MPI_Group_free(&group);
-  if (status != MPI_SUCCESS) return false;
-  MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
+  FEIGN_MUST(MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN));
   if (g.first != 0) {
     MPI_Comm both = MPI_COMM_NULL;
-    if (others.empty() ||
-        MPI_Intercomm_create(g.comm, 0, r.world->world, others[0], tag, &both) != MPI_SUCCESS)
-      return false;
-    MPI_Comm_free(&g.comm);
+    FEIGN_MUST(MPI_Intercomm_create(g.comm, 0, r.world->world, others[0], tag, &both));
+    FEIGN_MUST(MPI_Comm_free(&g.comm));
     g.comm = both;
-    MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
-    MPI_Comm_remote_size(g.comm, &g.size);
-    return true;
+    FEIGN_MUST(MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN));
+    FEIGN_MUST(MPI_Comm_remote_size(g.comm, &g.size));
+    return;
   }
   g.comm = with_neighbours(g.text, g.comm);
-  MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
-  MPI_Comm_size(g.comm, &g.size);
+  FEIGN_MUST(MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN));
+  FEIGN_MUST(MPI_Comm_size(g.comm, &g.size));
   int kind = MPI_UNDEFINED, rank = 0, weighted = 0;
-  MPI_Topo_test(g.comm, &kind);
+  FEIGN_MUST(MPI_Topo_test(g.comm, &kind));
   g.near = kind != MPI_UNDEFINED;
-  MPI_Comm_rank(g.comm, &rank);
+  FEIGN_MUST(MPI_Comm_rank(g.comm, &rank));
   if (kind == MPI_CART) {
-    MPI_Cartdim_get(g.comm, &g.in);
+    FEIGN_MUST(MPI_Cartdim_get(g.comm, &g.in));
     g.in = g.out = 2 * g.in;
   } else if (kind == MPI_GRAPH) {
-    MPI_Graph_neighbors_count(g.comm, rank, &g.in);
+    FEIGN_MUST(MPI_Graph_neighbors_count(g.comm, rank, &g.in));
     g.out = g.in;
   } else if (kind == MPI_DIST_GRAPH) {
-    MPI_Dist_graph_neighbors_count(g.comm, &g.in, &g.out, &weighted);
+    FEIGN_MUST(MPI_Dist_graph_neighbors_count(g.comm, &g.in, &g.out, &weighted));
   }
-  return true;
 }
 
 // Where ranks share processes: a communicator of these, and where each rank is in it.
-bool make_meeting(const Replayer& r, Group& g, MPI_Group everybody,
+void make_meeting(const Replayer& r, Group& g, MPI_Group everybody,
                   const std::vector<int>& processes, size_t here) {
   g.meeting = std::make_unique<Meeting>();
   g.meeting->here = here;
@@ -324,7 +321,7 @@ bool make_meeting(const Replayer& r, Group& g, MPI_Group everybody,
     m.places[recorded] = static_cast<int>(
         std::find(processes.begin(), processes.end(), static_cast<int>(r.process_of(recorded))) -
         processes.begin());
-  return make_group(r, m, everybody, processes, {});
+  make_group(r, m, everybody, processes, {});
 }
 
 // Which of two the program made first: WORLD and SELF are there, others ("#RANK.NUMBER{…") have a
@@ -344,8 +341,9 @@ bool made_before(const std::string& a, const std::string& b) {
   return age_a != age_b ? age_a < age_b : a < b;
 }
 
-// Makes every communicator that the trace uses, in one order on all processes.
-std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
+// Makes every communicator that the trace uses, in one order on all processes. False: they are too
+// many.
+bool make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   std::vector<std::string> mine;
   for (const uint32_t id : ids) {
     std::string text = r.text(id);
@@ -354,12 +352,10 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   const bool together = r.ranks > 1;
   std::vector<std::string> texts = together ? all_texts(*r.world, mine) : mine;
   std::sort(texts.begin(), texts.end(), made_before);
-  if (texts.size() > 10'000)
-    return std::to_string(texts.size()) + " communicators: want at most 10,000";
+  if (texts.size() > 10'000) return false;
   MPI_Group everybody = MPI_GROUP_NULL;
-  MPI_Comm_group(r.world->world, &everybody);
+  FEIGN_MUST(MPI_Comm_group(r.world->world, &everybody));
   uint32_t number = 0;
-  std::string failure;
   for (const std::string& text : texts) {
     auto g = std::make_unique<Group>();
     g->text = text;
@@ -394,18 +390,16 @@ std::string make_groups(Replayer& r, const std::set<uint32_t>& ids) {
       if (std::find(processes.begin(), processes.end(), static_cast<int>(r.rank)) ==
           processes.end())
         processes.swap(others);
-      if (!make_group(r, *g, everybody, processes, others))
-        failure = "communicator " + text + " cannot be made";
+      make_group(r, *g, everybody, processes, others);
     }
     // A process that is alone has nobody who would end a wait that does not end.
-    if (together && !g->apart && all_there && in_it && g->first == 0 &&
-        !make_meeting(r, *g, everybody, distinct, here))
-      failure = "communicator " + text + " cannot be made";
+    if (together && !g->apart && all_there && in_it && g->first == 0)
+      make_meeting(r, *g, everybody, distinct, here);
     const uint32_t id = r.host->intern(r.host, text.data(), text.size());
     r.groups[id] = std::move(g);
   }
   MPI_Group_free(&everybody);
-  return failure;
+  return true;
 }
 
 }  // namespace
@@ -435,19 +429,21 @@ feign_status Replayer::start() {
   // Alone, nobody waits for others here: that is up to modifier depend.
   if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
   Look look{.r = this};
+  feign_status looked = FEIGN_OK;
   if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
-    if (const feign_status status = plan->each(plan, Look::each, &look); status < 0) return status;
+    looked = plan->each(plan, Look::each, &look);
   std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
   const char* why = nullptr;
   world = join(why);
   if (!world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
   void* value = nullptr;
   int has = 0;
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
+  FEIGN_MUST(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has));
   if (has) most_tag = *static_cast<int*>(value);
   pairs = world->world;
-  int joins[] = {look.joins, look.at_once, look.makers, shares || look.callers};
-  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, joins, 4, MPI_INT, MPI_MAX, world->world);
+  int joins[] = {look.joins, look.at_once, look.makers, shares || look.callers, looked < 0};
+  if (ranks > 1) FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, joins, 5, MPI_INT, MPI_MAX, world->world));
+  if (joins[4] != 0) return looked;  // who looked in vain says why, and all end
   makers = joins[2] != 0;
   callers = joins[3] != 0;
   if (joins[0] != 0)
@@ -460,10 +456,11 @@ feign_status Replayer::start() {
                       (std::string(kAtOnce) + ": their messages cannot be made, want one of " +
                        "them (--with filter,process=" + one_program(host) + ") or --replayer posix")
                           .c_str());
-  if (const std::string failure = make_groups(*this, look.groups); !failure.empty())
-    return host->fail(host, FEIGN_ERR_UNSUPPORTED, failure.c_str());
+  if (!make_groups(*this, look.groups))
+    return host->fail(host, FEIGN_ERR_UNSUPPORTED, "more communicators than 10,000");
   int pointers = look.pointers && options.io == kIoReal;
-  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &pointers, 1, MPI_INT, MPI_MAX, world->world);
+  if (ranks > 1)
+    FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, &pointers, 1, MPI_INT, MPI_MAX, world->world));
   if (pointers != 0) make_beside(*this);
   look.neighbours();
   // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
@@ -473,10 +470,11 @@ feign_status Replayer::start() {
   uint64_t part = kLeast;
   if (look.message >= kLeast && options.comm != kNone && options.comm != kOrder)
     part = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
-  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &part, 1, MPI_UINT64_T, MPI_MAX, world->world);
+  if (ranks > 1)
+    FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, &part, 1, MPI_UINT64_T, MPI_MAX, world->world));
   half = static_cast<int64_t>(part);
   int all[] = {lists, look.message <= kMost};
-  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, world->world);
+  if (ranks > 1) FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, world->world));
   lists = all[0] != 0;
   fits = all[1] != 0;
   // One read or write is at most this long.

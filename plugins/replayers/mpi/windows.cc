@@ -25,7 +25,7 @@ class OneAtATime {
   OneAtATime(const Replayer& r, MPI_Comm comm) {
     const char* const here = getenv("PMIX_SERVER_TMPDIR");
     int me = 0;
-    MPI_Comm_rank(comm, &me);
+    FEIGN_MUST(MPI_Comm_rank(comm, &me));
     if (me != 0 || r.callers || here == nullptr) return;
     lock_ = open(here, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (lock_ >= 0 && flock(lock_, LOCK_EX) != 0 && errno == EINTR) continue;
@@ -44,8 +44,8 @@ void allocate(Stream& s, Window& w) {
   const MPI_Comm comm = w.group->comm;
   uint64_t size = std::min<uint64_t>(s.known(s.args->other, 0), uint64_t{1} << 32);
   w.unit = std::clamp<uint64_t>(s.known(s.args->other2, 1), 1, 1 << 20);
-  MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm);
-  MPI_Allgather(&w.unit, 1, MPI_UINT64_T, w.units.data(), 1, MPI_UINT64_T, comm);
+  FEIGN_MUST(MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm));
+  FEIGN_MUST(MPI_Allgather(&w.unit, 1, MPI_UINT64_T, w.units.data(), 1, MPI_UINT64_T, comm));
   void* base = nullptr;
   const OneAtATime lock(*s.r, comm);
   s.answer(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, comm, &base, &w.win));
@@ -57,10 +57,10 @@ void make_dynamic(Stream& s, Window& w) {
   const MPI_Comm comm = w.group->comm;
   const bool mapped = w.memory.map(static_cast<size_t>(s.r->half), kMessages);
   MPI_Aint base = 0;
-  MPI_Get_address(w.memory.get(), &base);
+  FEIGN_MUST(MPI_Get_address(w.memory.get(), &base));
   w.bases.resize(w.sizes.size());
   // Before the call: all have come when Open MPI makes a communicator for it (make_communicator()).
-  MPI_Allgather(&base, 1, MPI_AINT, w.bases.data(), 1, MPI_AINT, comm);
+  FEIGN_MUST(MPI_Allgather(&base, 1, MPI_AINT, w.bases.data(), 1, MPI_AINT, comm));
   const OneAtATime lock(*s.r, comm);
   s.answer(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &w.win));
   if (w.win == MPI_WIN_NULL) return;
@@ -68,7 +68,7 @@ void make_dynamic(Stream& s, Window& w) {
   if (mapped && MPI_Win_attach(w.win, w.memory.get(), s.r->half) == MPI_SUCCESS)
     size = static_cast<uint64_t>(s.r->half);
   std::fill(w.units.begin(), w.units.end(), uint64_t{1});
-  MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm);
+  FEIGN_MUST(MPI_Allgather(&size, 1, MPI_UINT64_T, w.sizes.data(), 1, MPI_UINT64_T, comm));
 }
 
 void make_window(Stream& s, uint32_t op, uint32_t name) {
@@ -84,7 +84,7 @@ void make_window(Stream& s, uint32_t op, uint32_t name) {
   else
     allocate(s, w);
   if (w.win == MPI_WIN_NULL) return;
-  MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
+  FEIGN_MUST(MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN));
   const std::lock_guard lock(s.owner->mutex);
   s.owner->windows[name] = std::move(made);
 }
@@ -103,8 +103,8 @@ void expose(Stream& s, uint32_t op, const Window& w) {
     ranks.push_back(place);
   }
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-  MPI_Comm_group(w.group->comm, &all);
-  MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+  FEIGN_MUST(MPI_Comm_group(w.group->comm, &all));
+  FEIGN_MUST(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some));
   s.answer(op == FEIGN_MPI_WIN_POST ? MPI_Win_post(some, 0, w.win) : MPI_Win_start(some, 0, w.win));
   if (some != MPI_GROUP_EMPTY) MPI_Group_free(&some);
   MPI_Group_free(&all);

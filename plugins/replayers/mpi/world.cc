@@ -3,8 +3,11 @@
 #include "replayers/mpi/world.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -16,24 +19,52 @@ namespace {
 
 std::mutex g_mutex;
 std::weak_ptr<World> g_world;
+constexpr int kEnded = 2;  // the status of a replay that could not go on
+
+// Outside of it, it is asked nothing.
+bool within() {
+  int begun = 0, over = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&over);
+  return begun != 0 && over == 0;
+}
 
 }  // namespace
 
+void end_all(const std::string& why) {
+  int rank = 0;
+  if (within()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::string who = within() ? "rank " + std::to_string(rank) + ": " : "";
+  (void)std::fprintf(stderr, "feign: mpi: %s%s\n", who.c_str(), why.c_str());
+  if (within()) MPI_Abort(MPI_COMM_WORLD, kEnded);
+  _exit(kEnded);  // the launcher ends the others
+}
+
+void must(int status, const char* call) {
+  if (status == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING + 1> text{"it failed"};
+  int length = 0;
+  if (within()) MPI_Error_string(status, text.data(), &length);
+  end_all(std::string(call, strcspn(call, "(")) + "(), which the replay needs: " + text.data());
+}
+
 World::World() {
   int provided = MPI_THREAD_SINGLE;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) return;
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  ok = provided == MPI_THREAD_MULTIPLE && MPI_Comm_dup(MPI_COMM_WORLD, &messages) == MPI_SUCCESS &&
-       MPI_Comm_dup(MPI_COMM_WORLD, &world) == MPI_SUCCESS;
+  FEIGN_MUST(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+  FEIGN_MUST(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  FEIGN_MUST(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  FEIGN_MUST(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  FEIGN_MUST(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  ok = provided == MPI_THREAD_MULTIPLE;
+  if (!ok) return;
+  FEIGN_MUST(MPI_Comm_dup(MPI_COMM_WORLD, &messages));
+  FEIGN_MUST(MPI_Comm_dup(MPI_COMM_WORLD, &world));
 }
 
 World::~World() {
-  if (messages != MPI_COMM_NULL) MPI_Comm_free(&messages);
-  if (world != MPI_COMM_NULL) MPI_Comm_free(&world);
-  MPI_Finalize();
+  if (messages != MPI_COMM_NULL) FEIGN_MUST(MPI_Comm_free(&messages));
+  if (world != MPI_COMM_NULL) FEIGN_MUST(MPI_Comm_free(&world));
+  FEIGN_MUST(MPI_Finalize());
 }
 
 std::shared_ptr<World> join(const char*& why) {
@@ -70,8 +101,8 @@ struct Ranks {
   MPI_Win shared = MPI_WIN_NULL;
 
   ~Ranks() {
-    if (shared != MPI_WIN_NULL) MPI_Win_free(&shared);
-    for (Sending& s : sending) MPI_Wait(&s.request, MPI_STATUS_IGNORE);
+    if (shared != MPI_WIN_NULL) FEIGN_MUST(MPI_Win_free(&shared));
+    for (Sending& s : sending) FEIGN_MUST(MPI_Wait(&s.request, MPI_STATUS_IGNORE));
   }
 };
 
@@ -93,8 +124,8 @@ void who(void* self, uint32_t* rank, uint32_t* ranks) noexcept {
 }
 
 feign_status barrier(void* self) noexcept {
-  return MPI_Barrier(static_cast<Ranks*>(self)->world->messages) == MPI_SUCCESS ? FEIGN_OK
-                                                                                : FEIGN_ERR_IO;
+  FEIGN_MUST(MPI_Barrier(static_cast<Ranks*>(self)->world->messages));
+  return FEIGN_OK;
 }
 
 feign_status send(void* self, uint32_t rank, uint32_t channel, const void* data,
@@ -103,28 +134,25 @@ feign_status send(void* self, uint32_t rank, uint32_t channel, const void* data,
   constexpr size_t kAtOnce = 1024;
   auto& r = *static_cast<Ranks*>(self);
   const int to = static_cast<int>(rank), tag = static_cast<int>(channel);
-  if (size <= kAtOnce)
-    return MPI_Send(data, static_cast<int>(size), MPI_BYTE, to, tag, r.world->messages) ==
-                   MPI_SUCCESS
-               ? FEIGN_OK
-               : r.host->fail(r.host, FEIGN_ERR_IO, "a message to another rank cannot be sent");
-  if (size > INT32_MAX)
-    return r.host->fail(r.host, FEIGN_ERR_UNSUPPORTED, "a message of more than 2 GiB");
+  if (size <= kAtOnce) {
+    FEIGN_MUST(MPI_Send(data, static_cast<int>(size), MPI_BYTE, to, tag, r.world->messages));
+    return FEIGN_OK;
+  }
+  if (size > INT32_MAX) end_all("a message of more than 2 GiB to another rank");
   try {
     const std::lock_guard lock(r.mutex);
     r.sending.remove_if([](Sending& s) {
       int done = 0;
-      return MPI_Test(&s.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+      FEIGN_MUST(MPI_Test(&s.request, &done, MPI_STATUS_IGNORE));
+      return done != 0;
     });
     Sending& s = r.sending.emplace_back();
     s.data.assign(static_cast<const char*>(data), static_cast<const char*>(data) + size);
-    if (MPI_Isend(s.data.data(), static_cast<int>(size), MPI_BYTE, to, tag, r.world->messages,
-                  &s.request) == MPI_SUCCESS)
-      return FEIGN_OK;
-    r.sending.pop_back();
-    return r.host->fail(r.host, FEIGN_ERR_IO, "a message to another rank cannot be sent");
+    FEIGN_MUST(MPI_Isend(s.data.data(), static_cast<int>(size), MPI_BYTE, to, tag,
+                         r.world->messages, &s.request));
+    return FEIGN_OK;
   } catch (const std::bad_alloc&) {
-    return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
+    end_all("out of memory for a message to another rank");
   }
 }
 
@@ -133,20 +161,19 @@ feign_status receive(void* self, uint32_t channel, feign_take take, void* ctx) n
   int flag = 0, size = 0;
   MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Status status;
-  if (MPI_Improbe(MPI_ANY_SOURCE, static_cast<int>(channel), r.world->messages, &flag, &message,
-                  &status) != MPI_SUCCESS ||
-      !flag)
-    return FEIGN_END;
-  MPI_Get_count(&status, MPI_BYTE, &size);
+  FEIGN_MUST(MPI_Improbe(MPI_ANY_SOURCE, static_cast<int>(channel), r.world->messages, &flag,
+                         &message, &status));
+  if (!flag) return FEIGN_END;
+  FEIGN_MUST(MPI_Get_count(&status, MPI_BYTE, &size));
   char few[1024];
   std::unique_ptr<char[]> many;
   char* data = few;
   if (size > static_cast<int>(sizeof few)) {
     many.reset(new (std::nothrow) char[static_cast<size_t>(size)]);
-    if (!many) return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
+    if (!many) end_all("out of memory for a message of another rank");
     data = many.get();
   }
-  MPI_Mrecv(data, size, MPI_BYTE, &message, &status);
+  FEIGN_MUST(MPI_Mrecv(data, size, MPI_BYTE, &message, &status));
   take(ctx, static_cast<uint32_t>(status.MPI_SOURCE), data, static_cast<size_t>(size));
   return FEIGN_OK;
 }
@@ -160,20 +187,18 @@ void destroy_ranks(void* self) noexcept { delete static_cast<Ranks*>(self); }
 void* share(void* self, size_t size) noexcept {
   auto& r = *static_cast<Ranks*>(self);
   MPI_Comm host = MPI_COMM_NULL;
-  if (r.shared != MPI_WIN_NULL || MPI_Comm_split_type(r.world->messages, MPI_COMM_TYPE_SHARED, 0,
-                                                      MPI_INFO_NULL, &host) != MPI_SUCCESS)
-    return nullptr;
+  if (r.shared != MPI_WIN_NULL) return nullptr;
+  FEIGN_MUST(MPI_Comm_split_type(r.world->messages, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
   int rank = 0, unit = 1;
-  MPI_Comm_rank(host, &rank);
+  FEIGN_MUST(MPI_Comm_rank(host, &rank));
   MPI_Aint mine = rank == 0 ? static_cast<MPI_Aint>(size) : 0, theirs = 0;
   void* base = nullptr;
-  MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN);
-  if (MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, host, &base, &r.shared) != MPI_SUCCESS ||
-      MPI_Win_shared_query(r.shared, 0, &theirs, &unit, &base) != MPI_SUCCESS)
-    base = nullptr;
+  FEIGN_MUST(MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN));
+  FEIGN_MUST(MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, host, &base, &r.shared));
+  FEIGN_MUST(MPI_Win_shared_query(r.shared, 0, &theirs, &unit, &base));
   if (base != nullptr && rank == 0) memset(base, 0, size);
-  MPI_Barrier(host);
-  MPI_Comm_free(&host);
+  FEIGN_MUST(MPI_Barrier(host));
+  FEIGN_MUST(MPI_Comm_free(&host));
   return base;
 }
 

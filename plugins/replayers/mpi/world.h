@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <string>
 
 #include "feign.h"
 
@@ -18,6 +19,13 @@ struct World {
   ~World();
   bool ok = false;
 };
+
+// Says why, and ends all processes. [any thread]
+[[noreturn]] void end_all(const std::string& why);
+// The replay needs this call for itself, and others may wait for what it does: where it failed, all
+// end.
+void must(int status, const char* call);
+#define FEIGN_MUST(call) ::feign::mpi::must((call), #call)
 
 // MPI can be joined once in a process: whoever is first joins, who is last leaves. Null, with the
 // reason in `why`, if it cannot be.
