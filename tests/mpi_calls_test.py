@@ -389,6 +389,33 @@ def test_what_an_open_made_that_failed_then_is_made_before_other_ranks_look():
                 assert os.path.exists(f"{root}{there}/f")
 
 
+def test_what_an_open_made_that_failed_for_want_of_space_was_not_there_before():
+    """That it failed so tells nothing of the name: who finds the file in the same call comes after who made it."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 2, """
+            #include <fcntl.h>
+            #include <mpi.h>
+            #include <unistd.h>
+            int PMPI_File_open(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *file) {
+              int rank = 0;
+              PMPI_Comm_rank(comm, &rank);
+              if (rank == 0) close(open(name, O_CREAT | O_RDWR, 0666));
+              PMPI_Barrier(comm);
+              if (rank == 1) close(open(name, O_RDWR));
+              return MPI_ERR_NO_SPACE;
+            }
+            int main(int argc, char **argv) {
+              MPI_File f;
+              MPI_Init(&argc, &argv);
+              MPI_File_open(MPI_COMM_WORLD, "made", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        of = feign("info", trace, "--dependencies", "--json", "--with", "filter,preset=workload", "--with", "filter,path=**/made").json()
+        assert of["dependencies"]["rules"].get("path", {}).get("found") == 1, of["dependencies"]
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "resolve/namespace.h"
+#include "resolve/path_rules.h"
 
 namespace feign {
 
@@ -77,9 +78,7 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
   const bool creates = (a.flags & O_CREAT) != 0;
   const bool exclusive = (a.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
   if (a.result < 0) {
-    if (a.result == -EEXIST && exclusive)
-      t.file = present(slot, Type::kUnknown);
-    else if (a.result == -EISDIR && creates && follows_slash(a.path))
+    if (a.result == -EISDIR && creates && follows_slash(a.path))
       t.file = slots_[slot].file;  // a directory, or nothing at all
     else if (a.result == -EISDIR)
       t.file = present(slot, Type::kDirectory);
@@ -92,6 +91,8 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
       t.file = present(slot, Type::kOther);
     else if (refuses_that_link(a) && (slots_[slot].file == 0 || may_be_link(slot)))
       t.file = some_link(slot);
+    else if (tells_there(a.result))
+      t.file = present(slot, Type::kUnknown);
     else
       return failed(a, Effect::kOpen, slot);
     return t;

@@ -104,6 +104,22 @@ bool looks_at_no_path(const feign_activity& a, Effect effect) {
   return effect == Effect::kReadlink && a.result == -EINVAL && static_cast<int32_t>(a.length) <= 0;
 }
 
+bool tells_there(int64_t result) {
+  switch (-result) {
+    case EEXIST:  // of O_EXCL
+    case EISDIR:
+    case ENXIO:  // a FIFO that nobody reads, a socket, a device that is not there; ENODEV as well
+    case ENODEV:
+    case EBUSY:  // another has it
+    case ETXTBSY:
+    case EFBIG:  // too large for its caller, as EOVERFLOW
+    case EOVERFLOW:
+      return true;
+    default:
+      return result >= 0;
+  }
+}
+
 uint32_t components(std::string_view path) {
   if (path.starts_with('/')) return FEIGN_NAMED_WHOLE;
   uint32_t n = 0;

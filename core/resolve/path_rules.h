@@ -26,6 +26,10 @@ bool ups_first(std::string_view path);
 bool form_decides(const feign_activity& a, Effect effect, std::string_view path);
 // A result that says nothing of the path, which the kernel has not looked at.
 bool looks_at_no_path(const feign_activity& a, Effect effect);
+// Whether what came of an open, or of another layer's call of a name, tells that something has the
+// name: open(2) looks for it before it fails so. All else may come whether anything is there or not
+// (no room, no more descriptors, no right to the directory) or comes since nothing is.
+bool tells_there(int64_t result);
 // How many names of a path the kernel looks up, as FEIGN_NAMED_BY has it.
 uint32_t components(std::string_view path);
 // A disk is storage, whatever else is in /dev.

@@ -257,8 +257,8 @@ const char* Resolve::apply(Record& r) {
       t.made = file;
       t.made_depth = FEIGN_DEPTH(a.marks);
       if (a.file == 0) a.file = file;
-    } else if (a.file == 0 && a.path != 0 && a.result != -EIO) {
-      // One that failed for no reason of its file's tells nothing of it; what lies in it does.
+    } else if (a.file == 0 && a.path != 0 && tells_there(a.result)) {
+      // Of one that failed otherwise, what lies in it tells.
       a.file = names_.found(a.path, Namespace::Type::kUnknown);
     }
     return nullptr;
