@@ -71,7 +71,8 @@ static void clocks_begin(void) {
   all = calloc((size_t)size, sizeof *all);
   g_leaders = calloc((size_t)size + 1, sizeof *g_leaders);
   if (all == NULL || g_leaders == NULL) abort();
-  PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, MPI_COMM_WORLD);
+  const int told =
+      PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, MPI_COMM_WORLD);
   for (int r = size; r-- > 0;)
     if (all[r].first) g_reference = r;
   int leaders = 0;
@@ -83,8 +84,12 @@ static void clocks_begin(void) {
   g_leaders[leaders] = -1;
   memcpy(g_reference_host, all[g_reference].host, sizeof g_reference_host);
   free(all);
-  if (leaders == 0) return;
-  PMPI_Comm_dup(MPI_COMM_WORLD, &g_clocks);
+  /* Otherwise nothing is measured: clocks are as the hosts have them. */
+  if (told != MPI_SUCCESS || leaders == 0 ||
+      PMPI_Comm_dup(MPI_COMM_WORLD, &g_clocks) != MPI_SUCCESS) {
+    g_clocks = NULL;
+    return;
+  }
   measure_clocks(0);
   /* The others waited: nobody is ahead for that. */
   PMPI_Barrier(g_clocks);

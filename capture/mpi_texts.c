@@ -43,19 +43,27 @@ static void add_list(struct text* t, const int* list, int size) {
   }
 }
 
-/* Ranks of a group in MPI_COMM_WORLD; to be freed. */
+/* Calls of MPI's that are made for a text may fail, which ends the program only if its error
+ * handler does: what they would have told is left out, and of a communicator whose name or ranks
+ * are not known a replay says that it is not known. */
+
+/* Ranks of a group in MPI_COMM_WORLD; to be freed. Null where they are not known. */
 static int* world_ranks(MPI_Group group, int size) {
   MPI_Group world;
+  int known = 0;
   int* local = malloc(sizeof(int) * (size_t)(size + 1));
   int* ranks = malloc(sizeof(int) * (size_t)(size + 1));
   if (local != NULL && ranks != NULL) {
     for (int i = 0; i < size; ++i) local[i] = i;
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Group_translate_ranks(group, size, local, world, ranks);
-    PMPI_Group_free(&world);
+    if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+      known = PMPI_Group_translate_ranks(group, size, local, world, ranks) == MPI_SUCCESS;
+      PMPI_Group_free(&world);
+    }
   }
   free(local);
-  return ranks;
+  if (known) return ranks;
+  free(ranks);
+  return NULL;
 }
 
 /* Who is whose neighbour, as a name can tell it. Of a distributed graph each member knows its own
@@ -68,7 +76,7 @@ static void add_neighbours(struct text* t, MPI_Comm comm, int size, int made) {
     int dimensions = 0;
     PMPI_Cartdim_get(comm, &dimensions);
     if (dimensions > 32) return;
-    PMPI_Cart_get(comm, dimensions, all, more, all + 64);
+    if (PMPI_Cart_get(comm, dimensions, all, more, all + 64) != MPI_SUCCESS) return;
     add(t, ":cart(");
     add_list(t, all, dimensions);
     add(t, ";");
@@ -78,7 +86,7 @@ static void add_neighbours(struct text* t, MPI_Comm comm, int size, int made) {
     int nodes = 0, edges = 0;
     PMPI_Graphdims_get(comm, &nodes, &edges);
     if (nodes > kMostNumbers || edges > kMostNumbers) return;
-    PMPI_Graph_get(comm, nodes, edges, all, more);
+    if (PMPI_Graph_get(comm, nodes, edges, all, more) != MPI_SUCCESS) return;
     add(t, ":graph(");
     add_list(t, all, nodes);
     add(t, ";");
@@ -88,11 +96,15 @@ static void add_neighbours(struct text* t, MPI_Comm comm, int size, int made) {
     int in = 0, out = 0, weighted = 0, mine[2], most = 0;
     PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
     mine[0] = in + out;
-    PMPI_Allreduce(mine, &most, 1, MPI_INT, MPI_MAX, comm);
+    if (PMPI_Allreduce(mine, &most, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return;
     if ((most + 2) > kMostNumbers / (size > 0 ? size : 1)) return;
     int weights[kMostNumbers], part[kMostNumbers] = {in, out};
-    PMPI_Dist_graph_neighbors(comm, in, part + 2, weights, out, part + 2 + in, weights);
-    PMPI_Allgather(part, most + 2, MPI_INT, all, most + 2, MPI_INT, comm);
+    const int known =
+        PMPI_Dist_graph_neighbors(comm, in, part + 2, weights, out, part + 2 + in, weights);
+    /* Others wait for this one's part, whatever it is. */
+    if (PMPI_Allgather(part, most + 2, MPI_INT, all, most + 2, MPI_INT, comm) != MPI_SUCCESS ||
+        known != MPI_SUCCESS)
+      return;
     add(t, ":dist(");
     for (int r = 0; r < size; ++r) {
       const int* one = all + r * (most + 2);
@@ -111,7 +123,7 @@ static int* describe_comm(MPI_Comm comm, const char* name, struct text* t, int* 
   int size = 0, inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
   PMPI_Comm_size(comm, &size);
-  PMPI_Comm_group(comm, &group);
+  if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS) return NULL;
   int* ranks = world_ranks(group, size);
   PMPI_Group_free(&group);
   if (ranks == NULL) return NULL;
@@ -124,10 +136,12 @@ static int* describe_comm(MPI_Comm comm, const char* name, struct text* t, int* 
   if (inter) {
     /* Both sides write the same: the one with the lower first rank before the other. */
     int others = 0;
-    PMPI_Comm_remote_size(comm, &others);
-    PMPI_Comm_remote_group(comm, &group);
-    int* theirs = world_ranks(group, others);
-    PMPI_Group_free(&group);
+    int* theirs = NULL;
+    if (PMPI_Comm_remote_size(comm, &others) == MPI_SUCCESS && others > 0 &&
+        PMPI_Comm_remote_group(comm, &group) == MPI_SUCCESS) {
+      theirs = world_ranks(group, others);
+      PMPI_Group_free(&group);
+    }
     if (theirs == NULL) {
       free(ranks);
       return NULL;
@@ -188,26 +202,29 @@ static const char* comm_text(MPI_Comm comm) {
 /* A communicator that all of its members have just made: the first of them names it. */
 static const char* new_comm_text(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return "";
-  int inter = 0, named[2] = {0, (int)++g_next_comm};
+  int inter = 0, failed = 0, named[2] = {0, (int)++g_next_comm};
   pthread_mutex_unlock(&g_mutex); /* this waits for the others' threads */
   PMPI_Comm_test_inter(comm, &inter);
   PMPI_Comm_rank(MPI_COMM_WORLD, &named[0]);
   if (inter) {
     int mine = 0;
     PMPI_Comm_rank(comm, &mine);
-    MPI_Comm local;
-    PMPI_Intercomm_merge(comm, 0, &local);
-    /* The lowest name of all wins, on both sides. */
-    int low = mine == 0 ? named[0] : INT_MAX, who = 0;
-    PMPI_Allreduce(&low, &who, 1, MPI_INT, MPI_MIN, local);
-    int number = mine == 0 && named[0] == who ? named[1] : 0;
-    PMPI_Allreduce(&number, &named[1], 1, MPI_INT, MPI_MAX, local);
-    named[0] = who;
-    PMPI_Comm_free(&local);
+    MPI_Comm local = MPI_COMM_NULL;
+    failed = PMPI_Intercomm_merge(comm, 0, &local);
+    if (local != MPI_COMM_NULL) {
+      /* The lowest name of all wins, on both sides. */
+      int low = mine == 0 ? named[0] : INT_MAX, who = 0;
+      failed |= PMPI_Allreduce(&low, &who, 1, MPI_INT, MPI_MIN, local);
+      int number = mine == 0 && named[0] == who ? named[1] : 0;
+      failed |= PMPI_Allreduce(&number, &named[1], 1, MPI_INT, MPI_MAX, local);
+      named[0] = who;
+      PMPI_Comm_free(&local);
+    }
   } else {
-    PMPI_Bcast(named, 2, MPI_INT, 0, comm);
+    failed = PMPI_Bcast(named, 2, MPI_INT, 0, comm);
   }
   pthread_mutex_lock(&g_mutex);
+  if (failed != MPI_SUCCESS) return "";
   char name[40];
   snprintf(name, sizeof name, "#%d.%d", named[0], named[1]);
   const struct entry* e = comm_entry(comm, name);

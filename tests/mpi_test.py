@@ -653,6 +653,36 @@ def recorded_where_it_works(tmp, ranks, text):
     return trace, there
 
 
+def test_a_call_of_mpi_that_recording_needs_and_that_fails_costs_the_program_nothing():
+    """What it would have told is missing in the trace; what the program did is there, and replays."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 2, """
+            #include <mpi.h>
+            int PMPI_Bcast(void *at, int n, MPI_Datatype type, int root, MPI_Comm comm) { return MPI_ERR_OTHER; }
+            int PMPI_Allgather(const void *out, int n, MPI_Datatype type, void *in, int m, MPI_Datatype other, MPI_Comm comm) { return MPI_ERR_OTHER; }
+            int PMPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *made) { return MPI_ERR_OTHER; }
+            int PMPI_Comm_remote_group(MPI_Comm comm, MPI_Group *group) { return MPI_ERR_OTHER; }
+            int PMPI_Comm_group(MPI_Comm comm, MPI_Group *group) { return MPI_ERR_OTHER; }
+            int main(int argc, char **argv) {
+              int rank, ranks, one[2] = {0}, from, to;
+              MPI_Comm half, both, ring;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+              MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &half);
+              MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank, 0, &both);
+              MPI_Barrier(both);
+              from = to = 1 - rank;
+              MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+              MPI_Neighbor_allgather(&rank, 1, MPI_INT, one, 1, MPI_INT, ring);
+              MPI_Finalize();
+              return one[0] == to ? 0 : 1;
+            }
+            """)
+        report = replayed(2, trace, "--root", tmp, "--with", "filter,preset=workload")
+        assert "mpi:MPI_Neighbor_allgather" in report["ops"], report["ops"]
+
+
 FINDS = r"""
 #include <mpi.h>
 #include <fcntl.h>
