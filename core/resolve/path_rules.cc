@@ -105,15 +105,15 @@ bool looks_at_no_path(const feign_activity& a, Effect effect) {
 }
 
 bool tells_there(int64_t result) {
-  switch (-result) {
-    case EEXIST:  // of O_EXCL
-    case EISDIR:
-    case ENXIO:  // a FIFO that nobody reads, a socket, a device that is not there; ENODEV as well
-    case ENODEV:
-    case EBUSY:  // another has it
-    case ETXTBSY:
-    case EFBIG:  // too large for its caller, as EOVERFLOW
-    case EOVERFLOW:
+  switch (result) {
+    case -EEXIST:  // of O_EXCL
+    case -EISDIR:
+    case -ENXIO:  // a FIFO that nobody reads, a socket, a device that is not there; ENODEV as well
+    case -ENODEV:
+    case -EBUSY:  // another has it
+    case -ETXTBSY:
+    case -EFBIG:  // too large for its caller, as EOVERFLOW
+    case -EOVERFLOW:
       return true;
     default:
       return result >= 0;

@@ -17,7 +17,7 @@ namespace {
 // The first of them makes it; ranks that looked by themselves would see it there or not.
 int make_file(const Replayer& r, MPI_Comm comm, const char* path, int how) {
   int me = 0;
-  FEIGN_MUST(MPI_Comm_rank(comm, &me));
+  MPI_Comm_rank(comm, &me);
   if (me != 0) return 0;
   const int fd = open_in_root(r.root, path, how | O_WRONLY | O_CLOEXEC, 0666);
   if (fd >= 0) close(fd);

@@ -63,10 +63,10 @@ const Type& Replayer::type(uint32_t id) {
   t.whole = std::find(std::begin(kWhole), std::end(kWhole), t.type) != std::end(kWhole);
   t.real = t.type == MPI_DOUBLE || t.type == MPI_FLOAT;
   int size = 0;
-  FEIGN_MUST(MPI_Type_size(t.type, &size));
+  MPI_Type_size(t.type, &size);
   t.size = size;
-  FEIGN_MUST(MPI_Type_get_extent(t.type, &t.low, &t.extent));
-  FEIGN_MUST(MPI_Type_get_true_extent(t.type, &t.true_low, &t.true_extent));
+  MPI_Type_get_extent(t.type, &t.low, &t.extent);
+  MPI_Type_get_true_extent(t.type, &t.true_low, &t.true_extent);
   return t;
 }
 
@@ -76,12 +76,12 @@ MPI_Datatype Replayer::many_bytes(uint64_t count) {
   if (!first) return at->second;
   constexpr uint64_t kBlock = uint64_t{1} << 20;
   MPI_Datatype block = MPI_DATATYPE_NULL;
-  FEIGN_MUST(MPI_Type_contiguous(static_cast<int>(kBlock), MPI_BYTE, &block));
+  MPI_Type_contiguous(static_cast<int>(kBlock), MPI_BYTE, &block);
   const int lengths[] = {static_cast<int>(count / kBlock), static_cast<int>(count % kBlock)};
   const MPI_Aint places[] = {0, static_cast<MPI_Aint>(count - count % kBlock)};
   const MPI_Datatype types_of[] = {block, MPI_BYTE};
-  FEIGN_MUST(MPI_Type_create_struct(2, lengths, places, types_of, &at->second));
-  FEIGN_MUST(MPI_Type_commit(&at->second));
+  MPI_Type_create_struct(2, lengths, places, types_of, &at->second);
+  MPI_Type_commit(&at->second);
   MPI_Type_free(&block);
   return at->second;
 }
@@ -275,36 +275,35 @@ std::vector<std::string> all_texts(const World& world, const std::vector<std::st
 void make_group(const Replayer& r, Group& g, MPI_Group everybody, const std::vector<int>& processes,
                 const std::vector<int>& others) {
   MPI_Group group = MPI_GROUP_NULL;
-  FEIGN_MUST(
-      MPI_Group_incl(everybody, static_cast<int>(processes.size()), processes.data(), &group));
+  MPI_Group_incl(everybody, static_cast<int>(processes.size()), processes.data(), &group);
   const int tag = static_cast<int>(g.number % 32000);
   FEIGN_MUST(MPI_Comm_create_group(r.world->world, group, tag, &g.comm));
   MPI_Group_free(&group);
-  FEIGN_MUST(MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN));
+  MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
   if (g.first != 0) {
     MPI_Comm both = MPI_COMM_NULL;
     FEIGN_MUST(MPI_Intercomm_create(g.comm, 0, r.world->world, others[0], tag, &both));
     FEIGN_MUST(MPI_Comm_free(&g.comm));
     g.comm = both;
-    FEIGN_MUST(MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN));
-    FEIGN_MUST(MPI_Comm_remote_size(g.comm, &g.size));
+    MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_remote_size(g.comm, &g.size);
     return;
   }
   g.comm = with_neighbours(g.text, g.comm);
-  FEIGN_MUST(MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN));
-  FEIGN_MUST(MPI_Comm_size(g.comm, &g.size));
+  MPI_Comm_set_errhandler(g.comm, MPI_ERRORS_RETURN);
+  MPI_Comm_size(g.comm, &g.size);
   int kind = MPI_UNDEFINED, rank = 0, weighted = 0;
-  FEIGN_MUST(MPI_Topo_test(g.comm, &kind));
+  MPI_Topo_test(g.comm, &kind);
   g.near = kind != MPI_UNDEFINED;
-  FEIGN_MUST(MPI_Comm_rank(g.comm, &rank));
+  MPI_Comm_rank(g.comm, &rank);
   if (kind == MPI_CART) {
-    FEIGN_MUST(MPI_Cartdim_get(g.comm, &g.in));
+    MPI_Cartdim_get(g.comm, &g.in);
     g.in = g.out = 2 * g.in;
   } else if (kind == MPI_GRAPH) {
-    FEIGN_MUST(MPI_Graph_neighbors_count(g.comm, rank, &g.in));
+    MPI_Graph_neighbors_count(g.comm, rank, &g.in);
     g.out = g.in;
   } else if (kind == MPI_DIST_GRAPH) {
-    FEIGN_MUST(MPI_Dist_graph_neighbors_count(g.comm, &g.in, &g.out, &weighted));
+    MPI_Dist_graph_neighbors_count(g.comm, &g.in, &g.out, &weighted);
   }
 }
 
@@ -354,7 +353,7 @@ bool make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   std::sort(texts.begin(), texts.end(), made_before);
   if (texts.size() > 10'000) return false;
   MPI_Group everybody = MPI_GROUP_NULL;
-  FEIGN_MUST(MPI_Comm_group(r.world->world, &everybody));
+  MPI_Comm_group(r.world->world, &everybody);
   uint32_t number = 0;
   for (const std::string& text : texts) {
     auto g = std::make_unique<Group>();
@@ -438,7 +437,7 @@ feign_status Replayer::start() {
   if (!world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
   void* value = nullptr;
   int has = 0;
-  FEIGN_MUST(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has));
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
   if (has) most_tag = *static_cast<int*>(value);
   pairs = world->world;
   int joins[] = {look.joins, look.at_once, look.makers, shares || look.callers, looked < 0};

@@ -22,8 +22,8 @@ struct World {
 
 // Says why, and ends all processes. [any thread]
 [[noreturn]] void end_all(const std::string& why);
-// The replay needs this call for itself, and others may wait for what it does: where it failed, all
-// end.
+// The replay needs this call for itself, and others wait for what it does: where it failed, all
+// end. (Not of what MPI is only asked for in this process: sizes, ranks, datatypes.)
 void must(int status, const char* call);
 #define FEIGN_MUST(call) ::feign::mpi::must((call), #call)
 
