@@ -664,7 +664,7 @@ def test_a_call_of_mpi_that_recording_needs_and_that_fails_costs_the_program_not
             int PMPI_Comm_remote_group(MPI_Comm comm, MPI_Group *group) { return MPI_ERR_OTHER; }
             int PMPI_Comm_group(MPI_Comm comm, MPI_Group *group) { return MPI_ERR_OTHER; }
             int main(int argc, char **argv) {
-              int rank, ranks, one[2] = {0}, from, to;
+              int rank, ranks, one[2] = {0}, weight = 1, from, to;
               MPI_Comm half, both, ring;
               MPI_Init(&argc, &argv);
               MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -673,7 +673,7 @@ def test_a_call_of_mpi_that_recording_needs_and_that_fails_costs_the_program_not
               MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank, 0, &both);
               MPI_Barrier(both);
               from = to = 1 - rank;
-              MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+              MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, &weight, 1, &to, &weight, MPI_INFO_NULL, 0, &ring);
               MPI_Neighbor_allgather(&rank, 1, MPI_INT, one, 1, MPI_INT, ring);
               MPI_Finalize();
               return one[0] == to ? 0 : 1;
