@@ -45,6 +45,60 @@ const uint8_t* read_times(const uint8_t* record, uint64_t last, uint64_t& start,
   return p + pause_bytes + duration_bytes;
 }
 
+// What a field of a record says of its item.
+void set_field(Item& item, unsigned field, uint64_t value) {
+  feign_activity& a = item.a;
+  const auto small = static_cast<uint32_t>(value);
+  switch (field) {
+    case FEIGN_FIELD_HANDLE:
+      a.handle = small;
+      break;
+    case FEIGN_FIELD_HANDLE2:
+      a.handle2 = small;
+      break;
+    case FEIGN_FIELD_PATH:
+      a.path = small;
+      break;
+    case FEIGN_FIELD_PATH2:
+      a.path2 = small;
+      break;
+    case FEIGN_FIELD_OFFSET:
+      a.offset = value;
+      break;
+    case FEIGN_FIELD_LENGTH:
+      a.length = value;
+      break;
+    case FEIGN_FIELD_FLAGS:
+      a.flags = small;
+      break;
+    case FEIGN_FIELD_MODE:
+      a.mode = small;
+      break;
+    case FEIGN_FIELD_VALUE:
+    case FEIGN_FIELD_TEXT_VALUE:
+    case FEIGN_FIELD_NOTHING:
+      item.values.push_back(value);
+      break;
+    case FEIGN_FIELD_HINT:
+      a.file = small;
+      break;
+    case FEIGN_FIELD_NODE:
+      a.place = FEIGN_PLACE(0, value);
+      break;
+    case FEIGN_FIELD_TRACER:
+      item.own = value;
+      break;
+    case FEIGN_FIELD_RESULT:
+      a.result = static_cast<int64_t>(value);
+      break;
+    case FEIGN_FIELD_ERROR:
+      a.result = -static_cast<int64_t>(value);
+      break;
+    default:
+      break;
+  }
+}
+
 }  // namespace
 
 uint32_t Lane::stream_of(int32_t process, int32_t thread) const {
@@ -64,29 +118,61 @@ uint64_t Lane::ends() const {
   return process_.host->to_main(last);
 }
 
+// Goes to the next chunk that there is. False at the end.
+bool Lane::next_chunk() {
+  if (!began_) {
+    began_ = true;
+    chunk_ = chunks_.begin();
+  } else if (chunk_ != chunks_.end()) {
+    ++chunk_;
+  }
+  if (chunk_ == chunks_.end()) return false;
+  const auto head = load<feign_chunk_head>(chunk_->second);
+  texts_.clear();
+  at_ = chunk_->second + sizeof head;
+  end_ = chunk_->second + head.size;
+  last_ = head.tick;
+  if (stream_ == 0) {
+    const auto last = load<feign_chunk_head>(chunks_.rbegin()->second);
+    pid_ = last.pid;
+    thread_ = last.thread;
+    stream_ = stream_of(pid_, thread_);
+  }
+  return true;
+}
+
+// A field's number, or its text's, from behind its first byte. False: the record is cut short.
+bool Lane::value_of(unsigned field, unsigned bytes, const uint8_t*& p, const uint8_t* end,
+                    uint64_t& value) {
+  const bool text = field == FEIGN_FIELD_PATH || field == FEIGN_FIELD_PATH2 ||
+                    field == FEIGN_FIELD_TEXT_VALUE || field == FEIGN_FIELD_HINT;
+  const bool again = field == FEIGN_FIELD_TEXT_VALUE && bytes != 0;  // by where it stood before
+  if (!text || again) {
+    if (bytes > 8 || end - p < bytes) return false;
+    value = load_bytes(p, bytes);
+    p += bytes;
+    if (!again) return true;
+    const auto there = texts_.find(value);
+    if (there == texts_.end()) return false;
+    value = there->second;
+    return true;
+  }
+  if (end - p < 2) return false;
+  const auto length = load<uint16_t>(p);
+  if (end - p - 2 < length) return false;
+  const feign_host* host = provider_.host_;
+  value = host->intern(host, reinterpret_cast<const char*>(p + 2), length);
+  if (field == FEIGN_FIELD_TEXT_VALUE)
+    texts_[static_cast<uint64_t>(p - 1 - chunk_->second)] = static_cast<uint32_t>(value);
+  p += 2 + length;
+  return true;
+}
+
 // The next record that becomes an item. False at the end; `any`: whether one was read at all.
 bool Lane::next(Item& item, bool& any) {
   any = false;
-  while (!has_more()) {
-    if (!began_) {
-      began_ = true;
-      chunk_ = chunks_.begin();
-    } else if (chunk_ != chunks_.end()) {
-      ++chunk_;
-    }
-    if (chunk_ == chunks_.end()) return false;
-    const auto head = load<feign_chunk_head>(chunk_->second);
-    texts_.clear();
-    at_ = chunk_->second + sizeof head;
-    end_ = chunk_->second + head.size;
-    last_ = head.tick;
-    if (stream_ == 0) {
-      const auto last = load<feign_chunk_head>(chunks_.rbegin()->second);
-      pid_ = last.pid;
-      thread_ = last.thread;
-      stream_ = stream_of(pid_, thread_);
-    }
-  }
+  while (!has_more())
+    if (!next_chunk()) return false;
   any = true;
   const auto head = load<feign_record_head>(at_);
   const uint8_t* p = read_times(at_, last_, item.start, item.end);
@@ -99,83 +185,13 @@ bool Lane::next(Item& item, bool& any) {
   item.kind = head.kind >> 4;
   item.depth = head.kind & 15;
   item.code = head.op;
-  feign_activity& a = item.a;
-  a.stream = stream_;
-  const feign_host* host = provider_.host_;
+  item.a.stream = stream_;
   while (p < end) {
     const unsigned field = *p >> 4, bytes = *p & 15;
     ++p;
-    const bool text = field == FEIGN_FIELD_PATH || field == FEIGN_FIELD_PATH2 ||
-                      field == FEIGN_FIELD_TEXT_VALUE || field == FEIGN_FIELD_HINT;
     uint64_t value = 0;
-    if (field == FEIGN_FIELD_TEXT_VALUE && bytes != 0) {
-      if (bytes > 8 || end - p < bytes) break;
-      const auto there = texts_.find(load_bytes(p, bytes));
-      if (there == texts_.end()) break;
-      value = there->second;
-      p += bytes;
-    } else if (text) {
-      if (end - p < 2) break;
-      const auto length = load<uint16_t>(p);
-      if (end - p - 2 < length) break;
-      value = host->intern(host, reinterpret_cast<const char*>(p + 2), length);
-      if (field == FEIGN_FIELD_TEXT_VALUE)
-        texts_[static_cast<uint64_t>(p - 1 - chunk_->second)] = static_cast<uint32_t>(value);
-      p += 2 + length;
-    } else {
-      if (bytes > 8 || end - p < bytes) break;
-      value = load_bytes(p, bytes);
-      p += bytes;
-    }
-    const auto small = static_cast<uint32_t>(value);
-    switch (field) {
-      case FEIGN_FIELD_HANDLE:
-        a.handle = small;
-        break;
-      case FEIGN_FIELD_HANDLE2:
-        a.handle2 = small;
-        break;
-      case FEIGN_FIELD_PATH:
-        a.path = small;
-        break;
-      case FEIGN_FIELD_PATH2:
-        a.path2 = small;
-        break;
-      case FEIGN_FIELD_OFFSET:
-        a.offset = value;
-        break;
-      case FEIGN_FIELD_LENGTH:
-        a.length = value;
-        break;
-      case FEIGN_FIELD_FLAGS:
-        a.flags = small;
-        break;
-      case FEIGN_FIELD_MODE:
-        a.mode = small;
-        break;
-      case FEIGN_FIELD_VALUE:
-      case FEIGN_FIELD_TEXT_VALUE:
-      case FEIGN_FIELD_NOTHING:
-        item.values.push_back(value);
-        break;
-      case FEIGN_FIELD_HINT:
-        a.file = small;
-        break;
-      case FEIGN_FIELD_NODE:
-        a.place = FEIGN_PLACE(0, value);
-        break;
-      case FEIGN_FIELD_TRACER:
-        item.own = value;
-        break;
-      case FEIGN_FIELD_RESULT:
-        a.result = static_cast<int64_t>(value);
-        break;
-      case FEIGN_FIELD_ERROR:
-        a.result = -static_cast<int64_t>(value);
-        break;
-      default:
-        break;
-    }
+    if (!value_of(field, bytes, p, end, value)) break;
+    set_field(item, field, value);
   }
   return true;
 }

@@ -132,6 +132,9 @@ class Lane {
   static uint32_t made_by(const Item& item);
   size_t named_within() const;
   bool has_more() const;
+  bool next_chunk();
+  bool value_of(unsigned field, unsigned bytes, const uint8_t*& p, const uint8_t* end,
+                uint64_t& value);
   bool next(Item& item, bool& any);
   void give_up(Item& item);
   void after_handler(std::deque<Item>::iterator held);
