@@ -544,16 +544,37 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
   return true;
 }
 
-bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
-  values.clear();
-  after_cwd_ = false;
-  made_up_ = lost_path_ = false;
-  said_cwd_ = said_second_ = 0;
-  true_result_ = -1;
-  microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
-  bool is_cwd = false;
+// A struct's members, of which `first` is one and those behind it the others.
+bool Arguments::members(const Call& call, const CallArg* first, unsigned& next, const Scan& s,
+                        feign_activity& a, std::vector<uint64_t>& values, bool& is_cwd) {
+  while (next < call.arg_count && call.args[next].form == Form::kMember) ++next;
+  for (const CallArg* arg = first; arg != call.args + next; ++arg) {
+    Scan member = s;
+    // Before 4.11 a lock's members have no "l_" in front.
+    const std::string_view called = arg->member;
+    if (s.peek() == '{' ? !find_member(member, called) &&
+                              !(called.starts_with("l_") && find_member(member, called.substr(2)))
+                        : !called.empty())
+      continue;
+    if (!argument(*arg, member, a, values, is_cwd)) return false;
+  }
+  return true;
+}
+
+bool Arguments::wrong_argument(const CallArg& arg, unsigned number, const Scan& at) {
+  const char* from = at.p;
+  Scan shown = at;
+  (void)shown.skip_argument();
+  error_ = "argument " + std::to_string(number + 1) + " (" + arg.name + ") is \"" +
+           std::string(from, std::min<size_t>(static_cast<size_t>(shown.p - from), 40)) +
+           "\": " + error_;
+  return false;
+}
+
+// All up to the closing bracket; `next`: how many of the call's there were.
+bool Arguments::listed(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
+                       bool& is_cwd, unsigned& next) {
   bool closed = false;
-  unsigned next = 0;
   for (unsigned i = 0; !closed; ++i) {
     s.blanks();
     s.skip_name();
@@ -566,29 +587,9 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
                           (call.effect == Effect::kGetXattr || call.effect == Effect::kSetXattr);
     const CallArg* arg = next < call.arg_count ? &call.args[next++] : nullptr;
     if (arg != nullptr && arg->form == Form::kStruct) {
-      const CallArg* const first = arg;
-      while (next < call.arg_count && call.args[next].form == Form::kMember) ++next;
-      for (arg = first; arg != call.args + next; ++arg) {
-        Scan member = s;
-        // Before 4.11 a lock's members have no "l_" in front.
-        const std::string_view called = arg->member;
-        if (s.peek() == '{'
-                ? !find_member(member, called) &&
-                      !(called.starts_with("l_") && find_member(member, called.substr(2)))
-                : !called.empty())
-          continue;
-        if (!argument(*arg, member, a, values, is_cwd)) return false;
-      }
+      if (!members(call, arg, next, s, a, values, is_cwd)) return false;
     } else if (arg != nullptr) {
-      if (!argument(*arg, s, a, values, is_cwd)) {
-        const char* from = s.p;
-        Scan shown = s;
-        (void)shown.skip_argument();
-        error_ = "argument " + std::to_string(i + 1) + " (" + arg->name + ") is \"" +
-                 std::string(from, std::min<size_t>(static_cast<size_t>(shown.p - from), 40)) +
-                 "\": " + error_;
-        return false;
-      }
+      if (!argument(*arg, s, a, values, is_cwd)) return wrong_argument(*arg, i, s);
       // A command of fcntl() that is not known is not that whose number is 0.
       if (call.effect == Effect::kFcntl && arg->role == Role::kFlags && !known_) a.flags = 1U << 31;
     }
@@ -599,18 +600,12 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
     closed = s.take(')');
     if (!closed) ++s.p;  // the comma
   }
-  const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
-  if (says_second(call.effect)) a.mode = said_second_;
-  if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
-    const auto relative = [&](uint32_t id) {
-      size_t length = 0;
-      const char* path = host_->text(host_, id, &length);
-      return length != 0 && path[0] != '/';
-    };
-    after_cwd_ = relative(a.path) ||
-                 (two && (a.handle2 == 0 || a.handle2 == FEIGN_CWD) && relative(a.path2));
-  }
+  return true;
+}
 
+// What stands behind the bracket. `short_of`: there were fewer arguments than the call has.
+bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
+                       const std::vector<uint64_t>& values, bool short_of) {
   s.blanks();
   if (!s.take('=')) return wrong("there is no result: want \") = RESULT\"");
   s.blanks();
@@ -636,7 +631,7 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
   }
   const bool opens = call.effect == Effect::kOpen || call.effect == Effect::kCreat;
   // Strace before 4.14 shows no mode with O_TMPFILE: that of most who open such a file.
-  if (opens && (a.flags & O_TMPFILE) == O_TMPFILE && next < call.arg_count) a.mode = 0600;
+  if (opens && (a.flags & O_TMPFILE) == O_TMPFILE && short_of) a.mode = 0600;
   if ((opens || call.effect == Effect::kAccept) && s.peek() == '<') {  // what it is
     const char* start = s.p + 1;
     if (s.skip_angle()) {
@@ -661,6 +656,30 @@ bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<u
     if (a.length == 0 && values.empty() && result > 0) a.length = static_cast<uint64_t>(result);
   }
   return true;
+}
+
+bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
+  values.clear();
+  after_cwd_ = false;
+  made_up_ = lost_path_ = false;
+  said_cwd_ = said_second_ = 0;
+  true_result_ = -1;
+  microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;
+  bool is_cwd = false;
+  unsigned next = 0;
+  if (!listed(call, s, a, values, is_cwd, next)) return false;
+  const bool two = call.effect == Effect::kLink || call.effect == Effect::kRename;
+  if (says_second(call.effect)) a.mode = said_second_;
+  if (a.path != 0 && a.file == 0 && (is_cwd || a.handle == 0)) {
+    const auto relative = [&](uint32_t id) {
+      size_t length = 0;
+      const char* path = host_->text(host_, id, &length);
+      return length != 0 && path[0] != '/';
+    };
+    after_cwd_ = relative(a.path) ||
+                 (two && (a.handle2 == 0 || a.handle2 == FEIGN_CWD) && relative(a.path2));
+  }
+  return result(call, s, a, values, next < call.arg_count);
 }
 
 }  // namespace feign::strace

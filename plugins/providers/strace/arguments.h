@@ -44,6 +44,13 @@ class Arguments {
   uint32_t text_of(std::string_view quoted);
 
  private:
+  bool listed(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
+              bool& is_cwd, unsigned& next);
+  bool members(const Call& call, const CallArg* first, unsigned& next, const Scan& s,
+               feign_activity& a, std::vector<uint64_t>& values, bool& is_cwd);
+  bool result(const Call& call, Scan& s, feign_activity& a, const std::vector<uint64_t>& values,
+              bool short_of);
+  bool wrong_argument(const CallArg& arg, unsigned number, const Scan& at);
   bool argument(const CallArg& arg, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
                 bool& is_cwd);
   uint32_t names(std::string_view text);

@@ -360,7 +360,7 @@ feign_status Source::line(std::string_view text) {
       return ended(*unfinished_, unfinished_->call.text + std::string(text));
     return stray(text, "want [PID] [TIME] CALL(…) = RESULT");
   }
-  if (s.rest().starts_with(kModeChanged)) {
+  if (s.peek() == '[' && s.rest().starts_with(kModeChanged)) {
     prefix_.at(time);
     return FEIGN_OK;
   }
