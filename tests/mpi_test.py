@@ -1400,6 +1400,16 @@ def test_a_call_of_mpi_that_the_replay_needs_and_that_fails_ends_all_and_is_name
             assert r.status == 2 and said and "MPI_ERR_OTHER" in said.group(1), (name, r.status, r.err)
 
 
+def test_where_ranks_can_share_no_memory_they_send_messages():
+    """As Open MPI may be set up: none of them gets any."""
+    with Tmp() as tmp:
+        trace = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'"])
+        launch = command(2, "replay", trace, "--root", tmp, "--json", timeout=60)
+        launch[launch.index("-np"):launch.index("-np")] = ["--mca", "osc", "^sm"]
+        r = Ran(subprocess.run(launch, capture_output=True, env=QUIET, check=False))
+        assert r.status == 0 and json.loads(r.out)["matched"] == 2, r
+
+
 def test_who_is_left_in_a_call_has_heard_of_other_threads_before_they_call_mpi():
     """What it does without Open MPI's locks is over when the thread that reports comes."""
     with Tmp() as tmp:

@@ -185,7 +185,7 @@ TEST(OptionErrors, SayHowANumberIsWritten) {
 TEST(OptionErrors, ListWhatThereIsForAnUnknownOne) {
   EXPECT_EQ(
       error_of({{"nonsense", "1"}}),
-      "unknown option \"nonsense\" of sample; it has: flag, keep, count, size, ratio, text, list, pause");
+      "unknown option \"nonsense\"; it has: flag, keep, count, size, ratio, text, list, pause");
 }
 
 TEST(OptionErrors, GuessWhatWasMeant) {
@@ -200,7 +200,7 @@ TEST(OptionErrors, SayThatThereAreNone) {
   auto values = OptionValues::parse(none, {{"x", "1"}});
 
   ASSERT_FALSE(values);
-  EXPECT_EQ(values.error().text(), "unknown option \"x\" of sample; it has none");
+  EXPECT_EQ(values.error().text(), "unknown option \"x\"; it has none");
 }
 
 TEST(OptionErrors, SayWhatARequiredOneIsFor) {

@@ -1034,6 +1034,60 @@ def test_a_stream_is_opened_when_its_file_is():
     streams_replay(OPENED_LATE, "-pthread")
 
 
+# Reading a stream takes as long as other threads take for what its reader makes.
+READ_BY_NAMES = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static void wait_for(const char* name) { while (access(name, F_OK) != 0) usleep(2000); }
+static ssize_t get(void* at, char* to, size_t size) {
+  static int n;
+  char made[] = "p0", back[] = "q0";
+  if (n == 3) return 0;
+  made[1] = back[1] = (char)('0' + n++);
+  mkdir(made, 0700);
+  wait_for(back);
+  to[0] = 'x';
+  return 1;
+}
+static void* other(void* failed) {
+  for (char n = '0'; n < '3'; ++n) {
+    char made[] = "p0", back[] = "q0";
+    made[1] = back[1] = n;
+    wait_for(made);
+    if (rmdir(made) != 0 || mkdir(back, 0700) != 0) *(int*)failed = 1;
+  }
+  return NULL;
+}
+int main(void) {
+  int failed = 0;
+  char got[4];
+  pthread_t t;
+  cookie_io_functions_t functions = {.read = get};
+  FILE* f = fopencookie(NULL, "r", functions);
+  pthread_create(&t, NULL, other, &failed);
+  const size_t count = fread(got, 1, 3, f);
+  pthread_join(t, NULL);
+  return failed || count != 3;
+}
+"""
+
+
+def test_what_a_stream_is_read_by_comes_among_what_others_do():
+    """A call that is about no name is told where it began, and what is in it where it was."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "names")
+        compile_text(READ_BY_NAMES, program, "-pthread")
+        trace, work = recorded_streams(tmp, program)
+        text = os.path.join(tmp, "t.txt")
+        feign("convert", trace, text)
+        with open(text, encoding="utf-8") as f:
+            calls = re.findall(r" (mkdir|rmdir)\(\w+=\"[^\"]*?(\w+)\"", f.read())
+        assert calls == [(op, name + n) for n in "012" for op, name in (("mkdir", "p"), ("rmdir", "p"), ("mkdir", "q"))], calls
+
+
 def test_lines_in_a_stream_that_is_read_too_and_one_that_threads_share():
     with Tmp() as tmp:
         program = os.path.join(tmp, "lines")

@@ -298,6 +298,13 @@ def test_what_is_done_with_a_file_is_chosen_by_the_name_that_opened_it():
         report, sizes = replayed(lines, "--with", "filter," + chosen)
         assert (report["mismatches"], report["matched"]) == ([], count), (chosen, report["mismatches"], report["matched"], sizes)
         assert all(sizes.get(name) == size for name, size in want.items()), (chosen, sizes)
+    # From a pipe: all that is known of the copy is where it goes.
+    lines = ["1 pipe2([5, 6], 0) = 0", '1 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0644) = 3', '1 write(6, "abcdef", 6) = 6', '1 rename("/a", "/b") = 0',
+             "1 splice(5, NULL, 3, NULL, 6, 0) = 6", "1 close(3) = 0"]
+    for chosen, ops, want in (("path=/a", ["close", "openat", "rename", "splice"], {"/b": 6}), ("path=/a,drop=yes", [], {}), ("path=/b", ["rename"], {"/b": 0})):
+        report, sizes = replayed(lines, "--with", "filter," + chosen)
+        made = sorted(op for op in report["ops"] if op not in ("pipe2", "write"))
+        assert (report["mismatches"], made, sizes) == ([], ops, want), (chosen, report["mismatches"], made, sizes)
 
 
 def test_a_file_without_a_name_is_what_a_child_has_whose_making_was_not_traced():

@@ -212,6 +212,10 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
     writes = ["[pid     7] " + OPEN, '[pid     7] write(1, "a\\nb", 3 <unfinished ...>', "[pid     8] fsync(3) = 0", "a", "b[pid     8] read(3,  <unfinished ...>", "[pid     7] <... write resumed>) = 3",
               '[pid     8] <... read resumed>"", 2) = 0']
     assert [f.split("(")[0].split()[-1] for f in text_of(writes)[0]] == ["openat", "fsync", "write", "read"], text_of(writes)
+    # What another writes without a newline has not ended the line.
+    found = text_of(["[pid     7] " + OPEN, '[pid     8] write(1, "4", 1 <unfinished ...>', '[pid     7] pread64(3, "", 16, 104', '[pid     9] write(1, "hello\\n", 6hello', ") = 0",
+                     "[pid     8] <... write resumed>) = 1"])[0]
+    assert "pread64" in found[1] and "offset=104)" in found[1], found
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
         with open(path, "w", encoding="ascii") as f:
@@ -251,9 +255,10 @@ def test_what_strace_says_of_itself_by_any_name():
             f.writelines([f"/usr/bin/strace: Process {n} attached\n" for n in range(7, 40)] + [f"[pid 7] {OPEN}\n"])
         r = feign("info", os.path.join(tmp, "many.log"))
         assert r.status == 0, r  # known to be a trace by what it says
-        with open(path, "w", encoding="ascii") as f:
-            f.write(OPEN + "\ntracer: a message of another program\n")
-        refuses("info", path, text=r"t\.strace:2: \"tracer: a message.*want")
+        for by in ("tracer", "stracebacks"):
+            with open(path, "w", encoding="ascii") as f:
+                f.write(OPEN + f"\n{by}: a message of another program\n")
+            refuses("info", path, text=rf"t\.strace:2: \"{by}: a message.*want")
 
 
 def test_commands_of_fcntl():

@@ -32,10 +32,11 @@ inline std::string did_you_mean(std::string_view word, const std::vector<std::st
   constexpr size_t kLongest = 64;
   if (word.size() > kLongest) return "";
   const std::string* best = nullptr;
-  size_t best_distance = 3;  // and at most half of either
+  size_t best_distance = 3;
   for (const std::string& name : names) {
     if (name.size() > kLongest) continue;
     const size_t d = distance(word, name);
+    // At most half of either are others.
     if (d >= best_distance || d * 2 > std::min(word.size(), name.size())) continue;
     best = &name;
     best_distance = d;

@@ -270,8 +270,8 @@ Result<OptionValues> OptionValues::parse(
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
     std::string known;
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-    return Error(FEIGN_ERR_ARGUMENT, "unknown option \"" + key + "\" of " + component.name +
-                                         "; it has" + (known.empty() ? " none" : ": " + known) +
+    return Error(FEIGN_ERR_ARGUMENT, "unknown option \"" + key + "\"; it has" +
+                                         (known.empty() ? " none" : ": " + known) +
                                          did_you_mean(key, names));
   }
   for (uint32_t i = 0; i < component.option_count; ++i) {

@@ -193,10 +193,11 @@ class Filter {
       if (!globs.empty() && a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN)
         opened[a->handle] = {a->file, path_fits(a->path)};
       const bool whole = whole_fits(*a);
-      if ((a->marks & FEIGN_LAST) && kind(a->op) == FEIGN_KIND_CLOSE) {
-        open.erase(a->handle);
-        opened.erase(a->handle);
-        noise_open.erase(a->handle);
+      if (a->marks & FEIGN_LAST) {
+        const uint32_t ended = a->handle2 != 0 ? a->handle2 : a->handle;
+        open.erase(ended);
+        opened.erase(ended);
+        noise_open.erase(ended);
       }
       if (options.preset == kWorkload && !half_noise(*a) && is_noise(*a)) {
         if (a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN) noise_open.insert(a->handle);
@@ -233,20 +234,22 @@ class Filter {
     a.offset = a.values[3];
   }
 
-  // Whether calls on it are left out for their paths.
-  bool left_out(uint32_t handle, uint32_t path) {
-    const auto at = opened.find(handle);
-    return (at != opened.end() ? at->second.fits : path_fits(path)) == (options.drop != 0);
+  // Whether a call on an open file fits, by the path that it was opened by, whatever it is called
+  // now; on what was open before, by its own.
+  bool fits(uint32_t handle, uint32_t file, uint32_t path) {
+    const auto at = handle != 0 && file != 0 ? opened.find(handle) : opened.end();
+    return at != opened.end() && at->second.file == file ? at->second.fits : path_fits(path);
   }
 
   // A copy between two files, of which one is left out: that one is as a pipe is, from here on.
   // False: it is no copy, or both are left out, or none.
   bool ends(feign_activity& a) {
     if (!is_copy(a)) return false;
-    const bool from = left_out(a.handle, a.path), to = left_out(a.handle2, a.path2);
+    const bool from = fits(a.handle, a.file, a.path);
+    const bool to = fits(a.handle2, static_cast<uint32_t>(a.values[2]), a.path2);
     if (from == to || !(stream_fits(a.stream) && single(a))) return false;
     const auto path = open.find(a.handle2);
-    if (to)
+    if (to == (options.drop != 0))
       a.handle2 = a.path2 = 0;
     else
       only_to(a, path != open.end() ? path->second : a.path2);
@@ -266,15 +269,16 @@ class Filter {
     return true;
   }
 
-  // By stream and path. A call on what was opened goes with its open, whatever its file is called.
+  // By stream and path.
   bool whole_fits(const feign_activity& a) {
     const uint32_t k = kind(a.op);
     if (!stream_fits(a.stream)) return false;
     if (k == FEIGN_KIND_PROCESS) return true;
-    const auto at = k != FEIGN_KIND_OPEN && a.file != 0 ? opened.find(a.handle) : opened.end();
-    return (at != opened.end() && at->second.file == a.file ? at->second.fits
-                                                            : path_fits(a.path)) ||
-           (a.path2 != 0 && k != FEIGN_KIND_LIST && path_fits(a.path2));
+    if (k == FEIGN_KIND_OPEN && path_fits(a.path)) return true;
+    // (What is copied from a pipe has the file that it goes to only.)
+    const uint32_t handle = a.handle != 0 ? a.handle : a.handle2;
+    if (k != FEIGN_KIND_OPEN && fits(handle, a.file, a.path)) return true;
+    return a.path2 != 0 && k != FEIGN_KIND_LIST && path_fits(a.path2);
   }
 
   bool path_fits(uint32_t id) { return globs.empty() || (id != 0 && globs.fit(id)); }

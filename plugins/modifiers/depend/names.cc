@@ -208,7 +208,7 @@ void Depend::named(const feign_activity& a) {
   ++f.names;
 }
 
-// A call that was successful. False: as many names as it used it did not change.
+// A call that was successful. False: what names it used besides is to be told by used_names().
 bool Depend::changed_names(const feign_activity& a, Effect effect) {
   const bool as_directory = (a.marks & (FEIGN_DIRECTORY | FEIGN_SYMLINK)) != 0;
   switch (effect) {

@@ -230,17 +230,23 @@ void Lane::after_handler(std::deque<Item>::iterator held) {
 }
 
 // Of a stream's call at the front that is about a name (fopen, remove), which system call in it is:
-// what that finds tells who came first, and only then the stream has a descriptor. 0: none.
+// what that finds tells who came first, and only then the stream has a descriptor. It is the first
+// on a name that was not refused, or the last of those that were; 0: none.
 size_t Lane::named_within() const {
   const Item& front = queue_.front();
-  if (front.kind != FEIGN_RECORD_BEGUN || front.code >> 12 != FEIGN_CAPTURE_STDIO) return 0;
-  size_t named = 0, opened = 0;
+  if (front.kind != FEIGN_RECORD_BEGUN || front.code >> 12 != FEIGN_CAPTURE_STDIO ||
+      front.a.path == 0)
+    return 0;
+  size_t named = 0;
   for (size_t i = 1; i < queue_.size() && queue_[i].depth > front.depth; ++i) {
-    if (!queue_[i].complete) break;
-    if (call_of(queue_[i]) != nullptr && queue_[i].a.path != 0) named = i;
-    if (made_by(queue_[i]) == FEIGN_FD(front.a.result)) opened = named;
+    const Item& inner = queue_[i];
+    if (!inner.complete) break;
+    if (inner.a.path == 0 && inner.a.handle != 0) break;  // of a handler that came in between
+    if (inner.a.path == 0 || call_of(inner) == nullptr) continue;
+    named = i;
+    if (inner.a.result >= 0) break;
   }
-  return opened != 0 ? opened : named;
+  return named;
 }
 
 feign_status Lane::fill() {

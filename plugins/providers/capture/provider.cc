@@ -403,14 +403,11 @@ void Provider::tell_what_is_missing() {
       const std::string why = why_not_recorded(path);
       what =
           why.starts_with(path + " ") ? "not in the trace: " : "not in the trace: " + path + ": ";
-      if (!why.empty())
-        what += why;
-      else if (full)
-        what += "no room (--max-size)";
-      else
-        what +=
-            "it ended at once, ran as another user, in another root or where it may not write "
-            "into the recording, is in another recording, or the system let no library into it";
+      if (why.empty() && full) what += "there was no room (--max-size), or ";
+      what += !why.empty() ? why
+                           : "it ended at once, ran as another user, in another root or where it "
+                             "may not write into the recording, is in another recording, or the "
+                             "system let no library into it";
     } else if (const OwnCalls own = own_system_calls(path); own.sites != 0) {
       const feign_hook_head* const hook = hook_of(own.id);
       if (hook != nullptr && hook->hooked == hook->sites) continue;

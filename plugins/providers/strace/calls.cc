@@ -296,14 +296,19 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
   return ended(p, whole);
 }
 
-// How much of what others write to the terminal, in calls that are under way, ends the line.
+// How much of what others write to the terminal, in calls that are under way, ends the line, which
+// then ended with a line of theirs.
 size_t Source::output_behind(std::string_view text) const {
+  size_t longest = 0;
   for (const auto& [pid, p] : processes_) {
-    if (!p->begun || !p->call.text.starts_with("write(")) continue;
-    const std::string_view output = first_of_write(p->call.text);
-    if (!output.empty() && output[0] != '\\' && text.ends_with(output)) return output.size();
+    const std::string_view write = p->call.text;
+    if (!p->begun || !write.starts_with("write(")) continue;
+    const std::string_view output = first_of_write(write);
+    if (output.size() <= longest || !text.ends_with(output)) continue;
+    const auto end = static_cast<size_t>(output.data() + output.size() - write.data());
+    if (write.substr(end).starts_with("\\n")) longest = output.size();
   }
-  return 0;
+  return longest;
 }
 
 feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,

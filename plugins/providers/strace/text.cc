@@ -19,10 +19,14 @@ bool in_path(char c) {
 }  // namespace
 
 bool is_of_strace(std::string_view text) {
+  constexpr std::string_view kName = "strace";
   const size_t end = std::min(text.find(": "), text.size());
-  const std::string_view by = text.substr(0, end);
-  return end < text.size() && std::all_of(by.begin(), by.end(), in_path) &&
-         by.substr(by.rfind('/') + 1).starts_with("strace");
+  std::string_view by = text.substr(0, end);
+  if (end == text.size() || !std::all_of(by.begin(), by.end(), in_path)) return false;
+  by.remove_prefix(by.rfind('/') + 1);
+  if (!by.starts_with(kName)) return false;
+  by.remove_prefix(kName.size());
+  return by.empty() || is_digit(by[0]) || std::string_view("-_.").find(by[0]) != by.npos;
 }
 
 size_t message_at(std::string_view text, int64_t& attached) {

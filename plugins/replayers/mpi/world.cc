@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <list>
@@ -31,21 +32,27 @@ bool within() {
 
 }  // namespace
 
-void end_all(const std::string& why) {
+void end_all(const char* why, const char* more) noexcept {
   int rank = 0;
   if (within()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::string who = within() ? "rank " + std::to_string(rank) + ": " : "";
-  (void)std::fprintf(stderr, "feign: mpi: %s%s\n", who.c_str(), why.c_str());
+  if (within())
+    (void)std::fprintf(stderr, "feign: mpi: rank %d: %s%s\n", rank, why, more);
+  else
+    (void)std::fprintf(stderr, "feign: mpi: %s%s\n", why, more);
   if (within()) MPI_Abort(MPI_COMM_WORLD, kEnded);
   _exit(kEnded);  // the launcher ends the others
 }
 
-void must(int status, const char* call) {
+void must(int status, const char* call) noexcept {
   if (status == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING + 1> text{"it failed"};
   int length = 0;
   if (within()) MPI_Error_string(status, text.data(), &length);
-  end_all(std::string(call, strcspn(call, "(")) + "(), which the replay needs: " + text.data());
+  std::array<char, 128> which{};
+  (void)std::snprintf(which.data(), which.size(),
+                      "%.*s(), which the replay needs: ", static_cast<int>(std::strcspn(call, "(")),
+                      call);
+  end_all(which.data(), text.data());
 }
 
 World::World() {
@@ -184,7 +191,9 @@ void end(void* self, int status) noexcept {
 
 void destroy_ranks(void* self) noexcept { delete static_cast<Ranks*>(self); }
 
+// Null: there is none for any of the host, as Open MPI is set up.
 void* share(void* self, size_t size) noexcept {
+  constexpr auto kPatience = std::chrono::seconds(10);
   auto& r = *static_cast<Ranks*>(self);
   MPI_Comm host = MPI_COMM_NULL;
   if (r.shared != MPI_WIN_NULL) return nullptr;
@@ -194,7 +203,23 @@ void* share(void* self, size_t size) noexcept {
   MPI_Aint mine = rank == 0 ? static_cast<MPI_Aint>(size) : 0, theirs = 0;
   void* base = nullptr;
   MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN);
-  FEIGN_MUST(MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, host, &base, &r.shared));
+  const int made = MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, host, &base, &r.shared);
+  // All have it, or none. Where it failed for one, others may still wait in it.
+  int have[] = {made == MPI_SUCCESS, made != MPI_SUCCESS}, all = 0;
+  MPI_Request told = MPI_REQUEST_NULL;
+  FEIGN_MUST(MPI_Iallreduce(MPI_IN_PLACE, have, 2, MPI_INT, MPI_MAX, host, &told));
+  const auto last = std::chrono::steady_clock::now() + kPatience;
+  do {
+    FEIGN_MUST(MPI_Test(&told, &all, MPI_STATUS_IGNORE));
+    if (made != MPI_SUCCESS && all == 0 && std::chrono::steady_clock::now() > last)
+      must(made, "MPI_Win_allocate_shared");
+  } while (all == 0);
+  if (have[0] == 0) {
+    r.shared = MPI_WIN_NULL;
+    FEIGN_MUST(MPI_Comm_free(&host));
+    return nullptr;
+  }
+  must(made, "MPI_Win_allocate_shared");
   FEIGN_MUST(MPI_Win_shared_query(r.shared, 0, &theirs, &unit, &base));
   if (base != nullptr && rank == 0) memset(base, 0, size);
   FEIGN_MUST(MPI_Barrier(host));

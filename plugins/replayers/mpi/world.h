@@ -5,7 +5,6 @@
 #include <mpi.h>
 
 #include <memory>
-#include <string>
 
 #include "feign.h"
 
@@ -21,10 +20,10 @@ struct World {
 };
 
 // Says why, and ends all processes. [any thread]
-[[noreturn]] void end_all(const std::string& why);
+[[noreturn]] void end_all(const char* why, const char* more = "") noexcept;
 // The replay needs this call for itself, and others wait for what it does: where it failed, all
 // end. (Not of what MPI is only asked for in this process: sizes, ranks, datatypes.)
-void must(int status, const char* call);
+void must(int status, const char* call) noexcept;
 #define FEIGN_MUST(call) ::feign::mpi::must((call), #call)
 
 // MPI can be joined once in a process: whoever is first joins, who is last leaves. Null, with the
