@@ -27,7 +27,7 @@ double once(Plugins& plugins, const std::string& so, const std::string& ours, ui
     exit(2);
   }
   Tables tables;
-  const auto make = [&](size_t index, std::vector<std::pair<std::string, std::string>> options) {
+  const auto make = [&](size_t index, GivenOptions options) {
     PluginSpec spec;
     spec.name = so;
     spec.options = std::move(options);

@@ -23,7 +23,7 @@ namespace {
 
 using namespace feign;
 
-using Options = std::vector<std::pair<std::string, std::string>>;
+using Options = GivenOptions;
 
 constexpr uint64_t kWorld = 0xC0111;  // among values: a communicator of two ranks
 

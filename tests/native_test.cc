@@ -469,8 +469,7 @@ struct Host {
     if (std::string_view(id) == "feign.needed/1") return &host.needed;
     return nullptr;
   }
-  Result<std::unique_ptr<Instance>> make(uint32_t role,
-                                         std::vector<std::pair<std::string, std::string>> options) {
+  Result<std::unique_ptr<Instance>> make(uint32_t role, GivenOptions options) {
     auto found = plugins.find(PLUGIN_DIR "/feign.so", role);
     if (!found) return std::move(found.error());
     PluginSpec spec;

@@ -50,7 +50,7 @@ feign_component component(const feign_option* options, uint32_t count) {
 }
 const feign_component kSample = component(kOptions, std::size(kOptions));
 
-using Given = std::vector<std::pair<std::string, std::string>>;
+using Given = GivenOptions;
 
 const Values& of(const OptionValues& values) { return *static_cast<const Values*>(values.data()); }
 
@@ -183,9 +183,9 @@ TEST(OptionErrors, SayHowANumberIsWritten) {
 }
 
 TEST(OptionErrors, ListWhatThereIsForAnUnknownOne) {
-  EXPECT_EQ(
-      error_of({{"nonsense", "1"}}),
-      "unknown option \"nonsense\"; it has: flag, keep, count, size, ratio, text, list, pause");
+  EXPECT_EQ(error_of({{"nonsense", "1"}}),
+            "unknown option \"nonsense\"; it has: flag, keep, count, size, ratio, text, "
+            "list, pause");
 }
 
 TEST(OptionErrors, GuessWhatWasMeant) {
@@ -322,13 +322,33 @@ TEST(OptionTable, MayHaveLongerRowsThanThisHeaderKnows) {
   EXPECT_EQ(of(*values).count, 7u);
 }
 
+TEST(Options, ANameAloneIsEnoughForYesOrNoOnly) {
+  static constexpr const char* kAnswers[] = {"no", "small", "yes", nullptr};
+  static constexpr feign_option kAnswer = {
+      "touch", FEIGN_OPT_ENUM, offsetof(Values, choice), "no", kAnswers, 0, 0, "An answer."};
+  const feign_component answers = component(&kAnswer, 1);
+
+  auto flag = OptionValues::parse(kSample, {{"flag", std::nullopt}});
+  auto answer = OptionValues::parse(answers, {{"touch", std::nullopt}});
+
+  ASSERT_TRUE(flag) << flag.error().text();
+  EXPECT_EQ(of(*flag).flag, 1u);
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_EQ(of(*answer).choice, 2u);
+  EXPECT_EQ(error_of({{"keep", std::nullopt}}), "keep: want keep=reads|writes|both");
+  EXPECT_EQ(error_of({{"count", std::nullopt}}), "count: want count=N, a whole number, 1 to 100");
+  EXPECT_EQ(error_of({{"text", std::nullopt}}), "text: want text=TEXT: A text.");
+  EXPECT_EQ(error_of({{"list", std::nullopt}}), "list: want list=TEXT: Some texts.");
+  EXPECT_EQ(error_of({{"text", "yes"}}), "");
+}
+
 TEST(PluginSpec, IsTakenApartAtCommas) {
   auto spec = parse_plugin_spec("./a.so,x=1,flag,text=a\\,b\\\\c=d", "--plugin");
 
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(spec->name, "./a.so");
   EXPECT_EQ(spec->where, "--plugin");
-  const Given want = {{"x", "1"}, {"flag", "yes"}, {"text", "a,b\\c=d"}};
+  const Given want = {{"x", "1"}, {"flag", std::nullopt}, {"text", "a,b\\c=d"}};
   EXPECT_EQ(spec->options, want);
 }
 

@@ -100,8 +100,7 @@ void check_all(const PluginSpec& spec, const std::string& directory, Rules& rule
   const std::string& path = spec.name;
   Place place;
   place.options = spec.options;
-  std::vector<std::string> args;
-  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+  const std::vector<std::string> args = as_arguments(spec.options);
   place.directory = directory;
   place.run.root_fd = open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   place.run.root = place.directory.c_str();

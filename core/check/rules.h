@@ -47,7 +47,7 @@ class Rules {
 // A directory of the check's own, and what host->extension() answers.
 struct Place {
   std::string directory;
-  std::vector<std::pair<std::string, std::string>> options;  // the user's
+  GivenOptions options;  // the user's
   feign_run run{.struct_size = sizeof(feign_run),
                 .root_fd = -1,
                 .max_length = 1 << 20,
@@ -59,7 +59,7 @@ struct Place {
   static const void* extension(void* ctx, const char* id);
 };
 
-using Options = std::vector<std::pair<std::string, std::string>>;
+using Options = GivenOptions;
 
 const feign_option* option_named(const Component& component, std::string_view name);
 // With the user's options, as far as the component has them, and `set` in place of what they say.

@@ -19,8 +19,7 @@ Error in_place(const PluginSpec& spec, Error error) {
 }  // namespace
 
 Result<std::vector<Component>> meant(const PluginSpec& spec, uint32_t roles, Plugins& plugins) {
-  std::vector<std::string> args;
-  for (const auto& [key, value] : spec.options) args.push_back(key + "=" + value);
+  const std::vector<std::string> args = as_arguments(spec.options);
   if (spec.name.find('/') != std::string::npos) {
     auto all = plugins.open(spec.name, args);
     if (!all) return all;
@@ -85,7 +84,7 @@ PluginSpec depend_for(const Line& line, bool several) {
     if (!several || std::string_view(c.component.table->name) != "mpi") continue;
     bool makes = true;
     for (const auto& option : c.spec.options) {
-      makes &= option != std::pair<std::string, std::string>("comm", "none");
+      makes &= option.first != "comm" || option.second != "none";
       if (option.first == "io" && option.second == "order") spec.options.push_back(option);
     }
     if (makes)

@@ -103,7 +103,7 @@ bool all_is_made(const Line& line) {
   Tables tables;
   const std::vector<bool> nobodys = not_made(line, tables.ops);
   if (std::find(nobodys.begin(), nobodys.end(), true) == nobodys.end()) return true;
-  const std::string& file = line.providers.front().spec.options.front().second;
+  const std::string file = line.providers.front().spec.values("file").front();
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   auto trace = fd >= 0 ? NativeReader::open(fd, file, tables) : Error(FEIGN_ERR_IO, "");
   if (!trace) return true;  // whoever reads it next says why
@@ -122,14 +122,12 @@ bool has_messages(const NativeTotals& totals, const Tables& tables) {
 std::string order_of_ranks(const Line& line, bool messages_alone) {
   const Chosen& provider = line.providers.front();
   const std::string_view name = provider.component.table->name;
-  const auto& given = provider.spec.options;
-  const auto file = std::find_if(given.begin(), given.end(),
-                                 [](const auto& option) { return option.first == "file"; });
-  if (name != "feign" || file == given.end())
+  const std::vector<std::string> files = provider.spec.values("file");
+  if (name != "feign" || files.empty())
     return name == "strace" || name == "tracetext" ? "" : "apart";  // those have no MPI
   Tables tables;
-  const int fd = open(file->second.c_str(), O_RDONLY | O_CLOEXEC);
-  auto trace = fd >= 0 ? NativeReader::open(fd, file->second, tables) : Error(FEIGN_ERR_IO, "");
+  const int fd = open(files[0].c_str(), O_RDONLY | O_CLOEXEC);
+  auto trace = fd >= 0 ? NativeReader::open(fd, files[0], tables) : Error(FEIGN_ERR_IO, "");
   if (!trace) return "kept";  // whoever reads it next says why
   const NativeTotals& totals = (*trace)->totals();
   const bool messages = has_messages(totals, tables);
@@ -230,10 +228,8 @@ Result<void> plan_and_write(const Line& line, int plan_fd, Extensions& extension
   for (size_t i = 0; i < writers.size(); ++i) {
     const feign_status status = writers[i]->api<feign_writer>().finish(writers[i]->self());
     if (status != FEIGN_OK) return writers[i]->not_ok("finish()", status);
-    std::string file;
-    for (const auto& [key, value] : line.writers[i].spec.options)
-      if (key == "file") file = value;
-    result.written.emplace_back(writers[i]->name(), file);
+    const std::vector<std::string> files = line.writers[i].spec.values("file");
+    result.written.emplace_back(writers[i]->name(), files.empty() ? "" : files.back());
   }
   return {};
 }

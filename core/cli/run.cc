@@ -421,7 +421,7 @@ Result<void> Run::make_plan() {
   std::string scratch_name;
   const auto make = [&]() -> Result<void> {
     if (ready_made_) {
-      plan_name_ = line_.providers.front().spec.options.front().second;
+      plan_name_ = line_.providers.front().spec.values("file").front();
       plan_fd_ = Fd(open(plan_name_.c_str(), O_RDONLY | O_CLOEXEC));
       if (!plan_fd_.ok()) return errno_error("provider feign: open " + plan_name_, errno);
       return {};

@@ -209,7 +209,7 @@ Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins) {
   return {};
 }
 
-PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string>> options) {
+PluginSpec spec(const char* name, GivenOptions options) {
   PluginSpec s;
   s.name = name;
   s.options = std::move(options);

@@ -37,7 +37,7 @@ Result<void> each_activity(const std::shared_ptr<NativeReader>& trace, const Tab
                            const Visit& visit);
 // A pipeline without words of its own: what it could say is for traces that users know.
 Result<void> quiet_pipeline(std::vector<PluginSpec> specs, Plugins& plugins);
-PluginSpec spec(const char* name, std::vector<std::pair<std::string, std::string>> options);
+PluginSpec spec(const char* name, GivenOptions options);
 
 // Makes `trace`, of the native format, from a raw folder, and adds to `nodes` what they did.
 Result<void> read_run(const std::string& raw, const std::string& trace, Plugins& plugins,

@@ -106,6 +106,29 @@ std::string wanted(const feign_option& o) {
   return text;
 }
 
+// Whether its name alone is enough.
+bool takes_yes(const feign_option& o) {
+  if (o.type == FEIGN_OPT_BOOL) return true;
+  if (o.type != FEIGN_OPT_ENUM) return false;
+  for (const char* const* c = o.choices; *c != nullptr; ++c)
+    if (std::strcmp(*c, "yes") == 0) return true;
+  return false;
+}
+
+// What is said of a name alone, where that says nothing.
+std::string wanted_with_name(const feign_option& o) {
+  const std::string name(o.name);
+  switch (o.type) {
+    case FEIGN_OPT_ENUM:
+      return name + ": want " + name + "=" + option_values(o);
+    case FEIGN_OPT_TEXT:
+    case FEIGN_OPT_TEXTS:
+      return name + ": want " + name + "=TEXT: " + o.help;
+    default:
+      return name + ": want " + name + "=" + option_values(o) + ", " + wanted(o);
+  }
+}
+
 template <typename T>
 void store(std::byte* to, const T& value) {
   std::memcpy(to, &value, sizeof value);
@@ -201,13 +224,11 @@ std::string option_values(const feign_option& option) {
   return text;
 }
 
-Result<void> OptionValues::set(const feign_option& o, const std::string& text) {
+Result<void> OptionValues::set(const feign_option& o, const std::optional<std::string>& given) {
+  if (!given && !takes_yes(o)) return Error(FEIGN_ERR_ARGUMENT, wanted_with_name(o));
+  const std::string text = given.value_or("yes");
   std::byte* to = values_.get() + o.offset;
   const auto wrong = [&] {
-    if (text == "yes")  // which nobody may have written: "distance" alone is "distance=yes"
-      return Error(FEIGN_ERR_ARGUMENT, std::string(o.name) + ": want " + o.name + "=" +
-                                           option_values(o) +
-                                           (o.type == FEIGN_OPT_ENUM ? "" : ", " + wanted(o)));
     return Error(FEIGN_ERR_ARGUMENT, std::string(o.name) + "=" + text + ": want " + wanted(o));
   };
   switch (o.type) {
@@ -250,18 +271,23 @@ Result<void> OptionValues::set(const feign_option& o, const std::string& text) {
   }
 }
 
+std::vector<std::string> as_arguments(const GivenOptions& given) {
+  std::vector<std::string> list;
+  for (const auto& [key, value] : given) list.push_back(key + "=" + value.value_or("yes"));
+  return list;
+}
+
 OptionValues::OptionValues(const feign_component& component)
     // new[] of bytes is aligned for every type an option can have.
     : values_(std::make_unique<std::byte[]>(std::max<size_t>(component.options_size, 1))) {}
 
 Result<void> OptionValues::takes(const feign_component& component, const feign_option& option,
-                                 const std::string& value) {
+                                 const std::optional<std::string>& value) {
   return OptionValues(component).set(option, value);
 }
 
-Result<OptionValues> OptionValues::parse(
-    const feign_component& component,
-    const std::vector<std::pair<std::string, std::string>>& given) {
+Result<OptionValues> OptionValues::parse(const feign_component& component,
+                                         const GivenOptions& given) {
   OptionValues values(component);
   std::vector<std::string> names;
   for (uint32_t i = 0; i < component.option_count; ++i)
@@ -276,17 +302,17 @@ Result<OptionValues> OptionValues::parse(
   }
   for (uint32_t i = 0; i < component.option_count; ++i) {
     const feign_option& o = option_at(component, i);
-    std::vector<const std::string*> typed;
+    std::vector<const std::optional<std::string>*> typed;
     for (const auto& [key, value] : given)
       if (key == o.name) typed.push_back(&value);
     if (o.type == FEIGN_OPT_TEXTS) {
       std::vector<const char*>& list = values.lists_.emplace_back();
-      const auto add = [&](const std::string& text) -> Result<void> {
+      const auto add = [&](const std::optional<std::string>& text) -> Result<void> {
         if (auto added = values.set(o, text); !added) return added;
         list.push_back(values.texts_.back().c_str());
         return {};
       };
-      for (const std::string* text : typed)
+      for (const auto* text : typed)
         if (auto added = add(*text); !added) return std::move(added.error());
       if (typed.empty() && o.fallback != nullptr)
         if (auto added = add(o.fallback); !added) return std::move(added.error());
@@ -295,14 +321,16 @@ Result<OptionValues> OptionValues::parse(
       continue;
     }
     if (typed.size() > 1)
-      return Error(FEIGN_ERR_ARGUMENT, std::string(o.name) + "=" + *typed[1] + ": option \"" +
-                                           o.name + "\" is given twice, " + o.name + "=" +
-                                           *typed[0] + " before");
+      return Error(FEIGN_ERR_ARGUMENT, std::string(o.name) + "=" + typed[1]->value_or("yes") +
+                                           ": option \"" + o.name + "\" is given twice, " + o.name +
+                                           "=" + typed[0]->value_or("yes") + " before");
     if (typed.empty() && o.fallback == nullptr)
       return Error(FEIGN_ERR_ARGUMENT,
                    "option \"" + std::string(o.name) + "\" is missing: " + o.help);
-    const std::string text = typed.empty() ? std::string(o.fallback) : *typed[0];
-    if (auto set = values.set(o, text); !set) return std::move(set.error());
+    if (auto set =
+            values.set(o, typed.empty() ? std::optional<std::string>(o.fallback) : *typed[0]);
+        !set)
+      return std::move(set.error());
   }
   return values;
 }
@@ -381,7 +409,8 @@ Result<PluginSpec> parse_plugin_spec(const std::string& text, const std::string&
     std::string key = parts[i].substr(0, equals);
     if (key.empty())
       return wrong("its option " + std::to_string(i) + " is \"" + parts[i] + "\", want key=value");
-    std::string value = equals == std::string::npos ? "yes" : parts[i].substr(equals + 1);
+    std::optional<std::string> value;
+    if (equals != std::string::npos) value = parts[i].substr(equals + 1);
     spec.options.emplace_back(std::move(key), std::move(value));
   }
   return spec;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,21 +17,25 @@
 
 namespace feign {
 
+// What a user typed: names and values, in order. A name without a value says yes.
+using GivenOptions = std::vector<std::pair<std::string, std::optional<std::string>>>;
+// "name=value" of each, as a plug-in of the short form gets them.
+std::vector<std::string> as_arguments(const GivenOptions& given);
+
 // A filled options struct and the texts that it points to.
 class OptionValues {
  public:
   // The table must have passed check_options().
-  static Result<OptionValues> parse(const feign_component& component,
-                                    const std::vector<std::pair<std::string, std::string>>& given);
+  static Result<OptionValues> parse(const feign_component& component, const GivenOptions& given);
   // An error, if it does not take this value.
   static Result<void> takes(const feign_component& component, const feign_option& option,
-                            const std::string& value);
+                            const std::optional<std::string>& value);
   // Good for the life of this object, also after it was moved.
   const void* data() const { return values_.get(); }
 
  private:
   explicit OptionValues(const feign_component& component);
-  Result<void> set(const feign_option& option, const std::string& text);
+  Result<void> set(const feign_option& option, const std::optional<std::string>& given);
 
   std::unique_ptr<std::byte[]> values_;
   std::deque<std::string> texts_;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "feign.h"
+#include "plugin/options.h"
 #include "trace/tables.h"
 
 namespace feign {
@@ -18,7 +19,7 @@ namespace feign {
 // What a user asked for: --plugin NAME-OR-PATH[,key=value…], or an item of a YAML list.
 struct PluginSpec {
   std::string name;  // a component's name, or the path of a shared object (it contains a '/')
-  std::vector<std::pair<std::string, std::string>> options;
+  GivenOptions options;
   std::string where;   // put before errors about it: "--plugin" or "lab.yaml:3:5"
   uint32_t roles = 0;  // what may stand here: FEIGN_MODIFIER …; 0: what its place in the line says
 
@@ -26,13 +27,13 @@ struct PluginSpec {
   std::vector<std::string> values(std::string_view option) const {
     std::vector<std::string> list;
     for (const auto& [key, value] : options)
-      if (key == option) list.push_back(value);
+      if (key == option) list.push_back(value.value_or("yes"));
     return list;
   }
 };
 
-// Takes "name,key=value,key=value" apart; "\," is a comma, "\\" a backslash. "key" alone is
-// "key=yes".
+// Takes "name,key=value,key=value" apart; "\," is a comma, "\\" a backslash. "key" alone has no
+// value.
 Result<PluginSpec> parse_plugin_spec(const std::string& text, const std::string& where);
 
 // A component and the plug-in it came from. Lives as long as the Plugins it came from.
