@@ -169,6 +169,24 @@ def test_directory_as_trace():
         refuses("info", tmp, text="is a directory")
 
 
+def test_a_recording_that_ended_before_its_command_began():
+    """Whatever there was of its folder by then: says that nothing was recorded."""
+    with Tmp() as tmp:
+        raw = os.path.join(tmp, "t.feign.raw")
+        os.mkdir(raw)
+        put(raw, "hooks", b"FEIGNHOOK")
+        says = r"t\.feign\.raw/?: nothing was recorded: feign record was ended before its command began$"
+        refuses("info", raw, text=says)
+        refuses("info", raw + "/", text=says)
+        for records in (b"", bytes(1 << 20), bytes(8) + b"\x07" * 4096):
+            put(raw, "records", records)
+            refuses("convert", raw, os.path.join(tmp, "t.feign"), text=says)
+        put(raw, "records", b"others' records")
+        refuses("info", raw, text="records: no provider recognises it")
+        os.mkdir(os.path.join(tmp, "plain"))
+        refuses("info", os.path.join(tmp, "plain"), text="plain: is a directory, want a file")
+
+
 def test_binary_file_as_trace():
     refuses("info", plugin("null"), text="no provider recognises")
     refuses("info", plugin("null"), "--provider", "strace", text=r"null\.so:1: ")

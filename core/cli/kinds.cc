@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/kinds.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -69,6 +71,17 @@ constexpr struct {
     {"\x28\xB5\x2F\xFD", "packed twice: zstd -d"},
 };
 
+// Whether feign record was ended before its command began: a raw folder without records, or whose
+// records do not have yet what is written into them last and stands first.
+bool nothing_recorded(const std::string& file, const Result<std::string>& head) {
+  constexpr std::string_view kRecords = ".raw/records";
+  if (head)
+    return file.ends_with(kRecords) && head->substr(0, 8).find_first_not_of('\0') == head->npos;
+  struct stat st {};
+  const std::string folder = file.substr(0, file.find_last_not_of('/') + 1);
+  return folder.ends_with(".raw") && stat(file.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 Result<std::string> surest_provider(const std::string& file, const std::string& head,
                                     const std::vector<Component>& all) {
   int best = 0;
@@ -99,6 +112,10 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
   for (const std::string& name : files)
     for (const std::string& file : files_of(name)) {
       auto head = head_of(file, size_t{64} << 10);
+      if (nothing_recorded(file, head))
+        return Error(
+            FEIGN_ERR_ARGUMENT,
+            name + ": nothing was recorded: feign record was ended before its command began");
       if (!head) return std::move(head.error());
       spec.options.emplace_back("file", file);
       if (head->empty()) {
