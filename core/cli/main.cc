@@ -10,6 +10,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -181,10 +182,14 @@ int main(int argc, char** argv) {
       words[i] = "--explain=20";
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
+  handle(SIGPIPE, [](int) {});
+  handle(SIGXFSZ, [](int) {});  // a file that grows past the limit is EFBIG, not the end
   try {
     app.parse(static_cast<int>(pointers.size()), pointers.data());
   } catch (const CLI::Success& e) {
-    return app.exit(e);
+    std::ostringstream asked;  // for help, or the version
+    app.exit(e, asked, asked);
+    return put(asked.str(), "");
   } catch (const CLI::ParseError& e) {
     std::string sub;
     for (const CLI::App* s : app.get_subcommands()) sub = " " + s->get_name();
@@ -197,8 +202,6 @@ int main(int argc, char** argv) {
   set_log_level(common.verbose >= 2   ? FEIGN_LOG_DEBUG
                 : common.verbose == 1 ? FEIGN_LOG_INFO
                                       : FEIGN_LOG_WARN);
-  handle(SIGPIPE, [](int) {});
-  handle(SIGXFSZ, [](int) {});  // a file that grows past the limit is EFBIG, not the end
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
 
