@@ -493,6 +493,11 @@ def test_options():
 
 
 def test_options_that_do_nothing_say_so():
+    with Tmp() as tmp:
+        native = os.path.join(tmp, "t.feign")
+        assert feign("convert", "-q", SHIPPED, native).status == 0
+        for flag in (("--cwd", "/a"), ("--statistics",), ("--keep-going",)):
+            refuses("info", native, *flag, text=f"^feign: {flag[0]}: is not for traces that provider feign reads$")
     refuses("replay", SHIPPED, "--replayer", "null", "--patience", "9s", text="--patience: one process replays all")
     for options, text in (("scale", "think and size are 1: all stays as it is"), ("replicate,copies=2,ranks=4", "ranks=4: the trace has no MPI ranks"),
                           ("mpi-hints", "neither set, add, drop nor collective was given")):

@@ -176,6 +176,15 @@ Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, con
   return out;
 }
 
+// Whether a provider has an option; of one that cannot be found, somebody else says so.
+static bool takes(const PluginSpec& provider, const std::string& option, Plugins& plugins) {
+  auto found = plugins.find(provider.name, FEIGN_PROVIDER);
+  if (!found || found->short_form) return true;
+  for (uint32_t i = 0; i < found->table->option_count; ++i)
+    if (option == option_at(*found->table, i).name) return true;
+  return false;
+}
+
 Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
   Result<PluginSpec> first = PluginSpec{};
   std::vector<std::string> traces = c.traces;
@@ -190,9 +199,16 @@ Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
     }
   }
   if (!first) return std::move(first.error());
-  if (c.keep_going) first->options.emplace_back("keep-going", "yes");
-  if (c.statistics) first->options.emplace_back("statistics", "yes");
-  if (!c.cwd.empty()) first->options.emplace_back("cwd", c.cwd);
+  GivenOptions flags;
+  if (c.keep_going) flags.emplace_back("keep-going", "yes");
+  if (c.statistics) flags.emplace_back("statistics", "yes");
+  if (!c.cwd.empty()) flags.emplace_back("cwd", c.cwd);
+  for (auto& [name, value] : flags) {
+    if (!takes(*first, name, plugins))
+      return Error(FEIGN_ERR_ARGUMENT,
+                   "--" + name + ": is not for traces that provider " + first->name + " reads");
+    first->options.emplace_back(name, std::move(value));
+  }
   auto list = specs(c.with, "--with", kWith);
   if (!list) return list;
   if (!c.ranks.empty()) {
