@@ -519,6 +519,7 @@ def test_refusals():
         for device in link, fifo:
             refuses("record", "-o", device, "--", "touch", trace, text=f"-o {device}: is no regular file, want a file's name")
             assert not os.path.exists(device + ".raw")
+        refuses("record", "-o", "-", "--", "touch", trace, text="-o -: is no regular file, want a file's name")
         refuses("record", "-o", "", "--", "touch", trace, text="--output: want FILE.feign")
         refuses("record", "-o", trace, "--", "", text="'': no such program")
         refuses("record", "-o", trace, "--", tmp, text="Is a directory")

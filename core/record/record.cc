@@ -749,6 +749,9 @@ Result<Recorded> record_command(const RecordOptions& o) {
   Signals signals;
   auto program = program_of(o.command.front());
   if (!program) return std::move(program.error());
+  if (o.output == "-")
+    return Error(FEIGN_ERR_ARGUMENT,
+                 "-o -: is no regular file, want a file's name (./- for one of that name)");
   // What is recorded lies beside it, and is kept there if it cannot be written.
   if (struct stat st{}; stat(o.output.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT,
