@@ -229,6 +229,20 @@ def test_a_second_lab_on_the_same_results_is_refused():
             p.wait(timeout=30)
 
 
+def test_results_are_kept_in_a_regular_file():
+    with Tmp() as t:
+        path = lab(t, SMALL)
+        os.mkfifo(fifo := os.path.join(t, "fifo"))
+        os.symlink("/dev/zero", zero := os.path.join(t, "zero"))  # whose lock is here, not in /dev
+        os.mkdir(folder := os.path.join(t, "folder"))
+        before = sorted(os.listdir(t))
+        for more in ([], ["--dry-run"]):
+            for name in fifo, zero:
+                refuses("lab", path, "--results", name, *more, text=f"{name}: is no regular file, want a file for results", timeout=60)
+            refuses("lab", path, "--results", folder, *more, text=f"{folder}: is a directory, want a file for results")
+        assert sorted(os.listdir(t)) == before, os.listdir(t)
+
+
 def test_a_changed_lab_says_which_runs_no_longer_belong():
     with Tmp() as t:
         path = lab(t, SMALL)

@@ -42,6 +42,15 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
+// A device or FIFO has no end, and nothing to find again.
+Result<void> keeps_results(const std::string& path) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode)) return {};
+  return Error(FEIGN_ERR_ARGUMENT,
+               path + (S_ISDIR(st.st_mode) ? ": is a directory" : ": is no regular file") +
+                   ", want a file for results");
+}
+
 // A name in a directory is on disk when the directory is.
 void sync_directory(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -149,6 +158,7 @@ Results Results::of(Json head, std::vector<Json> runs) {
 }
 
 Result<Results> Results::look(const std::string& path, const Json& head) {
+  if (auto may = keeps_results(path); !may) return std::move(may.error());
   if (access(path.c_str(), F_OK) == 0) return load(path);
   Results r(path);
   r.head_ = head;
@@ -156,6 +166,7 @@ Result<Results> Results::look(const std::string& path, const Json& head) {
 }
 
 Result<Results> Results::open(const std::string& path, const Json& head) {
+  if (auto may = keeps_results(path); !may) return std::move(may.error());
   Results r(path);
   // The document is replaced when its head is, so the lock is not on it.
   const std::string lock = path + ".lock";
