@@ -10,9 +10,11 @@ import pty
 import random
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
+import time
 
 from harness import BUILD, FEIGN, TOP, Skip, Tmp, feign, main, refuses, sanitized
 
@@ -556,6 +558,37 @@ def test_plugins_that_throw():
         for where in ("create", "stream", "execute"):
             for what, text in (("memory", "out of memory"), ("error", "this went wrong"), ("number", "threw")):
                 refuses("replay", trace, "--replayer", f"{plugin},{where}={what}", text=("t.strace:2: " if where == "execute" else "") + f"throws: .*{text}")
+
+
+def test_a_check_of_a_plugin_that_hangs_ends_when_asked():
+    if sanitized() or not shutil.which("cc"):
+        raise Skip("a plain compiler's object, and a command without sanitizers")
+    with Tmp() as tmp:
+        source = put(tmp, "hang.c", """
+#include <feign.h>
+#include <fcntl.h>
+#include <unistd.h>
+Plugin plugin = {.name = "hang", .version = "1", .intents = FEIGN_FILTER};
+int init(int argc, char *argv[]) { feign_register_plugin(&plugin); return 0; }
+Activity *filter(Activity *a) { close(open("hangs", O_CREAT | O_WRONLY, 0600)); for (;;) pause(); return a; }
+""")
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", os.path.join(tmp, "hang.so"), source, "-I", os.path.join(TOP, "include")], check=True)
+        for to in os.kill, os.killpg:  # to feign alone, or a terminal's Ctrl-C
+            os.mkdir(scratch := os.path.join(tmp, "scratch"))
+            with subprocess.Popen([FEIGN, "check", "./hang.so"], cwd=tmp, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  start_new_session=True, env={**os.environ, "TMPDIR": scratch}) as p:
+                try:
+                    while p.poll() is None and not os.path.exists(os.path.join(tmp, "hangs")):
+                        time.sleep(0.01)
+                    to(p.pid, signal.SIGINT)
+                    err = p.communicate(timeout=20)[1]
+                finally:
+                    if p.poll() is None:
+                        os.killpg(p.pid, signal.SIGKILL)
+            assert (p.returncode, err) == (2, "feign: ./hang.so: interrupted by signal 2 before it was done\n"), (p.returncode, err)
+            assert os.listdir(scratch) == [], os.listdir(scratch)
+            os.rmdir(scratch)
+            os.unlink(os.path.join(tmp, "hangs"))
 
 
 def test_plugins_that_break_the_rules():

@@ -21,6 +21,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/progress.h"
 #include "check/rules.h"
 #include "plugin/object.h"
 #include "plugin/options.h"
@@ -212,6 +213,9 @@ Result<int> check_command(const std::string& given) {
     dup2(STDERR_FILENO, STDOUT_FILENO);  // what the plug-in prints is none of the result
     signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
+    // An end that is asked for ends a plug-in that hangs, too.
+    for (const int asks : {SIGINT, SIGTERM})
+      if (signal(asks, SIG_DFL) == SIG_IGN) signal(asks, SIG_IGN);
     Rules rules(ends[1]);
     check_all(spec, directory, rules);
     _exit(0);
@@ -256,12 +260,16 @@ Result<int> check_command(const std::string& given) {
     std::fflush(stdout);
   }
   free(line);
+  if (g_stop_signal.load() != 0) kill(child, SIGKILL);
   if (lines != nullptr) fclose(lines);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
+  if (const int stop = g_stop_signal.load(); stop != 0)
+    return Error(FEIGN_ERR_IO,
+                 path + ": interrupted by signal " + std::to_string(stop) + " before it was done");
   if (!unloadable.empty()) return Error(FEIGN_ERR_ARGUMENT, unloadable);
   if (const std::string how = ending(status); !how.empty())
     failed(how);
