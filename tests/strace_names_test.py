@@ -1012,6 +1012,27 @@ def test_a_link_that_an_open_refuses():
                 assert report["mismatched"] == 0, (lines + end, report["mismatches"])
 
 
+def test_a_link_that_openat2_refuses():
+    """RESOLVE_NO_SYMLINKS, where no other name on the way can be the link."""
+    base = '1 openat(AT_FDCWD, "/a", O_RDONLY|O_DIRECTORY) = 3'
+    no_link, made = '1 lstat("/a/d", {st_mode=S_IFDIR|0755, st_size=9, ...}) = 0', '1 mkdir("/a/d", 0777) = 0'
+
+    def refused(name, flags="O_RDONLY"):
+        return f'1 openat2(3, "{name}", {{flags={flags}, resolve=RESOLVE_NO_SYMLINKS}}, 24) = -1 ELOOP (Too many levels of symbolic links)'
+    for flags in ("O_RDONLY", "O_RDONLY|O_NOFOLLOW", "O_PATH", "O_RDONLY|O_DIRECTORY", "O_RDWR|O_CREAT"):
+        for other in ('1 readlink("/a/l", "k", 99) = 1', '1 open("/a/l", O_RDONLY) = 4', '1 stat("/a/l", 0x7) = -1 ENOENT (No such file or directory)',
+                      '1 stat("/a/l/x", {st_mode=S_IFREG|0644, st_size=9, ...}) = 0', '1 unlink("/a/l") = 0'):
+            for lines in ([refused("l", flags), other], [refused("l", flags)] * 2 + [other], [other, refused("l", flags)]):
+                if lines[0] == other and "unlink" in other:
+                    continue
+                report, _ = replayed([base] + lines)
+                assert report["mismatched"] == 0, (lines, report["mismatches"])
+    for lines in ([no_link, refused("d/l")], [made, '1 symlink("k", "/a/d/l") = 0', refused("d/l")], ['1 symlink("e", "/a/d") = 0', refused("d/l")],
+                  [no_link, refused("d/l"), '1 stat("/a/d/l", {st_mode=S_IFREG|0644, st_size=9, ...}) = 0']):
+        report, _ = replayed([base] + lines)
+        assert report["mismatched"] == 0, (lines, report["mismatches"])
+
+
 def test_what_may_be_a_directory_or_a_link_to_one_and_is_removed_as_a_file():
     for look in ("stat", "unlink"):
         more = ", 0x7" if look == "stat" else ""

@@ -68,9 +68,18 @@ static bool goes_by_no_links(const feign_activity& a) {
 
 // Whether an open failed since its last name is a link. (With O_DIRECTORY that is ENOTDIR, and with
 // O_PATH no failure: then one above leads to itself.)
-static bool refuses_that_link(const feign_activity& a) {
-  return a.result == -ELOOP && (a.flags & O_NOFOLLOW) && !(a.flags & (O_DIRECTORY | O_PATH)) &&
-         !goes_by_no_links(a);
+bool Namespace::refuses_that_link(const feign_activity& a, uint32_t slot) const {
+  const bool nofollow = (a.flags & O_NOFOLLOW) != 0;
+  if (a.result != -ELOOP || (nofollow && (a.flags & (O_DIRECTORY | O_PATH)))) return false;
+  if (!goes_by_no_links(a)) return nofollow;
+  // Where openat2 refuses all links, it is the last name if none of those above it that were named
+  // can be one.
+  const bool any = (a.values[0] & RESOLVE_NO_SYMLINKS) != 0 && a.path == slots_[slot].path &&
+                   (a.flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+  uint32_t above = slots_[slot].parent, more = FEIGN_NAMED_BY(a.marks);
+  for (; more > 1 && above != 0; --more, above = slots_[above].parent)
+    if (may_be_link(above)) return false;
+  return any && more != 0;
 }
 
 Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
@@ -89,7 +98,7 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
       t.file = present(slot, Type::kFifo);  // which nobody reads
     else if (a.result == -ENXIO)
       t.file = present(slot, Type::kOther);
-    else if (refuses_that_link(a) && (slots_[slot].file == 0 || may_be_link(slot)))
+    else if (refuses_that_link(a, slot) && (slots_[slot].file == 0 || may_be_link(slot)))
       t.file = some_link(slot);
     else if (tells_there(a.result))
       t.file = present(slot, Type::kUnknown);

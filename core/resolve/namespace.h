@@ -221,6 +221,7 @@ class Namespace {
   uint32_t no_file_nor_directory(uint32_t slot);
   uint32_t link_to_somewhere(uint32_t slot);
   uint32_t some_link(uint32_t slot);
+  bool refuses_that_link(const feign_activity& a, uint32_t slot) const;
   void told(uint32_t slot, uint32_t target);
   bool may_be_link(uint32_t slot) const;
   bool circle(uint32_t slot);
