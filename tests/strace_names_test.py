@@ -1038,6 +1038,26 @@ def test_what_may_be_a_directory_or_a_link_to_one_and_is_removed_as_a_file():
         more = ", 0x7" if look == "stat" else ""
         report, _ = replayed([f'1 {look}("/a/l/x"{more}) = -1 ENOENT (No such file or directory)', '1 unlink("/a/l") = 0'])
         assert report["mismatched"] == 0, (look, report["mismatches"])
+    report, _ = replayed(['1 rename("/a/l", "/a/m") = 0', '1 stat("/a/m/x", 0x7) = -1 ENOENT (No such file or directory)', '1 unlink("/a/m") = 0'])
+    assert report["mismatched"] == 0, report["mismatches"]
+
+
+def test_what_is_a_directory_to_others_and_gets_a_second_name():
+    """A link to one."""
+    missing, linked = "-1 ENOENT (No such file or directory)", '1 link("/a/l", "/a/m") = 0'
+    for look in ('1 stat("/a/l", {st_mode=S_IFDIR|0755, st_size=9, ...}) = 0', '1 stat("/a/l/x", {st_mode=S_IFREG|0644, st_size=9, ...}) = 0',
+                 '1 open("/a/l", O_RDONLY|O_DIRECTORY) = 3', f'1 stat("/a/l/x", 0x7) = {missing}'):
+        for more in ([], ['1 unlink("/a/m") = 0'], ['1 lstat("/a/m", {st_mode=S_IFLNK|0777, st_size=9, ...}) = 0', '1 unlink("/a/l") = 0']):
+            report, _ = replayed([look, linked] + more)
+            assert report["mismatched"] == 0, ([look, linked] + more, report["mismatches"])
+    for name in ("l", "m"):
+        for gone in (f'1 access("/a/{name}", F_OK) = {missing}', f'1 open("/a/{name}/y", O_WRONLY|O_CREAT, 0600) = {missing}'):
+            lines = [f'1 stat("/a/l/x", 0x7) = {missing}', linked, gone, f'1 stat("/a/{name}/x", 0x7) = {missing}', f'1 unlink("/a/{name}") = 0']
+            report, _ = replayed(lines)
+            assert report["mismatched"] == 0, (lines, report["mismatches"])
+    for end in (['1 stat("/a/l", 0x7) = ' + missing], ['1 unlink("/a/l") = 0'], ['1 unlink("/a/m") = 0']):
+        report, _ = replayed([linked, f'1 stat("/a/l/x", 0x7) = {missing}'] + end)
+        assert report["mismatched"] == 0, (end, report["mismatches"])
 
 
 def test_a_circle_of_links_that_only_the_second_name_leads_to():

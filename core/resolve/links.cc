@@ -77,8 +77,8 @@ uint32_t Namespace::unknown_target(uint32_t link, size_t length) {
   return strings_.intern(target);
 }
 
-// What is removed as a file, or refused to be removed as a directory, and is a directory to calls
-// that follow links: a link.
+// What is removed as a file, or refused to be removed as a directory, or has got a second name, and
+// is a directory to calls that follow links: a link.
 uint32_t Namespace::no_file_nor_directory(uint32_t slot) {
   const uint32_t file = slots_[slot].file;
   const File& f = files_[file];

@@ -255,8 +255,8 @@ Namespace::Touched Namespace::linked(const feign_activity& a, uint32_t slot, uin
     return t;
   }
   if (a.result < 0) return failed(a, Effect::kLink, slot);
-  t.file = present(slot, Type::kUnknown);
-  no_directory(slot);
+  (void)present(slot, Type::kUnknown);
+  t.file = no_file_nor_directory(slot);
   files_[t.file].linked = true;
   if (slots_[to].parent != 0) (void)holds(slots_[to].parent);
   take(to);
@@ -368,13 +368,13 @@ void Namespace::not_found(const feign_activity& a, Effect effect, uint32_t slot,
     slots_[above].missed = true;
     absent(above);
   } else if (no_directory && slots_[slot].file == 0) {
-    File& f = files_[slots_[above].file];
+    const File& f = files_[slots_[above].file];
     const bool link = f.type == Type::kSymlink && f.target == 0;
-    if (!f.followed && (link || f.leads || f.supposed)) leads_nowhere(f);
+    if (!f.followed && (link || f.leads || f.supposed)) leads_nowhere(above);
   }
   if (!makes && !(a.marks & FEIGN_NOFOLLOW)) {
     if (slots_[slot].file != 0)
-      leads_nowhere(files_[slots_[slot].file]);
+      leads_nowhere(slot);
     else
       slots_[slot].missed = true;
   }

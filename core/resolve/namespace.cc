@@ -246,17 +246,20 @@ void Namespace::no_file_above(uint32_t slot) {
     // (Of a link of unknown target, what it leads to.)
     const bool unknown_link = f.type == Type::kSymlink && f.target == 0 && !f.nowhere;
     if (f.type != Type::kUnknown && f.type != Type::kFile && !unknown_link) break;
+    f.leads |= unknown_link || f.type == Type::kUnknown;
     f.type = Type::kDirectory;
-    f.leads |= unknown_link;
     f.guessed = false;
   }
 }
 
 // It is there, and not for calls that follow links: no directory, if nothing but names that were
 // looked for below it, or mkdir, told that it is one.
-void Namespace::leads_nowhere(File& f) {
+void Namespace::leads_nowhere(uint32_t slot) {
+  File& f = files_[slots_[slot].file];
   f.nowhere = true;
   if (f.followed || f.entered || !(f.leads || f.supposed)) return;
+  // What link_to_somewhere() put there: the link leads to nothing.
+  if (slots_[slot].path == unknown_target(slots_[slot].file)) return forget(slot);
   f.type = Type::kSymlink;
   f.leads = f.supposed = false;
 }

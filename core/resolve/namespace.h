@@ -237,7 +237,7 @@ class Namespace {
   void names_below(uint32_t slot, std::set<uint32_t>& names) const;
   void goes_by_links(uint32_t path);
   void is_same(uint32_t file, uint32_t slot);
-  void leads_nowhere(File& f);
+  void leads_nowhere(uint32_t slot);
   uint32_t holds(uint32_t directory);
   bool is_told_name(uint32_t slot);
   uint32_t link_to_told(uint32_t slot, uint32_t target);
