@@ -488,6 +488,7 @@ def test_options():
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "prefetch,distance", "--plugin", "null", text="prefetch: distance: want distance=N, a whole number")
     refuses("info", SHIPPED, "--with", "filter,path", text=r"filter: path: want path=TEXT: Globs of paths")
     refuses("info", SHIPPED, "--with", "filter,state", text=r"filter: state: want state=keep\|drop\n")
+    refuses("--plugin", "feign,file", "--plugin", "null", text=r"feign: file: want file=TEXT: Trace file")
     assert feign("info", SHIPPED, "--with", "filter,drop,path=/nowhere").status == 0
     refuses("replay", SHIPPED, "--replayer", "null", "--with", "depend,rules=handle+none", text="rules=handle.none: none is all that there is then")
     refuses("replay", SHIPPED, "--replayer", "null", "--ranks", "0,5-3", text=r'--ranks 0,5-3: "5-3": want numbers and ranges, such as 0,3-5 or \^0')

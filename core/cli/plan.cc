@@ -49,7 +49,8 @@ bool is_plan_already(const Line& line) {
   const Chosen& provider = line.providers.front();
   if (provider.component.short_form || std::string_view(provider.component.table->name) != "feign")
     return false;
-  return provider.spec.options.size() == 1 && provider.spec.options.front().first == "file";
+  const GivenOptions& given = provider.spec.options;
+  return given.size() == 1 && given.front().first == "file" && given.front().second;
 }
 
 namespace {
