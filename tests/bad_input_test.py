@@ -487,6 +487,7 @@ def test_options():
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=raed", "--plugin", "null", text=r"op=raed: there is no such call; did you mean read\?")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "prefetch,distance", "--plugin", "null", text="prefetch: distance: want distance=N, a whole number")
     refuses("info", SHIPPED, "--with", "filter,path", text=r"filter: path: want path=TEXT: Globs of paths")
+    refuses("info", SHIPPED, "--with", "filter,path=", text="filter: path=: want a glob of paths")
     refuses("info", SHIPPED, "--with", "filter,state", text=r"filter: state: want state=keep\|drop\n")
     refuses("--plugin", "feign,file", "--plugin", "null", text=r"feign: file: want file=TEXT: Trace file")
     assert feign("info", SHIPPED, "--with", "filter,drop,path=/nowhere").status == 0

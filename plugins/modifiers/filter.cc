@@ -153,10 +153,15 @@ class Filter {
       }
       kinds |= 1u << k;
     }
-    for (const auto& [list, to] : {std::pair{options.path, &globs}, std::pair{options.keep, &kept},
-                                   std::pair{options.noise, &noise}})
-      for (const char* const* p = list; *p != nullptr; ++p)
+    for (const auto& [name, list, to] :
+         {std::tuple{"path", options.path, &globs}, std::tuple{"keep", options.keep, &kept},
+          std::tuple{"noise", options.noise, &noise}})
+      for (const char* const* p = list; *p != nullptr; ++p) {
+        if (**p == '\0')  // a script's variable that is not set
+          return host->fail(host, FEIGN_ERR_ARGUMENT,
+                            (std::string(name) + "=: want a glob of paths").c_str());
         to->add(**p == '/' ? *p : "**/" + std::string(*p));
+      }
     if (options.preset == kNone && !(kept.empty() && noise.empty()))
       return host->fail(host, FEIGN_ERR_ARGUMENT, "keep and noise are of preset=workload");
     for (const auto& [name, list, to] : {std::tuple{"stream", options.stream, &streams},
