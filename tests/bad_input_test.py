@@ -177,7 +177,7 @@ def test_a_recording_that_ended_before_its_command_began():
         raw = os.path.join(tmp, "t.feign.raw")
         os.mkdir(raw)
         put(raw, "hooks", b"FEIGNHOOK")
-        says = r"t\.feign\.raw/?: nothing was recorded: feign record was ended before its command began$"
+        says = r"t\.feign\.raw/?: nothing was recorded, since feign record was ended before its command began: remove it$"
         refuses("info", raw, text=says)
         refuses("info", raw + "/", text=says)
         for records in (b"", bytes(1 << 20), bytes(8) + b"\x07" * 4096):
@@ -185,8 +185,10 @@ def test_a_recording_that_ended_before_its_command_began():
             refuses("convert", raw, os.path.join(tmp, "t.feign"), text=says)
         put(raw, "records", b"others' records")
         refuses("info", raw, text="records: no provider recognises it")
-        os.mkdir(os.path.join(tmp, "plain"))
-        refuses("info", os.path.join(tmp, "plain"), text="plain: is a directory, want a file")
+        for name in ("plain", "photos.raw"):
+            os.mkdir(os.path.join(tmp, name))
+            put(os.path.join(tmp, name), "img", b"")
+            refuses("info", os.path.join(tmp, name), text=name + ": is a directory, want a file")
 
 
 def test_binary_file_as_trace():

@@ -259,6 +259,16 @@ def test_a_changed_lab_says_which_runs_no_longer_belong():
         assert r.status == 0 and '12 runs of "half"' in r.err and '6 runs of "baseline"' in r.err, r.err
 
 
+def test_a_variant_that_says_the_same_in_other_words_keeps_its_runs():
+    with Tmp() as t:
+        few = SMALL.replace("repeats: 6", "repeats: 2") + '  cut: {with: "filter,drop%s,op=fsync"}\n'
+        path = lab(t, few % "")
+        assert feign("lab", path).status == 0
+        lab(t, few % "=yes")
+        r = feign("lab", path, "--json")
+        assert r.status == 0 and r.json()["no_longer_in_the_lab"] == {} and "no longer belong" not in r.err, (r.out, r.err)
+
+
 def test_failed_runs_are_shown_and_not_counted():
     with Tmp() as t:
         path = lab(t, SMALL + "  fails: {with: {filter: {kind: read}}}\n" + "require: 100%\n")

@@ -36,7 +36,7 @@ inline std::string did_you_mean(std::string_view word, const std::vector<std::st
   for (const std::string& name : names) {
     if (name.size() > kLongest) continue;
     const size_t d = distance(word, name);
-    // At most half of either are others.
+    // No more letters than half of the shorter one's.
     if (d >= best_distance || d * 2 > std::min(word.size(), name.size())) continue;
     best = &name;
     best_distance = d;

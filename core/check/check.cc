@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -231,7 +232,17 @@ Result<int> check_command(const std::string& given) {
     std::printf("FAIL %s: %s\n", rule.c_str(), why.c_str());
     ++bad;
   };
-  for (ssize_t n; lines != nullptr && (n = getline(&line, &room, lines)) > 0;) {
+  // Unbuffered, poll() tells whether there is another line; nothing is read once an end is asked
+  // for.
+  if (lines != nullptr) setvbuf(lines, nullptr, _IONBF, 0);
+  const auto more = [&] {
+    constexpr int kLook_ms = 100;
+    pollfd from{ends[0], POLLIN, 0};
+    while (g_stop_signal.load() == 0)
+      if (poll(&from, 1, kLook_ms) > 0) return true;
+    return false;
+  };
+  for (ssize_t n; lines != nullptr && more() && (n = getline(&line, &room, lines)) > 0;) {
     const std::string text(line + 1, static_cast<size_t>(n) - (line[n - 1] == '\n' ? 2 : 1));
     open = line[0] == kBegin;
     switch (line[0]) {
@@ -267,7 +278,7 @@ Result<int> check_command(const std::string& given) {
   }
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
-  if (const int stop = g_stop_signal.load(); stop != 0)
+  if (const int stop = g_stop_signal.load(); stop != 0 && WIFSIGNALED(status))
     return Error(FEIGN_ERR_IO,
                  path + ": interrupted by signal " + std::to_string(stop) + " before it was done");
   if (!unloadable.empty()) return Error(FEIGN_ERR_ARGUMENT, unloadable);

@@ -176,15 +176,6 @@ Result<std::vector<PluginSpec>> specs(const std::vector<std::string>& texts, con
   return out;
 }
 
-// Whether a provider has an option; of one that cannot be found, somebody else says so.
-static bool takes(const PluginSpec& provider, const std::string& option, Plugins& plugins) {
-  auto found = plugins.find(provider.name, FEIGN_PROVIDER);
-  if (!found || found->short_form) return true;
-  for (uint32_t i = 0; i < found->table->option_count; ++i)
-    if (option == option_at(*found->table, i).name) return true;
-  return false;
-}
-
 Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
   Result<PluginSpec> first = PluginSpec{};
   std::vector<std::string> traces = c.traces;
@@ -204,7 +195,7 @@ Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
   if (c.statistics) flags.emplace_back("statistics", "yes");
   if (!c.cwd.empty()) flags.emplace_back("cwd", c.cwd);
   for (auto& [name, value] : flags) {
-    if (!takes(*first, name, plugins))
+    if (!has_option(*first, FEIGN_PROVIDER, name, plugins))
       return Error(FEIGN_ERR_ARGUMENT,
                    "--" + name + ": is not for traces that provider " + first->name + " reads");
     first->options.emplace_back(name, std::move(value));

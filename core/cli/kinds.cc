@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "cli/kinds.h"
 
-#include <sys/stat.h>
+#include <dirent.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -71,15 +72,19 @@ constexpr struct {
     {"\x28\xB5\x2F\xFD", "packed twice: zstd -d"},
 };
 
-// Whether feign record was ended before its command began: a raw folder without records, or whose
-// records do not have yet what is written into them last and stands first.
+// Whether feign record was ended before its command began: a raw folder that has no more than hooks
+// yet, or whose records do not have what is written into them last and stands first.
 bool nothing_recorded(const std::string& file, const Result<std::string>& head) {
   constexpr std::string_view kRecords = ".raw/records";
   if (head)
     return file.ends_with(kRecords) && head->substr(0, 8).find_first_not_of('\0') == head->npos;
-  struct stat st {};
-  const std::string folder = file.substr(0, file.find_last_not_of('/') + 1);
-  return folder.ends_with(".raw") && stat(file.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+  if (!std::string_view(file).substr(0, file.find_last_not_of('/') + 1).ends_with(".raw"))
+    return false;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(file.c_str()), closedir);
+  while (const dirent* entry = entries ? readdir(entries.get()) : nullptr)
+    if (const std::string_view name = entry->d_name; name != "." && name != ".." && name != "hooks")
+      return false;
+  return entries != nullptr;
 }
 
 Result<std::string> surest_provider(const std::string& file, const std::string& head,
@@ -113,9 +118,9 @@ Result<PluginSpec> provider_for(const std::vector<std::string>& files, Plugins& 
     for (const std::string& file : files_of(name)) {
       auto head = head_of(file, size_t{64} << 10);
       if (nothing_recorded(file, head))
-        return Error(
-            FEIGN_ERR_ARGUMENT,
-            name + ": nothing was recorded: feign record was ended before its command began");
+        return Error(FEIGN_ERR_ARGUMENT, name +
+                                             ": nothing was recorded, since feign record was ended "
+                                             "before its command began: remove it");
       if (!head) return std::move(head.error());
       spec.options.emplace_back("file", file);
       if (head->empty()) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "plugin/options.h"
+
 namespace feign {
 namespace {
 
@@ -29,6 +31,18 @@ Result<std::vector<Component>> meant(const PluginSpec& spec, uint32_t roles, Plu
   auto found = plugins.find(spec.name, roles, args);  // or says why not
   if (!found) return std::move(found.error());
   return std::vector{*found};
+}
+
+bool has_option(const PluginSpec& spec, uint32_t roles, const std::string& option,
+                Plugins& plugins) {
+  auto found = meant(spec, roles, plugins);
+  if (!found) return true;
+  for (const Component& c : *found) {
+    if (c.short_form) return true;
+    for (uint32_t i = 0; i < c.table->option_count; ++i)
+      if (option == option_at(*c.table, i).name) return true;
+  }
+  return false;
 }
 
 Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {

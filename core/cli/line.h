@@ -36,6 +36,10 @@ constexpr uint32_t kWith = FEIGN_MODIFIER | FEIGN_WRITER;
 // The components that are meant where one of these roles is wanted: of the short form all that the
 // plug-in has.
 Result<std::vector<Component>> meant(const PluginSpec& spec, uint32_t roles, Plugins& plugins);
+// Whether what is meant has an option: of the short form nobody knows, and of what cannot be found
+// somebody else says so.
+bool has_option(const PluginSpec& spec, uint32_t roles, const std::string& option,
+                Plugins& plugins);
 // Whatever --plugin or a pipeline file names, each with its options; errors say where it stands.
 Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins);
 // Modifier depend as the last, unless the pipeline has one.

@@ -74,7 +74,7 @@ std::vector<std::string> replay_arguments(const Lab& lab, const LabTrace& trace,
   for (const PluginSpec& spec : config.with) {
     std::string text = escaped(spec.name);
     for (const auto& [key, value] : spec.options)
-      text += "," + key + (value ? "=" + escaped(*value) : "");
+      text += "," + key + "=" + escaped(value.value_or("yes"));  // what a name alone means
     args.insert(args.end(), {"--with", text});
   }
   for (const auto& [name, value] : config.settings) {

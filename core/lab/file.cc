@@ -427,8 +427,9 @@ class Reader {
                                "\": want " + setting(option)->want);
     } else {
       for (size_t i = 0; i < v.with.size(); ++i) {
-        if (plugin_name.empty() ? v.with.size() > 1 && !has_option(v.with[i], option, plugins_)
-                                : v.with[i].name != plugin_name)
+        if (plugin_name.empty()
+                ? v.with.size() > 1 && !has_option(v.with[i], kWith, option, plugins_)
+                : v.with[i].name != plugin_name)
           continue;
         if (plugin != LabVariant::Parameter::kSetting)
           return d_.error(n, "points: \"" + name + "\" could be of " + v.with[plugin].name +

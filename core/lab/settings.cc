@@ -75,15 +75,4 @@ bool fits(const PluginSpec& spec, uint32_t roles, Plugins& plugins, Error& why) 
   return static_cast<bool>(instance);
 }
 
-bool has_option(const PluginSpec& spec, const std::string& option, Plugins& plugins) {
-  auto found = meant(spec, kWith, plugins);
-  if (!found) return false;
-  for (const Component& c : *found) {
-    if (c.short_form) return true;
-    for (uint32_t i = 0; i < c.table->option_count; ++i)
-      if (option == option_at(*c.table, i).name) return true;
-  }
-  return false;
-}
-
 }  // namespace feign

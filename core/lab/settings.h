@@ -20,6 +20,5 @@ bool good_setting(const std::string& name, const std::string& value);
 
 // Whether there is such a plug-in of one of these roles, and takes these options; if not, `why`.
 bool fits(const PluginSpec& spec, uint32_t roles, Plugins& plugins, Error& why);
-bool has_option(const PluginSpec& spec, const std::string& option, Plugins& plugins);
 
 }  // namespace feign

@@ -85,7 +85,7 @@ uint32_t Namespace::no_file_nor_directory(uint32_t slot) {
   bool names = f.type == Type::kDirectory && (f.followed || f.leads) && may_be_link(slot);
   for (uint32_t c = slots_[slot].first_child; c != 0; c = slots_[c].next_sibling)
     names = names || (slots_[c].file != 0 && !files_[slots_[c].file].guessed);
-  if (!names || f.created) {
+  if (!names || f.created || f.target != 0) {
     no_directory(slot);
     return file;
   }

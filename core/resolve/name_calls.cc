@@ -72,13 +72,13 @@ bool Namespace::refuses_that_link(const feign_activity& a, uint32_t slot) const 
   const bool nofollow = (a.flags & O_NOFOLLOW) != 0;
   if (a.result != -ELOOP || (nofollow && (a.flags & (O_DIRECTORY | O_PATH)))) return false;
   if (!goes_by_no_links(a)) return nofollow;
-  // Where openat2 refuses all links, it is the last name if none of those above it that were named
-  // can be one.
+  // Where openat2 refuses all links, it is the last name if all those above it that were named (0:
+  // how many is not known) are directories, and can be nothing else.
   const bool any = (a.values[0] & RESOLVE_NO_SYMLINKS) != 0 && a.path == slots_[slot].path &&
                    (a.flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
   uint32_t above = slots_[slot].parent, more = FEIGN_NAMED_BY(a.marks);
   for (; more > 1 && above != 0; --more, above = slots_[above].parent)
-    if (may_be_link(above)) return false;
+    if (may_be_link(above) || files_[slots_[above].file].type != Type::kDirectory) return false;
   return any && more != 0;
 }
 
@@ -98,6 +98,9 @@ Namespace::Touched Namespace::opened(const feign_activity& a, uint32_t slot) {
       t.file = present(slot, Type::kFifo);  // which nobody reads
     else if (a.result == -ENXIO)
       t.file = present(slot, Type::kOther);
+    else if (refuses_that_link(a, slot) && slots_[slot].state == State::kAbsent &&
+             !slots_[slot].missed)
+      return t;  // known not to be there: a call that has not come back yet is making it
     else if (refuses_that_link(a, slot) && (slots_[slot].file == 0 || may_be_link(slot)))
       t.file = some_link(slot);
     else if (tells_there(a.result))

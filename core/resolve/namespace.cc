@@ -258,7 +258,7 @@ void Namespace::leads_nowhere(uint32_t slot) {
   File& f = files_[slots_[slot].file];
   f.nowhere = true;
   if (f.followed || f.entered || !(f.leads || f.supposed)) return;
-  // What link_to_somewhere() put there: the link leads to nothing.
+  // The place that link_to_somewhere() found behind a link: that stays, and leads to nothing.
   if (slots_[slot].path == unknown_target(slots_[slot].file)) return forget(slot);
   f.type = Type::kSymlink;
   f.leads = f.supposed = false;

@@ -191,7 +191,7 @@ void end(void* self, int status) noexcept {
 
 void destroy_ranks(void* self) noexcept { delete static_cast<Ranks*>(self); }
 
-// Null: there is none for any of the host, as Open MPI is set up.
+// Null: no rank of this host has any, as Open MPI is set up.
 void* share(void* self, size_t size) noexcept {
   constexpr auto kPatience = std::chrono::seconds(10);
   auto& r = *static_cast<Ranks*>(self);
@@ -205,16 +205,16 @@ void* share(void* self, size_t size) noexcept {
   MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN);
   const int made = MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, host, &base, &r.shared);
   // All have it, or none. Where it failed for one, others may still wait in it.
-  int have[] = {made == MPI_SUCCESS, made != MPI_SUCCESS}, all = 0;
+  int some = made == MPI_SUCCESS, all = 0;
   MPI_Request told = MPI_REQUEST_NULL;
-  FEIGN_MUST(MPI_Iallreduce(MPI_IN_PLACE, have, 2, MPI_INT, MPI_MAX, host, &told));
+  FEIGN_MUST(MPI_Iallreduce(MPI_IN_PLACE, &some, 1, MPI_INT, MPI_MAX, host, &told));
   const auto last = std::chrono::steady_clock::now() + kPatience;
   do {
     FEIGN_MUST(MPI_Test(&told, &all, MPI_STATUS_IGNORE));
     if (made != MPI_SUCCESS && all == 0 && std::chrono::steady_clock::now() > last)
       must(made, "MPI_Win_allocate_shared");
   } while (all == 0);
-  if (have[0] == 0) {
+  if (some == 0) {
     r.shared = MPI_WIN_NULL;
     FEIGN_MUST(MPI_Comm_free(&host));
     return nullptr;
