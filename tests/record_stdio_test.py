@@ -1080,7 +1080,7 @@ def test_what_a_stream_is_read_by_comes_among_what_others_do():
     with Tmp() as tmp:
         program = os.path.join(tmp, "names")
         compile_text(READ_BY_NAMES, program, "-pthread")
-        trace, work = recorded_streams(tmp, program)
+        trace, _ = recorded_streams(tmp, program)
         text = os.path.join(tmp, "t.txt")
         feign("convert", trace, text)
         with open(text, encoding="utf-8") as f:
