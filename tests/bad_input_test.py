@@ -488,6 +488,8 @@ def test_options():
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "rebase,map=/a", "--plugin", "null", text="map=/a.*want FROM:TO")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "filter,op=raed", "--plugin", "null", text=r"op=raed: there is no such call; did you mean read\?")
     refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", "prefetch,distance", "--plugin", "null", text="prefetch: distance: want distance=N, a whole number")
+    refuses("info", SHIPPED, "--with", "filter,kind=read|write", text=r"kind=read\|write: want other\|open\|.*, several with \+ between\n")
+    refuses("info", SHIPPED, "--with", "filter,op=read|write", text=r"op=read\|write: want several with \+ between: read\+write\n")
     refuses("info", SHIPPED, "--with", "filter,path", text=r"filter: path: want path=TEXT: Globs of paths")
     refuses("info", SHIPPED, "--with", "filter,path=", text="filter: path=: want a glob of paths")
     refuses("info", SHIPPED, "--with", "filter,state", text=r"filter: state: want state=keep\|drop\n")

@@ -18,7 +18,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -120,6 +119,9 @@ class Filter {
       if (host->op(host, layer.c_str(),
                    name.substr(colon == std::string::npos ? 0 : colon + 1).c_str()) != 0)
         continue;
+      if (name.find_first_of("|; ") != std::string::npos)
+        return host->fail(host, FEIGN_ERR_ARGUMENT,
+                          ("op=" + name + ": want several with + between: read+write").c_str());
       // Of the same name in another layer, or of one like it.
       std::string near;
       for (const bool same : {true, false})
@@ -149,7 +151,8 @@ class Filter {
       if (k == std::size(kKinds)) {
         std::string all;
         for (const char* kind : kKinds) all += (all.empty() ? "" : "|") + std::string(kind);
-        return host->fail(host, FEIGN_ERR_ARGUMENT, ("kind=" + name + ": want " + all).c_str());
+        return host->fail(host, FEIGN_ERR_ARGUMENT,
+                          ("kind=" + name + ": want " + all + ", several with + between").c_str());
       }
       kinds |= 1u << k;
     }
@@ -179,6 +182,7 @@ class Filter {
     const bool whole = !globs.empty() || !streams.empty() || !processes.empty() || !ranks.empty();
     const bool single = !ops.empty() || kinds != 0 || options.min_size != 0 ||
                         options.max_size != 0 || options.after != 0 || options.before != 0;
+    by_paths = !globs.empty() || options.preset == kWorkload;
     only_single = !whole;
     only_whole = whole && !single;
     if (options.drop && !whole && !single)
@@ -195,17 +199,12 @@ class Filter {
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       feign_activity* a = in.items[i];
-      if (!globs.empty() && a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN)
-        opened[a->handle] = {a->file, path_fits(a->path)};
+      if (by_paths && a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN)
+        opened[a->handle] = {a->file, a->path, path_fits(a->path)};
       const bool whole = whole_fits(*a);
-      if (a->marks & FEIGN_LAST) {
-        const uint32_t ended = a->handle2 != 0 ? a->handle2 : a->handle;
-        open.erase(ended);
-        opened.erase(ended);
-        noise_open.erase(ended);
-      }
+      if (a->marks & FEIGN_LAST) opened.erase(a->handle2 != 0 ? a->handle2 : a->handle);
       if (options.preset == kWorkload && !half_noise(*a) && is_noise(*a)) {
-        if (a->handle != 0 && kind(a->op) == FEIGN_KIND_OPEN) noise_open.insert(a->handle);
+        opens(*a, &Opened::noise);
         // A program takes its time to start, however it does it; at a pipe it waits for others.
         (a->marks & FEIGN_NOT_A_FILE ? a->sync_ns : a->compute_ns) += a->duration_ns;
         continue;
@@ -215,9 +214,7 @@ class Filter {
         continue;
       }
       if (!passes(*a, whole)) continue;  // not emitted is dropped
-      if ((!globs.empty() || options.preset == kWorkload) && a->handle != 0 &&
-          kind(a->op) == FEIGN_KIND_OPEN)
-        open[a->handle] = a->path;
+      opens(*a, &Opened::passed);
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
     seen = seen || in.due != 0;
@@ -229,6 +226,30 @@ class Filter {
   }
 
  private:
+  // What an open handle is of.
+  struct Opened {
+    uint32_t file;
+    uint32_t path;
+    bool fits;
+    bool passed = false;
+    bool noise = false;
+  };
+  const Opened* find(uint32_t handle) const {
+    const auto at = opened.find(handle);
+    return at != opened.end() ? &at->second : nullptr;
+  }
+
+  void opens(const feign_activity& a, bool Opened::*what) {
+    if (kind(a.op) != FEIGN_KIND_OPEN) return;
+    if (const auto at = opened.find(a.handle); at != opened.end()) at->second.*what = true;
+  }
+
+  // The path by which a copy's target is there; 0: none.
+  uint32_t target(const feign_activity& a) const {
+    const Opened* to = find(a.handle2);
+    return to != nullptr && to->passed ? to->path : a.path2;
+  }
+
   bool is_copy(const feign_activity& a) {
     return a.handle != 0 && a.handle2 != 0 && a.value_count >= 4 && kind(a.op) == FEIGN_KIND_WRITE;
   }
@@ -242,8 +263,8 @@ class Filter {
   // Whether a call on an open file fits, by the path that it was opened by, whatever it is called
   // now; on what was open before, by its own.
   bool fits(uint32_t handle, uint32_t file, uint32_t path) {
-    const auto at = handle != 0 && file != 0 ? opened.find(handle) : opened.end();
-    return at != opened.end() && at->second.file == file ? at->second.fits : path_fits(path);
+    const Opened* at = handle != 0 && file != 0 ? find(handle) : nullptr;
+    return at != nullptr && at->file == file ? at->fits : path_fits(path);
   }
 
   // A copy between two files, of which one is left out: that one is as a pipe is, from here on.
@@ -253,11 +274,10 @@ class Filter {
     const bool from = fits(a.handle, a.file, a.path);
     const bool to = fits(a.handle2, static_cast<uint32_t>(a.values[2]), a.path2);
     if (from == to || !(stream_fits(a.stream) && single(a))) return false;
-    const auto path = open.find(a.handle2);
     if (to == (options.drop != 0))
       a.handle2 = a.path2 = 0;
     else
-      only_to(a, path != open.end() ? path->second : a.path2);
+      only_to(a, target(a));
     return true;
   }
 
@@ -265,12 +285,12 @@ class Filter {
   bool half_noise(feign_activity& a) {
     if (!is_copy(a)) return false;
     if (!is_noise(a)) {
-      if (noise_open.contains(a.handle2)) a.handle2 = 0;
+      if (const Opened* to = find(a.handle2); to != nullptr && to->noise) a.handle2 = 0;
       return true;
     }
-    const auto to = open.find(a.handle2);
-    if (to == open.end() && a.path2 == 0) return false;
-    only_to(a, to != open.end() ? to->second : a.path2);
+    const uint32_t to = target(a);
+    if (to == 0) return false;
+    only_to(a, to);
     return true;
   }
 
@@ -358,17 +378,10 @@ class Filter {
   feign::Globs globs{host}, kept{host}, noise{host};
   uint32_t kinds = 0;  // bits; 0: any
   std::vector<feign::NumberRange> streams, processes, ranks;
-  feign::Answers by_op, by_stream, is_start;  // the last by path
-  std::vector<uint8_t> kind_of;               // by op
-  // Handles that passed, with their paths, where there are conditions on these; and others.
-  std::unordered_map<uint32_t, uint32_t> open;
-  std::unordered_set<uint32_t> noise_open;
-  // What open handles are of, where there are conditions on paths.
-  struct Opened {
-    uint32_t file;
-    bool fits;
-  };
-  std::unordered_map<uint32_t, Opened> opened;
+  feign::Answers by_op, by_stream, is_start;    // the last by path
+  std::vector<uint8_t> kind_of;                 // by op
+  std::unordered_map<uint32_t, Opened> opened;  // where there are conditions on paths
+  bool by_paths = false;
   // Which conditions there are, for drop=yes.
   bool only_single = false, only_whole = false;
   bool seen = false, met = false;  // any activity; one that meets them
