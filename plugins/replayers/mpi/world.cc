@@ -43,8 +43,7 @@ void end_all(const char* why, const char* more) noexcept {
   _exit(kEnded);  // the launcher ends the others
 }
 
-void must(int status, const char* call) noexcept {
-  if (status == MPI_SUCCESS) return;
+void failed(int status, const char* call) noexcept {
   std::array<char, MPI_MAX_ERROR_STRING + 1> text{"it failed"};
   int length = 0;
   if (within()) MPI_Error_string(status, text.data(), &length);

@@ -23,7 +23,10 @@ struct World {
 [[noreturn]] void end_all(const char* why, const char* more = "") noexcept;
 // The replay needs this call for itself, and others wait for what it does: where it failed, all
 // end. (Not of what MPI is only asked for in this process: sizes, ranks, datatypes.)
-void must(int status, const char* call) noexcept;
+[[noreturn]] void failed(int status, const char* call) noexcept;
+inline void must(int status, const char* call) noexcept {
+  if (status != MPI_SUCCESS) failed(status, call);
+}
 #define FEIGN_MUST(call) ::feign::mpi::must((call), #call)
 
 // MPI can be joined once in a process: whoever is first joins, who is last leaves. Null, with the
