@@ -599,44 +599,47 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
     const uint32_t in = names_.at(nameless ? name : names_.above(name));
     if (names_.file(in).type == Namespace::Type::kSymlink) seen(in).directory = true;
   }
-  if (a.result == -ENOTEMPTY) {
-    const bool to = effect == Effect::kRename;
-    bool any = false;
-    names_.for_each_child(names_.canonical(to ? a.path2 : a.path, false),
-                          [&](uint32_t, uint32_t at) { any = any || at != 0; });
-    if (!any) seen(to ? touched.file2 : touched.file).not_empty = names_.file_count();
-  }
+  if (a.result == -ENOTEMPTY) not_empty(a, effect, touched);
   if (a.file != 0) own_[a.file] = touched.file;
-  if (effect == Effect::kReadlink && touched.file2 != 0) {
-    // The name was used before it turned out to be a link: what is known is of what lies behind it.
-    names_.file(touched.file).followed = names_.file(touched.file2).followed;
-    const uint32_t behind = names_.at(names_.canonical(a.path, true));
-    // (Behind it is the link itself, if its target was not shown.)
-    if (behind != 0 && behind != touched.file2) is_same(touched.file2, behind);
-    // A listing there showed what the trace had made by the other name.
-    if (const auto l = listings_.find(behind); behind != 0 && l != listings_.end()) {
-      const std::string before(strings_.text(names_.file(behind).initial_path));
-      for (Listing& one : l->second)
-        names_.for_each_child(names_.canonical(a.path, true), [&](uint32_t path, uint32_t at) {
-          if (at == 0 || at >= one.known || !names_.file(at).created) return;
-          const uint32_t then = in_directory(before, path);
-          auto& others = one.others;
-          if (std::find(others.begin(), others.end(), then) != others.end()) return;
-          one.by_trace += entry_bytes(name_of(strings_.text(path)));
-          others.push_back(then);
-        });
-    }
-  }
+  if (effect == Effect::kReadlink && touched.file2 != 0) is_link(a, touched);
   attribute(a, effect, touched.file);
   if (a.result == -ENOTDIR && effect == Effect::kOpen && !(a.marks & FEIGN_NOFOLLOW))
     names_.file(touched.file).followed = true;  // up to a file
-  if (a.result < 0) return;
-  if (effect == Effect::kOpen) {  // what was possible was not denied
-    const uint32_t how = a.flags & O_ACCMODE;
-    seen(touched.file).by_parts |= FEIGN_DEPTH(a.marks) != 0;
-    seen(touched.file).denied &= ~(how == O_RDONLY ? R_OK : how == O_WRONLY ? W_OK : R_OK | W_OK);
-  }
-  if (a.flags & O_DIRECTORY && effect == Effect::kOpen) seen(touched.file).directory = true;
+  if (a.result >= 0) found(a, effect, touched);
+}
+
+// A directory in which the trace shows nothing had something in it.
+void Needs::not_empty(const feign_activity& a, Effect effect, const Namespace::Touched& touched) {
+  const bool to = effect == Effect::kRename;
+  bool any = false;
+  names_.for_each_child(names_.canonical(to ? a.path2 : a.path, false),
+                        [&](uint32_t, uint32_t at) { any = any || at != 0; });
+  if (!any) seen(to ? touched.file2 : touched.file).not_empty = names_.file_count();
+}
+
+// The name was used before it turned out to be a link: what is known is of what lies behind it.
+void Needs::is_link(const feign_activity& a, const Namespace::Touched& touched) {
+  names_.file(touched.file).followed = names_.file(touched.file2).followed;
+  const uint32_t behind = names_.at(names_.canonical(a.path, true));
+  // (Behind it is the link itself, if its target was not shown.)
+  if (behind != 0 && behind != touched.file2) is_same(touched.file2, behind);
+  // A listing there showed what the trace had made by the other name.
+  const auto l = listings_.find(behind);
+  if (behind == 0 || l == listings_.end()) return;
+  const std::string before(strings_.text(names_.file(behind).initial_path));
+  for (Listing& one : l->second)
+    names_.for_each_child(names_.canonical(a.path, true), [&](uint32_t path, uint32_t at) {
+      if (at == 0 || at >= one.known || !names_.file(at).created) return;
+      const uint32_t then = in_directory(before, path);
+      auto& others = one.others;
+      if (std::find(others.begin(), others.end(), then) != others.end()) return;
+      one.by_trace += entry_bytes(name_of(strings_.text(path)));
+      others.push_back(then);
+    });
+}
+
+// What a call that succeeded tells of what has the name.
+void Needs::found(const feign_activity& a, Effect effect, const Namespace::Touched& touched) {
   switch (effect) {
     case Effect::kAccess:
       if (a.mode & X_OK) seen(touched.file).mode |= 0111;
@@ -644,12 +647,18 @@ void Needs::by_name(const feign_activity& a, Effect effect, Told told) {
     case Effect::kChdir:
       seen(touched.file).directory = true;
       return;
-    case Effect::kOpen:
+    case Effect::kOpen: {
+      Seen& file = seen(touched.file);
+      const uint32_t how = a.flags & O_ACCMODE;  // what was possible was not denied
+      file.denied &= ~(how == O_RDONLY ? R_OK : how == O_WRONLY ? W_OK : R_OK | W_OK);
+      file.by_parts |= FEIGN_DEPTH(a.marks) != 0;
+      if (a.flags & O_DIRECTORY) file.directory = true;
       if (a.flags & O_TRUNC) {
-        seen(touched.file).exact = seen(touched.file).changed = true;
-        seen(touched.file).now = 0;
+        file.exact = file.changed = true;
+        file.now = 0;
       }
       return;
+    }
     case Effect::kTruncate:
       seen(touched.file).exact = seen(touched.file).changed = true;
       seen(touched.file).now = a.length;

@@ -74,6 +74,8 @@ std::string state_of(const std::vector<Needed>& needed, const PrepareOptions& op
 // What the state of a root is called that is none: a replay is being prepared.
 std::string no_state() { return std::string(kStateLength - 1, ' ') + "\n"; }
 
+constexpr int kNewFile = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
 class Maker {
  public:
   Maker(int root_fd, const std::string& root, const PrepareOptions& options)
@@ -127,6 +129,18 @@ class Maker {
   Result<int> parent_of(const std::string& path);
   Result<Fd> directories(const std::string& path, int depth);
   Result<void> in_the_way(int parent, const std::string& name, const std::string& path);
+  // Where something is to be made, and what has the name now: nothing, if it is to be fresh.
+  struct Place {
+    int parent;
+    std::string name;
+    struct stat st;
+    bool fresh;
+    const char* c_str() const { return name.c_str(); }
+  };
+  Result<void> clear(Place& at, const Needed& n);
+  Result<void> make_link(Place& at, const Needed& n);
+  Result<bool> make_special(Place& at, const Needed& n, mode_t type, mode_t mode);
+  Result<void> make_file(const Place& at, const Needed& n, Fd file, mode_t mode);
   Result<std::string> left() const;
   Result<void> remove_left(char type, const std::string& path);
   Result<void> content(int fd, const Needed& n);
@@ -527,104 +541,121 @@ Result<void> Maker::remove(const Needed& n) {
 Result<void> Maker::make(const Needed& n) {
   auto parent = parent_of(n.path);
   if (!parent) return std::move(parent.error());
-  const std::string name(n.path == "/" ? "." : name_of(n.path));
-  if (empty_ && n.type == Needed::kDirectory && mkdirat(*parent, name.c_str(), 0755) == 0) {
+  Place at{*parent, std::string(n.path == "/" ? "." : name_of(n.path)), {}, true};
+  if (empty_ && n.type == Needed::kDirectory && mkdirat(at.parent, at.c_str(), 0755) == 0) {
     ++done.directories;
-    directory(*parent, name.c_str(), n, true);
+    directory(at.parent, at.c_str(), n, true);
     return {};
   }
   // Whoever replays must be able to open it, whatever the recorded mode says, unless that decided
   // a result.
   const mode_t all = n.mode != 0 ? (n.mode & 0777) | 0600 : 0644;
   const mode_t mode = all & ~((n.denied & 7) * 0111);
-  constexpr int kHow = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Fd file;
   if (empty_ && n.type == Needed::kFile)
-    file = Fd(openat(*parent, name.c_str(), kHow | O_EXCL, mode | 0600));
-  struct stat st {};
-  const bool there = !file.ok() && fstatat(*parent, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+    file = Fd(openat(at.parent, at.c_str(), kNewFile | O_EXCL, mode | 0600));
+  at.fresh = file.ok() || fstatat(at.parent, at.c_str(), &at.st, AT_SYMLINK_NOFOLLOW) != 0;
   const mode_t want = n.type == Needed::kFile        ? S_IFREG
                       : n.type == Needed::kDirectory ? S_IFDIR
                       : n.type == Needed::kFifo      ? S_IFIFO
                       : n.type == Needed::kSocket    ? S_IFSOCK
                                                      : S_IFLNK;
-  if (there && n.type == Needed::kDirectory && S_ISLNK(st.st_mode)) {
+  if (!at.fresh && n.type == Needed::kDirectory && S_ISLNK(at.st.st_mode)) {
     if (auto made = directories(n.path, 0); !made) return std::move(made.error());
     return {};
   }
-  bool fresh = !there;
-  if (there && (st.st_mode & S_IFMT) != want) {
-    if (auto removed = in_the_way(*parent, name, n.path); !removed) return removed;
-    fresh = true;
-    parent = parent_of(n.path);
-    if (!parent) return std::move(parent.error());
-  }
+  if (!at.fresh && (at.st.st_mode & S_IFMT) != want)
+    if (auto cleared = clear(at, n); !cleared) return cleared;
   switch (n.type) {
     case Needed::kDirectory:
-      if (fresh) {
-        if (mkdirat(*parent, name.c_str(), 0755) != 0)
+      if (at.fresh) {
+        if (mkdirat(at.parent, at.c_str(), 0755) != 0)
           return failed("make directory", n.path, errno);
         ++done.directories;
       }
-      directory(*parent, name.c_str(), n, fresh);
+      directory(at.parent, at.c_str(), n, at.fresh);
       return {};
     case Needed::kSymlink:
-      if (!fresh) {
-        char target[PATH_MAX];
-        const ssize_t length = readlinkat(*parent, name.c_str(), target, sizeof target);
-        if (length >= 0 && std::string_view(target, static_cast<size_t>(length)) == n.target)
-          return {};
-        if (auto removed = in_the_way(*parent, name, n.path); !removed) return removed;
-        parent = parent_of(n.path);
-        if (!parent) return std::move(parent.error());
-      }
-      if (symlinkat(n.target.c_str(), *parent, name.c_str()) != 0)
-        return failed("make link", n.path, errno);
-      ++done.links;
-      return {};
+      return make_link(at, n);
     case Needed::kFifo:
-    case Needed::kSocket:                        // that nobody listens to
-      if (!fresh && ours_ && st.st_nlink > 1) {  // a replay gave it a second name
-        if (unlinkat(*parent, name.c_str(), 0) != 0) return failed("remove", n.path, errno);
-        fresh = true;
-      }
-      if (fresh && mknodat(*parent, name.c_str(), want | 0600, 0) != 0) {
-        // Some file systems have none: then a file has the name.
-        if (n.type == Needed::kSocket && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS))
-          break;
-        return failed(n.type == Needed::kFifo ? "make FIFO" : "make socket", n.path, errno);
-      }
-      if ((fresh || (ours_ && (st.st_mode & 0777) != mode)) &&
-          fchmodat(*parent, name.c_str(), mode, 0) != 0)
-        return failed("chmod", n.path, errno);
-      return {};
+    case Needed::kSocket: {  // that nobody listens to
+      auto made = make_special(at, n, want, mode);
+      if (!made) return std::move(made.error());
+      if (*made) return {};
+      break;  // a file has the name, then
+    }
     default:
       break;
   }
+  return make_file(at, n, std::move(file), mode);
+}
+
+// Nothing has the name any more.
+Result<void> Maker::clear(Place& at, const Needed& n) {
+  if (auto removed = in_the_way(at.parent, at.name, n.path); !removed) return removed;
+  auto parent = parent_of(n.path);
+  if (!parent) return std::move(parent.error());
+  at.parent = *parent;
+  at.fresh = true;
+  return {};
+}
+
+Result<void> Maker::make_link(Place& at, const Needed& n) {
+  if (!at.fresh) {
+    char target[PATH_MAX];
+    const ssize_t length = readlinkat(at.parent, at.c_str(), target, sizeof target);
+    if (length >= 0 && std::string_view(target, static_cast<size_t>(length)) == n.target) return {};
+    if (auto cleared = clear(at, n); !cleared) return cleared;
+  }
+  if (symlinkat(n.target.c_str(), at.parent, at.c_str()) != 0)
+    return failed("make link", n.path, errno);
+  ++done.links;
+  return {};
+}
+
+// A FIFO or socket; false where the file system has none.
+Result<bool> Maker::make_special(Place& at, const Needed& n, mode_t type, mode_t mode) {
+  if (!at.fresh && ours_ && at.st.st_nlink > 1) {  // a replay gave it a second name
+    if (unlinkat(at.parent, at.c_str(), 0) != 0) return failed("remove", n.path, errno);
+    at.fresh = true;
+  }
+  if (at.fresh && mknodat(at.parent, at.c_str(), type | 0600, 0) != 0) {
+    if (n.type == Needed::kSocket && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS))
+      return false;
+    return failed(n.type == Needed::kFifo ? "make FIFO" : "make socket", n.path, errno);
+  }
+  if ((at.fresh || (ours_ && (at.st.st_mode & 0777) != mode)) &&
+      fchmodat(at.parent, at.c_str(), mode, 0) != 0)
+    return failed("chmod", n.path, errno);
+  return true;
+}
+
+Result<void> Maker::make_file(const Place& at, const Needed& n, Fd file, mode_t mode) {
+  const struct stat& st = at.st;
   const bool good_mode =
       n.mode == 0 && n.denied == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
   // The bytes of a file that was written to are not those that it began with, and those of one that
   // was made for something else may be others.
   const bool stale = (n.changed || !known_) && ours_;
-  if (!fresh && static_cast<uint64_t>(st.st_size) == n.size && good_mode && !stale) return {};
-  if (!fresh && !ours_)
+  if (!at.fresh && static_cast<uint64_t>(st.st_size) == n.size && good_mode && !stale) return {};
+  if (!at.fresh && !ours_)
     return Error(FEIGN_ERR_ARGUMENT,
                  "prepare " + root_ + ": " + n.path + " has " + std::to_string(st.st_size) +
                      " bytes, want " + std::to_string(n.size) +
                      ", and the directory was not empty when it was first used as a root");
-  if (!fresh && st.st_nlink > 1) {  // a replay gave it a second name: that one keeps its content
-    if (unlinkat(*parent, name.c_str(), 0) != 0) return failed("remove", n.path, errno);
+  if (!at.fresh && st.st_nlink > 1) {  // a replay gave it a second name: that one keeps its content
+    if (unlinkat(at.parent, at.c_str(), 0) != 0) return failed("remove", n.path, errno);
   }
-  if (!fresh && (st.st_mode & 0200) == 0) (void)fchmodat(*parent, name.c_str(), 0600, 0);
-  if (!file.ok()) file = Fd(openat(*parent, name.c_str(), kHow, mode | 0600));
+  if (!at.fresh && (st.st_mode & 0200) == 0) (void)fchmodat(at.parent, at.c_str(), 0600, 0);
+  if (!file.ok()) file = Fd(openat(at.parent, at.c_str(), kNewFile, mode | 0600));
   if (!file.ok()) return failed("make", n.path, errno);
   if (n.size > static_cast<uint64_t>(INT64_MAX)) return failed("make", n.path, EFBIG);
-  if (!fresh && ftruncate(file.get(), 0) != 0) return failed("truncate", n.path, errno);
+  if (!at.fresh && ftruncate(file.get(), 0) != 0) return failed("truncate", n.path, errno);
   if (n.size != 0 && ftruncate(file.get(), static_cast<off_t>(n.size)) != 0)
     return failed("make", n.path, errno);
-  if (!fresh) no_attributes(file.get());
+  if (!at.fresh) no_attributes(file.get());
   if (auto filled = content(file.get(), n); !filled) return filled;
-  if ((!fresh && !good_mode) || n.mode != 0 || n.denied != 0)
+  if ((!at.fresh && !good_mode) || n.mode != 0 || n.denied != 0)
     if (fchmod(file.get(), mode) != 0) return failed("chmod", n.path, errno);
   ++done.files;
   done.bytes += n.size;

@@ -75,6 +75,9 @@ class Needs {
   enum class Told : uint8_t { kByCall, kNot };  // kNot: of a link, taken to be so
   void by_name(const feign_activity& a, Effect effect, Told told = Told::kByCall);
   void by_descriptor(const feign_activity& a, Effect effect, uint32_t file);
+  void not_empty(const feign_activity& a, Effect effect, const Namespace::Touched& touched);
+  void is_link(const feign_activity& a, const Namespace::Touched& touched);
+  void found(const feign_activity& a, Effect effect, const Namespace::Touched& touched);
   void read(const feign_activity& a, uint32_t file);
   void copied(const feign_activity& a, uint32_t file);
   void shared(const feign_activity& a, uint32_t file);
