@@ -29,6 +29,7 @@ struct Input::Impl {
   ZSTD_DStream* zstd = nullptr;
   size_t zstd_hint = 0;  // 0: between frames
   static constexpr size_t kRaw = size_t{128} << 10;
+  static constexpr size_t kFirst = size_t{4} << 10;  // what is no archive is read without `raw`
   std::unique_ptr<char[]> raw = std::make_unique_for_overwrite<char[]>(kRaw);
   size_t raw_begin = 0, raw_end = 0;
   bool raw_over = false;
@@ -50,10 +51,10 @@ struct Input::Impl {
     return static_cast<size_t>(got);
   }
   // More compressed bytes; false at the end of the file.
-  Result<bool> refill() {
+  Result<bool> refill(size_t size = kRaw) {
     if (raw_begin < raw_end) return true;
     if (raw_over) return false;
-    auto got = some(raw.get(), kRaw);
+    auto got = some(raw.get(), size);
     if (!got) return std::move(got.error());
     taken += raw_end;
     raw_begin = 0;
@@ -97,7 +98,7 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   struct stat st {};
   if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT, path + ": is a directory, want a file");
-  auto some = impl->refill();
+  auto some = impl->refill(Impl::kFirst);
   if (!some) return std::move(some.error());
   const auto* head = reinterpret_cast<const unsigned char*>(impl->raw.get());
   if (impl->raw_end >= 2 && head[0] == 0x1f && head[1] == 0x8b) {
@@ -227,18 +228,18 @@ Result<std::string> head_of(const std::string& path, size_t size) {
 Result<std::string> first_bytes(const std::string& path, size_t size) {
   auto input = Input::open(path);
   if (!input) return std::move(input.error());
-  const auto head = std::make_unique_for_overwrite<char[]>(size);
-  size_t have = 0;
-  while (have < size) {
-    auto got = (*input)->read(head.get() + have, size - have);
+  std::string head;
+  char part[size_t{8} << 10];
+  while (head.size() < size) {
+    auto got = (*input)->read(part, std::min(sizeof part, size - head.size()));
     if (!got) {
-      if (have != 0) break;  // what came before the damage still tells what it is
+      if (!head.empty()) break;  // what came before the damage still tells what it is
       return std::move(got.error());
     }
     if (*got == 0) break;
-    have += *got;
+    head.append(part, *got);
   }
-  return std::string(head.get(), have);
+  return head;
 }
 
 std::optional<uint64_t> number_of(std::string_view file) {

@@ -330,12 +330,12 @@ std::string told_cwd(std::string_view text, std::string& weakly) {
 // As the option says, or the trace tells; few lines of it do, most often. Else it is taken for /;
 // if it is listed, for a directory of its own, since below / are the libraries of all programs.
 void Provider::find_cwd(const std::string& file) {
-  constexpr size_t kLookedFirst = size_t{8} << 10, kLooked = size_t{256} << 10;
-  std::string cwd = options_.cwd, weakly;
-  const auto head = head_of(file, kLooked);
-  const std::string_view text = head ? std::string_view(*head) : std::string_view();
-  if (cwd.empty()) cwd = told_cwd(text.substr(0, kLookedFirst), weakly);
-  if (cwd.empty()) cwd = told_cwd(text, weakly);
+  std::string cwd = options_.cwd, weakly, text;
+  for (const size_t looked : {size_t{8} << 10, size_t{256} << 10}) {
+    if (!cwd.empty()) break;
+    if (auto head = head_of(file, looked)) text = std::move(*head);
+    cwd = told_cwd(text, weakly);
+  }
   if (cwd.empty()) cwd = weakly;
   trace_.cwd_told = !cwd.empty();
   if (!trace_.cwd_told) cwd = opens_here(text) ? "/cwd" : "/";
