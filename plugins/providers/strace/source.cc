@@ -380,71 +380,79 @@ feign_status Source::line(std::string_view text) {
   const char kind = rest.empty() ? '\0' : rest[0];
   if (doubtful_ != 0)
     if (const auto at = processes_.find(pid); at != processes_.end()) settles(*at->second, rest);
-  if (kind == '+' && rest.starts_with("+++ ")) {
-    Scan m(rest.substr(4));
-    if (m.take("superseded by execve in pid ")) {
-      // The thread that called execve goes on under the process's id.
-      int64_t caller = 0;
-      if (m.number(caller) && processes_.contains(caller) && process(caller).begun) {
-        Process& from = process(caller);
-        Process& to = process(pid);
-        (void)no_longer_under_way(from);
-        if (const feign_status status = never_ends(to); status < 0) return status;
-        goes_on_as(from, to);
-        to.begun = true;
-        to.call = std::move(from.call);
-        to.call.took_over = true;
-        if (to.call.place != nullptr) to.call.place->by = &to;
-        from.begun = false;
-      }
-    } else if (processes_.contains(pid) || trace_.began_in.contains(pid)) {
-      Process& p = process(pid);  // killed before its first call, if there is none yet
-      ends_ = true;
-      if (const feign_status status = never_ends(p); status < 0) return status;
-      has_ended(p, time);
-      Held& exit = queue_.add();
-      // Killed, it gave up nothing before. (Its last thread does, if it has several.)
-      if (descriptors(p).use_count() == 1) (void)closes_locked(p, exit);
-      descriptors(p).reset();
-      feign_activity& a = exit.a;
-      a.op = trace_.arguments.known("exit").call->op;
-      a.stream = p.stream;
-      a.start_ns = time - std::min(time, trace_.base);
-      a.place = FEIGN_PLACE(number_, lines_->number());
-      a.marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
-    }
-    return FEIGN_OK;
-  }
+  if (kind == '+' && rest.starts_with("+++ ")) return message(pid, time, rest.substr(4));
   if (kind == '-' && rest.starts_with("--- ")) return FEIGN_OK;
   if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
-  if (rest.size() > 4 && rest[rest.size() - 2] == '.') {  // "… ...>", and few else
-    constexpr std::string_view kChanged = "<pid changed to ";
-    for (const std::string_view end : {kUnfinished, kDetached})
-      if (rest.ends_with(end)) {
-        const std::string_view begun = rest.substr(0, rest.size() - end.size());
-        const size_t name = name_of_call(begun).size();
-        if (name == 0 || !begun.substr(name).starts_with('('))
-          return stray(rest, "want CALL(… <unfinished ...>");
-        return unfinished(pid, time, begun);
-      }
-    // A thread that is not the first calls execve and goes on under the process's id.
-    if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
-      int64_t now = 0;
-      Scan number(rest.substr(at + kChanged.size()));
-      if (number.number(now)) {
-        goes_on_as(process(pid), process(now));
-        const feign_status status = unfinished(now, time, rest.substr(0, at));
-        process(now).call.took_over = true;
-        return status;
-      }
-    }
-  }
+  if (rest.size() > 4 && rest[rest.size() - 2] == '.')  // "… ...>", and few else
+    if (const auto status = cut_off(pid, time, rest)) return *status;
   Process& p = process(pid);
   if (!p.seen) begins(p);
   const size_t before = queue_.size();
   const feign_status status = call(p, time, rest, lines_->number(), nullptr);
   if (!ending_.empty() && queue_.size() > before) ends_later(p);
   return status;
+}
+
+// "+++ … +++": a process ended, or a thread of it took its place.
+feign_status Source::message(int64_t pid, uint64_t time, std::string_view text) {
+  Scan m(text);
+  if (m.take("superseded by execve in pid ")) {
+    // The thread that called execve goes on under the process's id.
+    int64_t caller = 0;
+    if (m.number(caller) && processes_.contains(caller) && process(caller).begun) {
+      Process& from = process(caller);
+      Process& to = process(pid);
+      (void)no_longer_under_way(from);
+      if (const feign_status status = never_ends(to); status < 0) return status;
+      goes_on_as(from, to);
+      to.begun = true;
+      to.call = std::move(from.call);
+      to.call.took_over = true;
+      if (to.call.place != nullptr) to.call.place->by = &to;
+      from.begun = false;
+    }
+  } else if (processes_.contains(pid) || trace_.began_in.contains(pid)) {
+    Process& p = process(pid);  // killed before its first call, if there is none yet
+    ends_ = true;
+    if (const feign_status status = never_ends(p); status < 0) return status;
+    has_ended(p, time);
+    Held& exit = queue_.add();
+    // Killed, it gave up nothing before. (Its last thread does, if it has several.)
+    if (descriptors(p).use_count() == 1) (void)closes_locked(p, exit);
+    descriptors(p).reset();
+    feign_activity& a = exit.a;
+    a.op = trace_.arguments.known("exit").call->op;
+    a.stream = p.stream;
+    a.start_ns = time - std::min(time, trace_.base);
+    a.place = FEIGN_PLACE(number_, lines_->number());
+    a.marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
+  }
+  return FEIGN_OK;
+}
+
+// A line that ends where the call goes on; nothing if it only looks like one.
+std::optional<feign_status> Source::cut_off(int64_t pid, uint64_t time, std::string_view rest) {
+  constexpr std::string_view kChanged = "<pid changed to ";
+  for (const std::string_view end : {kUnfinished, kDetached})
+    if (rest.ends_with(end)) {
+      const std::string_view begun = rest.substr(0, rest.size() - end.size());
+      const size_t name = name_of_call(begun).size();
+      if (name == 0 || !begun.substr(name).starts_with('('))
+        return stray(rest, "want CALL(… <unfinished ...>");
+      return unfinished(pid, time, begun);
+    }
+  // A thread that is not the first calls execve and goes on under the process's id.
+  if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
+    int64_t now = 0;
+    Scan number(rest.substr(at + kChanged.size()));
+    if (number.number(now)) {
+      goes_on_as(process(pid), process(now));
+      const feign_status status = unfinished(now, time, rest.substr(0, at));
+      process(now).call.took_over = true;
+      return status;
+    }
+  }
+  return {};
 }
 
 // What a program writes to the terminal that it is traced on breaks the line of the call under way.

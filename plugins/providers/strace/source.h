@@ -7,6 +7,7 @@
 #include <iterator>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -220,6 +221,8 @@ class Source {
   size_t output_behind(std::string_view text) const;
   feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                     Held* place);
+  feign_status message(int64_t pid, uint64_t time, std::string_view text);
+  std::optional<feign_status> cut_off(int64_t pid, uint64_t time, std::string_view rest);
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
   bool is_rest_of_call(std::string_view text) const;
