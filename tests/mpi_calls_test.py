@@ -487,6 +487,45 @@ int main(int argc, char** argv) {
 """
 
 
+VIEW_WITHOUT_TEXT = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  enum { kPieces = 900, kBytes = 8 };
+  static char data[kPieces * kBytes];
+  static MPI_Aint at[kPieces];
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (long i = 0; i < kPieces; ++i) at[i] = (rank == 0 ? i * i : i * 64) * 16 + rank * kBytes;
+  MPI_Datatype type;
+  MPI_Type_create_hindexed_block(kPieces, kBytes, at, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL);
+  MPI_File_write_all(file, data, sizeof data, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_close(&file);
+  MPI_Type_free(&type);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_a_view_of_a_type_without_text_is_set_as_one_of_bytes():
+    """All ranks set a view together: of one whose type has a text that is too long the others wait."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 4, VIEW_WITHOUT_TEXT)
+        views = re.findall(r"MPI_File_set_view\(.*?\)+ = 0", text_of(trace))
+        assert len(views) == 4 and sum("hindexed_block" in v for v in views) == 3, views
+        for layer in ((), ("--layer", "posix")):
+            with Tmp() as root:
+                report = replayed(4, trace, "--root", root, "--patience", "10s", "--with", "filter,preset=workload", *layer)
+                if not layer:
+                    assert calls(report, "MPI_File_set_view", "MPI_File_write_all", layer="mpiio") == [4, 4]
+
+
 def test_pieces_of_collective_writes_are_written_with_what_lies_between_where_they_were():
     """Open MPI does so unless it was begun for several threads, as a replay begins it: one write was a thousand."""
     blocks = []

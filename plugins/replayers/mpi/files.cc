@@ -205,19 +205,22 @@ void view_file(const FileCall& c) {
   Replayer& r = c.r;
   const feign_activity& a = c.a;
   const File& file = c.file;
-  // The second of its datatypes is the file's.
+  // The second of its datatypes is the file's. One that is not known is replayed as bytes: a rank
+  // that left this call out would keep the others waiting.
   const Type& etype = s.type(s.args->type);
   const Type& filetype = s.type(s.args->type2);
-  if (etype.type == MPI_DATATYPE_NULL || filetype.type == MPI_DATATYPE_NULL)
+  if (a.result < 0 && (etype.type == MPI_DATATYPE_NULL || filetype.type == MPI_DATATYPE_NULL))
     return s.skip("its datatypes are not known");
+  const MPI_Datatype unit = etype.type != MPI_DATATYPE_NULL ? etype.type : MPI_BYTE;
+  const MPI_Datatype tile = filetype.type != MPI_DATATYPE_NULL ? filetype.type : unit;
   const std::string format = representation(r.text(s.known(s.args->other, 0)), a.result);
   MPI_Info info = build_info(r.text(s.known(s.args->info, 0)));
-  const int code = MPI_File_set_view(file.file, static_cast<MPI_Offset>(a.offset), etype.type,
-                                     filetype.type, format.c_str(), info);
+  const int code = MPI_File_set_view(file.file, static_cast<MPI_Offset>(a.offset), unit, tile,
+                                     format.c_str(), info);
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-  if (code == MPI_SUCCESS && etype.size > 0) {
+  if (code == MPI_SUCCESS) {
     const std::lock_guard lock(r.files_mutex);
-    r.files[a.handle].unit = static_cast<uint64_t>(etype.size);
+    r.files[a.handle].unit = etype.size > 0 ? static_cast<uint64_t>(etype.size) : 1;
   }
   return s.answer(code);
 }
