@@ -612,8 +612,8 @@ typedef struct feign_writer {
   /** Take @p count activities, in order; they are the host's again when it returns. [stream] */
   feign_status (*write)(void *self, const feign_activity *const *items,
                         size_t count) FEIGN_NOEXCEPT;
-  /** The trace is complete: finish the file. Not called after a failure: then nothing half-written
-   *  may be left under the final name. [main] */
+  /** Finish the file. Not called after a failure: then nothing half-written may be left under the
+   *  final name. FEIGN_ERR_UNSUPPORTED: the format has no place for any of the activities. [main] */
   feign_status (*finish)(void *self) FEIGN_NOEXCEPT;
   void (*destroy)(void *self) FEIGN_NOEXCEPT;
   /** The ending of file names that it writes (".txt"), so that `feign convert` finds it; NULL: none. */

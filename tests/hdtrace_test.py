@@ -13,7 +13,7 @@ import tarfile
 import xml.etree.ElementTree as ET
 from decimal import Decimal
 
-from harness import CORPUS, TOP, Skip, Tmp, bounded, feign, main, refuses, tree
+from harness import BUILD, CORPUS, TOP, Skip, Tmp, bounded, feign, main, refuses, tree
 
 HDTRACE = os.path.join(CORPUS, "hdtrace")
 LINE = re.compile(r"(\d+) (\d+)\.(\d{9}) \[\d+ (?:rank (\d+) )?-1/(\d+)\] (mpi|mpiio):MPI_(\w+)\((.*)\) = (\S+) <(\d+)\.(\d{9})>(.*)$")
@@ -344,12 +344,15 @@ def test_every_project_of_the_corpus_comes_back():
                 assert len(a) == len(b)
 
 
-def test_what_cannot_be_written_is_named():
+def test_a_trace_without_mpi_is_no_project():
     with Tmp() as tmp:
-        said = converted(os.path.join(TOP, "tests", "golden", "names.strace"), os.path.join(tmp, "x.proj"))
-        assert re.search(r"calls of layer posix are not written: .*\d+ openat", said), said
-        refuses("convert", os.path.join(TOP, "tests", "golden", "names.strace"), os.path.join(tmp, "a_b.proj"), text='a_b.proj: want a name without "_"')
-        assert not [n for n in os.listdir(tmp) if n.startswith("a_b")]
+        trace, project = os.path.join(TOP, "tests", "golden", "names.strace"), os.path.join(tmp, "x.proj")
+        refuses("convert", trace, project, text="x.proj: HDTrace has calls of MPI and MPI-IO alone, of which there are none: nothing is written")
+        refuses("convert", trace, os.path.join(tmp, "a_b.proj"), text='a_b.proj: want a name without "_"')
+        assert not os.listdir(tmp)
+        assert feign("convert", trace, project, "--with", "filter,op=mpi:MPI_Barrier,state=drop").status == 0  # of nothing, a project of nothing
+        checked = feign("check", os.path.join(BUILD, "plugins", "hdtrace.so")).out  # writes calls of posix alone
+        assert "skip writer hdtrace: writes its file" in checked and " 0 failed" in checked, checked
 
 
 def test_paths_filter_and_rebase_as_those_of_other_layers():

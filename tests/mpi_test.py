@@ -653,6 +653,13 @@ def recorded_where_it_works(tmp, ranks, text):
     return trace, there
 
 
+def test_what_a_project_has_no_place_for_is_named():
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 2, SAYS)
+        r = feign("convert", trace, os.path.join(tmp, "x.proj"))
+        assert r.status == 0 and re.search(r"calls of layer posix are not written: .*\d+ write", r.err), r.err
+
+
 def test_a_call_of_mpi_that_recording_needs_and_that_fails_costs_the_program_nothing():
     """What it would have told is missing in the trace; what the program did is there, and replays."""
     with Tmp() as tmp:

@@ -62,22 +62,24 @@ void check_writer(const Component& component, Place& place, Rules& rules, const 
   const std::string missing = required(component, place);
   const auto& api = *static_cast<const feign_writer*>(component.table->api);
   const std::string suffix = FEIGN_HAS(&api, suffix) && api.suffix != nullptr ? api.suffix : ".out";
-  // Writes activities to `file`; what went wrong.
-  const auto write_to = [&](const std::string& file, bool finish) -> std::string {
+  // Writes activities to `file`. A format that has no place for any of these is left out.
+  const auto write_to = [&](const std::string& file, bool finish) -> Verdict {
     Tables tables;
     Trace trace(tables);
     auto instance = create(component, tables, place, {{"file", file}});
-    if (!instance) return instance.error().text();
+    if (!instance) return fail(instance.error().text());
     std::vector<const feign_activity*> items;
     for (size_t i = 0; i < kActivities; ++i) items.push_back(&trace[i].a);
     for (size_t at = 0; at < kActivities; at += 64) {
       const size_t count = std::min<size_t>(64, kActivities - at);
       const feign_status status = api.write((*instance)->self(), items.data() + at, count);
-      if (status != FEIGN_OK) return (*instance)->not_ok("write()", status).text();
+      if (status != FEIGN_OK) return fail((*instance)->not_ok("write()", status).text());
     }
-    if (!finish) return "";
+    if (!finish) return ok();
     const feign_status status = api.finish((*instance)->self());
-    return status != FEIGN_OK ? (*instance)->not_ok("finish()", status).text() : "";
+    if (status == FEIGN_OK) return ok();
+    const std::string why = (*instance)->not_ok("finish()", status).text();
+    return status == FEIGN_ERR_UNSUPPORTED ? skip(why) : fail(why);
   };
   const auto can_run = [&] {
     if (!has_file) return skip("it has no option \"file\"");
@@ -87,19 +89,20 @@ void check_writer(const Component& component, Place& place, Rules& rules, const 
   rules.run(name + ": writes its file", [&] {
     if (const Verdict verdict = can_run(); verdict.kind != Verdict::kOk) return verdict;
     const std::string file = place.directory + "/written" + suffix;
-    if (const std::string why = write_to(file, true); !why.empty()) return fail(why);
+    if (const Verdict verdict = write_to(file, true); verdict.kind != Verdict::kOk) return verdict;
     return stat(file.c_str(), &st) == 0 && st.st_size > 0 ? ok() : fail("the file is not there");
   });
   rules.run(name + ": leaves nothing half-written after a failure", [&] {
     if (const Verdict verdict = can_run(); verdict.kind != Verdict::kOk) return verdict;
     const std::string file = place.directory + "/unfinished" + suffix;
-    if (const std::string why = write_to(file, false); !why.empty()) return fail(why);
+    if (const Verdict verdict = write_to(file, false); verdict.kind != Verdict::kOk) return verdict;
     return stat(file.c_str(), &st) != 0 ? ok() : fail("the file is there without finish()");
   });
   rules.run(name + ": fails in words where it cannot write", [&] {
     if (const Verdict verdict = can_run(); verdict.kind != Verdict::kOk) return verdict;
-    const std::string why = write_to(place.directory + "/not-there/file" + suffix, true);
-    if (why.empty()) return fail("it says that it wrote below a directory that is not there");
+    const auto [kind, why] = write_to(place.directory + "/not-there/file" + suffix, true);
+    if (kind == Verdict::kOk)
+      return fail("it says that it wrote below a directory that is not there");
     return why.find("not-there") != std::string::npos
                ? ok()
                : fail("its message does not name the file: " + why);

@@ -448,6 +448,12 @@ struct Writer {
   }
 
   feign_status finish() {
+    // A project of nothing would pass for a trace of a program that did nothing.
+    if (outs.empty() && !foreign.empty())
+      return host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                        (name + ": HDTrace has calls of MPI and MPI-IO alone, of which there are " +
+                         "none: nothing is written")
+                            .c_str());
     for (auto& out : outs) {
       if (!out) continue;
       while (!out->held.empty())
