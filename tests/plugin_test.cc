@@ -653,7 +653,7 @@ TEST(Check, TakesOptionsAfterThePath) {
 
 struct Broken {
   const char* plugin;
-  const char* line;
+  std::string line;
 };
 class CheckFinds : public ::testing::TestWithParam<Broken> {};
 
@@ -661,7 +661,7 @@ TEST_P(CheckFinds, TheBrokenRule) {
   const Checked c = check(GetParam().plugin);
 
   EXPECT_EQ(c.status, 1) << c.error;
-  EXPECT_NE(c.text.find(std::string("FAIL ") + GetParam().line), std::string::npos) << c.text;
+  EXPECT_NE(c.text.find("FAIL " + GetParam().line), std::string::npos) << c.text;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -670,6 +670,9 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"bad-later-minor", "its tables are valid: "},
         Broken{"bad-no-process", "its tables are valid: "},
         Broken{"bad-option-past", "its tables are valid: "},
+        Broken{"bad-wrong-roles",
+               "its tables are valid: " + test_plugin("bad-wrong-roles") +
+                   ": FEIGN_ROLES() says provider, its components say modifier"},
         Broken{"bad-twice",
                "modifier sample: keeps order, emits what is due, and once: emitted an "
                "activity that was not its own"},

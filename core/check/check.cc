@@ -120,7 +120,7 @@ void check_all(const PluginSpec& spec, const std::string& directory, Rules& rule
   }
   const bool short_form = object->short_form != nullptr;
   rules.run("its tables are valid", [&] {
-    auto checked = check_plugin(*object->plugin, object->path);
+    auto checked = check_object(*object);
     valid = static_cast<bool>(checked);
     return valid ? ok() : fail(checked.error().text());
   });

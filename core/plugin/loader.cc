@@ -412,6 +412,11 @@ Result<void> check_plugin(const feign_plugin& plugin, const std::string& path) {
 
 #undef FEIGN_UPTO
 
+Result<void> check_object(const Object& object) {
+  if (auto checked = check_plugin(*object.plugin, object.path); !checked) return checked;
+  return check_roles_said(object);
+}
+
 struct Plugins::Impl {
   struct Loaded {
     Object object;
@@ -460,9 +465,7 @@ Result<std::vector<Component>> Plugins::open(const std::string& path,
       return known->components;
   auto object = load_object(path, args, impl_->numbers);
   if (!object) return std::move(object.error());
-  if (auto checked = check_plugin(*object->plugin, object->path); !checked)
-    return std::move(checked.error());
-  if (auto checked = check_roles_said(*object); !checked) return std::move(checked.error());
+  if (auto checked = check_object(*object); !checked) return std::move(checked.error());
   auto loaded = std::make_unique<Impl::Loaded>();
   loaded->object = std::move(*object);
   loaded->asked_for = path;

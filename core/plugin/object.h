@@ -28,6 +28,9 @@ struct Object {
 Result<Object> load_object(const std::string& path, const std::vector<std::string>& args,
                            ShortFormNumbers& numbers);
 
+// Its tables by check_plugin(), and what FEIGN_ROLES() says of them.
+Result<void> check_object(const Object& object);
+
 // Where the shared object itself, not one that it is linked with, defines `name`; null if nowhere.
 void* own_symbol(void* handle, const char* name);
 
