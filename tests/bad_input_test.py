@@ -601,6 +601,7 @@ def test_plugins_that_break_the_rules():
     with Tmp() as t:
         good, out = put(t, "good", GOOD), os.path.join(t, "out.txt")
         for name, text in (("bad-no-text", r"sample: emitted an activity of path 2147483647, which host->intern\(\) never gave"),
+                           ("bad-looks-too-far", r"sample: look-ahead of 4294967295 activities, want at most 16777216"),
                            ("bad-ends", r"sample: process\(\) gave 1: want FEIGN_OK or an error"),
                            ("bad-exits", r"a plug-in ended the process: it called exit\(\)")):
             broken = os.path.join(BUILD, "tests", "plugins", name + ".so")

@@ -670,9 +670,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"bad-later-minor", "its tables are valid: "},
         Broken{"bad-no-process", "its tables are valid: "},
         Broken{"bad-option-past", "its tables are valid: "},
-        Broken{"bad-wrong-roles",
-               "its tables are valid: " + test_plugin("bad-wrong-roles") +
-                   ": FEIGN_ROLES() says provider, its components say modifier"},
+        Broken{"bad-wrong-roles", "its tables are valid: " + test_plugin("bad-wrong-roles") +
+                                      ": FEIGN_ROLES() says provider, its components say modifier"},
         Broken{"bad-twice",
                "modifier sample: keeps order, emits what is due, and once: emitted an "
                "activity that was not its own"},
@@ -698,6 +697,9 @@ INSTANTIATE_TEST_SUITE_P(
                "exports one symbol: it exports more than feign_plugin_v1: "
                "second_symbol"},
         Broken{"bad-bad-create", "modifier sample: can be created: "},
+        Broken{"bad-looks-too-far",
+               "modifier sample: can be created: sample: look-ahead of 4294967295 activities, want "
+               "at most 16777216"},
         Broken{"bad-too-many",
                "provider roles: gives the same activities, never more than it is "
                "asked for: emitted 2 activities, asked for 1"},

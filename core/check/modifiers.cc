@@ -103,9 +103,7 @@ ModifierRun run_modifier(const Component& component, Place& place, size_t batch,
   }
   const auto& api = (*instance)->api<feign_modifier>();
   void* self = (*instance)->self();
-  size_t lookahead = api.lookahead;
-  if (FEIGN_HAS(&api, lookahead_of) && api.lookahead_of != nullptr)
-    lookahead = api.lookahead_of(self);
+  const size_t lookahead = (*instance)->lookahead();
   Judge judge(tables);
   judge.fail_emit_at = fail_emit_at;
   judge.fail_make = fail_make;

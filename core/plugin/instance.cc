@@ -333,6 +333,9 @@ Result<std::unique_ptr<Instance>> Instance::create(
   const feign_status status = impl.call_create(values);
   impl.created = status >= 0;
   if (status != FEIGN_OK) return instance->not_ok("create()", status);
+  if (component.table->role == FEIGN_MODIFIER)
+    if (auto fits = check_lookahead(instance->lookahead()); !fits)
+      return std::move(fits.error()).within(impl.name);
   return instance;
 }
 
@@ -345,6 +348,12 @@ Instance::~Instance() {
 const feign_component& Instance::component() const { return *impl_->component.table; }
 const std::string& Instance::name() const { return impl_->name; }
 void* Instance::self() const { return impl_->self; }
+uint32_t Instance::lookahead() const {
+  const auto& modifier = api<feign_modifier>();
+  return FEIGN_HAS(&modifier, lookahead_of) && modifier.lookahead_of != nullptr
+             ? modifier.lookahead_of(self())
+             : modifier.lookahead;
+}
 const feign_host& Instance::host() const { return impl_->host; }
 
 Error Instance::failure(feign_status status) {

@@ -35,7 +35,6 @@ namespace {
 
 constexpr uint32_t kMaxStruct = 4096;
 constexpr size_t kMaxComponents = 1024;
-constexpr uint32_t kMaxLookahead = 1u << 24;
 
 bool is_directory(const std::string& path) {
   struct stat st;
@@ -194,10 +193,7 @@ Result<void> check_api(const feign_component& c) {
               check_size("feign_modifier", api.struct_size, FEIGN_UPTO(feign_modifier, create));
           !sized)
         return sized;
-      if (api.lookahead > kMaxLookahead)
-        return Error(FEIGN_ERR_PLUGIN, "look-ahead of " + std::to_string(api.lookahead) +
-                                           " activities, want at most " +
-                                           std::to_string(kMaxLookahead));
+      if (auto fits = check_lookahead(api.lookahead); !fits) return fits;
       return check_callbacks("feign_modifier", api.struct_size,
                              {FEIGN_CALLBACK(api, create), FEIGN_CALLBACK(api, process),
                               FEIGN_CALLBACK(api, destroy)});
@@ -371,6 +367,13 @@ Result<Object> load_object(const std::string& given, const std::vector<std::stri
   object.short_form = std::move(*loaded);
   object.plugin = &object.short_form->plugin();
   return object;
+}
+
+Result<void> check_lookahead(uint32_t lookahead) {
+  constexpr uint32_t kMost = 1u << 24;
+  if (lookahead <= kMost) return {};
+  return Error(FEIGN_ERR_PLUGIN, "look-ahead of " + std::to_string(lookahead) +
+                                     " activities, want at most " + std::to_string(kMost));
 }
 
 Result<void> check_plugin(const feign_plugin& plugin, const std::string& path) {

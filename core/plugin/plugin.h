@@ -78,6 +78,9 @@ class Plugins {
 // Checks a table against the contract (sizes, names, required callbacks): what is wrong, by name.
 Result<void> check_plugin(const feign_plugin& plugin, const std::string& path);
 
+// A modifier's look-ahead that is more than any machine could hold is a mistake.
+Result<void> check_lookahead(uint32_t lookahead);
+
 // One created component: its host table, its options, its self.
 class Instance {
  public:
@@ -92,6 +95,7 @@ class Instance {
   const std::string& name() const;  // the component's name
   void* self() const;
   const feign_host& host() const;
+  uint32_t lookahead() const;  // a modifier's, with its options
   template <typename Api>
   const Api& api() const {
     return *static_cast<const Api*>(component().api);

@@ -50,12 +50,7 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
     stage->modifier = modifier;
     stage->number = static_cast<uint32_t>(stages_.size());
     if (modifier != nullptr) {
-      const auto& api = modifier->api<feign_modifier>();
-      stage->lookahead = api.lookahead;
-      if (FEIGN_HAS(&api, lookahead_of) && api.lookahead_of != nullptr)
-        stage->lookahead = api.lookahead_of(modifier->self());
-    }
-    if (modifier != nullptr)
+      stage->lookahead = modifier->lookahead();
       modifier->set_merge_sink(
           [](void* ctx, const feign_activity& a, uint64_t into) {
             auto& from = *static_cast<Stage*>(ctx);
@@ -68,6 +63,7 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
             }
           },
           stage.get());
+    }
     stages_.push_back(std::move(stage));
   }
   provider_.set_wait_sink(

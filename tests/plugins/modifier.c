@@ -22,6 +22,7 @@
 #define WRONG_ROLES 15
 #define NO_TEXT 16 /* a path that the host never gave */
 #define ENDS 17    /* says FEIGN_END, which a provider says */
+#define LOOKS_TOO_FAR 18
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -102,9 +103,18 @@ static feign_status process(void* self, const feign_window* in, feign_sink* out)
 
 static void destroy(void* self) { free(self); }
 
+#if BREAK == LOOKS_TOO_FAR
+static uint32_t lookahead_of(void* self) {
+  (void)self;
+  return UINT32_MAX;
+}
+#else
+#define lookahead_of NULL
+#endif
+
 static const feign_modifier kApi = {sizeof kApi, BREAK == PEEKS || BREAK == THIEF ? 3 : 0,
                                     create,      BREAK == NO_PROCESS ? NULL : process,
-                                    destroy,     NULL};
+                                    destroy,     lookahead_of};
 static const feign_component kComponent = {sizeof kComponent,
                                            FEIGN_MODIFIER,
                                            BREAK == BAD_NAME ? "Sample" : "sample",
