@@ -108,7 +108,7 @@ class Op:
 
 class Layer:
     def __init__(self):
-        self.name, self.summary, self.first = "", "", 0
+        self.name, self.summary, self.first, self.line = "", "", 0, 0
         self.every = []
         self.groups, self.ops, self.left_out, self.aliases = {}, [], [], []
 
@@ -126,6 +126,8 @@ def keys_of(fields, known):
     for key in keys:
         if key not in known and key + "=" not in known:
             raise Bad(f'"{key}": want {", ".join(known) or "no more here"}')
+        if sum(f.partition("=")[0] == key for f in fields) > 1:
+            raise Bad(f'"{key}": is there twice, want it once')
     return keys
 
 
@@ -295,7 +297,7 @@ class Parser:
             params = [p.strip() for p in match.group(2).split(",")]
             params = [] if params == ["void"] else params
         if len(self.arg_texts) != len(params):
-            raise Bad(f"{op.name}: {len(self.arg_texts)} roles for {len(params)} parameters")
+            raise Bad(f"{op.name}: {len(self.arg_texts)} roles for {len(params)} parameters" + (", of which ... is one" if "..." in params else ""))
         for i, (text, param) in enumerate(zip(self.arg_texts, params)):
             if self.library:
                 name = op.signature.params[i].name
@@ -334,6 +336,8 @@ def parse(path, library=False):
             raise Bad(f"{path}:{number}: {error}") from None
         if parser.op:
             parser.op.line = number
+        if parser.layer.name and not parser.layer.line:
+            parser.layer.line = number
     if parser.op:
         raise Bad(f"{path}:{number}: op {parser.op.name} has no prototype")
     for op in parser.layer.ops:

@@ -426,7 +426,7 @@ def generate(o):
     if not layer.name:
         raise Bad(f'{o.header}: no annotations: want //@ layer NAME "what it is", and an //@ op for each call (docs/layers.md)')
     layer.name = o.name or layer.name
-    where = f"--name {o.name}" if o.name else f"{o.header}: layer {layer.name}"
+    where = f"--name {o.name}" if o.name else f"{o.header}:{layer.line}: layer {layer.name}"
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", layer.name):
         raise Bad(f"{where}: want a name of at most 31 small letters, digits and -, with a letter first")
     if layer.name in RESERVED:
