@@ -697,6 +697,11 @@ INSTANTIATE_TEST_SUITE_P(
                "exports one symbol: it exports more than feign_plugin_v1: "
                "second_symbol"},
         Broken{"bad-bad-create", "modifier sample: can be created: "},
+        Broken{
+            "bad-loses",
+            "modifier sample: keeps order, emits what is due, and once: process() gave FEIGN_OK, "
+            "though this failed: sample: depend(): activity "},
+        Broken{"bad-prints", "prints nothing on standard output: it printed: at the end"},
         Broken{"bad-looks-too-far",
                "modifier sample: can be created: sample: look-ahead of 4294967295 activities, want "
                "at most 16777216"},

@@ -9,6 +9,7 @@
 #include <link.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/fd.h"
 #include "base/progress.h"
 #include "check/rules.h"
 #include "plugin/object.h"
@@ -98,6 +100,19 @@ Verdict check_symbols(const std::string& path) {
   return others.empty() ? ok() : fail("it exports more than feign_plugin_v1: " + others);
 }
 
+// All that a file holds.
+std::string text_of(int fd) {
+  std::string text(4096, '\0');
+  size_t size = 0;
+  for (ssize_t n;
+       (n = pread(fd, text.data() + size, text.size() - size, static_cast<off_t>(size))) > 0;) {
+    size += static_cast<size_t>(n);
+    if (size == text.size()) text.resize(2 * size);
+  }
+  text.resize(size);
+  return text;
+}
+
 void check_all(const PluginSpec& spec, const std::string& directory, Rules& rules) {
   const std::string& path = spec.name;
   Place place;
@@ -169,6 +184,12 @@ void check_all(const PluginSpec& spec, const std::string& directory, Rules& rule
     object->short_form.reset();
     return ok();
   });
+  rules.run("prints nothing on standard output", [&] {
+    if (short_form) return skip("it is of the short form");
+    std::fflush(stdout);
+    const std::string printed = text_of(STDOUT_FILENO);
+    return printed.empty() ? ok() : fail("it printed: " + printed.substr(0, 200));
+  });
 }
 
 // --- the parent ----------------------------------------------------------------------------------
@@ -206,12 +227,15 @@ Result<int> check_command(const std::string& given) {
   if (mkdtemp(directory.data()) == nullptr) return errno_error("make " + directory, errno);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
+  // What the plug-in prints is none of the result: it is shown on standard error.
+  const Fd printed(memfd_create("stdout", MFD_CLOEXEC));
+  if (!printed.ok()) return errno_error("make a file in memory", errno);
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) return errno_error("fork", errno);
   if (child == 0) {
     close(ends[0]);
-    dup2(STDERR_FILENO, STDOUT_FILENO);  // what the plug-in prints is none of the result
+    dup2(printed.get(), STDOUT_FILENO);
     signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     // An end that is asked for ends a plug-in that hangs, too.
@@ -276,6 +300,7 @@ Result<int> check_command(const std::string& given) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  std::fputs(text_of(printed.get()).c_str(), stderr);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
   if (const int stop = g_stop_signal.load(); stop != 0 && WIFSIGNALED(status))

@@ -143,6 +143,12 @@ ModifierRun run_modifier(const Component& component, Place& place, size_t batch,
       run.failure = (*instance)->failure(status).text();
       break;
     }
+    // depend() refused, say: a modifier that goes on all the same lost it.
+    if (const std::string said = (*instance)->failure(FEIGN_ERR_PLUGIN).text();
+        !said.ends_with(kSilent)) {
+      run.broken = "process() gave FEIGN_OK, though this failed: " + said;
+      break;
+    }
     for (size_t i = 0; i < due; ++i) judge.take_back(*items[i]);
     at += due;
   }

@@ -3,6 +3,7 @@
  * -DBREAK=n it breaks one rule of the contract: the numbers are below. */
 #define FEIGN_NO_SHORT_FORM
 #include <feign.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define LATER_MINOR 1  /* a later minor version of the ABI */
@@ -23,6 +24,8 @@
 #define NO_TEXT 16 /* a path that the host never gave */
 #define ENDS 17    /* says FEIGN_END, which a provider says */
 #define LOOKS_TOO_FAR 18
+#define LOSES 19  /* goes on when depend() was refused */
+#define PRINTS 20 /* on standard output */
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -85,6 +88,13 @@ static feign_status process(void* self, const feign_window* in, feign_sink* out)
   if (in->due > 2) in->items[2]->flags ^= 1;
 #elif BREAK == NO_TEXT
   if (in->due > 0) in->items[0]->path = 0x7FFFFFFF;
+#elif BREAK == LOSES
+  if (in->due > 0) {
+    const feign_host* host = ((Self*)self)->host;
+    (void)host->depend(host, in->items[0], in->items[0]->stream, in->items[0]->id, "itself");
+  }
+#elif BREAK == PRINTS
+  if (in->due == 0) puts("at the end");
 #elif BREAK == THIEF
   if (in->count > in->due) return out->emit(out, in->items[in->due]);
 #endif
