@@ -625,6 +625,12 @@ def test_a_replayer_is_given_what_it_serves_only():
         assert {skip["why"] for skip in r.json()["skips"]} == {"of a layer that no replayer serves"}, r.json()["skips"]
 
 
+def test_what_a_replayer_says_as_it_ends_is_in_the_report():
+    with Tmp() as t:
+        r = feign("replay", put(t, "good", GOOD), "--replayer", os.path.join(BUILD, "tests", "plugins", "bad-of-none.so"), "--json")
+        assert r.status == 0 and "idle: ended" in r.json()["notes"], (r.err, r.out)
+
+
 def test_a_working_directory_is_absolute():
     with Tmp() as t:
         given = {"strace": put(t, "t.strace", GOOD)}

@@ -634,6 +634,7 @@ Result<void> Run::all() {
   if (ranks_) team.emplace(Team{*ranks_, map_});
   replay(plan_, options_.replay, in_order, root_.get(), tables_, report_, progress_,
          activities_.get(), team ? &*team : nullptr);
+  if (!ranks_) replayers_.clear();  // for the notes of their destroy(); several end together, later
   report_.notes.insert(report_.notes.end(), tables_.notes.begin() + static_cast<ptrdiff_t>(noted),
                        tables_.notes.end());
   if (!ranks_) return {};

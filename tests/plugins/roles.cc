@@ -103,8 +103,8 @@ feign_status finish(void* self) noexcept {
   return saved != FEIGN_OK ? saved : status_of(FINISHES);
 }
 
-feign_status replayer_create(const feign_host*, const void*, void** self) noexcept {
-  *self = nullptr;
+feign_status replayer_create(const feign_host* host, const void*, void** self) noexcept {
+  *self = const_cast<feign_host*>(host);
   return FEIGN_OK;
 }
 
@@ -118,7 +118,10 @@ feign_status execute(void*, void*, const feign_activity*, feign_outcome* outcome
   return status_of(EXECUTES);
 }
 void close_stream(void*, void*) noexcept {}
-void keep(void*) noexcept {}
+void replayer_destroy(void* self) noexcept {
+  const auto* host = static_cast<const feign_host*>(self);
+  host->log(host, FEIGN_LOG_INFO, "ended");
+}
 
 template <typename T>
 void destroy(void* self) noexcept {
@@ -131,7 +134,7 @@ constexpr feign_provider kProvider = {sizeof kProvider,  0,    provider_create, 
 constexpr feign_writer kWriter = {sizeof kWriter,  0,       writer_create, write, finish,
                                   destroy<Writer>, ".roles"};
 constexpr feign_replayer kReplayer = {sizeof kReplayer, 0,       kLayers,      replayer_create,
-                                      open_stream,      execute, close_stream, keep};
+                                      open_stream,      execute, close_stream, replayer_destroy};
 constexpr feign_component kParts[] = {
     {sizeof(feign_component), FEIGN_PROVIDER, "roles", "Gives a hundred closes.", &kProvider,
      nullptr, 0, sizeof(feign_option), 0, 0},
