@@ -189,12 +189,24 @@ def replay(layer):
     return "".join(out)
 
 
+def fields(op):
+    """Which field of feign_activity holds which argument, as a provider fills them in and a modifier reads them."""
+    out = []
+    for a in op.args:
+        if a.slot == "VALUE":
+            out.append(f"values[{a.index}]{' on' if ROLES[a.role][1] == 'LIST' else ''} = {a.name}")
+        elif a.slot != "NONE":
+            out.append(f"{a.slot.lower()} = {a.name}")
+    return ", ".join(out) or "-"
+
+
 def page(layer):
-    out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"]
+    out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"
+           "What is kept of a call: `FIELD = ARGUMENT`, by the fields of `feign_activity`; `on`: of several values, from there on.\n\n"]
     others = any(op.does for op in layer.ops)
-    out.append(f"| op | id | kind |{' does |' if others else ''} result | prototype |\n|---|---|---|---|---|{'---|' if others else ''}\n")
+    out.append(f"| op | id | kind |{' does |' if others else ''} result | kept | prototype |\n|---|---|---|---|---|---|{'---|' if others else ''}\n")
     for op in layer.ops:
-        out.append(f"| {op.name} | {layer.first + op.number} | {op.kind} |{f' {op.does or str()} |' if others else ''} {op.result} | `{op.prototype}` |\n")
+        out.append(f"| {op.name} | {layer.first + op.number} | {op.kind} |{f' {op.does or str()} |' if others else ''} {op.result} | {fields(op)} | `{op.prototype}` |\n")
     if not layer.left_out:
         return "".join(out)
     out.append("\n## Calls that do not become activities\n\n| why | calls |\n|---|---|\n")

@@ -35,6 +35,8 @@ def test_installed_package_and_template():
         assert "strace" in run(feign, "inspect", "--names")
         assert os.path.exists(prefix + "/share/man/man1/feign.1")
         assert os.path.exists(prefix + "/share/bash-completion/completions/feign")
+        with open(prefix + "/share/doc/feign/posix.md", encoding="utf-8") as f:
+            assert "| handle = fd, length = count, offset = offset | `ssize_t pread64(" in f.read()
         root = os.path.join(tmp, "root")
         os.mkdir(root)
         assert "100.00 %" in run(feign, "replay", SHIPPED, "--root", root)
