@@ -344,7 +344,8 @@ struct feign_host {
   uint32_t abi_minor;
   void *ctx; /**< the host's own */
 
-  /** Say something on standard error, at a FEIGN_LOG_ level. [any thread] */
+  /** Say something on standard error, at a FEIGN_LOG_ level. What is said at INFO and WARN is also among the
+   *  notes of the report, at INFO there alone unless the user asks for more. [any thread] */
   void (*log)(const feign_host *host, int level, const char *text) FEIGN_NOEXCEPT;
   /** Say why a callback is about to fail; returns @p code. [any thread] */
   feign_status (*fail)(const feign_host *host, feign_status code, const char *text) FEIGN_NOEXCEPT;
@@ -407,7 +408,8 @@ struct feign_host {
 typedef struct feign_sink {
   uint32_t struct_size;
   void *ctx; /**< the host's own */
-  /** A zeroed activity, the host's, to be filled and emitted; NULL when out of memory. [stream] */
+  /** A zeroed activity, the host's, to be filled and emitted; NULL when out of memory. To copy another one
+   *  into it, keep its id and host, and set_values(): the other's values are not its own. [stream] */
   feign_activity *(*make)(struct feign_sink *sink) FEIGN_NOEXCEPT;
   /** Pass @p a on; from here on it is no longer the caller's. Activities keep their order, and none
    *  is emitted twice. An injected one takes its place after what was emitted before it; it is marked
