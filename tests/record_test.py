@@ -666,6 +666,22 @@ def test_the_writing_of_a_trace_can_be_ended():
         assert feign("info", trace, "--json").json()["ops"]["write"]["count"] >= 1000000
 
 
+def test_a_command_that_ends_its_group_does_not_end_the_writing():
+    """What is left of it sends the signal to the group once more, as soon as it has ended by that signal itself."""
+    needs_capture()
+    left = "trap 'while kill -0 $$ 2> /dev/null; do :; done; : > left; trap - TERM; kill -TERM 0' TERM; : > ready; sleep 9 & wait"
+    shell = f"dd if=/dev/zero of=/dev/null bs=1 count=500000; ({left}) & while [ ! -e ready ]; do :; done; kill -TERM 0; sleep 9"
+    for _ in range(5):  # a busy machine may take longer than what counts as at once
+        with Tmp() as tmp:
+            trace = os.path.join(tmp, "t.feign")
+            p = subprocess.run([FEIGN, "record", "-o", trace, "--", "sh", "-c", shell], cwd=tmp, stderr=subprocess.PIPE, text=True, timeout=60,
+                               check=False, start_new_session=True)
+            assert os.path.exists(os.path.join(tmp, "left")), p.stderr
+            if p.returncode == 143 and "interrupted" not in p.stderr and os.path.exists(trace):
+                return
+    raise AssertionError((p.returncode, p.stderr))
+
+
 def test_by_strace():
     needs_strace()
     with Tmp() as tmp:

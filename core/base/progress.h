@@ -14,4 +14,7 @@ using Progress = std::function<void(const char* stage, uint64_t done, uint64_t t
 // Set by a signal handler: end as soon as the calls under way are done, and report.
 inline std::atomic<int> g_stop_signal{0};
 
+// When the last one came that was passed on to a command instead (now_ns; 0: none was).
+inline std::atomic<uint64_t> g_passed_on_ns{0};
+
 }  // namespace feign

@@ -27,11 +27,14 @@ namespace {
 
 void on_signal(int signal) {
   // The first asks for an end with a report, the second does not ask. One to this process and one
-  // to its group come at once (timeout(1), a batch system): they are one.
+  // to its group come at once (timeout(1), a batch system): they are one. So are one that a command
+  // got and those that its remains send to their group because of it (`trap 'kill 0' EXIT`).
   constexpr uint64_t kAtOnce = 250'000'000;
   static std::atomic<uint64_t> first{0};
   uint64_t before = 0;
   const uint64_t now = now_ns();
+  const uint64_t passed_on = g_passed_on_ns.load();
+  if (passed_on != 0 && now - passed_on <= kAtOnce) return;
   if (!first.compare_exchange_strong(before, now) && now - before > kAtOnce) _exit(128 + signal);
   g_stop_signal.store(signal);
 }

@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/program.h"
+#include "base/progress.h"
 #include "capture/format.h"
 #include "record/hook_image.h"
 #include "record/program.h"
@@ -56,6 +57,7 @@ feign_control* volatile g_control = nullptr;
 
 // What a terminal sends reaches the command by itself.
 void pass_on(int signal, siginfo_t* from, void*) {
+  g_passed_on_ns.store(now_ns());
   if (g_child > 0 && from->si_code != SI_KERNEL) kill(g_child, signal);
 }
 
