@@ -158,7 +158,7 @@ def test_unreadable_trace():
 
 def test_a_trace_that_is_packed_in_another_way():
     with Tmp() as tmp:
-        for name, data, text in (("t.xz", lzma.compress(GOOD.encode()), "xz -d"), ("t.bz2", bz2.compress(GOOD.encode()), "bzip2 -d"),
+        for name, data, text in (("t.xz", lzma.compress(GOOD.encode()), "xz -d"), ("t.txt", b"\xff\xfe" + GOOD.encode("utf-16-le"), "UTF-16: iconv -f UTF-16 -t UTF-8"), ("t.bz2", bz2.compress(GOOD.encode()), "bzip2 -d"),
                                  ("t.gz", gzip.compress(gzip.compress(GOOD.encode())), "packed twice: gzip -d")):
             path = os.path.join(tmp, name)
             with open(path, "wb") as f:

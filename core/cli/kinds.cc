@@ -67,6 +67,7 @@ constexpr struct {
     {"BZh", "bzip2 -d"},
     {"\x04\x22\x4D\x18", "lz4 -d"},
     {"PK\x03\x04", "unzip"},
+    {"\xFF\xFE", "UTF-16: iconv -f UTF-16 -t UTF-8"},
     {"7z\xBC\xAF", "7z x"},
     {"\x1F\x8B", "packed twice: gzip -d"},
     {"\x28\xB5\x2F\xFD", "packed twice: zstd -d"},
