@@ -246,7 +246,7 @@ def test_truncated_last_line():
             assert re.search(r"t\.strace:4: .*there is no time behind its result.*the last line is cut short, and left out", r.err), r.err
         # So it is said where the call is no activity. What a machine left that went down is shown.
         for end, said in (("1000.000300 rt_sigprocmask(SIG_SETMASK, [], NULL,", r"rt_sigprocmask\(\)"), ("\0" * 100, r'"\\0\\0.*": want')):
-            r = feign("info", put(tmp, "t.strace", GOOD + end), "--provider", "strace", "--json")
+            r = feign("info", put(tmp, "t.strace", GOOD + end), "--json")
             assert r.status == 0 and r.json()["activities"] == 3, r.err
             assert re.search(rf"t\.strace:4: {said}.*the last line is cut short, and left out", r.err), r.err
         refuses("info", put(tmp, "n.strace", GOOD + "\0" * 100 + "\n" + GOOD), "--provider", "strace", text=r'n\.strace:4: "\\0.*": want')
