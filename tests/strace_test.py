@@ -128,10 +128,10 @@ def test_the_command_that_was_typed():
     same(calls(["Script started on 2026-01-31 10:00:00+00:00 [<not executed on terminal>]", OPEN, "", 'Script done on 2026-01-31 10:00:01+00:00 [COMMAND_EXIT_CODE="0"]']), [SEEN])
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
-        for lines, line in (([OPEN, "$ strace ./a.out"], 2), (["$ ./a.out", OPEN], 1)):
+        for lines, line in (([OPEN, "$ strace ./a.out"], 2), (["$ ./a.out", OPEN], 1), ([OPEN, "[...]"], 2), ([OPEN, "7 [...] "], 2)):
             with open(path, "w", encoding="utf-8") as f:
                 f.write("\n".join(lines) + "\n")
-            refuses("info", path, "--provider", "strace", text=rf't\.strace:{line}: "\$ .*want CALL')
+            refuses("info", path, "--provider", "strace", text=rf't\.strace:{line}: "{re.escape(lines[line - 1].rstrip())}": want .*CALL')
 
 
 def test_what_is_no_call():

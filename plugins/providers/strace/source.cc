@@ -355,7 +355,7 @@ feign_status Source::line(std::string_view text) {
   Scan s(text);
   int64_t pid;
   uint64_t time;
-  if (!prefix_.read(s, pid, time)) {
+  if (!prefix_.read(s, pid, time) || s.done()) {
     if (is_rest_of_call(text))
       return ended(*unfinished_, unfinished_->call.text + std::string(text));
     return stray(text, "want [PID] [TIME] CALL(…) = RESULT");
