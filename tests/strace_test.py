@@ -134,6 +134,17 @@ def test_the_command_that_was_typed():
             refuses("info", path, "--provider", "strace", text=rf't\.strace:{line}: "{re.escape(lines[line - 1].rstrip())}": want .*CALL')
 
 
+def test_lines_that_are_numbered():
+    """As cat -n, nl and grep -n do, and editors; strace -f may well have processes that follow each other."""
+    lines = ['7 getcwd("/d", 4096) = 3', '7 openat(AT_FDCWD, "f", O_RDONLY) = 3', "7 pread64(3,  <unfinished ...>", '8 chdir("/") = 0', '7 <... pread64 resumed>"x", 1, 0) = 1',
+             " > /lib/libc.so.6(read+0x1) [0x2]", "7 close(3) = 0"]
+    for form in "{:6}\t{}", "{:6}  {}", "{} {}", "{}:{}":
+        same(text_of([form.format(at, line) for at, line in enumerate(lines, 1)])[0], text_of(lines)[0])
+    for first, streams in ((2, 8), (1, 1)):
+        found, _ = text_of([f'{pid} mkdir("/{pid}", 0777) = 0' for pid in range(first, first + 8)])
+        assert len({line.split("]")[0] for line in found}) == streams, found
+
+
 def test_what_is_no_call():
     found, r = text_of(["strace: Process 7 attached", OPEN, " > /usr/lib/libc.so.6(open+0x1) [0x2]", " | 00000  61 62   ab |", " * 100 bytes in buffer 0",
                         "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---", "--- stopped by SIGTTOU ---", "+++ exited with 0 +++", "+++ killed by SIGKILL (core dumped) +++", "",

@@ -56,7 +56,7 @@ class Provider {
 
  private:
   feign_status find_overhead(const std::vector<std::string>& files);
-  void find_cwd(const std::string& file);
+  void find_cwd(const std::string& file, bool alone);
   void find_midnight();
   void find_family();
   uint64_t when(const Source& source) const;
@@ -174,7 +174,7 @@ feign_status Provider::start() {
   std::stable_sort(later_.begin(), later_.end(),
                    [](const File& a, const File& b) { return a.begins < b.begins; });
   std::reverse(later_.begin(), later_.end());
-  find_cwd(later_.empty() ? files.front() : later_.back().path);
+  find_cwd(later_.empty() ? files.front() : later_.back().path, count == 1);
   if (const feign_status status = find_overhead(files); status < 0) return status;
   trace_.several = count > 1;
   trace_.first = count == 1;  // several files have one clock: next() finds where it begins
@@ -329,12 +329,16 @@ std::string told_cwd(std::string_view text, std::string& weakly) {
 
 // As the option says, or the trace tells; few lines of it do, most often. Else it is taken for /;
 // if it is listed, for a directory of its own, since below / are the libraries of all programs.
-void Provider::find_cwd(const std::string& file) {
+// One file's lines may be numbered: the first ones tell.
+void Provider::find_cwd(const std::string& file, bool alone) {
   std::string cwd = options_.cwd, weakly, text;
   for (const size_t looked : {size_t{8} << 10, size_t{256} << 10}) {
-    if (!cwd.empty()) break;
+    const auto lines = static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
+    if (!cwd.empty() && lines >= kNumbered) break;
     if (auto head = head_of(file, looked)) text = std::move(*head);
-    cwd = told_cwd(text, weakly);
+    trace_.numbered = alone && is_numbered(text);
+    if (trace_.numbered) text = without_numbers(text);
+    if (cwd.empty()) cwd = told_cwd(text, weakly);
   }
   if (cwd.empty()) cwd = weakly;
   trace_.cwd_told = !cwd.empty();
@@ -591,10 +595,12 @@ bool looks_like_strace(std::string_view line) {
 int probe(const char*, const void* head, size_t size) noexcept try {
   std::string_view text(static_cast<const char*>(head), size);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Lines does
+  const bool numbered = is_numbered(text);
   int good = 0, lines = 0;
   while (!text.empty() && lines < 10) {
     const size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
+    std::string_view line = text.substr(0, end);
+    if (numbered) line = without_number(line);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     if (line.empty()) continue;
     ++lines;

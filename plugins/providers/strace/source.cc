@@ -166,9 +166,15 @@ bool Source::waits() {
          queue_.size() < (ends_process(h) ? kMaxEnding : kMaxHeld);
 }
 
+Result<bool> Source::next_line(std::string_view& text) {
+  auto got = lines_->next(text);
+  if (got && *got && trace_.numbered) text = without_number(text);
+  return got;
+}
+
 feign_status Source::read_line() {
   std::string_view text;
-  auto got = lines_->next(text);
+  auto got = next_line(text);
   if (got && *got) return line(text);
   if (!got && !(any_call_ && lines_->cut_short()))
     return trace_.host->fail(trace_.host, got.error().code(), got.error().text().c_str());
@@ -526,7 +532,7 @@ uint64_t Source::pauses(uint64_t most_lines, TracerTime& out) {
   std::string_view text;
   uint64_t lines = 0;
   for (; lines < most_lines; ++lines) {
-    auto got = lines_->next(text);
+    auto got = next_line(text);
     if (!got || !*got) break;
     while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
     Scan s(text);

@@ -153,6 +153,7 @@ struct Trace {
   uint64_t opens = 0;                                                     // so far
   TracerTime tracer;
   bool estimated = false;   // … from the trace
+  bool numbered = false;    // its lines have their numbers before them
   bool several = false;     // files
   bool other_pids = false;  // some processes may be in a PID namespace of their own
   bool guess_said = false;  // … of which the order is a guess
@@ -205,6 +206,7 @@ class Source {
   const std::string& path() const { return lines_->path(); }
 
  private:
+  Result<bool> next_line(std::string_view& text);
   feign_status read_line();
   feign_status line(std::string_view text);
   feign_status goes_on(std::string_view text);

@@ -182,6 +182,45 @@ bool is_head_of_counts(std::string_view text) {
   return words > 1;
 }
 
+namespace {
+// Past a line's number, but for the last of the blanks behind it: what follows may begin with one.
+bool skip_number(Scan& s, uint64_t& number) {
+  s.blanks();
+  if (!s.digits(number)) return false;
+  if (s.take(':') || s.take('\t')) return true;
+  if (s.peek() != ' ') return false;
+  s.blanks();
+  --s.p;
+  return true;
+}
+}  // namespace
+
+bool is_numbered(std::string_view text) {
+  for (uint64_t line = 1; line <= kNumbered; ++line) {
+    const size_t end = text.find('\n');
+    uint64_t number = 0;
+    if (Scan s(text.substr(0, end)); end == text.npos || !skip_number(s, number) || number != line)
+      return false;
+    text.remove_prefix(end + 1);
+  }
+  return true;
+}
+
+std::string_view without_number(std::string_view line) {
+  Scan s(line);
+  uint64_t number = 0;
+  return skip_number(s, number) ? s.rest() : line;
+}
+
+std::string without_numbers(std::string_view text) {
+  std::string plain;
+  for (size_t at = 0, end = 0; at < text.size(); at = end) {
+    end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    plain += without_number(text.substr(at, end - at));
+  }
+  return plain;
+}
+
 void unescape(std::string_view text, std::string& out) {
   out.clear();
   for (size_t i = 0; i < text.size(); ++i) {

@@ -263,6 +263,15 @@ bool is_head_of_counts(std::string_view text);
 // A line of writer text: "0 0.000100000 [1 100/100] read(fd=#1 …".
 bool is_of_writer_text(std::string_view text);
 
+constexpr uint64_t kNumbered = 5;  // lines tell whether all have a number
+// Whether the lines of a text that begins so have their numbers before them (cat -n, nl, grep -n,
+// what is copied from an editor): no trace's first processes are 1, 2, 3, 4 and 5, a line each.
+bool is_numbered(std::string_view text);
+
+// A line without the number before it, if there is one.
+std::string_view without_number(std::string_view line);
+std::string without_numbers(std::string_view text);
+
 // Undoes C escapes into `out`.
 void unescape(std::string_view text, std::string& out);
 
