@@ -1181,6 +1181,7 @@ def test_listings_tell_what_was_there_before_it_was_written_over():
                         (listing(112) + over("a") + moves + listing(136), ["a", "~", long]),
                         (listing(136) + moves + over("a") + listing(136) + ['unlink("/d/a") = 0'] + listing(112), ["~", long]),
                         (listing(48) + over("a") + listing(72), ["a"]),
+                        (listing(112) * 30 + moves + listing(112) + listing(112)[:2], ["~", long]),  # the trace ends in the last one
                         (['rename("/d/a", "/d/a") = 0', *listing(72)], ["a"])):
         with Tmp() as tmp:
             root = Root(tmp, lines)

@@ -114,10 +114,11 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
                          [&](const Listing& l) { return !l.over && l.handle == a.handle; });
   if (at == all.end()) {
     if (a.result == 0 || elsewhere_.contains(a.handle)) return;
-    if (all.size() == kListings) {  // the first ones, and the last: that has what came between
+    // The first ones, and the last that was read through: that has what came between.
+    if (all.size() >= kListings) {
       if (listing_work_ == 0) return;
       if (!all.back().over) elsewhere_.insert(all.back().handle);
-      all.pop_back();
+      if (!all.back().over || all.size() > kListings) all.pop_back();
     }
     at = all.insert(all.end(), Listing{});
     at->handle = a.handle;
@@ -141,6 +142,7 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   }
   l.bytes += static_cast<uint64_t>(a.result);
   l.over = a.result == 0;
+  if (l.over && all.size() > kListings && &l == &all.back()) all.erase(all.end() - 2);
   if (a.path2 != 0 && a.path != 0) named(a, file);
 }
 
