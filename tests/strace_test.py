@@ -390,6 +390,13 @@ def test_seeks_that_are_not_in_the_trace_are_said_to_lack():
         assert ("the trace lacks calls that move offsets" in notes_of(lines)) == note, lines
 
 
+def test_paths_that_are_no_strings_are_said():
+    for line, note in (("openat(0xffffff9c, 0x7f54f0cbb0b1, 0x80000, 0) = 0x3", True), ("openat(AT_FDCWD, &quot;/f&quot;, O_RDONLY) = 3", True),
+                       ("openat(AT_FDCWD, 0x10, O_RDONLY) = -1 EFAULT (Bad address)", False), ("utimensat(3, NULL, NULL, 0) = 0", False),
+                       ('bind(4, {sa_family=AF_UNIX, sun_path=@"x"}, 4) = 0', False)):
+        assert ("calls whose path is an address (strace -e raw=…) or no string, and whose files are not known for that: 1" in notes_of([OPEN, line])) == note, line
+
+
 def test_a_trace_that_lacks_its_threads_or_all_that_succeeded_says_so():
     process = "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 10"
     for lines, note in (([THREAD, OVER], True), ([process, OVER], False), ([f"9 {THREAD}", "9 " + OVER], False)):

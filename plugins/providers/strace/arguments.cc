@@ -370,8 +370,9 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
     case Role::kPath2:
     case Role::kText2:
     case Role::kReadback2: {
-      if (s.peek() != '"') {  // NULL or an address: the call had no readable path
-        lost_path_ |= arg.role == Role::kPath && s.number(number) && number != 0;
+      if (s.peek() != '"') {  // an address: the call had no readable path, or strace -e raw
+        const bool none = s.take("NULL") || s.peek() == '@' || (s.number(number) && number == 0);
+        lost_path_ |= arg.role == Role::kPath && !none;  // @: of a socket that no file stands for
         return true;
       }
       const char* start = s.p + 1;
@@ -644,6 +645,7 @@ bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
   a.result = result;
   // A path that was there, and not shown, is not that of the directory which it began from.
   if (lost_path_ && result >= 0 && !(a.flags & AT_EMPTY_PATH)) {
+    ++paths_lost_;
     a.handle = a.file = 0;
     a.marks &= ~FEIGN_TOLD;
   }

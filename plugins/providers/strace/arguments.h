@@ -37,6 +37,7 @@ class Arguments {
   uint32_t said_cwd() const { return said_cwd_; }  // that -y says it was in; 0: it does not
   const std::string& requests() const { return requests_; }  // io_submit's array
   bool made_up() const { return made_up_; }                  // strace -e inject: no call was made
+  uint64_t paths_lost() const { return paths_lost_; }        // of all calls that had one
 
   // The text in a descriptor's annotation: mostly the same as the last time.
   uint32_t hint(int32_t fd, std::string_view annotation);
@@ -76,6 +77,7 @@ class Arguments {
   bool after_cwd_ = false;
   bool made_up_ = false;
   bool lost_path_ = false;  // an address stands there instead
+  uint64_t paths_lost_ = 0;
   uint32_t said_cwd_ = 0;
   uint32_t said_second_ = 0;   // what -y says that the second descriptor is
   int64_t true_result_ = -1;   // behind a pointer

@@ -534,6 +534,11 @@ void Provider::says_what_lacks() const {
   if (trace_.threads && trace_.streams == 1 && !trace_.several)
     say("threads were made that the trace has no call of (strace: -f has them): what they did is "
         "missing");
+  if (const uint64_t lost = trace_.arguments.paths_lost(); lost != 0)
+    say(("calls whose path is an address (strace -e raw=…) or no string, and whose files are not "
+         "known for that: " +
+         std::to_string(lost))
+            .c_str());
   if (!trace_.succeeded && trace_.failed >= kMany)
     say("no call in the trace succeeded: if strace was told to show those that failed (-Z), what "
         "the others did is missing");
