@@ -35,8 +35,11 @@ def test_installed_package_and_template():
         assert "strace" in run(feign, "inspect", "--names")
         assert os.path.exists(prefix + "/share/man/man1/feign.1")
         assert os.path.exists(prefix + "/share/bash-completion/completions/feign")
-        with open(prefix + "/share/doc/feign/posix.md", encoding="utf-8") as f:
+        with open(prefix + "/share/doc/feign/layers/posix.md", encoding="utf-8") as f:
             assert "| handle = fd, length = count, offset = offset | `ssize_t pread64(" in f.read()
+        for name in ("docs/record.md", "docs/mpi.md", "layers/mpi.h"):  # pages that help names
+            with open(os.path.join(TOP, name), encoding="utf-8") as f, open(prefix + "/share/doc/feign/" + name.removeprefix("docs/"), encoding="utf-8") as g:
+                assert f.read() == g.read()
         root = os.path.join(tmp, "root")
         os.mkdir(root)
         assert "100.00 %" in run(feign, "replay", SHIPPED, "--root", root)
@@ -45,7 +48,7 @@ def test_installed_package_and_template():
         pc = os.path.dirname(glob.glob(prefix + "/**/feign.pc", recursive=True)[0])
         env = {**os.environ, "PKG_CONFIG_PATH": pc, "PKG_CONFIG_SYSROOT_DIR": os.path.join(tmp, "dest")}
         source, build = os.path.join(tmp, "mine"), os.path.join(tmp, "mine/build")
-        shutil.copytree(os.path.join(TOP, "examples/plugin-template"), source)
+        shutil.copytree(prefix + "/share/doc/feign/examples/plugin-template", source)
         run("meson", "setup", build, source, "-Dwerror=true", env=env)
         run("ninja", "-C", build, env=env)
         out = run("meson", "test", "-C", build, env=env)
