@@ -94,9 +94,9 @@ static inline void feign_put_number(struct feign_record* r, unsigned field, uint
   r->at += 1 + bytes;
 }
 
-static inline void feign_put_text(struct feign_record* r, unsigned field, const char* text,
-                                  size_t length) {
-  if (length > 4096) length = 4096;
+/* Of a record that has room for all of it: up to 65,535 bytes. */
+static inline void feign_put_whole_text(struct feign_record* r, unsigned field, const char* text,
+                                        size_t length) {
   if (r->at >= r->end || (size_t)(r->end - r->at) < length) return;
   r->at[0] = (uint8_t)(field << 4);
   r->at[1] = (uint8_t)length;
@@ -107,6 +107,11 @@ static inline void feign_put_text(struct feign_record* r, unsigned field, const 
     __asm__ volatile("" ::: "memory"); /* not to become a call of memcpy, which has vectors */
   }
   r->at = to + length;
+}
+
+static inline void feign_put_text(struct feign_record* r, unsigned field, const char* text,
+                                  size_t length) {
+  feign_put_whole_text(r, field, text, length < 4096 ? length : 4096);
 }
 
 /** A descriptor as the call had it: -100 is the working directory where a directory is wanted. */

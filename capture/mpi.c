@@ -73,7 +73,8 @@ static inline void loaded(void) {
 
 #define UNKNOWN ((uint64_t)1 << 63)
 #define EXPORT __attribute__((visibility("default")))
-#define MOST 4000 /* bytes of a text */
+#define MOST 4000          /* bytes of a text */
+#define MOST_OF_TYPE 14000 /* … of a datatype's: a record has room for three */
 
 /* What stands for an object, by its handle. Handles come again when what they were is freed. */
 struct entry {
@@ -469,8 +470,13 @@ CALLED_VOID(MPI_User_function, (void* in, void* out, int* count, MPI_Datatype* t
            OWN_OF(MPI_Grequest_free_function), OWN_OF(MPI_Grequest_cancel_function),        \
            OWN_OF(MPI_User_function))(f)
 
+static void put_of_length(struct feign_record* r, const char* text, size_t length) {
+  if (length > MOST_OF_TYPE) length = MOST; /* of the program's own */
+  if (r->values++ < FEIGN_MOST_VALUES)
+    feign_put_whole_text(r, FEIGN_FIELD_TEXT_VALUE, text, length);
+}
 static void put_text(struct feign_record* r, const char* text) {
-  feign_put_text_value(r, text, strlen(text));
+  put_of_length(r, text, strlen(text));
 }
 
 /* Texts of entries, and constants, come again and again: this thread's last ones, and where they
@@ -501,7 +507,7 @@ static void put_known(struct feign_record* r, const char* text) {
     feign_put_number(r, FEIGN_FIELD_TEXT_VALUE, k->at);
   } else {
     const uint8_t* const at = r->at;
-    feign_put_text_value(r, text, k->length);
+    put_of_length(r, text, k->length);
     if (r->at == at) return;
     k->chunk = chunk;
     k->at = (uint32_t)(at - begin);

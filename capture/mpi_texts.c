@@ -365,11 +365,13 @@ static const char* type_text(MPI_Datatype type) {
   struct entry* e = find(&g_types, type);
   if (e == NULL || e->text == NULL) {
     e = enter(&g_types, type, 1);
-    if (e == NULL || (e->text = malloc(MOST)) == NULL) return "";
+    if (e == NULL || (e->text = malloc(MOST_OF_TYPE)) == NULL) return "";
     e->text[0] = '\0';
-    struct text t = {e->text, 0, MOST, 0};
+    struct text t = {e->text, 0, MOST_OF_TYPE, 0};
     write_type(&t, type, 0);
     if (t.cut) e->text[0] = '\0'; /* half of it would be another type */
+    char* const fits = realloc(e->text, strlen(e->text) + 1);
+    if (fits != NULL) e->text = fits;
   }
   return e->text;
 }

@@ -487,10 +487,10 @@ int main(int argc, char** argv) {
 """
 
 
-VIEW_WITHOUT_TEXT = r"""
+PIECES_OF_VIEW = r"""
 #include <mpi.h>
 int main(int argc, char** argv) {
-  enum { kPieces = 900, kBytes = 8 };
+  enum { kPieces = COUNT, kBytes = 8 };
   static char data[kPieces * kBytes];
   static MPI_Aint at[kPieces];
   int rank;
@@ -513,10 +513,18 @@ int main(int argc, char** argv) {
 """
 
 
+def test_a_view_of_many_irregular_pieces_is_as_recorded():
+    with Tmp() as tmp, Tmp() as root:
+        trace, there = recorded_where_it_works(tmp, 4, PIECES_OF_VIEW.replace("COUNT", "1300"))
+        assert len(re.findall(r"MPI_File_set_view\(.*?hindexed_block.*?\)+ = 0", text_of(trace))) == 4
+        replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
+        assert os.path.getsize(root + there + "/data") == os.path.getsize(there + "/data")
+
+
 def test_a_view_of_a_type_without_text_is_set_as_one_of_bytes():
     """All ranks set a view together: of one whose type has a text that is too long the others wait."""
     with Tmp() as tmp:
-        trace, _ = recorded_where_it_works(tmp, 4, VIEW_WITHOUT_TEXT)
+        trace, _ = recorded_where_it_works(tmp, 4, PIECES_OF_VIEW.replace("COUNT", "3000"))
         views = re.findall(r"MPI_File_set_view\(.*?\)+ = 0", text_of(trace))
         assert len(views) == 4 and sum("hindexed_block" in v for v in views) == 3, views
         for layer in ((), ("--layer", "posix")):
