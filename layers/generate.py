@@ -191,18 +191,18 @@ def replay(layer):
 
 def fields(op):
     """Which field of feign_activity holds which argument, as a provider fills them in and a modifier reads them."""
-    out = []
+    kept = {}
     for a in op.args:
         if a.slot == "VALUE":
-            out.append(f"values[{a.index}]{' on' if ROLES[a.role][1] == 'LIST' else ''} = {a.name}")
+            kept.setdefault(f"values[{a.index}]{' on' if ROLES[a.role][1] == 'LIST' else ''}", []).append(a.name)
         elif a.slot != "NONE":
-            out.append(f"{a.slot.lower()} = {a.name}")
-    return ", ".join(out) or "-"
+            kept.setdefault(a.slot.lower(), []).append(a.name)
+    return ", ".join(f"{field} = {' or '.join(names)}" for field, names in kept.items()) or "-"
 
 
 def page(layer):
     out = [f"# The {layer.name} layer\n\n{layer.summary}. Made from `layers/{layer.name}.h`; do not edit.\n\n"
-           "What is kept of a call: `FIELD = ARGUMENT`, by the fields of `feign_activity`; `on`: of several values, from there on.\n\n"]
+           "What is kept of a call: `FIELD = ARGUMENT`, by the fields of `feign_activity`; `values[N] on`: a value for each member, from the Nth on.\n\n"]
     others = any(op.does for op in layer.ops)
     out.append(f"| op | id | kind |{' does |' if others else ''} result | kept | prototype |\n|---|---|---|---|---|---|{'---|' if others else ''}\n")
     for op in layer.ops:

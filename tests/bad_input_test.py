@@ -158,12 +158,21 @@ def test_unreadable_trace():
 
 def test_a_trace_that_is_packed_in_another_way():
     with Tmp() as tmp:
-        for name, data, text in (("t.xz", lzma.compress(GOOD.encode()), "xz -d"), ("t.txt", b"\xff\xfe" + GOOD.encode("utf-16-le"), "UTF-16: iconv -f UTF-16 -t UTF-8"), ("t.bz2", bz2.compress(GOOD.encode()), "bzip2 -d"),
+        for name, data, text in (("t.xz", lzma.compress(GOOD.encode()), "xz -d"), ("t.bz2", bz2.compress(GOOD.encode()), "bzip2 -d"),
                                  ("t.gz", gzip.compress(gzip.compress(GOOD.encode())), "packed twice: gzip -d")):
             path = os.path.join(tmp, name)
             with open(path, "wb") as f:
                 f.write(data)
             refuses("info", path, text=rf"{name}: is packed \({text}\): want a trace as it is, or by gzip or zstd")
+
+
+def test_a_trace_in_another_encoding():
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.txt")
+        for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+            with open(path, "wb") as f:
+                f.write(mark + GOOD.encode(encoding))
+            refuses("info", path, text=r"t\.txt: is text in UTF-16: want UTF-8 \(iconv -f UTF-16 -t UTF-8\)")
 
 
 def test_directory_as_trace():

@@ -40,6 +40,10 @@ def test_installed_package_and_template():
         for name in ("docs/record.md", "docs/mpi.md", "layers/mpi.h"):  # pages that help names
             with open(os.path.join(TOP, name), encoding="utf-8") as f, open(prefix + "/share/doc/feign/" + name.removeprefix("docs/"), encoding="utf-8") as g:
                 assert f.read() == g.read()
+        for page in glob.glob(prefix + "/share/doc/feign/**/*.md", recursive=True):
+            with open(page, encoding="utf-8") as f:
+                for link in re.findall(r"\]\(([^)#:]+)[)#]", f.read()):
+                    assert os.path.exists(os.path.join(os.path.dirname(page), link)), (page, link)
         root = os.path.join(tmp, "root")
         os.mkdir(root)
         assert "100.00 %" in run(feign, "replay", SHIPPED, "--root", root)

@@ -615,6 +615,12 @@ TEST(Check, PassesAGoodModifier) {
   EXPECT_NE(c.text.find(" 0 failed"), std::string::npos) << c.text;
 }
 
+TEST(Check, DoesNotTakeWhatCreateFailedAtForProcess) {
+  const Checked c = check("bad-does-without");
+
+  EXPECT_EQ(c.status, 0) << c.text;
+}
+
 TEST(Check, PassesAGoodPluginOfSeveralRoles) {
   const Checked c = check("roles");
 

@@ -139,7 +139,11 @@ def test_lines_that_are_numbered():
     lines = ['7 getcwd("/d", 4096) = 3', '7 openat(AT_FDCWD, "f", O_RDONLY) = 3', "7 pread64(3,  <unfinished ...>", '8 chdir("/") = 0', '7 <... pread64 resumed>"x", 1, 0) = 1',
              " > /lib/libc.so.6(read+0x1) [0x2]", "7 close(3) = 0"]
     for form in "{:6}\t{}", "{:6}  {}", "{} {}", "{}:{}":
-        same(text_of([form.format(at, line) for at, line in enumerate(lines, 1)])[0], text_of(lines)[0])
+        numbered = [form.format(at, line) for at, line in enumerate(lines, 1)]
+        for changed in (numbered, ["\ufeff" + numbered[0], *numbered[1:]], [*numbered[:2], "       ", *numbered[2:]]):
+            same(text_of(changed)[0], text_of(lines)[0])
+    hours = [f'{hour:02}:00:00 mkdir("/{hour}", 0777) = 0' for hour in range(1, 8)]
+    assert len(text_of(hours)[0]) == 7
     for first, streams in ((2, 8), (1, 1)):
         found, _ = text_of([f'{pid} mkdir("/{pid}", 0777) = 0' for pid in range(first, first + 8)])
         assert len({line.split("]")[0] for line in found}) == streams, found
@@ -391,7 +395,7 @@ def test_seeks_that_are_not_in_the_trace_are_said_to_lack():
 
 
 def test_paths_that_are_no_strings_are_said():
-    for line, note in (("openat(0xffffff9c, 0x7f54f0cbb0b1, 0x80000, 0) = 0x3", True), ("openat(AT_FDCWD, &quot;/f&quot;, O_RDONLY) = 3", True),
+    for line, note in (("openat(0xffffff9c, 0x7f54f0cbb0b1, 0x80000, 0) = 0x3", True), ("openat(AT_FDCWD, &quot;/f&quot;, O_RDONLY) = 3", True), ('rename("/a", 0x7ffe) = 0', True),
                        ("openat(AT_FDCWD, 0x10, O_RDONLY) = -1 EFAULT (Bad address)", False), ("utimensat(3, NULL, NULL, 0) = 0", False),
                        ('bind(4, {sa_family=AF_UNIX, sun_path=@"x"}, 4) = 0', False)):
         assert ("calls whose path is an address (strace -e raw=…) or no string, and whose files are not known for that: 1" in notes_of([OPEN, line])) == note, line

@@ -107,6 +107,7 @@ ModifierRun run_modifier(const Component& component, Place& place, size_t batch,
   Judge judge(tables);
   judge.fail_emit_at = fail_emit_at;
   judge.fail_make = fail_make;
+  (void)(*instance)->failure(FEIGN_ERR_PLUGIN);  // what create() failed at, and did without
   size_t at = 0;
   for (bool last = false; !last;) {
     last = at == kActivities;

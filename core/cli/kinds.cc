@@ -67,7 +67,6 @@ constexpr struct {
     {"BZh", "bzip2 -d"},
     {"\x04\x22\x4D\x18", "lz4 -d"},
     {"PK\x03\x04", "unzip"},
-    {"\xFF\xFE", "UTF-16: iconv -f UTF-16 -t UTF-8"},
     {"7z\xBC\xAF", "7z x"},
     {"\x1F\x8B", "packed twice: gzip -d"},
     {"\x28\xB5\x2F\xFD", "packed twice: zstd -d"},
@@ -101,6 +100,10 @@ Result<std::string> surest_provider(const std::string& file, const std::string& 
     }
   }
   if (best != 0) return best_name;
+  for (const std::string_view mark : {"\xFF\xFE", "\xFE\xFF"})
+    if (head.starts_with(mark))
+      return Error(FEIGN_ERR_ARGUMENT,
+                   file + ": is text in UTF-16: want UTF-8 (iconv -f UTF-16 -t UTF-8)");
   for (const auto& [magic, by] : kPacked)
     if (head.starts_with(magic))
       return Error(FEIGN_ERR_ARGUMENT, file + ": is packed (" + std::string(by) +

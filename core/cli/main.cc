@@ -32,8 +32,8 @@ void on_signal(int signal) {
   constexpr uint64_t kAtOnce = 250'000'000;
   static std::atomic<uint64_t> first{0};
   uint64_t before = 0;
-  const uint64_t now = now_ns();
   const uint64_t passed_on = g_passed_on_ns.load();
+  const uint64_t now = now_ns();
   if (passed_on != 0 && now - passed_on <= kAtOnce) return;
   if (!first.compare_exchange_strong(before, now) && now - before > kAtOnce) _exit(128 + signal);
   g_stop_signal.store(signal);

@@ -142,8 +142,8 @@ void Needs::listed(const feign_activity& a, uint32_t file) {
   }
   l.bytes += static_cast<uint64_t>(a.result);
   l.over = a.result == 0;
-  if (l.over && all.size() > kListings && &l == &all.back()) all.erase(all.end() - 2);
   if (a.path2 != 0 && a.path != 0) named(a, file);
+  if (l.over && all.size() > kListings && &l == &all.back()) all.erase(all.end() - 2);
 }
 
 // The entries that a directory's first listing showed by name (Role::kNames). Of those that no call

@@ -57,8 +57,9 @@ feign_control* volatile g_control = nullptr;
 
 // What a terminal sends reaches the command by itself.
 void pass_on(int signal, siginfo_t* from, void*) {
+  if (g_child <= 0) return;
   g_passed_on_ns.store(now_ns());
-  if (g_child > 0 && from->si_code != SI_KERNEL) kill(g_child, signal);
+  if (from->si_code != SI_KERNEL) kill(g_child, signal);
 }
 
 bool is_ignored(int signal) {

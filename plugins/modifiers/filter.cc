@@ -288,9 +288,9 @@ class Filter {
       if (const Opened* to = find(a.handle2); to != nullptr && to->noise) a.handle2 = 0;
       return true;
     }
-    const uint32_t to = target(a);
-    if (to == 0) return false;
-    only_to(a, to);
+    const Opened* to = find(a.handle2);
+    if (a.path2 == 0 && (to == nullptr || !to->passed)) return false;
+    only_to(a, target(a));
     return true;
   }
 

@@ -24,8 +24,9 @@
 #define NO_TEXT 16 /* a path that the host never gave */
 #define ENDS 17    /* says FEIGN_END, which a provider says */
 #define LOOKS_TOO_FAR 18
-#define LOSES 19  /* goes on when depend() was refused */
-#define PRINTS 20 /* on standard output */
+#define LOSES 19        /* goes on when depend() was refused */
+#define PRINTS 20       /* on standard output */
+#define DOES_WITHOUT 21 /* create() says what it failed at, and goes on: that is no fault */
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -71,6 +72,9 @@ static feign_status create(const feign_host* host, const void* options, void** s
   if (s == NULL) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
   s->host = host;
   s->options = (const Options*)options;
+#if BREAK == DOES_WITHOUT
+  (void)host->fail(host, FEIGN_ERR_IO, "no table: it does without");
+#endif
   *self = s;
   return FEIGN_OK;
 }

@@ -373,6 +373,7 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       if (s.peek() != '"') {  // an address: the call had no readable path, or strace -e raw
         const bool none = s.take("NULL") || s.peek() == '@' || (s.number(number) && number == 0);
         lost_path_ |= arg.role == Role::kPath && !none;  // @: of a socket that no file stands for
+        lost_second_ |= (arg.role == Role::kPath2 || arg.role == Role::kText2) && !none;
         return true;
       }
       const char* start = s.p + 1;
@@ -644,8 +645,8 @@ bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
   if (result == 0 && true_result_ >= 0) result = true_result_;
   a.result = result;
   // A path that was there, and not shown, is not that of the directory which it began from.
+  if (result >= 0) paths_lost_ += (lost_path_ && !(a.flags & AT_EMPTY_PATH)) || lost_second_;
   if (lost_path_ && result >= 0 && !(a.flags & AT_EMPTY_PATH)) {
-    ++paths_lost_;
     a.handle = a.file = 0;
     a.marks &= ~FEIGN_TOLD;
   }
@@ -663,7 +664,7 @@ bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
 bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
   values.clear();
   after_cwd_ = false;
-  made_up_ = lost_path_ = false;
+  made_up_ = lost_path_ = lost_second_ = false;
   said_cwd_ = said_second_ = 0;
   true_result_ = -1;
   microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;

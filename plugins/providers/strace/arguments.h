@@ -76,7 +76,8 @@ class Arguments {
   std::string scratch_, error_, requests_;
   bool after_cwd_ = false;
   bool made_up_ = false;
-  bool lost_path_ = false;  // an address stands there instead
+  bool lost_path_ = false;    // an address stands there instead
+  bool lost_second_ = false;  // … of the second
   uint64_t paths_lost_ = 0;
   uint32_t said_cwd_ = 0;
   uint32_t said_second_ = 0;   // what -y says that the second descriptor is

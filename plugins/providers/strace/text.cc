@@ -186,7 +186,7 @@ namespace {
 // Past a line's number, but for the last of the blanks behind it: what follows may begin with one.
 bool skip_number(Scan& s, uint64_t& number) {
   s.blanks();
-  if (!s.digits(number)) return false;
+  if (s.peek() == '0' || !s.digits(number)) return false;  // 01:00:00 is a time
   if (s.take(':') || s.take('\t')) return true;
   if (s.peek() != ' ') return false;
   s.blanks();
@@ -196,12 +196,15 @@ bool skip_number(Scan& s, uint64_t& number) {
 }  // namespace
 
 bool is_numbered(std::string_view text) {
-  for (uint64_t line = 1; line <= kNumbered; ++line) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Lines does
+  for (uint64_t line = 1; line <= kNumbered;) {
     const size_t end = text.find('\n');
-    uint64_t number = 0;
-    if (Scan s(text.substr(0, end)); end == text.npos || !skip_number(s, number) || number != line)
-      return false;
+    if (end == text.npos) return false;
+    Scan s(text.substr(0, end));
     text.remove_prefix(end + 1);
+    if (s.rest().find_first_not_of(" \t\r") == text.npos) continue;  // nl gives these no number
+    uint64_t number = 0;
+    if (!skip_number(s, number) || number != line++) return false;
   }
   return true;
 }
