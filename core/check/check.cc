@@ -277,7 +277,7 @@ Result<int> check_command(const std::string& given) {
         // Whether it loads is known with the next line only.
         if (rule == "loads") break;
         if (rule == kPrintsNothing && !printed.empty()) {
-          failed("it printed: " + printed);
+          failed("it printed: " + printed.substr(0, printed.find('\n')));
           break;
         }
         std::printf("ok   %s\n", rule.c_str());
