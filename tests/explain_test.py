@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """--explain, in golden text; replicate, scale and several injecting modifiers through whole commands; options that are wrong."""
 import os
+import re
 
 from harness import TOP, Tmp, feign, main, refuses, tree
 
@@ -64,6 +65,22 @@ def test_explain_in_every_command():
         r = feign("run", yaml)
         assert "merged into" not in r.out
         refuses("run", yaml, "--explain", "0", text="--explain")
+
+
+def test_it_counts_what_the_report_counts_however_much_was_injected():
+    """More copies than there are numbers between two activities, and modifiers behind them."""
+    with Tmp() as tmp:
+        trace = written(tmp)
+        for with_ in (["replicate,copies=300", "hints,advice=random", "prefetch,fresh=0"], ["replicate,copies=300", "coalesce", "scale,think=2", "replicate,copies=2,into=/x"],
+                      ["hints,advice=random", "filter,drop=yes,kind=seek", "replicate,copies=300", "coalesce,window=5"]):
+            r = feign("replay", trace, "--replayer", "null", "--json", "--explain", "1000000", *[x for w in with_ for x in ("--with", w)])
+            assert r.status == 0, r.err
+            said = re.search(r"([0-9]+) injected, ([0-9]+) merged, ([0-9]+) dropped", r.err)
+            j = r.json()
+            assert [int(n) for n in said.groups()] == [j["injected"], j["merged"], j["dropped"]], (with_, said.group(), j["injected"], j["merged"], j["dropped"])
+            # What lies past the last one that is shown was recorded, not injected.
+            r = feign("replay", trace, "--replayer", "null", "--json", "--explain", "2", "--with", "replicate,copies=300", "--with", "scale,think=2")
+            assert re.search(r" 299 injected, 0 merged, 0 dropped", r.err), r.err[-300:]
 
 
 def test_two_that_inject_at_the_same_place():

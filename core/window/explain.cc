@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "window/explain.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 
@@ -44,74 +45,92 @@ Explain::Copy::Copy(const feign_activity& from)
   a.values = nullptr;
 }
 
+Explain::Entry* Explain::find(uint32_t stage, uint64_t id) const {
+  const auto at = places_.find({stage, id});
+  return at == places_.end() ? nullptr : at->second;
+}
+
+Explain::Entry& Explain::add(uint32_t stage, const feign_activity& a, int64_t number) {
+  Entry& e = entries_.emplace_back();
+  e.number = number;
+  e.first = Copy(a);
+  comes_to(stage, a.id, e);
+  return e;
+}
+
+void Explain::comes_to(uint32_t stage, uint64_t id, Entry& e) {
+  e.place = {stage, id};
+  places_[e.place] = &e;
+  if (e.number + 1 == static_cast<int64_t>(count_)) last_[stage] = id;
+}
+
+bool Explain::wants(uint32_t stage, uint64_t id) const {
+  auto last = last_.find(stage);
+  if (last == last_.end()) last = last_.find(kNeverCame);
+  return last == last_.end() || id <= last->second;
+}
+
 void Explain::provided(const feign_activity& a) {
   if (provided_ == count_) return;
-  Entry& e = entries_[a.id];
-  e.first = Copy(a);
-  e.number = static_cast<int64_t>(provided_++);
-  last_ = a.id;
+  add(0, a, static_cast<int64_t>(provided_++));
 }
 
 void Explain::by_others(const feign_activity& a) {
-  if (!wants(a.id)) return;
+  if (!wants(0, a.id)) return;
   ++injected_;
-  Entry& e = entries_[a.id];
-  e.first = Copy(a);
-  e.events.push_back({"resolve", "injected: a process that is not in the trace did it"});
+  add(0, a).events.push_back({"resolve", "injected: a process that is not in the trace did it"});
 }
 
-void Explain::before(feign_activity* const* items, size_t due) {
+void Explain::before(uint32_t stage, feign_activity* const* items, size_t due) {
   before_.clear();
   for (size_t i = 0; i < due; ++i)
-    if (wants(items[i]->id)) before_.emplace_back(i, Copy(*items[i]));
+    if (find(stage, items[i]->id) != nullptr) before_.emplace_back(i, Copy(*items[i]));
 }
 
-void Explain::merged(uint64_t from, uint64_t into) {
-  if (wants(from)) merged_[from] = into;
-  if (const auto at = entries_.find(into); at != entries_.end()) ++at->second.took_in;
+void Explain::merged(uint32_t stage, uint64_t from, uint64_t into) {
+  if (wants(stage, from)) merged_[from] = into;
+  if (Entry* e = find(stage, into)) ++e->took_in;
 }
 
-void Explain::after(const std::string& modifier, feign_activity* const* items,
+void Explain::after(uint32_t stage, const std::string& modifier, feign_activity* const* items,
                     const std::vector<bool>& emitted, feign_activity* const* out,
                     size_t out_count) {
   for (const auto& [i, was] : before_) {
-    const auto found = entries_.find(was.a.id);
-    if (found == entries_.end()) continue;
-    Entry& e = found->second;
+    Entry& e = *find(stage, was.a.id);
     if (emitted[i]) {
-      const std::string what = changes(was, Copy(*items[i]));
-      if (items[i]->id != was.a.id) {  // moved on, to make room for injected ones
-        auto node = entries_.extract(was.a.id);
-        node.key() = items[i]->id;
-        entries_.insert(std::move(node));
-        last_ = std::max(last_, items[i]->id);
-      }
+      comes_to(stage + 1, items[i]->id, e);
+      const std::string what = changes(stage, was, Copy(*items[i]));
       if (what.empty()) continue;
       ++changed_;
       e.events.push_back({modifier, what});
-    } else if (const auto at = merged_.find(was.a.id); at != merged_.end()) {
+      continue;
+    }
+    if (e.number + 1 == static_cast<int64_t>(count_)) last_[kNeverCame] = was.a.id;
+    if (const auto at = merged_.find(was.a.id); at != merged_.end()) {
       ++merges_;
-      e.events.push_back({modifier, "merged into " + number_of(at->second)});
+      e.events.push_back({modifier, "merged into " + number_of(stage, at->second)});
     } else {
       ++dropped_;
       e.events.push_back({modifier, "dropped; its think time goes to the stream's next"});
     }
   }
-  for (size_t i = 0; i < out_count; ++i) {
+  for (size_t i = 0, item = 0; i < out_count; ++i) {
+    while (item < emitted.size() && !emitted[item]) ++item;
     const feign_activity& a = *out[i];
-    if (!wants(a.id) || entries_.contains(a.id)) continue;
-    ++injected_;
-    Entry& e = entries_[a.id];
-    e.first = Copy(a);
-    e.events.push_back({modifier, "injected"});
+    if (item < emitted.size() && items[item] == &a) {
+      ++item;
+    } else if (wants(stage + 1, a.id)) {
+      ++injected_;
+      add(stage + 1, a).events.push_back({modifier, "injected"});
+    }
   }
   merged_.clear();
 }
 
-std::string Explain::number_of(uint64_t id) const {
-  const auto at = entries_.find(id);
-  if (at == entries_.end()) return "one past the last shown";
-  return at->second.number < 0 ? "an injected one" : std::to_string(at->second.number);
+std::string Explain::number_of(uint32_t stage, uint64_t id) const {
+  const Entry* e = find(stage, id);
+  if (e == nullptr) return "one past the last shown";
+  return e->number < 0 ? "an injected one" : std::to_string(e->number);
 }
 
 std::string Explain::stream(uint32_t id) const {
@@ -161,7 +180,7 @@ std::string Explain::call(const feign_activity& a) const {
 }
 
 // Field by field: what was → what is.
-std::string Explain::changes(const Copy& from, const Copy& to) const {
+std::string Explain::changes(uint32_t stage, const Copy& from, const Copy& to) const {
   const feign_activity &a = from.a, &b = to.a;
   const feign_op_info *was = tables_.ops.info(a.op), *is = tables_.ops.info(b.op);
   std::string out;
@@ -206,7 +225,7 @@ std::string Explain::changes(const Copy& from, const Copy& to) const {
   const auto dependencies = [&](const std::vector<Dependency>& depends) {
     std::string all;
     for (const Dependency& d : depends)
-      all += (all.empty() ? "" : " and ") + number_of(d.id) + " of stream " +
+      all += (all.empty() ? "" : " and ") + number_of(stage, d.id) + " of stream " +
              std::to_string(d.stream) + " (" + std::string(tables_.strings.text(d.rule)) + ")";
     return all.empty() ? std::string("nothing") : all;
   };
@@ -220,10 +239,17 @@ std::string Explain::text() const {
       (provided_ < count_ ? " activities, all of the trace" : " activities, from the first") +
       ": as recorded, and below what modifiers made of them\n\n";
   size_t width = 0;
-  for (const auto& [id, e] : entries_)
+  for (const Entry& e : entries_)
     for (const Event& event : e.events) width = std::max(width, event.modifier.size());
   uint64_t untouched = 0;
-  for (const auto& [id, e] : entries_) {
+  // By id; of two with the same one, what moved on to it came before what a stage dropped there.
+  std::vector<const Entry*> in_order;
+  for (const Entry& e : entries_) in_order.push_back(&e);
+  std::sort(in_order.begin(), in_order.end(), [](const Entry* a, const Entry* b) {
+    return std::pair(a->place.second, b->place.first) < std::pair(b->place.second, a->place.first);
+  });
+  for (const Entry* entry : in_order) {
+    const Entry& e = *entry;
     const feign_activity& a = e.first.a;
     std::string number = e.number < 0 ? "+" : std::to_string(e.number);
     out += std::string(number.size() < 5 ? 5 - number.size() : 0, ' ') + number + "  [" +

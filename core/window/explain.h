@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,13 +22,13 @@ class Explain {
   // An activity as it comes out of resolve.
   void provided(const feign_activity& a);
   void by_others(const feign_activity& a);
-  // What a modifier is given.
-  void before(feign_activity* const* items, size_t due);
+  // What the modifier behind a stage is given.
+  void before(uint32_t stage, feign_activity* const* items, size_t due);
   // It said that the one went into the other.
-  void merged(uint64_t from, uint64_t into);
+  void merged(uint32_t stage, uint64_t from, uint64_t into);
   // What it made of it: `items` as given to before(), which of them it emitted, and, in order, all
   // that it emitted.
-  void after(const std::string& modifier, feign_activity* const* items,
+  void after(uint32_t stage, const std::string& modifier, feign_activity* const* items,
              const std::vector<bool>& emitted, feign_activity* const* out, size_t out_count);
 
   // For people.
@@ -45,23 +46,33 @@ class Explain {
   struct Event {
     std::string modifier, what;
   };
+  // A stage and an id in it. Where much is injected, what comes behind gets another id, which in
+  // the stage before is still another activity's.
+  using Place = std::pair<uint32_t, uint64_t>;
   struct Entry {
-    Copy first;  // as recorded, or as injected
+    Place place;  // where it came to
+    Copy first;   // as recorded, or as injected
     int64_t number = -1;
     std::vector<Event> events;
     uint64_t took_in = 0;
   };
-  bool wants(uint64_t id) const { return provided_ < count_ || id <= last_; }
-  std::string number_of(uint64_t id) const;
+  Entry* find(uint32_t stage, uint64_t id) const;
+  Entry& add(uint32_t stage, const feign_activity& a, int64_t number = -1);
+  void comes_to(uint32_t stage, uint64_t id, Entry& e);
+  bool wants(uint32_t stage, uint64_t id) const;
+  std::string number_of(uint32_t stage, uint64_t id) const;
   std::string stream(uint32_t id) const;
   std::string argument(const feign_activity& a, const feign_arg_info& arg) const;
   std::string call(const feign_activity& a) const;
-  std::string changes(const Copy& from, const Copy& to) const;
+  std::string changes(uint32_t stage, const Copy& from, const Copy& to) const;
 
   const Tables& tables_;
-  uint64_t count_, provided_ = 0, last_ = 0;  // the last one's id
-  std::map<uint64_t, Entry> entries_;         // by id
-  std::map<uint64_t, uint64_t> merged_;       // by what the modifier at work said
+  static constexpr uint32_t kNeverCame = UINT32_MAX;  // the stages behind one that dropped it
+  uint64_t count_, provided_ = 0;
+  std::deque<Entry> entries_;
+  std::map<Place, Entry*> places_;       // wherever they were
+  std::map<uint32_t, uint64_t> last_;    // by stage: the last one's id
+  std::map<uint64_t, uint64_t> merged_;  // by what the modifier at work said
   std::vector<std::pair<size_t, Copy>> before_;
   uint64_t changed_ = 0, injected_ = 0, merges_ = 0, dropped_ = 0;
 };

@@ -57,7 +57,8 @@ Pipeline::Pipeline(Tables& tables, Instance& provider, std::vector<Instance*> mo
             try {
               from.note_merged(a.stream, a.id, into);
               ++from.pipeline->counts_.merged;
-              if (Explain* explain = from.pipeline->explain_) explain->merged(a.id, into);
+              if (Explain* explain = from.pipeline->explain_)
+                explain->merged(from.number, a.id, into);
             } catch (const std::bad_alloc&) {
               (void)from.pipeline->refuse("merged activities, and memory ran out");
             }
@@ -312,8 +313,8 @@ void Pipeline::account_and_explain(Stage& stage, Stage& next, size_t due, size_t
   std::vector<bool> emitted(due);
   for (size_t i = 0; i < due; ++i) emitted[i] = stage.first()[i]->host != stage.number;
   account(stage, next, due);
-  explain_->after(stage.modifier->name(), stage.first(), emitted, next.first() + out_before,
-                  next.count() - out_before);
+  explain_->after(stage.number, stage.modifier->name(), stage.first(), emitted,
+                  next.first() + out_before, next.count() - out_before);
 }
 
 Error Pipeline::error_of(Instance& instance, feign_status status) {
@@ -336,7 +337,7 @@ Result<void> Pipeline::step(size_t index) {
     const feign_window window{sizeof(feign_window), stage.ended ? 1u : 0u, items, due, count};
     const auto& api = stage.modifier->api<feign_modifier>();
     const size_t out_before = next.count();
-    if (explain_ != nullptr) explain_->before(items, due);
+    if (explain_ != nullptr) explain_->before(stage.number, items, due);
     const feign_status status = api.process(stage.modifier->self(), &window, &next.sink);
     if (status == FEIGN_OK && broken_.empty())
       for (size_t i = out_before; i < next.count() && check(*next.first()[i]) == FEIGN_OK;) ++i;
