@@ -83,6 +83,12 @@ def test_it_counts_what_the_report_counts_however_much_was_injected():
             assert re.search(r" 299 injected, 0 merged, 0 dropped", r.err), r.err[-300:]
 
 
+def test_replicate_says_once_that_there_are_no_ranks():
+    with Tmp() as tmp:
+        r = feign("replay", written(tmp), "--replayer", "null", "--with", "replicate,copies=2,ranks=4")
+        assert r.status == 0 and r.err.count("the trace has no MPI ranks") == 1, r.err
+
+
 def test_two_that_inject_at_the_same_place():
     """And what depends on what moved on still does."""
     with Tmp() as tmp:

@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/path.h"
@@ -69,7 +70,7 @@ class Replicate {
           forks_[{original.id, copy}] = a->id;
       }
     }
-    if (options_.ranks != 0 && !ranked_ && in.at_end && in.due == in.count)
+    if (options_.ranks != 0 && in.at_end && in.due == in.count && !std::exchange(ranked_, true))
       host_->log(
           host_, FEIGN_LOG_WARN,
           ("ranks=" + std::to_string(options_.ranks) + ": the trace has no MPI ranks").c_str());
