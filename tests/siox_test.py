@@ -359,6 +359,15 @@ def test_what_siox_cannot_express_is_counted_and_named():
         assert not [f for f in os.listdir(tmp) if ".part" in f]
 
 
+def test_a_trace_without_a_call_that_siox_has_is_refused():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "x.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write("100 1700000001.000000 fork() = 101 <0.000010>\n")
+        refuses("convert", trace, os.path.join(tmp, "x.siox"), text="calls of posix and stdio alone, of which there are none that it can say: nothing is written")
+        assert os.listdir(tmp) == ["x.strace"], os.listdir(tmp)
+
+
 def test_memory_does_not_grow_with_the_trace():
     with Tmp() as tmp:
         bounded(lambda count: trace(tmp, binary(SIMPLE) * count), "info", trace(tmp, b""), counts=(200, 4000))

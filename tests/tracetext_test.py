@@ -236,6 +236,15 @@ def test_what_cannot_be_expressed_is_counted_and_named():
         assert "1 socket (of no file)" in convert(trace, os.path.join(tmp, "q.tracetext")).err
 
 
+def test_a_trace_without_a_call_that_this_form_has_is_refused():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "x.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write("100 1700000001.000000 fork() = 101 <0.000010>\n")
+        refuses("convert", trace, os.path.join(tmp, "x.tracetext"), text="calls of posix alone, of which there are none that it can say: nothing is written")
+        assert os.listdir(tmp) == ["x.strace"], os.listdir(tmp)
+
+
 def test_what_a_wait_returned_is_no_process_of_the_trace():
     """Its numbers are the nodes': that a process is not found by the system's says nothing."""
     with Tmp() as tmp:

@@ -412,6 +412,11 @@ feign_status Writer::put(const std::string& name, const std::string& text) {
 }
 
 feign_status Writer::finish() {
+  if (!begun_)
+    return host_->fail(host_, FEIGN_ERR_UNSUPPORTED,
+                       (name_ + ": SIOX has calls of posix and stdio alone, of which there are " +
+                        "none that it can say: nothing is written")
+                           .c_str());
   if (fclose(std::exchange(file_, nullptr)) != 0)
     return io_error("write " + part_ + "/activities.dat");
 

@@ -300,10 +300,11 @@ feign_status Writer::finish() {
       lost_.count(
           "processes' waits for each other, but for who made whom (--with depend finds them)");
   }
-  if (nodes_.empty())
-    return host_->fail(
-        host_, FEIGN_ERR_ARGUMENT,
-        (name_ + ": there is no call to write: this format has no empty trace").c_str());
+  if (std::all_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return n->first_id == 0; }))
+    return host_->fail(host_, FEIGN_ERR_UNSUPPORTED,
+                       (name_ + ": //TRACE's text has calls of posix alone, of which there are " +
+                        "none that it can say: nothing is written")
+                           .c_str());
   // Files of an older trace would be read in place of these, or as further nodes.
   if (nodes_.size() > 1)
     for (const std::string& there : feign::files_of(name_)) {
