@@ -111,7 +111,7 @@ def test_killed_and_interrupted_labs_go_on_where_they_were():
     with Tmp() as t:
         trace(t, last_us=60000)
         path, out = lab(t, LONG), os.path.join(t, "x.results.json")
-        for how in (signal.SIGKILL, signal.SIGINT):
+        for how in (signal.SIGKILL, signal.SIGINT, signal.SIGHUP):
             before = runs_so_far(out) or 0
             p = subprocess.Popen([FEIGN, "lab", path, "-q"], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
             deadline = time.monotonic() + 20

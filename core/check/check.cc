@@ -223,7 +223,7 @@ Result<int> check_command(const std::string& given) {
     signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     // An end that is asked for ends a plug-in that hangs, too.
-    for (const int asks : {SIGINT, SIGTERM})
+    for (const int asks : {SIGINT, SIGTERM, SIGHUP})
       if (signal(asks, SIG_DFL) == SIG_IGN) signal(asks, SIG_IGN);
     Rules rules(ends[1]);
     check_all(spec, directory, rules);

@@ -205,8 +205,7 @@ int main(int argc, char** argv) {
   set_log_level(common.verbose >= 2   ? FEIGN_LOG_DEBUG
                 : common.verbose == 1 ? FEIGN_LOG_INFO
                                       : FEIGN_LOG_WARN);
-  handle(SIGINT, on_signal);
-  handle(SIGTERM, on_signal);
+  for (const int asks : {SIGINT, SIGTERM, SIGHUP}) handle(asks, on_signal);
 
   for (const auto& [sub, command] : commands) {
     if (!*sub) continue;
