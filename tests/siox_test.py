@@ -181,6 +181,24 @@ def test_records_at_the_end_of_calls_are_put_in_order():
         assert left_out(path) == {("fileno", "inside another call"): 2}
 
 
+def test_a_threads_records_may_lie_in_several_files():
+    """Also in one that has fewer of them, or is given twice."""
+    with Tmp() as tmp:
+        whole = trace(tmp, SIMPLE)
+        want = text_of(tmp, whole)
+        for cut in (1, 4, 8):
+            parts = [trace(tmp, SIMPLE[:cut], name="activities.dat1"), trace(tmp, SIMPLE[cut:], name="activities.dat2")]
+            for files in (parts, parts[::-1]):
+                r = feign("convert", *files, to := os.path.join(tmp, "parts.txt"))
+                assert r.status == 0, r.err
+                with open(to, encoding="utf-8") as f:
+                    assert f.read().splitlines() == want, files
+        many = trace(tmp, SIMPLE * 200, name="activities.dat3")
+        for files in ([many, whole], [whole, many], [many, many]):
+            r = feign("info", "--json", *files)
+            assert r.status == 0, (r.status, r.err)
+
+
 def test_calls_inside_mpi_calls_are_replayed_unless_mpi_is():
     with Tmp() as tmp:
         records = [call("MPI_Init", 0, 10, interface="MPI", component=3), call("open", 30, 40, ("name", "/f"), ("flags", 66), ("fd", 5), id=2),

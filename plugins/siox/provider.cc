@@ -152,9 +152,6 @@ struct Source {
   // The records that are kept back, by when they took effect.
   using Due = std::tuple<uint64_t, uint64_t, uint32_t>;  // when, which record, slot
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due;
-  std::vector<Held> slots;
-  std::vector<uint32_t> free;
-  uint64_t uses = 0;
 };
 
 // A call that made a descriptor.
@@ -199,6 +196,10 @@ class Provider {
   const Options& options_;
   std::map<std::string, std::unique_ptr<Names>> folders_;
   std::vector<Source> sources_;
+  // Kept back, of all sources: a thread's records may lie in several files.
+  std::vector<Held> slots_;
+  std::vector<uint32_t> free_;
+  uint64_t uses_ = 0;
   // Which source has the next record, by when it took effect.
   using Turn = std::pair<uint64_t, uint32_t>;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
@@ -497,7 +498,7 @@ feign_status Provider::fill(Source& source) {
 void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
   Stream& stream = stream_of(r.id);
   const auto held = [&](const std::pair<uint32_t, uint64_t>& at) -> Held* {
-    Held& h = source.slots[at.first];
+    Held& h = slots_[at.first];
     return h.use == at.second ? &h : nullptr;
   };
   // What was made inside this call came right before it: it names this call as its parent, which
@@ -512,13 +513,13 @@ void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
   }
   while (!stream.open.empty() && held(stream.open.front()) == nullptr) stream.open.pop_front();
 
-  if (source.free.empty()) {
-    source.free.push_back(static_cast<uint32_t>(source.slots.size()));
-    source.slots.emplace_back();
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
   }
-  const uint32_t slot = source.free.back();
-  Held& h = source.slots[slot];
-  h.use = ++source.uses;
+  const uint32_t slot = free_.back();
+  Held& h = slots_[slot];
+  h.use = ++uses_;
   h.inside = false;
   h.id = r.id;
   h.begin = r.start;
@@ -531,7 +532,7 @@ void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
                     r.stop - r.start, 0);
     return;
   }
-  source.free.pop_back();
+  free_.pop_back();
   stream.open.emplace_back(slot, h.use);
   const bool at_start = call.effect == Effect::kClose || call.effect == Effect::kFork ||
                         call.effect == Effect::kClone;
@@ -789,12 +790,12 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     Source& source = sources_[index];
     const uint32_t slot = std::get<2>(source.due.top());
     source.due.pop();
-    Held& h = source.slots[slot];
+    Held& h = slots_[slot];
     bool emitted = false;
     if (const feign_status status = emit(h, out, emitted); status < 0) return status;
     done += emitted;
     h.use = 0;
-    source.free.push_back(slot);
+    free_.push_back(slot);
     if (const feign_status status = queue(index); status < 0) return status;
   }
   return FEIGN_OK;
