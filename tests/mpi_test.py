@@ -660,6 +660,89 @@ def test_what_a_project_has_no_place_for_is_named():
         assert r.status == 0 and re.search(r"calls of layer posix are not written: .*\d+ write", r.err), r.err
 
 
+def test_calls_whose_other_half_went_with_a_rank_that_was_killed_are_left_out():
+    """What rank 1 sends as it is lost: receives of every kind had their messages, and collective calls begin that not all come to."""
+    with Tmp() as tmp:
+        program, trace = compiled(tmp, "program", """
+            #include <fcntl.h>
+            #include <mpi.h>
+            #include <signal.h>
+            #include <sys/mman.h>
+            #include <unistd.h>
+            #include "%s/include/feign_record.h"
+            static void until(volatile int* at, int n) { while (*at < n) usleep(100); }
+            int main(int argc, char** argv) {
+              int rank, n = 8;
+              char out[8] = "", in[8], other[8];
+              MPI_Request q[2];
+              MPI_Message message;
+              MPI_Comm all = MPI_COMM_WORLD;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(all, &rank);
+              const int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
+              if (ftruncate(fd, 4096) != 0) return 1;
+              volatile int* const at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+              if (rank == 0) MPI_Send(out, n, MPI_BYTE, 1, 1, all);
+              if (rank == 1) MPI_Recv(in, n, MPI_BYTE, 0, 1, all, MPI_STATUS_IGNORE);
+              MPI_Barrier(all);
+              __atomic_fetch_add(&at[0], 1, 5);
+              until(&at[0], 4);
+              if (rank == 0) {
+                feign_record_pause();
+                at[1] = 1;
+                until(&at[2], 1);
+                feign_record_resume();
+                at[3] = 1;
+              } else if (rank == 1) {
+                until(&at[1], 1);
+                for (int i = 0; i < 6; ++i) MPI_Send(out, n, MPI_BYTE, 0, 1, all);
+                MPI_Send(out, n, MPI_BYTE, 2, 1, all);
+                at[2] = 1;
+                until(&at[4], 3);
+                raise(SIGKILL);
+              }
+              until(&at[3], 1);
+              if (rank == 0) {
+                MPI_Recv(in, n, MPI_BYTE, 1, 1, all, MPI_STATUS_IGNORE);
+                MPI_Irecv(in, n, MPI_BYTE, 1, 1, all, q);
+                MPI_Wait(q, MPI_STATUS_IGNORE);
+                MPI_Irecv(in, n, MPI_BYTE, MPI_ANY_SOURCE, 1, all, q);
+                MPI_Wait(q, MPI_STATUS_IGNORE);
+                MPI_Probe(1, 1, all, MPI_STATUS_IGNORE);
+                MPI_Recv(in, n, MPI_BYTE, MPI_ANY_SOURCE, 1, all, MPI_STATUS_IGNORE);
+                MPI_Recv_init(in, n, MPI_BYTE, 1, 1, all, &q[0]);
+                MPI_Recv_init(other, n, MPI_BYTE, 2, 2, all, &q[1]);
+                MPI_Startall(2, q);
+                MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+                MPI_Mprobe(1, 1, all, &message, MPI_STATUS_IGNORE);
+                MPI_Send(out, n, MPI_BYTE, 2, 3, all);
+              } else if (rank == 2) {
+                MPI_Send(out, n, MPI_BYTE, 0, 2, all);
+                MPI_Recv(in, n, MPI_BYTE, 0, 3, all, MPI_STATUS_IGNORE);
+                MPI_Sendrecv(out, n, MPI_BYTE, 3, 4, in, n, MPI_BYTE, 1, 1, all, MPI_STATUS_IGNORE);
+                MPI_Ibarrier(all, q);
+              } else {
+                MPI_Recv(in, n, MPI_BYTE, 2, 4, all, MPI_STATUS_IGNORE);
+                MPI_Bcast(out, n, MPI_BYTE, 3, all);
+              }
+              __atomic_fetch_add(&at[4], 1, 5);
+              pause();
+            }""" % TOP), os.path.join(tmp, "t.feign")
+        r = feign("record", "--mpi", "-q", "-o", trace, "--", *command(4)[:-1], program, os.path.join(tmp, "memory"), env={**QUIET, "FEIGN_TESTS": "1"})
+        if "is not there" in r.err:
+            raise Skip(r.err.strip())
+        assert r.status == 128 + signal.SIGKILL, (r.status, r.err)
+        for ranks, how in ((4, ()), (2, ("--map", "block")), (3, ("--map", "cyclic")), (4, ("--replayer", "posix", "--replayer", "mpi,comm=order"))):
+            with Tmp() as root:
+                r = mpirun(ranks, "replay", trace, "--root", root, "--with", "filter,preset=workload", "--patience", "10s", "--require", "1", "--json", *how)
+                assert r.status == 0, (how, r.err)
+                assert "not all ranks came to MPI_Finalize: 10 calls whose other halves the trace lacks are left out" in r.err, r.err
+                ops = {name[4:]: (op["matched"], op["skipped"]) for name, op in r.json()["ops"].items() if name.startswith("mpi:")}
+                assert ops["MPI_Recv"] == (3, 2) and ops["MPI_Irecv"] == (0, 2) and ops["MPI_Send"] == (3, 0), ops
+                assert [ops[name] for name in ("MPI_Barrier", "MPI_Sendrecv", "MPI_Startall")] == [(4, 0), (1, 0), (1, 0)], ops
+                assert [ops[name] for name in ("MPI_Probe", "MPI_Mprobe", "MPI_Ibarrier", "MPI_Bcast")] == [(0, 1)] * 4, ops
+
+
 def test_a_call_of_mpi_that_recording_needs_and_that_fails_costs_the_program_nothing():
     """What it would have told is missing in the trace; what the program did is there, and replays."""
     with Tmp() as tmp:

@@ -191,6 +191,7 @@ void send_receive(Stream& s) {
   if (!peer(s, false, s.value(s.args->rank), s.value(s.args->tag), to) ||
       !peer(s, true, s.value(s.args->rank2), s.value(s.args->tag2), from))
     return;
+  if (s.lacks != nullptr) (s.lacks->send ? to : from).rank = MPI_PROC_NULL;
   const Piece out = piece(s, true, s.a->length, s.args->count, s.args->type);
   const Piece in = piece(s, false, s.known(s.args->size2, FEIGN_UNKNOWN), s.args->count2,
                          s.args->count2 == kAbsent ? kAbsent : s.args->type2);
@@ -347,6 +348,7 @@ void start(Stream& s, const std::vector<uint64_t>& numbers) {
       known |= at != o.requests.end();
       if (at == o.requests.end() || !at->second.persistent) continue;
       if (at->second.request == MPI_REQUEST_NULL && !at->second.buffered) continue;
+      if (s.lacks != nullptr && std::ranges::count(s.lacks->started, n) != 0) continue;
       list.push_back(at->second.request);
       if (!at->second.buffered) continue;
       sends.resize(list.size());

@@ -118,6 +118,7 @@ struct Look {
   uint32_t caller = 0;    // a stream that calls MPI
   bool callers = false;   // several do
   bool pointers = false;  // files have shared ones
+  std::set<std::pair<int64_t, int64_t>> inside;  // ranks and processes that have not ended MPI
 
   void whose(const feign_activity& a) {
     if (a.stream == stream) return;
@@ -219,6 +220,9 @@ struct Look {
         look.groups.insert(static_cast<uint32_t>(a->values[args.comm]));
       if (used) {
         look.whose(*a);
+        const std::pair<int64_t, int64_t> me(look.of.rank, look.of.process);
+        if (mpi_does(op) == Does::kInit && a->result >= 0) look.inside.insert(me);
+        if (mpi_does(op) == Does::kFinalize) look.inside.erase(me);
         look.at_once |= look.programs.at_once(look.of, feign::mpi::does_of(op));
       }
       if (op < look.r->mpiio_first && mpi_does(op) == Does::kMakeComm) {
@@ -429,8 +433,8 @@ feign_status Replayer::start() {
   if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
   Look look{.r = this};
   feign_status looked = FEIGN_OK;
-  if (const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1")))
-    looked = plan->each(plan, Look::each, &look);
+  const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1"));
+  if (plan != nullptr) looked = plan->each(plan, Look::each, &look);
   std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
   const char* why = nullptr;
   world = join(why);
@@ -440,8 +444,9 @@ feign_status Replayer::start() {
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
   if (has) most_tag = *static_cast<int*>(value);
   pairs = world->world;
-  int joins[] = {look.joins, look.at_once, look.makers, shares || look.callers, looked < 0};
-  if (ranks > 1) FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, joins, 5, MPI_INT, MPI_MAX, world->world));
+  int joins[] = {look.joins, look.at_once,        look.makers, shares || look.callers,
+                 looked < 0, !look.inside.empty()};
+  if (ranks > 1) FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, joins, 6, MPI_INT, MPI_MAX, world->world));
   if (joins[4] != 0) return looked;  // who looked in vain says why, and all end
   makers = joins[2] != 0;
   callers = joins[3] != 0;
@@ -455,6 +460,16 @@ feign_status Replayer::start() {
                       (std::string(kAtOnce) + ": their messages cannot be made, want one of " +
                        "them (--with filter,process=" + one_program(host) + ") or --replayer posix")
                           .c_str());
+  if (joins[5] != 0 && ranks > 1 && plan != nullptr && options.comm != kNone) {
+    uint64_t count = 0;
+    if (!Halves(*this).find(plan, lacks, count, looked)) return looked;
+    if (count != 0 && rank == 0)
+      host->log(host, FEIGN_LOG_WARN,
+                ("not all ranks came to MPI_Finalize: " + std::to_string(count) +
+                 (count == 1 ? " call whose other half the trace lacks is left out"
+                             : " calls whose other halves the trace lacks are left out"))
+                    .c_str());
+  }
   if (!make_groups(*this, look.groups))
     return host->fail(host, FEIGN_ERR_UNSUPPORTED, "more communicators than 10,000");
   int pointers = look.pointers && options.io == kIoReal;
@@ -516,10 +531,14 @@ feign_status make(Replayer& r, Stream& s) {
         !s.received.map(r.longest, kMessages))
       throw std::bad_alloc();
   }
-  if (op >= r.mpiio_first)
+  if (s.lacks != nullptr && s.lacks->all(does_of(op))) {
+    s.skip("the trace lacks its other half");
+    remember(s, MPI_REQUEST_NULL);
+  } else if (op >= r.mpiio_first) {
     do_mpiio(s, op);
-  else
+  } else {
     do_mpi(s, op);
+  }
   if (s.failure.empty()) return FEIGN_OK;
   return r.host->fail(r.host, FEIGN_ERR_UNSUPPORTED, s.failure.c_str());
 }
@@ -529,7 +548,9 @@ feign_status make(Replayer& r, Stream& s) {
 feign_status Replayer::execute(Stream& s, const feign_activity& a, feign_outcome& outcome) {
   s.a = &a;
   s.outcome = &outcome;
-  const Ready* const ready = a.result >= 0 ? s.find_ready(a) : nullptr;
+  const auto lacking = lacks.empty() ? lacks.end() : lacks.find(a.id);
+  s.lacks = lacking != lacks.end() ? &lacking->second : nullptr;
+  const Ready* const ready = a.result >= 0 && s.lacks == nullptr ? s.find_ready(a) : nullptr;
   if (ready == nullptr) return make(*this, s);
   MPI_Request request = MPI_REQUEST_NULL;
   const int status = ready->call(&request);

@@ -29,6 +29,7 @@
 #include "base/content.h"
 #include "base/room.h"
 #include "feign.h"
+#include "replayers/mpi/halves.h"
 #include "replayers/mpi/objects.h"
 #include "replayers/mpi/world.h"
 #include "trace/mpi_args.h"
@@ -216,6 +217,8 @@ struct Replayer {
   std::map<std::pair<int64_t, uint64_t>, std::pair<int, int>> matched;
   // Receives that were cancelled in time, in the same way.
   std::set<std::pair<int64_t, uint64_t>> cancelled;
+  // Calls whose other half the trace does not have, by id.
+  std::map<uint64_t, Lack> lacks;
   bool lists = true;     // every call that has counts for each member tells them
   bool makers = false;   // some process has several threads that make communicators
   bool callers = false;  // … that call MPI
@@ -312,8 +315,9 @@ struct Stream {
   feign_outcome* outcome = nullptr;
   std::string failure;  // what ends the replay
   const Args* args = nullptr;
-  Space space;     // messages: sent from its first part, received into its second
-  Space received;  // data that is read
+  const Lack* lacks = nullptr;  // null: nothing
+  Space space;                  // messages: sent from its first part, received into its second
+  Space received;               // data that is read
   std::unordered_map<uint32_t, const Type*> types;
 
   uint64_t value(uint8_t index) const {
@@ -395,7 +399,7 @@ struct Stream {
   }
   template <typename Call>
   void keep_ready(const Args* begins, const Call& call) {
-    if (r->shares || a->value_count > Ready::kMost) return;
+    if (r->shares || lacks != nullptr || a->value_count > Ready::kMost) return;
     last->next = &place_for(*a);
     last = last->next;
     last->set(*a, begins, call);
