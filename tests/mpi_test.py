@@ -1242,6 +1242,43 @@ def test_hints_and_layers_are_one_option():
             assert replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "mpi,comm=order")["ops"]["mpiio:MPI_File_write_all"]["replayed"] == 8
 
 
+def test_calls_that_become_collective_are_as_many_on_all_ranks():
+    """A rank that makes more than others would wait for them for ever."""
+    program = """
+        #include <mpi.h>
+        int main(int argc, char** argv) {
+          char byte = 0;
+          int rank;
+          MPI_File alone, f;
+          MPI_Init(&argc, &argv);
+          MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+          for (int round = 0; round < 2; ++round) {
+            MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+            for (int i = 0; i < 3 + (round + 1) * rank %% %d; ++i) MPI_File_write_at(f, 4 * rank + i, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+            MPI_File_write_at_all(f, 20 + rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+            MPI_File_close(&f);
+          }
+          if (rank == 0) {
+            MPI_File_open(MPI_COMM_SELF, "alone", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &alone);
+            MPI_File_write(alone, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+            MPI_File_close(&alone);
+          }
+          MPI_Finalize();
+          return 0;
+        }"""
+    how = "--with", "filter,preset=workload", "--with", "mpi-hints,collective=yes"
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, program % 1)
+        with Tmp() as root:
+            report = replayed(2, trace, "--root", root, *how)
+            assert report["ops"]["mpiio:MPI_File_write_at_all"]["matched"] == 16 and os.path.getsize(root + there + "/data") == 22, report["ops"]
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, program % 2)
+        r = mpirun(2, "replay", trace, "--root", tmp, *how, "--patience", "5s")
+        said = f"collective=yes: {there}/data: of reads and writes that would be collective rank 0 makes 4, rank 1 5: want as many by all"
+        assert r.status == 2 and said in r.err, r.err
+
+
 GIVES = r"""
 #include <mpi.h>
 #include <stdio.h>

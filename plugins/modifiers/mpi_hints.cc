@@ -3,15 +3,18 @@
 // are collective. What if collective buffering were off, or data sieving on?
 #include <fnmatch.h>
 
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "feign.hpp"
 #include "layers/mpiio_ops.h"
+#include "trace/mpi_args.h"
 
 namespace {
 
@@ -91,6 +94,8 @@ class Modifier {
           if (std::string_view(call->args[i].name) == "info")
             info.emplace_back(op, call->args[i].index);
       }
+    if (const feign_op_info* open = host->op_info(host, FEIGN_MPIIO_FILE_OPEN); open != nullptr)
+      comm_at = feign::mpi::args_of_op(*open).comm;
     // What has a namesake that all ranks call.
     for (uint32_t one = FEIGN_MPIIO_FIRST; options.collective != kAsRecorded; ++one) {
       const feign_op_info* call = host->op_info(host, one);
@@ -107,12 +112,54 @@ class Modifier {
   feign_status process(const feign_window& in, feign_sink* out) {
     for (size_t i = 0; i < in.due; ++i) {
       if (const feign_status s = change(in.items[i]); s < 0) return s;
+      if (options.collective == kYes) count(*in.items[i]);
       if (const feign_status s = out->emit(out, in.items[i]); s < 0) return s;
+    }
+    return in.at_end && in.due == in.count ? all_make_as_many() : FEIGN_OK;
+  }
+
+ private:
+  int32_t rank_of(uint32_t stream) {
+    const auto [at, first] = ranks.try_emplace(stream, -1);
+    feign_stream_info info{};
+    info.struct_size = sizeof info;
+    if (first && host->stream_info(host, stream, &info) >= 0) at->second = info.rank;
+    return at->second;
+  }
+
+  // What was opened together: the n-th open of a file by each rank of a communicator.
+  void count(const feign_activity& a) {
+    const int32_t rank = rank_of(a.stream);
+    if (rank < 0) return;
+    if (a.op == FEIGN_MPIIO_FILE_OPEN && a.result >= 0 && comm_at < a.value_count) {
+      const auto comm = static_cast<uint32_t>(a.values[comm_at]);
+      const Opening opening(comm, a.path, opens[{rank, comm, a.path}]++);
+      opened[a.handle] = opening;
+      made[opening].try_emplace(rank, 0);
+      return;
+    }
+    for (const auto& [from, to] : ops)
+      if (a.op == to)
+        if (const auto at = opened.find(a.handle); at != opened.end()) ++made[at->second][rank];
+  }
+
+  // A rank that makes fewer collective calls than another one would keep that waiting for ever.
+  feign_status all_make_as_many() const {
+    for (const auto& [opening, by_rank] : made) {
+      const auto& [first, most] = *by_rank.begin();
+      for (const auto& [rank, calls] : by_rank) {
+        if (calls == most) continue;
+        const std::string text =
+            std::string("collective=yes: ") + host->text(host, std::get<1>(opening), nullptr) +
+            ": of reads and writes that would be collective rank " + std::to_string(first) +
+            " makes " + std::to_string(most) + ", rank " + std::to_string(rank) + " " +
+            std::to_string(calls) + ": want as many by all ranks that opened it";
+        return host->fail(host, FEIGN_ERR_ARGUMENT, text.c_str());
+      }
     }
     return FEIGN_OK;
   }
 
- private:
   std::string changed(std::string_view text) const {
     Hints hints = parse(text);
     std::erase_if(hints, [&](const auto& h) {
@@ -158,8 +205,14 @@ class Modifier {
   Options options;
   Hints set, add;
   std::vector<std::string> drop;
-  std::vector<std::pair<uint32_t, uint32_t>> ops;   // from, to
-  std::vector<std::pair<uint32_t, uint32_t>> info;  // op, where its info is
+  std::vector<std::pair<uint32_t, uint32_t>> ops;            // from, to
+  std::vector<std::pair<uint32_t, uint32_t>> info;           // op, where its info is
+  using Opening = std::tuple<uint32_t, uint32_t, uint64_t>;  // communicator, path, which of them
+  uint8_t comm_at = feign::mpi::kAbsent;                     // among the values of an open
+  std::map<uint32_t, int32_t> ranks;                         // by stream
+  std::map<std::tuple<int32_t, uint32_t, uint32_t>, uint64_t> opens;  // by rank
+  std::map<uint32_t, Opening> opened;                                 // by handle
+  std::map<Opening, std::map<int32_t, uint64_t>> made;  // collective reads and writes, by rank
 };
 
 constexpr const char* kCollectives[] = {"as-recorded", "yes", "no", nullptr};
