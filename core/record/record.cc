@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -496,13 +497,13 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   }
   g_child = child;
   if (folder != nullptr) folder->make_pages_ahead();  // a thread with all signals blocked
+  constexpr int kEnd[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction act {
-  }, interrupted{}, terminated{};
+  }, own[std::size(kEnd)]{};
   act.sa_sigaction = pass_on;
   act.sa_flags = SA_RESTART | SA_SIGINFO;
-  sigaction(SIGINT, &act, &interrupted);
-  sigaction(SIGTERM, &act, &terminated);
-  for (const int s : {SIGQUIT, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
+  for (size_t i = 0; i < std::size(kEnd); ++i) sigaction(kEnd[i], &act, &own[i]);
+  for (const int s : {SIGQUIT, SIGUSR2}) sigaction(s, &act, nullptr);
   act.sa_handler = start_or_stop;
   act.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &act, nullptr);
@@ -512,8 +513,7 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   }
   // From here on they are feign's own, and end the writing of the trace. (Until then the number is
   // the command's, or its remains'.)
-  sigaction(SIGINT, &interrupted, nullptr);
-  sigaction(SIGTERM, &terminated, nullptr);
+  for (size_t i = 0; i < std::size(kEnd); ++i) sigaction(kEnd[i], &own[i], nullptr);
   g_child = 0;
   int status = 0;
   waitpid(child, &status, 0);
