@@ -309,6 +309,11 @@ def test_a_byte_order_mark_is_no_text():
     with Tmp() as tmp:
         r = feign("info", put(tmp, "t.strace", b"\xef\xbb\xbf" + GOOD.encode()), "--json")
         assert r.status == 0 and r.json()["activities"] == 3, r.err
+        # Nor is it where a file's first lines tell something.
+        lines = ['getcwd("/d", 9) = 3', *(f'mkdir("{name}", 0777) = 0' for name in "abcd")]
+        numbered = "".join(f"{at}\t{line}\n" for at, line in enumerate(lines, 1))
+        r = feign("info", put(tmp, "n.strace", b"\xef\xbb\xbf" + numbered.encode()), "--json")
+        assert r.status == 0 and sorted(f["path"] for f in r.json()["files"]) == ["/d/a", "/d/b", "/d/c", "/d/d"], r.err or r.out
 
 
 def test_wrong_value_names_argument_and_what_was_wanted():

@@ -165,9 +165,12 @@ Result<size_t> Input::read(char* to, size_t size) {
   }
 }
 
+namespace {
+constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that some editors put before UTF-8
+}
+
 Result<bool> Lines::next(std::string_view& line) {
   auto more = one(line);
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that some editors put before UTF-8
   if (more && *more && number_ == 1 && line.starts_with(kMark)) line.remove_prefix(kMark.size());
   return more;
 }
@@ -239,6 +242,7 @@ Result<std::string> first_bytes(const std::string& path, size_t size) {
     if (*got == 0) break;
     head.append(part, *got);
   }
+  if (head.starts_with(kMark)) head.erase(0, kMark.size());
   return head;
 }
 

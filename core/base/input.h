@@ -61,8 +61,8 @@ class Lines {
 
 // False of a pipe and the like: what was read of it is gone.
 bool can_be_read_again(const std::string& path);
-// The first bytes of a file, decompressed, for telling what it is. Refuses what cannot be read
-// again.
+// The first bytes of a file, decompressed, for telling what it is; without a mark that it is UTF-8,
+// as Lines has it. Refuses what cannot be read again.
 Result<std::string> head_of(const std::string& path, size_t size);
 // The same of what is read only once, and may be a pipe.
 Result<std::string> first_bytes(const std::string& path, size_t size);

@@ -910,7 +910,6 @@ int probe(const char* path, const void* head, size_t size) noexcept {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   if (digits > 0 && digits < 7 && text.substr(digits).starts_with("\n<"))
     return std::string_view(path).find(".stat") != std::string_view::npos ? 90 : 40;
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   while (true) {
     const size_t begin = text.find_first_not_of(" \t\r\n");
     if (begin == std::string_view::npos) return 0;

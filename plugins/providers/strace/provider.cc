@@ -599,7 +599,6 @@ bool looks_like_strace(std::string_view line) {
 
 int probe(const char*, const void* head, size_t size) noexcept try {
   std::string_view text(static_cast<const char*>(head), size);
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Lines does
   const bool numbered = is_numbered(text);
   int good = 0, lines = 0;
   while (!text.empty() && lines < 10) {
