@@ -147,6 +147,9 @@ def test_lines_that_are_numbered():
     for first, streams in ((2, 8), (1, 1)):
         found, _ = text_of([f'{pid} mkdir("/{pid}", 0777) = 0' for pid in range(first, first + 8)])
         assert len({line.split("]")[0] for line in found}) == streams, found
+    # Processes that are called as lines are, but go on.
+    found, _ = text_of([f'{pid} mkdir("/{pid}{more}", 0777) = 0' for more in "ab" for pid in range(1, 7)])
+    assert len({line.split("]")[0] for line in found}) == 6, found
 
 
 def test_what_is_no_call():

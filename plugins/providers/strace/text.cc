@@ -186,8 +186,9 @@ namespace {
 // Past a line's number, but for the last of the blanks behind it: what follows may begin with one.
 bool skip_number(Scan& s, uint64_t& number) {
   s.blanks();
-  if (s.peek() == '0' || !s.digits(number)) return false;  // 01:00:00 is a time
-  if (s.take(':') || s.take('\t')) return true;
+  const bool zero = s.peek() == '0';  // 01:00:00 is a time
+  if (!s.digits(number)) return false;
+  if (s.take('\t') || (!zero && s.take(':'))) return true;
   if (s.peek() != ' ') return false;
   s.blanks();
   --s.p;
@@ -196,17 +197,17 @@ bool skip_number(Scan& s, uint64_t& number) {
 }  // namespace
 
 bool is_numbered(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Lines does
-  for (uint64_t line = 1; line <= kNumbered;) {
-    const size_t end = text.find('\n');
-    if (end == text.npos) return false;
-    Scan s(text.substr(0, end));
-    text.remove_prefix(end + 1);
-    if (s.rest().find_first_not_of(" \t\r") == text.npos) continue;  // nl gives these no number
+  uint64_t lines = 0, last = 0;
+  for (size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
     uint64_t number = 0;
-    if (!skip_number(s, number) || number != line++) return false;
+    Scan s(text.substr(0, end));
+    if (s.rest().find_first_not_of(" \t\r") == text.npos) continue;  // nl gives these no number
+    const bool has_one = skip_number(s, number);
+    const bool first = lines++ < kNumbered;
+    if (first ? !has_one || number != lines : has_one && number <= last) return false;
+    if (has_one) last = number;
   }
-  return true;
+  return lines >= kNumbered;
 }
 
 std::string_view without_number(std::string_view line) {

@@ -265,7 +265,8 @@ bool is_of_writer_text(std::string_view text);
 
 constexpr uint64_t kNumbered = 5;  // lines tell whether all have a number
 // Whether the lines of a text that begins so have their numbers before them (cat -n, nl, grep -n,
-// what is copied from an editor). Hardly any trace's first processes are 1 to 5, a line each.
+// what is copied from an editor): the first are 1, 2, 3, 4 and 5, and none comes again. Processes
+// may be called so too, but those have more than a line.
 bool is_numbered(std::string_view text);
 
 // A line without the number before it, if there is one.
