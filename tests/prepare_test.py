@@ -1243,6 +1243,19 @@ def test_refusals_tell_what_was_there():
             assert report["mismatched"] == 0 and left == there, (lines, report["mismatches"], left)
 
 
+def test_a_listing_by_name_tells_what_an_open_made():
+    """What strace -v shows of a directory, and no call names, is not what was opened there later."""
+    entry = '{d_ino=1, d_off=1, d_reclen=24, d_type=DT_REG, d_name="%s"}'
+    for shown, there in (("s", ["s"]), ("n", ["n"])):
+        with Tmp() as tmp:
+            entries = ", ".join(entry % name for name in (".", "..", shown))
+            root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY|O_DIRECTORY) = 3', f"getdents64(3, [{entries}], 32768) = 72", "getdents64(3, [], 32768) = 0", "close(3) = 0",
+                              'openat(AT_FDCWD, "/d/n", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3'])
+            root.prepare()
+            assert os.listdir(root.at("d")) == there, (shown, os.listdir(root.at("d")))
+            assert root()["mismatched"] == 0
+
+
 def test_a_signal_ends_a_listing_early():
     with Tmp() as tmp:
         names = [f'newfstatat(AT_FDCWD, "/d/{c}", {{st_mode=S_IFREG|0644, st_size=5, ...}}, 0) = 0' for c in "xyz"]

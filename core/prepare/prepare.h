@@ -96,6 +96,7 @@ class Needs {
   int64_t unnamed(const Listing& l, int64_t entries,
                   const std::unordered_map<uint32_t, uint32_t>& by_path);
   std::vector<uint32_t> with_entries(const std::vector<uint32_t>& files, int64_t bytes);
+  void only_named();
   void there_by_listings();
   void attribute(const feign_activity& a, Effect effect, uint32_t file);
   void denied(const feign_activity& a, Effect effect);

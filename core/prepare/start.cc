@@ -44,6 +44,14 @@ std::vector<uint32_t> Needs::with_entries(const std::vector<uint32_t>& files, in
   return found;
 }
 
+// Of what listings showed by name there remains what no call names, once each.
+void Needs::only_named() {
+  if (named_.empty()) return;
+  std::unordered_set<uint32_t> known;
+  names_.for_each_name([&](uint32_t path, uint32_t, uint32_t) { known.insert(path); });
+  std::erase_if(named_, [&](const auto& entry) { return !known.insert(entry.first).second; });
+}
+
 // Whether files were there that an open with O_CREAT made otherwise, that a rename may have taken
 // away, or that were refused: listings of their directory tell.
 void Needs::there_by_listings() {
@@ -54,12 +62,15 @@ void Needs::there_by_listings() {
   std::unordered_map<uint32_t, int64_t> entries;
   std::unordered_map<uint32_t, uint32_t> by_path;
   if (guesses.empty()) return;
+  const auto directory_of = [&](uint32_t path) {
+    const std::string_view text = strings_.text(path);
+    return strings_.intern(text.substr(0, std::max<size_t>(text.rfind('/'), 1)));
+  };
   for (uint32_t id = 1; id < names_.file_count(); ++id) {
     const Namespace::File& f = names_.file(id);
     if (f.initial_path == 0 || (f.created && f.certain)) continue;
     const std::string_view path = strings_.text(f.initial_path);
-    const uint32_t parent =
-        strings_.intern(path.substr(0, std::max<size_t>(path.rfind('/'), size_t{1})));
+    const uint32_t parent = directory_of(f.initial_path);
     const auto in = guesses.find(parent);
     if (in == guesses.end() || path.size() == 1) continue;
     if (f.created)
@@ -68,6 +79,9 @@ void Needs::there_by_listings() {
       entries[parent] += entry_bytes(name_of(path));
     if (!f.created && guessed_.contains(id)) refused[parent].push_back(id);
   }
+  for (const auto& [path, type] : named_)
+    if (!by_path.contains(path))
+      entries[directory_of(path)] += entry_bytes(name_of(strings_.text(path)));
   for (const auto& [directory, all] : listings_) {
     const uint32_t path = names_.file(directory).initial_path;
     const std::vector<uint32_t>& ids = guesses[path];
@@ -378,12 +392,8 @@ void Needs::Start::need_absent() {
 
 // What listings showed and no call names.
 void Needs::Start::need_named() {
-  if (needs_.named_.empty()) return;
-  std::unordered_set<uint32_t> known;
-  names_.for_each_name([&](uint32_t path, uint32_t, uint32_t) { known.insert(path); });
   for (const auto& [path, type] : needs_.named_) {
-    if (known.contains(path) || touched(path) || !reachable(path) || !there_.insert(path).second)
-      continue;
+    if (touched(path) || !reachable(path) || !there_.insert(path).second) continue;
     add_entry(path);
     Needed& n = out_.emplace_back();
     n.path = strings_.text(path);
@@ -422,6 +432,7 @@ std::vector<Needed> Needs::finish() {
   for (const auto& [stream, open] : waiting_) other_open(open, O_CREAT | O_RDWR);
   for (uint32_t id = 1; id < names_.file_count(); ++id)
     if (const uint32_t same = names_.same(id); same != id) is_same(id, same);
+  only_named();
   there_by_listings();
   return Start(*this).tree();
 }
