@@ -471,7 +471,7 @@ CALLED_VOID(MPI_User_function, (void* in, void* out, int* count, MPI_Datatype* t
            OWN_OF(MPI_User_function))(f)
 
 static void put_of_length(struct feign_record* r, const char* text, size_t length) {
-  if (length > MOST_OF_TYPE) length = MOST; /* of the program's own */
+  if (length > MOST_OF_TYPE) length = MOST; /* no type's text is: one of the program's, and cut */
   if (r->values++ < FEIGN_MOST_VALUES)
     feign_put_whole_text(r, FEIGN_FIELD_TEXT_VALUE, text, length);
 }

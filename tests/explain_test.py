@@ -78,9 +78,9 @@ def test_it_counts_what_the_report_counts_however_much_was_injected():
             said = re.search(r"([0-9]+) injected, ([0-9]+) merged, ([0-9]+) dropped", r.err)
             j = r.json()
             assert [int(n) for n in said.groups()] == [j["injected"], j["merged"], j["dropped"]], (with_, said.group(), j["injected"], j["merged"], j["dropped"])
-            # What lies past the last one that is shown was recorded, not injected.
-            r = feign("replay", trace, "--replayer", "null", "--json", "--explain", "2", "--with", "replicate,copies=300", "--with", "scale,think=2")
-            assert re.search(r" 299 injected, 0 merged, 0 dropped", r.err), r.err[-300:]
+        # What lies past the last one that is shown was recorded, not injected.
+        r = feign("replay", trace, "--replayer", "null", "--json", "--explain", "2", "--with", "replicate,copies=300", "--with", "scale,think=2")
+        assert re.search(r" 299 injected, 0 merged, 0 dropped", r.err), r.err[-300:]
 
 
 def test_replicate_says_once_that_there_are_no_ranks():

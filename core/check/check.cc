@@ -220,6 +220,7 @@ Result<int> check_command(const std::string& given) {
   if (child == 0) {
     close(ends[0]);
     dup2(out[1], STDOUT_FILENO);
+    for (const int end : out) close(end);
     signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     // An end that is asked for ends a plug-in that hangs, too.

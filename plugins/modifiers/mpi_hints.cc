@@ -115,7 +115,8 @@ class Modifier {
       if (options.collective == kYes) count(*in.items[i]);
       if (const feign_status s = out->emit(out, in.items[i]); s < 0) return s;
     }
-    return in.at_end && in.due == in.count ? all_make_as_many() : FEIGN_OK;
+    if (in.at_end && in.due == in.count && !std::exchange(compared, true)) say_who_makes_fewer();
+    return FEIGN_OK;
   }
 
  private:
@@ -143,8 +144,8 @@ class Modifier {
         if (const auto at = opened.find(a.handle); at != opened.end()) ++made[at->second][rank];
   }
 
-  // A rank that makes fewer collective calls than another one would keep that waiting for ever.
-  feign_status all_make_as_many() const {
+  // A rank that makes fewer collective calls than another one may keep that waiting for ever.
+  void say_who_makes_fewer() const {
     for (const auto& [opening, by_rank] : made) {
       const auto& [first, most] = *by_rank.begin();
       for (const auto& [rank, calls] : by_rank) {
@@ -153,11 +154,10 @@ class Modifier {
             std::string("collective=yes: ") + host->text(host, std::get<1>(opening), nullptr) +
             ": of reads and writes that would be collective rank " + std::to_string(first) +
             " makes " + std::to_string(most) + ", rank " + std::to_string(rank) + " " +
-            std::to_string(calls) + ": want as many by all ranks that opened it";
-        return host->fail(host, FEIGN_ERR_ARGUMENT, text.c_str());
+            std::to_string(calls) + ": who makes more may wait for the others for ever";
+        return host->log(host, FEIGN_LOG_WARN, text.c_str());
       }
     }
-    return FEIGN_OK;
   }
 
   std::string changed(std::string_view text) const {
@@ -213,6 +213,7 @@ class Modifier {
   std::map<std::tuple<int32_t, uint32_t, uint32_t>, uint64_t> opens;  // by rank
   std::map<uint32_t, Opening> opened;                                 // by handle
   std::map<Opening, std::map<int32_t, uint64_t>> made;  // collective reads and writes, by rank
+  bool compared = false;                                // … with each other
 };
 
 constexpr const char* kCollectives[] = {"as-recorded", "yes", "no", nullptr};

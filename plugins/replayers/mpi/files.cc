@@ -359,6 +359,14 @@ void close_files(Replayer& r) {
       MPI_File_close(&f.file);
 }
 
+void leave_out_mpiio(Stream& s, uint32_t op) {
+  if (s.a->handle == 0) return;
+  const std::lock_guard lock(s.r->files_mutex);
+  File& file = s.r->files[s.a->handle];
+  file.over = true;
+  if (op == FEIGN_MPIIO_FILE_OPEN) file.lost = true;
+}
+
 void do_mpiio(Stream& s, uint32_t op) {
   Replayer& r = *s.r;
   const feign_activity& a = *s.a;
@@ -373,6 +381,7 @@ void do_mpiio(Stream& s, uint32_t op) {
     const auto at = r.files.find(a.handle);
     if (at != r.files.end()) file = at->second;
   }
+  if (file.lost) return s.skip("the trace lacks the other half of its open");
   if (file.file == MPI_FILE_NULL && file.group == nullptr) {
     // MPI_FILE_NULL stands for all files, in calls about error handlers only.
     if (a.handle == 0 && std::string_view(op_info->name).ends_with("_errhandler"))

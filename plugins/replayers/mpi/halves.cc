@@ -2,7 +2,6 @@
 #include "replayers/mpi/halves.h"
 
 #include <algorithm>
-#include <climits>
 #include <functional>
 #include <new>
 #include <string_view>
@@ -63,7 +62,9 @@ void Halves::comes(uint32_t comm, const feign_activity& a) {
 
 void Halves::look(const feign_activity& a) {
   const Does does = does_of(a.op);
-  if (does == Does::kNothing || (a.result < 0 && !done_in_part(does, a.result))) return;
+  if (does == Does::kNothing) return;
+  // (Calls on files that failed on some rank only are made by all.)
+  if (a.result < 0 && a.op < r_.mpiio_first && !done_in_part(does, a.result)) return;
   if (a.stream != stream_) {
     feign_stream_info info{};
     info.struct_size = sizeof info;
@@ -164,10 +165,11 @@ feign_status Halves::each(void* ctx, const feign_activity* a) noexcept {
   }
 }
 
-// The counts of all processes. False where they are more than one message tells.
+// The counts of all processes. False where they are too many.
 bool Halves::exchange() {
   enum : uint64_t { kSent, kTaken, kCame, kAnybody };
   constexpr size_t kEach = 6;
+  constexpr uint64_t kMost = uint64_t{12} << 20;  // 96 MiB
   std::vector<uint64_t> mine;
   const auto put = [&](uint64_t what, const Way& w, uint64_t count) {
     for (const int64_t n : {w.from, w.to, w.tag}) mine.push_back(static_cast<uint64_t>(n));
@@ -186,7 +188,7 @@ bool Halves::exchange() {
   for (const uint64_t n : sizes) {
     at.push_back(static_cast<int>(sum));
     counts.push_back(static_cast<int>(n));
-    if ((sum += n) > INT_MAX) return false;
+    if ((sum += n) > kMost) return false;
   }
   std::vector<uint64_t> all(sum);
   FEIGN_MUST(MPI_Allgatherv(mine.data(), static_cast<int>(size), MPI_UINT64_T, all.data(),
@@ -215,6 +217,10 @@ bool Halves::find(const feign_plan* plan, std::map<uint64_t, Lack>& lacks, uint6
     windows_.clear();
     files_.clear();
     if (looked == FEIGN_OK) looked = plan->each(plan, each, this);
+  } else if (r_.rank == 0) {
+    r_.host->log(r_.host, FEIGN_LOG_WARN,
+                 "not all ranks came to MPI_Finalize, and their messages are too many to find "
+                 "those whose other half the trace lacks");
   }
   uint64_t told[] = {lacks.size(), looked < 0};
   FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, told, 2, MPI_UINT64_T, MPI_SUM, r_.world->world));

@@ -534,6 +534,7 @@ feign_status make(Replayer& r, Stream& s) {
   if (s.lacks != nullptr && s.lacks->all(does_of(op))) {
     s.skip("the trace lacks its other half");
     remember(s, MPI_REQUEST_NULL);
+    if (op >= r.mpiio_first) leave_out_mpiio(s, op);
   } else if (op >= r.mpiio_first) {
     do_mpiio(s, op);
   } else {

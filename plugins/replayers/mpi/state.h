@@ -189,7 +189,8 @@ struct File {
   std::string remove;                    // when it is closed
   std::string link;                      // the name that MPI was given, if this process made it
   MPI_Request begun = MPI_REQUEST_NULL;  // io=order: of the split call under way
-  bool over = false;                     // the split call under way was made at once
+  bool over = false;                     // the split call under way was made at once, or left out
+  bool lost = false;                     // its open was left out
   uint64_t unit = 1;                     // bytes of its view's etype
   std::shared_ptr<Name> name;            // what it is beside MPI, where several ranks have it
 };
@@ -450,6 +451,9 @@ struct Units {
 Units units_of(uint32_t op, const Args& args);
 void window(Stream& s, uint32_t op, Does does);
 void do_mpiio(Stream& s, uint32_t op);
+// Of one that lacks its other half: what ends it lacks it, too, and what is done with a file whose
+// open it was.
+void leave_out_mpiio(Stream& s, uint32_t op);
 void close_files(Replayer& r);
 // The pointer of a file that each has by itself is nobody else's.
 bool of_shared_pointer(std::string_view name);
