@@ -70,6 +70,16 @@ def refuses(*args, text, status=2, **how):
     return r
 
 
+def refuses_to_write_nothing(name, kinds):
+    """A writer has no place for the trace's only call, and leaves nothing."""
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "x.strace")
+        with open(trace, "w", encoding="ascii") as f:
+            f.write("100 1700000001.000000 fork() = 101 <0.000010>\n")
+        refuses("convert", trace, os.path.join(tmp, name), text=f"calls of {kinds} alone, of which there are none.*: nothing is written")
+        assert os.listdir(tmp) == ["x.strace"], os.listdir(tmp)
+
+
 def tree(path):
     """Entries below a directory: {path: (type, size or None for directories, link target)}."""
     out = {}

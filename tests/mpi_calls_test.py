@@ -462,41 +462,14 @@ def by_romio(tmp, part):
 
 PIECES = r"""
 #include <mpi.h>
-#include <stdlib.h>
 int main(int argc, char** argv) {
-  enum { kPieces = 500, kBytes = 32 };
+  enum { kPieces = COUNT, kBytes = BYTES };
   static char data[kPieces * kBytes];
   static MPI_Aint at[kPieces];
   int rank, provided;
-  MPI_Init_thread(&argc, &argv, LEVEL, &provided);
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_LEVEL, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  for (int i = 0; i < kPieces; ++i) at[i] = i * 256 + rank * kBytes;
-  at[kPieces - 1] += 1 << 20;
-  MPI_Datatype type;
-  MPI_Type_create_hindexed_block(kPieces, kBytes, at, MPI_BYTE, &type);
-  MPI_Type_commit(&type);
-  MPI_File file;
-  MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-  MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL);
-  MPI_File_write_all(file, data, sizeof data, MPI_BYTE, MPI_STATUS_IGNORE);
-  MPI_File_close(&file);
-  MPI_Type_free(&type);
-  MPI_Finalize();
-  return 0;
-}
-"""
-
-
-PIECES_OF_VIEW = r"""
-#include <mpi.h>
-int main(int argc, char** argv) {
-  enum { kPieces = COUNT, kBytes = 8 };
-  static char data[kPieces * kBytes];
-  static MPI_Aint at[kPieces];
-  int rank;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  for (long i = 0; i < kPieces; ++i) at[i] = (rank == 0 ? i * i : i * 64) * 16 + rank * kBytes;
+  for (long i = 0; i < kPieces; ++i) at[i] = (PLACE) + rank * kBytes;
   MPI_Datatype type;
   MPI_Type_create_hindexed_block(kPieces, kBytes, at, MPI_BYTE, &type);
   MPI_Type_commit(&type);
@@ -513,9 +486,18 @@ int main(int argc, char** argv) {
 """
 
 
+def pieces(level):
+    return PIECES.replace("LEVEL", level).replace("COUNT", "500").replace("BYTES", "32").replace("PLACE", "i * 256 + (i == kPieces - 1 ? 1 << 20 : 0)")
+
+
+def irregular_pieces(count):
+    """Of one rank alone: the others' text is short."""
+    return PIECES.replace("LEVEL", "SINGLE").replace("COUNT", str(count)).replace("BYTES", "8").replace("PLACE", "(rank == 0 ? i * i : i * 64) * 16")
+
+
 def test_a_view_of_many_irregular_pieces_is_as_recorded():
     with Tmp() as tmp, Tmp() as root:
-        trace, there = recorded_where_it_works(tmp, 4, PIECES_OF_VIEW.replace("COUNT", "1300"))
+        trace, there = recorded_where_it_works(tmp, 4, irregular_pieces(1300))
         assert len(re.findall(r"MPI_File_set_view\(.*?hindexed_block.*?\)+ = 0", text_of(trace))) == 4
         replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
         assert os.path.getsize(root + there + "/data") == os.path.getsize(there + "/data")
@@ -524,7 +506,7 @@ def test_a_view_of_many_irregular_pieces_is_as_recorded():
 def test_a_view_of_a_type_without_text_is_set_as_one_of_bytes():
     """All ranks set a view together: of one whose type has a text that is too long the others wait."""
     with Tmp() as tmp:
-        trace, _ = recorded_where_it_works(tmp, 4, PIECES_OF_VIEW.replace("COUNT", "3000"))
+        trace, _ = recorded_where_it_works(tmp, 4, irregular_pieces(3000))
         views = re.findall(r"MPI_File_set_view\(.*?\)+ = 0", text_of(trace))
         assert len(views) == 4 and sum("hindexed_block" in v for v in views) == 3, views
         for layer in ((), ("--layer", "posix")):
@@ -539,7 +521,7 @@ def test_pieces_of_collective_writes_are_written_with_what_lies_between_where_th
     blocks = []
     for level in ("SINGLE", "MULTIPLE"):
         with Tmp() as tmp, Tmp() as root:
-            trace, there = recorded_where_it_works(tmp, 4, PIECES.replace("LEVEL", "MPI_THREAD_" + level))
+            trace, there = recorded_where_it_works(tmp, 4, pieces(level))
             replayed(4, trace, "--root", root, "--with", "filter,preset=workload")
             program, replay = (os.stat(os.path.join(d, "data")).st_blocks * 512 for d in (there, root + there))
             assert abs(program - replay) < 1 << 18, (level, program, replay)

@@ -6,7 +6,7 @@ import os
 import re
 import struct
 
-from harness import CORPUS, Skip, Tmp, bounded, feign, main, refuses
+from harness import CORPUS, Skip, Tmp, bounded, feign, main, refuses, refuses_to_write_nothing
 from tracetext_test import Made
 
 # Ids are arbitrary, and never the same as another installation's.
@@ -378,12 +378,7 @@ def test_what_siox_cannot_express_is_counted_and_named():
 
 
 def test_a_trace_without_a_call_that_siox_has_is_refused():
-    with Tmp() as tmp:
-        trace = os.path.join(tmp, "x.strace")
-        with open(trace, "w", encoding="ascii") as f:
-            f.write("100 1700000001.000000 fork() = 101 <0.000010>\n")
-        refuses("convert", trace, os.path.join(tmp, "x.siox"), text="calls of posix and stdio alone, of which there are none that it can say: nothing is written")
-        assert os.listdir(tmp) == ["x.strace"], os.listdir(tmp)
+    refuses_to_write_nothing("x.siox", "posix and stdio")
 
 
 def test_memory_does_not_grow_with_the_trace():

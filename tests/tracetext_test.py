@@ -9,7 +9,7 @@ import os
 import random
 import re
 
-from harness import Tmp, bounded, feign, main, refuses
+from harness import Tmp, bounded, feign, main, refuses, refuses_to_write_nothing
 
 PAPER = """\
 /* barrier before opening output file */
@@ -237,12 +237,7 @@ def test_what_cannot_be_expressed_is_counted_and_named():
 
 
 def test_a_trace_without_a_call_that_this_form_has_is_refused():
-    with Tmp() as tmp:
-        trace = os.path.join(tmp, "x.strace")
-        with open(trace, "w", encoding="ascii") as f:
-            f.write("100 1700000001.000000 fork() = 101 <0.000010>\n")
-        refuses("convert", trace, os.path.join(tmp, "x.tracetext"), text="calls of posix alone, of which there are none that it can say: nothing is written")
-        assert os.listdir(tmp) == ["x.strace"], os.listdir(tmp)
+    refuses_to_write_nothing("x.tracetext", "posix")
 
 
 def test_what_a_wait_returned_is_no_process_of_the_trace():

@@ -48,6 +48,16 @@ constexpr bool done_in_part(Does does, int64_t result) {
 // Whether of the requests in its list those alone have ended of which it says so.
 constexpr bool ends_some(Does does, int64_t result) { return does == Does::kEndSome || result < 0; }
 
+// What an activity has as an argument: a value, which may be unknown, or a text's id, which is 0
+// then.
+inline uint64_t value_of(const feign_activity& a, uint8_t at) {
+  return at < a.value_count ? a.values[at] : FEIGN_UNKNOWN;
+}
+inline uint32_t text_of(const feign_activity& a, uint8_t at) {
+  const uint64_t v = value_of(a, at);
+  return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
+}
+
 // A rank or tag: -1 nobody, -2 anybody, or any tag.
 inline int number(uint64_t value) {
   return static_cast<int64_t>(value) > INT32_MAX

@@ -264,13 +264,8 @@ void Depend::at_once(uint32_t stream, Does does) {
 // `here`: the stream's last activity before this one.
 void Depend::mpi(const feign_activity& a, Point here) {
   const Message& m = message_of(a.op);
-  const auto value = [&](uint8_t at) {
-    return at < a.value_count ? a.values[at] : uint64_t{FEIGN_UNKNOWN};
-  };
-  const auto text = [&](uint8_t at) {
-    const uint64_t v = value(at);
-    return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
-  };
+  const auto value = [&](uint8_t at) { return feign::mpi::value_of(a, at); };
+  const auto text = [&](uint8_t at) { return feign::mpi::text_of(a, at); };
   if (!said_at_once_ && m.does != Does::kNothing) at_once(a.stream, m.does);
   if (a.result < 0 && !feign::mpi::done_in_part(m.does, a.result)) return;
   const feign::mpi::Args& x = m.args;

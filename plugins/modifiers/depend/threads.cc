@@ -94,13 +94,8 @@ void Depend::threads(const feign_activity& a) {
   if (streams_[a.stream].rank < 0) return;
   if (a.result < 0 && !feign::mpi::done_in_part(m.does, a.result)) return;
   const feign::mpi::Args& x = m.args;
-  const auto value = [&](uint8_t at) {
-    return at < a.value_count ? a.values[at] : uint64_t{FEIGN_UNKNOWN};
-  };
-  const auto text = [&](uint8_t at) {
-    const uint64_t v = value(at);
-    return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
-  };
+  const auto value = [&](uint8_t at) { return feign::mpi::value_of(a, at); };
+  const auto text = [&](uint8_t at) { return feign::mpi::text_of(a, at); };
   const uint64_t request = value(x.request);
   if (m.starts || m.ends || m.does == Does::kRequest) {
     if (x.flag != kAbsent && value(x.flag) == 0) return;

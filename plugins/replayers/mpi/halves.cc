@@ -73,13 +73,8 @@ void Halves::look(const feign_activity& a) {
   }
   if (rank_ < 0) return;
   const Args& x = r_.args_of(a.op);
-  const auto value = [&](uint8_t at) {
-    return at < a.value_count ? a.values[at] : uint64_t{FEIGN_UNKNOWN};
-  };
-  const auto text = [&](uint8_t at) {
-    const uint64_t v = value(at);
-    return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
-  };
+  const auto value = [&](uint8_t at) { return value_of(a, at); };
+  const auto text = [&](uint8_t at) { return text_of(a, at); };
   const uint32_t comm = text(x.comm);
   const auto to = [&](uint64_t peer, uint64_t tag) {
     return way(comm, rank_, number(peer), tag == FEIGN_UNKNOWN ? 0 : number(tag));

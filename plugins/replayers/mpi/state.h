@@ -321,9 +321,7 @@ struct Stream {
   Space received;               // data that is read
   std::unordered_map<uint32_t, const Type*> types;
 
-  uint64_t value(uint8_t index) const {
-    return index < a->value_count ? a->values[index] : FEIGN_UNKNOWN;
-  }
+  uint64_t value(uint8_t index) const { return value_of(*a, index); }
   uint64_t known(uint8_t index, uint64_t otherwise) const {
     const uint64_t v = value(index);
     return v == FEIGN_UNKNOWN ? otherwise : v;
