@@ -658,7 +658,8 @@ def test_the_writing_of_a_trace_can_be_ended():
             with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as children:
                 while children.seek(0) == 0 and children.read():
                     time.sleep(0.01)
-            p.send_signal(signal.SIGQUIT)  # nobody is left to get it
+            for gone in signal.SIGHUP, signal.SIGQUIT:  # nobody is left to get them
+                p.send_signal(gone)
             p.terminate()
             err = p.communicate(timeout=60)[1]
         assert p.returncode == 2 and "interrupted by signal 15 before it was done" in err and "is kept in " + trace + ".raw" in err, (p.returncode, err)

@@ -497,13 +497,13 @@ Result<int> run(const std::string& program, const std::vector<std::string>& comm
   }
   g_child = child;
   if (folder != nullptr) folder->make_pages_ahead();  // a thread with all signals blocked
-  constexpr int kEnd[] = {SIGINT, SIGTERM, SIGHUP};
+  constexpr int kEnd[] = {SIGINT, SIGTERM};  // a terminal that is closed does not end the writing
   struct sigaction act {
   }, own[std::size(kEnd)]{};
   act.sa_sigaction = pass_on;
   act.sa_flags = SA_RESTART | SA_SIGINFO;
   for (size_t i = 0; i < std::size(kEnd); ++i) sigaction(kEnd[i], &act, &own[i]);
-  for (const int s : {SIGQUIT, SIGUSR2}) sigaction(s, &act, nullptr);
+  for (const int s : {SIGQUIT, SIGHUP, SIGUSR2}) sigaction(s, &act, nullptr);
   act.sa_handler = start_or_stop;
   act.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &act, nullptr);
