@@ -22,6 +22,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/fd.h"
 #include "base/progress.h"
 #include "check/rules.h"
 #include "plugin/object.h"
@@ -193,11 +194,190 @@ std::string ending(int status) {
   return "";
 }
 
+// What the plug-in prints is none of the result: it is shown on standard error.
+class Printed {
+ public:
+  explicit Printed(Fd end) : end_(std::move(end)) {}
+
+  // What is there, at once.
+  void show() {
+    char part[4096];
+    const ssize_t n = read(end_.get(), part, sizeof part);
+    ended_ = n <= 0;
+    if (ended_) return;
+    std::fwrite(part, 1, static_cast<size_t>(n), stderr);
+    if (begin_.size() < kKept) begin_.append(part, std::min<size_t>(n, kKept - begin_.size()));
+  }
+  // Who goes on printing is none of the plug-in's threads.
+  void show_rest() {
+    constexpr int kMostLeft = 256;
+    pollfd from = waits();
+    for (int i = 0; i < kMostLeft && !ended_ && poll(&from, 1, 0) > 0; ++i) show();
+  }
+  pollfd waits() const { return {ended_ ? -1 : end_.get(), POLLIN, 0}; }
+  bool any() const { return !begin_.empty(); }
+  std::string first_line() const { return begin_.substr(0, begin_.find('\n')); }
+
+ private:
+  static constexpr size_t kKept = 200;
+  const Fd end_;
+  bool ended_ = false;
+  std::string begin_;
+};
+
+// What the rules came to, said as it is told, and counted.
+class Score {
+ public:
+  explicit Score(const Printed& printed) : printed_(printed) {}
+
+  // A line that the child wrote.
+  void told(char what, const std::string& text) {
+    open_ = what == kBegin;
+    switch (what) {
+      case kBegin:
+        rule_ = text;
+        break;
+      case kGood:
+        good();
+        break;
+      case kBad:
+        bad(text);
+        break;
+      case kSkipped:
+        std::printf("skip %s: %s\n", rule_.c_str(), text.c_str());
+        ++skipped_;
+        break;
+      case kUnloadable:
+        unloadable_ = text;
+        break;
+      default:
+        break;
+    }
+    std::fflush(stdout);
+  }
+  // The child ended, with `status` of waitpid().
+  void ended(int status) {
+    if (const std::string how = ending(status); !how.empty())
+      bad(how);
+    else if (open_)
+      bad("ended the process");
+  }
+  // The exit status of all.
+  int say(const std::string& path) const {
+    std::printf("%s: %u ok, %u failed, %u skipped\n", path.c_str(), good_, bad_, skipped_);
+    return bad_ == 0 ? 0 : 1;
+  }
+  const std::string& unloadable() const { return unloadable_; }
+
+ private:
+  void good() {
+    // Whether it loads is known with the next line only.
+    if (rule_ == "loads") return;
+    if (rule_ == kPrintsNothing && printed_.any())
+      return bad("it printed: " + printed_.first_line());
+    std::printf("ok   %s\n", rule_.c_str());
+    ++good_;
+  }
+  void bad(const std::string& why) {
+    std::printf("FAIL %s: %s\n", rule_.c_str(), why.c_str());
+    ++bad_;
+  }
+
+  const Printed& printed_;
+  std::string rule_, unloadable_;
+  bool open_ = false;  // a rule began
+  unsigned good_ = 0, bad_ = 0, skipped_ = 0;
+};
+
+// What the child says, until it ends or an end is asked for.
+void listen(Fd end, Printed& printed, Score& score) {
+  FILE* const lines = fdopen(end.get(), "r");
+  if (lines == nullptr) return;
+  (void)end.release();
+  // Unbuffered, poll() tells whether there is another line; nothing is read once an end is asked
+  // for.
+  setvbuf(lines, nullptr, _IONBF, 0);
+  const auto more = [&] {
+    constexpr int kLook_ms = 100;
+    while (g_stop_signal.load() == 0) {
+      pollfd from[] = {printed.waits(), {fileno(lines), POLLIN, 0}};
+      if (poll(from, 2, kLook_ms) <= 0) continue;
+      if (from[0].revents == 0) return true;
+      printed.show();
+    }
+    return false;
+  };
+  char* line = nullptr;
+  size_t room = 0;
+  for (ssize_t n; more() && (n = getline(&line, &room, lines)) > 0;)
+    score.told(line[0], {line + 1, static_cast<size_t>(n) - (line[n - 1] == '\n' ? 2 : 1)});
+  free(line);
+  fclose(lines);
+}
+
+// Two ends of a pipe, closed at the latest with this.
+struct Pipe {
+  Fd read = Fd(), write = Fd();
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+// A process that goes through all rules, and tells into `told`; what is printed goes into `out`.
+// Afterwards only it has the ends to write to.
+Result<pid_t> start_child(const PluginSpec& spec, const std::string& directory, Pipe& told,
+                          Pipe& out) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return errno_error("fork", errno);
+  if (child == 0) {
+    dup2(out.write.get(), STDOUT_FILENO);
+    out = Pipe();
+    told.read = Fd();
+    signal(SIGALRM, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    // An end that is asked for ends a plug-in that hangs, too.
+    for (const int asks : {SIGINT, SIGTERM, SIGHUP})
+      if (signal(asks, SIG_DFL) == SIG_IGN) signal(asks, SIG_IGN);
+    Rules rules(told.write.get());
+    check_all(spec, directory, rules);
+    _exit(0);
+  }
+  told.write = Fd();
+  out.write = Fd();
+  return child;
+}
+
+// Its rules, in a process of their own, by `directory`.
+Result<int> check_in(const std::string& directory, const PluginSpec& spec) {
+  auto told = make_pipe(), out = make_pipe();
+  if (!told) return std::move(told.error());
+  if (!out) return std::move(out.error());
+  const auto child = start_child(spec, directory, *told, *out);
+  if (!child) return child.error();
+  Printed printed(std::move(out->read));
+  Score score(printed);
+  listen(std::move(told->read), printed, score);
+  if (g_stop_signal.load() != 0) kill(*child, SIGKILL);
+  int status = 0;
+  while (waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+  }
+  printed.show_rest();
+  if (const int stop = g_stop_signal.load(); stop != 0 && WIFSIGNALED(status))
+    return Error(FEIGN_ERR_IO, spec.name + ": interrupted by signal " + std::to_string(stop) +
+                                   " before it was done");
+  if (!score.unloadable().empty()) return Error(FEIGN_ERR_ARGUMENT, score.unloadable());
+  score.ended(status);
+  return score.say(spec.name);
+}
+
 }  // namespace
 }  // namespace check
 
 Result<int> check_command(const std::string& given) {
-  using namespace check;
   PluginSpec spec;
   spec.name = given;
   // A path may have commas of its own.
@@ -206,120 +386,14 @@ Result<int> check_command(const std::string& given) {
     if (!parsed) return std::move(parsed.error());
     spec = std::move(*parsed);
   }
-  const std::string& path = spec.name;
   const char* tmp = getenv("TMPDIR");
   std::string directory =
       std::string(tmp != nullptr && *tmp != '\0' ? tmp : "/tmp") + "/feign-check-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) return errno_error("make " + directory, errno);
-  int ends[2], out[2];
-  if (pipe2(ends, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
-    return errno_error("make a pipe", errno);
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child < 0) return errno_error("fork", errno);
-  if (child == 0) {
-    close(ends[0]);
-    dup2(out[1], STDOUT_FILENO);
-    for (const int end : out) close(end);
-    signal(SIGALRM, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    // An end that is asked for ends a plug-in that hangs, too.
-    for (const int asks : {SIGINT, SIGTERM, SIGHUP})
-      if (signal(asks, SIG_DFL) == SIG_IGN) signal(asks, SIG_IGN);
-    Rules rules(ends[1]);
-    check_all(spec, directory, rules);
-    _exit(0);
-  }
-  close(ends[1]);
-  close(out[1]);
-  FILE* lines = fdopen(ends[0], "r");
-  char* line = nullptr;
-  size_t room = 0;
-  std::string rule, unloadable;
-  unsigned good = 0, bad = 0, skipped = 0;
-  bool open = false;
-  const auto failed = [&](const std::string& why) {
-    std::printf("FAIL %s: %s\n", rule.c_str(), why.c_str());
-    ++bad;
-  };
-  // Unbuffered, poll() tells whether there is another line; nothing is read once an end is asked
-  // for.
-  if (lines != nullptr) setvbuf(lines, nullptr, _IONBF, 0);
-  // What the plug-in prints is none of the result: it is shown on standard error.
-  std::string printed;  // how it begins
-  pollfd from[] = {{out[0], POLLIN, 0}, {ends[0], POLLIN, 0}};
-  const auto show = [&] {
-    char part[4096];
-    const ssize_t n = read(out[0], part, sizeof part);
-    if (n <= 0) {
-      from[0].fd = -1;
-      return;
-    }
-    std::fwrite(part, 1, static_cast<size_t>(n), stderr);
-    if (printed.size() < 200) printed.append(part, std::min<size_t>(n, 200 - printed.size()));
-  };
-  const auto more = [&] {
-    constexpr int kLook_ms = 100;
-    while (g_stop_signal.load() == 0) {
-      if (poll(from, 2, kLook_ms) <= 0) continue;
-      if (from[0].revents == 0) return true;
-      show();
-    }
-    return false;
-  };
-  for (ssize_t n; lines != nullptr && more() && (n = getline(&line, &room, lines)) > 0;) {
-    const std::string text(line + 1, static_cast<size_t>(n) - (line[n - 1] == '\n' ? 2 : 1));
-    open = line[0] == kBegin;
-    switch (line[0]) {
-      case kBegin:
-        rule = text;
-        break;
-      case kGood:
-        // Whether it loads is known with the next line only.
-        if (rule == "loads") break;
-        if (rule == kPrintsNothing && !printed.empty()) {
-          failed("it printed: " + printed.substr(0, printed.find('\n')));
-          break;
-        }
-        std::printf("ok   %s\n", rule.c_str());
-        ++good;
-        break;
-      case kBad:
-        failed(text);
-        break;
-      case kSkipped:
-        std::printf("skip %s: %s\n", rule.c_str(), text.c_str());
-        ++skipped;
-        break;
-      case kUnloadable:
-        unloadable = text;
-        break;
-      default:
-        break;
-    }
-    std::fflush(stdout);
-  }
-  free(line);
-  if (g_stop_signal.load() != 0) kill(child, SIGKILL);
-  if (lines != nullptr) fclose(lines);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  constexpr int kMostLeft = 256;  // who goes on printing is none of the plug-in's threads
-  for (int i = 0; i < kMostLeft && poll(from, 1, 0) > 0; ++i) show();
-  close(out[0]);
+  auto status = check::check_in(directory, spec);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
-  if (const int stop = g_stop_signal.load(); stop != 0 && WIFSIGNALED(status))
-    return Error(FEIGN_ERR_IO,
-                 path + ": interrupted by signal " + std::to_string(stop) + " before it was done");
-  if (!unloadable.empty()) return Error(FEIGN_ERR_ARGUMENT, unloadable);
-  if (const std::string how = ending(status); !how.empty())
-    failed(how);
-  else if (open)
-    failed("ended the process");
-  std::printf("%s: %u ok, %u failed, %u skipped\n", path.c_str(), good, bad, skipped);
-  return bad == 0 ? 0 : 1;
+  return status;
 }
 
 }  // namespace feign
