@@ -10,6 +10,9 @@
 #include "modifiers/depend/depend.h"
 
 namespace depend {
+namespace {
+constexpr uint32_t kMovesBytes = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+}
 
 // Whether no other stream was at the file's bytes so far.
 bool Depend::alone(File& f) {
@@ -117,44 +120,89 @@ void Depend::finds(const feign_activity& a) {
   after(f.extends, kFile);
 }
 
+// What goes into libc's memory stays there until another call on the handle, and is noted then.
+void Depend::buffers(const feign_activity& a, Effect effect) {
+  Handle* const h = effects_[a.op].buffered && a.handle != 0 ? handles_.find(a.handle) : nullptr;
+  if (h == nullptr) return;
+  if (effect != Effect::kWrite) return flushed(*h);
+  h->buffered = std::min(h->buffered, a.offset);
+  h->buffered_end = std::max(h->buffered_end, a.offset + static_cast<uint64_t>(a.result));
+}
+
+// An open makes a file, or makes it empty, even if it is opened for reading.
+void Depend::opens(File& f, const feign_activity& a) {
+  if (a.marks & FEIGN_CREATES) {
+    f.size_known = f.size_changed = true;
+    f.size = f.there = 0;
+  } else if (a.flags & O_TRUNC) {
+    set_size(f, 0, 0);
+  }
+}
+
+void Depend::copies(const feign_activity& a) {
+  const auto done = static_cast<uint64_t>(a.result);
+  if (a.handle != 0) read(files_[a.file], a.offset, a.length, done);
+  if (a.handle2 == 0 || a.value_count < 4 || a.values[2] == 0 || done == 0) return;
+  write(files_[static_cast<uint32_t>(a.values[2])], a.values[3], done,
+        (a.marks & FEIGN_APPENDS) != 0);
+}
+
+// FICLONE, FICLONERANGE; no length: up to the end.
+void Depend::clones(const feign_activity& a) {
+  const uint64_t begin = a.value_count > 2 ? a.values[2] : 0;
+  if (const Handle* const from = handles_.find(a.handle2); from != nullptr && from->file != 0)
+    read(files_[from->file], begin, a.length != 0 ? a.length : UINT64_MAX - begin, a.length);
+  File& f = files_[a.file];
+  if (a.length != 0) return write(f, a.offset, a.length, false);
+  set_size(f, f.size, a.offset);
+}
+
+void Depend::allocates(File& f, const feign_activity& a) {
+  if (a.flags & kMovesBytes) return set_size(f, std::max(f.size, a.offset + a.length), a.offset);
+  if (a.flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+    return write(f, a.offset, a.length, false);
+  if (a.flags & FALLOC_FL_KEEP_SIZE) return;
+  extend(f, a.offset + a.length);
+  f.extends.add(me_);  // after a cut it would, also where it did not
+}
+
+// A size that the trace tells.
+void Depend::told_size(File& f, uint64_t size) {
+  if (!f.size_changed) f.there = std::max(f.there, size);
+  if (!f.size_known) f.size = std::max(f.size, size);
+  f.size_known = true;
+}
+
+void Depend::queues(File& f, const feign_activity& a) {
+  if (a.result == 0) return;
+  if (a.flags == 0 || a.flags == 7) read(f, a.offset, a.length, a.length);
+  if (a.flags != 1 && a.flags != 8) return;
+  write(f, a.offset, a.length, (a.marks & FEIGN_APPENDS) != 0);
+  // It is there when the process was told so.
+  auto& under_way = streams_[a.stream].aio;
+  if (under_way.size() < kMostQueued) under_way.push_back({a.file, {a.offset, a.length}});
+}
+
 void Depend::bytes(const feign_activity& a, Effect effect) {
   if (a.file == 0 || (a.marks & (FEIGN_NO_RESULT | FEIGN_NOT_A_FILE))) return;
   const bool maps = effect == Effect::kSeek && (a.flags == SEEK_DATA || a.flags == SEEK_HOLE);
-  constexpr uint32_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
   const auto file = [&]() -> File& { return files_[a.file]; };
   // The file ended before where it was to go, or be moved.
   if (a.result == -EINVAL && effect == Effect::kSeek && a.flags == SEEK_END)
     return sees_end(file(), ~a.offset);
-  if (a.result == -EINVAL && effect == Effect::kFallocate && (a.flags & kMoves) != 0)
+  if (a.result == -EINVAL && effect == Effect::kFallocate && (a.flags & kMovesBytes) != 0)
     return sees_end(file(), a.offset);
   if (a.result < 0 && !(maps && a.result == -ENXIO)) return;
   const auto done = static_cast<uint64_t>(a.result);
   const bool appends = (a.marks & FEIGN_APPENDS) != 0;
-  if (effects_[a.op].buffered && a.handle != 0) {
-    if (Handle* const h = handles_.find(a.handle); h != nullptr) {
-      if (effect != Effect::kWrite) {
-        flushed(*h);
-      } else {
-        h->buffered = std::min(h->buffered, a.offset);
-        h->buffered_end = std::max(h->buffered_end, a.offset + done);
-      }
-    }
-  }
+  buffers(a, effect);
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat:
     case Effect::kFopen:
     case Effect::kFreopen:
-    case Effect::kTmpfile: {
-      File& f = file();
-      if (a.marks & FEIGN_CREATES) {
-        f.size_known = f.size_changed = true;
-        f.size = f.there = 0;
-      } else if (a.flags & O_TRUNC) {  // even if it is opened for reading
-        set_size(f, 0, 0);
-      }
-      return;
-    }
+    case Effect::kTmpfile:
+      return opens(file(), a);
     case Effect::kRead:
     case Effect::kPread:
     case Effect::kPread2:
@@ -167,33 +215,17 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
     case Effect::kPwrite2:
       if (done != 0) write(file(), a.offset, done, appends);
       return;
-    case Effect::kCopy: {
-      if (a.handle != 0) read(file(), a.offset, a.length, done);
-      if (a.handle2 == 0 || a.value_count < 4 || a.values[2] == 0 || done == 0) return;
-      return write(files_[static_cast<uint32_t>(a.values[2])], a.values[3], done, appends);
-    }
-    case Effect::kIoctl: {  // FICLONE, FICLONERANGE; no length: up to the end
-      const uint64_t begin = a.value_count > 2 ? a.values[2] : 0;
-      if (const Handle* const from = handles_.find(a.handle2); from != nullptr && from->file != 0)
-        read(files_[from->file], begin, a.length != 0 ? a.length : UINT64_MAX - begin, a.length);
-      if (a.length != 0) return write(file(), a.offset, a.length, false);
-      return set_size(file(), file().size, a.offset);
-    }
+    case Effect::kCopy:
+      return copies(a);
+    case Effect::kIoctl:
+      return clones(a);
     case Effect::kTruncate:
     case Effect::kFtruncate: {
       File& f = file();
       return set_size(f, a.length, std::min(a.length, f.size_known ? f.size : f.there));
     }
-    case Effect::kFallocate: {
-      File& f = file();
-      if (a.flags & kMoves) return set_size(f, std::max(f.size, a.offset + a.length), a.offset);
-      if (a.flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
-        return write(f, a.offset, a.length, false);
-      if (a.flags & FALLOC_FL_KEEP_SIZE) return;
-      extend(f, a.offset + a.length);
-      f.extends.add(me_);  // after a cut it would, also where it did not
-      return;
-    }
+    case Effect::kFallocate:
+      return allocates(file(), a);
     case Effect::kSeek:
     case Effect::kFseek:
     case Effect::kFtell:
@@ -207,27 +239,13 @@ void Depend::bytes(const feign_activity& a, Effect effect) {
     case Effect::kFstat:
     case Effect::kStat:
     case Effect::kStatat:
-      if (S_ISREG(a.mode)) {
-        File& f = file();
-        if (!f.size_changed) f.there = std::max(f.there, a.length);
-        if (!f.size_known) f.size = std::max(f.size, a.length);
-        f.size_known = true;
-      }
+      if (S_ISREG(a.mode)) told_size(file(), a.length);
       return;
     case Effect::kFlush:
       if (File& f = file(); !alone(f)) f.bytes.writes([&](const Points& p) { after(p, kFile); });
       return;
-    case Effect::kAio: {
-      File& f = file();
-      if (done == 0) return;
-      if (a.flags == 0 || a.flags == 7) read(f, a.offset, a.length, a.length);
-      if (a.flags != 1 && a.flags != 8) return;
-      write(f, a.offset, a.length, appends);
-      // It is there when the process was told so.
-      auto& under_way = streams_[a.stream].aio;
-      if (under_way.size() < kMostQueued) under_way.push_back({a.file, {a.offset, a.length}});
-      return;
-    }
+    case Effect::kAio:
+      return queues(file(), a);
     default:
       return;
   }

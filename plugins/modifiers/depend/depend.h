@@ -401,6 +401,10 @@ class Depend {
   }
   void unlocked_by(uint64_t handle, uint32_t file = 0);
   void gone(uint64_t number);
+  void made(uint32_t handle, uint32_t file, bool lockless);
+  bool moves(const feign_activity& a, Effect effect);
+  void used(const feign_activity& a, Effect effect);
+  void ended(const feign_activity& a, Effect effect);
   void all_of(uint64_t group, bool ended);
   bool reads(File& f, uint64_t begin, uint64_t length);
   void read(File& f, uint64_t begin, uint64_t asked, uint64_t got);
@@ -410,6 +414,13 @@ class Depend {
   void sizes(File& f);
   void flushed(Handle& h);
   void sees_end(File& f, uint64_t end);
+  void buffers(const feign_activity& a, Effect effect);
+  void opens(File& f, const feign_activity& a);
+  void copies(const feign_activity& a);
+  void clones(const feign_activity& a);
+  void allocates(File& f, const feign_activity& a);
+  void told_size(File& f, uint64_t size);
+  void queues(File& f, const feign_activity& a);
   bool alone(File& f);
   void sent(Channel& c, uint32_t writer, uint64_t bytes);
   void received(Channel& c, uint32_t reader, uint64_t bytes);

@@ -5,6 +5,14 @@
 #include "modifiers/depend/depend.h"
 
 namespace depend {
+namespace {
+
+// Whether a copy's end goes by its handle's offset.
+bool at_own_offset(const feign_activity& a, uint32_t end) {
+  return a.value_count <= end || a.values[end] == FEIGN_NO_OFFSET;
+}
+
+}  // namespace
 
 // The process gives up a descriptor of that handle, and with it its record locks of the file.
 void Depend::unlocked_by(uint64_t handle, uint32_t file) {
@@ -44,41 +52,87 @@ void Depend::library_call(const feign_activity& a) {
   if (info != nullptr && info->kind == FEIGN_KIND_CLOSE && a.handle != 0) handles_.erase(a.handle);
 }
 
+// A handle that was not there before.
+void Depend::made(uint32_t handle, uint32_t file, bool lockless) {
+  Handle& h = handles_[handle];
+  h.file = file;
+  h.lockless = lockless;
+  h.access.change = me_;
+  if (file != 0) ++files_[file].open;
+}
+
+// Whether a call changes what others get by the handle: its offset, or how it writes.
+bool Depend::moves(const feign_activity& a, Effect effect) {
+  switch (effect) {
+    case Effect::kRead:
+    case Effect::kWrite:
+    case Effect::kSeek:
+    case Effect::kFseek:
+    case Effect::kFtell:
+    case Effect::kUngetc:
+    case Effect::kList:
+      return true;
+    case Effect::kPread2:
+    case Effect::kPwrite2:
+      return (a.mode & 1) != 0;
+    case Effect::kFcntl:
+      return a.flags == F_SETFL;
+    case Effect::kFdopen:
+      return (a.flags & O_APPEND) != 0;
+    case Effect::kCopy:
+      return at_own_offset(a, 0);
+    case Effect::kClose:
+      return effects_[a.op].buffered;  // a stream goes, which another process may have, too
+    default:
+      return false;
+  }
+}
+
+// A call by handles that were there, of which it may replace the second.
+void Depend::used(const feign_activity& a, Effect effect) {
+  if (a.handle != 0) {
+    Handle& h = handles_[a.handle];
+    if (h.file == 0 && effect != Effect::kCopy) h.file = a.file;
+    if (on(kHandle)) moves(a, effect) ? change(h.access, kHandle) : use(h.access, kHandle);
+  }
+  if (a.handle2 == 0 || effect == Effect::kMap) return;
+  const bool replaces = effect == Effect::kDup || effect == Effect::kDup2 ||
+                        effect == Effect::kFcntl || effect == Effect::kFreopen;
+  if (replaces) unlocked_by(a.handle2);
+  if (replaces && (a.marks & FEIGN_LAST)) return gone(a.handle2);
+  if (!on(kHandle)) return;
+  Handle& h = handles_[a.handle2];
+  effect == Effect::kCopy&& at_own_offset(a, 1) ? change(h.access, kHandle)
+                                                : use(h.access, kHandle);
+}
+
+// A process's end, or a range of its descriptors or of its memory.
+void Depend::ended(const feign_activity& a, Effect effect) {
+  if (a.handle != 0 && on(kHandle)) use(handles_[a.handle].access, kHandle);
+  for (uint32_t i = 0; i < a.value_count; ++i) {
+    if (effect == Effect::kCloseRange || (effect == Effect::kExec && a.result >= 0))
+      unlocked_by(a.values[i]);
+    gone(a.values[i]);
+  }
+}
+
 void Depend::handles(const feign_activity& a, Effect effect) {
+  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
+  const bool file = !(a.marks & FEIGN_NOT_A_FILE);
   switch (effect) {
     case Effect::kExec:
     case Effect::kExit:
     case Effect::kExitGroup:
     case Effect::kCloseRange:
     case Effect::kUnmap:
-      if (a.handle != 0 && on(kHandle)) use(handles_[a.handle].access, kHandle);
-      for (uint32_t i = 0; i < a.value_count; ++i) {
-        if (effect == Effect::kCloseRange || (effect == Effect::kExec && a.result >= 0))
-          unlocked_by(a.values[i]);
-        gone(a.values[i]);
-      }
-      return;
-    default:
-      break;
-  }
-  if (a.marks & FEIGN_NOT_A_FILE) return;
-  const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
-  const auto at_own_offset = [&](uint32_t i) {
-    return a.value_count <= i || a.values[i] == FEIGN_NO_OFFSET;
-  };
-  bool moves = false, moves2 = false;  // the handle's offset
-  switch (effect) {
+      return ended(a, effect);
     case Effect::kOpen:
     case Effect::kCreat:
     case Effect::kFopen:
     case Effect::kFreopen:
-    case Effect::kTmpfile: {
-      if (!ok || a.handle == 0) return;
-      Handle& h = handles_[a.handle];
-      h.file = a.file;
-      h.lockless = (a.flags & O_PATH) != 0;
-      h.access.change = me_;
-      if (a.file != 0) ++files_[a.file].open;
+    case Effect::kTmpfile:
+      if (!file || !ok || a.handle == 0) return;
+      made(a.handle, a.file, (a.flags & O_PATH) != 0);
       if (a.handle2 == 0) return;
       if (a.path == 0) {  // what it is, once more
         if (on(kHandle)) use(handles_[a.handle2].access, kHandle);
@@ -87,63 +141,18 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       if (effect == Effect::kFreopen) break;
       unlocked_by(a.handle2);
       return gone(a.handle2);
-    }
     case Effect::kClose:
-      if (a.handle == 0) return;
+      if (!file || a.handle == 0) return;
       unlocked_by(a.handle, a.file);
       if (a.marks & FEIGN_LAST) return gone(a.handle);
-      moves = effects_[a.op].buffered;  // a stream goes, which another process may have, too
-      break;
-    case Effect::kRead:
-    case Effect::kWrite:
-    case Effect::kSeek:
-    case Effect::kFseek:
-    case Effect::kFtell:
-    case Effect::kUngetc:
-    case Effect::kList:
-      moves = true;
-      break;
-    case Effect::kPread2:
-    case Effect::kPwrite2:
-      moves = (a.mode & 1) != 0;
-      break;
-    case Effect::kFcntl:
-      moves = a.flags == F_SETFL;
-      break;
-    case Effect::kFdopen:
-      moves = (a.flags & O_APPEND) != 0;
-      break;
-    case Effect::kCopy:
-      moves = at_own_offset(0);
-      moves2 = at_own_offset(1);
       break;
     case Effect::kMap:
-      if (ok && a.handle2 != 0) {
-        Handle& mapping = handles_[a.handle2];
-        mapping.file = a.file;
-        mapping.lockless = true;
-        mapping.access.change = me_;
-        if (a.file != 0) ++files_[a.file].open;
-      }
+      if (file && ok && a.handle2 != 0) made(a.handle2, a.file, true);
       break;
     default:
       break;
   }
-  if (a.handle != 0) {
-    Handle& h = handles_[a.handle];
-    if (h.file == 0 && effect != Effect::kCopy) h.file = a.file;
-    if (on(kHandle)) moves ? change(h.access, kHandle) : use(h.access, kHandle);
-  }
-  if (a.handle2 != 0 && effect != Effect::kMap) {
-    const bool replaces = effect == Effect::kDup || effect == Effect::kDup2 ||
-                          effect == Effect::kFcntl || effect == Effect::kFreopen;
-    if (replaces) unlocked_by(a.handle2);
-    if (replaces && (a.marks & FEIGN_LAST)) return gone(a.handle2);
-    if (on(kHandle)) {
-      Handle& h = handles_[a.handle2];
-      moves2 ? change(h.access, kHandle) : use(h.access, kHandle);
-    }
-  }
+  if (file) used(a, effect);
 }
 
 }  // namespace depend
