@@ -10,6 +10,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -106,20 +107,18 @@ void want_values(CLI::App& app, bool program) {
     }
 }
 
-int main(int argc, char** argv) {
-  std::vector<std::string> words(argv, argv + argc), program;
-  if (argc > 1 && words[1] == "help") {  // feign help replay: feign replay --help
-    words.erase(words.begin() + 1);
-    words.emplace_back("--help");
-    if (words[1] == "help") words.erase(words.begin() + 1);
-  }
-  const std::string first = words.size() > 1 ? words[1] : "";
-  const auto chosen = std::find_if(std::begin(kCommands), std::end(kCommands),
-                                   [&](const Entry& e) { return first == e.name; });
-  CLI::App app(
-      "Takes a trace of what an application did to storage, lets plug-ins change it, and does it "
-      "again somewhere else.",
-      "feign");
+// The words that were typed; "feign help replay" is "feign replay --help".
+std::vector<std::string> typed(int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  if (argc < 2 || words[1] != "help") return words;
+  words.erase(words.begin() + 1);
+  words.emplace_back("--help");
+  if (words[1] == "help") words.erase(words.begin() + 1);
+  return words;
+}
+
+// What stands below "feign" itself.
+void describe(CLI::App& app) {
   app.set_version_flag("--version",
                        "feign " FEIGN_VERSION " (plug-in ABI " + std::to_string(FEIGN_ABI_MAJOR) +
                            "." + std::to_string(FEIGN_ABI_MINOR) + ")",
@@ -131,6 +130,67 @@ int main(int argc, char** argv) {
       "  feign record -o app.feign -- COMMAND            record\n"
       "  feign info app.feign                            look at it\n"
       "  feign replay app.feign --root /mnt/other        do it again below another directory");
+}
+
+// An option's empty value is not the next word; of the first `own` words, which are feign's.
+Result<void> want_no_empty_value(const std::vector<std::string>& words, size_t own) {
+  for (size_t i = 0; i < own; ++i)
+    if (words[i].starts_with("--") && words[i].find('=') == words[i].size() - 1)
+      return Error(FEIGN_ERR_ARGUMENT, words[i] + ": want a value behind it");
+  return {};
+}
+
+// --explain alone is --explain 20, and does not take a file's name for its number.
+void complete_explain(std::vector<std::string>& words) {
+  for (size_t i = 1; i < words.size(); ++i)
+    if (words[i] == "--explain" &&
+        (i + 1 == words.size() ||
+         words[i + 1].find_first_not_of("0123456789") != std::string::npos))
+      words[i] = "--explain=20";
+}
+
+// The words into the options; an exit status where that is all.
+std::optional<int> parse(CLI::App& app, std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  try {
+    app.parse(static_cast<int>(pointers.size()), pointers.data());
+    return std::nullopt;
+  } catch (const CLI::Success& e) {
+    std::ostringstream asked;  // for help, or the version
+    app.exit(e, asked, asked);
+    return put(asked.str(), "");
+  } catch (const CLI::ParseError& e) {
+    std::string sub;
+    for (const CLI::App* s : app.get_subcommands()) sub = " " + s->get_name();
+    const bool extra = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    log(FEIGN_LOG_ERROR, e.what() + (extra ? meant(app) : std::string()));
+    log(FEIGN_LOG_ERROR, "try: feign" + sub + " --help");
+    return kBad;
+  }
+}
+
+// A command, and what of the words is another program's.
+int run_command(Command& command, std::vector<std::string> program) {
+  if (!program.empty()) {
+    std::vector<std::string>& whole = *command.program();
+    if (!whole.empty())
+      return failed(Error(FEIGN_ERR_ARGUMENT, whole.front() + ": want the whole command after --"));
+    whole = std::move(program);
+  }
+  return command.run();
+}
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words = typed(argc, argv);
+  const std::string first = words.size() > 1 ? words[1] : "";
+  const auto chosen = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                   [&](const Entry& e) { return first == e.name; });
+  CLI::App app(
+      "Takes a trace of what an application did to storage, lets plug-ins change it, and does it "
+      "again somewhere else.",
+      "feign");
+  describe(app);
 
   // Where the first word is a command, the others and their options need not be made.
   Common common;
@@ -165,59 +225,28 @@ int main(int argc, char** argv) {
     if (!said.empty()) return failed(Error(FEIGN_ERR_ARGUMENT, said));
   }
   const bool runs = chosen != std::end(kCommands) && commands[0].command->program() != nullptr;
-  auto own = std::find(words.begin(), words.end(), "--");
+  size_t own = static_cast<size_t>(std::find(words.begin(), words.end(), "--") - words.begin());
+  std::vector<std::string> program;
   // What stands after -- is another program's, whatever it looks like.
-  if (runs && own != words.end()) {
-    program.assign(own + 1, words.end());
-    own = words.erase(own, words.end());
+  if (runs && own < words.size()) {
+    program.assign(words.begin() + static_cast<ptrdiff_t>(own) + 1, words.end());
+    words.resize(own);
   } else if (runs) {
-    own = words.begin();  // any word may be
+    own = 0;  // any word may be
   }
-  // An option's empty value is not the next word.
-  for (auto word = words.begin(); word != own; ++word)
-    if (word->starts_with("--") && word->find('=') == word->size() - 1)
-      return failed(Error(FEIGN_ERR_ARGUMENT, *word + ": want a value behind it"));
-  // --explain alone is --explain 20, and does not take a file's name for its number.
-  for (size_t i = 1; i < words.size(); ++i)
-    if (words[i] == "--explain" &&
-        (i + 1 == words.size() ||
-         words[i + 1].find_first_not_of("0123456789") != std::string::npos))
-      words[i] = "--explain=20";
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
+  if (auto checked = want_no_empty_value(words, own); !checked) return failed(checked.error());
+  complete_explain(words);
   handle(SIGPIPE, [](int) {});
   handle(SIGXFSZ, [](int) {});  // a file that grows past the limit is EFBIG, not the end
-  try {
-    app.parse(static_cast<int>(pointers.size()), pointers.data());
-  } catch (const CLI::Success& e) {
-    std::ostringstream asked;  // for help, or the version
-    app.exit(e, asked, asked);
-    return put(asked.str(), "");
-  } catch (const CLI::ParseError& e) {
-    std::string sub;
-    for (const CLI::App* s : app.get_subcommands()) sub = " " + s->get_name();
-    const bool extra = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-    log(FEIGN_LOG_ERROR, e.what() + (extra ? meant(app) : std::string()));
-    log(FEIGN_LOG_ERROR, "try: feign" + sub + " --help");
-    return kBad;
-  }
+  if (const auto status = parse(app, words)) return *status;
 
   set_log_level(common.verbose >= 2   ? FEIGN_LOG_DEBUG
                 : common.verbose == 1 ? FEIGN_LOG_INFO
                                       : FEIGN_LOG_WARN);
   for (const int asks : {SIGINT, SIGTERM, SIGHUP}) handle(asks, on_signal);
 
-  for (const auto& [sub, command] : commands) {
-    if (!*sub) continue;
-    if (!program.empty()) {
-      std::vector<std::string>& whole = *command->program();
-      if (!whole.empty())
-        return failed(
-            Error(FEIGN_ERR_ARGUMENT, whole.front() + ": want the whole command after --"));
-      whole = std::move(program);
-    }
-    return command->run();
-  }
+  for (const auto& [sub, command] : commands)
+    if (*sub) return run_command(*command, std::move(program));
   if (completion != nullptr && *completion) return put(bash_completion(app), "");
   if (man != nullptr && *man) return put(man_page(app), "");
   if (!common.plugins.empty()) return pipeline->run();
