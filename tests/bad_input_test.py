@@ -336,6 +336,7 @@ def test_nul_bytes():
         path = put(tmp, "t.strace", GOOD.encode() + b"1000.0003 read(3, \0\0, 4) = 4 <0.1>\n" + b"\0" * 1000 + b"\n")
         refuses("info", path, "--provider", "strace", text=r"t\.strace:5: ")
         refuses("info", put(tmp, "z", b"\0" * 4096), text="no provider recognises")
+        refuses("info", put(tmp, "t.tt", b'0.0 open("a\0b") = 3\n'), "--provider", "tracetext", text=r't\.tt:1: "0\.0 open\("a\\0b"\) = 3": want CALL')
 
 
 def test_damaged_gzip_and_zstd():
@@ -719,6 +720,8 @@ def test_yaml():
             ("plugins: []\n---\n# no more\n", r"p\.yaml: no provider"),
             ("plugins: []\npace: {scale: 2}\n", r"p\.yaml:2:7: pace: there is no `kind`"),
             ("plugins: []\n", r"p\.yaml: no provider"),
+            ('plugins:\n  - "posi\\0x"\n', r"p\.yaml:2:5: a NUL byte"),
+            ('plugins: [posix: {"a\\0b": 1}]\n', r"p\.yaml:1:19: a NUL byte"),
             (f"root: nosuch\nplugins: [\"strace,file={SHIPPED}\", posix]\n", r"p\.yaml: root nosuch: No such file"),
         ):
             refuses("run", yaml(tmp, content), text=text)

@@ -413,7 +413,7 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             (SMALL.replace("traces: TRACE", "traces: {file: TRACE, ranks: a-b}"), r"x\.yaml:1:\d+: ranks: \"a-b\": want numbers and ranges"),
             (SMALL.replace("traces: TRACE", "traces: {file: TRACE, ranks: ''}"), r"ranks: \"\": want numbers"),
             (SMALL.replace("traces: TRACE", "traces: {file: TRACE, provider: nobody}"), r"x\.yaml:1:\d+: provider: .*\"nobody\".*strace"),
-            (SMALL.replace("ROOT", '"a\\0b"'), r"x\.yaml:2:\d+: holds a NUL byte"),
+            (SMALL.replace("ROOT", '"a\\0b"'), r"x\.yaml:2:\d+: a NUL byte"),
             (SMALL.replace("ROOT", "/nowhere"), r"x\.yaml:2:15: root /nowhere.*want a directory"),
             (SMALL.replace("drop-caches", "drop"), r"x\.yaml:2:\d+: root: unknown key \"drop\""),
             (SMALL.replace("pace: think}", "pace: thonk}", 1), r"x\.yaml:5:20: pace: \"thonk\": want afap"),

@@ -14,7 +14,11 @@ namespace feign {
 
 class [[nodiscard]] Error {
  public:
-  Error(feign_status code, std::string text) : code_(code), text_(std::move(text)) {}
+  Error(feign_status code, std::string text) : code_(code), text_(std::move(text)) {
+    // A zero byte would end it where it is handed on as a C string.
+    for (size_t at = 0; (at = text_.find('\0', at)) != text_.npos; ++at)
+      text_.replace(at, 1, "\\0");
+  }
 
   // "open x: no such file" within "provider strace" reads "provider strace: open x: no such file".
   Error within(const std::string& doing) && {

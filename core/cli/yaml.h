@@ -4,6 +4,7 @@
 
 #include <yaml.h>
 
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
@@ -50,6 +51,10 @@ class Document {
     yaml_document_delete(&next);
     if (!there.empty())
       return Error(FEIGN_ERR_ARGUMENT, there + ": a second document begins here: want one");
+    for (const yaml_node_t* n = document_.nodes.start; n < document_.nodes.top; ++n)
+      if (n->type == YAML_SCALAR_NODE &&
+          std::memchr(n->data.scalar.value, '\0', n->data.scalar.length) != nullptr)
+        return error(*n, "a NUL byte, which neither a path nor an argument can hold: want text");
     return {};
   }
 
@@ -70,10 +75,7 @@ class Document {
 
   Result<std::string> scalar(const yaml_node_t& n, const std::string& want) const {
     if (n.type != YAML_SCALAR_NODE) return error(n, wanted(want));
-    std::string text(reinterpret_cast<const char*>(n.data.scalar.value), n.data.scalar.length);
-    if (text.find('\0') != std::string::npos)  // which neither a path nor an argument can hold
-      return error(n, "holds a NUL byte: " + wanted(want));
-    return text;
+    return std::string(reinterpret_cast<const char*>(n.data.scalar.value), n.data.scalar.length);
   }
   // Key and value of a map, each key once.
   using Pairs = std::vector<std::pair<std::string, yaml_node_t*>>;

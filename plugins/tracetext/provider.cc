@@ -107,7 +107,7 @@ class Provider {
 
  private:
   feign_status fail(const std::string& text) {
-    return host_->fail(host_, FEIGN_ERR_ARGUMENT, text.c_str());
+    return fail(feign::Error(FEIGN_ERR_ARGUMENT, text));
   }
   feign_status fail(const feign::Error& e) {
     return host_->fail(host_, e.code(), e.text().c_str());
