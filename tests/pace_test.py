@@ -169,18 +169,24 @@ def test_a_replayer_that_fails_ends_with_a_report():
             assert 0 < report["activities"] < 408, report["activities"]
 
 
-def test_wrong_options_are_named():
-    for option, value, text in (("--pace", "timed,scale=-1", "--pace"), ("--pace", "timely", "afap or think or timed"),
-                                ("--compute", "guess", "compute"), ("--streams-per-core", "0", "streams-per-core")):
-        refuses("replay", SHIPPED, "--root", "/tmp", option, value, text=text)
+def test_wrong_settings_are_told_alike_everywhere():
+    wanted = {"pace": ("timely", "timed,scale=-1", "think,scale=", "afap,scale=2", "afap, think[,scale=FACTOR] or timed[,scale=FACTOR] (0 to 1e9)"),
+              "order": ("random", "trace, depend or stream"), "compute": ("guess", "hybrid, sleep, spin, awake or busy"),
+              "content": ("ratio=0", "sparse, zeros, random or ratio=N"), "streams-per-core": ("0", "4097", "many", "a number from 1 to 4096"),
+              "max-bytes": ("0", "much", "bytes, such as 500m or 2GiB"), "pin": ("perhaps", "yes or no")}
     with Tmp() as tmp:
-        name = os.path.join(tmp, "p.yaml")
-        for line, text in (("compute: guess", r"p\.yaml:1:10: compute: \"guess\": want hybrid, sleep, spin, awake or busy"),
-                           ("streams-per-core: many", r"p\.yaml:1:19: streams-per-core: \"many\": want a number from 1 to 4096"),
-                           ("pin: perhaps", r"p\.yaml:1:6: \"perhaps\": want yes or no")):
-            with open(name, "w", encoding="ascii") as out:
-                out.write(f"{line}\nplugins: []\n")
-            refuses("run", name, text=text)
+        name, lab = os.path.join(tmp, "p.yaml"), os.path.join(tmp, "l.yaml")
+        for setting, (*values, want) in wanted.items():
+            for value in values:
+                said = f"{setting}: \"{value}\": want {want}"
+                if setting != "pin":
+                    refuses("replay", SHIPPED, "--root", tmp, f"--{setting}={value}", text="^feign: --" + re.escape(said))
+                with open(name, "w", encoding="ascii") as out:
+                    out.write(f"{setting}: \"{value}\"\nplugins: []\n")
+                refuses("run", name, text=rf"p\.yaml:1:{len(setting) + 3}: " + re.escape(said))
+                with open(lab, "w", encoding="ascii") as out:
+                    out.write(f"trace: {SHIPPED}\nroot: {tmp}\nvariants:\n  a: {{{setting}: \"{value}\"}}\n")
+                refuses("lab", lab, text=rf"l\.yaml:4:{len(setting) + 9}: " + re.escape(said))
 
 
 main(globals())

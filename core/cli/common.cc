@@ -98,8 +98,7 @@ void Common::replaying(CLI::App& a) {
   a.add_option("--order", order,
                "trace: as recorded over all streams; depend: side by side, but nothing overtakes "
                "what it needs; stream: side by side, only each stream's own order [trace]")
-      ->type_name("ORDER")
-      ->check(CLI::IsMember({"trace", "depend", "stream"}));
+      ->type_name("ORDER");
   a.add_option(
        "--content", content,
        "What prepared and written files hold: sparse (the default; no bytes), zeros, random "
@@ -114,11 +113,10 @@ void Common::replaying(CLI::App& a) {
        "slept), hybrid (asleep, but for the last stretch), sleep, spin, or awake (hybrid, on "
        "processors kept from sleeping deeply) [think: busy, timed: awake where "
        "that is permitted]")
-      ->type_name("HOW")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kComputes), std::end(kComputes))));
+      ->type_name("HOW");
   a.add_option("--streams-per-core", streams_per_core,
                "Threads a processor; more streams than that share them [256 threads in all]")
-      ->check(CLI::Range(1, 4096));
+      ->type_name("N");
   a.add_flag("--pin", pin, "Keep each thread on one processor");
   a.add_option("--map", map,
                "Under mpirun: which rank replays which recorded ones: block, cyclic, or a file of "

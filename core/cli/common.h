@@ -46,11 +46,10 @@ struct Common {
   std::string provider, root, pace, order, output, require, to, file, name, shell;
   bool no_prepare = false, json = false, quiet = false, dependencies = false, keep_going = false,
        names = false, statistics = false;
-  std::string cwd, content, max_bytes, ranks, map, layer, patience;
+  std::string cwd, content, max_bytes, streams_per_core, ranks, map, layer, patience;
   int verbose = 0;
   std::string compute;
   uint64_t explain = 0;
-  uint32_t streams_per_core = 0;
   bool pin = false;
   std::string drop_caches, before, activities, waits, html;
 };

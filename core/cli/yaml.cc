@@ -43,16 +43,36 @@ Result<PluginSpec> plugin(Document& d, yaml_node_t& n) {
   return spec;
 }
 
+// What stands for a setting; of pace also {kind: think, scale: 2}.
+Result<std::string> setting_text(Document& d, const std::string& key, yaml_node_t& n,
+                                 const char* want) {
+  if (key != "pace" || n.type != YAML_MAPPING_NODE) return d.scalar(n, want);
+  auto parts = d.pairs(n, "");
+  if (!parts) return std::move(parts.error());
+  std::string kind, scale;
+  for (auto& [name, part] : *parts) {
+    auto text = d.scalar(*part, "a value");
+    if (!text) return std::move(text.error());
+    if (name == "kind")
+      kind = *text;
+    else if (name == "scale")
+      scale = ",scale=" + *text;
+    else
+      return d.error(d.key(n, name), "pace: unknown key \"" + name + "\": want kind and scale");
+  }
+  if (kind.empty())
+    return d.error(n, "pace: there is no `kind`: want {kind: think, scale: FACTOR}");
+  return kind + scale;
+}
+
 }  // namespace
 
 Result<bool> truth(Document& d, const yaml_node_t& n) {
   auto text = d.scalar(n, "yes or no");
   if (!text) return std::move(text.error());
-  for (const char* yes : {"yes", "true", "on"})
-    if (*text == yes) return true;
-  for (const char* no : {"no", "false", "off"})
-    if (*text == no) return false;
-  return d.error(n, "\"" + *text + "\": want yes or no");
+  bool yes = false;
+  if (!parse_truth(*text, yes)) return d.error(n, "\"" + *text + "\": want yes or no");
+  return yes;
 }
 
 Result<PipelineOptions> load_pipeline(const std::string& path) {
@@ -76,79 +96,19 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       auto text = d.scalar(*value, "a directory");
       if (!text) return std::move(text.error());
       out.replay.root = *text;
-    } else if (key == "pace") {
-      std::string text;
-      if (value->type == YAML_MAPPING_NODE) {
-        auto parts = d.pairs(*value, "");
-        if (!parts) return std::move(parts.error());
-        std::string kind, scale;
-        for (auto& [name, part] : *parts) {
-          auto v = d.scalar(*part, "a value");
-          if (!v) return std::move(v.error());
-          if (name == "kind")
-            kind = *v;
-          else if (name == "scale")
-            scale = ",scale=" + *v;
-          else
-            return d.error(d.key(*value, name),
-                           "pace: unknown key \"" + name + "\": want kind and scale");
-        }
-        if (kind.empty())
-          return d.error(*value, "pace: there is no `kind`: want {kind: think, scale: FACTOR}");
-        text = kind + scale;
-      } else {
-        auto v = d.scalar(*value, "afap, think or timed");
-        if (!v) return std::move(v.error());
-        text = *v;
-      }
-      auto pace = parse_pace(text);
-      if (!pace) return d.error(*value, "pace: " + pace.error().text());
-      out.replay.pace = pace->first;
-      out.replay.scale = pace->second;
-    } else if (key == "order") {
-      auto text = d.scalar(*value, "trace, depend or stream");
-      if (!text) return std::move(text.error());
-      out.replay.order_given = true;
-      if (!parse_order(*text, out.replay.order))
-        return d.error(*value, "order: \"" + *text + "\": want trace, depend or stream");
     } else if (key == "prepare") {
       auto yes = truth(d, *value);
       if (!yes) return std::move(yes.error());
       out.replay.prepare = *yes;
-    } else if (key == "compute") {
-      auto text = d.scalar(*value, kComputeForms);
+    } else if (const Setting* const setting = replay_setting(key); setting != nullptr) {
+      auto text = setting_text(d, key, *value, setting->want);
       if (!text) return std::move(text.error());
-      if (!parse_compute(*text, out.replay.compute))
-        return d.error(*value, "compute: \"" + *text + "\": want " + kComputeForms);
-    } else if (key == "streams-per-core") {
-      auto text = d.scalar(*value, "a number from 1 to 4096");
-      if (!text) return std::move(text.error());
-      char* end = nullptr;
-      const long n = strtol(text->c_str(), &end, 10);
-      if (end == text->c_str() || *end != '\0' || n < 1 || n > 4096)
-        return d.error(*value, "streams-per-core: \"" + *text + "\": want a number from 1 to 4096");
-      out.replay.streams_per_core = static_cast<uint32_t>(n);
-    } else if (key == "pin") {
-      auto yes = truth(d, *value);
-      if (!yes) return std::move(yes.error());
-      out.replay.pin = *yes;
-    } else if (key == "content") {
-      auto text = d.scalar(*value, Content::kForms);
-      if (!text) return std::move(text.error());
-      const auto content = Content::parse(*text);
-      if (!content) return d.error(*value, "content: \"" + *text + "\": want " + Content::kForms);
-      out.replay.content = *content;
-      out.replay.content_text = *text;
-    } else if (key == "max-bytes") {
-      auto text = d.scalar(*value, "bytes");
-      if (!text) return std::move(text.error());
-      if (!parse_size(*text, out.replay.max_bytes) || out.replay.max_bytes == 0)
-        return d.error(*value, "max-bytes: \"" + *text + "\": want bytes, such as 500m or 2GiB");
+      if (auto done = set(out.replay, *setting, *text); !done)
+        return d.error(*value, key + ": " + done.error().text());
     } else {
-      return d.error(d.key(*d.root(), key),
-                     "unknown key \"" + key +
-                         "\": want plugins, root, pace, order, compute, streams-per-core, pin, "
-                         "prepare, content or max-bytes");
+      return d.error(
+          d.key(*d.root(), key),
+          "unknown key \"" + key + "\": want plugins, root, prepare, " + replay_setting_names());
     }
   }
   if (!has_plugins) return d.error(*d.root(), "there is no `plugins`");

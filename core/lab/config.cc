@@ -7,6 +7,7 @@
 #include "lab/lab.h"
 #include "lab/settings.h"
 #include "lab/values.h"
+#include "plugin/options.h"
 
 namespace feign {
 
@@ -79,7 +80,7 @@ std::vector<std::string> replay_arguments(const Lab& lab, const LabTrace& trace,
   }
   for (const auto& [name, value] : config.settings) {
     if (name == "pin") {
-      if (value == "yes") args.push_back("--pin");
+      if (bool pin = false; parse_truth(value, pin) && pin) args.push_back("--pin");
       continue;
     }
     args.insert(args.end(), {"--" + name, value});

@@ -6,16 +6,14 @@
 
 #include "lab/lab.h"
 #include "plugin/plugin.h"
+#include "replay/options.h"
 
 namespace feign {
 
-struct Setting {
-  const char* name;
-  const char* want;
-};
-
-const Setting* setting(const std::string& name);  // null: there is none of that name
+// Of a replay, or `replayer`; null: there is none of that name.
+const Setting* setting(const std::string& name);
 std::string setting_names();
+// One that there is.
 bool good_setting(const std::string& name, const std::string& value);
 
 // Whether there is such a plug-in of one of these roles, and takes these options; if not, `why`.

@@ -155,10 +155,8 @@ Result<std::vector<LabValue>> Values::of_setting(const std::string& name, yaml_n
   auto list = of(name, n);
   if (!list) return list;
   for (LabValue& v : *list) {
-    if (name == "pin" && v.size() == 1)
-      v[0] = v[0] == "true" || v[0] == "on"     ? "yes"
-             : v[0] == "false" || v[0] == "off" ? "no"
-                                                : v[0];
+    if (bool pin = false; name == "pin" && v.size() == 1 && parse_truth(v[0], pin))
+      v[0] = pin ? "yes" : "no";
     if (v.size() != 1 || !good_setting(name, v[0]))
       return d_.error(n, name + ": \"" + joined(v) + "\": want " + setting(name)->want);
     if (name == "replayer") {

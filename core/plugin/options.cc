@@ -51,14 +51,6 @@ bool parse_real(std::string_view text, double& value) {
   return to_number(text, value) && std::isfinite(value);
 }
 
-bool parse_bool(std::string_view text, uint32_t& value) {
-  for (const char* yes : {"yes", "on", "true", "1"})
-    if (text == yes) return value = 1, true;
-  for (const char* no : {"no", "off", "false", "0"})
-    if (text == no) return value = 0, true;
-  return false;
-}
-
 std::string with_unit(uint32_t type, uint64_t value) {
   if (value != 0 && type == FEIGN_OPT_SIZE)
     for (const Unit& u : kSizeUnits)
@@ -157,6 +149,14 @@ bool parse_size(std::string_view text, uint64_t& value) {
 }
 
 // A number without a unit is refused: it would be guessed wrong half the time.
+bool parse_truth(std::string_view text, bool& value) {
+  for (const char* yes : {"yes", "on", "true", "1"})
+    if (text == yes) return value = true, true;
+  for (const char* no : {"no", "off", "false", "0"})
+    if (text == no) return value = false, true;
+  return false;
+}
+
 bool parse_duration(std::string_view text, uint64_t& value) {
   size_t digits = 0;
   while (digits < text.size() &&
@@ -233,9 +233,9 @@ Result<void> OptionValues::set(const feign_option& o, const std::optional<std::s
   };
   switch (o.type) {
     case FEIGN_OPT_BOOL: {
-      uint32_t value = 0;
-      if (!parse_bool(text, value)) return wrong();
-      store(to, value);
+      bool value = false;
+      if (!parse_truth(text, value)) return wrong();
+      store(to, uint32_t{value});
       return {};
     }
     case FEIGN_OPT_UINT:

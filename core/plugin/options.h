@@ -56,6 +56,8 @@ std::string option_values(const feign_option& option);
 bool parse_size(std::string_view text, uint64_t& value);
 // "10ms", "1.5s", "0": nanoseconds. False if it is no such thing, or a number without a unit.
 bool parse_duration(std::string_view text, uint64_t& value);
+// yes, on, true, 1, or no, off, false, 0.
+bool parse_truth(std::string_view text, bool& value);
 
 // Whether this is a name as the ABI wants it: [a-z][a-z0-9-]*.
 bool is_name(const char* text);

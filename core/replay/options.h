@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "base/content.h"
 #include "base/error.h"
@@ -14,22 +14,14 @@
 namespace feign {
 
 enum class Pace { kAfap, kThink, kTimed };
-// "think", "think,scale=2".
-Result<std::pair<Pace, double>> parse_pace(const std::string& text);
 // Recorded order over all streams; only within each stream, and what dependencies say; the same,
 // with those that modifier `depend` inserts.
 enum class Order { kTrace, kStream, kDepend };
-// "depend"; false if it is none.
-bool parse_order(const std::string& text, Order& order);
 
 // How pauses are passed: asleep but for the last stretch; asleep; looking at the clock; as the
 // first, with processors that do not sleep deeply meanwhile; what was computing looking at the
 // clock, on as many processors as there are, and the rest as the first.
 enum class Compute { kHybrid, kSleep, kSpin, kAwake, kBusy };
-inline constexpr const char* kComputes[] = {"hybrid", "sleep", "spin", "awake", "busy"};
-inline constexpr char kComputeForms[] = "hybrid, sleep, spin, awake or busy";
-// "hybrid"; false if it is none.
-bool parse_compute(const std::string& text, std::optional<Compute>& compute);
 
 struct ReplayOptions {
   std::string root;  // "" if none
@@ -58,5 +50,19 @@ struct ReplayOptions {
   // As fast as possible and in order, there is nothing to do at the same time.
   bool one_thread() const { return pace == Pace::kAfap && order == Order::kTrace; }
 };
+
+// What is said of a replay by name and text: as an option of `feign replay`, in a pipeline file,
+// and of a lab's variant.
+struct Setting {
+  const char* name;
+  const char* want;                                         // the texts that it takes
+  bool (*set)(const std::string& text, ReplayOptions& to);  // false if it does not take it
+};
+// Null if there is none of that name.
+const Setting* replay_setting(std::string_view name);
+// "pace, order …": all names.
+std::string replay_setting_names();
+// Sets it, or says what it wants.
+Result<void> set(ReplayOptions& to, const Setting& setting, const std::string& text);
 
 }  // namespace feign

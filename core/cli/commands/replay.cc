@@ -22,41 +22,28 @@ namespace feign {
 namespace {
 
 Result<void> replay_options(const Common& c, ReplayOptions& to) {
+  const std::pair<const char*, std::string> given[] = {{"pace", c.pace},
+                                                       {"order", c.order},
+                                                       {"compute", c.compute},
+                                                       {"content", c.content},
+                                                       {"streams-per-core", c.streams_per_core},
+                                                       {"max-bytes", c.max_bytes},
+                                                       {"pin", c.pin ? "yes" : ""}};
+  for (const auto& [name, text] : given)
+    if (!text.empty())
+      if (auto done = set(to, *replay_setting(name), text); !done)
+        return std::move(done.error()).within(std::string("--") + name);
   if (!c.root.empty()) to.root = c.root;
-  if (!c.pace.empty()) {
-    auto pace = parse_pace(c.pace);
-    if (!pace) return std::move(pace.error()).within("--pace");
-    to.pace = pace->first;
-    to.scale = pace->second;
-  }
-  if (!c.order.empty()) {
-    (void)parse_order(c.order, to.order);
-    to.order_given = true;
-  }
   if (!c.map.empty()) to.map = c.map;
   if (!c.patience.empty() && (!parse_duration(c.patience, to.patience_ns) || to.patience_ns == 0))
     return Error(FEIGN_ERR_ARGUMENT,
                  "--patience " + c.patience + ": want a time, such as 90s or 10m");
   if (c.no_prepare) to.prepare = false;
-  if (!c.compute.empty()) (void)parse_compute(c.compute, to.compute);
-  if (c.streams_per_core != 0) to.streams_per_core = c.streams_per_core;
-  if (c.pin) to.pin = true;
   if (!c.drop_caches.empty()) (void)parse_drop_caches(c.drop_caches, to.drop_caches);
   to.before = c.before;
   to.waits = c.waits;
   // A page needs them: beside it, until it is written.
   to.activities = c.html.empty() || !c.activities.empty() ? c.activities : c.html + ".activities";
-  if (!c.content.empty()) {
-    const auto content = Content::parse(c.content);
-    if (!content)
-      return Error(FEIGN_ERR_ARGUMENT, "--content " + c.content + ": want " + Content::kForms);
-    to.content = *content;
-    to.content_text = c.content;
-  }
-  if (!c.max_bytes.empty())
-    if (!parse_size(c.max_bytes, to.max_bytes) || to.max_bytes == 0)
-      return Error(FEIGN_ERR_ARGUMENT,
-                   "--max-bytes " + c.max_bytes + ": want bytes, such as 500m or 2GiB");
   return {};
 }
 
