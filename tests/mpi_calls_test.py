@@ -112,6 +112,17 @@ def test_collectives_with_counts_and_non_blocking_ones():
                  "MPI_Ialltoallw", "MPI_Ireduce_scatter", "MPI_Ireduce_scatter_block", "MPI_Exscan") == [4] * 10
 
 
+def test_one_process_without_messages_knows_how_long_types_are():
+    """It asked MPI before it had begun it, which ends a process."""
+    with Tmp() as tmp:
+        trace, _ = recorded(tmp, "breadth", "collectives")
+        for launch in (feign, lambda *args: mpirun(1, *args)):
+            for comm, status, said in (("none", 0, ""), ("order", 0, ""), ("real", 2, "its ranks would need a process each")):
+                r = launch("replay", trace, "--root", tmp, "--with", "filter,preset=workload", "--order", "depend", "--replayer", "posix",
+                           "--replayer", f"mpi,comm={comm}")
+                assert r.status == status and said in r.err, (comm, r.status, r.err)
+
+
 def test_communicators_with_neighbours_and_of_two_groups():
     report = breadth("communicators")
     assert calls(report, "MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv", "MPI_Ineighbor_alltoallv", "MPI_Ineighbor_allgatherv",

@@ -429,6 +429,10 @@ feign_status Replayer::start() {
     const std::string_view layer = info != nullptr ? info->layer : "";
     if (layer == (i < 512 ? "mpi" : "mpiio")) args[i] = args_of_op(*info);
   }
+  // Before the plan is looked at: that asks MPI how long datatypes are.
+  const char* why = nullptr;
+  world = join(why);
+  if (!world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
   // Alone, nobody waits for others here: that is up to modifier depend.
   if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
   Look look{.r = this};
@@ -436,9 +440,6 @@ feign_status Replayer::start() {
   const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1"));
   if (plan != nullptr) looked = plan->each(plan, Look::each, &look);
   std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
-  const char* why = nullptr;
-  world = join(why);
-  if (!world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
   void* value = nullptr;
   int has = 0;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
