@@ -789,6 +789,31 @@ def test_calls_whose_other_half_went_with_a_rank_that_was_killed_are_left_out():
                 assert [ops[name] for name in ("MPI_Probe", "MPI_Mprobe", "MPI_Ibarrier", "MPI_Bcast")] == [(0, 1)] * 4, ops
 
 
+def test_what_lies_in_a_call_that_never_ended_is_made_on_the_file_that_mpi_opened():
+    """Of a rank that is killed in a call of MPI-IO the trace has what lies in that, and so it is where a filter drops the call: EBADF it was."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, """
+            #include <mpi.h>
+            int main(int argc, char **argv) {
+              MPI_File f;
+              char data[100] = "";
+              int rank;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              MPI_File_open(MPI_COMM_WORLD, "made", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+              MPI_File_write_at(f, rank * 100, data, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+              MPI_File_set_size(f, 777);
+              MPI_File_close(&f);
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        with Tmp() as root:
+            report = replayed(2, trace, "--root", root, "--with", "filter,preset=workload", "--with", "filter,drop=yes,op=mpiio:MPI_File_write_at+mpiio:MPI_File_set_size")
+            assert report["ops"]["pwrite64"]["matched"] == 2 and report["ops"]["ftruncate"]["matched"] >= 1, report["ops"]
+            assert "mpiio:MPI_File_set_size" not in report["ops"] and os.path.getsize(f"{root}{there}/made") == 777
+
+
 def test_a_call_of_mpi_that_recording_needs_and_that_fails_costs_the_program_nothing():
     """What it would have told is missing in the trace; what the program did is there, and replays."""
     with Tmp() as tmp:

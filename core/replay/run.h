@@ -89,6 +89,19 @@ class Run {
     const std::lock_guard lock(mutex);
     return forks_inside.contains(fork);
   }
+  // What was opened in a call that was done as a whole is not open here, and may be used after it.
+  void opens_inside(uint32_t handle) {
+    const std::lock_guard lock(mutex);
+    handles_inside.insert(handle);
+  }
+  void closes_inside(uint32_t handle) {
+    const std::lock_guard lock(mutex);
+    handles_inside.erase(handle);
+  }
+  bool opened_inside(uint32_t handle) {
+    const std::lock_guard lock(mutex);
+    return handles_inside.contains(handle);
+  }
   void share(size_t most);
   void start();
   // A worker is ready; returns when all are.
@@ -146,6 +159,7 @@ class Run {
   std::optional<Error> failure;
   std::string stopped_by;
   std::set<uint64_t> forks_inside;
+  std::set<uint32_t> handles_inside;
 };
 
 }  // namespace feign

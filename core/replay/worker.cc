@@ -229,6 +229,17 @@ void Worker::wrong(const feign_activity& a, const feign_outcome& outcome) {
   }
 }
 
+// A call on a file that is not open here. If it was opened in a call that was done as a whole, it
+// is used like one that was open before the trace began: a call of MPI-IO that was left out, or
+// never ended as its rank was killed, leaves what was in it.
+feign_status Worker::by_name(Stream& s, feign_activity a, feign_outcome& outcome) {
+  if (run_.tables.ops.call(a.op) == nullptr || !run_.opened_inside(a.handle)) return FEIGN_OK;
+  a.marks |= FEIGN_INHERITED;
+  outcome = {sizeof outcome, FEIGN_DONE, 0, nullptr};
+  const Run::Doer& doer = run_.doers[a.op];
+  return doer.execute(doer.self, s.contexts[doer.slot], &a, &outcome);
+}
+
 // Nobody wants a replay that goes on without room.
 void Worker::full(const feign_activity& a, const feign_outcome& outcome) {
   const feign_op_info* info = run_.tables.ops.info(a.op);
@@ -342,8 +353,13 @@ Result<bool> Worker::come_to(const Way& way, const Feed::Next& next, Step& step)
   if (way.team) tell_ranks(s, a.stream, a.id - 1);
   const bool depends = (a.marks & FEIGN_DEPENDS) != 0;
   step.done_already = s.inside || s.nesting.done_already(a);
-  if (step.done_already && run_.tables.ops.info(a.op)->kind == FEIGN_KIND_PROCESS) [[unlikely]]
-    run_.makes_inside(a.id);
+  if (step.done_already) {
+    const auto kind = run_.tables.ops.info(a.op)->kind;
+    if (kind == FEIGN_KIND_PROCESS) [[unlikely]]
+      run_.makes_inside(a.id);
+    if (kind == FEIGN_KIND_OPEN && a.handle != 0 && a.result >= 0) run_.opens_inside(a.handle);
+    if (kind == FEIGN_KIND_CLOSE && (a.marks & FEIGN_LAST)) run_.closes_inside(a.handle);
+  }
   step.due = 0;
   if (!step.done_already) {
     s.nesting.before(a, s.skipped_ns);
@@ -375,7 +391,9 @@ template <bool kPlain>
     const Run::Doer& doer = run_.doers[a.op];
     if (doer.umask != umask_ && doer.umask >= 0) [[unlikely]]
       set_umask(doer.umask);
-    const feign_status status = doer.execute(doer.self, s.contexts[doer.slot], &a, &outcome);
+    feign_status status = doer.execute(doer.self, s.contexts[doer.slot], &a, &outcome);
+    if (outcome.result == -EBADF && a.result >= 0 && status == FEIGN_OK) [[unlikely]]
+      status = by_name(s, a, outcome);
     // Left behind in that call: what it was part of is gone.
     while (run_.abandoned.load(std::memory_order_acquire)) [[unlikely]] pause();
     if (status != FEIGN_OK) [[unlikely]]

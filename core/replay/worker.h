@@ -133,6 +133,7 @@ class Worker {
   void count(const Feed::Next& over);
   void wrong(const feign_activity& a, const feign_outcome& outcome);
   void full(const feign_activity& a, const feign_outcome& outcome);
+  feign_status by_name(Stream& s, feign_activity a, feign_outcome& outcome);
   OpReport& op(uint32_t id) {
     if (id >= ops_.size()) ops_.resize(id + 1);
     if (!ops_[id]) ops_[id] = std::make_unique<OpReport>();

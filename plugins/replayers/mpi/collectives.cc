@@ -308,8 +308,8 @@ void reduce_scatter(const Exchange& x) {
   const bool order = s.r->options.comm == kOrder;
   const int few = x.g.first != 0 ? x.g.size : 1;
   if (x.op == FEIGN_MPI_REDUCE_SCATTER_BLOCK || x.op == FEIGN_MPI_IREDUCE_SCATTER_BLOCK) {
-    const Sum d = bits_of(order ? static_cast<uint64_t>(few)
-                                : fitting(s, x.in_bytes, most_each(s, x.most)));
+    const Sum d =
+        bits_of(order ? static_cast<uint64_t>(few) : fitting(s, x.in_bytes, most_each(s, x.most)));
     if (x.op == FEIGN_MPI_REDUCE_SCATTER_BLOCK)
       return s.make([=] { return MPI_Reduce_scatter_block(out, in, d.count, d.type, d.op, comm); });
     const int status = MPI_Ireduce_scatter_block(out, in, d.count, d.type, d.op, comm, &q);
