@@ -691,9 +691,14 @@ void Needs::found(const feign_activity& a, Effect effect, const Namespace::Touch
         names_.file(touched.file).target =
             names_.unknown_target(touched.file, static_cast<size_t>(a.result));
       } else if (names_.file(touched.file).by_open && a.path2 == 0 && a.result < 4096) {
-        uint32_t& target = names_.file(touched.file).target;
-        target = strings_.intern(as_long(strings_.text(names_.canonical(a.path, false)),
-                                         strings_.text(target), static_cast<size_t>(a.result)));
+        const uint32_t name = names_.canonical(a.path, false);
+        const uint32_t target = names_.file(touched.file).target;
+        const auto length = static_cast<size_t>(a.result);
+        const std::string same = as_long(strings_.text(name), strings_.text(target), length);
+        if (same.size() == length)
+          names_.file(touched.file).target = strings_.intern(same);
+        else
+          names_.leads_by_another(name, names_.unknown_target(touched.file, length));
       }
       return;
     default:
