@@ -169,6 +169,15 @@ def test_a_table_of_counts_is_no_trace():
         refuses("info", path, text=r"c\.strace:1: .*strace without -c")
 
 
+def test_another_system_s_trace_is_none():
+    """dtruss of macOS looks like strace at first, but its flags and errors are other numbers."""
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "d.txt")
+        with open(path, "w", encoding="ascii") as f:
+            f.write('SYSCALL(args) \t\t = return\nopen("/etc/passwd\\0", 0x200, 0x1B6)\t\t = 3 0\nclose(0x3)\t\t = 0 0\nstat64("/none\\0", 0x7FF, 0x1)\t\t = -1 Err#2\n')
+        refuses("info", path, text=r"d\.txt:4: stat64\(\): the error is told by another system's number")
+
+
 def test_tables_of_other_columns():
     for head in ("syscall             errors", "   calls syscall", "% time     seconds    longest  shortest"):
         same(calls([OPEN, head, "------------------- ---------", "           364        30"]), [SEEN])

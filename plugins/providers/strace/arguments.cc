@@ -627,6 +627,8 @@ bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
     const auto at = errors_.find(name);
     if (at != errors_.end()) {
       result = -at->second;
+    } else if (!name.empty() && s.peek() == '#') {  // as dtruss and truss show them
+      return wrong("the error is told by another system's number: want a trace of strace");
     } else if (!name.empty() || s.rest().starts_with(kNoError)) {
       a.marks |= FEIGN_NO_RESULT;
     }
