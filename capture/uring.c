@@ -36,6 +36,7 @@ struct request {
   uint8_t silent;  /* it says no more than that it failed, or fell short */
   uint8_t links; /* the next one waits for it: kLinks, kHard (which makes it also if this fails) */
   int32_t place; /* in the table, of the file that it opens or closes, and 1; 0: none */
+  struct ring* table;
   uint32_t next; /* of those under way that are called alike: its slot, and 1; 0: none */
   char kept[];   /* what arguments pointed to */
 };
@@ -319,12 +320,22 @@ static void be(struct request* q, long number, long a, long b, long c, long d, l
   q->a[0] = a, q->a[1] = b, q->a[2] = c, q->a[3] = d, q->a[4] = e, q->a[5] = f;
 }
 
+/* Of one buffer: a vector of one piece, where there are flags, which other calls have no place for.
+ */
+static void be_with_flags(struct request* q, int writes, long flags) {
+  struct iovec* const piece = (struct iovec*)(void*)(q->kept + q->used);
+  if (flags == 0) return;
+  *piece = (struct iovec){(void*)q->a[1], (size_t)q->a[2]};
+  q->used = (uint16_t)(q->used + sizeof *piece);
+  be(q, writes ? SYS_pwritev2 : SYS_preadv2, q->a[0], (long)piece, 1, q->a[3], 0, flags);
+}
+
 static int direct(const struct ring* r, uint32_t place) {
   return kDirect | (int)(r - rings) * kFixedFiles | (int)place;
 }
 
 /* The system call that a request stands for; none for what is not about files. */
-static void translate(struct request* q, const struct io_uring_sqe* e, const struct ring* r) {
+static void translate(struct request* q, const struct io_uring_sqe* e, struct ring* r) {
   q->number = kNoCall;
   q->used = 0;
   q->update = 0;
@@ -332,6 +343,7 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
   q->silent = (e->flags & 1u << 6 /* IOSQE_CQE_SKIP_SUCCESS */) != 0;
   q->links = e->flags & IOSQE_IO_HARDLINK ? kHard : e->flags & IOSQE_IO_LINK ? kLinks : 0;
   q->place = 0;
+  q->table = r;
   q->user_data = e->user_data;
   const long off = (long)e->off, addr = (long)e->addr, len = (long)e->len;
   const long flags = (long)(uint32_t)e->rw_flags;
@@ -345,11 +357,14 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
   switch (e->opcode) {
     case IORING_OP_READ:
     case IORING_OP_READ_FIXED:
+    case 49 /* IORING_OP_READ_MULTISHOT */:
       be(q, off == -1 ? SYS_read : SYS_pread64, fd, addr, len, off, 0, 0);
+      be_with_flags(q, 0, flags);
       break;
     case IORING_OP_WRITE:
     case IORING_OP_WRITE_FIXED:
       be(q, off == -1 ? SYS_write : SYS_pwrite64, fd, addr, len, off, 0, 0);
+      be_with_flags(q, 1, flags);
       break;
     case 60 /* IORING_OP_READV_FIXED */:
     case 61 /* IORING_OP_WRITEV_FIXED */:
@@ -405,6 +420,12 @@ static void translate(struct request* q, const struct io_uring_sqe* e, const str
       q->a[0] = off, q->a[1] = addr, q->a[2] = len;
       keep(q, 1, (size_t)len * sizeof(int), 0);
       q->update = q->a[1] != 0;
+      break;
+    case IORING_OP_MSG_RING: /* a file of this table gets a place in another ring's, too */
+      q->table = addr == 1 /* IORING_MSG_SEND_FD */ ? ring_of(fd) : 0;
+      if (q->table == 0 || e->addr3 >= kFixedFiles) break;
+      be(q, SYS_fcntl, direct(r, (uint32_t)e->addr3), F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+      q->place = (int32_t)e->file_index;
       break;
     case 54 /* IORING_OP_FIXED_FD_INSTALL */:
       be(q, SYS_fcntl, fd, flags & 1 ? F_DUPFD : F_DUPFD_CLOEXEC, 0, 0, 0, 0);
@@ -529,10 +550,10 @@ static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t e
   if (place >= kFixedFiles) return 0;
   const int opens = q->number != SYS_close;
   if (opens) {
-    clear_place(t, r, place, end);
-    result = direct(r, place);
+    clear_place(t, q->table, place, end);
+    result = direct(q->table, place);
   }
-  r->file[place] = (uint8_t)opens;
+  q->table->file[place] = (uint8_t)opens;
   return say(t, q->number, q->a, q->start, end, result);
 }
 

@@ -41,6 +41,24 @@ def test_io_uring():
             os.unlink(trace)
 
 
+def test_io_uring_of_younger_kernels():
+    """A file that is sent to another ring's table is the same one there; flags of a read or write go with it; a read that
+    goes on has as many results as it says."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = compiled(tmp, "uring", "-luring")
+        trace, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "w")
+        os.mkdir(work)
+        records_if_it_can(trace, program, "late", cwd=work, lacks="an older kernel")
+        lines = feign("convert", trace, "-", "--to", "text").out.splitlines()
+        about = [re.search(r"\] (\w+)\((.*)\) = (-?\d+)", line) for line in lines if f'{work}/a"' in line or f'{work}/f"' in line]
+        told = [(m[1], re.sub(r"^(fd=#\d+|pathname=\S+), ", "", m[2]), m[3]) for m in about if m[1] not in ("openat", "fcntl", "close")]
+        assert told == [("pwrite64", "count=700, offset=0", "700"), ("pwritev2", "iov=[700], offset=700, flags=RWF_APPEND", "700"),
+                        ("preadv2", "iov=[4096], offset=0, flags=RWF_NOWAIT", "1400"), ("mknodat", "mode=S_IFIFO|0x180", "0")] \
+            + [("write", "count=5", "5"), ("read", "count=5", "5")] * 2, told
+        replays(trace, tmp, work)
+
+
 def test_rings_that_several_threads_have():
     """They come and go while others look at them, are shared, known by places in threads' tables, left by jumps out of signal
     handlers and by threads that are cancelled: the program ends as it would, and each request is in the trace, once."""

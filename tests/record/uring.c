@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* uring [sqpoll]: files by io_uring's requests, through liburing. 77: the kernel lets nobody. */
+/* uring [sqpoll]: files by io_uring's requests, through liburing. 77: the kernel lets nobody.
+ * uring late: what came later, a file that is sent to another ring's table, and flags. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +34,57 @@ static int done(int count) {
   return result;
 }
 
+static int late(void) {
+  static char data[4096];
+  const int none[4] = {-1, -1, -1, -1};
+  struct io_uring other;
+  if (io_uring_queue_init(16, &ring, 0) != 0 || io_uring_queue_init(4, &other, 0) != 0) return 77;
+  if (io_uring_register_files(&ring, none, 4) != 0) return 77;
+  if (io_uring_register_files(&other, none, 4) != 0) return 77;
+  io_uring_prep_openat_direct(next(), AT_FDCWD, "a", O_RDWR | O_CREAT, 0600, 1);
+  if (done(1) != 0) return 77;
+  /* Which has it in two places then, and later in one. */
+  io_uring_prep_rw(IORING_OP_MSG_RING, next(), other.ring_fd, (void*)1 /* IORING_MSG_SEND_FD */, 0,
+                   0);
+  last()->addr3 = 1;
+  last()->file_index = 3;
+  if (done(1) != 0) return 77;
+  io_uring_prep_close_direct(next(), 1);
+  if (done(1) != 0) abort();
+  io_uring_queue_exit(&ring);
+  ring = other;
+  struct io_uring_cqe* sent;
+  if (io_uring_wait_cqe(&ring, &sent) != 0) abort();
+  io_uring_cqe_seen(&ring, sent);
+  for (int i = 0; i < 2; ++i) {
+    io_uring_prep_write(next(), 2, data, 700, 0);
+    last()->flags |= IOSQE_FIXED_FILE;
+    last()->rw_flags = i == 0 ? 0 : RWF_APPEND;
+    if (done(1) != 700) abort();
+  }
+  io_uring_prep_read(next(), 2, data, sizeof data, 0);
+  last()->flags |= IOSQE_FIXED_FILE;
+  last()->rw_flags = RWF_NOWAIT;
+  if (done(1) != 1400) return 77;
+  /* As often as there is something. */
+  const int fifo = mkfifo("f", 0600) == 0 ? open("f", O_RDWR) : -1;
+  if (fifo < 0) abort();
+  io_uring_prep_provide_buffers(next(), data, 2000, 2, 5, 0);
+  if (done(1) != 0) abort();
+  io_uring_prep_rw(49 /* IORING_OP_READ_MULTISHOT */, next(), fifo, NULL, 0, -1);
+  last()->flags |= IOSQE_BUFFER_SELECT;
+  last()->buf_group = 5;
+  for (int i = 0; i < 2; ++i) {
+    if (write(fifo, "12345", 5) != 5) abort();
+    if (done(1) != 5) return 77;
+  }
+  io_uring_queue_exit(&ring);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static char data[8][4096];
+  if (argc > 1 && strcmp(argv[1], "late") == 0) return late();
   const int sqpoll = argc > 1 && strcmp(argv[1], "sqpoll") == 0;
   if (io_uring_queue_init(16, &ring, sqpoll ? IORING_SETUP_SQPOLL : 0) != 0) return 77;
 
